@@ -35,6 +35,8 @@ export type TargetFlows = {
 export interface FlowSet {
   /** The labels and flows that the policies have: what is said of a target. `kind` is undefined for no target. */
   of(upstream: string, kind: string | undefined, name: string): TargetFlows;
+  /** The flows that may refuse a request to some target of an upstream. */
+  anyOf(upstream: string): readonly Flow[];
   /** How long a result is remembered, in milliseconds. */
   readonly keepMs: number;
 }
@@ -68,6 +70,12 @@ export function createFlowSet(flows: readonly Flow[], labels: readonly LabelRule
       const target = find(upstream, tool);
       known.set(key, target);
       return target;
+    },
+    anyOf(upstream) {
+      const given = new Set(
+        labels.filter((rule) => rule.upstream === upstream).flatMap((rule) => rule.labels),
+      );
+      return flows.filter(({ to }) => to === UNTRUSTED || given.has(to));
     },
     keepMs: Math.max(0, ...flows.map(({ withinMs }) => withinMs)) + RECORD_EVERY_MS,
   };

@@ -97,6 +97,11 @@ export type ServerRequestFacts = {
   readonly id: RequestId;
   readonly method: string;
   readonly name: ServerRequestName;
+  /**
+   * The tool that the response is about which it came with, null for one about another item; absent where it came with
+   * neither, as on a stream of the session.
+   */
+  readonly tool?: string | null;
 };
 
 /** What a response is checked by: the content of sealed event ids and request ids. */

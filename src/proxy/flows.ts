@@ -3,6 +3,8 @@
 // of this runs. docs/contract.md §4.
 
 import {
+  type Flow,
+  type FlowSet,
   findViolation,
   historiesRead,
   historiesWritten,
@@ -21,17 +23,19 @@ const MS_PER_SECOND = 1_000;
 const SINKS: ReadonlySet<Target['kind']> = new Set(['tool', 'prompt', 'resource', 'template']);
 /** Of the requests about a task, which follow its tool, the one that does. */
 const TASK_SINK = 'tasks/update';
+/** The server request whose reply repeats nothing that was received: it names folders of the client. */
+const ROOTS = 'roots/list';
+const NO_FLOWS: readonly Flow[] = [];
 
 /** The refusal of a request that a flow does not permit after what this caller has received. */
 export function enforceFlows(
-  { ports, snapshot, incoming }: RequestContext<'flows'>,
+  call: RequestContext<'flows' | 'sessions'>,
   principal: Principal,
-  { target, message, rule }: AdmittedMessage,
+  admitted: AdmittedMessage,
 ): Refusal | undefined | Promise<Refusal | undefined> {
+  const { ports, snapshot } = call;
   const all = snapshot.policies.flows;
-  if (all === undefined || message.kind !== 'request') return undefined;
-  if (!SINKS.has(target.kind) && rule.method !== TASK_SINK) return undefined;
-  const { flows } = all.of(incoming.upstream, kindOf(target), nameOf(target) ?? '');
+  const flows = all === undefined ? NO_FLOWS : flowsFor(call, all, principal, admitted);
   if (flows.length === 0) return undefined;
   const labels = [...new Set(flows.flatMap(({ from }) => from))];
   const decide = (history: Awaited<ReturnType<typeof ports.flows.read>>): Refusal | undefined => {
@@ -47,6 +51,35 @@ export function enforceFlows(
   };
   const history = ports.flows.read(historiesRead(principal), labels);
   return history instanceof Promise ? history.then(decide) : decide(history);
+}
+
+/** The flows that may refuse a message of a client. */
+function flowsFor(
+  call: RequestContext<'sessions'>,
+  all: FlowSet,
+  principal: Principal,
+  admitted: AdmittedMessage,
+): readonly Flow[] {
+  const { target, message, rule } = admitted;
+  if (message.kind !== 'request') return flowsForReply(call, all, principal, admitted);
+  if (!SINKS.has(target.kind) && rule.method !== TASK_SINK) return NO_FLOWS;
+  return all.of(call.incoming.upstream, kindOf(target), nameOf(target) ?? '').flows;
+}
+
+/** The server goes on with the request during which it asked; which one that is, not every stream says. */
+function flowsForReply(
+  { incoming, ports }: RequestContext<'sessions'>,
+  all: FlowSet,
+  principal: Principal,
+  { rule, serverRequestId, session }: AdmittedMessage,
+): readonly Flow[] {
+  if (serverRequestId === undefined || session === undefined || rule.method === ROOTS)
+    return NO_FLOWS;
+  const { upstream } = incoming;
+  const scope = { upstream, principal, session };
+  const tool = ports.sessions.openServerRequest(serverRequestId, scope)?.tool;
+  if (tool === undefined) return all.anyOf(upstream);
+  return all.of(upstream, tool === null ? undefined : 'tool', tool ?? '').flows;
 }
 
 function kindOf({ kind }: Target): Target['kind'] {

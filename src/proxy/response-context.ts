@@ -13,6 +13,7 @@ import type { SensitiveFields } from '../policy/sensitive.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 
 import type { ParsedJson } from '../protocol/json/json.js';
+import type { Target } from '../protocol/jsonrpc.js';
 import { findRelatedTask } from '../protocol/tasks.js';
 import type { Pieces } from '../protocol/transport.js';
 import type { ProtocolVersion } from '../protocol/versions/protocol-version.js';
@@ -60,6 +61,8 @@ export type CheckContext = {
   readonly session: SessionFacts | undefined;
   /** The method whose response is checked; `undefined` on unsolicited streams. */
   readonly requestMethod: string | undefined;
+  /** What the response is about; kind `none` on unsolicited streams. */
+  readonly target: Target;
   previousTail: PreviousTail;
   refusedServerRequests: number;
   gate(): NotificationGate;

@@ -96,6 +96,7 @@ export function createResponseCheck(
     apps: admitted.apps,
     session: admitted.session,
     requestMethod: admitted.rule.method,
+    target: admitted.target,
     previousTail: NO_PREVIOUS_TAIL,
     refusedServerRequests: 0,
     // Most responses come without notifications. INVARIANT: no accessor, which would give the object of each request

@@ -56,6 +56,7 @@ export function createUnsolicitedCheck(
     apps: session.apps ?? false,
     session,
     requestMethod: undefined,
+    target: NO_TARGET,
     previousTail: NO_PREVIOUS_TAIL,
     refusedServerRequests: 0,
     gate: () => gate,

@@ -4,34 +4,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Reason } from '../../src/policy/reasons.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import {
-  type AttackRig,
-  expectRefusedLines,
-  type RigOptions,
-  startRig,
-} from '../support/gateway.js';
-import { onlyIn, type UpstreamEra } from '../support/hostile-acts.js';
+import { type ClientEra, connectIn, ERA_PAIRS, type Era, startRigOf } from '../support/eras.js';
+import { type AttackRig, expectRefusedLines, type RigOptions } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
-import { openChannelCaller, type RawChannel } from '../support/http-sse-clients.js';
-import {
-  type Access,
-  type OpenSession,
-  openSession,
-  post,
-  type Reply,
-  requestInSession,
-  requestStateless,
-  toolNames,
-} from '../support/wire-client.js';
-
-type Era = 'channels' | UpstreamEra;
-
-const ALL: readonly Era[] = ['channels', 'sessions', 'stateless'];
-const OLDER = '2025-06-18';
-const PAIRS: readonly (readonly [Era | typeof OLDER, Era])[] = [
-  ...ALL.flatMap((client) => ALL.map((upstream) => [client, upstream] as const)),
-  [OLDER, 'sessions'],
-];
+import { type Reply, toolNames } from '../support/wire-client.js';
 
 const MAX_AGE_MS = 30_000;
 const [READ = {}, WRITE = {}] = HONEST_TOOLS;
@@ -57,43 +33,11 @@ type Pair = {
   close(): Promise<void>;
 };
 
-/** Sends requests in a session of an older version. */
-async function openOlderSession(access: Access): Promise<Pick<OpenSession, 'request'>> {
-  const clientInfo = { name: 'older', version: '1' };
-  const params = { protocolVersion: OLDER, capabilities: {}, clientInfo };
-  const message = { jsonrpc: '2.0', id: 0, method: 'initialize', params };
-  const opened = await post(access, JSON.stringify(message));
-  expect(opened.message).toHaveProperty('result.protocolVersion', OLDER);
-  const id = opened.headers.get('mcp-session-id') ?? '';
-  const version = { 'mcp-protocol-version': OLDER };
-  return { request: (method, sent) => requestInSession(access, id, method, sent, version) };
-}
-
-async function startPair(
-  client: Era | typeof OLDER,
-  upstream: Era,
-  options: RigOptions,
-): Promise<Pair> {
-  const rig = await startRig({
-    ...options,
-    // The tools differ in what they declare, and one call fits all.
-    upstream: [...(options.upstream ?? []), 'arguments: any'],
-    behindChannels: upstream === 'channels',
-    prepare(server) {
-      server.obey(onlyIn(upstream === 'channels' ? 'sessions' : upstream));
-      options.prepare?.(server);
-    },
-  });
-  const { access } = rig;
-  let channel: RawChannel | undefined;
-  let request = (method: string, params: JsonObject = {}): Promise<Reply> =>
-    requestStateless(access, method, params);
-  if (client === 'sessions') request = (await openSession(access)).request;
-  if (client === OLDER) ({ request } = await openOlderSession(access));
-  if (client === 'channels') {
-    const caller = await openChannelCaller(access);
-    ({ channel, request } = caller);
-  }
+async function startPair(client: ClientEra, upstream: Era, options: RigOptions): Promise<Pair> {
+  // The tools differ in what they declare, and one call fits all.
+  const members = [...(options.upstream ?? []), 'arguments: any'];
+  const rig = await startRigOf(upstream, { ...options, upstream: members });
+  const { request, leave } = await connectIn(client, rig.access);
   const call = (name: string): Promise<Reply> =>
     request('tools/call', { name, arguments: { id: 'one', text: 'two' } });
   return {
@@ -115,7 +59,7 @@ async function startPair(
       expect(JSON.stringify(reply.message)).toContain(name);
     },
     async close() {
-      channel?.leave();
+      leave();
       await rig.close();
     },
   };
@@ -132,45 +76,50 @@ async function expectControl({ rig }: Pair, state: string): Promise<void> {
     .toContain(`sallyport_control_state{control="pins:target",state="${state}"} 1`);
 }
 
-describe.each(PAIRS)('with pins, a client of %s before an upstream of %s', (client, upstream) => {
-  let pair: Pair;
-  beforeAll(async () => {
-    pair = await startPair(client, upstream, { upstream: [`pinning: {maxAge: ${MAX_AGE_MS}ms}`] });
-  });
-  afterAll(() => pair.close());
+describe.each(ERA_PAIRS)(
+  'with pins, a client of %s before an upstream of %s',
+  (client, upstream) => {
+    let pair: Pair;
+    beforeAll(async () => {
+      pair = await startPair(client, upstream, {
+        upstream: [`pinning: {maxAge: ${MAX_AGE_MS}ms}`],
+      });
+    });
+    afterAll(() => pair.close());
 
-  it('[X-54, L-57] loses what changes, and the control names it until it is restored', async () => {
-    expect(await pair.list()).toEqual(HONEST);
-    await pair.expectCalled('read_record');
-    pair.offer(CHANGED, WRITE);
-    pair.passAge();
-    await pair.expectRefused('read_record', 'tool-changed');
-    expect(await pair.list()).toEqual(['write_record']);
-    expect(await eventsOf(pair, 'pin.drift')).toHaveLength(1);
-    await expectControl(pair, 'degraded');
-    pair.offer(READ, WRITE);
-    pair.passAge();
-    await pair.expectCalled('read_record');
-    await expectControl(pair, 'armed');
-  });
+    it('[X-54, L-57] loses what changes, and the control names it until it is restored', async () => {
+      expect(await pair.list()).toEqual(HONEST);
+      await pair.expectCalled('read_record');
+      pair.offer(CHANGED, WRITE);
+      pair.passAge();
+      await pair.expectRefused('read_record', 'tool-changed');
+      expect(await pair.list()).toEqual(['write_record']);
+      expect(await eventsOf(pair, 'pin.drift')).toHaveLength(1);
+      await expectControl(pair, 'degraded');
+      pair.offer(READ, WRITE);
+      pair.passAge();
+      await pair.expectCalled('read_record');
+      await expectControl(pair, 'armed');
+    });
 
-  it('[L-54] learns from the record what of it is poisoned', async () => {
-    pair.offer(POISONED, WRITE, toolOf('notes', POISON), toolOf('more', 'Adds two numbers.'));
-    pair.passAge();
-    await pair.expectRefused('read_record', 'tool-poisoned');
-    await pair.expectRefused('notes', 'tool-poisoned');
-    await pair.expectRefused('more', 'tool-unpinned');
-    expect(await pair.list()).toEqual(['write_record']);
-    const found = await eventsOf(pair, 'pin.finding');
-    const names = new Set(found.map((line) => (line['target'] as JsonObject)['name']));
-    expect(names).toEqual(new Set(['read_record', 'notes']));
-    pair.offer(READ, WRITE);
-    pair.passAge();
-    await pair.expectCalled('read_record');
-  });
-});
+    it('[L-54] learns from the record what of it is poisoned', async () => {
+      pair.offer(POISONED, WRITE, toolOf('notes', POISON), toolOf('more', 'Adds two numbers.'));
+      pair.passAge();
+      await pair.expectRefused('read_record', 'tool-poisoned');
+      await pair.expectRefused('notes', 'tool-poisoned');
+      await pair.expectRefused('more', 'tool-unpinned');
+      expect(await pair.list()).toEqual(['write_record']);
+      const found = await eventsOf(pair, 'pin.finding');
+      const names = new Set(found.map((line) => (line['target'] as JsonObject)['name']));
+      expect(names).toEqual(new Set(['read_record', 'notes']));
+      pair.offer(READ, WRITE);
+      pair.passAge();
+      await pair.expectCalled('read_record');
+    });
+  },
+);
 
-describe.each(PAIRS)(
+describe.each(ERA_PAIRS)(
   'without pins, a client of %s before an upstream of %s',
   (client, upstream) => {
     let pair: Pair;
@@ -202,46 +151,49 @@ describe.each(PAIRS)(
   },
 );
 
-describe.each(PAIRS)('trusting first use, a client of %s before one of %s', (client, upstream) => {
-  let pair: Pair;
-  beforeAll(async () => {
-    pair = await startPair(client, upstream, {
-      pin: false,
-      upstream: [`pinning: {mode: trust-on-first-use, maxAge: ${MAX_AGE_MS}ms}`],
-      prepare: (server) => server.offer(() => [READ, WRITE, toolOf('notes', POISON)]),
+describe.each(ERA_PAIRS)(
+  'trusting first use, a client of %s before one of %s',
+  (client, upstream) => {
+    let pair: Pair;
+    beforeAll(async () => {
+      pair = await startPair(client, upstream, {
+        pin: false,
+        upstream: [`pinning: {mode: trust-on-first-use, maxAge: ${MAX_AGE_MS}ms}`],
+        prepare: (server) => server.offer(() => [READ, WRITE, toolOf('notes', POISON)]),
+      });
     });
-  });
-  afterAll(() => pair.close());
+    afterAll(() => pair.close());
 
-  it('[L-55] uses what was listed first, except what the scan blocks', async () => {
-    await pair.expectCalled('read_record');
-    expect(await pair.list()).toEqual(HONEST);
-    await pair.expectRefused('notes', 'tool-poisoned');
-    const trusted = await eventsOf(pair, 'pin.first-use');
-    expect(trusted.map((line) => (line['target'] as JsonObject)['name'])).toEqual(HONEST);
-    await expectControl(pair, 'degraded');
-  });
+    it('[L-55] uses what was listed first, except what the scan blocks', async () => {
+      await pair.expectCalled('read_record');
+      expect(await pair.list()).toEqual(HONEST);
+      await pair.expectRefused('notes', 'tool-poisoned');
+      const trusted = await eventsOf(pair, 'pin.first-use');
+      expect(trusted.map((line) => (line['target'] as JsonObject)['name'])).toEqual(HONEST);
+      await expectControl(pair, 'degraded');
+    });
 
-  it('[L-55] uses nothing that is added or changed later', async () => {
-    const clean = toolOf('notes', 'Keeps notes.');
-    pair.offer(CHANGED, WRITE, toolOf('more', 'Adds two numbers.'), clean);
-    pair.passAge();
-    await pair.expectRefused('read_record', 'tool-changed');
-    await pair.expectRefused('more', 'tool-unpinned');
-    await pair.expectRefused('notes', 'tool-unpinned');
-    expect(await pair.list()).toEqual(['write_record']);
-    expect(await eventsOf(pair, 'pin.first-use')).toHaveLength(2);
-    const drifts = await eventsOf(pair, 'pin.drift');
-    expect(drifts.map((line) => (line['detail'] as JsonObject)['change']).sort()).toEqual([
-      'description',
-      'new-tool',
-      'new-tool',
-      'new-tool',
-    ]);
-  });
-});
+    it('[L-55] uses nothing that is added or changed later', async () => {
+      const clean = toolOf('notes', 'Keeps notes.');
+      pair.offer(CHANGED, WRITE, toolOf('more', 'Adds two numbers.'), clean);
+      pair.passAge();
+      await pair.expectRefused('read_record', 'tool-changed');
+      await pair.expectRefused('more', 'tool-unpinned');
+      await pair.expectRefused('notes', 'tool-unpinned');
+      expect(await pair.list()).toEqual(['write_record']);
+      expect(await eventsOf(pair, 'pin.first-use')).toHaveLength(2);
+      const drifts = await eventsOf(pair, 'pin.drift');
+      expect(drifts.map((line) => (line['detail'] as JsonObject)['change']).sort()).toEqual([
+        'description',
+        'new-tool',
+        'new-tool',
+        'new-tool',
+      ]);
+    });
+  },
+);
 
-describe.each(PAIRS)(
+describe.each(ERA_PAIRS)(
   'verified before each call, a client of %s before one of %s',
   (client, upstream) => {
     let pair: Pair;
@@ -262,7 +214,7 @@ describe.each(PAIRS)(
   },
 );
 
-describe.each(PAIRS)(
+describe.each(ERA_PAIRS)(
   'stopped by drift, a client of %s before an upstream of %s',
   (client, upstream) => {
     let pair: Pair;

@@ -5,9 +5,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   LONG_ANSWERS,
+  messagesOf,
   openSessionStreams,
   openStatelessStreams,
   startMergedRig,
+  streamOf,
 } from '../support/deployments.js';
 import {
   type AttackRig,
@@ -20,12 +22,16 @@ import {
 } from '../support/gateway.js';
 import { jsonBody, onMethod, stream } from '../support/hostile-acts.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
+import { answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
 import {
+  type Access,
   callStateless,
   openSession,
+  post,
   type Reply,
   requestStateless,
   resultOf,
+  sessionHeaders,
   toolNames,
 } from '../support/wire-client.js';
 
@@ -42,13 +48,16 @@ flows: [{id: no-leak, from: untrusted, to: egress, within: 10m, effect: deny}]
 
 let rig: AttackRig;
 beforeAll(async () => {
-  rig = await startRig({ policies: { open: policyOf(NO_LEAK) } });
+  rig = await startRig({ policies: { open: policyOf(NO_LEAK), questions: grantQuestions() } });
 });
 afterEach(() => rig.upstream.repent());
 afterAll(() => rig.close());
 
-const as = async (sub: string, more = {}) =>
-  rig.as(await rig.gateway.token(UPSTREAM, { sub, ...more }));
+/** Tokens outlive the time that a test lets pass. */
+const as = async (sub: string, more = {}) => {
+  const exp = Math.floor(Date.now() / 1000) + 3_000;
+  return rig.as(await rig.gateway.token(UPSTREAM, { sub, exp, ...more }));
+};
 const read = async (sub: string, more = {}) =>
   callStateless(await as(sub, more), 'read_record', READ);
 const write = async (sub: string, more = {}) =>
@@ -191,7 +200,7 @@ describe('a flow', () => {
     await read('hank');
     expect(reasonOf(await write('hank'))).toBe('tainted-flow');
     rig.passTime(10 * 60_000 + 2_000);
-    expect((await write('hank')).text).not.toContain('tainted-flow');
+    expect(textOf(resultOf(await write('hank')))).toBe('write_record x');
   });
 
   it('[FL-01] is in force after a reload, for what was received after it', async () => {
@@ -207,6 +216,74 @@ describe('a flow', () => {
     } finally {
       await other.close();
     }
+  });
+});
+
+describe('a reply to a server request', () => {
+  const FORM = {
+    method: 'elicitation/create',
+    params: { message: 'x', requestedSchema: { type: 'object', properties: {} } },
+  };
+  const REPLIES = {
+    'elicitation/create': { action: 'accept', content: {} },
+    'roots/list': { roots: [] },
+  };
+  const CAPABILITIES = { elicitation: {}, roots: {} };
+  /** The message that the upstream got in reply. */
+  const got = (id: string) => answersTo(rig.upstream).get(id);
+
+  /** Posts the reply to the first of these requests. */
+  async function reply(at: Access, session: string, messages: readonly JsonObject[]) {
+    const request = messages.find((message) => 'method' in message && 'id' in message);
+    const method = request?.['method'] as keyof typeof REPLIES;
+    const body = { jsonrpc: '2.0', id: request?.['id'] ?? null, result: REPLIES[method] };
+    return post(at, JSON.stringify(body), sessionHeaders(session));
+  }
+
+  async function during(subject: string, tool: string, args: JsonObject): Promise<Reply> {
+    rig.upstream.obey((request) =>
+      request.method === 'tools/call'
+        ? askThenAnswer(request, [{ id: `of ${subject}`, ...FORM }], 1)
+        : undefined,
+    );
+    const at = await as(subject);
+    const { id, call } = await openSession(at, CAPABILITIES);
+    const { messages } = await call(tool, args);
+    rig.upstream.repent();
+    await read(subject);
+    return reply(at, id, messages);
+  }
+
+  it('[FL-01] of a sink is refused like its call, and the server hears that none will come', async () => {
+    const refused = await during('kim', 'write_record', WRITE);
+    await expectRefusedLines(rig, refused, 'tainted-flow');
+    await expect.poll(() => got('of kim')).toMatchObject({ error: { code: -32603 } });
+  });
+
+  it('[FL-01] of another tool passes', async () => {
+    expect((await during('lars', 'read_record', READ)).status).toBe(202);
+    expect(got('of lars')).toMatchObject({ result: REPLIES['elicitation/create'] });
+  });
+
+  it('[FL-01] on the stream of a session may be one of a sink, but roots repeat nothing', async () => {
+    const send = async (subject: string, request: JsonObject) => {
+      rig.upstream.obey(({ httpMethod }) =>
+        httpMethod === 'GET'
+          ? stream([{ jsonrpc: '2.0', id: subject, ...request }], 'hold')
+          : undefined,
+      );
+      const at = await as(subject);
+      const { id } = await openSession(at, CAPABILITIES);
+      const listening = await streamOf(at, id);
+      await expect.poll(() => listening.text()).toContain(`${request['method']}`);
+      await read(subject);
+      const sent = await reply(at, id, messagesOf(listening));
+      listening.leave();
+      return sent;
+    };
+    expect((await send('mona', { method: 'roots/list' })).status).toBe(202);
+    await expectRefusedLines(rig, await send('nils', FORM), 'tainted-flow');
+    expect(got('nils')).not.toHaveProperty('result');
   });
 });
 

@@ -87,6 +87,8 @@ export type HostileUpstream = {
   repent(): void;
   /** What tools/list shows, per request. */
   offer(tools: (request: HostileRequest) => readonly JsonObject[]): void;
+  /** What it offers besides tools, and its instructions. */
+  present(content: PresentedContent): void;
   /** What it calls itself. */
   introduce(serverInfo: ServerContent['serverInfo']): void;
   /** The id of the next session that it opens. */
@@ -101,6 +103,11 @@ export type HostileUpstream = {
   forget(): void;
   close(): Promise<void>;
 };
+
+/** Members that are absent stay as they are: no items, and one resource. */
+export type PresentedContent = Partial<
+  Pick<ServerContent, 'instructions' | 'list' | 'getPrompt' | 'readResource'>
+>;
 
 /** The params of a request, or none. */
 export function paramsOf({ message }: HostileRequest): JsonObject {
@@ -140,6 +147,7 @@ type Hostile = {
   once: Order[];
   tools: (request: HostileRequest) => readonly JsonObject[];
   serverInfo: ServerContent['serverInfo'];
+  content: PresentedContent;
   call: (name: string, args: JsonObject) => JsonObject | undefined;
   /** The id of the next session; random where absent. */
   nextSession: string | undefined;
@@ -156,13 +164,15 @@ function storyFor(hostile: Hostile, request: HostileRequest): ServerContent {
     instructions: undefined,
     pageSize: 100,
     cache: { ttlMs: 0, cacheScope: 'private' },
-    list: (kind) => (kind === 'tools' ? hostile.tools(request) : []),
+    getPrompt: () => undefined,
+    readResource: (uri) => (uri === 'memo://one' ? [{ uri, text: 'One.' }] : undefined),
+    ...hostile.content,
+    list: (kind) =>
+      kind === 'tools' ? hostile.tools(request) : (hostile.content.list?.(kind) ?? []),
     callTool: (name, args) => {
       const result = hostile.call(name, args);
       return result === undefined ? undefined : { result, progress: [] };
     },
-    getPrompt: () => undefined,
-    readResource: (uri) => (uri === 'memo://one' ? [{ uri, text: 'One.' }] : undefined),
   };
 }
 
@@ -365,6 +375,7 @@ export async function startHostileUpstream(): Promise<HostileUpstream> {
     once: [],
     tools: () => HONEST_TOOLS,
     serverInfo: { name: 'hostile', version: '1.0.0' },
+    content: {},
     call: honestCall,
     seen: [],
     sessions: new Set(),
@@ -401,6 +412,9 @@ export async function startHostileUpstream(): Promise<HostileUpstream> {
     },
     offer: (tools) => {
       hostile.tools = tools;
+    },
+    present: (content) => {
+      hostile.content = content;
     },
     introduce: (serverInfo) => {
       hostile.serverInfo = serverInfo;

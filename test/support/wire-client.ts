@@ -100,6 +100,11 @@ export const STATELESS_META: JsonObject = {
   [CAPABILITIES_KEY]: {},
 };
 
+/** A value that is no visible ASCII is encoded (MCP 2026-07-28, transports). */
+function headerValue(text: string): string {
+  return /^[\x21-\x7e]*$/.test(text) ? text : `=?base64?${Buffer.from(text).toString('base64')}?=`;
+}
+
 /** The headers and the body of a well-formed stateless request. */
 export function statelessParts(
   method: string,
@@ -107,7 +112,10 @@ export function statelessParts(
   id: Json = 1,
 ): { readonly headers: HeaderLines; readonly body: JsonObject } {
   const about = params['name'] ?? params['uri'] ?? params['taskId'];
-  const named = NAMED_METHODS.has(method) && typeof about === 'string' ? { 'mcp-name': about } : {};
+  const named =
+    NAMED_METHODS.has(method) && typeof about === 'string'
+      ? { 'mcp-name': headerValue(about) }
+      : {};
   const own = isObject(params['_meta']) ? params['_meta'] : {};
   return {
     headers: { 'mcp-protocol-version': STATELESS_VERSION, 'mcp-method': method, ...named },

@@ -17,7 +17,11 @@ import {
 } from '../../policy/server-request-content.js';
 import { decideServerRequest } from '../../policy/server-requests.js';
 import { decideShadows } from '../../policy/shadow.js';
-import type { SessionFacts, TextEdit } from '../../protocol/admitted-request.js';
+import type {
+  ServerRequestFacts,
+  SessionFacts,
+  TextEdit,
+} from '../../protocol/admitted-request.js';
 import { applyEdits, type ParsedJson, spanOf } from '../../protocol/json/json.js';
 import type { Json } from '../../protocol/jsonrpc.js';
 import {
@@ -25,6 +29,7 @@ import {
   type JsonObject,
   type RpcError,
   type ServerRequestName,
+  type Target,
 } from '../../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../../protocol/listings.js';
 import type { UpstreamMessage } from '../../protocol/responses.js';
@@ -207,10 +212,28 @@ function sealId(
   const { call, principal } = checkContext;
   const scope = { upstream: call.incoming.upstream, principal, session };
   const { id, method } = request;
-  const sealed = call.ports.sessions.sealServerRequest({ id, method, name }, scope);
+  const tool = toolOf(checkContext.target);
+  const facts = { id, method, name, ...(tool !== undefined && { tool }) };
+  const sealed = call.ports.sessions.sealServerRequest(facts, scope);
   const span = spanOf(text, ['id']);
   if (span === undefined) return refuseWith('internal');
   return applyEdits(text, [{ ...span, text: JSON.stringify(sealed) }]);
+}
+
+/** By what flows check the reply (proxy/flows.ts). */
+function toolOf(target: Target): ServerRequestFacts['tool'] {
+  switch (target.kind) {
+    case 'tool':
+      return target.name;
+    case 'task':
+      return target.tool;
+    case 'prompt':
+    case 'resource':
+    case 'template':
+      return null;
+    default:
+      return undefined;
+  }
 }
 
 function forbid(name: ServerRequestName, reason: Reason): Refusal {

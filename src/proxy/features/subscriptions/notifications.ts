@@ -200,6 +200,7 @@ async function checkTaskStatus(
     apps: admitted.apps,
     session: undefined,
     requestMethod: undefined,
+    target: admitted.target,
     previousTail: NO_PREVIOUS_TAIL,
     refusedServerRequests: 0,
     gate: () => createResponseGate(admitted.message),
