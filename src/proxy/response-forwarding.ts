@@ -44,11 +44,11 @@ const JSON_HEADERS = { 'content-type': 'application/json' } as const;
  * Relays a response, or returns the refusal to send instead. Once a stream is open it returns `undefined`:
  * failures are then written as the last event.
  */
-export async function relayResponse(
+export function relayResponse(
   call: RequestContext<RelayPorts>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
-): Promise<Refusal | undefined> {
+): Refusal | undefined | Promise<Refusal | undefined> {
   const { admitted } = authorized;
   if (admitted.message.kind !== 'request') return acknowledge(call, response);
   const status = refuseStatus(call, response, admitted.session);
@@ -62,17 +62,18 @@ export async function relayResponse(
   };
   const responseCheck = createResponseCheck(call, authorized, openedSession);
   const relayed = relayChecked(call, authorized, response, responseCheck);
-  return admitted.rule.method === 'initialize'
-    ? relayed.then((refusal) => endUnlessHeld(call, authorized, response, refusal))
-    : relayed;
+  if (admitted.rule.method !== 'initialize') return relayed;
+  return Promise.resolve(relayed).then((refusal) =>
+    endUnlessHeld(call, authorized, response, refusal),
+  );
 }
 
-async function relayChecked(
+function relayChecked(
   call: RequestContext<RelayPorts>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
   responseCheck: ResponseCheck,
-): Promise<Refusal | undefined> {
+): Refusal | Promise<Refusal | undefined> {
   if (mediaType(response.headers['content-type']) === 'application/json')
     return relayBody(call, response, responseCheck);
   if (isEventStream(response)) {
@@ -161,7 +162,9 @@ async function relayBody(
 ): Promise<Refusal | undefined> {
   const { maxResponseBytes, requestTimeoutMs } = call.snapshot.limits;
   const withinMs = Math.min(requestTimeoutMs, timeLeftMs(call));
-  const bytes = await response.readBody(maxResponseBytes, withinMs);
+  const body = response.readBody(maxResponseBytes, withinMs);
+  // A short response is complete: an await costs a turn of the microtask queue.
+  const bytes = body instanceof Promise ? await body : body;
   if (bytes === 'too-large') return refuseWith('result-too-large');
   if (typeof bytes === 'string') return refuseWith(bytes);
   const { loopScheduler } = call.ports.inspection;
