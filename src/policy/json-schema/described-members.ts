@@ -12,6 +12,7 @@ import type { ArgumentReads } from '../definitions.js';
 import type { LinearRegex } from '../patterns.js';
 import type { Schema, SchemaCopy, SchemaNode } from './sanitizer.js';
 import { appliedInPlace, isNode } from './sanitizer.js';
+import { isProperty, namedSchemas } from './undeclared-members.js';
 
 /** Maximum number of pairs of a value and a schema that one search visits; past it nothing counts as described. */
 const MAX_VISITS = 200_000;
@@ -152,12 +153,9 @@ function findAmbiguousName(
   applied: readonly SchemaNode[],
   reads: ArgumentReads,
 ): string | undefined {
-  return !isNamed(applied, name) && isAmbiguousWith(name, reads) ? pointerTo('', name) : undefined;
-}
-
-/** True for a member that the schema has under `properties`. */
-function isNamed(applied: readonly SchemaNode[], name: string): boolean {
-  return applied.some(({ properties }) => isNode(properties) && Object.hasOwn(properties, name));
+  return !isProperty(applied, name) && isAmbiguousWith(name, reads)
+    ? pointerTo('', name)
+    : undefined;
 }
 
 function searchReadItems(
@@ -217,19 +215,7 @@ function searchObject(
 }
 
 function memberSchemas(node: SchemaNode, name: string, state: Search): readonly Schema[] {
-  const found: Schema[] = [];
-  const properties = node['properties'];
-  if (isNode(properties) && Object.hasOwn(properties, name)) {
-    found.push(properties[name] as Schema);
-  }
-  const byPattern = node['patternProperties'];
-  if (isNode(byPattern)) {
-    for (const pattern of Object.keys(byPattern)) {
-      state.visits += name.length;
-      if (state.patterns.get(pattern)?.test(name) === true)
-        found.push(byPattern[pattern] as Schema);
-    }
-  }
+  const found = namedSchemas(node, name, state);
   if (found.length > 0) return found;
   const others = [node['additionalProperties'], node['unevaluatedProperties']];
   return others.filter((schema): schema is SchemaNode => isNode(schema) && constrains(schema));

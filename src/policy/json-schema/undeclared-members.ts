@@ -328,13 +328,25 @@ function searchMember(
   return search(member, declaring, false, state);
 }
 
-function isProperty(applied: readonly SchemaNode[], name: string): boolean {
+/** True for a member that one of the schemas has under `properties`. */
+export function isProperty(applied: readonly SchemaNode[], name: string): boolean {
   return applied.some(({ properties }) => isNode(properties) && Object.hasOwn(properties, name));
 }
 
 /** The schemas that a schema applies to a member of this name. */
 function memberSchemas(node: SchemaNode, name: string, state: Search): readonly Schema[] {
-  const { properties, patternProperties } = node;
+  const found = namedSchemas(node, name, state);
+  if (found.length > 0) return found;
+  const others = [node['additionalProperties'], node['unevaluatedProperties']];
+  return others.filter((schema): schema is Schema => schema !== undefined && schema !== false);
+}
+
+/** The schemas that a schema has for a member of this name, or for a pattern that the name matches. */
+export function namedSchemas(
+  { properties, patternProperties }: SchemaNode,
+  name: string,
+  state: { readonly patterns: ReadonlyMap<string, LinearRegex>; visits: number },
+): readonly Schema[] {
   const found: Schema[] = [];
   if (isNode(properties) && Object.hasOwn(properties, name)) found.push(properties[name] as Schema);
   if (isNode(patternProperties)) {
@@ -343,9 +355,7 @@ function memberSchemas(node: SchemaNode, name: string, state: Search): readonly 
       if (state.patterns.get(pattern)?.test(name) === true) found.push(schema as Schema);
     }
   }
-  if (found.length > 0) return found;
-  const others = [node['additionalProperties'], node['unevaluatedProperties']];
-  return others.filter((schema): schema is Schema => schema !== undefined && schema !== false);
+  return found;
 }
 
 function searchItems(
