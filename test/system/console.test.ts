@@ -303,7 +303,13 @@ describe('the console by TLS in a browser', () => {
     const cookies = async () =>
       (await context.cookies(secure.url)).filter(({ name }) => name.includes('sallyport'));
     expect(await cookies()).toMatchObject([
-      { name: '__Host-sallyport-session', secure: true, httpOnly: true, sameSite: 'Lax', path: '/' },
+      {
+        name: '__Host-sallyport-session',
+        secure: true,
+        httpOnly: true,
+        sameSite: 'Lax',
+        path: '/',
+      },
     ]);
     await page.goto(`${secure.url}/blocks`);
     await page.locator('summary').first().click();
