@@ -130,7 +130,7 @@ export function guidePage(guide: string | undefined, frame: Frame): PlainRespons
   const main =
     guide === undefined
       ? html`<p class="panel">The guide is not installed here. It is docs/guides/reviewing-drift.md of this version.</p>`
-      : html`<pre class="whole" tabindex="0" aria-label="Guide">${guide}</pre>`;
+      : html`<pre tabindex="0" aria-label="Guide">${guide}</pre>`;
   return page('The guide “Reviewing drift”', main, { frame, current: '/drift' });
 }
 

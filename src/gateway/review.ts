@@ -4,12 +4,7 @@
 
 import { basename, dirname, join, relative } from 'node:path';
 import type { UpstreamRow } from '../admin/pages.js';
-import type {
-  FieldChange,
-  ReviewDetail,
-  ReviewItem,
-  ReviewPort,
-} from '../admin/review-pages.js';
+import type { FieldChange, ReviewDetail, ReviewItem, ReviewPort } from '../admin/review-pages.js';
 import type { DefinitionFinding } from '../inspection/definitions/scan.js';
 import { namedPins, pendingOf } from '../pins/approval.js';
 import { NO_DIGEST, sha256Hex } from '../pins/digest.js';
