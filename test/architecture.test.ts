@@ -291,10 +291,19 @@ describe('each module', () => {
     expect(found).toContain(home);
   });
 
-  it('[D-10] supposes a principal only for commands that send nothing', () => {
+  it('[D-10] supposes a principal only for commands that send nothing, and for what is shown of a decision', () => {
     const found = offenders((module) => /\bsupposePrincipal\b/.test(module.code));
     const others = found.filter((path) => !path.startsWith('cli/policy/'));
-    expect(others).toEqual(['auth/principal.ts', 'process.ts']);
+    const explanation = 'gateway/decision-explanation.ts';
+    const port = 'audit/recorded.ts';
+    expect(others).toEqual([port, 'auth/principal.ts', explanation, 'process.ts']);
+    // Rules are explained there; nothing is decided, and nothing that sends is known.
+    const known = modules.find(({ path }) => path === explanation);
+    expect(known?.code).not.toMatch(/\b(?:decide|decideRequest|authorize|verdictOf)\b/);
+    const sending = known?.imports.filter(({ specifier }) =>
+      /\/(?:proxy|upstream)\//.test(specifier),
+    );
+    expect(sending).toEqual([]);
   });
 
   const countIn = (patterns: readonly RegExp[], text: string) =>

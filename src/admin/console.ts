@@ -166,7 +166,7 @@ async function respondToVisitor(
     case 'show-page':
       return { response: showPage(asked, frame, ports), detail: { page: asked.page } };
     case 'show-definition': {
-      const detail = ports.review.detail(asked.id);
+      const detail = await ports.review.detail(asked.id);
       if (detail === undefined) return { response: notKept(frame, '/drift', NO_DEFINITION) };
       const { upstream, kind, name } = detail.item;
       return { response: driftDetailPage(detail, frame), detail: { upstream, kind, name } };

@@ -57,7 +57,8 @@ export type ReviewDetail = {
   readonly item: ReviewItem;
   readonly fields: readonly FieldChange[];
   readonly unchangedFields: number;
-  readonly findings: readonly ReviewFinding[];
+  /** `undefined` if the scan did not finish. */
+  readonly findings: readonly ReviewFinding[] | undefined;
   /** In a sentence. */
   readonly clientSees: string;
   readonly commands: readonly { readonly what: string; readonly line: string }[];
@@ -70,13 +71,14 @@ export type ReviewDetail = {
 export type ReviewPort = {
   items(): readonly ReviewItem[];
   /** Computed when it is asked for. */
-  detail(id: string): ReviewDetail | undefined;
+  detail(id: string): Promise<ReviewDetail | undefined>;
 };
 
 export const GUIDE_PATH = '/guide';
 
 const MAX_ITEMS = 500;
 const MAX_FIELDS = 200;
+const MAX_FINDINGS = 100;
 /** Of one side of a field. */
 const MAX_FIELD = 4_000;
 /** Unchanged characters that are shown around a change. */
@@ -128,7 +130,7 @@ export function guidePage(guide: string | undefined, frame: Frame): PlainRespons
   const main =
     guide === undefined
       ? html`<p class="panel">The guide is not installed here. It is docs/guides/reviewing-drift.md of this version.</p>`
-      : html`<pre class="whole" tabindex="0" aria-label="Guide">${guide}</pre>`;
+      : html`<pre tabindex="0" aria-label="Guide">${guide}</pre>`;
   return page('The guide “Reviewing drift”', main, { frame, current: '/drift' });
 }
 
@@ -150,7 +152,7 @@ export function driftDetailPage(detail: ReviewDetail, frame: Frame): PlainRespon
     ['A client sees', clientSees],
   ];
   const main = html`<dl class="facts">${facts.map(([label, value]) => html`<dt>${label}</dt><dd>${value}</dd>`)}</dl>
-${mayReview ? reviewSections(detail, frame) : html`<p class="panel">Definitions and the commands to approve them are shown to reviewers. ${findings.length === 0 ? undefined : `The scan has ${countOf(findings.length, 'finding')}.`}</p>`}
+${mayReview ? reviewSections(detail, frame) : html`<p class="panel">Definitions and the commands to approve them are shown to reviewers. ${findings === undefined || findings.length === 0 ? undefined : `The scan has ${countOf(findings.length, 'finding')}.`}</p>`}
 <p><a class="button" href="/drift">All definitions</a></p>`;
   return page(`${upstream}: ${foreign(name, 100)}`, main, { frame, current: '/drift' });
 }
@@ -162,7 +164,7 @@ function digestText(digest: string | undefined): Html | string {
 function reviewSections(detail: ReviewDetail, frame: Frame): Html {
   const { item, findings, fields, unchangedFields, commands, caution, patch } = detail;
   return html`<h2>Findings of the scan</h2>
-${findings.length === 0 ? html`<p>None. That is no proof that the definition is harmless.</p>` : html`<ul>${findings.map(findingText)}</ul>`}
+${findingsList(findings)}
 <h2>Pinned and offered</h2>
 ${fieldsTable(fields, unchangedFields)}
 <h2>To approve it</h2>
@@ -173,6 +175,14 @@ ${patch === undefined ? undefined : html`<details><summary>The patch of the lock
 <h2>To block it</h2>
 <p>A block is in force everywhere within two seconds and lasts until an admin lifts it. It also refuses the version that was approved before.</p>
 ${blockSection(item, frame)}`;
+}
+
+function findingsList(findings: ReviewDetail['findings']): Html {
+  if (findings === undefined)
+    return html`<p class="panel error">The definition could not be scanned now. Load the page again, or run the first command.</p>`;
+  if (findings.length === 0)
+    return html`<p>None. That is no proof that the definition is harmless.</p>`;
+  return html`<ul>${findings.slice(0, MAX_FINDINGS).map(findingText)}</ul>${findings.length > MAX_FINDINGS ? html`<p>These are the first ${MAX_FINDINGS} of ${findings.length}.</p>` : undefined}`;
 }
 
 function blockSection({ upstream, kind, name }: ReviewItem, frame: Frame): Html {

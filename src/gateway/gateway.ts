@@ -482,7 +482,10 @@ function openListeners(
           return controls.snapshot();
         },
         upstreams: createUpstreamRows(reviewed, metrics),
-        review: createReview(reviewed),
+        review: createReview({
+          ...reviewed,
+          scanDefinitions: assembly.sharedResources.inspection.scanDefinitions,
+        }),
         decisions: () => observability.recent?.list() ?? [],
         explain: createDecisionExplainer(reviewed),
         guide: readReviewGuide,

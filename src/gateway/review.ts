@@ -4,14 +4,8 @@
 
 import { basename, dirname, join, relative } from 'node:path';
 import type { UpstreamRow } from '../admin/pages.js';
-import type {
-  FieldChange,
-  ReviewDetail,
-  ReviewFinding,
-  ReviewItem,
-  ReviewPort,
-} from '../admin/review-pages.js';
-import { scanDefinitions } from '../inspection/definitions/scan.js';
+import type { FieldChange, ReviewDetail, ReviewItem, ReviewPort } from '../admin/review-pages.js';
+import type { DefinitionFinding } from '../inspection/definitions/scan.js';
 import { namedPins, pendingOf, withPin } from '../pins/approval.js';
 import { NO_DIGEST, sha256Hex } from '../pins/digest.js';
 import { findDifferences, isInformational } from '../pins/drift.js';
@@ -40,11 +34,14 @@ import type { Version } from './config-version.js';
 import { modeOf } from './observability.js';
 import type { SnapshotOf } from './snapshot.js';
 import type { Runtimes, UpstreamRuntime } from './upstreams.js';
+import type { Inspection } from './worker/inspection.js';
 
 type ReviewSources = {
   readonly version: () => Version;
   readonly runtimes: Pick<Runtimes, 'get' | 'all'>;
   readonly snapshotOf: SnapshotOf;
+  /** Beside the event loop: a hostile definition takes seconds. `undefined` if the scan did not finish. */
+  readonly scanDefinitions: Inspection['scanDefinitions'];
 };
 
 type Definition = JsonObject | string;
@@ -63,9 +60,11 @@ type Cached = {
   readonly entries: readonly Entry[];
 };
 
-/** Of larger lock files no patch is made, and of so much text only the definition itself is scanned. */
+/** Of larger lock files and definitions no patch is made. */
 const MAX_PATCHED = 2_000;
 const MAX_PATCH_CHARACTERS = 400_000;
+/** With more text of the others of its server, only the definition itself is scanned. */
+const MAX_COMPANY_CHARACTERS = 256 * 1024;
 const MAX_FIELDS = 5_000;
 /** States in which an item is refused although it may be as pinned. */
 const WITHHELD: ReadonlySet<string> = new Set(['blocked', 'invalid', 'shadowed', 'poisoned']);
@@ -73,6 +72,8 @@ const WITHHELD: ReadonlySet<string> = new Set(['blocked', 'invalid', 'shadowed',
 export function createReview(sources: ReviewSources): ReviewPort {
   const { version, runtimes, snapshotOf } = sources;
   const cache = new WeakMap<UpstreamRuntime, Cached>();
+  /** An entry is made anew where anything that its detail is made of changes. */
+  const details = new WeakMap<Entry, Promise<ReviewDetail>>();
 
   function entriesOf(runtime: UpstreamRuntime): readonly Entry[] {
     const current = version();
@@ -90,12 +91,18 @@ export function createReview(sources: ReviewSources): ReviewPort {
 
   return {
     items: () => all().map(({ item }) => item),
-    detail(id) {
+    async detail(id) {
       const entry = all().find(({ item }) => item.id === id);
       if (entry === undefined) return undefined;
+      const known = details.get(entry);
+      if (known !== undefined) return known;
       const current = version();
       const catalog = snapshotOf(entry.runtime, current).catalogFor(PLAIN_SESSION);
-      return detailOf(entry, current, catalog);
+      const made = detailOf(entry, current, catalog, sources);
+      details.set(entry, made);
+      // What could not be scanned now may be scanned when it is asked for again.
+      if ((await made).findings === undefined) details.delete(entry);
+      return made;
     },
   };
 }
@@ -195,11 +202,16 @@ function stateOf(catalog: Catalog, kind: string, name: string): string {
   return isPinKind(kind) ? catalog.statusOf(kind, name).state : 'changed';
 }
 
-function detailOf(entry: Entry, version: Version, catalog: Catalog): ReviewDetail {
+async function detailOf(
+  entry: Entry,
+  version: Version,
+  catalog: Catalog,
+  sources: ReviewSources,
+): Promise<ReviewDetail> {
   const { item, old, offered } = entry;
   const { fields, unchangedFields } = compareFields(old, offered);
   const lock = version.locks.get(item.upstream);
-  const findings = item.after === item.before ? [] : findingsOf(entry, lock);
+  const findings = item.after === item.before ? [] : await findingsOf(entry, lock, sources);
   return {
     item,
     fields,
@@ -243,22 +255,25 @@ function compareFields(
 }
 
 /** What the scan finds in the definition that is offered, read together with the others of its server. */
-function findingsOf({ item, offered }: Entry, lock: Lock | undefined): readonly ReviewFinding[] {
+async function findingsOf(
+  { item, offered }: Entry,
+  lock: Lock | undefined,
+  { scanDefinitions }: ReviewSources,
+): Promise<readonly DefinitionFinding[] | undefined> {
   const { kind, name } = item;
   if (offered === undefined || kind === 'server') return [];
-  const others = namedPins(lock).filter((one) => one.kind !== kind || one.name !== name);
-  const company = others.length > MAX_PATCHED ? [] : others;
-  const definitions = [
-    ...company.map((one) => ({ kind: one.kind, name: one.name, definition: one.pin.definition })),
-    {
-      kind: kind === 'instructions' ? ('instructions' as const) : (kind as PinKind),
-      name,
-      definition: offered,
-    },
-  ];
-  return scanDefinitions(definitions).filter(
-    (finding) => finding.item.kind === kind && finding.item.name === name,
+  const known = namedPins(lock);
+  const others = known.length > MAX_PATCHED ? [] : known;
+  const company = JSON.stringify(
+    others
+      .filter((one) => one.kind !== kind || one.name !== name)
+      .map((one) => ({ kind: one.kind, name: one.name, definition: one.pin.definition })),
   );
+  const own = JSON.stringify({ kind, name, definition: offered });
+  const isAlone = company === '[]' || company.length > MAX_COMPANY_CHARACTERS;
+  const text = isAlone ? `[${own}]` : `${company.slice(0, -1)},${own}]`;
+  const found = await scanDefinitions(text, item.upstream);
+  return found?.filter((finding) => finding.item.kind === kind && finding.item.name === name);
 }
 
 const HIDDEN = 'It is in no list, and a request for it is answered as if it did not exist';
@@ -287,7 +302,7 @@ type Commands = Pick<ReviewDetail, 'commands' | 'caution'>;
 /** The commands of the guide to reviewing drift, for one definition. */
 function commandsOf(
   item: ReviewItem,
-  findings: readonly ReviewFinding[],
+  findings: ReviewDetail['findings'],
   { folder, hasLockFile }: { readonly folder: string; readonly hasLockFile: boolean },
 ): Commands {
   const { upstream, kind, name, after } = item;
@@ -317,7 +332,7 @@ function commandsOf(
   if (after === undefined) return { commands: [look], caution: NOTHING_TO_APPROVE };
   if (after === NO_DIGEST) return { commands: [look], caution: NO_DIGEST_OFFERED };
   if (!isPasteable(name)) return { commands: [look], caution: NOT_PASTEABLE };
-  const accept = findings
+  const accept = (findings ?? [])
     .filter(({ tier }) => tier === 'block')
     .flatMap(({ id }) => ['--accept', id]);
   const line = `${commandLine('pin', 'approve', upstream, name, '--kind', kind, '--digest', `sha256:${after}`, ...accept)} --note 'WHY'`;
@@ -393,7 +408,7 @@ function pathInRepository({ file, pinsDir }: Version['settings'], upstream: stri
 
 /** Creates the rows of the page upstreams, one for each upstream. */
 export function createUpstreamRows(
-  { version, runtimes, snapshotOf }: ReviewSources,
+  { version, runtimes, snapshotOf }: Omit<ReviewSources, 'scanDefinitions'>,
   metrics: Pick<Metrics, 'loadOf'>,
 ): () => readonly UpstreamRow[] {
   return () => {

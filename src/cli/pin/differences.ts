@@ -68,11 +68,11 @@ export function differenceText(
 
 /** One line for what was trusted, or would be; with its content where it is to be reviewed. */
 export function firstUseText(upstream: string, item: FirstUseItem, withContent: boolean): string {
-  const line = `${upstream} ${pinLabel(item)}: ${firstUseWords(item)} (${digestText(item.digest)})\n`;
+  const line = `${upstream} ${pinLabel(item)}: ${firstUseMeaning(item)} (${digestText(item.digest)})\n`;
   return withContent ? line + contentText([], undefined, item.definition) : line;
 }
 
-export function firstUseWords({ isRecorded, at }: FirstUseItem): string {
+export function firstUseMeaning({ isRecorded, at }: FirstUseItem): string {
   if (!isRecorded) return 'not in the lock file; trusted if the gateway listed it first';
   return `trusted on first use${at === undefined ? '' : ` on ${at}`}, which nobody reviewed`;
 }

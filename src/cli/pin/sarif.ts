@@ -14,7 +14,7 @@ import { readLockSource } from '../../pins/lock-yaml.js';
 import type { Json } from '../../protocol/jsonrpc.js';
 import { escapeForTerminal, toVisibleJson } from '../../text/escaping.js';
 import type { Position, YamlPath } from '../../text/yaml.js';
-import { fieldsOf, firstUseWords, type UpstreamDifferences } from './differences.js';
+import { fieldsOf, firstUseMeaning, type UpstreamDifferences } from './differences.js';
 import { digestText, pinLabel } from './lock-files.js';
 
 const DESCRIPTIONS: { readonly [change in Change]: string } = {
@@ -76,7 +76,7 @@ function resultsOf(found: UpstreamDifferences, folder: string): readonly SarifRe
       const { kind, name, digest } = item;
       return {
         ...{ file, ...locate(item, digest, []), rule: 'first-use', level: 'note' },
-        text: `${upstream} ${pinLabel(item)}: ${firstUseWords(item)} (${digestText(digest)})`,
+        text: `${upstream} ${pinLabel(item)}: ${firstUseMeaning(item)} (${digestText(digest)})`,
         fingerprint: sha256Hex(JSON.stringify([upstream, kind, name, digest])),
         properties: { upstream, kind, name, digest },
       };

@@ -1,0 +1,86 @@
+// What the console shows of one definition: scanned beside the event loop, once, and never guessed.
+
+import { describe, expect, it } from 'vitest';
+import type { Version } from '../../../src/gateway/config-version.js';
+import { NO_FIRST_USE } from '../../../src/gateway/first-use.js';
+import { createReview } from '../../../src/gateway/review.js';
+import type { SnapshotOf } from '../../../src/gateway/snapshot.js';
+import type { UpstreamRuntime } from '../../../src/gateway/upstreams.js';
+import type { DefinitionFinding } from '../../../src/inspection/definitions/scan.js';
+import { NO_CATALOG } from '../../../src/policy/decide.js';
+import { lockOf, observedOf, pinOf, toolOf } from '../pins/samples.js';
+
+const FINDING: DefinitionFinding = {
+  ...{ id: 'secrecy-1', kind: 'secrecy', tier: 'block', pointer: '/description' },
+  item: { kind: 'tool', name: 'get_issue' },
+  ...{ evidence: 'Do not tell.', reason: 'It demands secrecy.' },
+};
+
+/** A review of an upstream that offers `get_issue` in another form than the pinned one, and nothing else. */
+function reviewOf(
+  offered = toolOf('get_issue', { description: 'Do not tell.' }),
+  pins = [pinOf(toolOf('get_issue')), pinOf(toolOf('list_issues'))],
+) {
+  const scanned: string[] = [];
+  const answers: (readonly DefinitionFinding[] | undefined)[] = [];
+  const runtime = {
+    settings: { name: 'github', pinning: { mode: 'strict' } },
+    observed: () => observedOf([offered, toolOf('list_issues')]),
+    firstUse: NO_FIRST_USE,
+  } as unknown as UpstreamRuntime;
+  const version = {
+    settings: { upstreams: new Map(), file: '/srv/gateway.yaml', pinsDir: '/srv/policies/pins' },
+    locks: new Map([['github', lockOf(pins)]]),
+  } as unknown as Version;
+  const snapshotOf = (() => ({ catalogFor: () => NO_CATALOG })) as unknown as SnapshotOf;
+  const review = createReview({
+    version: () => version,
+    runtimes: { get: () => runtime, all: () => [runtime] },
+    snapshotOf,
+    async scanDefinitions(text) {
+      scanned.push(text);
+      return answers.length > 0 ? answers.shift() : [FINDING];
+    },
+  });
+  const [item] = review.items();
+  return { review, scanned, answers, id: item?.id ?? '' };
+}
+
+describe('[CON-02] the detail of a definition', () => {
+  it('is scanned by the port, together with the others of its server, once', async () => {
+    const { review, scanned, id } = reviewOf();
+    const [one, other] = await Promise.all([review.detail(id), review.detail(id)]);
+    expect(one?.findings).toEqual([FINDING]);
+    expect([other, await review.detail(id)]).toEqual([one, one]);
+    expect(scanned).toHaveLength(1);
+    const names = JSON.parse(scanned[0] ?? '').map(({ name }: { name: string }) => name);
+    expect(names).toEqual(['list_issues', 'get_issue']);
+    expect(one?.commands.map(({ line }) => line).join('\n')).toContain('--accept secrecy-1');
+    expect(await review.detail('0'.repeat(32))).toBeUndefined();
+  });
+
+  it('says that a scan did not finish, and is scanned again', async () => {
+    const { review, scanned, answers, id } = reviewOf();
+    answers.push(undefined);
+    expect((await review.detail(id))?.findings).toBeUndefined();
+    expect((await review.detail(id))?.findings).toEqual([FINDING]);
+    expect(scanned).toHaveLength(2);
+  });
+
+  it('is scanned alone where the others have more text than is scanned for a page', async () => {
+    const long = toolOf('long', { description: 'x'.repeat(300_000) });
+    const { review, scanned, id } = reviewOf(undefined, [pinOf(toolOf('get_issue')), pinOf(long)]);
+    await review.detail(id);
+    expect(JSON.parse(scanned[0] ?? '')).toHaveLength(1);
+  });
+
+  it.each(['get\u00a0issue', 'get\u00adissue', 'get\u200bissue', '-get', 'get\u202eissue'])(
+    'has no command with a name that is not shown as it is: %j',
+    async (name) => {
+      const { review } = reviewOf(toolOf(name));
+      const found = review.items().find((item) => item.name === name);
+      const detail = await review.detail(found?.id ?? '');
+      expect(detail?.commands.map(({ line }) => line)).toEqual(['sallyport pin diff github']);
+    },
+  );
+});
