@@ -28,7 +28,7 @@ import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import type { Metrics } from '../telemetry/metrics.js';
-import { escapeForTerminal } from '../text/escaping.js';
+import { escapeForTerminal, makeVisible } from '../text/escaping.js';
 import type { Version } from './config-version.js';
 import type { SnapshotOf } from './snapshot.js';
 import type { Runtimes, UpstreamRuntime } from './upstreams.js';
@@ -358,7 +358,12 @@ const ACCEPTS_FINDINGS =
 
 /** Whether a terminal shows a name as it is, and a command does not take it for an option. */
 function isPasteable(name: string): boolean {
-  return escapeForTerminal(name) === name && !name.startsWith('-');
+  return isShownAsIs(name) && !name.startsWith('-');
+}
+
+/** Whether a page shows a line without an escape, so that what is copied from there is what was meant. */
+function isShownAsIs(line: string): boolean {
+  return makeVisible(escapeForTerminal(line)) === line;
 }
 
 function commandLine(...terms: readonly string[]): string {
@@ -370,7 +375,7 @@ function quoteForShell(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** Adds the definition to the lock file as `pin fetch` would; `undefined` where that changes nothing. */
+/** Adds the definition to the lock file as `pin fetch` would; `undefined` where that changes nothing, or cannot be shown. */
 function patchOf(
   { item, offered }: Entry,
   lock: Lock | undefined,
@@ -382,7 +387,8 @@ function patchOf(
   if (!isNew || isLarge || kind === 'server' || offered === undefined) return undefined;
   const text = writeLock(withPending(lock ?? emptyLock(upstream), item, after, offered));
   const patch = unifiedPatch(pathInRepository(settings, upstream), lock && writeLock(lock), text);
-  return patch.length > MAX_PATCH_CHARACTERS ? undefined : patch;
+  const isCopied = patch.length <= MAX_PATCH_CHARACTERS && patch.split('\n').every(isShownAsIs);
+  return isCopied ? patch : undefined;
 }
 
 function withPending(
