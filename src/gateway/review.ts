@@ -28,7 +28,7 @@ import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import type { Metrics } from '../telemetry/metrics.js';
-import { isPasteable, quoteForShell } from '../text/escaping.js';
+import { isPasteable, isShownAsIs, quoteForShell } from '../text/escaping.js';
 import { pointerTo } from '../text/json-pointer.js';
 import type { Version } from './config-version.js';
 import { modeOf } from './observability.js';
@@ -361,7 +361,7 @@ function commandLine(...terms: readonly string[]): string {
   return ['sallyport', ...terms.map(quoteForShell)].join(' ');
 }
 
-/** Adds the definition to the lock file as `pin fetch` would; `undefined` where that changes nothing. */
+/** Adds the definition to the lock file as `pin fetch` would; `undefined` where that changes nothing, or cannot be shown. */
 function patchOf(
   { item, offered }: Entry,
   lock: Lock | undefined,
@@ -373,7 +373,8 @@ function patchOf(
   if (!isNew || isLarge || kind === 'server' || offered === undefined) return undefined;
   const text = writeLock(withPending(lock ?? emptyLock(upstream), item, after, offered));
   const patch = unifiedPatch(pathInRepository(settings, upstream), lock && writeLock(lock), text);
-  return patch.length > MAX_PATCH_CHARACTERS ? undefined : patch;
+  const isCopied = patch.length <= MAX_PATCH_CHARACTERS && patch.split('\n').every(isShownAsIs);
+  return isCopied ? patch : undefined;
 }
 
 function withPending(

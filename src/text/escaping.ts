@@ -191,9 +191,14 @@ export function quoteForShell(word: string): string {
   return `'${word.replace(/['\\]/g, (mark) => (mark === "'" ? `'\\''` : `'"\\\\"'`))}'`;
 }
 
+/** Whether a terminal and a page show a line without an escape, so that what is copied from there is what was meant. */
+export function isShownAsIs(line: string): boolean {
+  return makeVisible(escapeForTerminal(line)) === line;
+}
+
 /** Whether a terminal shows a name as it is, and a command does not take it for an option. */
 export function isPasteable(name: string): boolean {
-  return escapeForTerminal(name) === name && !name.startsWith('-');
+  return isShownAsIs(name) && !name.startsWith('-');
 }
 
 /** The unseen characters of a text, without duplicates and without the emoji selector. */

@@ -74,13 +74,25 @@ describe('[CON-02] the detail of a definition', () => {
     expect(JSON.parse(scanned[0] ?? '')).toHaveLength(1);
   });
 
-  it.each(['get\u00a0issue', 'get\u00adissue', 'get\u200bissue', '-get', 'get\u202eissue'])(
-    'has no command with a name that is not shown as it is: %j',
-    async (name) => {
-      const { review } = reviewOf(toolOf(name));
-      const found = review.items().find((item) => item.name === name);
-      const detail = await review.detail(found?.id ?? '');
-      expect(detail?.commands.map(({ line }) => line)).toEqual(['sallyport pin diff github']);
-    },
-  );
+  it('has a patch only where the page shows every character of it as it is', async () => {
+    const shown = reviewOf(toolOf('get_issue', { description: 'Read\u200bs it.' }));
+    expect((await shown.review.detail(shown.id))?.patch).toContain('Read\\u200bs it.');
+    // Not assigned: the lock file has it as it is, and the page as an escape.
+    const escaped = reviewOf(toolOf('get_issue', { description: 'Read\u0378s it.' }));
+    expect((await escaped.review.detail(escaped.id))?.patch).toBeUndefined();
+  });
+
+  it.each([
+    'get\u00a0issue',
+    'get\u00adissue',
+    'get\u200bissue',
+    '-get',
+    'get\u202eissue',
+    'get\u0378issue',
+  ])('has no command with a name that is not shown as it is: %j', async (name) => {
+    const { review } = reviewOf(toolOf(name));
+    const found = review.items().find((item) => item.name === name);
+    const detail = await review.detail(found?.id ?? '');
+    expect(detail?.commands.map(({ line }) => line)).toEqual(['sallyport pin diff github']);
+  });
 });
