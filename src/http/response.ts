@@ -65,7 +65,11 @@ class ResponseWriter implements Outgoing {
 
   #sendPieces(status: number, headers: ResponseHeaders, pieces: Pieces): void {
     const response = this.#response;
-    response.writeHead(status, { ...headers, 'content-length': sizeOfBytes(pieces) });
+    // Not by a spread with a further member, which would have a hidden class of its own for each response.
+    response.writeHead(
+      status,
+      Object.assign({}, headers, { 'content-length': sizeOfBytes(pieces) }),
+    );
     this.#reply.hijack();
     // Everything written in one turn of the event loop leaves as one socket write.
     for (const piece of pieces) response.write(piece);

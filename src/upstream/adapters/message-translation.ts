@@ -23,7 +23,13 @@ import {
   type MirroredParameter,
   statelessHeaders,
 } from '../../protocol/headers.js';
-import { applyEdits, changeMembers, memberEdits, spanOf } from '../../protocol/json/json.js';
+import {
+  applyEdits,
+  changeMembers,
+  memberEdits,
+  type Span,
+  spanOf,
+} from '../../protocol/json/json.js';
 import type { Json } from '../../protocol/jsonrpc.js';
 import {
   isObject,
@@ -71,7 +77,7 @@ export function sessionBody(
 ): string {
   const text = applyEdits(admitted.text, admitted.edits);
   const id = spanOf(text, ['id']);
-  const edits: TextEdit[] = id === undefined ? [] : [{ ...id, text: String(sentId) }];
+  const edits = idEdits(id, String(sentId));
   const set = progressToken === undefined ? {} : { progressToken: sentId };
   edits.push(...memberEdits(text, { path: ['params', '_meta'], cut: ENVELOPE, set }));
   const body = applyEdits(
@@ -79,6 +85,11 @@ export function sessionBody(
     edits.sort((one, other) => one.start - other.start),
   );
   return changeMembers(body, { path: ['params'], cut: INPUT_RETRY_PARAMS });
+}
+
+/** Not a copy of the span with a further member, which would have a hidden class of its own. */
+function idEdits(id: Span | undefined, text: string): TextEdit[] {
+  return id === undefined ? [] : [{ start: id.start, end: id.end, text }];
 }
 
 /** Translates a session-era server's message for a stateless client; `undefined` if it is not forwarded. */
@@ -94,7 +105,7 @@ export function toStatelessMessage(
   if (isObject(error) && error['code'] === URL_ELICITATION_REQUIRED)
     return toUrlElicitation(error, sent);
   const id = spanOf(text, ['id']);
-  const edits: TextEdit[] = id === undefined ? [] : [{ ...id, text: JSON.stringify(sent.id) }];
+  const edits = idEdits(id, JSON.stringify(sent.id));
   if (isObject(result)) {
     const set = CACHEABLE.has(sent.method) ? UNCACHED : COMPLETE;
     edits.push(...memberEdits(text, { path: ['result'], set }));

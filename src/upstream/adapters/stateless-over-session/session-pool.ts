@@ -242,13 +242,17 @@ export function createSessionPool(settings: PoolSettings): SessionPool {
 
 function createPooledSession(
   key: string,
-  session: UpstreamSession,
+  { version, target, handshake, caller }: UpstreamSession,
   entry: Entry,
   now: () => number,
 ): PooledSession {
   let isReleased = false;
+  // No copy with further members, which would have a hidden class of its own for each request.
   return {
-    ...session,
+    version,
+    target,
+    handshake,
+    caller,
     key,
     nextId() {
       entry.lastId += 1;
