@@ -114,16 +114,16 @@ export function readCall(
   return { ...call, facts, missing };
 }
 
-/** A refusal by a flow, with the decisions that delivered the results. */
-export type FlowRefusal = Pick<
+/** A refusal by a block, or by a flow with the decisions that delivered the results. */
+export type OtherRefusal = Pick<
   RecordedCall,
   'id' | 'time' | 'verdict' | 'reason' | 'rule' | 'caller' | 'upstream' | 'kind' | 'name'
 > & { readonly causes: readonly string[] };
 
-/** The refusal of a line, or `undefined` if no flow refused. */
-export function readFlowRefusal(record: AuditRecord): FlowRefusal | undefined {
+/** The refusal of a line, or `undefined` if neither a flow nor a block refused. */
+export function readOtherRefusal(record: AuditRecord): OtherRefusal | undefined {
   const [reason] = textsAt(record, 'decision', 'reasons');
-  if (reason !== 'tainted-flow') return undefined;
+  if (reason !== 'tainted-flow' && reason !== 'blocked') return undefined;
   return {
     id: requiredText(record, 'decision', 'id'),
     time: requiredText(record, 'time'),

@@ -7,13 +7,15 @@ import { Option } from 'commander';
 import type { AuditRecord } from '../../audit/chain.js';
 import { createEventJoiner, hasId } from '../../audit/query.js';
 import {
-  type FlowRefusal,
   isDecision,
   noteGroups,
+  type OtherRefusal,
   type RecordedCall,
   readCall,
-  readFlowRefusal,
+  readOtherRefusal,
 } from '../../audit/recorded.js';
+import { decodeUtf8 } from '../../config/files.js';
+import { type BlockTarget, blocksAt, refuseBlocked } from '../../policy/blocks.js';
 import { decideRequest } from '../../policy/decide.js';
 import type { Decision } from '../../policy/decision.js';
 import {
@@ -22,12 +24,16 @@ import {
   type RuleExplanation,
   verdictOf,
 } from '../../policy/explain.js';
+import type { Flow } from '../../policy/flows.js';
 import { type Change, findChange } from '../../policy/nearest-change.js';
+import type { Principal } from '../../policy/principal.js';
 import { isReason, REASONS } from '../../policy/reasons.js';
+import type { PolicyQuery, PolicySet } from '../../policy/rules.js';
 import type { SensitiveField } from '../../policy/sensitive.js';
 import { isObject, type JsonObject, parseObject } from '../../protocol/jsonrpc.js';
 import { countOf } from '../../text/counting.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
+import { describeReadError } from '../../text/file-errors.js';
 import { withConfigOption } from '../config-file.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE } from '../program.js';
 import { numbered } from './log.js';
@@ -60,6 +66,8 @@ export type ExplainCallOptions = {
   readonly claim?: readonly string[];
   /** JSON. */
   readonly args?: string;
+  /** A file with the output of `block list --json`. */
+  readonly blocks?: string;
   readonly json?: boolean;
 };
 
@@ -75,19 +83,21 @@ export function runExplainCall(
     const workspace = await openWorkspace(options, io, ports);
     const { upstream, target } = readTarget(options.target, options.kind, workspace);
     const principal = principalOf(caller, workspace, ports);
-    const catalog = workspace.catalogOf(upstream);
-    const facts = { principal, upstream, target, catalog, args: { all: args } };
-    const { policies, written } = workspace;
-    const rules = explainRules(policies, written, facts);
-    const query = { principal, upstream, target, catalog, args };
-    const decision = decideRequest(policies, query);
-    const change = findChange(policies, written, query, rules, ports.supposePrincipal);
+    const blocks = readBlocks(options.blocks, io, ports);
+    const { policies, written, catalogOf } = workspace;
+    const query = { principal, upstream, target, catalog: catalogOf(upstream), args };
+    const rules = explainRules(policies, written, { ...query, args: { all: args } });
+    const decision = decideUnder(blocks ?? NO_BLOCKS, policies, query);
+    const isBlocked = decision.verdict === 'deny' && decision.reason === 'blocked';
+    const findNearest = () => findChange(policies, written, query, rules, ports.supposePrincipal);
     const tool = target.kind === 'tool' ? target.name : undefined;
     const sensitive = tool === undefined ? undefined : policies.sensitive?.of(upstream, tool);
     const shown = {
       ...describeDecision(decision),
       rules: place(rules, workspace, io),
-      change,
+      change: isBlocked ? undefined : findNearest(),
+      flows: flowsOf(policies, query),
+      areBlocksKnown: blocks !== undefined,
       ...(sensitive && {
         sensitive: [...sensitive.results, ...sensitive.arguments].map(describeField),
       }),
@@ -95,6 +105,63 @@ export function runExplainCall(
     io.stdout(options.json ? `${toVisibleJson(shown)}\n` : renderCall(shown));
     return EXIT_FINE;
   });
+}
+
+type Blocks = ReadonlyMap<string, BlockTarget>;
+
+const NO_BLOCKS: Blocks = new Map();
+
+/** The blocks of a file, by their ids. Revocations are of tokens and sessions, which are not known here. */
+function readBlocks(
+  file: string | undefined,
+  io: CliIo,
+  { files }: WorkspacePorts,
+): Blocks | undefined {
+  if (file === undefined) return undefined;
+  let rows: unknown;
+  try {
+    rows = JSON.parse(decodeUtf8(files.readFile(resolve(io.cwd, file))) ?? '');
+  } catch (error) {
+    const why = error instanceof SyntaxError ? 'is not valid JSON' : describeReadError(error);
+    throw new UsageError(`error: ${file} ${why}\n`);
+  }
+  const isRow = (row: unknown): row is JsonObject =>
+    isObject(row) && typeof row['id'] === 'string' && typeof row['kind'] === 'string';
+  if (!Array.isArray(rows) || !rows.every(isRow))
+    throw new UsageError(`error: ${file} is not the output of: sallyport block list --json\n`);
+  const blocks = rows.filter((row) => row['kind'] === 'block');
+  return new Map(blocks.map((row) => [String(row['id']), row as unknown as BlockTarget]));
+}
+
+/** Decides as the gateway does: callers, upstreams and everything first, then items like unknown ones. */
+function decideUnder(blocks: Blocks, policies: PolicySet, query: PolicyQuery): Decision {
+  const at = blocksAt(query.upstream, blocks);
+  const block = at?.entire ?? callerBlock(query.principal, blocks);
+  if (block !== undefined) return refuseBlocked(block).deny;
+  const catalog = at === undefined ? query.catalog : { ...query.catalog, blockOf: at.of };
+  return decideRequest(policies, { ...query, catalog });
+}
+
+function callerBlock(
+  { issuerUrl, subject, client }: Principal,
+  blocks: Blocks,
+): string | undefined {
+  for (const [id, block] of blocks) {
+    const isNamed =
+      (block.target === 'subject' && block.subject === subject) ||
+      (block.target === 'client' && block.client === client);
+    if (isNamed && block.issuer === issuerUrl) return id;
+  }
+  return undefined;
+}
+
+/** The flows that may refuse the call, by what its caller has received before. */
+function flowsOf(
+  { flows }: PolicySet,
+  { upstream, target }: PolicyQuery,
+): readonly Pick<Flow, 'policy' | 'id' | 'from' | 'withinMs'>[] {
+  const all = flows?.of(upstream, target.kind, 'name' in target ? target.name : '').flows ?? [];
+  return all.map(({ policy, id, from, withinMs }) => ({ policy, id, from, withinMs }));
 }
 
 function callerOf(options: ExplainCallOptions): JsonObject {
@@ -183,6 +250,8 @@ function describeField({ pointer, effect }: SensitiveField): DescribedField {
 type ExplainedCall = DescribedDecision & {
   readonly rules: readonly PlacedRule[];
   readonly change: Change | undefined;
+  readonly flows: ReturnType<typeof flowsOf>;
+  readonly areBlocksKnown: boolean;
   readonly sensitive?: readonly DescribedField[];
 };
 
@@ -191,12 +260,28 @@ function renderFields(fields: readonly DescribedField[] = []): string {
   return lines.length === 0 ? '' : `sensitive fields:\n${lines.join('')}`;
 }
 
-function renderCall({ rules, change, sensitive, ...decision }: ExplainedCall): string {
+function renderCall(call: ExplainedCall): string {
+  const { rules, change, flows, sensitive, areBlocksKnown, ...decision } = call;
   const { verdict, reason, rule, listed, text } = decision;
   const by = rule === undefined ? '' : ` by ${rule}`;
   const seen = listed ? 'listed for this caller' : 'hidden from this caller ("not found")';
   const head = verdict === 'allow' ? `allow${by}\n` : `deny: ${reason}${by}, ${seen}\n`;
-  return `${head}${text === undefined ? '' : `  ${text}\n`}${renderRules(rules)}${renderFields(sensitive)}${renderChange(change)}`;
+  const lift = reason === 'blocked' ? 'see the block: sallyport block list\n' : '';
+  const unknown = areBlocksKnown ? '' : UNKNOWN_BLOCKS;
+  const may = `${renderFlows(flows)}${renderFields(sensitive)}`;
+  const shown = `${renderRules(rules)}${may}${renderChange(change)}${lift}${unknown}`;
+  return `${head}${text === undefined ? '' : `  ${text}\n`}${shown}`;
+}
+
+const UNKNOWN_BLOCKS =
+  'blocks are not known here; to include them, give the output of "sallyport block list --json" with --blocks FILE\n';
+
+function renderFlows(flows: ReturnType<typeof flowsOf>): string {
+  const lines = flows.map(
+    ({ policy, id, from, withinMs }) =>
+      `  ${makeVisible(`${policy}/${id}`)}  refuses it for ${withinMs / 1000} s after results labelled ${from.join(' and ')}\n`,
+  );
+  return lines.length === 0 ? '' : `flows, by what the caller received before:\n${lines.join('')}`;
 }
 
 const STATES = { holds: 'holds', fails: 'does not hold', error: 'error', unknown: 'not known' };
@@ -277,7 +362,7 @@ async function findCall(
   io: CliIo,
   workspace: Workspace,
   ports: WorkspacePorts,
-): Promise<RecordedCall | FlowRefusal | string> {
+): Promise<RecordedCall | OtherRefusal | string> {
   const groups = new Map<string, Set<string>>();
   const join = createEventJoiner();
   let found: AuditRecord | undefined;
@@ -292,7 +377,7 @@ async function findCall(
   if (found === undefined) return 'error: the audit files have no decision with this id\n';
   return (
     readCall(found, groups, workspace, ports) ??
-    readFlowRefusal(found) ??
+    readOtherRefusal(found) ??
     'error: policy rules did not make this decision; see: sallyport audit show\n'
   );
 }
@@ -304,7 +389,9 @@ type ExplainedDecision = {
   readonly rules: readonly PlacedRule[];
 };
 
-function renderRefusal(refusal: FlowRefusal): string {
+function renderRefusal(refusal: OtherRefusal): string {
+  if (refusal.reason === 'blocked')
+    return `${renderRecorded(refusal)}an administrator blocked it; who and why: sallyport block list\n`;
   const causes = refusal.causes.map((id) => `  sallyport audit show ${makeVisible(id)}\n`);
   return `${renderRecorded(refusal)}the results came from these decisions:\n${causes.join('')}`;
 }
@@ -319,7 +406,7 @@ function renderDecision({ recorded, missing, now, rules }: ExplainedDecision): s
 
 /** What the audit log says of a decision. */
 function renderRecorded(
-  recorded: Omit<FlowRefusal, 'causes'> | ExplainedDecision['recorded'],
+  recorded: Omit<OtherRefusal, 'causes'> | ExplainedDecision['recorded'],
 ): string {
   const { time, caller, upstream, kind, name, verdict, reason, rule } = recorded;
   const text = reason !== undefined && isReason(reason) ? `  ${REASONS[reason].text}\n` : '';
@@ -366,6 +453,7 @@ export function explainCommand(io: CliIo, ports: WorkspacePorts): Command {
         .option('--claim <name=value...>', 'other claims of the token')
         .option('--args <json>', 'arguments of the call')
         .option('--policies <folder>', 'policies other than those that the gateway file names')
+        .option('--blocks <file>', 'blocks in force, as `block list --json` prints them')
         .option('--json', 'print JSON')
         .action(async (target: string, options: Omit<ExplainCallOptions, 'target'>) =>
           finish(await runExplainCall({ ...options, target }, io, ports)),

@@ -103,6 +103,69 @@ describe('[POL-01] explain call', () => {
     });
   });
 
+  const ID = '0b7e9f0e-6f5d-4a43-9d1c-2d7c3f1d8a11';
+  const ALLOWED = { target: 'code/get_file', group: ['eng'], scope: ['code:read'] };
+  const withBlocks = async (rows: unknown) => {
+    const folder = mkdtempSync(join(tmpdir(), 'sallyport-explain-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const blocks = join(folder, 'blocks.json');
+    writeFileSync(blocks, typeof rows === 'string' ? rows : JSON.stringify(rows));
+    const args = '{"repository":"r","path":"p"}';
+    return explain({ ...ALLOWED, subject: 'ada', client: 'desk', args, blocks });
+  };
+  const issuer = 'https://idp.example.com';
+
+  it.each([
+    [{ target: 'tool', upstream: 'code', name: 'get_file' }, ', hidden from this caller'],
+    [{ target: 'upstream', upstream: 'code' }, ', listed'],
+    [{ target: 'subject', issuer, subject: 'ada' }, ', listed'],
+    [{ target: 'client', issuer, client: 'desk' }, ', listed'],
+    [{ target: 'everything' }, ', listed'],
+  ])('says that %j blocks the call', async (block, seen) => {
+    const { code, out } = await withBlocks([{ id: ID, kind: 'block', ...block, by: 'lea' }]);
+    expect(code).toBe(0);
+    expect(out).toContain(`deny: blocked by builtin/block:${ID}${seen}`);
+    expect(out).toContain('see the block: sallyport block list\n');
+    expect(out).not.toMatch(/the least for it|not known here/);
+  });
+
+  it.each([
+    { target: 'tool', upstream: 'code', name: 'create_pull_request' },
+    { target: 'prompt', upstream: 'code', name: 'get_file' },
+    { target: 'upstream', upstream: 'crm' },
+    { target: 'subject', issuer, subject: 'bob' },
+    { target: 'subject', issuer: 'https://other.example.com', subject: 'ada' },
+    { target: 'client', issuer, client: 'ada' },
+  ])('says that %j does not', async (block) => {
+    const { out } = await withBlocks([{ id: ID, kind: 'block', ...block }]);
+    expect(out).toContain('allow by engineering/read-code\n');
+  });
+
+  it('names the flows that may refuse the call', async () => {
+    const policies = mkdtempSync(join(tmpdir(), 'sallyport-explain-'));
+    onTestFinished(() => rmSync(policies, { recursive: true }));
+    const flow = 'flows: [{id: no-leak, from: untrusted, to: egress, effect: deny}]\n';
+    const labels = 'labels: {code/create_pull_request: [egress]}\n';
+    const text = `version: 1\npolicy: p\nrules: []\n${labels}${flow}`;
+    writeFileSync(join(policies, 'p.policy.yaml'), text);
+    const sink = { target: 'code/create_pull_request', policies };
+    const { flows } = await explainJson(sink);
+    expect(flows).toEqual([{ policy: 'p', id: 'no-leak', from: ['untrusted'], withinMs: 600_000 }]);
+    expect((await explain(sink)).out).toContain(
+      '  p/no-leak  refuses it for 600 s after results labelled untrusted\n',
+    );
+    expect((await explainJson({ target: 'code/get_file', policies })).flows).toEqual([]);
+  });
+
+  it('says that it does not know blocks, and what is wrong with a file of them', async () => {
+    const { out } = await explain(ALLOWED);
+    expect(out).toContain('blocks are not known here; to include them, give the output of');
+    expect((await explainJson(ALLOWED)).areBlocksKnown).toBe(false);
+    expect(await withBlocks('{')).toMatchObject({ code: 2, err: expect.stringContaining('JSON') });
+    const { code, err } = await withBlocks({ revocations: [] });
+    expect([code, err]).toEqual([2, expect.stringContaining('sallyport block list --json')]);
+  });
+
   it.each([
     [{ target: 'cmr/get_customer' }, 'error: no upstream is named "cmr"; did you mean "crm"?\n'],
     [{ target: 'refund' }, 'error: expected UPSTREAM/NAME, such as github/get_issue\n'],
@@ -179,6 +242,13 @@ describe('[POL-01] explain decision', () => {
         /recorded: deny: tainted-flow by house\/no-leak\n[^\n]+\n.*\n {2}sallyport audit show c-1\n {2}sallyport audit show c-2\n$/,
       ),
     });
+  });
+
+  it('names the block that refused', async () => {
+    const blocked = { policy: 'builtin', rule: 'block:b-1', reasons: ['blocked'] };
+    expect((await explainRecorded(blocked)).out).toMatch(
+      /recorded: deny: blocked by builtin\/block:b-1\n.*sallyport block list\n$/s,
+    );
   });
 
   it('reads a captured number as a number', async () => {
