@@ -245,7 +245,7 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
   },
   'elicitation-url': {
     cause:
-      'The link is not a plain `https` URL: another scheme, user name and password in it, invisible or ambiguous characters, or too long.',
+      'The link is not a plain `https` URL: another scheme, user name and password in it, invisible or ambiguous characters, or too long. Or its host is none of those that the rule names.',
     cure: 'Correct the server. Look-alike links are never shown to users.',
   },
   'elicitation-forbidden': {
@@ -253,7 +253,8 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
     cure: 'Grant elicitation in a rule. See [the contract](../contract.md#4-policies-policiespolicyyaml).',
   },
   'sampling-forbidden': {
-    cause: 'The server requested output of the client’s model, and no rule grants it.',
+    cause:
+      'The server requested output of the client’s model, and no rule grants it with this context and these tools.',
     cure: 'Grant sampling in a rule, if this server may use the model of your users.',
   },
   'roots-forbidden': {

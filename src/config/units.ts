@@ -94,5 +94,7 @@ export function suggestQuantity(kind: keyof typeof UNITS, written: unknown): str
     spelling === undefined
       ? DEFAULT_UNITS[kind]
       : UNITS[kind].find(([, , spellings]) => spellings.test(spelling))?.[0];
-  return unit === undefined ? undefined : `${count}${kind === 'rate' ? '/' : ''}${unit}`;
+  const meant = `${count}${kind === 'rate' ? '/' : ''}${unit}`;
+  // What is written like this is wrong for another reason, such as its size.
+  return unit === undefined || meant === String(written) ? undefined : meant;
 }

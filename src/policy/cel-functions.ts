@@ -9,10 +9,10 @@ import { bareHost, isAddressAllowed } from './addresses.js';
 const MAX_DECODINGS = 8;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
 const CONTROL = /[\u0000-\u001f\u007f-\u009f]/;
-/** A drive, a home folder: the start of a path that is not relative and not below `/`. */
-const OTHER_ROOT = /^(?:[A-Za-z]:|~)/;
+/** A drive, a home folder, a URL: the start of a path that is not relative and not below `/`. */
+const OTHER_ROOT = /^(?:[A-Za-z]:|~|[A-Za-z][A-Za-z0-9+.-]*:\/)/;
 /** To a reader of URLs a path of its own, with or without a host; to others a name with a colon. */
-const URL_START = /^(?:[A-Za-z][A-Za-z0-9+.-]+:\/|file:)/i;
+const FILE_URL = /^(?:[a-z][a-z0-9+.-]*:)*file:/i;
 /**
  * `...`, `.. ` and `..;x`: readers that drop trailing dots, blanks or parameters take them for `..`, and so do file
  * systems that ignore invisible characters in names.
@@ -76,7 +76,7 @@ function decodeFully(text: string): string | undefined {
 function readPath(text: string): Path | undefined {
   const path = text.replaceAll('\\', '/');
   const written = path.split('/').filter((one) => one !== '' && one !== '.');
-  const isUnclear = CONTROL.test(path) || URL_START.test(path);
+  const isUnclear = CONTROL.test(path) || FILE_URL.test(path);
   if (isUnclear || written.some((one) => AMBIGUOUS_SEGMENT.test(one))) return undefined;
   const segments: string[] = [];
   const above = written.filter((segment) =>

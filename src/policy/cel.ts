@@ -11,10 +11,9 @@ import { nearestCandidate } from '../text/edit-distance.js';
 import { ANY_ARGUMENT, ARGUMENT_TEXTS, expandAnyArgument } from './any-argument.js';
 import { describeCelError } from './cel-errors.js';
 import { hostOfUrl, isPathUnder, isPublicUrl, readFolder } from './cel-functions.js';
+import { type Expr, findTypeError, type KindsAt, literalText, unwind } from './cel-types.js';
 import { type Bindings, bindingsOf, type ExpressionFacts } from './cel-values.js';
 import { compileLinear, type LinearRegex } from './patterns.js';
-
-type Expr = ReturnType<typeof parse>['expr'];
 
 export type ExpressionReads = {
   /** Paths into `args`; the empty path means all of them. A path ends where an index is not a literal name. */
@@ -190,40 +189,6 @@ function visitComprehension(
   for (const part of [fold.accuInit, fold.loopCondition, fold.loopStep, fold.result]) {
     visit(part, inner, findings);
   }
-}
-
-type Chain = { readonly root: Expr; readonly path: readonly string[]; readonly isTest: boolean };
-
-/** Resolves `a.b["c"]` to its root and the literal names after it. */
-function unwind(expr: Expr): Chain {
-  const path: string[] = [];
-  let isTest = false;
-  let at = expr;
-  for (let step = stepOf(at); step !== undefined; step = stepOf(at)) {
-    path.unshift(step.name);
-    isTest ||= step.isTest;
-    at = step.operand;
-  }
-  return { root: at, path, isTest };
-}
-
-type Step = { readonly operand: Expr; readonly name: string; readonly isTest: boolean };
-
-function stepOf({ exprKind }: Expr): Step | undefined {
-  if (exprKind.case === 'selectExpr') {
-    const { operand, field, testOnly } = exprKind.value;
-    return operand === undefined ? undefined : { operand, name: field, isTest: testOnly };
-  }
-  if (exprKind.case !== 'callExpr' || exprKind.value.function !== '_[_]') return undefined;
-  const [operand, index] = exprKind.value.args;
-  const name = index === undefined ? undefined : literalText(index);
-  return operand === undefined || name === undefined ? undefined : { operand, name, isTest: false };
-}
-
-function literalText(expr: Expr): string | undefined {
-  const kind = expr.exprKind;
-  if (kind.case !== 'constExpr' || kind.value.constantKind.case !== 'stringValue') return undefined;
-  return kind.value.constantKind.value;
 }
 
 function visitChain(expr: Expr, position: ExpressionPosition, findings: CollectedReads): void {
@@ -408,6 +373,8 @@ export type ConditionResult = 'holds' | 'fails' | 'error';
 
 export type Expression = {
   readonly reads: ExpressionReads;
+  /** What is certainly wrong with its types, if arguments have these. */
+  readonly typeError: (kindsAt: KindsAt) => string | undefined;
   evaluate(facts: ExpressionFacts): ConditionResult;
 };
 
@@ -452,13 +419,16 @@ const environment = celEnv({
 export function compileExpression(text: string): ExpressionResult {
   const compiled = compileProgram(text);
   if (!compiled.ok) return compiled;
-  const { reads, run } = compiled;
-  return { ok: true, expression: { reads, evaluate: (facts) => conditionOf(run(facts)) } };
+  const { expr, reads, run } = compiled;
+  const typeError = (kindsAt: KindsAt) => findTypeError(expr, 'condition', kindsAt);
+  const evaluate = (facts: ExpressionFacts) => conditionOf(run(facts));
+  return { ok: true, expression: { reads, typeError, evaluate } };
 }
 
 /** An expression for an amount. */
 export type CostExpression = {
   readonly reads: ExpressionReads;
+  readonly typeError: Expression['typeError'];
   /** Undefined unless the result is a finite number that is not negative. */
   evaluate(facts: ExpressionFacts): number | undefined;
 };
@@ -469,13 +439,15 @@ export function compileCost(
 ): { readonly ok: true; readonly cost: CostExpression } | Exclude<ExpressionResult, { ok: true }> {
   const compiled = compileProgram(text);
   if (!compiled.ok) return compiled;
-  const { reads, run } = compiled;
-  return { ok: true, cost: { reads, evaluate: (facts) => amountOf(run(facts)) } };
+  const { expr, reads, run } = compiled;
+  const typeError = (kindsAt: KindsAt) => findTypeError(expr, 'amount', kindsAt);
+  return { ok: true, cost: { reads, typeError, evaluate: (facts) => amountOf(run(facts)) } };
 }
 
 type Program =
   | {
       readonly ok: true;
+      readonly expr: Expr;
       readonly reads: ExpressionReads;
       /** The result, or undefined if the evaluation failed. */
       readonly run: (facts: ExpressionFacts) => unknown;
@@ -491,7 +463,8 @@ function compileProgram(text: string): Program {
     const vetting = vetExpression(parsed.expr);
     if (!vetting.ok) return vetting;
     const planned = plan(environment, parsed) as (bindings: Bindings) => unknown;
-    return { ok: true, reads: vetting.reads, run: (facts) => run(planned, facts) };
+    const { expr } = parsed;
+    return { ok: true, expr, reads: vetting.reads, run: (facts) => run(planned, facts) };
   } catch (error) {
     const { why, suggestion } = describeCelError(text, error);
     const message = `the expression is not valid CEL: ${why}`;

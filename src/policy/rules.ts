@@ -15,6 +15,7 @@ import type { Principal } from './principal.js';
 import type { SensitiveSet } from './sensitive.js';
 import {
   fitsTerms,
+  hasTerms,
   type ServerRequestContent,
   type ServerRequestTerms,
 } from './server-request-content.js';
@@ -160,7 +161,13 @@ type KindIndex = {
 type UpstreamIndex = { readonly [kind in TargetKind]: KindIndex } & {
   readonly rules: readonly Rule[];
   /** Computed when first needed. */
-  readonly serverRequests: Map<ServerRequestName, Candidates>;
+  readonly serverRequests: Map<ServerRequestName, ServerRequestRules>;
+};
+
+type ServerRequestRules = {
+  readonly all: Candidates;
+  /** Some of them say what a server request may contain. */
+  readonly readContent: boolean;
 };
 
 /** The rules for one set of `who` matches. Shared by all principals with the same matches. */
@@ -239,25 +246,45 @@ export function rulesFor(
 /** The rules that match by `who` and `what` and apply to a server request with this content. */
 export function findServerRequestRules(
   policies: PolicySet,
-  { principal, upstream, content }: Pick<PolicyQuery, 'principal' | 'upstream' | 'content'>,
+  query: Pick<PolicyQuery, 'principal' | 'upstream' | 'content'>,
   name: ServerRequestName,
 ): Candidates {
+  const { all, readContent } = serverRequestRules(policies, query, name);
+  if (!readContent) return all;
+  const fits = ({ terms, effect }: Rule): boolean =>
+    fitsTerms(terms, name, query.content, effect !== 'allow');
+  return {
+    allows: all.allows.filter(fits),
+    denies: all.denies.filter(fits),
+    requires: all.requires.filter(fits),
+  };
+}
+
+/** Whether some rule for this caller and upstream says what such a server request may contain. */
+export function readsContent(
+  policies: PolicySet,
+  query: Pick<PolicyQuery, 'principal' | 'upstream'>,
+  name: ServerRequestName,
+): boolean {
+  return serverRequestRules(policies, query, name).readContent;
+}
+
+function serverRequestRules(
+  policies: PolicySet,
+  { principal, upstream }: Pick<PolicyQuery, 'principal' | 'upstream'>,
+  name: ServerRequestName,
+): ServerRequestRules {
   const { rules, serverRequests } = upstreamIndex(
     principalRulesOf(policies as CompiledPolicies, principal),
     upstream,
   );
-  let found = serverRequests.get(name);
-  if (found === undefined) {
-    found = groupByEffect(new Set(rules.filter((rule) => isGranted(rule.grants, name))));
-    serverRequests.set(name, found);
-  }
-  const fits = ({ terms, effect }: Rule): boolean =>
-    fitsTerms(terms, name, content, effect !== 'allow');
-  return {
-    allows: found.allows.filter(fits),
-    denies: found.denies.filter(fits),
-    requires: found.requires.filter(fits),
-  };
+  const known = serverRequests.get(name);
+  if (known !== undefined) return known;
+  const named = rules.filter((rule) => isGranted(rule.grants, name));
+  const readContent = named.some(({ terms }) => hasTerms(terms, name));
+  const found = { all: groupByEffect(new Set(named)), readContent };
+  serverRequests.set(name, found);
+  return found;
 }
 
 /** The rules that apply to a use of a task: those of its tool, and those that name the use. */

@@ -8,7 +8,7 @@ import { decide, isListed, NO_ARGUMENTS, NO_CATALOG } from './decide.js';
 import type { Decision } from './decision.js';
 import type { Catalog } from './definitions.js';
 import type { Principal } from './principal.js';
-import type { PolicyQuery, PolicySet } from './rules.js';
+import { type PolicyQuery, type PolicySet, readsContent } from './rules.js';
 import type { ServerRequestContent } from './server-request-content.js';
 
 /**
@@ -42,7 +42,9 @@ export function allowedServerRequestsFor(
   const sampling = may('sampling');
   return {
     sampling,
-    ...(sampling && cutOfSampling(mayWith)),
+    ...(sampling &&
+      readsContent(policies, { principal, upstream }, 'sampling') &&
+      cutOfSampling(mayWith)),
     elicitation: { form: may('elicitation/form'), url: may('elicitation/url') },
     roots: may('roots'),
   };

@@ -7,6 +7,7 @@ import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject } from '../../protocol/jsonrpc.js';
 import { createSuggester, type nearestCandidate } from '../../text/edit-distance.js';
 import type { Expression } from '../cel.js';
+import { kindsInSchema } from '../cel-types.js';
 import { promptArguments } from '../conditions.js';
 import {
   type Catalog,
@@ -312,7 +313,32 @@ function checkArguments(
       suggestArgument(definitions, use, suggest),
     );
   }
+  checkTypes(rule.when, ['when'], definitions, report);
+  checkTypes(costOf(rule), ['limits', 'budget', 'cost'], definitions, report);
   checkGuards(rule, definitions, report);
+}
+
+/** Reports what no value of the pinned types could be used for: an error for an exact name, or for all tools. */
+function checkTypes(
+  expression: Pick<Expression, 'typeError'> | undefined,
+  path: ArgumentUse['path'],
+  definitions: readonly Match[],
+  report: ReportDiagnostic,
+): void {
+  if (expression === undefined || expression.typeError(() => undefined) !== undefined) return;
+  const found = definitions.flatMap((match) => {
+    const { kind, definition } = match.pinned ?? {};
+    const schema = definition?.['inputSchema'];
+    const why = expression.typeError((names) =>
+      kind === 'prompt' ? new Set(['text']) : kindsInSchema(schema, names),
+    );
+    return why === undefined ? [] : [{ why, match }];
+  });
+  const [first] = found;
+  if (first === undefined) return;
+  const isError = found.length === definitions.length || found.some(({ match }) => match.isExact);
+  const tools = lackingNames(found.map(({ match }) => match)).replace(/ ha(?:s|ve)$/, '');
+  report(path, isError ? 'error' : 'warning', `${first.why}, as pinned for ${tools}`);
 }
 
 /** Whether a tool has the argument in which something else is missing. */
@@ -357,8 +383,10 @@ function usesOf(
   expression: Pick<Expression, 'reads'> | undefined,
   path: ArgumentUse['path'],
 ): readonly ArgumentUse[] {
-  const paths = expression?.reads.argumentPaths ?? [];
-  return paths.filter((names) => names.length > 0).map((names) => ({ path, names }));
+  const paths = new Map(
+    expression?.reads.argumentPaths.map((names) => [JSON.stringify(names), names]),
+  );
+  return [...paths.values()].filter(({ length }) => length > 0).map((names) => ({ path, names }));
 }
 
 function unescapePointer(segment: string): string {

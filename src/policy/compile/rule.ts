@@ -93,8 +93,7 @@ function addEffect(
       const { inspect, maxResultBytes, audit } = written;
       if (isUnknown(inspect, context.profiles, context.unknownNames?.has('inspection profile'))) {
         const suggestion = nearestCandidate(inspect, context.profiles);
-        const known =
-          suggestion === undefined ? `; known profiles: ${context.profiles.join(', ')}` : '';
+        const known = listKnown('profiles', context.profiles, suggestion);
         const message = `no inspection profile is named "${inspect}"${known}`;
         report(['inspect'], 'error', message, suggestion);
       }
@@ -132,9 +131,14 @@ function compileBudget(
   report: ReportDiagnostic,
 ): RuleBudget | undefined {
   const compiled = compileCost(cost);
-  if (compiled.ok) return { ...rest, windowMs: withinMs, cost: compiled.cost };
-  report(['limits', 'budget', 'cost'], 'error', compiled.why, compiled.suggestion);
-  return undefined;
+  const path = ['limits', 'budget', 'cost'];
+  if (!compiled.ok) {
+    report(path, 'error', compiled.why, compiled.suggestion);
+    return undefined;
+  }
+  const why = compiled.cost.typeError(() => undefined);
+  if (why !== undefined) report(path, 'error', why);
+  return { ...rest, windowMs: withinMs, cost: compiled.cost };
 }
 
 /** Reports lists and mappings that are written but empty, at any depth above schemas. */
@@ -154,6 +158,26 @@ function checkEmpty(
   for (const [key, member] of Object.entries(value)) checkEmpty(member, [...path, key], report);
 }
 
+/** A deny rule for the group "eng-*" would deny nobody. */
+function warnOfPatterns(who: WhoDocument, report: ReportDiagnostic): void {
+  for (const key of ['groups', 'subjects', 'clients', 'actors'] as const) {
+    for (const [index, text] of (who[key] ?? []).entries()) {
+      if (isExactPattern(text)) continue;
+      const quoted = JSON.stringify(text.slice(0, MAX_QUOTED_PATTERN));
+      const message = `${quoted} is compared exactly: identities have no globs and no "re:"`;
+      report(['who', key, index], 'warning', message);
+    }
+  }
+}
+
+const MAX_KNOWN = 8;
+
+/** The names there are, where none is near and they are few. */
+function listKnown(kind: string, names: readonly string[], suggestion: string | undefined): string {
+  const isShown = suggestion === undefined && names.length > 0 && names.length <= MAX_KNOWN;
+  return isShown ? `; known ${kind}: ${names.join(', ')}` : '';
+}
+
 function checkWho(who: WhoDocument, context: PolicyContext, report: ReportDiagnostic): void {
   const keys = Object.keys(who);
   if (keys.length === 0)
@@ -164,8 +188,10 @@ function checkWho(who: WhoDocument, context: PolicyContext, report: ReportDiagno
   for (const [index, issuer] of (who.issuers ?? []).entries()) {
     if (!isUnknown(issuer, context.issuers, context.unknownNames?.has('issuer'))) continue;
     const suggestion = nearestCandidate(issuer, context.issuers);
-    report(['who', 'issuers', index], 'error', `no issuer is named "${issuer}"`, suggestion);
+    const message = `no issuer is named "${issuer}"${listKnown('issuers', context.issuers, suggestion)}`;
+    report(['who', 'issuers', index], 'error', message, suggestion);
   }
+  warnOfPatterns(who, report);
   const named = (['groups', 'subjects', 'clients', 'actors', 'claims'] as const).filter(
     (key) => who[key],
   );
@@ -185,7 +211,8 @@ function checkUpstreamNames(
   for (const [index, upstream] of upstreams.entries()) {
     if (!isExactPattern(upstream) || !isUnknown(upstream, names, areMore)) continue;
     const suggestion = nearestCandidate(upstream, names);
-    report(['what', 'upstreams', index], 'error', `no upstream is named "${upstream}"`, suggestion);
+    const message = `no upstream is named "${upstream}"${listKnown('upstreams', names, suggestion)}`;
+    report(['what', 'upstreams', index], 'error', message, suggestion);
   }
 }
 
@@ -318,9 +345,14 @@ function compileArguments(
 
 function compileWhen(text: string, report: ReportDiagnostic): Expression | undefined {
   const compiled = compileExpression(text);
-  if (compiled.ok) return compiled.expression;
-  report(['when'], 'error', compiled.why, compiled.suggestion);
-  return undefined;
+  if (!compiled.ok) {
+    report(['when'], 'error', compiled.why, compiled.suggestion);
+    return undefined;
+  }
+  const { expression } = compiled;
+  const why = expression.typeError(() => undefined);
+  if (why !== undefined) report(['when'], 'error', why);
+  return expression;
 }
 
 /** Reports conditions that could loosen a policy, or that the targets of the rule can never meet. */

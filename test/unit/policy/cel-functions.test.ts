@@ -25,6 +25,7 @@ describe('[P-46] path.under', () => {
     ['a server', '//host/reports/a'],
     ['a server by backslashes', '\\\\host\\reports'],
     ['home', '~/reports/a'],
+    ['a URL', 'https://example.com/reports/a'],
     ['nothing', ''],
   ])('does not hold for %s', (_what, path) => {
     expect(isPathUnder(path, 'reports/')).toBe(false);
@@ -59,10 +60,10 @@ describe('[P-46] path.under', () => {
     ['dots before an invisible character', 'reports/..\ufeff/secret'],
     ['a dot with a soft hyphen', 'reports/\u00ad../secret'],
     ['a folder that only some fold', '\uff52eports/a'],
-    ['a URL', 'https://example.com/reports/a'],
     ['a URL of a file', 'file:///srv/reports/a'],
     ['a URL of a file without a slash', 'file:reports/a'],
-    ['an encoded URL', 'file%3a///reports/a'],
+    ['an encoded URL of a file', 'file%3a///reports/a'],
+    ['a URL of a file in another', 'jar:File:/reports/a'],
     ['encoded dots into the folder', 'x/%2e%2e/reports/a'],
   ])('has no answer for %s', (_what, path) => {
     expect(isPathUnder(path, 'reports/')).toBeUndefined();

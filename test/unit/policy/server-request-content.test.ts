@@ -1,5 +1,6 @@
 // What rules say of the content of server requests: hosts of links, context and tools of sampling.
 
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RuleDocument, WhatDocument } from '../../../src/policy/compile/documents.js';
 import { readServerRequestContent } from '../../../src/policy/server-request-content.js';
@@ -209,5 +210,55 @@ describe('[Q-03] what sampling asks for', () => {
     expect(diagnostics).toMatchObject([
       { severity: 'error', path: ['rules', 0, 'what', 'sampling', 'tools'], suggestion: '["*"]' },
     ]);
+  });
+});
+
+describe('[Q-03] rules about content', () => {
+  const samplings = fc.constantFrom<NonNullable<WhatDocument['sampling']>>(
+    true,
+    { includeContext: ['none'] },
+    { includeContext: ['thisServer', 'allServers'] },
+    { tools: ['a'] },
+    { tools: ['*'] },
+    { includeContext: ['none', 'thisServer'], tools: ['b*'] },
+  );
+  const rules = fc
+    .array(fc.tuple(fc.constantFrom('allow', 'allow', 'deny'), samplings), { maxLength: 4 })
+    .map((all) =>
+      all.map(([effect, sampling], at) =>
+        rule(effect as RuleDocument['effect'], { sampling }, `r${at}`),
+      ),
+    );
+  const requests = fc.record(
+    {
+      includeContext: fc.constantFrom('none', 'thisServer', 'allServers', 'other'),
+      tools: fc.subarray(['a', 'b', 'bc', 'd']).map((names) => names.map((name) => ({ name }))),
+    },
+    { requiredKeys: [] },
+  );
+  const may = (written: readonly RuleDocument[], params: JsonObject | undefined) =>
+    isAllowed(written, 'sampling', params);
+
+  it('never grant by a deny, never take away by an allow, and allow nothing that may not be declared', () => {
+    let allowed = 0;
+    const property = fc.property(rules, samplings, requests, (written, sampling, params) => {
+      const before = may(written, params);
+      if (before) allowed += 1;
+      const denied = may([...written, rule('deny', { sampling }, 'more')], params);
+      expect(denied && !before).toBe(false);
+      const more = may([...written, rule('allow', { sampling }, 'more')], params);
+      expect(before && !more).toBe(false);
+      const grants = allowedServerRequestsFor(policiesOf(written), ADA, 'github');
+      const needs = [
+        ...((params.includeContext ?? 'none') === 'none' ? [] : (['context'] as const)),
+        ...((params.tools ?? []).length === 0 ? [] : (['tools'] as const)),
+      ];
+      const isDeclared =
+        grants.sampling && !needs.some((one) => grants.withoutSampling?.includes(one) === true);
+      // A value that no revision defines is nothing that a client declares.
+      expect(before && !isDeclared && params.includeContext !== 'other').toBe(false);
+    });
+    expect(() => fc.assert(property, { numRuns: 500 })).not.toThrow();
+    expect(allowed).toBeGreaterThan(50);
   });
 });

@@ -45,6 +45,16 @@ function warnings(rules: readonly RuleDocument[], isStrict = false) {
 const NEVER = (id: string): string =>
   `warning this rule can never matter: "main/${id}" denies everything that it names, to everybody that it names`;
 
+describe('[P-18] identities that look like patterns', () => {
+  it('are warned of, because they are compared exactly', () => {
+    const who = { groups: ['eng-*', 'eng'], subjects: ['re:a'], clients: ['editor'] };
+    expect(warnings([{ ...ALLOW, who }])).toEqual([
+      'rules.0.who.groups.0 warning "eng-*" is compared exactly: identities have no globs and no "re:"',
+      'rules.0.who.subjects.0 warning "re:a" is compared exactly: identities have no globs and no "re:"',
+    ]);
+  });
+});
+
 describe('[POL-09] rules that can never matter', () => {
   it('are those of which a deny without conditions covers everything', () => {
     expect(warnings([ALLOW, DENY])).toEqual([`rules.0 ${NEVER('d')}`]);

@@ -1,0 +1,238 @@
+// The types of expressions, as far as they are certain: from literals, functions and the pinned schema of a tool. Finds
+// operators and functions that could only ever fail, and comparisons that could never hold. What is not certain has no
+// type, and no error is found in it.
+// Source: CEL language definition, "Standard definitions"; docs/contract.md §4, law 4.
+
+import type { parse } from '@bufbuild/cel';
+import type { Json } from '../protocol/jsonrpc.js';
+import { isObject } from '../protocol/jsonrpc.js';
+
+export type Expr = ReturnType<typeof parse>['expr'];
+
+export type Chain = {
+  readonly root: Expr;
+  readonly path: readonly string[];
+  readonly isTest: boolean;
+};
+
+/** Resolves `a.b["c"]` to its root and the literal names after it. */
+export function unwind(expr: Expr): Chain {
+  const path: string[] = [];
+  let isTest = false;
+  let at = expr;
+  for (let step = stepOf(at); step !== undefined; step = stepOf(at)) {
+    path.unshift(step.name);
+    isTest ||= step.isTest;
+    at = step.operand;
+  }
+  return { root: at, path, isTest };
+}
+
+type Step = { readonly operand: Expr; readonly name: string; readonly isTest: boolean };
+
+function stepOf({ exprKind }: Expr): Step | undefined {
+  if (exprKind.case === 'selectExpr') {
+    const { operand, field, testOnly } = exprKind.value;
+    return operand === undefined ? undefined : { operand, name: field, isTest: testOnly };
+  }
+  if (exprKind.case !== 'callExpr' || exprKind.value.function !== '_[_]') return undefined;
+  const [operand, index] = exprKind.value.args;
+  const name = index === undefined ? undefined : literalText(index);
+  return operand === undefined || name === undefined ? undefined : { operand, name, isTest: false };
+}
+
+export function literalText(expr: Expr): string | undefined {
+  const kind = expr.exprKind;
+  if (kind.case !== 'constExpr' || kind.value.constantKind.case !== 'stringValue') return undefined;
+  return kind.value.constantKind.value;
+}
+
+type Kind = 'text' | 'number' | 'flag' | 'list' | 'map' | 'null';
+/** The kinds that a value may have; undefined if it may have any. */
+type Kinds = ReadonlySet<Kind> | undefined;
+
+/** The kinds of the argument at a path. */
+export type KindsAt = (path: readonly string[]) => Kinds;
+
+const NOUNS: { readonly [kind in Kind]: string } = {
+  text: 'text',
+  number: 'a number',
+  flag: 'true or false',
+  list: 'a list',
+  map: 'a map',
+  null: 'null',
+};
+
+const of = (...kinds: readonly Kind[]): ReadonlySet<Kind> => new Set(kinds);
+const [TEXT, NUMBER, FLAG, LIST, MAP] = [
+  of('text'),
+  of('number'),
+  of('flag'),
+  of('list'),
+  of('map'),
+];
+const ORDERED = of('text', 'number', 'flag');
+
+/** What a function or operator takes, operand by operand, and what it gives. */
+type Signature = { readonly takes: readonly Kinds[]; readonly gives: Kinds };
+
+/** The last operand stands for all that follow. */
+const SIGNATURES: ReadonlyMap<string, Signature> = new Map<string, Signature>([
+  ...['startsWith', 'endsWith', 'contains', 'matches', 'path.under', 'url.isPublic'].map(
+    (name) => [name, { takes: [TEXT], gives: FLAG }] as const,
+  ),
+  ...['lowerAscii', 'upperAscii', 'trim', 'url.host'].map(
+    (name) => [name, { takes: [TEXT], gives: TEXT }] as const,
+  ),
+  ...['_&&_', '_||_', '!_'].map((name) => [name, { takes: [FLAG], gives: FLAG }] as const),
+  ...['_-_', '_*_', '_/_', '_%_', '-_'].map(
+    (name) => [name, { takes: [NUMBER], gives: NUMBER }] as const,
+  ),
+  ...['_<_', '_<=_', '_>_', '_>=_'].map(
+    (name) => [name, { takes: [ORDERED], gives: FLAG }] as const,
+  ),
+  ['_==_', { takes: [undefined], gives: FLAG }],
+  ['_!=_', { takes: [undefined], gives: FLAG }],
+  ['@in', { takes: [undefined, of('list', 'map')], gives: FLAG }],
+  ['size', { takes: [of('text', 'list', 'map')], gives: NUMBER }],
+  ['_?_:_', { takes: [FLAG, undefined], gives: undefined }],
+  ['string', { takes: [undefined], gives: TEXT }],
+  ...['int', 'uint', 'double'].map(
+    (name) => [name, { takes: [undefined], gives: NUMBER }] as const,
+  ),
+]);
+/** Operators whose operands must be of one kind. */
+const SAME = new Set(['_==_', '_!=_', '_<_', '_<=_', '_>_', '_>=_']);
+const VARIABLES: ReadonlyMap<string, Kinds> = new Map<string, Kinds>([
+  ...['principal.issuer', 'principal.subject', 'principal.client', 'uri'].map(
+    (name) => [name, TEXT] as const,
+  ),
+  ...['tool.upstream', 'tool.name'].map((name) => [name, TEXT] as const),
+  ...['principal.groups', 'principal.scopes'].map((name) => [name, LIST] as const),
+  ...['principal.claims', 'tool.annotations', 'args'].map((name) => [name, MAP] as const),
+]);
+
+class TypeMismatch extends Error {}
+
+/** What is certainly wrong with the types of an expression that must give `result`; undefined if nothing is. */
+export function findTypeError(
+  expr: Expr,
+  result: 'condition' | 'amount',
+  kindsAt: KindsAt,
+): string | undefined {
+  try {
+    const kinds = kindsOf(expr, kindsAt);
+    const wanted = result === 'condition' ? FLAG : NUMBER;
+    if (!overlap(kinds, wanted))
+      return `the expression gives ${nounOf(kinds)}, and ${nounOf(wanted)} is needed`;
+  } catch (error) {
+    if (error instanceof TypeMismatch) return error.message;
+    throw error;
+  }
+  return undefined;
+}
+
+function overlap(some: Kinds, others: Kinds): boolean {
+  return some === undefined || others === undefined || [...some].some((kind) => others.has(kind));
+}
+
+function nounOf(kinds: Kinds): string {
+  return [...(kinds ?? [])].map((kind) => NOUNS[kind]).join(' or ');
+}
+
+function kindsOf(expr: Expr, kindsAt: KindsAt): Kinds {
+  const { exprKind } = expr;
+  switch (exprKind.case) {
+    case 'constExpr':
+      return kindOfConstant(exprKind.value.constantKind.case);
+    case 'listExpr':
+      for (const element of exprKind.value.elements) kindsOf(element, kindsAt);
+      return LIST;
+    case 'structExpr':
+      return MAP;
+    case 'identExpr':
+    case 'selectExpr':
+      return kindsOfChain(expr, kindsAt);
+    case 'callExpr':
+      return exprKind.value.function === '_[_]'
+        ? kindsOfChain(expr, kindsAt)
+        : kindsOfCall(exprKind.value, kindsAt);
+    default:
+      // Elements of a comprehension may be of any kind, and so may its result.
+      return undefined;
+  }
+}
+
+function kindOfConstant(constant: string | undefined): Kinds {
+  if (constant === 'stringValue') return TEXT;
+  if (constant === 'boolValue') return FLAG;
+  if (constant === 'nullValue') return of('null');
+  return constant === 'bytesValue' ? undefined : NUMBER;
+}
+
+function kindsOfChain(expr: Expr, kindsAt: KindsAt): Kinds {
+  const { root, path, isTest } = unwind(expr);
+  if (isTest) return FLAG;
+  if (root.exprKind.case !== 'identExpr') return undefined;
+  const name = root.exprKind.value.name.replace(/^\./, '');
+  if (name === 'args' && path.length > 0) return kindsAt(path);
+  return VARIABLES.get([name, ...path].join('.'));
+}
+
+type Call = Extract<Expr['exprKind'], { case: 'callExpr' }>['value'];
+
+function kindsOfCall({ function: called, target, args }: Call, kindsAt: KindsAt): Kinds {
+  const qualifier = target?.exprKind.case === 'identExpr' ? target.exprKind.value.name : '';
+  const qualified = `${qualifier}.${called}`;
+  const name = SIGNATURES.has(qualified) ? qualified : called;
+  const operands = target === undefined || name === qualified ? args : [target, ...args];
+  const kinds = operands.map((operand) => kindsOf(operand, kindsAt));
+  const signature = SIGNATURES.get(name);
+  const shown = name.replaceAll('_', '').replace('@', '');
+  for (const [index, operand] of operands.entries()) {
+    const { takes = [] } = signature ?? {};
+    const wanted = takes[Math.min(index, takes.length - 1)];
+    if (!overlap(kinds[index], wanted))
+      throw new TypeMismatch(
+        `"${shown}" takes ${nounOf(wanted)}, and ${describe(operand, kinds[index])}`,
+      );
+  }
+  const [one, other] = kinds;
+  const isNull = one?.has('null') === true || other?.has('null') === true;
+  if (SAME.has(name) && !isNull && !overlap(one, other) && operands[0] !== undefined)
+    throw new TypeMismatch(
+      `"${shown}" compares with ${nounOf(other)}, and ${describe(operands[0], one)}`,
+    );
+  return signature?.gives;
+}
+
+function describe(operand: Expr, kinds: Kinds): string {
+  const { root, path } = unwind(operand);
+  const name = root.exprKind.case === 'identExpr' ? root.exprKind.value.name : undefined;
+  return `${name === undefined ? 'this' : [name, ...path].join('.')} is ${nounOf(kinds)}`;
+}
+
+const KINDS_OF_TYPES: ReadonlyMap<Json | undefined, Kind> = new Map<Json | undefined, Kind>([
+  ['string', 'text'],
+  ['number', 'number'],
+  ['integer', 'number'],
+  ['boolean', 'flag'],
+  ['array', 'list'],
+  ['object', 'map'],
+  ['null', 'null'],
+]);
+
+/** The kinds that a schema admits at a path of properties, as far as their `type` says. */
+export function kindsInSchema(schema: Json | undefined, path: readonly string[]): Kinds {
+  let at = schema;
+  for (const name of path) {
+    const properties: Json | undefined = isObject(at) ? at['properties'] : undefined;
+    at = isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
+  }
+  const type = isObject(at) ? at['type'] : undefined;
+  const kinds = (Array.isArray(type) ? type : [type]).map((one: Json | undefined) =>
+    KINDS_OF_TYPES.get(one),
+  );
+  const known = kinds.filter((kind) => kind !== undefined);
+  return known.length < kinds.length || known.length === 0 ? undefined : new Set(known);
+}
