@@ -17,7 +17,7 @@ import { findOutOfPlace, PLACES } from './places.js';
 import { type Concealment, hasMixedScripts, type Reading, readingsOf } from './readings.js';
 import { findDemands, SENT_ELSEWHERE } from './rules.js';
 import { type OwnNames, sentencesOf } from './sentences.js';
-import { findSums } from './signs.js';
+import { findSums } from './sums.js';
 
 export type { DefinitionFinding, ScannedDefinition } from './finding.js';
 
