@@ -13,7 +13,7 @@ import type { DefinitionFinding, ScannedDefinition, UnnamedFinding } from './fin
 import { CLASS } from './lexicon.js';
 import { markersIn } from './markers.js';
 import { findCarriedOver, findSoughtContent } from './passages.js';
-import { findOutOfPlace, PLACES } from './places.js';
+import { findDefaults, findOutOfPlace, PLACES } from './places.js';
 import { type Concealment, hasMixedScripts, type Reading, readingsOf } from './readings.js';
 import { findDemands, SENT_ELSEWHERE } from './rules.js';
 import { type OwnNames, sentencesOf } from './sentences.js';
@@ -237,6 +237,7 @@ function findMatches(reading: Reading, text: Text, own: OwnNames): readonly Matc
     ...findCarriedOver(sentences),
     ...findSums(sentences, /\/properties\/[^/]+\/description$/.test(pointer)),
     ...placed,
+    ...findDefaults(pointer, sentences),
     ...markersIn(reading.text, own.parameters),
   ];
 }
