@@ -12,6 +12,8 @@ import {
   isFramed,
   isImperative,
   isOrder,
+  isQuestion,
+  type Step,
 } from './demands.js';
 import { CLASS } from './lexicon.js';
 import type { Sentence, Token } from './sentences.js';
@@ -28,17 +30,22 @@ const isThis = is(
   'this that these those it existence presence step call argument parameter tool note synchronization upload access',
 );
 const isWe = has('we our us telemetry analytics vendor provider partner');
-const isModelNamed = is('assistant agent model llm ai chatbot claude gpt');
+/** One, as a subject: `models` and `agents` are more often what a tool lists. */
+const isModelNamed = ({ base, isBase }: Token): boolean =>
+  isBase && /^(?:assistant|agent|model|llm|ai|chatbot|claude|gpt)$/.test(base);
 const isGiving = is(
   'add share give hand supply state enter fill paste type provide pass put copy send attach append transmit submit include insert place write forward',
 );
 /** A tool that gives out secrets or what was said, by the parts of its name. */
 export const isVaultTool = ({ base, mask }: Token): boolean =>
   (mask & name) !== 0 &&
-  /^(?:get|list|read|export|dump|show|fetch|load)_(?:\w{1,40}_)?(?:secret|credential|password|private|env|key|conversation|chat|contact|mailbox|keychain)s?(?:_|$)/.test(
+  /^(?:get|list|read|export|dump|show|fetch|load)_(?:\w{1,40}_)?(?:secret|credential|password|private|env|mailbox|keychain)s?(?:_|$)/.test(
     base,
   );
 
+/** `Access` is more often a noun. */
+export const isReading: Step = ({ base, mask }) => (mask & read) !== 0 && base !== 'access';
+const isDeniedCall: Step = ({ mask, isDenied }) => isDenied === true && (mask & call) !== 0;
 const isPersonal = has('user person customer human patient');
 const isPossessor = either(human, 'authorization account server session environment');
 
@@ -117,10 +124,6 @@ const SECRECY: readonly Demand[] = [
       { gap: 3, when: has('between') },
     ],
     [
-      [human, is('supposed meant allowed'), is('see know notice learn')],
-      { gap: 4, needs: [negation] },
-    ],
-    [
       [
         is('remove delete erase clear'),
         is('trace entry evidence record history'),
@@ -162,10 +165,12 @@ const SECRECY: readonly Demand[] = [
       [consent, negation, is('show ask need require display')],
       { gap: 6, when: has('anymore longer more never') },
     ],
-    [[is('approve authorize authorise'), is('advance')], { gap: 3 }],
     [
       [is('complete finish proceed continue'), negation, is('ask confirm consult')],
-      { gap: 6, when: (one) => one.index > 0 && isFramed(one) },
+      {
+        gap: 6,
+        when: (one, first) => one.index > 0 && isFramed(one) && !isQuestion(one, first),
+      },
     ],
   ),
 ];
@@ -185,23 +190,13 @@ const OVERRIDES: readonly Demand[] = [
     ],
     [
       [
-        is('disregard ignore forget'),
-        is('whatever anything everything what'),
-        is('told tell said know learned instructed'),
-      ],
-      { gap: 5 },
-    ],
-    [
-      [
         is('disable deactivate bypass circumvent'),
-        is(
-          'sandbox tls ssl certificate logging two-factor 2fa antivirus allowlist allow restriction limit',
-        ),
+        is('sandbox tls ssl certificate two-factor 2fa antivirus firewall allowlist'),
       ],
       {
         gap: 3,
-        when: (one, first) =>
-          one.index > 0 && (isImperative(one, first) || (one.mask & must) !== 0),
+        when: (one) =>
+          one.index > 0 && (has('host machine client')(one) || (one.mask & must) !== 0),
       },
     ],
     [
@@ -222,10 +217,6 @@ const OVERRIDES: readonly Demand[] = [
     'block',
     'It gives the model another role.',
     [[is('from'), is('now'), is('on')], { gap: 1, needs: [model | must] }],
-    [
-      [is('follow obey'), is('only'), is('direction instruction command order')],
-      { gap: 4, unless: negation },
-    ],
     [
       [is('obey'), is('server instruction command directive system text order output')],
       { gap: 6, unless: negation },
@@ -272,7 +263,7 @@ const OVERRIDES: readonly Demand[] = [
       [answer],
       {
         needs: [address, carry | override],
-        when: (one) => one.index > 0 && has('every each all your any')(one),
+        when: (one) => isUnreturned(one) && has('every each all your any')(one),
       },
     ],
     [
@@ -280,24 +271,8 @@ const OVERRIDES: readonly Demand[] = [
       { gap: 5, when: (one, first) => isImperative(one, first) },
     ],
     [
-      [
-        is('insert add append include'),
-        is('tag request script comment'),
-        is('code function file answer'),
-      ],
-      {
-        gap: 14,
-        when: (one) =>
-          one.index > 0 && has('every each all our')(one) && has('our endpoint tracker')(one),
-      },
-    ],
-    [
       [is('recommend promote advertise praise'), is('acmecoin product service')],
       { gap: 6, when: (one) => one.index > 0 && has('always whenever')(one) },
-    ],
-    [
-      [is('whenever when'), human, either(disclose, 'ask'), is('recommend promote buy')],
-      { gap: 5 },
     ],
     [
       [is('grant give'), is('admin administrator owner root'), is('right access role privilege')],
@@ -336,11 +311,6 @@ const EXFILTRATIONS: readonly Demand[] = [
       { needs: [carry | read], unless: negation, when: (one) => isWe(one) && one.index > 0 },
     ],
     [
-      [isGiving, is('everything what whatever'), human, either(know, 'type say write tell')],
-      { gap: 5, when: (one) => one.index > 0 },
-    ],
-    [[isGiving, is('everything what whatever'), model, know], { gap: 4, needs: [human] }],
-    [
       [
         isGiving,
         is('response output result answer'),
@@ -352,26 +322,6 @@ const EXFILTRATIONS: readonly Demand[] = [
     [
       [is('answer output result response'), is('previous last other another'), tool],
       { gap: 4, needs: [carry] },
-    ],
-    [
-      [every, is('result output answer'), is('another other each every'), tool],
-      { gap: 3, needs: [must] },
-    ],
-    [
-      [
-        is('record capture log collect store'),
-        is('what every all'),
-        either(human, 'prompt keystroke'),
-      ],
-      {
-        gap: 3,
-        needs: [carry],
-        when: (one) => one.index > 0 && has('type prompt keystroke say')(one),
-      },
-    ],
-    [
-      [isModelNamed, is('share forward send upload'), human],
-      { gap: 9, unless: negation, when: has('learn know everything') },
     ],
     [
       [is('take capture make'), is('screenshot recording photo picture'), carry],
@@ -406,12 +356,7 @@ const EXFILTRATIONS: readonly Demand[] = [
         when: (one) => one.index > 0 && (isPossessed(one) || (one.mask & store) !== 0),
       },
     ],
-    [[parameter, isGiving, human, secret], { gap: 8, unless: negation }],
     [[is('any every each all'), secret, human | model, is('see come find encounter')], { gap: 4 }],
-    [
-      [secret, must, is('state entered given provided re-entered supplied'), parameter],
-      { gap: 6, when: (one) => one.index > 0 },
-    ],
     [
       [isVaultTool],
       {
@@ -437,27 +382,14 @@ const EXFILTRATIONS: readonly Demand[] = [
       },
     ],
     [
-      [is('with using'), is('stored saved cached existing'), secret],
-      { gap: 2, needs: [carry], when: (one) => one.index > 0 },
-    ],
-    [
       [
-        read,
+        isReading,
         is('wallet cookie password keychain screenshot recovery'),
         either(carry, 'give hand state'),
       ],
       { gap: 10, when: isImperative },
     ],
   ),
-  ...demands('exfiltration', 'review', 'It says that content is sent to others.', [
-    [
-      is('forward upload send share stream transmit'),
-      is('copy'),
-      is('each every all any'),
-      is('message file mail call'),
-    ],
-    { gap: 4, when: ({ index }) => index > 0 },
-  ]),
 ];
 
 const OTHER_TOOLS: readonly Demand[] = demands(
@@ -466,32 +398,9 @@ const OTHER_TOOLS: readonly Demand[] = demands(
   'It says how the tools of other servers must be used.',
   [[call, is('after'), is('any every each all another'), tool | call], { gap: 5 }],
   [[negation, call, is('official native original'), tool], { gap: 3 }],
+  [[isDeniedCall, is('server')], { gap: 8, when: has('of from the') }],
   [
-    [is('other another different'), is('server mcp connector')],
-    {
-      gap: 2,
-      when: (one) =>
-        one.index > 0 &&
-        has(
-          'instead win wins over ahead never avoid must first whatever rather replace ignore before',
-        )(one),
-    },
-  ],
-  [
-    [order, is('execute call use invoke run'), is('this it'), is('replace change substitute')],
-    { gap: 6, needs: [tool] },
-  ],
-  [[negation, call, is('server')], { gap: 8, when: has('of from the') }],
-  [
-    [
-      is('it they this that'),
-      is('be is are was been'),
-      is('compromise compromised malicious unsafe insecure infected hacked poisoned backdoored'),
-    ],
-    { gap: 2, needs: [-1], when: ({ index }) => index > 0 },
-  ],
-  [
-    [either(every, 'all'), is('call invocation use'), is('of to'), name],
+    [is('every each all any'), is('call invocation use'), is('of to'), name],
     { gap: 3, needs: [carry | change | must], when: (one) => one.index > 0 },
   ],
   [
@@ -502,15 +411,6 @@ const OTHER_TOOLS: readonly Demand[] = demands(
       address,
     ],
     { gap: 8 },
-  ],
-  [
-    [is('when whenever'), human, is('ask mention request want'), either(carry | call, 'recommend')],
-    { gap: 6, when: has('our recommend sponsor partner') },
-  ],
-  [[is('use'), is('in'), is('place')], { gap: 5, needs: [every] }],
-  [
-    [tool, is('retire retired compromise compromised disabled hacked')],
-    { gap: 8, when: has('use this instead security') },
   ],
 );
 
@@ -540,7 +440,6 @@ const FURTHER: readonly Demand[] = [
     'It demands that secrets be passed on.',
     [[is('output result content contents'), is('env printenv')], { gap: 3, needs: [carry] }],
     [[is('content contents'), store], { gap: 2, unless: negation, when: isUnreturned }],
-    [[carry, is('our'), is('account wallet address')], { gap: 6, ...later }],
   ),
 ];
 

@@ -104,6 +104,11 @@ export function beginsWithNegation({ tokens }: Sentence): boolean {
   return tokens.slice(0, 2).some(({ mask }) => (mask & CLASS.negation) !== 0);
 }
 
+/** Whether it lists what something is for: `looking for configuration files`. */
+export function beginsWithGerund({ tokens: [first] }: Sentence): boolean {
+  return first !== undefined && !first.isBase && first.end - first.start > first.base.length + 1;
+}
+
 /** Whether another subject or verb follows the word: `private to the user and not shared`. */
 export function isJoined({ tokens }: Sentence, at: number): boolean {
   return /^(?:and|or|but)$/.test(tokens[at + 1]?.base ?? '');
@@ -113,6 +118,15 @@ const FRAME_NEAR = CLASS.call | CLASS.tool | CLASS.name;
 const isStepOfWork = is(
   'return proceed complete finish respond answer start process continue generate perform provide',
 );
+
+/** Whether what is not to be asked is a question of its own, rather than whether to go on: `which version to use`. */
+export function isQuestion({ tokens, bases }: Sentence, from: number): boolean {
+  if (CONSENTS.some((base) => bases.has(base))) return false;
+  const asked = tokens.findIndex((token, at) => at > from && (token.mask & CLASS.human) !== 0);
+  return /^(?:to|for|which|what|about|whether|how)$/.test(tokens[asked + 1]?.base ?? '');
+}
+
+const CONSENTS = ['confirm', 'confirmation', 'permission', 'consent', 'approval', 'approve'];
 
 /** Whether the sentence says when it applies: before, after, whenever or for every call of a tool. */
 export function isFramed({ tokens }: Sentence): boolean {
@@ -136,14 +150,20 @@ export function isOrder(sentence: Sentence): boolean {
   );
 }
 
+/** After these a verb says what is done, or what may be done. */
+const NO_IMPERATIVE: ReadonlySet<string> = new Set(
+  'to is are be been was were can could may might will would it they which that'.split(' '),
+);
+
 /** Whether the word is a verb in the imperative, in a sentence after the one that says what the tool does. */
 export function isImperative({ tokens, index }: Sentence, at: number): boolean {
-  return index > 0 && tokens[at]?.isBase === true && tokens[at - 1]?.base !== 'to';
+  return index > 0 && tokens[at]?.isBase === true && !NO_IMPERATIVE.has(tokens[at - 1]?.base ?? '');
 }
 
 /** What the demands find in a sentence, at most one match each. */
 export function findAll(list: readonly Demand[], sentence: Sentence): readonly Match[] {
   const found: Match[] = [];
+  if (sentence.mask === 0 && sentence.tokens.length === 1) return found;
   for (const demand of list) {
     const match = findDemand(demand, sentence);
     if (match !== undefined) found.push(match);
@@ -154,15 +174,22 @@ export function findAll(list: readonly Demand[], sentence: Sentence): readonly M
 /** The first match of a demand in a sentence. */
 function findDemand(demand: Demand, sentence: Sentence): Match | undefined {
   if (!mayMatch(demand, sentence)) return undefined;
-  const span = findSteps(demand, sentence.tokens);
+  const span = findSteps(demand.steps, demand.gap, sentence.tokens);
   if (span === undefined || demand.when?.(sentence, span.first) === false) return undefined;
   const { kind, tier, reason } = demand;
   return { kind, tier, reason, start: span.start, end: span.end };
 }
 
+/** Whether the steps stand in a sentence in their order, each at most `gap` words after the one before. */
+export function occurs(steps: readonly Step[], gap: number, sentence: Sentence): boolean {
+  if (steps.length > sentence.tokens.length) return false;
+  if (!steps.every((step) => mayTake(step, sentence))) return false;
+  return findSteps(steps, gap, sentence.tokens) !== undefined;
+}
+
 function mayMatch({ steps, needs = [], unless = 0 }: Demand, sentence: Sentence): boolean {
-  const { mask } = sentence;
-  if ((mask & unless) !== 0) return false;
+  const { mask, tokens } = sentence;
+  if (steps.length > tokens.length || (mask & unless) !== 0) return false;
   if (needs.some((need) => (mask & need) === 0)) return false;
   return steps.every((step) => mayTake(step, sentence));
 }
@@ -178,11 +205,15 @@ type Span = { readonly start: number; readonly end: number; readonly first: numb
 type Reached = { readonly at: number; readonly first: number };
 
 /** Reads each word once for each step, and keeps of each step the word nearest to the next. */
-function findSteps(demand: Demand, tokens: readonly Token[]): Span | undefined {
+function findSteps(
+  steps: readonly Step[],
+  gap: number | undefined,
+  tokens: readonly Token[],
+): Span | undefined {
   const reached: (Reached | undefined)[] = [];
   for (const [at, token] of tokens.entries()) {
-    advance(demand, token, at, reached);
-    const done = reached[demand.steps.length - 1];
+    advance(steps, gap, token, at, reached);
+    const done = reached[steps.length - 1];
     if (done !== undefined) {
       return { start: tokens[done.first]?.start ?? 0, end: token.end, first: done.first };
     }
@@ -191,7 +222,8 @@ function findSteps(demand: Demand, tokens: readonly Token[]): Span | undefined {
 }
 
 function advance(
-  { steps, gap = DEFAULT_GAP }: Demand,
+  steps: readonly Step[],
+  gap = DEFAULT_GAP,
   token: Token,
   at: number,
   reached: (Reached | undefined)[],

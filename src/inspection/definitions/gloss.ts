@@ -67,6 +67,10 @@ const TERMS: readonly (readonly [string, string])[] = [
     'never tell user',
     '不要告诉 不要告訴 不要提及 不要透露 勿告知 请勿告知 别告诉 知らせないで 言わないで 伝えないで 알리지 말하지',
   ],
+  ['never', '不要 请勿 勿'],
+  ['mention', '提及 提到 透露 告诉 告知'],
+  ['answer', '回复 回答'],
+  ['system prompt', '系统提示词 系统提示'],
   ['read', '读取 讀取 打开 閱讀 読み 読ん 読む 읽고 읽어 읽은'],
   ['pass', '传递 傳遞 发送 發送 放入 填入 附加 渡し 入れ 送信 送っ 含め 전달 보내 넣어'],
   ['ignore', '忽略 无视 無視 무시'],
@@ -159,6 +163,6 @@ class Gloss {
   finish(): NormalizedText | undefined {
     if (this.#glossed.size < MIN_GLOSSED) return undefined;
     const map = { starts: Int32Array.from(this.#starts), ends: Int32Array.from(this.#ends) };
-    return { text: this.#text.replaceAll('。', '.').replaceAll('、', ','), map };
+    return { text: this.#text.replace(/[。！？；]/g, ';').replace(/[、，：]/g, ','), map };
   }
 }

@@ -176,7 +176,7 @@ const PAIRS: readonly (readonly [number, string])[] = [
   ],
   [
     CLASS.context,
-    'system prompt|chat history|thought process|tool output|last email|previous email|open document|latest chat|latest message|user prompt|message so|chain thought|conversation history|message history|previous message|user last|this chat|full chat|entire chat|whole chat|current chat|your chat|chat transcript|chat record|chat content|session history|prior message|previous prompt|original prompt|your instruction|system instruction|system message|your context|full context|entire context|conversation context|chat log|context window|previous conversation|chat context|tool history|our discussion|our conversation|our chat|our exchange|this exchange|preceding dialogue|open file|developer message|initial prompt|hidden chain|hidden reasoning|earlier message',
+    'system prompt|chat history|thought process|tool output|open document|latest chat|user prompt|message so|chain thought|conversation history|message history|previous message|user last|this chat|full chat|entire chat|whole chat|current chat|your chat|chat transcript|chat record|chat content|session history|prior message|previous prompt|original prompt|your instruction|system instruction|system message|your context|conversation context|chat log|context window|previous conversation|chat context|tool history|our discussion|our conversation|our chat|our exchange|this exchange|preceding dialogue|open file|developer message|initial prompt|hidden chain|hidden reasoning|earlier message',
   ],
   [
     CLASS.remote,
@@ -211,8 +211,8 @@ function candidates(token: string): readonly string[] {
   const bare = token.endsWith("'s") ? token.slice(0, -2) : token;
   if (bare !== token) found.push(bare);
   if (bare.endsWith('ies')) found.push(`${bare.slice(0, -3)}y`);
-  if (/(?:s|x|z|ch|sh|o)es$/.test(bare)) found.push(bare.slice(0, -2));
   if (bare.endsWith('s')) found.push(bare.slice(0, -1));
+  if (/(?:s|x|z|ch|sh|o)es$/.test(bare)) found.push(bare.slice(0, -2));
   if (bare.endsWith('ied')) found.push(`${bare.slice(0, -3)}y`);
   if (bare.length > 4 && bare.endsWith('ed')) found.push(...stems(bare.slice(0, -2)));
   if (bare.length > 4 && bare.endsWith('ing')) found.push(...stems(bare.slice(0, -3)));

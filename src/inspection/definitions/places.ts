@@ -10,7 +10,7 @@ export const PLACES =
   /\/(?:title|\$comment|const|default|enum\/\d+|examples\/\d+|annotations\/[^/]+)$/;
 const MIN_TOKENS = 6;
 const { answer, call, carry, change, consent, disclose, execute, human, model, must } = CLASS;
-const { negation, order, every, override, read, rule, tool } = CLASS;
+const { address, negation, order, every, override, read, rule, store, tool } = CLASS;
 const ACTION = read | carry | call | disclose | override | consent | execute | change;
 const BINDING = must | negation | order | every | override;
 const ADDRESSED = model | human | tool | rule | answer;
@@ -34,6 +34,27 @@ export function findOutOfPlace(pointer: string, sentences: readonly Sentence[]):
       },
     ];
   });
+}
+
+const DEFAULT = /\/properties\/([^/]+)\/(?:default|const)(?:\/\d+)?$/;
+/** Parameters by which somebody else gets a copy. */
+const COPIES = /^(?:b?cc|callback|webhook|forward|notify|mirror|archive)/i;
+/** Parameters for a file or its folder, which may well be one with secrets. */
+const FILES = /file|path|config|key|cred|env|profile|dir|identity|cert/i;
+
+/** What a parameter holds if nobody fills it in: the address of somebody else, or a file with secrets. */
+export function findDefaults(pointer: string, sentences: readonly Sentence[]): readonly Match[] {
+  const name = DEFAULT.exec(pointer)?.[1];
+  if (name === undefined) return [];
+  const isGrave = ({ mask }: Sentence): boolean =>
+    (COPIES.test(name) && (mask & address) !== 0) || (!FILES.test(name) && (mask & store) !== 0);
+  return sentences.filter(isGrave).map(({ tokens }) => ({
+    kind: 'exfiltration',
+    tier: 'review',
+    reason: 'Its default sends a copy to somebody else, or a file in which secrets are kept.',
+    start: tokens[0]?.start ?? 0,
+    end: tokens.at(-1)?.end ?? 0,
+  }));
 }
 
 function demandsSomething(first: Token, sentence: Sentence): boolean {

@@ -115,7 +115,17 @@ export function hasMixedScripts(text: string): boolean {
 
 const SPACED = /(?<![a-z0-9])(?:[a-z][ .\-_*]){3,400}[a-z](?![a-z0-9])/gi;
 
+/** A text of single characters, with wider gaps between its words. */
+const ALL_SPACED = /(?<!\S)(?:\S {1,3}){15,2000}\S(?!\S)/g;
+
 /** Letters that are set apart are joined: `i g n o r e`. A double gap parts the words. The length stays. */
-function joinSpaced(text: string): string {
+function joinSpaced(spaced: string): string {
+  const text = spaced.replace(ALL_SPACED, (run) =>
+    run
+      .split(/ {2,3}/)
+      .map((word) => word.replaceAll(' ', ''))
+      .join(' ')
+      .padEnd(run.length),
+  );
   return text.replace(SPACED, (run) => run.replace(/[ .\-_*]/g, '').padEnd(run.length));
 }

@@ -1,20 +1,21 @@
 // Lists what a definition must not demand of the model that reads it, in classes of meaning: who is addressed, what
 // is demanded, of what, and where it would go. English only.
 
-import { COMBINATIONS } from './combinations.js';
+import { COMBINATIONS, isReading } from './combinations.js';
 import {
+  beginsWithGerund,
   beginsWithNegation,
   type Demand,
   demands,
   findAll,
   has,
   is,
-  isDenial,
   isDenied,
   isFramed,
   isImperative,
   isJoined,
   isOrder,
+  isQuestion,
   type Match,
   type Step,
 } from './demands.js';
@@ -62,18 +63,25 @@ const DESTINATION = parameter | OUTSIDE | answer;
 const isLeftOut: Step = (token) =>
   (token.isBase && /^(?:skip|bypass|suppress|omit|disable)$/.test(token.base)) ||
   (token.base === 'without' && (token.mask & negation) !== 0);
-/** `Access` is more often a noun. */
-const isReading: Step = ({ base, mask }) => (mask & read) !== 0 && base !== 'access';
+/** Not what a tool itself ignores: `ignores other filters`. */
+const isSetAside: Step = ({ mask, isBase }) => (mask & override) !== 0 && isBase;
+const isBinding = is(
+  'previous prior earlier preceding your safety security system ethical developer original',
+);
 /** Not `mention` with a person as its object, as in a comment. */
-const isTelling: Step = ({ base, mask }) => (mask & disclose) !== 0 && base !== 'mention';
+const isNotTold: Step = ({ base, mask, isDenied }) =>
+  isDenied === true && (mask & disclose) !== 0 && base !== 'mention';
 /** To learn, or to be told; not what the user says. */
 const isLearning: Step = ({ mask, isBase }) =>
   (mask & know) !== 0 || ((mask & disclose) !== 0 && !isBase);
 const isBareSecret: Step = ({ mask }) => (mask & secret) !== 0 && (mask & name) === 0;
+/** Not what has been leaked before. */
+const isMoving: Step = ({ base, mask, isBase }) =>
+  (mask & carry) !== 0 && (isBase || base !== 'leak');
 const isSecretTool: Step = ({ mask }) => (mask & secret) !== 0 && (mask & name) !== 0;
 const isFilledUrl: Step = ({ mask }) => (mask & address) !== 0 && (mask & (context | secret)) !== 0;
-const isPlace: Step = ({ base, mask }) => (mask & (address | store)) !== 0 || base.startsWith('/');
-const isInstruction: Step = ({ base, mask }) =>
+const _isPlace: Step = ({ base, mask }) => (mask & (address | store)) !== 0 || base.startsWith('/');
+const _isInstruction: Step = ({ base, mask }) =>
   (mask & context) !== 0 || /^(?:instruction|guideline|directive|prompt)$/.test(base);
 const isTarget = is(
   'recipient destination amount account bcc cc receiver beneficiary payee address iban wallet',
@@ -81,17 +89,48 @@ const isTarget = is(
 const isAlteration = is(
   'change replace redirect modify substitute swap alter reroute rewrite set override',
 );
+const isAltering: Step = (token) => token.isBase && isAlteration(token);
 const isTransfer = is(
   'send forward upload share stream sync synchronize transmit post store report copy leak exfiltrate submit log mirror save deliver email record relay push transfer backup',
 );
 
-const isOfCall = has('this these it step call parameter note file tool upload access process');
+const OUTCOMES: ReadonlySet<string> = new Set([
+  'error',
+  'succeed',
+  'succeeded',
+  'success',
+  'complete',
+  'completed',
+  'answer',
+  'stack',
+]);
+
+const isPerson = is('user human person people operator customer anybody anyone somebody');
+const isInFront = is('user human person people operator anybody anyone anyone them somebody');
+const isKept: Step = ({ mask, isDenied }) => isDenied === true && (mask & disclose) !== 0;
+
+/** Whether it says what the user is not to be told because it is not so: `never tell the user a field is missing`. */
+function isCorrection({ tokens }: Sentence, verb: number): boolean {
+  const object = tokens.findIndex((token, at) => at > verb && (token.mask & human) !== 0);
+  const next = tokens[object + 1]?.base ?? '';
+  const isOfResult = tokens.slice(object + 1).some(({ base }) => OUTCOMES.has(base));
+  return /^(?:a|an|to|there|they|no)$/.test(next) || isOfResult;
+}
+
+const isOfCall = has('this these it step call parameter upload access process');
+
+/** Whether it says what to use to read something: `use get_page to fetch the transcript`. */
+function isToRead({ tokens }: Sentence): boolean {
+  return tokens.some(({ mask }, at) => (mask & read) !== 0 && tokens[at - 1]?.base === 'to');
+}
 
 /** Whether it says of the product, rather than of the call, that people are not shown something. */
 function isDescribed({ tokens, mask, bases }: Sentence): boolean {
   const at = tokens.findIndex((token) => (token.mask & negation) !== 0);
+  const before = tokens[at - 1];
+  if (before?.base === 'do' && !before.isBase) return (mask & model) === 0;
   const isPassive = /^(?:aren't|isn't)$/.test(tokens[at]?.base ?? '');
-  const isAfterBe = /^(?:are|is|be)$/.test(tokens[at - 1]?.base ?? '') && !bases.has('supposed');
+  const isAfterBe = /^(?:are|is|be)$/.test(before?.base ?? '') && !bases.has('supposed');
   return (
     (isPassive || isAfterBe) && (mask & must) === 0 && !isOfCall({ tokens, mask, bases, index: 0 })
   );
@@ -102,10 +141,13 @@ const SECRECY: readonly Demand[] = [
     'secrecy',
     'block',
     'It demands that something be kept from the user.',
-    [[isDenial, isTelling, human], { gap: 5, when: (one) => !isDescribed(one) }],
-    [[negation, disclose, is('it this these them anything')], { gap: 2 }],
+    [
+      [isNotTold, human],
+      { gap: 4, when: (one, first) => !isDescribed(one) && !isCorrection(one, first) },
+    ],
+    [[isKept, is('it this these them anything')], { gap: 2 }],
     [[disclose, is('nothing no-one nobody')], { gap: 2 }],
-    [[conceal, human], { gap: 8 }],
+    [[conceal, is('from'), isInFront], { gap: 8, when: (one) => one.index > 0 || isOfCall(one) }],
     [
       [
         is('keep leave remain stay treat'),
@@ -125,7 +167,7 @@ const SECRECY: readonly Demand[] = [
         when: (one, first) => !has('if when')(one) && !isJoined(one, first) && !isDescribed(one),
       },
     ],
-    [[negation, human, know | disclose], { gap: 4 }],
+    [[negation, isPerson, know | disclose], { gap: 4 }],
   ),
   ...demands(
     'secrecy',
@@ -148,7 +190,10 @@ const SECRECY: readonly Demand[] = [
     'It demands that the user not be asked, or that checks be left out.',
     [
       [negation, is('ask confirm request require seek wait prompt'), human | consent],
-      { gap: 4, when: (one) => isOrder(one) || beginsWithNegation(one) },
+      {
+        gap: 4,
+        when: (one, first) => (isOrder(one) || beginsWithNegation(one)) && !isQuestion(one, first),
+      },
     ],
     [
       [isLeftOut, is('confirmation approval consent validation verification prompt confirm')],
@@ -162,7 +207,8 @@ const ORDERS: readonly Demand[] = [
     'order-to-model',
     'block',
     'It demands that instructions or safeguards be set aside.',
-    [[override, standing, rule], { gap: 5, unless: negation }],
+    [[isSetAside, standing, rule], { gap: 5, unless: negation }],
+    [[override, isBinding, rule], { gap: 5, unless: negation }],
     [[override, context], { gap: 4, unless: negation }],
     [
       [
@@ -171,35 +217,15 @@ const ORDERS: readonly Demand[] = [
       ],
       { gap: 2, when: has('above before previous prior said tell earlier know learn instruct') },
     ],
-    [
-      [
-        is("stop cease quit longer not never don't"),
-        is('follow following obey comply adhere heed apply'),
-        isInstruction,
-      ],
-      { gap: 4, when: (one) => !has('contain within inside embed untrusted data found')(one) },
-    ],
   ),
-  ...demands(
-    'order-to-model',
-    'block',
-    'It gives itself precedence over other instructions.',
+  ...demands('order-to-model', 'block', 'It gives itself precedence over other instructions.', [
     [
-      [
-        is('instruction rule directive policy guidance requirement note this these'),
-        is('override supersede overrule replace precedence priority outrank'),
-        rule | human | standing,
-      ],
-      { needs: [rule], when: has('instruction directive prompt guideline system') },
+      is('instruction rule directive policy guidance requirement note this these'),
+      is('override supersede overrule replace precedence priority outrank'),
+      rule | human | standing,
     ],
-    [
-      [
-        is('priority precedence supersede outrank trump important'),
-        is('over than supersede outrank trump'),
-        isInstruction,
-      ],
-    ],
-  ),
+    { needs: [rule], when: has('instruction directive prompt guideline system') },
+  ]),
   ...demands(
     'order-to-model',
     'block',
@@ -207,7 +233,7 @@ const ORDERS: readonly Demand[] = [
     [[is('you'), is('now'), is('mode assistant agent administrator ai')], { gap: 4 }],
     [
       [
-        is('you act pretend enter switch behave assume become mode'),
+        is('you act pretend behave assume become'),
         is(
           'maintenance developer debug admin administrator root unrestricted jailbreak god dan sudo superuser privileged unfiltered',
         ),
@@ -242,15 +268,7 @@ const ORDERS: readonly Demand[] = [
       when: (one) => one.index > 0 && isFramed(one) && has('before after first then prior')(one),
     },
   ]),
-  ...demands('order-to-model', 'review', 'It changes the commands that the model executes.', [
-    [
-      is('every any each all'),
-      is('command shell script bash'),
-      must,
-      is('prefix prepend append include precede add wrap contain start begin'),
-    ],
-    { gap: 5 },
-  ]),
+
   ...demands(
     'order-to-model',
     'review',
@@ -265,12 +283,12 @@ const ORDERS: readonly Demand[] = [
     ],
     [
       [is('prepend prefix begin start end append suffix'), is('your every all each'), answer],
-      { gap: 3, when: (one) => isFramed(one) || has('every all each')(one) },
+      { gap: 3, when: has('every all each any') },
     ],
   ),
   ...demands('order-to-model', 'review', 'It demands that what the model was told be repeated.', [
     [disclose | carry | read, is('your entire full complete whole'), context],
-    { gap: 4, unless: negation, when: (one) => !one.bases.has('return') },
+    { gap: 4, unless: negation, when: (one) => one.index > 0 && !one.bases.has('return') },
   ]),
   ...demands('order-to-model', 'note', 'It tells the model when it must call tools.', [
     [must | every, call, tool | name],
@@ -279,43 +297,6 @@ const ORDERS: readonly Demand[] = [
 ];
 
 const FURTHER: readonly Demand[] = [
-  ...demands(
-    'secrecy',
-    'review',
-    'It prescribes that the user be told something untrue.',
-    [
-      [human, is('ask wonder inquire'), is('answer claim reply pretend insist'), is('that')],
-      { gap: 8 },
-    ],
-    [[is('pretend lie deceive fabricate mislead')], { when: isImperative }],
-  ),
-  ...demands(
-    'secrecy',
-    'review',
-    'It says that nobody need be asked.',
-    [[negation, consent, is('need require necessary')], { gap: 3, needs: [name | call | execute] }],
-    [
-      [is('confirmation approval consent permission'), is('disable waive lift suspend')],
-      { gap: 3 },
-    ],
-  ),
-  ...demands(
-    'secrecy',
-    'block',
-    'It demands that something be kept from the user.',
-    [[is('leave keep'), negation, is('trace record evidence')], { gap: 2 }],
-    [[is('ask'), is('deny')]],
-  ),
-  ...demands(
-    'order-to-model',
-    'block',
-    'It demands that instructions or safeguards be set aside.',
-    [[override, human, rule], { gap: 3, unless: negation }],
-  ),
-  ...demands('authority', 'review', 'It claims an approval that nobody gave in the conversation.', [
-    [human, is('have has had'), is('grant granted give approve consent authorize permit agree')],
-    { gap: 1, when: has('all any every everything') },
-  ]),
   ...demands('order-to-model', 'block', 'It says that restrictions hold no longer.', [
     [rule, is('not no never'), is('apply longer valid effect force hold')],
     { gap: 4, when: has('longer more anymore now') },
@@ -342,61 +323,27 @@ const FURTHER: readonly Demand[] = [
         is('future subsequent later'),
         is('conversation session interaction chat request'),
       ],
-      { gap: 5 },
+      { gap: 5, when: isImperative },
     ],
   ),
-  ...demands('order-to-model', 'review', 'It prescribes what the user is recommended.', [
-    [is('always only'), is('recommend promote advertise favor praise endorse'), human],
-    { gap: 9 },
-  ]),
-  ...demands('order-to-model', 'review', 'It demands that more be destroyed than what it is for.', [
-    [
-      is('delete encrypt wipe erase destroy'),
-      is('all every original everything'),
-      is('file backup database directory original repository'),
-    ],
-    { gap: 3, when: isImperative },
-  ]),
+
   ...demands(
     'exfiltration',
     'review',
     'It demands that the conversation or secrets be passed on.',
     [[SOURCE, carry, DESTINATION], { gap: 8, unless: negation, needs: [model] }],
-    [[read, isBareSecret, carry], { gap: 8, when: (one) => one.index > 0 || isOrder(one) }],
+    [[read, isBareSecret, isMoving], { gap: 8, when: (one) => one.index > 0 || isOrder(one) }],
     [[carry, human, secret, parameter | answer], { gap: 5, when: isImperative }],
     [[carry, store], { gap: 8, when: isImperative }],
-    [[carry, context], { gap: 8, unless: negation, when: isImperative }],
-    [[carry, is('whatever any all every'), secret], { gap: 3, when: isImperative }],
-    [[carry, address, order], { when: isImperative }],
+    [[carry, context], { gap: 6, unless: negation, when: isImperative }],
     [[every, must, carry, address]],
-    [
-      [
-        carry | read,
-        is('everything all whatever anything'),
-        human,
-        is('type say write enter tell said wrote'),
-      ],
-      { gap: 4 },
-    ],
-    [
-      [
-        is('give pass send include list provide tell'),
-        is('all every list'),
-        tool,
-        is('available'),
-        model,
-      ],
-      { gap: 5 },
-    ],
   ),
   ...demands(
     'other-tool',
     'review',
     'It says what must happen with other calls.',
     [[every, answer | tool | call, must, carry | change, address], { gap: 7 }],
-    [[isTarget, is('rather instead'), human], { gap: 6 }],
-    [[is('when whenever every'), carry, carry | change, address], { gap: 5 }],
-    [[negation, call, is('any'), other], { gap: 2 }],
+    [[isTarget, is('rather instead'), isPerson], { gap: 6 }],
   ),
 ];
 
@@ -409,7 +356,10 @@ const READS: readonly Demand[] = [
       [read, store],
       {
         gap: 8,
-        when: (one, first) => !isDenied(one, first) && (isOrder(one) || isImperative(one, first)),
+        when: (one, first) =>
+          !isDenied(one, first) &&
+          !beginsWithGerund(one) &&
+          (isOrder(one) || isImperative(one, first)),
       },
     ],
     [[store, isReading], { gap: 4, needs: [must | order], unless: negation }],
@@ -418,12 +368,11 @@ const READS: readonly Demand[] = [
     'sensitive-read',
     'review',
     'It demands that the model collect secrets with a call.',
-    [
-      [read, secret],
-      { when: (one) => isFramed(one) && has('before first prior also beforehand')(one) },
-    ],
     [[call | read, isSecretTool], { gap: 5, when: isFramed }],
-    [[is('also additionally silently harvest steal'), read | carry, secret | SOURCE], { gap: 7 }],
+    [
+      [is('also additionally'), read | carry, secret | SOURCE],
+      { gap: 7, when: has('any all every private found') },
+    ],
   ),
   ...demands('sensitive-read', 'note', 'It names a place in which secrets are kept.', [[store]]),
 ];
@@ -433,11 +382,18 @@ const EXFILTRATIONS: readonly Demand[] = [
     'exfiltration',
     'block',
     'It demands that the conversation or a file with secrets be passed on.',
-    [[carry, SOURCE, DESTINATION], { gap: 9, unless: negation }],
+    [
+      [carry, SOURCE, DESTINATION],
+      { gap: 9, unless: negation, when: (one) => one.index > 0 || (one.mask & OUTSIDE) !== 0 },
+    ],
     [[carry, DESTINATION, SOURCE], { gap: 7, unless: negation, when: isOrder }],
     [
       [call | carry, name | tool | address, SOURCE],
-      { gap: 7, unless: negation, when: (one) => one.index > 0 || isOrder(one) },
+      {
+        gap: 7,
+        unless: negation,
+        when: (one) => (one.index > 0 || isOrder(one)) && !isToRead(one),
+      },
     ],
     [[isFilledUrl], { when: (one) => one.index > 0 || isOrder(one) }],
   ),
@@ -460,9 +416,7 @@ const EXFILTRATIONS: readonly Demand[] = [
     'review',
     'It demands that the conversation or secrets be passed on.',
     [[carry, SOURCE], { unless: negation, when: isOrder }],
-    [[read, SOURCE, carry], { unless: negation, needs: [context] }],
     [[parameter | name, is('contain hold carry be equal'), SOURCE], { gap: 5, needs: [must] }],
-    [[secret | SOURCE, must, carry, DESTINATION], { gap: 4, needs: [model] }],
     [
       [
         carry,
@@ -508,22 +462,10 @@ const OTHER_TOOLS: readonly Demand[] = [
       { gap: 7, needs: [address] },
     ],
   ),
-  ...demands(
-    'other-tool',
-    'review',
-    'It says what must happen with other calls.',
-    [[order | every, isAlteration, isTarget], { gap: 7 }],
-    [
-      [
-        is('when whenever every each time once after before'),
-        name,
-        is('use call invoke execute run present available trigger'),
-        carry | change,
-        isPlace,
-      ],
-      { gap: 7 },
-    ],
-  ),
+  ...demands('other-tool', 'review', 'It says what must happen with other calls.', [
+    [order | every, isAltering, isTarget],
+    { gap: 7 },
+  ]),
   ...demands(
     'other-tool',
     'review',
@@ -533,7 +475,6 @@ const OTHER_TOOLS: readonly Demand[] = [
       { gap: 4 },
     ],
     [[other, tool | name, disparage]],
-    [[name, is('be is are was has become'), disparage], { gap: 4 }],
   ),
   ...demands('other-tool', 'note', 'It speaks of another tool.', [[call, name], { gap: 4 }]),
 ];
@@ -543,16 +484,16 @@ const AUTHORITY: readonly Demand[] = demands(
   'block',
   'It claims an approval that nobody gave in the conversation.',
   [
+    [is('pre-approved pre-authorized preapproved preauthorized whitelisted')],
+    { needs: [human | call] },
+  ],
+  [
     [
       human | model,
       is('already implicitly previously beforehand automatically fully hereby'),
       is('approve consent agree authorize authorise permit grant accept confirm verify permission'),
     ],
     { gap: 4 },
-  ],
-  [
-    [is('pre-approved pre-authorized preapproved preauthorized whitelisted')],
-    { needs: [human | call] },
   ],
   [
     [

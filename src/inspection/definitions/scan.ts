@@ -14,10 +14,11 @@ import type { DefinitionFinding, ScannedDefinition, UnnamedFinding } from './fin
 import { CLASS } from './lexicon.js';
 import { markersIn } from './markers.js';
 import { findCarriedOver, findSoughtContent } from './passages.js';
-import { findOutOfPlace, PLACES } from './places.js';
+import { findDefaults, findOutOfPlace, PLACES } from './places.js';
 import { type Concealment, hasMixedScripts, type Reading, readingsOf } from './readings.js';
 import { findDemands, SENT_ELSEWHERE } from './rules.js';
 import { type OwnNames, sentencesOf } from './sentences.js';
+import { findSums } from './sums.js';
 
 export type { DefinitionFinding, ScannedDefinition } from './finding.js';
 
@@ -235,7 +236,9 @@ function findMatches(reading: Reading, text: Text, own: OwnNames): readonly Matc
   return [
     ...matches,
     ...findCarriedOver(sentences),
+    ...findSums(sentences, /\/properties\/[^/]+\/description$/.test(pointer)),
     ...placed,
+    ...findDefaults(pointer, sentences),
     ...markersIn(reading.text, own.parameters),
   ];
 }
@@ -331,7 +334,8 @@ function scanTogether(
     if (text === undefined) continue;
     const isKnown =
       before !== undefined && (found.has(keyOf(before.item)) || found.has(keyOf(item)));
-    if (before !== undefined && !isKnown && !/[.!?:]\s*$/.test(before.text)) {
+    const isBrokenOff = before !== undefined && !/[.!?:)\]}`*]\s*$/.test(before.text);
+    if (before !== undefined && !isKnown && isBrokenOff && /^\s*[^A-Z\s]/.test(text)) {
       findings.push(...scanBorder(before.text, text, item));
     }
     before = { text, item };

@@ -9,6 +9,8 @@ export type Token = {
   /** Whether it stands in its base form, as a verb in the imperative does. */
   readonly isBase: boolean;
   mask: number;
+  /** Whether it is a verb that is denied: `do not send`. */
+  isDenied?: true;
   readonly start: number;
   readonly end: number;
 };
@@ -41,7 +43,7 @@ const MAX_TOKENS_PER_SENTENCE = 400;
 
 /** Nouns after which the noun before is an attribute: a `user id` is no user, a `token count` no token. */
 const HEADS: ReadonlySet<string> = new Set(
-  'id name type count limit list url group role profile account interface agent table object policy size length format manager library management identifier metadata usage field attribute setting preference title email uri arn status key pool directory admin space story flow guide manual rotation expiration scanning alert detection update template change version'.split(
+  'id name type count limit list url group role profile account interface agent table object policy size length format manager library management identifier metadata usage field attribute setting preference title email uri arn status key pool directory admin space story flow guide manual rotation expiration scanning alert detection update template change version thread'.split(
     ' ',
   ),
 );
@@ -84,8 +86,10 @@ const STORE_TERMS = /(?:credential|secret|password|private|token|id_rsa|passwd)/
 export function sentencesOf(text: string, own: OwnNames, first = 0): readonly Sentence[] {
   const sentences: Sentence[] = [];
   const tokens: Token[] = [];
+  const topic = topicOf(own);
   const close = (): void => {
-    if (tokens.length > 0) sentences.push(toSentence(tokens.splice(0), first + sentences.length));
+    if (tokens.length === 0) return;
+    sentences.push(toSentence(tokens.splice(0), first + sentences.length, topic));
   };
   for (let at = 0; at < text.length; ) {
     if (SEPARATOR.test(text.charAt(at)) && !isPathStart(text, at)) {
@@ -96,11 +100,17 @@ export function sentencesOf(text: string, own: OwnNames, first = 0): readonly Se
     const end = tokenEnd(text, at);
     const trimmed = trimEnd(text, at, end);
     if (trimmed > at) addTokens(text, at, trimmed, own, tokens, close);
-    if (BREAK.test(text.slice(trimmed, end)) || tokens.length >= MAX_TOKENS_PER_SENTENCE) close();
+    if (isBroken(text, at, trimmed, end) || tokens.length >= MAX_TOKENS_PER_SENTENCE) close();
     at = end;
   }
   close();
   return sentences;
+}
+
+/** Whether a mark at the end of a word ends the sentence, rather than an abbreviation. */
+function isBroken(text: string, start: number, trimmed: number, end: number): boolean {
+  if (!BREAK.test(text.slice(trimmed, end))) return false;
+  return trimmed - start > 4 || !/^(?:e\.g|i\.e|vs|incl|resp)$/i.test(text.slice(start, trimmed));
 }
 
 function isPathStart(text: string, at: number): boolean {
@@ -112,7 +122,9 @@ function endsSentence(text: string, at: number): boolean {
   const unit = text.charAt(at);
   if (unit === '!' || unit === '?') return /^.(?:\s|$)/s.test(text.slice(at, at + 2));
   if (unit !== '\n') return unit === ';';
-  return /^\n[ \t]{0,16}(?:\n|[-*•#>|]|\d{1,3}[.)])/.test(text.slice(at, at + 24));
+  return /^\n[ \t]{0,40}(?:\n|[-*•#>|]|\d{1,3}[.)]|[\w.'"`-]{1,40}(?: ?\([^)\n]{0,40}\))?:\s)/.test(
+    text.slice(at, at + 130),
+  );
 }
 
 const URL_START = /^(?:[a-z][a-z0-9+.-]{1,12}:\/\/|www\.)/i;
@@ -161,7 +173,7 @@ function addTokens(
     return;
   }
   const base = baseOf(lower);
-  if (CLAUSE_STARTS.has(base) || isUnmarkedStart(text, start, raw, base, tokens)) close();
+  if (beginsClause(base, tokens) || isUnmarkedStart(text, start, raw, base, tokens)) close();
   const isKnown = classesOf(base) !== 0;
   if (isKnown || !/[-/\\]/.test(lower)) {
     tokens.push({ base, isBase: base === lower, mask: classesOf(base), start, end });
@@ -169,6 +181,15 @@ function addTokens(
   }
   addParts(lower, start, tokens);
 }
+
+/** Whether a condition of its own begins; `even if` and `it would be kind if` go on. */
+function beginsClause(base: string, tokens: readonly Token[]): boolean {
+  if (!CLAUSE_STARTS.has(base) || /^(?:even|as)$/.test(tokens.at(-1)?.base ?? '')) return false;
+  return base !== 'if' || !tokens.slice(-MAX_WISH).some((token) => token.base === 'would');
+}
+
+/** Words from `would` to `if` in a wish. */
+const MAX_WISH = 6;
 
 function addParts(lower: string, start: number, tokens: Token[]): void {
   let at = start;
@@ -309,13 +330,17 @@ const PAGING: ReadonlySet<string> = new Set(
   'next page paginated pagination continuation cursor starting count limit'.split(' '),
 );
 
-function toSentence(tokens: readonly Token[], index: number): Sentence {
+function toSentence(tokens: readonly Token[], index: number, topic: Topic): Sentence {
   if (tokens.some(({ base }) => PAGING.has(base))) {
     for (const token of tokens) if (token.base === 'token') token.mask &= ~CLASS.secret;
   }
   markPairs(tokens);
   markOfMany(tokens);
   markNegations(tokens);
+  markNouns(tokens);
+  markDenied(tokens);
+  markReferences(tokens);
+  markTopic(tokens, topic);
   let mask = 0;
   for (const token of tokens) mask |= token.mask;
   return { tokens, mask, bases: new Set(tokens.map(({ base }) => base)), index };
@@ -341,7 +366,9 @@ function markPair(token: Token, next: Token, afterNext: Token | undefined): void
 }
 
 const OF_MANY: ReadonlySet<string> = new Set(
-  'a an one each saved customer specific given'.split(' '),
+  'a an one each per another same new existing saved save stored customer specific given'.split(
+    ' ',
+  ),
 );
 
 /** A conversation among many is a thing that a server keeps, not the one with the model. */
@@ -364,3 +391,126 @@ function markNegations(tokens: readonly Token[]): void {
   if (without < 0) return;
   for (const token of negations) token.mask &= ~CLASS.negation;
 }
+
+/** After these a word is a noun, whatever else it may be: `the report`, `an alert`. */
+const ARTICLES: ReadonlySet<string> = new Set(['the', 'a', 'an', 'your', 'their', 'its']);
+const NOMINAL = CLASS.read | CLASS.carry | CLASS.change | CLASS.disclose;
+
+function markNouns(tokens: readonly Token[]): void {
+  for (const [at, token] of tokens.entries()) {
+    const isNoun = ARTICLES.has(tokens[at - 1]?.base ?? '');
+    if (isNoun || (!token.isBase && /^(?:alert|report)$/.test(token.base))) token.mask &= ~NOMINAL;
+  }
+}
+
+const DENIABLE = CLASS.read | CLASS.carry | CLASS.change | CLASS.execute;
+const VERB = DENIABLE | CLASS.call | CLASS.disclose | CLASS.consent | CLASS.know | CLASS.override;
+/** How many words may stand between a negation and its verb: `must not ever be sent`. */
+const MAX_DENIAL = 7;
+const BETWEEN =
+  /^(?:be|been|being|have|to|ever|it|under|any|no|circumstance|in|way|at|point|time|by|all|mean|explicitly|directly|also|or|nor|allowed|should|must|may|supposed|permitted|meant|required|need|bother|even|from|please|\w{2,20}ly)$/;
+
+/** A verb that is denied demands nothing: `do not include or send passwords`. To tell somebody may still be denied. */
+function markDenied(tokens: readonly Token[]): void {
+  for (const [at, { base, mask }] of tokens.entries()) {
+    if ((mask & CLASS.negation) === 0 || /^(?:nothing|none|nobody|no-one)$/.test(base)) continue;
+    if (base === 'no' && tokens[at + 1]?.base !== 'circumstance') continue;
+    let verb = verbAfter(tokens, at);
+    while (verb > 0) {
+      const denied = tokens[verb];
+      if (denied !== undefined) {
+        denied.mask &= ~DENIABLE;
+        denied.isDenied = true;
+      }
+      verb = alternativeAt(tokens, verb + 1);
+    }
+  }
+}
+
+/** Where the verb of a negation is; -1 if other words come first. */
+function verbAfter(tokens: readonly Token[], negation: number): number {
+  for (let at = negation + 1; at <= negation + MAX_DENIAL; at++) {
+    const token = tokens[at];
+    if (token === undefined || token.base === 'only') return -1;
+    if ((token.mask & VERB) !== 0 && !BETWEEN.test(token.base)) return at;
+    const isShort = token.base.length <= 3 && !/^(?:the|an?|for|all)$/.test(token.base);
+    if (!isShort && !BETWEEN.test(token.base)) return -1;
+  }
+  return -1;
+}
+
+/** Where another verb is denied with the one before; -1 if none is. */
+function alternativeAt(tokens: readonly Token[], at: number): number {
+  const isJoined = /^(?:or|nor)$/.test(tokens[at]?.base ?? '');
+  const next = isJoined ? at + 1 : at;
+  const verb = tokens[next];
+  if (verb === undefined || (verb.mask & DENIABLE) === 0) return -1;
+  return isJoined || (verb.isBase && tokens[at - 1]?.isBase === true) ? next : -1;
+}
+
+/** Words before an address that is there to be read about. */
+const REFERENCES: ReadonlySet<string> = new Set(
+  'see documentation doc docs guide reference more learn visit example e.g format specification spec detail'.split(
+    ' ',
+  ),
+);
+
+/** Whether it says where something is configured: `set the variable in your .env file`. */
+function isSetIn(tokens: readonly Token[], at: number): boolean {
+  if (((tokens[at]?.mask ?? 0) & CLASS.store) === 0) return false;
+  const before = tokens.slice(Math.max(0, at - 6), at).map(({ base }) => base);
+  const to = Math.max(
+    before.lastIndexOf('in'),
+    before.lastIndexOf('to'),
+    before.lastIndexOf('into'),
+  );
+  return to >= before.length - 2 && before.slice(0, to).some((base) => SETTING.has(base));
+}
+
+const SETTING: ReadonlySet<string> = new Set([
+  'set',
+  'define',
+  'configure',
+  'store',
+  'save',
+  'add',
+]);
+
+/** A link to documentation, or an example of one, is no place to send something to. */
+function markReferences(tokens: readonly Token[]): void {
+  for (const [at, token] of tokens.entries()) {
+    if (isSetIn(tokens, at)) token.mask &= ~CLASS.store;
+    if (token.mask !== CLASS.address) continue;
+    const before = tokens.slice(Math.max(0, at - 5), at);
+    if (before.some(({ base }) => REFERENCES.has(base))) token.mask = 0;
+  }
+}
+
+/** What a tool is for, by the words of its own name. */
+type Topic = { readonly words: ReadonlySet<string>; readonly isTalk: boolean };
+
+function topicOf({ name }: OwnNames): Topic {
+  const spaced = name
+    .slice(0, MAX_NAME)
+    .replace(/([a-z])([A-Z])/g, '$1 $2')
+    .toLowerCase();
+  const words = new Set(spaced.split(/[^a-z]+/).map(baseOf));
+  return { words, isTalk: TALKS.some((word) => words.has(word)) };
+}
+
+const MAX_NAME = 128;
+/** Tools with these words in their name keep or hand over what is said. */
+const TALKS = 'conversation chat memory remember session dialog transcript handoff agent'.split(
+  ' ',
+);
+
+/** What a tool is for is no other's: `get_conversation` returns a conversation. Unless it leaves for elsewhere. */
+function markTopic(tokens: readonly Token[], { words, isTalk }: Topic): void {
+  if (tokens.some(({ mask }) => (mask & (CLASS.address | CLASS.remote)) !== 0)) return;
+  for (const token of tokens) {
+    if (words.has(token.base)) token.mask &= ~(CLASS.context | CLASS.secret);
+    if (isTalk && !INSTRUCTIONS.test(token.base)) token.mask &= ~CLASS.context;
+  }
+}
+
+const INSTRUCTIONS = /^(?:system|prompt|instruction|developer|hidden|reasoning)$/;

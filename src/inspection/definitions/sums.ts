@@ -1,0 +1,272 @@
+// Weighs signs: what says little alone makes a finding where it stands together in a sentence, in any order.
+
+import { hasCommand } from './combinations.js';
+import { type FindingKind, isOrder, type Match, occurs } from './demands.js';
+import { CLASS } from './lexicon.js';
+import type { Sentence } from './sentences.js';
+import {
+  ADDRESSED,
+  ALTER,
+  ANSWER,
+  ASKED,
+  BIAS,
+  BODY,
+  CALL,
+  CARRY,
+  CIPHER,
+  COMPLY,
+  CONSENT,
+  CONTEXT,
+  DEMAND,
+  DESPITE,
+  DESTROY,
+  DOMAIN,
+  ENCODED,
+  ENDORSED,
+  EXTRA,
+  FILLED,
+  FIXED,
+  GLOSS,
+  HUSH,
+  MOVE,
+  MUST,
+  NAMED,
+  OBEY,
+  OUTSIDE,
+  OWNED,
+  PERSONAL,
+  PLACE,
+  PLEA,
+  PREFER,
+  PRESENCE,
+  PRETEXT,
+  PRIVATE,
+  PRODUCT,
+  PROMOTE,
+  READ,
+  REASON,
+  RESULTS,
+  RIVAL,
+  type Sign,
+  SLOT,
+  SOLICIT,
+  SPARED,
+  STUBBORN,
+  sign,
+  TALK,
+  TAMPER,
+  UNTRUE,
+  VOID,
+  WHOLE,
+  WORK,
+  WORSE,
+  YOURS,
+} from './signs.js';
+
+const { negation } = CLASS;
+
+type Signs = (one: Sign) => boolean;
+
+/** Signs that make a finding if a sentence has one of each group. */
+type Sum = {
+  readonly kind: FindingKind;
+  readonly reason: string;
+  readonly groups: readonly (readonly Sign[])[];
+  /** Classes with which the sentence demands nothing. */
+  readonly unless?: number;
+};
+
+/** The text describes a parameter. */
+const SOUGHT = sign();
+const SENT = 'It passes on what belongs to the user, the conversation or other tools.';
+const ASKED_FOR =
+  'The parameter takes the conversation, instructions, or the results of other tools.';
+const UNTOLD = 'It keeps from the user what is done.';
+const RIVALS = 'It speaks against other tools, or puts itself first whatever the user wants.';
+const OBEYED = 'It demands that text from elsewhere be obeyed.';
+const WORKS = 'It says what must happen with other calls.';
+const SUMS: readonly Sum[] = [
+  { kind: 'exfiltration', reason: SENT, groups: [[EXTRA], [CARRY], [PERSONAL, CONTEXT]] },
+  { kind: 'exfiltration', reason: SENT, groups: [[ENCODED], [DEMAND]] },
+  {
+    kind: 'exfiltration',
+    reason: SENT,
+    groups: [[OWNED], [CARRY], [DEMAND], [SLOT, EXTRA, WHOLE]],
+  },
+  { kind: 'exfiltration', reason: SENT, groups: [[SOUGHT], [FIXED]] },
+  { kind: 'context-parameter', reason: ASKED_FOR, groups: [[SOUGHT], [OWNED], [READ]] },
+  { kind: 'secrecy', reason: UNTOLD, groups: [[SPARED], [CONSENT]] },
+  { kind: 'other-tool', reason: WORKS, groups: [[PRESENCE], [DEMAND], [CARRY, ALTER, CALL]] },
+  { kind: 'other-tool', reason: RIVALS, groups: [[STUBBORN], [ALTER, CALL], [DEMAND]] },
+  { kind: 'order-to-model', reason: OBEYED, groups: [[COMPLY]], unless: negation },
+  {
+    kind: 'order-to-model',
+    reason: 'It demands that instructions or safeguards be set aside.',
+    groups: [[VOID]],
+  },
+  {
+    kind: 'order-to-model',
+    reason: 'It demands that more be destroyed than what it is for.',
+    groups: [[DESTROY], [DEMAND], [CALL, WHOLE, SLOT]],
+  },
+  {
+    kind: 'order-to-model',
+    reason: 'It prescribes what the user is recommended.',
+    groups: [[BIAS]],
+  },
+  {
+    kind: 'context-parameter',
+    reason: ASKED_FOR,
+    groups: [[SOUGHT], [CONTEXT, RESULTS], [YOURS, WHOLE]],
+  },
+  { kind: 'context-parameter', reason: ASKED_FOR, groups: [[SOUGHT], [PRIVATE], [TALK], [WHOLE]] },
+  { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [CONTEXT], [OUTSIDE]] },
+  { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [OUTSIDE], [EXTRA]] },
+  { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [OUTSIDE], [PRETEXT], [DEMAND, WHOLE]] },
+  {
+    kind: 'exfiltration',
+    reason: SENT,
+    groups: [[CARRY, READ], [CONTEXT, RESULTS], [PRETEXT], [DEMAND]],
+  },
+  { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [CONTEXT], [WHOLE], [SLOT, DEMAND]] },
+  {
+    kind: 'exfiltration',
+    reason: SENT,
+    groups: [[CARRY, READ], [PLEA], [PRIVATE, CONTEXT, RESULTS, SLOT, DEMAND]],
+  },
+  {
+    kind: 'exfiltration',
+    reason: SENT,
+    groups: [[CARRY, READ], [ADDRESSED], [PRIVATE, CONTEXT, RESULTS]],
+  },
+  { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [RESULTS], [WHOLE, DEMAND]] },
+  { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [PRIVATE], [EXTRA], [SLOT, OUTSIDE]] },
+  {
+    kind: 'exfiltration',
+    reason: SENT,
+    groups: [[CARRY, READ], [PERSONAL], [SLOT, OUTSIDE], [DEMAND, WHOLE]],
+  },
+  {
+    kind: 'exfiltration',
+    reason: SENT,
+    groups: [[CARRY], [PRIVATE, PERSONAL], [PLACE, DOMAIN], [DEMAND]],
+  },
+  { kind: 'exfiltration', reason: SENT, groups: [[FILLED], [DEMAND, PRETEXT]] },
+  { kind: 'context-parameter', reason: ASKED_FOR, groups: [[SOUGHT], [PERSONAL], [BODY]] },
+  { kind: 'other-tool', reason: RIVALS, groups: [[CALL, NAMED], [WORSE], [REASON]] },
+  { kind: 'other-tool', reason: WORKS, groups: [[WORK], [CARRY, ALTER], [DEMAND]] },
+  { kind: 'secrecy', reason: UNTOLD, groups: [[UNTRUE], [DESPITE]] },
+  {
+    kind: 'authority',
+    reason: 'It claims an approval that nobody gave in the conversation.',
+    groups: [[ENDORSED]],
+  },
+  {
+    kind: 'order-to-model',
+    reason: OBEYED,
+    groups: [[OBEY], [DESPITE, MUST]],
+  },
+  {
+    kind: 'order-to-model',
+    reason: 'It weakens the protection of the machine.',
+    groups: [[TAMPER], [DEMAND]],
+  },
+  {
+    kind: 'solicitation',
+    reason: 'It makes the model ask the user for a secret.',
+    groups: [[SOLICIT], [PRIVATE, PLACE]],
+  },
+  { kind: 'secrecy', reason: UNTOLD, groups: [[HUSH]] },
+  { kind: 'secrecy', reason: UNTOLD, groups: [[SPARED], [OUTSIDE, EXTRA]] },
+  { kind: 'secrecy', reason: UNTOLD, groups: [[UNTRUE], [ASKED]] },
+  { kind: 'secrecy', reason: UNTOLD, groups: [[GLOSS], [DEMAND]] },
+  { kind: 'exfiltration', reason: SENT, groups: [[MOVE], [PLACE]] },
+  {
+    kind: 'order-to-model',
+    reason: 'It speaks to the model in a code.',
+    groups: [[PLEA, ADDRESSED], [CIPHER]],
+  },
+  { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [WORSE], [CALL]] },
+  { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [STUBBORN]] },
+  { kind: 'other-tool', reason: RIVALS, groups: [[PREFER], [STUBBORN]] },
+  { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [PREFER], [WHOLE], [CALL]] },
+  {
+    kind: 'other-tool',
+    reason: 'It says what must happen with other calls.',
+    groups: [[NAMED], [DEMAND], [PLACE], [CARRY, ALTER]],
+  },
+  {
+    kind: 'order-to-model',
+    reason: 'It prescribes what the user is recommended.',
+    groups: [[PROMOTE], [DEMAND], [ANSWER, PRODUCT]],
+  },
+];
+
+/** Fewer words demand nothing. */
+const MIN_TOKENS = 4;
+
+/** What the signs of the sentences of a text make together. `isParameter`: the text describes a parameter. */
+export function findSums(sentences: readonly Sentence[], isParameter: boolean): readonly Match[] {
+  const found: Match[] = [];
+  const left = new Set(SUMS);
+  const look = (part: Sentence, isSought: boolean): void => {
+    const signs = reader(part, isSought);
+    for (const sum of left) {
+      if ((part.mask & (sum.unless ?? 0)) !== 0) continue;
+      if (!sum.groups.every((group) => group.some(signs))) continue;
+      left.delete(sum);
+      const { kind, reason } = sum;
+      const start = part.tokens[0]?.start ?? 0;
+      found.push({ kind, tier: 'review', reason, start, end: part.tokens.at(-1)?.end ?? start });
+    }
+  };
+  for (const sentence of sentences) {
+    if (sentence.tokens.length < MIN_TOKENS || (sentence.index === 0 && !isParameter)) continue;
+    for (const part of windowsOf(sentence)) look(part, false);
+    if (!isParameter) continue;
+    const begin = partOf(sentence, 0, BEGINNING);
+    look(begin, (begin.mask & negation) === 0);
+  }
+  return found;
+}
+
+/** What a parameter takes is said at the beginning of a sentence. */
+const BEGINNING = 16;
+/** Signs that stand further apart belong to different demands. */
+const WINDOW = 36;
+
+/** Parts of a long sentence, such as a list, that overlap by half. */
+function windowsOf(sentence: Sentence): readonly Sentence[] {
+  const { tokens } = sentence;
+  if (tokens.length <= WINDOW) return [sentence];
+  const count = Math.ceil(tokens.length / (WINDOW / 2)) - 1;
+  return Array.from({ length: count }, (_, at) => partOf(sentence, (at * WINDOW) / 2, WINDOW));
+}
+
+function partOf({ tokens, index }: Sentence, from: number, count: number): Sentence {
+  const part = tokens.slice(from, from + count);
+  let mask = 0;
+  for (const token of part) mask |= token.mask;
+  return { tokens: part, mask, bases: new Set(part.map(({ base }) => base)), index };
+}
+
+/** Whether a sentence gives a sign, looked at when it is asked for. */
+function reader(part: Sentence, isSought: boolean): Signs {
+  const known = new Map<Sign, boolean>([[SOUGHT, isSought]]);
+  return (one) => {
+    const before = known.get(one);
+    if (before !== undefined) return before;
+    const isGiven =
+      one.forms.some(({ steps, gap }) => occurs(steps, gap, part)) ||
+      (one === DEMAND && (isOrder(part) || hasCommand(part) || beginsWithOrder(part)));
+    known.set(one, isGiven);
+    return isGiven;
+  };
+}
+
+const ORDERS =
+  /^(?:present|describe|report|label|mark|rate|rank|set|change|use|open|perform|run|notify|publish|encode|write|share|export|accept|claim|state|give|repeat|put|treat|recommend|provide|include|take|find|tell|grant|make|delete|encrypt)$/;
+
+function beginsWithOrder({ tokens: [first], index }: Sentence): boolean {
+  return index > 0 && first !== undefined && first.isBase && ORDERS.test(first.base);
+}
