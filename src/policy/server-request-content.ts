@@ -1,6 +1,6 @@
 // What rules may say of the content of a server request: the host of a link, and of sampling the context and the tools
-// that it asks for. Reads the content strictly and compares it with a rule. What cannot be read exactly, or is not
-// known, never lets a grant apply and always lets a restriction apply. Pure.
+// that it asks for. Reads the content strictly and compares it with a rule. What cannot be read in one way never lets a
+// grant apply and always lets a restriction apply. Pure.
 // Source: MCP 2025-11-25, sampling (includeContext, tools), elicitation (URL mode); docs/contract.md §4.
 
 import { isObject, type JsonObject, type ServerRequestName } from '../protocol/jsonrpc.js';
