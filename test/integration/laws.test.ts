@@ -28,8 +28,13 @@ const SEED = 20_261_123;
 /** Hundreds of requests on a busy machine. */
 const TIMEOUT_MS = 120_000;
 const CASES = 6;
-/** Each is seen under several policies. */
-const CASES_OF_CHANGE = 2;
+/** Seen under several policies each; every way has its own. */
+const CASES_OF_CHANGE = 1;
+/** What changes of a policy take away from, or add to. */
+const BASE: Written = {
+  ...{ id: 'base', effect: 'allow', who: { anyone: true } },
+  what: { tools: ['t_*'], prompts: ['p'], resources: ['repo://acme/*'] },
+};
 
 type Who = {
   readonly groups?: readonly string[];
@@ -374,7 +379,7 @@ describe.each(WAYS)('the laws, for a client of %s before %s', (client, behind) =
           ),
           { minLength: 3, maxLength: 7 },
         )
-        .map((list) => named(list));
+        .map((list) => (changes ? [BASE, ...named(list)] : named(list)));
       const restricting = fc.oneof(rule('deny', items), rule('require', items));
       const asked = fc.subarray([...everything], { minLength: 10, maxLength: 10 });
       const callers = fc.uniqueArray(claims, {
@@ -468,7 +473,7 @@ describe.each(WAYS)('the laws, for a client of %s before %s', (client, behind) =
           });
         },
       );
-      expect([allowed > 0, refused > 0]).toEqual([true, true]);
+      if (!changes) expect([allowed > 0, refused > 0]).toEqual([true, true]);
     },
     TIMEOUT_MS,
   );
