@@ -18,16 +18,21 @@ const TAGS: readonly RegExp[] = [
 const SHELL =
   /\brm -[rf]{2} [/~]|\|\s{0,4}(?:ba|z)?sh\b|<\(\s{0,4}curl\b|\|\s{0,4}(?:nc|netcat)\s|\/dev\/tcp\/|\bchmod (?:-r )?0?777\b|\bcurl (?:[^\n]{0,120} )?(?:-d|--data|--data-binary|-f) ?@|\$\((?:whoami|hostname|env|cat |id\))|\benv ?\| ?base64|\b(?:system|popen)\(['"]/;
 
+/** A picture whose address has a query: what is shown is also sent. */
+const PICTURE = /!\[[^\]\n]{0,80}\]\(https?:\/\/[^)\s?]{1,300}\?/;
+
 /** `parameters`: names that a list of arguments in the description may begin a line with. */
 export function markersIn(text: string, parameters: ReadonlySet<string>): readonly Match[] {
   const lower = text.toLowerCase();
   const commands = matchOf(SHELL, lower, 'review', 'It has a command that destroys or sends data.');
+  const pictures = matchOf(PICTURE, lower, 'review', 'It has a picture whose address takes data.');
   const roles = [...STRUCTURES.map(({ pattern }) => pattern), ...TAGS].flatMap((pattern) =>
     matchOf(pattern, lower, 'block', 'It imitates a role or a message of the conversation.'),
   );
   const isArgument = ({ start, end }: Match): boolean =>
     parameters.has(lower.slice(start, end).replace(/[\s:]/g, ''));
-  return [...commands, ...roles.filter((match) => !isArgument(match))];
+  const sent = pictures.map((match) => ({ ...match, kind: 'exfiltration' as const }));
+  return [...commands, ...sent, ...roles.filter((match) => !isArgument(match))];
 }
 
 function matchOf(

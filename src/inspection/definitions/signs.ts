@@ -156,7 +156,7 @@ export const RESULTS = sign(
     tool,
     is('return result output response answer give print show'),
   ),
-  within(3, is('whatever which'), name, is('return give print show')),
+  within(3, is('whatever which'), name, is('return give gave print show')),
   within(3, is('what whatever'), either(tool | name, 'tool'), is('return give print show say')),
   within(2, is('result response output'), is('of from'), is('other all every'), tool),
   within(2, is('last previous'), is('answer result output'), is('of from')),
@@ -192,6 +192,11 @@ export const PREFER = sign(
 );
 /** Somebody is not to hear of something. */
 export const HUSH = sign(
+  within(5, isAnswer, either(must, 'must'), is('not'), is('contain include mention list')),
+  within(2, is('not without'), is('draw call'), is('attention')),
+  within(6, is('nothing not'), either(human, 'people'), is('trouble bother worry burden')),
+  within(2, is('without'), is('say tell mention'), is('how why that anything')),
+  within(3, is('omit skip exclude'), is('part'), is('about')),
   within(3, is('no not little'), is('need reason point have must necessary'), isTold),
   within(
     3,
@@ -324,6 +329,7 @@ export const UNTRUE = sign(
 export const REASON = sign(within(1, is('security safety privacy'), is('reason')));
 /** What the model or the user makes with other tools. */
 export const WORK = sign(
+  within(2, is('all every each'), is('later future subsequent'), is('commit mail')),
   within(4, is('every all each any'), is('you user'), is('send open create generate write make')),
   within(3, is('code'), is('you'), is('generate write')),
   within(3, is('make post create send write'), is('with by via through using'), name),
@@ -396,6 +402,8 @@ export const FIXED = sign(
   ),
 );
 export const BIAS = sign(
+  within(4, is('mention say recommend'), is('every each all'), is('answer reply response')),
+  within(4, is('so'), is('that'), is('win')),
   within(
     6,
     is('rank rate list place choose recommend'),
@@ -416,6 +424,8 @@ export const OBEY = sign(
   within(6, is('text result output response'), is('system'), is('prompt message instruction')),
 );
 export const TAMPER = sign(
+  within(3, is('accept trust'), is('any all every'), is('certificate')),
+  within(1, is('startup'), is('folder script')),
   within(4, is('disable deactivate override bypass'), is('firewall antivirus sandbox')),
   within(2, is('turn switch'), is('off'), is('firewall antivirus sandbox audit')),
   within(
@@ -468,7 +478,7 @@ export const ASKED = sign(
     4,
     is('if when whenever should'),
     either(human, 'anyone question'),
-    is('ask wonder come inquire object question'),
+    is('ask wonder come inquire enquire object question'),
   ),
   within(2, is('question'), is('come')),
   within(1, is('when if'), is('ask')),
@@ -490,7 +500,38 @@ export const YOURS = sign(
 );
 /** Known from what was said, or found by a search. */
 export const TALK = sign(
-  within(4, is('user you'), is('mention type say enter know find see')),
+  within(4, is('user you'), is('mention type say enter know find see come')),
   within(3, is('in from'), is('conversation chat context discussion')),
   within(3, is('find mention see'), is('in anywhere')),
+);
+
+export const EMAIL = sign(
+  within(0, ({ base, mask }: Token) => (mask & address) !== 0 && /^[^:/]+@/.test(base)),
+);
+/** More than unfit: harmful. */
+export const HARMFUL = sign(
+  word(
+    0,
+    'compromise compromised malicious corrupt falsify leak hacked infected insecure untrustworthy backdoored phishing rogue bogus unsafe',
+  ),
+);
+export const SHUNNED = sign(
+  within(2, is('stay keep'), is('away')),
+  within(3, is('not never'), is('use call fall rely trust')),
+  word(0, 'refuse avoid'),
+);
+export const ONLY = sign(within(4, is('only'), is('approve trust allow official permit'), tool));
+export const SEED = sign(word(0, 'seed salt nonce checksum identification entropy'));
+export const CALLED = sign(
+  within(
+    3,
+    is('when whenever each every if once'),
+    either(name, 'tool'),
+    is('call use invoke run'),
+  ),
+);
+/** Arguments that decide where something goes. */
+export const AIM = sign(
+  word(0, 'recipient bcc cc payee iban beneficiary force'),
+  within(1, is('bank'), is('detail account')),
 );
