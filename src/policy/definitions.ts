@@ -176,6 +176,7 @@ export interface Catalog {
   /** Everything is refused because of a drift (`onDrift: stop-upstream`). */
   readonly isStopped: boolean;
   statusOf(kind: PinKind, name: string): DefinitionStatus;
+  /** The names that the lock file has. */
   names(kind: PinKind): readonly string[];
   /** The position of a name in lists: the order of the first listing. `undefined` for names that were never listed. */
   rankOf?(kind: PinKind, name: string): number | undefined;

@@ -66,8 +66,7 @@ function createRun(): Run {
       if (catalog === undefined) return new PinnedNames([]);
       const byKind = known.get(catalog) ?? new Map<PinKind, PinnedNames>();
       known.set(catalog, byKind);
-      const isPinned = (name: string) => catalog.statusOf(kind, name).state !== 'unpinned';
-      const names = byKind.get(kind) ?? new PinnedNames(catalog.names(kind).filter(isPinned));
+      const names = byKind.get(kind) ?? new PinnedNames(catalog.names(kind));
       byKind.set(kind, names);
       return names;
     },

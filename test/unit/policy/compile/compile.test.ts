@@ -50,7 +50,6 @@ const ISSUES = catalog({
       },
     },
     list_issues: { inputSchema: { properties: { owner: {} } }, state: 'absent' },
-    old_tool: { state: 'unpinned' },
   },
   prompts: { greet: { definition: { arguments: [{ name: 'who' }] } } },
   templates: { 'repo://{x}': {} },
