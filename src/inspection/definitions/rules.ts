@@ -69,7 +69,7 @@ const isBinding = is(
   'previous prior earlier preceding your safety security system ethical developer original',
 );
 /** Not `mention` with a person as its object, as in a comment. */
-const isNotTold: Step = ({ base, mask, isDenied }) =>
+const isDeniedDisclosure: Step = ({ base, mask, isDenied }) =>
   isDenied === true && (mask & disclose) !== 0 && base !== 'mention';
 /** To learn, or to be told; not what the user says. */
 const isLearning: Step = ({ mask, isBase }) =>
@@ -142,7 +142,7 @@ const SECRECY: readonly Demand[] = [
     'block',
     'It demands that something be kept from the user.',
     [
-      [isNotTold, human],
+      [isDeniedDisclosure, human],
       { gap: 4, when: (one, first) => !isDescribed(one) && !isCorrection(one, first) },
     ],
     [[isKept, is('it this these them anything')], { gap: 2 }],
