@@ -25,7 +25,7 @@ import { placeholder } from './detectors/text-sanitizer.js';
 import { createFindingLog, type FindingLog } from './findings.js';
 import { parseContainer } from './first-pass.js';
 import { type Leaf, type WalkCaps, walkJson } from './json-walk.js';
-import { isReaderText, isStructured, nearestName, valueAt } from './message-fields.js';
+import { isStructured, nearestName, valueAt } from './message-fields.js';
 
 const DETECTOR = 'sensitive';
 const MARKER = placeholder(DETECTOR);
@@ -47,42 +47,82 @@ export type PlannedFields = {
   readonly labels: readonly string[];
 };
 
-/** How often a schema is asked about one result. */
-const MAX_ATTEMPTS = 16;
-
 /**
  * Finds for each field what can stand for its value so that the result stays valid. `undefined` if nothing can: then the
- * result must not leave.
+ * result must not leave. In steps, because each asks the schema about the whole result, which may be large.
  */
-export function planRedaction(
+export function* planInSteps(
   message: Json,
   { results: fields, labels }: SensitiveFields,
   output: CompiledSchema | undefined,
-): PlannedFields | undefined {
+): Generator<void, PlannedFields | undefined> {
   const replacements = fields.map((): Replacement => 'marker');
   const planned = { fields, replacements, labels };
-  const result = valueAt(message, ['result']);
-  const structured = isObject(result) ? result['structuredContent'] : undefined;
+  const structured = checkedContent(message);
   if (output === undefined || structured === undefined) return planned;
-  if (isObject(result) && result['isError'] === true) return planned;
-  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    const errors = output.check(redactedCopy(structured, planned));
+  const places: Place[] = [];
+  const copy = copyWithPlaces(structured, createTree(redactedFrom(fields, startAtRoot)), places);
+  // Each attempt but the last gives a field its next replacement.
+  for (;;) {
+    for (const place of places) replaceAt(place, replacements);
+    const errors = output.check(copy);
     if (errors.length === 0) return planned;
-    if (!tryOthers(planned.fields, replacements, errors)) break;
+    if (!tryOthers(fields, replacements, errors)) break;
+    yield;
   }
   // A result that was invalid before is withheld as such.
   return output.check(structured).length === 0 ? undefined : planned;
 }
 
-function redactedCopy(structured: Json, { fields, replacements }: PlannedFields): Json {
-  let copy = structured;
-  for (const [index, { steps, effect }] of fields.entries()) {
-    if (effect === 'tag' || steps[0] !== 'structuredContent') continue;
-    const replacement = replacements[index];
-    const value = replacement === 'marker' ? MARKER : null;
-    copy = mapPlaces(copy, steps.slice(1), () => (replacement === 'nothing' ? undefined : value));
+/** The structured content that has to satisfy an output schema. */
+function checkedContent(message: Json): Json | undefined {
+  const result = valueAt(message, ['result']);
+  return isObject(result) && result['isError'] !== true ? result['structuredContent'] : undefined;
+}
+
+/** All steps of a plan at once. */
+export function planRedaction(...args: Parameters<typeof planInSteps>): PlannedFields | undefined {
+  const steps = planInSteps(...args);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
   }
+}
+
+/** A place of fields in a copy. */
+type Place = {
+  readonly holder: Json[] | { [name: string]: Json };
+  readonly key: string | number;
+  readonly fields: readonly number[];
+};
+
+/** A value in which only the places and what holds them are copied. */
+function copyWithPlaces(value: Json, tree: FieldTree, places: Place[]): Json {
+  const copyMember = (holder: Place['holder'], key: string | number, member: Json): Json => {
+    const next = tree.below(key);
+    if (next === undefined) return member;
+    if (next.ended.length === 0) return copyWithPlaces(member, next, places);
+    places.push({ holder, key, fields: next.ended });
+    return member;
+  };
+  if (Array.isArray(value)) {
+    const copy: Json[] = [...value];
+    for (const [index, item] of copy.entries()) copy[index] = copyMember(copy, index, item);
+    return copy;
+  }
+  if (!isObject(value)) return value;
+  const copy: { [name: string]: Json } = { ...value };
+  for (const name of Object.keys(copy)) copy[name] = copyMember(copy, name, copy[name] ?? null);
   return copy;
+}
+
+function replaceAt({ holder, key, fields }: Place, replacements: readonly Replacement[]): void {
+  const [first = 0] = fields;
+  const isLeftOut = fields.some((field) => replacements[field] === 'nothing');
+  const value = replacements[first] === 'marker' ? MARKER : null;
+  if (Array.isArray(holder)) holder[Number(key)] = value;
+  else if (isLeftOut) Reflect.deleteProperty(holder, key);
+  else holder[key] = value;
 }
 
 /** Gives each field that an error is about its next replacement. False if there is none. */
@@ -92,47 +132,48 @@ function tryOthers(
   errors: readonly SchemaError[],
 ): boolean {
   const pointers = errors.map(({ pointer, missing }) => {
-    const steps = pointer.split('/').slice(1);
+    const steps = pointer
+      .split('/')
+      .slice(1)
+      .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
     return missing === undefined ? steps : [...steps, missing];
   });
-  let hasChanged = false;
-  for (const [index, { steps, effect }] of fields.entries()) {
-    const next = NEXT[replacements[index] ?? 'nothing'];
-    const [root, ...rest] = steps;
-    if (next === undefined || effect === 'tag' || root !== 'structuredContent') continue;
-    const isConcerned = pointers.some((pointer) =>
-      rest.every((step, at) => {
-        // A name that the schema does not have is shown as `*`.
-        const named = pointer[at] ?? ANY_STEP;
-        const isMasked = named === ANY_STEP;
-        return isMasked || isStep(step, named.replaceAll('~1', '/').replaceAll('~0', '~'));
-      }),
-    );
-    if (!isConcerned) continue;
-    replacements[index] = next;
-    hasChanged = true;
-  }
-  return hasChanged;
+  const open = fields.flatMap(({ steps: [root, ...steps], effect }, field) => {
+    const next = NEXT[replacements[field] ?? 'nothing'];
+    const isOpen = next !== undefined && effect === 'redact' && root === 'structuredContent';
+    return isOpen ? [{ field, steps, next }] : [];
+  });
+  // An error about what holds fields, such as a union, says less than one about a field itself.
+  const concerns = (pointer: readonly string[], steps: readonly string[]): boolean =>
+    steps.every((step, at) => {
+      // A name that the schema does not have is shown as `*`.
+      const named = pointer[at] ?? ANY_STEP;
+      return named === ANY_STEP || isStep(step, named);
+    });
+  const isAt = (pointer: readonly string[], steps: readonly string[]): boolean =>
+    pointer.length >= steps.length && concerns(pointer, steps);
+  const exact = open.filter(({ steps }) => pointers.some((pointer) => isAt(pointer, steps)));
+  const around = open.filter(({ steps }) => pointers.some((pointer) => concerns(pointer, steps)));
+  const concerned = exact.length > 0 ? exact : around;
+  for (const { field, next } of concerned) replacements[field] = next;
+  return concerned.length > 0;
 }
 
-/** A copy of a value with what is at the places of a pointer replaced; a member for which there is nothing is left out. */
+/** A copy of a value with what is at the places of a pointer replaced. */
 function mapPlaces(
   value: Json,
-  steps: readonly string[],
-  replace: (value: Json) => Json | undefined,
+  [step, ...rest]: readonly string[],
+  replace: (value: Json) => Json,
 ): Json {
-  const [step, ...rest] = steps;
-  const replaceChild = (child: Json): Json | undefined =>
+  const replaceChild = (child: Json): Json =>
     rest.length === 0 ? replace(child) : mapPlaces(child, rest, replace);
   if (Array.isArray(value))
-    return value.map((item: Json, index) =>
-      isStep(step, index) ? (replaceChild(item) ?? null) : item,
-    );
+    return value.map((item: Json, index) => (isStep(step, index) ? replaceChild(item) : item));
   if (!isObject(value) || (step !== ANY_STEP && !Object.hasOwn(value, step ?? ''))) return value;
-  const members = Object.entries(value).flatMap(([name, member]): [string, Json][] => {
-    const replaced = isStep(step, name) ? replaceChild(member) : member;
-    return replaced === undefined ? [] : [[name, replaced]];
-  });
+  const members = Object.entries(value).map(([name, member]): [string, Json] => [
+    name,
+    isStep(step, name) ? replaceChild(member) : member,
+  ]);
   return Object.fromEntries(members);
 }
 
@@ -152,7 +193,7 @@ function hideFields(args: JsonObject, hidden: SensitiveFields['arguments']): Jso
     const steps = field.steps.slice(1);
     if (steps.length === 0) return {};
     copy = mapPlaces(copy, steps, (value) => {
-      collectValues(value, values);
+      collectValues(JSON.stringify(value), values);
       return MARKER;
     });
   }
@@ -176,16 +217,22 @@ const MIN_VALUE_CHARS = 4;
 /** Shorter values are found only as whole words of prose: the same short value in another member means something else. */
 const MIN_PART_CHARS = 8;
 
-/** The texts and numbers of a redacted value that are searched for in other texts. */
-function collectValues(value: Json, values: Set<string>): void {
-  if (typeof value === 'string') {
-    const escaped = JSON.stringify(value).slice(1, -1);
+const UNBOUNDED: WalkCaps = { maxDepth: Infinity, maxStrings: Infinity };
+
+/** The texts and numbers of a redacted value, given as JSON, that are searched for in other texts. */
+function collectValues(json: string, values: Set<string>): void {
+  walkJson(json, UNBOUNDED, ({ kind, value }) => {
+    if (kind === 'name') return;
     addValue(value, values);
+    if (kind === 'number') {
+      // A text may have it as a double is written, and the result 1.50 or more digits than a double has.
+      addValue(String(Number(value)), values);
+      return;
+    }
+    const escaped = JSON.stringify(value).slice(1, -1);
     addValue(escaped, values);
     addValue(escapeBeyondAscii(escaped), values);
-  } else if (typeof value === 'number') addValue(String(value), values);
-  else if (Array.isArray(value)) for (const item of value) collectValues(item as Json, values);
-  else if (isObject(value)) for (const name in value) collectValues(value[name] ?? null, values);
+  });
 }
 
 function addValue(text: string, values: Set<string>): void {
@@ -271,6 +318,35 @@ export type Redacted = {
 /** Fields with the steps that are left below a value. */
 type Active = readonly { readonly field: number; readonly steps: readonly string[] }[];
 
+/** Fields by what is below a value. Each part is made once, however many values have it. */
+type FieldTree = {
+  /** The fields that the value itself is. */
+  readonly ended: readonly number[];
+  readonly isOpen: boolean;
+  /** Undefined if no field leads to this member or index. */
+  readonly below: (child: string | number) => FieldTree | undefined;
+};
+
+function createTree(active: Active): FieldTree {
+  const open = active.filter(({ steps }) => steps.length > 0);
+  const names = new Set(open.map(({ steps: [step] }) => step));
+  const known = new Map<string, FieldTree | undefined>();
+  return {
+    ended: active.filter(({ steps }) => steps.length === 0).map(({ field }) => field),
+    isOpen: open.length > 0,
+    below(child) {
+      const name = names.has(String(child)) ? String(child) : ANY_STEP;
+      if (known.has(name)) return known.get(name);
+      const next = open.flatMap(({ field, steps: [step, ...steps] }) =>
+        isStep(step, name) ? [{ field, steps }] : [],
+      );
+      const tree = next.length === 0 ? undefined : createTree(next);
+      known.set(name, tree);
+      return tree;
+    },
+  };
+}
+
 /** One text in which places are sought: the message, or a text of it that is JSON. */
 type Walk = {
   readonly planned: PlannedFields;
@@ -282,6 +358,9 @@ type Walk = {
   readonly counts: number[];
   readonly values: Set<string>;
 };
+
+/** The fields in a text that is JSON: structured content, or a list on the way to a field, or an item of it. */
+type TextTrees = { readonly whole: FieldTree; readonly list: FieldTree; readonly item: FieldTree };
 
 /** Redacts the fields of one message. `too-large` beyond a bound. */
 export function redactFields(
@@ -295,17 +374,13 @@ export function redactFields(
   const walk: Walk = { planned, text, places: [], edits: [], counts, values };
   const root = spanOf(text, ['result']);
   if (root === undefined) return { text, tagged: [], findings: [] };
-  visit(
-    walk,
-    root,
-    fields.map(({ steps }, field) => ({ field, steps })),
-  );
+  visit(walk, root, createTree(fields.map(({ steps }, field) => ({ field, steps }))));
   const leaves = readLeaves(walk, caps);
   if (leaves === 'too-large') return leaves;
   const log = createFindingLog('to-client');
   noteFields(fields, counts, log);
   try {
-    redactLeaves(walk, leaves, log);
+    redactLeaves(walk, leaves, { caps, log });
   } catch (error) {
     if (error instanceof TooLarge) return 'too-large';
     throw error;
@@ -338,34 +413,34 @@ function asStep(step: string): string | number {
 }
 
 /** Finds the places below a value. The outermost of several is redacted, and with it what is inside. */
-function visit(walk: Walk, span: Span, active: Active): void {
+function visit(walk: Walk, span: Span, tree: FieldTree): void {
   const { planned, text, counts } = walk;
-  const ended = active.filter(({ steps }) => steps.length === 0);
-  for (const { field } of ended) counts[field] = (counts[field] ?? 0) + 1;
-  const redacted = ended.find(({ field }) => planned.fields[field]?.effect === 'redact');
+  for (const field of tree.ended) counts[field] = (counts[field] ?? 0) + 1;
+  const redacted = tree.ended.find((field) => planned.fields[field]?.effect === 'redact');
   if (redacted !== undefined) {
-    redactPlace(walk, span, redacted.field);
+    redactPlace(walk, span, redacted);
     return;
   }
-  const open = active.filter(({ steps }) => steps.length > 0);
-  if (open.length === 0) return;
-  const below = (child: string | number): Active =>
-    open.flatMap(({ field, steps: [step, ...rest] }) =>
-      isStep(step, child) ? [{ field, steps: rest }] : [],
-    );
-  for (const [index, element] of elementSpans(text, span).entries())
-    visit(walk, element, below(index));
+  if (!tree.isOpen) return;
+  for (const [index, element] of elementSpans(text, span).entries()) {
+    const next = tree.below(index);
+    if (next !== undefined) visit(walk, element, next);
+  }
+  visitMembers(walk, span, tree);
+}
+
+function visitMembers(walk: Walk, span: Span, tree: FieldTree): void {
+  const { planned, text, counts } = walk;
   const leftOut = new Set<string>();
   for (const { name, start, value } of memberSpans(text, span)) {
-    const next = below(name);
-    const ending = next.find(({ field, steps }) => steps.length === 0 && leavesOut(planned, field));
-    if (ending === undefined) visit(walk, value, next);
-    else {
+    const next = tree.below(name);
+    const ending = next?.ended.find((field) => leavesOut(planned, field));
+    if (ending !== undefined) {
       leftOut.add(name);
-      counts[ending.field] = (counts[ending.field] ?? 0) + 1;
-      collectValues(JSON.parse(text.slice(value.start, value.end)), walk.values);
+      counts[ending] = (counts[ending] ?? 0) + 1;
+      collectValues(text.slice(value.start, value.end), walk.values);
       walk.places.push({ start, end: value.end });
-    }
+    } else if (next !== undefined) visit(walk, value, next);
   }
   if (leftOut.size > 0) walk.edits.push(...removalEdits(text, span, (name) => leftOut.has(name)));
 }
@@ -379,7 +454,7 @@ function redactPlace(walk: Walk, { start, end }: Span, field: number): void {
   const steps = planned.fields[field]?.steps ?? [];
   const isContent = steps[0] === 'content';
   const isBlock = isContent && steps.length === 2;
-  if (!isContent) collectValues(JSON.parse(text.slice(start, end)), values);
+  if (!isContent) collectValues(text.slice(start, end), values);
   const marker = isBlock ? MARKER_BLOCK : MARKER_JSON;
   const replacement = planned.replacements[field] === 'marker' ? marker : 'null';
   walk.places.push({ start, end });
@@ -392,8 +467,7 @@ type TextLeaf = Span & {
   readonly value: string;
   /** The value with the fields redacted, where it is JSON. */
   readonly redacted: string;
-  /** Part of structured content, or JSON. */
-  readonly isData: boolean;
+  readonly isJson: boolean;
 };
 
 /** Members of content that are not text for a reader: replacing a part of one would make the result invalid. */
@@ -411,52 +485,45 @@ const NOT_TEXT: ReadonlySet<string | undefined> = new Set([
 /** The texts of a result outside the places, with the fields of those that are JSON redacted. */
 function readLeaves(walk: Walk, caps: WalkCaps): readonly TextLeaf[] | 'too-large' {
   const leaves: TextLeaf[] = [];
+  const { fields } = walk.planned;
+  const trees = {
+    whole: createTree(redactedFrom(fields, startAtRoot)),
+    list: createTree(redactedFrom(fields, (steps) => beginnings(steps, true))),
+    item: createTree(redactedFrom(fields, (steps) => beginnings(steps, false))),
+  };
   const places = [...walk.places].sort((one, other) => one.start - other.start);
   let next = 0;
   const end = walkJson(walk.text, caps, (leaf) => {
     while ((places[next]?.end ?? leaf.end) <= leaf.start) next++;
     if ((places[next]?.start ?? leaf.end) <= leaf.start || !isSearched(leaf)) return;
-    leaves.push(readLeaf(walk, leaf));
+    leaves.push(readLeaf(walk, leaf, trees));
   });
   return end === 'too-large' ? end : leaves;
 }
 
-function readLeaf(walk: Walk, leaf: Leaf): TextLeaf {
+function readLeaf(walk: Walk, leaf: Leaf, trees: TextTrees): TextLeaf {
   const { start, end, value } = leaf;
   const steps = [...leaf.steps];
   const kind = leaf.kind === 'name' ? 'name' : 'string';
-  const json = kind === 'string' ? redactJsonText(walk, leaf) : undefined;
-  const isData = json !== undefined || isStructured(steps);
-  return { kind, start, end, steps, value, redacted: json ?? value, isData };
+  const json = kind === 'string' ? redactJsonText(walk, value, trees) : undefined;
+  return { kind, start, end, steps, value, redacted: json ?? value, isJson: json !== undefined };
 }
 
 function isSearched({ kind, steps }: Leaf): boolean {
-  if (steps[0] !== 'result' || steps.length < 2) return false;
-  if (isStructured(steps)) return kind !== 'number' && steps.length > 2;
-  return kind === 'string' && !NOT_TEXT.has(nearestName(steps));
+  if (steps[0] !== 'result' || steps.length < 2 || kind === 'number') return false;
+  if (kind === 'name') return isStructured(steps) && steps.length > 2;
+  return isStructured(steps) || !NOT_TEXT.has(nearestName(steps));
 }
 
-/**
- * Redacts the fields in a text that is JSON: structured content, or a list on the way to a field, or an item of it.
- * `undefined` for any other text.
- */
-function redactJsonText(outer: Walk, { steps, value }: Leaf): string | undefined {
-  if (!isReaderText(steps) || parseContainer(value) === undefined) return undefined;
+/** Redacts the fields in a text that is JSON. `undefined` for any other text. */
+function redactJsonText(outer: Walk, value: string, trees: TextTrees): string | undefined {
+  if (parseContainer(value) === undefined) return undefined;
   const { planned, counts, values } = outer;
   const walk: Walk = { planned, text: value, places: [], edits: [], counts: [...counts], values };
   const span = spanOf(value, []) ?? { start: 0, end: 0 };
-  const isList = value[span.start] === '[';
-  visit(
-    walk,
-    span,
-    activeFrom(planned, () => [0]),
-  );
+  visit(walk, span, trees.whole);
   if (walk.places.length === 0)
-    visit(
-      walk,
-      span,
-      activeFrom(planned, (steps) => beginnings(steps, isList)),
-    );
+    visit(walk, span, value[span.start] === '[' ? trees.list : trees.item);
   return applyEdits(
     value,
     walk.edits.sort((one, other) => one.start - other.start),
@@ -464,8 +531,8 @@ function redactJsonText(outer: Walk, { steps, value }: Leaf): string | undefined
 }
 
 /** The fields of structured content that are redacted, with the steps from each of the given positions on. */
-function activeFrom(
-  { fields }: PlannedFields,
+function redactedFrom(
+  fields: readonly SensitiveField[],
   startsOf: (steps: readonly string[]) => readonly number[],
 ): Active {
   return fields.flatMap(({ steps: [root, ...rest], effect }, field) =>
@@ -475,6 +542,10 @@ function activeFrom(
   );
 }
 
+function startAtRoot(): readonly number[] {
+  return [0];
+}
+
 /** Where in the steps of a field a text may begin: servers also write a list without what holds it, or item by item. */
 function beginnings(steps: readonly string[], isList: boolean): readonly number[] {
   const lists = steps.flatMap((step, at) => (step === ANY_STEP ? [at] : []));
@@ -482,11 +553,16 @@ function beginnings(steps: readonly string[], isList: boolean): readonly number[
 }
 
 /** Replaces the redacted values in all other texts. */
-function redactLeaves(walk: Walk, leaves: readonly TextLeaf[], log: FindingLog): void {
+function redactLeaves(
+  walk: Walk,
+  leaves: readonly TextLeaf[],
+  { caps, log }: { readonly caps: WalkCaps; readonly log: FindingLog },
+): void {
   const find = createSearch(walk.values);
   let changedNames = 0;
-  for (const { kind, start, end, steps, value, redacted, isData } of leaves) {
-    const { text, count } = find(redacted, isData ? MIN_PART_CHARS : MIN_VALUE_CHARS);
+  for (const { kind, start, end, steps, value, redacted, isJson } of leaves) {
+    const minChars = isStructured(steps) ? MIN_PART_CHARS : MIN_VALUE_CHARS;
+    const { text, count } = isJson ? searchJson(redacted, find, caps) : find(redacted, minChars);
     if (text === value) continue;
     // A name on the way may itself be such a value.
     const shown = steps.map((step) => (find(String(step), MIN_VALUE_CHARS).count > 0 ? '*' : step));
@@ -496,4 +572,17 @@ function redactLeaves(walk: Walk, leaves: readonly TextLeaf[], log: FindingLog):
     const written = kind === 'name' && changedNames > 1 ? `${text}#${changedNames}` : text;
     walk.edits.push({ start, end, text: JSON.stringify(written) });
   }
+}
+
+/** The search in a text that is JSON, whose writer may have escaped any character in any way. */
+function searchJson(json: string, find: Search, caps: WalkCaps): ReturnType<Search> {
+  const edits: TextEdit[] = [];
+  let found = 0;
+  const outcome = walkJson(json, caps, ({ start, end, value }) => {
+    const { text, count } = find(value, MIN_PART_CHARS);
+    if (count > 0) edits.push({ start, end, text: JSON.stringify(text) });
+    found += count;
+  });
+  if (outcome === 'too-large') throw new TooLarge();
+  return { text: applyEdits(json, edits), count: found };
 }

@@ -2,8 +2,9 @@
 // recorded here whether or not the message passes. Nothing here decides which request a message belongs to.
 // Source: docs/contract.md §6; ARCHITECTURE.md, "How a response finds its plan".
 
+import { LARGE_TEXT_CHARS } from '../inspection/jobs.js';
 import type { InspectionOutcome, PreviousTail } from '../inspection/responses.js';
-import { planRedaction } from '../inspection/sensitive-fields.js';
+import { type PlannedFields, planInSteps, planRedaction } from '../inspection/sensitive-fields.js';
 import type { ResponseObligations } from '../policy/authorized-request.js';
 import type { CompiledSchema } from '../policy/definitions.js';
 import type { Principal } from '../policy/principal.js';
@@ -12,6 +13,7 @@ import type { Refusal } from '../policy/refusal.js';
 import type { SensitiveFields } from '../policy/sensitive.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 
+import type { LoopScheduler } from '../protocol/json/incremental.js';
 import type { ParsedJson } from '../protocol/json/json.js';
 import type { Target } from '../protocol/jsonrpc.js';
 import { findRelatedTask } from '../protocol/tasks.js';
@@ -143,14 +145,53 @@ function inspectContent(
   const startedMs = performance.now();
   const profile = profileOf(call, responseObligations);
   const { previousTail, requestMethod } = context;
-  const sensitive = fields && planRedaction(value, fields, output);
-  if (fields !== undefined && sensitive === undefined)
-    return noteInspected(context, UNREDACTABLE, startedMs);
-  const input = { text, value, profile, output, previousTail, approved, requestMethod, sensitive };
-  const outcome = call.ports.inspection.message(input, call.incoming.upstream, call.callerKey);
+  const inspectPlanned = (
+    sensitive: PlannedFields | undefined,
+  ): Inspection | Promise<Inspection> => {
+    if (fields !== undefined && sensitive === undefined) return UNREDACTABLE;
+    const input = {
+      text,
+      value,
+      profile,
+      output,
+      previousTail,
+      approved,
+      requestMethod,
+      sensitive,
+    };
+    return call.ports.inspection.message(input, call.incoming.upstream, call.callerKey);
+  };
+  const planned = fields && plan(call, reading, fields, output);
+  const outcome =
+    planned instanceof Promise ? planned.then(inspectPlanned) : inspectPlanned(planned);
   return outcome instanceof Promise
     ? outcome.then((resolved) => noteInspected(context, resolved, startedMs))
     : noteInspected(context, outcome, startedMs);
+}
+
+/** What stands for sensitive fields. A large result takes its turns on the event loop. */
+function plan(
+  { ports: { inspection }, incoming: { upstream } }: RequestContext<CheckPorts>,
+  { text, value }: ParsedJson,
+  fields: SensitiveFields,
+  output: CompiledSchema | undefined,
+): PlannedFields | undefined | Promise<PlannedFields | undefined> {
+  if (text.length <= LARGE_TEXT_CHARS) return planRedaction(value, fields, output);
+  return planInTurns(inspection.loopScheduler, upstream, planInSteps(value, fields, output));
+}
+
+async function planInTurns(
+  loopScheduler: LoopScheduler,
+  upstream: string,
+  steps: ReturnType<typeof planInSteps>,
+): Promise<PlannedFields | undefined> {
+  for (;;) {
+    await loopScheduler.waitForTurn(upstream);
+    const startedMs = performance.now();
+    const { done, value } = steps.next();
+    loopScheduler.recordTime(startedMs);
+    if (done === true) return value;
+  }
 }
 
 function noteInspected(context: CheckContext, outcome: Inspection, startedMs: number): Inspection {
