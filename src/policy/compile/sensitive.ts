@@ -73,11 +73,12 @@ function compileRule(
 function checkField(field: SensitiveField, report: ReportDiagnostic): void {
   const { pointer, effect, steps } = field;
   if (effect === 'tag' && isOfArguments(field)) {
-    const message = `arguments are not sent back, so ${pointer} cannot be tagged; leave out the effect, and it is not recorded`;
+    const message = `${pointer} cannot be tagged, because only results are sent to the client; without "effect", the argument is kept out of the audit log`;
     report([], 'error', message);
   }
   if (effect === 'redact' && steps.length === 1 && steps[0] === 'structuredContent') {
-    const message = 'structured content is an object and cannot be redacted as a whole';
+    const message =
+      'structured content cannot be redacted as a whole, because it must stay an object; name its members';
     report([], 'error', message, '/structuredContent/*');
   }
 }
