@@ -32,7 +32,7 @@ const MARKER = placeholder(DETECTOR);
 const MARKER_JSON = JSON.stringify(MARKER);
 const MARKER_BLOCK = `{"type":"text","text":${MARKER_JSON}}`;
 
-/** What stands for the value of a field: the marker, `null`, or nothing. Each is tried where the one before is invalid. */
+/** What replaces the value of a field: the marker, `null`, or nothing. Each is tried if the one before is invalid. */
 type Replacement = 'marker' | 'null' | 'nothing';
 const NEXT: Readonly<Record<Replacement, Replacement | undefined>> = {
   marker: 'null',
@@ -40,19 +40,19 @@ const NEXT: Readonly<Record<Replacement, Replacement | undefined>> = {
   nothing: undefined,
 };
 
-/** The fields of a result, each with what stands for its value. Plain data. */
+/** The fields of a result, each with its replacement. Plain data. */
 export type PlannedFields = {
   readonly fields: readonly SensitiveField[];
   readonly replacements: readonly Replacement[];
   readonly labels: readonly string[];
 };
 
-/** How often a schema is asked about one result. */
+/** How often one result is validated. */
 const MAX_ATTEMPTS = 16;
 
 /**
- * Finds for each field what can stand for its value so that the result stays valid. `undefined` if nothing can: then the
- * result must not leave.
+ * Finds a replacement for each field so that the result stays valid. `undefined` if there is none: then the result must be
+ * withheld.
  */
 export function planRedaction(
   message: Json,
@@ -115,7 +115,7 @@ function tryOthers(
   return hasChanged;
 }
 
-/** A copy of a value with what is at the places of a pointer replaced; a member for which there is nothing is left out. */
+/** A copy of a value in which the places of a pointer are replaced; where `replace` gives nothing, the member is left out. */
 function mapPlaces(
   value: Json,
   steps: readonly string[],
@@ -192,7 +192,7 @@ function addValue(text: string, values: Set<string>): void {
   if (text.trim().length >= MIN_VALUE_CHARS) values.add(text);
 }
 
-/** As JSON is written by default in Python. */
+/** JSON as Python writes it by default, without characters beyond ASCII. */
 function escapeBeyondAscii(text: string): string {
   return text.replace(
     /[\u007f-\uffff]/g,
@@ -200,7 +200,7 @@ function escapeBeyondAscii(text: string): string {
   );
 }
 
-/** Replaces values that have at least so many characters. */
+/** Replaces the values that have at least `minChars` characters. */
 type Search = (text: string, minChars: number) => { readonly text: string; readonly count: number };
 
 /** Characters compared in one result. Values and texts may be chosen so that nearly every comparison fails late. */

@@ -141,7 +141,7 @@ function reportMissing(
   report([], 'warning', message, suggestion);
 }
 
-/** `*` is an item, a member of any name or, as the last step, every member that there is. */
+/** Whether a schema describes a place; `*` is an item, a member of any name or, as the last step, every existing member. */
 function describesPlace(schema: CompiledSchema, names: readonly string[]): boolean {
   const asList = names.map((step) => (step === ANY_STEP ? '0' : step));
   if (describesMember(schema, asList) || describesMember(schema, names)) return true;
@@ -149,7 +149,7 @@ function describesPlace(schema: CompiledSchema, names: readonly string[]): boole
   return names.at(-1) === ANY_STEP && (holder.length === 0 || describesPlace(schema, holder));
 }
 
-/** The place with the nearest name to the first that the plain parts of a schema do not have. */
+/** The place with its first unknown name replaced by the most similar one of the schema. */
 function nearestPlace(
   schema: Json | undefined,
   [step, ...rest]: readonly string[],
@@ -170,7 +170,7 @@ function escapeStep(step: string | undefined): string {
   return (step ?? '').replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** Whether a schema surely admits none of what can stand for a redacted value. False where that is not plain to see. */
+/** Whether a schema certainly admits no replacement for a redacted value. False where it is not certain. */
 function refusesMarkers(schema: Json | undefined, steps: readonly string[]): boolean {
   const [step, ...rest] = steps;
   if (!isObject(schema)) return false;
