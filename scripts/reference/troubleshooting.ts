@@ -245,8 +245,8 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
   },
   'elicitation-url': {
     cause:
-      'The link is not a plain `https` URL: another scheme, user name and password in it, invisible or ambiguous characters, or too long. Or its host is none of those that the rule names.',
-    cure: 'Correct the server. Look-alike links are never shown to users.',
+      'The link is not a plain `https` URL (it has another scheme, a user name and password, or invisible or ambiguous characters, or is too long), or no rule names its host.',
+    cure: 'Correct the server, or name the host in `what.elicitation.url` of a rule if users may be sent there. Look-alike links are never shown to users.',
   },
   'elicitation-forbidden': {
     cause: 'The server requested input from the user, and no rule grants it.',
@@ -254,7 +254,7 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
   },
   'sampling-forbidden': {
     cause:
-      'The server requested output of the client’s model, and no rule grants it with this context and these tools.',
+      'The server requested output of the client’s model, and no rule allows it with this context and these tools.',
     cure: 'Grant sampling in a rule, if this server may use the model of your users.',
   },
   'roots-forbidden': {

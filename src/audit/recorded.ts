@@ -120,7 +120,7 @@ export type OtherRefusal = Pick<
   'id' | 'time' | 'verdict' | 'reason' | 'rule' | 'caller' | 'upstream' | 'kind' | 'name'
 > & { readonly causes: readonly string[] };
 
-/** The refusal of a line, or `undefined` if neither a flow nor a block refused. */
+/** The refusal that a line records, or `undefined` if neither a flow nor a block refused. */
 export function readOtherRefusal(record: AuditRecord): OtherRefusal | undefined {
   const [reason] = textsAt(record, 'decision', 'reasons');
   if (reason !== 'tainted-flow' && reason !== 'blocked') return undefined;

@@ -68,7 +68,7 @@ const ISSUER = ['issuer', 'name or identifier of the issuer'] as const;
 const UPSTREAM = ['upstream', 'name of the upstream'] as const;
 const SUBJECT = ['subject', 'the subject, as in the audit log'] as const;
 
-/** An order to block what its arguments name, which are the members of the block. */
+/** A command that blocks one kind of target. Its arguments are the members of the block. */
 function blockOrders(target: string, about: string, args: Orders['args']): Orders {
   return {
     name: target,

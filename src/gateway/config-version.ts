@@ -197,7 +197,7 @@ function noteUnchecked(
 export type Version = {
   readonly settings: Settings;
   readonly policies: PolicySet;
-  /** The rules as they were written, and what is said of each issuer: for explanations alone. */
+  /** The rules as they were written, and facts about each issuer. Used only for explanations. */
   readonly written: WrittenRules;
   readonly issuerFacts: Outline['issuerFacts'];
   readonly locks: ReadonlyMap<string, Lock>;

@@ -89,15 +89,16 @@ function parseCounters(text: string): Counters | undefined {
 
 export type LockCounters = {
   /**
-   * Checks a version that was read, before it is used, and remembers its counters; one with a counter that is too low is
-   * none. Without its store, a start is refused, and a running gateway checks by what it has seen itself. Never rejects.
+   * Checks a version that was read, before it is used, and remembers its counters. A version with a counter that is too
+   * low is refused. While the store cannot be read, a start is refused, and a running gateway compares with the counters
+   * that it has seen itself. Never rejects.
    */
   check(reading: VersionReading, phase: 'start' | 'reload'): Promise<VersionReading>;
   /** Tries again to keep what could not be kept, from time to time. */
   retry(): void;
   /**
-   * Why counters that were seen do not protect as they should: a restart forgets them, or what could not be compared at
-   * its time is older than they are; `undefined` if they do.
+   * Why the counters do not protect as they should: a restart forgets them, or a lock file that was accepted while the
+   * store could not be read is older than one that was seen; `undefined` if they do.
    */
   error(): string | undefined;
 };
@@ -120,7 +121,7 @@ export function createLockCounters({
   );
   const file = auditPath === undefined ? undefined : createCounterFile(auditPath);
   let seen: Counters = new Map();
-  /** What is to be kept, as long as that has not succeeded. */
+  /** Counters that could not be written to the store yet. */
   let unkept: Version['signed'] | undefined;
   let failedAtMs = 0;
   let lastError: string | undefined;
@@ -130,15 +131,15 @@ export function createLockCounters({
   }
 
   /**
-   * Remembers counters, and learns of higher ones that others have remembered meanwhile: between a look and the memory
-   * of it another replica may have seen a later file, and the store alone puts the two in order.
+   * Writes counters to the store and reads higher ones that other replicas have written: between the check and the write
+   * another replica may have seen a later file, and only the store decides which of the two came first.
    */
   async function keep(signed: Version['signed']): Promise<void> {
     seen = raise(seen, signed);
     unkept = undefined;
     const store = storeOf(signed.keys());
     try {
-      // Of two with the same counter that of the store came first.
+      // Of two files with the same counter, the one in the store came first.
       seen = raise((await store?.raise(signed)) ?? new Map(), seen);
       lastError = store === undefined ? NOWHERE : undefined;
     } catch (error) {
@@ -148,7 +149,7 @@ export function createLockCounters({
     }
   }
 
-  /** What was used without its store and is too old by what the store has. */
+  /** Writes counters that were accepted while the store could not be read, and reports those that the store shows to be too old. */
   async function keepLate(signed: Version['signed']): Promise<void> {
     await keep(signed);
     const old = oldIn(signed);

@@ -139,7 +139,7 @@ function describeItems(items: readonly Pick<Drift, 'kind' | 'name'>[]): string {
   return `${shown.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }
 
-/** As the version in force says; the runtime may have been started by one before. */
+/** Read from the version in force, because an earlier one may have started the runtime. */
 export function modeOf(
   { settings }: Pick<UpstreamRuntime, 'settings'>,
   version: Pick<Version, 'settings'>,

@@ -32,7 +32,7 @@ const MARKER = placeholder(DETECTOR);
 const MARKER_JSON = JSON.stringify(MARKER);
 const MARKER_BLOCK = `{"type":"text","text":${MARKER_JSON}}`;
 
-/** What stands for the value of a field: the marker, `null`, or nothing. Each is tried where the one before is invalid. */
+/** What replaces the value of a field: the marker, `null`, or nothing. Each is tried if the one before is invalid. */
 type Replacement = 'marker' | 'null' | 'nothing';
 const NEXT: Readonly<Record<Replacement, Replacement | undefined>> = {
   marker: 'null',
@@ -40,7 +40,7 @@ const NEXT: Readonly<Record<Replacement, Replacement | undefined>> = {
   nothing: undefined,
 };
 
-/** The fields of a result, each with what stands for its value. Plain data. */
+/** The fields of a result, each with its replacement. Plain data. */
 export type PlannedFields = {
   readonly fields: readonly SensitiveField[];
   readonly replacements: readonly Replacement[];
@@ -48,8 +48,8 @@ export type PlannedFields = {
 };
 
 /**
- * Finds for each field what can stand for its value so that the result stays valid. `undefined` if nothing can: then the
- * result must not leave. In steps, because each asks the schema about the whole result, which may be large.
+ * Finds a replacement for each field so that the result stays valid. `undefined` if there is none: then the result must be
+ * withheld. In steps, because each asks the schema about the whole result, which may be large.
  */
 export function* planInSteps(
   message: Json,
@@ -159,7 +159,7 @@ function tryOthers(
   return concerned.length > 0;
 }
 
-/** A copy of a value with what is at the places of a pointer replaced. */
+/** A copy of a value in which the places of a pointer are replaced. */
 function mapPlaces(
   value: Json,
   [step, ...rest]: readonly string[],
@@ -239,7 +239,7 @@ function addValue(text: string, values: Set<string>): void {
   if (text.trim().length >= MIN_VALUE_CHARS) values.add(text);
 }
 
-/** As JSON is written by default in Python. */
+/** JSON as Python writes it by default, without characters beyond ASCII. */
 function escapeBeyondAscii(text: string): string {
   return text.replace(
     /[\u007f-\uffff]/g,
@@ -247,7 +247,7 @@ function escapeBeyondAscii(text: string): string {
   );
 }
 
-/** Replaces values that have at least so many characters. */
+/** Replaces the values that have at least `minChars` characters. */
 type Search = (text: string, minChars: number) => { readonly text: string; readonly count: number };
 
 /** Characters compared in one result. Values and texts may be chosen so that nearly every comparison fails late. */

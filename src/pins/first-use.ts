@@ -19,7 +19,7 @@ import {
 /** Stands in `approval.by` of what nobody approved. */
 export const FIRST_USE = 'trust-on-first-use';
 
-/** Of the file that keeps what was trusted beside the lock files. Nobody reviewed it, so it is not named like them. */
+/** Ends the name of the file beside the lock files that records what was trusted. It is not a lock file, because nobody reviewed it. */
 export const FIRST_USE_SUFFIX = '.first-use.yaml';
 
 /**

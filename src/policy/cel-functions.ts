@@ -30,7 +30,7 @@ type Path = {
 
 /**
  * Whether a path names the folder or something below it, as it is written: links are not followed. Undefined for a path
- * that readers could take for different ones, and for a folder that is none.
+ * that readers could take for different ones, and for a folder that is not valid.
  */
 export function isPathUnder(path: string, folder: string): boolean | undefined {
   const base = readFolder(folder);

@@ -1,6 +1,6 @@
-// The types of expressions, as far as they are certain: from literals, functions and the pinned schema of a tool. Finds
-// operators and functions that could only ever fail, and comparisons that could never hold. What is not certain has no
-// type, and no error is found in it.
+// Infers the types of expressions from literals, functions and the pinned schema of a tool. Finds operators and functions
+// that always fail, and comparisons that never hold. An operand whose type is not certain may have any type, so that no
+// valid expression is reported.
 // Source: CEL language definition, "Standard definitions"; docs/contract.md §4, law 4.
 
 import type { parse } from '@bufbuild/cel';
@@ -73,10 +73,10 @@ const [TEXT, NUMBER, FLAG, LIST, MAP] = [
 ];
 const ORDERED = of('text', 'number', 'flag');
 
-/** What a function or operator takes, operand by operand, and what it gives. */
+/** The types of the operands of a function or operator, in order, and of its result. */
 type Signature = { readonly takes: readonly Kinds[]; readonly gives: Kinds };
 
-/** The last operand stands for all that follow. */
+/** The last type of `takes` applies to all further operands. */
 const SIGNATURES: ReadonlyMap<string, Signature> = new Map<string, Signature>([
   ...['startsWith', 'endsWith', 'contains', 'matches', 'path.under', 'url.isPublic'].map(
     (name) => [name, { takes: [TEXT], gives: FLAG }] as const,
@@ -114,7 +114,7 @@ const VARIABLES: ReadonlyMap<string, Kinds> = new Map<string, Kinds>([
 
 class TypeMismatch extends Error {}
 
-/** What is certainly wrong with the types of an expression that must give `result`; undefined if nothing is. */
+/** The first certain type error of an expression that must give `result`; undefined if there is none. */
 export function findTypeError(
   expr: Expr,
   result: 'condition' | 'amount',
@@ -124,7 +124,7 @@ export function findTypeError(
     const kinds = kindsOf(expr, kindsAt);
     const wanted = result === 'condition' ? FLAG : NUMBER;
     if (!overlap(kinds, wanted))
-      return `the expression gives ${nounOf(kinds)}, and ${nounOf(wanted)} is needed`;
+      return `the expression must give ${nounOf(wanted)}, but gives ${nounOf(kinds)}`;
   } catch (error) {
     if (error instanceof TypeMismatch) return error.message;
     throw error;
@@ -158,7 +158,7 @@ function kindsOf(expr: Expr, kindsAt: KindsAt): Kinds {
         ? kindsOfChain(expr, kindsAt)
         : kindsOfCall(exprKind.value, kindsAt);
     default:
-      // Elements of a comprehension may be of any kind, and so may its result.
+      // The elements and the result of a comprehension may have any type.
       return undefined;
   }
 }
@@ -194,14 +194,14 @@ function kindsOfCall({ function: called, target, args }: Call, kindsAt: KindsAt)
     const wanted = takes[Math.min(index, takes.length - 1)];
     if (!overlap(kinds[index], wanted))
       throw new TypeMismatch(
-        `"${shown}" takes ${nounOf(wanted)}, and ${describe(operand, kinds[index])}`,
+        `"${shown}" takes ${nounOf(wanted)}, but ${describe(operand, kinds[index])}`,
       );
   }
   const [one, other] = kinds;
   const isNull = one?.has('null') === true || other?.has('null') === true;
   if (SAME.has(name) && !isNull && !overlap(one, other) && operands[0] !== undefined)
     throw new TypeMismatch(
-      `"${shown}" compares with ${nounOf(other)}, and ${describe(operands[0], one)}`,
+      `"${shown}" compares with ${nounOf(other)}, but ${describe(operands[0], one)}`,
     );
   return signature?.gives;
 }
@@ -209,7 +209,7 @@ function kindsOfCall({ function: called, target, args }: Call, kindsAt: KindsAt)
 function describe(operand: Expr, kinds: Kinds): string {
   const { root, path } = unwind(operand);
   const name = root.exprKind.case === 'identExpr' ? root.exprKind.value.name : undefined;
-  return `${name === undefined ? 'this' : [name, ...path].join('.')} is ${nounOf(kinds)}`;
+  return `${name === undefined ? 'its operand' : [name, ...path].join('.')} is ${nounOf(kinds)}`;
 }
 
 const KINDS_OF_TYPES: ReadonlyMap<Json | undefined, Kind> = new Map<Json | undefined, Kind>([

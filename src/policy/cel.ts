@@ -298,7 +298,7 @@ function vetMatches(operands: readonly Expr[]): void {
   if (!compiled.ok) throw new VettingError(`in matches(), ${compiled.why}`);
 }
 
-/** A folder that is none would make every call an error. */
+/** With a folder that is not valid, every call would be an error. */
 function vetFolder([, folder]: readonly Expr[]): void {
   const text = folder === undefined ? undefined : literalText(folder);
   if (text !== undefined && readFolder(text) === undefined)

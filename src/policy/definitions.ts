@@ -146,7 +146,7 @@ export function findUndeclared(
 }
 
 /**
- * Whether a schema describes the member at this path: it is asked with a value that has only this path. Numbers in the
+ * Whether a schema describes the member at this path, found with a value that has nothing but this path. Numbers in the
  * path may be indexes of arrays.
  */
 export function describesMember(schema: CompiledSchema, names: readonly string[]): boolean {

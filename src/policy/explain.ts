@@ -197,7 +197,7 @@ function explainWhat(
   ];
 }
 
-/** Whether what a rule says of the content of a server request holds, which no record says. */
+/** Whether the conditions on the content of a server request hold. Audit records do not have the content. */
 function explainContent(
   { terms, effect }: Rule,
   name: ServerRequestName,

@@ -252,7 +252,7 @@ function invalidArguments(
     return [{ of: 'arguments', pointer, text: 'the definition does not declare it' }];
   }
   return errors.map(({ pointer, message }) => {
-    return { of: 'arguments', pointer, text: `the definition: ${message}` };
+    return { of: 'arguments', pointer, text: `not valid for the definition: ${message}` };
   });
 }
 

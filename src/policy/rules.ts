@@ -27,7 +27,7 @@ export type PolicyQuery = {
   readonly target: Target;
   /** `unknown` for lists. Otherwise the arguments of a tool or prompt; `{}` if the client sent none. */
   readonly args: JsonObject | 'unknown';
-  /** What a server request contains. Absent where a caller is asked what servers may ever request. */
+  /** What a server request contains. Absent if the question is what servers may request of a caller at all. */
   readonly content?: ServerRequestContent | undefined;
   readonly catalog: Catalog;
 };
@@ -76,7 +76,7 @@ type RuleBase = {
   readonly targets: { readonly [kind in TargetKind]: readonly Pattern[] };
   /** The server requests that the rule applies to. */
   readonly grants: ServerRequestGrants;
-  /** What it says of the content of those; absent if nothing. */
+  /** Its conditions on the content of server requests; absent if it has none. */
   readonly terms?: ServerRequestTerms | undefined;
   /** The uses of tasks that it applies to, besides the tasks of its tools. */
   readonly tasks: readonly TaskUse[];
@@ -260,7 +260,7 @@ export function findServerRequestRules(
   };
 }
 
-/** Whether some rule for this caller and upstream says what such a server request may contain. */
+/** Whether some rule for this caller and upstream has conditions on the content of such a server request. */
 export function readsContent(
   policies: PolicySet,
   query: Pick<PolicyQuery, 'principal' | 'upstream'>,

@@ -1,5 +1,5 @@
 // Sensitive fields: the places in results and arguments of tools that policies name by JSON pointer, and what happens
-// to what is there. Here is which fields a tool has; inspection/sensitive-fields.ts finds and replaces them. Pure.
+// to their values. This file finds the fields of a tool; inspection/sensitive-fields.ts finds and replaces the values. Pure.
 // Source: RFC 6901; docs/contract.md §4.
 
 import { BoundedMap } from '../state/bounded-map.js';
@@ -92,7 +92,7 @@ export function createSensitiveSet(
   };
 }
 
-/** Each pointer once: what one policy redacts is not tagged for another. */
+/** Each pointer once: if one policy redacts what another tags, it is redacted. */
 function uniqueFields(fields: readonly SensitiveField[]): readonly SensitiveField[] {
   const byPointer = new Map<string, SensitiveField>();
   for (const field of fields)

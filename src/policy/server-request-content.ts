@@ -1,6 +1,6 @@
-// What rules may say of the content of a server request: the host of a link, and of sampling the context and the tools
-// that it asks for. Reads the content strictly and compares it with a rule. What cannot be read in one way never lets a
-// grant apply and always lets a restriction apply. Pure.
+// The conditions of rules on the content of a server request: the host of a link, and the context and the tools of a
+// sampling request. Reads the content strictly and compares it with a rule. Ambiguous content matches no allow rule, and
+// every deny and require rule. Pure.
 // Source: MCP 2025-11-25, sampling (includeContext, tools), elicitation (URL mode); docs/contract.md §4.
 
 import { isObject, type JsonObject, type ServerRequestName } from '../protocol/jsonrpc.js';
@@ -9,8 +9,8 @@ import { hostOfUrl } from './cel-functions.js';
 import { matchesPattern, type Pattern } from './patterns.js';
 
 /**
- * The content as far as rules read it. `tools` is `some` where a caller is asked whether it may ever be sent tools.
- * `unclear` cannot be read as one thing only.
+ * The content as far as rules read it. `tools` is `some` where the question is whether this caller may be sent any tools.
+ * `unclear` is content that can be read in more than one way.
  */
 export type ServerRequestContent =
   | 'unclear'
@@ -21,7 +21,7 @@ export type ServerRequestContent =
       readonly tools?: readonly string[] | 'some';
     };
 
-/** What a rule says of the content; absent members are no condition. */
+/** The conditions of a rule on the content; an absent member is no condition. */
 export type ServerRequestTerms = {
   readonly linkHosts?: readonly LinkHost[] | undefined;
   readonly includeContext?: ReadonlySet<string> | undefined;
@@ -36,7 +36,7 @@ const CONTEXTS: ReadonlySet<unknown> = new Set(['none', 'thisServer', 'allServer
 const NOTHING: ServerRequestContent = Object.freeze({});
 
 /**
- * Reads what rules may say of a server request.
+ * Reads the content that rules can have conditions on.
  * @param link the link in the form in which the client gets it; undefined if it may not pass
  */
 export function readServerRequestContent(
@@ -79,9 +79,9 @@ function readSampling(params: JsonObject): ServerRequestContent {
 }
 
 /**
- * Whether what a rule says of the content holds; `restricts` for a rule that is no allow rule. Of several tools a grant
- * needs all to be named, and a restriction one. Content that is not known fits every grant and no restriction, so that a
- * client may declare what is possible at all.
+ * Whether the conditions of a rule on the content hold; `restricts` for deny and require rules. Of several tools, an allow
+ * rule needs all to be named, and any other rule one. Content that is not known yet matches every allow rule and no other
+ * rule, so that a client may declare what could be allowed.
  */
 export function fitsTerms(
   terms: ServerRequestTerms | undefined,
@@ -103,7 +103,7 @@ export function fitsTerms(
   );
 }
 
-/** Whether a rule says anything of the content of this kind of request. */
+/** Whether a rule has conditions on the content of this kind of request. */
 export function hasTerms(
   terms: ServerRequestTerms | undefined,
   name: ServerRequestName,

@@ -52,7 +52,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The JSON object that a text is; `undefined` if it is none. Not for messages, which json.ts reads. */
+/** Parses a JSON object; `undefined` for any other text. Not for messages, which json.ts reads. */
 export function parseObject(text: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(text);

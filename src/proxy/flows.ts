@@ -66,7 +66,7 @@ function flowsFor(
   return all.of(call.incoming.upstream, kindOf(target), nameOf(target) ?? '').flows;
 }
 
-/** The server goes on with the request during which it asked; which one that is, not every stream says. */
+/** After the reply, the server continues the request during which it asked. Not every stream tells which request that is. */
 function flowsForReply(
   { incoming, ports }: RequestContext<'sessions'>,
   all: FlowSet,

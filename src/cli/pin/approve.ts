@@ -282,7 +282,7 @@ function printApproved(
   );
 }
 
-/** Names what is no longer approved although the upstream was not asked for it, or still offers it. */
+/** Names what is no longer approved although it is not known to be gone from the upstream. */
 function printReplaced(
   upstream: string,
   replaced: readonly PinDigest[],

@@ -151,7 +151,7 @@ async function findDrift(
 
 type Compared = Pick<UpstreamDifferences, 'differences' | 'firstUse'>;
 
-/** What differs from the lock file, and apart from that what is trusted on first use; `undefined` if that is not known. */
+/** What differs from the lock file and, listed apart, what is trusted on first use; `undefined` if that cannot be read. */
 function compareTarget(
   { settings: { name, pinning }, gateway, locked: { lock } }: PinTarget,
   observed: Observed,
@@ -166,7 +166,7 @@ function compareTarget(
   const trusted = content === 'unreadable' ? undefined : readLock(file, content.text).lock;
   if (trusted?.upstream !== name) {
     io.stderr(
-      `error: ${escapeForTerminal(file)} is not readable as what ${name} was trusted with on first use; the gateway trusts nothing while it is like this\n`,
+      `error: ${escapeForTerminal(file)} cannot be read as the record of what was trusted on first use for ${name}; restore the file, because the gateway trusts nothing of ${name} until it can be read\n`,
     );
     return undefined;
   }
@@ -174,7 +174,7 @@ function compareTarget(
   return { differences: findDifferences(withTrusted(lock, trusted), observed), firstUse: recorded };
 }
 
-/** What a gateway that keeps its record elsewhere may have trusted is no difference for sure. */
+/** The gateway may keep its record elsewhere, so everything that is new may have been trusted and is not reported as drift. */
 function withoutRecord(
   upstream: string,
   differences: readonly ItemDifference[],
@@ -189,7 +189,7 @@ function withoutRecord(
   });
   if (firstUse.length > 0)
     io.stderr(
-      `note: there is no ${upstream}${FIRST_USE_SUFFIX} beside the lock files, so that what the gateway trusted on first use is not known here\n`,
+      `note: there is no ${upstream}${FIRST_USE_SUFFIX} beside the lock files, so it is not known here what the gateway trusted on first use; with "state.type: memory", run the command where the gateway keeps this file\n`,
     );
   const isApart = ({ kind, name, after }: ItemDifference): boolean =>
     firstUse.some((one) => one.kind === kind && one.name === name && one.digest === after);

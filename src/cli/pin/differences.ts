@@ -24,7 +24,7 @@ export type UpstreamDifferences = {
   readonly lock: Lock | undefined;
   readonly text: string;
   readonly differences: readonly ItemDifference[];
-  /** What is trusted because it was offered first. Nobody approved it, and it is no difference. */
+  /** What is trusted because the first listing had it. Nobody approved it, and it does not count as a difference. */
   readonly firstUse: readonly FirstUseItem[];
   /** Definitions of the lock file that nobody has approved yet. */
   readonly pending: readonly PinDigest[];
@@ -34,7 +34,7 @@ export type UpstreamDifferences = {
   readonly signatures: SignatureCheck | undefined;
 };
 
-/** `isRecorded`: it is known to be what the gateway trusted, rather than what it would trust. */
+/** `isRecorded`: the gateway recorded that it trusts this. Otherwise it is only what a gateway without a record would trust. */
 export type FirstUseItem = TrustedPin & { readonly isRecorded: boolean };
 
 /** The fields of a difference; none if one side does not exist or its content is not known. */
@@ -66,15 +66,16 @@ export function differenceText(
   return line + contentText(fieldsOf(difference), beforeDefinition, afterDefinition);
 }
 
-/** One line for what was trusted, or would be; with its content where it is to be reviewed. */
+/** One line for what was or would be trusted, with its content if it is shown for review. */
 export function firstUseText(upstream: string, item: FirstUseItem, withContent: boolean): string {
   const line = `${upstream} ${pinLabel(item)}: ${firstUseMeaning(item)} (${digestText(item.digest)})\n`;
   return withContent ? line + contentText([], undefined, item.definition) : line;
 }
 
 export function firstUseMeaning({ isRecorded, at }: FirstUseItem): string {
-  if (!isRecorded) return 'not in the lock file; trusted if the gateway listed it first';
-  return `trusted on first use${at === undefined ? '' : ` on ${at}`}, which nobody reviewed`;
+  if (!isRecorded)
+    return 'not in the lock file; trusted if it was in the first listing of the gateway';
+  return `trusted on first use${at === undefined ? '' : ` on ${at}`}, not reviewed`;
 }
 
 type Definition = JsonObject | string;

@@ -111,7 +111,7 @@ type Blocks = ReadonlyMap<string, BlockTarget>;
 
 const NO_BLOCKS: Blocks = new Map();
 
-/** The blocks of a file, by their ids. Revocations are of tokens and sessions, which are not known here. */
+/** The blocks of a file, by their ids. Revocations are left out, because they name tokens and sessions, which are not known here. */
 function readBlocks(
   file: string | undefined,
   io: CliIo,
@@ -128,7 +128,9 @@ function readBlocks(
   const isRow = (row: unknown): row is JsonObject =>
     isObject(row) && typeof row['id'] === 'string' && typeof row['kind'] === 'string';
   if (!Array.isArray(rows) || !rows.every(isRow))
-    throw new UsageError(`error: ${file} is not the output of: sallyport block list --json\n`);
+    throw new UsageError(
+      `error: ${file} is not a list of blocks; write it with: sallyport block list --json\n`,
+    );
   const blocks = rows.filter((row) => row['kind'] === 'block');
   return new Map(blocks.map((row) => [String(row['id']), row as unknown as BlockTarget]));
 }
@@ -256,7 +258,11 @@ type ExplainedCall = DescribedDecision & {
 };
 
 function renderFields(fields: readonly DescribedField[] = []): string {
-  const lines = fields.map(({ pointer, effect }) => `  ${effect} ${makeVisible(pointer)}\n`);
+  const lines = fields.map(({ pointer, effect }) => {
+    // Arguments are forwarded as they are: only the audit log lacks them.
+    const isArgument = pointer.startsWith('/arguments');
+    return `  ${isArgument ? 'not recorded' : effect} ${makeVisible(pointer)}\n`;
+  });
   return lines.length === 0 ? '' : `sensitive fields:\n${lines.join('')}`;
 }
 

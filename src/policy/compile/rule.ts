@@ -164,7 +164,7 @@ function warnOfPatterns(who: WhoDocument, report: ReportDiagnostic): void {
     for (const [index, text] of (who[key] ?? []).entries()) {
       if (isExactPattern(text)) continue;
       const quoted = JSON.stringify(text.slice(0, MAX_QUOTED_PATTERN));
-      const message = `${quoted} is compared exactly: identities have no globs and no "re:"`;
+      const message = `${quoted} looks like a pattern, but identities are compared exactly`;
       report(['who', key, index], 'warning', message);
     }
   }
@@ -255,7 +255,7 @@ function isList(
   return Array.isArray(elicitation);
 }
 
-/** What a rule says of the content of server requests; undefined if it says nothing. */
+/** The conditions on the content of server requests; undefined if the rule has none. */
 function compileTerms(
   { effect, what: { sampling, elicitation } }: RuleDocument,
   report: ReportDiagnostic,
@@ -263,7 +263,7 @@ function compileTerms(
   const { includeContext, tools } = typeof sampling === 'object' ? sampling : {};
   const hosts = elicitation === undefined || isList(elicitation) ? undefined : elicitation.url;
   if (tools === false && effect !== 'allow')
-    report(['what', 'sampling', 'tools'], 'error', NO_TOOLS, '["*"]');
+    report(['what', 'sampling', 'tools'], 'error', NO_TOOLS);
   if (includeContext === undefined && tools === undefined && hosts === undefined) return undefined;
   return {
     linkHosts: hosts?.flatMap((host, index) => compileHost(host, index, report)),
@@ -276,7 +276,7 @@ function compileTerms(
 }
 
 const NO_TOOLS =
-  'false is for allow rules, which then allow requests without tools; this rule names the tools that it is about';
+  'only allow rules take tools: false; a deny or require rule lists the tools that it applies to, such as ["*"] for requests with any tool';
 
 /** A host as it stands in the normal form of a URL, or `*.` and such a host for all names below it. */
 function compileHost(
@@ -293,8 +293,8 @@ function compileHost(
   }
   const message =
     written === '*'
-      ? 'this is no host; links to any host are elicitation: [url]'
-      : 'this is no host of a link in normal form: a name in lower case and Punycode, or an address, with a port unless it is 443';
+      ? 'this is not a host; to name links to any host, write elicitation: [url]'
+      : 'this is not a host in normal form: write a name in lower case and Punycode, or an IP address, with the port unless it is 443';
   const suggestion = normal === undefined ? undefined : `${isSuffix ? '*.' : ''}${normal}`;
   report(['what', 'elicitation', 'url', index], 'error', message, suggestion);
   return [];
@@ -373,9 +373,11 @@ function checkConditions(rule: Rule, report: ReportDiagnostic): void {
 function checkNoArguments(rule: Rule, report: ReportDiagnostic): void {
   const { targets, when, tasks } = rule;
   const takesArguments = targets.tool.length + targets.prompt.length > 0;
-  // Of a task, what its call said is gone: a rule that reads it would grant or restrict more than it says.
+  // The arguments of its call are no longer known when a task is asked for, so a rule that reads them would grant or
+  // restrict more than it says.
   const severity = takesArguments && tasks.length === 0 ? 'warning' : 'error';
-  const message = 'resources, templates, tasks and requests of servers have no arguments';
+  const message =
+    'resources, templates, tasks and server requests have no arguments that a rule can read';
   if (rule.args.length > 0) report(['args'], severity, message);
   if (rule.effect === 'require' && rule.captures.length > 0)
     report(['audit', 'capture'], severity, message);
@@ -388,7 +390,11 @@ function checkTaskLimits(rule: Rule, report: ReportDiagnostic): void {
   if (rule.effect === 'deny' || rule.tasks.length === 0 || namesMore || grantsAny(rule.grants))
     return;
   if (rule.limit !== undefined || rule.budget !== undefined)
-    report(['limits'], 'error', 'limits count calls, and a request about a task is none');
+    report(
+      ['limits'],
+      'error',
+      'requests about tasks are not counted, so these limits have no effect; remove them, or name tools as well',
+    );
 }
 
 function readsAnything({ reads: { argumentPaths, readsAnyArgument } }: Expression): boolean {

@@ -73,11 +73,12 @@ function compileRule(
 function checkField(field: SensitiveField, report: ReportDiagnostic): void {
   const { pointer, effect, steps } = field;
   if (effect === 'tag' && isOfArguments(field)) {
-    const message = `arguments are not sent back, so ${pointer} cannot be tagged; leave out the effect, and it is not recorded`;
+    const message = `${pointer} cannot be tagged, because only results are sent to the client; without "effect", the argument is kept out of the audit log`;
     report([], 'error', message);
   }
   if (effect === 'redact' && steps.length === 1 && steps[0] === 'structuredContent') {
-    const message = 'structured content is an object and cannot be redacted as a whole';
+    const message =
+      'structured content cannot be redacted as a whole, because it must stay an object; name its members';
     report([], 'error', message, '/structuredContent/*');
   }
 }
@@ -140,7 +141,7 @@ function reportMissing(
   report([], 'warning', message, suggestion);
 }
 
-/** `*` is an item, a member of any name or, as the last step, every member that there is. */
+/** Whether a schema describes a place; `*` is an item, a member of any name or, as the last step, every existing member. */
 function describesPlace(schema: CompiledSchema, names: readonly string[]): boolean {
   const asList = names.map((step) => (step === ANY_STEP ? '0' : step));
   if (describesMember(schema, asList) || describesMember(schema, names)) return true;
@@ -148,7 +149,7 @@ function describesPlace(schema: CompiledSchema, names: readonly string[]): boole
   return names.at(-1) === ANY_STEP && (holder.length === 0 || describesPlace(schema, holder));
 }
 
-/** The place with the nearest name to the first that the plain parts of a schema do not have. */
+/** The place with its first unknown name replaced by the most similar one of the schema. */
 function nearestPlace(
   schema: Json | undefined,
   [step, ...rest]: readonly string[],
@@ -169,7 +170,7 @@ function escapeStep(step: string | undefined): string {
   return (step ?? '').replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** Whether a schema surely admits none of what can stand for a redacted value. False where that is not plain to see. */
+/** Whether a schema certainly admits no replacement for a redacted value. False where it is not certain. */
 function refusesMarkers(schema: Json | undefined, steps: readonly string[]): boolean {
   const [step, ...rest] = steps;
   if (!isObject(schema)) return false;

@@ -34,36 +34,36 @@ const errorIn = (text: string) =>
 
 describe('[P-55] the types of a condition', () => {
   it.each([
-    ['args.number == "5"', '"==" compares with text, and args.number is a number'],
-    ['"5" != args.number', '"!=" compares with a number, and this is text'],
-    ['args.text > 5', '">" compares with a number, and args.text is text'],
+    ['args.number == "5"', '"==" compares with text, but args.number is a number'],
+    ['"5" != args.number', '"!=" compares with a number, but its operand is text'],
+    ['args.text > 5', '">" compares with a number, but args.text is text'],
     [
       'args.list < args.list',
-      '"<" takes text or a number or true or false, and args.list is a list',
+      '"<" takes text or a number or true or false, but args.list is a list',
     ],
-    ['args.number.startsWith("5")', '"startsWith" takes text, and args.number is a number'],
-    ['path.under(args.map, "a")', '"path.under" takes text, and args.map is a map'],
-    ['url.isPublic(args.list)', '"url.isPublic" takes text, and args.list is a list'],
+    ['args.number.startsWith("5")', '"startsWith" takes text, but args.number is a number'],
+    ['path.under(args.map, "a")', '"path.under" takes text, but args.map is a map'],
+    ['url.isPublic(args.list)', '"url.isPublic" takes text, but args.list is a list'],
     [
       'args.flag.size() > 1',
-      '"size" takes text or a list or a map, and args.flag is true or false',
+      '"size" takes text or a list or a map, but args.flag is true or false',
     ],
-    ['"a" in args.text', '"in" takes a list or a map, and args.text is text'],
-    ['!args.text', '"!" takes true or false, and args.text is text'],
-    ['args.flag && args.number', '"&&" takes true or false, and args.number is a number'],
-    ['args.number', 'the expression gives a number, and true or false is needed'],
-    ['args.map.deep == "a"', '"==" compares with text, and args.map.deep is a number'],
-    ['args["number"] == "5"', '"==" compares with text, and args.number is a number'],
+    ['"a" in args.text', '"in" takes a list or a map, but args.text is text'],
+    ['!args.text', '"!" takes true or false, but args.text is text'],
+    ['args.flag && args.number', '"&&" takes true or false, but args.number is a number'],
+    ['args.number', 'the expression must give true or false, but gives a number'],
+    ['args.map.deep == "a"', '"==" compares with text, but args.map.deep is a number'],
+    ['args["number"] == "5"', '"==" compares with text, but args.number is a number'],
     [
       'args.either == true',
-      '"==" compares with true or false, and args.either is text or a number',
+      '"==" compares with true or false, but args.either is text or a number',
     ],
     [
       'has(args.number) && args.number == "5"',
-      '"==" compares with text, and args.number is a number',
+      '"==" compares with text, but args.number is a number',
     ],
-    ['principal.groups == "eng"', '"==" compares with text, and principal.groups is a list'],
-    ['"yes"', 'the expression gives text, and true or false is needed'],
+    ['principal.groups == "eng"', '"==" compares with text, but principal.groups is a list'],
+    ['"yes"', 'the expression must give true or false, but gives text'],
   ])('%s is an error', (text, why) => expect(errorIn(text)).toBe(why));
 
   it.each([
@@ -147,7 +147,7 @@ describe('[P-55] a rule with types that do not fit', () => {
   it('is an error for a tool that it names, and a warning where a glob names others too', () => {
     const when = 'has(args.n) && args.n == "5"';
     const message =
-      '"==" compares with text, and args.n is a number, as pinned for the tool "a_one"';
+      '"==" compares with text, but args.n is a number, as pinned for the tool "a_one"';
     expect(found({ tools: ['a_one'] }, when)).toEqual([`error ${message}`]);
     expect(found({ tools: ['a_*'] }, when)).toEqual([`warning ${message}`]);
     expect(found({ tools: ['a_two'] }, when)).toEqual([]);
@@ -159,6 +159,6 @@ describe('[P-55] a rule with types that do not fit', () => {
     const compiledCost = compileCost('args.text');
     expect(
       compiledCost.ok && compiledCost.cost.typeError((path) => kindsInSchema(SCHEMA, path)),
-    ).toBe('the expression gives text, and a number is needed');
+    ).toBe('the expression must give a number, but gives text');
   });
 });

@@ -133,12 +133,12 @@ describe('mistakes', () => {
     [
       'a tagged argument',
       one('crm/get_customer', { pointer: '/arguments/id', effect: 'tag' }),
-      'sensitive.crm/get_customer.0.pointer error arguments are not sent back, so /arguments/id cannot be tagged; leave out the effect, and it is not recorded',
+      'sensitive.crm/get_customer.0.pointer error /arguments/id cannot be tagged, because only results are sent to the client; without "effect", the argument is kept out of the audit log',
     ],
     [
       'all structured content',
       one('crm/get_customer', '/structuredContent'),
-      'sensitive.crm/get_customer.0 error structured content is an object and cannot be redacted as a whole (/structuredContent/*)',
+      'sensitive.crm/get_customer.0 error structured content cannot be redacted as a whole, because it must stay an object; name its members (/structuredContent/*)',
     ],
     [
       'a place that the output schema does not describe',

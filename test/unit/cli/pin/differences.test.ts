@@ -209,7 +209,7 @@ describe('[L-97] pin diff and pin verify of an upstream that is trusted on first
     const { code, out } = await run('verify', given);
     expect(code).toBe(0);
     expect(out).toMatch(
-      /^github tool list_issues: trusted on first use on 2026-11-20T10:00:00\.000Z, which nobody reviewed \(sha256:[0-9a-f]{64}\)$/m,
+      /^github tool list_issues: trusted on first use on 2026-11-20T10:00:00\.000Z, not reviewed \(sha256:[0-9a-f]{64}\)$/m,
     );
     expect(out).toContain('github: no drift, 1 not reviewed (trust on first use)');
     expect(out).not.toContain('get_issue');
@@ -242,7 +242,9 @@ describe('[L-97] pin diff and pin verify of an upstream that is trusted on first
     const { code, out, err } = await run('verify', { gateway, offers: AS_TRUSTED });
     expect(code).toBe(0);
     expect(err).toContain('there is no github.first-use.yaml beside the lock files');
-    expect(out).toContain('not in the lock file; trusted if the gateway listed it first');
+    expect(out).toContain(
+      'not in the lock file; trusted if it was in the first listing of the gateway',
+    );
     const changed = offersOf([NEW, TRUSTED]);
     expect((await run('verify', { gateway, offers: changed })).code).toBe(1);
   });
@@ -251,7 +253,7 @@ describe('[L-97] pin diff and pin verify of an upstream that is trusted on first
     for (const damaged of ['{', firstUse.replace('upstream: github', 'upstream: gitlab')]) {
       const { code, err } = await run('verify', { gateway, firstUse: damaged, offers: AS_TRUSTED });
       expect(code).toBe(2);
-      expect(err).toContain('github.first-use.yaml is not readable');
+      expect(err).toContain('github.first-use.yaml cannot be read as the record');
     }
   });
 });

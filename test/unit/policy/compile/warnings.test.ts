@@ -49,8 +49,8 @@ describe('[P-18] identities that look like patterns', () => {
   it('are warned of, because they are compared exactly', () => {
     const who = { groups: ['eng-*', 'eng'], subjects: ['re:a'], clients: ['editor'] };
     expect(warnings([{ ...ALLOW, who }])).toEqual([
-      'rules.0.who.groups.0 warning "eng-*" is compared exactly: identities have no globs and no "re:"',
-      'rules.0.who.subjects.0 warning "re:a" is compared exactly: identities have no globs and no "re:"',
+      'rules.0.who.groups.0 warning "eng-*" looks like a pattern, but identities are compared exactly',
+      'rules.0.who.subjects.0 warning "re:a" looks like a pattern, but identities are compared exactly',
     ]);
   });
 });
