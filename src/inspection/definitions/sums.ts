@@ -5,6 +5,7 @@ import { type FindingKind, isOrder, type Match, occurs } from './demands.js';
 import { CLASS } from './lexicon.js';
 import type { Sentence } from './sentences.js';
 import {
+  ACT,
   ADDRESSED,
   AIM,
   ALTER,
@@ -65,7 +66,6 @@ import {
   UNTRUE,
   VOID,
   WHOLE,
-  WORK,
   WORSE,
   YOURS,
 } from './signs.js';
@@ -96,7 +96,7 @@ const SUMS: readonly Sum[] = [
   { kind: 'exfiltration', reason: SENT, groups: [[EMAIL], [DEMAND]] },
   { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [PRIVATE], [TALK], [WHOLE], [SLOT]] },
   { kind: 'exfiltration', reason: SENT, groups: [[OWNED], [SEED]] },
-  { kind: 'other-tool', reason: RIVALS, groups: [[CALL, RIVAL], [HARMFUL], [SHUNNED]] },
+  { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [HARMFUL], [SHUNNED]] },
   { kind: 'other-tool', reason: RIVALS, groups: [[ONLY], [SHUNNED]] },
   { kind: 'other-tool', reason: WORKS, groups: [[CALLED], [AIM], [DEMAND, ALTER]] },
   { kind: 'exfiltration', reason: SENT, groups: [[EXTRA], [CARRY], [PERSONAL, CONTEXT]] },
@@ -120,7 +120,7 @@ const SUMS: readonly Sum[] = [
   {
     kind: 'order-to-model',
     reason: 'It demands that more be destroyed than what it is for.',
-    groups: [[DESTROY], [DEMAND], [CALL, WHOLE, SLOT]],
+    groups: [[DESTROY], [DEMAND], [EXTRA]],
   },
   {
     kind: 'order-to-model',
@@ -167,8 +167,6 @@ const SUMS: readonly Sum[] = [
   { kind: 'exfiltration', reason: SENT, groups: [[FILLED], [DEMAND, PRETEXT]] },
   { kind: 'context-parameter', reason: ASKED_FOR, groups: [[SOUGHT], [PERSONAL], [BODY]] },
   { kind: 'other-tool', reason: RIVALS, groups: [[CALL, NAMED], [WORSE], [REASON]] },
-  { kind: 'other-tool', reason: WORKS, groups: [[WORK], [CARRY, ALTER], [DEMAND]] },
-  { kind: 'secrecy', reason: UNTOLD, groups: [[UNTRUE], [DESPITE]] },
   {
     kind: 'authority',
     reason: 'It claims an approval that nobody gave in the conversation.',
@@ -189,7 +187,7 @@ const SUMS: readonly Sum[] = [
     reason: 'It makes the model ask the user for a secret.',
     groups: [[SOLICIT], [PRIVATE, PLACE]],
   },
-  { kind: 'secrecy', reason: UNTOLD, groups: [[HUSH]] },
+  { kind: 'secrecy', reason: UNTOLD, groups: [[HUSH], [ACT]] },
   { kind: 'secrecy', reason: UNTOLD, groups: [[SPARED], [OUTSIDE, EXTRA]] },
   { kind: 'secrecy', reason: UNTOLD, groups: [[UNTRUE], [ASKED]] },
   { kind: 'secrecy', reason: UNTOLD, groups: [[GLOSS], [DEMAND]] },
@@ -202,12 +200,7 @@ const SUMS: readonly Sum[] = [
   { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [WORSE], [CALL]] },
   { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [STUBBORN]] },
   { kind: 'other-tool', reason: RIVALS, groups: [[PREFER], [STUBBORN]] },
-  { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [PREFER], [WHOLE], [CALL]] },
-  {
-    kind: 'other-tool',
-    reason: 'It says what must happen with other calls.',
-    groups: [[NAMED], [DEMAND], [PLACE], [CARRY, ALTER]],
-  },
+  { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [PREFER], [WHOLE], [STUBBORN]] },
   {
     kind: 'order-to-model',
     reason: 'It prescribes what the user is recommended.',
