@@ -80,7 +80,7 @@ const isTelling = is(
   'tell inform notify alert reveal disclose say announce acknowledge warn divulge advise admit discuss share',
 );
 /** Not `mention` with a person as its object, as in a comment; not what is shown, which is a matter of form. */
-const isNotTold: Step = (token) => token.isDenied === true && isTelling(token);
+const isDeniedDisclosure: Step = (token) => token.isDenied === true && isTelling(token);
 const isNotShown: Step = ({ mask, isDenied }) => isDenied === true && (mask & disclose) !== 0;
 const isDone = is('this that it step call upload request existence presence');
 /** To learn, or to be told; not what the user says. */
@@ -153,7 +153,7 @@ const SECRECY: readonly Demand[] = [
     'block',
     'It demands that something be kept from the user.',
     [
-      [isNotTold, human],
+      [isDeniedDisclosure, human],
       { gap: 4, when: (one, first) => !isDescribed(one) && !isCorrection(one, first) },
     ],
     [

@@ -486,29 +486,29 @@ function markReferences(tokens: readonly Token[]): void {
   }
 }
 
-/** What a tool is for, by the words of its own name. */
-type Topic = { readonly words: ReadonlySet<string>; readonly isTalk: boolean };
+/** What a tool is for, by the terms of its own name. */
+type Topic = { readonly terms: ReadonlySet<string>; readonly isTalk: boolean };
 
 function topicOf({ name }: OwnNames): Topic {
   const spaced = name
     .slice(0, MAX_NAME)
     .replace(/([a-z])([A-Z])/g, '$1 $2')
     .toLowerCase();
-  const words = new Set(spaced.split(/[^a-z]+/).map(baseOf));
-  return { words, isTalk: TALKS.some((word) => words.has(word)) };
+  const terms = new Set(spaced.split(/[^a-z]+/).map(baseOf));
+  return { terms, isTalk: TALKS.some((word) => terms.has(word)) };
 }
 
 const MAX_NAME = 128;
-/** Tools with these words in their name keep or hand over what is said. */
+/** Tools with these terms in their name keep or hand over what is said. */
 const TALKS = 'conversation chat memory remember session dialog transcript handoff agent'.split(
   ' ',
 );
 
 /** What a tool is for is no other's: `get_conversation` returns a conversation. Unless it leaves for elsewhere. */
-function markTopic(tokens: readonly Token[], { words, isTalk }: Topic): void {
+function markTopic(tokens: readonly Token[], { terms, isTalk }: Topic): void {
   if (tokens.some(({ mask }) => (mask & (CLASS.address | CLASS.remote)) !== 0)) return;
   for (const token of tokens) {
-    if (words.has(token.base)) token.mask &= ~(CLASS.context | CLASS.secret);
+    if (terms.has(token.base)) token.mask &= ~(CLASS.context | CLASS.secret);
     if (isTalk && !INSTRUCTIONS.test(token.base)) token.mask &= ~CLASS.context;
   }
 }

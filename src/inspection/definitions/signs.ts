@@ -27,7 +27,7 @@ function word(mask: number, bases: string): Form {
   return within(0, either(mask, bases));
 }
 
-const isTold = is(
+const isDisclosing = is(
   'tell inform mention notify reveal disclose report explain discuss raise say bring',
 );
 const isAnswer = is(
@@ -41,7 +41,7 @@ const isService = either(
   'service connector integration provider function one search client extension',
 );
 const isOwn = is('this it itself here these us ours our');
-const isSaid = is(
+const isExpressing = is(
   'type say write enter ask tell discuss mention know share think said gather learn exchange',
 );
 const isPerson = is('user person people customer human operator anyone');
@@ -112,7 +112,7 @@ export const BODY = sign(
 );
 export const CONTEXT = sign(
   word(context, 'keystroke'),
-  within(3, is('everything anything whatever what all'), either(human, 'you'), isSaid),
+  within(3, is('everything anything whatever what all'), either(human, 'you'), isExpressing),
   within(
     3,
     is('last latest recent previous prior earlier ten'),
@@ -196,7 +196,7 @@ export const HUSH = sign(
   within(6, is('nothing not'), either(human, 'people'), is('trouble bother worry burden')),
   within(2, is('without'), is('say tell mention'), is('how why that anything')),
   within(3, is('omit skip exclude'), is('part'), is('about')),
-  within(3, is('no not little'), is('need reason point have must necessary'), isTold),
+  within(3, is('no not little'), is('need reason point have must necessary'), isDisclosing),
   within(
     3,
     is('leave keep omit remain'),
@@ -304,7 +304,7 @@ export const EXTRA = sign(
   within(1, is('in'), is('addition')),
   within(1, is('a'), is('second')),
 );
-export const WHOLE = sign(
+export const ENTIRE = sign(
   word(
     0,
     'verbatim unabridged unshortened unredacted unmodified everything whatever complete entire whole full raw all every each any',

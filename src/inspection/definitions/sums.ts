@@ -27,6 +27,7 @@ import {
   EMAIL,
   ENCODED,
   ENDORSED,
+  ENTIRE,
   EXTRA,
   FILLED,
   FIXED,
@@ -65,7 +66,6 @@ import {
   TAMPER,
   UNTRUE,
   VOID,
-  WHOLE,
   WORSE,
   YOURS,
 } from './signs.js';
@@ -88,13 +88,13 @@ const SOUGHT = sign();
 const SENT = 'It passes on what belongs to the user, the conversation or other tools.';
 const ASKED_FOR =
   'The parameter takes the conversation, instructions, or the results of other tools.';
-const UNTOLD = 'It keeps from the user what is done.';
+const CONCEALED = 'It keeps from the user what is done.';
 const RIVALS = 'It speaks against other tools, or puts itself first whatever the user wants.';
 const OBEYED = 'It demands that text from elsewhere be obeyed.';
 const WORKS = 'It says what must happen with other calls.';
 const SUMS: readonly Sum[] = [
   { kind: 'exfiltration', reason: SENT, groups: [[EMAIL], [DEMAND]] },
-  { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [PRIVATE], [TALK], [WHOLE], [SLOT]] },
+  { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [PRIVATE], [TALK], [ENTIRE], [SLOT]] },
   { kind: 'exfiltration', reason: SENT, groups: [[OWNED], [SEED]] },
   { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [HARMFUL], [SHUNNED]] },
   { kind: 'other-tool', reason: RIVALS, groups: [[ONLY], [SHUNNED]] },
@@ -104,11 +104,11 @@ const SUMS: readonly Sum[] = [
   {
     kind: 'exfiltration',
     reason: SENT,
-    groups: [[OWNED], [CARRY], [DEMAND], [SLOT, EXTRA, WHOLE]],
+    groups: [[OWNED], [CARRY], [DEMAND], [SLOT, EXTRA, ENTIRE]],
   },
   { kind: 'exfiltration', reason: SENT, groups: [[SOUGHT], [FIXED]] },
   { kind: 'context-parameter', reason: ASKED_FOR, groups: [[SOUGHT], [OWNED], [READ]] },
-  { kind: 'secrecy', reason: UNTOLD, groups: [[SPARED], [CONSENT]] },
+  { kind: 'secrecy', reason: CONCEALED, groups: [[SPARED], [CONSENT]] },
   { kind: 'other-tool', reason: WORKS, groups: [[PRESENCE], [DEMAND], [CARRY, ALTER, CALL]] },
   { kind: 'other-tool', reason: RIVALS, groups: [[STUBBORN], [ALTER, CALL], [DEMAND]] },
   { kind: 'order-to-model', reason: OBEYED, groups: [[COMPLY]], unless: negation },
@@ -130,18 +130,18 @@ const SUMS: readonly Sum[] = [
   {
     kind: 'context-parameter',
     reason: ASKED_FOR,
-    groups: [[SOUGHT], [CONTEXT, RESULTS], [YOURS, WHOLE]],
+    groups: [[SOUGHT], [CONTEXT, RESULTS], [YOURS, ENTIRE]],
   },
-  { kind: 'context-parameter', reason: ASKED_FOR, groups: [[SOUGHT], [PRIVATE], [TALK], [WHOLE]] },
+  { kind: 'context-parameter', reason: ASKED_FOR, groups: [[SOUGHT], [PRIVATE], [TALK], [ENTIRE]] },
   { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [CONTEXT], [OUTSIDE]] },
   { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [OUTSIDE], [EXTRA]] },
-  { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [OUTSIDE], [PRETEXT], [DEMAND, WHOLE]] },
+  { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [OUTSIDE], [PRETEXT], [DEMAND, ENTIRE]] },
   {
     kind: 'exfiltration',
     reason: SENT,
     groups: [[CARRY, READ], [CONTEXT, RESULTS], [PRETEXT], [DEMAND]],
   },
-  { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [CONTEXT], [WHOLE], [SLOT, DEMAND]] },
+  { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [CONTEXT], [ENTIRE], [SLOT, DEMAND]] },
   {
     kind: 'exfiltration',
     reason: SENT,
@@ -152,12 +152,12 @@ const SUMS: readonly Sum[] = [
     reason: SENT,
     groups: [[CARRY, READ], [ADDRESSED], [PRIVATE, CONTEXT, RESULTS]],
   },
-  { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [RESULTS], [WHOLE, DEMAND]] },
+  { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [RESULTS], [ENTIRE, DEMAND]] },
   { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [PRIVATE], [EXTRA], [SLOT, OUTSIDE]] },
   {
     kind: 'exfiltration',
     reason: SENT,
-    groups: [[CARRY, READ], [PERSONAL], [SLOT, OUTSIDE], [DEMAND, WHOLE]],
+    groups: [[CARRY, READ], [PERSONAL], [SLOT, OUTSIDE], [DEMAND, ENTIRE]],
   },
   {
     kind: 'exfiltration',
@@ -187,10 +187,10 @@ const SUMS: readonly Sum[] = [
     reason: 'It makes the model ask the user for a secret.',
     groups: [[SOLICIT], [PRIVATE, PLACE]],
   },
-  { kind: 'secrecy', reason: UNTOLD, groups: [[HUSH], [ACT]] },
-  { kind: 'secrecy', reason: UNTOLD, groups: [[SPARED], [OUTSIDE, EXTRA]] },
-  { kind: 'secrecy', reason: UNTOLD, groups: [[UNTRUE], [ASKED]] },
-  { kind: 'secrecy', reason: UNTOLD, groups: [[GLOSS], [DEMAND]] },
+  { kind: 'secrecy', reason: CONCEALED, groups: [[HUSH], [ACT]] },
+  { kind: 'secrecy', reason: CONCEALED, groups: [[SPARED], [OUTSIDE, EXTRA]] },
+  { kind: 'secrecy', reason: CONCEALED, groups: [[UNTRUE], [ASKED]] },
+  { kind: 'secrecy', reason: CONCEALED, groups: [[GLOSS], [DEMAND]] },
   { kind: 'exfiltration', reason: SENT, groups: [[MOVE], [PLACE]] },
   {
     kind: 'order-to-model',
@@ -200,7 +200,7 @@ const SUMS: readonly Sum[] = [
   { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [WORSE], [CALL]] },
   { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [STUBBORN]] },
   { kind: 'other-tool', reason: RIVALS, groups: [[PREFER], [STUBBORN]] },
-  { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [PREFER], [WHOLE], [STUBBORN]] },
+  { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [PREFER], [ENTIRE], [STUBBORN]] },
   {
     kind: 'order-to-model',
     reason: 'It prescribes what the user is recommended.',
