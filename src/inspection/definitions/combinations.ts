@@ -79,6 +79,18 @@ function isDemand(sentence: Sentence): boolean {
   return isOrder(sentence) || hasCommand(sentence) || sentence.tokens.some(isModelNamed);
 }
 
+/** Whether it commands to pass something on. */
+function commandsToCarry(sentence: Sentence): boolean {
+  return sentence.tokens.some(
+    (token, at) =>
+      (token.mask & carry) !== 0 && (isCommanded(sentence, at) || isObliged(sentence, at)),
+  );
+}
+
+function isObliged({ tokens }: Sentence, at: number): boolean {
+  return tokens.slice(Math.max(0, at - 3), at).some(({ mask }) => (mask & (must | model)) !== 0);
+}
+
 const isTarget = is('recipient amount bcc cc receiver beneficiary payee iban wallet');
 const isAlteration = is('change replace redirect substitute swap alter reroute rewrite');
 /** In a sentence after the one that says what the tool does. */
@@ -316,7 +328,7 @@ const EXFILTRATIONS: readonly Demand[] = [
       [address],
       {
         needs: [carry, every],
-        when: (one) => one.index > 0 && isDemand(one) && !has('example e.g such like')(one),
+        when: (one) => commandsToCarry(one) && !has('example e.g such like')(one),
       },
     ],
     [
@@ -359,7 +371,7 @@ const EXFILTRATIONS: readonly Demand[] = [
       {
         needs: [parameter, secret],
         unless: negation,
-        when: (one) => one.index > 0 && isPersonal(one),
+        when: (one) => commandsToCarry(one) && isPersonal(one),
       },
     ],
     [

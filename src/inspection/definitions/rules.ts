@@ -90,7 +90,6 @@ const isBareSecret: Step = ({ mask }) => (mask & secret) !== 0 && (mask & name) 
 /** Not what has been leaked before. */
 const isMoving: Step = ({ base, mask, isBase }) =>
   (mask & carry) !== 0 && (isBase || base !== 'leak');
-const isSecretTool: Step = ({ mask }) => (mask & secret) !== 0 && (mask & name) !== 0;
 const isFilledUrl: Step = ({ mask }) => (mask & address) !== 0 && (mask & (context | secret)) !== 0;
 const isTarget = is(
   'recipient destination amount account bcc cc receiver beneficiary payee address iban wallet',
@@ -250,10 +249,7 @@ const ORDERS: readonly Demand[] = [
     [[override, isBinding, rule], { gap: 5, unless: negation }],
     [[override, context], { gap: 4, unless: negation }],
     [
-      [
-        is('ignore disregard forget discard neglect'),
-        is('everything anything all previous prior above earlier what whatever your'),
-      ],
+      [is('ignore disregard forget discard neglect'), is('everything anything all what whatever')],
       { gap: 2, when: has('above before previous prior said tell earlier know learn instruct') },
     ],
   ),
@@ -304,7 +300,8 @@ const ORDERS: readonly Demand[] = [
     {
       gap: 5,
       unless: negation,
-      when: (one) => one.index > 0 && isFramed(one) && has('before after first then prior')(one),
+      needs: [tool],
+      when: (one, first) => isCommanded(one, first) && isFramed(one),
     },
   ]),
 
@@ -403,16 +400,10 @@ const READS: readonly Demand[] = [
     ],
     [[store, isReading], { gap: 4, needs: [must | order], unless: negation }],
   ),
-  ...demands(
-    'sensitive-read',
-    'review',
-    'It demands that the model collect secrets with a call.',
-    [[call | read, isSecretTool], { gap: 5, when: isFramed }],
-    [
-      [is('also additionally'), read | carry, secret | SOURCE],
-      { gap: 7, when: has('any all every private found') },
-    ],
-  ),
+  ...demands('sensitive-read', 'review', 'It demands that the model collect secrets with a call.', [
+    [is('also additionally'), read | carry, secret | SOURCE],
+    { gap: 7, when: has('any all every private found') },
+  ]),
   ...demands('sensitive-read', 'note', 'It names a place in which secrets are kept.', [[store]]),
 ];
 

@@ -56,6 +56,13 @@ export const CARRY = sign(
     'hand mirror duplicate dump drop feed enter repeat quote state push pack contact bring route relay notify tell commit encode request fill give use query go expect generate disclose keep perform resolve summarize summarise lookup report export belong supply write',
   ),
 );
+/** To let something leave, in any form of the verb. */
+export const SENDING = sign(
+  word(
+    0,
+    'send forward upload post transmit transfer push relay stream submit notify share export mail copy mirror report publish sync leak',
+  ),
+);
 export const READ = sign(
   word(
     read,

@@ -55,6 +55,7 @@ import {
   RESULTS,
   RIVAL,
   SEED,
+  SENDING,
   SHUNNED,
   type Sign,
   SLOT,
@@ -134,7 +135,7 @@ const SUMS: readonly Sum[] = [
   },
   { kind: 'context-parameter', reason: ASKED_FOR, groups: [[SOUGHT], [PRIVATE], [TALK], [ENTIRE]] },
   { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [CONTEXT], [OUTSIDE]] },
-  { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [OUTSIDE], [EXTRA]] },
+  { kind: 'exfiltration', reason: SENT, groups: [[SENDING], [OUTSIDE], [EXTRA]] },
   { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [OUTSIDE], [PRETEXT], [DEMAND, ENTIRE]] },
   {
     kind: 'exfiltration',
