@@ -93,7 +93,8 @@ const EVERY_TOOL = [CLASS.order, CLASS.every, CLASS.tool];
 function demandsHarm(sentence: Sentence): boolean {
   if ((sentence.mask & negation) !== 0) return (sentence.mask & human) !== 0 && isSecret(sentence);
   if ((sentence.mask & call) !== 0 && occurs(EVERY_TOOL, 4, sentence)) return true;
-  if ((sentence.mask & HARM) === 0) return false;
+  const runsCommand = (sentence.mask & execute) !== 0 && (sentence.mask & CLASS.command) !== 0;
+  if ((sentence.mask & HARM) === 0 && !runsCommand) return false;
   const isImperative = sentence.tokens
     .slice(0, 3)
     .some((one) => one.isBase && (one.mask & ACTION) !== 0);

@@ -509,7 +509,7 @@ const TALKS = 'conversation chat memory remember session dialog transcript hando
 function markTopic(tokens: readonly Token[], { terms, isTalk }: Topic): void {
   if (tokens.some(({ mask }) => (mask & (CLASS.address | CLASS.remote)) !== 0)) return;
   for (const token of tokens) {
-    if (terms.has(token.base)) token.mask &= ~(CLASS.context | CLASS.secret);
+    if (terms.has(token.base)) token.mask &= ~(CLASS.context | CLASS.secret | CLASS.store);
     if (isTalk && !INSTRUCTIONS.test(token.base)) token.mask &= ~CLASS.context;
   }
 }

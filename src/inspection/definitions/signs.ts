@@ -463,7 +463,7 @@ export const MOVE = sign(
     0,
     (token: Token) =>
       token.isBase &&
-      /^(?:send|forward|upload|post|transmit|transfer|push|relay|stream|submit|notify|share|export)$/.test(
+      /^(?:send|forward|upload|post|transmit|transfer|push|relay|submit|notify|share|export)$/.test(
         token.base,
       ),
   ),
