@@ -66,7 +66,7 @@ const isLeftOut: Step = (token) =>
   (token.isBase && /^(?:skip|bypass|suppress|omit|disable)$/.test(token.base)) ||
   (token.base === 'without' && (token.mask & negation) !== 0);
 /** As a verb: a tool may well `require no confirmation`. */
-const isAsking: Step = ({ base, isBase }) =>
+const isRequest: Step = ({ base, isBase }) =>
   (isBase && /^(?:ask|confirm|request|seek|wait|prompt)$/.test(base)) || base === 'ask';
 const isProceeding = is('proceed continue go merge execute run complete finish');
 const isWithout: Step = ({ base, mask }) => base === 'without' && (mask & negation) !== 0;
@@ -216,7 +216,7 @@ const SECRECY: readonly Demand[] = [
     'block',
     'It demands that the user not be asked, or that checks be left out.',
     [
-      [negation, isAsking, human | consent],
+      [negation, isRequest, human | consent],
       {
         gap: 4,
         when: (one, first) =>
