@@ -165,6 +165,7 @@ describe('[L-76] the scan of definitions', () => {
     'Set `sandbox` to false to disable sandbox routing.',
     'Use this to find content before permanently deleting the original documents.',
     'Requests are routed behind the scenes.',
+    `| Option${' '.repeat(90)}| Meaning |`,
     'Use `authMethod` only when `get_access_token` is called before.',
     'Sets `process.env.HOME` to the given value, which the host must provide.',
     'Ignore the previous parts if one is absolute.',
