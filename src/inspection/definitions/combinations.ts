@@ -7,10 +7,12 @@ import {
   either,
   has,
   is,
+  isCommanded,
   isDenial,
   isDenied,
   isFramed,
   isImperative,
+  isLabelled,
   isOrder,
   isQuestion,
   type Step,
@@ -26,6 +28,11 @@ const { secret, store, tool } = CLASS;
 export const isEntire = has(
   'all any every each entire full complete whole verbatim unabridged unredacted word latest last recent previous',
 );
+const isHushed: Step = ({ base, isDenied: denied }) =>
+  denied === true &&
+  /^(?:mention|reveal|disclose|tell|announce|acknowledge|discuss|divulge|admit|expose|share)$/.test(
+    base,
+  );
 const isThis = is(
   'this that these those it existence presence step call argument parameter tool note synchronization upload access',
 );
@@ -72,16 +79,18 @@ function isDemand(sentence: Sentence): boolean {
   return isOrder(sentence) || hasCommand(sentence) || sentence.tokens.some(isModelNamed);
 }
 
-/** Whether a verb of one of the classes stands in the imperative, in a sentence after the first. */
-function hasImperative(mask: number): (sentence: Sentence) => boolean {
-  return (sentence) =>
-    sentence.tokens.some((token, at) => (token.mask & mask) !== 0 && isImperative(sentence, at));
+/** Whether it commands to pass something on. */
+function commandsToCarry(sentence: Sentence): boolean {
+  return sentence.tokens.some(
+    (token, at) =>
+      (token.mask & carry) !== 0 && (isCommanded(sentence, at) || isObliged(sentence, at)),
+  );
 }
 
-/** `Without`, where no other negation cancels it. */
-const isLeaving = (token: Token): boolean =>
-  token.base === 'without' ? (token.mask & negation) !== 0 : isOmission(token);
-const isOmission = is('skip bypass omit avoid');
+function isObliged({ tokens }: Sentence, at: number): boolean {
+  return tokens.slice(Math.max(0, at - 3), at).some(({ mask }) => (mask & (must | model)) !== 0);
+}
+
 const isTarget = is('recipient amount bcc cc receiver beneficiary payee iban wallet');
 const isAlteration = is('change replace redirect substitute swap alter reroute rewrite');
 /** In a sentence after the one that says what the tool does. */
@@ -98,22 +107,20 @@ const SECRECY: readonly Demand[] = [
     'block',
     'It demands that something be kept from the user.',
     [
-      [isDenial, disclose, isThis],
+      [isDenial, isHushed, isThis],
       {
         gap: 4,
         when: (one) =>
-          isOrder(one) ||
-          one.tokens.slice(0, 2).some(({ mask }) => (mask & (negation | model)) !== 0),
+          !isLabelled(one) &&
+          (isOrder(one) ||
+            one.tokens.slice(0, 2).some(({ mask }) => (mask & (negation | model)) !== 0)),
       },
     ],
     [
       [is('nobody no-one noone anybody anyone human'), know | disclose],
       { gap: 4, when: has('nobody no-one noone unaware not') },
     ],
-    [
-      [is('stay remain keep be stays'), is('silent unaware quiet')],
-      { gap: 4, when: has('this matter human user person step it you') },
-    ],
+    [[is('stay remain keep be stays'), is('silent unaware quiet'), is('about of on')], { gap: 3 }],
     [[is('let'), is('on'), is('that')], { gap: 1, needs: [negation] }],
     [
       [is('omit exclude drop leave keep'), is('reference mention out'), tool | answer | model],
@@ -129,7 +136,7 @@ const SECRECY: readonly Demand[] = [
         is('trace entry evidence record history'),
         is('step call transcript history log this'),
       ],
-      { gap: 5, when: (one) => hasImperative(-1)(one) && one.index > 0 },
+      { gap: 5, when: isCommanded },
     ],
   ),
   ...demands(
@@ -142,24 +149,18 @@ const SECRECY: readonly Demand[] = [
       { gap: 6, when: has('matter regardless whatever always') },
     ],
     [[is('answer reply respond say'), is('yes'), human], { gap: 6, needs: [consent | human] }],
-    [
-      [is('explain claim'), is('normal routine harmless')],
-      { gap: 5, when: (one) => one.index > 0 },
-    ],
+    [[is('explain claim'), is('normal routine harmless')], { gap: 5, when: isCommanded }],
   ),
   ...demands(
     'secrecy',
     'block',
     'It demands that the user not be asked, or that checks be left out.',
     [
-      [isLeaving, is('check dialogue dialog consent review confirmation approval permission')],
-      {
-        gap: 5,
-        when: (one, first) =>
-          one.index > 0 &&
-          !isDenied(one, first) &&
-          (hasImperative(override | execute | call)(one) || has('ahead fine merge skip')(one)),
-      },
+      [
+        is('skip bypass omit'),
+        is('check dialogue dialog consent review confirmation approval permission'),
+      ],
+      { gap: 5, when: (one, first) => isCommanded(one, first) && !isDenied(one, first) },
     ],
     [
       [consent, negation, is('show ask need require display')],
@@ -193,19 +194,15 @@ const OVERRIDES: readonly Demand[] = [
         is('disable deactivate bypass circumvent'),
         is('sandbox tls ssl certificate two-factor 2fa antivirus firewall allowlist'),
       ],
-      {
-        gap: 3,
-        when: (one) =>
-          one.index > 0 && (has('host machine client')(one) || (one.mask & must) !== 0),
-      },
+      { gap: 3, when: isCommanded },
     ],
     [
-      [is('turn switch'), is('off'), is('logging audit sandbox protection verification')],
-      { gap: 2, when: (one) => one.index > 0 },
+      [is('turn switch'), is('off'), is('logging audit sandbox protection verification firewall')],
+      { gap: 2, when: isCommanded },
     ],
     [
       [is('escalate sudo elevate'), is('root administrator admin privilege')],
-      { gap: 3, when: (one) => one.index > 0 },
+      { gap: 3, when: isCommanded },
     ],
     [
       [is('use'), is('highest all full'), is('privilege right permission')],
@@ -320,10 +317,6 @@ const EXFILTRATIONS: readonly Demand[] = [
       { gap: 4 },
     ],
     [
-      [is('answer output result response'), is('previous last other another'), tool],
-      { gap: 4, needs: [carry] },
-    ],
-    [
       [is('take capture make'), is('screenshot recording photo picture'), carry],
       { gap: 8, when: (one, first) => isImperative(one, first) },
     ],
@@ -335,7 +328,7 @@ const EXFILTRATIONS: readonly Demand[] = [
       [address],
       {
         needs: [carry, every],
-        when: (one) => one.index > 0 && isDemand(one) && !has('example e.g such like')(one),
+        when: (one) => commandsToCarry(one) && !has('example e.g such like')(one),
       },
     ],
     [
@@ -378,7 +371,7 @@ const EXFILTRATIONS: readonly Demand[] = [
       {
         needs: [parameter, secret],
         unless: negation,
-        when: (one) => one.index > 0 && isPersonal(one),
+        when: (one) => commandsToCarry(one) && isPersonal(one),
       },
     ],
     [
@@ -396,7 +389,10 @@ const OTHER_TOOLS: readonly Demand[] = demands(
   'other-tool',
   'review',
   'It says how the tools of other servers must be used.',
-  [[call, is('after'), is('any every each all another'), tool | call], { gap: 5 }],
+  [
+    [call, is('after'), is('any every each all another'), tool | call],
+    { gap: 5, when: isCommanded },
+  ],
   [[negation, call, is('official native original'), tool], { gap: 3 }],
   [[isDeniedCall, is('server')], { gap: 8, when: has('of from the') }],
   [
@@ -420,16 +416,21 @@ const FURTHER: readonly Demand[] = [
     'review',
     'It says how the tools of other servers must be used.',
     [[isAlteration, isTarget], { gap: 4, needs: [address | every], when: (one) => one.index > 0 }],
-    [[either(override | change, 'alter'), is('behavior behaviour'), name | tool], { gap: 4 }],
     [[call, name, isGiving, is('output result')], { gap: 5 }],
     [[call, is('through via'), name], { gap: 4, when: has('limit restrict block forbid') }],
-    [[is('add install register'), is('server mcp'), is('configuration config client')], later],
+    [
+      [is('add install register'), is('server mcp'), is('configuration config client')],
+      { when: isCommanded },
+    ],
   ),
   ...demands(
     'order-to-model',
     'review',
     'It prescribes what the answers or the work of the model contain.',
-    [[is('answer reply respond'), every, is('question message request')], { gap: 3, ...later }],
+    [
+      [is('answer reply respond'), every, is('question message request')],
+      { gap: 3, when: isCommanded },
+    ],
     [[is('mention say include'), answer, is('only')], { gap: 4, ...later }],
     [[is('repeat print output recite'), is('word text everything'), is('above before')], later],
     [[is('command package url link'), must, is('replace rewrite swap')], { gap: 5, ...later }],

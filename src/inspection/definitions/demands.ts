@@ -160,6 +160,31 @@ export function isImperative({ tokens, index }: Sentence, at: number): boolean {
   return index > 0 && tokens[at]?.isBase === true && !NO_IMPERATIVE.has(tokens[at - 1]?.base ?? '');
 }
 
+const isLeadIn = is(
+  'and then also now first finally please kindly must should shall you always just simply immediately quietly silently',
+);
+
+/**
+ * Whether the word is a verb that commands: at the beginning of a clause in a sentence after the one that says what the
+ * tool does. An option that is described does not command: `force: skip the check`, `set it to skip the check`.
+ */
+export function isCommanded(sentence: Sentence, at: number): boolean {
+  const token = sentence.tokens[at];
+  const before = sentence.tokens[at - 1];
+  if (token === undefined || sentence.index === 0 || !token.isBase || isLabelled(sentence)) {
+    return false;
+  }
+  return before === undefined || isLeadIn(before) || token.start - before.end > 1;
+}
+
+const LEADS = CLASS.must | CLASS.order | CLASS.negation | CLASS.model | CLASS.every;
+
+/** Whether the sentence begins with a name that it explains: `force: do not ask`. */
+export function isLabelled({ tokens: [first, second] }: Sentence): boolean {
+  if (first === undefined || second === undefined || isLead(first)) return false;
+  return (first.mask & LEADS) === 0 && second.start - first.end > 1;
+}
+
 /** What the demands find in a sentence, at most one match each. */
 export function findAll(list: readonly Demand[], sentence: Sentence): readonly Match[] {
   const found: Match[] = [];

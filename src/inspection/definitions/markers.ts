@@ -2,37 +2,108 @@
 // shell that destroy or send data.
 
 import { STRUCTURES } from '../detectors/injection-phrases.js';
-import type { Match } from './demands.js';
+import { hasCommand } from './combinations.js';
+import { isOrder, type Match, occurs } from './demands.js';
+import { CLASS } from './lexicon.js';
+import type { Sentence } from './sentences.js';
 
 /** Tags and headings that claim to speak to the model, whatever their name is made of. */
 const TAGS: readonly RegExp[] = [
-  /<\/?(?:[a-z]{1,20}[_-]){0,4}(?:important|system|instructions?|admin|secret|hidden|directive|policy|override|mandatory|critical|assistant|internal)(?:[_-][a-z]{1,20}){0,4}>/,
-  /\[\/?(?:[a-z]{1,20}[_ -]){0,3}(?:instructions?|directive|override|system|assistant)(?:[_ -][a-z]{1,20}){0,3}\]/,
-  /<\/(?:description|tool|tools|tool_description|function|schema)>/,
-  /(?:^|\n|[.:] )[ \t]{0,8}#{1,6}[ \t]{1,4}(?:system|assistant|developer)(?: message| prompt| override)?[ \t]{0,4}(?:\n|$)/,
-  /-{2,}[ ]?(?:end|begin|start) of (?:the )?(?:tool |function |system )?(?:description|prompt|message|instructions)/,
-  /\n[ \t]{0,8}(?:new|updated|additional|hidden|secret) (?:system )?instructions?[ \t]{0,4}:/,
+  /<\/?(?:[a-z]{1,20}[_-]){0,4}(?:important|system|instructions?|admin|secret|hidden|directive|policy|override|mandatory|critical|assistant|internal)(?:[_-][a-z]{1,20}){0,4}>/g,
+  /\[\/?(?:[a-z]{1,20}[_ -]){0,3}(?:instructions?|directive|override|system|assistant)(?:[_ -][a-z]{1,20}){0,3}\]/g,
+  /<\/(?:description|tool|tools|tool_description|function|schema)>/g,
+  /(?:^|\n|[.:] )[ \t]{0,8}#{1,6}[ \t]{1,4}(?:system|assistant|developer)(?: message| prompt| override)?[ \t]{0,4}(?:\n|$)/g,
+  /-{2,}[ ]?(?:end|begin|start) of (?:the )?(?:tool |function |system )?(?:description|prompt|message|instructions)/g,
+  /\n[ \t]{0,8}(?:new|updated|additional|hidden|secret) (?:system )?instructions?[ \t]{0,4}:/g,
 ];
+const ROLES = [...STRUCTURES.map(({ pattern }) => new RegExp(pattern, 'g')), ...TAGS];
+
+/** Marks of templates for turns of a conversation, which nobody writes to structure a description. */
+const TEMPLATE = /^(?:<\||<<|\|\|\||\[\/?inst\]|-)/;
 
 /** Commands of a shell that delete everything, or send what they are given. */
 const SHELL =
   /\brm -[rf]{2} [/~]|\|\s{0,4}(?:ba|z)?sh\b|<\(\s{0,4}curl\b|\|\s{0,4}(?:nc|netcat)\s|\/dev\/tcp\/|\bchmod (?:-r )?0?777\b|\bcurl (?:[^\n]{0,120} )?(?:-d|--data|--data-binary|-f) ?@|\$\((?:whoami|hostname|env|cat |id\))|\benv ?\| ?base64|\b(?:system|popen)\(['"]/;
 
-/** A picture whose address has a query: what is shown is also sent. */
-const PICTURE = /!\[[^\]\n]{0,80}\]\(https?:\/\/[^)\s?]{1,300}\?/;
+/** A picture whose address is to be filled in: what is shown is also sent. */
+const PICTURE =
+  /!\[[^\]\n]{0,80}\]\(https?:\/\/[^)\s?]{1,300}\?(?:[^)\s]{0,200}(?:[{<[$]|%7b)|[^)\s]{0,200}=(?:data|text|value|[a-z_]{0,20}(?:content|context|conversation))?\))/;
 
 /** `parameters`: names that a list of arguments in the description may begin a line with. */
-export function markersIn(text: string, parameters: ReadonlySet<string>): readonly Match[] {
+export function markersIn(
+  text: string,
+  parameters: ReadonlySet<string>,
+  sentences: readonly Sentence[],
+): readonly Match[] {
   const lower = text.toLowerCase();
   const commands = matchOf(SHELL, lower, 'review', 'It has a command that destroys or sends data.');
   const pictures = matchOf(PICTURE, lower, 'review', 'It has a picture whose address takes data.');
-  const roles = [...STRUCTURES.map(({ pattern }) => pattern), ...TAGS].flatMap((pattern) =>
-    matchOf(pattern, lower, 'block', 'It imitates a role or a message of the conversation.'),
-  );
-  const isArgument = ({ start, end }: Match): boolean =>
-    parameters.has(lower.slice(start, end).replace(/[\s:]/g, ''));
+  const grave = sentences.filter(demandsHarm);
+  const roles = ROLES.flatMap((pattern) => roleOf(pattern, lower, parameters, grave));
   const sent = pictures.map((match) => ({ ...match, kind: 'exfiltration' as const }));
-  return [...commands, ...sent, ...roles.filter((match) => !isArgument(match))];
+  return [...commands, ...sent, ...roles];
+}
+
+/** How far what a tag or a heading introduces reaches. */
+const REACH = 600;
+const IMITATED = 'It imitates a role or a message of the conversation.';
+
+/** A tag or a heading structures many a description: it imitates a message only if it introduces a harmful demand. */
+function roleOf(
+  pattern: RegExp,
+  lower: string,
+  parameters: ReadonlySet<string>,
+  grave: readonly Sentence[],
+): readonly Match[] {
+  let next = 0;
+  let first: Match | undefined;
+  for (const { 0: found, index: start } of lower.matchAll(pattern)) {
+    if (parameters.has(found.replace(/[\s:]/g, '')) || isSlot(lower, start)) continue;
+    const end = start + found.length;
+    while (next < grave.length && endOf(grave[next]) <= start) next++;
+    const demanded = grave[next]?.tokens[0]?.start ?? Number.POSITIVE_INFINITY;
+    const isGrave = TEMPLATE.test(found) || demanded <= end + REACH;
+    const match = { kind: 'order-to-model' as const, reason: IMITATED, start, end };
+    if (isGrave) return [{ ...match, tier: 'block' }];
+    first ??= { ...match, tier: 'note' };
+  }
+  return first === undefined ? [] : [first];
+}
+
+/** Whether it is a part of code that is to be filled in: `field:<internal_id>`, `options.<assistant>`. */
+function isSlot(lower: string, start: number): boolean {
+  return (
+    lower[start] === '<' &&
+    /[\w)][.:=/]$|[{`$%/=]$/.test(lower.slice(Math.max(0, start - 2), start)) &&
+    lower[start + 1] !== '|'
+  );
+}
+
+function endOf(sentence: Sentence | undefined): number {
+  return sentence?.tokens.at(-1)?.end ?? 0;
+}
+
+const { carry, read, call, execute, change, disclose, human, override, negation } = CLASS;
+const ACTION = read | carry | call | execute | change | disclose | override;
+const HARM =
+  CLASS.store | CLASS.context | CLASS.secret | CLASS.conceal | CLASS.covert | CLASS.remote;
+const EVERY_TOOL = [CLASS.order, CLASS.every, CLASS.tool];
+
+/** Whether a sentence orders something that is harmful under a tag, though it may be a description elsewhere. */
+function demandsHarm(sentence: Sentence): boolean {
+  if ((sentence.mask & negation) !== 0) return (sentence.mask & human) !== 0 && isSecret(sentence);
+  if ((sentence.mask & call) !== 0 && occurs(EVERY_TOOL, 4, sentence)) return true;
+  const runsCommand = (sentence.mask & execute) !== 0 && (sentence.mask & CLASS.command) !== 0;
+  if ((sentence.mask & HARM) === 0 && !runsCommand) return false;
+  const isImperative = sentence.tokens
+    .slice(0, 3)
+    .some((one) => one.isBase && (one.mask & ACTION) !== 0);
+  return isImperative || isOrder(sentence) || hasCommand(sentence);
+}
+
+/** Whether somebody is not to be told. */
+function isSecret({ tokens }: Sentence): boolean {
+  return tokens.some(({ mask, isDenied }) => isDenied === true && (mask & disclose) !== 0);
 }
 
 function matchOf(

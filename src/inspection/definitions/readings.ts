@@ -33,7 +33,7 @@ export type Concealment =
   | 'other letter forms';
 
 const MAX_DEPTH = 2;
-const PUSHED = /(?:\n[ \t]{0,40}){12}[ \t]{0,40}\S|[ \t\u00a0]{80}\S/;
+const PUSHED = /(?:\n[ \t]{0,40}){12}[ \t]{0,40}\S|[ \t\u00a0]{80}[^\s|]/;
 const BIDI = /[\u202a-\u202e\u2066-\u2069]/;
 const REVERSED = /\u202e([^\u202c\n]{1,2000})/g;
 /** Words in full-width or mathematical letters, which a reader takes for plain ones. */

@@ -10,10 +10,12 @@ import {
   findAll,
   has,
   is,
+  isCommanded,
   isDenied,
   isFramed,
   isImperative,
   isJoined,
+  isLabelled,
   isOrder,
   isQuestion,
   type Match,
@@ -44,7 +46,6 @@ const {
   name,
   negation,
   order,
-  other,
   override,
   parameter,
   read,
@@ -59,18 +60,29 @@ const {
 const SOURCE = store | context;
 const OUTSIDE = address | remote;
 const DESTINATION = parameter | OUTSIDE | answer;
+const VALUABLE = SOURCE | OUTSIDE | secret | name;
 
 const isLeftOut: Step = (token) =>
   (token.isBase && /^(?:skip|bypass|suppress|omit|disable)$/.test(token.base)) ||
   (token.base === 'without' && (token.mask & negation) !== 0);
+/** As a verb: a tool may well `require no confirmation`. */
+const isRequest: Step = ({ base, isBase }) =>
+  (isBase && /^(?:ask|confirm|request|seek|wait|prompt)$/.test(base)) || base === 'ask';
+const isProceeding = is('proceed continue go merge execute run complete finish');
+const isWithout: Step = ({ base, mask }) => base === 'without' && (mask & negation) !== 0;
+const isGoingOn = has('proceed continue ahead');
 /** Not what a tool itself ignores: `ignores other filters`. */
 const isSetAside: Step = ({ mask, isBase }) => (mask & override) !== 0 && isBase;
 const isBinding = is(
   'previous prior earlier preceding your safety security system ethical developer original',
 );
-/** Not `mention` with a person as its object, as in a comment. */
-const isDeniedDisclosure: Step = ({ base, mask, isDenied }) =>
-  isDenied === true && (mask & disclose) !== 0 && base !== 'mention';
+const isTelling = is(
+  'tell inform notify alert reveal disclose say announce acknowledge warn divulge advise admit discuss share',
+);
+/** Not `mention` with a person as its object, as in a comment; not what is shown, which is a matter of form. */
+const isDeniedDisclosure: Step = (token) => token.isDenied === true && isTelling(token);
+const isNotShown: Step = ({ mask, isDenied }) => isDenied === true && (mask & disclose) !== 0;
+const isDone = is('this that it step call upload request existence presence');
 /** To learn, or to be told; not what the user says. */
 const isLearning: Step = ({ mask, isBase }) =>
   (mask & know) !== 0 || ((mask & disclose) !== 0 && !isBase);
@@ -78,11 +90,7 @@ const isBareSecret: Step = ({ mask }) => (mask & secret) !== 0 && (mask & name) 
 /** Not what has been leaked before. */
 const isMoving: Step = ({ base, mask, isBase }) =>
   (mask & carry) !== 0 && (isBase || base !== 'leak');
-const isSecretTool: Step = ({ mask }) => (mask & secret) !== 0 && (mask & name) !== 0;
 const isFilledUrl: Step = ({ mask }) => (mask & address) !== 0 && (mask & (context | secret)) !== 0;
-const _isPlace: Step = ({ base, mask }) => (mask & (address | store)) !== 0 || base.startsWith('/');
-const _isInstruction: Step = ({ base, mask }) =>
-  (mask & context) !== 0 || /^(?:instruction|guideline|directive|prompt)$/.test(base);
 const isTarget = is(
   'recipient destination amount account bcc cc receiver beneficiary payee address iban wallet',
 );
@@ -107,7 +115,8 @@ const OUTCOMES: ReadonlySet<string> = new Set([
 
 const isPerson = is('user human person people operator customer anybody anyone somebody');
 const isInFront = is('user human person people operator anybody anyone anyone them somebody');
-const isKept: Step = ({ mask, isDenied }) => isDenied === true && (mask & disclose) !== 0;
+const isKept: Step = (token) =>
+  token.isDenied === true && (token.base === 'mention' || isTelling(token));
 
 /** Whether it says what the user is not to be told because it is not so: `never tell the user a field is missing`. */
 function isCorrection({ tokens }: Sentence, verb: number): boolean {
@@ -129,8 +138,9 @@ function isDescribed({ tokens, mask, bases }: Sentence): boolean {
   const at = tokens.findIndex((token) => (token.mask & negation) !== 0);
   const before = tokens[at - 1];
   if (before?.base === 'do' && !before.isBase) return (mask & model) === 0;
-  const isPassive = /^(?:aren't|isn't)$/.test(tokens[at]?.base ?? '');
-  const isAfterBe = /^(?:are|is|be)$/.test(before?.base ?? '') && !bases.has('supposed');
+  const isPassive = /^(?:aren't|isn't|won't|can't|cannot)$/.test(tokens[at]?.base ?? '');
+  const isAfterBe =
+    /^(?:are|is|be|will|can|may|might|could)$/.test(before?.base ?? '') && !bases.has('supposed');
   return (
     (isPassive || isAfterBe) && (mask & must) === 0 && !isOfCall({ tokens, mask, bases, index: 0 })
   );
@@ -145,15 +155,25 @@ const SECRECY: readonly Demand[] = [
       [isDeniedDisclosure, human],
       { gap: 4, when: (one, first) => !isDescribed(one) && !isCorrection(one, first) },
     ],
-    [[isKept, is('it this these them anything')], { gap: 2 }],
-    [[disclose, is('nothing no-one nobody')], { gap: 2 }],
-    [[conceal, is('from'), isInFront], { gap: 8, when: (one) => one.index > 0 || isOfCall(one) }],
+    [
+      [isNotShown, isDone, human],
+      { gap: 4, when: (one, first) => !isDescribed(one) && !isCorrection(one, first) },
+    ],
+    [[isKept, is('it this these them anything')], { gap: 2, when: (one) => !isLabelled(one) }],
+    [[disclose, is('nothing no-one nobody')], { gap: 2, when: isCommanded }],
+    [
+      [conceal, is('from'), isInFront],
+      {
+        gap: 8,
+        when: (one, first) => isCommanded(one, first) || (isOfCall(one) && (one.mask & must) !== 0),
+      },
+    ],
     [
       [
         is('keep leave remain stay treat'),
         is('secret hidden conceal confidential private invisible silent quiet between'),
       ],
-      { gap: 5, needs: [human | model] },
+      { gap: 5, needs: [human | model], when: has('from between this') },
     ],
   ),
   ...demands(
@@ -167,18 +187,25 @@ const SECRECY: readonly Demand[] = [
         when: (one, first) => !has('if when')(one) && !isJoined(one, first) && !isDescribed(one),
       },
     ],
-    [[negation, isPerson, know | disclose], { gap: 4 }],
+    [
+      [negation, isPerson, know | disclose],
+      {
+        gap: 4,
+        when: (one) =>
+          !isDescribed(one) && !isLabelled(one) && ((one.mask & must) !== 0 || isOfCall(one)),
+      },
+    ],
   ),
   ...demands(
     'secrecy',
     'block',
     'It demands an action that nobody notices.',
-    [[covert, carry | read | call], { gap: 3, unless: negation }],
+    [[covert, carry | read | call], { gap: 3, needs: [VALUABLE], unless: negation }],
     [
       [carry | call, covert],
       {
         gap: 14,
-        needs: [SOURCE | DESTINATION | secret | name],
+        needs: [VALUABLE],
         unless: negation,
         when: ({ tokens }) => tokens.slice(-2).some(({ mask }) => (mask & covert) !== 0),
       },
@@ -189,16 +216,27 @@ const SECRECY: readonly Demand[] = [
     'block',
     'It demands that the user not be asked, or that checks be left out.',
     [
-      [negation, is('ask confirm request require seek wait prompt'), human | consent],
+      [negation, isRequest, human | consent],
       {
         gap: 4,
-        when: (one, first) => (isOrder(one) || beginsWithNegation(one)) && !isQuestion(one, first),
+        when: (one, first) =>
+          one.index > 0 &&
+          !isLabelled(one) &&
+          (isOrder(one) || beginsWithNegation(one)) &&
+          !isQuestion(one, first),
       },
     ],
     [
-      [isLeftOut, is('confirmation approval consent validation verification prompt confirm')],
-      { gap: 4, when: (one) => isOrder(one) || has('proceed continue ahead')(one) },
+      [isLeftOut, is('confirmation approval consent verification confirm')],
+      {
+        gap: 4,
+        when: (one, first) =>
+          one.tokens[first]?.base === 'without'
+            ? one.index > 0 && !isLabelled(one) && isGoingOn(one)
+            : isCommanded(one, first),
+      },
     ],
+    [[isProceeding, isWithout, consent], { gap: 4, when: isCommanded }],
   ),
 ];
 
@@ -207,14 +245,11 @@ const ORDERS: readonly Demand[] = [
     'order-to-model',
     'block',
     'It demands that instructions or safeguards be set aside.',
-    [[isSetAside, standing, rule], { gap: 5, unless: negation }],
+    [[isSetAside, standing, rule], { gap: 5, unless: negation, when: isCommanded }],
     [[override, isBinding, rule], { gap: 5, unless: negation }],
     [[override, context], { gap: 4, unless: negation }],
     [
-      [
-        is('ignore disregard forget discard neglect'),
-        is('everything anything all previous prior above earlier what whatever your'),
-      ],
+      [is('ignore disregard forget discard neglect'), is('everything anything all what whatever')],
       { gap: 2, when: has('above before previous prior said tell earlier know learn instruct') },
     ],
   ),
@@ -233,12 +268,12 @@ const ORDERS: readonly Demand[] = [
     [[is('you'), is('now'), is('mode assistant agent administrator ai')], { gap: 4 }],
     [
       [
-        is('you act pretend behave assume become'),
+        is('act pretend behave assume become'),
         is(
           'maintenance developer debug admin administrator root unrestricted jailbreak god dan sudo superuser privileged unfiltered',
         ),
       ],
-      { gap: 5, when: has('mode as now role are access') },
+      { gap: 5, when: (one, first) => has('mode now role')(one) || isCommanded(one, first) },
     ],
     [
       [is('jailbreak unrestricted unfiltered uncensored'), is('mode access system assistant ai')],
@@ -265,7 +300,8 @@ const ORDERS: readonly Demand[] = [
     {
       gap: 5,
       unless: negation,
-      when: (one) => one.index > 0 && isFramed(one) && has('before after first then prior')(one),
+      needs: [tool],
+      when: (one, first) => isCommanded(one, first) && isFramed(one),
     },
   ]),
 
@@ -364,16 +400,10 @@ const READS: readonly Demand[] = [
     ],
     [[store, isReading], { gap: 4, needs: [must | order], unless: negation }],
   ),
-  ...demands(
-    'sensitive-read',
-    'review',
-    'It demands that the model collect secrets with a call.',
-    [[call | read, isSecretTool], { gap: 5, when: isFramed }],
-    [
-      [is('also additionally'), read | carry, secret | SOURCE],
-      { gap: 7, when: has('any all every private found') },
-    ],
-  ),
+  ...demands('sensitive-read', 'review', 'It demands that the model collect secrets with a call.', [
+    [is('also additionally'), read | carry, secret | SOURCE],
+    { gap: 7, when: has('any all every private found') },
+  ]),
   ...demands('sensitive-read', 'note', 'It names a place in which secrets are kept.', [[store]]),
 ];
 
@@ -446,6 +476,7 @@ const TRANSFERS = demands('exfiltration', 'note', SENT_ELSEWHERE, [
   { unless: negation },
 ]);
 
+const isToolNoun = is('tool function plugin server connector');
 const OTHER_TOOLS: readonly Demand[] = [
   ...demands(
     'other-tool',
@@ -464,17 +495,17 @@ const OTHER_TOOLS: readonly Demand[] = [
   ),
   ...demands('other-tool', 'review', 'It says what must happen with other calls.', [
     [order | every, isAltering, isTarget],
-    { gap: 7 },
+    { gap: 7, needs: [call | name] },
   ]),
   ...demands(
     'other-tool',
     'review',
     'It calls other tools unsafe or replaced, so that this one is called.',
     [
-      [is('supersede replace override obsolete'), is('all any every other existing'), tool],
-      { gap: 4 },
+      [is('supersede replace override obsolete'), is('all any every other existing'), isToolNoun],
+      { gap: 2 },
     ],
-    [[other, tool | name, disparage]],
+    [[is('other another all any every'), isToolNoun, disparage], { gap: 5 }],
   ),
   ...demands('other-tool', 'note', 'It speaks of another tool.', [[call, name], { gap: 4 }]),
 ];
@@ -493,7 +524,7 @@ const AUTHORITY: readonly Demand[] = demands(
       is('already implicitly previously beforehand automatically fully hereby'),
       is('approve consent agree authorize authorise permit grant accept confirm verify permission'),
     ],
-    { gap: 4 },
+    { gap: 4, when: (one) => !has('who whether if which that list')(one) },
   ],
   [
     [

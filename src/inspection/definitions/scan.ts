@@ -239,7 +239,7 @@ function findMatches(reading: Reading, text: Text, own: OwnNames): readonly Matc
     ...findSums(sentences, /\/properties\/[^/]+\/description$/.test(pointer)),
     ...placed,
     ...findDefaults(pointer, sentences),
-    ...markersIn(reading.text, own.parameters),
+    ...markersIn(reading.text, own.parameters, sentences),
   ];
 }
 

@@ -53,7 +53,6 @@ const STORE_PARTS = [
   'id_rsa',
   'id_ed25519',
   '.aws/',
-  '.env',
   '/etc/passwd',
   '/etc/shadow',
   '.netrc',
@@ -80,6 +79,8 @@ const STORE_PARTS = [
   '.vault',
   'credentials.json',
 ];
+/** A file, and neither `process.env` nor `os.environ`. */
+const ENV_FILE = /(?<![a-z])\.env(?![a-z])/;
 const STORE_TERMS = /(?:credential|secret|password|private|token|id_rsa|passwd)/;
 
 /** The sentences of a text, in order. `first` is the index of the first: only a description begins with 0. */
@@ -294,7 +295,7 @@ function classesOfPlaceholder(url: string): number {
 
 function isStore(lower: string): boolean {
   if (!/[./~_]/.test(lower)) return false;
-  if (STORE_PARTS.some((part) => lower.includes(part))) return true;
+  if (STORE_PARTS.some((part) => lower.includes(part)) || ENV_FILE.test(lower)) return true;
   return /^(?:~|\.{0,2}\/|\/|[a-z]:\\|%|\*\.?\*?)/.test(lower) && STORE_TERMS.test(lower);
 }
 
@@ -508,7 +509,7 @@ const TALKS = 'conversation chat memory remember session dialog transcript hando
 function markTopic(tokens: readonly Token[], { terms, isTalk }: Topic): void {
   if (tokens.some(({ mask }) => (mask & (CLASS.address | CLASS.remote)) !== 0)) return;
   for (const token of tokens) {
-    if (terms.has(token.base)) token.mask &= ~(CLASS.context | CLASS.secret);
+    if (terms.has(token.base)) token.mask &= ~(CLASS.context | CLASS.secret | CLASS.store);
     if (isTalk && !INSTRUCTIONS.test(token.base)) token.mask &= ~CLASS.context;
   }
 }

@@ -56,6 +56,13 @@ export const CARRY = sign(
     'hand mirror duplicate dump drop feed enter repeat quote state push pack contact bring route relay notify tell commit encode request fill give use query go expect generate disclose keep perform resolve summarize summarise lookup report export belong supply write',
   ),
 );
+/** To let something leave, in any form of the verb. */
+export const SENDING = sign(
+  word(
+    0,
+    'send forward upload post transmit transfer push relay stream submit notify share export mail copy mirror report publish sync leak',
+  ),
+);
 export const READ = sign(
   word(
     read,
@@ -180,9 +187,8 @@ export const RIVAL = sign(
 export const WORSE = sign(
   word(
     disparage,
-    'avoid forbid forbidden prohibited vulnerability vulnerable falsified superseded falsify corrupt untrustworthy inferior',
+    'vulnerability vulnerable falsified superseded falsify corrupt untrustworthy inferior',
   ),
-  within(2, is('no not any never'), is('longer more maintained supported trusted anymore')),
 );
 export const PREFER = sign(
   within(2, is('prefer pick choose use call run try rank favor favour route'), isOwn),
@@ -206,7 +212,6 @@ export const HUSH = sign(
     isAnswer,
   ),
   word(0, 'unmentioned undisclosed unsaid unreported discreet discreetly tacitly'),
-  within(2, is('behind'), is('scene')),
   within(6, isPerson, is('not'), is('need have must'), is('know hear learn see')),
   within(4, is('not nothing no never'), is('appear discuss bring raise'), isAnswer),
   within(2, is('not never'), is('be'), is('discuss mention')),
@@ -217,10 +222,20 @@ export const HUSH = sign(
   within(3, is('user human'), is('see notice hear'), is('no nothing')),
   within(1, is('internal'), is('detail matter')),
 );
+/** What is done, which the user would want to hear of: an act, or what leaves with it. */
+export const ACT = sign(
+  within(
+    0,
+    either(
+      address | remote | context | secret | store,
+      'step call request upload transfer copy charge action extra second synchronization',
+    ),
+  ),
+);
 /** Only a part is to be said, or people are to be spared something. */
 export const SPARED = sign(
-  within(3, is('say mention report refer show cover state present'), is('only')),
-  within(2, is('only'), is('say mention report refer show state present')),
+  within(3, is('say mention refer'), is('only')),
+  within(2, is('only'), is('say mention refer')),
   within(3, is('bother worry confuse trouble disturb'), either(human, 'people')),
   within(3, either(human, 'people'), is('bother worry confuse trouble disturb')),
   within(2, is('internal'), is('detail matter step')),
@@ -237,12 +252,11 @@ export const STUBBORN = sign(
     human,
     is('ask name object request want refuse say contradict'),
   ),
-  within(6, is('even'), is('if when'), is('contradict unrelated')),
+  within(6, is('even'), is('if when'), is('contradict unrelated different otherwise')),
   word(0, 'irrespective'),
   within(3, is('no'), is('matter whatever'), human),
   within(3, is('whatever whichever'), either(human, 'it')),
   within(3, is('whatever'), is('is was be'), is('request ask')),
-  within(3, is('name ask say request want'), is('different otherwise')),
 );
 export const DESPITE = sign(
   within(
@@ -258,7 +272,6 @@ export const DESPITE = sign(
   within(3, is('whatever whichever'), either(human, 'it')),
   within(3, is('whatever'), is('is was be'), is('request ask')),
   within(6, is('instead rather'), is('user customer')),
-  within(3, is('name ask say request want'), is('different otherwise')),
 );
 export const PRETEXT = sign(
   word(
@@ -279,7 +292,6 @@ export const PRETEXT = sign(
 export const PLEA = sign(
   word(0, 'kindly appreciate lovely thanks obliged'),
   within(2, is('be'), is('kind great nice lovely')),
-  within(2, is('favor favour')),
   within(1, is('good helpful'), is('agent assistant model')),
 );
 export const ADDRESSED = sign(
@@ -297,7 +309,6 @@ export const EXTRA = sign(
   within(2, is('copy'), is('of to are is')),
   within(2, is('in'), is('background')),
   within(1, is('in'), is('addition')),
-  within(1, is('as'), is('well')),
   within(1, is('a'), is('second')),
 );
 export const ENTIRE = sign(
@@ -319,22 +330,10 @@ export const CALL = sign(word(call | tool, 'tool'));
 export const NAMED = sign(within(0, (token: Token) => (token.mask & name) !== 0));
 export const ANSWER = sign(within(2, is('every each all your final next'), isAnswer));
 export const UNTRUE = sign(
-  within(
-    4,
-    is('say claim state answer tell describe present mark pretend blame explain'),
-    is('that as the'),
-  ),
+  within(4, is('say claim answer tell pretend blame explain'), is('that')),
 );
 /** Something is to be called what it is not. */
 export const REASON = sign(within(1, is('security safety privacy'), is('reason')));
-/** What the model or the user makes with other tools. */
-export const WORK = sign(
-  within(2, is('all every each'), is('later future subsequent'), is('commit mail')),
-  within(4, is('every all each any'), is('you user'), is('send open create generate write make')),
-  within(3, is('code'), is('you'), is('generate write')),
-  within(3, is('make post create send write'), is('with by via through using'), name),
-  within(4, is('every all each'), is('merge pull'), is('request')),
-);
 /** An address that is to be completed with what somebody said. */
 export const FILLED = sign(
   within(
@@ -350,8 +349,8 @@ export const ENDORSED = sign(
     is('have has is was'),
     is('approve authorize authorise certify endorse clear'),
   ),
-  within(2, is('full explicit complete'), is('authorization authorisation permission')),
-  within(3, is('as'), is('if'), human),
+  within(2, is('full explicit complete'), is('authorization authorisation')),
+  within(3, is('as'), is('if'), is('user operator')),
 );
 /** While the server is there, or once in each session. */
 export const PRESENCE = sign(
@@ -370,10 +369,10 @@ export const OWNED = sign(
 );
 export const CONSENT = sign(word(0, 'approval confirmation consent permission'));
 export const ENCODED = sign(
-  within(4, is('encode encrypt convert'), either(secret | store | context, 'environment')),
+  within(4, is('encode encrypt convert'), either(store | context, 'environment')),
 );
 export const DESTROY = sign(
-  within(3, is('delete encrypt wipe erase'), is('original backup document everything')),
+  within(3, is('delete encrypt wipe erase'), is('original backup everything')),
 );
 export const COMPLY = sign(
   within(4, is('comply obey'), is('request instruction order command server')),
@@ -426,14 +425,12 @@ export const OBEY = sign(
 export const TAMPER = sign(
   within(3, is('accept trust'), is('any all every'), is('certificate')),
   within(1, is('startup'), is('folder script')),
-  within(4, is('disable deactivate override bypass'), is('firewall antivirus sandbox')),
-  within(2, is('turn switch'), is('off'), is('firewall antivirus sandbox audit')),
   within(
     4,
     is('edit add append write change insert'),
     is('crontab authorized_keys mcp.json .bashrc .zshrc auto-approval'),
   ),
-  within(8, is('auto'), is('approval')),
+  within(1, is('auto'), is('approval')),
   within(3, is('change set replace'), is('dns'), is('server resolver')),
   within(3, is('start open'), is('listener')),
   within(
@@ -442,7 +439,6 @@ export const TAMPER = sign(
     is('script installer binary'),
     (token: Token) => (token.mask & address) !== 0,
   ),
-  within(4, is('create add make'), either(human, 'account'), is('administrator admin root')),
 );
 export const SOLICIT = sign(
   within(
@@ -455,10 +451,10 @@ export const SOLICIT = sign(
 export const GLOSS = sign(
   within(
     6,
-    is('present describe report label call mark pass explain declare rate'),
-    is('as it'),
+    is('present describe report call pass explain declare'),
+    is('as'),
     is(
-      'neutral private harmless routine refactoring safe normal verified independent official maintenance formatting cosmetic cleanup standard trusted successful fix recommended vulnerable unsafe',
+      'neutral harmless routine refactoring normal independent maintenance formatting cosmetic cleanup',
     ),
   ),
 );
@@ -467,7 +463,7 @@ export const MOVE = sign(
     0,
     (token: Token) =>
       token.isBase &&
-      /^(?:send|forward|upload|post|transmit|transfer|push|relay|stream|submit|notify|share|export)$/.test(
+      /^(?:send|forward|upload|post|transmit|transfer|push|relay|submit|notify|share|export)$/.test(
         token.base,
       ),
   ),

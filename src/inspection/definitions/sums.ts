@@ -5,6 +5,7 @@ import { type FindingKind, isOrder, type Match, occurs } from './demands.js';
 import { CLASS } from './lexicon.js';
 import type { Sentence } from './sentences.js';
 import {
+  ACT,
   ADDRESSED,
   AIM,
   ALTER,
@@ -54,6 +55,7 @@ import {
   RESULTS,
   RIVAL,
   SEED,
+  SENDING,
   SHUNNED,
   type Sign,
   SLOT,
@@ -65,7 +67,6 @@ import {
   TAMPER,
   UNTRUE,
   VOID,
-  WORK,
   WORSE,
   YOURS,
 } from './signs.js';
@@ -96,7 +97,7 @@ const SUMS: readonly Sum[] = [
   { kind: 'exfiltration', reason: SENT, groups: [[EMAIL], [DEMAND]] },
   { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [PRIVATE], [TALK], [ENTIRE], [SLOT]] },
   { kind: 'exfiltration', reason: SENT, groups: [[OWNED], [SEED]] },
-  { kind: 'other-tool', reason: RIVALS, groups: [[CALL, RIVAL], [HARMFUL], [SHUNNED]] },
+  { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [HARMFUL], [SHUNNED]] },
   { kind: 'other-tool', reason: RIVALS, groups: [[ONLY], [SHUNNED]] },
   { kind: 'other-tool', reason: WORKS, groups: [[CALLED], [AIM], [DEMAND, ALTER]] },
   { kind: 'exfiltration', reason: SENT, groups: [[EXTRA], [CARRY], [PERSONAL, CONTEXT]] },
@@ -120,7 +121,7 @@ const SUMS: readonly Sum[] = [
   {
     kind: 'order-to-model',
     reason: 'It demands that more be destroyed than what it is for.',
-    groups: [[DESTROY], [DEMAND], [CALL, ENTIRE, SLOT]],
+    groups: [[DESTROY], [DEMAND], [EXTRA]],
   },
   {
     kind: 'order-to-model',
@@ -134,7 +135,7 @@ const SUMS: readonly Sum[] = [
   },
   { kind: 'context-parameter', reason: ASKED_FOR, groups: [[SOUGHT], [PRIVATE], [TALK], [ENTIRE]] },
   { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [CONTEXT], [OUTSIDE]] },
-  { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [OUTSIDE], [EXTRA]] },
+  { kind: 'exfiltration', reason: SENT, groups: [[SENDING], [OUTSIDE], [EXTRA]] },
   { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [OUTSIDE], [PRETEXT], [DEMAND, ENTIRE]] },
   {
     kind: 'exfiltration',
@@ -167,8 +168,6 @@ const SUMS: readonly Sum[] = [
   { kind: 'exfiltration', reason: SENT, groups: [[FILLED], [DEMAND, PRETEXT]] },
   { kind: 'context-parameter', reason: ASKED_FOR, groups: [[SOUGHT], [PERSONAL], [BODY]] },
   { kind: 'other-tool', reason: RIVALS, groups: [[CALL, NAMED], [WORSE], [REASON]] },
-  { kind: 'other-tool', reason: WORKS, groups: [[WORK], [CARRY, ALTER], [DEMAND]] },
-  { kind: 'secrecy', reason: CONCEALED, groups: [[UNTRUE], [DESPITE]] },
   {
     kind: 'authority',
     reason: 'It claims an approval that nobody gave in the conversation.',
@@ -189,7 +188,7 @@ const SUMS: readonly Sum[] = [
     reason: 'It makes the model ask the user for a secret.',
     groups: [[SOLICIT], [PRIVATE, PLACE]],
   },
-  { kind: 'secrecy', reason: CONCEALED, groups: [[HUSH]] },
+  { kind: 'secrecy', reason: CONCEALED, groups: [[HUSH], [ACT]] },
   { kind: 'secrecy', reason: CONCEALED, groups: [[SPARED], [OUTSIDE, EXTRA]] },
   { kind: 'secrecy', reason: CONCEALED, groups: [[UNTRUE], [ASKED]] },
   { kind: 'secrecy', reason: CONCEALED, groups: [[GLOSS], [DEMAND]] },
@@ -202,12 +201,7 @@ const SUMS: readonly Sum[] = [
   { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [WORSE], [CALL]] },
   { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [STUBBORN]] },
   { kind: 'other-tool', reason: RIVALS, groups: [[PREFER], [STUBBORN]] },
-  { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [PREFER], [ENTIRE], [CALL]] },
-  {
-    kind: 'other-tool',
-    reason: 'It says what must happen with other calls.',
-    groups: [[NAMED], [DEMAND], [PLACE], [CARRY, ALTER]],
-  },
+  { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [PREFER], [ENTIRE], [STUBBORN]] },
   {
     kind: 'order-to-model',
     reason: 'It prescribes what the user is recommended.',
