@@ -241,7 +241,7 @@ function clausesSection(explanation: DecisionExplanation | undefined): Html | un
     ]);
   });
   const columns = ['Rule', 'Failing clause', 'Why'];
-  return html`<h2>What the rules say of it</h2>
+  return html`<h2>What the rules say about this request</h2>
 ${changed}${rules.length === 0 ? html`<p>No rule is about this target.</p>` : rowsTable('The rules about this target, with each clause that does not hold.', columns, rows)}`;
 }
 

@@ -103,9 +103,9 @@ export function alertOf(items: readonly ReviewItem[]): string | undefined {
 export function driftPage(all: readonly ReviewItem[], frame: Frame): PlainResponse {
   const items = all.filter(({ isFirstUse }) => !isFirstUse);
   const trusted = all.filter(({ isFirstUse }) => isFirstUse);
-  const main = html`<p>A definition that differs from its pin is hidden and refused until it is approved in the lock file or restored by its upstream. Nothing has to be done to stay safe.</p>
+  const main = html`<p>A definition that differs from its pin is hidden and refused until it is approved in the lock file or restored by its upstream. Until then no caller can use it, so no immediate action is required.</p>
 ${items.length === 0 ? html`<p>Everything is as pinned.</p>` : itemsTable(items)}
-${trusted.length === 0 ? undefined : html`<h2>Trusted on first use</h2><p>These were offered when their upstream was listed first, and nobody has approved them. What is added or changed later is not trusted.</p>${itemsTable(trusted)}`}`;
+${trusted.length === 0 ? undefined : html`<h2>Trusted on first use</h2><p>These were in the first listing of their upstream, and nobody has approved them. What is added or changed later is not trusted.</p>${itemsTable(trusted)}`}`;
   return page('Drift and pending', main, { frame, current: '/drift' });
 }
 
@@ -181,7 +181,7 @@ function findingsList(findings: ReviewDetail['findings']): Html {
   if (findings === undefined)
     return html`<p class="panel error">The definition could not be scanned now. Load the page again, or run the first command.</p>`;
   if (findings.length === 0)
-    return html`<p>None. That is no proof that the definition is harmless.</p>`;
+    return html`<p>None. This does not prove that the definition is harmless.</p>`;
   return html`<ul>${findings.slice(0, MAX_FINDINGS).map(findingText)}</ul>${findings.length > MAX_FINDINGS ? html`<p>These are the first ${MAX_FINDINGS} of ${findings.length}.</p>` : undefined}`;
 }
 

@@ -174,7 +174,7 @@ rules:
       const id = /href="\/decisions\/([0-9a-f-]{36})"/.exec(list.body)?.[1] ?? '';
       return (await browser.open(`${console.url}/decisions/${id}`)).body;
     };
-    await expect.poll(open, PATIENT).toContain('What the rules say of it');
+    await expect.poll(open, PATIENT).toContain('What the rules say about this request');
     const shown = await open();
     expect(shown).toMatch(/<code>writers\/by-bob<\/code> <span class="small">allow, does not hold/);
     expect(shown).toMatch(/<code>who\.subjects<\/code><\/td>.*does not hold: the subject of the/);

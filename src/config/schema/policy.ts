@@ -96,7 +96,7 @@ const SAMPLING = typed<
       not: { const: true },
       title: 'false or a list of names of tools',
       description:
-        'The tools that a request hands to the model, by exact names or globs. An allow rule needs all of them to be named, any other rule one. `false` allows requests without tools.',
+        'The tools that a request hands to the model, by exact names or globs. An allow rule matches if all of them are listed, any other rule if one is. `false`, in allow rules, names requests without tools.',
       minItems: 1,
       uniqueItems: true,
       items: { type: 'string', minLength: 1, title: 'text' },
@@ -136,7 +136,7 @@ const WHAT = record('Targets. The kinds are a union; a kind that is not named is
   elicitation: ELICITATION,
   roots: literal(true, 'Requests of servers for roots.', { title: 'true' }),
   tasks: list(
-    'Requests about tasks, by what they do; `get` is the status and the result. A rule that names the tool of a task applies to all of them as well.',
+    'Requests about tasks, by what they do; `get` is the status and the result. A rule that names a tool also applies to the tasks of its calls.',
     typed<TaskUse>({ type: 'string', enum: ['get', 'list', 'update', 'cancel'] }),
     { minItems: 1, uniqueItems: true },
   ),
@@ -327,7 +327,7 @@ export const POLICY_SCHEMA = published(
       sensitive: typed<Readonly<Record<string, readonly (string | SensitiveEntry)[]>>>({
         type: 'object',
         description:
-          'Sensitive fields of tools, by `UPSTREAM/TOOL`, where the tool may be a glob: what is there is redacted in results, and never recorded of arguments.',
+          'Sensitive fields by `UPSTREAM/TOOL`, where the tool may be a glob. In results they are redacted or tagged; in arguments they are kept out of the audit log.',
         minProperties: 1,
         additionalProperties: {
           type: 'array',
@@ -348,7 +348,7 @@ export const POLICY_SCHEMA = published(
                 type: 'string',
                 enum: ['redact', 'tag'],
                 description:
-                  'What happens to results: `redact` (the default) replaces the value, and `tag` names the place in `_meta["dev.sallyport/taint"]`.',
+                  'What happens in results: `redact` (the default) replaces the value, and `tag` names the place in `_meta["dev.sallyport/taint"]`.',
               },
             },
             required: ['pointer'],

@@ -242,7 +242,7 @@ const OVERRIDES: readonly Demand[] = [
   ...demands(
     'order-to-model',
     'review',
-    'It demands that text from elsewhere be obeyed.',
+    'It demands that instructions from another source be followed.',
     [
       [is('fetch load download get'), address, is('follow apply obey do')],
       { gap: 9, when: (one) => one.index > 0 },

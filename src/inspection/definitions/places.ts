@@ -51,7 +51,7 @@ export function findDefaults(pointer: string, sentences: readonly Sentence[]): r
   return sentences.filter(isGrave).map(({ tokens }) => ({
     kind: 'exfiltration',
     tier: 'review',
-    reason: 'Its default sends a copy to somebody else, or a file in which secrets are kept.',
+    reason: 'Its default sends a copy to another recipient, or names a file that holds secrets.',
     start: tokens[0]?.start ?? 0,
     end: tokens.at(-1)?.end ?? 0,
   }));

@@ -340,7 +340,7 @@ const FURTHER: readonly Demand[] = [
   ...demands(
     'order-to-model',
     'review',
-    'It demands that text from elsewhere be obeyed.',
+    'It demands that instructions from another source be followed.',
     [
       [read, address, is('carry execute follow perform run do obey')],
       { gap: 6, when: (one) => one.index > 0 || isOrder(one) },
@@ -377,7 +377,7 @@ const FURTHER: readonly Demand[] = [
   ...demands(
     'other-tool',
     'review',
-    'It says what must happen with other calls.',
+    'It gives orders about calls of other tools.',
     [[every, answer | tool | call, must, carry | change, address], { gap: 7 }],
     [[isTarget, is('rather instead'), isPerson], { gap: 6 }],
   ),
@@ -493,7 +493,7 @@ const OTHER_TOOLS: readonly Demand[] = [
       { gap: 7, needs: [address] },
     ],
   ),
-  ...demands('other-tool', 'review', 'It says what must happen with other calls.', [
+  ...demands('other-tool', 'review', 'It gives orders about calls of other tools.', [
     [order | every, isAltering, isTarget],
     { gap: 7, needs: [call | name] },
   ]),

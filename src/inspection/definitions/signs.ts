@@ -1,5 +1,5 @@
-// Lists signs: parts of a demand that say little alone, such as a hint at a rule of law, a place outside or a word about
-// other tools, each in the forms in which it is given. sums.ts says which of them together make a finding. English only.
+// Lists signs: parts of a demand that mean little alone, such as a reference to a law, an external destination or a remark
+// about other tools, each with its possible wordings. sums.ts defines which combinations are a finding. English only.
 
 import { either, is, type Step } from './demands.js';
 import { CLASS } from './lexicon.js';
@@ -8,10 +8,10 @@ import type { Token } from './sentences.js';
 const { address, call, carry, change, disparage, human, must } = CLASS;
 const { context, name, parameter, read, remote, secret, store, tool } = CLASS;
 
-/** One way to give a sign: classes or words in order, each at most `gap` words after the one before. */
+/** One wording of a sign: classes or words in order, each at most `gap` words after the one before. */
 type Form = { readonly steps: readonly Step[]; readonly gap: number };
 
-/** A sign, by the forms in which it is given. */
+/** A sign, as its possible wordings. */
 export type Sign = { readonly forms: readonly Form[] };
 
 export function sign(...forms: readonly Form[]): Sign {
@@ -22,7 +22,7 @@ function within(gap: number, ...steps: readonly Step[]): Form {
   return { steps, gap };
 }
 
-/** A word that gives the sign by itself. */
+/** A single word that is the sign. */
 function word(mask: number, bases: string): Form {
   return within(0, either(mask, bases));
 }
@@ -196,7 +196,7 @@ export const PREFER = sign(
   within(2, is('before'), is('any all every'), is('other')),
   word(0, 'preferred recommended replacement'),
 );
-/** Somebody is not to hear of something. */
+/** Somebody must not learn of something. */
 export const HUSH = sign(
   within(5, isAnswer, either(must, 'must'), is('not'), is('contain include mention list')),
   within(2, is('not without'), is('draw call'), is('attention')),
@@ -232,7 +232,7 @@ export const ACT = sign(
     ),
   ),
 );
-/** Only a part is to be said, or people are to be spared something. */
+/** Only a part is to be reported, or people are to be spared something. */
 export const SPARED = sign(
   within(3, is('say mention refer'), is('only')),
   within(2, is('only'), is('say mention refer')),
@@ -288,7 +288,7 @@ export const PRETEXT = sign(
   within(1, is('so'), is('that')),
   within(2, is('in order'), is('to')),
 );
-/** Persuasion, which nobody needs who describes a tool. */
+/** Persuasion, which the description of a tool does not need. */
 export const PLEA = sign(
   word(0, 'kindly appreciate lovely thanks obliged'),
   within(2, is('be'), is('kind great nice lovely')),
@@ -332,7 +332,7 @@ export const ANSWER = sign(within(2, is('every each all your final next'), isAns
 export const UNTRUE = sign(
   within(4, is('say claim answer tell pretend blame explain'), is('that')),
 );
-/** Something is to be called what it is not. */
+/** Something is to be presented as what it is not. */
 export const REASON = sign(within(1, is('security safety privacy'), is('reason')));
 /** An address that is to be completed with what somebody said. */
 export const FILLED = sign(

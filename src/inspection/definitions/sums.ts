@@ -1,4 +1,4 @@
-// Weighs signs: what says little alone makes a finding where it stands together in a sentence, in any order.
+// Combines signs: phrases that mean little alone are a finding if certain ones of them occur in one sentence, in any order.
 
 import { hasCommand } from './combinations.js';
 import { type FindingKind, isOrder, type Match, occurs } from './demands.js';
@@ -80,19 +80,19 @@ type Sum = {
   readonly kind: FindingKind;
   readonly reason: string;
   readonly groups: readonly (readonly Sign[])[];
-  /** Classes with which the sentence demands nothing. */
+  /** If the sentence has one of these classes, it demands nothing. */
   readonly unless?: number;
 };
 
 /** The text describes a parameter. */
 const SOUGHT = sign();
-const SENT = 'It passes on what belongs to the user, the conversation or other tools.';
+const SENT = 'It sends out data of the user, the conversation or other tools.';
 const ASKED_FOR =
-  'The parameter takes the conversation, instructions, or the results of other tools.';
-const CONCEALED = 'It keeps from the user what is done.';
-const RIVALS = 'It speaks against other tools, or puts itself first whatever the user wants.';
-const OBEYED = 'It demands that text from elsewhere be obeyed.';
-const WORKS = 'It says what must happen with other calls.';
+  'The parameter asks for the conversation, instructions or the results of other tools.';
+const CONCEALED = 'It conceals from the user what is done.';
+const RIVALS = 'It disparages other tools, or claims priority over them whatever the user wants.';
+const OBEYED = 'It demands that instructions from another source be followed.';
+const WORKS = 'It gives orders about calls of other tools.';
 const SUMS: readonly Sum[] = [
   { kind: 'exfiltration', reason: SENT, groups: [[EMAIL], [DEMAND]] },
   { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [PRIVATE], [TALK], [ENTIRE], [SLOT]] },
@@ -120,12 +120,12 @@ const SUMS: readonly Sum[] = [
   },
   {
     kind: 'order-to-model',
-    reason: 'It demands that more be destroyed than what it is for.',
+    reason: 'It demands that data be destroyed which its purpose does not concern.',
     groups: [[DESTROY], [DEMAND], [EXTRA]],
   },
   {
     kind: 'order-to-model',
-    reason: 'It prescribes what the user is recommended.',
+    reason: 'It dictates what is recommended to the user.',
     groups: [[BIAS]],
   },
   {
@@ -195,7 +195,7 @@ const SUMS: readonly Sum[] = [
   { kind: 'exfiltration', reason: SENT, groups: [[MOVE], [PLACE]] },
   {
     kind: 'order-to-model',
-    reason: 'It speaks to the model in a code.',
+    reason: 'It addresses the model in encoded text.',
     groups: [[PLEA, ADDRESSED], [CIPHER]],
   },
   { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [WORSE], [CALL]] },
@@ -204,15 +204,15 @@ const SUMS: readonly Sum[] = [
   { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [PREFER], [ENTIRE], [STUBBORN]] },
   {
     kind: 'order-to-model',
-    reason: 'It prescribes what the user is recommended.',
+    reason: 'It dictates what is recommended to the user.',
     groups: [[PROMOTE], [DEMAND], [ANSWER, PRODUCT]],
   },
 ];
 
-/** Fewer words demand nothing. */
+/** A sentence with fewer words demands nothing. */
 const MIN_TOKENS = 4;
 
-/** What the signs of the sentences of a text make together. `isParameter`: the text describes a parameter. */
+/** The findings from combinations of signs, sentence by sentence. `isParameter`: the text describes a parameter. */
 export function findSums(sentences: readonly Sentence[], isParameter: boolean): readonly Match[] {
   const found: Match[] = [];
   const left = new Set(SUMS);
@@ -237,7 +237,7 @@ export function findSums(sentences: readonly Sentence[], isParameter: boolean): 
   return found;
 }
 
-/** What a parameter takes is said at the beginning of a sentence. */
+/** The beginning of a sentence says what a parameter takes. */
 const BEGINNING = 16;
 /** Signs that stand further apart belong to different demands. */
 const WINDOW = 36;
@@ -257,7 +257,7 @@ function partOf({ tokens, index }: Sentence, from: number, count: number): Sente
   return { tokens: part, mask, bases: new Set(part.map(({ base }) => base)), index };
 }
 
-/** Whether a sentence gives a sign, looked at when it is asked for. */
+/** Whether a sentence has a sign. Computed when it is first needed. */
 function reader(part: Sentence, isSought: boolean): Signs {
   const known = new Map<Sign, boolean>([[SOUGHT, isSought]]);
   return (one) => {

@@ -196,7 +196,7 @@ function warnOfOwnResults(
   }
 }
 
-/** Labels that no flow names have no effect. */
+/** A label that no flow names refuses nothing. It is only shown with results that are tagged. */
 function noteUnused(
   documents: readonly PolicyDocument[],
   flows: readonly Flow[],
