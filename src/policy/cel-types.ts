@@ -54,6 +54,16 @@ type Kinds = ReadonlySet<Kind> | undefined;
 /** The kinds of the argument at a path. */
 export type KindsAt = (path: readonly string[]) => Kinds;
 
+/** For which tool the types of an expression are checked. */
+export type ToolFacts = {
+  readonly kindsAt: KindsAt;
+  /** Undefined for any tool. */
+  readonly tool?: string | undefined;
+};
+
+/** Without a pinned schema. */
+export const ANY_TOOL: ToolFacts = { kindsAt: () => undefined };
+
 const NOUNS: { readonly [kind in Kind]: string } = {
   text: 'text',
   number: 'a number',
@@ -118,10 +128,10 @@ class TypeMismatch extends Error {}
 export function findTypeError(
   expr: Expr,
   result: 'condition' | 'amount',
-  kindsAt: KindsAt,
+  facts: ToolFacts,
 ): string | undefined {
   try {
-    const kinds = kindsOf(expr, kindsAt);
+    const kinds = kindsOf(expr, facts);
     const wanted = result === 'condition' ? FLAG : NUMBER;
     if (!overlap(kinds, wanted))
       return `the expression must give ${nounOf(wanted)}, but gives ${nounOf(kinds)}`;
@@ -140,23 +150,23 @@ function nounOf(kinds: Kinds): string {
   return [...(kinds ?? [])].map((kind) => NOUNS[kind]).join(' or ');
 }
 
-function kindsOf(expr: Expr, kindsAt: KindsAt): Kinds {
+function kindsOf(expr: Expr, facts: ToolFacts): Kinds {
   const { exprKind } = expr;
   switch (exprKind.case) {
     case 'constExpr':
       return kindOfConstant(exprKind.value.constantKind.case);
     case 'listExpr':
-      for (const element of exprKind.value.elements) kindsOf(element, kindsAt);
+      for (const element of exprKind.value.elements) kindsOf(element, facts);
       return LIST;
     case 'structExpr':
       return MAP;
     case 'identExpr':
     case 'selectExpr':
-      return kindsOfChain(expr, kindsAt);
+      return kindsOfChain(expr, facts);
     case 'callExpr':
       return exprKind.value.function === '_[_]'
-        ? kindsOfChain(expr, kindsAt)
-        : kindsOfCall(exprKind.value, kindsAt);
+        ? kindsOfChain(expr, facts)
+        : kindsOfCall(exprKind.value, facts);
     default:
       // The elements and the result of a comprehension may have any type.
       return undefined;
@@ -170,23 +180,69 @@ function kindOfConstant(constant: string | undefined): Kinds {
   return constant === 'bytesValue' ? undefined : NUMBER;
 }
 
-function kindsOfChain(expr: Expr, kindsAt: KindsAt): Kinds {
+function kindsOfChain(expr: Expr, facts: ToolFacts): Kinds {
   const { root, path, isTest } = unwind(expr);
   if (isTest) return FLAG;
   if (root.exprKind.case !== 'identExpr') return undefined;
   const name = root.exprKind.value.name.replace(/^\./, '');
-  if (name === 'args' && path.length > 0) return kindsAt(path);
+  if (name === 'args' && path.length > 0) return facts.kindsAt(path);
   return VARIABLES.get([name, ...path].join('.'));
 }
 
 type Call = Extract<Expr['exprKind'], { case: 'callExpr' }>['value'];
 
-function kindsOfCall({ function: called, target, args }: Call, kindsAt: KindsAt): Kinds {
+/** Whether a condition holds for the tool, as far as its name alone says that. */
+function holdsFor({ exprKind }: Expr, tool: string | undefined): boolean | undefined {
+  if (exprKind.case !== 'callExpr' || tool === undefined) return undefined;
+  const { function: called, args } = exprKind.value;
+  if (called === '_==_') return namesTool(args, tool);
+  if (called === '_!=_') return negated(namesTool(args, tool));
+  const operands = args.map((arg) => holdsFor(arg, tool));
+  if (called === '!_') return negated(operands[0]);
+  if (called !== '_&&_' && called !== '_||_') return undefined;
+  const decisive = called === '_||_';
+  if (operands.includes(decisive)) return decisive;
+  return operands.includes(undefined) ? undefined : !decisive;
+}
+
+/** Whether `tool.name == "…"` holds; undefined for any other comparison. */
+function namesTool(operands: readonly Expr[], tool: string): boolean | undefined {
+  const texts = operands.map(literalText);
+  return operands.some(isToolName) && texts.some((text) => text !== undefined)
+    ? texts.includes(tool)
+    : undefined;
+}
+
+function negated(holds: boolean | undefined): boolean | undefined {
+  return holds === undefined ? undefined : !holds;
+}
+
+function isToolName(expr: Expr): boolean {
+  const { root, path, isTest } = unwind(expr);
+  const isTool = root.exprKind.case === 'identExpr' && root.exprKind.value.name === 'tool';
+  return isTool && !isTest && path.join('.') === 'name';
+}
+
+/** The operands of which the result depends for this tool. */
+function operandsFor(name: string, operands: readonly Expr[], tool: string | undefined) {
+  const [condition, yes, no] = operands;
+  const isLogical = name === '_&&_' || name === '_||_';
+  const decisive = operands.find((one) => holdsFor(one, tool) === (name === '_||_'));
+  if (isLogical && decisive !== undefined) return [decisive];
+  const holds = condition && name === '_?_:_' ? holdsFor(condition, tool) : undefined;
+  const chosen = holds === true ? yes : no;
+  return holds === undefined || condition === undefined || chosen === undefined
+    ? operands
+    : [condition, chosen];
+}
+
+function kindsOfCall({ function: called, target, args }: Call, facts: ToolFacts): Kinds {
   const qualifier = target?.exprKind.case === 'identExpr' ? target.exprKind.value.name : '';
   const qualified = `${qualifier}.${called}`;
   const name = SIGNATURES.has(qualified) ? qualified : called;
-  const operands = target === undefined || name === qualified ? args : [target, ...args];
-  const kinds = operands.map((operand) => kindsOf(operand, kindsAt));
+  const all = target === undefined || name === qualified ? args : [target, ...args];
+  const operands = operandsFor(name, all, facts.tool);
+  const kinds = operands.map((operand) => kindsOf(operand, facts));
   const signature = SIGNATURES.get(name);
   const shown = name.replaceAll('_', '').replace('@', '');
   for (const [index, operand] of operands.entries()) {

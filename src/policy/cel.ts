@@ -11,7 +11,7 @@ import { nearestCandidate } from '../text/edit-distance.js';
 import { ANY_ARGUMENT, ARGUMENT_TEXTS, expandAnyArgument } from './any-argument.js';
 import { describeCelError } from './cel-errors.js';
 import { hostOfUrl, isPathUnder, isPublicUrl, readFolder } from './cel-functions.js';
-import { type Expr, findTypeError, type KindsAt, literalText, unwind } from './cel-types.js';
+import { type Expr, findTypeError, literalText, type ToolFacts, unwind } from './cel-types.js';
 import { type Bindings, bindingsOf, type ExpressionFacts } from './cel-values.js';
 import { compileLinear, type LinearRegex } from './patterns.js';
 
@@ -374,7 +374,7 @@ export type ConditionResult = 'holds' | 'fails' | 'error';
 export type Expression = {
   readonly reads: ExpressionReads;
   /** What is certainly wrong with its types, if arguments have these. */
-  readonly typeError: (kindsAt: KindsAt) => string | undefined;
+  readonly typeError: (facts: ToolFacts) => string | undefined;
   evaluate(facts: ExpressionFacts): ConditionResult;
 };
 
@@ -420,7 +420,7 @@ export function compileExpression(text: string): ExpressionResult {
   const compiled = compileProgram(text);
   if (!compiled.ok) return compiled;
   const { expr, reads, run } = compiled;
-  const typeError = (kindsAt: KindsAt) => findTypeError(expr, 'condition', kindsAt);
+  const typeError = (facts: ToolFacts) => findTypeError(expr, 'condition', facts);
   const evaluate = (facts: ExpressionFacts) => conditionOf(run(facts));
   return { ok: true, expression: { reads, typeError, evaluate } };
 }
@@ -440,7 +440,7 @@ export function compileCost(
   const compiled = compileProgram(text);
   if (!compiled.ok) return compiled;
   const { expr, reads, run } = compiled;
-  const typeError = (kindsAt: KindsAt) => findTypeError(expr, 'amount', kindsAt);
+  const typeError = (facts: ToolFacts) => findTypeError(expr, 'amount', facts);
   return { ok: true, cost: { reads, typeError, evaluate: (facts) => amountOf(run(facts)) } };
 }
 

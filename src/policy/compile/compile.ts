@@ -7,7 +7,7 @@ import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject } from '../../protocol/jsonrpc.js';
 import { createSuggester, type nearestCandidate } from '../../text/edit-distance.js';
 import type { Expression } from '../cel.js';
-import { kindsInSchema } from '../cel-types.js';
+import { ANY_TOOL, type KindsAt, kindsInSchema } from '../cel-types.js';
 import { promptArguments } from '../conditions.js';
 import {
   type Catalog,
@@ -324,13 +324,13 @@ function checkTypes(
   definitions: readonly Match[],
   report: ReportDiagnostic,
 ): void {
-  if (expression === undefined || expression.typeError(() => undefined) !== undefined) return;
+  if (expression === undefined || expression.typeError(ANY_TOOL) !== undefined) return;
   const found = definitions.flatMap((match) => {
     const { kind, definition } = match.pinned ?? {};
     const schema = definition?.['inputSchema'];
-    const why = expression.typeError((names) =>
-      kind === 'prompt' ? new Set(['text']) : kindsInSchema(schema, names),
-    );
+    const kindsAt: KindsAt = (names) =>
+      kind === 'prompt' ? new Set(['text']) : kindsInSchema(schema, names);
+    const why = expression.typeError({ kindsAt, tool: match.pinned?.name });
     return why === undefined ? [] : [{ why, match }];
   });
   const [first] = found;

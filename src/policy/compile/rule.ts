@@ -4,6 +4,7 @@
 import type { ServerRequestGrants } from '../../protocol/server-requests.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
 import { compileCost, compileExpression, type Expression } from '../cel.js';
+import { ANY_TOOL } from '../cel-types.js';
 import { collectReads } from '../conditions.js';
 import { compileSchema } from '../json-schema/validator.js';
 import { compilePattern, isExactPattern, type Pattern, type PatternSpace } from '../patterns.js';
@@ -136,7 +137,7 @@ function compileBudget(
     report(path, 'error', compiled.why, compiled.suggestion);
     return undefined;
   }
-  const why = compiled.cost.typeError(() => undefined);
+  const why = compiled.cost.typeError(ANY_TOOL);
   if (why !== undefined) report(path, 'error', why);
   return { ...rest, windowMs: withinMs, cost: compiled.cost };
 }
@@ -350,7 +351,7 @@ function compileWhen(text: string, report: ReportDiagnostic): Expression | undef
     return undefined;
   }
   const { expression } = compiled;
-  const why = expression.typeError(() => undefined);
+  const why = expression.typeError(ANY_TOOL);
   if (why !== undefined) report(['when'], 'error', why);
   return expression;
 }

@@ -30,7 +30,7 @@ function expressionOf(text: string): Expression {
 }
 
 const errorIn = (text: string) =>
-  expressionOf(text).typeError((path) => kindsInSchema(SCHEMA, path));
+  expressionOf(text).typeError({ kindsAt: (path) => kindsInSchema(SCHEMA, path) });
 
 describe('[P-55] the types of a condition', () => {
   it.each([
@@ -113,7 +113,8 @@ describe('[P-55] the types of a condition', () => {
     let flagged = 0;
     const property = fc.property(operand, operator, operand, (left, sign, right) => {
       const expression = expressionOf(`${left} ${sign} ${right}`);
-      if (expression.typeError((path) => kindsInSchema(SCHEMA, path)) === undefined) return;
+      if (expression.typeError({ kindsAt: (path) => kindsInSchema(SCHEMA, path) }) === undefined)
+        return;
       flagged += 1;
       const results = new Set(sample.map((args) => evaluate(expression, args as JsonObject)));
       expect(results.has('holds') && results.has('fails')).toBe(false);
@@ -155,10 +156,21 @@ describe('[P-55] a rule with types that do not fit', () => {
     expect(found({ prompts: ['p'] }, 'args.n == 5')).toHaveLength(1);
   });
 
+  it.each([
+    'tool.name == "a_one" ? args.n == 5.0 : args.n == "5"',
+    '(tool.name == "a_one" && args.n > 5.0) || (tool.name == "a_two" && args.n == "5")',
+    '(tool.name != "a_two" || args.n == "5") && !(tool.name == "a_one" && args.n < 5.0)',
+  ])('is none where the name of the tool decides: %s', (when) => {
+    expect(found({ tools: ['a_one', 'a_two'] }, when)).toEqual([]);
+    const swapped = when.replaceAll(/a_(one|two)/g, (_, n) => (n === 'one' ? 'a_two' : 'a_one'));
+    expect(found({ tools: ['a_one', 'a_two'] }, swapped)).not.toEqual([]);
+  });
+
   it('is found in the cost of a budget', () => {
     const compiledCost = compileCost('args.text');
     expect(
-      compiledCost.ok && compiledCost.cost.typeError((path) => kindsInSchema(SCHEMA, path)),
+      compiledCost.ok &&
+        compiledCost.cost.typeError({ kindsAt: (path) => kindsInSchema(SCHEMA, path) }),
     ).toBe('the expression must give a number, but gives text');
   });
 });
