@@ -110,8 +110,8 @@ export function anonymousPrincipal(upstream: { readonly resource: string }): Pri
 
 /**
  * A caller that nobody has verified, for decisions that are only explained, tested or replayed. INVARIANT: only the
- * commands of cli/policy, which send nothing, may use it, to whom process.ts hands it, and the page of the console that
- * explains a recorded decision, which makes texts of it and no decision.
+ * commands of cli/policy, which send nothing and get it from process.ts, may use it, and the page of the console that
+ * explains a recorded decision, which shows it as text and decides nothing by it.
  */
 export function supposePrincipal(facts: PrincipalFacts): Principal {
   const claims = Object.assign(Object.create(null), facts.claims);

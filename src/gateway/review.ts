@@ -40,7 +40,7 @@ type ReviewSources = {
   readonly version: () => Version;
   readonly runtimes: Pick<Runtimes, 'get' | 'all'>;
   readonly snapshotOf: SnapshotOf;
-  /** Beside the event loop: a hostile definition takes seconds. `undefined` if the scan did not finish. */
+  /** Runs in a worker, because a hostile definition takes seconds. `undefined` if the scan did not finish. */
   readonly scanDefinitions: Inspection['scanDefinitions'];
 };
 
@@ -60,10 +60,10 @@ type Cached = {
   readonly entries: readonly Entry[];
 };
 
-/** Of larger lock files and definitions no patch is made. */
+/** No patch is made for larger lock files and definitions. */
 const MAX_PATCHED = 2_000;
 const MAX_PATCH_CHARACTERS = 400_000;
-/** With more text of the others of its server, only the definition itself is scanned. */
+/** If the other definitions of its server are longer together, the definition is scanned alone. */
 const MAX_COMPANY_CHARACTERS = 256 * 1024;
 const MAX_FIELDS = 5_000;
 /** States in which an item is refused although it may be as pinned. */
@@ -72,7 +72,7 @@ const WITHHELD: ReadonlySet<string> = new Set(['blocked', 'invalid', 'shadowed',
 export function createReview(sources: ReviewSources): ReviewPort {
   const { version, runtimes, snapshotOf } = sources;
   const cache = new WeakMap<UpstreamRuntime, Cached>();
-  /** An entry is made anew where anything that its detail is made of changes. */
+  /** An entry is rebuilt when anything that its detail depends on changes. */
   const details = new WeakMap<Entry, Promise<ReviewDetail>>();
 
   function entriesOf(runtime: UpstreamRuntime): readonly Entry[] {
@@ -100,7 +100,7 @@ export function createReview(sources: ReviewSources): ReviewPort {
       const catalog = snapshotOf(entry.runtime, current).catalogFor(PLAIN_SESSION);
       const made = detailOf(entry, current, catalog, sources);
       details.set(entry, made);
-      // What could not be scanned now may be scanned when it is asked for again.
+      // A scan that failed is tried again at the next request.
       if ((await made).findings === undefined) details.delete(entry);
       return made;
     },

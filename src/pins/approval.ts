@@ -180,7 +180,7 @@ export function approvePin(input: {
   readonly approval: Approval;
   /** What the upstream offers now; `undefined` if it could not be queried. */
   readonly observed: Observed | undefined;
-  /** The digests of the name that are approved in one go; this one where absent. */
+  /** The digests of the name that are approved together; only this one if absent. */
   readonly together?: readonly string[];
 }): PinChange {
   return changePin(input.lock, input.pin, (pin) => {
@@ -193,7 +193,7 @@ export function approvePin(input: {
     if (!isHeld) return { ok: false, why: 'unknown-digest', digests: held };
     if (isOffered === false) return { ok: false, why: 'not-offered', digests: offered ?? [] };
     const { together = [input.digest] } = input;
-    // A block is of all versions: what lifts it for one lifts it for no other.
+    // A block covers all versions, and lifting it for one version does not lift it for the others.
     const staying = offered === undefined || pin.status === 'blocked' ? together : offered;
     const kept = versions.filter(
       ({ sha256, status }) => status !== 'approved' || staying.includes(sha256),

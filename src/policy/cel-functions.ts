@@ -11,7 +11,7 @@ const MAX_DECODINGS = 8;
 const CONTROL = /[\u0000-\u001f\u007f-\u009f]/;
 /** A drive, a home folder, a URL: the start of a path that is not relative and not below `/`. */
 const OTHER_ROOT = /^(?:[A-Za-z]:|~|[A-Za-z][A-Za-z0-9+.-]*:\/)/;
-/** To a reader of URLs a path of its own, with or without a host; to others a name with a colon. */
+/** A program that reads URLs takes this for a path of its own, with or without a host; others take it for a name with a colon. */
 const FILE_URL = /^(?:[a-z][a-z0-9+.-]*:)*file:/i;
 /**
  * `...`, `.. ` and `..;x`: readers that drop trailing dots, blanks or parameters take them for `..`, and so do file
@@ -44,7 +44,7 @@ export function isPathUnder(path: string, folder: string): boolean | undefined {
     if (read === undefined || (read.climbs && (form !== path || /\\|\/\//.test(path))))
       return undefined;
     const isBelow = base.segments.every((one, at) => read.segments[at] === one);
-    // Two slashes at the start are one to many readers, and a server to some.
+    // Many programs read two slashes at the start as one, and some as the start of a server name.
     if (read.root === '//' && base.root === '/' && isBelow) return undefined;
     return read.root === base.root && isBelow;
   };
@@ -52,7 +52,7 @@ export function isPathUnder(path: string, folder: string): boolean | undefined {
   return folded === decoded || isUnder(folded) === answer ? answer : undefined;
 }
 
-/** Undefined for what names no folder: a URL, a drive, a home folder, a path that climbs above its start. */
+/** Undefined for anything but a folder: a URL, a drive, a home folder, a path that climbs above its start. */
 export function readFolder(folder: string): Path | undefined {
   const read = readPath(folder);
   return read?.root === '' || read?.root === '/' ? read : undefined;
@@ -85,7 +85,7 @@ function readPath(text: string): Path | undefined {
   const root = rootOf(path);
   const climbs = written.includes('..');
   if (above.length === 0) return { root, segments, climbs };
-  // Above `/` is `/` to some readers, and an error to others.
+  // Some programs resolve `..` above `/` to `/`, and others report an error.
   return path.startsWith('/') ? undefined : { root: undefined, segments, climbs };
 }
 
@@ -95,7 +95,7 @@ function rootOf(path: string): Path['root'] {
 }
 
 const MAX_URL_CHARS = 8192;
-/** The schemes whose hosts all readers take alike. Those of others are opaque text to some (WHATWG URL, special schemes). */
+/** The schemes whose hosts all programs parse alike. Some treat the hosts of others as opaque text (WHATWG URL, special schemes). */
 const AUTHORITY = /^(?:https?|wss?|ftp):\/\/([^/?#]*)/i;
 /** A host and a port, after at most one user name. An address in brackets is the only host with a colon. */
 const HOST = /^(?:[^@]*@)?(\[[^\]@]*\]|[^@:[\]]*)(?::[0-9]{0,5})?$/;
@@ -118,9 +118,9 @@ export function hostOfUrl(url: string): string | undefined {
   return bareHost(host);
 }
 
-/** Letters that older and newer readers write as different names (UTS #46, deviation characters). */
+/** Letters whose encoding differs between IDNA 2003 and IDNA 2008 (UTS #46, deviation characters). */
 const DEVIATING = /[ßẞς\u200c\u200d]/u;
-/** What names and addresses have. Readers do not agree where a host with anything else ends. */
+/** The characters of host names and addresses. Programs disagree about where a host with any other character ends. */
 const HOST_CHARACTERS = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])$/;
 const IGNORED = /\p{Default_Ignorable_Code_Point}/gu;
 const IPV4 = /^(?:[0-9]{1,3}\.){3}[0-9]{1,3}$/;

@@ -251,7 +251,7 @@ function modeEdits(
 
 const MODES: ReadonlySet<string> = new Set(['form', 'url']);
 
-/** Cuts what is not allowed of sampling, in any case, out of a declaration that stays. */
+/** Removes the members of `sampling` that are not allowed, in upper or lower case, if sampling itself stays. */
 function samplingEdits(
   text: string,
   path: readonly string[],

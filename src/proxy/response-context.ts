@@ -70,7 +70,7 @@ export type CheckContext = {
   gate(): NotificationGate;
 };
 
-/** No value that could stand for a sensitive field is valid. */
+/** No replacement for a sensitive field is valid. */
 const UNREDACTABLE: Inspection = {
   kind: 'withhold',
   reason: 'result-content',

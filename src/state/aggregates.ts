@@ -174,11 +174,11 @@ type KeptPages = {
 };
 
 /**
- * The pages of lists that callers of aggregates were shown last, for the time in which a backend hangs. Bounded: who fills
- * it forgets its own first. `now` is in milliseconds.
+ * The list pages that callers of aggregates saw last, used while a backend does not respond. Bounded: a caller who fills it
+ * loses its own pages first. `now` is in milliseconds.
  */
 export function createKeptPages(now: () => number): KeptPages {
-  /** Whoever kept a page longest ago comes first, and so does that page. */
+  /** Ordered by when a page was last stored, the oldest first; so are the pages of each caller. */
   const callers = new Map<string, CallerPages>();
   let chars = 0;
 

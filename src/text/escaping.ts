@@ -191,7 +191,7 @@ export function quoteForShell(word: string): string {
   return `'${word.replace(/['\\]/g, (mark) => (mark === "'" ? `'\\''` : `'"\\\\"'`))}'`;
 }
 
-/** Whether a terminal and a page show a line without an escape, so that what is copied from there is what was meant. */
+/** Whether a terminal and a page show a line without escapes, so that a copy of it is exact. */
 export function isShownAsIs(line: string): boolean {
   return makeVisible(escapeForTerminal(line)) === line;
 }

@@ -6,7 +6,7 @@ import { matchesPattern, type Pattern } from '../patterns.js';
 export class PinnedNames implements Iterable<string> {
   readonly #names: ReadonlySet<string>;
   #byStart: readonly string[] | undefined;
-  /** Backwards, so that names with the same end stand together. */
+  /** Reversed and sorted, so that names with the same end are adjacent. */
   #byEnd: readonly string[] | undefined;
 
   constructor(names: Iterable<string>) {
@@ -28,7 +28,7 @@ export class PinnedNames implements Iterable<string> {
       if (this.#names.has(text)) yield text;
       return;
     }
-    // What stands between stars is looked for first: it costs least.
+    // The text between stars is compared first, because this is cheapest.
     const literal = text.startsWith('re:') ? '' : longest(text.split('*'));
     for (const name of this.#candidates(text))
       if (name.includes(literal) && matchesPattern(pattern, name)) yield name;
@@ -56,7 +56,7 @@ function backwards(text: string): string {
   return text.split('').reverse().join('');
 }
 
-/** Of sorted texts those that begin with another. */
+/** The texts of a sorted list that begin with `start`. */
 function startingWith(sorted: readonly string[], start: string): readonly string[] {
   let [low, high] = [0, sorted.length];
   while (low < high) {

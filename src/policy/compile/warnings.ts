@@ -167,7 +167,7 @@ function coversType(types: readonly string[], type: string): boolean {
   return types.includes(type) || (type === 'integer' && types.includes('number'));
 }
 
-/** A rule, and whom its `who` names by key. Prepared once, because thousands are compared with each other. */
+/** A rule with the values of its `who` by key. Prepared once, because thousands of rules are compared with each other. */
 type Denying = {
   readonly rule: Rule;
   readonly who: readonly (readonly [keyof WhoDocument, ReadonlySet<unknown>])[];
