@@ -360,7 +360,7 @@ type Walk = {
 };
 
 /** The fields in a text that is JSON: structured content, or a list on the way to a field, or an item of it. */
-type TextTrees = { readonly whole: FieldTree; readonly list: FieldTree; readonly item: FieldTree };
+type TextTrees = { readonly root: FieldTree; readonly list: FieldTree; readonly item: FieldTree };
 
 /** Redacts the fields of one message. `too-large` beyond a bound. */
 export function redactFields(
@@ -487,7 +487,7 @@ function readLeaves(walk: Walk, caps: WalkCaps): readonly TextLeaf[] | 'too-larg
   const leaves: TextLeaf[] = [];
   const { fields } = walk.planned;
   const trees = {
-    whole: createTree(redactedFrom(fields, startAtRoot)),
+    root: createTree(redactedFrom(fields, startAtRoot)),
     list: createTree(redactedFrom(fields, (steps) => beginnings(steps, true))),
     item: createTree(redactedFrom(fields, (steps) => beginnings(steps, false))),
   };
@@ -521,7 +521,7 @@ function redactJsonText(outer: Walk, value: string, trees: TextTrees): string | 
   const { planned, counts, values } = outer;
   const walk: Walk = { planned, text: value, places: [], edits: [], counts: [...counts], values };
   const span = spanOf(value, []) ?? { start: 0, end: 0 };
-  visit(walk, span, trees.whole);
+  visit(walk, span, trees.root);
   if (walk.places.length === 0)
     visit(walk, span, value[span.start] === '[' ? trees.list : trees.item);
   return applyEdits(
