@@ -44,7 +44,7 @@ export function readServerRequestContent(
   params: JsonObject,
   link: string | undefined,
 ): ServerRequestContent {
-  if (name === 'elicitation/url') return readLinkHost(link);
+  if (name === 'elicitation/url') return hasMisspelt(params, LINK) ? 'unclear' : readLinkHost(link);
   return name === 'sampling' ? readSampling(params) : NOTHING;
 }
 
@@ -62,17 +62,24 @@ export function hostOfLink(link: string): string | undefined {
   return port === '' ? written : `${written}:${port}`;
 }
 
-const READ_MEMBERS: ReadonlyMap<string, string> = new Map(
-  ['includeContext', 'tools'].map((name) => [foldName(name), name]),
-);
+const PARAMS = ['includeContext', 'tools'];
+const TOOL = ['name'];
+const LINK = ['url'];
+
+/** Whether a member differs from one of these in case alone: some readers take it for that one. */
+function hasMisspelt(members: JsonObject, names: readonly string[]): boolean {
+  return Object.keys(members).some((member) =>
+    names.some((name) => member !== name && foldName(member) === foldName(name)),
+  );
+}
 
 function readSampling(params: JsonObject): ServerRequestContent {
-  const isMisspelt = Object.keys(params).some(
-    (name) => (READ_MEMBERS.get(foldName(name)) ?? name) !== name,
-  );
   const { includeContext = 'none', tools = [] } = params;
-  if (isMisspelt || !CONTEXTS.has(includeContext) || !Array.isArray(tools)) return 'unclear';
-  const names = tools.map((tool: unknown) => (isObject(tool) ? tool['name'] : undefined));
+  if (hasMisspelt(params, PARAMS) || !CONTEXTS.has(includeContext) || !Array.isArray(tools))
+    return 'unclear';
+  const names = tools.map((tool: unknown) =>
+    isObject(tool) && !hasMisspelt(tool, TOOL) ? tool['name'] : undefined,
+  );
   return names.every((name) => typeof name === 'string')
     ? { includeContext: String(includeContext), tools: names }
     : 'unclear';

@@ -370,13 +370,13 @@ export function checkUrlError(
 ): MessageOutcome {
   if (inspected.kind !== 'response') return inspected;
   const links = linksOf(error.data);
-  const may = (link: Json | undefined): boolean =>
-    mayElicitUrl(checkContext, contentOf('elicitation/url', { url: link ?? null }));
+  const may = (elicitation: JsonObject): boolean =>
+    mayElicitUrl(checkContext, contentOf('elicitation/url', elicitation));
   if (!mayElicitUrl(checkContext, undefined) || links?.every(may) !== true) {
     return { kind: 'refused', refusal: refuseWith('elicitation-url') };
   }
   let shown = inspected.text ?? text;
-  for (const [index, link] of links.entries()) {
+  for (const [index, { url: link }] of links.entries()) {
     const span = spanOf(shown, ['error', 'data', 'elicitations', index, 'url']);
     const clean = readLink(link);
     // A URL that the content inspection changed contained something that must not pass.
@@ -392,10 +392,10 @@ function shownAt(text: string, { start, end }: { readonly start: number; readonl
   return JSON.parse(text.slice(start, end)) as unknown;
 }
 
-function linksOf(data: Json | undefined): readonly (Json | undefined)[] | undefined {
+function linksOf(data: Json | undefined): readonly JsonObject[] | undefined {
   const listed = isObject(data) ? data['elicitations'] : undefined;
   if (!Array.isArray(listed)) return undefined;
-  return listed.map((one: Json) => (isObject(one) ? one['url'] : undefined));
+  return listed.map((one: Json) => (isObject(one) ? one : {}));
 }
 
 function mayElicitUrl(

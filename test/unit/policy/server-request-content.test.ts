@@ -72,6 +72,14 @@ describe('[Q-03] the hosts of links', () => {
     'not a link',
   ])('that no rule names are refused: %s', (url) => expect(may(url)).toBe(false));
 
+  it('are not known where another member differs from that of the link in case', () => {
+    const params = { url: 'https://login.example.com/', URL: 'https://evil.example/' };
+    expect(isAllowed(allowed, 'elicitation/url', params)).toBe(false);
+    expect(isAllowed([rule('allow', { elicitation: ['url'] })], 'elicitation/url', params)).toBe(
+      true,
+    );
+  });
+
   it('are denied by a rule that names them, and where they cannot be read', () => {
     const rules = [
       rule('allow', { elicitation: ['form', 'url'] }),
@@ -184,6 +192,7 @@ describe('[Q-03] what sampling asks for', () => {
     { tools: ['search'] },
     { tools: [{ title: 'search' }] },
     { Tools: [{ name: 'write' }] },
+    { tools: [{ name: 'search', Name: 'write' }] },
   ])('fits no grant and every deny where it cannot be read: %j', (params) => {
     expect(may([sampling({ includeContext: ['none'], tools: ['*'] })], params)).toBe(false);
     expect(may([ALL], params)).toBe(true);
