@@ -100,7 +100,7 @@ const SUMS: readonly Sum[] = [
   { kind: 'other-tool', reason: RIVALS, groups: [[RIVAL], [HARMFUL], [SHUNNED]] },
   { kind: 'other-tool', reason: RIVALS, groups: [[ONLY], [SHUNNED]] },
   { kind: 'other-tool', reason: WORKS, groups: [[CALLED], [AIM], [DEMAND, ALTER]] },
-  { kind: 'exfiltration', reason: SENT, groups: [[EXTRA], [CARRY], [PERSONAL, CONTEXT]] },
+  { kind: 'exfiltration', reason: SENT, groups: [[EXTRA], [CARRY], [PERSONAL]] },
   { kind: 'exfiltration', reason: SENT, groups: [[ENCODED], [DEMAND]] },
   {
     kind: 'exfiltration',
@@ -151,7 +151,7 @@ const SUMS: readonly Sum[] = [
   {
     kind: 'exfiltration',
     reason: SENT,
-    groups: [[CARRY, READ], [ADDRESSED], [PRIVATE, CONTEXT, RESULTS]],
+    groups: [[CARRY, READ], [ADDRESSED], [DEMAND], [PRIVATE, CONTEXT, RESULTS]],
   },
   { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [RESULTS], [ENTIRE, DEMAND]] },
   { kind: 'exfiltration', reason: SENT, groups: [[CARRY], [PRIVATE], [EXTRA], [SLOT, OUTSIDE]] },
