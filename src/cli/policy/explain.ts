@@ -243,10 +243,14 @@ function describeDecision(decision: Decision): DescribedDecision {
   return { verdict, reason, ...named, listed, text };
 }
 
-type DescribedField = Pick<SensitiveField, 'pointer' | 'effect'>;
+type DescribedField = {
+  readonly pointer: string;
+  readonly effect: SensitiveField['effect'] | 'not recorded';
+};
 
 function describeField({ pointer, effect }: SensitiveField): DescribedField {
-  return { pointer, effect };
+  // Arguments are forwarded as they are: only the audit log lacks them.
+  return { pointer, effect: pointer.startsWith('/arguments') ? 'not recorded' : effect };
 }
 
 type ExplainedCall = DescribedDecision & {
@@ -258,11 +262,7 @@ type ExplainedCall = DescribedDecision & {
 };
 
 function renderFields(fields: readonly DescribedField[] = []): string {
-  const lines = fields.map(({ pointer, effect }) => {
-    // Arguments are forwarded as they are: only the audit log lacks them.
-    const isArgument = pointer.startsWith('/arguments');
-    return `  ${isArgument ? 'not recorded' : effect} ${makeVisible(pointer)}\n`;
-  });
+  const lines = fields.map(({ pointer, effect }) => `  ${effect} ${makeVisible(pointer)}\n`);
   return lines.length === 0 ? '' : `sensitive fields:\n${lines.join('')}`;
 }
 

@@ -196,12 +196,19 @@ function warnOfOwnResults(
   }
 }
 
-/** A label that no flow names refuses nothing. It is only shown with results that are tagged. */
+type SensitiveEntries = NonNullable<PolicyDocument['sensitive']>[string];
+
+function hasTag(entries: SensitiveEntries): boolean {
+  return entries.some((entry) => typeof entry === 'object' && entry.effect === 'tag');
+}
+
+/** A label that no flow names refuses nothing, and is seen only in results that are tagged. */
 function noteUnused(
   documents: readonly PolicyDocument[],
   flows: readonly Flow[],
   diagnostics: DiagnosticCollector,
 ): void {
+  if (documents.some(({ sensitive = {} }) => Object.values(sensitive).some(hasTag))) return;
   const used = new Set([TRUSTED, UNTRUSTED, ...flows.flatMap(({ from, to }) => [...from, to])]);
   for (const { file, labels = {} } of documents) {
     const report = diagnostics.forFile(file);

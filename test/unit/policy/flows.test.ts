@@ -208,6 +208,14 @@ describe('mistakes', () => {
     expect(compile(document).shown).toContain(line);
   });
 
+  it('[FL-07] says nothing of a label without a flow where results are tagged with it', () => {
+    const sensitive = { 'wiki/search': [{ pointer: '/content', effect: 'tag' as const }] };
+    const document = { labels: { ...labels, wiki: ['internal'] }, flows: [FLOW] };
+    const note = 'labels.wiki.0 note no flow names the label "internal"';
+    expect(compile({ ...document, sensitive }).shown).not.toContain(note);
+    expect(compile(document).shown).toContain(note);
+  });
+
   it.each([
     ['its own results', { 'github/create_*': ['egress'] }, true],
     ['its own results, trusted', { 'github/create_*': ['egress', 'trusted'] }, false],

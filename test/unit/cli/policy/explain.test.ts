@@ -75,7 +75,7 @@ describe('[POL-01] explain call', () => {
       'sensitive fields:\n  redact /structuredContent/ssn\n  redact /structuredContent/birthday\n',
     );
     expect(await explainJson({ target: 'crm/update_customer' })).toMatchObject({
-      sensitive: [{ pointer: '/arguments/fields/*', effect: 'redact' }],
+      sensitive: [{ pointer: '/arguments/fields/*', effect: 'not recorded' }],
     });
     expect(await explainJson({ target: 'crm/find_customer' })).not.toHaveProperty('sensitive');
   });
