@@ -66,9 +66,10 @@ describe('the addresses of a network', () => {
 
   it('[A-01] judges every IPv4 address alike in its mapped and NAT64 spellings', () => {
     const octet = fc.integer({ min: 0, max: 255 });
+    const first = fc.oneof(octet, fc.constantFrom(10, 127, 169, 172, 192));
     fc.assert(
       fc.property(
-        fc.tuple(octet, octet, octet, octet),
+        fc.tuple(first, octet, octet, octet),
         fc.constantFrom<AddressClass>('public', 'private', 'loopback', 'private-only'),
         (octets, network) => {
           const plain = octets.join('.');
@@ -76,7 +77,9 @@ describe('the addresses of a network', () => {
           const tail = `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
           const verdict = isAddressAllowed(plain, network);
           expect(isAddressAllowed(`::ffff:${plain}`, network)).toBe(verdict);
-          expect(isAddressAllowed(`64:ff9b::${tail}`, network)).toBe(verdict);
+          // A NAT64 gateway is another machine, so no address behind it is this one's loopback.
+          const isTranslated = network !== 'loopback' && verdict;
+          expect(isAddressAllowed(`64:ff9b::${tail}`, network)).toBe(isTranslated);
         },
       ),
     );
