@@ -70,11 +70,11 @@ function roleOf(
   return first === undefined ? [] : [first];
 }
 
-/** Whether it is a part of code that is to be filled in: `field:<internal_id>`, `options.<assistant>`. */
+/** Whether it is a part of code that is to be filled in: `field:<internal_id>`, `options.<assistant>`, `-m <system_name>`. */
 function isSlot(lower: string, start: number): boolean {
   return (
     lower[start] === '<' &&
-    /[\w)][.:=/]$|[{`$%/=]$/.test(lower.slice(Math.max(0, start - 2), start)) &&
+    /[\w)][.:=/]$|[{`$%/=]$|\s--?[\w-]{1,20} $/.test(lower.slice(Math.max(0, start - 24), start)) &&
     lower[start + 1] !== '|'
   );
 }

@@ -18,7 +18,6 @@ import { findDefaults, findOutOfPlace, PLACES } from './places.js';
 import { type Concealment, hasMixedScripts, type Reading, readingsOf } from './readings.js';
 import { findDemands, SENT_ELSEWHERE } from './rules.js';
 import { type OwnNames, sentencesOf } from './sentences.js';
-import { findSums } from './sums.js';
 
 export type { DefinitionFinding, ScannedDefinition } from './finding.js';
 
@@ -236,7 +235,6 @@ function findMatches(reading: Reading, text: Text, own: OwnNames): readonly Matc
   return [
     ...matches,
     ...findCarriedOver(sentences),
-    ...findSums(sentences, /\/properties\/[^/]+\/description$/.test(pointer)),
     ...placed,
     ...findDefaults(pointer, sentences),
     ...markersIn(reading.text, own.parameters, sentences),
