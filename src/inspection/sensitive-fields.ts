@@ -19,8 +19,8 @@ import {
   type Span,
   spanOf,
 } from '../protocol/json/json.js';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import { stepsOf } from '../text/json-pointer.js';
 import { placeholder } from './detectors/text-sanitizer.js';
 import { createFindingLog, type FindingLog } from './findings.js';
 import { parseContainer } from './first-pass.js';
@@ -132,10 +132,7 @@ function tryOthers(
   errors: readonly SchemaError[],
 ): boolean {
   const pointers = errors.map(({ pointer, missing }) => {
-    const steps = pointer
-      .split('/')
-      .slice(1)
-      .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
+    const steps = stepsOf(pointer);
     return missing === undefined ? steps : [...steps, missing];
   });
   const open = fields.flatMap(({ steps: [root, ...steps], effect }, field) => {

@@ -3,6 +3,7 @@
 // Source: RFC 6901; docs/contract.md §4.
 
 import { BoundedMap } from '../state/bounded-map.js';
+import { stepsOf } from '../text/json-pointer.js';
 import { type LabelRule, labelsOf } from './flows.js';
 import { matchesPattern, type Pattern } from './patterns.js';
 
@@ -41,12 +42,9 @@ const ARGUMENTS = 'arguments';
 /** Tools per upstream whose fields are kept; a client can send any other name. */
 const MAX_KNOWN_TOOLS = 1_000;
 
-/** The decoded steps of a pointer (RFC 6901 §4). A block of content is the least that is replaced of content. */
-export function stepsOf(pointer: string): readonly string[] {
-  const steps = pointer
-    .split('/')
-    .slice(1)
-    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
+/** The steps of the pointer of a field. A block of content is the least that is replaced of content. */
+export function fieldSteps(pointer: string): readonly string[] {
+  const steps = stepsOf(pointer);
   return steps.length === 1 && steps[0] === 'content' ? ['content', ANY_STEP] : steps;
 }
 

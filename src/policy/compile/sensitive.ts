@@ -10,11 +10,11 @@ import { matchesPattern } from '../patterns.js';
 import {
   ANY_STEP,
   createSensitiveSet,
+  fieldSteps,
   isOfArguments,
   type SensitiveField,
   type SensitiveRule,
   type SensitiveSet,
-  stepsOf,
 } from '../sensitive.js';
 import type {
   DiagnosticCollector,
@@ -60,7 +60,7 @@ function compileRule(
   );
   const fields = entries.map((entry, index): SensitiveField => {
     const { pointer, effect = 'redact' } = typeof entry === 'string' ? { pointer: entry } : entry;
-    const field = { pointer, effect, steps: stepsOf(pointer) };
+    const field = { pointer, effect, steps: fieldSteps(pointer) };
     const path = ['sensitive', target, index, ...(typeof entry === 'string' ? [] : ['pointer'])];
     const report: ReportDiagnostic = (_, ...rest) => run.report(path, ...rest);
     checkField(field, report);

@@ -6,7 +6,7 @@ import { inspectMessage } from '../../../src/inspection/responses.js';
 import { planInSteps, planRedaction } from '../../../src/inspection/sensitive-fields.js';
 import type { CompiledSchema } from '../../../src/policy/definitions.js';
 import { compileSchema } from '../../../src/policy/json-schema/validator.js';
-import { type SensitiveField, stepsOf } from '../../../src/policy/sensitive.js';
+import { fieldSteps, type SensitiveField } from '../../../src/policy/sensitive.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { profile } from './samples.js';
 
@@ -14,7 +14,7 @@ const MARKER = '[redacted:sensitive]';
 
 function sensitive(...pointers: readonly string[]) {
   const results = pointers.map(
-    (pointer): SensitiveField => ({ pointer, effect: 'redact', steps: stepsOf(pointer) }),
+    (pointer): SensitiveField => ({ pointer, effect: 'redact', steps: fieldSteps(pointer) }),
   );
   return { results, arguments: [], labels: [] };
 }

@@ -7,7 +7,7 @@ import { inspectMessage } from '../../../src/inspection/responses.js';
 import { hideArguments, planRedaction } from '../../../src/inspection/sensitive-fields.js';
 import type { CompiledSchema } from '../../../src/policy/definitions.js';
 import { compileSchema } from '../../../src/policy/json-schema/validator.js';
-import { type SensitiveField, stepsOf } from '../../../src/policy/sensitive.js';
+import { fieldSteps, type SensitiveField } from '../../../src/policy/sensitive.js';
 import { readJsonText } from '../../../src/protocol/json/json.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { profile, withRules } from './samples.js';
@@ -16,7 +16,7 @@ const MARKER = '[redacted:sensitive]';
 const NAME = 'Ada Lovelace';
 
 function field(pointer: string, effect: SensitiveField['effect'] = 'redact'): SensitiveField {
-  return { pointer, effect, steps: stepsOf(pointer) };
+  return { pointer, effect, steps: fieldSteps(pointer) };
 }
 
 function schemaOf(schema: JsonObject | undefined): CompiledSchema | undefined {
