@@ -14,6 +14,7 @@ import {
   type JoinedEvent,
   renderAuditRecord,
   renderAuditRow,
+  shortenRecord,
 } from '../../audit/query.js';
 import { EVENT_TYPES } from '../../config/schema/audit.js';
 import type { Settings } from '../../config/settings.js';
@@ -321,11 +322,15 @@ export function runAuditShow(
   return withFiles(options, io, ports, async (files) => {
     let count = 0;
     let alone = 0;
+    let decided: AuditRecord | undefined;
     for await (const { record, isAlone } of readRecords(linesOf(files))) {
       if (!hasId(record, options.id)) continue;
       count += 1;
       alone += Number(isAlone);
-      io.stdout(`${options.json ? toAsciiJson(record) : renderAuditRecord(record)}\n`);
+      const text = () => renderAuditRecord(shortenRecord(record, decided));
+      io.stdout(`${options.json ? toAsciiJson(record) : text()}\n`);
+      // The outcome of a decision that was printed repeats most of it.
+      decided = record['type'] === 'mcp.decision' ? record : undefined;
     }
     printAlone(alone, io);
     if (count > 0) return EXIT_FINE;
