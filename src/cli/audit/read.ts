@@ -313,6 +313,15 @@ export function runAuditQuery(
   });
 }
 
+/** As text, without what was printed of the decision. */
+function renderShown(
+  record: AuditRecord,
+  decided: AuditRecord | undefined,
+  { json }: Pick<AuditShowOptions, 'json'>,
+): string {
+  return json ? toAsciiJson(record) : renderAuditRecord(shortenRecord(record, decided));
+}
+
 /** Prints all lines of one event or one decision. Exit 1 if there are none. */
 export function runAuditShow(
   options: AuditShowOptions,
@@ -327,8 +336,7 @@ export function runAuditShow(
       if (!hasId(record, options.id)) continue;
       count += 1;
       alone += Number(isAlone);
-      const text = () => renderAuditRecord(shortenRecord(record, decided));
-      io.stdout(`${options.json ? toAsciiJson(record) : text()}\n`);
+      io.stdout(`${renderShown(record, decided, options)}\n`);
       // The outcome of a decision that was printed repeats most of it.
       decided = record['type'] === 'mcp.decision' ? record : undefined;
     }
