@@ -18,7 +18,11 @@ async function test(text: string, options: Partial<TestOptions> = {}, policy = '
         ? new TextEncoder().encode(path.startsWith(OTHER) ? policy : text)
         : DISK_FILES.readFile(path),
     listFolder: (path: string) =>
-      path === OTHER ? ['x.policy.yaml'] : path === FOLDER ? ['a.policy.test.yaml', 'other.yaml'] : DISK_FILES.listFolder(path),
+      path === OTHER
+        ? ['x.policy.yaml']
+        : path === FOLDER
+          ? ['a.policy.test.yaml', 'other.yaml']
+          : DISK_FILES.listFolder(path),
   };
   const code = await runTest({ ...TEAMS, folder: 'tests', ...options }, io, { ...PORTS, files });
   return { code, out: io.out(), err: io.err() };
