@@ -19,10 +19,20 @@ function rows(codes: object, before = ''): string {
     .join('');
 }
 
+/** The rows of the commands. Subcommands of one command that share their codes are one entry: `block tool`, `prompt`. */
+function commandRows(): readonly string[] {
+  const entries = new Map<string, { readonly names: string[]; readonly codes: object }>();
+  for (const [command, codes] of Object.entries(EXIT_CODES)) {
+    const [first, last = ''] = command.split(' ');
+    const key = JSON.stringify([first, codes]);
+    const known = entries.get(key);
+    if (known === undefined) entries.set(key, { names: [`\`${command}\``], codes });
+    else known.names.push(`\`${last}\``);
+  }
+  return [...entries.values()].map(({ names, codes }) => rows(codes, `${names.join(', ')} | `));
+}
+
 export function renderExitCodesPage(): string {
-  const commands = Object.entries(EXIT_CODES).map(([command, codes]) =>
-    rows(codes, `\`${command}\` | `),
-  );
   return `# Exit codes
 
 <!-- Rendered from src/cli/exit-codes.ts. Change the source, then run the tests with UPDATE_REFERENCE=1. -->
@@ -37,7 +47,7 @@ prints them too:
 
 | Command | Code | Meaning |
 |---|---|---|
-${commands.join('')}
+${commandRows().join('')}
 In CI, \`sallyport validate --strict\` and \`sallyport pin verify\` are checks: treat 1 as a finding, and 2 as a job to
 repeat or repair. The container's health check treats every code but 0 as unhealthy.
 

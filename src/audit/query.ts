@@ -151,10 +151,14 @@ function reasonsOf(record: AuditRecord): string {
   return Array.isArray(reasons) && reasons.length > 0 ? reasons.map(quoteIfNeeded).join(',') : '';
 }
 
+/** Counts of something unusual, which a row names where there is any. */
+const COUNTED: ReadonlySet<string> = new Set(['suppressed', 'faults']);
+
 function detailOf(record: AuditRecord): string {
   const detail = record['detail'];
   if (!isObject(detail)) return '';
   return Object.entries(detail)
+    .filter(([name, value]) => !(COUNTED.has(name) && value === 0))
     .map(([name, value]) => `${makeVisible(name)}=${quoteIfNeeded(value)}`)
     .join(' ');
 }
@@ -228,6 +232,18 @@ export function renderAuditRow(record: AuditRecord): string {
   const detail = detailOf(record);
   if (detail !== '') parts.push(detail);
   return parts.join('  ');
+}
+
+/** The event without members that are null or empty, and without those that `before` has with the same value. */
+export function shortenRecord(record: AuditRecord, before: AuditRecord = {}): AuditRecord {
+  const members = Object.entries(record).flatMap(([name, value]) => {
+    const known = before[name];
+    if (JSON.stringify(value) === JSON.stringify(known)) return [];
+    const short = isObject(value) ? shortenRecord(value, isObject(known) ? known : {}) : value;
+    const isEmpty = typeof short === 'object' && Object.keys(short ?? {}).length === 0;
+    return isEmpty ? [] : [[name, short] as const];
+  });
+  return Object.fromEntries(members);
 }
 
 /** Renders the complete event: indented JSON without terminal control characters. */

@@ -50,6 +50,8 @@ export type RecordedCall = {
   readonly name: string;
   readonly scopes: readonly string[];
   readonly groups: readonly string[];
+  /** The arguments that were refused, and the schema keywords that they fail. */
+  readonly violations: readonly { readonly pointer: string; readonly keyword: string }[];
   /** `undefined` if the line does not say enough for any decision; `missing` says what. */
   readonly facts: CallFacts | undefined;
   readonly missing: 'issuer' | 'name' | 'upstream' | undefined;
@@ -107,11 +109,21 @@ export function readCall(
     ...{ upstream, kind, name },
     scopes: textsAt(record, 'actor', 'token', 'scopes'),
     groups: [...new Set([...own, ...textsAt(record, 'actor', 'groups_used')])],
+    violations: violationsOf(record),
   };
   const missing = missingIn(record, issuer, upstream, context);
   if (missing !== undefined || issuer === undefined) return { ...call, facts: undefined, missing };
   const facts = factsOf(record, { ...call, issuer, issuerUrl, target }, context, ports);
   return { ...call, facts, missing };
+}
+
+function violationsOf(record: AuditRecord): RecordedCall['violations'] {
+  const listed = valueAt(record, 'args', 'violations');
+  if (!Array.isArray(listed)) return [];
+  return listed.flatMap((one: unknown) => {
+    const { pointer, keyword } = isObject(one) ? one : {};
+    return typeof pointer === 'string' && typeof keyword === 'string' ? [{ pointer, keyword }] : [];
+  });
 }
 
 /** A refusal by a block, or by a flow with the decisions that delivered the results. */

@@ -401,7 +401,7 @@ export class ChainVerifier {
       this.#addError(
         position,
         'reordered',
-        `moved or repeated: ${expected} expected, ${line.seq} found`,
+        `moved or repeated: ${expected} expected, ${line.seq} found${position.line === 1 ? '; give the files oldest first' : ''}`,
       );
     } else if (line.prev !== head.hash) {
       this.#addError(

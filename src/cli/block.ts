@@ -2,11 +2,14 @@
 // an administrator comes from a file or a variable, never from the command line, where other users could read it.
 // docs/contract.md §1 and §10.
 
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { type Command as Commander, InvalidArgumentError } from 'commander';
 import { decodeUtf8, type Files } from '../config/files.js';
+import type { Outline } from '../config/load.js';
 import { readDurationMs } from '../config/units.js';
+import { LOCK_SUFFIX } from '../pins/lock.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
+import { nearestCandidate } from '../text/edit-distance.js';
 import { escapeForTerminal, toVisibleJson } from '../text/escaping.js';
 import { describeReadError } from '../text/file-errors.js';
 import { withConfigOption } from './config-file.js';
@@ -170,14 +173,22 @@ function readTokenFile(file: string, io: CliIo, { readFile }: BlockPorts['files'
   }
 }
 
+/** What can be read of the gateway file without its secrets. */
+async function readOutline(
+  { config = '' }: Options,
+  io: CliIo,
+  { readFile }: BlockPorts['files'],
+): Promise<Outline | undefined> {
+  const { loadGateway } = await import('../config/load.js');
+  const file = resolve(io.cwd, config);
+  return loadGateway(file, { readFile, env: io.env, secrets: 'skip' }).outline;
+}
+
 /** Where the admin listener is: as given, or on this machine as the gateway file says. */
 async function readOrigin(options: Options, io: CliIo, { files }: BlockPorts): Promise<string> {
   const { url, config } = options;
   if (url !== undefined) return url;
-  const { loadGateway } = await import('../config/load.js');
-  const { readFile } = files;
-  const file = resolve(io.cwd, config ?? '');
-  const { outline } = loadGateway(file, { readFile, env: io.env, secrets: 'skip' });
+  const outline = await readOutline(options, io, files);
   const admin = outline?.admin;
   if (admin === undefined) {
     const why = outline === undefined ? 'cannot be read or has errors' : 'has no "admin"';
@@ -234,6 +245,32 @@ function describeShown(shown: Shown): string {
   return `${parts.map((part) => escapeForTerminal(String(part))).join(' ')}\n`;
 }
 
+/** A block of a misspelt name stops nothing, and whoever gave the order relies on it. */
+async function noteUnknownName(
+  { target, upstream, name, id }: Shown,
+  options: Options,
+  io: CliIo,
+  { files }: BlockPorts,
+): Promise<void> {
+  if (target !== 'tool' && target !== 'prompt' && target !== 'template') return;
+  const { pinsDir } = (await readOutline(options, io, files)) ?? {};
+  if (pinsDir === undefined || typeof name !== 'string' || typeof upstream !== 'string') return;
+  const { readLock } = await import('../pins/lock-reader.js');
+  let text: string | undefined;
+  try {
+    text = decodeUtf8(files.readFile(join(pinsDir, `${upstream}${LOCK_SUFFIX}`)));
+  } catch {
+    return;
+  }
+  const known = readLock('', text ?? '').lock?.pins[target];
+  if (known === undefined || known.has(name)) return;
+  const nearest = nearestCandidate(name, [...known.keys()]);
+  const meant = nearest === undefined ? '.' : `; did you mean "${escapeForTerminal(nearest)}"?`;
+  io.stderr(
+    `warning: the lock file of ${escapeForTerminal(upstream)} has no ${target} "${escapeForTerminal(name)}"${meant} The block is in force for this name; to lift it, run: sallyport unblock ${escapeForTerminal(String(id))}\n`,
+  );
+}
+
 async function runOrder(
   { order }: Orders,
   given: readonly string[],
@@ -248,6 +285,7 @@ async function runOrder(
   const made = value['revocation'];
   if (options.json === true) io.stdout(`${toVisibleJson(value, 0)}\n`);
   else io.stdout(describeShown(isObject(made) ? made : {}));
+  if (options.url === undefined && isObject(made)) await noteUnknownName(made, options, io, ports);
   if (status === ACCEPTED)
     io.stderr(
       'warning: the shared store cannot be reached, so this is in force on one replica only until it is back\n',

@@ -34,8 +34,8 @@ export type DevTarget = {
   readonly startedBy?: string;
   /** What it is called, safe on a terminal. */
   readonly shown: string;
-  /** Why it could not be listed, if more is known than the listing says. */
-  explain(): Promise<string | undefined>;
+  /** Why it could not be listed, if more is known than the listing printed. */
+  explain(printed: string): Promise<string | undefined>;
   close(): Promise<void>;
 };
 
@@ -126,9 +126,18 @@ export async function startCommand(
     },
     startedBy: escapeForTerminal(`sallyport stdio ${options} -- ${commandLine}`),
     shown: escapeForTerminal([command, ...args].join(' ')),
-    explain: () => Promise.resolve(firstEnd && describeEnd(command, firstEnd)),
+    explain: (printed) =>
+      Promise.resolve(
+        firstEnd === undefined ? describeRunning(command, printed) : describeEnd(command, firstEnd),
+      ),
     close: adapter.close,
   };
+}
+
+/** A listing sends the reader of an answer that is not MCP to the URL, which a command does not have. */
+function describeRunning(command: string, printed: string): string | undefined {
+  if (!printed.includes('sallyport dev --upstream')) return undefined;
+  return `${escapeForTerminal(command)} runs, but did not serve MCP: it answered the request initialize with something else; a stdio server writes nothing but JSON-RPC messages to standard output`;
 }
 
 function describeEnd(command: string, { how, lastLines }: ProcessEnd): string {

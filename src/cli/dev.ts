@@ -246,7 +246,8 @@ async function pinServer(
   const named = printed.replace(`error: ${DEV_UPSTREAM.name} `, () => `error: ${target.shown} `);
   // Exit 1: what cannot be pinned stays hidden, and the rest can be tried.
   const isUsable = code === EXIT_FINE || code === EXIT_FAILED;
-  const why = isUsable || !wasAsked ? undefined : await Promise.race([target.explain(), ended]);
+  const why =
+    isUsable || !wasAsked ? undefined : await Promise.race([target.explain(printed), ended]);
   if (typeof why === 'number') return why;
   if (code !== EXIT_FINE) io.stderr(why === undefined ? named : `error: ${why}\n`);
   return isUsable ? undefined : code;

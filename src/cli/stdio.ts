@@ -69,7 +69,10 @@ async function readOrWriteToken(file: string, io: CliIo): Promise<TokenOutcome> 
     return { error: `${shown} does not hold ${rule}; remove the file to have one made` };
   }
   const { mode } = await stat(file);
-  if ((mode & 0o077) !== 0) io.stderr(`warning: ${shown} can be read by others; chmod 600\n`);
+  if ((mode & 0o077) !== 0)
+    io.stderr(
+      `warning: ${shown} can be read by other users of this machine; run chmod 600 on it\n`,
+    );
   return { token: found };
 }
 

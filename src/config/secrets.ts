@@ -186,7 +186,7 @@ function readSecretFile(
   if (secret === undefined) return refuse(`${subject} is not UTF-8 text`);
   // Its group may be there for the gateway, as where Kubernetes mounts a secret.
   if (!isPublic && mode !== undefined && (mode & READABLE_BY_ALL) !== 0) {
-    const message = `${subject} holds a secret that every user of this machine can read; run: chmod 600`;
+    const message = `${subject} holds a secret that every user of this machine can read; run chmod 600 on it`;
     report(path, message, 'secret', { severity: 'note' });
   }
   return secret.trim() === '' ? refuse(`${subject} is empty`) : secret;

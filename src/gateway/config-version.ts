@@ -148,7 +148,7 @@ export async function readLocksForPolicies(
   const alike = checkAggregateNames(outline, pins, 'error');
   const pending = [...locks.values()].flatMap((lock) => notePending(folder, lock));
   const shadowing = checkShadowing(outline, locks, todayInUtc());
-  const inPending = [...pending, ...checkPending(outline, locks)];
+  const inPending = [...pending, ...checkPending(folder, outline, locks)];
   const found = [...diagnostics, ...unchecked, ...alike, ...shadowing, ...inPending];
   const notes = noteUndeclaredArguments(outline, pins);
   return { upstreams: locks.keys(), diagnostics: found, notes, invalid, pins };

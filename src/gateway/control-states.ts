@@ -17,7 +17,7 @@ import { countOf } from '../text/counting.js';
 import type { Aggregates } from './aggregates.js';
 import { setBlocks } from './blocks.js';
 import type { Identity } from './identity.js';
-import type { Runtimes, UpstreamRuntime } from './upstreams.js';
+import { NOT_LISTED_YET, type Runtimes, type UpstreamRuntime } from './upstreams.js';
 
 export type ControlSources = {
   readonly settings: Settings;
@@ -349,7 +349,7 @@ function setPins(controls: Controls, runtime: UpstreamRuntime, problems: readonl
     controls.set(`pins:${name}`, 'off', ['pinning.mode: off', ...scan, ...reasons].join('; '));
     return;
   }
-  if (runtime.observed() === undefined) reasons.unshift('the upstream has not been listed yet');
+  if (runtime.observed() === undefined) reasons.unshift(NOT_LISTED_YET);
   else if (!runtime.isFresh())
     reasons.unshift('the definitions could not be verified within pinning.maxAge');
   if (pinning.mode === 'trust-on-first-use') reasons.push(runtime.firstUse.describe());

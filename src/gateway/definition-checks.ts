@@ -1,6 +1,7 @@
 // Says what the lock files hold that a reviewer should know: definitions that stand in for those of another upstream,
 // exceptions that are over, and what the scan finds in definitions that are pending. docs/contract.md §5.
 
+import { join } from 'node:path';
 import type { Diagnostic } from '../config/diagnostics.js';
 import type { Outline } from '../config/load.js';
 import { scanDefinitions } from '../inspection/definitions/scan.js';
@@ -11,7 +12,7 @@ import {
   withoutExceptions,
 } from '../inspection/definitions/shadowing.js';
 import { definitionsOf, isSamePin, pendingOf } from '../pins/approval.js';
-import type { Lock } from '../pins/lock.js';
+import { LOCK_SUFFIX, type Lock } from '../pins/lock.js';
 
 const MAX_REPORTED = 20;
 
@@ -65,9 +66,10 @@ function messageOf({ items: [item, other], reason }: Shadowing): string {
   return `${one} can be taken for ${two}, or gives orders about it: ${reason} If both are meant, add an exception to pins.shadowing`;
 }
 
-/** A note for each upstream with findings in what is pending. */
+/** A note for each upstream with findings in what is pending, at its lock file. */
 export function checkPending(
-  { file, upstreams }: Pick<Outline, 'file' | 'upstreams'>,
+  folder: string,
+  { upstreams }: Pick<Outline, 'upstreams'>,
   locks: ReadonlyMap<string, Lock>,
 ): readonly Diagnostic[] {
   return upstreams.flatMap(({ name }): Diagnostic[] => {
@@ -80,6 +82,7 @@ export function checkPending(
     const items = new Set(found.map(({ item }) => `${item.kind} ${item.name}`)).size;
     if (items === 0) return [];
     const message = `the scan found something in ${items} of the ${pending.length} pending definitions of ${name}; to see it, run: sallyport pin diff ${name}`;
+    const file = join(folder, `${name}${LOCK_SUFFIX}`);
     return [{ file, line: 1, column: 1, severity: 'note', rule: 'lock', message }];
   });
 }

@@ -33,7 +33,7 @@ import type { Version } from './config-version.js';
 import { createFindingReport } from './finding-report.js';
 import type { SnapshotOf } from './snapshot.js';
 import type { StreamRegistry } from './streams.js';
-import type { UpstreamRuntime } from './upstreams.js';
+import { NOT_LISTED_YET, type UpstreamRuntime } from './upstreams.js';
 
 type DriftPorts = {
   readonly audit: Audit;
@@ -217,7 +217,9 @@ function recordDrift(drift: Drift, { audit, metrics, log }: DriftPorts): void {
   const what =
     kind === 'server'
       ? 'upstream reports another name of its server'
-      : 'definition differs from its pin';
+      : before === undefined
+        ? 'definition has no pin'
+        : 'definition differs from its pin';
   log.write('warn', what, { upstream, kind, name: redactForRecord(name), detail: change });
 }
 
@@ -387,8 +389,8 @@ export function createObservability(
     now,
     onChange({ control, state, reason }) {
       metrics.setControl(control, state);
-      // What is off was turned off by the configuration.
-      const level = state === 'degraded' ? 'warn' : 'info';
+      // What is off was turned off by the configuration, and every start begins before the first listing.
+      const level = state === 'degraded' && reason !== NOT_LISTED_YET ? 'warn' : 'info';
       log.write(level, CONTROL_EVENTS[state], {
         control,
         state,

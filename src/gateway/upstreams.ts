@@ -56,6 +56,9 @@ import {
 } from './upstream-connection.js';
 import type { Inspection } from './worker/inspection.js';
 
+/** Why a control is degraded at every start, until the first listing ends. */
+export const NOT_LISTED_YET = 'the upstream has not been listed yet';
+
 type UpstreamSessionMessage = SessionMessage & { readonly upstream: string };
 
 /** The part of the replica bus that carries messages about sessions of one upstream. */

@@ -49,8 +49,9 @@ import {
  * wire.
  */
 function adviseErrors(errors: readonly SchemaError[]): string {
-  const sentences = errors.map(({ pointer, message }) =>
-    pointer === '' ? `The arguments: ${message}.` : `The argument at ${pointer}: ${message}.`,
+  const sentences = errors.map(
+    ({ pointer, message }) =>
+      `The ${pointer === '' ? 'object of arguments' : `argument at ${pointer}`} ${message}.`,
   );
   return sentences.join(' ');
 }

@@ -243,6 +243,10 @@ describe('dev', () => {
       expect(failing.stderr).toContain(
         'did not serve MCP: it ended with exit code 4; its last lines were:\n  no database\n',
       );
+      const echoing = await run('cat');
+      expect(echoing.code).toBe(2);
+      expect(echoing.stderr).toContain('error: cat runs, but did not serve MCP: ');
+      expect(echoing.stderr).not.toContain('URL');
     },
     LONG,
   );

@@ -195,7 +195,7 @@ describe('[STD-07] sallyport stdio', () => {
       await start('--listen', '127.0.0.1:0', '--token-file', 'token');
       await chmod(join(folder, 'token'), 0o644);
       const again = await start('--listen', '127.0.0.1:0', '--token-file', 'token');
-      expect(again.stderr()).toContain('can be read by others');
+      expect(again.stderr()).toContain('can be read by other users');
     },
     LONG,
   );

@@ -140,6 +140,9 @@ describe('a drift that no client asked for', () => {
     const reply = await callStateless(rig.access, 'read_all');
     await expectRefusedLines(rig, reply, 'tool-unpinned');
     expect(rig.upstream.uses()).toEqual([]);
+    const logged = rig.gateway.log().split('\n');
+    const [first = ''] = logged.filter((line) => line.includes('"detail":"new-tool"'));
+    expect(JSON.parse(first)).toMatchObject({ event: 'definition has no pin', name: 'read_all' });
   });
 });
 

@@ -86,6 +86,8 @@ describe('the process log', () => {
       expect.arrayContaining(['admin', 'tls:data', 'binding:wiki', 'upstream-identity:wiki']),
     );
     expect(off.map(({ level }) => level)).toEqual(off.map(() => 'info'));
+    const [first] = controls.filter(({ control }) => control === 'pins:wiki');
+    expect(first).toMatchObject({ state: 'degraded', level: 'info' });
     const file = join(gateway.folder, 'gateway.yaml');
     const text = await readFile(file, 'utf8');
     await writeFile(

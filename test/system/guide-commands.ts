@@ -1,14 +1,17 @@
-// Runs the shell blocks of the guides, in one shell and in their order, as a reader would. An HTML comment before a
-// block says how: `<!-- try -->` runs to its end and must succeed, `fails` must not succeed, `clone` is run in the
-// clone of the repository, `stand-in` needs a program that something stands in for; `serve` is left running until the
+// Runs the shell blocks of the guides, of the reference pages and of README.md, in one shell and in their order, as a
+// reader would. An HTML comment before a block says how: `<!-- try -->` runs to its end and must succeed, `fails` must
+// not succeed, `clone` is run in the clone of the repository, `stand-in` needs a program that something stands in for; `serve` is left running until the
 // next one or the end, `background` until the end, and the commands behind either wait until it listens. A block that is
 // not run here, or with a stand-in alone, says so to the reader in the paragraph after it.
 
 import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { run } from './programs.js';
 
-const GUIDES = join(import.meta.dirname, '../../docs/guides');
+const ROOT = join(import.meta.dirname, '../..');
+/** The folders of the pages, and the page that a visitor of the repository sees first. */
+const FOLDERS = ['docs/guides', 'docs/reference'];
+const README = 'README.md';
 const FENCE =
   /(?:^<!-- try(?:: ([a-z -]+))? -->\n)?^( *)(`{3,})(\w*)\n([\s\S]*?)^\2\3\n(?:\n(\*Not run in our tests[^*]*\*)\n)?/gm;
 const SHELLS: ReadonlySet<string> = new Set(['sh', 'bash', 'shell', 'console', 'zsh']);
@@ -28,11 +31,22 @@ export type GuideBlock = {
   readonly marker: string | undefined;
 };
 
-/** Every page, with its text. */
+/** Every page by its name, with its text. */
 export async function readPages(): Promise<ReadonlyMap<string, string>> {
-  const names = (await readdir(GUIDES)).filter((name) => name.endsWith('.md')).sort();
-  const texts = names.map(
-    async (name) => [name, await readFile(join(GUIDES, name), 'utf8')] as const,
+  const named = await Promise.all(
+    FOLDERS.map(async (folder) =>
+      (await readdir(join(ROOT, folder))).map((name) => join(folder, name)),
+    ),
+  );
+  const files = [
+    README,
+    ...named
+      .flat()
+      .filter((name) => name.endsWith('.md'))
+      .sort(),
+  ];
+  const texts = files.map(
+    async (file) => [basename(file), await readFile(join(ROOT, file), 'utf8')] as const,
   );
   return new Map(await Promise.all(texts));
 }

@@ -67,6 +67,20 @@ until [ -n "$CAUSE_ID" ]; do
   CAUSE_ID=$(sallyport audit query --reason tainted-flow --json | sed -n 's/.*"causes":\\["\\([^"]*\\)".*/\\1/p' | tail -1)
 done`;
 
+/** A gateway that takes orders of an administrator, and whose server cannot be reached. */
+const ADMINISTERED = `mkdir policies
+printf 'version: 1\\npolicy: none\\nrules: []\\n' > policies/none.policy.yaml
+(umask 077; openssl rand -base64 33 > admin.token)
+cat > sallyport.yaml <<END
+version: 1
+publicUrl: http://127.0.0.1:8080
+issuers: {corp: {issuer: http://127.0.0.1:9, network: loopback, algorithms: [ES256]}}
+upstreams: {github: {url: http://127.0.0.1:9/mcp, network: loopback, issuers: [corp]}}
+policies: {dir: ./policies}
+admin: {breakGlass: {token: {file: ./admin.token}}}
+END
+background 'sallyport serve'`;
+
 let folder: string;
 let reader: string;
 let pages: ReadonlyMap<string, string>;
@@ -179,6 +193,10 @@ describe('[GU-01] the guides', () => {
       ),
     );
     const rule = examplesOf('quickstart.md', 'yaml').find((text) => text.includes('no-passwords'));
+    const several = blocksOf('several-servers.md');
+    const observability = blocksOf('observability.md');
+    const [secondServer, secondPolicy] = examplesOf('several-servers.md', 'yaml');
+    const [admin] = examplesOf('observability.md', 'yaml');
     const call = 'inspector --method tools/call --tool-name echo --tool-arg message=password';
     const printed = await runGuide(
       reader,
@@ -205,23 +223,40 @@ describe('[GU-01] the guides', () => {
         `until ! ${call} >/dev/null; do sleep 0.3; done`,
         quickstart(call),
         quickstart('sallyport audit query'),
+        ...several.slice(0, 1),
+        'sed -i "/^upstreams:/r /dev/stdin" sallyport.yaml <<< "$SECOND_SERVER"',
+        ...several.slice(1, 2),
+        'printf %s "$SECOND_POLICY" > policies/desk.policy.yaml',
+        ...several.slice(2),
+        'until answers http://127.0.0.1:8080/desk 2>/dev/null; do sleep 0.3; done',
         keycloakStep('claude mcp add'),
         ...blocksOf('connect-clients.md'),
         `answers ${[...new Set(urls)].join(' ')}`,
         decisionOf('audit.jsonl --reason denied-by-rule'),
-        ...blocksOf('observability.md'),
+        ...observability.slice(0, 1),
+        'printf %s "$ADMIN" >> sallyport.yaml',
+        quickstart('sallyport serve'),
+        ...observability.slice(1),
         ...blocksOf('troubleshooting.md'),
         // Step 2 of the same page: in a container the listeners are on every address.
         "sed 's/host: 127.0.0.1/host: 0.0.0.0/' sallyport.yaml > gateway.yaml",
         ...blocksOf('container-and-cluster.md'),
-        ...rotation.slice(0, 3),
+        ...rotation.slice(0, 1),
+        "sed -i 's#^keys: .*#keys: [{file: ./sallyport-key-2}, {file: ./secrets/sallyport-key}]#' sallyport.yaml",
+        quickstart('sallyport serve'),
+        ...rotation.slice(1, 3),
         'answers http://127.0.0.1:8080/tickets',
         'until [ -s audit.jsonl ]; do sleep 0.1; done',
         ...rotation.slice(3),
       ],
-      { RULE: rule ?? '' },
+      {
+        ...{ RULE: rule ?? '', ADMIN: admin ?? '' },
+        ...{ SECOND_SERVER: secondServer ?? '', SECOND_POLICY: secondPolicy ?? '' },
+      },
     );
-    expect(rotation).toHaveLength(4);
+    expect([rotation, several, observability].map(({ length }) => length)).toEqual([4, 3, 3]);
+    expect(printed).toContain('desk: 10 approved, none left pending');
+    expect(printed).toContain('"control":"pins:desk","state":"armed"');
     expect(printed).toContain('401 Unauthorized');
     expect(printed).toContain('Echo: hello');
     expect(printed).toContain('Passwords are not sent to this server.');
@@ -251,6 +286,43 @@ describe('[GU-01] the guides', () => {
     );
     expect(printed).toContain('token-missing');
     expect(printed).toContain('written to gateway: sallyport.yaml');
+  });
+
+  it('show a visitor of the repository the demo, a server by its URL and one by its command', async () => {
+    const cwd = await emptyFolder('visitor');
+    const blocks = blocksOf('README.md');
+    expect(blocks).toHaveLength(3);
+    const printed = await runGuide(cwd, [
+      'mkdir notes',
+      blockWith('quickstart.md', 'PORT=3001'),
+      ...blocks,
+      'cat log.*',
+    ]);
+    expect(printed).toContain('tools, 4 prompts, 2 templates from http://127.0.0.1:3001/mcp');
+    expect(printed).toContain('from npx -y @modelcontextprotocol/server-filesystem');
+  });
+
+  it('block and lift at a running gateway', async () => {
+    const cwd = await emptyFolder('blocks');
+    const [block, unblock, ...more] = blocksOf('state.md');
+    const printed = await runGuide(cwd, [
+      ADMINISTERED,
+      ...(block === undefined ? [] : [block]),
+      'ID=$(sallyport block list | sed -n "s/ tool .*//p")',
+      ...(unblock === undefined ? [] : [unblock]),
+      'sallyport block list',
+    ]);
+    expect(more).toEqual([]);
+    expect(printed).toMatch(/^[0-9a-f-]{36} tool github create_issue until lifted /m);
+    expect(printed).toMatch(/^[0-9a-f-]{36} lifted\n(?!.* tool github)/ms);
+  });
+
+  it('print the pin of the key of a certificate', async () => {
+    const printed = await runGuide(await emptyFolder('pin'), [
+      'openssl req -x509 -newkey rsa:2048 -nodes -keyout server.key -out server.pem -subj /CN=mcp.internal 2>&1',
+      ...blocksOf('upstream-credentials.md'),
+    ]);
+    expect(printed).toMatch(/^[0-9a-f]{64} {2}-$/m);
   });
 
   it('install, start and look at a clone', async () => {

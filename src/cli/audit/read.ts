@@ -14,6 +14,7 @@ import {
   type JoinedEvent,
   renderAuditRecord,
   renderAuditRow,
+  shortenRecord,
 } from '../../audit/query.js';
 import { EVENT_TYPES } from '../../config/schema/audit.js';
 import type { Settings } from '../../config/settings.js';
@@ -312,6 +313,15 @@ export function runAuditQuery(
   });
 }
 
+/** As text, without what was printed of the decision. */
+function renderShown(
+  record: AuditRecord,
+  decided: AuditRecord | undefined,
+  { json }: Pick<AuditShowOptions, 'json'>,
+): string {
+  return json ? toAsciiJson(record) : renderAuditRecord(shortenRecord(record, decided));
+}
+
 /** Prints all lines of one event or one decision. Exit 1 if there are none. */
 export function runAuditShow(
   options: AuditShowOptions,
@@ -321,11 +331,14 @@ export function runAuditShow(
   return withFiles(options, io, ports, async (files) => {
     let count = 0;
     let alone = 0;
+    let decided: AuditRecord | undefined;
     for await (const { record, isAlone } of readRecords(linesOf(files))) {
       if (!hasId(record, options.id)) continue;
       count += 1;
       alone += Number(isAlone);
-      io.stdout(`${options.json ? toAsciiJson(record) : renderAuditRecord(record)}\n`);
+      io.stdout(`${renderShown(record, decided, options)}\n`);
+      // The outcome of a decision that was printed repeats most of it.
+      decided = record['type'] === 'mcp.decision' ? record : undefined;
     }
     printAlone(alone, io);
     if (count > 0) return EXIT_FINE;

@@ -138,7 +138,9 @@ function report(verdict: ChainVerdict, hasKey: boolean, io: CliIo): void {
       `complete: the chain of ${countOf(verdict.lines, 'line')} with ${countOf(verdict.checkpoints, 'signed checkpoint')} was verified${at}\n`,
     );
   }
-  for (const note of verdict.notes) io.stderr(`note: ${makeVisible(note)}\n`);
+  // What could not be checked is said above.
+  const notes = verdict.notes.filter((note) => !verdict.unchecked.join().includes(note));
+  for (const note of notes) io.stderr(`note: ${makeVisible(note)}\n`);
 }
 
 /** Verifies files as one chain, in the given order. */

@@ -19,6 +19,7 @@ import { addIgnored } from '../git-ignore.js';
 import { observeTarget, type PinPorts } from '../pin/lock-files.js';
 import { type CliIo, type Command, commandLine, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 import {
+  describeGrants,
   gatewayText,
   IGNORED,
   type InitAnswers,
@@ -49,14 +50,7 @@ export async function runInit(options: InitOptions, io: CliIo, ports: InitPorts)
   const answers = await readAnswers(options, io, ports);
   if (answers === undefined) return EXIT_UNCHECKED;
   const paths = initPaths(answers.name);
-  const existing = [paths.config, paths.policy, paths.test, paths.lock, paths.key, paths.header]
-    .map((path) => join(folder, path))
-    .filter((path) => existsSync(path));
-  if (existing.length > 0) {
-    const listed = existing.map((path) => shown(path, io)).join(', ');
-    io.stderr(`error: init writes no file over another, and this exists: ${listed}\n`);
-    return EXIT_UNCHECKED;
-  }
+  if (isAnyThere(folder, answers, io)) return EXIT_UNCHECKED;
   const files = [
     { path: paths.config, text: gatewayText(answers), isSecret: false },
     { path: paths.key, text: `${writeKeyText(randomBytes(KEY_BYTES))}\n`, isSecret: true },
@@ -80,9 +74,28 @@ export async function runInit(options: InitOptions, io: CliIo, ports: InitPorts)
   }
   const written = [...files, policy, test, ...locks].map(({ path }) => path);
   io.stdout(`written to ${shown(folder, io)}: ${[...written, paths.ignore].join(', ')}\n`);
+  if (pinned !== undefined) io.stdout(`${escapeForTerminal(describeGrants(answers, pinned))}\n`);
   const code = await ports.validate(join(folder, paths.config));
   if (code === EXIT_FINE) printNext(folder, answers, fetched, io, ports);
   return code;
+}
+
+/** Whether a file exists that would be written, with the reason printed. */
+function isAnyThere(folder: string, { name }: InitAnswers, io: CliIo): boolean {
+  const { config, policy, test, lock, key, header } = initPaths(name);
+  const existing = [config, policy, test, lock, key, header]
+    .map((path) => join(folder, path))
+    .filter((path) => existsSync(path));
+  if (existing.length === 0) return false;
+  const listed = existing.map((path) => shown(path, io)).join(', ');
+  io.stderr(`error: init writes no file over another, and this exists: ${listed}\n`);
+  if (existsSync(join(folder, config))) {
+    const fetch = commandLine(io, ['pin', 'fetch', '-c', shown(join(folder, config), io), name]);
+    io.stderr(
+      `To add a server to that gateway, name it under upstreams there, and run: ${fetch}\n`,
+    );
+  }
+  return true;
 }
 
 function shown(path: string, io: CliIo): string {

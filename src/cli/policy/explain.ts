@@ -30,8 +30,9 @@ import type { Principal } from '../../policy/principal.js';
 import { isReason, REASONS } from '../../policy/reasons.js';
 import type { PolicyQuery, PolicySet } from '../../policy/rules.js';
 import type { SensitiveField } from '../../policy/sensitive.js';
-import { isObject, type JsonObject, parseObject } from '../../protocol/jsonrpc.js';
+import { isObject, type JsonObject, parseObject, type Target } from '../../protocol/jsonrpc.js';
 import { countOf } from '../../text/counting.js';
+import { nearestCandidate } from '../../text/edit-distance.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
 import { describeReadError } from '../../text/file-errors.js';
 import { withConfigOption } from '../config-file.js';
@@ -82,6 +83,7 @@ export function runExplainCall(
     const args = readJsonObject('--args', options.args ?? '{}');
     const workspace = await openWorkspace(options, io, ports);
     const { upstream, target } = readTarget(options.target, options.kind, workspace);
+    noteUnpinned(upstream, target, workspace, io);
     const principal = principalOf(caller, workspace, ports);
     const blocks = readBlocks(options.blocks, io, ports);
     const { policies, written, catalogOf } = workspace;
@@ -105,6 +107,18 @@ export function runExplainCall(
     io.stdout(options.json ? `${toVisibleJson(shown)}\n` : renderCall(shown));
     return EXIT_FINE;
   });
+}
+
+/** A name that nobody pinned is decided like any other, so a misspelt one looks like one that no rule allows. */
+function noteUnpinned(upstream: string, target: Target, { catalogOf }: Workspace, io: CliIo): void {
+  if (target.kind !== 'tool' && target.kind !== 'prompt') return;
+  const catalog = catalogOf(upstream);
+  const known = catalog.names(target.kind);
+  if (catalog.mode === 'off' || known.includes(target.name)) return;
+  const nearest = nearestCandidate(target.name, known);
+  const meant = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
+  const note = `note: no ${target.kind} named "${target.name}" is pinned for ${upstream}${meant}`;
+  io.stderr(`${makeVisible(note)}\n`);
 }
 
 type Blocks = ReadonlyMap<string, BlockTarget>;
@@ -421,7 +435,12 @@ function renderRecorded(
     `${time}  ${caller.subject} (${caller.client})  ${upstream} ${kind} ${name}`,
     `recorded: ${verdict}${reason === undefined ? '' : `: ${reason}`}${by}`,
   ];
-  return `${head.map((line) => `${makeVisible(line)}\n`).join('')}${text}`;
+  const violations = 'violations' in recorded ? recorded.violations : [];
+  const refused = violations.map(
+    ({ pointer, keyword }) =>
+      `  ${makeVisible(pointer || 'the object of arguments')} fails "${makeVisible(keyword)}"\n`,
+  );
+  return `${head.map((line) => `${makeVisible(line)}\n`).join('')}${text}${refused.join('')}`;
 }
 
 export function renderVerdict(now: KnownVerdict): string {
@@ -431,7 +450,7 @@ export function renderVerdict(now: KnownVerdict): string {
     case 'deny':
       return `deny: ${now.reason}${now.rule === undefined ? '' : ` by ${now.rule}`}`;
     case 'unknown':
-      return `not known, because the record does not give the ${now.causes.join(', ')}`;
+      return `not known, because the record does not give the ${now.causes.map((cause) => (cause === 'validity' ? 'validity of the arguments' : cause)).join(', ')}`;
   }
 }
 

@@ -23,11 +23,15 @@ export type Coverage = {
   /** Rules that decided a case, or added an obligation to one that was allowed. */
   readonly decisive: readonly string[];
   readonly never: readonly string[];
+  /** Rules about server requests and tasks alone, which no case asks about. They do not count. */
+  readonly withoutCases: readonly string[];
   /** Share of decisive rules, in percent. */
   readonly percent: number;
 };
 
 export type TestRun = { readonly results: readonly CaseResult[]; readonly coverage: Coverage };
+
+const ASKED_KINDS = ['tools', 'prompts', 'resources', 'templates'] as const;
 
 export function runPolicyTests(
   tests: readonly PolicyTests[],
@@ -46,10 +50,16 @@ export function runPolicyTests(
       return { file: file.file, line, column, name: one.name, failures };
     }),
   );
-  const all = [...workspace.written.keys()].sort();
+  const rules = [...workspace.written.keys()].sort();
+  const hasCases = (id: string): boolean => {
+    const what = workspace.written.get(id)?.rule.what ?? {};
+    return ASKED_KINDS.some((kind) => what[kind] !== undefined);
+  };
+  const all = rules.filter(hasCases);
+  const withoutCases = rules.filter((id) => !hasCases(id));
   const percent = all.length === 0 ? 100 : (100 * decisive.size) / all.length;
   const never = all.filter((rule) => !decisive.has(rule));
-  return { results, coverage: { decisive: [...decisive].sort(), never, percent } };
+  return { results, coverage: { decisive: [...decisive].sort(), never, withoutCases, percent } };
 }
 
 const KINDS = { call: 'tool', get: 'prompt', read: 'resource' } as const;

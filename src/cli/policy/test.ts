@@ -79,7 +79,10 @@ function renderText({ results, coverage }: TestRun): string {
       failures.map((failure) => `${file}:${line}:${column} failed ${name}: ${failure}`),
     );
   const never = coverage.never.map((rule) => `no case is decided by ${rule}`);
-  return [...cases, ...never].map((text) => `${makeVisible(text)}\n`).join('');
+  const others = coverage.withoutCases.map(
+    (rule) => `not counted: ${rule} names only server requests or tasks, which have no cases`,
+  );
+  return [...cases, ...never, ...others].map((text) => `${makeVisible(text)}\n`).join('');
 }
 
 const MARKUP: Readonly<Record<string, string>> = {

@@ -250,7 +250,7 @@ function compileGrants({ sampling, elicitation, roots }: WhatDocument): ServerRe
   };
 }
 
-function isList(
+export function isList(
   elicitation: WhatDocument['elicitation'],
 ): elicitation is readonly ('form' | 'url')[] {
   return Array.isArray(elicitation);

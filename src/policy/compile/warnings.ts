@@ -1,8 +1,9 @@
 // Warns of rules that compile and do not do what their author expects: rules that can never matter, prompts that are
-// allowed by a glob, optional members that an expression reads without asking for them, and, where warnings are errors,
+// allowed by a glob, links to hosts that anybody can have, optional members that an expression reads without asking for them, and, where warnings are errors,
 // a deny by type that another type passes. docs/contract.md §4, law 4.
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
+import { isPublicUrl } from '../cel-functions.js';
 import type { PinnedDefinition } from '../definitions.js';
 import { isExactPattern, matchesPattern, type Pattern } from '../patterns.js';
 import {
@@ -13,6 +14,7 @@ import {
   TARGET_KINDS,
 } from '../rules.js';
 import type { PolicyContext, ReportDiagnostic, RuleDocument, WhoDocument } from './documents.js';
+import { isList } from './rule.js';
 
 /** A compiled rule with what it was compiled from. */
 export type CheckedRule = {
@@ -32,6 +34,7 @@ export function warnOfRules(rules: readonly CheckedRule[], context: PolicyContex
   for (const checked of rules) {
     const { rule, written, report } = checked;
     warnOfPrompts(written, report);
+    warnOfLinkHosts(written, report);
     if (rule.when?.reads.valuePaths.some(({ length }) => length > 1) === true)
       warnOfOptionalMembers(checked, definitionsOf(rule, context));
     warnOfClaims(written, report);
@@ -60,6 +63,32 @@ function warnOfPrompts({ effect, what }: RuleDocument, report: ReportDiagnostic)
     if (isExactPattern(text)) continue;
     const message = `"${text}" allows prompts by a glob, and prompts speak to the model for the user: name each one`;
     report(['what', 'prompts', index], 'warning', message);
+  }
+}
+
+/** Suffixes below which anybody can register a name: of one label, and the usual ones of two below a country. */
+const REGISTRY_SUFFIX = /^(?:[^.]+|(?:ac|co|com|edu|gov|net|or|org)\.[a-z]{2})$/;
+
+/** A name below a public suffix is anybody's, and there is no name below an address. */
+function warnOfLinkHosts({ effect, what }: RuleDocument, report: ReportDiagnostic): void {
+  const { elicitation = {} } = what;
+  const hosts = isList(elicitation) ? [] : elicitation.url;
+  for (const [index, written] of (hosts ?? []).entries()) {
+    if (!written.startsWith('*.')) continue;
+    const path = ['what', 'elicitation', 'url', index];
+    const suffix = written.slice(2).replace(/:\d+$/, '');
+    if (/^(?:\[.*\]|[0-9.]+)$/.test(suffix))
+      report(path, 'warning', `"${written}" matches nothing, because no name is below an address`);
+    else if (
+      effect === 'allow' &&
+      REGISTRY_SUFFIX.test(suffix) &&
+      isPublicUrl(`https://name.${suffix}/`) === true
+    )
+      report(
+        path,
+        'warning',
+        `"${written}" allows links to every host below "${suffix}", where anybody can register a name: name the domains that are meant`,
+      );
   }
 }
 

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { blockCommand, unblockCommand } from '../../../src/cli/block.js';
 import { buildProgram } from '../../../src/cli/program.js';
+import { writeLock } from '../../../src/pins/lock-yaml.js';
 import { filesOf, GOOD } from '../config/reading.js';
+import { lockOf, pinOf, toolOf } from '../pins/samples.js';
 import { terminal } from './console.js';
 
 type Answer = { readonly status: number; readonly text: string };
@@ -29,6 +31,7 @@ async function run(argv: readonly string[], answer: () => Promise<Answer>, env =
       '/srv/bare.yaml': GOOD,
       '/srv/token': 'Bearer of-the-file\n',
       '/srv/empty': '\n',
+      '/srv/policies/pins/wiki.lock.yaml': writeLock(lockOf([pinOf(toolOf('get_page'))])),
     }),
     ask(url: string, request: { readonly body?: string }) {
       const body = request.body === undefined ? {} : { body: JSON.parse(request.body) };
@@ -78,6 +81,22 @@ describe('[REV-64] block', () => {
     );
     expect([code, JSON.parse(out).revocation]).toEqual([0, MADE]);
     expect(err).toContain('one replica only');
+  });
+
+  it('warns of a name that the lock file does not have, because such a block may stop nothing', async () => {
+    const order = (target: string, name: string, upstream = 'wiki') =>
+      run(['block', target, upstream, name, ...note], () => {
+        const revocation = { ...MADE, target, upstream, name };
+        return Promise.resolve({ status: 201, text: JSON.stringify({ revocation, shared: true }) });
+      });
+    expect(await order('tool', 'get_pages')).toMatchObject({
+      code: 0,
+      err: 'warning: the lock file of wiki has no tool "get_pages"; did you mean "get_page"? The block is in force for this name; to lift it, run: sallyport unblock one\n',
+    });
+    expect((await order('prompt', 'x')).err).toContain('the lock file of wiki has no prompt "x". ');
+    expect((await order('tool', 'get_page')).err).toBe('');
+    expect((await order('resource', 'u://x')).err).toBe('');
+    expect((await order('tool', 'x', 'unpinned')).err).toBe('');
   });
 
   it('takes the token from a file, and the address from an option', async () => {

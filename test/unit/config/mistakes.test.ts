@@ -738,7 +738,7 @@ const ROWS: readonly Row[] = [
     edit: () => undefined,
     keyMode: 0o644,
     lines: [
-      'g:6:11 note the file "sallyport-key" holds a secret that every user of this machine can read; run: chmod 600',
+      'g:6:11 note the file "sallyport-key" holds a secret that every user of this machine can read; run chmod 600 on it',
     ],
   },
   {

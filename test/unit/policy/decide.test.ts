@@ -210,11 +210,11 @@ describe('what is listed', () => {
       verdict: 'deny',
       reason: 'arguments-invalid',
       listed: true,
-      advice: 'The arguments: lacks the member "owner".',
+      advice: 'The object of arguments lacks the member "owner".',
       violations: [{ pointer: '/owner', keyword: 'required' }],
     });
     expect(ask([ALLOW], { args: { owner: 7 } })).toMatchObject({
-      advice: 'The argument at /owner: must be string.',
+      advice: 'The argument at /owner must be string.',
       violations: [{ pointer: '/owner', keyword: 'type' }],
     });
     // Of a policy: what a rule allows of an argument, and what it cannot read.

@@ -180,6 +180,13 @@ describe('audit verify', () => {
       'not checked: give --key or the older file',
     ]);
     expect((await run(['verify', 'audit.jsonl', '--key', publicKey])).code).toBe(0);
+    const [continued = ''] = (await readFile(path, 'utf8')).split('\n');
+    await writeFile(join(folder, 'begun.jsonl'), `${continued}\n`);
+    const begun = await run(['verify', 'begun.jsonl']);
+    expect([begun.code, begun.stdout]).toEqual([2, expect.stringContaining('continues at')]);
+    expect(begun.stderr).not.toContain('continues at');
+    const swapped = await run(['verify', 'audit.jsonl', 'audit.jsonl.1']);
+    expect(swapped.stdout).toMatch(/reordered: .*; give the files oldest first$/m);
     const both = await run(['verify', 'audit.jsonl.1', 'audit.jsonl']);
     expect([both.code, both.stdout.split('\n')[1]?.slice(0, 9)]).toEqual([0, 'complete:']);
     expect(JSON.parse((await run(['verify', 'audit.jsonl', '--json'])).stdout)).toMatchObject({
@@ -284,6 +291,21 @@ describe('audit tail, query and show', () => {
     expect(code).toBe(0);
     expect(stdout.match(/"type":"mcp\.(decision|outcome)"/g)).toHaveLength(2);
     expect((await run(['show', 'nothing', path])).code).toBe(1);
+  });
+
+  it('[O-16] shows in text what an event says, and of an outcome what its decision does not say', async () => {
+    const { stdout } = await run(['show', DECISION, path]);
+    const [decision, outcome] = stdout.split(/(?<=^\})\n/m).map((text) => JSON.parse(text || '{}'));
+    expect(decision).toMatchObject({
+      type: 'mcp.decision',
+      decision: { id: DECISION, rule: expect.any(String) },
+    });
+    expect(outcome).toMatchObject({
+      type: 'mcp.outcome',
+      latency_ms: { total: expect.any(Number) },
+    });
+    expect(Object.keys(outcome)).not.toEqual(expect.arrayContaining(['actor', 'target', 'args']));
+    expect(stdout).not.toMatch(/: (?:null|\[\]|\{\})/);
   });
 
   it('[O-16] query and show print every event with all its members, an outcome with those of its decision', async () => {

@@ -193,6 +193,15 @@ describe('[POL-01] explain call', () => {
     expect(JSON.stringify(JSON.parse(out))).toContain('support-leads\u009b2J');
   });
 
+  it('notes a name that nobody pinned, and which was meant', async () => {
+    const { code, err } = await explain({ target: 'payments/refunds' });
+    expect(code).toBe(0);
+    expect(err).toBe(
+      'note: no tool named "refunds" is pinned for payments; did you mean "refund"?\n',
+    );
+    expect((await explain({ target: 'payments/refund' })).err).toBe('');
+  });
+
   it('runs as a command', async () => {
     const io = terminal({ cwd: ROOT });
     const argv = ['explain', 'call', 'crm/export_customers', '-c', TEAMS.config];
@@ -248,6 +257,18 @@ describe('[POL-01] explain decision', () => {
     const blocked = { policy: 'builtin', rule: 'block:b-1', reasons: ['blocked'] };
     expect((await explainRecorded(blocked)).out).toMatch(
       /recorded: deny: blocked by builtin\/block:b-1\n.*sallyport block list\n$/s,
+    );
+  });
+
+  it('names the arguments that were refused, by pointer and keyword', async () => {
+    const violations = [
+      { pointer: '/amount', keyword: 'maximum' },
+      { pointer: '', keyword: 'undeclared' },
+    ];
+    const refused = { reasons: ['arguments-invalid'] };
+    const { out } = await explainRecorded(refused, { keys: ['invoice'], bytes: 9, violations });
+    expect(out).toContain(
+      '  /amount fails "maximum"\n  the object of arguments fails "undeclared"\n',
     );
   });
 

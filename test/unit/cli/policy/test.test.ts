@@ -7,14 +7,22 @@ import { PORTS, ROOT, TEAMS } from './ports.js';
 
 const FOLDER = join(ROOT, 'tests');
 
-/** Runs the tests of one file, which is given as text. */
-async function test(text: string, options: Partial<TestOptions> = {}) {
+const OTHER = join(ROOT, 'other');
+
+/** Runs the tests of one file, which is given as text; so is the policy of the folder `other`. */
+async function test(text: string, options: Partial<TestOptions> = {}, policy = '') {
   const io = terminal({ cwd: ROOT });
   const files = {
     readFile: (path: string) =>
-      path.startsWith(FOLDER) ? new TextEncoder().encode(text) : DISK_FILES.readFile(path),
+      path.startsWith(FOLDER) || path.startsWith(OTHER)
+        ? new TextEncoder().encode(path.startsWith(OTHER) ? policy : text)
+        : DISK_FILES.readFile(path),
     listFolder: (path: string) =>
-      path === FOLDER ? ['a.policy.test.yaml', 'other.yaml'] : DISK_FILES.listFolder(path),
+      path === OTHER
+        ? ['x.policy.yaml']
+        : path === FOLDER
+          ? ['a.policy.test.yaml', 'other.yaml']
+          : DISK_FILES.listFolder(path),
   };
   const code = await runTest({ ...TEAMS, folder: 'tests', ...options }, io, { ...PORTS, files });
   return { code, out: io.out(), err: io.err() };
@@ -81,6 +89,21 @@ describe('[POL-04] test', () => {
       code: 1,
       err: '1 case, 0 failed, 0 of 16 rules decisive (0 %); at least 50 % are demanded\n',
     });
+  });
+
+  it('does not count rules about which there are no cases, and names them', async () => {
+    const policy = (what: string) =>
+      `version: 1\npolicy: x\nrules:\n  - {id: it, effect: allow, who: {issuers: [corp], groups: [eng]}, what: {upstreams: [payments], ${what}}}\n`;
+    const text = `${HEAD}${REFUND}    expect: deny\n`;
+    const options = { policies: 'other', minCoverage: 100 };
+    for (const what of ['elicitation: [form]', 'sampling: true', 'tasks: [get]'])
+      expect(await test(text, options, policy(what))).toEqual({
+        code: 0,
+        out: 'not counted: x/it names only server requests or tasks, which have no cases\n',
+        err: '1 case, 0 failed, 0 of 0 rules decisive (100 %)\n',
+      });
+    const both = await test(text, options, policy('roots: true, tools: [get_invoice]'));
+    expect(both).toMatchObject({ code: 1, out: 'no case is decided by x/it\n' });
   });
 
   it('writes JUnit XML and JSON', async () => {

@@ -55,6 +55,37 @@ describe('[P-18] identities that look like patterns', () => {
   });
 });
 
+describe('[Q-03] hosts of links', () => {
+  const linked = (effect: RuleDocument['effect'], ...url: readonly string[]) =>
+    warnings([{ id: 'a', effect, who: { groups: ['eng'] }, what: { elicitation: { url } } }]);
+
+  it.each(['com', 'co.uk', 'com.br', 'dev:8443'])(
+    'are warned of where anybody can register a name: *.%s',
+    (suffix) => {
+      const [domain] = suffix.split(':');
+      expect(linked('allow', 'login.example.org', `*.${suffix}`)).toEqual([
+        `rules.0.what.elicitation.url.1 warning "*.${suffix}" allows links to every host below "${domain}", where anybody can register a name: name the domains that are meant`,
+      ]);
+      expect(linked('deny', `*.${suffix}`)).toEqual([]);
+    },
+  );
+
+  it.each(['com', '*.acme.com', '*.acme.co.uk', '*.corp', '*.internal', '*.io.example'])(
+    'are not warned of where they belong to somebody: %s',
+    (host) => expect(linked('allow', host)).toEqual([]),
+  );
+
+  it.each(['*.192.0.2.1', '*.[2001:db8::1]', '*.192.0.2.1:8443'])(
+    'are warned of where they match nothing: %s',
+    (host) => {
+      for (const effect of ['allow', 'deny'] as const)
+        expect(linked(effect, host)).toEqual([
+          `rules.0.what.elicitation.url.0 warning "${host}" matches nothing, because no name is below an address`,
+        ]);
+    },
+  );
+});
+
 describe('[POL-09] rules that can never matter', () => {
   it('are those of which a deny without conditions covers everything', () => {
     expect(warnings([ALLOW, DENY])).toEqual([`rules.0 ${NEVER('d')}`]);
