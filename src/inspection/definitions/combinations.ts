@@ -1,5 +1,5 @@
 // Lists demands by what stands together in a sentence, in any order: who is addressed, what is demanded, of what, and
-// where it would go. rules.ts has those whose order tells them from a description. English only.
+// where it would go; and claims of an approval and requests for secrets. rules.ts has the others. English only.
 
 import {
   type Demand,
@@ -9,6 +9,7 @@ import {
   isCommanded,
   isDenial,
   isLabelled,
+  isLimited,
   isObliged,
   isOrder,
   type Step,
@@ -102,6 +103,8 @@ const SECRECY: readonly Demand[] = [
         when: (one) =>
           !isLabelled(one) &&
           !isOfSecret(one) &&
+          (one.mask & human) === 0 &&
+          !isLimited(one, 'until unless') &&
           one.tokens.filter(({ mask }) => (mask & negation) !== 0).length === 1 &&
           (isOrder(one) ||
             one.tokens.slice(0, 2).some(({ mask }) => (mask & (negation | model)) !== 0)),
@@ -135,7 +138,7 @@ const OVERRIDES: readonly Demand[] = [
     'order-to-model',
     'block',
     'It gives the model another role.',
-    [[is('from'), is('now'), is('on')], { gap: 1, needs: [model | must] }],
+    [[is('from'), is('now'), is('on')], { gap: 1, needs: [model] }],
     [
       [is('obey'), is('server instruction command directive system text order output')],
       { gap: 6, unless: negation },
@@ -185,14 +188,55 @@ const OTHER_TOOLS: readonly Demand[] = demands(
   'review',
   'It says how the tools of other servers must be used.',
   [[isDeniedCall, is('tool'), is('other another'), is('server')], { gap: 4 }],
+);
+
+/** Whether the word is the subject of its clause: not `any address the user previously approved`. */
+function beginsClause({ tokens }: Sentence, at: number): boolean {
+  const start = /^(?:the|your)$/.test(tokens[at - 1]?.base ?? '') ? at - 1 : at;
+  const [before, subject] = [tokens[start - 1], tokens[start]];
+  if (before === undefined || subject === undefined) return true;
+  return isConjunction(before) || subject.start - before.end > 1;
+}
+
+const isConjunction = is('and as because for since that');
+
+const AUTHORITY: readonly Demand[] = demands(
+  'authority',
+  'block',
+  'It claims an approval that nobody gave in the conversation.',
+  [
+    [is('this it action call step'), is('pre-approved pre-authorized preapproved preauthorized')],
+    { gap: 3 },
+  ],
   [
     [
-      is('when whenever if once'),
-      tool | name,
-      is('add set append change send route push upload'),
-      address,
+      human | model,
+      is('already implicitly previously beforehand hereby'),
+      is('approve consent agree authorize authorise permit grant accept confirm verify permission'),
     ],
-    { gap: 8 },
+    {
+      gap: 4,
+      when: (one, first) => beginsClause(one, first) && !has('who whether if which list')(one),
+    },
+  ],
+  [
+    [
+      is('administrator admin company compliance department management developer policy owner'),
+      is('has have already had'),
+      is('approve authorize authorise permit clear mandate'),
+      is('this these it all full'),
+    ],
+    { gap: 3, unless: must },
+  ],
+);
+
+const SOLICITATIONS: readonly Demand[] = demands(
+  'solicitation',
+  'review',
+  'It makes the model ask the user for a secret.',
+  [
+    [is('ask request demand convince persuade'), human, is('for give provide enter'), secret],
+    { gap: 4, unless: negation, when: (one) => !isLimited(one, 'if') },
   ],
 );
 
@@ -201,4 +245,6 @@ export const COMBINATIONS: readonly Demand[] = [
   ...OVERRIDES,
   ...EXFILTRATIONS,
   ...OTHER_TOOLS,
+  ...AUTHORITY,
+  ...SOLICITATIONS,
 ];

@@ -17,6 +17,7 @@ import {
   isImperative,
   isJoined,
   isLabelled,
+  isLimited,
   isOrder,
   isQuestion,
   type Match,
@@ -84,15 +85,16 @@ const isUser = is('user human operator person developer administrator them they'
 const isDetail = is('id identifier uuid name raw internal technical json jargon minor');
 
 function isOfForm({ tokens }: Sentence, verb: number): boolean {
-  return tokens.slice(verb, verb + 7).some(isDetail);
+  const object = tokens.slice(verb, verb + 7);
+  return object.some(isDetail) && !object.some(({ base }) => base === 'it' || base === 'this');
 }
 /** Not `mention` with a person as its object, as in a comment; not what is shown, which is a matter of form. */
 const isDeniedDisclosure: Step = (token) => token.isDenied === true && isTelling(token);
 const isNotShown: Step = ({ mask, isDenied }) => isDenied === true && (mask & disclose) !== 0;
 const isDone = is('this that it step call upload request existence presence');
 /** To learn, or to be told; not what the user says. */
-const isLearning: Step = ({ mask, isBase }) =>
-  (mask & know) !== 0 || ((mask & disclose) !== 0 && !isBase);
+const isLearning: Step = ({ base, mask, isBase }) =>
+  ((mask & know) !== 0 && !/^(?:see|visible)$/.test(base)) || ((mask & disclose) !== 0 && !isBase);
 /** A token is what a login hands out to be passed on. */
 const isBareSecret: Step = ({ base, mask }) =>
   (mask & secret) !== 0 &&
@@ -136,9 +138,10 @@ const isKept: Step = (token) =>
 function isCorrection({ tokens }: Sentence, verb: number): boolean {
   const object = tokens.findIndex((token, at) => at > verb && (token.mask & human) !== 0);
   const next = tokens[object + 1]?.base ?? '';
-  const isOfResult = tokens
-    .slice(object + 1)
-    .some(({ base, mask }) => OUTCOMES.has(base) || (mask & negation) !== 0);
+  const after = tokens.slice(object + 1);
+  const isOfResult =
+    after.some(({ base }) => OUTCOMES.has(base)) ||
+    (next === 'that' && after.slice(1, 5).some(({ mask }) => (mask & negation) !== 0));
   return /^(?:a|an|to|there|they|no)$/.test(next) || isOfResult;
 }
 
@@ -150,7 +153,9 @@ function isToRead({ tokens }: Sentence): boolean {
 }
 
 /** Whether it says of the product, rather than of the call, that people are not shown something. */
-function isDescribed({ tokens, mask, bases }: Sentence): boolean {
+function isDescribed(sentence: Sentence): boolean {
+  if (isLimited(sentence, 'until unless')) return true;
+  const { tokens, mask, bases } = sentence;
   const at = tokens.findIndex((token) => (token.mask & negation) !== 0);
   const before = tokens[at - 1];
   if (before?.base === 'do' && !before.isBase) return (mask & model) === 0;
@@ -161,6 +166,12 @@ function isDescribed({ tokens, mask, bases }: Sentence): boolean {
     (isPassive || isAfterBe) && (mask & must) === 0 && !isOfCall({ tokens, mask, bases, index: 0 })
   );
 }
+
+/** Whether the user has decided about it before: `skip the confirmation if the user agreed`. */
+function isConditional(sentence: Sentence): boolean {
+  return isLimited(sentence, 'if unless until') || namesTime(sentence);
+}
+const namesTime = has('when');
 
 const SECRECY: readonly Demand[] = [
   ...demands(
@@ -181,14 +192,14 @@ const SECRECY: readonly Demand[] = [
     ],
     [
       [isKept, is('it this these them anything')],
-      { gap: 2, when: (one) => !isLabelled(one) && !isOfSecret(one) },
+      { gap: 2, when: (one) => !isLabelled(one) && !isOfSecret(one) && !isDescribed(one) },
     ],
     [[disclose, is('nothing'), is('about of')], { gap: 2, when: isCommanded }],
     [
       [conceal, is('from'), isInFront],
       {
         gap: 8,
-        when: (one, first) => isCommanded(one, first) || (isOfCall(one) && (one.mask & must) !== 0),
+        when: (one, first) => isOfCall(one) && (isCommanded(one, first) || (one.mask & must) !== 0),
       },
     ],
     [
@@ -249,6 +260,7 @@ const SECRECY: readonly Demand[] = [
         when: (one, first) =>
           one.index > 0 &&
           !isLabelled(one) &&
+          !isConditional(one) &&
           (isOrder(one) || beginsWithNegation(one)) &&
           !isQuestion(one, first),
       },
@@ -258,24 +270,44 @@ const SECRECY: readonly Demand[] = [
       {
         gap: 4,
         when: (one, first) =>
-          one.tokens[first]?.base === 'without'
+          !isConditional(one) &&
+          (one.tokens[first]?.base === 'without'
             ? one.index > 0 && !isLabelled(one) && isGoingOn(one)
-            : isCommanded(one, first),
+            : isCommanded(one, first)),
       },
     ],
-    [[isProceeding, isWithout, consent], { gap: 4, when: isCommanded }],
+    [
+      [isProceeding, isWithout, consent],
+      { gap: 4, when: (one, first) => !isConditional(one) && isCommanded(one, first) },
+    ],
   ),
 ];
 
 /** Not how a file of settings relates to another. */
 const isFirmly = has('these this any all must');
 
+const namesGuard = has('instruction guideline guardrail safeguard safety directive your');
+const isIgnored = is('ignore disregard forget neglect bypass circumvent evade');
+
+/** Not the rules that the tool is about: `disable all rules of the firewall`. */
+function isOfModel(sentence: Sentence, verb: number): boolean {
+  const token = sentence.tokens[verb];
+  return namesGuard(sentence) || (token !== undefined && isIgnored(token));
+}
+
 const ORDERS: readonly Demand[] = [
   ...demands(
     'order-to-model',
     'block',
     'It demands that instructions or safeguards be set aside.',
-    [[isSetAside, standing, rule], { gap: 5, unless: negation, when: isCommanded }],
+    [
+      [isSetAside, standing, rule],
+      {
+        gap: 5,
+        unless: negation,
+        when: (one, first) => isCommanded(one, first) && isOfModel(one, first),
+      },
+    ],
     [
       [isSetAside, isBinding, rule],
       {
@@ -297,7 +329,7 @@ const ORDERS: readonly Demand[] = [
       },
     ],
     [
-      [is('ignore disregard forget discard neglect'), is('everything anything all what whatever')],
+      [is('ignore disregard forget discard neglect'), is('everything anything what whatever')],
       { gap: 2, when: has('above before previous prior said tell earlier know learn instruct') },
     ],
   ),
@@ -393,6 +425,8 @@ const FURTHER: readonly Demand[] = [
   ]),
 ];
 
+const isAct: Step = ({ mask, isBase }) => isBase && (mask & (read | carry)) !== 0;
+
 const READS: readonly Demand[] = [
   ...demands(
     'sensitive-read',
@@ -413,7 +447,7 @@ const READS: readonly Demand[] = [
     [[isFile, read], { gap: 4, needs: [must | order], unless: negation }],
   ),
   ...demands('sensitive-read', 'review', 'It demands that the model collect secrets with a call.', [
-    [is('also additionally'), read | carry, secret | SOURCE],
+    [is('also additionally'), isAct, secret | SOURCE],
     { gap: 7, when: has('any all every private found') },
   ]),
   ...demands('sensitive-read', 'note', 'It names a place in which secrets are kept.', [[store]]),
@@ -426,6 +460,8 @@ function takesSecret({ tokens }: Sentence): boolean {
   );
 }
 
+/** `Make sure that ~/.netrc exists`. */
+const isRequirement = has('exist present available configured');
 const isOffered = has('optional optionally summary');
 /** Not what is configured: `set`, `store`. */
 const isHandedOver: Step = ({ base, mask }) =>
@@ -461,6 +497,7 @@ const EXFILTRATIONS: readonly Demand[] = [
         unless: negation,
         when: (one) =>
           (one.index > 0 || isOrder(one)) &&
+          !isRequirement(one) &&
           !isToRead(one) &&
           ((one.mask & store) !== 0 || isUnabridged(one)),
       },
@@ -479,6 +516,7 @@ const EXFILTRATIONS: readonly Demand[] = [
         unless: negation,
         when: (one, first) =>
           !takesSecret(one) &&
+          !one.bases.has('environment') &&
           isImperative(one, first) &&
           (isFramed(one) || isCommanded(one, first)),
       },
@@ -501,6 +539,7 @@ const TRANSFERS = demands('exfiltration', 'note', SENT_ELSEWHERE, [
 ]);
 
 const isToolNoun = is('tool function plugin server connector');
+const isQualified = has('may can that api plugin version');
 const OTHER_TOOLS: readonly Demand[] = [
   ...demands(
     'other-tool',
@@ -522,60 +561,13 @@ const OTHER_TOOLS: readonly Demand[] = [
     'review',
     'It calls other tools unsafe or replaced, so that this one is called.',
     [[is('supersede replace override obsolete'), is('all any every'), is('other'), isToolNoun]],
-    [[is('other another alternative existing'), isToolNoun, disparage], { gap: 5 }],
+    [
+      [is('other another alternative existing'), isToolNoun, disparage],
+      { gap: 5, when: (one) => !isQualified(one) },
+    ],
   ),
   ...demands('other-tool', 'note', 'It speaks of another tool.', [[call, name], { gap: 4 }]),
 ];
-
-/** Whether the word is the subject of its clause: not `any address the user previously approved`. */
-function beginsClause({ tokens }: Sentence, at: number): boolean {
-  const start = /^(?:the|your)$/.test(tokens[at - 1]?.base ?? '') ? at - 1 : at;
-  const [before, subject] = [tokens[start - 1], tokens[start]];
-  if (before === undefined || subject === undefined) return true;
-  return isConjunction(before) || subject.start - before.end > 1;
-}
-
-const isConjunction = is('and as because for since that');
-
-const AUTHORITY: readonly Demand[] = demands(
-  'authority',
-  'block',
-  'It claims an approval that nobody gave in the conversation.',
-  [
-    [is('this it action call step'), is('pre-approved pre-authorized preapproved preauthorized')],
-    { gap: 3 },
-  ],
-  [
-    [
-      human | model,
-      is('already implicitly previously beforehand hereby'),
-      is('approve consent agree authorize authorise permit grant accept confirm verify permission'),
-    ],
-    {
-      gap: 4,
-      when: (one, first) => beginsClause(one, first) && !has('who whether if which list')(one),
-    },
-  ],
-  [
-    [
-      is('administrator admin company compliance department management developer policy owner'),
-      is('has have already had'),
-      is('approve authorize authorise permit clear mandate'),
-      is('this these it all full'),
-    ],
-    { gap: 3, unless: must },
-  ],
-);
-
-const SOLICITATIONS: readonly Demand[] = demands(
-  'solicitation',
-  'review',
-  'It makes the model ask the user for a secret.',
-  [
-    [is('ask request demand convince persuade'), human, is('for give provide enter'), secret],
-    { gap: 4, unless: negation },
-  ],
-);
 
 const RULES: readonly Demand[] = [
   ...SECRECY,
@@ -584,8 +576,6 @@ const RULES: readonly Demand[] = [
   ...EXFILTRATIONS,
   ...TRANSFERS,
   ...OTHER_TOOLS,
-  ...AUTHORITY,
-  ...SOLICITATIONS,
   ...FURTHER,
   ...COMBINATIONS,
 ];

@@ -11,6 +11,8 @@ export type Token = {
   mask: number;
   /** Whether it is a verb that is denied: `do not send`. */
   isDenied?: true;
+  /** What begins the clause after it: `do not show it unless the user asks`. */
+  condition?: string;
   readonly start: number;
   readonly end: number;
 };
@@ -71,8 +73,6 @@ const STORE_PARTS = [
   '/proc/self',
   '.cursor/',
   '/root/',
-  '.zshrc',
-  '.bashrc',
   '169.254.169.254',
   'application_default_credentials',
   '.vault',
@@ -175,7 +175,11 @@ function addTokens(
     return;
   }
   const base = baseOf(lower);
-  if (beginsClause(base, tokens) || isUnmarkedStart(text, start, raw, base, tokens)) close();
+  if (beginsClause(base, tokens)) {
+    const before = tokens.at(-1);
+    if (before !== undefined) before.condition = base;
+    close();
+  } else if (isUnmarkedStart(text, start, raw, base, tokens)) close();
   const isKnown = classesOf(base) !== 0;
   if (isKnown || !/[-/\\]/.test(lower)) {
     tokens.push({ base, isBase: base === lower, mask: classesOf(base), start, end });
