@@ -179,6 +179,17 @@ export function isCommanded(sentence: Sentence, at: number): boolean {
 
 const LEADS = CLASS.must | CLASS.order | CLASS.negation | CLASS.model | CLASS.every;
 
+/** Whether it holds under a condition only: `do not show it unless the user asks`. */
+export function isLimited({ tokens }: Sentence, by: string): boolean {
+  return by.split(' ').includes(tokens.at(-1)?.condition ?? '');
+}
+
+/** Whether the one who is told to do it stands before the verb: `you must`, `the model has to`. */
+export function isObliged({ tokens }: Sentence, at: number): boolean {
+  const before = tokens.slice(Math.max(0, at - 3), at);
+  return before.some(({ mask }) => (mask & (CLASS.must | CLASS.model)) !== 0);
+}
+
 /** Whether the sentence begins with a name that it explains: `force: do not ask`. */
 export function isLabelled({ tokens: [first, second] }: Sentence): boolean {
   if (first === undefined || second === undefined || isLead(first)) return false;

@@ -102,18 +102,18 @@ const LEXICON: readonly (readonly [number, string])[] = [
   ],
   [
     CLASS.secret,
-    'password passwd credential credentials secret token passphrase apikey api_key cookie pin cvv ssn pii phi wallet mnemonic passcode pem otp',
+    'password passwd credential credentials secret token passphrase apikey api_key cookie cvv ssn pii phi mnemonic passcode pem otp',
   ],
   [
     CLASS.store,
     'printenv id_rsa id_ed25519 authorized_keys known_hosts mcp.json keychain keystore dotenv netrc kubeconfig',
   ],
-  [CLASS.context, 'conversation transcript dialogue dialog clipboard keystroke'],
+  [CLASS.context, 'conversation transcript'],
   [CLASS.parameter, 'parameter param argument field arg property input'],
   [CLASS.answer, 'reply response answer output completion message'],
   [
     CLASS.remote,
-    'attacker third-party webhook offsite remotely externally collector partner affiliate advertiser',
+    'attacker third-party offsite remotely externally collector partner affiliate advertiser',
   ],
   [
     CLASS.override,
@@ -121,7 +121,7 @@ const LEXICON: readonly (readonly [number, string])[] = [
   ],
   [
     CLASS.rule,
-    'instruction rule guideline guidance direction directive prompt restriction policy constraint safeguard guardrail safety filter filtering validation check protection limitation programming training boundary moderation security verification order',
+    'instruction rule guideline guidance direction directive prompt restriction policy constraint safeguard guardrail safety limitation programming training boundary moderation',
   ],
   [
     CLASS.standing,
@@ -172,11 +172,11 @@ const PAIRS: readonly (readonly [number, string])[] = [
   [CLASS.carry, 'hand over|pass along|pass on|send over|hand out'],
   [
     CLASS.secret,
-    'api key|secret key|access key|encryption key|signing key|private information|private data|sensitive data|sensitive information|personal data|personal information|confidential information|confidential data|credit card|card number|environment variable|env variable|env var|bank account|account number|session cookie|authorization header|refresh token|session token|time code|verification code|medical data|health data|recovery code|aws key|cloud key|bearer token|user data|api token|access token|auth token|private message|location history|browsing history|social security|health record|ssh config|env file',
+    'api key|secret key|access key|encryption key|signing key|private information|private data|sensitive data|sensitive information|personal data|personal information|confidential information|confidential data|credit card|card number|environment variable|env variable|env var|bank account|account number|session cookie|authorization header|refresh token|session token|time code|verification code|medical data|health data|recovery code|aws key|cloud key|bearer token|user data|api token|access token|auth token|private message|location history|browsing history|social security|health record|ssh config|env file|pin code|pin number',
   ],
   [
     CLASS.context,
-    'system prompt|chat history|thought process|tool output|open document|latest chat|user prompt|message so|chain thought|conversation history|message history|previous message|user last|this chat|full chat|entire chat|whole chat|current chat|your chat|chat transcript|chat record|chat content|session history|prior message|previous prompt|original prompt|your instruction|system instruction|system message|your context|conversation context|chat log|context window|previous conversation|chat context|tool history|our discussion|our conversation|our chat|our exchange|this exchange|preceding dialogue|open file|developer message|initial prompt|hidden chain|hidden reasoning|earlier message',
+    'system prompt|chat history|thought process|latest chat|user prompt|message so|chain thought|conversation history|previous message|user last|this chat|full chat|entire chat|whole chat|current chat|your chat|chat transcript|chat record|chat content|session history|prior message|previous prompt|original prompt|your instruction|system instruction|system message|your context|conversation context|chat log|context window|previous conversation|chat context|tool history|our discussion|our conversation|our chat|our exchange|this exchange|preceding dialogue|developer message|initial prompt|hidden chain|hidden reasoning|earlier message',
   ],
   [
     CLASS.remote,
@@ -185,7 +185,11 @@ const PAIRS: readonly (readonly [number, string])[] = [
   [CLASS.conceal, 'keep secret|keep hidden|keep confidential|keep private'],
   [
     CLASS.store,
-    'private key|ssh key|cloud metadata|metadata service|password file|password list|wallet file|address book|session file|seed phrase|recovery phrase|id rsa|home directory|ssh directory|ssh folder|browser profile|password manager|shell history|bash history|command history|browser cookie|aws credential|etc passwd|etc shadow',
+    'private key|ssh key|cloud metadata|metadata service|password file|wallet file|seed phrase|recovery phrase|id rsa|ssh directory|ssh folder|shell history|bash history|browser cookie|aws credential|etc passwd|etc shadow',
+  ],
+  [
+    CLASS.rule,
+    'safety check|security check|safety filter|content filter|security policy|security measure|safety measure|security control|security protocol',
   ],
   [CLASS.parameter, 'query string'],
   [CLASS.answer, 'next reply|next response|final answer|next message|next turn'],

@@ -23,7 +23,7 @@ const TEMPLATE = /^(?:<\||<<|\|\|\||\[\/?inst\]|-)/;
 
 /** Commands of a shell that delete everything, or send what they are given. */
 const SHELL =
-  /\brm -[rf]{2} [/~]|\|\s{0,4}(?:ba|z)?sh\b|<\(\s{0,4}curl\b|\|\s{0,4}(?:nc|netcat)\s|\/dev\/tcp\/|\bchmod (?:-r )?0?777\b|\bcurl (?:[^\n]{0,120} )?(?:-d|--data|--data-binary|-f) ?@|\$\((?:whoami|hostname|env|cat |id\))|\benv ?\| ?base64|\b(?:system|popen)\(['"]/;
+  /\brm -[rf]{2} [/~](?![\w.])|\|\s{0,4}(?:ba|z)?sh\b|<\(\s{0,4}curl\b|\|\s{0,4}(?:nc|netcat)\s|\/dev\/tcp\/|\bchmod (?:-r )?0?777\b|\bcurl (?:[^\n]{0,120} )?(?:-d|--data|--data-binary|-f) ?@|\$\((?:whoami|hostname|env|cat [^<]|id\))|\benv ?\| ?base64|\b(?:system|popen)\(['"]/;
 
 /** A picture whose address is to be filled in: what is shown is also sent. */
 const PICTURE =

@@ -1,9 +1,10 @@
 // Finds demands that no sentence makes alone: what one names, the next passes on; and what a parameter takes by its
 // description.
 
-import { hasCommand, isEntire, isVaultTool } from './combinations.js';
+import { hasCommand, isUnabridged, isVaultTool } from './combinations.js';
 import { has, is, type Match } from './demands.js';
 import { CLASS } from './lexicon.js';
+import { FILES } from './places.js';
 import type { Sentence } from './sentences.js';
 
 const { address, answer, carry, context, must, negation, parameter, store } = CLASS;
@@ -44,12 +45,13 @@ export function findSoughtContent(
   pointer: string,
   sentences: readonly Sentence[],
 ): readonly Match[] {
-  if (!/\/properties\/[^/]+\/description$/.test(pointer)) return [];
+  const taken = /\/properties\/([^/]+)\/description$/.exec(pointer)?.[1];
+  if (taken === undefined) return [];
   return sentences.flatMap((sentence) => {
     const { tokens, mask } = sentence;
     const isConversation =
-      (mask & context) !== 0 && isEntire(sentence) && has('your you far')(sentence);
-    const isStored = (mask & store) !== 0 && has('content contents text output value')(sentence);
+      (mask & context) !== 0 && isUnabridged(sentence) && isYours(sentence) && !isSummary(sentence);
+    const isStored = (mask & store) !== 0 && isContent(sentence) && !FILES.test(taken);
     if ((mask & negation) !== 0 || !(isConversation || isStored)) return [];
     const end = tokens.at(-1)?.end ?? 0;
     const start = tokens[0]?.start ?? 0;
@@ -59,4 +61,7 @@ export function findSoughtContent(
   });
 }
 
+const isYours = has('your you far conversation');
+const isSummary = has('summary');
+const isContent = has('content contents text output value');
 const SOUGHT = 'The parameter takes the conversation, instructions, or a file with secrets.';

@@ -40,7 +40,7 @@ const DEFAULT = /\/properties\/([^/]+)\/(?:default|const)(?:\/\d+)?$/;
 /** Parameters by which somebody else gets a copy. */
 const COPIES = /^(?:b?cc|callback|webhook|forward|notify|mirror|archive)/i;
 /** Parameters for a file or its folder, which may well be one with secrets. */
-const FILES = /file|path|config|key|cred|env|profile|dir|identity|cert/i;
+export const FILES = /file|path|config|key|cred|env|profile|dir|identity|cert/i;
 
 /** What a parameter holds if nobody fills it in: the address of somebody else, or a file with secrets. */
 export function findDefaults(pointer: string, sentences: readonly Sentence[]): readonly Match[] {

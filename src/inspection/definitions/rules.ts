@@ -1,12 +1,13 @@
 // Lists what a definition must not demand of the model that reads it, in classes of meaning: who is addressed, what
 // is demanded, of what, and where it would go. English only.
 
-import { COMBINATIONS, isReading } from './combinations.js';
+import { COMBINATIONS, isFile, isOfSecret, isUnabridged } from './combinations.js';
 import {
   beginsWithGerund,
   beginsWithNegation,
   type Demand,
   demands,
+  either,
   findAll,
   has,
   is,
@@ -16,6 +17,7 @@ import {
   isImperative,
   isJoined,
   isLabelled,
+  isLimited,
   isOrder,
   isQuestion,
   type Match,
@@ -30,7 +32,6 @@ const {
   call,
   carry,
   change,
-  command,
   conceal,
   consent,
   context,
@@ -38,7 +39,6 @@ const {
   disclose,
   disparage,
   every,
-  execute,
   human,
   know,
   model,
@@ -60,7 +60,7 @@ const {
 const SOURCE = store | context;
 const OUTSIDE = address | remote;
 const DESTINATION = parameter | OUTSIDE | answer;
-const VALUABLE = SOURCE | OUTSIDE | secret | name;
+const VALUABLE = SOURCE | OUTSIDE | secret;
 
 const isLeftOut: Step = (token) =>
   (token.isBase && /^(?:skip|bypass|suppress|omit|disable)$/.test(token.base)) ||
@@ -77,27 +77,43 @@ const isBinding = is(
   'previous prior earlier preceding your safety security system ethical developer original',
 );
 const isTelling = is(
-  'tell inform notify alert reveal disclose say announce acknowledge warn divulge advise admit discuss share',
+  'tell inform notify alert reveal disclose say announce acknowledge warn divulge advise admit discuss',
 );
+/** The one for whom the model works, rather than whoever gets to see what a tool publishes. */
+const isUser = is('user human operator person developer administrator them they');
+/** How something is shown is a matter of form: `do not mention internal ids to the user`. */
+const isDetail = is('id identifier uuid name raw internal technical json jargon minor');
+
+function isOfForm({ tokens }: Sentence, verb: number): boolean {
+  const object = tokens.slice(verb, verb + 7);
+  return object.some(isDetail) && !object.some(({ base }) => base === 'it' || base === 'this');
+}
 /** Not `mention` with a person as its object, as in a comment; not what is shown, which is a matter of form. */
 const isDeniedDisclosure: Step = (token) => token.isDenied === true && isTelling(token);
 const isNotShown: Step = ({ mask, isDenied }) => isDenied === true && (mask & disclose) !== 0;
 const isDone = is('this that it step call upload request existence presence');
 /** To learn, or to be told; not what the user says. */
-const isLearning: Step = ({ mask, isBase }) =>
-  (mask & know) !== 0 || ((mask & disclose) !== 0 && !isBase);
-const isBareSecret: Step = ({ mask }) => (mask & secret) !== 0 && (mask & name) === 0;
+const isLearning: Step = ({ base, mask, isBase }) =>
+  ((mask & know) !== 0 && !/^(?:see|visible)$/.test(base)) || ((mask & disclose) !== 0 && !isBase);
+/** A token is what a login hands out to be passed on. */
+const isBareSecret: Step = ({ base, mask }) =>
+  (mask & secret) !== 0 &&
+  (mask & name) === 0 &&
+  !/^(?:access|auth|bearer|cookie|refresh|session|token)$/.test(base);
+const isObtaining = is(
+  'read open load prefetch fetch retrieve get collect gather extract dump grab obtain find search steal harvest',
+);
 /** Not what has been leaked before. */
 const isMoving: Step = ({ base, mask, isBase }) =>
   (mask & carry) !== 0 && (isBase || base !== 'leak');
-const isFilledUrl: Step = ({ mask }) => (mask & address) !== 0 && (mask & (context | secret)) !== 0;
+/** Not with a key, which an endpoint may well take. */
+const isFilledUrl: Step = ({ mask }) => (mask & address) !== 0 && (mask & context) !== 0;
+/** `Reads ~/.kube/config` says what a tool does. */
+const isReadByOrder: Step = ({ base, mask, isBase }) =>
+  (mask & read) !== 0 && (isBase || base === 'load');
 const isTarget = is(
   'recipient destination amount account bcc cc receiver beneficiary payee address iban wallet',
 );
-const isAlteration = is(
-  'change replace redirect modify substitute swap alter reroute rewrite set override',
-);
-const isAltering: Step = (token) => token.isBase && isAlteration(token);
 const isTransfer = is(
   'send forward upload share stream sync synchronize transmit post store report copy leak exfiltrate submit log mirror save deliver email record relay push transfer backup',
 );
@@ -122,7 +138,10 @@ const isKept: Step = (token) =>
 function isCorrection({ tokens }: Sentence, verb: number): boolean {
   const object = tokens.findIndex((token, at) => at > verb && (token.mask & human) !== 0);
   const next = tokens[object + 1]?.base ?? '';
-  const isOfResult = tokens.slice(object + 1).some(({ base }) => OUTCOMES.has(base));
+  const after = tokens.slice(object + 1);
+  const isOfResult =
+    after.some(({ base }) => OUTCOMES.has(base)) ||
+    (next === 'that' && after.slice(1, 5).some(({ mask }) => (mask & negation) !== 0));
   return /^(?:a|an|to|there|they|no)$/.test(next) || isOfResult;
 }
 
@@ -134,7 +153,9 @@ function isToRead({ tokens }: Sentence): boolean {
 }
 
 /** Whether it says of the product, rather than of the call, that people are not shown something. */
-function isDescribed({ tokens, mask, bases }: Sentence): boolean {
+function isDescribed(sentence: Sentence): boolean {
+  if (isLimited(sentence, 'until unless')) return true;
+  const { tokens, mask, bases } = sentence;
   const at = tokens.findIndex((token) => (token.mask & negation) !== 0);
   const before = tokens[at - 1];
   if (before?.base === 'do' && !before.isBase) return (mask & model) === 0;
@@ -146,26 +167,39 @@ function isDescribed({ tokens, mask, bases }: Sentence): boolean {
   );
 }
 
+/** Whether the user has decided about it before: `skip the confirmation if the user agreed`. */
+function isConditional(sentence: Sentence): boolean {
+  return isLimited(sentence, 'if unless until') || namesTime(sentence);
+}
+const namesTime = has('when');
+
 const SECRECY: readonly Demand[] = [
   ...demands(
     'secrecy',
     'block',
     'It demands that something be kept from the user.',
     [
-      [isDeniedDisclosure, human],
+      [isDeniedDisclosure, isUser],
+      {
+        gap: 4,
+        when: (one, first) =>
+          !isDescribed(one) && !isCorrection(one, first) && !isOfForm(one, first),
+      },
+    ],
+    [
+      [isNotShown, isDone, isUser],
       { gap: 4, when: (one, first) => !isDescribed(one) && !isCorrection(one, first) },
     ],
     [
-      [isNotShown, isDone, human],
-      { gap: 4, when: (one, first) => !isDescribed(one) && !isCorrection(one, first) },
+      [isKept, is('it this these them anything')],
+      { gap: 2, when: (one) => !isLabelled(one) && !isOfSecret(one) && !isDescribed(one) },
     ],
-    [[isKept, is('it this these them anything')], { gap: 2, when: (one) => !isLabelled(one) }],
-    [[disclose, is('nothing no-one nobody')], { gap: 2, when: isCommanded }],
+    [[disclose, is('nothing'), is('about of')], { gap: 2, when: isCommanded }],
     [
       [conceal, is('from'), isInFront],
       {
         gap: 8,
-        when: (one, first) => isCommanded(one, first) || (isOfCall(one) && (one.mask & must) !== 0),
+        when: (one, first) => isOfCall(one) && (isCommanded(one, first) || (one.mask & must) !== 0),
       },
     ],
     [
@@ -173,7 +207,7 @@ const SECRECY: readonly Demand[] = [
         is('keep leave remain stay treat'),
         is('secret hidden conceal confidential private invisible silent quiet between'),
       ],
-      { gap: 5, needs: [human | model], when: has('from between this') },
+      { gap: 5, needs: [human | model], when: has('from between') },
     ],
   ),
   ...demands(
@@ -184,7 +218,11 @@ const SECRECY: readonly Demand[] = [
       [human, negation, isLearning],
       {
         gap: 4,
-        when: (one, first) => !has('if when')(one) && !isJoined(one, first) && !isDescribed(one),
+        when: (one, first) =>
+          !has('if when')(one) &&
+          !isJoined(one, first) &&
+          one.tokens[first + 1]?.base !== 'that' &&
+          !isDescribed(one),
       },
     ],
     [
@@ -222,63 +260,103 @@ const SECRECY: readonly Demand[] = [
         when: (one, first) =>
           one.index > 0 &&
           !isLabelled(one) &&
+          !isConditional(one) &&
           (isOrder(one) || beginsWithNegation(one)) &&
           !isQuestion(one, first),
       },
     ],
     [
-      [isLeftOut, is('confirmation approval consent verification confirm')],
+      [isLeftOut, is('confirmation approval consent confirm')],
       {
         gap: 4,
         when: (one, first) =>
-          one.tokens[first]?.base === 'without'
+          !isConditional(one) &&
+          (one.tokens[first]?.base === 'without'
             ? one.index > 0 && !isLabelled(one) && isGoingOn(one)
-            : isCommanded(one, first),
+            : isCommanded(one, first)),
       },
     ],
-    [[isProceeding, isWithout, consent], { gap: 4, when: isCommanded }],
+    [
+      [isProceeding, isWithout, consent],
+      { gap: 4, when: (one, first) => !isConditional(one) && isCommanded(one, first) },
+    ],
   ),
 ];
+
+/** Not how a file of settings relates to another. */
+const isFirmly = has('these this any all must');
+
+const namesGuard = has('instruction guideline guardrail safeguard safety directive your');
+const isIgnored = is('ignore disregard forget neglect bypass circumvent evade');
+
+/** Not the rules that the tool is about: `disable all rules of the firewall`. */
+function isOfModel(sentence: Sentence, verb: number): boolean {
+  const token = sentence.tokens[verb];
+  return namesGuard(sentence) || (token !== undefined && isIgnored(token));
+}
 
 const ORDERS: readonly Demand[] = [
   ...demands(
     'order-to-model',
     'block',
     'It demands that instructions or safeguards be set aside.',
-    [[isSetAside, standing, rule], { gap: 5, unless: negation, when: isCommanded }],
-    [[override, isBinding, rule], { gap: 5, unless: negation }],
-    [[override, context], { gap: 4, unless: negation }],
     [
-      [is('ignore disregard forget discard neglect'), is('everything anything all what whatever')],
+      [isSetAside, standing, rule],
+      {
+        gap: 5,
+        unless: negation,
+        when: (one, first) => isCommanded(one, first) && isOfModel(one, first),
+      },
+    ],
+    [
+      [isSetAside, isBinding, rule],
+      {
+        gap: 5,
+        unless: negation,
+        when: (one, first) =>
+          (one.index > 0 || has('previous prior safety')(one)) &&
+          (one.tokens[first - 1]?.base !== 'to' || (one.mask & must) !== 0),
+      },
+    ],
+    [
+      [isSetAside, context],
+      {
+        gap: 4,
+        unless: negation,
+        when: (one, first) =>
+          (isCommanded(one, first) || has('attention heed aside')(one)) &&
+          !has('override overwrite')(one),
+      },
+    ],
+    [
+      [is('ignore disregard forget discard neglect'), is('everything anything what whatever')],
       { gap: 2, when: has('above before previous prior said tell earlier know learn instruct') },
     ],
   ),
   ...demands('order-to-model', 'block', 'It gives itself precedence over other instructions.', [
     [
-      is('instruction rule directive policy guidance requirement note this these'),
+      is('instruction directive guideline'),
       is('override supersede overrule replace precedence priority outrank'),
-      rule | human | standing,
+      rule | human,
     ],
-    { needs: [rule], when: has('instruction directive prompt guideline system') },
+    { when: isFirmly },
   ]),
   ...demands(
     'order-to-model',
     'block',
     'It gives the model another role.',
-    [[is('you'), is('now'), is('mode assistant agent administrator ai')], { gap: 4 }],
+    [
+      [is('you'), is('are act'), is('now'), is('mode assistant agent administrator ai')],
+      { gap: 4 },
+    ],
     [
       [
-        is('act pretend behave assume become'),
-        is(
-          'maintenance developer debug admin administrator root unrestricted jailbreak god dan sudo superuser privileged unfiltered',
-        ),
+        is('act pretend behave assume'),
+        is('maintenance debug unrestricted jailbreak god dan sudo superuser privileged unfiltered'),
       ],
       { gap: 5, when: (one, first) => has('mode now role')(one) || isCommanded(one, first) },
     ],
-    [
-      [is('jailbreak unrestricted unfiltered uncensored'), is('mode access system assistant ai')],
-      { gap: 3 },
-    ],
+    [[is('jailbreak unrestricted unfiltered uncensored'), is('mode assistant ai')], { gap: 3 }],
   ),
   ...demands('order-to-model', 'block', 'It demands that untrusted text be obeyed.', [
     [
@@ -286,45 +364,19 @@ const ORDERS: readonly Demand[] = [
       is('all any every implicitly blindly unconditionally'),
       is('input instruction command query directive request'),
     ],
-    { gap: 4, needs: [human | override | remote] },
-  ]),
-  ...demands('order-to-model', 'block', 'It demands that decoded text be followed.', [
-    [
-      is('decode decrypt decipher unpack rot13 base64'),
-      is('follow execute obey run perform apply comply'),
-    ],
-    { gap: 5 },
-  ]),
-  ...demands('order-to-model', 'block', 'It demands that a command be executed with the call.', [
-    [execute, command],
     {
-      gap: 5,
-      unless: negation,
-      needs: [tool],
-      when: (one, first) => isCommanded(one, first) && isFramed(one),
+      gap: 4,
+      needs: [human | override | remote],
+      when: has('without question blindly implicitly unconditionally always hesitation'),
     },
   ]),
-
-  ...demands(
-    'order-to-model',
-    'review',
-    'It prescribes what the answers of the model contain.',
-    [
-      [is('every all each any always end your'), answer],
-      {
-        gap: 4,
-        needs: [address],
-        when: has('render append include add end insert image link prepend begin start'),
-      },
-    ],
-    [
-      [is('prepend prefix begin start end append suffix'), is('your every all each'), answer],
-      { gap: 3, when: has('every all each any') },
-    ],
-  ),
-  ...demands('order-to-model', 'review', 'It demands that what the model was told be repeated.', [
-    [disclose | carry | read, is('your entire full complete whole'), context],
-    { gap: 4, unless: negation, when: (one) => one.index > 0 && !one.bases.has('return') },
+  ...demands('order-to-model', 'block', 'It demands that decoded text be followed.', [
+    [is('decode decrypt decipher unpack rot13 base64'), is('follow execute obey comply act')],
+    { gap: 5 },
+  ]),
+  ...demands('order-to-model', 'review', 'It prescribes what the answers of the model contain.', [
+    [is('prepend prefix begin start end append suffix'), is('your every all each'), answer],
+    { gap: 3, needs: [must | model, VALUABLE], when: has('every all each any') },
   ]),
   ...demands('order-to-model', 'note', 'It tells the model when it must call tools.', [
     [must | every, call, tool | name],
@@ -333,55 +385,47 @@ const ORDERS: readonly Demand[] = [
 ];
 
 const FURTHER: readonly Demand[] = [
-  ...demands('order-to-model', 'block', 'It says that restrictions hold no longer.', [
-    [rule, is('not no never'), is('apply longer valid effect force hold')],
-    { gap: 4, when: has('longer more anymore now') },
-  ]),
   ...demands(
     'order-to-model',
     'review',
     'It demands that instructions from another source be followed.',
     [
-      [read, address, is('carry execute follow perform run do obey')],
+      [
+        read,
+        address,
+        is('execute follow obey'),
+        either(rule, 'it them command step whatever what'),
+      ],
       { gap: 6, when: (one) => one.index > 0 || isOrder(one) },
     ],
-    [
-      [
-        is('follow do obey execute perform'),
-        is('instruction whatever command order directive'),
-        is('output text result page response content say'),
-      ],
-      { when: has('even whatever without contradict unquestioningly blindly exactly') },
-    ],
-    [
-      [
-        is('apply remember follow use repeat'),
-        is('future subsequent later'),
-        is('conversation session interaction chat request'),
-      ],
-      { gap: 5, when: isImperative },
-    ],
   ),
-
   ...demands(
     'exfiltration',
     'review',
     'It demands that the conversation or secrets be passed on.',
-    [[SOURCE, carry, DESTINATION], { gap: 8, unless: negation, needs: [model] }],
-    [[read, isBareSecret, isMoving], { gap: 8, when: (one) => one.index > 0 || isOrder(one) }],
-    [[carry, human, secret, parameter | answer], { gap: 5, when: isImperative }],
-    [[carry, store], { gap: 8, when: isImperative }],
-    [[carry, context], { gap: 6, unless: negation, when: isImperative }],
-    [[every, must, carry, address]],
+    [[store, carry, DESTINATION], { gap: 8, unless: negation, needs: [model] }],
+    [
+      [context, carry, parameter | OUTSIDE],
+      { gap: 8, unless: negation, needs: [must], when: isUnabridged },
+    ],
+    [[isObtaining, isBareSecret, isMoving], { gap: 8, when: isImperative }],
+    [[carry, isFile], { gap: 8, when: isImperative }],
+    [
+      [carry, context],
+      {
+        gap: 6,
+        unless: negation,
+        when: (one, first) => isUnabridged(one) && isImperative(one, first),
+      },
+    ],
   ),
-  ...demands(
-    'other-tool',
-    'review',
-    'It gives orders about calls of other tools.',
-    [[every, answer | tool | call, must, carry | change, address], { gap: 7 }],
-    [[isTarget, is('rather instead'), isPerson], { gap: 6 }],
-  ),
+  ...demands('other-tool', 'review', 'It gives orders about calls of other tools.', [
+    [every, answer | tool | call, must, either(carry | change, 'go'), address],
+    { gap: 7 },
+  ]),
 ];
+
+const isAct: Step = ({ mask, isBase }) => isBase && (mask & (read | carry)) !== 0;
 
 const READS: readonly Demand[] = [
   ...demands(
@@ -389,23 +433,45 @@ const READS: readonly Demand[] = [
     'block',
     'It demands that the model read a file in which secrets are kept.',
     [
-      [read, store],
+      [isReadByOrder, store],
       {
         gap: 8,
         when: (one, first) =>
           !isDenied(one, first) &&
           !beginsWithGerund(one) &&
+          (one.tokens.some(isFile) || (one.mask & human) !== 0 || isFramed(one)) &&
+          ((one.tokens[first - 1]?.mask ?? 0) & name) === 0 &&
           (isOrder(one) || isImperative(one, first)),
       },
     ],
-    [[store, isReading], { gap: 4, needs: [must | order], unless: negation }],
+    [[isFile, read], { gap: 4, needs: [must | order], unless: negation }],
   ),
   ...demands('sensitive-read', 'review', 'It demands that the model collect secrets with a call.', [
-    [is('also additionally'), read | carry, secret | SOURCE],
+    [is('also additionally'), isAct, secret | SOURCE],
     { gap: 7, when: has('any all every private found') },
   ]),
   ...demands('sensitive-read', 'note', 'It names a place in which secrets are kept.', [[store]]),
 ];
+
+/** Whether a parameter is named after a secret: `provide the password parameter`. */
+function takesSecret({ tokens }: Sentence): boolean {
+  return tokens.some(
+    ({ mask }, at) => (mask & secret) !== 0 && ((tokens[at + 1]?.mask ?? 0) & parameter) !== 0,
+  );
+}
+
+/** `Make sure that ~/.netrc exists`. */
+const isRequirement = has('exist present available configured');
+const isOffered = has('optional optionally summary');
+/** Not what is configured: `set`, `store`. */
+const isHandedOver: Step = ({ base, mask }) =>
+  (mask & carry) !== 0 && !/^(?:set|store|save|add|log|encode)$/.test(base);
+
+const PRIVATE = secret | SOURCE | human | model;
+const isContinuous = has('continuously');
+const namesOutsider = has(
+  'party partner affiliate advertiser attacker credential password location history harvest',
+);
 
 const EXFILTRATIONS: readonly Demand[] = [
   ...demands(
@@ -413,16 +479,27 @@ const EXFILTRATIONS: readonly Demand[] = [
     'block',
     'It demands that the conversation or a file with secrets be passed on.',
     [
-      [carry, SOURCE, DESTINATION],
+      [carry, store, DESTINATION],
       { gap: 9, unless: negation, when: (one) => one.index > 0 || (one.mask & OUTSIDE) !== 0 },
     ],
-    [[carry, DESTINATION, SOURCE], { gap: 7, unless: negation, when: isOrder }],
+    [
+      [carry, context, parameter | OUTSIDE],
+      {
+        gap: 9,
+        unless: negation,
+        when: (one) => !isOffered(one) && (one.index > 0 || (one.mask & OUTSIDE) !== 0),
+      },
+    ],
     [
       [call | carry, name | tool | address, SOURCE],
       {
         gap: 7,
         unless: negation,
-        when: (one) => (one.index > 0 || isOrder(one)) && !isToRead(one),
+        when: (one) =>
+          (one.index > 0 || isOrder(one)) &&
+          !isRequirement(one) &&
+          !isToRead(one) &&
+          ((one.mask & store) !== 0 || isUnabridged(one)),
       },
     ],
     [[isFilledUrl], { when: (one) => one.index > 0 || isOrder(one) }],
@@ -431,40 +508,25 @@ const EXFILTRATIONS: readonly Demand[] = [
     'exfiltration',
     'block',
     'It demands that secrets be passed on.',
-    [[carry | read, isBareSecret, OUTSIDE], { gap: 9, unless: negation }],
+    [[isHandedOver, isBareSecret, OUTSIDE], { gap: 9, unless: negation }],
     [
-      [carry, secret | store, answer | parameter],
+      [isHandedOver, isBareSecret, answer | parameter],
       {
         gap: 9,
         unless: negation,
-        when: (one) => (one.mask & (store | model)) !== 0 || (one.index > 0 && isFramed(one)),
+        when: (one, first) =>
+          !takesSecret(one) &&
+          !one.bases.has('environment') &&
+          isImperative(one, first) &&
+          (isFramed(one) || isCommanded(one, first)),
       },
-    ],
-  ),
-  ...demands(
-    'exfiltration',
-    'review',
-    'It demands that the conversation or secrets be passed on.',
-    [[carry, SOURCE], { unless: negation, when: isOrder }],
-    [[parameter | name, is('contain hold carry be equal'), SOURCE], { gap: 5, needs: [must] }],
-    [
-      [
-        carry,
-        is('output result content response value'),
-        name,
-        parameter | address | answer | remote | context,
-      ],
-      { needs: [secret | SOURCE] },
     ],
   ),
   ...demands('exfiltration', 'review', 'It says that content is sent to others.', [
     [isTransfer, remote],
     {
-      needs: [secret | SOURCE | human | model],
       unless: negation,
-      when: has(
-        'all any every also automatically continuously party partner affiliate advertiser attacker credential password location history harvest',
-      ),
+      when: (one) => isContinuous(one) || ((one.mask & PRIVATE) !== 0 && namesOutsider(one)),
     },
   ]),
 ];
@@ -477,6 +539,7 @@ const TRANSFERS = demands('exfiltration', 'note', SENT_ELSEWHERE, [
 ]);
 
 const isToolNoun = is('tool function plugin server connector');
+const isQualified = has('may can that api plugin version');
 const OTHER_TOOLS: readonly Demand[] = [
   ...demands(
     'other-tool',
@@ -493,62 +556,18 @@ const OTHER_TOOLS: readonly Demand[] = [
       { gap: 7, needs: [address] },
     ],
   ),
-  ...demands('other-tool', 'review', 'It gives orders about calls of other tools.', [
-    [order | every, isAltering, isTarget],
-    { gap: 7, needs: [call | name] },
-  ]),
   ...demands(
     'other-tool',
     'review',
     'It calls other tools unsafe or replaced, so that this one is called.',
+    [[is('supersede replace override obsolete'), is('all any every'), is('other'), isToolNoun]],
     [
-      [is('supersede replace override obsolete'), is('all any every other existing'), isToolNoun],
-      { gap: 2 },
+      [is('other another alternative existing'), isToolNoun, disparage],
+      { gap: 5, when: (one) => !isQualified(one) },
     ],
-    [[is('other another all any every'), isToolNoun, disparage], { gap: 5 }],
   ),
   ...demands('other-tool', 'note', 'It speaks of another tool.', [[call, name], { gap: 4 }]),
 ];
-
-const AUTHORITY: readonly Demand[] = demands(
-  'authority',
-  'block',
-  'It claims an approval that nobody gave in the conversation.',
-  [
-    [is('pre-approved pre-authorized preapproved preauthorized whitelisted')],
-    { needs: [human | call] },
-  ],
-  [
-    [
-      human | model,
-      is('already implicitly previously beforehand automatically fully hereby'),
-      is('approve consent agree authorize authorise permit grant accept confirm verify permission'),
-    ],
-    { gap: 4, when: (one) => !has('who whether if which that list')(one) },
-  ],
-  [
-    [
-      is(
-        'administrator admin company compliance department management developer policy regulator legal owner',
-      ),
-      is('has have already had'),
-      is(
-        'grant granted approve authorize authorise permit permitted clear cleared mandate mandated',
-      ),
-    ],
-    { gap: 5 },
-  ],
-);
-
-const SOLICITATIONS: readonly Demand[] = demands(
-  'solicitation',
-  'review',
-  'It makes the model ask the user for a secret.',
-  [
-    [is('ask request prompt tell instruct demand convince persuade'), human, secret],
-    { unless: negation },
-  ],
-);
 
 const RULES: readonly Demand[] = [
   ...SECRECY,
@@ -557,8 +576,6 @@ const RULES: readonly Demand[] = [
   ...EXFILTRATIONS,
   ...TRANSFERS,
   ...OTHER_TOOLS,
-  ...AUTHORITY,
-  ...SOLICITATIONS,
   ...FURTHER,
   ...COMBINATIONS,
 ];

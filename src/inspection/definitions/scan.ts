@@ -224,7 +224,9 @@ function graverIfHidden(
 function findMatches(reading: Reading, text: Text, own: OwnNames): readonly Match[] {
   const prose = text.isProse ? reading.text : reading.text.replaceAll('_', ' ');
   const sentences = sentencesOf(prose, own, PLACES.test(text.pointer) ? 1 : 0);
-  const speaksOfSecrets = sentences.some(({ mask }) => (mask & CONFIDENTIAL) !== 0);
+  const speaksOfSecrets = sentences.some(
+    ({ mask }) => (mask & CONFIDENTIAL) !== 0 && (mask & CLASS.negation) === 0,
+  );
   const matches = sentences.flatMap(findDemands).flatMap((match) => {
     if (isWithinName(text, prose.slice(match.start, match.end))) return [];
     const isGrave = speaksOfSecrets && match.reason === SENT_ELSEWHERE;

@@ -11,6 +11,8 @@ export type Token = {
   mask: number;
   /** Whether it is a verb that is denied: `do not send`. */
   isDenied?: true;
+  /** What begins the clause after it: `do not show it unless the user asks`. */
+  condition?: string;
   readonly start: number;
   readonly end: number;
 };
@@ -63,7 +65,6 @@ const STORE_PARTS = [
   'mcp.json',
   '.pem',
   '.git-credentials',
-  '_history',
   '.docker/config',
   '.gnupg',
   'wallet.dat',
@@ -72,15 +73,13 @@ const STORE_PARTS = [
   '/proc/self',
   '.cursor/',
   '/root/',
-  '.zshrc',
-  '.bashrc',
   '169.254.169.254',
   'application_default_credentials',
   '.vault',
   'credentials.json',
 ];
 /** A file, and neither `process.env` nor `os.environ`. */
-const ENV_FILE = /(?<![a-z])\.env(?![a-z])/;
+const ENV_FILE = /(?<![a-z])\.env(?![a-z]|\.(?:example|sample|template))|\.\w{1,20}_history\b/;
 const STORE_TERMS = /(?:credential|secret|password|private|token|id_rsa|passwd)/;
 
 /** The sentences of a text, in order. `first` is the index of the first: only a description begins with 0. */
@@ -93,7 +92,7 @@ export function sentencesOf(text: string, own: OwnNames, first = 0): readonly Se
     sentences.push(toSentence(tokens.splice(0), first + sentences.length, topic));
   };
   for (let at = 0; at < text.length; ) {
-    if (SEPARATOR.test(text.charAt(at)) && !isPathStart(text, at)) {
+    if (SEPARATOR.test(text.charAt(at)) && !isWordStart(text, at)) {
       if (endsSentence(text, at)) close();
       at++;
       continue;
@@ -114,8 +113,10 @@ function isBroken(text: string, start: number, trimmed: number, end: number): bo
   return trimmed - start > 4 || !/^(?:e\.g|i\.e|vs|incl|resp)$/i.test(text.slice(start, trimmed));
 }
 
-function isPathStart(text: string, at: number): boolean {
-  return text[at] === '*' && text[at + 1] === '.';
+/** Whether the separator begins a word: `*.pem`, `+13241234123`. */
+function isWordStart(text: string, at: number): boolean {
+  const next = text.charAt(at + 1);
+  return text[at] === '*' ? next === '.' : text[at] === '+' && /\d/.test(next);
 }
 
 /** Whether the separator ends a sentence: a mark, a blank line, or a line that begins a list item or a heading. */
@@ -174,7 +175,11 @@ function addTokens(
     return;
   }
   const base = baseOf(lower);
-  if (beginsClause(base, tokens) || isUnmarkedStart(text, start, raw, base, tokens)) close();
+  if (beginsClause(base, tokens)) {
+    const before = tokens.at(-1);
+    if (before !== undefined) before.condition = base;
+    close();
+  } else if (isUnmarkedStart(text, start, raw, base, tokens)) close();
   const isKnown = classesOf(base) !== 0;
   if (isKnown || !/[-/\\]/.test(lower)) {
     tokens.push({ base, isBase: base === lower, mask: classesOf(base), start, end });
@@ -289,12 +294,12 @@ function specialClass(
 
 /** What a placeholder in a URL is to be filled with: `?q={conversation}`. */
 function classesOfPlaceholder(url: string): number {
-  const open = url.search(/[{<[$]|%7b/);
-  return open < 0 ? 0 : classesOfParts(url.slice(open).replace(/[^a-z]+/g, '_'));
+  const placeholders = url.match(/(?:[{<[$]|%7b)[^}>\]&/]{0,200}/g) ?? [];
+  return classesOfParts(placeholders.join('_').replace(/[^a-z]+/g, '_'));
 }
 
 function isStore(lower: string): boolean {
-  if (!/[./~_]/.test(lower)) return false;
+  if (!/[./~_]/.test(lower) || lower.endsWith('.pub')) return false;
   if (STORE_PARTS.some((part) => lower.includes(part)) || ENV_FILE.test(lower)) return true;
   return /^(?:~|\.{0,2}\/|\/|[a-z]:\\|%|\*\.?\*?)/.test(lower) && STORE_TERMS.test(lower);
 }
@@ -326,15 +331,18 @@ function classesOfParts(raw: string): number {
 
 const HEAD_MASK = CLASS.human | CLASS.secret | CLASS.context | CLASS.tool;
 
-/** A `token` in the company of these words stands for a place in a list, or is counted. */
-const PAGING: ReadonlySet<string> = new Set(
-  'next page paginated pagination continuation cursor starting count limit'.split(' '),
+/** Words that tell the `token` of a login from that of a model, a page or a currency. */
+const LOGIN: ReadonlySet<string> = new Set(
+  'access auth authentication authorization bearer api session refresh secret credential password key login oauth sso github gitlab slack npm aws'.split(
+    ' ',
+  ),
 );
+/** Words that tell the `transcript` of the session from that of a meeting or a video. */
+const SESSION: ReadonlySet<string> = new Set('session conversation chat'.split(' '));
 
 function toSentence(tokens: readonly Token[], index: number, topic: Topic): Sentence {
-  if (tokens.some(({ base }) => PAGING.has(base))) {
-    for (const token of tokens) if (token.base === 'token') token.mask &= ~CLASS.secret;
-  }
+  unless(LOGIN, 'token', CLASS.secret, tokens);
+  unless(SESSION, 'transcript', CLASS.context, tokens);
   markPairs(tokens);
   markOfMany(tokens);
   markNegations(tokens);
@@ -345,6 +353,17 @@ function toSentence(tokens: readonly Token[], index: number, topic: Topic): Sent
   let mask = 0;
   for (const token of tokens) mask |= token.mask;
   return { tokens, mask, bases: new Set(tokens.map(({ base }) => base)), index };
+}
+
+/** Takes a class from a word that is in it only in the company of others. */
+function unless(
+  company: ReadonlySet<string>,
+  base: string,
+  mask: number,
+  tokens: readonly Token[],
+): void {
+  if (tokens.some((token) => company.has(token.base))) return;
+  for (const token of tokens) if (token.base === base) token.mask &= ~mask;
 }
 
 function markPairs(tokens: readonly Token[]): void {
@@ -372,14 +391,30 @@ const OF_MANY: ReadonlySet<string> = new Set(
   ),
 );
 
-/** A conversation among many is a thing that a server keeps, not the one with the model. */
+/** A conversation among many is a thing that a server keeps, and the one `in this conversation` says when. */
 function markOfMany(tokens: readonly Token[]): void {
+  const isAll = tokens.some(({ base }) => base === 'everything');
   for (const [at, token] of tokens.entries()) {
-    if (token.base !== 'conversation') continue;
-    const isMany = !token.isBase || OF_MANY.has(tokens[at - 1]?.base ?? '');
-    if (isMany) token.mask &= ~CLASS.context;
+    if (token.base !== 'conversation' && token.base !== 'chat') continue;
+    const before = tokens[at - 1];
+    const isTime = !isAll && isDuring(tokens, at);
+    if (isTime && before !== undefined) before.mask &= ~CLASS.context;
+    if (isTime || isOfMany(token, before) || tokens[at + 1]?.base === 'with') {
+      token.mask &= ~CLASS.context;
+    }
   }
 }
+
+function isOfMany({ base, isBase }: Token, before: Token | undefined): boolean {
+  return base === 'conversation' && (!isBase || OF_MANY.has(before?.base ?? ''));
+}
+
+function isDuring(tokens: readonly Token[], at: number): boolean {
+  return THIS.has(tokens[at - 1]?.base ?? '') && DURING.has(tokens[at - 2]?.base ?? '');
+}
+
+const THIS: ReadonlySet<string> = new Set('this the current our same'.split(' '));
+const DURING: ReadonlySet<string> = new Set('in during within throughout for per'.split(' '));
 
 function isAttribute(mask: number, next: Token | undefined): boolean {
   return (mask & HEAD_MASK) !== 0 && next !== undefined && HEADS.has(next.base);
@@ -475,6 +510,10 @@ const SETTING: ReadonlySet<string> = new Set([
   'store',
   'save',
   'add',
+  'copy',
+  'write',
+  'put',
+  'append',
 ]);
 
 /** A link to documentation, or an example of one, is no place to send something to. */
@@ -487,16 +526,25 @@ function markReferences(tokens: readonly Token[]): void {
   }
 }
 
-/** What a tool is for, by the terms of its own name. */
-type Topic = { readonly terms: ReadonlySet<string>; readonly isTalk: boolean };
+/** What a tool is for, by the terms of its own name, and what it takes, by those of its parameters. */
+type Topic = {
+  readonly terms: ReadonlySet<string>;
+  readonly taken: ReadonlySet<string>;
+  readonly isTalk: boolean;
+};
 
-function topicOf({ name }: OwnNames): Topic {
+function topicOf({ name, parameters }: OwnNames): Topic {
+  const terms = termsOf(name);
+  const taken = new Set([...parameters].flatMap((parameter) => [...termsOf(parameter)]));
+  return { terms, taken, isTalk: TALKS.some((word) => terms.has(word)) };
+}
+
+function termsOf(name: string): ReadonlySet<string> {
   const spaced = name
     .slice(0, MAX_NAME)
     .replace(/([a-z])([A-Z])/g, '$1 $2')
     .toLowerCase();
-  const terms = new Set(spaced.split(/[^a-z]+/).map(baseOf));
-  return { terms, isTalk: TALKS.some((word) => terms.has(word)) };
+  return new Set(spaced.split(/[^a-z]+/).map(baseOf));
 }
 
 const MAX_NAME = 128;
@@ -505,13 +553,35 @@ const TALKS = 'conversation chat memory remember session dialog transcript hando
   ' ',
 );
 
-/** What a tool is for is no other's: `get_conversation` returns a conversation. Unless it leaves for elsewhere. */
-function markTopic(tokens: readonly Token[], { terms, isTalk }: Topic): void {
+/**
+ * What a tool is for is no other's: `get_conversation` returns a conversation, and a secret that it declares as a
+ * parameter is given to it in the open. Unless it leaves for elsewhere.
+ */
+function markTopic(tokens: readonly Token[], topic: Topic): void {
   if (tokens.some(({ mask }) => (mask & (CLASS.address | CLASS.remote)) !== 0)) return;
-  for (const token of tokens) {
-    if (terms.has(token.base)) token.mask &= ~(CLASS.context | CLASS.secret | CLASS.store);
-    if (isTalk && !INSTRUCTIONS.test(token.base)) token.mask &= ~CLASS.context;
+  for (const [at, token] of tokens.entries()) {
+    if (isOwnName(token, topic)) token.mask = CLASS.tool;
+    const own = ownClasses(token, topic);
+    token.mask &= ~own;
+    const next = tokens[at + 1];
+    if (next === undefined || classesOfPair(token.base, next.base) === 0) continue;
+    token.mask &= ~ownClasses(next, topic);
+    next.mask &= ~own;
   }
 }
 
+/** Whether it is the name of a tool for the same secrets: `list_secrets` in the description of `get_secret`. */
+function isOwnName({ base, mask }: Token, { terms }: Topic): boolean {
+  if ((mask & CLASS.name) === 0) return false;
+  const parts = base.split(/[_.]/).map(baseOf);
+  return parts.some((part) => terms.has(part) && (classesOf(part) & OWN) !== 0);
+}
+
+/** The classes that a word is not in because the tool itself is named after it. */
+function ownClasses({ base }: Token, { terms, taken, isTalk }: Topic): number {
+  const talk = isTalk && !INSTRUCTIONS.test(base) ? CLASS.context : 0;
+  return (terms.has(base) ? OWN : 0) | (taken.has(base) ? CLASS.secret : 0) | talk;
+}
+
+const OWN = CLASS.context | CLASS.secret | CLASS.store | CLASS.rule;
 const INSTRUCTIONS = /^(?:system|prompt|instruction|developer|hidden|reasoning)$/;
