@@ -24,8 +24,7 @@ import {
   outcomeEvent,
 } from './event.js';
 import type { RecentDecisions } from './recent.js';
-import type { ChainWriter, SinkResult } from './sink.js';
-import { AuditSink } from './sink.js';
+import { AuditSink, type ChainWriter, type SinkResult } from './sink.js';
 
 /** Failed authentications written per second; the others are counted in the next event that is written. */
 export const AUTH_FAILURES_PER_SECOND = 50;

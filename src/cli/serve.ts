@@ -3,8 +3,7 @@
 
 import { resolve } from 'node:path';
 import { type Command as Commander, Option } from 'commander';
-import type { Diagnostic } from '../config/diagnostics.js';
-import { renderDiagnostics } from '../config/diagnostics.js';
+import { type Diagnostic, renderDiagnostics } from '../config/diagnostics.js';
 import { makeVisible } from '../text/escaping.js';
 import { withConfigOption } from './config-file.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';

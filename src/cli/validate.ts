@@ -13,8 +13,7 @@ import {
   sortDiagnostics,
 } from '../config/diagnostics.js';
 import type { Files } from '../config/files.js';
-import type { Outline } from '../config/load.js';
-import { loadGateway } from '../config/load.js';
+import { loadGateway, type Outline } from '../config/load.js';
 import { loadPolicies } from '../config/policies.js';
 import type { PolicyContext } from '../policy/compile/compile.js';
 import type { PolicyDiagnostic, PolicyDocument } from '../policy/compile/documents.js';

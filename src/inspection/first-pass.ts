@@ -5,8 +5,7 @@
 import type { TextEdit } from '../protocol/admitted-request.js';
 import { isOwnMember } from '../protocol/capabilities.js';
 import { applyEdits, removalEdits, spanOf } from '../protocol/json/json.js';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json } from '../protocol/jsonrpc.js';
 import { pointerOf } from '../text/json-pointer.js';
 import { checkBytes, type Payload, readableParts, readPayload } from './binary-content.js';
 import {

@@ -3,8 +3,7 @@
 // Source: MCP authorization (token passthrough is forbidden); docs/contract.md §3, inspection profiles.
 
 import type { Finding } from '../policy/record.js';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json } from '../protocol/jsonrpc.js';
 import { findEncodedRuns } from './detectors/encoded-runs.js';
 import { decodeEscapes, foldText } from './detectors/normalized-text.js';
 import { isSecretName, isSecretNumber } from './detectors/secrets.js';

@@ -8,8 +8,7 @@
 import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
 import { HEADER_MISMATCH, MISSING_CAPABILITY } from '../../protocol/errors.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
-import type { Json } from '../../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import type { Listing } from '../../protocol/listings.js';
 import {
   LATEST_SESSION_VERSION,
@@ -18,8 +17,7 @@ import {
 } from '../../protocol/versions/revisions.js';
 import { SESSION } from '../../protocol/versions/session.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
-import type { ListingQuery } from './pages.js';
-import { type ListingCaps, type ListReadError, readLists } from './pages.js';
+import { type ListingCaps, type ListingQuery, type ListReadError, readLists } from './pages.js';
 import {
   type Budget,
   type CallOutcome,

@@ -13,8 +13,7 @@ import type { ForwardError } from '../../../protocol/transport.js';
 import { namesVersionInHeader, SESSION_VERSIONS } from '../../../protocol/versions/revisions.js';
 import { SESSION } from '../../../protocol/versions/session.js';
 import { createQuota } from '../../../state/quota.js';
-import type { SessionRef } from '../../client.js';
-import { upstreamIdOf } from '../../client.js';
+import { type SessionRef, upstreamIdOf } from '../../client.js';
 
 import {
   type CallPorts,
