@@ -127,20 +127,13 @@ function policyDiagnostics(
   ports: ValidatePorts,
 ): readonly Diagnostic[] {
   if (outline.policiesDir === undefined) return [];
-  const { upstreams, issuers, profiles, unknownNames } = outline;
-  const { pins, invalid } = locks;
+  const { pins, invalid: invalidLocks } = locks;
   return loadPolicies(outline.policiesDir, {
     files: ports.files,
-    compile: (documents, hash) => {
-      const names = { upstreams, issuers, profiles, unknownNames };
-      const context = {
-        ...{ hash, ...names, pins, invalidLocks: invalid },
-        isStrict: strict === true,
-      };
-      return {
-        policies: undefined,
-        diagnostics: ports.compilePolicies(documents, context).diagnostics,
-      };
+    compile(documents, hash) {
+      const context = { ...outline, hash, pins, invalidLocks, isStrict: strict === true };
+      const { diagnostics } = ports.compilePolicies(documents, context);
+      return { policies: undefined, diagnostics };
     },
   }).diagnostics;
 }

@@ -287,20 +287,12 @@ function readPolicies(
   invalidLocks: ReadonlySet<string> | undefined,
   policyInForce: string | undefined,
 ): ReturnType<typeof loadPolicies<PolicySet>> {
-  const { upstreams, issuers, profiles, unknownNames } = outline;
   return loadPolicies(folder, {
     files: DISK_FILES,
-    compile: (documents, hash) =>
-      compilePolicies(documents, {
-        hash,
-        upstreams,
-        issuers,
-        profiles,
-        unknownNames,
-        invalidLocks,
-        pins,
-        areInForce: hash === policyInForce,
-        mode: outline.policiesMode,
-      }),
+    compile(documents, hash) {
+      const areInForce = hash === policyInForce;
+      const mode = outline.policiesMode;
+      return compilePolicies(documents, { ...outline, hash, invalidLocks, pins, areInForce, mode });
+    },
   });
 }

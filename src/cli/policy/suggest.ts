@@ -190,10 +190,7 @@ function keepsRecord(group: string, grant: Grant, workspace: Workspace): boolean
 
 /** Compiles a suggested policy. */
 export function compileFor(document: PolicyDocument, { outline, policies }: Workspace): Rules {
-  const compiled = compilePolicies([document], {
-    ...{ hash: policies.hash, upstreams: outline.upstreams },
-    ...{ issuers: outline.issuers, profiles: outline.profiles },
-  });
+  const compiled = compilePolicies([document], { ...outline, hash: policies.hash });
   return { policies: compiled.policies, written: writtenRules([document]) };
 }
 

@@ -75,21 +75,14 @@ export async function openWorkspace(
   found.push(...(locks?.diagnostics ?? []));
   const folder =
     options.policies === undefined ? outline?.policiesDir : resolve(io.cwd, options.policies);
+  const known = { pins: locks?.pins, invalidLocks: locks?.invalid };
   const read =
     outline === undefined || folder === undefined
       ? undefined
       : loadPolicies(folder, {
           files: ports.files,
           compile: (documents, hash) =>
-            compilePolicies(documents.map(enforce), {
-              hash,
-              upstreams: outline.upstreams,
-              issuers: outline.issuers,
-              profiles: outline.profiles,
-              unknownNames: outline.unknownNames,
-              pins: locks?.pins,
-              invalidLocks: locks?.invalid,
-            }),
+            compilePolicies(documents.map(enforce), { ...outline, ...known, hash }),
         });
   const errors = [...found, ...(read?.diagnostics ?? [])].filter(
     ({ severity }) => severity === 'error',
