@@ -11,6 +11,7 @@ import { isLoopbackHost } from '../config/checks/addresses.js';
 import { STDIO_PATH, type StdioServer, startStdioServer } from '../stdio/server.js';
 import { type ProcessPorts, serverEnvironment } from '../stdio/server-process.js';
 import { escapeForTerminal } from '../text/escaping.js';
+import { systemErrorCode } from '../text/file-errors.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_UNCHECKED, fail } from './program.js';
 import type { ServePorts } from './serve.js';
 
@@ -74,7 +75,7 @@ async function readOrWriteToken(file: string, io: CliIo): Promise<TokenOutcome> 
 }
 
 function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'no code';
+  return systemErrorCode(error) ?? 'no code';
 }
 
 /** Removes a socket that nobody listens on any more. Resolves with what prevents listening there. */

@@ -12,6 +12,7 @@ import { Agent, buildConnector, type Dispatcher } from 'undici';
 import type { Network, UpstreamTls } from '../config/settings.js';
 import { type AddressClass, bareHost, isAddressAllowed } from '../policy/addresses.js';
 import type { Json } from '../protocol/jsonrpc.js';
+import { systemErrorCode } from '../text/file-errors.js';
 
 /** Error `code` of a connection refused because of its address. */
 const REFUSED_ADDRESS = 'SALLYPORT_REFUSED_ADDRESS';
@@ -81,13 +82,9 @@ function refusedAddressError(addresses: AddressClass): Error {
   return Object.assign(error, { code: REFUSED_ADDRESS });
 }
 
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
-}
-
 /** True for the error of a connection refused because of its address. */
 export function isRefusedAddress(error: unknown): boolean {
-  return hasCode(error, REFUSED_ADDRESS);
+  return systemErrorCode(error) === REFUSED_ADDRESS;
 }
 
 /** One forbidden address refuses the whole name, because the connector chooses which address to dial. */
@@ -157,7 +154,7 @@ export function connectOptionsFor(
   });
   return (options, callback) => {
     function fail(error: Error): void {
-      onFailure?.('code' in error ? String(error.code) : 'no code');
+      onFailure?.(systemErrorCode(error) ?? 'no code');
       callback(error, null);
     }
     const host = bareHost(options.hostname);
@@ -183,7 +180,7 @@ export function connectOptionsForSocket(
   return (options, callback) =>
     connect(options, (...[error, socket]) => {
       if (error === null) return callback(null, socket);
-      onFailure('code' in error ? String(error.code) : 'no code');
+      onFailure(systemErrorCode(error) ?? 'no code');
       callback(error, null);
     });
 }
@@ -383,9 +380,9 @@ function describeFailure(error: unknown, hasTimedOut: boolean, allowed: AddressC
   if (isRefusedAddress(error)) {
     return failedFetch('refused-address', `does not resolve to ${DESCRIPTIONS[allowed]}`);
   }
-  if (hasCode(error, OWN_LISTENER))
+  if (systemErrorCode(error) === OWN_LISTENER)
     return failedFetch('refused-address', 'leads to a listener of this gateway');
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'no code';
+  const code = systemErrorCode(error) ?? 'no code';
   return failedFetch('unreachable', `could not be reached (${code})`);
 }
 

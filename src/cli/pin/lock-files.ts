@@ -17,6 +17,7 @@ import { readLock } from '../../pins/lock-reader.js';
 import { writeLock } from '../../pins/lock-yaml.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
 import { escapeForTerminal } from '../../text/escaping.js';
+import { systemErrorCode } from '../../text/file-errors.js';
 import { type CliIo, commandLine } from '../program.js';
 
 /** What one upstream offers now. */
@@ -127,8 +128,7 @@ export function readContent(
     const bytes = ports.files.readFile(file);
     return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) };
   } catch (error) {
-    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-    return isMissing ? 'missing' : 'unreadable';
+    return systemErrorCode(error) === 'ENOENT' ? 'missing' : 'unreadable';
   }
 }
 
