@@ -33,7 +33,7 @@ export function describeConnectionError(code: string): string {
   return CONNECTION_ERRORS.get(code) ?? code;
 }
 
-const DEFAULT_CONNECT_TIMEOUT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 10_000;
 
 /** Resolves a name to all its addresses, as `dns.lookup` does with `all: true`. */
 export type LookupAll = (
@@ -62,7 +62,6 @@ export function addressesFor(
 /** Options of a guarded connection. INVARIANT: no option can widen the network. */
 type ConnectSettings = {
   readonly lookup?: LookupAll;
-  readonly timeoutMs?: number;
   /** Server verification (CA, pins, server name) and the client certificate. */
   readonly tls?: Partial<UpstreamTls>;
   /** Called with the error code of each connection that could not be made. */
@@ -134,8 +133,7 @@ function peerErrorOf(
  * for them; every address that DNS returns; and the address actually connected to, because a name may resolve
  * differently the second time.
  *
- * A refused connection fails with an error for which {@link isRefusedAddress} holds. `settings.timeoutMs`
- * bounds the time to connect (default: 10 s).
+ * A refused connection fails with an error for which {@link isRefusedAddress} holds.
  */
 export function connectOptionsFor(
   allowed: AddressClass,
@@ -144,7 +142,7 @@ export function connectOptionsFor(
   const { tls = {}, onFailure } = settings;
   const { serverName, pins = [] } = tls;
   const connect = buildConnector({
-    timeout: settings.timeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS,
+    timeout: CONNECT_TIMEOUT_MS,
     lookup: guardLookup(allowed, settings.lookup ?? systemLookup),
     minVersion: 'TLSv1.2',
     // A resumed TLS session has no certificate to compare with the pins.
@@ -176,7 +174,7 @@ export function connectOptionsForSocket(
   path: string,
   onFailure: (code: string) => void,
 ): buildConnector.connector {
-  const connect = buildConnector({ socketPath: path, timeout: DEFAULT_CONNECT_TIMEOUT_MS });
+  const connect = buildConnector({ socketPath: path, timeout: CONNECT_TIMEOUT_MS });
   return (options, callback) =>
     connect(options, (...[error, socket]) => {
       if (error === null) return callback(null, socket);

@@ -25,7 +25,7 @@ import {
   callUpstream,
   endGatewaySession,
   type ListingError,
-  notifyUpstream,
+  notifyInitialized,
 } from './request.js';
 
 /** `not-spoken`: the upstream responded and does not speak this era. */
@@ -242,7 +242,7 @@ async function openSession(
   if (session === undefined) return { kind: 'not-spoken' };
   if (session === 'malformed') return PROTOCOL_FAILURE;
   const headers = sessionHeaders(session);
-  const notified = await notifyUpstream(ports, headers, 'notifications/initialized', budget);
+  const notified = await notifyInitialized(ports, headers, budget);
   if (notified.kind === 'result') return { kind: 'opened', session };
   await endSession(ports, session);
   return notified.kind === 'failed' ? { ...notified, isSpoken: true } : PROTOCOL_FAILURE;

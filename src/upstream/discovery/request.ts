@@ -149,14 +149,13 @@ export async function callUpstream(
   return sendRequest(ports, call.headers, JSON.stringify(body), budget, reading);
 }
 
-/** Sends a notification; the response body is not read. */
-export async function notifyUpstream(
+/** Notifies the server that its session is initialized; the response body is not read. */
+export async function notifyInitialized(
   ports: CallPorts,
   headers: ListingCall['headers'],
-  method: string,
   budget: Budget,
 ): Promise<CallOutcome> {
-  const body = JSON.stringify({ jsonrpc: '2.0', method });
+  const body = JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' });
   return sendRequest(ports, headers, body, budget, async ({ status, headers: received }) =>
     status < 300
       ? { kind: 'result', result: {}, text: '', suspectNumbers: false, headers: received }

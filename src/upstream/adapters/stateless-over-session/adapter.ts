@@ -187,8 +187,8 @@ const NOT_AWAITED = 'The client has disconnected, or the response took too long.
 export function createStatelessClients(settings: StatelessSettings): StatelessClients {
   const sendInSession = createSessionSender(settings);
   const pool = createSessionPool({
-    maxSessions: settings.maxSessions ?? MAX_SESSIONS,
-    idleMs: settings.idleMs ?? IDLE_MS,
+    maxSessions: MAX_SESSIONS,
+    idleMs: IDLE_MS,
     now: settings.now,
     end: (session) => endSession(settings, session),
   });

@@ -20,7 +20,7 @@ import {
   callUpstream,
   endGatewaySession,
   type ListingError,
-  notifyUpstream,
+  notifyInitialized,
 } from '../../discovery/request.js';
 import type { TranslationSettings } from '../session-over-stateless/adapter.js';
 
@@ -70,7 +70,7 @@ export async function openUpstreamSession(
       : undefined;
   if (session === undefined) return 'upstream-protocol';
   const headers = sessionHeadersOf(session);
-  const notified = await notifyUpstream(ports, headers, 'notifications/initialized', budget);
+  const notified = await notifyInitialized(ports, headers, budget);
   if (notified.kind !== 'result') {
     void endGatewaySession(ports, headers);
     return notified.kind === 'failed' ? FORWARD_ERRORS[notified.why] : 'upstream-protocol';
