@@ -6,6 +6,7 @@ import { Option } from 'commander';
 import {
   countDiagnostics,
   type Diagnostic,
+  errorsOf,
   hasErrors,
   REPORT_FORMATS,
   type ReportFormat,
@@ -76,7 +77,7 @@ export async function runValidate(
   if (shown.length < sorted.length) {
     io.stderr(`and ${sorted.length - shown.length} more, all of them with --format json\n`);
   }
-  const errors = diagnostics.filter((diagnostic) => diagnostic.severity === 'error');
+  const errors = errorsOf(diagnostics);
   io.stderr(`${countDiagnostics(diagnostics)}\n`);
   if (errors.some((diagnostic) => diagnostic.rule === 'unreadable')) return EXIT_UNCHECKED;
   return errors.length === 0 ? EXIT_FINE : EXIT_FAILED;

@@ -3,7 +3,7 @@
 
 import { resolve } from 'node:path';
 import { widenScopes } from '../../audit/recorded.js';
-import { renderDiagnostics } from '../../config/diagnostics.js';
+import { errorsOf, renderDiagnostics } from '../../config/diagnostics.js';
 import type { Files } from '../../config/files.js';
 import { loadGateway, type Outline } from '../../config/load.js';
 import { loadPolicies } from '../../config/policies.js';
@@ -20,7 +20,7 @@ import type { PolicySet } from '../../policy/rules.js';
 import type { Target } from '../../protocol/jsonrpc.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
 import type { Position, YamlPath } from '../../text/yaml.js';
-import { type CliIo, EXIT_UNCHECKED } from '../program.js';
+import { type CliIo, UsageError } from '../program.js';
 import type { ReadLocks } from '../validate.js';
 
 export type WorkspacePorts = {
@@ -44,9 +44,6 @@ export type Workspace = {
   /** The definitions of an upstream, as if it offered what is approved. */
   readonly catalogOf: (upstream: string) => Catalog;
 };
-
-/** A mistake in what a command was given, as the complete text for stderr. */
-export class UsageError extends Error {}
 
 /** `; did you mean "…"?`, or what there is to choose from. */
 export function suggest(name: string, known: readonly string[]): string {
@@ -84,9 +81,7 @@ export async function openWorkspace(
           compile: (documents, hash) =>
             compilePolicies(documents.map(enforce), { ...outline, ...known, hash }),
         });
-  const errors = [...found, ...(read?.diagnostics ?? [])].filter(
-    ({ severity }) => severity === 'error',
-  );
+  const errors = errorsOf([...found, ...(read?.diagnostics ?? [])]);
   if (errors.length > 0 || outline === undefined || read?.policies === undefined)
     throw new UsageError(renderDiagnostics(errors, 'text', io.cwd));
   const shadowed = read.documents.filter(({ mode }) => mode === 'shadow');
@@ -224,15 +219,4 @@ function kindOf(name: string, catalog: Catalog): AskedKind {
   for (const kind of ['tool', 'prompt', 'template'] as const)
     if (catalog.names(kind).includes(name)) return kind;
   return /^[A-Za-z][A-Za-z0-9+.-]*:/.test(name) ? 'resource' : 'tool';
-}
-
-/** Runs a command that may be given something that it cannot work on. */
-export async function withUsage(io: CliIo, run: () => Promise<number>): Promise<number> {
-  try {
-    return await run();
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    io.stderr(error.message);
-    return EXIT_UNCHECKED;
-  }
 }
