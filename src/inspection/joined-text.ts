@@ -261,17 +261,6 @@ function cutToParts(spans: readonly SegmentSpan[], first: number, hit: Hit): Spl
   return cuts;
 }
 
-/** Groups hits by text, so that the cuts of each text are found without a search. */
-export function groupByPart(hits: readonly SplitHit[]): ReadonlyMap<number, readonly SplitHit[]> {
-  const byPart = new Map<number, SplitHit[]>();
-  for (const hit of hits) {
-    const known = byPart.get(hit.part);
-    if (known === undefined) byPart.set(hit.part, [hit]);
-    else known.push(hit);
-  }
-  return byPart;
-}
-
 /** Replaces the cuts in one text. Of overlapping cuts only the first is replaced. */
 export function cutText(
   text: string,

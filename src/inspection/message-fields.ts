@@ -4,7 +4,8 @@
 // Source: MCP 2025-11-25 and 2026-07-28, base protocol, tools, resources, prompts, pagination, logging, caching;
 // RFC 5424 §6.2.1.
 
-import { isObject, isRequestId, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import type { Json } from '../protocol/jsonrpc.js';
+import { isObject, isRequestId, type JsonObject } from '../protocol/jsonrpc.js';
 import { CACHEABLE, isDefinedMethod } from '../protocol/methods.js';
 import { LOG_LEVELS } from '../protocol/params.js';
 import {

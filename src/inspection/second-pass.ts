@@ -4,7 +4,8 @@
 // It decodes two layers of escapes, percent triplets, character references, base64 and hex.
 
 import { readJsonText } from '../protocol/json/json.js';
-import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import type { Json } from '../protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { checkBytes, readableParts, readPayload } from './binary-content.js';
 import { findActiveContent } from './detectors/active-content.js';
 import { findEncodedRuns } from './detectors/encoded-runs.js';
