@@ -2,7 +2,7 @@
 // as they are. The upstreams are taken to offer what is approved for them; no secret is read, and nothing is sent.
 
 import { resolve } from 'node:path';
-import { widenScopes } from '../../audit/recorded.js';
+import { NO_TOKEN, widenScopes } from '../../audit/recorded.js';
 import { errorsOf, renderDiagnostics } from '../../config/diagnostics.js';
 import type { Files } from '../../config/files.js';
 import { loadGateway, type Outline } from '../../config/load.js';
@@ -159,10 +159,7 @@ export function principalOf(
     ...{ issuer, issuerUrl: facts?.url ?? NO_ISSUER, subject, client, groups, claims },
     scopes: widenScopes(stated, facts?.impliedScopes ?? {}),
     actors: [],
-    token: {
-      ...{ id: '', formerIds: [], audience: '', issuedAt: undefined, binding: 'none' },
-      expiresAt: Number.POSITIVE_INFINITY,
-    },
+    token: NO_TOKEN,
   });
 }
 
