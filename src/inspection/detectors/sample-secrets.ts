@@ -226,7 +226,7 @@ function termPattern(terms: readonly string[]): RegExp {
   const sorted = [...terms].sort((one, other) => other.length - one.length);
   const byFirst = groupBy(sorted, (word) => word.charAt(0));
   const branches = [...byFirst].map(
-    ([first, words]) => `${first}(?:${words.map((word) => word.slice(1)).join('|')})`,
+    ([first, alike]) => `${first}(?:${alike.map((word) => word.slice(1)).join('|')})`,
   );
   return new RegExp(branches.join('|'), 'gi');
 }
