@@ -61,7 +61,8 @@ export async function runInit(options: InitOptions, io: CliIo, ports: InitPorts)
     .filter((path) => existsSync(path));
   if (existing.length > 0) {
     const listed = existing.map((path) => shown(path, io)).join(', ');
-    return fail(`init writes no file over another, and this exists: ${listed}`, EXIT_UNCHECKED, io);
+    io.stderr(`error: init writes no file over another, and this exists: ${listed}\n`);
+    return EXIT_UNCHECKED;
   }
   const files = [
     { path: paths.config, text: gatewayText(answers), isSecret: false },
