@@ -211,12 +211,10 @@ async function loadSettings(
 ): Promise<{ settings: Settings | undefined; diagnostics: string; errors: readonly string[] }> {
   const { DISK_FILES } = await import('./config/files.js');
   const { loadGateway } = await import('./config/load.js');
-  const { renderDiagnostics } = await import('./config/diagnostics.js');
+  const { errorsOf, renderDiagnostics } = await import('./config/diagnostics.js');
   const { readFile } = DISK_FILES;
   const { settings, diagnostics } = loadGateway(file, { readFile, env: process.env });
-  const errors = diagnostics
-    .filter(({ severity }) => severity === 'error')
-    .map(({ message }) => message);
+  const errors = errorsOf(diagnostics).map(({ message }) => message);
   return { settings, diagnostics: renderDiagnostics(diagnostics, 'text', io.cwd), errors };
 }
 

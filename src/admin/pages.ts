@@ -5,6 +5,7 @@
 import type { PlainResponse } from '../http/internal-server.js';
 import type { ControlRow } from '../telemetry/controls.js';
 import { countOf } from '../text/counting.js';
+import { groupBy } from '../text/grouping.js';
 import {
   type Frame,
   foreign,
@@ -175,14 +176,11 @@ function liftForm(id: string, frame: Frame): Html {
 
 /** A form for each set of names, because without script a form cannot change its fields. */
 function blockForms(known: KnownNames, frame: Frame): Html {
-  const sets = new Map<string, string[]>();
-  for (const [target] of TARGETS) {
-    const key = BLOCK_MEMBERS[target].join();
-    sets.set(key, [...(sets.get(key) ?? []), target]);
-  }
-  const forms = [...sets].map(([key, targets]) => {
-    const fields = key === '' ? [] : key.split(',');
-    const id = targets[0] ?? '';
+  const kinds = TARGETS.map(([target]) => target);
+  const sets = groupBy(kinds, (target) => BLOCK_MEMBERS[target].join());
+  const forms = [...sets.values()].map((targets) => {
+    const [id] = targets;
+    const fields = BLOCK_MEMBERS[id];
     return html`<details><summary>Block ${titleOf(targets)}</summary>
 <form class="stack" method="post" action="/block">${formTokenField(frame.formToken)}
 ${targets.length === 1 ? html`<input type="hidden" name="target" value="${id}">` : selectField(`${id}-target`, 'target', 'What', targets)}

@@ -12,6 +12,7 @@ import {
   type PlainResponse,
   readBody,
 } from '../http/internal-server.js';
+import { urlHost } from '../text/escaping.js';
 import {
   type ConsolePorts,
   type ConsoleRequest,
@@ -72,8 +73,7 @@ const UNAVAILABLE = plain(503, 'the token cannot be verified now', { 'retry-afte
 const FORBIDDEN = plain(403, 'the token has no role here');
 
 function servedHosts({ host }: ListenerAddress, more: readonly string[]): ReadonlySet<string> {
-  const own = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host;
-  const names = [...LOOPBACK_NAMES, ...more, ...(ANY_ADDRESS.has(host) ? [] : [own])];
+  const names = [...LOOPBACK_NAMES, ...more, ...(ANY_ADDRESS.has(host) ? [] : [urlHost(host)])];
   return new Set(names.map((name) => name.toLowerCase()));
 }
 

@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import type { AuditSettings } from '../config/settings.js';
 import type { RequestRecord } from '../policy/record.js';
+import { createRate } from '../state/quota.js';
 import type { MaskText } from '../text/escaping.js';
 import type { ChainHead } from './chain.js';
 import {
@@ -24,8 +25,7 @@ import {
   outcomeEvent,
 } from './event.js';
 import type { RecentDecisions } from './recent.js';
-import type { ChainWriter, SinkResult } from './sink.js';
-import { AuditSink } from './sink.js';
+import { AuditSink, type ChainWriter, type SinkResult } from './sink.js';
 
 /** Failed authentications written per second; the others are counted in the next event that is written. */
 export const AUTH_FAILURES_PER_SECOND = 50;
@@ -100,33 +100,6 @@ export interface Audit {
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 const DURABLE: Promise<RecordResult> = Promise.resolve('durable');
-
-type RateBudget = { take(): boolean; suppressed(): number };
-
-/** A token bucket that is filled evenly; refusals are counted until the count is read. */
-function createBudget(perSecond: number, now: () => number): RateBudget {
-  let tokens = perSecond;
-  let filledAt = now();
-  let refused = 0;
-  return {
-    take() {
-      const at = now();
-      tokens = Math.min(perSecond, tokens + (Math.max(0, at - filledAt) * perSecond) / 1000);
-      filledAt = at;
-      if (tokens < 1) {
-        refused += 1;
-        return false;
-      }
-      tokens -= 1;
-      return true;
-    },
-    suppressed() {
-      const count = refused;
-      refused = 0;
-      return count;
-    },
-  };
-}
 
 function sinkNames(settings: AuditSettings): readonly string[] {
   const counts = new Map<string, number>();
@@ -234,12 +207,21 @@ export function createAudit(ports: AuditPorts): Audit {
   let isClosing = false;
   const sinks = createSinks(ports, builder, () => isClosing);
   const [singleSink] = sinks.length === 1 ? sinks : [];
-  const failures = createBudget(AUTH_FAILURES_PER_SECOND, now);
+  const rate = { burst: AUTH_FAILURES_PER_SECOND, perSecond: AUTH_FAILURES_PER_SECOND };
+  const failures = createRate(rate, now);
+  /** Failures that no event has counted yet. */
+  let suppressed = 0;
   const timer = setInterval(checkpoint, Math.min(settings.checkpointEveryMs, MAX_TIMER_MS));
   timer.unref();
 
   function checkpoint(): void {
     for (const sink of sinks) sink.checkpoint();
+  }
+
+  function mayFail(): boolean {
+    if (failures.left() < 1) return false;
+    failures.spend(1);
+    return true;
   }
 
   /** False if a sink has no room for the event. */
@@ -293,12 +275,14 @@ export function createAudit(ports: AuditPorts): Audit {
       enqueueEverywhere(event, mayUseReserve);
     },
     event(event) {
-      if (isUnauthenticated(event) && !failures.take()) {
+      if (isUnauthenticated(event) && !mayFail()) {
+        suppressed += 1;
         for (const sink of sinks) ports.meters.auditEvent(sink.name, 'suppressed', 1);
         return;
       }
-      const counted =
-        event.type === 'auth.failure' ? { ...event, suppressed: failures.suppressed() } : event;
+      const isCounting = event.type === 'auth.failure';
+      const counted = isCounting ? { ...event, suppressed } : event;
+      if (isCounting) suppressed = 0;
       enqueueEverywhere(buildEvent(counted, builder.context()), false);
     },
     setVersions: builder.setVersions,

@@ -4,6 +4,7 @@
 // them cannot be read reliably there is no identity, and no process is considered ended.
 
 import { readFile, readlink } from 'node:fs/promises';
+import { systemErrorCode } from '../text/file-errors.js';
 
 export type ProcessIdentity = {
   readonly boot: string;
@@ -63,7 +64,7 @@ export async function hasProcessEnded(
     const started = startTimeOf(await readFile(`/proc/${other.pid}/stat`, 'latin1'));
     return started !== undefined && started !== other.started;
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    const code = systemErrorCode(error);
     return code === 'ENOENT' || code === 'ESRCH';
   }
 }

@@ -3,6 +3,7 @@
 // printed.
 
 import { isObject } from '../protocol/jsonrpc.js';
+import { BoundedMap } from '../state/bounded-map.js';
 import { makeVisible } from '../text/escaping.js';
 import { type AuditRecord, valueAt } from './chain.js';
 
@@ -91,32 +92,17 @@ export type JoinedEvent = {
  * came before. `length` is that of the line.
  */
 export function createEventJoiner(): (record: AuditRecord, length: number) => JoinedEvent {
-  const underWay = new Map<unknown, { readonly record: AuditRecord; readonly length: number }>();
-  let characters = 0;
-
-  function take(id: unknown): AuditRecord | undefined {
-    const found = underWay.get(id);
-    characters -= found?.length ?? 0;
-    underWay.delete(id);
-    return found?.record;
-  }
-
-  function keep(id: unknown, record: AuditRecord, length: number): void {
-    underWay.set(id, { record, length });
-    characters += length;
-    while (underWay.size > MAX_UNDER_WAY || characters > MAX_CHARACTERS_UNDER_WAY)
-      take(underWay.keys().next().value);
-  }
-
+  const underWay = new BoundedMap<unknown, AuditRecord>(MAX_UNDER_WAY, MAX_CHARACTERS_UNDER_WAY);
   return (record, length) => {
     const { type } = record;
     if (type !== 'mcp.decision' && type !== 'mcp.outcome') return { record, isAlone: false };
     const id = valueAt(record, 'decision', 'id');
-    const decided = take(id);
     if (type === 'mcp.decision') {
-      keep(id, record, length);
+      underWay.set(id, record, length);
       return { record: completeEvent(record, {}), isAlone: false };
     }
+    const decided = underWay.get(id);
+    underWay.delete(id);
     // A line that says all of it itself names its files.
     const isAlone = decided === undefined && valueAt(record, 'gateway', 'policy') === undefined;
     return { record: completeEvent(record, decided ?? {}), isAlone };

@@ -88,30 +88,24 @@ export function readCall(
   context: RecordContext,
   ports: PrincipalPort,
 ): RecordedCall | undefined {
-  const kind = requiredText(record, 'target', 'kind');
-  const name = requiredText(record, 'target', 'name');
-  const target = targetOf(kind, name);
+  const subject = subjectOf(record);
+  const target = targetOf(subject.kind, subject.name);
   const outcome = outcomeOf(record);
   if (target === undefined || outcome === undefined) return undefined;
-  const issuerUrl = requiredText(record, 'actor', 'iss');
+  const { issuer: issuerUrl } = subject.caller;
   const issuer = issuerOf(issuerUrl, context);
-  const upstream = requiredText(record, 'target', 'upstream');
-  const subject = requiredText(record, 'actor', 'sub');
-  const client = requiredText(record, 'actor', 'client_id');
   // An issuer that is asked may say otherwise of the same token the next time.
   const isFixed = context.outline.issuerFacts.get(issuer ?? '')?.isIntrospected === false;
   const own = isFixed ? groupsOf(record, groups) : [];
   const call = {
-    id: requiredText(record, 'decision', 'id'),
-    time: requiredText(record, 'time'),
+    ...subject,
     ...outcome,
-    caller: { issuer: issuer ?? issuerUrl, subject, client },
-    ...{ upstream, kind, name },
+    caller: { ...subject.caller, issuer: issuer ?? issuerUrl },
     scopes: textsAt(record, 'actor', 'token', 'scopes'),
     groups: [...new Set([...own, ...textsAt(record, 'actor', 'groups_used')])],
     violations: violationsOf(record),
   };
-  const missing = missingIn(record, issuer, upstream, context);
+  const missing = missingIn(record, issuer, subject.upstream, context);
   if (missing !== undefined || issuer === undefined) return { ...call, facts: undefined, missing };
   const facts = factsOf(record, { ...call, issuer, issuerUrl, target }, context, ports);
   return { ...call, facts, missing };
@@ -137,10 +131,20 @@ export function readOtherRefusal(record: AuditRecord): OtherRefusal | undefined 
   const [reason] = textsAt(record, 'decision', 'reasons');
   if (reason !== 'tainted-flow' && reason !== 'blocked') return undefined;
   return {
-    id: requiredText(record, 'decision', 'id'),
-    time: requiredText(record, 'time'),
+    ...subjectOf(record),
     ...{ verdict: 'deny', reason },
     rule: `${requiredText(record, 'decision', 'policy')}/${requiredText(record, 'decision', 'rule')}`,
+    causes: textsAt(record, 'decision', 'causes'),
+  };
+}
+
+/** Which decision it was, of whom and about what; the issuer by its identifier. */
+function subjectOf(
+  record: AuditRecord,
+): Pick<RecordedCall, 'id' | 'time' | 'caller' | 'upstream' | 'kind' | 'name'> {
+  return {
+    id: requiredText(record, 'decision', 'id'),
+    time: requiredText(record, 'time'),
     caller: {
       issuer: requiredText(record, 'actor', 'iss'),
       subject: requiredText(record, 'actor', 'sub'),
@@ -149,7 +153,6 @@ export function readOtherRefusal(record: AuditRecord): OtherRefusal | undefined 
     upstream: requiredText(record, 'target', 'upstream'),
     kind: requiredText(record, 'target', 'kind'),
     name: requiredText(record, 'target', 'name'),
-    causes: textsAt(record, 'decision', 'causes'),
   };
 }
 
@@ -225,10 +228,7 @@ function factsOf(
     scopes: widenScopes(scopes, outline.issuerFacts.get(issuer)?.impliedScopes ?? {}),
     claims: {},
     actors: [],
-    token: {
-      ...{ id: '', formerIds: [], audience: '', issuedAt: undefined, binding: 'none' },
-      expiresAt: Number.POSITIVE_INFINITY,
-    },
+    token: NO_TOKEN,
   };
   const catalog = catalogOf(upstream);
   const pin = textAt(record, 'target', 'pin');
@@ -247,6 +247,12 @@ function factsOf(
     ]),
   };
 }
+
+/** The token of a caller that is only supposed. */
+export const NO_TOKEN: PrincipalFacts['token'] = {
+  ...{ id: '', formerIds: [], audience: '', issuedAt: undefined, binding: 'none' },
+  expiresAt: Number.POSITIVE_INFINITY,
+};
 
 /** The scopes that a token grants by those that it states. */
 export function widenScopes(

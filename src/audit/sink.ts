@@ -4,6 +4,7 @@
 // line, and the sink is reopened at the next event and every second. It never drops events silently, never
 // reorders them and never exceeds its queue (docs/contract.md §8; docs/reference/attacks.md case 89).
 
+import { systemErrorCode } from '../text/file-errors.js';
 import { type ChainHead, type CheckpointBounds, CheckpointInterval, startChain } from './chain.js';
 import type { EventText } from './event.js';
 import {
@@ -104,9 +105,7 @@ type Item =
   | { readonly kind: 'checkpoint' };
 
 function codeOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  if (typeof code === 'string') return code;
-  return error instanceof Error ? error.message : 'fault';
+  return systemErrorCode(error) ?? (error instanceof Error ? error.message : 'fault');
 }
 
 /** One sink: a queue, a chain and a writer. */

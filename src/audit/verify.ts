@@ -218,7 +218,6 @@ const BAD_SIGNATURE = 'the checkpoint is not signed by a known key of the gatewa
 
 /** The kind of an error in a line. */
 export type ChainErrorKind =
-  | 'not-a-record'
   | 'torn'
   | 'edited'
   | 'missing'

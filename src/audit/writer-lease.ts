@@ -25,6 +25,7 @@ import {
 import { hostname } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
+import { systemErrorCode } from '../text/file-errors.js';
 import { hasProcessEnded, type ProcessIdentity, readOwnIdentity } from './process-identity.js';
 
 /** Types of local file systems (statfs(2)): ext, XFS, Btrfs, F2FS, ZFS, tmpfs, overlay. */
@@ -107,15 +108,11 @@ type LeaseFile = {
 
 type WatchedFile = { readonly key: string; readonly sinceMs: number };
 
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined;
-}
-
 async function undefinedIfMissing<Value>(wanted: Promise<Value>): Promise<Value | undefined> {
   try {
     return await wanted;
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
+    if (systemErrorCode(error) === 'ENOENT') return undefined;
     throw error;
   }
 }
@@ -348,7 +345,7 @@ export class AuditLease {
     try {
       handle = await open(path, 'wx', FILE_MODE);
     } catch (error) {
-      if (codeOf(error) === 'EEXIST') return undefined;
+      if (systemErrorCode(error) === 'EEXIST') return undefined;
       throw error;
     }
     try {

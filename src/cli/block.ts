@@ -12,20 +12,20 @@ import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import { nearestCandidate } from '../text/edit-distance.js';
 import { escapeForTerminal, toVisibleJson } from '../text/escaping.js';
 import { describeReadError } from '../text/file-errors.js';
-import { withConfigOption } from './config-file.js';
+import { originOf, withConfigOption } from './config-file.js';
 import {
   type CliIo,
   type Command,
   EXIT_FAILED,
   EXIT_FINE,
-  EXIT_UNCHECKED,
   type Finish,
+  UsageError,
+  withUsage,
 } from './program.js';
 
 const TOKEN_VARIABLE = 'SALLYPORT_ADMIN_TOKEN';
 const PATH = '/api/revocations';
 const MS_PER_SECOND = 1_000;
-const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]']);
 const UNAUTHORIZED = 401;
 const ACCEPTED = 202;
 const LAST_SUCCESS = 299;
@@ -139,16 +139,6 @@ const ORDERS: readonly Orders[] = [
   },
 ];
 
-/** Why a command cannot go on, and its exit code. */
-class BlockError extends Error {
-  readonly code: number;
-
-  constructor(message: string, code: number) {
-    super(message);
-    this.code = code;
-  }
-}
-
 async function readToken(options: Options, io: CliIo, { files }: BlockPorts): Promise<string> {
   const { tokenFile } = options;
   const given =
@@ -158,9 +148,8 @@ async function readToken(options: Options, io: CliIo, { files }: BlockPorts): Pr
   const where = tokenFile === undefined ? TOKEN_VARIABLE : escapeForTerminal(tokenFile);
   const what =
     given === undefined || given.trim() === '' ? 'is not set or empty' : 'holds no token';
-  throw new BlockError(
-    `${where} ${what}; give the token of an administrator with --token-file FILE or ${TOKEN_VARIABLE}`,
-    EXIT_UNCHECKED,
+  throw new UsageError(
+    `error: ${where} ${what}; give the token of an administrator with --token-file FILE or ${TOKEN_VARIABLE}\n`,
   );
 }
 
@@ -168,8 +157,7 @@ function readTokenFile(file: string, io: CliIo, { readFile }: BlockPorts['files'
   try {
     return decodeUtf8(readFile(resolve(io.cwd, file))) ?? '';
   } catch (error) {
-    const why = describeReadError(error);
-    throw new BlockError(`${escapeForTerminal(file)} ${why}`, EXIT_UNCHECKED);
+    throw new UsageError(`error: ${escapeForTerminal(file)} ${describeReadError(error)}\n`);
   }
 }
 
@@ -192,31 +180,37 @@ async function readOrigin(options: Options, io: CliIo, { files }: BlockPorts): P
   const admin = outline?.admin;
   if (admin === undefined) {
     const why = outline === undefined ? 'cannot be read or has errors' : 'has no "admin"';
-    throw new BlockError(
-      `${escapeForTerminal(config ?? '')} ${why}, so the address of the admin listener is not known; correct it, or give --url`,
-      EXIT_UNCHECKED,
+    throw new UsageError(
+      `error: ${escapeForTerminal(config ?? '')} ${why}, so the address of the admin listener is not known; correct it, or give --url\n`,
     );
   }
-  const { host, port, isSecure } = admin;
-  const at = ANY_ADDRESS.has(host) ? '127.0.0.1' : host;
-  return `${isSecure ? 'https' : 'http'}://${at.includes(':') ? `[${at}]` : at}:${port}`;
+  return originOf(admin.host, admin.port, admin.isSecure);
 }
 
 /** Sends one request and returns what the response holds; every other outcome than success is an error. */
-async function ask(
+type Ask = (
   path: string,
   request: Omit<AdminRequest, 'token'>,
+) => Promise<{ readonly status: number; readonly value: Shown }>;
+
+async function connect(options: Options, io: CliIo, ports: BlockPorts): Promise<Ask> {
+  const token = await readToken(options, io, ports);
+  const origin = await readOrigin(options, io, ports);
+  return (path, request) => ask(`${origin}${path}`, { ...request, token }, origin, ports);
+}
+
+async function ask(
+  url: string,
+  request: AdminRequest,
   origin: string,
-  token: string,
   ports: BlockPorts,
-): Promise<{ readonly status: number; readonly value: Shown }> {
+): ReturnType<Ask> {
   let response: Awaited<ReturnType<BlockPorts['ask']>>;
   try {
-    response = await ports.ask(`${origin}${path}`, { ...request, token });
+    response = await ports.ask(url, request);
   } catch {
-    throw new BlockError(
-      `${escapeForTerminal(origin)} does not answer; is the gateway running, with its admin listener there?`,
-      EXIT_UNCHECKED,
+    throw new UsageError(
+      `error: ${escapeForTerminal(origin)} does not answer; is the gateway running, with its admin listener there?\n`,
     );
   }
   const { status, text } = response;
@@ -225,13 +219,13 @@ async function ask(
     return { status, value: value ?? {} };
   }
   const why = value?.['error'];
-  if (typeof why === 'string') throw new BlockError(escapeForTerminal(why), EXIT_FAILED);
-  throw new BlockError(
+  if (typeof why === 'string')
+    throw new UsageError(`error: ${escapeForTerminal(why)}\n`, EXIT_FAILED);
+  const what =
     status === UNAUTHORIZED
       ? 'the gateway does not accept this token'
-      : `${escapeForTerminal(origin)} answered ${status}`,
-    EXIT_UNCHECKED,
-  );
+      : `${escapeForTerminal(origin)} answered ${status}`;
+  throw new UsageError(`error: ${what}\n`);
 }
 
 /** The members that name what a revocation or a block is about. */
@@ -278,10 +272,9 @@ async function runOrder(
   io: CliIo,
   ports: BlockPorts,
 ): Promise<number> {
-  const token = await readToken(options, io, ports);
-  const origin = await readOrigin(options, io, ports);
+  const send = await connect(options, io, ports);
   const body = JSON.stringify({ note: options.note, ...order(given, options) });
-  const { status, value } = await ask(PATH, { method: 'POST', body }, origin, token, ports);
+  const { status, value } = await send(PATH, { method: 'POST', body });
   const made = value['revocation'];
   if (options.json === true) io.stdout(`${toVisibleJson(value, 0)}\n`);
   else io.stdout(describeShown(isObject(made) ? made : {}));
@@ -294,9 +287,8 @@ async function runOrder(
 }
 
 async function runList(options: Options, io: CliIo, ports: BlockPorts): Promise<number> {
-  const token = await readToken(options, io, ports);
-  const origin = await readOrigin(options, io, ports);
-  const { value } = await ask(PATH, { method: 'GET' }, origin, token, ports);
+  const send = await connect(options, io, ports);
+  const { value } = await send(PATH, { method: 'GET' });
   const listed = value['revocations'];
   const rows = Array.isArray(listed) ? listed.filter(isObject) : [];
   if (options.json === true) io.stdout(`${toVisibleJson(rows, 0)}\n`);
@@ -311,26 +303,13 @@ async function runUnblock(
   io: CliIo,
   ports: BlockPorts,
 ): Promise<number> {
-  const token = await readToken(options, io, ports);
-  const origin = await readOrigin(options, io, ports);
+  const send = await connect(options, io, ports);
   for (const id of ids) {
-    const path = `${PATH}/${encodeURIComponent(id)}`;
-    await ask(path, { method: 'DELETE' }, origin, token, ports);
+    await send(`${PATH}/${encodeURIComponent(id)}`, { method: 'DELETE' });
     if (options.json !== true) io.stdout(`${escapeForTerminal(id)} lifted\n`);
   }
   if (options.json === true) io.stdout(`${JSON.stringify({ lifted: ids })}\n`);
   return EXIT_FINE;
-}
-
-/** Runs a command; an error that it expects is printed, with its exit code. */
-async function report(run: Promise<number>, io: CliIo): Promise<number> {
-  try {
-    return await run;
-  } catch (error) {
-    if (!(error instanceof BlockError)) throw error;
-    io.stderr(`error: ${error.message}\n`);
-    return error.code;
-  }
 }
 
 function readSeconds(text: string): number {
@@ -376,7 +355,9 @@ function addOrder(
   if (orders.name === 'tokens')
     command.option('--client <client>', 'only the tokens of this client');
   command.action(async () =>
-    finish(await report(runOrder(orders, command.args, command.opts<Options>(), io, ports), io)),
+    finish(
+      await withUsage(io, () => runOrder(orders, command.args, command.opts<Options>(), io, ports)),
+    ),
   );
 }
 
@@ -394,7 +375,7 @@ export function blockCommand(io: CliIo, ports: BlockPorts): Command {
       for (const orders of ORDERS) addOrder(command, orders, finish, io, ports);
       const list = command.command('list').description('List what is blocked or revoked.');
       withAdminOptions(list, io).action(async (options: Options) =>
-        finish(await report(runList(options, io, ports), io)),
+        finish(await withUsage(io, () => runList(options, io, ports))),
       );
     },
   };
@@ -408,7 +389,7 @@ export function unblockCommand(io: CliIo, ports: BlockPorts): Command {
     configure(command, finish) {
       withAdminOptions(command.argument('<ids...>', 'ids, as `block list` prints them'), io).action(
         async (ids: string[], options: Options) =>
-          finish(await report(runUnblock(ids, options, io, ports), io)),
+          finish(await withUsage(io, () => runUnblock(ids, options, io, ports))),
       );
     },
   };

@@ -4,12 +4,21 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command as Commander } from 'commander';
+import { urlHost } from '../text/escaping.js';
 import type { CliIo } from './program.js';
 
 const VARIABLE = 'SALLYPORT_CONFIG';
 /** The name under which `init` writes a gateway file. */
 export const CONFIG_FILE = 'sallyport.yaml';
 const DEFAULT_FILES = [CONFIG_FILE, 'config/gateway.yaml'] as const;
+
+const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]']);
+
+/** The origin under which this machine reaches a listener of its own. */
+export function originOf(host: string, port: number, isSecure: boolean): string {
+  const at = ANY_ADDRESS.has(host) ? '127.0.0.1' : urlHost(host);
+  return `${isSecure ? 'https' : 'http'}://${at}:${port}`;
+}
 
 /**
  * The gateway file that is taken without -c, or `undefined` if there is none.

@@ -2,7 +2,7 @@
 // configuration of one's own. docs/contract.md §1.
 
 import { startDemoUpstream } from '../dev/demo-upstream.js';
-import { type CliIo, type Command, describePortError, EXIT_FAILED, readPort } from './program.js';
+import { type CliIo, type Command, failToListen, readPort } from './program.js';
 import type { ServePorts } from './serve.js';
 
 const DEFAULT_PORT = 3001;
@@ -15,10 +15,7 @@ export async function runDemoServer(
 ): Promise<number> {
   const terminated = ports.untilSignal();
   const server = await startDemoUpstream({ port }).catch((error: NodeJS.ErrnoException) => error);
-  if (server instanceof Error) {
-    io.stderr(`error: ${describePortError(port, server)}; choose another port with --port\n`);
-    return EXIT_FAILED;
-  }
+  if (server instanceof Error) return failToListen(port, server, io);
   io.stdout(`demo server listening on ${server.url}\n`);
   const code = await terminated;
   await server.close();

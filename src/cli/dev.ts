@@ -48,10 +48,11 @@ import { addIgnored } from './git-ignore.js';
 import {
   type CliIo,
   type Command,
-  describePortError,
   EXIT_FAILED,
   EXIT_FINE,
   EXIT_UNCHECKED,
+  fail,
+  failToListen,
   mayColor,
   readPort,
 } from './program.js';
@@ -110,17 +111,11 @@ async function runDev(
   ports: DevPorts,
 ): Promise<number> {
   const mistake = await findMistake(options, command, io);
-  if (mistake !== undefined) {
-    io.stderr(`error: ${mistake}\n`);
-    return EXIT_UNCHECKED;
-  }
+  if (mistake !== undefined) return fail(mistake, EXIT_UNCHECKED, io);
   const tourOnly = options.demo === true && options.exit === true;
   const wanted = options.port ?? (tourOnly ? ANY_PORT : DEFAULT_PORT);
   const data = await probePort(wanted);
-  if (typeof data !== 'number') {
-    io.stderr(`error: ${describePortError(wanted, data)}; choose another port with --port\n`);
-    return EXIT_FAILED;
-  }
+  if (typeof data !== 'number') return failToListen(wanted, data, io);
   // From here on there is something to remove: a folder with secrets, and the process of a command.
   const ended = ports.untilSignal();
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-dev-'));
@@ -345,15 +340,11 @@ async function serveFor(
 ): Promise<number> {
   const started = await ports.start(configFile, stage.log);
   if (started.kind === 'refused') {
-    stage.io.stderr(
-      `error: the gateway did not start: ${started.diagnostics.map((diagnostic) => diagnostic.message).join('; ')}\n`,
-    );
-    return EXIT_UNCHECKED;
+    const why = started.diagnostics.map(({ message }) => message).join('; ');
+    return fail(`the gateway did not start: ${why}`, EXIT_UNCHECKED, stage.io);
   }
-  if (started.kind === 'failed') {
-    stage.io.stderr(`error: the gateway did not start: ${started.message}\n`);
-    return EXIT_FAILED;
-  }
+  if (started.kind === 'failed')
+    return fail(`the gateway did not start: ${started.message}`, EXIT_FAILED, stage.io);
   try {
     const code = await afterStart(started.gateway);
     return code ?? (await stage.ended);

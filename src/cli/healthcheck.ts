@@ -4,12 +4,11 @@
 import { resolve } from 'node:path';
 import type { Files } from '../config/files.js';
 import type { Outline } from '../config/load.js';
-import { withConfigOption } from './config-file.js';
-import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, readPort } from './program.js';
+import { originOf, withConfigOption } from './config-file.js';
+import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, fail, readPort } from './program.js';
 
 const DEFAULT_OPS_PORT = 9464;
 const HEALTHCHECK_TIMEOUT_MS = 2000;
-const WILDCARD_HOSTS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]']);
 
 export type HealthcheckPorts = {
   readonly files: Pick<Files, 'readFile'>;
@@ -25,29 +24,25 @@ export async function runHealthcheck(
   io: CliIo,
   ports: HealthcheckPorts,
 ): Promise<number> {
-  const url = `${await originOf(options, io, ports)}/livez`;
+  const url = `${await readOrigin(options, io, ports)}/livez`;
   try {
     const status = await ports.fetchStatus(url, HEALTHCHECK_TIMEOUT_MS);
     if (status === 200) return EXIT_FINE;
-    io.stderr(`error: ${url} answered ${status}\n`);
+    return fail(`${url} answered ${status}`, EXIT_FAILED, io);
   } catch {
-    io.stderr(`error: ${url} does not answer\n`);
+    return fail(`${url} does not answer`, EXIT_FAILED, io);
   }
-  return EXIT_FAILED;
 }
 
-async function originOf(
+async function readOrigin(
   options: HealthcheckOptions,
   io: CliIo,
   ports: HealthcheckPorts,
 ): Promise<string> {
   const outline =
     options.config === undefined ? undefined : await readOutline(options.config, io, ports);
-  const host = outline?.opsHost;
   const port = options.port ?? outline?.opsPort ?? DEFAULT_OPS_PORT;
-  const scheme = outline?.isOpsSecure === true ? 'https' : 'http';
-  if (host === undefined || WILDCARD_HOSTS.has(host)) return `${scheme}://127.0.0.1:${port}`;
-  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  return originOf(outline?.opsHost ?? '127.0.0.1', port, outline?.isOpsSecure === true);
 }
 
 /** Loaded only if a file is named: containers run the check every few seconds, and reading YAML is expensive. */

@@ -12,24 +12,25 @@ import { describeFile } from '../config/secrets.js';
 import { publicPartOf, readPrivateSignerKey } from '../config/signer-keys.js';
 import { describeReadError } from '../text/file-errors.js';
 import { withConfigOption } from './config-file.js';
-import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
+import {
+  type CliIo,
+  type Command,
+  EXIT_FAILED,
+  EXIT_FINE,
+  EXIT_UNCHECKED,
+  fail,
+} from './program.js';
 
 export type KeysPorts = {
   readonly files: Pick<Files, 'readFile'>;
   randomBytes(count: number): Uint8Array;
 };
 
-/** Prints a new gateway key on one line, or an Ed25519 key for signatures as PKCS #8 in PEM. */
-function runKeysNew(
-  { signing }: { readonly signing?: boolean },
-  io: CliIo,
-  ports: KeysPorts,
-): Promise<number> {
-  const text = signing
+/** A new gateway key on one line, or an Ed25519 key for signatures as PKCS #8 in PEM. */
+function newKeyText({ signing }: { readonly signing?: boolean }, ports: KeysPorts): string {
+  return signing
     ? generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()
     : `${writeKeyText(ports.randomBytes(KEY_BYTES))}\n`;
-  io.stdout(text);
-  return Promise.resolve(EXIT_FINE);
 }
 
 type PublicPart = { readonly text: string; readonly jwk: object };
@@ -49,8 +50,8 @@ async function runKeysPublic(
 ): Promise<number> {
   const { file, config } = options;
   if ((file === undefined) === (config === undefined)) {
-    io.stderr('error: name a key file, - for standard input, or a gateway file with -c\n');
-    return EXIT_UNCHECKED;
+    const message = 'name a key file, - for standard input, or a gateway file with -c';
+    return fail(message, EXIT_UNCHECKED, io);
   }
   const publicKeys =
     config === undefined
@@ -71,18 +72,13 @@ async function readKeyFile(
 ): Promise<readonly PublicPart[] | number> {
   const source = file === '-' ? 'standard input' : describeFile(file);
   const read = await readText(file, io, ports);
-  if ('why' in read) {
-    io.stderr(`error: ${source} ${read.why}\n`);
-    return EXIT_UNCHECKED;
-  }
+  if ('why' in read) return fail(`${source} ${read.why}`, EXIT_UNCHECKED, io);
   const key = readKeyText(read.text);
   if (key !== undefined) return [publicKeyInfoOf(key)];
   const signing = readPrivateSignerKey(read.text);
   if (signing.ok) return [signingPartOf(signing.key)];
-  io.stderr(
-    `error: ${source} holds no gateway key: expected 32 bytes as base64 or hex, or what \`keys new\` prints\n`,
-  );
-  return EXIT_FAILED;
+  const why = 'holds no gateway key: expected 32 bytes as base64 or hex, or what `keys new` prints';
+  return fail(`${source} ${why}`, EXIT_FAILED, io);
 }
 
 /** The public part of a key for `pin sign`. */
@@ -137,9 +133,10 @@ export function keysCommand(io: CliIo, ports: KeysPorts): Command {
         .command('new')
         .description('Print a new key.')
         .option('--signing', 'a key for pin sign: Ed25519, PKCS #8 in PEM')
-        .action(async (options: { signing?: true }) =>
-          finish(await runKeysNew(options, io, ports)),
-        );
+        .action((options: { signing?: true }) => {
+          io.stdout(newKeyText(options, ports));
+          finish(EXIT_FINE);
+        });
       const description = 'the gateway file, for all of its keys';
       const isNeeded = (args: readonly string[]): boolean => args.length === 0;
       withConfigOption(command.command('public'), io, { description, isNeeded })

@@ -20,11 +20,14 @@ export function readPort(text: string): number {
   return port;
 }
 
-/** Why a port of this machine cannot be opened, without a full stop. */
-export function describePortError(port: number, error: NodeJS.ErrnoException): string {
-  return error.code === 'EADDRINUSE'
-    ? `port ${port} on 127.0.0.1 is already in use`
-    : `port ${port} on 127.0.0.1 cannot be opened (${error.code ?? error.message})`;
+/** Prints why a port of this machine cannot be opened, and returns the exit code. */
+export function failToListen(port: number, error: NodeJS.ErrnoException, io: CliIo): number {
+  const why =
+    error.code === 'EADDRINUSE'
+      ? 'is already in use'
+      : `cannot be opened (${error.code ?? error.message})`;
+  const message = `port ${port} on 127.0.0.1 ${why}; choose another port with --port`;
+  return fail(message, EXIT_FAILED, io);
 }
 
 const ALWAYS_KNOWN = ['--help', '--version'];
@@ -100,6 +103,27 @@ export const EXIT_UNCHECKED = 2;
 export function fail(message: string, code: number, io: CliIo): number {
   io.stderr(`error: ${message}\n`);
   return code;
+}
+
+/** Why a command cannot go on, as the complete text for stderr, and its exit code. */
+export class UsageError extends Error {
+  readonly code: number;
+
+  constructor(text: string, code = EXIT_UNCHECKED) {
+    super(text);
+    this.code = code;
+  }
+}
+
+/** Runs a command that may be given something that it cannot work on. */
+export async function withUsage(io: CliIo, run: () => Promise<number>): Promise<number> {
+  try {
+    return await run();
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    io.stderr(error.message);
+    return error.code;
+  }
 }
 
 /** Receives the exit code of a command that ran. */

@@ -8,7 +8,7 @@ import { LOCK_SCHEMA } from '../config/schema/lock.js';
 import { POLICY_SCHEMA } from '../config/schema/policy.js';
 import { POLICY_TEST_SCHEMA } from '../config/schema/policy-test.js';
 import { nearestCandidate } from '../text/edit-distance.js';
-import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
+import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED, fail } from './program.js';
 
 /** Every published schema by name, in the order of the reference page. */
 export const SCHEMAS: ReadonlyMap<string, Schema> = new Map([
@@ -20,17 +20,17 @@ export const SCHEMAS: ReadonlyMap<string, Schema> = new Map([
 ]);
 
 /** Prints one schema as JSON. An unknown name is a usage error. */
-function runSchema(options: { readonly name: string }, io: CliIo): Promise<number> {
-  const schema = SCHEMAS.get(options.name);
+function runSchema(name: string, io: CliIo): number {
+  const schema = SCHEMAS.get(name);
   if (schema === undefined) {
     const names = [...SCHEMAS.keys()];
-    const nearest = nearestCandidate(options.name, names);
+    const nearest = nearestCandidate(name, names);
     const suggestionText = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
-    io.stderr(`error: unknown schema${suggestionText} Known: ${names.join(', ')}.\n`);
-    return Promise.resolve(EXIT_UNCHECKED);
+    const known = `Known: ${names.join(', ')}.`;
+    return fail(`unknown schema${suggestionText} ${known}`, EXIT_UNCHECKED, io);
   }
   io.stdout(`${JSON.stringify(schema, null, 2)}\n`);
-  return Promise.resolve(EXIT_FINE);
+  return EXIT_FINE;
 }
 
 export function schemaCommand(io: CliIo): Command {
@@ -41,7 +41,7 @@ export function schemaCommand(io: CliIo): Command {
     configure(command, finish) {
       command
         .argument('<name>', [...SCHEMAS.keys()].join(', '))
-        .action(async (name: string) => finish(await runSchema({ name }, io)));
+        .action((name: string) => finish(runSchema(name, io)));
     },
   };
 }

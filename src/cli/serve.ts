@@ -3,11 +3,17 @@
 
 import { resolve } from 'node:path';
 import { type Command as Commander, Option } from 'commander';
-import type { Diagnostic } from '../config/diagnostics.js';
-import { renderDiagnostics } from '../config/diagnostics.js';
-import { makeVisible } from '../text/escaping.js';
+import { type Diagnostic, renderDiagnostics } from '../config/diagnostics.js';
+import { makeVisible, urlHost } from '../text/escaping.js';
 import { withConfigOption } from './config-file.js';
-import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
+import {
+  type CliIo,
+  type Command,
+  EXIT_FAILED,
+  EXIT_FINE,
+  EXIT_UNCHECKED,
+  fail,
+} from './program.js';
 
 /** The part of a running gateway that this command uses. */
 export type ServedGateway = {
@@ -90,23 +96,19 @@ async function runServe(
   const started = await ports.start(file, options, ending.signal);
   io.stderr(renderDiagnostics(started.diagnostics, 'text', io.cwd));
   if (started.kind === 'refused') {
-    io.stderr(
-      `error: not started: the configuration has errors (all of them: sallyport validate -c ${options.config})\n`,
-    );
-    return EXIT_UNCHECKED;
+    const all = `sallyport validate -c ${options.config}`;
+    const why = `not started: the configuration has errors (all of them: ${all})`;
+    return fail(why, EXIT_UNCHECKED, io);
   }
   if (started.kind === 'failed') {
     if (ending.signal.aborted) return terminated;
-    io.stderr(`error: not started: ${makeVisible(started.message)}\n`);
-    return EXIT_FAILED;
+    return fail(`not started: ${makeVisible(started.message)}`, EXIT_FAILED, io);
   }
   const { gateway } = started;
   running = gateway;
   for (const { listener, host, port, isSecure } of gateway.listening) {
     const scheme = isSecure ? 'https' : 'http';
-    io.stdout(
-      `${listener} listening on ${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}\n`,
-    );
+    io.stdout(`${listener} listening on ${scheme}://${urlHost(host)}:${port}\n`);
   }
   const code = await terminated;
   await gateway.close();

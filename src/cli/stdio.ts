@@ -10,7 +10,8 @@ import { InvalidArgumentError } from 'commander';
 import { isLoopbackHost } from '../config/checks/addresses.js';
 import { STDIO_PATH, type StdioServer, startStdioServer } from '../stdio/server.js';
 import { type ProcessPorts, serverEnvironment } from '../stdio/server-process.js';
-import { escapeForTerminal } from '../text/escaping.js';
+import { escapeForTerminal, urlHost } from '../text/escaping.js';
+import { systemErrorCode } from '../text/file-errors.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_UNCHECKED, fail } from './program.js';
 import type { ServePorts } from './serve.js';
 
@@ -77,7 +78,7 @@ async function readOrWriteToken(file: string, io: CliIo): Promise<TokenOutcome> 
 }
 
 function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'no code';
+  return systemErrorCode(error) ?? 'no code';
 }
 
 /** Removes a socket that nobody listens on any more. Resolves with what prevents listening there. */
@@ -164,8 +165,7 @@ function accessText(
   tokenFile: string | undefined,
 ): string {
   const isSocket = 'socket' in address;
-  const host = isSocket || !address.host.includes(':') ? address : { host: `[${address.host}]` };
-  const url = `http://${'host' in host ? `${host.host}:${port}` : 'localhost'}${STDIO_PATH}`;
+  const url = `http://${isSocket ? 'localhost' : `${urlHost(address.host)}:${port}`}${STDIO_PATH}`;
   const where = isSocket
     ? `url: ${url}, socket: ${JSON.stringify(address.socket)}`
     : `url: ${JSON.stringify(url)}, network: loopback`;

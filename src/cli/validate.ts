@@ -6,6 +6,7 @@ import { Option } from 'commander';
 import {
   countDiagnostics,
   type Diagnostic,
+  errorsOf,
   hasErrors,
   REPORT_FORMATS,
   type ReportFormat,
@@ -13,8 +14,7 @@ import {
   sortDiagnostics,
 } from '../config/diagnostics.js';
 import type { Files } from '../config/files.js';
-import type { Outline } from '../config/load.js';
-import { loadGateway } from '../config/load.js';
+import { loadGateway, type Outline } from '../config/load.js';
 import { loadPolicies } from '../config/policies.js';
 import type { PolicyContext } from '../policy/compile/compile.js';
 import type { PolicyDiagnostic, PolicyDocument } from '../policy/compile/documents.js';
@@ -77,7 +77,7 @@ export async function runValidate(
   if (shown.length < sorted.length) {
     io.stderr(`and ${sorted.length - shown.length} more, all of them with --format json\n`);
   }
-  const errors = diagnostics.filter((diagnostic) => diagnostic.severity === 'error');
+  const errors = errorsOf(diagnostics);
   io.stderr(`${countDiagnostics(diagnostics)}\n`);
   if (errors.some((diagnostic) => diagnostic.rule === 'unreadable')) return EXIT_UNCHECKED;
   return errors.length === 0 ? EXIT_FINE : EXIT_FAILED;
@@ -128,20 +128,13 @@ function policyDiagnostics(
   ports: ValidatePorts,
 ): readonly Diagnostic[] {
   if (outline.policiesDir === undefined) return [];
-  const { upstreams, issuers, profiles, unknownNames } = outline;
-  const { pins, invalid } = locks;
+  const { pins, invalid: invalidLocks } = locks;
   return loadPolicies(outline.policiesDir, {
     files: ports.files,
-    compile: (documents, hash) => {
-      const names = { upstreams, issuers, profiles, unknownNames };
-      const context = {
-        ...{ hash, ...names, pins, invalidLocks: invalid },
-        isStrict: strict === true,
-      };
-      return {
-        policies: undefined,
-        diagnostics: ports.compilePolicies(documents, context).diagnostics,
-      };
+    compile(documents, hash) {
+      const context = { ...outline, hash, pins, invalidLocks, isStrict: strict === true };
+      const { diagnostics } = ports.compilePolicies(documents, context);
+      return { policies: undefined, diagnostics };
     },
   }).diagnostics;
 }

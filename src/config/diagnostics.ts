@@ -69,9 +69,13 @@ export function fileDiagnostic(file: string, rule: DiagnosticRule, message: stri
   return { file, line: 1, column: 1, severity: 'error', rule, message };
 }
 
+export function errorsOf(diagnostics: readonly Diagnostic[]): readonly Diagnostic[] {
+  return diagnostics.filter(({ severity }) => severity === 'error');
+}
+
 /** True if at least one diagnostic is an error, so that what was read must not be used. */
-export function hasErrors(diagnostics: readonly { readonly severity: Severity }[]): boolean {
-  return diagnostics.some((diagnostic) => diagnostic.severity === 'error');
+export function hasErrors(diagnostics: readonly Diagnostic[]): boolean {
+  return errorsOf(diagnostics).length > 0;
 }
 
 /** Sorts by file, line, column and message. */

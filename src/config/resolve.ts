@@ -6,7 +6,7 @@
 import { dirname, resolve } from 'node:path';
 import { includedScopes } from './checks/issuers.js';
 import { ownAudiences } from './checks/resources.js';
-import { defaultPrefix } from './checks/upstreams.js';
+import { backendsOf } from './checks/upstreams.js';
 import { readKeyText } from './keys.js';
 import type { Resolved, SecretReference, SettingsOf } from './schema/definitions.js';
 import {
@@ -318,10 +318,7 @@ function compileAggregate(
 ): AggregateSettings {
   const path = file.path ?? `/${name}`;
   const resource = base + path;
-  const backends = Object.entries(file.upstreams).map(([upstream, { prefix }]) => ({
-    upstream,
-    prefix: prefix ?? defaultPrefix(upstream),
-  }));
+  const backends = backendsOf(file);
   const upstreams = backends.flatMap(({ upstream }) => all[upstream] ?? []);
   const binding = strictestBinding(upstreams.map((upstream) => upstream.binding));
   if (binding === undefined) throw new Error('an endpoint was not checked before use');

@@ -4,8 +4,7 @@
 
 import { parseObject } from '../protocol/jsonrpc.js';
 import { valueAt } from './output.js';
-import type { TourEnvironment } from './tour-scenes.js';
-import { type Check, SCENES, type Scene } from './tour-scenes.js';
+import { type Check, SCENES, type Scene, type TourEnvironment } from './tour-scenes.js';
 
 type Paint = {
   bold(text: string): string;

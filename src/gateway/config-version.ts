@@ -83,10 +83,7 @@ function approvedNames(catalog: Catalog | undefined, kind: (typeof NAMED_KINDS)[
  * Catalogs by which policies are checked: what is pinned for an upstream, before anything was observed there;
  * `undefined` where it has no lock file.
  */
-function pinsOf(
-  locks: ReadonlyMap<string, Lock>,
-  compile: CompileDefinition,
-): (upstream: string) => Catalog | undefined {
+function pinsOf(locks: ReadonlyMap<string, Lock>, compile: CompileDefinition): PinsOf {
   return (upstream) => {
     const lock = locks.get(upstream);
     if (lock === undefined) return undefined;
@@ -134,13 +131,7 @@ function todayInUtc(): string {
 export async function readLocksForPolicies(
   folder: string,
   outline: Pick<Outline, 'file' | 'aggregates' | 'signing' | 'upstreams' | 'shadowing'>,
-): Promise<{
-  readonly upstreams: Iterable<string>;
-  readonly diagnostics: readonly Diagnostic[];
-  readonly notes: readonly Diagnostic[];
-  readonly invalid: ReadonlySet<string>;
-  readonly pins: (upstream: string) => Catalog | undefined;
-}> {
+) {
   const { locks, invalid, diagnostics } = await loadLocks(folder, LOCK_PORTS, signingOf(outline));
   const unchecked = noteUnchecked(folder, outline);
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
@@ -283,24 +274,16 @@ export async function loadVersion(
 function readPolicies(
   folder: string,
   outline: Outline,
-  pins: ReturnType<typeof pinsOf>,
+  pins: PinsOf,
   invalidLocks: ReadonlySet<string> | undefined,
   policyInForce: string | undefined,
 ): ReturnType<typeof loadPolicies<PolicySet>> {
-  const { upstreams, issuers, profiles, unknownNames } = outline;
   return loadPolicies(folder, {
     files: DISK_FILES,
-    compile: (documents, hash) =>
-      compilePolicies(documents, {
-        hash,
-        upstreams,
-        issuers,
-        profiles,
-        unknownNames,
-        invalidLocks,
-        pins,
-        areInForce: hash === policyInForce,
-        mode: outline.policiesMode,
-      }),
+    compile(documents, hash) {
+      const areInForce = hash === policyInForce;
+      const mode = outline.policiesMode;
+      return compilePolicies(documents, { ...outline, hash, invalidLocks, pins, areInForce, mode });
+    },
   });
 }

@@ -13,6 +13,7 @@ import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import type { Listing } from '../protocol/listings.js';
 import { BoundedMap } from '../state/bounded-map.js';
+import { groupBy } from '../text/grouping.js';
 import { type MessageReader, runInTurns } from '../upstream/message-reader.js';
 
 /** What the scan found in a definition that is offered now. `isFailed`: it could not be scanned. */
@@ -155,13 +156,7 @@ export function createDefinitionScan(
   }
 
   function note(items: readonly Item[], found: readonly DefinitionFinding[] | undefined): void {
-    const byName = new Map<string, DefinitionFinding[]>();
-    for (const finding of found ?? []) {
-      const key = `${finding.item.kind} ${finding.item.name}`;
-      const known = byName.get(key);
-      if (known === undefined) byName.set(key, [finding]);
-      else known.push(finding);
-    }
+    const byName = groupBy(found ?? [], ({ item }) => `${item.kind} ${item.name}`);
     for (const { kind, name, definition } of items) {
       const content = contentOf(definition).hash;
       const findings = gravest(byName.get(`${kind} ${name}`) ?? []);

@@ -13,7 +13,7 @@ import { readLock } from '../pins/lock-reader.js';
 import { writeLock } from '../pins/lock-yaml.js';
 import type { FirstUseStore } from '../state/memory.js';
 import { countOf } from '../text/counting.js';
-import { describeReadError } from '../text/file-errors.js';
+import { describeReadError, systemErrorCode } from '../text/file-errors.js';
 import type { DefinitionScan } from './definition-scan.js';
 import { updateFile } from './pin-ports.js';
 
@@ -40,6 +40,8 @@ export function createStoreKeeper({ find, keep }: FirstUseStore): FirstUseKeeper
   };
 }
 
+const MISSING: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR']);
+
 /** Keeps a file for each upstream in the folder of the lock files. */
 export function createFileKeeper(folder: () => string): FirstUseKeeper {
   const inMemory = new Map<string, string>();
@@ -49,7 +51,7 @@ export function createFileKeeper(folder: () => string): FirstUseKeeper {
     try {
       return { text: await readFile(join(folder(), where), 'utf8'), where };
     } catch (error) {
-      if (!isMissing(error)) throw new Error(describeReadError(error));
+      if (!MISSING.has(systemErrorCode(error))) throw new Error(describeReadError(error));
       const text = inMemory.get(upstream);
       return text === undefined ? undefined : { text, where: undefined };
     }
@@ -69,11 +71,6 @@ export function createFileKeeper(folder: () => string): FirstUseKeeper {
       }
     },
   };
-}
-
-function isMissing(error: unknown): boolean {
-  if (!(error instanceof Error) || !('code' in error)) return false;
-  return error.code === 'ENOENT' || error.code === 'ENOTDIR';
 }
 
 function messageOf(cause: unknown): string {

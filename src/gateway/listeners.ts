@@ -29,6 +29,8 @@ import { arrivesAt } from '../policy/addresses.js';
 import { NO_LEGACY_SSE_HERE } from '../protocol/versions/legacy-sse.js';
 import type { PublicKey } from '../state/keys.js';
 import { createOpsServer } from '../telemetry/ops-server.js';
+import { urlHost } from '../text/escaping.js';
+import { systemErrorCode } from '../text/file-errors.js';
 import type { Observability } from './observability.js';
 
 /** A handshake that takes longer is ended. */
@@ -183,11 +185,10 @@ async function openOne(
   try {
     return { listener, host, port: await start(), isSecure: tls !== undefined };
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    const code = systemErrorCode(error);
     const why = OPEN_ERROR_TEXTS.get(code) ?? 'it cannot be opened';
-    const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
     throw new ListenerError(
-      `the ${listener} listener cannot listen on ${address}: ${why} (${String(code ?? error)})`,
+      `the ${listener} listener cannot listen on ${urlHost(host)}:${port}: ${why} (${String(code ?? error)})`,
     );
   }
 }

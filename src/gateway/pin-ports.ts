@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path';
 import type { Settings, UpstreamSettings } from '../config/settings.js';
 import { mergeObserved, type Observed, observeListing } from '../pins/last-seen.js';
 import { createKeyRing } from '../state/keys.js';
+import { systemErrorCode } from '../text/file-errors.js';
 import { listProfilesOnce } from '../upstream/discovery/discovery.js';
 import { createGuardedFetch } from '../upstream/safe-fetch.js';
 import { assertionSigner, keysOf } from './keys.js';
@@ -171,7 +172,7 @@ async function createExclusively(path: string): Promise<FileHandle | undefined> 
     try {
       return await open(path, 'wx');
     } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+      if (systemErrorCode(error) !== 'EEXIST') throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, WRITER_POLL_MS));
   }

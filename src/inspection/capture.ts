@@ -2,8 +2,7 @@
 // personal data redacted, and read no further than the record needs. Its work is bounded for any input, and it
 // never throws. Source: docs/contract.md §4 (audit.capture) and §8.
 
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { stepsOf } from '../text/json-pointer.js';
 import { isSsnName } from './detectors/pii.js';
 import { isSecretName, isSecretNumber, NAMED_SECRET } from './detectors/secrets.js';

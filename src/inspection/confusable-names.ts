@@ -4,6 +4,7 @@
 // Source: UTS #39 §4 (confusable detection); docs/reference/attacks.md case 60.
 
 import { foldName } from '../text/case-folding.js';
+import { groupBy } from '../text/grouping.js';
 import { skeletonOf } from './detectors/unicode.js';
 
 const NO_LETTER = /[^\p{L}\p{N}]/gu;
@@ -34,16 +35,13 @@ export type BackendName = { readonly backend: number; readonly name: string };
 export function findConfusableNames(
   backends: readonly BackendNames[],
 ): readonly (readonly BackendName[])[] {
-  const byConfusableForm = new Map<string, BackendName[]>();
-  for (const [backend, { prefix, names }] of backends.entries()) {
-    for (const name of names) {
-      const form = confusableForm(prefix + name);
-      const same = byConfusableForm.get(form);
-      if (same === undefined) byConfusableForm.set(form, [{ backend, name }]);
-      else same.push({ backend, name });
-    }
-  }
-  return [...byConfusableForm.values()].filter((same) =>
-    same.some(({ backend }) => backend !== same[0]?.backend),
+  const all = backends.flatMap(({ names }, backend) =>
+    Array.from(names, (name) => ({ backend, name })),
+  );
+  const byConfusableForm = groupBy(all, ({ backend, name }) =>
+    confusableForm((backends[backend]?.prefix ?? '') + name),
+  );
+  return [...byConfusableForm.values()].filter(([first, ...others]) =>
+    others.some(({ backend }) => backend !== first.backend),
   );
 }

@@ -4,8 +4,7 @@
 import type { Finding } from '../policy/record.js';
 import type { Json } from '../protocol/jsonrpc.js';
 
-import type { NoteFinding } from './detectors/text-sanitizer.js';
-import { findSensitive, type WantedKinds } from './detectors/text-sanitizer.js';
+import { findSensitive, type NoteFinding, type WantedKinds } from './detectors/text-sanitizer.js';
 import type { SentCredentials } from './detectors/upstream-credentials.js';
 
 /** Findings beyond this number are counted under the empty path, which denotes the whole message. */

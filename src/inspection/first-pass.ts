@@ -7,6 +7,7 @@ import { isOwnMember } from '../protocol/capabilities.js';
 import { applyEdits, removalEdits, spanOf } from '../protocol/json/json.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import { isObject } from '../protocol/jsonrpc.js';
+import { groupBy } from '../text/grouping.js';
 import { pointerOf } from '../text/json-pointer.js';
 import { checkBytes, type Payload, readableParts, readPayload } from './binary-content.js';
 import {
@@ -22,7 +23,7 @@ import {
 } from './detectors/text-sanitizer.js';
 import { findSentCredentials } from './detectors/upstream-credentials.js';
 import type { FindingLog } from './findings.js';
-import { cutText, findSplit, groupByPart, neutralizeJoined, type SplitHit } from './joined-text.js';
+import { cutText, findSplit, neutralizeJoined, type SplitHit } from './joined-text.js';
 import { type Leaf, valueEnd, type WalkCaps, walkJson } from './json-walk.js';
 import {
   areRemote,
@@ -401,7 +402,7 @@ function removeSplitSecrets(state: PassState, parts: readonly TextLeaf[], tail: 
   const offset = tail === '' ? 0 : 1;
   const texts = parts.map((part) => part.text);
   const hits = findSplit(offset === 0 ? texts : [tail, ...texts], wantedKindsOf(state.input.rules));
-  const byPart = groupByPart(hits);
+  const byPart = groupBy(hits, ({ part }) => part);
   for (const [index, part] of parts.entries()) {
     const splitHits = byPart.get(index + offset) ?? [];
     if (splitHits.length === 0) continue;

@@ -4,8 +4,7 @@
 
 import type { Finding } from '../policy/record.js';
 import { removeMember, setMember, setPrivate } from '../protocol/json/json.js';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { hasRemoteIcons, valueAt } from './message-fields.js';
 import type { Profile } from './profiles.js';
 import type { InspectionInput, InspectionOutcome, WithholdReason } from './responses.js';

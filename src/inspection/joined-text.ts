@@ -3,6 +3,7 @@
 // the texts are joined. Each text was inspected on its own before; for secrets only the boundaries are searched.
 
 import type { TextEdit } from '../protocol/admitted-request.js';
+import { applyEdits } from '../protocol/json/json.js';
 import { findActiveContent, type Replacement } from './detectors/active-content.js';
 import { findCode } from './detectors/markdown-code.js';
 import type { Hit } from './detectors/secrets.js';
@@ -58,8 +59,6 @@ function withoutAddressesInData(
   });
 }
 
-type Piece = { readonly start: number; readonly end: number; readonly text: string };
-
 function neutralizeWith(texts: readonly string[], separator: string): readonly string[] {
   const joined = texts.join(separator);
   const found = withoutAddressesInData(
@@ -74,17 +73,17 @@ function neutralizeWith(texts: readonly string[], separator: string): readonly s
   return texts.map((text) => {
     const end = start + text.length;
     while ((pieces[first]?.end ?? start) < start) first++;
-    const ownPieces: Piece[] = [];
+    const ownPieces: TextEdit[] = [];
     for (let index = first; (pieces[index]?.start ?? end + 1) <= end; index++) {
       ownPieces.push(...pieceWithin(pieces[index], start, end));
     }
     start = end + separator.length;
-    return replaceAll(text, ownPieces);
+    return applyEdits(text, ownPieces);
   });
 }
 
 /** A replacement without the characters at both ends that it leaves unchanged. */
-function trimUnchanged(joined: string, { start, end, text }: Replacement): Piece {
+function trimUnchanged(joined: string, { start, end, text }: Replacement): TextEdit {
   const most = Math.min(end - start, text.length);
   let head = 0;
   while (head < most && joined[start + head] === text[head]) head++;
@@ -94,7 +93,7 @@ function trimUnchanged(joined: string, { start, end, text }: Replacement): Piece
 }
 
 /** The portion of a replacement within `from` to `to`. Its text goes where the replacement begins. */
-function pieceWithin(piece: Piece | undefined, from: number, to: number): readonly Piece[] {
+function pieceWithin(piece: TextEdit | undefined, from: number, to: number): readonly TextEdit[] {
   if (piece === undefined) return [];
   const { start, end, text } = piece;
   // A pure insertion between two texts is placed at the end of the first.
@@ -108,16 +107,6 @@ function pieceWithin(piece: Piece | undefined, from: number, to: number): readon
       text: begins ? text : '',
     },
   ];
-}
-
-function replaceAll(text: string, pieces: readonly Piece[]): string {
-  let inert = '';
-  let at = 0;
-  for (const piece of pieces) {
-    inert += text.slice(at, piece.start) + piece.text;
-    at = piece.end;
-  }
-  return inert + text.slice(at);
 }
 
 /** Minimum number of characters of each text examined around a boundary and carried to the next message. */
@@ -272,17 +261,6 @@ function cutToParts(spans: readonly SegmentSpan[], first: number, hit: Hit): Spl
   return cuts;
 }
 
-/** Groups hits by text, so that the cuts of each text are found without a search. */
-export function groupByPart(hits: readonly SplitHit[]): ReadonlyMap<number, readonly SplitHit[]> {
-  const byPart = new Map<number, SplitHit[]>();
-  for (const hit of hits) {
-    const known = byPart.get(hit.part);
-    if (known === undefined) byPart.set(hit.part, [hit]);
-    else known.push(hit);
-  }
-  return byPart;
-}
-
 /** Replaces the cuts in one text. Of overlapping cuts only the first is replaced. */
 export function cutText(
   text: string,
@@ -294,11 +272,5 @@ export function cutText(
     if (cut.start < (edits.at(-1)?.end ?? 0)) continue;
     edits.push({ start: cut.start, end: cut.end, text: replacement(cut.kind) });
   }
-  let kept = '';
-  let at = 0;
-  for (const edit of edits) {
-    kept += text.slice(at, edit.start) + edit.text;
-    at = edit.end;
-  }
-  return kept + text.slice(at);
+  return applyEdits(text, edits);
 }

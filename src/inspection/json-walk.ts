@@ -18,7 +18,6 @@ export type Leaf = {
 
 type State = {
   readonly text: string;
-  readonly caps: WalkCaps;
   readonly visit: (leaf: Leaf) => void;
   readonly steps: (string | number)[];
   /** Whether the innermost container is an object and the next string is a member name. */
@@ -32,7 +31,7 @@ export function walkJson(
   caps: WalkCaps,
   visit: (leaf: Leaf) => void,
 ): 'done' | 'too-large' {
-  const state: State = { text, caps, visit, steps: [], awaitsName: false, strings: 0 };
+  const state: State = { text, visit, steps: [], awaitsName: false, strings: 0 };
   for (let at = 0; at < text.length; ) {
     at = readToken(state, at);
     if (state.steps.length > caps.maxDepth || state.strings > caps.maxStrings) return 'too-large';

@@ -19,8 +19,7 @@ import {
   spanOf,
   splitAtId,
 } from '../protocol/json/json.js';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject, type JsonObject, type RequestId } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject, type RequestId } from '../protocol/jsonrpc.js';
 import type { Bytes, Pieces } from '../protocol/transport.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import { hasRemoteIcons, valueAt } from './message-fields.js';

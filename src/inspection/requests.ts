@@ -3,13 +3,13 @@
 // Source: MCP authorization (token passthrough is forbidden); docs/contract.md §3, inspection profiles.
 
 import type { Finding } from '../policy/record.js';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json } from '../protocol/jsonrpc.js';
 import { findEncodedRuns } from './detectors/encoded-runs.js';
 import { decodeEscapes, foldText } from './detectors/normalized-text.js';
 import { isSecretName, isSecretNumber } from './detectors/secrets.js';
 import { findSensitive } from './detectors/text-sanitizer.js';
 import { createFindingLog, type FindingLog } from './findings.js';
+import { nearestName } from './message-fields.js';
 import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
 import type { Profile } from './profiles.js';
 
@@ -160,21 +160,13 @@ function search(value: Json, steps: Steps, guard: Guard): void {
 }
 
 function searchText(text: string, steps: Steps, guard: Guard): void {
-  const name = steps.findLast((step) => typeof step === 'string');
-  if (isSurelyClean(text) && (name === undefined || !isSecretName(String(name)))) return;
-  for (const hit of findSensitive(
-    text,
-    SECRETS_ONLY,
-    name === undefined ? undefined : String(name),
-  )) {
-    noteSecret(guard, steps, hit.kind);
-  }
+  const name = nearestName(steps);
+  if (isSurelyClean(text) && (name === undefined || !isSecretName(name))) return;
+  for (const { kind } of findSensitive(text, SECRETS_ONLY, name)) noteSecret(guard, steps, kind);
 }
 
 function searchNumber(value: number, steps: Steps, guard: Guard): void {
-  const name = steps.findLast((step) => typeof step === 'string');
-  if (typeof name === 'string' && isSecretNumber(String(value), name))
-    noteSecret(guard, steps, 'secret');
+  if (isSecretNumber(String(value), nearestName(steps))) noteSecret(guard, steps, 'secret');
 }
 
 function noteSecret(guard: Guard, steps: Steps, kind: string): void {

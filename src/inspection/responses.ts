@@ -5,8 +5,7 @@
 import type { CompiledSchema } from '../policy/definitions.js';
 import type { Finding } from '../policy/record.js';
 import { applyEdits, setMember } from '../protocol/json/json.js';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { mayHoldPayload } from './binary-content.js';
 import { type SanitizeText, sanitizeText } from './detectors/text-sanitizer.js';
 import { isExposedIn, type SentCredentials } from './detectors/upstream-credentials.js';

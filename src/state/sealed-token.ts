@@ -5,8 +5,7 @@
 // The header, up to the nonce, is in clear text and authenticated (NIST SP 800-38D; docs/contract.md §10).
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import type { KeyRing } from './keys.js';
-import { KEY_TAG_BYTES } from './keys.js';
+import { KEY_TAG_BYTES, type KeyRing } from './keys.js';
 
 const VERSION = 1;
 const EXPIRY_AT = 1 + KEY_TAG_BYTES;

@@ -13,6 +13,7 @@ import {
   readEnvelope,
 } from '../protocol/jsonrpc.js';
 import { versionOverHttp } from '../protocol/versions/revisions.js';
+import { BoundedMap } from '../state/bounded-map.js';
 import { cleanForeign, maskSecrets } from '../text/escaping.js';
 import { createLineLimit, type ProcessEnd, type ServerProcess } from './server-process.js';
 
@@ -94,7 +95,7 @@ export class StdioSession {
   readonly #logMalformed: (line: string) => void;
   readonly #pending = new Map<string, Pending>();
   /** Requests of the server that wait for a reply, with the stream that each was sent on. */
-  readonly #serverRequests = new Map<string, ClientStream | undefined>();
+  readonly #serverRequests = new BoundedMap<string, ClientStream | undefined>(MAX_SERVER_REQUESTS);
   readonly #queue: Queued[] = [];
   #queuedBytes = 0;
   #events: ClientStream | undefined;
@@ -291,9 +292,6 @@ export class StdioSession {
       return;
     }
     // Those that no client replied to are forgotten, the oldest first.
-    const [oldest] = this.#serverRequests.keys();
-    if (oldest !== undefined && this.#serverRequests.size >= MAX_SERVER_REQUESTS)
-      this.#serverRequests.delete(oldest);
     this.#serverRequests.set(key, stream);
     if (stream !== undefined) this.#sendTo(stream, text);
     else this.#queueRequest({ text, id: message.id });

@@ -6,6 +6,7 @@ import { pino } from 'pino';
 import { REASONS } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
 import { cleanForeign, maskSecrets } from '../text/escaping.js';
+import { systemErrorCode } from '../text/file-errors.js';
 
 /** Longer fields are cut: enough for a path, not for a payload. */
 const MAX_FIELD_CHARACTERS = 512;
@@ -148,7 +149,5 @@ export function logRefusal(log: Log, record: RequestRecord): void {
 
 /** The code of an error, or the name of its class; never its message, which may quote input. */
 export function errorCode(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown';
-  const code = 'code' in error ? error.code : undefined;
-  return typeof code === 'string' ? code : error.name;
+  return systemErrorCode(error) ?? (error instanceof Error ? error.name : 'unknown');
 }

@@ -191,6 +191,11 @@ export function quoteForShell(word: string): string {
   return `'${word.replace(/['\\]/g, (mark) => (mark === "'" ? `'\\''` : `'"\\\\"'`))}'`;
 }
 
+/** A host as URLs write it: an IPv6 address in brackets. */
+export function urlHost(host: string): string {
+  return host.includes(':') && !host.startsWith('[') ? `[${host}]` : host;
+}
+
 /** Whether a terminal and a page show a line without escapes, so that a copy of it is exact. */
 export function isShownAsIs(line: string): boolean {
   return makeVisible(escapeForTerminal(line)) === line;

@@ -1,5 +1,5 @@
-// Says in words why a file or folder could not be read, by the error code of the system. Never repeats the system's own
-// message, which names paths and calls.
+// Reads the code of an error of the system, and says in words why a file or folder could not be read. Never repeats the
+// own message of the system, which names paths and calls.
 
 const REASONS: ReadonlyMap<unknown, string> = new Map([
   ['ENOENT', 'does not exist'],
@@ -11,8 +11,13 @@ const REASONS: ReadonlyMap<unknown, string> = new Map([
   ['ENAMETOOLONG', 'cannot be read: its name is too long'],
 ]);
 
+/** The code of an error of the system, such as `ENOENT`; `undefined` for any other error. */
+export function systemErrorCode(error: unknown): string | undefined {
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : '';
+  return typeof code === 'string' && code !== '' ? code : undefined;
+}
+
 /** The predicate of a sentence about the file: `does not exist`, `cannot be read: permission denied`. */
 export function describeReadError(error: unknown): string {
-  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : '';
-  return REASONS.get(code) ?? 'cannot be read';
+  return REASONS.get(systemErrorCode(error)) ?? 'cannot be read';
 }

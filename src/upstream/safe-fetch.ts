@@ -12,6 +12,7 @@ import { Agent, buildConnector, type Dispatcher } from 'undici';
 import type { Network, UpstreamTls } from '../config/settings.js';
 import { type AddressClass, bareHost, isAddressAllowed } from '../policy/addresses.js';
 import type { Json } from '../protocol/jsonrpc.js';
+import { systemErrorCode } from '../text/file-errors.js';
 
 /** Error `code` of a connection refused because of its address. */
 const REFUSED_ADDRESS = 'SALLYPORT_REFUSED_ADDRESS';
@@ -32,7 +33,7 @@ export function describeConnectionError(code: string): string {
   return CONNECTION_ERRORS.get(code) ?? code;
 }
 
-const DEFAULT_CONNECT_TIMEOUT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 10_000;
 
 /** Resolves a name to all its addresses, as `dns.lookup` does with `all: true`. */
 export type LookupAll = (
@@ -61,7 +62,6 @@ export function addressesFor(
 /** Options of a guarded connection. INVARIANT: no option can widen the network. */
 type ConnectSettings = {
   readonly lookup?: LookupAll;
-  readonly timeoutMs?: number;
   /** Server verification (CA, pins, server name) and the client certificate. */
   readonly tls?: Partial<UpstreamTls>;
   /** Called with the error code of each connection that could not be made. */
@@ -81,13 +81,9 @@ function refusedAddressError(addresses: AddressClass): Error {
   return Object.assign(error, { code: REFUSED_ADDRESS });
 }
 
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
-}
-
 /** True for the error of a connection refused because of its address. */
 export function isRefusedAddress(error: unknown): boolean {
-  return hasCode(error, REFUSED_ADDRESS);
+  return systemErrorCode(error) === REFUSED_ADDRESS;
 }
 
 /** One forbidden address refuses the whole name, because the connector chooses which address to dial. */
@@ -137,8 +133,7 @@ function peerErrorOf(
  * for them; every address that DNS returns; and the address actually connected to, because a name may resolve
  * differently the second time.
  *
- * A refused connection fails with an error for which {@link isRefusedAddress} holds. `settings.timeoutMs`
- * bounds the time to connect (default: 10 s).
+ * A refused connection fails with an error for which {@link isRefusedAddress} holds.
  */
 export function connectOptionsFor(
   allowed: AddressClass,
@@ -147,7 +142,7 @@ export function connectOptionsFor(
   const { tls = {}, onFailure } = settings;
   const { serverName, pins = [] } = tls;
   const connect = buildConnector({
-    timeout: settings.timeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS,
+    timeout: CONNECT_TIMEOUT_MS,
     lookup: guardLookup(allowed, settings.lookup ?? systemLookup),
     minVersion: 'TLSv1.2',
     // A resumed TLS session has no certificate to compare with the pins.
@@ -157,7 +152,7 @@ export function connectOptionsFor(
   });
   return (options, callback) => {
     function fail(error: Error): void {
-      onFailure?.('code' in error ? String(error.code) : 'no code');
+      onFailure?.(systemErrorCode(error) ?? 'no code');
       callback(error, null);
     }
     const host = bareHost(options.hostname);
@@ -179,11 +174,11 @@ export function connectOptionsForSocket(
   path: string,
   onFailure: (code: string) => void,
 ): buildConnector.connector {
-  const connect = buildConnector({ socketPath: path, timeout: DEFAULT_CONNECT_TIMEOUT_MS });
+  const connect = buildConnector({ socketPath: path, timeout: CONNECT_TIMEOUT_MS });
   return (options, callback) =>
     connect(options, (...[error, socket]) => {
       if (error === null) return callback(null, socket);
-      onFailure('code' in error ? String(error.code) : 'no code');
+      onFailure(systemErrorCode(error) ?? 'no code');
       callback(error, null);
     });
 }
@@ -383,9 +378,9 @@ function describeFailure(error: unknown, hasTimedOut: boolean, allowed: AddressC
   if (isRefusedAddress(error)) {
     return failedFetch('refused-address', `does not resolve to ${DESCRIPTIONS[allowed]}`);
   }
-  if (hasCode(error, OWN_LISTENER))
+  if (systemErrorCode(error) === OWN_LISTENER)
     return failedFetch('refused-address', 'leads to a listener of this gateway');
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'no code';
+  const code = systemErrorCode(error) ?? 'no code';
   return failedFetch('unreachable', `could not be reached (${code})`);
 }
 

@@ -5,7 +5,14 @@ import { resolve } from 'node:path';
 import type { Command as Commander } from 'commander';
 import { createKeyRing, DIGEST_PURPOSES } from '../../state/keys.js';
 import { withConfigOption } from '../config-file.js';
-import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED, type Finish } from '../program.js';
+import {
+  type CliIo,
+  type Command,
+  EXIT_FINE,
+  EXIT_UNCHECKED,
+  type Finish,
+  fail,
+} from '../program.js';
 import {
   type AuditFilePorts,
   type AuditQueryOptions,
@@ -122,10 +129,9 @@ function configureVerifyCommands(
     .command('export')
     .description('Not available in this version.')
     .option('--format <format>', 'ocsf')
-    .action(() => {
-      io.stderr('error: audit export is not available in this version\n');
-      finish(EXIT_UNCHECKED);
-    });
+    .action(() =>
+      finish(fail('audit export is not available in this version', EXIT_UNCHECKED, io)),
+    );
 }
 
 /** The command `audit` with its subcommands. */

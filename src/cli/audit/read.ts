@@ -23,7 +23,7 @@ import { parseObject } from '../../protocol/jsonrpc.js';
 import { countOf } from '../../text/counting.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
 import { makeVisible, toAsciiJson } from '../../text/escaping.js';
-import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
+import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED, fail } from '../program.js';
 
 /** A longer line is not an audit line; it is passed on in pieces. */
 const MAX_LINE_BYTES = 4 * 1024 * 1024;
@@ -168,8 +168,8 @@ function printAlone(count: number, io: CliIo): void {
 }
 
 export function printError(error: unknown, io: CliIo): number {
-  io.stderr(`error: ${makeVisible(error instanceof Error ? error.message : 'unreadable')}\n`);
-  return EXIT_UNCHECKED;
+  const why = error instanceof Error ? error.message : 'unreadable';
+  return fail(makeVisible(why), EXIT_UNCHECKED, io);
 }
 
 async function withFiles(
@@ -241,7 +241,7 @@ function findFilterError(
   if (value === undefined || known.includes(value)) return undefined;
   const nearest = nearestCandidate(value, known);
   const suggestion = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
-  return `error: --${option}: "${makeVisible(value)}" is not ${option === 'type' ? 'an event type' : 'a reason'}${suggestion}\n`;
+  return `--${option}: "${makeVisible(value)}" is not ${option === 'type' ? 'an event type' : 'a reason'}${suggestion}`;
 }
 
 /** Names kept of a log, to find out which was meant. */
@@ -276,23 +276,19 @@ function createNameCheck({ upstream, subject }: Pick<AuditQueryOptions, 'upstrea
 }
 
 /** Prints the events that match all filters, as text one line for each request. Exit 0, also if there are none. */
-export function runAuditQuery(
+export async function runAuditQuery(
   options: AuditQueryOptions,
   io: CliIo,
   ports: AuditFilePorts,
 ): Promise<number> {
   const sinceMs = options.since === undefined ? undefined : readSince(options.since, Date.now());
   if (options.since !== undefined && sinceMs === undefined) {
-    io.stderr('error: --since takes a time (RFC 3339) or a duration such as 30m\n');
-    return Promise.resolve(EXIT_UNCHECKED);
+    return fail('--since takes a time (RFC 3339) or a duration such as 30m', EXIT_UNCHECKED, io);
   }
   const error =
     findFilterError('type', options.type, EVENT_TYPES) ??
     findFilterError('reason', options.reason, Object.keys(REASONS));
-  if (error !== undefined) {
-    io.stderr(error);
-    return Promise.resolve(EXIT_UNCHECKED);
-  }
+  if (error !== undefined) return fail(error, EXIT_UNCHECKED, io);
   const filter = { ...options, sinceMs };
   const names = createNameCheck(options);
   return withFiles(options, io, ports, async (files) => {
@@ -341,8 +337,6 @@ export function runAuditShow(
       decided = record['type'] === 'mcp.decision' ? record : undefined;
     }
     printAlone(alone, io);
-    if (count > 0) return EXIT_FINE;
-    io.stderr('error: no event and no decision has this id\n');
-    return EXIT_FAILED;
+    return count > 0 ? EXIT_FINE : fail('no event and no decision has this id', EXIT_FAILED, io);
   });
 }

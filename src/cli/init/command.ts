@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { Option } from 'commander';
-import { hasErrors, renderDiagnostics } from '../../config/diagnostics.js';
+import { errorsOf, hasErrors, renderDiagnostics } from '../../config/diagnostics.js';
 import { KEY_BYTES, writeKeyText } from '../../config/keys.js';
 import { loadGateway } from '../../config/load.js';
 import type { IssuerSettings, Settings } from '../../config/settings.js';
@@ -17,7 +17,14 @@ import { writeLock } from '../../pins/lock-yaml.js';
 import { escapeForTerminal, quoteForShell } from '../../text/escaping.js';
 import { addIgnored } from '../git-ignore.js';
 import { observeTarget, type PinPorts } from '../pin/lock-files.js';
-import { type CliIo, type Command, commandLine, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
+import {
+  type CliIo,
+  type Command,
+  commandLine,
+  EXIT_FINE,
+  EXIT_UNCHECKED,
+  fail,
+} from '../program.js';
 import {
   describeGrants,
   gatewayText,
@@ -68,10 +75,7 @@ export async function runInit(options: InitOptions, io: CliIo, ports: InitPorts)
   const locks =
     pinned === undefined ? [] : [{ path: paths.lock, text: writeLock(pinned), isSecret: false }];
   const error = await writeFiles(folder, [...files, policy, test, ...locks]);
-  if (error !== undefined) {
-    io.stderr(`error: nothing was written: ${error}\n`);
-    return EXIT_UNCHECKED;
-  }
+  if (error !== undefined) return fail(`nothing was written: ${error}`, EXIT_UNCHECKED, io);
   const written = [...files, policy, test, ...locks].map(({ path }) => path);
   io.stdout(`written to ${shown(folder, io)}: ${[...written, paths.ignore].join(', ')}\n`);
   if (pinned !== undefined) io.stdout(`${escapeForTerminal(describeGrants(answers, pinned))}\n`);
@@ -121,8 +125,7 @@ function readNewSettings(
     env: io.env,
   });
   if (settings !== undefined && !hasErrors(diagnostics)) return settings;
-  const errors = diagnostics.filter(({ severity }) => severity === 'error');
-  io.stderr(renderDiagnostics(errors, 'text', io.cwd));
+  io.stderr(renderDiagnostics(errorsOf(diagnostics), 'text', io.cwd));
   io.stderr('error: nothing was written: these settings are not valid together\n');
   return undefined;
 }

@@ -4,6 +4,7 @@
 import { join, resolve } from 'node:path';
 import {
   type Diagnostic,
+  errorsOf,
   fileDiagnostic,
   type ReportFormat,
   renderDiagnostics,
@@ -17,6 +18,7 @@ import { readLock } from '../../pins/lock-reader.js';
 import { writeLock } from '../../pins/lock-yaml.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
 import { escapeForTerminal } from '../../text/escaping.js';
+import { systemErrorCode } from '../../text/file-errors.js';
 import { type CliIo, commandLine } from '../program.js';
 
 /** What one upstream offers now. */
@@ -72,7 +74,7 @@ export type PinFolder = {
 /** The folder of lock files and the names of upstreams, read without any secret. */
 export function readOutline(config: string, io: CliIo, ports: PinPorts): PinFolder | undefined {
   const { outline, diagnostics } = readGateway(config, io, ports, 'skip');
-  const errors = diagnostics.filter((diagnostic) => diagnostic.severity === 'error');
+  const errors = errorsOf(diagnostics);
   if (outline?.pinsDir !== undefined && errors.length === 0) {
     const { pinsDir: folder, signing } = outline;
     const upstreams = outline.upstreams.map(({ name }) => name);
@@ -127,8 +129,7 @@ export function readContent(
     const bytes = ports.files.readFile(file);
     return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) };
   } catch (error) {
-    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-    return isMissing ? 'missing' : 'unreadable';
+    return systemErrorCode(error) === 'ENOENT' ? 'missing' : 'unreadable';
   }
 }
 
@@ -216,10 +217,7 @@ export function readTargets(
 ): readonly PinTarget[] | undefined {
   const { settings, diagnostics } = readGateway(options.config, io, ports, 'read');
   if (settings === undefined) {
-    printDiagnostics(
-      io,
-      diagnostics.filter(({ severity }) => severity === 'error'),
-    );
+    printDiagnostics(io, errorsOf(diagnostics));
     return undefined;
   }
   const { upstream: named } = options;

@@ -36,7 +36,14 @@ import { nearestCandidate } from '../../text/edit-distance.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
 import { describeReadError } from '../../text/file-errors.js';
 import { withConfigOption } from '../config-file.js';
-import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE } from '../program.js';
+import {
+  type CliIo,
+  type Command,
+  EXIT_FAILED,
+  EXIT_FINE,
+  UsageError,
+  withUsage,
+} from '../program.js';
 import { numbered } from './log.js';
 import {
   type AskedKind,
@@ -45,10 +52,8 @@ import {
   readCaller,
   readTarget,
   TARGET_KINDS,
-  UsageError,
   type Workspace,
   type WorkspacePorts,
-  withUsage,
 } from './workspace.js';
 
 export type ExplainCallOptions = {

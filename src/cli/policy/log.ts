@@ -11,8 +11,7 @@ import { makeVisible } from '../../text/escaping.js';
 import { describeReadError } from '../../text/file-errors.js';
 import { readLines } from '../audit/read.js';
 import { readKeys } from '../audit/verify.js';
-import type { CliIo } from '../program.js';
-import { UsageError } from './workspace.js';
+import { type CliIo, UsageError } from '../program.js';
 
 export type LogOptions = {
   /** Audit files, the oldest first. */

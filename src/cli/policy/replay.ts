@@ -7,17 +7,18 @@ import { type RecordedCall, readCall } from '../../audit/recorded.js';
 import { countOf } from '../../text/counting.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
 import { withConfigOption } from '../config-file.js';
-import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE } from '../program.js';
+import {
+  type CliIo,
+  type Command,
+  EXIT_FAILED,
+  EXIT_FINE,
+  UsageError,
+  withUsage,
+} from '../program.js';
 import { type LogOptions, openLog, type VerifiedLog } from './log.js';
 import { count, createTally, type DecisionGroup, evaluate, sortGroups } from './replay-tally.js';
 import { type Remark, type Suggestion, suggestPolicy } from './suggest.js';
-import {
-  openWorkspace,
-  UsageError,
-  type Workspace,
-  type WorkspacePorts,
-  withUsage,
-} from './workspace.js';
+import { openWorkspace, type Workspace, type WorkspacePorts } from './workspace.js';
 
 export type ReplayOptions = LogOptions & {
   readonly config: string;

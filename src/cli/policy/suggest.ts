@@ -10,6 +10,7 @@ import { isExactPattern } from '../../policy/patterns.js';
 import { allRules, matchesTarget, matchesUpstream } from '../../policy/rules.js';
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
 import { quoteYaml } from '../../text/escaping.js';
+import { groupBy } from '../../text/grouping.js';
 import { evaluate, type Rules } from './replay-tally.js';
 import type { Workspace } from './workspace.js';
 
@@ -190,31 +191,25 @@ function keepsRecord(group: string, grant: Grant, workspace: Workspace): boolean
 
 /** Compiles a suggested policy. */
 export function compileFor(document: PolicyDocument, { outline, policies }: Workspace): Rules {
-  const compiled = compilePolicies([document], {
-    ...{ hash: policies.hash, upstreams: outline.upstreams },
-    ...{ issuers: outline.issuers, profiles: outline.profiles },
-  });
+  const compiled = compilePolicies([document], { ...outline, hash: policies.hash });
   return { policies: compiled.policies, written: writtenRules([document]) };
 }
 
 function documentOf(group: string, grants: readonly Grant[]): PolicyDocument {
-  const byRule = new Map<string, Grant[]>();
-  for (const grant of grants) {
-    const key = JSON.stringify([grant.issuer, grant.upstream, grant.scopes, grant.args]);
-    byRule.set(key, [...(byRule.get(key) ?? []), grant]);
-  }
+  const byRule = groupBy(grants, ({ issuer, upstream, scopes, args }) =>
+    JSON.stringify([issuer, upstream, scopes, args]),
+  );
   const name = idOf(group);
   const ids = new Set<string>();
-  const rules = [...byRule.values()].flatMap((all): RuleDocument[] => {
+  const rules = [...byRule.values()].map((all): RuleDocument => {
     const [first] = all;
-    if (first === undefined) return [];
     const id = uniqueId(`${name}-${first.upstream}`, ids);
     const issuers = first.issuer === 'none' ? {} : { issuers: [first.issuer] };
     const scopes = first.scopes.length === 0 ? {} : { scopes: first.scopes };
     const args = Object.keys(first.args).length === 0 ? {} : { args: first.args };
     const what = { upstreams: [first.upstream], ...targetsOf(all) };
     const who = { ...issuers, groups: [group] };
-    return [{ id, effect: 'allow', who, what, ...scopes, ...args }];
+    return { id, effect: 'allow', who, what, ...scopes, ...args };
   });
   return { file: `${name}.policy.yaml`, policy: name, mode: 'enforce', rules };
 }

@@ -7,16 +7,17 @@ import { hasErrors, renderDiagnostics } from '../../config/diagnostics.js';
 import { countOf } from '../../text/counting.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
 import { withConfigOption } from '../config-file.js';
-import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE } from '../program.js';
+import {
+  type CliIo,
+  type Command,
+  EXIT_FAILED,
+  EXIT_FINE,
+  UsageError,
+  withUsage,
+} from '../program.js';
 import { readPolicyTests } from './test-files.js';
 import { type CaseResult, type Coverage, runPolicyTests, type TestRun } from './test-run.js';
-import {
-  openWorkspace,
-  principalOf,
-  UsageError,
-  type WorkspacePorts,
-  withUsage,
-} from './workspace.js';
+import { openWorkspace, principalOf, type WorkspacePorts } from './workspace.js';
 
 const FORMATS = ['text', 'junit', 'json'] as const;
 

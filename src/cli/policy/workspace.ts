@@ -2,8 +2,8 @@
 // as they are. The upstreams are taken to offer what is approved for them; no secret is read, and nothing is sent.
 
 import { resolve } from 'node:path';
-import { widenScopes } from '../../audit/recorded.js';
-import { renderDiagnostics } from '../../config/diagnostics.js';
+import { NO_TOKEN, widenScopes } from '../../audit/recorded.js';
+import { errorsOf, renderDiagnostics } from '../../config/diagnostics.js';
 import type { Files } from '../../config/files.js';
 import { loadGateway, type Outline } from '../../config/load.js';
 import { loadPolicies } from '../../config/policies.js';
@@ -20,7 +20,7 @@ import type { PolicySet } from '../../policy/rules.js';
 import type { Target } from '../../protocol/jsonrpc.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
 import type { Position, YamlPath } from '../../text/yaml.js';
-import { type CliIo, EXIT_UNCHECKED } from '../program.js';
+import { type CliIo, UsageError } from '../program.js';
 import type { ReadLocks } from '../validate.js';
 
 export type WorkspacePorts = {
@@ -44,9 +44,6 @@ export type Workspace = {
   /** The definitions of an upstream, as if it offered what is approved. */
   readonly catalogOf: (upstream: string) => Catalog;
 };
-
-/** A mistake in what a command was given, as the complete text for stderr. */
-export class UsageError extends Error {}
 
 /** `; did you mean "…"?`, or what there is to choose from. */
 export function suggest(name: string, known: readonly string[]): string {
@@ -75,25 +72,16 @@ export async function openWorkspace(
   found.push(...(locks?.diagnostics ?? []));
   const folder =
     options.policies === undefined ? outline?.policiesDir : resolve(io.cwd, options.policies);
+  const known = { pins: locks?.pins, invalidLocks: locks?.invalid };
   const read =
     outline === undefined || folder === undefined
       ? undefined
       : loadPolicies(folder, {
           files: ports.files,
           compile: (documents, hash) =>
-            compilePolicies(documents.map(enforce), {
-              hash,
-              upstreams: outline.upstreams,
-              issuers: outline.issuers,
-              profiles: outline.profiles,
-              unknownNames: outline.unknownNames,
-              pins: locks?.pins,
-              invalidLocks: locks?.invalid,
-            }),
+            compilePolicies(documents.map(enforce), { ...outline, ...known, hash }),
         });
-  const errors = [...found, ...(read?.diagnostics ?? [])].filter(
-    ({ severity }) => severity === 'error',
-  );
+  const errors = errorsOf([...found, ...(read?.diagnostics ?? [])]);
   if (errors.length > 0 || outline === undefined || read?.policies === undefined)
     throw new UsageError(renderDiagnostics(errors, 'text', io.cwd));
   const shadowed = read.documents.filter(({ mode }) => mode === 'shadow');
@@ -171,10 +159,7 @@ export function principalOf(
     ...{ issuer, issuerUrl: facts?.url ?? NO_ISSUER, subject, client, groups, claims },
     scopes: widenScopes(stated, facts?.impliedScopes ?? {}),
     actors: [],
-    token: {
-      ...{ id: '', formerIds: [], audience: '', issuedAt: undefined, binding: 'none' },
-      expiresAt: Number.POSITIVE_INFINITY,
-    },
+    token: NO_TOKEN,
   });
 }
 
@@ -231,15 +216,4 @@ function kindOf(name: string, catalog: Catalog): AskedKind {
   for (const kind of ['tool', 'prompt', 'template'] as const)
     if (catalog.names(kind).includes(name)) return kind;
   return /^[A-Za-z][A-Za-z0-9+.-]*:/.test(name) ? 'resource' : 'tool';
-}
-
-/** Runs a command that may be given something that it cannot work on. */
-export async function withUsage(io: CliIo, run: () => Promise<number>): Promise<number> {
-  try {
-    return await run();
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    io.stderr(error.message);
-    return EXIT_UNCHECKED;
-  }
 }

@@ -290,17 +290,13 @@ function checkUnauthenticated(
   }
 }
 
-/** The prefix of a backend for which none is configured: the upstream's name and `_`. */
-export function defaultPrefix(upstream: string): string {
-  return `${upstream}_`;
-}
-
-/** The backends of an aggregate of the gateway file, in its order. */
-export function backendsOf({ upstreams }: Aggregate): readonly BackendSettings[] {
-  return entriesOf(upstreams).map(([upstream, { prefix }]) => ({
-    upstream,
-    prefix: prefix || defaultPrefix(upstream),
-  }));
+/** The backends of an aggregate of the gateway file, in its order. The default prefix is the upstream's name and `_`. */
+export function backendsOf({
+  upstreams,
+}: Pick<Aggregate, 'upstreams'>): readonly BackendSettings[] {
+  return entriesOf(upstreams).map(([upstream, { prefix }]) => {
+    return { upstream, prefix: prefix || `${upstream}_` };
+  });
 }
 
 /** Checks each aggregate by itself. checks/resources.ts compares its path and audiences with the others. */

@@ -4,6 +4,7 @@
 // Source: the sample credentials of the vendors' documentation, RFC 6749, RFC 7515 and jwt.io.
 
 import { sha256Hex } from '../../pins/digest.js';
+import { groupBy } from '../../text/grouping.js';
 
 /**
  * `sample`: words that documentation writes in place of a value. `any`: every word. `strict`: every word, except
@@ -222,12 +223,11 @@ const SAMPLE_TERMS = termPattern(
 
 // One pattern for many words, longest first, grouped by first letter because most characters begin none of them.
 function termPattern(terms: readonly string[]): RegExp {
-  const byFirst = new Map<string, string[]>();
-  for (const word of [...terms].sort((one, other) => other.length - one.length)) {
-    const first = word.charAt(0);
-    byFirst.set(first, [...(byFirst.get(first) ?? []), word.slice(1)]);
-  }
-  const branches = [...byFirst].map(([first, rests]) => `${first}(?:${rests.join('|')})`);
+  const sorted = [...terms].sort((one, other) => other.length - one.length);
+  const byFirst = groupBy(sorted, (word) => word.charAt(0));
+  const branches = [...byFirst].map(
+    ([first, alike]) => `${first}(?:${alike.map((word) => word.slice(1)).join('|')})`,
+  );
   return new RegExp(branches.join('|'), 'gi');
 }
 

@@ -133,12 +133,8 @@ function mergeHits(hits: Hit[]): readonly Hit[] {
   return merged;
 }
 
-/** The result for one string. `isBlocked` where a finding withholds the whole message. */
-type Sanitized = {
-  readonly text: string;
-  readonly notes: readonly NoteFinding[];
-  readonly isBlocked: boolean;
-};
+/** The result for one string. A note of the action `withhold` withholds the whole message. */
+type Sanitized = { readonly text: string; readonly notes: readonly NoteFinding[] };
 
 /** A detector and the action taken; never the content found. */
 export type NoteFinding = {
@@ -181,7 +177,7 @@ export function sanitizeText(text: string, rules: ResultRules, context: LeafCont
   const { name } = context;
   const isNamed = name !== undefined && (isSecretName(name) || isSsnName(name));
   if (!isNamed && isSurelyClean(text) && !isExposedIn(text, rules.own))
-    return { text, notes: NOTHING, isBlocked: false };
+    return { text, notes: NOTHING };
   const notes: NoteFinding[] = [];
   const cues = rules.injection === 'off' ? [] : findInjectionCues(text);
   for (const kind of cues) {
@@ -194,7 +190,7 @@ export function sanitizeText(text: string, rules: ResultRules, context: LeafCont
   const seen = stripInvisibleText(text, rules, notes);
   const redacted = redactText(seen, rules, notes, name);
   const inert = applyActiveContentRule(redacted, rules, context.reading, notes);
-  return { text: inert, notes, isBlocked: notes.some((note) => note.action === 'withhold') };
+  return { text: inert, notes };
 }
 
 function flagOr(rule: 'flag' | 'block'): 'flag' | 'withhold' {

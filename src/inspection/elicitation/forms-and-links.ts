@@ -2,8 +2,7 @@
 // are not plain https. It checks the request alone, whoever receives it.
 // Source: MCP 2025-11-25, elicitation (security considerations, URL mode); docs/contract.md §7, elicitation-*.
 
-import type { Json } from '../../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { foldText } from '../detectors/normalized-text.js';
 import { isSecretName } from '../detectors/secrets.js';
 import { asksAcross, asksForSecret, isSecretField, type TextRole } from './secret-requests.js';

@@ -3,6 +3,7 @@
 // too long or has too many positions, it returns no result, and prefilter.ts reads the text itself.
 // INVARIANT: the tables err only towards a check; prefilter.ts would find nothing at a position that they skip.
 
+import { groupBy } from '../../text/grouping.js';
 import { ANCHORS, nextAnchorKey } from './anchors.js';
 import { SCAN_MODULE } from './scan-module.js';
 
@@ -182,21 +183,11 @@ function keyOf(anchor: string): number {
   return key;
 }
 
-function anchorsByKey(): ReadonlyMap<number, readonly string[]> {
-  const byKey = new Map<number, string[]>();
-  for (const anchor of ANCHORS) {
-    const known = byKey.get(keyOf(anchor));
-    if (known === undefined) byKey.set(keyOf(anchor), [anchor]);
-    else known.push(anchor);
-  }
-  return byKey;
-}
-
 function fillLists(memory: Uint8Array): void {
   const view = new DataView(memory.buffer);
   let entry = ENTRIES_AT;
   let list = 0;
-  for (const [key, anchors] of anchorsByKey()) {
+  for (const [key, anchors] of groupBy(ANCHORS, keyOf)) {
     list += 1;
     memory[KEYS_AT + key] = list;
     view.setUint32(LISTS_AT + 4 * list, entry, true);

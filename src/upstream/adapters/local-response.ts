@@ -2,7 +2,7 @@
 // era, and for streams that are translated. They are checked like any other response.
 // Source: MCP 2025-11-25 and 2026-07-28, transports.
 
-import type { Json, RequestId } from '../../protocol/jsonrpc.js';
+import type { RequestId } from '../../protocol/jsonrpc.js';
 import { encodeSseComment, encodeSseMessage, encodeSsePriming } from '../../protocol/sse.js';
 import type { ForwardError, UpstreamResponse } from '../../protocol/transport.js';
 
@@ -39,9 +39,9 @@ export function bodyResponse(status: number, body: Uint8Array | string = ''): Up
   };
 }
 
-/** A result of the gateway's own. */
-export function resultResponse(id: RequestId, result: Json = {}): UpstreamResponse {
-  return bodyResponse(200, JSON.stringify({ jsonrpc: '2.0', id, result }));
+/** A result of the gateway's own, which says nothing but that it is one. */
+export function resultResponse(id: RequestId): UpstreamResponse {
+  return bodyResponse(200, JSON.stringify({ jsonrpc: '2.0', id, result: {} }));
 }
 
 /** 202: a notification, or the response to a server request, was accepted. */

@@ -4,8 +4,7 @@
 // RFC 8693 §2.
 
 import type { ActorToken } from '../../config/settings.js';
-import type { Principal } from '../../policy/principal.js';
-import { openToken, ownerKey } from '../../policy/principal.js';
+import { openToken, ownerKey, type Principal } from '../../policy/principal.js';
 import type { CallerOrGateway, CredentialSource } from './presenter.js';
 import { createTokenCache, type TokenCachePorts } from './token-cache.js';
 import type { TokenEndpoint } from './token-endpoint.js';

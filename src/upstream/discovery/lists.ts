@@ -8,26 +8,22 @@
 import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
 import { HEADER_MISMATCH, MISSING_CAPABILITY } from '../../protocol/errors.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
-import type { Json } from '../../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import type { Listing } from '../../protocol/listings.js';
-import {
-  LATEST_SESSION_VERSION,
-  namesVersionInHeader,
-  STATELESS_VERSIONS,
-} from '../../protocol/versions/revisions.js';
+import { LATEST_SESSION_VERSION, STATELESS_VERSIONS } from '../../protocol/versions/revisions.js';
 import { SESSION } from '../../protocol/versions/session.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
-import type { ListingQuery } from './pages.js';
-import { type ListingCaps, type ListReadError, readLists } from './pages.js';
+import { type ListingCaps, type ListingQuery, type ListReadError, readLists } from './pages.js';
 import {
   type Budget,
   type CallOutcome,
   type CallPorts,
   callUpstream,
   endGatewaySession,
+  headersIn,
+  isSessionId,
   type ListingError,
-  notifyUpstream,
+  notifyInitialized,
 } from './request.js';
 
 /** `not-spoken`: the upstream responded and does not speak this era. */
@@ -192,8 +188,8 @@ async function listInSession(
 ): Promise<EraOutcome | 'session-lost'> {
   const verifiedAtMs = ports.now();
   const budget = budgetOf(ports);
-  const headers = sessionHeaders(session);
-  const { version } = session;
+  const { version, id } = session;
+  const headers = headersIn(version, id);
   const sendQuery: ListingQuery = (method, params) =>
     callUpstream(ports, { protocol: SESSION, version, method, params, headers }, budget);
   const walk = await readLists(session.capabilities, ports.caps, sendQuery, ports.messageReader);
@@ -213,14 +209,7 @@ async function listInSession(
     return { kind: 'listed', listing };
   }
   const isLost = walk.kind === 'refused' && LOST_STATUSES.has(walk.status);
-  return isLost && session.id !== undefined ? 'session-lost' : walkFailure(walk);
-}
-
-function sessionHeaders({ id, version }: ListingSession): Record<string, string> {
-  const headers: Record<string, string> = {};
-  if (namesVersionInHeader(version)) headers['mcp-protocol-version'] = version;
-  if (id !== undefined) headers['mcp-session-id'] = id;
-  return headers;
+  return isLost && id !== undefined ? 'session-lost' : walkFailure(walk);
 }
 
 type Opened = { readonly kind: 'opened'; readonly session: ListingSession };
@@ -243,15 +232,12 @@ async function openSession(
   const session = readSession(response, ports.sessionVersions, openedAtMs);
   if (session === undefined) return { kind: 'not-spoken' };
   if (session === 'malformed') return PROTOCOL_FAILURE;
-  const headers = sessionHeaders(session);
-  const notified = await notifyUpstream(ports, headers, 'notifications/initialized', budget);
+  const headers = headersIn(session.version, session.id);
+  const notified = await notifyInitialized(ports, headers, budget);
   if (notified.kind === 'result') return { kind: 'opened', session };
   await endSession(ports, session);
   return notified.kind === 'failed' ? { ...notified, isSpoken: true } : PROTOCOL_FAILURE;
 }
-
-/** Visible ASCII (MCP 2025-11-25, session management). */
-const SESSION_ID = /^[\x21-\x7e]{1,1024}$/;
 
 function readSession(
   { result, headers }: Extract<CallOutcome, { readonly kind: 'result' }>,
@@ -263,15 +249,15 @@ function readSession(
   const { capabilities, serverInfo } = result as { [name: string]: Json | undefined };
   const instructions = readInstructions(result);
   const id = headers['mcp-session-id'];
-  if (!isObject(capabilities) || instructions === 'malformed') return 'malformed';
-  if (id !== undefined && !SESSION_ID.test(id)) return 'malformed';
+  if (!isObject(capabilities) || instructions === 'malformed' || !isSessionId(id))
+    return 'malformed';
   const reportedInfo = isObject(serverInfo) ? serverInfo : undefined;
   return { id, version, openedAtMs, capabilities, serverInfo: reportedInfo, instructions };
 }
 
 /** Ends the gateway's own session. */
-export function endSession(ports: EraPorts, session: ListingSession): Promise<void> {
-  return endGatewaySession(ports, sessionHeaders(session));
+export function endSession(ports: EraPorts, { version, id }: ListingSession): Promise<void> {
+  return endGatewaySession(ports, headersIn(version, id));
 }
 
 function readInstructions(result: JsonObject): string | 'malformed' | undefined {

@@ -7,8 +7,7 @@
 
 import { METHOD_NOT_FOUND } from '../../protocol/errors.js';
 import { elementSpans, hasInexactNumber, spanOf } from '../../protocol/json/json.js';
-import type { Json } from '../../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import type { ListedItem } from '../../protocol/listings.js';
 import { DIRECT_MESSAGE_READER, type MessageReader, runInTurns } from '../message-reader.js';
 import type { CallOutcome, ListingError } from './request.js';

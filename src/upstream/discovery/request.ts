@@ -9,6 +9,7 @@ import { classifyUpstreamMessage } from '../../protocol/responses.js';
 import { pumpEvents, type ReadEnd } from '../../protocol/sse-reader.js';
 import type { ForwardError, UpstreamResponse } from '../../protocol/transport.js';
 import type { ProtocolVersion } from '../../protocol/versions/protocol-version.js';
+import { namesVersionInHeader } from '../../protocol/versions/revisions.js';
 import { DIRECT_MESSAGE_READER, forwardErrorOfEnd, type MessageReader } from '../message-reader.js';
 
 /**
@@ -149,19 +150,34 @@ export async function callUpstream(
   return sendRequest(ports, call.headers, JSON.stringify(body), budget, reading);
 }
 
-/** Sends a notification; the response body is not read. */
-export async function notifyUpstream(
+/** Notifies the server that its session is initialized; the response body is not read. */
+export async function notifyInitialized(
   ports: CallPorts,
   headers: ListingCall['headers'],
-  method: string,
   budget: Budget,
 ): Promise<CallOutcome> {
-  const body = JSON.stringify({ jsonrpc: '2.0', method });
+  const body = JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' });
   return sendRequest(ports, headers, body, budget, async ({ status, headers: received }) =>
     status < 300
       ? { kind: 'result', result: {}, text: '', suspectNumbers: false, headers: received }
       : { kind: 'refused', status, error: undefined },
   );
+}
+
+/** Visible ASCII (MCP 2025-11-25, session management). */
+const SESSION_ID = /^[\x21-\x7e]{1,1024}$/;
+
+/** Whether an upstream may name a session so; it need not have sessions. */
+export function isSessionId(id: string | undefined): boolean {
+  return id === undefined || SESSION_ID.test(id);
+}
+
+/** The headers of a request within a session of the gateway's own. */
+export function headersIn(version: string, id: string | undefined): Record<string, string> {
+  const headers: Record<string, string> = {};
+  if (namesVersionInHeader(version)) headers['mcp-protocol-version'] = version;
+  if (id !== undefined) headers['mcp-session-id'] = id;
+  return headers;
 }
 
 /** Ends a session of the gateway's own, if these headers name one and the upstream supports that. */

@@ -5,8 +5,7 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE.
 
 import { applyEdits, readJson, readJsonText, spanOf } from '../../protocol/json/json.js';
-import type { Json } from '../../protocol/jsonrpc.js';
-import { isObject, readEnvelope } from '../../protocol/jsonrpc.js';
+import { isObject, type Json, readEnvelope } from '../../protocol/jsonrpc.js';
 import type { UpstreamResponse } from '../../protocol/transport.js';
 import { bodyResponse } from '../adapters/local-response.js';
 import type { UpstreamClient } from '../client.js';

@@ -18,7 +18,7 @@ import {
 } from './samples.js';
 
 const NO_OP = {
-  sanitize: (text: string) => ({ text, notes: [], isBlocked: false }),
+  sanitize: (text: string) => ({ text, notes: [] }),
   recheck: findRemaining,
 };
 const BROKEN = {

@@ -29,12 +29,6 @@ import {
 import type { BufferReader, EventBuffer } from './event-buffer.js';
 import type { LegacySseSession, SendError } from './session.js';
 
-/** The client of a legacy SSE upstream, presented as one with sessions. */
-export type LegacySseUpstreamClient = SessionUpstream & {
-  /** Legacy SSE streams open for sessions. */
-  readonly openSessions: number;
-};
-
 /** From this version on a stream begins with an event id after which it can be resumed. */
 const FIRST_PRIMED_VERSION = '2025-11-25';
 const FIRST_REFUSAL = 300;
@@ -44,10 +38,8 @@ const NOT_SENT: { readonly [why in SendError]: string } = {
   'too-many': 'Too many requests are pending in this session.',
 };
 
-/** Creates the adapter of one legacy SSE upstream. Opens nothing before the first session. */
-export function createLegacySseUpstreamClient(
-  settings: LegacySseAdapterSettings,
-): LegacySseUpstreamClient {
+/** Presents a legacy SSE upstream as one with sessions. Opens nothing before the first of them. */
+export function createLegacySseUpstreamClient(settings: LegacySseAdapterSettings): SessionUpstream {
   const { client } = settings;
   const connections = createLegacySseConnections(settings);
 
@@ -103,9 +95,6 @@ export function createLegacySseUpstreamClient(
     close() {
       connections.close();
       return Promise.resolve();
-    },
-    get openSessions() {
-      return connections.size;
     },
   };
 }

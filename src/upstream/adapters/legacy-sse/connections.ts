@@ -209,7 +209,7 @@ type Handshake = {
   readonly post: Post;
 };
 
-export type LegacySseConnections = Omit<LegacySseSessionTable, 'add' | 'acquire'> & {
+export type LegacySseConnections = Pick<LegacySseSessionTable, 'find' | 'remove' | 'close'> & {
   /** Resolves with the handshake's response, which has a session id if a session was opened. */
   open(handshake: Handshake): Promise<ForwardOutcome>;
 };
@@ -238,9 +238,6 @@ export function createLegacySseConnections(
     find: table.find,
     remove: table.remove,
     close: table.close,
-    get size() {
-      return table.size;
-    },
     async open(handshake) {
       const slot = table.acquire(handshake.owner);
       if (slot === undefined) return UNAVAILABLE;

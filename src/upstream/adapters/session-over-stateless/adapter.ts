@@ -9,8 +9,7 @@ import { type Caller, ownerKey } from '../../../policy/principal.js';
 import type { AdmittedMessage, SessionFacts } from '../../../protocol/admitted-request.js';
 import type { MirroredParameter } from '../../../protocol/headers.js';
 import { applyEdits } from '../../../protocol/json/json.js';
-import type { Json } from '../../../protocol/jsonrpc.js';
-import { isObject, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
 import { canRequireInput } from '../../../protocol/server-requests.js';
 import { isEventStream } from '../../../protocol/sse-reader.js';
 import {

@@ -4,8 +4,7 @@
 // Source: MCP 2026-07-28, multi-round-trip requests; MCP 2025-11-25, sampling, elicitation, roots.
 
 import { randomUUID } from 'node:crypto';
-import type { Json } from '../../../protocol/jsonrpc.js';
-import { isObject, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
 import {
   type InputRequest,
   type InputRequiredResult,

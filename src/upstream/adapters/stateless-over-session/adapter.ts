@@ -10,8 +10,7 @@ import { type Caller, ownerKey, withoutToken } from '../../../policy/principal.j
 import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
 import { METHOD_NOT_FOUND } from '../../../protocol/errors.js';
 import { applyEdits, changeMembers, spanOf } from '../../../protocol/json/json.js';
-import type { Json } from '../../../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../../../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../../../protocol/jsonrpc.js';
 import { canRequireInput } from '../../../protocol/server-requests.js';
 import { isEventStream } from '../../../protocol/sse-reader.js';
 import {
@@ -188,8 +187,8 @@ const NOT_AWAITED = 'The client has disconnected, or the response took too long.
 export function createStatelessClients(settings: StatelessSettings): StatelessClients {
   const sendInSession = createSessionSender(settings);
   const pool = createSessionPool({
-    maxSessions: settings.maxSessions ?? MAX_SESSIONS,
-    idleMs: settings.idleMs ?? IDLE_MS,
+    maxSessions: MAX_SESSIONS,
+    idleMs: IDLE_MS,
     now: settings.now,
     end: (session) => endSession(settings, session),
   });

@@ -30,12 +30,7 @@ import type { TranslationSettings } from '../session-over-stateless/adapter.js';
 import { createReplicaScopedId, type SessionBus } from '../session-over-stateless/session-state.js';
 import type { PooledSession, SendInSession, SessionPool } from './session-pool.js';
 
-export type StatelessSettings = TranslationSettings & {
-  readonly now: () => number;
-  /** Maximum number of sessions with this upstream, and how long one rests before it is ended. */
-  readonly maxSessions?: number;
-  readonly idleMs?: number;
-};
+export type StatelessSettings = TranslationSettings & { readonly now: () => number };
 
 /** Shared by the files of this folder. */
 export type StatelessDependencies = StatelessSettings & {

@@ -10,18 +10,19 @@ import { type Caller, ownerKey } from '../../../policy/principal.js';
 import type { SessionTarget } from '../../../protocol/admitted-request.js';
 import { isObject, type JsonObject } from '../../../protocol/jsonrpc.js';
 import type { ForwardError } from '../../../protocol/transport.js';
-import { namesVersionInHeader, SESSION_VERSIONS } from '../../../protocol/versions/revisions.js';
+import { SESSION_VERSIONS } from '../../../protocol/versions/revisions.js';
 import { SESSION } from '../../../protocol/versions/session.js';
 import { createQuota } from '../../../state/quota.js';
-import type { SessionRef } from '../../client.js';
-import { upstreamIdOf } from '../../client.js';
+import { type SessionRef, upstreamIdOf } from '../../client.js';
 
 import {
   type CallPorts,
   callUpstream,
   endGatewaySession,
+  headersIn,
+  isSessionId,
   type ListingError,
-  notifyUpstream,
+  notifyInitialized,
 } from '../../discovery/request.js';
 import type { TranslationSettings } from '../session-over-stateless/adapter.js';
 
@@ -38,8 +39,6 @@ type HandshakeParams = {
 
 /** Bytes of all responses of a handshake. */
 const MAX_HANDSHAKE_BYTES = 1024 * 1024;
-/** Visible ASCII (MCP 2025-11-25, session management). */
-const SESSION_ID = /^[\x21-\x7e]{1,1024}$/;
 
 const FORWARD_ERRORS: { readonly [why in ListingError]: ForwardError } = {
   'too-large': 'upstream-protocol',
@@ -71,7 +70,7 @@ export async function openUpstreamSession(
       : undefined;
   if (session === undefined) return 'upstream-protocol';
   const headers = sessionHeadersOf(session);
-  const notified = await notifyUpstream(ports, headers, 'notifications/initialized', budget);
+  const notified = await notifyInitialized(ports, headers, budget);
   if (notified.kind !== 'result') {
     void endGatewaySession(ports, headers);
     return notified.kind === 'failed' ? FORWARD_ERRORS[notified.why] : 'upstream-protocol';
@@ -93,19 +92,13 @@ export function readInitializeResult(
   const version = result['protocolVersion'];
   const id = headers['mcp-session-id'];
   if (typeof version !== 'string' || !SESSION_VERSIONS.includes(version)) return undefined;
-  if (!isObject(result['capabilities'])) return undefined;
-  if (id !== undefined && !SESSION_ID.test(id)) return undefined;
+  if (!isObject(result['capabilities']) || !isSessionId(id)) return undefined;
   return { version, target: { kind: 'upstream', id }, handshake: result };
 }
 
 /** The headers of a request within a session. */
 export function sessionHeadersOf(session: SessionRef): Record<string, string> {
-  const { version } = session;
-  const id = upstreamIdOf(session);
-  const headers: Record<string, string> = {};
-  if (namesVersionInHeader(version)) headers['mcp-protocol-version'] = version;
-  if (id !== undefined) headers['mcp-session-id'] = id;
-  return headers;
+  return headersIn(session.version, upstreamIdOf(session));
 }
 
 /** A session as the upstream opened it. */
