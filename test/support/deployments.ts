@@ -5,14 +5,14 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { writeKeyText } from '../../src/config/keys.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   type AttackRig,
   type GatewayUnderTest,
   type RunningGateway,
+  settleListings,
   startRig,
   startTestGateway,
   UPSTREAM,
@@ -88,9 +88,6 @@ export async function startTwoUpstreams(
 
 export const ENDPOINT = 'all';
 
-/** A listing that is under way asks the next thing within this time. */
-const QUIET_MS = 60;
-
 export type MergedRig = {
   readonly gateway: RunningGateway;
   readonly left: HostileUpstream;
@@ -155,21 +152,6 @@ export async function startMergedRig(options: MergedOptions = {}): Promise<Merge
       await closeUpstreams();
     },
   };
-}
-
-async function settleListings(
-  gateway: RunningGateway,
-  upstreams: readonly HostileUpstream[],
-): Promise<void> {
-  await vi.waitFor(
-    async () =>
-      expect(
-        (await gateway.metrics()).match(/^sallyport_upstream_up\{[^}]*\} [01]$/gm),
-      ).toHaveLength(upstreams.length),
-    { timeout: 10_000, interval: 10 },
-  );
-  const count = (): number => upstreams.reduce((sum, one) => sum + one.seen().length, 0);
-  for (let seen = -1; seen !== count(); await sleep(QUIET_MS)) seen = count();
 }
 
 export type MergedCaller = {

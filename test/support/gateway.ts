@@ -334,8 +334,9 @@ rules:
 
 export const UPSTREAM = 'target';
 
-/** A listing that is under way asks the next thing within this time. */
+/** A listing that is under way asks the next thing within these turns, on a busy machine too. */
 const QUIET_MS = 60;
+const QUIET_TURNS = 3;
 
 export type AttackRig = {
   readonly gateway: RunningGateway;
@@ -378,7 +379,7 @@ export async function startRig(options: RigOptions = {}): Promise<AttackRig> {
     ...rest,
     upstreams: [{ name: UPSTREAM, url: front?.url ?? upstream.url, more }],
   });
-  await settleListing(gateway, upstream);
+  await settleListings(gateway, [upstream]);
   upstream.forget();
   const url = gateway.url(UPSTREAM);
   const access = { url, token: await gateway.token(UPSTREAM) };
@@ -402,14 +403,24 @@ export async function startRig(options: RigOptions = {}): Promise<AttackRig> {
   };
 }
 
-/** Waits for the gateway's own first listing, in both eras, so that none of it comes during a test. */
-async function settleListing(gateway: RunningGateway, upstream: HostileUpstream): Promise<void> {
+/** Waits for the gateway's own first listings, in both eras, so that none of them comes during a test. */
+export async function settleListings(
+  gateway: RunningGateway,
+  upstreams: readonly HostileUpstream[],
+): Promise<void> {
   await vi.waitFor(
-    async () => expect(await gateway.metrics()).toMatch(/^sallyport_upstream_up\{[^}]*\} [01]$/m),
+    async () =>
+      expect(
+        (await gateway.metrics()).match(/^sallyport_upstream_up\{[^}]*\} [01]$/gm)?.length,
+      ).toBeGreaterThanOrEqual(upstreams.length),
     { timeout: 10_000, interval: 10 },
   );
-  for (let seen = -1; seen !== upstream.seen().length; await sleep(QUIET_MS))
-    seen = upstream.seen().length;
+  const count = (): number => upstreams.reduce((sum, one) => sum + one.seen().length, 0);
+  let seen = -1;
+  for (let quiet = 0; quiet < QUIET_TURNS; await sleep(QUIET_MS)) {
+    quiet = seen === count() ? quiet + 1 : 0;
+    seen = count();
+  }
 }
 
 /** The id of the decision behind a refusal: in a header, in `data`, or in `_meta` of a result. */
