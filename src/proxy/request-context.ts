@@ -18,7 +18,7 @@ import {
 import type { ReplayOutcome } from '../policy/limits.js';
 import { type Caller, closeToken, type Principal } from '../policy/principal.js';
 import { REASONS, type Reason } from '../policy/reasons.js';
-import { addFinding, type RequestRecord } from '../policy/record.js';
+import { addFinding, type Finding, type RequestRecord } from '../policy/record.js';
 import { type Refusal, refuseWith, renderRefusal } from '../policy/refusal.js';
 import type { PolicyQuery } from '../policy/rules.js';
 import type { SensitiveFields } from '../policy/sensitive.js';
@@ -194,8 +194,9 @@ export function noteAdmitted(
   record.target.name = nameOf(target);
   record.target.requestId = message.kind === 'notification' ? undefined : message.id;
   record.client.session = admitted.session?.hash;
-  noteRemoved(record, admitted.removed);
-  for (const name of admitted.undefinedParams) noteUndefinedParam(record, name);
+  noteRemoved(record, admitted.removed, 'reserved-meta', 'strip');
+  const undefinedParams = admitted.undefinedParams.map((name) => pointerTo('/params', name));
+  noteRemoved(record, undefinedParams, 'undefined-params', 'drop');
   if (args === undefined) return;
   const text = JSON.stringify(args);
   record.args = {
@@ -207,23 +208,21 @@ export function noteAdmitted(
   };
 }
 
-/** Notes members of `_meta` under the gateway's own prefix, which were cut out of the message. */
-function noteRemoved(record: RequestRecord, removed: readonly string[]): void {
-  for (const path of removed) {
-    record.findings.push({
-      detector: 'reserved-meta',
-      direction: 'to-upstream',
-      path,
-      count: 1,
-      action: 'strip',
-    });
-  }
-}
+/** Removed members that are noted one by one. A message may have tens of thousands of them. */
+const MAX_NOTED = 16;
 
-function noteUndefinedParam({ findings }: RequestRecord, name: string): void {
-  const path = pointerTo('/params', name);
-  const detector = 'undefined-params';
-  addFinding(findings, { detector, direction: 'to-upstream', path, count: 1, action: 'drop' });
+/** Notes members that were cut out of the message, by their paths. */
+function noteRemoved(
+  { findings }: RequestRecord,
+  paths: readonly string[],
+  detector: string,
+  action: Finding['action'],
+): void {
+  const removed = { detector, direction: 'to-upstream', action } as const;
+  for (const path of paths.slice(0, MAX_NOTED))
+    addFinding(findings, { ...removed, path, count: 1 });
+  const count = paths.length - MAX_NOTED;
+  if (count > 0) addFinding(findings, { ...removed, path: '', count });
 }
 
 /** The name of a target in rules, pins and records. */
