@@ -370,8 +370,8 @@ export function redactFields(
   const values = new Set<string>();
   const walk: Walk = { planned, text, places: [], edits: [], counts, values };
   const root = spanOf(text, ['result']);
-  if (root === undefined) return { text, tagged: [], findings: [] };
-  visit(walk, root, createTree(fields.map(({ steps }, field) => ({ field, steps }))));
+  if (root === undefined) visitData(walk);
+  else visit(walk, root, createTree(fields.map(({ steps }, field) => ({ field, steps }))));
   const leaves = readLeaves(walk, caps);
   if (leaves === 'too-large') return leaves;
   const log = createFindingLog('to-client');
@@ -391,6 +391,19 @@ export function redactFields(
     findings: log.list(),
   };
 }
+
+/** Errors and notifications have no structured content; what a server puts into their data is read as such. */
+function visitData(walk: Walk): void {
+  for (const path of DATA_PATHS) {
+    const span = spanOf(walk.text, path);
+    if (span !== undefined) visitCopy(walk, span, treesOf(walk.planned.fields));
+  }
+}
+
+const DATA_PATHS = [
+  ['error', 'data'],
+  ['params', 'data'],
+] as const;
 
 function noteFields(
   fields: readonly SensitiveField[],
@@ -477,17 +490,13 @@ const NOT_TEXT: ReadonlySet<string | undefined> = new Set([
   'lastModified',
   'resultType',
   'cacheScope',
+  'progressToken',
 ]);
 
 /** The texts of a result outside the places, with the fields of those that are JSON redacted. */
 function readLeaves(walk: Walk, caps: WalkCaps): readonly TextLeaf[] | 'too-large' {
   const leaves: TextLeaf[] = [];
-  const { fields } = walk.planned;
-  const trees = {
-    root: createTree(redactedFrom(fields, startAtRoot)),
-    list: createTree(redactedFrom(fields, (steps) => beginnings(steps, true))),
-    item: createTree(redactedFrom(fields, (steps) => beginnings(steps, false))),
-  };
+  const trees = treesOf(walk.planned.fields);
   const places = [...walk.places].sort((one, other) => one.start - other.start);
   let next = 0;
   const end = walkJson(walk.text, caps, (leaf) => {
@@ -498,6 +507,14 @@ function readLeaves(walk: Walk, caps: WalkCaps): readonly TextLeaf[] | 'too-larg
   return end === 'too-large' ? end : leaves;
 }
 
+function treesOf(fields: readonly SensitiveField[]): TextTrees {
+  return {
+    root: createTree(redactedFrom(fields, startAtRoot)),
+    list: createTree(redactedFrom(fields, (steps) => beginnings(steps, true))),
+    item: createTree(redactedFrom(fields, (steps) => beginnings(steps, false))),
+  };
+}
+
 function readLeaf(walk: Walk, leaf: Leaf, trees: TextTrees): TextLeaf {
   const { start, end, value } = leaf;
   const steps = [...leaf.steps];
@@ -506,8 +523,10 @@ function readLeaf(walk: Walk, leaf: Leaf, trees: TextTrees): TextLeaf {
   return { kind, start, end, steps, value, redacted: json ?? value, isJson: json !== undefined };
 }
 
+const HOLDERS: ReadonlySet<string | number | undefined> = new Set(['result', 'error', 'params']);
+
 function isSearched({ kind, steps }: Leaf): boolean {
-  if (steps[0] !== 'result' || steps.length < 2 || kind === 'number') return false;
+  if (!HOLDERS.has(steps[0]) || steps.length < 2 || kind === 'number') return false;
   if (kind === 'name') return isStructured(steps) && steps.length > 2;
   return isStructured(steps) || !NOT_TEXT.has(nearestName(steps));
 }
@@ -517,14 +536,19 @@ function redactJsonText(outer: Walk, value: string, trees: TextTrees): string | 
   if (parseContainer(value) === undefined) return undefined;
   const { planned, counts, values } = outer;
   const walk: Walk = { planned, text: value, places: [], edits: [], counts: [...counts], values };
-  const span = spanOf(value, []) ?? { start: 0, end: 0 };
-  visit(walk, span, trees.root);
-  if (walk.places.length === 0)
-    visit(walk, span, value[span.start] === '[' ? trees.list : trees.item);
+  visitCopy(walk, spanOf(value, []) ?? { start: 0, end: 0 }, trees);
   return applyEdits(
     value,
     walk.edits.sort((one, other) => one.start - other.start),
   );
+}
+
+/** Redacts in what may repeat structured content: as a whole, or else as one of its lists or an item of one. */
+function visitCopy(walk: Walk, span: Span, trees: TextTrees): void {
+  const before = walk.places.length;
+  visit(walk, span, trees.root);
+  if (walk.places.length > before) return;
+  visit(walk, span, walk.text[span.start] === '[' ? trees.list : trees.item);
 }
 
 /** The fields of structured content that are redacted, with the steps from each of the given positions on. */

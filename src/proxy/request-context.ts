@@ -194,9 +194,8 @@ export function noteAdmitted(
   record.target.name = nameOf(target);
   record.target.requestId = message.kind === 'notification' ? undefined : message.id;
   record.client.session = admitted.session?.hash;
-  noteRemoved(record, admitted.removed, 'reserved-meta', 'strip');
-  const undefinedParams = admitted.undefinedParams.map((name) => pointerTo('/params', name));
-  noteRemoved(record, undefinedParams, 'undefined-params', 'drop');
+  noteRemoved(record, admitted.removed, RESERVED_META);
+  noteRemoved(record, admitted.undefinedParams, UNDEFINED_PARAMS);
   if (args === undefined) return;
   const text = JSON.stringify(args);
   record.args = {
@@ -211,17 +210,27 @@ export function noteAdmitted(
 /** Removed members that are noted one by one. A message may have tens of thousands of them. */
 const MAX_NOTED = 16;
 
-/** Notes members that were cut out of the message, by their paths. */
+type RemovedKind = Pick<Finding, 'detector' | 'action'> & { readonly holder?: string };
+const RESERVED_META: RemovedKind = { detector: 'reserved-meta', action: 'strip' };
+const UNDEFINED_PARAMS: RemovedKind = {
+  detector: 'undefined-params',
+  action: 'drop',
+  holder: '/params',
+};
+
+/** Notes members that were cut out of the message, by their names or by their pointers below `holder`. */
 function noteRemoved(
   { findings }: RequestRecord,
-  paths: readonly string[],
-  detector: string,
-  action: Finding['action'],
+  names: readonly string[],
+  { detector, action, holder }: RemovedKind,
 ): void {
+  if (names.length === 0) return;
   const removed = { detector, direction: 'to-upstream', action } as const;
-  for (const path of paths.slice(0, MAX_NOTED))
+  for (const name of names.slice(0, MAX_NOTED)) {
+    const path = holder === undefined ? name : pointerTo(holder, name);
     addFinding(findings, { ...removed, path, count: 1 });
-  const count = paths.length - MAX_NOTED;
+  }
+  const count = names.length - MAX_NOTED;
   if (count > 0) addFinding(findings, { ...removed, path: '', count });
 }
 

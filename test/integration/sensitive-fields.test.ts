@@ -301,6 +301,35 @@ describe('a sensitive field', () => {
     });
   });
 
+  it('[SF-02] is redacted in what an error and the notifications of a call repeat of it', async () => {
+    const data = { code: VALUE, about: `not ${VALUE}` };
+    const log = { level: 'info', data: { list: [data] } };
+    const card = { level: 'info', data: [{ number: OTHER }] };
+    const progress = { progressToken: 1, progress: 1, message: JSON.stringify(data) };
+    const notifications = [
+      ...[log, { level: 'info', data }, card].map((params) => ['notifications/message', params]),
+      ['notifications/progress', progress],
+    ].map(([method, params]) => ({ jsonrpc: '2.0', method, params }) as JsonObject);
+    const error = { code: 7, message: `No ${VALUE}.`, data };
+    rig.upstream.obey(
+      onMethod('tools/call', (request) =>
+        stream([...notifications, { jsonrpc: '2.0', id: request.id ?? 0, error }]),
+      ),
+    );
+    const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
+    const params = { name: 'get_customer', arguments: {}, _meta: { progressToken: 1 } };
+    const { messages } = await session.ask(9, 'tools/call', params);
+    const clean = { code: MARKER, about: `not ${MARKER}` };
+    expect(messages.map((message) => message['params'] ?? message['error'])).toMatchObject([
+      // The list has none of the places, and is none of the lists that a pointer passes through.
+      log,
+      { data: clean },
+      { data: [{ number: MARKER }] },
+      { message: JSON.stringify(clean) },
+      { code: 7, message: `No ${MARKER}.`, data: clean },
+    ]);
+  });
+
   it('[SF-03, SF-07] is redacted in a result of megabytes, off the event loop', async () => {
     const filler = 'lorem ipsum '.repeat(50_000);
     const cards = Array.from({ length: 2_000 }, (_, index) => ({ number: `${OTHER}-${index}` }));
