@@ -382,9 +382,8 @@ export function redactFields(
     if (error instanceof TooLarge) return 'too-large';
     throw error;
   }
-  const edits = walk.edits.sort((one, other) => one.start - other.start);
   return {
-    text: applyEdits(text, edits),
+    text: applyEdits(text, sortEdits(walk)),
     tagged: fields.flatMap(({ effect, pointer }, field) =>
       effect === 'tag' && counts[field] !== 0 ? [pointer] : [],
     ),
@@ -394,16 +393,15 @@ export function redactFields(
 
 /** Errors and notifications have no structured content; what a server puts into their data is read as such. */
 function visitData(walk: Walk): void {
-  for (const path of DATA_PATHS) {
-    const span = spanOf(walk.text, path);
+  for (const holder of ['error', 'params']) {
+    const span = spanOf(walk.text, [holder, 'data']);
     if (span !== undefined) visitCopy(walk, span, treesOf(walk.planned.fields));
   }
 }
 
-const DATA_PATHS = [
-  ['error', 'data'],
-  ['params', 'data'],
-] as const;
+function sortEdits({ edits }: Walk): readonly TextEdit[] {
+  return edits.sort((one, other) => one.start - other.start);
+}
 
 function noteFields(
   fields: readonly SensitiveField[],
@@ -463,9 +461,8 @@ function redactPlace(walk: Walk, { start, end }: Span, field: number): void {
   const { planned, text, values } = walk;
   const steps = planned.fields[field]?.steps ?? [];
   const isContent = steps[0] === 'content';
-  const isBlock = isContent && steps.length === 2;
   if (!isContent) collectValues(text.slice(start, end), values);
-  const marker = isBlock ? MARKER_BLOCK : MARKER_JSON;
+  const marker = isContent && steps.length === 2 ? MARKER_BLOCK : MARKER_JSON;
   const replacement = planned.replacements[field] === 'marker' ? marker : 'null';
   walk.places.push({ start, end });
   walk.edits.push({ start, end, text: replacement });
@@ -523,10 +520,9 @@ function readLeaf(walk: Walk, leaf: Leaf, trees: TextTrees): TextLeaf {
   return { kind, start, end, steps, value, redacted: json ?? value, isJson: json !== undefined };
 }
 
-const HOLDERS: ReadonlySet<string | number | undefined> = new Set(['result', 'error', 'params']);
-
 function isSearched({ kind, steps }: Leaf): boolean {
-  if (!HOLDERS.has(steps[0]) || steps.length < 2 || kind === 'number') return false;
+  const isInside = ['result', 'error', 'params'].includes(String(steps[0])) && steps.length > 1;
+  if (!isInside || kind === 'number') return false;
   if (kind === 'name') return isStructured(steps) && steps.length > 2;
   return isStructured(steps) || !NOT_TEXT.has(nearestName(steps));
 }
@@ -537,10 +533,7 @@ function redactJsonText(outer: Walk, value: string, trees: TextTrees): string | 
   const { planned, counts, values } = outer;
   const walk: Walk = { planned, text: value, places: [], edits: [], counts: [...counts], values };
   visitCopy(walk, spanOf(value, []) ?? { start: 0, end: 0 }, trees);
-  return applyEdits(
-    value,
-    walk.edits.sort((one, other) => one.start - other.start),
-  );
+  return applyEdits(value, sortEdits(walk));
 }
 
 /** Redacts in what may repeat structured content: as a whole, or else as one of its lists or an item of one. */
@@ -563,9 +556,7 @@ function redactedFrom(
   );
 }
 
-function startAtRoot(): readonly number[] {
-  return [0];
-}
+const startAtRoot = (): readonly number[] => [0];
 
 /** Where in the steps of a field a text may begin: servers also write a list without what holds it, or item by item. */
 function beginnings(steps: readonly string[], isList: boolean): readonly number[] {

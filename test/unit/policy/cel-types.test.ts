@@ -143,9 +143,9 @@ describe('[P-55] the types of a condition', () => {
       });
     let flagged = 0;
     const property = fc.property(operand, operator, operand, (left, sign, right) => {
-      const whole = `${left} ${sign} ${right}`;
+      const text = `${left} ${sign} ${right}`;
       const isCalculated = '+-*%'.includes(sign);
-      const compiled = compileExpression(isCalculated ? `${whole} == ${whole}` : whole);
+      const compiled = compileExpression(isCalculated ? `${text} == ${text}` : text);
       // Arguments are never combined with a literal that is no double.
       if (!compiled.ok) return;
       const { expression } = compiled;

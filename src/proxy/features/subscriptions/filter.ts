@@ -76,7 +76,11 @@ export function openSubscribedTasks(
 }
 
 /** Whether the caller may be told of changes of a list. */
-export function mayHearOf(snapshot: Snapshot, principal: Principal, filter: ListFilter): boolean {
+export function mayKnowChanges(
+  snapshot: Snapshot,
+  principal: Principal,
+  filter: ListFilter,
+): boolean {
   return mayKnowList(snapshot, principal, SUBSCRIBER, filter);
 }
 
@@ -90,7 +94,7 @@ type Terms = readonly [
 /** Says of each member of a filter whether the current rules allow it to this caller. */
 function rulesFor(...[snapshot, principal, , subscribedTasks]: Terms) {
   return {
-    list: (filter: ListFilter) => mayHearOf(snapshot, principal, filter),
+    list: (filter: ListFilter) => mayKnowChanges(snapshot, principal, filter),
     uri(uri: string) {
       const target = { kind: 'resource', uri } as const;
       return decideTarget(snapshot, principal, SUBSCRIBER, { target }).verdict === 'allow';

@@ -40,7 +40,7 @@ import {
 import { type CheckContext, type CheckPorts, drop as noteDrop } from '../../response-context.js';
 import { createResponseGate } from '../progress.js';
 import { checkTaskNotification } from '../tasks/status.js';
-import { isAnyAllowed, mayHearOf, type SubscribedTasks } from './filter.js';
+import { isAnyAllowed, mayKnowChanges, type SubscribedTasks } from './filter.js';
 
 /** One open subscription. `acknowledgedFilter` is the acknowledged filter; nothing passes before the acknowledgement. */
 export type Subscription = {
@@ -222,7 +222,7 @@ function isWantedList(
   { lists }: SubscriptionFilter,
   filter: ListFilter,
 ): boolean {
-  return lists.includes(filter) && mayHearOf(call.snapshot, authorized.principal, filter);
+  return lists.includes(filter) && mayKnowChanges(call.snapshot, authorized.principal, filter);
 }
 
 /** Lists the upstream again first: a client that lists at once must not be shown unverified definitions. */

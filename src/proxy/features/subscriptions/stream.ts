@@ -36,7 +36,7 @@ import {
   relayHeldStream,
   type StreamTerms,
 } from '../../stream-lifetime.js';
-import { allowedFilter, isAnyAllowed, mayHearOf, openSubscribedTasks } from './filter.js';
+import { allowedFilter, isAnyAllowed, mayKnowChanges, openSubscribedTasks } from './filter.js';
 import { checkSubscriptionMessage, type Subscription } from './notifications.js';
 
 const METHOD_NOT_FOUND = -32601;
@@ -210,7 +210,7 @@ function announce(subscription: Subscription, method: string): void {
   const { call, id, authorized, acknowledgedFilter } = subscription;
   const filter = filterOfNotification(method);
   if (filter === undefined || acknowledgedFilter?.lists.includes(filter) !== true) return;
-  if (!mayHearOf(newestSnapshot(call), authorized.principal, filter)) return;
+  if (!mayKnowChanges(newestSnapshot(call), authorized.principal, filter)) return;
   subscription.sentNotifications += 1;
   void call.outgoing.write(encodeSseMessage(renderListChanged(id, filter)));
 }
