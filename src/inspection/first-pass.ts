@@ -3,8 +3,7 @@
 // content that it may repeat, so that both copies agree. second-pass.ts does not rely on this pass.
 
 import type { TextEdit } from '../protocol/admitted-request.js';
-import { isOwnMember } from '../protocol/capabilities.js';
-import { applyEdits, removalEdits, spanOf } from '../protocol/json/json.js';
+import { applyEdits } from '../protocol/json/json.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import { isObject } from '../protocol/jsonrpc.js';
 import { groupBy } from '../text/grouping.js';
@@ -30,6 +29,7 @@ import {
   ICONS,
   isProtocolIcons,
   isReaderText,
+  isReserved,
   isStructured,
   nearestName,
   valueAt,
@@ -78,6 +78,8 @@ type PassState = {
   changedNames: number;
   /** Everything before this offset is already removed and is skipped. */
   removedUntil: number;
+  /** The last removal of reserved members. Members next to each other are removed as one. */
+  reserved: TextEdit | undefined;
   /** Characters given to detectors so far, shared with the walks of nested texts. */
   readonly budgetUsed: { chars: number };
 };
@@ -97,7 +99,7 @@ export function sanitizeMessage(input: PassInput): Pass | { readonly kind: 'too-
   neutralizeJoinedTexts(state);
   return {
     kind: 'passed',
-    edits: withRemovals(state),
+    edits: sortEdits(state.edits),
     isBlocked: state.isBlocked,
     readerTexts: state.reader.map((part) => part.original),
   };
@@ -117,6 +119,7 @@ function createPassState(
     isBlocked: false,
     changedNames: 0,
     removedUntil: 0,
+    reserved: undefined,
     budgetUsed,
   };
 }
@@ -124,10 +127,15 @@ function createPassState(
 function visitValue(state: PassState, leaf: Leaf): void {
   const { steps } = leaf;
   if (leaf.start < state.removedUntil) return;
-  if (state.within === undefined && (isExempt(state, steps) || isApproved(state, steps))) {
+  const isMessage = state.within === undefined;
+  // Approved content is no exception: only the gateway writes these members.
+  if (isMessage && leaf.kind === 'name' && isReserved(steps)) removeReserved(state, leaf);
+  else if (isMessage && (isExempt(state, steps) || isApproved(state, steps))) {
     if (leaf.kind === 'string' && steps.length > 1) visitExempt(state, leaf);
-    return;
-  }
+  } else visitContent(state, leaf);
+}
+
+function visitContent(state: PassState, leaf: Leaf): void {
   if (leaf.kind === 'name' && hasRemoteIcons(state, leaf)) removeIcons(state, leaf);
   else if (leaf.kind === 'name') visitName(state, leaf);
   else if (leaf.kind === 'number') visitNumber(state, leaf);
@@ -184,6 +192,31 @@ function removeIcons(state: PassState, leaf: Leaf): void {
   addEdit(state, leaf.end, end, ':[]');
   state.removedUntil = end;
   addNote(state, leaf.steps, { detector: 'remote-icons', action: 'drop', count: 1 });
+}
+
+/** Removes a member under the gateway's own prefix, with the comma that would be left over. */
+function removeReserved(state: PassState, leaf: Leaf): void {
+  const { text } = state.input;
+  const { reserved } = state;
+  const end = valueEnd(text, leaf.end);
+  const isNext = reserved !== undefined && reserved.end === signBefore(text, leaf.start) + 1;
+  let start = isNext ? reserved.start : leaf.start;
+  if (isNext) state.edits.delete(start);
+  const isLast = text[end] !== ',';
+  const before = signBefore(text, start);
+  if (isLast && text[before] === ',') start = before;
+  state.reserved = { start, end: isLast ? end : end + 1, text: '' };
+  state.edits.set(start, state.reserved);
+  state.removedUntil = end;
+  const holder = leaf.steps.slice(0, -1);
+  state.input.log.add(holder, { detector: 'reserved-meta', action: 'drop', count: 1 });
+}
+
+/** The position of the last character before `at` that is not white space. */
+function signBefore(text: string, at: number): number {
+  let before = at - 1;
+  while (text.charCodeAt(before) <= 0x20) before--;
+  return before;
 }
 
 function visitNumber(state: PassState, leaf: Leaf): void {
@@ -442,31 +475,6 @@ function neutralizeJoinedTexts(state: PassState): void {
     addEdit(state, part.start, part.end, JSON.stringify(text));
   }
 }
-
-/** All edits in order, with the gateway's reserved members of `_meta` removed (docs/contract.md §6). */
-function withRemovals(state: PassState): readonly TextEdit[] {
-  const { text, value, log } = state.input;
-  const removals: TextEdit[] = [];
-  for (const path of OWN_MEMBER_PATHS) {
-    const holder = valueAt(value, path);
-    if (!isObject(holder) || !Object.keys(holder).some(isOwnMember)) continue;
-    const span = spanOf(text, path);
-    if (span === undefined) continue;
-    removals.push(...removalEdits(text, span, isOwnMember));
-    log.add(path, { detector: 'reserved-meta', action: 'drop', count: 1 });
-  }
-  if (removals.length === 0) return sortEdits(state.edits);
-  const kept = [...state.edits.values()].filter(
-    (edit) => !removals.some((splitHit) => edit.start < splitHit.end && splitHit.start < edit.end),
-  );
-  return [...kept, ...removals].sort((one, other) => one.start - other.start);
-}
-
-const OWN_MEMBER_PATHS: readonly (readonly string[])[] = [
-  ['result', '_meta'],
-  ['params', '_meta'],
-  ['error', 'data'],
-];
 
 function sortEdits(edits: ReadonlyMap<number, TextEdit>): readonly TextEdit[] {
   return [...edits.values()].sort((one, other) => one.start - other.start);

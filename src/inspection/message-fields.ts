@@ -4,6 +4,7 @@
 // Source: MCP 2025-11-25 and 2026-07-28, base protocol, tools, resources, prompts, pagination, logging, caching;
 // RFC 5424 §6.2.1.
 
+import { isOwnMember } from '../protocol/capabilities.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import { isObject, isRequestId, type JsonObject } from '../protocol/jsonrpc.js';
 import { CACHEABLE, isDefinedMethod } from '../protocol/methods.js';
@@ -13,6 +14,7 @@ import {
   SESSION_VERSIONS,
   STATELESS_VERSIONS,
 } from '../protocol/versions/revisions.js';
+import { foldName } from '../text/case-folding.js';
 
 /** Whether a path leads to text that a client shows: of a block, an error, progress, a log line or a task. */
 export function isReaderText(steps: readonly (string | number)[]): boolean {
@@ -35,6 +37,18 @@ function isOfTask([holder, member, ...rest]: readonly (string | number)[]): bool
 /** Whether a path lies in structured content, at any depth. */
 export function isStructured(steps: readonly (string | number)[]): boolean {
   return steps[0] === 'result' && steps[1] === 'structuredContent';
+}
+
+/**
+ * Whether a path leads to a member that only the gateway writes: one with its own prefix in `_meta`, at any depth, or in
+ * the data of an error. Structured content belongs to the tool, and hosts read no annotations there.
+ */
+export function isReserved(steps: readonly (string | number)[]): boolean {
+  const name = steps.at(-1);
+  if (typeof name !== 'string' || !isOwnMember(name)) return false;
+  const holder = steps.at(-2);
+  if (typeof holder !== 'string' || isStructured(steps)) return false;
+  return foldName(holder) === META || (steps.length === 3 && steps[0] === 'error');
 }
 
 /** The value at a path, or undefined where there is none. */
@@ -216,6 +230,8 @@ export function isFreeForm(
   step: string | number,
   parentStep: string | number | undefined,
 ): boolean {
+  // The keys of input requests are the server's own, and each may be called like one of these members.
+  if (parentStep === 'inputRequests') return false;
   return FREE_FORM_MEMBERS.has(step) || (parentStep === META && step !== SERVER_INFO);
 }
 

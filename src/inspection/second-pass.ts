@@ -3,9 +3,11 @@
 // first pass, uses no prefilter and no offsets, and changes nothing; whatever remains withholds the message.
 // It decodes two layers of escapes, percent triplets, character references, base64 and hex.
 
+import { isOwnMember } from '../protocol/capabilities.js';
 import { readJsonText } from '../protocol/json/json.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { stepsOf } from '../text/json-pointer.js';
 import { checkBytes, readableParts, readPayload } from './binary-content.js';
 import { findActiveContent } from './detectors/active-content.js';
 import { findEncodedRuns } from './detectors/encoded-runs.js';
@@ -24,7 +26,7 @@ import {
   OWN_CREDENTIAL,
   type SentCredentials,
 } from './detectors/upstream-credentials.js';
-import { areRemote, exemptIn, ICONS, isFreeForm } from './message-fields.js';
+import { areRemote, exemptIn, ICONS, isFreeForm, isReserved } from './message-fields.js';
 import {
   findSureCode,
   hasImage,
@@ -60,6 +62,7 @@ type CollectedTexts = {
   readonly shown: string[];
   readonly series: string[][];
   hasRemoteIcons: boolean;
+  hasReserved: boolean;
 };
 
 /** The classes of which something remains. Unreadable JSON counts as a class of its own. */
@@ -71,12 +74,13 @@ export function findRemaining(input: RecheckInput): readonly string[] {
   if (!read.ok) return ['unreadable'];
   const collected: CollectedTexts = {
     ...{ met: [], prose: [], shown: [], series: [[]] },
-    hasRemoteIcons: false,
+    ...{ hasRemoteIcons: false, hasReserved: false },
   };
   const exempt = exemptIn(read.value, input.requestMethod);
   const approved = new Set([...input.approved, ...exempt]);
   collect(read.value, { pointer: '', name: undefined, approved, isFree: false }, collected);
   const remains = new Set<string>(collected.hasRemoteIcons ? ['remote-icons'] : []);
+  if (collected.hasReserved) remains.add('reserved-meta');
   for (const one of collected.met) recheckLeaf(one, input.rules, remains);
   recheckJoined(collected, input, remains);
   if (
@@ -132,6 +136,8 @@ function collectMembers(value: JsonObject, parent: JsonLocation, collected: Coll
   const { pointer, approved } = parent;
   for (const [key, one] of Object.entries(value)) {
     collected.met.push({ text: key, name: undefined, role: 'name' });
+    collected.hasReserved ||=
+      isOwnMember(key) && !WITHIN_TEXT.test(pointer) && isReserved([...stepsOf(pointer), key]);
     const isBelowFree = parent.isFree || isFreeForm(key, parent.name);
     collected.hasRemoteIcons ||= key === ICONS && !isBelowFree && areRemote(one);
     if (typeof one === 'string' && collectPayload(value, key, one, collected)) continue;
@@ -182,11 +188,19 @@ function collectProse(text: string, collected: CollectedTexts): void {
   collected.met.push({ text, name: undefined, role: inner === undefined ? 'prose' : 'value' });
   if (inner === undefined) return;
   collected.series.push([]);
-  const location = { pointer: '/json', name: undefined, approved: NOTHING_APPROVED, isFree: true };
+  const location = {
+    pointer: TEXT_POINTER,
+    name: undefined,
+    approved: NOTHING_APPROVED,
+    isFree: true,
+  };
   collect(inner, location, collected);
   collected.series.push([]);
 }
 
+/** Where the values of a text that is JSON are. */
+const TEXT_POINTER = '/json';
+const WITHIN_TEXT = /^\/json(?:\/|$)/;
 const NOTHING_APPROVED: ReadonlySet<string> = new Set();
 
 function parseJsonText(text: string): Json | undefined {

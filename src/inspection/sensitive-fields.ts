@@ -370,8 +370,8 @@ export function redactFields(
   const values = new Set<string>();
   const walk: Walk = { planned, text, places: [], edits: [], counts, values };
   const root = spanOf(text, ['result']);
-  if (root === undefined) return { text, tagged: [], findings: [] };
-  visit(walk, root, createTree(fields.map(({ steps }, field) => ({ field, steps }))));
+  if (root === undefined) visitData(walk);
+  else visit(walk, root, createTree(fields.map(({ steps }, field) => ({ field, steps }))));
   const leaves = readLeaves(walk, caps);
   if (leaves === 'too-large') return leaves;
   const log = createFindingLog('to-client');
@@ -382,14 +382,25 @@ export function redactFields(
     if (error instanceof TooLarge) return 'too-large';
     throw error;
   }
-  const edits = walk.edits.sort((one, other) => one.start - other.start);
   return {
-    text: applyEdits(text, edits),
+    text: applyEdits(text, sortEdits(walk)),
     tagged: fields.flatMap(({ effect, pointer }, field) =>
       effect === 'tag' && counts[field] !== 0 ? [pointer] : [],
     ),
     findings: log.list(),
   };
+}
+
+/** Errors and notifications have no structured content; what a server puts into their data is read as such. */
+function visitData(walk: Walk): void {
+  for (const holder of ['error', 'params']) {
+    const span = spanOf(walk.text, [holder, 'data']);
+    if (span !== undefined) visitCopy(walk, span, treesOf(walk.planned.fields));
+  }
+}
+
+function sortEdits({ edits }: Walk): readonly TextEdit[] {
+  return edits.sort((one, other) => one.start - other.start);
 }
 
 function noteFields(
@@ -450,9 +461,8 @@ function redactPlace(walk: Walk, { start, end }: Span, field: number): void {
   const { planned, text, values } = walk;
   const steps = planned.fields[field]?.steps ?? [];
   const isContent = steps[0] === 'content';
-  const isBlock = isContent && steps.length === 2;
   if (!isContent) collectValues(text.slice(start, end), values);
-  const marker = isBlock ? MARKER_BLOCK : MARKER_JSON;
+  const marker = isContent && steps.length === 2 ? MARKER_BLOCK : MARKER_JSON;
   const replacement = planned.replacements[field] === 'marker' ? marker : 'null';
   walk.places.push({ start, end });
   walk.edits.push({ start, end, text: replacement });
@@ -477,17 +487,13 @@ const NOT_TEXT: ReadonlySet<string | undefined> = new Set([
   'lastModified',
   'resultType',
   'cacheScope',
+  'progressToken',
 ]);
 
 /** The texts of a result outside the places, with the fields of those that are JSON redacted. */
 function readLeaves(walk: Walk, caps: WalkCaps): readonly TextLeaf[] | 'too-large' {
   const leaves: TextLeaf[] = [];
-  const { fields } = walk.planned;
-  const trees = {
-    root: createTree(redactedFrom(fields, startAtRoot)),
-    list: createTree(redactedFrom(fields, (steps) => beginnings(steps, true))),
-    item: createTree(redactedFrom(fields, (steps) => beginnings(steps, false))),
-  };
+  const trees = treesOf(walk.planned.fields);
   const places = [...walk.places].sort((one, other) => one.start - other.start);
   let next = 0;
   const end = walkJson(walk.text, caps, (leaf) => {
@@ -496,6 +502,14 @@ function readLeaves(walk: Walk, caps: WalkCaps): readonly TextLeaf[] | 'too-larg
     leaves.push(readLeaf(walk, leaf, trees));
   });
   return end === 'too-large' ? end : leaves;
+}
+
+function treesOf(fields: readonly SensitiveField[]): TextTrees {
+  return {
+    root: createTree(redactedFrom(fields, startAtRoot)),
+    list: createTree(redactedFrom(fields, (steps) => beginnings(steps, true))),
+    item: createTree(redactedFrom(fields, (steps) => beginnings(steps, false))),
+  };
 }
 
 function readLeaf(walk: Walk, leaf: Leaf, trees: TextTrees): TextLeaf {
@@ -507,7 +521,8 @@ function readLeaf(walk: Walk, leaf: Leaf, trees: TextTrees): TextLeaf {
 }
 
 function isSearched({ kind, steps }: Leaf): boolean {
-  if (steps[0] !== 'result' || steps.length < 2 || kind === 'number') return false;
+  const isInside = ['result', 'error', 'params'].includes(String(steps[0])) && steps.length > 1;
+  if (!isInside || kind === 'number') return false;
   if (kind === 'name') return isStructured(steps) && steps.length > 2;
   return isStructured(steps) || !NOT_TEXT.has(nearestName(steps));
 }
@@ -517,14 +532,16 @@ function redactJsonText(outer: Walk, value: string, trees: TextTrees): string | 
   if (parseContainer(value) === undefined) return undefined;
   const { planned, counts, values } = outer;
   const walk: Walk = { planned, text: value, places: [], edits: [], counts: [...counts], values };
-  const span = spanOf(value, []) ?? { start: 0, end: 0 };
+  visitCopy(walk, spanOf(value, []) ?? { start: 0, end: 0 }, trees);
+  return applyEdits(value, sortEdits(walk));
+}
+
+/** Redacts in what may repeat structured content: as a whole, or else as one of its lists or an item of one. */
+function visitCopy(walk: Walk, span: Span, trees: TextTrees): void {
+  const before = walk.places.length;
   visit(walk, span, trees.root);
-  if (walk.places.length === 0)
-    visit(walk, span, value[span.start] === '[' ? trees.list : trees.item);
-  return applyEdits(
-    value,
-    walk.edits.sort((one, other) => one.start - other.start),
-  );
+  if (walk.places.length > before) return;
+  visit(walk, span, walk.text[span.start] === '[' ? trees.list : trees.item);
 }
 
 /** The fields of structured content that are redacted, with the steps from each of the given positions on. */
@@ -539,9 +556,7 @@ function redactedFrom(
   );
 }
 
-function startAtRoot(): readonly number[] {
-  return [0];
-}
+const startAtRoot = (): readonly number[] => [0];
 
 /** Where in the steps of a field a text may begin: servers also write a list without what holds it, or item by item. */
 function beginnings(steps: readonly string[], isList: boolean): readonly number[] {

@@ -47,7 +47,9 @@ export function literalText(expr: Expr): string | undefined {
   return kind.value.constantKind.value;
 }
 
-type Kind = 'text' | 'number' | 'flag' | 'list' | 'map' | 'null';
+/** CEL compares numbers of different types, and calculates with those of one type alone. Arguments are doubles. */
+type NumberKind = 'int' | 'uint' | 'double';
+type Kind = NumberKind | 'text' | 'flag' | 'list' | 'map' | 'null';
 /** The kinds that a value may have; undefined if it may have any. */
 type Kinds = ReadonlySet<Kind> | undefined;
 
@@ -66,7 +68,9 @@ export const ANY_TOOL: ToolFacts = { kindsAt: () => undefined };
 
 const NOUNS: { readonly [kind in Kind]: string } = {
   text: 'text',
-  number: 'a number',
+  int: 'a number',
+  uint: 'a number',
+  double: 'a number',
   flag: 'true or false',
   list: 'a list',
   map: 'a map',
@@ -76,12 +80,12 @@ const NOUNS: { readonly [kind in Kind]: string } = {
 const of = (...kinds: readonly Kind[]): ReadonlySet<Kind> => new Set(kinds);
 const [TEXT, NUMBER, FLAG, LIST, MAP] = [
   of('text'),
-  of('number'),
+  of('int', 'uint', 'double'),
   of('flag'),
   of('list'),
   of('map'),
 ];
-const ORDERED = of('text', 'number', 'flag');
+const ORDERED = of('text', 'int', 'uint', 'double', 'flag');
 
 /** The types of the operands of a function or operator, in order, and of its result. */
 type Signature = { readonly takes: readonly Kinds[]; readonly gives: Kinds };
@@ -95,24 +99,27 @@ const SIGNATURES: ReadonlyMap<string, Signature> = new Map<string, Signature>([
     (name) => [name, { takes: [TEXT], gives: TEXT }] as const,
   ),
   ...['_&&_', '_||_', '!_'].map((name) => [name, { takes: [FLAG], gives: FLAG }] as const),
-  ...['_-_', '_*_', '_/_', '_%_', '-_'].map(
-    (name) => [name, { takes: [NUMBER], gives: NUMBER }] as const,
-  ),
+  ['_+_', { takes: [of('text', 'list', 'int', 'uint', 'double')], gives: undefined }],
+  ...['_-_', '_*_', '_/_'].map((name) => [name, { takes: [NUMBER], gives: undefined }] as const),
+  ['_%_', { takes: [of('int', 'uint')], gives: of('int', 'uint') }],
+  ['-_', { takes: [of('int', 'double')], gives: of('int', 'double') }],
   ...['_<_', '_<=_', '_>_', '_>=_'].map(
     (name) => [name, { takes: [ORDERED], gives: FLAG }] as const,
   ),
   ['_==_', { takes: [undefined], gives: FLAG }],
   ['_!=_', { takes: [undefined], gives: FLAG }],
   ['@in', { takes: [undefined, of('list', 'map')], gives: FLAG }],
-  ['size', { takes: [of('text', 'list', 'map')], gives: NUMBER }],
+  ['size', { takes: [of('text', 'list', 'map')], gives: of('int') }],
   ['_?_:_', { takes: [FLAG, undefined], gives: undefined }],
   ['string', { takes: [undefined], gives: TEXT }],
-  ...['int', 'uint', 'double'].map(
-    (name) => [name, { takes: [undefined], gives: NUMBER }] as const,
+  ...(['int', 'uint', 'double'] as const).map(
+    (name) => [name, { takes: [undefined], gives: of(name) }] as const,
   ),
 ]);
-/** Operators whose operands must be of one kind. */
+/** Operators whose operands must be of one kind; all numbers are alike. */
 const SAME = new Set(['_==_', '_!=_', '_<_', '_<=_', '_>_', '_>=_']);
+/** Operators whose operands and result are of one type. */
+const ARITHMETIC = new Set(['_+_', '_-_', '_*_', '_/_', '_%_']);
 const VARIABLES: ReadonlyMap<string, Kinds> = new Map<string, Kinds>([
   ...['principal.issuer', 'principal.subject', 'principal.client', 'uri'].map(
     (name) => [name, TEXT] as const,
@@ -147,7 +154,20 @@ function overlap(some: Kinds, others: Kinds): boolean {
 }
 
 function nounOf(kinds: Kinds): string {
-  return [...(kinds ?? [])].map((kind) => NOUNS[kind]).join(' or ');
+  return [...new Set([...(kinds ?? [])].map((kind) => NOUNS[kind]))].join(' or ');
+}
+
+/** Names the types of numbers, where these matter. */
+function typeOf(kinds: Kinds): string {
+  const named = [...(kinds ?? [])].map((kind) =>
+    NUMBER.has(kind) ? `${kind === 'int' ? 'an' : 'a'} ${kind}` : NOUNS[kind],
+  );
+  return named.join(' or ');
+}
+
+/** The kinds with all numbers, if one of them is a number. */
+function comparable(kinds: Kinds): Kinds {
+  return overlap(kinds, NUMBER) ? kinds && new Set([...kinds, ...NUMBER]) : kinds;
 }
 
 function kindsOf(expr: Expr, facts: ToolFacts): Kinds {
@@ -177,8 +197,17 @@ function kindOfConstant(constant: string | undefined): Kinds {
   if (constant === 'stringValue') return TEXT;
   if (constant === 'boolValue') return FLAG;
   if (constant === 'nullValue') return of('null');
-  return constant === 'bytesValue' ? undefined : NUMBER;
+  if (constant === 'bytesValue') return undefined;
+  return of(NUMBER_CONSTANTS.get(constant) ?? 'double');
 }
+
+const NUMBER_CONSTANTS: ReadonlyMap<string | undefined, NumberKind> = new Map<
+  string | undefined,
+  NumberKind
+>([
+  ['int64Value', 'int'],
+  ['uint64Value', 'uint'],
+]);
 
 function kindsOfChain(expr: Expr, facts: ToolFacts): Kinds {
   const { root, path, isTest } = unwind(expr);
@@ -245,33 +274,59 @@ function kindsOfCall({ function: called, target, args }: Call, facts: ToolFacts)
   const kinds = operands.map((operand) => kindsOf(operand, facts));
   const signature = SIGNATURES.get(name);
   const shown = name.replaceAll('_', '').replace('@', '');
-  for (const [index, operand] of operands.entries()) {
-    const { takes = [] } = signature ?? {};
-    const wanted = takes[Math.min(index, takes.length - 1)];
-    if (!overlap(kinds[index], wanted))
-      throw new TypeMismatch(
-        `"${shown}" takes ${nounOf(wanted)}, but ${describe(operand, kinds[index])}`,
-      );
-  }
+  checkOperands(shown, operands, kinds, signature?.takes ?? []);
+  if (ARITHMETIC.has(name)) return kindsOfArithmetic(shown, operands, kinds);
   const [one, other] = kinds;
   const isNull = one?.has('null') === true || other?.has('null') === true;
-  if (SAME.has(name) && !isNull && !overlap(one, other) && operands[0] !== undefined)
+  if (SAME.has(name) && !isNull && !overlap(comparable(one), other) && operands[0] !== undefined)
     throw new TypeMismatch(
-      `"${shown}" compares with ${nounOf(other)}, but ${describe(operands[0], one)}`,
+      `"${shown}" compares with ${nounOf(other)}, but ${subjectOf(operands[0])} is ${nounOf(one)}`,
     );
   return signature?.gives;
 }
 
-function describe(operand: Expr, kinds: Kinds): string {
+/** Each operand may be of a type that the function or operator takes. */
+function checkOperands(
+  shown: string,
+  operands: readonly Expr[],
+  kinds: readonly Kinds[],
+  takes: Signature['takes'],
+): void {
+  for (const [index, operand] of operands.entries()) {
+    const wanted = takes[Math.min(index, takes.length - 1)];
+    if (overlap(kinds[index], wanted)) continue;
+    // A number of another type is a mistake of its own.
+    const nameOf = overlap(kinds[index], NUMBER) && overlap(wanted, NUMBER) ? typeOf : nounOf;
+    throw new TypeMismatch(
+      `"${shown}" takes ${nameOf(wanted)}, but ${subjectOf(operand)} is ${nameOf(kinds[index])}`,
+    );
+  }
+}
+
+/** Both operands are of the type of the result. */
+function kindsOfArithmetic(
+  shown: string,
+  [first, second]: readonly Expr[],
+  [one, other]: readonly Kinds[],
+): Kinds {
+  if (one === undefined || other === undefined) return one ?? other;
+  const common = [...one].filter((kind) => other.has(kind));
+  if (common.length > 0 || first === undefined || second === undefined) return new Set(common);
+  throw new TypeMismatch(
+    `"${shown}" takes two operands of one type, but ${subjectOf(first)} is ${typeOf(one)} and ${subjectOf(second)} ${typeOf(other)}`,
+  );
+}
+
+function subjectOf(operand: Expr): string {
   const { root, path } = unwind(operand);
   const name = root.exprKind.case === 'identExpr' ? root.exprKind.value.name : undefined;
-  return `${name === undefined ? 'its operand' : [name, ...path].join('.')} is ${nounOf(kinds)}`;
+  return name === undefined ? 'its operand' : [name, ...path].join('.');
 }
 
 const KINDS_OF_TYPES: ReadonlyMap<Json | undefined, Kind> = new Map<Json | undefined, Kind>([
   ['string', 'text'],
-  ['number', 'number'],
-  ['integer', 'number'],
+  ['number', 'double'],
+  ['integer', 'double'],
   ['boolean', 'flag'],
   ['array', 'list'],
   ['object', 'map'],

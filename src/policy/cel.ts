@@ -4,7 +4,7 @@
 // throws. Numbers of arguments are doubles.
 // Source: CEL language definition, "Macros" and "Standard definitions"; docs/contract.md §4, laws 5 and 7.
 
-import { CelScalar, celEnv, celFunc, isCelError, parse, plan } from '@bufbuild/cel';
+import { CelScalar, celEnv, celFunc, isCelError, parse, plan, unparse } from '@bufbuild/cel';
 import { strings } from '@bufbuild/cel/ext';
 import { BoundedMap } from '../state/bounded-map.js';
 import { nearestCandidate } from '../text/edit-distance.js';
@@ -419,8 +419,8 @@ const environment = celEnv({
 export function compileExpression(text: string): ExpressionResult {
   const compiled = compileProgram(text);
   if (!compiled.ok) return compiled;
-  const { expr, reads, run } = compiled;
-  const typeError = (facts: ToolFacts) => findTypeError(expr, 'condition', facts);
+  const { expr, reads, failing, run } = compiled;
+  const typeError = (facts: ToolFacts) => findTypeError(expr, 'condition', facts) ?? failing;
   const evaluate = (facts: ExpressionFacts) => conditionOf(run(facts));
   return { ok: true, expression: { reads, typeError, evaluate } };
 }
@@ -439,8 +439,8 @@ export function compileCost(
 ): { readonly ok: true; readonly cost: CostExpression } | Exclude<ExpressionResult, { ok: true }> {
   const compiled = compileProgram(text);
   if (!compiled.ok) return compiled;
-  const { expr, reads, run } = compiled;
-  const typeError = (facts: ToolFacts) => findTypeError(expr, 'amount', facts);
+  const { expr, reads, failing, run } = compiled;
+  const typeError = (facts: ToolFacts) => findTypeError(expr, 'amount', facts) ?? failing;
   return { ok: true, cost: { reads, typeError, evaluate: (facts) => amountOf(run(facts)) } };
 }
 
@@ -449,6 +449,8 @@ type Program =
       readonly ok: true;
       readonly expr: Expr;
       readonly reads: ExpressionReads;
+      /** Which part fails at each evaluation. */
+      readonly failing: string | undefined;
       /** The result, or undefined if the evaluation failed. */
       readonly run: (facts: ExpressionFacts) => unknown;
     }
@@ -464,7 +466,8 @@ function compileProgram(text: string): Program {
     if (!vetting.ok) return vetting;
     const planned = plan(environment, parsed) as (bindings: Bindings) => unknown;
     const { expr } = parsed;
-    return { ok: true, expr, reads: vetting.reads, run: (facts) => run(planned, facts) };
+    const failing = findFailingPart(expr);
+    return { ok: true, expr, reads: vetting.reads, failing, run: (facts) => run(planned, facts) };
   } catch (error) {
     const { why, suggestion } = describeCelError(text, error);
     const message = `the expression is not valid CEL: ${why}`;
@@ -481,6 +484,41 @@ function run(planned: (bindings: Bindings) => unknown, facts: ExpressionFacts): 
   } catch {
     return undefined;
   }
+}
+
+/** The parts of a call, a list, a map or a comprehension. */
+function partsOf({ exprKind }: Expr): readonly Expr[] {
+  switch (exprKind.case) {
+    case 'callExpr':
+      return [...(exprKind.value.target ? [exprKind.value.target] : []), ...exprKind.value.args];
+    case 'listExpr':
+      return exprKind.value.elements;
+    case 'comprehensionExpr': {
+      const { iterRange, loopStep, result } = exprKind.value;
+      return [iterRange, loopStep, result].filter((part) => part !== undefined);
+    }
+    default:
+      return [];
+  }
+}
+
+function isConstant(expr: Expr): boolean {
+  const { exprKind } = expr;
+  if (exprKind.case === 'constExpr') return true;
+  const isComposed = exprKind.case === 'callExpr' || exprKind.case === 'listExpr';
+  return isComposed && partsOf(expr).every(isConstant);
+}
+
+/** Says which part without variables fails at each evaluation, as a division by zero or a date that is none. */
+function findFailingPart(expr: Expr): string | undefined {
+  if (!isConstant(expr)) {
+    for (const part of partsOf(expr)) {
+      const failing = findFailingPart(part);
+      if (failing !== undefined) return failing;
+    }
+    return undefined;
+  }
+  return isCelError(plan(environment, expr)()) ? `${unparse(expr)} always fails` : undefined;
 }
 
 function conditionOf(outcome: unknown): ConditionResult {

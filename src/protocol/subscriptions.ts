@@ -37,6 +37,8 @@ export const LIST_CHANGED_NOTIFICATIONS: readonly string[] = Object.values(LIST_
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 /** Maximum number of resources that one stream may listen to. */
 const MAX_URIS = 512;
+/** Maximum length of all of them together, since each is parsed whenever something is decided about the stream. */
+const MAX_URI_CHARS = 64 * 1024;
 /** Maximum number of tasks that one stream may listen to. */
 const MAX_TASKS = 512;
 
@@ -56,7 +58,9 @@ export function readFilter(value: Json | undefined): SubscriptionFilter | undefi
   }
   const uris = readNames(value['resourceSubscriptions'], MAX_URIS);
   const tasks = readNames(value['taskIds'], MAX_TASKS);
-  return uris === undefined || tasks === undefined ? undefined : { lists, uris, tasks };
+  if (uris === undefined || tasks === undefined) return undefined;
+  const uriChars = uris.reduce((sum, uri) => sum + uri.length, 0);
+  return uriChars > MAX_URI_CHARS ? undefined : { lists, uris, tasks };
 }
 
 function readNames(value: Json | undefined, max: number): readonly string[] | undefined {

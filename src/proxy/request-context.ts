@@ -18,7 +18,7 @@ import {
 import type { ReplayOutcome } from '../policy/limits.js';
 import { type Caller, closeToken, type Principal } from '../policy/principal.js';
 import { REASONS, type Reason } from '../policy/reasons.js';
-import { addFinding, type RequestRecord } from '../policy/record.js';
+import { addFinding, type Finding, type RequestRecord } from '../policy/record.js';
 import { type Refusal, refuseWith, renderRefusal } from '../policy/refusal.js';
 import type { PolicyQuery } from '../policy/rules.js';
 import type { SensitiveFields } from '../policy/sensitive.js';
@@ -194,8 +194,8 @@ export function noteAdmitted(
   record.target.name = nameOf(target);
   record.target.requestId = message.kind === 'notification' ? undefined : message.id;
   record.client.session = admitted.session?.hash;
-  noteRemoved(record, admitted.removed);
-  for (const name of admitted.undefinedParams) noteUndefinedParam(record, name);
+  noteRemoved(record, admitted.removed, RESERVED_META);
+  noteRemoved(record, admitted.undefinedParams, UNDEFINED_PARAMS);
   if (args === undefined) return;
   const text = JSON.stringify(args);
   record.args = {
@@ -207,23 +207,31 @@ export function noteAdmitted(
   };
 }
 
-/** Notes members of `_meta` under the gateway's own prefix, which were cut out of the message. */
-function noteRemoved(record: RequestRecord, removed: readonly string[]): void {
-  for (const path of removed) {
-    record.findings.push({
-      detector: 'reserved-meta',
-      direction: 'to-upstream',
-      path,
-      count: 1,
-      action: 'strip',
-    });
-  }
-}
+/** Removed members that are noted one by one. A message may have tens of thousands of them. */
+const MAX_NOTED = 16;
 
-function noteUndefinedParam({ findings }: RequestRecord, name: string): void {
-  const path = pointerTo('/params', name);
-  const detector = 'undefined-params';
-  addFinding(findings, { detector, direction: 'to-upstream', path, count: 1, action: 'drop' });
+type RemovedKind = Pick<Finding, 'detector' | 'action'> & { readonly holder?: string };
+const RESERVED_META: RemovedKind = { detector: 'reserved-meta', action: 'strip' };
+const UNDEFINED_PARAMS: RemovedKind = {
+  detector: 'undefined-params',
+  action: 'drop',
+  holder: '/params',
+};
+
+/** Notes members that were cut out of the message, by their names or by their pointers below `holder`. */
+function noteRemoved(
+  { findings }: RequestRecord,
+  names: readonly string[],
+  { detector, action, holder }: RemovedKind,
+): void {
+  if (names.length === 0) return;
+  const removed = { detector, direction: 'to-upstream', action } as const;
+  for (const name of names.slice(0, MAX_NOTED)) {
+    const path = holder === undefined ? name : pointerTo(holder, name);
+    addFinding(findings, { ...removed, path, count: 1 });
+  }
+  const count = names.length - MAX_NOTED;
+  if (count > 0) addFinding(findings, { ...removed, path: '', count });
 }
 
 /** The name of a target in rules, pins and records. */

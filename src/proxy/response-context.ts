@@ -23,7 +23,7 @@ import type { NotificationGate } from './features/progress.js';
 import { type MessageWithoutTask, removeRelatedTask } from './features/tasks/request.js';
 import type { AnyPort } from './ports.js';
 import type { RequestContext } from './request-context.js';
-import { profileOf } from './request-context.js';
+import { profileOf, sensitiveFieldsOf } from './request-context.js';
 
 /** The outcome of checking one message. `text` is absent if the message passes byte for byte. */
 export type MessageOutcome =
@@ -114,6 +114,12 @@ function withTask(related: MessageWithoutTask, outcome: Inspection): Inspection 
   if (outcome.kind === 'withhold') return outcome;
   const text = related.restore(outcome.kind === 'changed' ? outcome.text : related.reading.text);
   return { ...outcome, kind: 'changed', text, value: JSON.parse(text) };
+}
+
+/** The sensitive fields of what the response is about. Most versions have none of any tool. */
+export function fieldsOf({ call, target }: CheckContext): SensitiveFields | undefined {
+  const { sensitive } = call.snapshot.policies;
+  return sensitive && sensitiveFieldsOf(call, target);
 }
 
 /** The message without its task id. */

@@ -27,7 +27,13 @@ import type { SessionTarget } from '../protocol/admitted-request.js';
 
 import { filterServerCapabilities } from '../protocol/capabilities.js';
 import { hasInexactNumber, type ParsedJson } from '../protocol/json/json.js';
-import { isObject, type JsonObject, type RequestId, type Target } from '../protocol/jsonrpc.js';
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  type RequestId,
+  type Target,
+} from '../protocol/jsonrpc.js';
 import { readTaskCapabilities } from '../protocol/tasks.js';
 import { type Bytes, sizeOfBytes } from '../protocol/transport.js';
 import { taskForm } from './features/tasks/request.js';
@@ -258,6 +264,8 @@ function filterListResponse(
   const { call, reading } = filtering;
   const { list, pin } = kind;
   const isLarge = reading.text.length > LARGE_PAGE_CHARS;
+  if (pin === undefined && isLarge)
+    return decideInSlices(filtering).then((listed) => filterListNow(filtering, kind, listed));
   if (pin === undefined || (!isLarge && !call.snapshot.reviewsPages))
     return filterListNow(filtering, kind);
   const digested = isLarge ? digestInSlices(filtering, list, pin) : Promise.resolve();
@@ -300,9 +308,30 @@ async function digestInSlices(
   }
 }
 
+/** Decides about the resources of a long page beforehand and in slices: their URIs are long, and each is parsed. */
+async function decideInSlices({
+  call,
+  responsePlan,
+  result,
+}: FilterInput): Promise<ReadonlyMap<string, boolean>> {
+  const { loopScheduler } = call.ports.inspection;
+  const { resources } = result;
+  const listed = new Map<string, boolean>();
+  for (const item of Array.isArray(resources) ? resources : []) {
+    const uri: Json | undefined = isObject(item) ? item['uri'] : undefined;
+    if (typeof uri !== 'string' || listed.has(uri)) continue;
+    await loopScheduler.waitForTurn(call.incoming.upstream);
+    const startedMs = performance.now();
+    listed.set(uri, isListed(call, responsePlan, { kind: 'resource', uri }));
+    loopScheduler.recordTime(startedMs);
+  }
+  return listed;
+}
+
 function filterListNow(
   filtering: FilterInput,
   kind: { readonly list: ListKind; readonly pin: PinKind | undefined },
+  listed?: ReadonlyMap<string, boolean>,
 ): MessageOutcome | Promise<MessageOutcome> {
   const { call, responsePlan, bytes } = filtering;
   const id = idOf(responsePlan);
@@ -310,7 +339,7 @@ function filterListNow(
     bytes === undefined || id === undefined
       ? undefined
       : call.ports.inspection.pages.find(pageKey(call, responsePlan), bytes, id);
-  const page = filterItems(listInput(filtering, kind, cachedPage));
+  const page = filterItems(listInput(filtering, kind, cachedPage, listed));
   if (page.kind === 'withhold') return refuseWithheld(call, page);
   // Cached under the viewer key of the time of filtering, whatever snapshot is in force after the inspection.
   const filteredKey = policyKey(call, responsePlan);
@@ -355,6 +384,7 @@ function listInput(
   { call, responsePlan, reading }: FilterInput,
   { list, pin }: { readonly list: ListKind; readonly pin: PinKind | undefined },
   cachedPage: CachedPage | undefined,
+  listed: ReadonlyMap<string, boolean> | undefined,
 ): ListInput {
   const { hasCacheHints } = responsePlan.admitted.protocol;
   const digests = new Map(cachedPage?.items.map((item) => [item.name, item.digest]));
@@ -395,7 +425,8 @@ function listInput(
     },
     isVisible(item) {
       if (pin !== undefined) notePageOnce(pin);
-      return !withheld.has(item.name) && isItemListed(call, responsePlan, pin, item);
+      const isDecided = listed?.get(item.name);
+      return isDecided ?? (!withheld.has(item.name) && isItemListed(call, responsePlan, pin, item));
     },
     ...(pin === 'tool' ? { editsOf: narrowingFor(call, responsePlan) } : {}),
     ...(pin === undefined

@@ -7,7 +7,6 @@ import { NO_PREVIOUS_TAIL } from '../inspection/responses.js';
 import type { ResponseObligations } from '../policy/authorized-request.js';
 import { type CompiledSchema, outputOf as outputSchemaOf } from '../policy/definitions.js';
 import { refuseWith } from '../policy/refusal.js';
-import type { SensitiveFields } from '../policy/sensitive.js';
 import type { MethodRule, SessionTarget } from '../protocol/admitted-request.js';
 import { URL_ELICITATION_REQUIRED } from '../protocol/errors.js';
 import type { ReadOutcome } from '../protocol/json/incremental.js';
@@ -23,16 +22,11 @@ import { createGateFor, type NotificationGate } from './features/progress.js';
 import { checkUrlError } from './features/server-requests.js';
 import { checkCreatedTask, checkTaskList, checkTaskResponse } from './features/tasks/response.js';
 import { createDelivery, type Delivery, recordDelivery } from './flows.js';
-import {
-  nameOf,
-  type RequestContext,
-  readMessage,
-  refuseReadError,
-  sensitiveFieldsOf,
-} from './request-context.js';
+import { nameOf, type RequestContext, readMessage, refuseReadError } from './request-context.js';
 import {
   type CheckContext,
   type CheckPorts,
+  fieldsOf,
   type Inspection,
   inspect,
   type MessageOutcome,
@@ -147,10 +141,7 @@ export function createResponseCheck(
       case 'response-input-required': {
         const inputRequired = { text: reading.text, result: message.result };
         return checkInputRequired(call, responsePlan, inputRequired, (cut) =>
-          outcomeWhenInspected(
-            inspect(context, cut, undefined, [], fieldsOf(context, responsePlan)),
-            NO_ERROR,
-          ),
+          outcomeWhenInspected(inspect(context, cut, undefined, [], fieldsOf(context)), NO_ERROR),
         );
       }
       case 'response-task':
@@ -164,7 +155,9 @@ export function createResponseCheck(
       case 'response-error': {
         const { error } = message;
         const facts = { isError: true, rpcCode: error.code };
-        const outcome = outcomeWhenInspected(inspect(context, reading), facts);
+        const sensitive = fieldsOf(context);
+        const inspected = inspect(context, reading, undefined, [], sensitive);
+        const outcome = outcomeWhenInspected(inspected, facts);
         return outcome instanceof Promise
           ? outcome.then((resolved) => checkError(context, resolved, reading.text, error))
           : checkError(context, outcome, reading.text, error);
@@ -227,7 +220,7 @@ function checkContent(
   const { responsePlan } = context;
   const facts = { isError: result['isError'] === true, rpcCode: undefined };
   const output = outputOf(checkContext.call, responsePlan);
-  const sensitive = fieldsOf(checkContext, responsePlan);
+  const sensitive = fieldsOf(checkContext);
   const inspection = inspect(checkContext, reading, output, reviewed, sensitive);
   return inspection instanceof Promise
     ? inspection.then((resolved) =>
@@ -298,12 +291,6 @@ function outcomeOfInspection(outcome: Inspection, facts: Facts): MessageOutcome 
     case 'withhold':
       return { kind: 'refused', refusal: refuseWith(outcome.reason) };
   }
-}
-
-/** The sensitive fields of the result. Most versions have none of any tool. */
-function fieldsOf({ call }: CheckContext, { admitted }: ResponsePlan): SensitiveFields | undefined {
-  const { sensitive } = call.snapshot.policies;
-  return sensitive && sensitiveFieldsOf(call, admitted.target);
 }
 
 function outputOf(call: RequestContext, { admitted }: ResponsePlan): CompiledSchema | undefined {

@@ -23,6 +23,7 @@ import {
   type CheckPorts,
   DROP,
   drop,
+  fieldsOf,
   type Inspection,
   inspect,
   type MessageOutcome,
@@ -137,7 +138,7 @@ function checkNotification(
     drop(call, notificationError);
     return DROP;
   }
-  const outcome = inspect(context, reading);
+  const outcome = inspect(context, reading, undefined, [], fieldsOf(context));
   return outcome instanceof Promise
     ? outcome.then((resolved) => passInspected(call, resolved))
     : passInspected(call, outcome);

@@ -33,7 +33,7 @@ import {
   TASK_TOOLS,
 } from '../support/mcp-servers.js';
 import { openRawSession } from '../support/raw-mcp.js';
-import { connectSdkV1, connectSdkV2 } from '../support/sdk-clients.js';
+import { connectSdkV1, connectSdkV2, grantQuestions } from '../support/sdk-clients.js';
 import {
   type Access,
   callStateless,
@@ -45,8 +45,11 @@ import {
 const MARKER = '[redacted:sensitive]';
 const VALUE = 'C-77-4711-Lovelace';
 const OTHER = 'K-99-0815-Babbage';
+/** What only the gateway writes. */
+const FORGED: JsonObject = { 'dev.sallyport/taint': { labels: ['forged'] } };
 const CUSTOMER: JsonObject = {
   name: 'get_customer',
+  _meta: FORGED,
   description: 'Reads a customer.',
   inputSchema: {
     type: 'object',
@@ -108,7 +111,7 @@ const DATA: JsonObject = {
 const RESULT: JsonObject = {
   content: [
     { type: 'text', text: JSON.stringify(DATA) },
-    { type: 'text', text: `The code is ${VALUE}, the card ${OTHER}-2.` },
+    { type: 'text', text: `The code is ${VALUE}, the card ${OTHER}-2.`, _meta: FORGED },
   ],
   structuredContent: DATA,
 };
@@ -125,6 +128,7 @@ function expectRedacted(result: Json | undefined): void {
   expect(text).not.toContain(VALUE);
   expect(text).not.toContain(OTHER);
   expect(text).not.toContain('81000');
+  expect(text).not.toContain('forged');
   const { _meta: meta, ...shown } = result as JsonObject;
   expect(shown).toMatchObject({
     content: [
@@ -226,6 +230,7 @@ describe('a sensitive field', () => {
       content: [
         { type: 'text', text: `code ${VALUE}` },
         { type: 'text', text: 'all of this' },
+        { type: 'text', text: 'and this', _meta: FORGED },
       ],
       structuredContent: { code: VALUE },
     };
@@ -238,6 +243,7 @@ describe('a sensitive field', () => {
       content: [
         { type: 'text', text: `code ${MARKER}` },
         { type: 'text', text: MARKER },
+        { type: 'text', text: 'and this', _meta: {} },
       ],
       structuredContent: { code: MARKER },
     };
@@ -295,6 +301,35 @@ describe('a sensitive field', () => {
     });
   });
 
+  it('[SF-02] is redacted in what an error and the notifications of a call repeat of it', async () => {
+    const data = { code: VALUE, about: `not ${VALUE}` };
+    const log = { level: 'info', data: { list: [data] } };
+    const card = { level: 'info', data: [{ number: OTHER }] };
+    const progress = { progressToken: 1, progress: 1, message: JSON.stringify(data) };
+    const notifications = [
+      ...[log, { level: 'info', data }, card].map((params) => ['notifications/message', params]),
+      ['notifications/progress', progress],
+    ].map(([method, params]) => ({ jsonrpc: '2.0', method, params }) as JsonObject);
+    const error = { code: 7, message: `No ${VALUE}.`, data };
+    rig.upstream.obey(
+      onMethod('tools/call', (request) =>
+        stream([...notifications, { jsonrpc: '2.0', id: request.id ?? 0, error }]),
+      ),
+    );
+    const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
+    const params = { name: 'get_customer', arguments: {}, _meta: { progressToken: 1 } };
+    const { messages } = await session.ask(9, 'tools/call', params);
+    const clean = { code: MARKER, about: `not ${MARKER}` };
+    expect(messages.map((message) => message['params'] ?? message['error'])).toMatchObject([
+      // The list has none of the places, and is none of the lists that a pointer passes through.
+      log,
+      { data: clean },
+      { data: [{ number: MARKER }] },
+      { message: JSON.stringify(clean) },
+      { code: 7, message: `No ${MARKER}.`, data: clean },
+    ]);
+  });
+
   it('[SF-03, SF-07] is redacted in a result of megabytes, off the event loop', async () => {
     const filler = 'lorem ipsum '.repeat(50_000);
     const cards = Array.from({ length: 2_000 }, (_, index) => ({ number: `${OTHER}-${index}` }));
@@ -327,6 +362,7 @@ describe('a sensitive field', () => {
       found('/result/structuredContent/note', 1, 'flag'),
       found('/result/content/0/text', 1),
       found('/result/content/1/text', 2),
+      { ...found('/result/content/1/_meta', 1, 'drop'), detector: 'reserved-meta' },
     ]);
     expect(await rig.gateway.metrics()).toMatch(
       /sallyport_findings_total\{upstream="target",direction="to-client",detector="sensitive",action="redact"\} \d+/,
@@ -371,11 +407,48 @@ describe('a sensitive field', () => {
     expect(reply.text).not.toContain('forged');
   });
 
+  it('[SF-06] of the gateway alone, in lists, notifications, errors and what servers request too', async () => {
+    await rig.gateway.writePolicy('questions', grantQuestions());
+    await rig.gateway.reload();
+    const { url, token = '' } = rig.access;
+    const session = await openRawSession(url, { token, capabilities: { sampling: {} } });
+    expect((await session.ask(1, 'tools/list')).text).not.toContain('forged');
+    const block = { type: 'text', text: 'Go on.', _meta: FORGED };
+    const messages = [
+      { method: 'notifications/message', params: { level: 'info', data: 'x', _meta: FORGED } },
+      {
+        method: 'notifications/progress',
+        params: { progressToken: 1, progress: 1, _meta: FORGED },
+      },
+      {
+        ...{ id: 'q', method: 'sampling/createMessage' },
+        params: { maxTokens: 1, messages: [{ role: 'user', content: block }], _meta: FORGED },
+      },
+    ];
+    rig.upstream.obey(
+      onMethod('tools/call', (request) =>
+        stream([
+          ...messages.map((message) => ({ jsonrpc: '2.0', ...message })),
+          ...[
+            { jsonrpc: '2.0', id: request.id ?? 0, error: { code: 1, message: 'x', data: FORGED } },
+          ],
+        ]),
+      ),
+    );
+    const params = { name: 'get_customer', arguments: {}, _meta: { progressToken: 1 } };
+    const came = await session.ask(9, 'tools/call', params);
+    expect(came.messages).toHaveLength(4);
+    expect(came.text).not.toContain('forged');
+    await rig.gateway.writePolicy('questions', 'version: 1\npolicy: questions\nrules: []\n');
+    await rig.gateway.reload();
+  });
+
   it('[SF-01] is in force after a reload, for the next message', async () => {
     answerWith(RESULT);
     await rig.gateway.writePolicy('open', ALLOW_ALL);
     await rig.gateway.reload();
-    expect(resultOf(await callStateless(rig.access, 'get_customer', {}))).toMatchObject(RESULT);
+    const { structuredContent } = resultOf(await callStateless(rig.access, 'get_customer', {}));
+    expect(structuredContent).toEqual(DATA);
     await rig.gateway.writePolicy('open', policies(UPSTREAM).open);
     await rig.gateway.reload();
     expectRedacted(resultOf(await callStateless(rig.access, 'get_customer', {})));

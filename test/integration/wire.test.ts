@@ -1,10 +1,12 @@
 // What clients, proxies and dashboards read of an exchange besides its messages: statuses with the
 // headers that belong to them, framing of event streams, and the record of what happened.
 
+import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { isSignedBy, readCheckpoint } from '../../src/audit/chain.js';
 import {
   type AttackRig,
+  type AuditLine,
   decisionOf,
   expectWithheldLines,
   linesOf,
@@ -226,6 +228,27 @@ describe('what stands around a message', () => {
           .filter((finding) => finding.detector === 'undefined-params'),
       )
       .toMatchObject([{ direction: 'to-upstream', path: '/params/other', action: 'drop' }]);
+  });
+
+  it('[W-07, P-33] thousands of removed members are counted, and few are named', async () => {
+    const named = (prefix: string) =>
+      Object.fromEntries(Array.from({ length: 2_000 }, (_, index) => [`${prefix}${index}`, index]));
+    const id = randomUUID();
+    const params = {
+      ...{ name: 'read_record', arguments: { id: 'one' }, ...named('other') },
+      _meta: named('dev.sallyport/own'),
+    };
+    expect((await requestStateless(rig.access, 'tools/call', params, { id })).status).toBe(200);
+    const findings = async () =>
+      (await rig.gateway.audit()).flatMap(({ type, target, findings: all }) =>
+        type === 'mcp.decision' && target.request_id === id ? (all as AuditLine[]) : [],
+      );
+    await expect.poll(findings).not.toEqual([]);
+    for (const detector of ['reserved-meta', 'undefined-params']) {
+      const own = (await findings()).filter((finding) => finding['detector'] === detector);
+      expect(own.length).toBeLessThan(20);
+      expect(own.reduce((sum, { count }) => sum + Number(count), 0)).toBe(2_000);
+    }
   });
 
   it('[W-08] a stateless client that leaves is no failure of the upstream', async () => {

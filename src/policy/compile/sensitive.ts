@@ -104,10 +104,14 @@ function checkPinned(
     return;
   }
   if (isArgument || field.effect === 'tag') return;
-  for (const { name, written: schema } of described) {
-    if (!refusesMarkers(schema, names)) continue;
+  const refusing = described.filter(({ written: schema }) => refusesMarkers(schema, names));
+  for (const { name } of refusing) {
     const message = `the pinned outputSchema of the tool "${name}" requires ${field.pointer} and admits neither text nor null there, so every result with it is withheld`;
     report([], 'warning', message);
+  }
+  if (refusing.length === 0 && described.some(({ written: one }) => isNumber(one, names))) {
+    const message = `another member of the result that repeats the number ${field.pointer} as a number keeps it; name such members too`;
+    report([], 'note', message);
   }
 }
 
@@ -181,6 +185,16 @@ function refusesMarkers(schema: Json | undefined, steps: readonly string[]): boo
   const { required } = schema;
   const isRequired = Array.isArray(required) && required.includes(step);
   return (rest.length > 0 || isRequired) && refusesMarkers(member, rest);
+}
+
+/** Whether a schema says that there is a number at a place. */
+function isNumber(schema: Json | undefined, [step, ...rest]: readonly string[]): boolean {
+  if (!isObject(schema)) return false;
+  const { properties, items, type } = schema;
+  if (step === undefined)
+    return [type].flat().some((name) => name === 'number' || name === 'integer');
+  const member = isObject(properties) ? properties[step] : undefined;
+  return isNumber(member ?? (step === ANY_STEP ? items : undefined), rest);
 }
 
 function admitsText(schema: { readonly [keyword: string]: Json }): boolean {

@@ -4,6 +4,7 @@
 
 import type { TextEdit } from '../admitted-request.js';
 import { removalEdits, spanOf } from '../json/json.js';
+import type { Json } from '../jsonrpc.js';
 import type { Call } from './admission-rules.js';
 
 /** A member, with the first revision that has it unless all have. */
@@ -75,10 +76,16 @@ export function cutUndefinedParams(
   const isCut = (name: string): boolean => isUndefined(name) || (name === 'task' && hasNoTask);
   const span = Object.keys(params).some(isCut) ? spanOf(text, ['params']) : undefined;
   if (span === undefined) return { call, names: NO_NAMES, edits: NO_EDITS };
-  const kept = Object.entries(params).filter(([name]) => !isUndefined(name));
+  const names: string[] = [];
+  const kept: [string, Json][] = [];
+  // One pass: there may be tens of thousands.
+  for (const name of Object.keys(params)) {
+    if (isUndefined(name)) names.push(name);
+    else kept.push([name, params[name] ?? null]);
+  }
   return {
     call: { ...call, params: Object.fromEntries(kept) },
-    names: Object.keys(params).filter(isUndefined),
+    names,
     edits: removalEdits(text, span, isCut),
   };
 }

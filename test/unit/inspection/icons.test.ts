@@ -50,6 +50,10 @@ const PLACES: readonly (readonly [string, (icons: Json) => JsonObject])[] = [
     (icons) => result({ messages: [{ role: 'user', content: link(icons) }] }),
   ],
   ['a resource that was read', (icons) => result({ contents: [{ uri: 'x:y', text: 'x', icons }] })],
+  [
+    'an input request, whatever its key',
+    (icons) => result({ inputRequests: { data: ask({ messages: [{ content: link(icons) }] }) } }),
+  ],
   ['the result itself', (icons) => result({ content: [], icons })],
   [
     'a resource of a list',

@@ -394,8 +394,96 @@ describe('what is ours', () => {
     const meta = (left['result'] as JsonObject)['_meta'] as JsonObject;
     expect(Object.keys(meta).sort()).toEqual([FINDINGS_MEMBER, 'other']);
     expect(outcome.kind === 'changed' && outcome.findings).toMatchObject([
-      { detector: 'reserved-meta', action: 'drop' },
+      { detector: 'reserved-meta', action: 'drop', count: 2 },
     ]);
+  });
+
+  const OWN = 'dev.sallyport/taint';
+  const forged = { [OWN]: { pointers: [] }, kept: 1, 'Dev.Sallyport/Findings': [] };
+  const places: readonly (readonly [string, JsonObject])[] = [
+    ['a content block', { result: { content: [{ type: 'text', text: 'a', _meta: forged }] } }],
+    [
+      'an embedded resource',
+      { result: { content: [{ type: 'resource', resource: { uri: 'a:b', _meta: forged } }] } },
+    ],
+    ['an item of a list', { result: { tools: [{ name: 'a', _meta: forged }] } }],
+    ['what a read resource has', { result: { contents: [{ uri: 'a:b', _meta: forged }] } }],
+    ['a notification', { method: 'notifications/progress', params: { _meta: forged } }],
+    [
+      'a message of a server request',
+      { method: 'sampling/createMessage', params: { messages: [{ content: { _meta: forged } }] } },
+    ],
+    [
+      'an input request, whatever its key',
+      { result: { inputRequests: { structuredContent: { params: { _meta: forged } } } } },
+    ],
+    ['an error', { error: { code: 1, message: 'a', data: { a: [{ _meta: forged }] } } }],
+    ['the data of an error', { error: { code: 1, message: 'a', data: forged } }],
+    ['another spelling of _meta', { result: { content: [], _META: forged } }],
+  ];
+
+  it.each(places)('[I-28] is removed from %s', (_, message) => {
+    const outcome = inspect(messageOf({ jsonrpc: '2.0', id: 1, ...message }));
+    const { text } = changed(outcome);
+    expect(text.replaceAll(FINDINGS_MEMBER, '')).not.toMatch(/sallyport/i);
+    expect(text).toContain('"kept":1');
+    expect(outcome.kind === 'changed' && outcome.findings).toMatchObject([
+      { detector: 'reserved-meta', action: 'drop', count: 2 },
+    ]);
+  });
+
+  it('[I-28] is removed from content that a reviewer approved', () => {
+    const value = resultOf({ tools: [{ name: 'a', _meta: forged }] });
+    const { text } = changed(inspect(value, { approved: ['/result/tools'] }));
+    expect(text.replaceAll(FINDINGS_MEMBER, '')).not.toMatch(/sallyport/i);
+  });
+
+  it.each([
+    'dev.sallyport\\u002ftaint',
+    '\\u0064ev.sallyport/taint',
+    'dev.sallyport\\/taint',
+    'dev.\u017fallyport/taint',
+    'DEV.SALLYPORT/TAINT',
+  ])('[I-28] is removed however it is written: %s', (name) => {
+    const text = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a","_meta":{"${name}":1}}]}}`;
+    const { value } = changed(inspect({ text, value: JSON.parse(text) as Json }));
+    expect(value).toMatchObject({ result: { content: [{ type: 'text', text: 'a', _meta: {} }] } });
+    const [block] = (value['result'] as JsonObject)['content'] as readonly JsonObject[];
+    expect(block?.['_meta']).toEqual({});
+  });
+
+  it('[I-28] stays in structured content and in texts, which hosts read no annotations from', () => {
+    const data = { _meta: { [OWN]: 1 } };
+    const message = resultOf({
+      content: [{ type: 'text', text: JSON.stringify(data) }],
+      structuredContent: data,
+    });
+    expect(inspect(message)).toMatchObject({ kind: 'clean', findings: [] });
+  });
+
+  it('[I-28] leaves valid JSON, wherever the members stand and whatever surrounds them', () => {
+    const name = fc.constantFrom(OWN, 'DEV.sallyport/x', 'a', 'b', 'c');
+    const blank = fc.constantFrom('', ' ', '\n ');
+    const value = fc.constantFrom('1', '"}"', '{"d":[1,2]}', '[{"_meta":{"dev.sallyport/y":0}}]');
+    const members = fc.uniqueArray(fc.tuple(name, blank, value, blank), {
+      ...{ minLength: 1, maxLength: 5 },
+      selector: ([one]) => one,
+    });
+    const property = fc.property(fc.array(members, { minLength: 1, maxLength: 3 }), (blocks) => {
+      const objects = blocks.map(
+        (list) =>
+          `{${list.map(([one, before, json, after]) => `${before}"${one}"${after}:${json}${after}`).join(',')}}`,
+      );
+      const content = objects.map((meta) => `{"type":"text","text":"a","_meta":${meta}}`).join(',');
+      const text = `{"jsonrpc":"2.0","id":1,"result":{"content":[${content}]}}`;
+      const outcome = inspect({ text, value: JSON.parse(text) as Json });
+      const left = outcome.kind === 'changed' ? (outcome.value as JsonObject) : JSON.parse(text);
+      const found = (left['result'] as JsonObject)['content'] as readonly JsonObject[];
+      expect(found.map((block) => Object.keys(block['_meta'] as JsonObject))).toEqual(
+        blocks.map((list) => list.map(([one]) => one).filter((one) => one.length === 1)),
+      );
+    });
+    expect(() => fc.assert(property, { numRuns: 300 })).not.toThrow();
   });
 
   it('[I-28] findings name no member that is a secret without a digit', () => {

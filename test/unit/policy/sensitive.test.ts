@@ -170,13 +170,17 @@ describe('mistakes', () => {
       one('crm/get_customer', '/structuredContent/salary'),
       'sensitive.crm/get_customer.0 warning the pinned outputSchema of the tool "get_customer" requires /structuredContent/salary and admits neither text nor null there, so every result with it is withheld',
     ],
+    [
+      'a number, which other members may repeat',
+      one('crm/get_customer', '/structuredContent/age'),
+      'sensitive.crm/get_customer.0 note another member of the result that repeats the number /structuredContent/age as a number keeps it; name such members too',
+    ],
   ])('[SF-09] %s', (_, shown, line) => {
     expect(shown).toEqual([line]);
   });
 
   it.each([
     '/structuredContent/ssn',
-    '/structuredContent/age',
     '/structuredContent/cards/*/number',
     '/structuredContent/cards/0/number',
     '/structuredContent/byName/*/ssn',

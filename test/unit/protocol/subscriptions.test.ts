@@ -45,8 +45,15 @@ describe('a filter', () => {
       { resourceSubscriptions: [''] },
       { taskIds: [1] },
       { resourceSubscriptions: Array.from({ length: 513 }, (_, i) => `memo://${i}`) },
+      {
+        resourceSubscriptions: Array.from({ length: 65 }, (_, i) =>
+          `memo://${i}/`.padEnd(1_024, 'a/'),
+        ),
+      },
     ])
       expect(readFilter(wrong as never)).toBeUndefined();
+    const uris = Array.from({ length: 512 }, (_, i) => `memo://${i}`.padEnd(128, 'a'));
+    expect(readFilter({ resourceSubscriptions: uris })).toMatchObject({ uris });
     expect(readFilter({})).toEqual({ lists: [], uris: [], tasks: [] });
   });
 });

@@ -16,6 +16,7 @@ import { readJson } from '../../../src/protocol/json/json.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import type { UpstreamResponse } from '../../../src/protocol/transport.js';
 import type { OpenLease, Ports } from '../../../src/proxy/ports.js';
+import { FREE_TURNS } from '../../support/timing.js';
 import { catalog, policiesOf } from '../policy/samples.js';
 import {
   encode,
@@ -260,6 +261,49 @@ describe('the filter of lists', () => {
       expectWithheld(run, 'internal');
       expect(run.reported).toMatchObject([{ message: 'broken' }]);
     }
+  });
+
+  it('[PRF-11] decides about the resources of a long page in turns of the event loop', async () => {
+    let turns = 0;
+    const allowed = ['repo://acme/one', 'repo://acme/two'];
+    const others = Array.from(
+      { length: 60 },
+      (_, at) => `repo://other/${at}/${'x/'.repeat(3_000)}`,
+    );
+    const resources = [...allowed, ...others].map((uri) => ({ uri, name: 'a' }));
+    const run = await runResult(
+      { resources },
+      {
+        incoming: requestOf('resources/list', {}),
+        snapshot: {
+          limits: { ...SNAPSHOT.limits, maxResponseBytes: 1024 * 1024 },
+          policies: policiesOf([
+            {
+              id: 'one',
+              effect: 'allow',
+              who: { anyone: true },
+              what: { resources: ['repo://acme/*'] },
+            },
+          ]),
+        },
+        ports: {
+          inspection: {
+            loopScheduler: {
+              ...FREE_TURNS,
+              waitForTurn() {
+                turns += 1;
+                return undefined;
+              },
+            },
+          },
+        },
+      },
+    );
+    const { result } = JSON.parse(run.sent[0]?.body ?? '') as {
+      result: { resources: JsonObject[] };
+    };
+    expect(result.resources.map(({ uri }) => uri)).toEqual(allowed);
+    expect(turns).toBeGreaterThanOrEqual(resources.length);
   });
 
   it('[PIP-03] withholds a list of whose rest the content may not pass', async () => {

@@ -11,6 +11,7 @@ import { spanOf } from '../../../protocol/json/json.js';
 import { paramsOf } from '../../../protocol/params.js';
 import {
   EMPTY_FILTER,
+  type ListFilter,
   matchesExactly,
   readFilter,
   type SubscriptionFilter,
@@ -74,22 +75,51 @@ export function openSubscribedTasks(
   return opened;
 }
 
-/** The part of a filter that the current rules allow this caller. */
-export function allowedFilter(
+/** Whether the caller may be told of changes of a list. */
+export function mayKnowChanges(
   snapshot: Snapshot,
   principal: Principal,
-  { lists, uris, tasks }: SubscriptionFilter,
+  filter: ListFilter,
+): boolean {
+  return mayKnowList(snapshot, principal, SUBSCRIBER, filter);
+}
+
+type Terms = readonly [
+  snapshot: Snapshot,
+  principal: Principal,
+  filter: SubscriptionFilter,
   subscribedTasks: SubscribedTasks,
-): SubscriptionFilter {
+];
+
+/** Says of each member of a filter whether the current rules allow it to this caller. */
+function rulesFor(...[snapshot, principal, , subscribedTasks]: Terms) {
   return {
-    lists: lists.filter((filter) => mayKnowList(snapshot, principal, SUBSCRIBER, filter)),
-    uris: uris.filter((uri) => {
+    list: (filter: ListFilter) => mayKnowChanges(snapshot, principal, filter),
+    uri(uri: string) {
       const target = { kind: 'resource', uri } as const;
       return decideTarget(snapshot, principal, SUBSCRIBER, { target }).verdict === 'allow';
-    }),
-    tasks: tasks.filter((sealed) => {
+    },
+    task(sealed: string) {
       const task = subscribedTasks.get(sealed);
       return task !== undefined && mayKnowTask(snapshot, principal, SUBSCRIBER, task) !== undefined;
-    }),
+    },
   };
+}
+
+/** The part of a filter that the current rules allow this caller. */
+export function allowedFilter(...terms: Terms): SubscriptionFilter {
+  const may = rulesFor(...terms);
+  const [, , { lists, uris, tasks }] = terms;
+  return {
+    lists: lists.filter(may.list),
+    uris: uris.filter(may.uri),
+    tasks: tasks.filter(may.task),
+  };
+}
+
+/** Whether any of it is allowed. Many streams are asked at once, so this ends with the first that is. */
+export function isAnyAllowed(...terms: Terms): boolean {
+  const may = rulesFor(...terms);
+  const [, , { lists, uris, tasks }] = terms;
+  return lists.some(may.list) || uris.some(may.uri) || tasks.some(may.task);
 }

@@ -21,6 +21,7 @@ import {
   belongsToSubscription,
   EMPTY_FILTER,
   filterOfNotification,
+  type ListFilter,
   matchesExactly,
   readFilter,
   renderListChanged,
@@ -39,7 +40,7 @@ import {
 import { type CheckContext, type CheckPorts, drop as noteDrop } from '../../response-context.js';
 import { createResponseGate } from '../progress.js';
 import { checkTaskNotification } from '../tasks/status.js';
-import { allowedFilter, type SubscribedTasks } from './filter.js';
+import { isAnyAllowed, mayKnowChanges, type SubscribedTasks } from './filter.js';
 
 /** One open subscription. `acknowledgedFilter` is the acknowledged filter; nothing passes before the acknowledgement. */
 export type Subscription = {
@@ -50,6 +51,8 @@ export type Subscription = {
   /** The tasks that were requested; `acknowledgedFilter` says which of them were accepted. */
   readonly subscribedTasks: SubscribedTasks;
   acknowledgedFilter: SubscriptionFilter | undefined;
+  /** The normal forms of its resources: made once, because each update is compared with them. */
+  subscribedUris: readonly string[];
   /** The upstream sends nothing on this stream; only the gateway keeps it open. */
   isServedByGateway: boolean;
   /** Its result or its failure has been written. */
@@ -128,16 +131,12 @@ async function checkNotification(
     return drop(subscription, 'unasked-notice');
   const filter = filterOfNotification(method);
   if (filter !== undefined) {
-    const isWanted = currentlyAllowed(subscription, acknowledgedFilter).lists.includes(filter);
+    const isWanted = isWantedList(subscription, acknowledgedFilter, filter);
     return isWanted ? checkListChanged(subscription, filter) : drop(subscription, 'unasked-notice');
   }
   if (method === TASK_STATUS) return checkTaskStatus(subscription, reading, params?.['taskId']);
   const uri = params?.['uri'];
-  if (
-    method !== UPDATED ||
-    typeof uri !== 'string' ||
-    !isSubscribedTo(subscription, acknowledgedFilter, uri)
-  )
+  if (method !== UPDATED || typeof uri !== 'string' || !isSubscribedTo(subscription, uri))
     return drop(subscription, 'unasked-notice');
   const text = await inspect(subscription, reading);
   return text === undefined ? drop(subscription, 'withheld-notice') : { text, isLast: false };
@@ -165,6 +164,10 @@ async function acknowledge(
   const inspected = await inspect(subscription, withoutTasks(reading, honored));
   if (inspected === undefined) return fail(subscription, 'result-content');
   subscription.acknowledgedFilter = acknowledgedFilter;
+  subscription.subscribedUris = acknowledgedFilter.uris.flatMap((uri) => {
+    const normal = normalizeUri(uri);
+    return normal === undefined ? [] : [normal];
+  });
   subscription.isServedByGateway =
     honored.lists.length + honored.uris.length + honored.tasks.length === 0;
   const isExact = matchesExactly(params?.['notifications'], acknowledgedFilter);
@@ -214,10 +217,18 @@ async function checkTaskStatus(
   return text === undefined ? drop(subscription, 'withheld-notice') : { text, isLast: false };
 }
 
+function isWantedList(
+  { call, authorized }: Subscription,
+  { lists }: SubscriptionFilter,
+  filter: ListFilter,
+): boolean {
+  return lists.includes(filter) && mayKnowChanges(call.snapshot, authorized.principal, filter);
+}
+
 /** Lists the upstream again first: a client that lists at once must not be shown unverified definitions. */
 async function checkListChanged(
   subscription: Subscription,
-  filter: SubscriptionFilter['lists'][number],
+  filter: ListFilter,
 ): Promise<CheckedMessage> {
   const { call, id } = subscription;
   const sentBefore = subscription.sentNotifications;
@@ -229,31 +240,16 @@ async function checkListChanged(
 }
 
 /** Whether the URI is a resource that is subscribed to, or one below it, and the caller may still read it. */
-function isSubscribedTo(
-  subscription: Subscription,
-  { uris }: SubscriptionFilter,
-  uri: string,
-): boolean {
+function isSubscribedTo(subscription: Subscription, uri: string): boolean {
   const updatedUri = normalizeUri(uri);
   if (updatedUri === undefined) return false;
-  const isSubscribed = uris.some((one) => {
-    const subscribedUri = normalizeUri(one);
-    if (subscribedUri === undefined) return false;
-    return (
-      updatedUri === subscribedUri ||
-      updatedUri.startsWith(subscribedUri.endsWith('/') ? subscribedUri : `${subscribedUri}/`)
-    );
-  });
-  return (
-    isSubscribed && currentlyAllowed(subscription, { ...EMPTY_FILTER, uris: [uri] }).uris.length > 0
+  const { call, authorized, subscribedUris, subscribedTasks } = subscription;
+  const isSubscribed = subscribedUris.some(
+    (one) => updatedUri === one || updatedUri.startsWith(one.endsWith('/') ? one : `${one}/`),
   );
-}
-
-function currentlyAllowed(
-  { call, authorized, subscribedTasks }: Subscription,
-  filter: SubscriptionFilter,
-): SubscriptionFilter {
-  return allowedFilter(call.snapshot, authorized.principal, filter, subscribedTasks);
+  if (!isSubscribed) return false;
+  const filter = { ...EMPTY_FILTER, uris: [uri] };
+  return isAnyAllowed(call.snapshot, authorized.principal, filter, subscribedTasks);
 }
 
 async function inspect(

@@ -36,7 +36,7 @@ import {
   relayHeldStream,
   type StreamTerms,
 } from '../../stream-lifetime.js';
-import { allowedFilter, openSubscribedTasks } from './filter.js';
+import { allowedFilter, isAnyAllowed, mayKnowChanges, openSubscribedTasks } from './filter.js';
 import { checkSubscriptionMessage, type Subscription } from './notifications.js';
 
 const METHOD_NOT_FOUND = -32601;
@@ -142,6 +142,7 @@ function openSubscription(
     requested: allowedFilter(call.snapshot, principal, requestedFilter, subscribedTasks),
     subscribedTasks,
     acknowledgedFilter: undefined,
+    subscribedUris: [],
     isServedByGateway: false,
     hasEnded: false,
     sentNotifications: 0,
@@ -206,27 +207,20 @@ async function fail(call: RequestContext, reason: Reason): Promise<void> {
 
 /** Sends a list change that the gateway itself has observed. */
 function announce(subscription: Subscription, method: string): void {
-  const { call, id } = subscription;
+  const { call, id, authorized, acknowledgedFilter } = subscription;
   const filter = filterOfNotification(method);
-  const snapshot = newestSnapshot(call);
-  if (filter === undefined || !stillAllowed(subscription, snapshot).lists.includes(filter)) return;
+  if (filter === undefined || acknowledgedFilter?.lists.includes(filter) !== true) return;
+  if (!mayKnowChanges(newestSnapshot(call), authorized.principal, filter)) return;
   subscription.sentNotifications += 1;
   void call.outgoing.write(encodeSseMessage(renderListChanged(id, filter)));
 }
 
-/** The agreed filter, as far as the snapshot still allows it. */
-function stillAllowed(
+function isAnythingAllowed(
   { authorized, acknowledgedFilter, subscribedTasks }: Subscription,
   snapshot: Snapshot,
-): SubscriptionFilter {
-  if (acknowledgedFilter === undefined) return EMPTY_FILTER;
-  return allowedFilter(snapshot, authorized.principal, acknowledgedFilter, subscribedTasks);
-}
-
-function isAnythingAllowed(subscription: Subscription, snapshot: Snapshot): boolean {
-  return (
-    subscription.acknowledgedFilter === undefined || !isEmpty(stillAllowed(subscription, snapshot))
-  );
+): boolean {
+  if (acknowledgedFilter === undefined) return true;
+  return isAnyAllowed(snapshot, authorized.principal, acknowledgedFilter, subscribedTasks);
 }
 
 function isEmpty(filter: SubscriptionFilter | undefined): boolean {
