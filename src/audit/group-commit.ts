@@ -70,16 +70,14 @@ export function createGroupBytes(first: ChainHead): GroupBytes {
     },
     add(event) {
       // Lines are printable ASCII (text/escaping.ts), so characters and bytes are equal in number.
-      const open = lineUpToHash(head, event);
-      const prefixLength = head.hash.length + 1;
-      makeCapacity(prefixLength + open.length + HASH_END_LENGTH);
-      buffer.write(`${head.hash}\n`, length, 'latin1');
-      buffer.write(open, length + prefixLength, 'latin1');
-      const end = length + prefixLength + open.length;
+      const hashed = `${head.hash}\n${lineUpToHash(head, event)}`;
+      makeCapacity(hashed.length + HASH_END_LENGTH);
+      const end = length + buffer.write(hashed, length, 'latin1');
       const hash = hashBytes(buffer.subarray(length, end));
       // The hashed bytes start with the previous hash; the written ones do not.
+      const prefixLength = head.hash.length + 1;
       buffer.copyWithin(length, length + prefixLength, end);
-      length += open.length;
+      length = end - prefixLength;
       length += buffer.write(`,"hash":"${hash}"}}\n`, length, 'latin1');
       head = { epoch: head.epoch, seq: head.seq + 1, hash };
     },

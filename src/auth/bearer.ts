@@ -31,8 +31,16 @@ export type TokenScheme = (typeof SCHEMES)[number];
 
 export type Bearer = { readonly token: string; readonly scheme: TokenScheme };
 
-function isCanonicalPart(part: string): boolean {
-  return part === '' || CANONICAL_ENDS[part.length % 4]?.includes(part.slice(-1)) === true;
+/** Whether no part between dots has a spare bit set. */
+function hasCanonicalParts(text: string): boolean {
+  for (let start = 0; start <= text.length; ) {
+    const dot = text.indexOf('.', start);
+    const end = dot === -1 ? text.length : dot;
+    const isCanonical = CANONICAL_ENDS[(end - start) % 4]?.includes(text.charAt(end - 1));
+    if (end > start && isCanonical !== true) return false;
+    start = end + 1;
+  }
+  return true;
 }
 
 /** Names are compared without case, because some frameworks read them so. */
@@ -52,13 +60,13 @@ export function schemeOf(header: string | undefined): TokenScheme | undefined {
 
 /** True for a compact JWS in canonical encoding. */
 export function isCompactJws(text: string): boolean {
-  return COMPACT_JWS.test(text) && text.split('.').every(isCanonicalPart);
+  return COMPACT_JWS.test(text) && hasCanonicalParts(text);
 }
 
 /** A token that only its issuer can read; one in compact form must still be canonical. */
 function isOpaque(token: string): boolean {
   if (token.length < MIN_OPAQUE_LENGTH || !OPAQUE.test(token)) return false;
-  return !COMPACT.test(token) || token.split('.').every(isCanonicalPart);
+  return !COMPACT.test(token) || hasCanonicalParts(token);
 }
 
 /**

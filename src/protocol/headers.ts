@@ -41,8 +41,9 @@ function exactnessOf(range: string, type: string): number {
  * The media type of a `Content-Type` header, in lower case and without parameters; empty without the header.
  * Source: RFC 9110 §8.3.1.
  */
-export function mediaType(contentType: string | undefined): string {
-  return (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+export function mediaType(contentType = ''): string {
+  const end = contentType.indexOf(';');
+  return (end === -1 ? contentType : contentType.slice(0, end)).trim().toLowerCase();
 }
 
 /** Header values by lower-case name, as the HTTP layer passes them. */

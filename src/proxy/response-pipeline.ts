@@ -101,7 +101,7 @@ export function createResponseCheck(
     },
   };
   const { rule } = admitted;
-  const checkResult = RESULT_CHECKS[rule.method] ?? RESPONSE_CHECKS[rule.response];
+  const checkResult = RESULT_CHECKS.get(rule.method) ?? RESPONSE_CHECKS[rule.response];
   const id = admitted.message.kind === 'request' ? admitted.message.id : undefined;
 
   function checkSource(source: Uint8Array | string): MessageOutcome | Promise<MessageOutcome> {
@@ -189,15 +189,10 @@ type ResultCheck = (
   context: ResultContext,
 ) => MessageOutcome | Promise<MessageOutcome>;
 
-const RESULT_CHECKS: { readonly [method: string]: ResultCheck } = {
-  'tasks/list': (checkContext, reading) => checkTaskList(checkContext, reading),
-  'resources/read'(subject, reading, result, context) {
-    const app = reviewAppContent(subject.call, context.responsePlan, reading, result);
-    if (app === 'changed') return { kind: 'refused', refusal: refuseWith('tool-changed') };
-    const reviewed = app === 'approved' ? APP_CONTENT : undefined;
-    return checkContent(subject, reading, result, context, reviewed);
-  },
-};
+const RESULT_CHECKS: ReadonlyMap<string, ResultCheck> = new Map([
+  ['tasks/list', (subject, reading) => checkTaskList(subject, reading)],
+  ['resources/read', checkResource],
+]);
 
 /** The check for the results of methods that are handled alike. */
 const RESPONSE_CHECKS: { readonly [response in MethodRule['response']]: ResultCheck } = {
@@ -209,6 +204,18 @@ const RESPONSE_CHECKS: { readonly [response in MethodRule['response']]: ResultCh
   envelope: checkContent,
   subscription: checkContent,
 };
+
+function checkResource(
+  subject: CheckContext,
+  reading: ParsedJson,
+  result: JsonObject,
+  context: ResultContext,
+): MessageOutcome | Promise<MessageOutcome> {
+  const app = reviewAppContent(subject.call, context.responsePlan, reading, result);
+  if (app === 'changed') return { kind: 'refused', refusal: refuseWith('tool-changed') };
+  const reviewed = app === 'approved' ? APP_CONTENT : undefined;
+  return checkContent(subject, reading, result, context, reviewed);
+}
 
 function checkContent(
   checkContext: CheckContext,
@@ -282,15 +289,10 @@ function outcomeWhenInspected(
     : outcomeOfInspection(outcome, facts);
 }
 
-function outcomeOfInspection(outcome: Inspection, facts: Facts): MessageOutcome {
-  switch (outcome.kind) {
-    case 'clean':
-      return { kind: 'response', text: undefined, headers: NO_HEADERS, ...facts };
-    case 'changed':
-      return { kind: 'response', text: outcome.text, headers: NO_HEADERS, ...facts };
-    case 'withhold':
-      return { kind: 'refused', refusal: refuseWith(outcome.reason) };
-  }
+function outcomeOfInspection(outcome: Inspection, { isError, rpcCode }: Facts): MessageOutcome {
+  if (outcome.kind === 'withhold') return { kind: 'refused', refusal: refuseWith(outcome.reason) };
+  const text = outcome.kind === 'changed' ? outcome.text : undefined;
+  return { kind: 'response', text, headers: NO_HEADERS, isError, rpcCode };
 }
 
 function outputOf(call: RequestContext, { admitted }: ResponsePlan): CompiledSchema | undefined {

@@ -15,6 +15,8 @@ export class BoundedMap<K, V> extends Map<K, V> {
    * are kept. Dropped by whatever forgets nothing, because it keeps each table alive that the map has outgrown since.
    */
   #oldest: MapIterator<K> | undefined;
+  /** The key that was set or used last; it may be gone. */
+  #newest: K | undefined;
 
   constructor(max: number, maxWeight = Number.POSITIVE_INFINITY) {
     super();
@@ -27,6 +29,7 @@ export class BoundedMap<K, V> extends Map<K, V> {
     this.delete(key);
     if (weight > this.#maxWeight) return this;
     super.set(key, value);
+    this.#newest = key;
     if (weight > 0) this.#weights.set(key, weight);
     this.#weight += weight;
     if (!this.#isOver()) this.#oldest = undefined;
@@ -63,7 +66,8 @@ export class BoundedMap<K, V> extends Map<K, V> {
   /** The value of a key, which becomes the newest: so the least recently used is forgotten first. */
   use(key: K): V | undefined {
     const value = this.get(key);
-    if (value !== undefined) {
+    if (value !== undefined && key !== this.#newest) {
+      this.#newest = key;
       this.#oldest = undefined;
       super.delete(key);
       super.set(key, value);

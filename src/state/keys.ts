@@ -54,9 +54,9 @@ export function createHmac(key: Uint8Array): Hmac {
       return createNodeHmac('sha256', secret).update(bytes).digest('base64url');
     }
     const length = copy(bytes);
-    const once = hash('sha256', inner.subarray(0, BLOCK_BYTES + length), 'buffer');
+    const once = hash('sha256', inner.subarray(0, BLOCK_BYTES + length), 'binary');
     inner.fill(0, BLOCK_BYTES, BLOCK_BYTES + length);
-    once.copy(outer, BLOCK_BYTES);
+    outer.write(once, BLOCK_BYTES, 'binary');
     return hash('sha256', outer, 'base64url');
   };
 }

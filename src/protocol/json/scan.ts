@@ -74,6 +74,7 @@ type Scan = {
   readonly isObject: boolean[];
   readonly firstName: number[];
   readonly sets: (Set<string> | undefined)[];
+  hasSets: boolean;
   /** The names of all open objects, as a stack of columns. */
   nameCount: number;
   readonly nameHash: number[];
@@ -117,6 +118,7 @@ const kept: Scan = {
   isObject: [false],
   firstName: [0],
   sets: [undefined],
+  hasSets: false,
   nameCount: 0,
   nameHash: [],
   nameStart: [],
@@ -143,7 +145,8 @@ function begin(text: string, { maxDepth, maxValues }: JsonCaps): Scan {
 /** Releases the text and its names, so that no old text is retained and the next scan starts with small columns. */
 function end(scan: Scan, outcome: ScanOutcome): ScanOutcome {
   scan.text = '';
-  scan.sets.fill(undefined);
+  if (scan.hasSets) scan.sets.fill(undefined);
+  scan.hasSets = false;
   if (scan.nameHash.length > MAX_KEPT_NAMES) {
     for (const column of [scan.nameHash, scan.nameStart, scan.nameEnd]) column.length = 0;
   }
@@ -333,7 +336,10 @@ function addName(scan: Scan, start: number, end: number, hash: number): JsonErro
   scan.nameStart[scan.nameCount] = start;
   scan.nameEnd[scan.nameCount] = end;
   scan.nameCount++;
-  if (scan.nameCount - first > MAX_COMPARED_MEMBERS) scan.sets[scan.depth] = setOf(scan, first);
+  if (scan.nameCount - first > MAX_COMPARED_MEMBERS) {
+    scan.sets[scan.depth] = setOf(scan, first);
+    scan.hasSets = true;
+  }
   return undefined;
 }
 
