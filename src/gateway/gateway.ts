@@ -26,6 +26,7 @@ import { loadVersion, type Version, type VersionReading } from './config-version
 import { createConsole, readReviewGuide } from './console.js';
 import { refreshControls, removeControls } from './control-states.js';
 import { createDecisionExplainer } from './decision-explanation.js';
+import { createDriftClasses, type DriftClasses } from './drift-classes.js';
 import { createFileKeeper, createStoreKeeper } from './first-use.js';
 import { buildIdentity, type Identity } from './identity.js';
 import { assertionSigner, keysOf, publishedKeys } from './keys.js';
@@ -163,6 +164,7 @@ type Assembly = {
   readonly counters: LockCounters;
   readonly guardedFetch: GuardedFetch;
   readonly snapshotOf: SnapshotOf;
+  readonly classes: DriftClasses;
   readonly aggregates: Aggregates;
   readonly sharedResources: SharedResources;
   updateControls(): void;
@@ -365,13 +367,14 @@ function assemble(
   const sharedResources = createSharedResources(log, (upstream) =>
     runtimes.ownCredentials(upstream),
   );
+  const classes = createDriftClasses(sharedResources.inspection.definitions);
   const drift = createDriftReport({
     ...observability,
     ...sharedResources,
+    classes,
     log,
     streams,
     snapshotOf,
-    now,
   });
   const runtimes = createRuntimes({
     gatewayVersion: build.version,
@@ -444,6 +447,7 @@ function assemble(
     counters,
     guardedFetch,
     snapshotOf,
+    classes,
     aggregates,
     sharedResources,
     updateControls,
@@ -483,8 +487,8 @@ function openListeners(
         },
         upstreams: createUpstreamRows(reviewed, metrics),
         review: createReview({
-          ...reviewed,
-          scanDefinitions: assembly.sharedResources.inspection.scanDefinitions,
+          ...{ ...reviewed, now },
+          definitions: assembly.sharedResources.inspection.definitions,
         }),
         decisions: () => observability.recent?.list() ?? [],
         explain: createDecisionExplainer(reviewed),

@@ -10,7 +10,12 @@ import type { UpstreamSettings } from '../config/settings.js';
 import type { EdgeRefusal } from '../http/request-checks.js';
 import { redactForRecord } from '../inspection/capture.js';
 import { findDecisions, type PinDecision, type PinName } from '../pins/approval.js';
-import { createDriftWatch, type Drift, type DriftWatch, isInformational } from '../pins/drift.js';
+import {
+  createDriftWatch,
+  type DriftWatch,
+  type ItemDifference,
+  isInformational,
+} from '../pins/drift.js';
 import { approvedVersions, type Lock, PIN_KINDS } from '../pins/lock.js';
 import type { PinKind, PinState } from '../policy/definitions.js';
 import { REASONS } from '../policy/reasons.js';
@@ -30,6 +35,7 @@ import {
 } from '../telemetry/metrics.js';
 import { cleanForeign } from '../text/escaping.js';
 import type { Version } from './config-version.js';
+import { type DriftClasses, isOpen } from './drift-classes.js';
 import { createFindingReport } from './finding-report.js';
 import type { SnapshotOf } from './snapshot.js';
 import type { StreamRegistry } from './streams.js';
@@ -41,8 +47,8 @@ type DriftPorts = {
   readonly log: Log;
   readonly streams: StreamRegistry;
   readonly snapshotOf: SnapshotOf;
+  readonly classes: DriftClasses;
   readonly loopScheduler: LoopScheduler;
-  readonly now: () => number;
 };
 
 /** Differences and decisions beyond this number are recorded in slices of the event loop. */
@@ -71,6 +77,16 @@ export function createDriftReport(ports: DriftPorts): {
   const watches = new Map<string, DriftWatch>();
   const findings = createFindingReport({ ...ports, mask: redactForRecord });
   const unusable = new Map<string, readonly PinName[]>();
+
+  function recordDrifts(upstream: string, drifts: readonly ItemDifference[]): void {
+    recordAll(upstream, drifts, (drift) => recordDrift(upstream, drift, ports), ports);
+  }
+
+  /** Records what could not be classified at once. */
+  async function recordLater(upstream: string, drifts: readonly ItemDifference[]): Promise<void> {
+    if (drifts.length > 0) recordDrifts(upstream, await ports.classes.classify(upstream, drifts));
+  }
+
   return {
     describe({ name, pinning }) {
       const problems = [
@@ -87,14 +103,18 @@ export function createDriftReport(ports: DriftPorts): {
     },
     report(runtime, version) {
       const { name } = runtime.settings;
-      const watch = watches.get(name) ?? createDriftWatch(name);
+      const watch = watches.get(name) ?? createDriftWatch();
       watches.set(name, watch);
       // Without pinning nothing drifts. When pinning is turned on, the differences at that moment are reported.
       const isPinned = modeOf(runtime, version) !== 'off';
       const isKnown = isPinned && runtime.firstUse.isSettled();
       const observed = isKnown ? runtime.observed() : undefined;
-      const drifts = watch.report(runtime.lock(), observed, ports.now());
-      recordAll(name, drifts, (drift) => recordDrift(drift, ports), ports);
+      const drifts = watch.report(ports.classes.find(runtime.lock(), observed));
+      recordDrifts(
+        name,
+        drifts.filter((drift) => !isOpen(drift)),
+      );
+      void recordLater(name, drifts.filter(isOpen));
       recordAll(name, findings.news(runtime), (item) => findings.record(runtime, item), ports);
       unusable.set(name, unusableIn(runtime, version, ports));
       for (const method of LIST_CHANGED_NOTIFICATIONS) ports.streams.announce(name, method);
@@ -129,7 +149,7 @@ export function createDriftReport(ports: DriftPorts): {
 const MAX_DESCRIBED = 3;
 
 /** `tool "a", prompt "b" and 3 more`. */
-function describeItems(items: readonly Pick<Drift, 'kind' | 'name'>[]): string {
+function describeItems(items: readonly Pick<ItemDifference, 'kind' | 'name'>[]): string {
   const shown = items
     .slice(0, MAX_DESCRIBED)
     .map(({ kind, name }) =>
@@ -206,8 +226,12 @@ export function recordFirstUse(
   recordAll(upstream, findDecisions(undefined, trusted), record, ports);
 }
 
-function recordDrift(drift: Drift, { audit, metrics, log }: DriftPorts): void {
-  const { upstream, kind, name, change, before, after } = drift;
+function recordDrift(
+  upstream: string,
+  drift: ItemDifference,
+  { audit, metrics, log }: DriftPorts,
+): void {
+  const { kind, name, change, before, after } = drift;
   if (isInformational(drift)) {
     log.write('info', 'upstream reports another version of its server', { upstream });
     return;

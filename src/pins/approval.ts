@@ -296,6 +296,18 @@ export function definitionsOf(lock: Lock) {
   );
 }
 
+/** The given definitions of a lock file, with the first one of each other name, which they are read together with. */
+export function definitionsToScan(lock: Lock, pins: readonly PinDigest[]) {
+  const digests = new Set(pins.map(({ digest }) => digest));
+  return namedPins(lock).flatMap(({ kind, name, pin }) => {
+    const versions = versionsOf(pin);
+    const chosen = versions.filter(({ sha256 }) => digests.has(sha256));
+    return (chosen.length > 0 ? chosen : versions.slice(0, 1)).map(({ definition }) => {
+      return { kind, name, definition };
+    });
+  });
+}
+
 /** The digests that are pending approval. A blocked name has none: it is blocked whatever it offers. */
 export function pendingOf(lock: Lock | undefined): readonly PinDigest[] {
   return namedPins(lock).flatMap(({ kind, name, pin }) =>

@@ -212,25 +212,27 @@ describe('decisions', () => {
 
 describe('drift', () => {
   test('[L-65] a difference is reported once, and again only when it is another', () => {
-    const watch = createDriftWatch('github');
+    const watch = createDriftWatch();
     const lock = lockOf([pinOf(TOOL)]);
-    expect(watch.report(lock, observedOf([TOOL]), 1)).toEqual([]);
-    expect(watch.report(lock, observedOf([OTHER]), 2)).toEqual([
+    const report = (offered: JsonObject) =>
+      watch.report(findDifferences(lock, observedOf([offered])));
+    expect(report(TOOL)).toEqual([]);
+    expect(report(OTHER)).toEqual([
       {
-        upstream: 'github',
         ...NAME,
         change: 'description',
         changes: ['description'],
         before: digestOf(TOOL),
         after: digestOf(OTHER),
-        at: 2,
+        beforeDefinition: TOOL,
+        afterDefinition: OTHER,
       },
     ]);
-    expect(watch.report(lock, observedOf([OTHER]), 3)).toEqual([]);
+    expect(report(OTHER)).toEqual([]);
     const third = toolOf('get_issue', { title: 'x' });
-    expect(watch.report(lock, observedOf([third]), 4)).toHaveLength(1);
-    expect(watch.report(lock, observedOf([TOOL]), 5)).toEqual([]);
-    expect(watch.report(lock, observedOf([third]), 6)).toHaveLength(1);
+    expect(report(third)).toHaveLength(1);
+    expect(report(TOOL)).toEqual([]);
+    expect(report(third)).toHaveLength(1);
   });
 
   test('[L-66] what is new, gone, or told otherwise is a difference', () => {
