@@ -220,7 +220,7 @@ async function openGateway(
       return refused;
     }
     await assembly.state.start();
-    const old = await refuseOldLocks(version, counters);
+    const old = await refuseOldLocks(version, counters.check);
     if (old !== undefined) {
       await closeAll(assembly, listeners);
       return old;
@@ -230,7 +230,8 @@ async function openGateway(
     updateControls();
     const readAgain = createReload({
       ...assembly,
-      read: async (policyInForce) => counters.check(await read(policyInForce), 'reload'),
+      read,
+      accept: (reading) => counters.accept(reading, 'reload'),
       current: () => current.version,
       apply(next) {
         assembly.apply(next);
@@ -262,6 +263,12 @@ async function openGateway(
     });
     // A file that changed between the first reading and the watch would otherwise be noticed with the next change only.
     await reload();
+    const replaced = await refuseOldLocks(current.version, counters.accept);
+    if (replaced !== undefined) {
+      await watch.close();
+      await closeAll(assembly, listeners);
+      return replaced;
+    }
     phase.isServing = true;
     phase.isReady = true;
     options.log.write('info', 'gateway started', {
@@ -276,12 +283,12 @@ async function openGateway(
   }
 }
 
-/** Resolves with an error message where a lock file is older than one that was seen; else remembers what is used. */
+/** Resolves with an error message where a lock file is older than one that was seen. */
 async function refuseOldLocks(
   version: Version,
-  counters: LockCounters,
+  check: LockCounters['check'],
 ): Promise<string | undefined> {
-  const checked = await counters.check({ version, diagnostics: [] }, 'start');
+  const checked = await check({ version, diagnostics: [] }, 'start');
   const [refused] = checked.diagnostics;
   return refused && `${refused.file}: ${refused.message}`;
 }
