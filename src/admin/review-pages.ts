@@ -35,6 +35,8 @@ export type ReviewItem = {
   readonly isPending: boolean;
   /** It is treated as approved because it was offered first, and nobody has approved it. */
   readonly isFirstUse: boolean;
+  /** It is an approved form that the upstream does not offer to the gateway. */
+  readonly isNotOffered: boolean;
 };
 
 export type ReviewFinding = {
@@ -99,7 +101,7 @@ const SETTLED: ReadonlySet<string> = new Set(['blocked']);
 
 /** One sentence about what needs a reviewer, for every page; `undefined` if nothing does. */
 export function alertOf(items: readonly ReviewItem[]): string | undefined {
-  const open = items.filter(({ state, isFirstUse }) => !SETTLED.has(state) && !isFirstUse);
+  const open = items.filter((item) => !SETTLED.has(item.state) && !isListedApart(item));
   if (open.length === 0) return undefined;
   const pending = open.filter(({ isPending }) => isPending).length;
   const upstreams = [...new Set(open.map(({ upstream }) => upstream))];
@@ -112,12 +114,19 @@ export function alertOf(items: readonly ReviewItem[]): string | undefined {
 }
 
 export function driftPage(all: readonly ReviewItem[], frame: Frame): PlainResponse {
-  const items = all.filter(({ isFirstUse }) => !isFirstUse);
+  const items = all.filter((item) => !isListedApart(item));
   const trusted = all.filter(({ isFirstUse }) => isFirstUse);
+  const notOffered = all.filter(({ isNotOffered }) => isNotOffered);
   const main = html`<p>A definition that differs from its pin is hidden and refused until it is approved in the lock file or restored by its upstream. Until then no caller can use it, so no immediate action is required.</p>
 ${items.length === 0 ? html`<p>Everything is as pinned.</p>` : itemsTable(items)}
-${trusted.length === 0 ? undefined : html`<h2>Trusted on first use</h2><p>These were in the first listing of their upstream, and nobody has approved them. What is added or changed later is not trusted.</p>${itemsTable(trusted)}`}`;
+${trusted.length === 0 ? undefined : html`<h2>Trusted on first use</h2><p>These were in the first listing of their upstream, and nobody has approved them. What is added or changed later is not trusted.</p>${itemsTable(trusted)}`}
+${notOffered.length === 0 ? undefined : html`<h2>Approved and not offered</h2><p>The gateway is offered other forms of these. They stay approved: they may be for other callers, or the upstream may go back to them. The guide says how such an approval ends.</p>${itemsTable(notOffered)}`}`;
   return page('Drift and pending', main, { frame, current: '/drift' });
+}
+
+/** What nobody has to decide about now. */
+function isListedApart({ isFirstUse, isNotOffered }: ReviewItem): boolean {
+  return isFirstUse || isNotOffered;
 }
 
 function itemsTable(items: readonly ReviewItem[]): Html {

@@ -6,9 +6,9 @@ import { basename, dirname, join, relative } from 'node:path';
 import type { UpstreamRow } from '../admin/pages.js';
 import type { ReviewDetail, ReviewFinding, ReviewItem, ReviewPort } from '../admin/review-pages.js';
 import type { FormsToCompare } from '../inspection/jobs.js';
-import { namedPins, pendingOf, withPin } from '../pins/approval.js';
+import { namedPins, pendingOf, pinOf, withPin } from '../pins/approval.js';
 import { NO_DIGEST, sha256Hex } from '../pins/digest.js';
-import { type ItemDifference, isInformational } from '../pins/drift.js';
+import { formsNotOffered, type ItemDifference, isInformational } from '../pins/drift.js';
 import { trustedPins } from '../pins/first-use.js';
 import type { ObservedListing } from '../pins/last-seen.js';
 import {
@@ -128,8 +128,9 @@ export function createReview(sources: ReviewSources): ReviewPort {
 
 type Made = { readonly detail: ReviewDetail; readonly isFinal: boolean };
 
-type Found = Omit<ReviewItem, 'id' | 'upstream' | 'state' | 'isPending' | 'isFirstUse'> &
-  Pick<Entry, 'old' | 'offered'> & { readonly isFirstUse?: boolean };
+type Found = Pick<ReviewItem, 'kind' | 'name' | 'changes' | 'before' | 'after'> &
+  Pick<Entry, 'old' | 'offered'> &
+  Partial<Pick<ReviewItem, 'isFirstUse' | 'isNotOffered'>>;
 
 /** What differs from the lock file. What is trusted on first use does not, and a new version of the server is no drift. */
 function differencesOf(
@@ -160,13 +161,14 @@ function findEntries(
     ...pendingIn(lock, pending).filter(isNew),
     ...withheldIn(lock, catalog).filter((one) => isNew(one) && !pending.has(one.after ?? '')),
     ...trustedIn(lock, runtime).filter((one) => isNew(one) && !pending.has(one.after ?? '')),
+    ...notOfferedIn(lock, runtime, differences),
   ];
-  return found.map(({ old, offered, isFirstUse = false, ...one }) => {
+  return found.map(({ old, offered, isFirstUse = false, isNotOffered = false, ...one }) => {
     const { kind, name, before, after } = one;
     const id = sha256Hex(JSON.stringify([upstream, kind, name, before, after])).slice(0, ID_DIGITS);
     const isPending = after !== undefined && pending.has(after);
     const state = stateOf(catalog, kind, name);
-    const item = { ...one, id, upstream, state, isPending, isFirstUse };
+    const item = { ...one, id, upstream, state, isPending, isFirstUse, isNotOffered };
     return { item, runtime, old, offered };
   });
 }
@@ -209,6 +211,21 @@ function withheldIn(lock: Lock | undefined, catalog: Catalog): readonly Found[] 
         };
       }),
   );
+}
+
+/** Approved forms of which no other list says that they are not offered. */
+function notOfferedIn(
+  lock: Lock | undefined,
+  runtime: UpstreamRuntime,
+  differences: readonly ItemDifference[],
+): readonly Found[] {
+  return formsNotOffered(lock, runtime.observed(), differences).map(({ kind, name, digest }) => {
+    const old = versionsOf(pinOf(lock, { kind, name })).find(({ sha256 }) => sha256 === digest);
+    return {
+      ...{ kind, name, changes: [], before: digest, after: undefined },
+      ...{ old: old?.definition, offered: undefined, isNotOffered: true },
+    };
+  });
 }
 
 /** What is treated as approved because it was offered first. */

@@ -4,6 +4,7 @@
 
 import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
+import { digestsOffered, namedPins, type PinDigest } from './approval.js';
 import { type Change, compareDefinitions, compareTexts } from './compare.js';
 import type { PinnedKind } from './digest.js';
 import { type Observed, observedNames, observedServers, shownItemsOf } from './last-seen.js';
@@ -78,6 +79,26 @@ export function findDifferences(
     ...instructionDifferences(lock?.instructions, observed, classify),
     ...serverDifferences(lock?.server, observed),
   ];
+}
+
+/**
+ * The approved forms that the upstream does not offer, without those of which a difference says so. They stay approved:
+ * one may be for other callers, and one that was replaced may be offered again unnoticed.
+ */
+export function formsNotOffered(
+  lock: Lock | undefined,
+  observed: Observed | undefined,
+  differences: readonly ItemDifference[],
+): readonly PinDigest[] {
+  const said = new Set(differences.map(({ before }) => before));
+  return namedPins(lock).flatMap(({ kind, name, pin }) => {
+    const offered = digestsOffered(observed, { kind, name });
+    return approvedVersions<JsonObject | string>(pin).flatMap(({ sha256: digest }) =>
+      offered === undefined || offered.includes(digest) || said.has(digest)
+        ? []
+        : [{ kind, name, digest }],
+    );
+  });
 }
 
 /** A new server version is reported but is not drift: servers are updated all the time. */

@@ -51,6 +51,7 @@ describe('the page of a definition', () => {
       state: 'changed',
       isPending: false,
       isFirstUse: false,
+      isNotOffered: false,
     },
     ...{ name: HOSTILE[1] ?? '', changes: ['description'], before: 'a', after: 'b' },
   };

@@ -1,6 +1,7 @@
 // What the console shows of one definition: scanned beside the event loop, once, and never guessed.
 
 import { describe, expect, it } from 'vitest';
+import { alertOf } from '../../../src/admin/review-pages.js';
 import type { Version } from '../../../src/gateway/config-version.js';
 import { createDriftClasses } from '../../../src/gateway/drift-classes.js';
 import { NO_FIRST_USE } from '../../../src/gateway/first-use.js';
@@ -12,7 +13,7 @@ import type { DefinitionFinding } from '../../../src/inspection/definitions/scan
 import { type DefinitionTask, runDefinitionTask } from '../../../src/inspection/jobs.js';
 import type { Lock } from '../../../src/pins/lock.js';
 import { NO_CATALOG } from '../../../src/policy/decide.js';
-import { lockOf, observedOf, pinOf, toolOf } from '../pins/samples.js';
+import { lockOf, observedOf, pinOf, toolOf, versionOf } from '../pins/samples.js';
 
 const FINDING: DefinitionFinding = {
   ...{ id: 'secrecy-1', kind: 'secrecy', tier: 'block', pointer: '/description' },
@@ -126,5 +127,19 @@ describe('[CON-02] the detail of a definition', () => {
     const found = review.items().find((item) => item.name === name);
     const detail = await review.detail(found?.id ?? '');
     expect(detail?.commands.map(({ line }) => line)).toEqual(['sallyport pin diff github']);
+  });
+});
+
+describe('[CON-02] an approved form that is not offered', () => {
+  it('is listed apart, and needs no review', () => {
+    const variant = versionOf(toolOf('get_issue', { title: 'Other' }), 'approved');
+    const { review } = reviewOf(toolOf('get_issue'), [
+      pinOf(toolOf('get_issue'), 'approved', [variant]),
+      pinOf(toolOf('list_issues')),
+    ]);
+    expect(review.items()).toMatchObject([
+      { name: 'get_issue', isNotOffered: true, before: variant.sha256, after: undefined },
+    ]);
+    expect(alertOf(review.items())).toBeUndefined();
   });
 });
