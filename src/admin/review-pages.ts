@@ -81,6 +81,8 @@ export type ReviewDetail = {
 
 export type ReviewPort = {
   items(): readonly ReviewItem[];
+  /** How many more there are. */
+  unlisted(): number;
   /** Computed when it is asked for. */
   detail(id: string): Promise<ReviewDetail | undefined>;
 };
@@ -113,11 +115,12 @@ export function alertOf(items: readonly ReviewItem[]): string | undefined {
   return `Definitions of ${named} need a review: ${parts.join(', ')}.`;
 }
 
-export function driftPage(all: readonly ReviewItem[], frame: Frame): PlainResponse {
+export function driftPage(all: readonly ReviewItem[], frame: Frame, unlisted = 0): PlainResponse {
   const items = all.filter((item) => !isListedApart(item));
   const trusted = all.filter(({ isFirstUse }) => isFirstUse);
   const notOffered = all.filter(({ isNotOffered }) => isNotOffered);
   const main = html`<p>A definition that differs from its pin is hidden and refused until it is approved in the lock file or restored by its upstream. Until then no caller can use it, so no immediate action is required.</p>
+${unlisted === 0 ? undefined : html`<p class="panel error">${countOf(unlisted, 'further definition')} ${unlisted === 1 ? 'is' : 'are'} not listed here. <code>sallyport pin diff</code> lists them all.</p>`}
 ${items.length === 0 ? html`<p>Everything is as pinned.</p>` : itemsTable(items)}
 ${trusted.length === 0 ? undefined : html`<h2>Trusted on first use</h2><p>These were in the first listing of their upstream, and nobody has approved them. What is added or changed later is not trusted.</p>${itemsTable(trusted)}`}
 ${notOffered.length === 0 ? undefined : html`<h2>Approved and not offered</h2><p>The gateway is offered other forms of these. They stay approved: they may be for other callers, or the upstream may go back to them. The guide says how such an approval ends.</p>${itemsTable(notOffered)}`}`;

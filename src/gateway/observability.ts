@@ -116,9 +116,11 @@ export function createDriftReport(ports: DriftPorts): {
       );
       void recordLater(name, drifts.filter(isOpen));
       recordAll(name, findings.news(runtime), (item) => findings.record(runtime, item), ports);
-      unusable.set(name, unusableIn(runtime, version, ports));
       for (const method of LIST_CHANGED_NOTIFICATIONS) ports.streams.announce(name, method);
-      setToolGauges(runtime, version, ports);
+      findStates(runtime, version, ports, (states) => {
+        unusable.set(name, isPinned ? states.filter(({ state }) => state === 'invalid') : []);
+        setToolGauges(name, states, ports);
+      });
     },
     announce(runtime, version) {
       const { name, resource } = runtime.settings;
@@ -132,15 +134,16 @@ export function createDriftReport(ports: DriftPorts): {
         ports.log.write('info', 'upstream is reachable', { ...fields, detail: 'pinning is off' });
         return;
       }
-      const kinds = PIN_KINDS.flatMap((kind) => statesOf(kind, runtime, version, ports));
-      const states = [...kinds.map(({ state }) => state), ...instructionStates(runtime)];
-      const countOf = (wanted: PinState) => states.filter((state) => state === wanted).length;
-      ports.log.write('info', 'upstream is reachable', {
-        ...fields,
-        pinned: countOf('approved'),
-        pending: countOf('pending'),
-        unpinned: countOf('unpinned'),
-        changed: countOf('changed'),
+      findStates(runtime, version, ports, (found) => {
+        const states = [...found.map(({ state }) => state), ...instructionStates(runtime)];
+        const countOf = (wanted: PinState) => states.filter((state) => state === wanted).length;
+        ports.log.write('info', 'upstream is reachable', {
+          ...fields,
+          pinned: countOf('approved'),
+          pending: countOf('pending'),
+          unpinned: countOf('unpinned'),
+          changed: countOf('changed'),
+        });
       });
     },
   };
@@ -245,34 +248,38 @@ function recordDrift(
   log.write('warn', what, { upstream, kind, name: redactForRecord(name), detail: change });
 }
 
-/** The pin states of all items of a kind that are pinned or offered; one that is offered without a pin is unpinned. */
-function statesOf(
-  kind: PinKind,
-  runtime: UpstreamRuntime,
-  version: Version,
-  { snapshotOf }: DriftPorts,
-): readonly { readonly name: string; readonly state: PinState }[] {
-  const catalog = snapshotOf(runtime, version).catalogFor(PLAIN_SESSION);
-  const listings = runtime.observed()?.listings ?? [];
-  const offered = listings.flatMap((listing) => [...listing.seen[kind].keys()]);
-  return [...new Set([...catalog.names(kind), ...offered])].map((name) => ({
-    name,
-    state: catalog.statusOf(kind, name).state,
-  }));
-}
+type ItemState = PinName & { readonly kind: PinKind; readonly state: PinState };
 
-/** What is approved and cannot be used: its name occurs twice, or its schema is no schema. */
-function unusableIn(
+/**
+ * Finds the pin states of all items that are pinned or offered; one that is offered without a pin is unpinned. At once
+ * where they are few, else in slices of the event loop, because the schema of each is compiled.
+ */
+function findStates(
   runtime: UpstreamRuntime,
   version: Version,
   ports: DriftPorts,
-): readonly PinName[] {
-  if (modeOf(runtime, version) === 'off') return [];
-  return PIN_KINDS.flatMap((kind) =>
-    statesOf(kind, runtime, version, ports)
-      .filter(({ state }) => state === 'invalid')
-      .map(({ name }) => ({ kind, name })),
-  );
+  report: (states: readonly ItemState[]) => void,
+): void {
+  const catalog = ports.snapshotOf(runtime, version).catalogFor(PLAIN_SESSION);
+  const listings = runtime.observed()?.listings ?? [];
+  const items = PIN_KINDS.flatMap((kind) => {
+    const offered = listings.flatMap((listing) => [...listing.seen[kind].keys()]);
+    return [...new Set([...catalog.names(kind), ...offered])].map((name) => ({ kind, name }));
+  });
+  const states: ItemState[] = [];
+  const find = ({ kind, name }: (typeof items)[number]): void => {
+    states.push({ kind, name, state: catalog.statusOf(kind, name).state });
+  };
+  if (items.length <= MAX_AT_ONCE) {
+    for (const item of items) find(item);
+    report(states);
+    return;
+  }
+  const observed = runtime.observed()?.contentDigest;
+  void recordInSlices(runtime.settings.name, items, find, ports).then(() => {
+    // Another observation has its own report.
+    if (runtime.observed()?.contentDigest === observed) report(states);
+  });
 }
 
 /** The state of the instructions, which count as one item like in `pin`, if they are pinned or offered. */
@@ -290,12 +297,15 @@ function instructionStates(runtime: UpstreamRuntime): readonly PinState[] {
 }
 
 /** Counts the tools in each pin state. */
-function setToolGauges(runtime: UpstreamRuntime, version: Version, ports: DriftPorts): void {
+function setToolGauges(
+  upstream: string,
+  states: readonly ItemState[],
+  { metrics }: Pick<DriftPorts, 'metrics'>,
+): void {
   const counts = new Map<PinState, number>();
-  for (const { state } of statesOf('tool', runtime, version, ports))
-    counts.set(state, (counts.get(state) ?? 0) + 1);
-  for (const state of PIN_STATES)
-    ports.metrics.setTools(runtime.settings.name, state, counts.get(state) ?? 0);
+  for (const { kind, state } of states)
+    if (kind === 'tool') counts.set(state, (counts.get(state) ?? 0) + 1);
+  for (const state of PIN_STATES) metrics.setTools(upstream, state, counts.get(state) ?? 0);
 }
 
 type RefusalPorts = {

@@ -62,10 +62,14 @@ type Cached = {
   readonly catalog: Catalog;
   readonly revision: number;
   readonly entries: readonly Entry[];
+  /** How many definitions have no entry, because there are too many. */
+  readonly unlisted: number;
   /** Differences that are not classified yet. */
   readonly open: readonly ItemDifference[];
 };
 
+/** Of one upstream: a hostile one may change more definitions at once than anybody reviews. */
+const MAX_ENTRIES = 1_000;
 /** No patch is made for larger lock files and definitions. */
 const MAX_PATCHED = 2_000;
 const MAX_PATCH_CHARACTERS = 400_000;
@@ -93,9 +97,11 @@ export function createReview(sources: ReviewSources): ReviewPort {
     const isSame = known?.version === current && known.contentDigest === contentDigest;
     if (isSame && known.catalog === catalog && known.revision === classes.revision()) return known;
     const differences = differencesOf(runtime, current, classes);
+    const all = findAll(runtime, current, catalog, differences);
     const found: Cached = {
       ...{ version: current, contentDigest, catalog, revision: classes.revision() },
-      entries: findEntries(runtime, current, catalog, differences),
+      entries: entriesFor(all.slice(0, MAX_ENTRIES), runtime, current, catalog),
+      unlisted: Math.max(0, all.length - MAX_ENTRIES),
       open: differences.filter(isOpen),
     };
     cache.set(runtime, found);
@@ -106,6 +112,7 @@ export function createReview(sources: ReviewSources): ReviewPort {
 
   return {
     items: () => all().map(({ item }) => item),
+    unlisted: () => [...runtimes.all()].reduce((sum, one) => sum + cachedOf(one).unlisted, 0),
     async detail(id) {
       const entry = all().find(({ item }) => item.id === id);
       if (entry === undefined) return undefined;
@@ -143,26 +150,40 @@ function differencesOf(
   return classes.find(lock, runtime.observed()).filter((one) => !isInformational(one));
 }
 
-function findEntries(
+/** What drifted first, then what is pending, withheld, trusted, and not offered. */
+function findAll(
   runtime: UpstreamRuntime,
   version: Version,
   catalog: Catalog,
   differences: readonly ItemDifference[],
-): readonly Entry[] {
-  const { name: upstream } = runtime.settings;
+): readonly Found[] {
   if (modeOf(runtime, version) === 'off') return [];
-  const lock = version.locks.get(upstream);
+  const lock = version.locks.get(runtime.settings.name);
   const drifted = differences.map(driftedItem);
   const shown = new Set(drifted.map(keyOf));
+  const pending = pendingDigests(lock);
   const isNew = (one: Found): boolean => !shown.has(keyOf(one));
-  const pending = new Set(pendingOf(lock).map(({ digest }) => digest));
-  const found = [
+  return [
     ...drifted,
     ...pendingIn(lock, pending).filter(isNew),
-    ...withheldIn(lock, catalog).filter((one) => isNew(one) && !pending.has(one.after ?? '')),
+    ...withheldIn(lock, catalog, shown).filter((one) => !pending.has(one.after ?? '')),
     ...trustedIn(lock, runtime).filter((one) => isNew(one) && !pending.has(one.after ?? '')),
     ...notOfferedIn(lock, runtime, differences),
   ];
+}
+
+function pendingDigests(lock: Lock | undefined): ReadonlySet<string> {
+  return new Set(pendingOf(lock).map(({ digest }) => digest));
+}
+
+function entriesFor(
+  found: readonly Found[],
+  runtime: UpstreamRuntime,
+  version: Version,
+  catalog: Catalog,
+): readonly Entry[] {
+  const { name: upstream } = runtime.settings;
+  const pending = pendingDigests(version.locks.get(upstream));
   return found.map(({ old, offered, isFirstUse = false, isNotOffered = false, ...one }) => {
     const { kind, name, before, after } = one;
     const id = sha256Hex(JSON.stringify([upstream, kind, name, before, after])).slice(0, ID_DIGITS);
@@ -197,10 +218,16 @@ function pendingIn(lock: Lock | undefined, pending: ReadonlySet<string>): readon
 }
 
 /** What is refused although it is in the lock file and does not differ. */
-function withheldIn(lock: Lock | undefined, catalog: Catalog): readonly Found[] {
+function withheldIn(
+  lock: Lock | undefined,
+  catalog: Catalog,
+  shown: ReadonlySet<string>,
+): readonly Found[] {
   return PIN_KINDS.flatMap((kind) =>
     catalog
       .names(kind)
+      // To find a state, the schema is compiled.
+      .filter((name) => !shown.has(keyOf({ kind, name })))
       .filter((name) => WITHHELD.has(catalog.statusOf(kind, name).state))
       .map((name) => {
         const [first] = versionsOf(lock?.pins[kind].get(name));

@@ -143,3 +143,9 @@ describe('[CON-02] an approved form that is not offered', () => {
     expect(alertOf(review.items())).toBeUndefined();
   });
 });
+
+it('[CON-02] lists a thousand definitions of an upstream, and says how many more there are', () => {
+  const pins = Array.from({ length: 1_200 }, (_, at) => pinOf(toolOf(`tool_${at}`)));
+  const { review } = reviewOf(toolOf('get_issue'), pins);
+  expect([review.items().length, review.unlisted()]).toEqual([1_000, 202]);
+});
