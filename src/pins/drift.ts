@@ -90,11 +90,11 @@ export function formsNotOffered(
   observed: Observed | undefined,
   differences: readonly ItemDifference[],
 ): readonly PinDigest[] {
-  const said = new Set(differences.map(({ before }) => before));
+  const shown = new Set(differences.map(({ before }) => before));
   return namedPins(lock).flatMap(({ kind, name, pin }) => {
     const offered = digestsOffered(observed, { kind, name });
     return approvedVersions<JsonObject | string>(pin).flatMap(({ sha256: digest }) =>
-      offered === undefined || offered.includes(digest) || said.has(digest)
+      offered === undefined || offered.includes(digest) || shown.has(digest)
         ? []
         : [{ kind, name, digest }],
     );

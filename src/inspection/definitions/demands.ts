@@ -238,14 +238,14 @@ function keyOf({ steps, needs = [] }: Demand): Key | undefined {
   });
   // A class stands for many words.
   const widthOf = ({ bases, mask }: Key): number =>
-    bases.length + WORDS_OF_CLASS * bitsOf(mask).length;
+    bases.length + CLASS_WIDTH * bitsOf(mask).length;
   return keys.reduce<Key | undefined>(
     (best, key) => (best === undefined || widthOf(key) < widthOf(best) ? key : best),
     undefined,
   );
 }
 
-const WORDS_OF_CLASS = 20;
+const CLASS_WIDTH = 20;
 
 /** The demands that a sentence may meet, in the order of the list. */
 function candidatesFor({ mask, bases }: Sentence, index: Index): Iterable<number> {

@@ -188,7 +188,7 @@ test('[L-14] nothing that a terminal obeys is printed', () => {
   );
 });
 
-describe('[PIN-14] the classes of a hostile definition', () => {
+describe('[L-66] the classes of a hostile definition', () => {
   const long = 'x'.repeat(100_000);
 
   test('are found where a long name stands above thousands of descriptions', () => {

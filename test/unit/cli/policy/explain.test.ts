@@ -80,7 +80,8 @@ describe('[POL-01] explain call', () => {
     mkdirSync(join(folder, 'policies/pins'), { recursive: true });
     const lock = writeLock({ ...lockOf([pinned, blocked]), upstream: 'github' });
     writeFileSync(join(folder, 'policies/pins/github.lock.yaml'), lock);
-    const rule = '{id: all, effect: allow, who: {anyone: true}, what: {upstreams: [github], tools: ["*"]}}';
+    const rule =
+      '{id: all, effect: allow, who: {anyone: true}, what: {upstreams: [github], tools: ["*"]}}';
     writeFileSync(
       join(folder, 'policies/p.policy.yaml'),
       `version: 1\npolicy: p\nrules:\n  - ${rule}\n`,
