@@ -27,6 +27,8 @@ type Definition = JsonObject | string;
 
 /** Beyond this number the classes of a field are those of the whole difference. */
 const MAX_CLASSIFIED = 200;
+/** Each field is classified in the whole definition; beyond this number of characters the same holds. */
+const MAX_CLASSIFIED_CHARACTERS = 4_000_000;
 
 /**
  * The fields that differ, in a stable order. A list differs as one field if its length does, because its elements have no
@@ -40,9 +42,10 @@ export function differingFields(
 ): readonly FieldDifference[] {
   if (before === undefined || after === undefined) return [];
   const found = [...differences([], before, after)];
+  const chars = JSON.stringify(before).length + JSON.stringify(after).length;
+  const most = Math.min(MAX_CLASSIFIED, MAX_CLASSIFIED_CHARACTERS / chars);
   return found.map(({ path, ...values }, index) => {
-    const isClassified =
-      index < MAX_CLASSIFIED && kind !== undefined && isObject(before) && isObject(after);
+    const isClassified = index < most && kind !== undefined && isObject(before) && isObject(after);
     const own = isClassified
       ? compareDefinitions(kind, before, replaceAt(before, path, values.after) as JsonObject)
       : changes;
