@@ -199,7 +199,7 @@ function showPage(
     case 'controls':
       return controlsPage(ports.controls(), frame);
     case 'drift':
-      return driftPage(ports.review.items(), frame);
+      return driftPage(ports.review.items(), frame, ports.review.unlisted());
     case 'decisions':
       return decisionsPage(ports.decisions(), query, frame);
     case 'upstreams':

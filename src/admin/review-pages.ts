@@ -35,6 +35,8 @@ export type ReviewItem = {
   readonly isPending: boolean;
   /** It is treated as approved because it was offered first, and nobody has approved it. */
   readonly isFirstUse: boolean;
+  /** It is an approved form that the upstream does not offer to the gateway. */
+  readonly isNotOffered: boolean;
 };
 
 export type ReviewFinding = {
@@ -46,19 +48,28 @@ export type ReviewFinding = {
   readonly reason: string;
 };
 
-/** A field that differs, by its JSON pointer; a side is `undefined` where the field is not there. */
-export type FieldChange = {
-  readonly pointer: string;
-  readonly before: string | undefined;
-  readonly after: string | undefined;
+/** The fields of a definition next to those of its pin. */
+export type FieldComparison = {
+  /** The first of those that differ, by their JSON pointers; a side is absent where the field is not there. */
+  readonly fields: readonly {
+    readonly pointer: string;
+    readonly before?: string;
+    readonly after?: string;
+  }[];
+  /** How many fields differ, and how many do not. */
+  readonly differing: number;
+  readonly unchanged: number;
+  /** False if there are more fields than were compared. */
+  readonly isComplete: boolean;
 };
 
 export type ReviewDetail = {
   readonly item: ReviewItem;
-  readonly fields: readonly FieldChange[];
-  readonly unchangedFields: number;
-  /** `undefined` if the scan did not finish. */
-  readonly findings: readonly ReviewFinding[] | undefined;
+  /** `undefined` if the comparison did not finish. */
+  readonly comparison: FieldComparison | undefined;
+  readonly findings: readonly ReviewFinding[];
+  /** What was not looked for in it, in sentences. */
+  readonly unfinished: readonly string[];
   /** In a sentence. */
   readonly clientSees: string;
   readonly commands: readonly { readonly what: string; readonly line: string }[];
@@ -70,6 +81,8 @@ export type ReviewDetail = {
 
 export type ReviewPort = {
   items(): readonly ReviewItem[];
+  /** How many more there are. */
+  unlisted(): number;
   /** Computed when it is asked for. */
   detail(id: string): Promise<ReviewDetail | undefined>;
 };
@@ -77,18 +90,20 @@ export type ReviewPort = {
 export const GUIDE_PATH = '/guide';
 
 const MAX_ITEMS = 500;
-const MAX_FIELDS = 200;
 const MAX_FINDINGS = 100;
 /** Of one side of a field. */
 const MAX_FIELD = 4_000;
 /** Unchanged characters that are shown around a change. */
 const CONTEXT = 400;
+/** Of one side of a field with what is around the change, and of all fields together. */
+const MAX_SIDE = MAX_FIELD + 2 * CONTEXT;
+const MAX_FIELDS_TEXT = 200_000;
 /** What is blocked was decided by somebody already. */
 const SETTLED: ReadonlySet<string> = new Set(['blocked']);
 
 /** One sentence about what needs a reviewer, for every page; `undefined` if nothing does. */
 export function alertOf(items: readonly ReviewItem[]): string | undefined {
-  const open = items.filter(({ state, isFirstUse }) => !SETTLED.has(state) && !isFirstUse);
+  const open = items.filter((item) => !SETTLED.has(item.state) && !isListedApart(item));
   if (open.length === 0) return undefined;
   const pending = open.filter(({ isPending }) => isPending).length;
   const upstreams = [...new Set(open.map(({ upstream }) => upstream))];
@@ -100,13 +115,21 @@ export function alertOf(items: readonly ReviewItem[]): string | undefined {
   return `Definitions of ${named} need a review: ${parts.join(', ')}.`;
 }
 
-export function driftPage(all: readonly ReviewItem[], frame: Frame): PlainResponse {
-  const items = all.filter(({ isFirstUse }) => !isFirstUse);
+export function driftPage(all: readonly ReviewItem[], frame: Frame, unlisted = 0): PlainResponse {
+  const items = all.filter((item) => !isListedApart(item));
   const trusted = all.filter(({ isFirstUse }) => isFirstUse);
+  const notOffered = all.filter(({ isNotOffered }) => isNotOffered);
   const main = html`<p>A definition that differs from its pin is hidden and refused until it is approved in the lock file or restored by its upstream. Until then no caller can use it, so no immediate action is required.</p>
+${unlisted === 0 ? undefined : html`<p class="panel error">${countOf(unlisted, 'further definition')} ${unlisted === 1 ? 'is' : 'are'} not listed here. <code>sallyport pin diff</code> lists them all.</p>`}
 ${items.length === 0 ? html`<p>Everything is as pinned.</p>` : itemsTable(items)}
-${trusted.length === 0 ? undefined : html`<h2>Trusted on first use</h2><p>These were in the first listing of their upstream, and nobody has approved them. What is added or changed later is not trusted.</p>${itemsTable(trusted)}`}`;
+${trusted.length === 0 ? undefined : html`<h2>Trusted on first use</h2><p>These were in the first listing of their upstream, and nobody has approved them. What is added or changed later is not trusted.</p>${itemsTable(trusted)}`}
+${notOffered.length === 0 ? undefined : html`<h2>Approved and not offered</h2><p>The gateway is offered other forms of these. They stay approved: they may be for other callers, or the upstream may go back to them. The guide says how such an approval ends.</p>${itemsTable(notOffered)}`}`;
   return page('Drift and pending', main, { frame, current: '/drift' });
+}
+
+/** What nobody has to decide about now. */
+function isListedApart({ isFirstUse, isNotOffered }: ReviewItem): boolean {
+  return isFirstUse || isNotOffered;
 }
 
 function itemsTable(items: readonly ReviewItem[]): Html {
@@ -146,15 +169,21 @@ export function driftDetailPage(detail: ReviewDetail, frame: Frame): PlainRespon
       'State',
       html`${stateText(state)}${isPending ? ', in the lock file as pending' : undefined}${isFirstUse ? ', trusted on first use' : undefined}`,
     ],
-    ['What changed', changes.join(', ') || 'nothing'],
+    ['What changed', changesText(changes)],
     ['Pinned', digestText(before)],
     ['Offered', digestText(after)],
     ['A client sees', clientSees],
   ];
   const main = html`<dl class="facts">${facts.map(([label, value]) => html`<dt>${label}</dt><dd>${value}</dd>`)}</dl>
-${mayReview ? reviewSections(detail, frame) : html`<p class="panel">Definitions and the commands to approve them are shown to reviewers. ${findings === undefined || findings.length === 0 ? undefined : `The scan has ${countOf(findings.length, 'finding')}.`}</p>`}
+${mayReview ? reviewSections(detail, frame) : html`<p class="panel">Definitions and the commands to approve them are shown to reviewers. ${findings.length === 0 ? undefined : `The scan has ${countOf(findings.length, 'finding')}.`}</p>`}
 <p><a class="button" href="/drift">All definitions</a></p>`;
   return page(`${upstream}: ${foreign(name, 100)}`, main, { frame, current: '/drift' });
+}
+
+function changesText(changes: readonly string[]): string {
+  const text = changes.join(', ') || 'nothing';
+  if (!changes.includes('unclassified')) return text;
+  return `${text}: the definition could not be compared with its pin yet, or its content is not known`;
 }
 
 function digestText(digest: string | undefined): Html | string {
@@ -162,11 +191,11 @@ function digestText(digest: string | undefined): Html | string {
 }
 
 function reviewSections(detail: ReviewDetail, frame: Frame): Html {
-  const { item, findings, fields, unchangedFields, commands, caution, patch } = detail;
+  const { item, comparison, commands, caution, patch } = detail;
   return html`<h2>Findings of the scan</h2>
-${findingsList(findings)}
+${findingsList(detail)}
 <h2>Pinned and offered</h2>
-${fieldsTable(fields, unchangedFields)}
+${comparison === undefined ? html`<p class="panel error">The definition could not be compared with its pin now. Load the page again, or run the first command.</p>` : fieldsTable(comparison)}
 <h2>To approve it</h2>
 <p>This page never approves. The commands are run on a branch of the repository that holds the lock files; <a href="${GUIDE_PATH}">the guide “Reviewing drift”</a> explains them.</p>
 ${caution === undefined ? undefined : html`<p class="panel">${caution}</p>`}
@@ -177,12 +206,12 @@ ${patch === undefined ? undefined : html`<details><summary>The patch of the lock
 ${blockSection(item, frame)}`;
 }
 
-function findingsList(findings: ReviewDetail['findings']): Html {
-  if (findings === undefined)
-    return html`<p class="panel error">The definition could not be scanned now. Load the page again, or run the first command.</p>`;
+function findingsList({ findings, unfinished }: ReviewDetail): Html {
+  const missing = unfinished.map((text) => html`<p class="panel error">${text}</p>`);
+  if (findings.length === 0 && unfinished.length > 0) return html`${missing}`;
   if (findings.length === 0)
     return html`<p>None. This does not prove that the definition is harmless.</p>`;
-  return html`<ul>${findings.slice(0, MAX_FINDINGS).map(findingText)}</ul>${findings.length > MAX_FINDINGS ? html`<p>These are the first ${MAX_FINDINGS} of ${findings.length}.</p>` : undefined}`;
+  return html`${missing}<ul>${findings.slice(0, MAX_FINDINGS).map(findingText)}</ul>${findings.length > MAX_FINDINGS ? html`<p>These are the first ${MAX_FINDINGS} of ${findings.length}.</p>` : undefined}`;
 }
 
 function blockSection({ upstream, kind, name }: ReviewItem, frame: Frame): Html {
@@ -196,41 +225,49 @@ function findingText({ id, tier, kind, pointer, evidence, reason }: ReviewFindin
 <br><code>${foreign(evidence, 400)}</code> <span class="dim small">${id}</span></li>`;
 }
 
-function fieldsTable(fields: readonly FieldChange[], unchanged: number): Html {
-  if (fields.length === 0)
-    return html`<p>No field differs: only the notation, or only the digest of the definition is known.</p>`;
-  const rows = fields.slice(0, MAX_FIELDS).map(({ pointer, before, after }) => {
+function fieldsTable(comparison: FieldComparison): Html {
+  const { differing, unchanged, isComplete } = comparison;
+  const incomplete = isComplete
+    ? undefined
+    : html`<p class="panel error">The definition has more fields than are compared for a page. The first command compares them all.</p>`;
+  if (differing === 0)
+    return html`${incomplete}<p>No ${isComplete ? '' : 'compared '}field differs: only the notation, or only the digest of the definition is known.</p>`;
+  const fields = shownFields(comparison.fields);
+  const rows = fields.map(({ pointer, before, after }) => {
     const [old, next] = sidesOf(before, after);
     return html`<tr><th scope="row"><code>${foreign(pointer) || '(the text)'}</code></th><td class="old" data-label="Pinned">${old}</td><td class="new" data-label="Offered">${next}</td></tr>
 `;
   });
-  const rest = fields.length - MAX_FIELDS;
-  const more = rest > 0 ? `, of which the first ${MAX_FIELDS} are shown` : '';
-  return html`<div class="table"><table class="rows sides"><caption>${countOf(fields.length, 'field')} ${fields.length === 1 ? 'differs' : 'differ'}${more}; ${unchanged} ${unchanged === 1 ? 'does' : 'do'} not.</caption>
+  const more = differing > fields.length ? `, of which the first ${fields.length} are shown` : '';
+  return html`${incomplete}<div class="table"><table class="rows sides"><caption>${countOf(differing, 'field')} ${differing === 1 ? 'differs' : 'differ'}${more}; ${unchanged} ${unchanged === 1 ? 'does' : 'do'} not.</caption>
 <thead><tr><th scope="col">Field</th><th scope="col">Pinned</th><th scope="col">Offered</th></tr></thead>
 <tbody>${rows}</tbody></table></div>`;
 }
 
-const NO_FIELD = html`<span class="dim">(absent)</span>`;
+/** As many fields as may be shown with the text that they have. */
+function shownFields(fields: FieldComparison['fields']): FieldComparison['fields'] {
+  let left = MAX_FIELDS_TEXT;
+  return fields.filter(({ before = '', after = '' }) => {
+    const isShown = left > 0;
+    left -= Math.min(before.length, MAX_SIDE) + Math.min(after.length, MAX_SIDE);
+    return isShown;
+  });
+}
 
-/** Longer texts are not compared character by character. */
-const MAX_COMPARED = 50_000;
+const NO_FIELD = html`<span class="dim">(absent)</span>`;
 
 /** Both sides with what differs marked: what lies between the common beginning and the common end. */
 function sidesOf(before: string | undefined, after: string | undefined): readonly [Html, Html] {
-  const isLong = Math.max(before?.length ?? 0, after?.length ?? 0) > MAX_COMPARED;
-  if (before === undefined || after === undefined || isLong)
+  if (before === undefined || after === undefined)
     return [oneSide(before, 'del'), oneSide(after, 'ins')];
-  const [old, next] = [[...before], [...after]];
-  const [start, end] = commonEnds(old, next);
-  const tail = old.slice(old.length - end);
-  const begin = `${start > CONTEXT ? '\u2026' : ''}${linesOf(old.slice(Math.max(0, start - CONTEXT), start).join(''))}`;
-  const close = `${linesOf(tail.slice(0, CONTEXT).join(''))}${end > CONTEXT ? '\u2026' : ''}`;
-  const middle = (side: readonly string[]): string =>
-    linesOf(side.slice(start, side.length - end).join(''), MAX_FIELD);
+  const [start, end] = commonEnds(before, after);
+  const [from, to] = [Math.max(0, start - CONTEXT), before.length - end];
+  const begin = `${from > 0 ? '\u2026' : ''}${linesOf(before.slice(from, start))}`;
+  const close = `${linesOf(before.slice(to, to + CONTEXT))}${end > CONTEXT ? '\u2026' : ''}`;
+  const middle = (side: string): string => linesOf(side.slice(start, side.length - end), MAX_FIELD);
   return [
-    html`${begin}<del>${middle(old)}</del>${close}`,
-    html`${begin}<ins>${middle(next)}</ins>${close}`,
+    html`${begin}<del>${middle(before)}</del>${close}`,
+    html`${begin}<ins>${middle(after)}</ins>${close}`,
   ];
 }
 
@@ -240,14 +277,28 @@ function oneSide(text: string | undefined, as: 'del' | 'ins'): Html {
   return as === 'del' ? html`<del>${shown}</del>` : html`<ins>${shown}</ins>`;
 }
 
-/** How many characters two texts have in common at their beginning and at their end. */
-function commonEnds(old: readonly string[], next: readonly string[]): readonly [number, number] {
+/** The length of the common beginning and of the common end of two texts, which part no pair of surrogates. */
+function commonEnds(old: string, next: string): readonly [number, number] {
   const most = Math.min(old.length, next.length);
   let start = 0;
-  while (start < most && old[start] === next[start]) start += 1;
+  while (start < most && old.charCodeAt(start) === next.charCodeAt(start)) start += 1;
+  if (start > 0 && isHighSurrogate(old.charCodeAt(start - 1))) start -= 1;
   let end = 0;
-  while (end < most - start && old.at(-1 - end) === next.at(-1 - end)) end += 1;
+  while (
+    end < most - start &&
+    old.charCodeAt(old.length - 1 - end) === next.charCodeAt(next.length - 1 - end)
+  )
+    end += 1;
+  if (end > 0 && isLowSurrogate(old.charCodeAt(old.length - end))) end -= 1;
   return [start, end];
+}
+
+function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff;
+}
+
+function isLowSurrogate(unit: number): boolean {
+  return unit >= 0xdc00 && unit <= 0xdfff;
 }
 
 /** Text with its own line ends; everything else that is invisible is shown. */

@@ -44,6 +44,8 @@ type UpstreamOutline = {
   readonly issuers?: readonly string[];
   /** True if only definitions that the lock file approves may be used. */
   readonly strict: boolean;
+  /** True if what was offered first may be used too, unless the lock file decides about it. */
+  readonly isFirstUse: boolean;
   /** What happens to arguments that the schema of a tool does not declare, if it can be read. */
   readonly undeclaredArguments: string | undefined;
   readonly position: Position;
@@ -155,6 +157,7 @@ function outlineOf(
           ? {}
           : { issuers: textsOf(issuers).map(([, issuer]) => issuer) }),
         strict: pinning?.mode === undefined || pinning.mode === 'strict',
+        isFirstUse: pinning?.mode === 'trust-on-first-use',
       }),
     ),
     issuers: Object.keys(gateway.issuers ?? {}),

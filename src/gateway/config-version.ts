@@ -191,6 +191,8 @@ export type Version = {
   /** The rules as they were written, and facts about each issuer. Used only for explanations. */
   readonly written: WrittenRules;
   readonly issuerFacts: Outline['issuerFacts'];
+  /** What definitions of other upstreams may stand side by side with. */
+  readonly shadowing: Outline['shadowing'];
   readonly locks: ReadonlyMap<string, Lock>;
   /** What is signed, by upstream, where signatures are required. */
   readonly signed: ReadonlyMap<string, SignedLock>;
@@ -262,6 +264,7 @@ export async function loadVersion(
       policies: policies.policies,
       written: writtenRules(policies.documents),
       issuerFacts: outline.issuerFacts,
+      shadowing: outline.shadowing,
       locks: pins.locks,
       signed: pins.signed,
       hashes,

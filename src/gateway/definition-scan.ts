@@ -77,6 +77,11 @@ function contentOf(definition: JsonObject | string): Content {
   return content;
 }
 
+/** SHA-256 of the content of a definition. */
+export function contentHashOf(definition: JsonObject | string): string {
+  return contentOf(definition).hash;
+}
+
 /** Consecutive definitions that are scanned together. The first of `items` is the last of the part before. */
 type Part = { readonly items: readonly Item[]; readonly own: readonly Item[] };
 

@@ -25,6 +25,7 @@ import { loadVersion, type Version, type VersionReading } from './config-version
 import { createConsole, readReviewGuide } from './console.js';
 import { refreshControls, removeControls } from './control-states.js';
 import { createDecisionExplainer } from './decision-explanation.js';
+import { createDriftClasses, type DriftClasses } from './drift-classes.js';
 import { createFileKeeper, createStoreKeeper } from './first-use.js';
 import { buildIdentity, type Identity } from './identity.js';
 import { assertionSigner, keysOf, publishedKeys } from './keys.js';
@@ -162,6 +163,7 @@ type Assembly = {
   readonly counters: LockCounters;
   readonly guardedFetch: GuardedFetch;
   readonly snapshotOf: SnapshotOf;
+  readonly classes: DriftClasses;
   readonly aggregates: Aggregates;
   readonly sharedResources: SharedResources;
   updateControls(): void;
@@ -217,7 +219,7 @@ async function openGateway(
       return refused;
     }
     await assembly.state.start();
-    const old = await refuseOldLocks(version, counters);
+    const old = await refuseOldLocks(version, counters.check);
     if (old !== undefined) {
       await closeAll(assembly, listeners);
       return old;
@@ -227,7 +229,8 @@ async function openGateway(
     updateControls();
     const readAgain = createReload({
       ...assembly,
-      read: async (policyInForce) => counters.check(await read(policyInForce), 'reload'),
+      read,
+      accept: (reading) => counters.accept(reading, 'reload'),
       current: () => current.version,
       apply(next) {
         assembly.apply(next);
@@ -259,6 +262,12 @@ async function openGateway(
     });
     // A file that changed between the first reading and the watch would otherwise be noticed with the next change only.
     await reload();
+    const replaced = await refuseOldLocks(current.version, counters.accept);
+    if (replaced !== undefined) {
+      await watch.close();
+      await closeAll(assembly, listeners);
+      return replaced;
+    }
     phase.isServing = true;
     phase.isReady = true;
     options.log.write('info', 'gateway started', {
@@ -273,12 +282,12 @@ async function openGateway(
   }
 }
 
-/** Resolves with an error message where a lock file is older than one that was seen; else remembers what is used. */
+/** Resolves with an error message where a lock file is older than one that was seen. */
 async function refuseOldLocks(
   version: Version,
-  counters: LockCounters,
+  check: LockCounters['check'],
 ): Promise<string | undefined> {
-  const checked = await counters.check({ version, diagnostics: [] }, 'start');
+  const checked = await check({ version, diagnostics: [] }, 'start');
   const [refused] = checked.diagnostics;
   return refused && `${refused.file}: ${refused.message}`;
 }
@@ -364,13 +373,14 @@ function assemble(
   const sharedResources = createSharedResources(log, (upstream) =>
     runtimes.ownCredentials(upstream),
   );
+  const classes = createDriftClasses(sharedResources.inspection.definitions);
   const drift = createDriftReport({
     ...observability,
     ...sharedResources,
+    classes,
     log,
     streams,
     snapshotOf,
-    now,
   });
   const runtimes = createRuntimes({
     gatewayVersion: build.version,
@@ -443,6 +453,7 @@ function assemble(
     counters,
     guardedFetch,
     snapshotOf,
+    classes,
     aggregates,
     sharedResources,
     updateControls,
@@ -482,8 +493,8 @@ function openListeners(
         },
         upstreams: createUpstreamRows(reviewed, metrics),
         review: createReview({
-          ...reviewed,
-          scanDefinitions: assembly.sharedResources.inspection.scanDefinitions,
+          ...{ ...reviewed, now },
+          definitions: assembly.sharedResources.inspection.definitions,
         }),
         decisions: () => observability.recent?.list() ?? [],
         explain: createDecisionExplainer(reviewed),

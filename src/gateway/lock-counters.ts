@@ -35,12 +35,19 @@ function raise(counters: Counters, more: Counters): Counters {
   return raised;
 }
 
+/** Whether a lock file is older than one that was seen: by its counter or, with the same counter, by its bytes. */
+function isOld(one: SeenCounter, seen: SeenCounter | undefined): boolean {
+  if (seen === undefined || one.counter > seen.counter) return false;
+  return one.counter < seen.counter || one.sha256 !== seen.sha256;
+}
+
 /** Counters in a file. One process writes it: the one that holds the lease of the audit file beside it. */
 function createCounterFile(auditPath: string): CounterStore {
   const [path, temporaryPath] = counterPaths(auditPath);
   return {
     async raise(counters) {
       const known = await readCounters(path);
+      if ([...counters].some(([name, one]) => isOld(one, known.get(name)))) return known;
       const raised = raise(known, counters);
       const text = writeCounters(raised);
       if (text === writeCounters(known)) return raised;
@@ -89,11 +96,15 @@ function parseCounters(text: string): Counters | undefined {
 
 export type LockCounters = {
   /**
-   * Checks a version that was read, before it is used, and remembers its counters. A version with a counter that is too
-   * low is refused. While the store cannot be read, a start is refused, and a running gateway compares with the counters
-   * that it has seen itself. Never rejects.
+   * Checks a version that was read. A version with a counter that is too low is refused. While the store cannot be read,
+   * a start is refused, and a running gateway compares with the counters that it has seen itself. Never rejects.
    */
   check(reading: VersionReading, phase: 'start' | 'reload'): Promise<VersionReading>;
+  /**
+   * Checks a version in the same way when nothing else keeps it from taking effect, and remembers its counters: all of
+   * them, or none if it is refused. Never rejects.
+   */
+  accept(reading: VersionReading, phase: 'start' | 'reload'): Promise<VersionReading>;
   /** Tries again to keep what could not be kept, from time to time. */
   retry(): void;
   /**
@@ -135,14 +146,15 @@ export function createLockCounters({
    * another replica may have seen a later file, and only the store decides which of the two came first.
    */
   async function keep(signed: Version['signed']): Promise<void> {
-    seen = raise(seen, signed);
     unkept = undefined;
     const store = storeOf(signed.keys());
     try {
       // Of two files with the same counter, the one in the store came first.
       seen = raise((await store?.raise(signed)) ?? new Map(), seen);
+      if (oldIn(signed).length === 0) seen = raise(seen, signed);
       lastError = store === undefined ? NOWHERE : undefined;
     } catch (error) {
+      seen = raise(seen, signed);
       lastError = `a restart forgets the counters of lock files: ${messageOf(error)}`;
       unkept = signed;
       failedAtMs = nowMs();
@@ -153,8 +165,9 @@ export function createLockCounters({
   async function keepLate(signed: Version['signed']): Promise<void> {
     await keep(signed);
     const old = oldIn(signed);
-    if (old.length > 0)
-      lastError = `lock files are in force that are older than ones that were seen while the store could not be reached: ${old.join(', ')}`;
+    if (old.length === 0) return;
+    await keep(new Map([...signed].filter(([upstream]) => !old.includes(upstream))));
+    lastError = `lock files are in force that are older than ones that were seen while the store could not be reached: ${old.join(', ')}`;
   }
 
   function oldIn(signed: Version['signed']): readonly string[] {
@@ -163,42 +176,51 @@ export function createLockCounters({
       .map(([upstream]) => upstream);
   }
 
-  return {
-    async check(reading, phase) {
-      const { version } = reading;
-      if (version?.settings.signing === undefined) return reading;
-      const { signed, settings: read } = version;
-      try {
-        const known = await storeOf(signed.keys())?.raise(new Map());
-        seen = raise(known ?? new Map(), seen);
-      } catch (error) {
-        if (phase === 'start') {
-          const why = `the counters of lock files cannot be read: ${messageOf(error)}`;
-          return refuse(reading, [fileDiagnostic(read.file, 'unreadable', why)], []);
-        }
+  async function check(
+    reading: VersionReading,
+    phase: 'start' | 'reload',
+  ): Promise<VersionReading> {
+    const { version } = reading;
+    if (version?.settings.signing === undefined) return reading;
+    const { signed, settings: read } = version;
+    try {
+      seen = raise((await storeOf(signed.keys())?.raise(new Map())) ?? new Map(), seen);
+    } catch (error) {
+      if (phase === 'start') {
+        const why = `the counters of lock files cannot be read: ${messageOf(error)}`;
+        return refuse(reading, [fileDiagnostic(read.file, 'unreadable', why)], []);
       }
-      if (oldIn(signed).length === 0) await keep(signed);
-      const old = oldIn(signed);
-      if (old.length === 0) return reading;
-      const diagnostics = old.map((upstream) =>
-        fileDiagnostic(
-          `${read.pinsDir}/${upstream}${LOCK_SUFFIX}`,
-          'lock',
-          oldText(upstream, signed.get(upstream), seen.get(upstream)),
-        ),
-      );
-      return refuse(reading, diagnostics, old);
+    }
+    return refuseOld(reading, version);
+  }
+
+  function refuseOld(reading: VersionReading, { signed, settings: read }: Version): VersionReading {
+    const old = oldIn(signed);
+    if (old.length === 0) return reading;
+    const diagnostics = old.map((upstream) =>
+      fileDiagnostic(
+        `${read.pinsDir}/${upstream}${LOCK_SUFFIX}`,
+        'lock',
+        oldText(upstream, signed.get(upstream), seen.get(upstream)),
+      ),
+    );
+    return refuse(reading, diagnostics, old);
+  }
+
+  return {
+    check,
+    async accept(reading, phase) {
+      const checked = await check(reading, phase);
+      const { version } = checked;
+      if (version?.settings.signing === undefined) return checked;
+      await keep(version.signed);
+      return refuseOld(checked, version);
     },
     retry() {
       if (unkept !== undefined && nowMs() - failedAtMs > RETRY_AFTER_MS) void keepLate(unkept);
     },
     error: () => lastError,
   };
-}
-
-function isOld(one: SeenCounter, seen: SeenCounter | undefined): boolean {
-  if (seen === undefined || one.counter > seen.counter) return false;
-  return one.counter < seen.counter || one.sha256 !== seen.sha256;
 }
 
 function oldText(

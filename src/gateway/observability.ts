@@ -10,7 +10,12 @@ import type { UpstreamSettings } from '../config/settings.js';
 import type { EdgeRefusal } from '../http/request-checks.js';
 import { redactForRecord } from '../inspection/capture.js';
 import { findDecisions, type PinDecision, type PinName } from '../pins/approval.js';
-import { createDriftWatch, type Drift, type DriftWatch, isInformational } from '../pins/drift.js';
+import {
+  createDriftWatch,
+  type DriftWatch,
+  type ItemDifference,
+  isInformational,
+} from '../pins/drift.js';
 import { approvedVersions, type Lock, PIN_KINDS } from '../pins/lock.js';
 import type { PinKind, PinState } from '../policy/definitions.js';
 import { REASONS } from '../policy/reasons.js';
@@ -30,6 +35,7 @@ import {
 } from '../telemetry/metrics.js';
 import { cleanForeign } from '../text/escaping.js';
 import type { Version } from './config-version.js';
+import { type DriftClasses, isOpen } from './drift-classes.js';
 import { createFindingReport } from './finding-report.js';
 import type { SnapshotOf } from './snapshot.js';
 import type { StreamRegistry } from './streams.js';
@@ -41,8 +47,8 @@ type DriftPorts = {
   readonly log: Log;
   readonly streams: StreamRegistry;
   readonly snapshotOf: SnapshotOf;
+  readonly classes: DriftClasses;
   readonly loopScheduler: LoopScheduler;
-  readonly now: () => number;
 };
 
 /** Differences and decisions beyond this number are recorded in slices of the event loop. */
@@ -71,6 +77,16 @@ export function createDriftReport(ports: DriftPorts): {
   const watches = new Map<string, DriftWatch>();
   const findings = createFindingReport({ ...ports, mask: redactForRecord });
   const unusable = new Map<string, readonly PinName[]>();
+
+  function recordDrifts(upstream: string, drifts: readonly ItemDifference[]): void {
+    recordAll(upstream, drifts, (drift) => recordDrift(upstream, drift, ports), ports);
+  }
+
+  /** Records what could not be classified at once. */
+  async function recordLater(upstream: string, drifts: readonly ItemDifference[]): Promise<void> {
+    if (drifts.length > 0) recordDrifts(upstream, await ports.classes.classify(upstream, drifts));
+  }
+
   return {
     describe({ name, pinning }) {
       const problems = [
@@ -87,18 +103,24 @@ export function createDriftReport(ports: DriftPorts): {
     },
     report(runtime, version) {
       const { name } = runtime.settings;
-      const watch = watches.get(name) ?? createDriftWatch(name);
+      const watch = watches.get(name) ?? createDriftWatch();
       watches.set(name, watch);
       // Without pinning nothing drifts. When pinning is turned on, the differences at that moment are reported.
       const isPinned = modeOf(runtime, version) !== 'off';
       const isKnown = isPinned && runtime.firstUse.isSettled();
       const observed = isKnown ? runtime.observed() : undefined;
-      const drifts = watch.report(runtime.lock(), observed, ports.now());
-      recordAll(name, drifts, (drift) => recordDrift(drift, ports), ports);
+      const drifts = watch.report(ports.classes.find(runtime.lock(), observed));
+      recordDrifts(
+        name,
+        drifts.filter((drift) => !isOpen(drift)),
+      );
+      void recordLater(name, drifts.filter(isOpen));
       recordAll(name, findings.news(runtime), (item) => findings.record(runtime, item), ports);
-      unusable.set(name, unusableIn(runtime, version, ports));
       for (const method of LIST_CHANGED_NOTIFICATIONS) ports.streams.announce(name, method);
-      setToolGauges(runtime, version, ports);
+      findStates(runtime, version, ports, (states) => {
+        unusable.set(name, isPinned ? states.filter(({ state }) => state === 'invalid') : []);
+        setToolGauges(name, states, ports);
+      });
     },
     announce(runtime, version) {
       const { name, resource } = runtime.settings;
@@ -112,15 +134,16 @@ export function createDriftReport(ports: DriftPorts): {
         ports.log.write('info', 'upstream is reachable', { ...fields, detail: 'pinning is off' });
         return;
       }
-      const kinds = PIN_KINDS.flatMap((kind) => statesOf(kind, runtime, version, ports));
-      const states = [...kinds.map(({ state }) => state), ...instructionStates(runtime)];
-      const countOf = (wanted: PinState) => states.filter((state) => state === wanted).length;
-      ports.log.write('info', 'upstream is reachable', {
-        ...fields,
-        pinned: countOf('approved'),
-        pending: countOf('pending'),
-        unpinned: countOf('unpinned'),
-        changed: countOf('changed'),
+      findStates(runtime, version, ports, (found) => {
+        const states = [...found.map(({ state }) => state), ...instructionStates(runtime)];
+        const countOf = (wanted: PinState) => states.filter((state) => state === wanted).length;
+        ports.log.write('info', 'upstream is reachable', {
+          ...fields,
+          pinned: countOf('approved'),
+          pending: countOf('pending'),
+          unpinned: countOf('unpinned'),
+          changed: countOf('changed'),
+        });
       });
     },
   };
@@ -129,7 +152,7 @@ export function createDriftReport(ports: DriftPorts): {
 const MAX_DESCRIBED = 3;
 
 /** `tool "a", prompt "b" and 3 more`. */
-function describeItems(items: readonly Pick<Drift, 'kind' | 'name'>[]): string {
+function describeItems(items: readonly Pick<ItemDifference, 'kind' | 'name'>[]): string {
   const shown = items
     .slice(0, MAX_DESCRIBED)
     .map(({ kind, name }) =>
@@ -206,8 +229,12 @@ export function recordFirstUse(
   recordAll(upstream, findDecisions(undefined, trusted), record, ports);
 }
 
-function recordDrift(drift: Drift, { audit, metrics, log }: DriftPorts): void {
-  const { upstream, kind, name, change, before, after } = drift;
+function recordDrift(
+  upstream: string,
+  drift: ItemDifference,
+  { audit, metrics, log }: DriftPorts,
+): void {
+  const { kind, name, change, before, after } = drift;
   if (isInformational(drift)) {
     log.write('info', 'upstream reports another version of its server', { upstream });
     return;
@@ -223,34 +250,38 @@ function recordDrift(drift: Drift, { audit, metrics, log }: DriftPorts): void {
   log.write('warn', what, { upstream, kind, name: redactForRecord(name), detail: change });
 }
 
-/** The pin states of all items of a kind that are pinned or offered; one that is offered without a pin is unpinned. */
-function statesOf(
-  kind: PinKind,
-  runtime: UpstreamRuntime,
-  version: Version,
-  { snapshotOf }: DriftPorts,
-): readonly { readonly name: string; readonly state: PinState }[] {
-  const catalog = snapshotOf(runtime, version).catalogFor(PLAIN_SESSION);
-  const listings = runtime.observed()?.listings ?? [];
-  const offered = listings.flatMap((listing) => [...listing.seen[kind].keys()]);
-  return [...new Set([...catalog.names(kind), ...offered])].map((name) => ({
-    name,
-    state: catalog.statusOf(kind, name).state,
-  }));
-}
+type ItemState = PinName & { readonly kind: PinKind; readonly state: PinState };
 
-/** What is approved and cannot be used: its name occurs twice, or its schema is no schema. */
-function unusableIn(
+/**
+ * Finds the pin states of all items that are pinned or offered; one that is offered without a pin is unpinned. At once
+ * where they are few, else in slices of the event loop, because the schema of each is compiled.
+ */
+function findStates(
   runtime: UpstreamRuntime,
   version: Version,
   ports: DriftPorts,
-): readonly PinName[] {
-  if (modeOf(runtime, version) === 'off') return [];
-  return PIN_KINDS.flatMap((kind) =>
-    statesOf(kind, runtime, version, ports)
-      .filter(({ state }) => state === 'invalid')
-      .map(({ name }) => ({ kind, name })),
-  );
+  report: (states: readonly ItemState[]) => void,
+): void {
+  const catalog = ports.snapshotOf(runtime, version).catalogFor(PLAIN_SESSION);
+  const listings = runtime.observed()?.listings ?? [];
+  const items = PIN_KINDS.flatMap((kind) => {
+    const offered = listings.flatMap((listing) => [...listing.seen[kind].keys()]);
+    return [...new Set([...catalog.names(kind), ...offered])].map((name) => ({ kind, name }));
+  });
+  const states: ItemState[] = [];
+  const find = ({ kind, name }: (typeof items)[number]): void => {
+    states.push({ kind, name, state: catalog.statusOf(kind, name).state });
+  };
+  if (items.length <= MAX_AT_ONCE) {
+    for (const item of items) find(item);
+    report(states);
+    return;
+  }
+  const observed = runtime.observed()?.contentDigest;
+  void recordInSlices(runtime.settings.name, items, find, ports).then(() => {
+    // Another observation has its own report.
+    if (runtime.observed()?.contentDigest === observed) report(states);
+  });
 }
 
 /** The state of the instructions, which count as one item like in `pin`, if they are pinned or offered. */
@@ -268,12 +299,15 @@ function instructionStates(runtime: UpstreamRuntime): readonly PinState[] {
 }
 
 /** Counts the tools in each pin state. */
-function setToolGauges(runtime: UpstreamRuntime, version: Version, ports: DriftPorts): void {
+function setToolGauges(
+  upstream: string,
+  states: readonly ItemState[],
+  { metrics }: Pick<DriftPorts, 'metrics'>,
+): void {
   const counts = new Map<PinState, number>();
-  for (const { state } of statesOf('tool', runtime, version, ports))
-    counts.set(state, (counts.get(state) ?? 0) + 1);
-  for (const state of PIN_STATES)
-    ports.metrics.setTools(runtime.settings.name, state, counts.get(state) ?? 0);
+  for (const { kind, state } of states)
+    if (kind === 'tool') counts.set(state, (counts.get(state) ?? 0) + 1);
+  for (const state of PIN_STATES) metrics.setTools(upstream, state, counts.get(state) ?? 0);
 }
 
 type RefusalPorts = {

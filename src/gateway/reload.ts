@@ -49,6 +49,8 @@ function adminWithoutCertificates({ admin }: Settings): unknown {
 export type ReloadPorts = {
   /** Takes the hash of the running policies. */
   readonly read: (policyInForce: string) => Promise<VersionReading>;
+  /** The last check before a version takes effect. */
+  readonly accept: (reading: VersionReading) => Promise<VersionReading>;
   readonly current: () => Version;
   readonly apply: (next: Version) => void;
   /**
@@ -84,11 +86,16 @@ function rejectFailed(error: unknown, ports: ReloadPorts): readonly Diagnostic[]
 }
 
 async function reloadVersion(ports: ReloadPorts): Promise<readonly Diagnostic[]> {
-  const { version, unsigned = NONE, diagnostics } = await ports.read(ports.current().hashes.policy);
-  if (version === undefined) return reject(diagnostics, 'the files have errors', unsigned, ports);
+  const reading = await ports.read(ports.current().hashes.policy);
+  if (reading.version === undefined) return rejectInvalid(reading, ports);
   const current = ports.current();
-  const restart = restartReason(current.settings, version.settings);
-  if (restart !== undefined) return reject(diagnostics, restart, unsigned, ports);
+  const restart = restartReason(current.settings, reading.version.settings);
+  if (restart !== undefined)
+    return reject(reading.diagnostics, restart, reading.unsigned ?? NONE, ports);
+  // Remembered is only what takes effect: another cause of a rejection must not lock out the version in force.
+  const accepted = await ports.accept(reading);
+  const { version, unsigned = NONE, diagnostics } = accepted;
+  if (version === undefined) return rejectInvalid(accepted, ports);
   if (!isSame(current, version)) {
     ports.apply(version);
     reportReload('applied', diagnostics, ports);
@@ -97,6 +104,13 @@ async function reloadVersion(ports: ReloadPorts): Promise<readonly Diagnostic[]>
   // Files that are again those in force end what an earlier rejection left behind.
   ports.noteResult(undefined, unsigned);
   return diagnostics;
+}
+
+function rejectInvalid(
+  { diagnostics, unsigned = NONE }: VersionReading,
+  ports: ReloadPorts,
+): readonly Diagnostic[] {
+  return reject(diagnostics, 'the files have errors', unsigned, ports);
 }
 
 /**

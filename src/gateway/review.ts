@@ -4,11 +4,11 @@
 
 import { basename, dirname, join, relative } from 'node:path';
 import type { UpstreamRow } from '../admin/pages.js';
-import type { FieldChange, ReviewDetail, ReviewItem, ReviewPort } from '../admin/review-pages.js';
-import type { DefinitionFinding } from '../inspection/definitions/scan.js';
-import { namedPins, pendingOf, withPin } from '../pins/approval.js';
+import type { ReviewDetail, ReviewFinding, ReviewItem, ReviewPort } from '../admin/review-pages.js';
+import type { FormsToCompare } from '../inspection/jobs.js';
+import { namedPins, pendingOf, pinOf, withPin } from '../pins/approval.js';
 import { NO_DIGEST, sha256Hex } from '../pins/digest.js';
-import { findDifferences, isInformational } from '../pins/drift.js';
+import { formsNotOffered, type ItemDifference, isInformational } from '../pins/drift.js';
 import { trustedPins } from '../pins/first-use.js';
 import type { ObservedListing } from '../pins/last-seen.js';
 import {
@@ -23,25 +23,28 @@ import {
 } from '../pins/lock.js';
 import { writeLock } from '../pins/lock-yaml.js';
 import { unifiedPatch } from '../pins/patch.js';
-import { sortMembers } from '../pins/schema-comparison.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
-import type { Json, JsonObject } from '../protocol/jsonrpc.js';
+import type { JsonObject } from '../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import type { Metrics } from '../telemetry/metrics.js';
 import { isPasteable, isShownAsIs, quoteForShell } from '../text/escaping.js';
-import { pointerTo } from '../text/json-pointer.js';
 import type { Version } from './config-version.js';
+import { type DriftClasses, isOpen, measure } from './drift-classes.js';
 import { modeOf } from './observability.js';
+import { findInItem } from './review-findings.js';
 import type { SnapshotOf } from './snapshot.js';
 import type { Runtimes, UpstreamRuntime } from './upstreams.js';
-import type { Inspection } from './worker/inspection.js';
+import type { DefinitionTasks } from './worker/inspection.js';
 
 type ReviewSources = {
   readonly version: () => Version;
   readonly runtimes: Pick<Runtimes, 'get' | 'all'>;
   readonly snapshotOf: SnapshotOf;
-  /** Runs in a worker, because a hostile definition takes seconds. `undefined` if the scan did not finish. */
-  readonly scanDefinitions: Inspection['scanDefinitions'];
+  readonly classes: DriftClasses;
+  /** Runs on another thread, because a hostile definition takes seconds. */
+  readonly definitions: DefinitionTasks;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
 };
 
 type Definition = JsonObject | string;
@@ -57,84 +60,136 @@ type Cached = {
   readonly version: Version;
   readonly contentDigest: string | undefined;
   readonly catalog: Catalog;
+  readonly revision: number;
   readonly entries: readonly Entry[];
+  /** How many definitions have no entry, because there are too many. */
+  readonly unlisted: number;
+  /** Differences that are not classified yet. */
+  readonly open: readonly ItemDifference[];
 };
 
+/** Of one upstream: a hostile one may change more definitions at once than anybody reviews. */
+const MAX_ENTRIES = 1_000;
 /** No patch is made for larger lock files and definitions. */
 const MAX_PATCHED = 2_000;
 const MAX_PATCH_CHARACTERS = 400_000;
-/** If the other definitions of its server are longer together, the definition is scanned alone. */
-const MAX_COMPANY_CHARACTERS = 256 * 1024;
-const MAX_FIELDS = 5_000;
 /** States in which an item is refused although it may be as pinned. */
 const WITHHELD: ReadonlySet<string> = new Set(['blocked', 'invalid', 'shadowed', 'poisoned']);
 
 export function createReview(sources: ReviewSources): ReviewPort {
-  const { version, runtimes, snapshotOf } = sources;
+  const { version, runtimes, snapshotOf, classes } = sources;
   const cache = new WeakMap<UpstreamRuntime, Cached>();
   /** An entry is rebuilt when anything that its detail depends on changes. */
-  const details = new WeakMap<Entry, Promise<ReviewDetail>>();
+  const details = new WeakMap<Entry, Promise<Made>>();
 
   function entriesOf(runtime: UpstreamRuntime): readonly Entry[] {
+    const { entries, open } = cachedOf(runtime);
+    // What could not be classified is tried again when somebody looks.
+    if (open.length > 0) void classes.classify(runtime.settings.name, open);
+    return entries;
+  }
+
+  function cachedOf(runtime: UpstreamRuntime): Cached {
     const current = version();
     const contentDigest = runtime.observed()?.contentDigest;
     const catalog = snapshotOf(runtime, current).catalogFor(PLAIN_SESSION);
     const known = cache.get(runtime);
     const isSame = known?.version === current && known.contentDigest === contentDigest;
-    if (known !== undefined && isSame && known.catalog === catalog) return known.entries;
-    const entries = findEntries(runtime, current, catalog);
-    cache.set(runtime, { version: current, contentDigest, catalog, entries });
-    return entries;
+    if (isSame && known.catalog === catalog && known.revision === classes.revision()) return known;
+    const differences = differencesOf(runtime, current, classes);
+    const all = findAll(runtime, current, catalog, differences);
+    const found: Cached = {
+      ...{ version: current, contentDigest, catalog, revision: classes.revision() },
+      entries: entriesFor(all.slice(0, MAX_ENTRIES), runtime, current, catalog),
+      unlisted: Math.max(0, all.length - MAX_ENTRIES),
+      open: differences.filter(isOpen),
+    };
+    cache.set(runtime, found);
+    return found;
   }
 
   const all = (): readonly Entry[] => [...runtimes.all()].flatMap(entriesOf);
 
   return {
     items: () => all().map(({ item }) => item),
+    unlisted: () => [...runtimes.all()].reduce((sum, one) => sum + cachedOf(one).unlisted, 0),
     async detail(id) {
       const entry = all().find(({ item }) => item.id === id);
       if (entry === undefined) return undefined;
       const known = details.get(entry);
-      if (known !== undefined) return known;
+      if (known !== undefined) return (await known).detail;
       const current = version();
       const catalog = snapshotOf(entry.runtime, current).catalogFor(PLAIN_SESSION);
       const made = detailOf(entry, current, catalog, sources);
       details.set(entry, made);
-      // A scan that failed is tried again at the next request.
-      if ((await made).findings === undefined) details.delete(entry);
-      return made;
+      // What failed is tried again at the next request.
+      const isFinal = await made.then(
+        (one) => one.isFinal,
+        () => false,
+      );
+      if (!isFinal) details.delete(entry);
+      return (await made).detail;
     },
   };
 }
 
-type Found = Omit<ReviewItem, 'id' | 'upstream' | 'state' | 'isPending' | 'isFirstUse'> &
-  Pick<Entry, 'old' | 'offered'> & { readonly isFirstUse?: boolean };
+type Made = { readonly detail: ReviewDetail; readonly isFinal: boolean };
 
-function findEntries(
+type Found = Pick<ReviewItem, 'kind' | 'name' | 'changes' | 'before' | 'after'> &
+  Pick<Entry, 'old' | 'offered'> &
+  Partial<Pick<ReviewItem, 'isFirstUse' | 'isNotOffered'>>;
+
+/** What differs from the lock file. What is trusted on first use does not, and a new version of the server is no drift. */
+function differencesOf(
+  runtime: UpstreamRuntime,
+  version: Version,
+  classes: DriftClasses,
+): readonly ItemDifference[] {
+  if (modeOf(runtime, version) === 'off') return [];
+  const lock = runtime.firstUse.lockWith(version.locks.get(runtime.settings.name));
+  return classes.find(lock, runtime.observed()).filter((one) => !isInformational(one));
+}
+
+/** What drifted first, then what is pending, withheld, trusted, and not offered. */
+function findAll(
+  runtime: UpstreamRuntime,
+  version: Version,
+  catalog: Catalog,
+  differences: readonly ItemDifference[],
+): readonly Found[] {
+  if (modeOf(runtime, version) === 'off') return [];
+  const lock = version.locks.get(runtime.settings.name);
+  const drifted = differences.map(driftedItem);
+  const shown = new Set(drifted.map(keyOf));
+  const pending = pendingDigests(lock);
+  const isNew = (one: Found): boolean => !shown.has(keyOf(one));
+  return [
+    ...drifted,
+    ...pendingIn(lock, pending).filter(isNew),
+    ...withheldIn(lock, catalog, shown).filter((one) => !pending.has(one.after ?? '')),
+    ...trustedIn(lock, runtime).filter((one) => isNew(one) && !pending.has(one.after ?? '')),
+    ...notOfferedIn(lock, runtime, differences),
+  ];
+}
+
+function pendingDigests(lock: Lock | undefined): ReadonlySet<string> {
+  return new Set(pendingOf(lock).map(({ digest }) => digest));
+}
+
+function entriesFor(
+  found: readonly Found[],
   runtime: UpstreamRuntime,
   version: Version,
   catalog: Catalog,
 ): readonly Entry[] {
   const { name: upstream } = runtime.settings;
-  if (modeOf(runtime, version) === 'off') return [];
-  const lock = version.locks.get(upstream);
-  // What is trusted on first use does not differ, and is listed apart.
-  const drifted = driftOf(runtime.firstUse.lockWith(lock), runtime);
-  const shown = new Set(drifted.map(keyOf));
-  const isNew = (one: Found): boolean => !shown.has(keyOf(one));
-  const pending = new Set(pendingOf(lock).map(({ digest }) => digest));
-  const found = [
-    ...drifted,
-    ...pendingIn(lock, pending).filter(isNew),
-    ...withheldIn(lock, catalog).filter((one) => isNew(one) && !pending.has(one.after ?? '')),
-    ...trustedIn(lock, runtime).filter((one) => isNew(one) && !pending.has(one.after ?? '')),
-  ];
-  return found.map(({ old, offered, isFirstUse = false, ...one }) => {
+  const pending = pendingDigests(version.locks.get(upstream));
+  return found.map(({ old, offered, isFirstUse = false, isNotOffered = false, ...one }) => {
     const { kind, name, before, after } = one;
     const id = sha256Hex(JSON.stringify([upstream, kind, name, before, after])).slice(0, ID_DIGITS);
     const isPending = after !== undefined && pending.has(after);
     const state = stateOf(catalog, kind, name);
-    const item = { ...one, id, upstream, state, isPending, isFirstUse };
+    const item = { ...one, id, upstream, state, isPending, isFirstUse, isNotOffered };
     return { item, runtime, old, offered };
   });
 }
@@ -145,14 +200,9 @@ function keyOf({ kind, name }: Pick<ReviewItem, 'kind' | 'name'>): string {
   return `${kind} ${name}`;
 }
 
-/** What differs from the lock file; a new version of the server is no drift. */
-function driftOf(lock: Lock | undefined, runtime: UpstreamRuntime): readonly Found[] {
-  return findDifferences(lock, runtime.observed())
-    .filter((difference) => !isInformational(difference))
-    .map(({ kind, name, changes, before, after, beforeDefinition, afterDefinition }) => ({
-      ...{ kind, name, changes, before, after },
-      ...{ old: beforeDefinition, offered: afterDefinition },
-    }));
+function driftedItem(difference: ItemDifference): Found {
+  const { kind, name, changes, before, after, beforeDefinition, afterDefinition } = difference;
+  return { kind, name, changes, before, after, old: beforeDefinition, offered: afterDefinition };
 }
 
 function pendingIn(lock: Lock | undefined, pending: ReadonlySet<string>): readonly Found[] {
@@ -168,10 +218,16 @@ function pendingIn(lock: Lock | undefined, pending: ReadonlySet<string>): readon
 }
 
 /** What is refused although it is in the lock file and does not differ. */
-function withheldIn(lock: Lock | undefined, catalog: Catalog): readonly Found[] {
+function withheldIn(
+  lock: Lock | undefined,
+  catalog: Catalog,
+  shown: ReadonlySet<string>,
+): readonly Found[] {
   return PIN_KINDS.flatMap((kind) =>
     catalog
       .names(kind)
+      // To find a state, the schema is compiled.
+      .filter((name) => !shown.has(keyOf({ kind, name })))
       .filter((name) => WITHHELD.has(catalog.statusOf(kind, name).state))
       .map((name) => {
         const [first] = versionsOf(lock?.pins[kind].get(name));
@@ -182,6 +238,21 @@ function withheldIn(lock: Lock | undefined, catalog: Catalog): readonly Found[] 
         };
       }),
   );
+}
+
+/** Approved forms of which no other list says that they are not offered. */
+function notOfferedIn(
+  lock: Lock | undefined,
+  runtime: UpstreamRuntime,
+  differences: readonly ItemDifference[],
+): readonly Found[] {
+  return formsNotOffered(lock, runtime.observed(), differences).map(({ kind, name, digest }) => {
+    const old = versionsOf(pinOf(lock, { kind, name })).find(({ sha256 }) => sha256 === digest);
+    return {
+      ...{ kind, name, changes: [], before: digest, after: undefined },
+      ...{ old: old?.definition, offered: undefined, isNotOffered: true },
+    };
+  });
 }
 
 /** What is treated as approved because it was offered first. */
@@ -207,16 +278,19 @@ async function detailOf(
   version: Version,
   catalog: Catalog,
   sources: ReviewSources,
-): Promise<ReviewDetail> {
+): Promise<Made> {
   const { item, old, offered } = entry;
-  const { fields, unchangedFields } = compareFields(old, offered);
   const lock = version.locks.get(item.upstream);
-  const findings = item.after === item.before ? [] : await findingsOf(entry, lock, sources);
-  return {
+  const forms: FormsToCompare = { before: old, after: offered };
+  const [comparison, { findings, unfinished, isFinal }] = await Promise.all([
+    sources.definitions('fields', JSON.stringify(forms), item.upstream),
+    findInItem(entry, version, sources),
+  ]);
+  const detail = {
     item,
-    fields,
-    unchangedFields,
+    comparison,
     findings,
+    unfinished,
     clientSees: clientSees(item, catalog),
     ...commandsOf(item, findings, {
       folder: dirname(pathInRepository(version.settings, item.upstream)),
@@ -224,56 +298,7 @@ async function detailOf(
     }),
     patch: patchOf(entry, lock, version),
   };
-}
-
-/** The leaves of a definition by their pointers, in order; `undefined` beyond a bound. */
-function leavesOf(definition: Definition | undefined): ReadonlyMap<string, string> {
-  const leaves = new Map<string, string>();
-  const visit = (value: Json, pointer: string): void => {
-    if (leaves.size >= MAX_FIELDS) return;
-    const isBranch = typeof value === 'object' && value !== null && Object.keys(value).length > 0;
-    if (!isBranch) {
-      leaves.set(pointer, typeof value === 'string' ? value : JSON.stringify(value));
-      return;
-    }
-    for (const [name, member] of Object.entries(value)) visit(member, pointerTo(pointer, name));
-  };
-  if (definition !== undefined) visit(sortMembers(definition), '');
-  return leaves;
-}
-
-function compareFields(
-  before: Definition | undefined,
-  after: Definition | undefined,
-): { readonly fields: readonly FieldChange[]; readonly unchangedFields: number } {
-  const [old, next] = [leavesOf(before), leavesOf(after)];
-  const pointers = [...new Set([...old.keys(), ...next.keys()])];
-  const fields = pointers
-    .filter((pointer) => old.get(pointer) !== next.get(pointer))
-    .map((pointer) => ({ pointer, before: old.get(pointer), after: next.get(pointer) }));
-  return { fields, unchangedFields: pointers.length - fields.length };
-}
-
-/** What the scan finds in the definition that is offered, read together with the others of its server. */
-async function findingsOf(
-  { item, offered }: Entry,
-  lock: Lock | undefined,
-  { scanDefinitions }: ReviewSources,
-): Promise<readonly DefinitionFinding[] | undefined> {
-  const { kind, name } = item;
-  if (offered === undefined || kind === 'server') return [];
-  const known = namedPins(lock);
-  const others = known.length > MAX_PATCHED ? [] : known;
-  const company = JSON.stringify(
-    others
-      .filter((one) => one.kind !== kind || one.name !== name)
-      .map((one) => ({ kind: one.kind, name: one.name, definition: one.pin.definition })),
-  );
-  const own = JSON.stringify({ kind, name, definition: offered });
-  const isAlone = company === '[]' || company.length > MAX_COMPANY_CHARACTERS;
-  const text = isAlone ? `[${own}]` : `${company.slice(0, -1)},${own}]`;
-  const found = await scanDefinitions(text, item.upstream);
-  return found?.filter((finding) => finding.item.kind === kind && finding.item.name === name);
+  return { detail, isFinal: isFinal && comparison !== undefined };
 }
 
 const HIDDEN = 'It is in no list, and a request for it is answered as if it did not exist';
@@ -302,7 +327,7 @@ type Commands = Pick<ReviewDetail, 'commands' | 'caution'>;
 /** The commands of the guide to reviewing drift, for one definition. */
 function commandsOf(
   item: ReviewItem,
-  findings: ReviewDetail['findings'],
+  findings: readonly ReviewFinding[],
   { folder, hasLockFile }: { readonly folder: string; readonly hasLockFile: boolean },
 ): Commands {
   const { upstream, kind, name, after } = item;
@@ -332,7 +357,8 @@ function commandsOf(
   if (after === undefined) return { commands: [look], caution: NOTHING_TO_APPROVE };
   if (after === NO_DIGEST) return { commands: [look], caution: NO_DIGEST_OFFERED };
   if (!isPasteable(name)) return { commands: [look], caution: NOT_PASTEABLE };
-  const accept = (findings ?? [])
+  if (name.length > MAX_NAME) return { commands: [look], caution: TOO_LONG };
+  const accept = findings
     .filter(({ tier }) => tier === 'block')
     .flatMap(({ id }) => ['--accept', id]);
   const line = `${commandLine('pin', 'approve', upstream, name, '--kind', kind, '--digest', `sha256:${after}`, ...accept)} --note 'WHY'`;
@@ -354,6 +380,9 @@ const NO_DIGEST_OFFERED =
   'The definition cannot be pinned: its name is offered twice, or it has no canonical form. The upstream has to be mended.';
 const NOT_PASTEABLE =
   'The name has characters that a terminal does not show as they are, so that no command with it can be copied.';
+/** Longer names are in no command. */
+const MAX_NAME = 1_024;
+const TOO_LONG = 'The name is too long for a command to be copied.';
 const ACCEPTS_FINDINGS =
   'The scan has findings of the tier block. The command accepts them by name: run it only if a review shows that each is meant well.';
 
@@ -369,12 +398,25 @@ function patchOf(
 ): string | undefined {
   const { kind, after, isPending, upstream } = item;
   const isNew = after !== undefined && after !== NO_DIGEST && after !== item.before && !isPending;
-  const isLarge = namedPins(lock).length > MAX_PATCHED;
+  const isLarge = isTooLong(lock, offered);
   if (!isNew || isLarge || kind === 'server' || offered === undefined) return undefined;
   const text = writeLock(withPending(lock ?? emptyLock(upstream), item, after, offered));
   const patch = unifiedPatch(pathInRepository(settings, upstream), lock && writeLock(lock), text);
   const isCopied = patch.length <= MAX_PATCH_CHARACTERS && patch.split('\n').every(isShownAsIs);
   return isCopied ? patch : undefined;
+}
+
+function isTooLong(lock: Lock | undefined, offered: Definition | undefined): boolean {
+  const pins = namedPins(lock);
+  const held = pins.flatMap(({ pin }) => versionsOf(pin).map(({ definition }) => definition));
+  let left = MAX_PATCH_CHARACTERS;
+  return (
+    pins.length > MAX_PATCHED ||
+    [offered ?? '', ...held].some((definition) => {
+      left -= measure(definition, left);
+      return left < 0;
+    })
+  );
 }
 
 function withPending(
@@ -409,7 +451,7 @@ function pathInRepository({ file, pinsDir }: Version['settings'], upstream: stri
 
 /** Creates the rows of the page upstreams, one for each upstream. */
 export function createUpstreamRows(
-  { version, runtimes, snapshotOf }: Omit<ReviewSources, 'scanDefinitions'>,
+  { version, runtimes, snapshotOf }: Pick<ReviewSources, 'version' | 'runtimes' | 'snapshotOf'>,
   metrics: Pick<Metrics, 'loadOf'>,
 ): () => readonly UpstreamRow[] {
   return () => {

@@ -1,10 +1,15 @@
 // Defines the parts of inspection that can run outside the event loop: jobs of plain data, and the function that
 // runs a job on this thread or another. Scheduling and transfer are not decided here.
 
+import type { Change } from '../pins/compare.js';
+import { classifyPair, type DefinitionPair } from '../pins/drift.js';
+import { type ComparedFields, compareFields } from '../pins/fields.js';
 import { divideJson, type JsonPart } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJsonText } from '../protocol/json/json.js';
 import type { JsonError } from '../protocol/json/scan.js';
+import type { JsonObject } from '../protocol/jsonrpc.js';
 import { type DefinitionFinding, scanDefinitions } from './definitions/scan.js';
+import { findShadowingOf } from './definitions/shadowing.js';
 import { type GuardInput, type GuardOutcome, guardClean, guardFully } from './requests.js';
 import {
   type FullInspectionInput,
@@ -39,6 +44,48 @@ export const LONG_TEXT_CHARS = 16 * 1024;
 /** Longer texts are also parsed and prefiltered off the event loop: a hostile megabyte takes some 100 ms. */
 export const LARGE_TEXT_CHARS = 256 * 1024;
 
+/** What is found out about definitions of upstreams, which are as long and as hostile as any other text. */
+export type DefinitionOutcomes = {
+  /** What the scan finds in a list of `ScannedDefinition` of one server, read together. */
+  readonly scan: readonly DefinitionFinding[];
+  /** What passes for a definition of another upstream, of `DefinitionsInCompany`. */
+  readonly shadowing: readonly DefinitionFinding[];
+  /** The classes of each `DefinitionPair` of a list. */
+  readonly classes: readonly (readonly Change[])[];
+  /** The fields in which the two definitions of `FormsToCompare` differ. */
+  readonly fields: ComparedFields;
+};
+
+export type DefinitionTask = keyof DefinitionOutcomes;
+
+/** Two forms of a definition; absent is what does not exist. */
+export type FormsToCompare = {
+  readonly before?: JsonObject | string | undefined;
+  readonly after?: JsonObject | string | undefined;
+};
+
+/** Runs a task on JSON of its input. */
+export function runDefinitionTask({
+  task,
+  text,
+}: {
+  readonly task: DefinitionTask;
+  readonly text: string;
+}): DefinitionOutcomes[DefinitionTask] {
+  switch (task) {
+    case 'scan':
+      return scanDefinitions(JSON.parse(text));
+    case 'shadowing':
+      return findShadowingOf(JSON.parse(text));
+    case 'classes':
+      return (JSON.parse(text) as readonly DefinitionPair[]).map(classifyPair);
+    case 'fields': {
+      const { before, after } = JSON.parse(text) as FormsToCompare;
+      return compareFields(before, after);
+    }
+  }
+}
+
 /**
  * A job of plain data. The value of a message is parsed again from its text. `needsPrefilter` is true where the
  * text has not been prefiltered yet.
@@ -54,8 +101,11 @@ export type InspectionJob =
       readonly kind: 'read';
       readonly input: { readonly text: string; readonly maxValues: number };
     }
-  /** The text is JSON of a list of `ScannedDefinition`. */
-  | { readonly kind: 'definitions'; readonly input: { readonly text: string } };
+  /** The text is JSON of the input of the task. */
+  | {
+      readonly kind: 'definitions';
+      readonly input: { readonly task: DefinitionTask; readonly text: string };
+    };
 
 export type JobResult =
   | {
@@ -66,7 +116,7 @@ export type JobResult =
     }
   | { readonly kind: 'request'; readonly outcome: GuardOutcome }
   | { readonly kind: 'read'; readonly outcome: DividedReading }
-  | { readonly kind: 'definitions'; readonly outcome: readonly DefinitionFinding[] };
+  | { readonly kind: 'definitions'; readonly outcome: DefinitionOutcomes[DefinitionTask] };
 
 /** The result of reading a text as JSON, with the chunks from which its value can be built incrementally. */
 export type DividedReading =
@@ -96,7 +146,7 @@ export function runJob(job: InspectionJob): JobResult {
     case 'read':
       return { kind: 'read', outcome: readInParts(job.input.text, job.input.maxValues) };
     case 'definitions':
-      return { kind: 'definitions', outcome: scanDefinitions(JSON.parse(job.input.text)) };
+      return { kind: 'definitions', outcome: runDefinitionTask(job.input) };
   }
 }
 

@@ -169,9 +169,8 @@ export type PinChange = { readonly ok: true; readonly lock: Lock } | PinRefusal;
 
 /**
  * Approves the definition with this digest. Refused if the lock file does not hold it, or if the upstream
- * was queried and does not offer it. Earlier approvals of the name stay only if their definition is known to be
- * offered still, and if no block is lifted: any approved form may be shown to a caller, so one that was replaced must
- * not remain unnoticed.
+ * was queried and does not offer it. An earlier approval of the name ends if the upstream was queried and no longer offers
+ * its definition, because any approved form may be shown to a caller. It also ends where a block is lifted.
  */
 export function approvePin(input: {
   readonly lock: Lock;
@@ -194,9 +193,9 @@ export function approvePin(input: {
     if (isOffered === false) return { ok: false, why: 'not-offered', digests: offered ?? [] };
     const { together = [input.digest] } = input;
     // A block covers all versions, and lifting it for one version does not lift it for the others.
-    const staying = offered === undefined || pin.status === 'blocked' ? together : offered;
+    const staying = pin.status === 'blocked' ? together : offered;
     const kept = versions.filter(
-      ({ sha256, status }) => status !== 'approved' || staying.includes(sha256),
+      ({ sha256, status }) => status !== 'approved' || staying?.includes(sha256) !== false,
     );
     const approved = kept.map((version) =>
       version.sha256 === input.digest
@@ -294,6 +293,18 @@ export function definitionsOf(lock: Lock) {
       ? []
       : versionsOf<JsonObject | string>(pin).map(({ definition }) => ({ kind, name, definition })),
   );
+}
+
+/** The given definitions of a lock file, with the first one of each other name, which they are read together with. */
+export function definitionsToScan(lock: Lock, pins: readonly PinDigest[]) {
+  const digests = new Set(pins.map(({ digest }) => digest));
+  return namedPins(lock).flatMap(({ kind, name, pin }) => {
+    const versions = versionsOf(pin);
+    const chosen = versions.filter(({ sha256 }) => digests.has(sha256));
+    return (chosen.length > 0 ? chosen : versions.slice(0, 1)).map(({ definition }) => {
+      return { kind, name, definition };
+    });
+  });
 }
 
 /** The digests that are pending approval. A blocked name has none: it is blocked whatever it offers. */

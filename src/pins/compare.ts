@@ -181,21 +181,23 @@ function descriptiveForm(value: Json | undefined): string {
   );
 }
 
-/** The descriptive texts of a schema with their paths, in order, without what it accepts. */
+/** The descriptive texts of a schema in their places, without what it accepts. */
 function schemaDescriptions(schema: Json | undefined): string {
-  const descriptions: string[] = [];
-  collectDescriptions(normalizeSchema(schema ?? null, true), '', descriptions);
-  return descriptions.join('\n');
+  return JSON.stringify(onlyDescriptive(normalizeSchema(schema ?? null, true), false)) ?? '';
 }
 
-function collectDescriptions(value: Json, path: string, descriptions: string[]): void {
-  if (typeof value !== 'object' || value === null) return;
+/** Keeps the places by nesting: a path beside each text would be as long as the names that lead there. */
+function onlyDescriptive(value: Json, areNames: boolean): Json | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const kept: [string, Json][] = [];
   for (const [key, child] of Object.entries(value)) {
-    const isName = path.endsWith('/properties') || path.endsWith('/$defs');
-    if (!isName && DESCRIPTIVE.has(key))
-      descriptions.push(`${path}/${key} ${descriptiveForm(child)}`);
-    else collectDescriptions(child, `${path}/${key}`, descriptions);
+    const isText = !areNames && DESCRIPTIVE.has(key);
+    const inner = isText
+      ? descriptiveForm(child)
+      : onlyDescriptive(child, !areNames && (key === 'properties' || key === '$defs'));
+    if (inner !== undefined) kept.push([key, inner]);
   }
+  return kept.length === 0 ? undefined : Object.fromEntries(kept);
 }
 
 /** Compares all other members: annotations, `_meta`, icons, execution, and those of later revisions. */

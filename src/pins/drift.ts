@@ -4,9 +4,10 @@
 
 import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
+import { digestsOffered, namedPins, type PinDigest } from './approval.js';
 import { type Change, compareDefinitions, compareTexts } from './compare.js';
 import type { PinnedKind } from './digest.js';
-import { type Observed, observedItemsOf, observedNames, observedServers } from './last-seen.js';
+import { type Observed, observedNames, observedServers, shownItemsOf } from './last-seen.js';
 import type { ServerIdentity } from './lock.js';
 import {
   approvedVersions,
@@ -23,8 +24,8 @@ import {
 /** What can differ: what is pinned, and the identity that the server states. */
 export type DriftKind = PinnedKind | 'server';
 
-export type Drift = {
-  readonly upstream: string;
+/** A difference with both definitions, for display. */
+export type ItemDifference = {
   readonly kind: DriftKind;
   /** `instructions` or `server` for those kinds, the uriTemplate for templates. Upstream text: escape it. */
   readonly name: string;
@@ -34,20 +35,31 @@ export type Drift = {
   /** Digests. `before` is the pinned one, absent for new definitions; `after` is absent for removed ones. */
   readonly before: string | undefined;
   readonly after: string | undefined;
-  /** Milliseconds since the epoch. */
-  readonly at: number;
-};
-
-/** A difference with both definitions, for display. */
-export type ItemDifference = Omit<Drift, 'at' | 'upstream'> & {
   readonly beforeDefinition: JsonObject | string | undefined;
   readonly afterDefinition: JsonObject | string | undefined;
 };
+
+/** Two forms of one definition, of which only the first is in the lock file. */
+export type DefinitionPair = {
+  readonly kind: PinnedKind;
+  readonly before: JsonObject | string;
+  readonly after: JsonObject | string;
+};
+
+/** The classes of a difference. Takes up to a second for a hostile definition of a megabyte. */
+export function classifyPair({ kind, before, after }: DefinitionPair): readonly Change[] {
+  if (kind === 'instructions') return compareTexts(before as string, after as string);
+  return compareDefinitions(kind, before as JsonObject, after as JsonObject);
+}
+
+/** Says which classes the difference of two forms has, given their digests too; none if no member differs. */
+type Classify = (pair: DefinitionPair, before: string, after: string) => readonly Change[];
 
 /** Every difference between the lock file and the last observation, in a stable order. */
 export function findDifferences(
   lock: Lock | undefined,
   observed: Observed | undefined,
+  classify: Classify = classifyPair,
 ): readonly ItemDifference[] {
   if (observed === undefined) return [];
   const found = PIN_KINDS.flatMap((kind) => {
@@ -57,13 +69,36 @@ export function findDifferences(
       ...observedNames(observed, kind),
       ...notedNames(observed, kind),
     ]);
-    return [...names].sort().flatMap((name) => differencesOf(kind, name, pins.get(name), observed));
+    return [...names].sort().flatMap((name) => {
+      const offered = shownItemsOf(observed, kind, name);
+      return differences(kind, name, pins.get(name), offered, classify);
+    });
   });
   return [
     ...found,
-    ...instructionDifferences(lock?.instructions, observed),
+    ...instructionDifferences(lock?.instructions, observed, classify),
     ...serverDifferences(lock?.server, observed),
   ];
+}
+
+/**
+ * The approved forms that the upstream does not offer, without those of which a difference says so. They stay approved:
+ * one may be for other callers, and one that was replaced may be offered again unnoticed.
+ */
+export function formsNotOffered(
+  lock: Lock | undefined,
+  observed: Observed | undefined,
+  differences: readonly ItemDifference[],
+): readonly PinDigest[] {
+  const shown = new Set(differences.map(({ before }) => before));
+  return namedPins(lock).flatMap(({ kind, name, pin }) => {
+    const offered = digestsOffered(observed, { kind, name });
+    return approvedVersions<JsonObject | string>(pin).flatMap(({ sha256: digest }) =>
+      offered === undefined || offered.includes(digest) || shown.has(digest)
+        ? []
+        : [{ kind, name, digest }],
+    );
+  });
 }
 
 /** A new server version is reported but is not drift: servers are updated all the time. */
@@ -110,39 +145,17 @@ type Offered<Definition> = {
   readonly definition: Definition | undefined;
 };
 
-function differencesOf(
-  kind: PinKind,
-  name: string,
-  pin: Pin | undefined,
-  observed: Observed,
-): readonly ItemDifference[] {
-  const compare = (before: JsonObject | undefined, after: JsonObject | undefined) =>
-    compareDefinitions(kind, before, after);
-  return differences(kind, name, pin, offeredOf(observed, kind, name), compare);
-}
-
-function offeredOf(
-  observed: Observed,
-  kind: PinKind,
-  name: string,
-): readonly Offered<JsonObject>[] {
-  const listed = observedItemsOf(observed, kind, name);
-  if (listed.length > 0) return listed;
-  return [...observed.noted.values()].flatMap((items) =>
-    items.filter((item) => item.kind === kind && item.name === name),
-  );
-}
-
 function instructionDifferences(
   pin: Pin<string> | undefined,
   observed: Observed,
+  classify: Classify,
 ): readonly ItemDifference[] {
   const offered = observed.listings.flatMap(({ instructions }) =>
     instructions === undefined
       ? []
       : [{ digest: instructions.digest, definition: instructions.text }],
   );
-  return differences('instructions', 'instructions', pin, offered, compareTexts);
+  return differences('instructions', 'instructions', pin, offered, classify);
 }
 
 function differences<Definition extends JsonObject | string>(
@@ -150,7 +163,7 @@ function differences<Definition extends JsonObject | string>(
   name: string,
   pin: Pin<Definition> | undefined,
   offered: readonly Offered<Definition>[],
-  compare: (before: Definition | undefined, after: Definition | undefined) => readonly Change[],
+  classify: Classify,
 ): readonly ItemDifference[] {
   const approved = approvedVersions(pin);
   const versions = approved.length > 0 ? approved : versionsOf(pin);
@@ -161,15 +174,19 @@ function differences<Definition extends JsonObject | string>(
   // Without an approval, only definitions that the lock file does not hold at all are drift.
   const known = new Set(versions.map(({ sha256 }) => sha256));
   if (base !== undefined && offered.length === 0 && approved.length > 0) {
-    return [difference(kind, name, base, undefined, compare(base.definition, undefined))];
+    return [difference(kind, name, base, undefined, ['removed'])];
   }
   const seen = new Map(offered.map((item) => [item.digest, item]));
   return [...seen.values()]
     .filter((item) => !known.has(item.digest))
     .map((item) => {
-      const isKnown = base === undefined || item.definition !== undefined;
-      const changes = isKnown ? compare(base?.definition, item.definition) : [];
-      return difference(kind, name, base, item, changes);
+      if (base === undefined) return difference(kind, name, base, item, ['new-tool']);
+      if (item.definition === undefined)
+        return difference(kind, name, base, item, ['unclassified']);
+      const pair = { kind, before: base.definition, after: item.definition };
+      const changes = classify(pair, base.sha256, item.digest);
+      // The digests differ but no member does, as with numbers that have no exact form.
+      return difference(kind, name, base, item, changes.length > 0 ? changes : ['notation-only']);
     });
 }
 
@@ -180,12 +197,11 @@ function difference<Definition extends JsonObject | string>(
   after: Offered<Definition> | undefined,
   changes: readonly Change[],
 ): ItemDifference {
-  const [change = fallbackChange(before, after)] = changes;
   return {
     kind,
     name,
-    change,
-    changes: changes.length > 0 ? changes : [change],
+    change: changes[0] ?? 'unclassified',
+    changes,
     before: before?.sha256,
     after: after?.digest,
     beforeDefinition: before?.definition,
@@ -193,41 +209,30 @@ function difference<Definition extends JsonObject | string>(
   };
 }
 
-/** The digests differ but no member does, as with numbers that have no exact form: only notation differs. */
-function fallbackChange(before: unknown, after: Offered<unknown> | undefined): Change {
-  if (before === undefined) return 'new-tool';
-  return after?.definition === undefined ? 'unclassified' : 'notation-only';
-}
-
 /** Reports the differences of one upstream that were not reported before. */
 export interface DriftWatch {
-  /** The differences that did not exist at the last call. */
-  report(lock: Lock | undefined, observed: Observed | undefined, atMs: number): readonly Drift[];
+  /** Those of the differences that did not exist at the last call. */
+  report(found: readonly ItemDifference[]): readonly ItemDifference[];
   /** What differed at the last call, except for what is informational. */
-  differing(): readonly Pick<Drift, 'kind' | 'name'>[];
+  differing(): readonly Pick<ItemDifference, 'kind' | 'name'>[];
 }
 
 /** Remembers reports while the difference lasts: a restored definition that changes again is reported again. */
-export function createDriftWatch(upstream: string): DriftWatch {
+export function createDriftWatch(): DriftWatch {
   let reported = new Set<string>();
-  let differing: readonly Pick<Drift, 'kind' | 'name'>[] = [];
+  let differing: readonly Pick<ItemDifference, 'kind' | 'name'>[] = [];
   return {
     differing: () => differing,
-    report(lock, observed, atMs) {
-      const found = findDifferences(lock, observed);
+    report(found) {
       // Without the definitions, which would be held as long as they differ.
       differing = found
         .filter((difference) => !isInformational(difference))
         .map(({ kind, name }) => ({ kind, name }));
-      const now = new Set<string>();
-      const drifts: Drift[] = [];
-      for (const { kind, name, change, changes, before, after } of found) {
-        const key = JSON.stringify([kind, name, before, after]);
-        now.add(key);
-        if (reported.has(key)) continue;
-        drifts.push({ upstream, kind, name, change, changes, before, after, at: atMs });
-      }
-      reported = now;
+      const keys = found.map(({ kind, name, before, after }) =>
+        JSON.stringify([kind, name, before, after]),
+      );
+      const drifts = found.filter((_, index) => !reported.has(keys[index] ?? ''));
+      reported = new Set(keys);
       return drifts;
     },
   };

@@ -4,7 +4,7 @@
 import type { PinKind } from '../policy/definitions.js';
 import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
 import { escapeForTerminal } from '../text/escaping.js';
-import { pointerOf } from '../text/json-pointer.js';
+import { pointerOf, pointerTo } from '../text/json-pointer.js';
 import { type Change, compareDefinitions } from './compare.js';
 import { type DiffLine, diffDefinitions } from './diff.js';
 import { sortMembers } from './schema-comparison.js';
@@ -27,6 +27,8 @@ type Definition = JsonObject | string;
 
 /** Beyond this number the classes of a field are those of the whole difference. */
 const MAX_CLASSIFIED = 200;
+/** Each field is classified in the whole definition; beyond this number of characters the same holds. */
+const MAX_CLASSIFIED_CHARACTERS = 4_000_000;
 
 /**
  * The fields that differ, in a stable order. A list differs as one field if its length does, because its elements have no
@@ -40,9 +42,10 @@ export function differingFields(
 ): readonly FieldDifference[] {
   if (before === undefined || after === undefined) return [];
   const found = [...differences([], before, after)];
+  const chars = JSON.stringify(before).length + JSON.stringify(after).length;
+  const most = Math.min(MAX_CLASSIFIED, MAX_CLASSIFIED_CHARACTERS / chars);
   return found.map(({ path, ...values }, index) => {
-    const isClassified =
-      index < MAX_CLASSIFIED && kind !== undefined && isObject(before) && isObject(after);
+    const isClassified = index < most && kind !== undefined && isObject(before) && isObject(after);
     const own = isClassified
       ? compareDefinitions(kind, before, replaceAt(before, path, values.after) as JsonObject)
       : changes;
@@ -112,4 +115,75 @@ function listed(value: Json | undefined): Json | undefined {
   return value.split(/(?<=\n)/).map((line) => {
     return `"${escapeForTerminal(line.replace(/["\\]/g, '\\$&'))}"`;
   });
+}
+
+/** A field that differs, by its JSON pointer; a side is absent where the field is not there. */
+export type FieldChange = {
+  readonly pointer: string;
+  readonly before?: string;
+  readonly after?: string;
+};
+
+/** The fields of two forms of a definition, one by one. */
+export type ComparedFields = {
+  /** The first of those that differ. */
+  readonly fields: readonly FieldChange[];
+  /** How many fields differ, and how many do not. */
+  readonly differing: number;
+  readonly unchanged: number;
+  /** False if one form has more fields than are compared. */
+  readonly isComplete: boolean;
+};
+
+/** A definition with more values than this has no digest. */
+const MAX_COMPARED_FIELDS = 20_000;
+/** Of all pointers together, which a long name would otherwise repeat for each field below it. */
+const MAX_POINTER_CHARACTERS = 4_000_000;
+const MAX_FIELD_CHANGES = 200;
+
+/** Compares two forms field by field, for a page. A form that does not exist has no fields. */
+export function compareFields(
+  before: Definition | undefined,
+  after: Definition | undefined,
+): ComparedFields {
+  const [old, next] = [leavesOf(before), leavesOf(after)];
+  const pointers = [...new Set([...old.leaves.keys(), ...next.leaves.keys()])];
+  const differing = pointers.filter((one) => old.leaves.get(one) !== next.leaves.get(one));
+  const fields = differing.slice(0, MAX_FIELD_CHANGES).map((pointer): FieldChange => {
+    const [one, other] = [old.leaves.get(pointer), next.leaves.get(pointer)];
+    return {
+      pointer,
+      ...(one === undefined ? {} : { before: one }),
+      ...(other === undefined ? {} : { after: other }),
+    };
+  });
+  return {
+    fields,
+    differing: differing.length,
+    unchanged: pointers.length - differing.length,
+    isComplete: old.isComplete && next.isComplete,
+  };
+}
+
+/** The leaves of a definition by their pointers, in order. */
+function leavesOf(definition: Definition | undefined): {
+  readonly leaves: ReadonlyMap<string, string>;
+  readonly isComplete: boolean;
+} {
+  const leaves = new Map<string, string>();
+  let left = MAX_POINTER_CHARACTERS;
+  const visit = (value: Json, pointer: string): boolean => {
+    const isBranch = typeof value === 'object' && value !== null && Object.keys(value).length > 0;
+    if (isBranch) {
+      return Object.entries(value).every(([name, member]) => {
+        return visit(member, pointerTo(pointer, name));
+      });
+    }
+    left -= pointer.length;
+    if (left < 0 || leaves.size >= MAX_COMPARED_FIELDS) return false;
+    leaves.set(pointer, typeof value === 'string' ? value : JSON.stringify(value));
+    return true;
+  };
+  const isComplete = definition === undefined || visit(sortMembers(definition), '');
+  return { leaves, isComplete };
 }

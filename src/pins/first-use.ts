@@ -3,7 +3,7 @@
 // docs/contract.md §5 (`trust-on-first-use`).
 
 import type { JsonObject } from '../protocol/jsonrpc.js';
-import { mergeFetched, namedPins, type PinDigest, type PinName } from './approval.js';
+import { mergeFetched, namedPins, type PinDigest, type PinName, pinOf } from './approval.js';
 import type { Observed } from './last-seen.js';
 import {
   approvedVersions,
@@ -87,10 +87,8 @@ export type TrustedPin = PinDigest & {
 
 /** What is trusted of names about which the lock file does not decide. */
 export function trustedPins(lock: Lock | undefined, trusted: Lock): readonly TrustedPin[] {
-  const written = lock === undefined ? [] : namedPins(lock);
   return namedPins(trusted).flatMap(({ kind, name, pin }) => {
-    const own = written.find((one) => one.kind === kind && one.name === name)?.pin;
-    if (isReviewed(own)) return [];
+    if (isReviewed(pinOf(lock, { kind, name }))) return [];
     return approvedVersions(pin).map(({ sha256: digest, definition, approval }) => {
       return { kind, name, digest, definition, at: approval?.at };
     });

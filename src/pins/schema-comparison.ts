@@ -321,11 +321,9 @@ function compareKeyword(keyword: string, a: Json | undefined, b: Json | undefine
 }
 
 function compareRequired(a: Json | undefined, b: Json | undefined): SchemaChange {
-  const [before, after] = [listOf(a ?? []), listOf(b ?? [])];
-  return {
-    isWidened: before.some((name) => !after.includes(name)),
-    isNarrowed: after.some((name) => !before.includes(name)),
-  };
+  const { isWidened, isNarrowed } = compareAlternatives(listOf(a ?? []), listOf(b ?? []));
+  // What more names are required, fewer values are accepted.
+  return { isWidened: isNarrowed, isNarrowed: isWidened };
 }
 
 /** Lists of schemas of the same length, one by one. */
@@ -336,9 +334,10 @@ function compareEach(a: Json, b: Json): SchemaChange | undefined {
 
 /** More alternatives accept more values. */
 function compareAlternatives(before: readonly string[], after: readonly string[]): SchemaChange {
+  const [known, left] = [new Set(before), new Set(after)];
   return {
-    isWidened: after.some((value) => !before.includes(value)),
-    isNarrowed: before.some((value) => !after.includes(value)),
+    isWidened: after.some((value) => !known.has(value)),
+    isNarrowed: before.some((value) => !left.has(value)),
   };
 }
 

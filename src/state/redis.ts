@@ -163,12 +163,21 @@ return math.ceil(length * steps)
 
 /**
  * KEYS counters; ARGV milliseconds left, then name, counter and digest in turn. A value is a counter and a digest. Raises
- * what is higher than stored, and returns names and values alternating.
+ * what is higher than stored, unless one of them is older than what is stored, and returns names and values alternating.
  */
 const RAISE_COUNTERS = `
 local stored = {}
+local written = {}
 local pairs_ = redis.call('HGETALL', KEYS[1])
-for i = 1, #pairs_, 2 do stored[pairs_[i]] = tonumber(string.match(pairs_[i + 1], '^%d+')) or 0 end
+for i = 1, #pairs_, 2 do
+  stored[pairs_[i]] = tonumber(string.match(pairs_[i + 1], '^%d+')) or 0
+  written[pairs_[i]] = pairs_[i + 1]
+end
+for i = 2, #ARGV, 3 do
+  local counter, known = tonumber(ARGV[i + 1]), stored[ARGV[i]] or 0
+  local isOther = written[ARGV[i]] ~= ARGV[i + 1] .. ' ' .. ARGV[i + 2]
+  if counter < known or (counter == known and isOther) then return pairs_ end
+end
 for i = 2, #ARGV, 3 do
   if tonumber(ARGV[i + 1]) > (stored[ARGV[i]] or 0) then
     redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1] .. ' ' .. ARGV[i + 2])

@@ -364,9 +364,13 @@ export function createFakeStore(now: () => number): FakeStore {
       }),
     raiseCounters: (raised) =>
       ask('raiseCounters', () => {
-        for (const [hash, seen] of raised) {
-          if (seen.counter > (counters.get(hash)?.counter ?? 0)) counters.set(hash, seen);
-        }
+        const isOlder = ([hash, { counter, sha256 }]: readonly [string, SeenCounter]): boolean => {
+          const known = counters.get(hash);
+          if (known === undefined || counter > known.counter) return false;
+          return counter < known.counter || sha256 !== known.sha256;
+        };
+        if ([...raised].some(isOlder)) return new Map(counters);
+        for (const [hash, seen] of raised) counters.set(hash, seen);
         return new Map(counters);
       }),
     keepFirst: (keyHash, text) =>

@@ -84,6 +84,8 @@ type Approved = {
   readonly approved: readonly PinDigest[];
   /** What was approved before and no longer is. */
   readonly replaced: readonly PinDigest[];
+  /** What was approved before and still is. */
+  readonly kept: readonly PinDigest[];
   readonly refused: readonly Refused[];
   /** What is pending afterwards. */
   readonly pending: readonly PinDigest[];
@@ -132,7 +134,7 @@ export async function runPinApprove(
     });
   const changed = await changeLockFile(folder, upstream, approve, io, ports);
   if (changed === undefined) return EXIT_UNCHECKED;
-  printReplaced(upstream, changed.outcome.replaced, observed, io);
+  printEarlier(upstream, changed.outcome, observed, io);
   printApproved(options, selection, changed.outcome, fetchLine, io);
   if (changed.isChanged) printSignNext(upstream, signing, options.config, io);
   return changed.outcome.refused.length === 0 ? EXIT_FINE : EXIT_FAILED;
@@ -186,20 +188,25 @@ function approveSelected(
     }
   }
   const written = approved.length === 0 ? undefined : lock;
-  const pending = pendingOf(written ?? now);
-  const replaced = replacedIn(now, written);
-  return { lock: written, outcome: { approved, replaced, refused, pending } };
+  const after = written ?? now;
+  const outcome = { approved, ...earlierIn(now, after), refused, pending: pendingOf(after) };
+  return { lock: written, outcome };
 }
 
-function replacedIn(before: Lock | undefined, after: Lock | undefined): readonly PinDigest[] {
-  if (before === undefined || after === undefined) return [];
-  const left = approvedDigests(after);
-  return approvedDigests(before).filter(
-    (one) => !left.some((other) => isSamePin(one, other) && one.digest === other.digest),
-  );
+/** What of the earlier approvals is left, and what is not. */
+function earlierIn(
+  before: Lock | undefined,
+  after: Lock | undefined,
+): Pick<Approved, 'replaced' | 'kept'> {
+  const left = new Set(approvedDigests(after).map(({ digest }) => digest));
+  const earlier = approvedDigests(before);
+  return {
+    replaced: earlier.filter(({ digest }) => !left.has(digest)),
+    kept: earlier.filter(({ digest }) => left.has(digest)),
+  };
 }
 
-function approvedDigests(lock: Lock): readonly PinDigest[] {
+function approvedDigests(lock: Lock | undefined): readonly PinDigest[] {
   return namedPins(lock).flatMap(({ kind, name, pin }) =>
     approvedVersions(pin).map(({ sha256: digest }) => ({ kind, name, digest })),
   );
@@ -261,14 +268,15 @@ function printApproved(
   fetchLine: string,
   io: CliIo,
 ): void {
-  const { approved, refused, pending } = outcome;
+  const { kept: _, ...shown } = outcome;
+  const { approved, refused, pending } = shown;
   for (const note of notes) io.stderr(`note: ${note}\n`);
   for (const one of refused) {
     if (one.findings !== undefined) printWithheld(upstream, config, one, one.findings, io);
     else io.stderr(`error: ${upstream} ${pinLabel(one)} ${refusalText(one, fetchLine)}\n`);
   }
   if (json) {
-    io.stdout(`${toVisibleJson({ upstream, ...outcome }, 0)}\n`);
+    io.stdout(`${toVisibleJson({ upstream, ...shown }, 0)}\n`);
     return;
   }
   for (const one of approved) {
@@ -282,21 +290,31 @@ function printApproved(
   );
 }
 
-/** Names what is no longer approved although it is not known to be gone from the upstream. */
-function printReplaced(
+/** Names what is no longer approved where it was not the only form, and what still is although nothing says it is offered. */
+function printEarlier(
   upstream: string,
-  replaced: readonly PinDigest[],
+  { approved, replaced, kept }: Approved,
   observed: Given['observed'],
   io: CliIo,
 ): void {
   for (const one of replaced) {
-    if (digestsOffered(observed, one)?.includes(one.digest) === false) continue;
-    const why =
-      observed === undefined
-        ? 'it is not known whether the upstream still offers it'
-        : 'the block was lifted for another definition of the name';
+    const isGone = digestsOffered(observed, one)?.includes(one.digest) === false;
+    const forms = [...replaced, ...kept].filter((other) => isSamePin(one, other));
+    if (isGone && forms.length === 1) continue;
+    const why = isGone
+      ? 'the upstream does not offer it'
+      : 'the block was lifted for another definition of the name';
     const label = `${upstream} ${pinLabel(one)}`;
     io.stderr(`note: ${label}: ${digestText(one.digest)} is no longer approved, because ${why}\n`);
+  }
+  if (observed !== undefined) return;
+  const isNew = ({ digest }: PinDigest): boolean => approved.some((one) => one.digest === digest);
+  for (const one of kept) {
+    if (isNew(one) || !approved.some((pin) => isSamePin(pin, one))) continue;
+    const label = `${upstream} ${pinLabel(one)}`;
+    io.stderr(
+      `note: ${label}: ${digestText(one.digest)} remains approved too, because it is not known whether the upstream still offers it; the same command ends the approval once the upstream can be reached and does not offer it\n`,
+    );
   }
 }
 

@@ -13,7 +13,12 @@ import {
   pinOf,
 } from '../../pins/approval.js';
 import { NO_DIGEST } from '../../pins/digest.js';
-import { findDifferences, type ItemDifference, isInformational } from '../../pins/drift.js';
+import {
+  findDifferences,
+  formsNotOffered,
+  type ItemDifference,
+  isInformational,
+} from '../../pins/drift.js';
 import { FIRST_USE_SUFFIX, trustedPins, withTrusted } from '../../pins/first-use.js';
 import type { Observed } from '../../pins/last-seen.js';
 import { approvedVersions, type Lock, versionsOf } from '../../pins/lock.js';
@@ -26,6 +31,7 @@ import {
   differenceText,
   type FirstUseItem,
   firstUseText,
+  notOfferedText,
   pendingText,
   type UpstreamDifferences,
 } from './differences.js';
@@ -62,6 +68,7 @@ export async function runPinVerify(
     for (const difference of one.differences) {
       io.stdout(differenceText(one.upstream, difference, false));
     }
+    printNotOffered(one, io);
     printFirstUse(one, false, io);
     printFindings(one, io);
     printSignatures(one, io);
@@ -143,8 +150,10 @@ async function findDrift(
     const company = readCompany(options.config, upstream, io, ports);
     const findings = scanOffered(upstream, lock, observed, company);
     const file = lockFileOf(target.gateway.pinsDir, upstream);
+    const notOffered = formsNotOffered(lock, observed, compared.differences);
     const locked = { lock, text, file };
-    upstreams.push({ upstream, ...compared, pending, findings, signatures, ...locked, observed });
+    const reviewed = { pending, notOffered, findings, signatures };
+    upstreams.push({ upstream, ...compared, ...reviewed, ...locked, observed });
   }
   return { upstreams, isComplete: upstreams.length === targets.length };
 }
@@ -216,6 +225,10 @@ function printFindings({ upstream, findings }: Found, io: CliIo): void {
   }
 }
 
+function printNotOffered({ upstream, notOffered }: Found, io: CliIo): void {
+  for (const pin of notOffered) io.stdout(notOfferedText(upstream, pin));
+}
+
 function printFirstUse({ upstream, firstUse }: Found, withContent: boolean, io: CliIo): void {
   for (const item of firstUse) io.stdout(firstUseText(upstream, item, withContent));
 }
@@ -247,6 +260,7 @@ function printForReview(found: Found, config: string, io: CliIo, ports: PinPorts
     const [before] = approvedVersions(pin);
     if (after !== undefined) io.stdout(pendingText(upstream, one, before, after));
   }
+  printNotOffered(found, io);
   printFirstUse(found, true, io);
   printFindings(found, io);
   printStatus(found, io);

@@ -26,6 +26,8 @@ export type UpstreamDifferences = {
   readonly differences: readonly ItemDifference[];
   /** What is trusted because the first listing had it. Nobody approved it, and it does not count as a difference. */
   readonly firstUse: readonly FirstUseItem[];
+  /** Approved forms that are not offered. They stay approved, and are no differences. */
+  readonly notOffered: readonly PinDigest[];
   /** Definitions of the lock file that nobody has approved yet. */
   readonly pending: readonly PinDigest[];
   /** What the scan found in what nobody has approved. */
@@ -72,6 +74,13 @@ export function firstUseText(upstream: string, item: FirstUseItem, withContent: 
   return withContent ? line + contentText([], undefined, item.definition) : line;
 }
 
+/** One line for an approved form that is not offered. */
+export function notOfferedText(upstream: string, pin: PinDigest): string {
+  return `${upstream} ${pinLabel(pin)}: ${NOT_OFFERED} (${digestText(pin.digest)})\n`;
+}
+
+export const NOT_OFFERED = 'a form that is approved, and not offered here';
+
 export function firstUseMeaning({ isRecorded, at }: FirstUseItem): string {
   if (!isRecorded)
     return 'not in the lock file; trusted if it was in the first listing of the gateway';
@@ -115,29 +124,32 @@ function fieldText(field: FieldDifference): string {
 
 /** All differences as one JSON document, in which every character can be seen. */
 export function differencesJson(found: readonly UpstreamDifferences[], withLines: boolean): string {
-  const upstreams = found.map(({ upstream, differences, pending, firstUse, ...one }) => ({
-    upstream,
-    pending,
-    firstUse: firstUse.map(({ definition: _, ...item }) => item),
-    findings: one.findings,
-    signatures: one.signatures ?? null,
-    differences: differences.map((difference) => ({
-      kind: difference.kind,
-      name: difference.name,
-      change: difference.change,
-      changes: difference.changes,
-      before: difference.before ?? null,
-      after: difference.after ?? null,
-      fields: fieldsOf(difference).map(({ path: _, ...field }) => field),
-      ...(withLines
-        ? {
-            lines: changedLines(
-              diffDefinitions(difference.beforeDefinition, difference.afterDefinition),
-              CONTEXT_LINES,
-            ),
-          }
-        : {}),
-    })),
-  }));
+  const upstreams = found.map(
+    ({ upstream, differences, pending, notOffered, firstUse, ...one }) => ({
+      upstream,
+      pending,
+      notOffered,
+      firstUse: firstUse.map(({ definition: _, ...item }) => item),
+      findings: one.findings,
+      signatures: one.signatures ?? null,
+      differences: differences.map((difference) => ({
+        kind: difference.kind,
+        name: difference.name,
+        change: difference.change,
+        changes: difference.changes,
+        before: difference.before ?? null,
+        after: difference.after ?? null,
+        fields: fieldsOf(difference).map(({ path: _, ...field }) => field),
+        ...(withLines
+          ? {
+              lines: changedLines(
+                diffDefinitions(difference.beforeDefinition, difference.afterDefinition),
+                CONTEXT_LINES,
+              ),
+            }
+          : {}),
+      })),
+    }),
+  );
   return `${toVisibleJson({ upstreams })}\n`;
 }

@@ -3,23 +3,19 @@
 
 import { type DefinitionFinding, scanDefinitions } from '../../inspection/definitions/scan.js';
 import {
-  findShadowing,
-  type Shadowing,
+  findShadowingOf,
   type ShadowingException,
   type UpstreamDefinitions,
-  type UpstreamItem,
-  withoutExceptions,
 } from '../../inspection/definitions/shadowing.js';
 import {
   definitionsOf,
+  definitionsToScan,
   isSamePin,
-  namedPins,
   type PinDigest,
   type PinName,
 } from '../../pins/approval.js';
-import { sha256Hex } from '../../pins/digest.js';
-import { type Lock, versionsOf } from '../../pins/lock.js';
-import { escapeForTerminal, isPasteable, makeVisible } from '../../text/escaping.js';
+import type { Lock } from '../../pins/lock.js';
+import { escapeForTerminal, isPasteable } from '../../text/escaping.js';
 import { type CliIo, commandLine } from '../program.js';
 import { digestText, type PinPorts, pinLabel, readGateway, readLockFile } from './lock-files.js';
 
@@ -51,62 +47,16 @@ export function scanPins(
   pins: readonly PinDigest[],
   company: Company,
 ): readonly DefinitionFinding[] {
-  return [...scanOwn(lock, pins), ...shadowingOf(lock, pins, company)];
-}
-
-const ID_DIGITS = 8;
-const MAX_EVIDENCE = 200;
-
-/** Which of the given definitions stand in for those of other upstreams, or give orders about them. */
-function shadowingOf(
-  lock: Lock,
-  pins: readonly PinDigest[],
-  { upstreams, exceptions, today }: Company,
-): readonly DefinitionFinding[] {
-  if (pins.length === 0) return [];
-  const { upstream } = lock;
-  const own = { upstream, definitions: definitionsOf(lock) };
-  const { findings } = findShadowing([...upstreams, own]);
-  const isAsked = (item: UpstreamItem): boolean =>
-    item.upstream === upstream && pins.some((pin) => isSamePin(pin, item));
-  return withoutExceptions(findings, exceptions, today).flatMap((finding) => {
-    const [first, second] = finding.items;
-    const given = [{ ...finding, item: first, other: second }];
-    // Of two that look alike either may be the one that passes for the other.
-    if (finding.how === 'alike')
-      given.push({ ...finding, item: second, other: first, evidence: evidenceIn(finding, second) });
-    return given.filter(({ item }) => isAsked(item)).map(shadowingFinding);
-  });
-}
-
-function evidenceIn({ pointer, evidence }: Shadowing, { name }: UpstreamItem): string {
-  return pointer === '/name' ? makeVisible(name).slice(0, MAX_EVIDENCE) : evidence;
-}
-
-function shadowingFinding({
-  item,
-  other,
-  pointer,
-  evidence,
-  reason: what,
-}: Shadowing & { readonly item: UpstreamItem; readonly other: UpstreamItem }): DefinitionFinding {
-  const { kind, name } = item;
-  const reason = `${what} The other is ${JSON.stringify(escapeForTerminal(`${other.upstream}/${other.name}`))}.`;
-  const id = `shadowing-${sha256Hex(JSON.stringify([item, other, reason, evidence])).slice(0, ID_DIGITS)}`;
-  return { id, kind: 'shadowing', tier: 'block', item: { kind, name }, pointer, evidence, reason };
+  const { upstreams: others, exceptions, today } = company;
+  const own = { upstream: lock.upstream, definitions: definitionsOf(lock) };
+  const shadowing = findShadowingOf({ own, asked: pins, others, exceptions, today });
+  return [...scanOwn(lock, pins), ...shadowing];
 }
 
 /** What is found in the given definitions, read together with the others of their server. */
 export function scanOwn(lock: Lock, pins: readonly PinDigest[]): readonly DefinitionFinding[] {
-  const digests = new Set(pins.map(({ digest }) => digest));
-  const scanned = namedPins(lock).flatMap(({ kind, name, pin }) => {
-    const chosen = versionsOf(pin).filter(({ sha256 }) => digests.has(sha256));
-    const [first] = versionsOf(pin);
-    const company = first === undefined ? [] : [first];
-    const versions = chosen.length > 0 ? chosen : company;
-    return versions.map(({ definition }) => ({ kind, name, definition }));
-  });
-  return scanDefinitions(scanned).filter(({ item }) => pins.some((pin) => isSamePin(pin, item)));
+  const found = scanDefinitions(definitionsToScan(lock, pins));
+  return found.filter(({ item }) => pins.some((pin) => isSamePin(pin, item)));
 }
 
 /** The findings that keep a definition from being approved. */

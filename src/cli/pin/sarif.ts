@@ -14,7 +14,7 @@ import { readLockSource } from '../../pins/lock-yaml.js';
 import type { Json } from '../../protocol/jsonrpc.js';
 import { escapeForTerminal, toVisibleJson } from '../../text/escaping.js';
 import type { Position, YamlPath } from '../../text/yaml.js';
-import { fieldsOf, firstUseMeaning, type UpstreamDifferences } from './differences.js';
+import { fieldsOf, firstUseMeaning, NOT_OFFERED, type UpstreamDifferences } from './differences.js';
 import { digestText, pinLabel } from './lock-files.js';
 
 const DESCRIPTIONS: { readonly [change in Change]: string } = {
@@ -49,7 +49,7 @@ export function differencesSarif(found: readonly UpstreamDifferences[], folder: 
 }
 
 function resultsOf(found: UpstreamDifferences, folder: string): readonly SarifResult[] {
-  const { upstream, differences, firstUse, findings, signatures } = found;
+  const { upstream, differences, notOffered, firstUse, findings, signatures } = found;
   const file = nameFile(found.file, folder);
   const locate = locator(found);
   const unsigned: readonly SarifResult[] =
@@ -71,6 +71,15 @@ function resultsOf(found: UpstreamDifferences, folder: string): readonly SarifRe
       const at = { upstream, file, difference };
       if (fields.length > 0) return fields.map((field) => fieldResult(at, field, locate));
       return [itemResult(at, locate)];
+    }),
+    ...notOffered.map((pin): SarifResult => {
+      const { kind, name, digest } = pin;
+      return {
+        ...{ file, ...locate(pin, digest, []), rule: 'not-offered', level: 'note' },
+        text: `${upstream} ${pinLabel(pin)}: ${NOT_OFFERED} (${digestText(digest)})`,
+        fingerprint: sha256Hex(JSON.stringify([upstream, kind, name, digest, 'not-offered'])),
+        properties: { upstream, kind, name, digest },
+      };
     }),
     ...firstUse.map((item): SarifResult => {
       const { kind, name, digest } = item;

@@ -92,7 +92,7 @@ export function runExplainCall(
     const principal = principalOf(caller, workspace, ports);
     const blocks = readBlocks(options.blocks, io, ports);
     const { policies, written, catalogOf } = workspace;
-    const query = { principal, upstream, target, catalog: catalogOf(upstream), args };
+    const query = { principal, upstream, target, catalog: catalogOf(upstream, target), args };
     const rules = explainRules(policies, written, { ...query, args: { all: args } });
     const decision = decideUnder(blocks ?? NO_BLOCKS, policies, query);
     const isBlocked = decision.verdict === 'deny' && decision.reason === 'blocked';

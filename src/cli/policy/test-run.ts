@@ -85,7 +85,7 @@ function runCall(
   const { policies, written } = workspace;
   const question = questionOf(one);
   const { upstream, target } = readTarget(one[question] ?? '', KINDS[question], workspace);
-  const catalog = workspace.catalogOf(upstream);
+  const catalog = workspace.catalogOf(upstream, target);
   const args = one.args as JsonObject;
   const decision = decideRequest(policies, { principal, upstream, target, catalog, args });
   const outcome = outcomeOf(decision, one.limits === 'exhausted');
@@ -143,10 +143,14 @@ function runList(
   const { items, contains = [], lacks = [] } = one;
   const pinned = catalog.names(kind);
   const listed = [...new Set([...pinned, ...contains, ...(items ?? [])])].filter((name) =>
-    isListed(policies, principal, upstream, targetOf(name), catalog),
+    isListed(policies, principal, upstream, targetOf(name), catalogOf(upstream, targetOf(name))),
   );
   for (const name of pinned) {
-    const facts = { principal, upstream, target: targetOf(name), catalog, args: { all: {} } };
+    const target = targetOf(name);
+    const facts = {
+      ...{ principal, upstream, target },
+      ...{ catalog: catalogOf(upstream, target), args: { all: {} } },
+    };
     noteListing(facts, listed.includes(name), workspace, decisive);
   }
   const missing = [...(items ?? []), ...contains].filter((name) => !listed.includes(name));

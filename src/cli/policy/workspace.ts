@@ -41,8 +41,8 @@ export type Workspace = {
   readonly policies: PolicySet;
   readonly written: WrittenRules;
   readonly locate: (file: string, path: YamlPath) => Position;
-  /** The definitions of an upstream, as if it offered what is approved. */
-  readonly catalogOf: (upstream: string) => Catalog;
+  /** The definitions of an upstream as they decide about a target, as if it offered what is approved. */
+  readonly catalogOf: (upstream: string, target?: Target) => Catalog;
 };
 
 /** `; did you mean "…"?`, or what there is to choose from. */
@@ -87,6 +87,10 @@ export async function openWorkspace(
   const shadowed = read.documents.filter(({ mode }) => mode === 'shadow');
   for (const { policy } of shadowed)
     io.stderr(`note: the policy ${policy} has mode: shadow and is taken as enforced here\n`);
+  for (const { name } of outline.upstreams.filter(({ isFirstUse }) => isFirstUse))
+    io.stderr(
+      `note: it is not known here what the gateway trusted on first use at ${name}; what its lock file neither approves nor blocks is taken as trusted\n`,
+    );
   return {
     outline,
     policies: read.policies,
@@ -101,19 +105,41 @@ function enforce(document: PolicyDocument): PolicyDocument {
   return { ...document, mode: 'enforce' };
 }
 
-function catalogsOf(outline: Outline, pins: ReadLocks['pins']): (upstream: string) => Catalog {
+function catalogsOf(outline: Outline, pins: ReadLocks['pins']): Workspace['catalogOf'] {
   const known = new Map<string, Catalog>();
-  return (upstream) => {
-    const found = known.get(upstream);
-    if (found !== undefined) return found;
+  const makeCatalog = (upstream: string): Catalog => {
     const isStrict = outline.upstreams.some(({ name, strict }) => name === upstream && strict);
     const pinned = pins?.(upstream);
     const catalog = pinned === undefined ? { ...NO_CATALOG, upstream } : offered(pinned);
-    const made: Catalog = { ...catalog, mode: isStrict ? 'strict' : 'off' };
-    known.set(upstream, made);
-    return made;
+    return { ...catalog, mode: isStrict ? 'strict' : 'off' };
+  };
+  return (upstream, target) => {
+    const catalog = known.get(upstream) ?? makeCatalog(upstream);
+    known.set(upstream, catalog);
+    const isFirstUse = outline.upstreams.some((one) => one.name === upstream && one.isFirstUse);
+    const isDecided = isFirstUse && target !== undefined && isReviewed(catalog, target);
+    return isDecided ? { ...catalog, mode: 'strict' } : catalog;
   };
 }
+
+/** Whether the lock file decides about the target alone: some form of it was approved or blocked. */
+function isReviewed(catalog: Catalog, target: Target): boolean {
+  switch (target.kind) {
+    case 'tool':
+    case 'prompt':
+      return !UNREVIEWED.has(catalog.statusOf(target.kind, target.name).state);
+    case 'template':
+      return !UNREVIEWED.has(catalog.statusOf(target.kind, target.uriTemplate).state);
+    case 'resource':
+      return !UNREVIEWED.has(catalog.statusOf(target.kind, target.uri).state);
+    case 'question':
+    case 'task':
+    case 'none':
+      return false;
+  }
+}
+
+const UNREVIEWED: ReadonlySet<string> = new Set(['unpinned', 'pending']);
 
 /** Before anything was observed, an approved definition has the state `absent`. */
 function offered(catalog: Catalog): Catalog {

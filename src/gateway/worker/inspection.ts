@@ -2,13 +2,16 @@
 // and not surely clean, or where its upstream or its caller has used up its time budget on the loop. Without a worker
 // thread the loop inspects everything; where a thread died during a job, its text is withheld.
 
-import { type DefinitionFinding, scanDefinitions } from '../../inspection/definitions/scan.js';
+import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
 import type { SentCredentials } from '../../inspection/detectors/upstream-credentials.js';
 import {
+  type DefinitionOutcomes,
+  type DefinitionTask,
   type InspectionJob,
   type InspectionPort,
   LARGE_TEXT_CHARS,
   LONG_TEXT_CHARS,
+  runDefinitionTask,
 } from '../../inspection/jobs.js';
 import {
   type GuardInput,
@@ -43,11 +46,19 @@ export type Inspection = InspectionPort & {
     text: string,
     upstream: string,
   ): Promise<readonly DefinitionFinding[] | undefined>;
+  /** Runs any task about definitions; `text` is JSON of its input. `undefined` if it did not finish. Never rejects. */
+  readonly definitions: DefinitionTasks;
   /** Reads messages with the help of the same threads. */
   readonly readJson: ReadJson;
   /** Ends the threads; unfinished jobs end as withheld. */
   close(): Promise<void>;
 };
+
+export type DefinitionTasks = <Task extends DefinitionTask>(
+  task: Task,
+  text: string,
+  upstream: string,
+) => Promise<DefinitionOutcomes[Task] | undefined>;
 
 /** Creates inspection with worker threads. Logs once when no thread can be started, and once when one runs again. */
 export function startInspection(
@@ -184,24 +195,41 @@ export function createInspection(
     return chargeToBudget(owner, text.length * FREE_MS_A_CHAR, work);
   }
 
-  function scanOnLoop(text: string, owner: Owner): readonly DefinitionFinding[] | undefined {
+  function runOnLoop(
+    input: { readonly task: DefinitionTask; readonly text: string },
+    owner: Owner,
+  ): DefinitionOutcomes[DefinitionTask] | undefined {
     try {
-      return chargeToBudget(owner, 0, () => scanDefinitions(JSON.parse(text)));
+      return chargeToBudget(owner, 0, () => runDefinitionTask(input));
     } catch {
       return undefined;
     }
   }
 
+  async function runTask(
+    input: { readonly task: DefinitionTask; readonly text: string },
+    owner: Owner,
+  ): Promise<DefinitionOutcomes[DefinitionTask] | undefined> {
+    if (input.text.length <= SHORT_TEXT_CHARS && runsOnLoop(owner)) return runOnLoop(input, owner);
+    const end = await run({ kind: 'definitions', input }, owner);
+    // Nothing is used before it was scanned; everything else is for reviewers, who see that it is missing.
+    if (
+      end.kind === 'unavailable' &&
+      (input.task === 'scan' || input.text.length <= LONG_TEXT_CHARS)
+    )
+      return runOnLoop(input, owner);
+    return end.kind === 'definitions' ? end.outcome : undefined;
+  }
+
+  // A task has the outcome of that task.
+  const definitions: DefinitionTasks = (task, text, upstream) =>
+    runTask({ task, text }, { upstream, caller: undefined }) as never;
+
   return {
     close: worker.close,
     readJson,
-    async scanDefinitions(text, upstream) {
-      const owner = { upstream, caller: undefined };
-      if (text.length <= SHORT_TEXT_CHARS && runsOnLoop(owner)) return scanOnLoop(text, owner);
-      const end = await run({ kind: 'definitions', input: { text } }, owner);
-      if (end.kind === 'unavailable') return scanOnLoop(text, owner);
-      return end.kind === 'definitions' ? end.outcome : undefined;
-    },
+    definitions,
+    scanDefinitions: (text, upstream) => definitions('scan', text, upstream),
     message(given, upstream, caller) {
       const owner = { upstream, caller };
       const own = ownOf(upstream);

@@ -196,12 +196,93 @@ export function isLabelled({ tokens: [first, second] }: Sentence): boolean {
   return (first.mask & LEADS) === 0 && second.start - first.end > 1;
 }
 
+/** Demands by what one of their steps takes, so that of a long list only those are tried that a sentence may meet. */
+type Index = {
+  readonly byBase: ReadonlyMap<string, readonly number[]>;
+  /** By the number of the bit of a class. */
+  readonly byClass: ReadonlyMap<number, readonly number[]>;
+  readonly always: readonly number[];
+};
+
+const indexes = new WeakMap<readonly Demand[], Index>();
+
+function indexOf(list: readonly Demand[]): Index {
+  const known = indexes.get(list);
+  if (known !== undefined) return known;
+  const byBase = new Map<string, number[]>();
+  const byClass = new Map<number, number[]>();
+  const always: number[] = [];
+  for (const [at, demand] of list.entries()) {
+    const key = keyOf(demand);
+    if (key === undefined) always.push(at);
+    for (const base of key?.bases ?? []) addTo(byBase, base, at);
+    for (const bit of bitsOf(key?.mask ?? 0)) addTo(byClass, bit, at);
+  }
+  const index = { byBase, byClass, always };
+  indexes.set(list, index);
+  return index;
+}
+
+function addTo<Key>(map: Map<Key, number[]>, key: Key, value: number): void {
+  const known = map.get(key);
+  if (known === undefined) map.set(key, [value]);
+  else known.push(value);
+}
+
+function bitsOf(mask: number): readonly number[] {
+  const bits: number[] = [];
+  for (let rest = mask; rest !== 0; rest &= rest - 1) bits.push(lowestBit(rest));
+  return bits;
+}
+
+function lowestBit(mask: number): number {
+  return 31 - Math.clz32(mask & -mask);
+}
+
+type Key = { readonly bases: readonly string[]; readonly mask: number };
+
+/** What a sentence must have to meet the demand, of all that it must have the narrowest; `undefined` if that is not known. */
+function keyOf({ steps, needs = [] }: Demand): Key | undefined {
+  const keys = [...steps, ...needs].flatMap((step): Key[] => {
+    if (typeof step === 'number') return [{ bases: [], mask: step }];
+    return step.bases === undefined ? [] : [{ bases: step.bases, mask: step.mask ?? 0 }];
+  });
+  // A class stands for many words.
+  const widthOf = ({ bases, mask }: Key): number =>
+    bases.length + CLASS_WIDTH * bitsOf(mask).length;
+  return keys.reduce<Key | undefined>(
+    (best, key) => (best === undefined || widthOf(key) < widthOf(best) ? key : best),
+    undefined,
+  );
+}
+
+const CLASS_WIDTH = 20;
+
+/** The demands that a sentence may meet, in the order of the list. */
+function candidatesFor({ mask, bases }: Sentence, index: Index): Iterable<number> {
+  let found: Set<number> | undefined;
+  const add = (demanded: readonly number[]): void => {
+    found ??= new Set(index.always);
+    for (const at of demanded) found.add(at);
+  };
+  for (const base of bases) {
+    const demanded = index.byBase.get(base);
+    if (demanded !== undefined) add(demanded);
+  }
+  for (let rest = mask; rest !== 0; rest &= rest - 1) {
+    const demanded = index.byClass.get(lowestBit(rest));
+    if (demanded !== undefined) add(demanded);
+  }
+  return found === undefined ? index.always : [...found].sort((one, other) => one - other);
+}
+
 /** What the demands find in a sentence, at most one match each. */
 export function findAll(list: readonly Demand[], sentence: Sentence): readonly Match[] {
   const found: Match[] = [];
   if (sentence.mask === 0 && sentence.tokens.length === 1) return found;
-  for (const demand of list) {
-    const match = findDemand(demand, sentence);
+  for (const at of candidatesFor(sentence, indexOf(list))) {
+    const demand = list[at];
+    const match = demand === undefined ? undefined : findDemand(demand, sentence);
     if (match !== undefined) found.push(match);
   }
   return found;

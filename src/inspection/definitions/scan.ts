@@ -33,6 +33,8 @@ export type Text = {
 const MAX_CHARACTERS = 1_000_000;
 const MAX_STRINGS = 20_000;
 const MAX_DEPTH = 64;
+/** Marks that may end a sentence, in all readings of one definition. A bundle of scripts of a megabyte has a third. */
+const MAX_MARKS = 300_000;
 const MAX_EVIDENCE = 200;
 const CONTEXT = 24;
 
@@ -43,7 +45,7 @@ export function scanDefinitions(
   const findings: UnnamedFinding[] = [];
   for (const scanned of definitions) {
     const texts = textsOf(scanned.definition);
-    if (texts === undefined) findings.push(tooLarge(scanned));
+    if (texts === undefined) findings.push(notRead(scanned, TOO_LARGE));
     else findings.push(...scanDefinition(scanned, texts));
   }
   findings.push(...lookAlikes(definitions));
@@ -73,15 +75,18 @@ function withoutRepetitions(findings: readonly UnnamedFinding[]): readonly Defin
 
 const ID_DIGITS = 8;
 
-/** A definition that is too large to be read whole is no definition that may be approved unseen. */
-function tooLarge({ kind, name }: ScannedDefinition): UnnamedFinding {
+const TOO_LARGE = 'The definition is too large or too deep to be read whole.';
+const TOO_MANY_SENTENCES = 'The definition has more sentences than are read.';
+
+/** A definition that is not read whole is no definition that may be approved unseen. */
+function notRead({ kind, name }: ScannedDefinition, reason: string): UnnamedFinding {
   return {
     kind: 'hidden-text',
     tier: 'block',
     item: { kind, name },
     pointer: '',
     evidence: '',
-    reason: 'The definition is too large or too deep to be read whole.',
+    reason,
   };
 }
 
@@ -133,7 +138,9 @@ function joinedStrings(value: JsonObject | readonly Json[]): string | undefined 
 
 function scanDefinition(scanned: ScannedDefinition, texts: readonly Text[]): UnnamedFinding[] {
   const own = ownNamesOf(scanned);
-  const matched = texts.flatMap((text) => scanText(scanned, text, own));
+  const budget = { marks: MAX_MARKS };
+  const matched = texts.flatMap((text) => scanText(scanned, text, own, budget));
+  if (budget.marks < 0) matched.push(notRead(scanned, TOO_MANY_SENTENCES));
   return [...matched, ...contextParameters(scanned, own), ...claimsOf(scanned)];
 }
 
@@ -179,7 +186,15 @@ const BLOCKED: ReadonlySet<Concealment> = new Set([
 /** A page of an app has comments and indentation, which hide nothing from a reviewer of its source. */
 const USUAL_IN_MARKUP: ReadonlySet<Concealment> = new Set(['a comment', 'blank space']);
 
-function scanText(scanned: ScannedDefinition, text: Text, own: OwnNames): UnnamedFinding[] {
+/** What is left of the work on one definition. */
+type Budget = { marks: number };
+
+function scanText(
+  scanned: ScannedDefinition,
+  text: Text,
+  own: OwnNames,
+  budget: Budget,
+): UnnamedFinding[] {
   const item = { kind: scanned.kind, name: scanned.name };
   const { pointer, value } = text;
   const { readings, concealments } = readingsOf(value);
@@ -193,7 +208,11 @@ function scanText(scanned: ScannedDefinition, text: Text, own: OwnNames): Unname
     evidence: quote(value, firstUnusual(value), value.length),
     reason: REASON_OF[concealment],
   }));
-  const demanded = readings.flatMap((reading) =>
+  const read = readings.filter((reading) => {
+    budget.marks -= countMarks(reading.text);
+    return budget.marks >= 0;
+  });
+  const demanded = read.flatMap((reading) =>
     findMatches(reading, text, own).map((match) => {
       const { tier, reason } = graverIfHidden(reading, match);
       return {
@@ -208,6 +227,14 @@ function scanText(scanned: ScannedDefinition, text: Text, own: OwnNames): Unname
   );
   return [...hidden, ...demanded];
 }
+
+function countMarks(text: string): number {
+  let marks = 0;
+  for (let at = 0; at < text.length; at += 1) if (MARKS.has(text.charCodeAt(at))) marks += 1;
+  return marks;
+}
+
+const MARKS: ReadonlySet<number> = new Set([...'.!?;\n\u2022'].map((mark) => mark.charCodeAt(0)));
 
 /** Nobody hides what is harmless. */
 function graverIfHidden(

@@ -2,10 +2,11 @@
 // descriptions that say what is to be done with another upstream's tool. Pure, and bounded for hostile input: each
 // definition is compared with few others. docs/contract.md §5; docs/reference/attacks.md case 60.
 
-import type { PinnedKind } from '../../pins/digest.js';
-import { makeVisible } from '../../text/escaping.js';
+import { type PinnedKind, sha256Hex } from '../../pins/digest.js';
+import { escapeForTerminal, makeVisible } from '../../text/escaping.js';
 import { confusableForm } from '../confusable-names.js';
 import { foldText } from '../detectors/normalized-text.js';
+import type { DefinitionFinding } from './finding.js';
 import { CLASS } from './lexicon.js';
 import { type ScannedDefinition, textsOf } from './scan.js';
 import { type Sentence, sentencesOf } from './sentences.js';
@@ -55,8 +56,11 @@ const MAX_MENTIONS = 8;
 /** Shorter identifiers are words of the language. */
 const MIN_MENTIONED = 5;
 
-/** Compares the definitions of all upstreams with one another. */
-export function findShadowing(upstreams: readonly UpstreamDefinitions[]): FoundShadowing {
+/** Compares the definitions of all upstreams with one another. Orders are looked for in those that are asked about. */
+export function findShadowing(
+  upstreams: readonly UpstreamDefinitions[],
+  isAsked: (item: UpstreamItem) => boolean = () => true,
+): FoundShadowing {
   const entries = upstreams.flatMap(({ upstream, definitions }) =>
     definitions
       .filter(({ kind }) => kind !== 'instructions')
@@ -71,7 +75,7 @@ export function findShadowing(upstreams: readonly UpstreamDefinitions[]): FoundS
     const names = new Set(group.map(({ upstream }) => upstream));
     if (names.size > 1) collisions.push([...shared.values()].map(itemOf));
   }
-  const findings = groups.flatMap(compareGroup).concat(mentionsIn(upstreams, entries));
+  const findings = groups.flatMap(compareGroup).concat(mentionsIn(upstreams, entries, isAsked));
   const found = new Set(findings.flatMap(({ items }) => items.map(keyOf)));
   const mere = collisions.filter((items) => !items.some((item) => found.has(keyOf(item))));
   return { findings: withoutRepetitions(findings), collisions: mere };
@@ -188,6 +192,7 @@ const IS_JOINED = /[A-Za-z0-9][_-][A-Za-z0-9]|[a-z][A-Z]/;
 function mentionsIn(
   upstreams: readonly UpstreamDefinitions[],
   entries: readonly Entry[],
+  isAsked: (item: UpstreamItem) => boolean,
 ): readonly Shadowing[] {
   const named = new Map<string, Entry>();
   for (const entry of entries) {
@@ -201,7 +206,9 @@ function mentionsIn(
       return other === undefined || own.has(other.simple) ? undefined : other;
     };
     return definitions.flatMap((scanned) =>
-      mentionsOf(upstream, scanned, others).slice(0, MAX_MENTIONS),
+      isAsked({ upstream, ...scanned })
+        ? mentionsOf(upstream, scanned, others).slice(0, MAX_MENTIONS)
+        : [],
     );
   });
 }
@@ -278,4 +285,57 @@ export function withoutExceptions(
     const names = items.map(({ upstream, name }) => `${upstream}/${name}`);
     return !allowed.some((exception) => names.every((name) => exception.items.includes(name)));
   });
+}
+
+/** The definitions of one upstream beside those of the others, and what is allowed. */
+export type DefinitionsInCompany = {
+  readonly own: UpstreamDefinitions;
+  /** Those of `own` that are asked about. */
+  readonly asked: readonly Pick<UpstreamItem, 'kind' | 'name'>[];
+  readonly others: readonly UpstreamDefinitions[];
+  readonly exceptions: readonly ShadowingException[];
+  /** As in RFC 3339, in UTC. */
+  readonly today: string;
+};
+
+const ID_DIGITS = 8;
+
+/** Which of the definitions pass for those of other upstreams, or give orders about them. */
+export function findShadowingOf(given: DefinitionsInCompany): readonly DefinitionFinding[] {
+  const { own, others, exceptions, today } = given;
+  const { upstream } = own;
+  const asked = new Set(given.asked.map(({ kind, name }) => keyOf({ upstream, kind, name })));
+  if (asked.size === 0) return [];
+  const isAsked = (item: UpstreamItem): boolean => asked.has(keyOf(item));
+  const { findings } = findShadowing([...others, own], isAsked);
+  return withoutExceptions(findings, exceptions, today).flatMap((finding) => {
+    const [first, second] = finding.items;
+    const passing = [{ ...finding, item: first, other: second }];
+    // Of two that look alike either may be the one that passes for the other.
+    if (finding.how === 'alike')
+      passing.push({
+        ...finding,
+        item: second,
+        other: first,
+        evidence: evidenceIn(finding, second),
+      });
+    return passing.filter(({ item }) => isAsked(item)).map(toFinding);
+  });
+}
+
+function evidenceIn({ pointer, evidence }: Shadowing, { name }: UpstreamItem): string {
+  return pointer === '/name' ? makeVisible(name).slice(0, MAX_EVIDENCE) : evidence;
+}
+
+function toFinding({
+  item,
+  other,
+  pointer,
+  evidence,
+  reason: what,
+}: Shadowing & { readonly item: UpstreamItem; readonly other: UpstreamItem }): DefinitionFinding {
+  const { kind, name } = item;
+  const reason = `${what} The other is ${JSON.stringify(escapeForTerminal(`${other.upstream}/${other.name}`))}.`;
+  const id = `shadowing-${sha256Hex(JSON.stringify([item, other, reason, evidence])).slice(0, ID_DIGITS)}`;
+  return { id, kind: 'shadowing', tier: 'block', item: { kind, name }, pointer, evidence, reason };
 }

@@ -51,18 +51,28 @@ describe('the page of a definition', () => {
       state: 'changed',
       isPending: false,
       isFirstUse: false,
+      isNotOffered: false,
     },
     ...{ name: HOSTILE[1] ?? '', changes: ['description'], before: 'a', after: 'b' },
+  };
+
+  const EMPTY = {
+    comparison: { fields: [], differing: 0, unchanged: 0, isComplete: true },
+    ...{ findings: [], unfinished: [], clientSees: '', commands: [] },
+    ...{ caution: undefined, patch: undefined },
   };
 
   it('[O-78] has nothing of a hostile definition as markup', () => {
     const detail = {
       item,
-      fields: HOSTILE.flatMap((text) => [
-        { pointer: `/${text}`, before: text, after: undefined },
-        { pointer: text, before: `same ${text}`, after: `same ${text}${text}` },
-      ]),
-      unchangedFields: 0,
+      comparison: {
+        fields: HOSTILE.flatMap((text) => [
+          { pointer: `/${text}`, before: text },
+          { pointer: text, before: `same ${text}`, after: `same ${text}${text}` },
+        ]),
+        ...{ differing: 2 * HOSTILE.length, unchanged: 0, isComplete: true },
+      },
+      unfinished: [],
       findings: HOSTILE.map((text) => ({
         ...{ id: 'one', tier: 'block', kind: 'hidden-text', reason: 'why' },
         ...{ pointer: text, evidence: text },
@@ -81,11 +91,8 @@ describe('the page of a definition', () => {
   it('[O-78] marks what differs within a field, and only that', () => {
     const side = (before: string, after: string): string[] => {
       const fields = [{ pointer: '/a', before, after }];
-      const empty = { findings: [], commands: [], caution: undefined, patch: undefined };
-      const { body } = driftDetailPage(
-        { item, fields, unchangedFields: 0, clientSees: '', ...empty },
-        frame,
-      );
+      const comparison = { fields, differing: 1, unchanged: 0, isComplete: true };
+      const { body } = driftDetailPage({ ...EMPTY, item, comparison }, frame);
       return [...body.matchAll(/<td class="(?:old|new)"[^>]*>(.*?)<\/td>/gs)].map(
         ([, one]) => one ?? '',
       );
@@ -99,6 +106,27 @@ describe('the page of a definition', () => {
       'a<del>\ud83d\ude00</del>',
       'a<ins>\ud83d\ude01</ins>',
     ]);
+  });
+
+  it('[CON-02] says what could not be compared or scanned, and what is not shown', () => {
+    const { body: none } = driftDetailPage(
+      { ...EMPTY, item, comparison: undefined, unfinished: ['Not scanned.'] },
+      frame,
+    );
+    expect(none).toContain('could not be compared with its pin now');
+    expect(none).toContain('Not scanned.');
+    expect(none).not.toContain('None. This does not prove');
+    const changes = ['unclassified'];
+    const { body: open } = driftDetailPage({ ...EMPTY, item: { ...item, changes } }, frame);
+    expect(open).toContain('unclassified: the definition could not be compared with its pin yet');
+    const fields = Array.from({ length: 100 }, (_, at) => {
+      return { pointer: `/${at}`, after: '\u200b'.repeat(10_000) };
+    });
+    const cut = { fields, differing: 300, unchanged: 0, isComplete: false };
+    const { body: long } = driftDetailPage({ ...EMPTY, item, comparison: cut }, frame);
+    expect(long).toContain('300 fields differ, of which the first 42 are shown');
+    expect(long).toContain('has more fields than are compared');
+    expect(long.length).toBeLessThan(2_500_000);
   });
 
   it('[O-78] says in one sentence what needs a review', () => {

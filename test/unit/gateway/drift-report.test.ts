@@ -1,10 +1,15 @@
-// What the report of a drift tells open streams.
+// What the report of a drift tells open streams, and how a drift is recorded that takes long to classify.
 
 import { expect, it } from 'vitest';
 import type { Version } from '../../../src/gateway/config-version.js';
+import { createDriftClasses } from '../../../src/gateway/drift-classes.js';
 import { NO_FIRST_USE } from '../../../src/gateway/first-use.js';
 import { createDriftReport } from '../../../src/gateway/observability.js';
 import type { UpstreamRuntime } from '../../../src/gateway/upstreams.js';
+import type { DefinitionTasks } from '../../../src/gateway/worker/inspection.js';
+import type { Change } from '../../../src/pins/compare.js';
+import { NO_CATALOG } from '../../../src/policy/decide.js';
+import { lockOf, observedOf, pinOf, toolOf } from '../pins/samples.js';
 
 type DriftPorts = Parameters<typeof createDriftReport>[0];
 
@@ -14,7 +19,7 @@ it('[G-06] announces each list that may have changed once, those of resources an
     streams: { announce: (_upstream: string, method: string) => announced.push(method) },
     metrics: { setTools: () => undefined },
     snapshotOf: () => ({ catalogFor: () => ({ names: () => [] }) }),
-    now: () => 0,
+    classes: createDriftClasses(async () => undefined),
   } as unknown as DriftPorts;
   const settings = { name: 'target', pinning: { mode: 'off' } };
   const runtime = {
@@ -34,4 +39,44 @@ it('[G-06] announces each list that may have changed once, those of resources an
     'notifications/resources/list_changed',
     'notifications/tools/list_changed',
   ]);
+});
+
+it('[G-06] records a drift that takes long to classify once another thread has done so', async () => {
+  const events: unknown[] = [];
+  const asked: string[] = [];
+  let answer: (changes: readonly (readonly Change[])[] | undefined) => void = () => undefined;
+  const definitions = (async (task: string, text: string) => {
+    asked.push(`${task} ${JSON.parse(text).length}`);
+    return new Promise((resolve) => {
+      answer = resolve;
+    });
+  }) as unknown as DefinitionTasks;
+  const ports = {
+    audit: { event: (event: { type: string; change: string }) => events.push(event.change) },
+    streams: { announce: () => undefined },
+    metrics: { setTools: () => undefined, drift: () => undefined },
+    log: { write: () => undefined },
+    snapshotOf: () => ({ catalogFor: () => NO_CATALOG }),
+    classes: createDriftClasses(definitions),
+  } as unknown as DriftPorts;
+  const long = toolOf('get_issue', { description: 'a b. '.repeat(200_000) });
+  const short = toolOf('list_issues', { title: 'All issues' });
+  const runtime = {
+    settings: { name: 'target', pinning: { mode: 'strict', scan: 'block' } },
+    observed: () => observedOf([long, short]),
+    lock: () => lockOf([pinOf(toolOf('get_issue')), pinOf(toolOf('list_issues'))]),
+    firstUse: NO_FIRST_USE,
+    scan: { found: () => [] },
+  } as unknown as UpstreamRuntime;
+  const version = { settings: { upstreams: new Map() } } as unknown as Version;
+  const report = createDriftReport(ports);
+  report.report(runtime, version);
+  // Known to be different from the first moment on.
+  expect(report.describe(runtime.settings)[0]).toContain('tool "get_issue", tool "list_issues"');
+  expect(events).toEqual(['description']);
+  await expect.poll(() => asked).toEqual(['classes 1']);
+  answer([['new-cue', 'description']]);
+  await expect.poll(() => events).toEqual(['description', 'new-cue']);
+  report.report(runtime, version);
+  expect(asked).toHaveLength(1);
 });

@@ -37,7 +37,7 @@ function countersOf({ path, store, nowMs }: Given): LockCounters {
 }
 
 async function refused(counters: LockCounters, version: Version, phase: 'start' | 'reload') {
-  const reading = await counters.check({ version, diagnostics: [] }, phase);
+  const reading = await counters.accept({ version, diagnostics: [] }, phase);
   const [found] = reading.diagnostics;
   expect(reading.version).toBe(found === undefined ? version : undefined);
   return found?.message;
@@ -53,9 +53,14 @@ function makeStore() {
     },
     async raise(counters: ReadonlyMap<string, SeenCounter>) {
       if (isDown) throw new Error('no connection');
-      for (const [name, seen] of counters) {
-        if (seen.counter > (kept.get(name)?.counter ?? 0)) kept.set(name, seen);
-      }
+      const isOlder = ([name, seen]: [string, SeenCounter]) => {
+        const known = kept.get(name);
+        return seen.counter === known?.counter
+          ? seen.sha256 !== known.sha256
+          : seen.counter < (known?.counter ?? 0);
+      };
+      if ([...counters].some(isOlder)) return new Map(kept);
+      for (const [name, seen] of counters) kept.set(name, seen);
       return new Map(kept);
     },
   };
@@ -151,6 +156,39 @@ describe('[L-93] counters of lock files', () => {
     await expect.poll(() => counters.error()).toContain('lock files are in force that are older');
     expect(counters.error()).toContain('github');
     expect(await refused(counters, versionOf(3), 'reload')).toContain('and 4 was seen');
+  });
+
+  it('are raised only for a version that takes effect, all together', async () => {
+    const store = makeStore();
+    const counters = countersOf({ store });
+    await refused(counters, versionOf(3), 'start');
+    const next = versionOf(4);
+    expect(await counters.check({ version: next, diagnostics: [] }, 'reload')).toMatchObject({
+      version: next,
+    });
+    // Another cause kept it from taking effect: the version in force may be read again, here and elsewhere.
+    expect(await refused(counters, versionOf(3), 'reload')).toBeUndefined();
+    expect(await refused(countersOf({ store }), versionOf(3), 'start')).toBeUndefined();
+    // One of two lock files is older than one that another replica records meanwhile: neither counts.
+    const both = (github: number, desk: number): Version => ({
+      ...versionOf(github),
+      signed: new Map([
+        ['github', { counter: github, sha256: `${github}` }],
+        ['desk', { counter: desk, sha256: `${desk}` }],
+      ]),
+    });
+    let reads = 0;
+    const raced = countersOf({
+      store: {
+        async raise(given) {
+          reads += 1;
+          if (reads === 2) await store.raise(both(3, 9).signed);
+          return store.raise(given);
+        },
+      },
+    });
+    expect(await refused(raced, both(5, 2), 'reload')).toContain('and 9 was seen');
+    expect(await refused(raced, both(4, 9), 'reload')).toBeUndefined();
   });
 
   it('are not asked where no signatures are required', async () => {

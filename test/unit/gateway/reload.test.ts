@@ -41,6 +41,7 @@ describe('reloads', () => {
         if (onDisk === 'old') await new Promise<void>((resolve) => slowReads.push(resolve));
         return { version: found, diagnostics: [] };
       },
+      accept: async (reading) => reading,
       current: () => current,
       apply(next) {
         current = next;
@@ -75,6 +76,7 @@ describe('reloads', () => {
           ? Promise.reject(Object.assign(new Error('no disk'), { code: 'EMFILE' }))
           : Promise.resolve({ version: undefined, diagnostics: [] });
       },
+      accept: async (reading) => reading,
       current: () => versionOf('start'),
       apply: () => undefined,
       noteResult: (error) => notes.push(error),
@@ -115,8 +117,13 @@ describe('reloads', () => {
     ];
     const notes: (string | undefined)[] = [];
     const applied: string[] = [];
+    const accepted: string[] = [];
     const reload = createReload({
       read: () => Promise.resolve(readings.shift() as VersionReading),
+      async accept(reading) {
+        accepted.push(reading.version?.settings.publicBase ?? '');
+        return reading;
+      },
       current: () => versionOf('start'),
       apply: (next) => applied.push(next.hashes.config),
       noteResult: (reason) => notes.push(reason),
@@ -131,5 +138,7 @@ describe('reloads', () => {
       undefined,
     ]);
     expect(applied).toEqual(['next']);
+    // Not the version that needs a restart, whose counters must not be remembered.
+    expect(accepted).toEqual(['', '']);
   });
 });

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { CHANGES, compareDefinitions, compareTexts, findCues } from '../../../src/pins/compare.js';
 import { changedLines, diffDefinitions, printDiffLine } from '../../../src/pins/diff.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
@@ -186,4 +186,27 @@ test('[L-14] nothing that a terminal obeys is printed', () => {
       );
     }),
   );
+});
+
+describe('[L-66] the classes of a hostile definition', () => {
+  const long = 'x'.repeat(100_000);
+
+  test('are found where a long name stands above thousands of descriptions', () => {
+    const members = Array.from({ length: 9_000 }, (_, at) => [`p${at}`, { description: 'd' }]);
+    const nested = { type: 'object', properties: Object.fromEntries(members) };
+    const inputSchema = { type: 'object', properties: { [long]: nested } };
+    const changes = compareDefinitions('tool', BASE, { ...BASE, inputSchema });
+    expect(changes).toContain('description');
+  });
+
+  test('are found of a hundred thousand parameters', () => {
+    const names = Array.from({ length: 100_000 }, (_, at) => `p${at}`);
+    const inputSchema = { type: 'object', required: names, enum: names };
+    const after = { ...inputSchema, required: [...names.slice(1), 'q'], enum: names.slice(1) };
+    const before = { ...BASE, inputSchema };
+    expect(compareDefinitions('tool', before, { ...BASE, inputSchema: after })).toEqual([
+      'input-widened',
+      'input-narrowed',
+    ]);
+  });
 });

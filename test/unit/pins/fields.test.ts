@@ -32,6 +32,17 @@ function withSchema(more: JsonObject): JsonObject {
 }
 
 describe('[L-96] a difference field by field', () => {
+  it('has the classes of the whole difference beyond the fields that are classified in a long one', () => {
+    const properties = Object.fromEntries(
+      Array.from({ length: 50 }, (_, at) => [`p${at}`, { type: 'string' }]),
+    );
+    const after = { ...withSchema({ properties }), description: 'x'.repeat(1_000_000) };
+    const classes = fieldsOf(after).map(({ changes }) => changes.join());
+    expect(classes.slice(1, 3)).not.toContain(classes.at(-1));
+    expect(classes.at(-1)).toContain('description');
+    expect(classes.at(-1)).toContain('input-widened');
+  });
+
   it('has a pointer, both values and the classes of each field alone', () => {
     const after = {
       ...withSchema({

@@ -202,8 +202,15 @@ describe('[L-72] pin approve and block', () => {
       const { code, err, text } = await run(approve, { lock: WAITING, ...given });
       expect(code).toBe(0);
       expect(err).toContain('note: the lock file alone was asked');
-      expect(err).toContain(`sha256:${digestOf(TOOL)} is no longer approved`);
-      expect(statuses(text)).toEqual(['approved']);
+      expect(err).toContain(
+        `sha256:${digestOf(TOOL)} remains approved too, because it is not known`,
+      );
+      expect(statuses(text)).toEqual(['approved', 'approved']);
+      const again = await run(approve, { lock: text ?? '', offers: OFFERS_OTHER });
+      expect(again.err).toContain(
+        `sha256:${digestOf(TOOL)} is no longer approved, because the upstream does not offer it`,
+      );
+      expect(statuses(again.text)).toEqual(['approved']);
     }
   });
 

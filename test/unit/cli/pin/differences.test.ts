@@ -7,7 +7,15 @@ import { writeLock } from '../../../../src/pins/lock-yaml.js';
 import type { JsonObject } from '../../../../src/protocol/jsonrpc.js';
 import { envelopeOf, makeSigner, statementOf } from '../../../support/signers.js';
 import { GOOD, KEY_HEX } from '../../config/reading.js';
-import { listingOf, lockOf, pinOf, textPin, toolOf, versionOf } from '../../pins/samples.js';
+import {
+  digestOf,
+  listingOf,
+  lockOf,
+  pinOf,
+  textPin,
+  toolOf,
+  versionOf,
+} from '../../pins/samples.js';
 import { terminal } from '../console.js';
 
 const FILE = '/srv/policies/pins/github.lock.yaml';
@@ -81,6 +89,24 @@ const lineOf = (result: Report): string =>
   lines[result.locations[0].physicalLocation.region.startLine - 1]?.trim() ?? '';
 
 describe('[L-97] pin diff and pin verify', () => {
+  it('list approved forms that are not offered, which is no drift', async () => {
+    const offers = offersOf([OLD], OLD);
+    const { code, out } = await run('verify', { offers });
+    expect([code, out]).toEqual([
+      0,
+      `github tool get_issue: a form that is approved, and not offered here (sha256:${digestOf(VARIANT)})\ngithub: as pinned\n`,
+    ]);
+    expect((await run('diff', { offers })).out).toContain('not offered here');
+    const { upstreams } = JSON.parse((await run('verify --json', { offers })).out);
+    expect(upstreams[0].notOffered).toEqual([
+      { kind: 'tool', name: 'get_issue', digest: digestOf(VARIANT) },
+    ]);
+    const log: Report = JSON.parse((await run('verify --format sarif', { offers })).out);
+    expect(log.runs[0].results).toMatchObject([{ ruleId: 'not-offered', level: 'note' }]);
+    // The difference says that the form which changed is not offered.
+    expect(JSON.parse((await run('verify --json')).out).upstreams[0].notOffered).toEqual([]);
+  });
+
   it('show fields in text, and what cannot be seen', async () => {
     const { code, out } = await run('verify');
     expect(code).toBe(1);

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -9,6 +9,9 @@ import {
   runExplainDecision,
 } from '../../../../src/cli/policy/explain.js';
 import { buildProgram } from '../../../../src/cli/program.js';
+import { writeLock } from '../../../../src/pins/lock-yaml.js';
+import { GOOD } from '../../config/reading.js';
+import { lockOf, pinOf, toolOf } from '../../pins/samples.js';
 import { terminal } from '../console.js';
 import { PORTS, ROOT, TEAMS } from './ports.js';
 
@@ -67,6 +70,35 @@ describe('[POL-01] explain call', () => {
         },
       ],
     });
+  });
+
+  it('decides about trust on first use as far as the lock file does', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'sallyport-explain-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const pinned = pinOf(toolOf('get_issue'));
+    const blocked = { ...pinOf(toolOf('delete_issue')), status: 'blocked' as const };
+    mkdirSync(join(folder, 'policies/pins'), { recursive: true });
+    const lock = writeLock({ ...lockOf([pinned, blocked]), upstream: 'github' });
+    writeFileSync(join(folder, 'policies/pins/github.lock.yaml'), lock);
+    const rule =
+      '{id: all, effect: allow, who: {anyone: true}, what: {upstreams: [github], tools: ["*"]}}';
+    writeFileSync(
+      join(folder, 'policies/p.policy.yaml'),
+      `version: 1\npolicy: p\nrules:\n  - ${rule}\n`,
+    );
+    const config = GOOD.replace('[corp]\n', '[corp]\n    pinning: {mode: trust-on-first-use}\n');
+    writeFileSync(join(folder, 'gateway.yaml'), config);
+    const verdictOf = async (name: string) => {
+      const io = terminal({ cwd: folder });
+      const given = { config: 'gateway.yaml', target: `github/${name}`, json: true, args: '{}' };
+      await runExplainCall(given, io, PORTS);
+      expect(io.err()).toContain('what the gateway trusted on first use at github');
+      const { verdict, reason } = JSON.parse(io.out());
+      return [verdict, reason];
+    };
+    expect(await verdictOf('get_issue')).toEqual(['allow', undefined]);
+    expect(await verdictOf('delete_issue')).toEqual(['deny', 'tool-blocked']);
+    expect(await verdictOf('list_issues')).toEqual(['allow', undefined]);
   });
 
   it('names the sensitive fields of the tool', async () => {

@@ -422,22 +422,29 @@ describe('[L-76] the scan of definitions', () => {
     expect(kindsOf(tool({ inputSchema: deep }))).toEqual(['hidden-text']);
   });
 
-  it('reads each word a bounded number of times', () => {
-    // Texts made to be read again and again; a scan that is not linear does not end within the time of a test.
-    for (const unit of [
-      'before ',
-      'read ',
-      'a ',
-      'i.',
-      '<!--',
-      '%41',
-      'send to the user ',
-      '\n',
-      'never ',
-    ]) {
-      expect(
-        scanDefinitions([described(unit.repeat(Math.floor(900_000 / unit.length)))]),
-      ).toBeDefined();
-    }
+  it('does not pass what has more sentences than are read', () => {
+    const many = described('x;'.repeat(400_000));
+    expect(scanDefinitions([many]).map(({ tier, reason }) => [tier, reason])).toEqual([
+      ['block', 'The definition has more sentences than are read.'],
+    ]);
+    // A description of half that size is read.
+    expect(kindsOf(described('a b. '.repeat(90_000)))).toEqual([]);
+  });
+
+  // Texts made to be read again and again; a scan that is not linear does not end within the time of a test.
+  it.each([
+    'before ',
+    'read ',
+    'a ',
+    'i.',
+    '<!--',
+    '%41',
+    'send to the user ',
+    'a b. ',
+    '\n',
+    'never ',
+  ])('reads each word a bounded number of times: %j', (unit) => {
+    const text = unit.repeat(Math.floor(900_000 / unit.length));
+    expect(scanDefinitions([described(text)])).toBeDefined();
   });
 });
