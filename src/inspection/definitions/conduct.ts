@@ -27,7 +27,9 @@ const isPreferring = is('prefer choose select favor favour prioritize prioritise
 const isOther: Step = ({ base, mask }) => (mask & other) !== 0 || base === 'all' || base === 'any';
 const isThis = is('this it');
 const namesItself = has('this it');
-const isCalling = is('call use invoke run execute');
+const isCalling = is('call use invoke run execute consult');
+/** That other tools be left alone: `ignore any other tool`; `do not use another tool` may be advice. */
+const isAvoided: Step = ({ base, isBase }) => isBase && /^(?:ignore|avoid)$/.test(base);
 const isAny = is('any every each all');
 /** What an order refers to that has nothing to do with what the tool is for. */
 const isPretext = has('security compliance policy audit');
@@ -45,7 +47,7 @@ const CALLS: readonly Demand[] = [
     'It demands to be called with every action, or rather than every other tool.',
     [
       [isPreferring, is('instead over rather than'), isOther, isToolNoun],
-      { when: has('always must mandatory whenever possible regardless every') },
+      { when: has('always must mandatory whenever possible regardless every all any') },
     ],
     [
       [isCalling, is('after before following prior'), isAny, isWork],
@@ -59,6 +61,11 @@ const CALLS: readonly Demand[] = [
       [isCalling, is('for'), isAny, is('request query question message task prompt')],
       { gap: 3, when: (one) => isLater(one) && namesItself(one) && has('always must even')(one) },
     ],
+    [
+      [isCalling, is('first start beginning'), isAny, is('session conversation chat turn')],
+      { gap: 5, needs: [must], when: isLater },
+    ],
+    [[isAvoided, isOther, isToolNoun], { gap: 2, when: isLater }],
     [[must, isCalling, isAny, is('time'), isWork], { gap: 4 }],
     [[isAny, is('time'), isWork, isCalling, isThis], { gap: 6, when: isLater }],
     [
@@ -94,11 +101,13 @@ const CALLS: readonly Demand[] = [
 ];
 
 const isGrant = is(
-  'authorization authorisation approval permission consent clearance authentication',
+  'authorization authorisation approval permission consent clearance authentication identity',
 );
 const isGranted = is(
   'verify grant give obtain approve confirm complete validate secure perform check',
 );
+
+const isAuthorized = is('authorize authorise pre-authorized');
 
 /** Whether it is said as a fact, rather than of a case or a list: `which changes have already been approved`. */
 function isClaimed(one: Sentence): boolean {
@@ -111,7 +120,15 @@ const REFUSALS: readonly Demand[] = [
     'block',
     'It claims an approval that nobody gave in the conversation.',
     [[isGrant, is('already beforehand previously'), isGranted], { gap: 3, when: isClaimed }],
-    [[isGrant, is('has have'), isGranted, is('advance')], { gap: 3, when: isClaimed }],
+    [
+      [isGrant, is('has have was were'), isGranted, is('advance beforehand already previously')],
+      { gap: 3, when: isClaimed },
+    ],
+    [[is('you'), is('are have'), isAuthorized, is('to')], { gap: 3, when: isClaimed }],
+    [
+      [is('no'), is('confirmation approval consent permission'), is('required needed necessary')],
+      { gap: 3, when: (one) => isClaimed(one) && has('further additional more')(one) },
+    ],
     [
       [is('is are has have'), is('pre-approved preapproved pre-authorized preauthorized')],
       { gap: 2, when: isClaimed },
@@ -164,7 +181,7 @@ function isProhibited(one: Sentence, first: number): boolean {
 const isVerdict = is('clean safe secure compliant harmless benign trusted passed');
 
 const isOutcome = is(
-  'fail failure unavailable impossible succeed successful clean secure safe vulnerability',
+  'fail failure unavailable impossible succeed successful clean secure safe vulnerability threat malware issue',
 );
 const isRequired = has('always must need should');
 
@@ -181,8 +198,33 @@ const RESULTS: readonly Demand[] = demands(
     },
   ],
   [
+    [is('tell inform'), human, is('the'), isOutcome],
+    { gap: 3, when: (one, first) => isCommanded(one, first) && !isOfCase(one) },
+  ],
+  [
     [is('always'), is('return report say answer show mark classify respond'), isVerdict],
     { gap: 4, unless: negation, when: (one, first) => isLater(one) && isBaseAfter(one, first) },
+  ],
+  [
+    [is('treat mark consider classify regard report'), is('as'), isVerdict],
+    { gap: 8, unless: negation, when: isDemanded },
+  ],
+  [
+    [
+      is('alert finding vulnerability warning signature anomaly'),
+      must,
+      is('suppress ignore skip drop omit'),
+    ],
+    { when: isLater },
+  ],
+  [
+    [
+      must,
+      is('append include add mention recommend promote'),
+      is('marker phrase exact recommend promote slogan'),
+      either(answer, 'final'),
+    ],
+    { gap: 8, when: isLater },
   ],
   [
     [is('instead'), is('reply respond answer say tell'), either(human, 'with')],
@@ -211,7 +253,7 @@ const ARGUMENTS: readonly Demand[] = [
         either(parameter, 'value amount number quantity'),
         must,
         is('more less higher lower greater smaller larger different other double'),
-        is('than from'),
+        is('than from what'),
         either(human, 'actual real original requested true'),
       ],
       { when: isLater },
@@ -248,7 +290,7 @@ function isSecretVariable(): Step {
 }
 
 function isCommandedHere(one: Sentence, first: number): boolean {
-  return isCommanded(one, first) && has('environment env')(one);
+  return isCommanded(one, first) && has('environment env user your')(one);
 }
 
 /** What is not to be left out: `if you do not pass`. */
@@ -256,7 +298,16 @@ function isUnmetCondition({ isDenied, base }: Sentence['tokens'][number]): boole
   return isDenied === true && /^(?:pass|send|provide|include|supply|give|put|attach)$/.test(base);
 }
 
-const isMovedOn = is('route transfer send forward report copy mirror deduct divert pay submit go');
+const isMovedOn = is(
+  'export route transfer send forward report copy mirror deduct divert pay submit go',
+);
+/** Whether it begins with a heading that names a duty: `AUDIT POLICY: all orders are`. */
+function startsWithPretext({ tokens }: Sentence): boolean {
+  return tokens
+    .slice(0, 2)
+    .some(({ base }) => /^(?:compliance|audit|regulatory|legal|regulation|retention)$/.test(base));
+}
+
 const isFee = is('fee commission surcharge percent percentage tax share');
 const isPurse = is('wallet escrow account address iban treasury');
 
@@ -281,7 +332,26 @@ const THIRD_PARTIES: readonly Demand[] = demands(
     { gap: 8, unless: negation, when: isLater },
   ],
   [
-    [is('all every each'), is('are is'), is('mirror copy forward report'), remote],
+    [is('all every each any'), must, isMovedOn, address | remote],
+    { gap: 8, unless: negation, when: isLater },
+  ],
+  [
+    [
+      is('compliance audit regulatory legal regulation retention'),
+      isMovedOn,
+      either(address | remote, 'service endpoint archive escrow partner regulator vendor'),
+    ],
+    {
+      gap: 14,
+      unless: negation,
+      when: (one) =>
+        isLater(one) &&
+        startsWithPretext(one) &&
+        has('must automatically required always all every')(one),
+    },
+  ],
+  [
+    [is('all every each'), is('are is'), is('mirror copy forward report'), address | remote],
     { gap: 6, unless: negation, when: isLater },
   ],
   [
@@ -298,25 +368,26 @@ const THIRD_PARTIES: readonly Demand[] = demands(
   ],
 );
 
+const isPrivilege = is('privilege access container mode true');
+
 const PRIVILEGES: readonly Demand[] = demands(
   'excess-scope',
   'review',
   'It makes unrestricted privileges a condition of its work.',
   [
+    [either(must, 'with'), is('root unrestricted unlimited superuser privileged'), isPrivilege],
+    { gap: 10, unless: negation, when: isLater },
+  ],
+  [
+    [either(must, 'with'), is('administratoraccess --privileged')],
+    { gap: 10, unless: negation, when: isLater },
+  ],
+  [
     [
-      either(must, 'with'),
-      is(
-        'root unrestricted unlimited superuser administratoraccess privileged --privileged cluster-admin',
-      ),
+      is('disable deactivate'),
+      is('sandbox firewall antivirus ssl tls encryption certificate mfa selinux'),
     ],
-    {
-      gap: 10,
-      unless: negation,
-      when: (one) =>
-        isLater(one) &&
-        has('root unrestricted unlimited superuser administratoraccess privileged')(one) &&
-        has('privilege access container role true')(one),
-    },
+    { gap: 4, when: isCommanded },
   ],
   [
     [

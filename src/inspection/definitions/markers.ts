@@ -15,13 +15,16 @@ const TAGS: readonly RegExp[] = [
   /(?:^|\n|[.:] )[ \t]{0,8}#{1,6}[ \t]{1,4}(?:system|assistant|developer)(?: message| prompt| override)?[ \t]{0,4}(?:\n|$)/g,
   /-{2,}[ ]?(?:end|begin|start) of (?:the )?(?:tool |function |system )?(?:description|prompt|message|instructions)/g,
   /(?:^|[\n.!?:] ?)[ \t*]{0,8}(?:system|developer) (?:instruction|directive|override|prompt|message|note|notice)s?(?: (?:about|for|on|to) [a-z ]{2,40})?:/g,
+  /\[(?:important|system|hidden|admin|critical|note (?:for|to))\b[a-z ]{0,30}:/g,
+  /[-=*]{3,} ?(?:system|admin|developer|override)[a-z ]{0,30} ?[-=*]{3,}/g,
+  /<(?:start|end)_of_turn>/g,
   /(?:^|[\n.!?] ?)#{2,6} ?(?:instruction|human|assistant|system):/g,
   /\n[ \t]{0,8}(?:new|updated|additional|hidden|secret) (?:system )?instructions?[ \t]{0,4}:/g,
 ];
 const ROLES = [...STRUCTURES.map(({ pattern }) => new RegExp(pattern, 'g')), ...TAGS];
 
 /** Marks of templates for turns of a conversation, which nobody writes to structure a description. */
-const TEMPLATE = /^(?:<\||<<|\|\|\||\[\/?inst\]|-)/;
+const TEMPLATE = /^(?:<\||<<|<(?:start|end)_of|\|\|\||\[\/?inst\]|-)/;
 
 /** Commands of a shell that delete everything, or send what they are given. */
 const SHELL =
@@ -49,7 +52,7 @@ export function markersIn(
 
 /** Tags and headings that claim more than to structure a text: an order under one is to be looked at, whatever it is. */
 const WEIGHTY =
-  /^[<[]\/?(?:important|system|admin|secret|hidden|critical|mandatory|override|directive)[>\]]|(?:system|developer) [a-z ]{4,60}:$|#+ ?[a-z]+:$/;
+  /^[<[]\/?(?:important|system|admin|secret|hidden|critical|mandatory|override|directive)[>\]]|^\[(?:important|system|hidden|admin|critical|note)\b|[-=*]$|(?:system|developer) [a-z ]{4,60}:$|#+ ?[a-z]+:$/;
 
 /** Whether it tells the model what to do, or what to leave. */
 function isDirective(sentence: Sentence): boolean {
