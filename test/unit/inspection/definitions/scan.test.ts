@@ -434,6 +434,8 @@ describe('[L-76] the scan of definitions', () => {
       'send to the user ',
       '\n',
       'never ',
+      '-',
+      '<important> ',
     ]) {
       expect(
         scanDefinitions([described(unit.repeat(Math.floor(900_000 / unit.length)))]),
