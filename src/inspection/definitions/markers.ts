@@ -13,13 +13,18 @@ const TAGS: readonly RegExp[] = [
   /\[\/?(?:[a-z]{1,20}[_ -]){0,3}(?:instructions?|directive|override|system|assistant)(?:[_ -][a-z]{1,20}){0,3}\]/g,
   /<\/(?:description|tool|tools|tool_description|function|schema)>/g,
   /(?:^|\n|[.:] )[ \t]{0,8}#{1,6}[ \t]{1,4}(?:system|assistant|developer)(?: message| prompt| override)?[ \t]{0,4}(?:\n|$)/g,
-  /-{2,}[ ]?(?:end|begin|start) of (?:the )?(?:tool |function |system )?(?:description|prompt|message|instructions)/g,
+  /--[ ]?(?:end|begin|start) of (?:the )?(?:tool |function |system )?(?:description|prompt|message|instructions)/g,
+  /(?:^|[\n.!?:] ?)[ \t*]{0,8}(?:system|developer) (?:instruction|directive|override|prompt|message|note|notice)s?(?: (?:about|for|on|to) [a-z ]{2,40})?:/g,
+  /\[(?:important|system|hidden|admin|critical|note (?:for|to))\b[a-z ]{0,30}:/g,
+  /[-=*]{3} ?(?:system|admin|developer|override)[a-z ]{0,30}[-=*]{3}/g,
+  /<(?:start|end)_of_turn>/g,
+  /(?:^|[\n.!?] ?)#{2,6} ?(?:instruction|human|assistant|system):/g,
   /\n[ \t]{0,8}(?:new|updated|additional|hidden|secret) (?:system )?instructions?[ \t]{0,4}:/g,
 ];
 const ROLES = [...STRUCTURES.map(({ pattern }) => new RegExp(pattern, 'g')), ...TAGS];
 
 /** Marks of templates for turns of a conversation, which nobody writes to structure a description. */
-const TEMPLATE = /^(?:<\||<<|\|\|\||\[\/?inst\]|-)/;
+const TEMPLATE = /^(?:<\||<<|<(?:start|end)_of|\|\|\||\[\/?inst\]|-)/;
 
 /** Commands of a shell that delete everything, or send what they are given. */
 const SHELL =
@@ -39,9 +44,22 @@ export function markersIn(
   const commands = matchOf(SHELL, lower, 'review', 'It has a command that destroys or sends data.');
   const pictures = matchOf(PICTURE, lower, 'review', 'It has a picture whose address takes data.');
   const grave = sentences.filter(demandsHarm);
-  const roles = ROLES.flatMap((pattern) => roleOf(pattern, lower, parameters, grave));
+  const orders = sentences.filter(isDirective);
+  const roles = ROLES.flatMap((pattern) => roleOf(pattern, lower, parameters, grave, orders));
   const sent = pictures.map((match) => ({ ...match, kind: 'exfiltration' as const }));
   return [...commands, ...sent, ...roles];
+}
+
+/** Tags and headings that claim more than to structure a text: an order under one is to be looked at, whatever it is. */
+const WEIGHTY =
+  /^[<[]\/?(?:important|system|admin|secret|hidden|critical|mandatory|override|directive)[>\]]|^\[(?:important|system|hidden|admin|critical|note)\b|[-=*]$|(?:system|developer) [a-z ]{4,60}:$|#+ ?[a-z]+:$/;
+
+/** Whether it tells the model what to do, or what to leave. */
+function isDirective(sentence: Sentence): boolean {
+  const [first, second] = sentence.tokens;
+  if (first === undefined || second === undefined) return false;
+  const addressed = CLASS.must | CLASS.negation | CLASS.model;
+  return (sentence.mask & addressed) !== 0 || (first.isBase && (first.mask & ACTION) !== 0);
 }
 
 /** How far what a tag or a heading introduces reaches. */
@@ -54,20 +72,35 @@ function roleOf(
   lower: string,
   parameters: ReadonlySet<string>,
   grave: readonly Sentence[],
+  orders: readonly Sentence[],
 ): readonly Match[] {
-  let next = 0;
+  const demanded = startsAfter(grave);
+  const ordered = startsAfter(orders);
   let first: Match | undefined;
   for (const { 0: found, index: start } of lower.matchAll(pattern)) {
     if (parameters.has(found.replace(/[\s:]/g, '')) || isSlot(lower, start)) continue;
     const end = start + found.length;
-    while (next < grave.length && endOf(grave[next]) <= start) next++;
-    const demanded = grave[next]?.tokens[0]?.start ?? Number.POSITIVE_INFINITY;
-    const isGrave = TEMPLATE.test(found) || demanded <= end + REACH;
-    const match = { kind: 'order-to-model' as const, reason: IMITATED, start, end };
-    if (isGrave) return [{ ...match, tier: 'block' }];
-    first ??= { ...match, tier: 'note' };
+    const tier = tierOf(found, demanded(start) - end, ordered(end) - end);
+    const match: Match = { kind: 'order-to-model', reason: IMITATED, start, end, tier };
+    if (tier === 'block') return [match];
+    if (tier === 'review' || first === undefined) first = match;
   }
   return first === undefined ? [] : [first];
+}
+
+/** How grave a tag or a heading is, by how far after it something harmful is demanded, or anything at all. */
+function tierOf(found: string, demanded: number, ordered: number): Match['tier'] {
+  if (demanded <= REACH || TEMPLATE.test(found)) return 'block';
+  return ordered <= REACH && WEIGHTY.test(found) ? 'review' : 'note';
+}
+
+/** Where the first sentence starts that ends after a position; for positions in ascending order. */
+function startsAfter(sentences: readonly Sentence[]): (position: number) => number {
+  let next = 0;
+  return (position) => {
+    while (next < sentences.length && endOf(sentences[next]) <= position) next++;
+    return sentences[next]?.tokens[0]?.start ?? Number.POSITIVE_INFINITY;
+  };
 }
 
 /** Whether it is a part of code that is to be filled in: `field:<internal_id>`, `options.<assistant>`, `-m <system_name>`. */

@@ -2,6 +2,7 @@
 // is demanded, of what, and where it would go. English only.
 
 import { COMBINATIONS, isFile, isOfSecret, isUnabridged } from './combinations.js';
+import { CONDUCT } from './conduct.js';
 import {
   beginsWithGerund,
   beginsWithNegation,
@@ -578,6 +579,7 @@ const RULES: readonly Demand[] = [
   ...OTHER_TOOLS,
   ...FURTHER,
   ...COMBINATIONS,
+  ...CONDUCT,
 ];
 
 /** What the rules find in a sentence, at most one match a rule. */

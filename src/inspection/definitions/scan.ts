@@ -66,7 +66,8 @@ function withoutRepetitions(findings: readonly UnnamedFinding[]): readonly Defin
   for (const finding of findings) {
     const { kind, item, pointer, reason, evidence } = finding;
     const key = JSON.stringify([kind, item.kind, item.name, pointer, reason]);
-    if (named.has(key)) continue;
+    const before = named.get(key);
+    if (before !== undefined && GRAVITY[before.tier] >= GRAVITY[finding.tier]) continue;
     const id = `${kind}-${sha256Hex(key + evidence).slice(0, ID_DIGITS)}`;
     named.set(key, { id, ...finding });
   }
@@ -74,6 +75,12 @@ function withoutRepetitions(findings: readonly UnnamedFinding[]): readonly Defin
 }
 
 const ID_DIGITS = 8;
+/** Of two findings that tell the same, the graver is kept. */
+const GRAVITY: Readonly<Record<DefinitionFinding['tier'], number>> = {
+  note: 0,
+  review: 1,
+  block: 2,
+};
 
 const TOO_LARGE = 'The definition is too large or too deep to be read whole.';
 const TOO_MANY_SENTENCES = 'The definition has more sentences than are read.';
@@ -294,19 +301,25 @@ function firstUnusual(text: string): number {
 const CONTEXT_NAMES =
   /^(?:conversation|chat|message|dialogue|session)(?:history|log|context|transcript)$|^(?:full|entire|complete)(?:conversation|context|chat|prompt)$|^(?:systemprompt|systeminstructions|chainofthought|toolcallhistory|availabletools|toollist|previousmessages|priormessages|lastusermessage|sidenote|conversation)$/;
 
+/** Parameters by whose name a model reads a file with secrets to fill them in. */
+const FILE_CONTENTS =
+  /(?:contents?|reading|text)(?:of|from|in)\w{0,40}(?:idrsa|ided25519|dotssh|etcpasswd|etcshadow|dotenv|dotaws|awscredential|kubeconfig|netrc)/;
+
 function contextParameters(scanned: ScannedDefinition, own: OwnNames): UnnamedFinding[] {
   return [...own.parameters].flatMap((parameter) => {
     const folded = confusableForm(parameter).toLowerCase();
-    if (!CONTEXT_NAMES.test(folded)) return [];
+    const isSought = FILE_CONTENTS.test(folded);
+    if (!isSought && !CONTEXT_NAMES.test(folded)) return [];
     return [
       {
         kind: 'context-parameter' as const,
-        tier: 'note' as const,
+        tier: isSought ? ('review' as const) : ('note' as const),
         item: { kind: scanned.kind, name: scanned.name },
         pointer: pointerTo('/inputSchema/properties', parameter),
         evidence: quote(parameter, 0, parameter.length),
-        reason:
-          'By its name, a model fills this parameter with the conversation or its instructions.',
+        reason: isSought
+          ? 'By its name, a model fills this parameter with a file that holds secrets.'
+          : 'By its name, a model fills this parameter with the conversation or its instructions.',
       },
     ];
   });

@@ -443,6 +443,8 @@ describe('[L-76] the scan of definitions', () => {
     'a b. ',
     '\n',
     'never ',
+    '-',
+    '<important> ',
   ])('reads each word a bounded number of times: %j', (unit) => {
     const text = unit.repeat(Math.floor(900_000 / unit.length));
     expect(scanDefinitions([described(text)])).toBeDefined();
