@@ -197,17 +197,10 @@ function kindOfConstant(constant: string | undefined): Kinds {
   if (constant === 'stringValue') return TEXT;
   if (constant === 'boolValue') return FLAG;
   if (constant === 'nullValue') return of('null');
-  if (constant === 'bytesValue') return undefined;
-  return of(NUMBER_CONSTANTS.get(constant) ?? 'double');
+  if (constant === 'int64Value') return of('int');
+  if (constant === 'uint64Value') return of('uint');
+  return constant === 'doubleValue' ? of('double') : undefined;
 }
-
-const NUMBER_CONSTANTS: ReadonlyMap<string | undefined, NumberKind> = new Map<
-  string | undefined,
-  NumberKind
->([
-  ['int64Value', 'int'],
-  ['uint64Value', 'uint'],
-]);
 
 function kindsOfChain(expr: Expr, facts: ToolFacts): Kinds {
   const { root, path, isTest } = unwind(expr);
@@ -312,15 +305,17 @@ function kindsOfArithmetic(
   if (one === undefined || other === undefined) return one ?? other;
   const common = [...one].filter((kind) => other.has(kind));
   if (common.length > 0 || first === undefined || second === undefined) return new Set(common);
+  const [left, right] = [subjectOf(first, 'the first'), subjectOf(second, 'the second')];
   throw new TypeMismatch(
-    `"${shown}" takes two operands of one type, but ${subjectOf(first)} is ${typeOf(one)} and ${subjectOf(second)} ${typeOf(other)}`,
+    `"${shown}" takes two operands of one type, but ${left} is ${typeOf(one)} and ${right} is ${typeOf(other)}`,
   );
 }
 
-function subjectOf(operand: Expr): string {
+/** The operand as the expression names it, or else as the sentence does. */
+function subjectOf(operand: Expr, otherwise = 'its operand'): string {
   const { root, path } = unwind(operand);
   const name = root.exprKind.case === 'identExpr' ? root.exprKind.value.name : undefined;
-  return name === undefined ? 'its operand' : [name, ...path].join('.');
+  return name === undefined ? otherwise : [name, ...path].join('.');
 }
 
 const KINDS_OF_TYPES: ReadonlyMap<Json | undefined, Kind> = new Map<Json | undefined, Kind>([
