@@ -47,7 +47,7 @@ export function literalText(expr: Expr): string | undefined {
   return kind.value.constantKind.value;
 }
 
-/** CEL compares numbers of different types, and calculates with those of one type alone. Arguments are doubles. */
+/** CEL compares numbers of different types, but its arithmetic takes one type. Numbers of arguments are doubles. */
 type NumberKind = 'int' | 'uint' | 'double';
 type Kind = NumberKind | 'text' | 'flag' | 'list' | 'map' | 'null';
 /** The kinds that a value may have; undefined if it may have any. */
@@ -288,7 +288,7 @@ function checkOperands(
   for (const [index, operand] of operands.entries()) {
     const wanted = takes[Math.min(index, takes.length - 1)];
     if (overlap(kinds[index], wanted)) continue;
-    // A number of another type is a mistake of its own.
+    // If both are numbers, only their types say what is wrong.
     const nameOf = overlap(kinds[index], NUMBER) && overlap(wanted, NUMBER) ? typeOf : nounOf;
     throw new TypeMismatch(
       `"${shown}" takes ${nameOf(wanted)}, but ${subjectOf(operand)} is ${nameOf(kinds[index])}`,
