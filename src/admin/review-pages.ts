@@ -68,7 +68,7 @@ export type ReviewDetail = {
   /** `undefined` if the comparison did not finish. */
   readonly comparison: FieldComparison | undefined;
   readonly findings: readonly ReviewFinding[];
-  /** What was not looked for in it, in sentences. */
+  /** Which of the checks were not made, and why, in sentences. */
   readonly unfinished: readonly string[];
   /** In a sentence. */
   readonly clientSees: string;
@@ -81,7 +81,7 @@ export type ReviewDetail = {
 
 export type ReviewPort = {
   items(): readonly ReviewItem[];
-  /** How many more there are. */
+  /** How many definitions are not among the items, because there are too many. */
   unlisted(): number;
   /** Computed when it is asked for. */
   detail(id: string): Promise<ReviewDetail | undefined>;
@@ -95,7 +95,7 @@ const MAX_FINDINGS = 100;
 const MAX_FIELD = 4_000;
 /** Unchanged characters that are shown around a change. */
 const CONTEXT = 400;
-/** Of one side of a field with what is around the change, and of all fields together. */
+/** Characters of one side of a field with the text around the change, and of all fields together. */
 const MAX_SIDE = MAX_FIELD + 2 * CONTEXT;
 const MAX_FIELDS_TEXT = 200_000;
 /** What is blocked was decided by somebody already. */
@@ -244,7 +244,7 @@ function fieldsTable(comparison: FieldComparison): Html {
 <tbody>${rows}</tbody></table></div>`;
 }
 
-/** As many fields as may be shown with the text that they have. */
+/** The first fields, as many as fit into the text of a page. */
 function shownFields(fields: FieldComparison['fields']): FieldComparison['fields'] {
   let left = MAX_FIELDS_TEXT;
   return fields.filter(({ before = '', after = '' }) => {
@@ -277,7 +277,7 @@ function oneSide(text: string | undefined, as: 'del' | 'ins'): Html {
   return as === 'del' ? html`<del>${shown}</del>` : html`<ins>${shown}</ins>`;
 }
 
-/** The length of the common beginning and of the common end of two texts, which part no pair of surrogates. */
+/** The lengths of the common beginning and the common end of two texts, neither of which splits a surrogate pair. */
 function commonEnds(old: string, next: string): readonly [number, number] {
   const most = Math.min(old.length, next.length);
   let start = 0;

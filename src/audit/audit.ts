@@ -209,7 +209,7 @@ export function createAudit(ports: AuditPorts): Audit {
   const [singleSink] = sinks.length === 1 ? sinks : [];
   const rate = { burst: AUTH_FAILURES_PER_SECOND, perSecond: AUTH_FAILURES_PER_SECOND };
   const failures = createRate(rate, now);
-  /** Failures that no event has counted yet. */
+  /** Failures that were not written, since the last one that was. */
   let suppressed = 0;
   const timer = setInterval(checkpoint, Math.min(settings.checkpointEveryMs, MAX_TIMER_MS));
   timer.unref();
@@ -218,7 +218,8 @@ export function createAudit(ports: AuditPorts): Audit {
     for (const sink of sinks) sink.checkpoint();
   }
 
-  function mayFail(): boolean {
+  /** False if this second has no failed authentication left to write. */
+  function takeFailure(): boolean {
     if (failures.left() < 1) return false;
     failures.spend(1);
     return true;
@@ -275,7 +276,7 @@ export function createAudit(ports: AuditPorts): Audit {
       enqueueEverywhere(event, mayUseReserve);
     },
     event(event) {
-      if (isUnauthenticated(event) && !mayFail()) {
+      if (isUnauthenticated(event) && !takeFailure()) {
         suppressed += 1;
         for (const sink of sinks) ports.meters.auditEvent(sink.name, 'suppressed', 1);
         return;

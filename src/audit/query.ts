@@ -137,7 +137,7 @@ function reasonsOf(record: AuditRecord): string {
   return Array.isArray(reasons) && reasons.length > 0 ? reasons.map(quoteIfNeeded).join(',') : '';
 }
 
-/** Counts of something unusual, which a row names where there is any. */
+/** Counts that a row shows only if they are not zero. */
 const COUNTED: ReadonlySet<string> = new Set(['suppressed', 'faults']);
 
 function detailOf(record: AuditRecord): string {

@@ -138,7 +138,7 @@ export function readOtherRefusal(record: AuditRecord): OtherRefusal | undefined 
   };
 }
 
-/** Which decision it was, of whom and about what; the issuer by its identifier. */
+/** The decision, its caller and its target as recorded. The issuer is its URL. */
 function subjectOf(
   record: AuditRecord,
 ): Pick<RecordedCall, 'id' | 'time' | 'caller' | 'upstream' | 'kind' | 'name'> {
@@ -248,7 +248,7 @@ function factsOf(
   };
 }
 
-/** The token of a caller that is only supposed. */
+/** Stands in for the token of a caller who is assumed and presented none. */
 export const NO_TOKEN: PrincipalFacts['token'] = {
   ...{ id: '', formerIds: [], audience: '', issuedAt: undefined, binding: 'none' },
   expiresAt: Number.POSITIVE_INFINITY,

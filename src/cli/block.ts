@@ -188,12 +188,12 @@ async function readOrigin(options: Options, io: CliIo, { files }: BlockPorts): P
 }
 
 /** Sends one request and returns what the response holds; every other outcome than success is an error. */
-type Ask = (
+type Send = (
   path: string,
   request: Omit<AdminRequest, 'token'>,
 ) => Promise<{ readonly status: number; readonly value: Shown }>;
 
-async function connect(options: Options, io: CliIo, ports: BlockPorts): Promise<Ask> {
+async function createSender(options: Options, io: CliIo, ports: BlockPorts): Promise<Send> {
   const token = await readToken(options, io, ports);
   const origin = await readOrigin(options, io, ports);
   return (path, request) => ask(`${origin}${path}`, { ...request, token }, origin, ports);
@@ -204,7 +204,7 @@ async function ask(
   request: AdminRequest,
   origin: string,
   ports: BlockPorts,
-): ReturnType<Ask> {
+): ReturnType<Send> {
   let response: Awaited<ReturnType<BlockPorts['ask']>>;
   try {
     response = await ports.ask(url, request);
@@ -239,8 +239,8 @@ function describeShown(shown: Shown): string {
   return `${parts.map((part) => escapeForTerminal(String(part))).join(' ')}\n`;
 }
 
-/** A block of a misspelt name stops nothing, and whoever gave the order relies on it. */
-async function noteUnknownName(
+/** Warns of a name that is not in the lock file: a misspelt one blocks nothing that exists. */
+async function warnOfUnknownName(
   { target, upstream, name, id }: Shown,
   options: Options,
   io: CliIo,
@@ -272,13 +272,14 @@ async function runOrder(
   io: CliIo,
   ports: BlockPorts,
 ): Promise<number> {
-  const send = await connect(options, io, ports);
+  const send = await createSender(options, io, ports);
   const body = JSON.stringify({ note: options.note, ...order(given, options) });
   const { status, value } = await send(PATH, { method: 'POST', body });
   const made = value['revocation'];
   if (options.json === true) io.stdout(`${toVisibleJson(value, 0)}\n`);
   else io.stdout(describeShown(isObject(made) ? made : {}));
-  if (options.url === undefined && isObject(made)) await noteUnknownName(made, options, io, ports);
+  if (options.url === undefined && isObject(made))
+    await warnOfUnknownName(made, options, io, ports);
   if (status === ACCEPTED)
     io.stderr(
       'warning: the shared store cannot be reached, so this is in force on one replica only until it is back\n',
@@ -287,7 +288,7 @@ async function runOrder(
 }
 
 async function runList(options: Options, io: CliIo, ports: BlockPorts): Promise<number> {
-  const send = await connect(options, io, ports);
+  const send = await createSender(options, io, ports);
   const { value } = await send(PATH, { method: 'GET' });
   const listed = value['revocations'];
   const rows = Array.isArray(listed) ? listed.filter(isObject) : [];
@@ -303,7 +304,7 @@ async function runUnblock(
   io: CliIo,
   ports: BlockPorts,
 ): Promise<number> {
-  const send = await connect(options, io, ports);
+  const send = await createSender(options, io, ports);
   for (const id of ids) {
     await send(`${PATH}/${encodeURIComponent(id)}`, { method: 'DELETE' });
     if (options.json !== true) io.stdout(`${escapeForTerminal(id)} lifted\n`);

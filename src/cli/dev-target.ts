@@ -134,7 +134,7 @@ export async function startCommand(
   };
 }
 
-/** A listing sends the reader of an answer that is not MCP to the URL, which a command does not have. */
+/** Where the server did not speak MCP, the listing advises to look at its URL. A command has none. */
 function describeRunning(command: string, printed: string): string | undefined {
   if (!printed.includes('sallyport dev --upstream')) return undefined;
   return `${escapeForTerminal(command)} runs, but did not serve MCP: it answered the request initialize with something else; a stdio server writes nothing but JSON-RPC messages to standard output`;

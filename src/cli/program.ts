@@ -115,7 +115,7 @@ export class UsageError extends Error {
   }
 }
 
-/** Runs a command that may be given something that it cannot work on. */
+/** Runs a command. If it throws a `UsageError`, that is printed and its exit code returned. */
 export async function withUsage(io: CliIo, run: () => Promise<number>): Promise<number> {
   try {
     return await run();

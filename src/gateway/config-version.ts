@@ -191,7 +191,7 @@ export type Version = {
   /** The rules as they were written, and facts about each issuer. Used only for explanations. */
   readonly written: WrittenRules;
   readonly issuerFacts: Outline['issuerFacts'];
-  /** What definitions of other upstreams may stand side by side with. */
+  /** The exceptions of `pins.shadowing`. */
   readonly shadowing: Outline['shadowing'];
   readonly locks: ReadonlyMap<string, Lock>;
   /** What is signed, by upstream, where signatures are required. */

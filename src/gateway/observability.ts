@@ -279,7 +279,7 @@ function findStates(
   }
   const observed = runtime.observed()?.contentDigest;
   void recordInSlices(runtime.settings.name, items, find, ports).then(() => {
-    // Another observation has its own report.
+    // If the upstream was observed again meanwhile, that observation has a report of its own.
     if (runtime.observed()?.contentDigest === observed) report(states);
   });
 }
@@ -423,7 +423,7 @@ export function createObservability(
     now,
     onChange({ control, state, reason }) {
       metrics.setControl(control, state);
-      // What is off was turned off by the configuration, and every start begins before the first listing.
+      // What is off was turned off by the configuration, and at a start nothing is listed yet.
       const level = state === 'degraded' && reason !== NOT_LISTED_YET ? 'warn' : 'info';
       log.write(level, CONTROL_EVENTS[state], {
         control,

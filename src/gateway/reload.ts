@@ -92,7 +92,8 @@ async function reloadVersion(ports: ReloadPorts): Promise<readonly Diagnostic[]>
   const restart = restartReason(current.settings, reading.version.settings);
   if (restart !== undefined)
     return reject(reading.diagnostics, restart, reading.unsigned ?? NONE, ports);
-  // Remembered is only what takes effect: another cause of a rejection must not lock out the version in force.
+  // Counters are remembered only now: if they were raised by a version that is then rejected for another cause, the lock
+  // file in force would be refused as older.
   const accepted = await ports.accept(reading);
   const { version, unsigned = NONE, diagnostics } = accepted;
   if (version === undefined) return rejectInvalid(accepted, ports);

@@ -1,5 +1,5 @@
-// What the page of a definition shows of what was found in it: by the scan, read together with the others of its server,
-// and by the comparison with those of other upstreams; as `pin diff` does. Both run on another thread.
+// Finds what the page of a definition shows as findings, as `pin diff` does: by the scan of the definition together with
+// the others of its server, and by a comparison with those of other upstreams. Both run on another thread.
 // docs/contract.md §2 and §5.
 
 import type { ReviewItem } from '../admin/review-pages.js';
@@ -27,9 +27,9 @@ type ItemOffered = {
 
 export type FoundInItem = {
   readonly findings: readonly DefinitionFinding[];
-  /** What was not looked for, and why, in sentences. */
+  /** Which of the checks were not made, and why, in sentences. */
   readonly unfinished: readonly string[];
-  /** Whether another look would find the same. */
+  /** Whether another attempt would find the same. */
   readonly isFinal: boolean;
 };
 
@@ -47,7 +47,7 @@ const NOT_COMPARED =
   'The definition could not be compared with those of other upstreams now. Load the page again, or run the first command.';
 const ALONE =
   'The other definitions of its server are too long to be read together with it here. The first command does that.';
-const TOO_MANY =
+const OTHERS_TOO_LONG =
   'The definitions of the other upstreams are too long to be compared with it here. The first command does that.';
 const NOTHING: FoundInItem = { findings: [], unfinished: [], isFinal: true };
 
@@ -104,7 +104,7 @@ function isSame(one: Named, other: Named): boolean {
   return one.kind === other.kind && one.name === other.name;
 }
 
-/** The lock file with what is offered besides, as pending; `undefined` if that is more than is read for a page. */
+/** The lock file, with what else is offered as pending; `undefined` if that is more than is read for a page. */
 function offeredLock(
   lock: Lock | undefined,
   { observed }: ItemOffered['runtime'],
@@ -142,7 +142,7 @@ async function findShadowing(
     .filter((lock) => lock.upstream !== upstream && settings.upstreams.has(lock.upstream))
     .map(textOf);
   const length = others.reduce((sum, text) => sum + text.length, 0);
-  if (length > MAX_OTHERS_CHARACTERS) return { findings: [], unfinished: [TOO_MANY] };
+  if (length > MAX_OTHERS_CHARACTERS) return { findings: [], unfinished: [OTHERS_TOO_LONG] };
   const given = JSON.stringify({
     own: { upstream, definitions },
     asked: [{ kind, name }],

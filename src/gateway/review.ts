@@ -240,7 +240,7 @@ function withheldIn(
   );
 }
 
-/** Approved forms of which no other list says that they are not offered. */
+/** Approved forms that are not offered and that none of the differences reports. */
 function notOfferedIn(
   lock: Lock | undefined,
   runtime: UpstreamRuntime,

@@ -199,11 +199,11 @@ function removeReserved(state: PassState, leaf: Leaf): void {
   const { text } = state.input;
   const { reserved } = state;
   const end = valueEnd(text, leaf.end);
-  const isNext = reserved !== undefined && reserved.end === signBefore(text, leaf.start) + 1;
+  const isNext = reserved !== undefined && reserved.end === lastBefore(text, leaf.start) + 1;
   let start = isNext ? reserved.start : leaf.start;
   if (isNext) state.edits.delete(start);
   const isLast = text[end] !== ',';
-  const before = signBefore(text, start);
+  const before = lastBefore(text, start);
   if (isLast && text[before] === ',') start = before;
   state.reserved = { start, end: isLast ? end : end + 1, text: '' };
   state.edits.set(start, state.reserved);
@@ -213,7 +213,7 @@ function removeReserved(state: PassState, leaf: Leaf): void {
 }
 
 /** The position of the last character before `at` that is not white space. */
-function signBefore(text: string, at: number): number {
+function lastBefore(text: string, at: number): number {
   let before = at - 1;
   while (text.charCodeAt(before) <= 0x20) before--;
   return before;

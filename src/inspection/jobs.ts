@@ -44,11 +44,11 @@ export const LONG_TEXT_CHARS = 16 * 1024;
 /** Longer texts are also parsed and prefiltered off the event loop: a hostile megabyte takes some 100 ms. */
 export const LARGE_TEXT_CHARS = 256 * 1024;
 
-/** What is found out about definitions of upstreams, which are as long and as hostile as any other text. */
+/** What each task on definitions of upstreams returns. They are jobs, because definitions can be long and hostile. */
 export type DefinitionOutcomes = {
   /** What the scan finds in a list of `ScannedDefinition` of one server, read together. */
   readonly scan: readonly DefinitionFinding[];
-  /** What passes for a definition of another upstream, of `DefinitionsInCompany`. */
+  /** Which definitions of `DefinitionsInCompany` can be taken for those of other upstreams. */
   readonly shadowing: readonly DefinitionFinding[];
   /** The classes of each `DefinitionPair` of a list. */
   readonly classes: readonly (readonly Change[])[];
@@ -58,7 +58,7 @@ export type DefinitionOutcomes = {
 
 export type DefinitionTask = keyof DefinitionOutcomes;
 
-/** Two forms of a definition; absent is what does not exist. */
+/** Two forms of a definition. One that does not exist is absent. */
 export type FormsToCompare = {
   readonly before?: JsonObject | string | undefined;
   readonly after?: JsonObject | string | undefined;

@@ -230,7 +230,7 @@ export function isFreeForm(
   step: string | number,
   parentStep: string | number | undefined,
 ): boolean {
-  // The keys of input requests are the server's own, and each may be called like one of these members.
+  // The server chooses the keys of input requests, and may choose the name of one of these members.
   if (parentStep === 'inputRequests') return false;
   return FREE_FORM_MEMBERS.has(step) || (parentStep === META && step !== SERVER_INFO);
 }

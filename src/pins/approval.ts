@@ -295,7 +295,7 @@ export function definitionsOf(lock: Lock) {
   );
 }
 
-/** The given definitions of a lock file, with the first one of each other name, which they are read together with. */
+/** What a scan reads together: the given definitions of a lock file, and of every other name the first one. */
 export function definitionsToScan(lock: Lock, pins: readonly PinDigest[]) {
   const digests = new Set(pins.map(({ digest }) => digest));
   return namedPins(lock).flatMap(({ kind, name, pin }) => {

@@ -82,8 +82,8 @@ export function findDifferences(
 }
 
 /**
- * The approved forms that the upstream does not offer, without those of which a difference says so. They stay approved:
- * one may be for other callers, and one that was replaced may be offered again unnoticed.
+ * The approved forms that the upstream does not offer, except those that one of the differences reports already. They stay
+ * approved, because they may be for other callers; a reviewer sees them, because a form that was replaced stays usable.
  */
 export function formsNotOffered(
   lock: Lock | undefined,

@@ -25,9 +25,9 @@ export type FieldDifference = {
 
 type Definition = JsonObject | string;
 
-/** Beyond this number the classes of a field are those of the whole difference. */
+/** Beyond this number of fields the classes of a field are those of the whole difference. */
 const MAX_CLASSIFIED = 200;
-/** Each field is classified in the whole definition; beyond this number of characters the same holds. */
+/** To classify a field, the whole definition is compared; all comparisons together read about this many characters. */
 const MAX_CLASSIFIED_CHARACTERS = 4_000_000;
 
 /**

@@ -322,7 +322,7 @@ function compareKeyword(keyword: string, a: Json | undefined, b: Json | undefine
 
 function compareRequired(a: Json | undefined, b: Json | undefined): SchemaChange {
   const { isWidened, isNarrowed } = compareAlternatives(listOf(a ?? []), listOf(b ?? []));
-  // What more names are required, fewer values are accepted.
+  // The more names are required, the fewer values are accepted.
   return { isWidened: isNarrowed, isNarrowed: isWidened };
 }
 

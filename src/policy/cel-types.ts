@@ -47,7 +47,7 @@ export function literalText(expr: Expr): string | undefined {
   return kind.value.constantKind.value;
 }
 
-/** CEL compares numbers of different types, and calculates with those of one type alone. Arguments are doubles. */
+/** CEL compares numbers of different types, but its arithmetic takes one type. Numbers of arguments are doubles. */
 type NumberKind = 'int' | 'uint' | 'double';
 type Kind = NumberKind | 'text' | 'flag' | 'list' | 'map' | 'null';
 /** The kinds that a value may have; undefined if it may have any. */
@@ -197,17 +197,10 @@ function kindOfConstant(constant: string | undefined): Kinds {
   if (constant === 'stringValue') return TEXT;
   if (constant === 'boolValue') return FLAG;
   if (constant === 'nullValue') return of('null');
-  if (constant === 'bytesValue') return undefined;
-  return of(NUMBER_CONSTANTS.get(constant) ?? 'double');
+  if (constant === 'int64Value') return of('int');
+  if (constant === 'uint64Value') return of('uint');
+  return constant === 'doubleValue' ? of('double') : undefined;
 }
-
-const NUMBER_CONSTANTS: ReadonlyMap<string | undefined, NumberKind> = new Map<
-  string | undefined,
-  NumberKind
->([
-  ['int64Value', 'int'],
-  ['uint64Value', 'uint'],
-]);
 
 function kindsOfChain(expr: Expr, facts: ToolFacts): Kinds {
   const { root, path, isTest } = unwind(expr);
@@ -295,7 +288,7 @@ function checkOperands(
   for (const [index, operand] of operands.entries()) {
     const wanted = takes[Math.min(index, takes.length - 1)];
     if (overlap(kinds[index], wanted)) continue;
-    // A number of another type is a mistake of its own.
+    // If both are numbers, only their types say what is wrong.
     const nameOf = overlap(kinds[index], NUMBER) && overlap(wanted, NUMBER) ? typeOf : nounOf;
     throw new TypeMismatch(
       `"${shown}" takes ${nameOf(wanted)}, but ${subjectOf(operand)} is ${nameOf(kinds[index])}`,
@@ -312,15 +305,17 @@ function kindsOfArithmetic(
   if (one === undefined || other === undefined) return one ?? other;
   const common = [...one].filter((kind) => other.has(kind));
   if (common.length > 0 || first === undefined || second === undefined) return new Set(common);
+  const [left, right] = [subjectOf(first, 'the first'), subjectOf(second, 'the second')];
   throw new TypeMismatch(
-    `"${shown}" takes two operands of one type, but ${subjectOf(first)} is ${typeOf(one)} and ${subjectOf(second)} ${typeOf(other)}`,
+    `"${shown}" takes two operands of one type, but ${left} is ${typeOf(one)} and ${right} is ${typeOf(other)}`,
   );
 }
 
-function subjectOf(operand: Expr): string {
+/** The operand as the expression names it, or else as the sentence does. */
+function subjectOf(operand: Expr, otherwise = 'its operand'): string {
   const { root, path } = unwind(operand);
   const name = root.exprKind.case === 'identExpr' ? root.exprKind.value.name : undefined;
-  return name === undefined ? 'its operand' : [name, ...path].join('.');
+  return name === undefined ? otherwise : [name, ...path].join('.');
 }
 
 const KINDS_OF_TYPES: ReadonlyMap<Json | undefined, Kind> = new Map<Json | undefined, Kind>([

@@ -449,7 +449,7 @@ type Program =
       readonly ok: true;
       readonly expr: Expr;
       readonly reads: ExpressionReads;
-      /** Which part fails at each evaluation. */
+      /** A part that fails at each evaluation, in a sentence; `undefined` if there is none. */
       readonly failing: string | undefined;
       /** The result, or undefined if the evaluation failed. */
       readonly run: (facts: ExpressionFacts) => unknown;
@@ -486,7 +486,7 @@ function run(planned: (bindings: Bindings) => unknown, facts: ExpressionFacts): 
   }
 }
 
-/** The parts of a call, a list, a map or a comprehension. */
+/** The parts of a call, a list or a comprehension. */
 function partsOf({ exprKind }: Expr): readonly Expr[] {
   switch (exprKind.case) {
     case 'callExpr':
@@ -509,7 +509,7 @@ function isConstant(expr: Expr): boolean {
   return isComposed && partsOf(expr).every(isConstant);
 }
 
-/** Says which part without variables fails at each evaluation, as a division by zero or a date that is none. */
+/** Names a part without variables that fails at each evaluation, such as a division by zero or an invalid date. */
 function findFailingPart(expr: Expr): string | undefined {
   if (!isConstant(expr)) {
     for (const part of partsOf(expr)) {

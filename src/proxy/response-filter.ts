@@ -425,8 +425,8 @@ function listInput(
     },
     isVisible(item) {
       if (pin !== undefined) notePageOnce(pin);
-      const isDecided = listed?.get(item.name);
-      return isDecided ?? (!withheld.has(item.name) && isItemListed(call, responsePlan, pin, item));
+      const decided = listed?.get(item.name);
+      return decided ?? (!withheld.has(item.name) && isItemListed(call, responsePlan, pin, item));
     },
     ...(pin === 'tool' ? { editsOf: narrowingFor(call, responsePlan) } : {}),
     ...(pin === undefined

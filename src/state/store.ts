@@ -76,7 +76,7 @@ export interface StoreLink {
   replicas(): Promise<readonly string[]>;
   /** Counts a use as `LimitStore` does; `key` is a keyed hash. */
   take(key: string, limit: LimitWindow): Promise<Exclude<LimitOutcome, 'unavailable'>>;
-  /** Raises counters, by a keyed hash, all or none if one is older than stored, and returns all that the store has. */
+  /** Raises counters, by a keyed hash: none if one is older than stored. Returns all that the store has. */
   raiseCounters(
     counters: ReadonlyMap<string, SeenCounter>,
     leftMs: number,

@@ -94,7 +94,7 @@ export class StdioSession {
   readonly #ports: SessionPorts;
   readonly #logMalformed: (line: string) => void;
   readonly #pending = new Map<string, Pending>();
-  /** Requests of the server that wait for a reply, with the stream that each was sent on. */
+  /** Requests of the server that wait for a reply, with the stream that each was sent on. The oldest are forgotten. */
   readonly #serverRequests = new BoundedMap<string, ClientStream | undefined>(MAX_SERVER_REQUESTS);
   readonly #queue: Queued[] = [];
   #queuedBytes = 0;
@@ -291,7 +291,6 @@ export class StdioSession {
       this.#server.send(errorText(message.id, UNREAD));
       return;
     }
-    // Those that no client replied to are forgotten, the oldest first.
     this.#serverRequests.set(key, stream);
     if (stream !== undefined) this.#sendTo(stream, text);
     else this.#queueRequest({ text, id: message.id });

@@ -1,5 +1,5 @@
-// Reads the code of an error of the system, and says in words why a file or folder could not be read. Never repeats the
-// own message of the system, which names paths and calls.
+// Reads the codes of errors, and says in words why a file or folder could not be read. Never repeats the message of the
+// error, which names paths and calls.
 
 const REASONS: ReadonlyMap<unknown, string> = new Map([
   ['ENOENT', 'does not exist'],
@@ -11,10 +11,11 @@ const REASONS: ReadonlyMap<unknown, string> = new Map([
   ['ENAMETOOLONG', 'cannot be read: its name is too long'],
 ]);
 
-/** The code of an error of the system, such as `ENOENT`; `undefined` for any other error. */
+/** The `code` of an error, such as `ENOENT`; `undefined` if it has none. */
 export function systemErrorCode(error: unknown): string | undefined {
-  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : '';
-  return typeof code === 'string' && code !== '' ? code : undefined;
+  const code =
+    typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' ? code : undefined;
 }
 
 /** The predicate of a sentence about the file: `does not exist`, `cannot be read: permission denied`. */

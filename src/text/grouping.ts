@@ -1,4 +1,4 @@
-// Groups the values of a list, which Node 20 does not do.
+// Groups the values of a list by a key. Node 20 has no `Map.groupBy`.
 
 /** The values by their keys, in the order in which each key occurs first. */
 export function groupBy<Key, Value>(

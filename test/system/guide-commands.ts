@@ -1,8 +1,9 @@
 // Runs the shell blocks of the guides, of the reference pages and of README.md, in one shell and in their order, as a
 // reader would. An HTML comment before a block says how: `<!-- try -->` runs to its end and must succeed, `fails` must
-// not succeed, `clone` is run in the clone of the repository, `stand-in` needs a program that something stands in for; `serve` is left running until the
-// next one or the end, `background` until the end, and the commands behind either wait until it listens. A block that is
-// not run here, or with a stand-in alone, says so to the reader in the paragraph after it.
+// not succeed, `clone` is run in the clone of the repository, `stand-in` needs a program that something stands in for;
+// `serve` is left running until the next one or the end, `background` until the end, and the commands behind either wait
+// until it listens. A block that is not run here, or with a stand-in alone, says so to the reader in the paragraph after
+// it.
 
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';

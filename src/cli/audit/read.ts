@@ -309,7 +309,7 @@ export async function runAuditQuery(
   });
 }
 
-/** As text, without what was printed of the decision. */
+/** As JSON the complete event; as text, without what was printed of its decision. */
 function renderShown(
   record: AuditRecord,
   decided: AuditRecord | undefined,

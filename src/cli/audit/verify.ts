@@ -138,8 +138,10 @@ function report(verdict: ChainVerdict, hasKey: boolean, io: CliIo): void {
       `complete: the chain of ${countOf(verdict.lines, 'line')} with ${countOf(verdict.checkpoints, 'signed checkpoint')} was verified${at}\n`,
     );
   }
-  // What could not be checked is said above.
-  const notes = verdict.notes.filter((note) => !verdict.unchecked.join().includes(note));
+  // What could not be checked was printed above, with the note that says why.
+  const notes = verdict.notes.filter(
+    (note) => !verdict.unchecked.some((text) => text.includes(note)),
+  );
   for (const note of notes) io.stderr(`note: ${makeVisible(note)}\n`);
 }
 

@@ -57,7 +57,7 @@ export async function runInit(options: InitOptions, io: CliIo, ports: InitPorts)
   const answers = await readAnswers(options, io, ports);
   if (answers === undefined) return EXIT_UNCHECKED;
   const paths = initPaths(answers.name);
-  if (isAnyThere(folder, answers, io)) return EXIT_UNCHECKED;
+  if (hasExistingFiles(folder, answers, io)) return EXIT_UNCHECKED;
   const files = [
     { path: paths.config, text: gatewayText(answers), isSecret: false },
     { path: paths.key, text: `${writeKeyText(randomBytes(KEY_BYTES))}\n`, isSecret: true },
@@ -84,8 +84,8 @@ export async function runInit(options: InitOptions, io: CliIo, ports: InitPorts)
   return code;
 }
 
-/** Whether a file exists that would be written, with the reason printed. */
-function isAnyThere(folder: string, { name }: InitAnswers, io: CliIo): boolean {
+/** Whether a file exists that `init` would write. Prints which. */
+function hasExistingFiles(folder: string, { name }: InitAnswers, io: CliIo): boolean {
   const { config, policy, test, lock, key, header } = initPaths(name);
   const existing = [config, policy, test, lock, key, header]
     .map((path) => join(folder, path))

@@ -7,7 +7,6 @@ import { pendingOf } from '../../pins/approval.js';
 import { type Lock, type Pin, versionsOf } from '../../pins/lock.js';
 import { isExactPattern } from '../../policy/patterns.js';
 import { isObject } from '../../protocol/jsonrpc.js';
-import { countOf } from '../../text/counting.js';
 import { quoteYaml } from '../../text/escaping.js';
 import { CONFIG_FILE } from '../config-file.js';
 import { scanOwn } from '../pin/findings.js';
@@ -242,17 +241,15 @@ const MAX_NAMED = 8;
 /** What the policy grants, in sentences; the names in them are not safe for a terminal. */
 export function describeGrants({ allow }: InitAnswers, lock: Lock): string {
   const { granted, doubtful, listed, patterns } = sortTools(lock, allow);
-  const which = allow === 'all' ? '' : ' whose server calls them read-only';
-  const others = listed.length + patterns.length;
+  const all = granted.length + doubtful.length + listed.length + patterns.length;
+  const which = allow === 'all' ? 'all tools' : 'the tools with readOnlyHint';
   const more = doubtful.length > MAX_NAMED ? ` and ${doubtful.length - MAX_NAMED} more` : '';
   const named = `${doubtful.slice(0, MAX_NAMED).join(', ')}${more}`;
-  return [
-    `The policy grants ${countOf(granted.length, 'tool')}${which}`,
-    ...(others === 0 ? [] : [`, and not ${countOf(others, 'other')}`]),
-    ...(doubtful.length === 0
-      ? []
-      : [`. It leaves out, because of their names or a finding of the scan: ${named}`]),
-  ].join('');
+  const without =
+    doubtful.length === 0
+      ? ''
+      : `. Left out because of their names or findings of the scan: ${named}`;
+  return `The policy grants ${which}: ${granted.length} of ${all}${without}`;
 }
 
 /** The first tests of the policy. They hold before anything is approved; the last one waits for that, as a comment. */

@@ -193,7 +193,7 @@ function approveSelected(
   return { lock: written, outcome };
 }
 
-/** What of the earlier approvals is left, and what is not. */
+/** Which of the earlier approvals end, and which stay. */
 function earlierIn(
   before: Lock | undefined,
   after: Lock | undefined,
@@ -290,7 +290,7 @@ function printApproved(
   );
 }
 
-/** Names what is no longer approved where it was not the only form, and what still is although nothing says it is offered. */
+/** Notes which of several earlier approvals end, and which stay because the upstream could not be asked. */
 function printEarlier(
   upstream: string,
   { approved, replaced, kept }: Approved,

@@ -26,7 +26,7 @@ export type UpstreamDifferences = {
   readonly differences: readonly ItemDifference[];
   /** What is trusted because the first listing had it. Nobody approved it, and it does not count as a difference. */
   readonly firstUse: readonly FirstUseItem[];
-  /** Approved forms that are not offered. They stay approved, and are no differences. */
+  /** Approved forms that are not offered. They stay approved and do not count as differences. */
   readonly notOffered: readonly PinDigest[];
   /** Definitions of the lock file that nobody has approved yet. */
   readonly pending: readonly PinDigest[];

@@ -28,7 +28,12 @@ import type { Flow } from '../../policy/flows.js';
 import { type Change, findChange } from '../../policy/nearest-change.js';
 import type { Principal } from '../../policy/principal.js';
 import { isReason, REASONS } from '../../policy/reasons.js';
-import type { PolicyQuery, PolicySet } from '../../policy/rules.js';
+import {
+  type PolicyQuery,
+  type PolicySet,
+  TARGET_KINDS,
+  type TargetKind,
+} from '../../policy/rules.js';
 import type { SensitiveField } from '../../policy/sensitive.js';
 import { isObject, type JsonObject, parseObject, type Target } from '../../protocol/jsonrpc.js';
 import { countOf } from '../../text/counting.js';
@@ -46,12 +51,10 @@ import {
 } from '../program.js';
 import { numbered } from './log.js';
 import {
-  type AskedKind,
   openWorkspace,
   principalOf,
   readCaller,
   readTarget,
-  TARGET_KINDS,
   type Workspace,
   type WorkspacePorts,
 } from './workspace.js';
@@ -60,7 +63,7 @@ export type ExplainCallOptions = {
   readonly target: string;
   readonly config: string;
   readonly policies?: string;
-  readonly kind?: AskedKind;
+  readonly kind?: TargetKind;
   /** JSON. */
   readonly as?: string;
   readonly issuer?: string;
@@ -114,7 +117,7 @@ export function runExplainCall(
   });
 }
 
-/** A name that nobody pinned is decided like any other, so a misspelt one looks like one that no rule allows. */
+/** Notes a name that is not pinned: without the note, a misspelt name looks like one that no rule allows. */
 function noteUnpinned(upstream: string, target: Target, { catalogOf }: Workspace, io: CliIo): void {
   if (target.kind !== 'tool' && target.kind !== 'prompt') return;
   const catalog = catalogOf(upstream);

@@ -31,7 +31,8 @@ export type Coverage = {
 
 export type TestRun = { readonly results: readonly CaseResult[]; readonly coverage: Coverage };
 
-const ASKED_KINDS = ['tools', 'prompts', 'resources', 'templates'] as const;
+/** What a case can ask about. */
+const TESTABLE = ['tools', 'prompts', 'resources', 'templates'] as const;
 
 export function runPolicyTests(
   tests: readonly PolicyTests[],
@@ -53,7 +54,7 @@ export function runPolicyTests(
   const rules = [...workspace.written.keys()].sort();
   const hasCases = (id: string): boolean => {
     const what = workspace.written.get(id)?.rule.what ?? {};
-    return ASKED_KINDS.some((kind) => what[kind] !== undefined);
+    return TESTABLE.some((kind) => what[kind] !== undefined);
   };
   const all = rules.filter(hasCases);
   const withoutCases = rules.filter((id) => !hasCases(id));

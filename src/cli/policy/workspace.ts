@@ -11,12 +11,12 @@ import { CALLER, type CallerDocument } from '../../config/schema/policy-test.js'
 import { validateSpelling } from '../../config/schema/validation.js';
 import { compilePolicies } from '../../policy/compile/compile.js';
 import type { PolicyDocument } from '../../policy/compile/documents.js';
-import { NO_CATALOG } from '../../policy/decide.js';
+import { NO_CATALOG, readPolicyTarget } from '../../policy/decide.js';
 import type { Catalog } from '../../policy/definitions.js';
 import { type WrittenRules, writtenRules } from '../../policy/explain.js';
 import type { RemakePrincipal } from '../../policy/nearest-change.js';
 import type { Principal } from '../../policy/principal.js';
-import type { PolicySet } from '../../policy/rules.js';
+import type { PolicySet, TargetKind } from '../../policy/rules.js';
 import type { Target } from '../../protocol/jsonrpc.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
 import type { Position, YamlPath } from '../../text/yaml.js';
@@ -122,21 +122,11 @@ function catalogsOf(outline: Outline, pins: ReadLocks['pins']): Workspace['catal
   };
 }
 
-/** Whether the lock file decides about the target alone: some form of it was approved or blocked. */
+/** Whether the lock file alone decides about the target: some form of it was approved or blocked. */
 function isReviewed(catalog: Catalog, target: Target): boolean {
-  switch (target.kind) {
-    case 'tool':
-    case 'prompt':
-      return !UNREVIEWED.has(catalog.statusOf(target.kind, target.name).state);
-    case 'template':
-      return !UNREVIEWED.has(catalog.statusOf(target.kind, target.uriTemplate).state);
-    case 'resource':
-      return !UNREVIEWED.has(catalog.statusOf(target.kind, target.uri).state);
-    case 'question':
-    case 'task':
-    case 'none':
-      return false;
-  }
+  const item = target.kind === 'none' ? undefined : readPolicyTarget(target);
+  if (item === undefined || item.kind === 'question') return false;
+  return !UNREVIEWED.has(catalog.statusOf(item.kind, item.name).state);
 }
 
 const UNREVIEWED: ReadonlySet<string> = new Set(['unpinned', 'pending']);
@@ -206,9 +196,6 @@ export function readCaller(value: unknown): CallerDocument {
   throw new UsageError(`error: the caller${where}: ${first.message}${meant}\n`);
 }
 
-export const TARGET_KINDS = ['tool', 'prompt', 'resource', 'template'] as const;
-export type AskedKind = (typeof TARGET_KINDS)[number];
-
 /**
  * Reads `UPSTREAM/NAME`, where the name may be the URI of a resource.
  *
@@ -216,7 +203,7 @@ export type AskedKind = (typeof TARGET_KINDS)[number];
  */
 export function readTarget(
   written: string,
-  kind: AskedKind | undefined,
+  kind: TargetKind | undefined,
   { outline, catalogOf }: Workspace,
 ): { readonly upstream: string; readonly target: Target } {
   const slash = written.indexOf('/');
@@ -238,7 +225,7 @@ export function readTarget(
 }
 
 /** The kind that is pinned under a name; otherwise what looks like a URI is one. */
-function kindOf(name: string, catalog: Catalog): AskedKind {
+function kindOf(name: string, catalog: Catalog): TargetKind {
   for (const kind of ['tool', 'prompt', 'template'] as const)
     if (catalog.names(kind).includes(name)) return kind;
   return /^[A-Za-z][A-Za-z0-9+.-]*:/.test(name) ? 'resource' : 'tool';

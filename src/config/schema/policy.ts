@@ -327,7 +327,7 @@ export const POLICY_SCHEMA = published(
       sensitive: typed<Readonly<Record<string, readonly (string | SensitiveEntry)[]>>>({
         type: 'object',
         description:
-          'Sensitive fields by `UPSTREAM/TOOL`, where the tool may be a glob. In results they are redacted or tagged; in arguments they are kept out of the audit log. Numbers that other members repeat as numbers stay.',
+          'Sensitive fields by `UPSTREAM/TOOL`, where the tool may be a glob. In results they are redacted or tagged; in arguments they are kept out of the audit log. Other members that repeat a redacted number as a number keep it.',
         minProperties: 1,
         additionalProperties: {
           type: 'array',

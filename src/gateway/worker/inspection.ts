@@ -212,7 +212,7 @@ export function createInspection(
   ): Promise<DefinitionOutcomes[DefinitionTask] | undefined> {
     if (input.text.length <= SHORT_TEXT_CHARS && runsOnLoop(owner)) return runOnLoop(input, owner);
     const end = await run({ kind: 'definitions', input }, owner);
-    // Nothing is used before it was scanned; everything else is for reviewers, who see that it is missing.
+    // A definition is never used unscanned. The other tasks serve reviewers, who are told that the outcome is missing.
     if (
       end.kind === 'unavailable' &&
       (input.task === 'scan' || input.text.length <= LONG_TEXT_CHARS)
@@ -221,7 +221,7 @@ export function createInspection(
     return end.kind === 'definitions' ? end.outcome : undefined;
   }
 
-  // A task has the outcome of that task.
+  // The compiler cannot see that the outcome is that of this task.
   const definitions: DefinitionTasks = (task, text, upstream) =>
     runTask({ task, text }, { upstream, caller: undefined }) as never;
 

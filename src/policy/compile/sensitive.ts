@@ -110,7 +110,7 @@ function checkPinned(
     report([], 'warning', message);
   }
   if (refusing.length === 0 && described.some(({ written: one }) => isNumber(one, names))) {
-    const message = `another member of the result that repeats the number ${field.pointer} as a number keeps it; name such members too`;
+    const message = `other members that repeat the number ${field.pointer} as a number keep it; name such members too`;
     report([], 'note', message);
   }
 }

@@ -1,6 +1,6 @@
 // Warns of rules that compile and do not do what their author expects: rules that can never matter, prompts that are
-// allowed by a glob, links to hosts that anybody can have, optional members that an expression reads without asking for them, and, where warnings are errors,
-// a deny by type that another type passes. docs/contract.md §4, law 4.
+// allowed by a glob, links to hosts below a public suffix, optional members that an expression reads without asking for
+// them, and, where warnings are errors, a deny by type that another type passes. docs/contract.md §4, law 4.
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { isPublicUrl } from '../cel-functions.js';
@@ -69,7 +69,7 @@ function warnOfPrompts({ effect, what }: RuleDocument, report: ReportDiagnostic)
 /** Suffixes below which anybody can register a name: of one label, and the usual ones of two below a country. */
 const REGISTRY_SUFFIX = /^(?:[^.]+|(?:ac|co|com|edu|gov|net|or|org)\.[a-z]{2})$/;
 
-/** A name below a public suffix is anybody's, and there is no name below an address. */
+/** Anybody can register a name below a public suffix, and an address has no names below it. */
 function warnOfLinkHosts({ effect, what }: RuleDocument, report: ReportDiagnostic): void {
   const { elicitation = {} } = what;
   const hosts = isList(elicitation) ? [] : elicitation.url;

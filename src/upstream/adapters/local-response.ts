@@ -39,7 +39,7 @@ export function bodyResponse(status: number, body: Uint8Array | string = ''): Up
   };
 }
 
-/** A result of the gateway's own, which says nothing but that it is one. */
+/** An empty result of the gateway's own. */
 export function resultResponse(id: RequestId): UpstreamResponse {
   return bodyResponse(200, JSON.stringify({ jsonrpc: '2.0', id, result: {} }));
 }

@@ -20,10 +20,10 @@ import {
   type CallPorts,
   callUpstream,
   endGatewaySession,
-  headersIn,
   isSessionId,
   type ListingError,
   notifyInitialized,
+  sessionHeaders,
 } from './request.js';
 
 /** `not-spoken`: the upstream responded and does not speak this era. */
@@ -189,7 +189,7 @@ async function listInSession(
   const verifiedAtMs = ports.now();
   const budget = budgetOf(ports);
   const { version, id } = session;
-  const headers = headersIn(version, id);
+  const headers = sessionHeaders(version, id);
   const sendQuery: ListingQuery = (method, params) =>
     callUpstream(ports, { protocol: SESSION, version, method, params, headers }, budget);
   const walk = await readLists(session.capabilities, ports.caps, sendQuery, ports.messageReader);
@@ -232,7 +232,7 @@ async function openSession(
   const session = readSession(response, ports.sessionVersions, openedAtMs);
   if (session === undefined) return { kind: 'not-spoken' };
   if (session === 'malformed') return PROTOCOL_FAILURE;
-  const headers = headersIn(session.version, session.id);
+  const headers = sessionHeaders(session.version, session.id);
   const notified = await notifyInitialized(ports, headers, budget);
   if (notified.kind === 'result') return { kind: 'opened', session };
   await endSession(ports, session);
@@ -257,7 +257,7 @@ function readSession(
 
 /** Ends the gateway's own session. */
 export function endSession(ports: EraPorts, { version, id }: ListingSession): Promise<void> {
-  return endGatewaySession(ports, headersIn(version, id));
+  return endGatewaySession(ports, sessionHeaders(version, id));
 }
 
 function readInstructions(result: JsonObject): string | 'malformed' | undefined {

@@ -167,13 +167,13 @@ export async function notifyInitialized(
 /** Visible ASCII (MCP 2025-11-25, session management). */
 const SESSION_ID = /^[\x21-\x7e]{1,1024}$/;
 
-/** Whether an upstream may name a session so; it need not have sessions. */
+/** Whether an upstream may send this as its session id; it need not send any. */
 export function isSessionId(id: string | undefined): boolean {
   return id === undefined || SESSION_ID.test(id);
 }
 
 /** The headers of a request within a session of the gateway's own. */
-export function headersIn(version: string, id: string | undefined): Record<string, string> {
+export function sessionHeaders(version: string, id: string | undefined): Record<string, string> {
   const headers: Record<string, string> = {};
   if (namesVersionInHeader(version)) headers['mcp-protocol-version'] = version;
   if (id !== undefined) headers['mcp-session-id'] = id;

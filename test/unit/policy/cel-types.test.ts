@@ -65,15 +65,15 @@ describe('[P-55] the types of a condition', () => {
     ['principal.groups == "eng"', '"==" compares with text, but principal.groups is a list'],
     [
       '"a" + 1 == "a1"',
-      '"+" takes two operands of one type, but its operand is text and its operand an int',
+      '"+" takes two operands of one type, but the first is text and the second is an int',
     ],
     [
       'args.text + args.number == "a1"',
-      '"+" takes two operands of one type, but args.text is text and args.number a double',
+      '"+" takes two operands of one type, but args.text is text and args.number is a double',
     ],
     [
       'args.number * args.text.size() > 1.0',
-      '"*" takes two operands of one type, but args.number is a double and its operand an int',
+      '"*" takes two operands of one type, but args.number is a double and the second is an int',
     ],
     ['args.number % 2.0 == 0.0', '"%" takes an int or a uint, but args.number is a double'],
     [

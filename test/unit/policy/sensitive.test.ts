@@ -173,7 +173,7 @@ describe('mistakes', () => {
     [
       'a number, which other members may repeat',
       one('crm/get_customer', '/structuredContent/age'),
-      'sensitive.crm/get_customer.0 note another member of the result that repeats the number /structuredContent/age as a number keeps it; name such members too',
+      'sensitive.crm/get_customer.0 note other members that repeat the number /structuredContent/age as a number keep it; name such members too',
     ],
   ])('[SF-09] %s', (_, shown, line) => {
     expect(shown).toEqual([line]);

@@ -84,15 +84,8 @@ export function mayKnowChanges(
   return mayKnowList(snapshot, principal, SUBSCRIBER, filter);
 }
 
-type Terms = readonly [
-  snapshot: Snapshot,
-  principal: Principal,
-  filter: SubscriptionFilter,
-  subscribedTasks: SubscribedTasks,
-];
-
-/** Says of each member of a filter whether the current rules allow it to this caller. */
-function rulesFor(...[snapshot, principal, , subscribedTasks]: Terms) {
+/** Whether the current rules allow this caller a list, a URI or a task of a filter. */
+function rulesFor(snapshot: Snapshot, principal: Principal, subscribedTasks: SubscribedTasks) {
   return {
     list: (filter: ListFilter) => mayKnowChanges(snapshot, principal, filter),
     uri(uri: string) {
@@ -107,19 +100,27 @@ function rulesFor(...[snapshot, principal, , subscribedTasks]: Terms) {
 }
 
 /** The part of a filter that the current rules allow this caller. */
-export function allowedFilter(...terms: Terms): SubscriptionFilter {
-  const may = rulesFor(...terms);
-  const [, , { lists, uris, tasks }] = terms;
+export function allowedFilter(
+  snapshot: Snapshot,
+  principal: Principal,
+  { lists, uris, tasks }: SubscriptionFilter,
+  subscribedTasks: SubscribedTasks,
+): SubscriptionFilter {
+  const allows = rulesFor(snapshot, principal, subscribedTasks);
   return {
-    lists: lists.filter(may.list),
-    uris: uris.filter(may.uri),
-    tasks: tasks.filter(may.task),
+    lists: lists.filter(allows.list),
+    uris: uris.filter(allows.uri),
+    tasks: tasks.filter(allows.task),
   };
 }
 
-/** Whether any of it is allowed. Many streams are asked at once, so this ends with the first that is. */
-export function isAnyAllowed(...terms: Terms): boolean {
-  const may = rulesFor(...terms);
-  const [, , { lists, uris, tasks }] = terms;
-  return lists.some(may.list) || uris.some(may.uri) || tasks.some(may.task);
+/** Whether any of it is allowed. Decided for many streams at once, so it stops at the first that is. */
+export function isAnyAllowed(
+  snapshot: Snapshot,
+  principal: Principal,
+  { lists, uris, tasks }: SubscriptionFilter,
+  subscribedTasks: SubscribedTasks,
+): boolean {
+  const allows = rulesFor(snapshot, principal, subscribedTasks);
+  return lists.some(allows.list) || uris.some(allows.uri) || tasks.some(allows.task);
 }

@@ -58,7 +58,6 @@ export type LegacySseSessionTable = {
   find(id: string | undefined): LegacySseSession | undefined;
   remove(id: string): void;
   close(): void;
-  readonly size: number;
 };
 
 /** Sessions of one upstream in total, and of one caller there. */
@@ -122,9 +121,6 @@ export function createLegacySseSessionTable(
     close() {
       clearInterval(sweeping);
       for (const [id, session] of open) end(id, session);
-    },
-    get size() {
-      return open.size;
     },
   };
 }

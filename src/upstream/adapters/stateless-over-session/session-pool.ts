@@ -19,10 +19,10 @@ import {
   type CallPorts,
   callUpstream,
   endGatewaySession,
-  headersIn,
   isSessionId,
   type ListingError,
   notifyInitialized,
+  sessionHeaders,
 } from '../../discovery/request.js';
 import type { TranslationSettings } from '../session-over-stateless/adapter.js';
 
@@ -98,7 +98,7 @@ export function readInitializeResult(
 
 /** The headers of a request within a session. */
 export function sessionHeadersOf(session: SessionRef): Record<string, string> {
-  return headersIn(session.version, upstreamIdOf(session));
+  return sessionHeaders(session.version, upstreamIdOf(session));
 }
 
 /** A session as the upstream opened it. */

@@ -184,7 +184,7 @@ describe('[C-26] init', () => {
     ]);
     const left = [...doubtful, 'search'].sort((one, other) => (one < other ? -1 : 1));
     expect(out).toContain(
-      `\nThe policy grants 3 tools whose server calls them read-only. It leaves out, because of their names or a finding of the scan: ${left.join(', ')}\n`,
+      `\nThe policy grants the tools with readOnlyHint: 3 of 8. Left out because of their names or findings of the scan: ${left.join(', ')}\n`,
     );
     const tests = parse(await read('policies/github-mcp.policy.test.yaml'));
     expect(tests.cases[1]).toMatchObject({ list: 'github-mcp', lacks: left });
