@@ -54,6 +54,8 @@ type Item = ScannedDefinition & { readonly digest: string };
 
 /** Several times as many as one listing may have. */
 const MAX_VERDICTS = 50_000;
+/** Of the names and findings that verdicts hold; the upstream decides how long its names and paths are. */
+const MAX_VERDICT_CHARS = 32 * 1024 * 1024;
 /** Parts of listings that are recognized; a listing of the largest size has some hundred. */
 const MAX_PARTS = 4_096;
 /** Kept for each definition, the gravest first: one with many is not worse, and all of them are held in memory. */
@@ -119,7 +121,7 @@ export function createDefinitionScan(
   { scan }: Pick<PinningSettings, 'scan'>,
   ports: ScanPorts,
 ): DefinitionScan {
-  const verdicts = new BoundedMap<string, ScannedItem>(MAX_VERDICTS);
+  const verdicts = new BoundedMap<string, ScannedItem>(MAX_VERDICTS, MAX_VERDICT_CHARS);
   const scannedParts = new BoundedMap<string, true>(MAX_PARTS);
   const { messageReader } = ports;
   let revision = 0;
@@ -168,7 +170,8 @@ export function createDefinitionScan(
       // What was found beside some neighbours stays found beside others: the upstream decides who is listed with whom.
       if (verdicts.get(content)?.findings[0]?.tier === 'block' && findings[0]?.tier !== 'block')
         continue;
-      verdicts.set(content, { kind, name, content, findings, isFailed: found === undefined });
+      const verdict = { kind, name, content, findings, isFailed: found === undefined };
+      verdicts.set(content, verdict, JSON.stringify(verdict).length);
     }
   }
 

@@ -20,7 +20,10 @@ import type { DefinitionTasks } from './worker/inspection.js';
 export type DriftClasses = {
   /** Every difference, those whose classes are not known as `unclassified`. */
   find(lock: Lock | undefined, observed: Observed | undefined): readonly ItemDifference[];
-  /** The same differences with their classes, as far as they can be found. Never rejects. */
+  /**
+   * The same differences with their classes, as far as they can be found; at once where too many classifications of the
+   * upstream are under way. Never rejects.
+   */
   classify(upstream: string, found: readonly ItemDifference[]): Promise<readonly ItemDifference[]>;
   /** Differs after each change of what is known. */
   revision(): number;
@@ -36,6 +39,8 @@ const MEASURED_CHARS = 256;
 const PART_CHARS = 64 * 1024;
 /** What could not be classified is tried again after this time. */
 const RETRY_AFTER_MS = 60_000;
+/** Classifications of one upstream under way: each holds the definitions of a listing, and delays the records of the next. */
+const MAX_UNDER_WAY = 3;
 
 type OpenDifference = { readonly difference: ItemDifference; readonly pair: DefinitionPair };
 
@@ -57,8 +62,8 @@ export function createDriftClasses(
 ): DriftClasses {
   const known = new BoundedMap<string, readonly Change[]>(MAX_KNOWN);
   const failedAtMs = new BoundedMap<string, number>(MAX_KNOWN);
-  /** Of each upstream the classification that was asked for last: the next one finds what it has found. */
-  const running = new Map<string, Promise<void>>();
+  /** Of each upstream how many are under way, and the last of them: the next one finds what it has found. */
+  const lines = new Map<string, { underWay: number; last: Promise<void> }>();
   let revision = 0;
 
   function isDue({ difference }: OpenDifference): boolean {
@@ -102,11 +107,15 @@ export function createDriftClasses(
     },
     async classify(upstream, found) {
       const open = found.flatMap((difference) => openOf(difference) ?? []);
-      if (open.length > 0) {
-        const before = running.get(upstream) ?? Promise.resolve();
-        const next = before.then(() => classifyAll(upstream, open)).catch(() => undefined);
-        running.set(upstream, next);
-        await next;
+      const line = lines.get(upstream) ?? { underWay: 0, last: Promise.resolve() };
+      lines.set(upstream, line);
+      if (open.length > 0 && line.underWay < MAX_UNDER_WAY) {
+        line.underWay += 1;
+        const classified = line.last.then(() => classifyAll(upstream, open)).catch(() => undefined);
+        line.last = classified.then(() => {
+          line.underWay -= 1;
+        });
+        await line.last;
       }
       return found.map((difference) => {
         const changes = isOpen(difference) ? known.get(keyOfDifference(difference)) : undefined;

@@ -140,7 +140,7 @@ const LIST_METHODS: {
 const SESSION_ID = /^[\x21-\x7e]{1,4096}$/;
 const NO_HEADERS = {};
 /** Items of longer pages are digested in slices, so that other work can run in between. */
-const LARGE_PAGE_CHARS = 256 * 1024;
+const LARGE_PAGE_CHARS = 32 * 1024;
 
 /** Filters the result of a handshake or a list. */
 export function filterResponse(filtering: FilterInput): MessageOutcome | Promise<MessageOutcome> {

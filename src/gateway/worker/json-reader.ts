@@ -110,6 +110,9 @@ const STREAM_BURST_BYTES = 1024 * 1024;
 /** Interval at which a stream that waits for its upstream's rate checks whether it was closed. */
 const CLOSED_CHECK_MS = 500;
 
+/** What a turn counts at least: not all that is done in one is measured. */
+const MIN_TURN_MS = 0.25;
+
 type Options = {
   readonly sliceMs?: number;
   readonly streamBytesPerSecond?: number;
@@ -118,8 +121,8 @@ type Options = {
 };
 
 /**
- * Schedules long work on the event loop: immediately as long as little was done, then round-robin over the upstreams,
- * one slice each, with pending events served in between.
+ * Schedules long work on the event loop: immediately as long as little was done, then one piece at a time of the upstream
+ * that has used the least time, with pending events served in between.
  */
 export function createLoopScheduler({
   sliceMs = SLICE_MS,
@@ -130,11 +133,39 @@ export function createLoopScheduler({
     { burst: STREAM_BURST_BYTES, perSecond: streamBytesPerSecond },
     () => performance.now(),
   );
-  /** In round-robin order; no entry is empty. */
+  /** No entry is empty. */
   const waiting = new Map<string, (() => void)[]>();
+  /** The time that each upstream has used: one that waits again starts no lower than the one whose turn was last. */
+  const usedBy = new Map<string, number>();
+  let lowestMs = 0;
+  /** Whose turn it is, and the time that was used in it. */
+  let holder: string | undefined;
+  let turnMs = 0;
   let usedMs = 0;
   let spentAtMs = 0;
   let isDue = false;
+
+  const usedOf = (upstream: string): number => usedBy.get(upstream) ?? 0;
+
+  function endTurn(): void {
+    if (holder === undefined) return;
+    usedBy.set(holder, usedOf(holder) + Math.max(turnMs, MIN_TURN_MS));
+    holder = undefined;
+  }
+
+  /** Gives the turn to the upstream that has used least: whoever does much in one turn waits longer for the next. */
+  function beginTurn(): (() => void) | undefined {
+    endTurn();
+    for (const upstream of waiting.keys())
+      if (holder === undefined || usedOf(upstream) < usedOf(holder)) holder = upstream;
+    if (holder === undefined) return undefined;
+    lowestMs = Math.max(lowestMs, usedOf(holder));
+    turnMs = 0;
+    const line = waiting.get(holder);
+    const next = line?.shift();
+    if (line?.length === 0) waiting.delete(holder);
+    return next;
+  }
 
   function scheduleNext(): void {
     if (isDue) return;
@@ -142,12 +173,7 @@ export function createLoopScheduler({
     later(() => {
       isDue = false;
       usedMs = 0;
-      const [first] = waiting;
-      if (first === undefined) return;
-      const [upstream, line] = first;
-      waiting.delete(upstream);
-      const [next, ...others] = line;
-      if (others.length > 0) waiting.set(upstream, others);
+      const next = beginTurn();
       if (waiting.size > 0) scheduleNext();
       next?.();
     });
@@ -164,15 +190,21 @@ export function createLoopScheduler({
       // Earlier work no longer counts.
       usedMs = Math.max(0, usedMs - (nowMs - spentAtMs) * UNTHROTTLED_FRACTION) + nowMs - sinceMs;
       spentAtMs = nowMs;
+      turnMs += nowMs - sinceMs;
       return nowMs;
     },
     waitForTurn(upstream) {
       // If others are waiting, the slice belongs to the first of them.
-      if (usedMs < sliceMs && waiting.size === 0) return undefined;
+      if (usedMs < sliceMs && waiting.size === 0) {
+        endTurn();
+        return undefined;
+      }
       return new Promise((resolve) => {
         const line = waiting.get(upstream);
-        if (line === undefined) waiting.set(upstream, [resolve]);
-        else line.push(resolve);
+        if (line === undefined) {
+          waiting.set(upstream, [resolve]);
+          usedBy.set(upstream, Math.max(usedOf(upstream), lowestMs));
+        } else line.push(resolve);
         scheduleNext();
       });
     },

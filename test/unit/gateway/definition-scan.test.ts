@@ -175,3 +175,18 @@ it('[L-54] scans nothing where it is off', async () => {
   expect(scan.jobs).toEqual([]);
   expect(scan.hasGate).toBe(false);
 });
+
+it('[L-54] bounds what it remembers of names, and withholds what it has forgotten', async () => {
+  const scan = createDefinitionScan(
+    { scan: 'block' },
+    {
+      scanDefinitions: async () => [],
+      messageReader: DIRECT_MESSAGE_READER,
+      lock: () => undefined,
+    },
+  );
+  const listed = (round: number): JsonObject => ({ name: `${round}${'n'.repeat(1024 * 1024)}` });
+  for (let round = 0; round < 40; round += 1) await scan.reviewPage('tool', [listed(round)]);
+  expect(scan.isWithheld?.(listed(39), true)).toBe(false);
+  expect(scan.isWithheld?.(listed(0), true)).toBe(true);
+});

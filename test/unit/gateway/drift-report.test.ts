@@ -80,3 +80,23 @@ it('[G-06] records a drift that takes long to classify once another thread has d
   report.report(runtime, version);
   expect(asked).toHaveLength(1);
 });
+
+it('[G-06] reports at once, without classes, what comes while many classifications are under way', async () => {
+  const jobs: string[] = [];
+  const definitions = ((_task: string, text: string) => {
+    jobs.push(text);
+    return new Promise(() => undefined);
+  }) as unknown as DefinitionTasks;
+  const classes = createDriftClasses(definitions);
+  const lock = lockOf([pinOf(toolOf('get_issue'))]);
+  const classifyForm = (form: number) => {
+    const description = `${form} ${'a b. '.repeat(200_000)}`;
+    const observed = observedOf([toolOf('get_issue', { description })]);
+    return classes.classify('target', classes.find(lock, observed));
+  };
+  const open = new Set([1, 2, 3, 4, 5]);
+  for (const form of open) void classifyForm(form).then(() => open.delete(form));
+  await expect.poll(() => jobs).toHaveLength(1);
+  expect([...open]).toEqual([1, 2, 3]);
+  expect(await classifyForm(6)).toMatchObject([{ name: 'get_issue', change: 'unclassified' }]);
+});

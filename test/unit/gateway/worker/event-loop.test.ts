@@ -54,6 +54,23 @@ describe('turns on the event loop', () => {
     expect(came).toEqual(['greedy', 'modest', 'greedy', 'greedy', 'greedy']);
   });
 
+  it('[PRF-11] go to whoever has used less time, however long one piece of the other takes', async () => {
+    const { turns, goRound } = turnsByHand();
+    const came: string[] = [];
+    const work = async (upstream: string, ms: number, times: number): Promise<void> => {
+      for (let each = 0; each < times; each += 1) {
+        await turns.waitForTurn(upstream);
+        came.push(upstream);
+        turns.recordTime(performance.now() - ms);
+      }
+    };
+    turns.recordTime(performance.now() - 10);
+    for (let each = 0; each < 3; each += 1) void work('greedy', 30, 1);
+    void work('modest', 11, 3);
+    for (let round = 0; round < 6; round += 1) await goRound();
+    expect(came).toEqual(['greedy', 'modest', 'modest', 'modest', 'greedy', 'greedy']);
+  });
+
   it('[PRF-11] are given one at a time, and nobody overtakes who waits', async () => {
     const { turns, goRound } = turnsByHand();
     turns.recordTime(performance.now() - 10);
