@@ -9,6 +9,7 @@ import type { BlockPorts } from './cli/block.js';
 import type { PinnedOnce } from './cli/dev.js';
 import { buildProgram, type CliIo, type Command } from './cli/program.js';
 import type { ServePorts } from './cli/serve.js';
+import type { Outline } from './config/load.js';
 import type { Settings, UpstreamSettings } from './config/settings.js';
 import { quoteForShell } from './text/escaping.js';
 
@@ -104,7 +105,9 @@ async function validatePorts() {
   const { DISK_FILES } = await import('./config/files.js');
   const { readLocksForPolicies } = await import('./gateway/config-version.js');
   const { compilePolicies } = await import('./policy/compile/compile.js');
-  return { files: DISK_FILES, compilePolicies, loadLocks: readLocksForPolicies };
+  const loadLocks = (folder: string, outline: Outline) =>
+    readLocksForPolicies(folder, outline, io.cwd);
+  return { files: DISK_FILES, compilePolicies, loadLocks };
 }
 
 async function workspacePorts() {

@@ -1,7 +1,7 @@
 // One configuration version: settings, policies and lock files, read together and used together. With one error in any
 // file there is no new version, and the running one stays in force.
 
-import { join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import {
   type Diagnostic,
   fileDiagnostic,
@@ -19,17 +19,18 @@ import {
   createCatalog,
   createDefinitionCompiler,
 } from '../pins/catalog.js';
-import { LOCK_SUFFIX, type Lock } from '../pins/lock.js';
+import { approvedVersions, LOCK_SUFFIX, type Lock, PIN_KINDS } from '../pins/lock.js';
 import { loadLocks, type SignedLock } from '../pins/lock-reader.js';
 import { SIGNATURE_SUFFIX } from '../pins/signature.js';
+import { inSlices } from '../pins/slices.js';
 import { compilePolicies } from '../policy/compile/compile.js';
 import type { Catalog } from '../policy/definitions.js';
 import { type WrittenRules, writtenRules } from '../policy/explain.js';
-import { compileSchema } from '../policy/json-schema/validator.js';
+import { prepareSchema } from '../policy/json-schema/validator.js';
 import type { PolicySet } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
 import { countOf } from '../text/counting.js';
-import { escapeForTerminal } from '../text/escaping.js';
+import { escapeForTerminal, quoteForShell } from '../text/escaping.js';
 import { checkPending, checkShadowing } from './definition-checks.js';
 
 type PinsOf = (upstream: string) => Catalog | undefined;
@@ -127,30 +128,37 @@ function todayInUtc(): string {
   return new Date().toISOString().slice(0, 10);
 }
 
-/** Reads the lock files of a folder for `validate`. */
+/** Reads the lock files of a folder for `validate`. Commands are named as they are run in `cwd`. */
 export async function readLocksForPolicies(
   folder: string,
   outline: Pick<Outline, 'file' | 'aggregates' | 'signing' | 'upstreams' | 'shadowing'>,
+  cwd = dirname(outline.file),
 ) {
   const { locks, invalid, diagnostics } = await loadLocks(folder, LOCK_PORTS, signingOf(outline));
   const unchecked = noteUnchecked(folder, outline);
-  const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
+  const compile = createDefinitionCompiler({ compileSchema: prepareSchema, mirroredParameters });
   const pins = pinsOf(locks, compile);
   const alike = checkAggregateNames(outline, pins, 'error');
-  const pending = [...locks.values()].flatMap((lock) => notePending(folder, lock));
+  const review = (upstream: string): string =>
+    `sallyport pin diff -c ${quoteForShell(relative(cwd, outline.file))} ${upstream}`;
+  const pending = [...locks.values()].flatMap((lock) => notePending(folder, lock, review));
   const shadowing = checkShadowing(outline, locks, todayInUtc());
-  const inPending = [...pending, ...checkPending(folder, outline, locks)];
+  const inPending = [...pending, ...checkPending(folder, outline, locks, review)];
   const found = [...diagnostics, ...unchecked, ...alike, ...shadowing, ...inPending];
   const notes = noteUndeclaredArguments(outline, pins);
   return { upstreams: locks.keys(), diagnostics: found, notes, invalid, pins };
 }
 
 /** A rule that grants what is pending has no effect yet, which nothing else in a valid configuration says. */
-function notePending(folder: string, lock: Lock): readonly Diagnostic[] {
+function notePending(
+  folder: string,
+  lock: Lock,
+  review: (upstream: string) => string,
+): readonly Diagnostic[] {
   const count = pendingOf(lock).length;
   if (count === 0) return [];
   const file = join(folder, `${lock.upstream}${LOCK_SUFFIX}`);
-  const message = `${countOf(count, 'definition')} of ${lock.upstream} ${count === 1 ? 'is' : 'are'} pending, and neither listed nor callable; to review: sallyport pin diff ${lock.upstream}`;
+  const message = `${countOf(count, 'definition')} of ${lock.upstream} ${count === 1 ? 'is' : 'are'} pending, and neither listed nor callable; to review: ${review(lock.upstream)}`;
   return [{ file, line: 1, column: 1, severity: 'note', rule: 'lock', message }];
 }
 
@@ -206,6 +214,21 @@ export type VersionReading = {
   readonly diagnostics: readonly Diagnostic[];
 };
 
+/**
+ * Reads the schemas of what is approved in slices of the event loop, so that neither a request nor a page waits until
+ * those of thousands are read. Never rejects.
+ */
+export async function prepareDefinitions(
+  locks: Iterable<Lock>,
+  compile: CompileDefinition,
+): Promise<void> {
+  for (const { pins } of locks)
+    for (const kind of PIN_KINDS)
+      await inSlices(pins[kind], ([name, pin]) => {
+        for (const version of approvedVersions(pin)) compile(kind, name, version);
+      });
+}
+
 type Sources = {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly compile: CompileDefinition;
@@ -230,8 +253,10 @@ export async function loadVersion(
     outline.pinsDir === undefined
       ? undefined
       : await loadLocks(outline.pinsDir, LOCK_PORTS, signingOf(outline));
+  const locks = pins?.locks ?? new Map<string, Lock>();
+  await prepareDefinitions(locks.values(), sources.compile);
   const unsigned = pins?.unsigned ?? new Set<string>();
-  const pinned = pinsOf(pins?.locks ?? new Map(), sources.compile);
+  const pinned = pinsOf(locks, sources.compile);
   const policies =
     outline.policiesDir === undefined
       ? undefined

@@ -66,11 +66,12 @@ function messageOf({ items: [item, other], reason }: Shadowing): string {
   return `${one} can be taken for ${two}, or gives orders about it: ${reason} If both are meant, add an exception to pins.shadowing`;
 }
 
-/** A note for each upstream with findings in what is pending, at its lock file. */
+/** A note for each upstream with findings in what is pending, at its lock file. `review`: the command that shows them. */
 export function checkPending(
   folder: string,
   { upstreams }: Pick<Outline, 'upstreams'>,
   locks: ReadonlyMap<string, Lock>,
+  review: (upstream: string) => string,
 ): readonly Diagnostic[] {
   return upstreams.flatMap(({ name }): Diagnostic[] => {
     const lock = locks.get(name);
@@ -81,7 +82,7 @@ export function checkPending(
     );
     const items = new Set(found.map(({ item }) => `${item.kind} ${item.name}`)).size;
     if (items === 0) return [];
-    const message = `the scan found something in ${items} of the ${pending.length} pending definitions of ${name}; to see it, run: sallyport pin diff ${name}`;
+    const message = `the scan found something in ${items} of the ${pending.length} pending definitions of ${name}; to see it, run: ${review(name)}`;
     const file = join(folder, `${name}${LOCK_SUFFIX}`);
     return [{ file, line: 1, column: 1, severity: 'note', rule: 'lock', message }];
   });

@@ -9,8 +9,9 @@ import { findDecisions } from '../pins/approval.js';
 import { FIRST_USE_SUFFIX, trustObserved, withTrusted } from '../pins/first-use.js';
 import type { Observed } from '../pins/last-seen.js';
 import type { Lock } from '../pins/lock.js';
-import { readLock } from '../pins/lock-reader.js';
-import { writeLock } from '../pins/lock-yaml.js';
+import { readLockInParts } from '../pins/lock-reader.js';
+import { writeLockParts } from '../pins/lock-yaml.js';
+import { inSlices } from '../pins/slices.js';
 import type { FirstUseStore } from '../state/memory.js';
 import { countOf } from '../text/counting.js';
 import { describeReadError, systemErrorCode } from '../text/file-errors.js';
@@ -113,6 +114,8 @@ type FirstUsePorts = {
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly scan: Pick<DefinitionScan, 'hasBlocked'>;
+  /** Called with what is about to be trusted. Never rejects. */
+  readonly prepare: (trusted: Lock) => Promise<void>;
   /** Called when something is trusted; `isNew`: just now, and by this process. */
   readonly onTrusted: (trusted: Lock, isNew: boolean) => void;
 };
@@ -123,21 +126,47 @@ export function createFirstUse(upstream: string, ports: FirstUsePorts): FirstUse
   let isLoaded = false;
   let error: string | undefined;
   let keeping: Promise<void> | undefined;
+  let loading: Promise<void> | undefined;
   let revision = 0;
   let merged: { readonly from: Lock | undefined; readonly lock: Lock } | undefined;
 
-  function adopt(kept: Kept, isNew: boolean): void {
-    const { lock, diagnostics } = readLock(`${upstream}${FIRST_USE_SUFFIX}`, kept.text);
+  /** `own`: what this process has written, if that is what is kept. */
+  async function adopt(kept: Kept, own: Lock | undefined): Promise<void> {
+    const { lock, diagnostics } =
+      own === undefined
+        ? await readLockInParts(`${upstream}${FIRST_USE_SUFFIX}`, kept.text)
+        : { lock: own, diagnostics: [] };
     if (lock === undefined || lock.upstream !== upstream) {
       error = diagnostics[0]?.message ?? 'it is of another upstream';
       isLoaded = false;
       return;
     }
+    await ports.prepare(lock);
     trusted = { lock, where: kept.where };
+    isLoaded = true;
+    keeping = undefined;
     error = undefined;
     merged = undefined;
     revision += 1;
-    ports.onTrusted(lock, isNew);
+    ports.onTrusted(lock, own !== undefined);
+  }
+
+  async function read(): Promise<void> {
+    try {
+      const kept = await ports.keeper.read(upstream);
+      if (kept === undefined) isLoaded = true;
+      else await adopt(kept, undefined);
+    } catch (cause) {
+      error = messageOf(cause);
+    }
+  }
+
+  async function keep(lock: Lock): Promise<void> {
+    const parts: string[] = [];
+    await inSlices(writeLockParts(lock), (part) => parts.push(part));
+    const text = parts.join('');
+    const kept = await ports.keeper.keep(upstream, text);
+    await adopt(kept, kept.text === text ? lock : undefined);
   }
 
   /** A name of which one form was left out is trusted in none. */
@@ -155,24 +184,20 @@ export function createFirstUse(upstream: string, ports: FirstUsePorts): FirstUse
   return {
     async load() {
       if (isLoaded) return;
-      try {
-        const kept = await ports.keeper.read(upstream);
-        isLoaded = true;
-        if (kept !== undefined) adopt(kept, false);
-      } catch (cause) {
-        error = messageOf(cause);
-      }
+      // The listings of both eras ask at the same time.
+      loading ??= read().finally(() => {
+        loading = undefined;
+      });
+      await loading;
     },
     observe(observed) {
       if (!isLoaded || trusted !== undefined || keeping !== undefined) return;
       const at = new Date(ports.now()).toISOString();
       const lock = trustObserved(upstream, observed, at, isLeftOut(observed));
       if (lock === undefined) return;
-      const text = writeLock(lock);
-      keeping = ports.keeper.keep(upstream, text).then(
-        (kept) => {
+      keeping = keep(lock).then(
+        () => {
           keeping = undefined;
-          adopt(kept, kept.text === text);
         },
         (cause: unknown) => {
           keeping = undefined;

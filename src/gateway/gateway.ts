@@ -8,7 +8,7 @@ import { type ConfigWatch, watchConfiguration } from '../config/watch.js';
 import type { EdgeTables } from '../http/routes.js';
 import { createDefinitionCompiler } from '../pins/catalog.js';
 import { refuseBlocked } from '../policy/blocks.js';
-import { compileSchema } from '../policy/json-schema/validator.js';
+import { prepareSchema } from '../policy/json-schema/validator.js';
 import { refuseWith } from '../policy/refusal.js';
 import { mirroredParameters } from '../protocol/headers.js';
 import { createKeyRing, type KeyRing } from '../state/keys.js';
@@ -21,7 +21,12 @@ import type { Build } from '../telemetry/metrics.js';
 import { createGuardedFetch, type GuardedFetch } from '../upstream/safe-fetch.js';
 import { type Aggregates, createAggregates, createDispatcher } from './aggregates.js';
 import { createBlockAnnouncer } from './blocks.js';
-import { loadVersion, type Version, type VersionReading } from './config-version.js';
+import {
+  loadVersion,
+  prepareDefinitions,
+  type Version,
+  type VersionReading,
+} from './config-version.js';
 import { createConsole, readReviewGuide } from './console.js';
 import { refreshControls, removeControls } from './control-states.js';
 import { createDecisionExplainer } from './decision-explanation.js';
@@ -184,7 +189,7 @@ const CONTROLS_EVERY_MS = 1_000;
 
 /** Starts a gateway from its files. An invalid file refuses the start. A start that fails leaves nothing open. */
 export async function startGateway(options: GatewayOptions): Promise<GatewayStart> {
-  const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
+  const compile = createDefinitionCompiler({ compileSchema: prepareSchema, mirroredParameters });
   const read = (policyInForce?: string) =>
     loadVersion(options.file, { env: options.env, compile }, policyInForce);
   const { version, diagnostics } = await read();
@@ -392,6 +397,7 @@ function assemble(
         ? createFileKeeper(() => current.version.settings.pinsDir)
         : createStoreKeeper(state.firstUses),
     onFirstUse: (trusted) => recordFirstUse(trusted, { ...observability, ...sharedResources }),
+    prepareLock: (trusted) => prepareDefinitions([trusted], compile),
     now,
     guardedFetch,
     isOwnListener,

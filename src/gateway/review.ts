@@ -331,6 +331,9 @@ function commandsOf(
   { folder, hasLockFile }: { readonly folder: string; readonly hasLockFile: boolean },
 ): Commands {
   const { upstream, kind, name, after } = item;
+  // A name of a megabyte is not read character by character.
+  const isLong = name.length > MAX_NAME;
+  const isNamed = !isLong && isPasteable(name);
   const look = { what: 'Look at the difference.', line: commandLine('pin', 'diff', upstream) };
   const fetch = {
     what: 'Write the first lock file, with everything that is offered as pending.',
@@ -343,7 +346,7 @@ function commandsOf(
     },
     {
       what: 'Open the pull request.',
-      line: `git add ${quoteForShell(folder)} && git commit -m ${quoteForShell(`Approve ${isPasteable(name) ? name : `a ${kind}`} of ${upstream}`)} && git push -u origin HEAD`,
+      line: `git add ${quoteForShell(folder)} && git commit -m ${quoteForShell(`Approve ${isNamed ? name : `a ${kind}`} of ${upstream}`)} && git push -u origin HEAD`,
     },
   ];
   if (kind === 'server') {
@@ -356,8 +359,7 @@ function commandsOf(
   }
   if (after === undefined) return { commands: [look], caution: NOTHING_TO_APPROVE };
   if (after === NO_DIGEST) return { commands: [look], caution: NO_DIGEST_OFFERED };
-  if (!isPasteable(name)) return { commands: [look], caution: NOT_PASTEABLE };
-  if (name.length > MAX_NAME) return { commands: [look], caution: TOO_LONG };
+  if (!isNamed) return { commands: [look], caution: isLong ? TOO_LONG : NOT_PASTEABLE };
   const accept = findings
     .filter(({ tier }) => tier === 'block')
     .flatMap(({ id }) => ['--accept', id]);

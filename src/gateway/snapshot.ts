@@ -1,5 +1,5 @@
 // Snapshots: one configuration version together with the newest catalog of an upstream, as requests read it. A snapshot
-// is built once and kept until either changes, so that nothing is compiled while a request is handled.
+// is built once and kept until either changes, and definitions are read once for all of them.
 
 import { challengeFor } from '../auth/challenge.js';
 import type { Settings, UpstreamSettings } from '../config/settings.js';

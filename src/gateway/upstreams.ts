@@ -149,6 +149,8 @@ type SharedPorts = {
   readonly firstUseKeeper: FirstUseKeeper;
   /** Called with what is trusted for the first time. */
   readonly onFirstUse: (trusted: Lock) => void;
+  /** Called with what is about to be trusted on first use. Never rejects. */
+  readonly prepareLock: (trusted: Lock) => Promise<void>;
   readonly gatewayVersion: string;
   readonly sessionBusOf: SessionBusOf;
   /** Called when what the upstream offers differs from what was observed before. */
@@ -201,6 +203,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
     pinning.mode === 'trust-on-first-use'
       ? createFirstUse(settings.name, {
           keeper: ports.firstUseKeeper,
+          prepare: ports.prepareLock,
           now,
           scan,
           onTrusted(trusted, isNew) {

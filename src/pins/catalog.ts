@@ -331,8 +331,8 @@ export type CompileDefinition = (
   version: { readonly sha256: string; readonly definition: JsonObject },
 ) => CompiledDefinition;
 
-/** Compiled definitions that are kept; beyond that, the oldest is removed. */
-const MAX_COMPILED = 5000;
+/** Compiled definitions that are kept; beyond that, the oldest is removed. Twice as many as one listing may have. */
+const MAX_COMPILED = 20_000;
 
 /**
  * Creates a compiler that caches by kind and digest and can be shared by catalogs, so that a definition is

@@ -17,6 +17,7 @@ import {
   LOCKFILE_VERSION,
   type Lock,
   nameMember,
+  PIN_KINDS,
   type Pin,
   type Pins,
   type PinVersion,
@@ -26,6 +27,7 @@ import {
   type ServerIdentity,
 } from './lock.js';
 import {
+  divideLock,
   LOCK_END,
   LOCK_HEADER,
   type LockDiagnostic,
@@ -38,6 +40,7 @@ import {
   type SignatureCheck,
   signatureFileOf,
 } from './signature.js';
+import { inSlices } from './slices.js';
 
 type LockReading =
   | { readonly lock: Lock; readonly diagnostics: readonly [] }
@@ -84,6 +87,35 @@ export function readLock(file: string, text: string): LockReading {
   const lock = readFile(reading, source.value, upstreamOfFile(file));
   if (lock !== undefined && diagnostics.length === 0) return { lock, diagnostics: [] };
   return { lock: undefined, diagnostics };
+}
+
+/**
+ * Like `readLock`, but a long file is read in parts, between which the event loop serves everything else: that of
+ * thousands of pins takes seconds. One that has a mistake, or was not written by this program, is read whole.
+ */
+export async function readLockInParts(file: string, text: string): Promise<LockReading> {
+  const parts = divideLock(text) ?? [];
+  const locks: (Lock | undefined)[] = [];
+  await inSlices(parts, (part) => {
+    const hasMistake = locks.length > 0 && locks.at(-1) === undefined;
+    if (!hasMistake) locks.push(readLock(file, part).lock);
+  });
+  const lock = joinParts(locks);
+  return lock === undefined ? readLock(file, text) : { lock, diagnostics: [] };
+}
+
+/** `undefined` if a part has a mistake, or a name is in two of them. */
+function joinParts(parts: readonly (Lock | undefined)[]): Lock | undefined {
+  const locks = parts.flatMap((part) => part ?? []);
+  const [first] = locks;
+  if (first === undefined || locks.length < parts.length) return undefined;
+  const pins = byKind((kind) => new Map(locks.flatMap((lock) => [...lock.pins[kind]])));
+  const held = (lock: Pick<Lock, 'pins'>): number =>
+    PIN_KINDS.reduce((sum, kind) => sum + lock.pins[kind].size, 0);
+  if (held({ pins }) < locks.reduce((sum, lock) => sum + held(lock), 0)) return undefined;
+  const server = locks.find((lock) => lock.server !== undefined)?.server;
+  const instructions = locks.find((lock) => lock.instructions !== undefined)?.instructions;
+  return { upstream: first.upstream, server, instructions, pins };
 }
 
 /** A file with our header must have our end mark: a file truncated between two members is still valid YAML. */
@@ -375,7 +407,7 @@ export async function loadLocks(
     const { text } = read;
     texts.push({ file: name, upstream, text });
     versions.push(`${JSON.stringify(name)} ${sha256Hex(text)}`);
-    const reading = readLock(file, text);
+    const reading = await readLockInParts(file, text);
     if (reading.lock === undefined) {
       diagnostics.push(...reading.diagnostics);
       invalid.add(upstream);

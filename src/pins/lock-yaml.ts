@@ -12,6 +12,7 @@ import {
   type Pin,
   type Pins,
   type PinVersion,
+  SECTIONS,
   SERVER_MEMBERS,
   versionsOf,
 } from './lock.js';
@@ -82,6 +83,48 @@ export const LOCK_HEADER =
 /** The YAML document end marker (YAML 1.2.2 §9.1.2), which proves that the file is not truncated. */
 export const LOCK_END = '...';
 
+/** Of a part: reading it takes some ten milliseconds. */
+const PART_CHARS = 8 * 1024;
+const SECTION_HEADS: ReadonlySet<string> = new Set(Object.values(SECTIONS).map((one) => `${one}:`));
+const TOP_MEMBER = /^([A-Za-z]+):/;
+/** What a file says once, and each part of it. */
+const HEAD = /^(?:lockfileVersion|upstream):/;
+const BEFORE_MEMBER = /\n(?=\S)/;
+/** Longer names are explicit keys, whose value is in a line that begins with a colon. */
+const BEFORE_PIN = /\n(?= {2}[^\s:#-])/;
+
+/**
+ * Lock files with some of the pins each that together say what a long one says, if it has the form in which it is
+ * written; `undefined` if it is short or has another form. INVARIANT: every value that is written ends where its line
+ * does.
+ */
+export function divideLock(text: string): readonly string[] | undefined {
+  const end = `\n${LOCK_END}\n`;
+  const isLong = text.length > PART_CHARS && text.length <= MAX_LOCK_LENGTH;
+  if (!isLong || !text.startsWith(LOCK_HEADER) || !text.endsWith(end)) return undefined;
+  const members = text.slice(LOCK_HEADER.length, -end.length).split(BEFORE_MEMBER);
+  const names = members.map((one) => TOP_MEMBER.exec(one)?.[1]);
+  if (names.includes(undefined) || new Set(names).size < names.length) return undefined;
+  const head = members.filter((one) => HEAD.test(one));
+  const others = members.filter((one) => !HEAD.test(one));
+  return others.flatMap(divideMember).map((part) => asLines([...head, part]));
+}
+
+function divideMember(member: string): readonly string[] {
+  const [head = '', ...pins] = member.split(BEFORE_PIN);
+  if (!SECTION_HEADS.has(head)) return [member];
+  const parts: string[] = [];
+  let part = head;
+  for (const pin of pins) {
+    if (part.length > PART_CHARS) {
+      parts.push(part);
+      part = head;
+    }
+    part += `\n${pin}`;
+  }
+  return [...parts, part];
+}
+
 /** Scalars that are strings in every YAML version when written without quotes. */
 const BARE = /^[A-Za-z_][A-Za-z0-9_./-]*$/;
 const RESERVED = new Set(['true', 'false', 'null', 'yes', 'no', 'on', 'off', 'y', 'n']);
@@ -94,17 +137,28 @@ const MAX_IMPLICIT_KEY = 1000;
  * out.
  */
 export function writeLock(lock: Lock): string {
-  const lines = [
+  return [...writeLockParts(lock)].join('');
+}
+
+/** The same text pin by pin, for those who let others run in between. */
+export function* writeLockParts(lock: Lock): Generator<string> {
+  const { server, instructions, pins } = lock;
+  const first = [
     `lockfileVersion: ${LOCKFILE_VERSION}`,
     `upstream: ${writeText(lock.upstream)}`,
-    ...(lock.server === undefined ? [] : member('server', writeServer(lock.server))),
-    ...(lock.instructions === undefined ? [] : writeInstructions(lock.instructions)),
-    ...writePins('tools', lock.pins.tool),
-    ...writePins('prompts', lock.pins.prompt),
-    ...writePins('resourceTemplates', lock.pins.template),
-    ...(lock.pins.resource.size === 0 ? [] : writePins('resources', lock.pins.resource)),
+    ...(server === undefined ? [] : member('server', writeServer(server))),
+    ...(instructions === undefined ? [] : writeInstructions(instructions)),
   ];
-  return `${LOCK_HEADER}${lines.join('\n')}\n${LOCK_END}\n`;
+  yield `${LOCK_HEADER}${asLines(first)}`;
+  yield* writePins(SECTIONS.tool, pins.tool);
+  yield* writePins(SECTIONS.prompt, pins.prompt);
+  yield* writePins(SECTIONS.template, pins.template);
+  if (pins.resource.size > 0) yield* writePins(SECTIONS.resource, pins.resource);
+  yield `${LOCK_END}\n`;
+}
+
+function asLines(lines: readonly string[]): string {
+  return `${lines.join('\n')}\n`;
 }
 
 function writeServer(server: ServerIdentity): WrittenPin {
@@ -115,13 +169,10 @@ function writeServer(server: ServerIdentity): WrittenPin {
   return { block };
 }
 
-function writePins(section: string, pins: Pins): string[] {
-  if (pins.size === 0) return [`${section}: {}`];
-  const lines = [`${section}:`];
-  for (const [name, pin] of [...pins].sort(byName)) {
-    lines.push(...indented(member(name, writePin(pin, 'definition'))));
-  }
-  return lines;
+function* writePins(section: string, pins: Pins): Generator<string> {
+  yield pins.size === 0 ? `${section}: {}\n` : `${section}:\n`;
+  for (const [name, pin] of [...pins].sort(byName))
+    yield asLines(indented(member(name, writePin(pin, 'definition'))));
 }
 
 function writeInstructions(pin: Pin<string>): string[] {

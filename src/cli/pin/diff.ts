@@ -264,9 +264,9 @@ function printForReview(found: Found, config: string, io: CliIo, ports: PinPorts
   printFirstUse(found, true, io);
   printFindings(found, io);
   printStatus(found, io);
+  if (found.findings.some(({ tier }) => tier === 'block')) io.stderr(HOW_TO_ACCEPT);
   const next = nextCommand(found, config, io, ports);
   if (next !== undefined) io.stderr(`After this review, run: ${next}\n`);
-  if (found.findings.some(({ tier }) => tier === 'block')) io.stderr(HOW_TO_ACCEPT);
 }
 
 /** The command by which the differences are read into the lock file, or what is pending is approved. */

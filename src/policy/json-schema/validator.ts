@@ -218,14 +218,12 @@ type Validators = {
 /** Under which a schema is known to its instance while it is compiled, so that its parts can be. */
 const ROOT_KEY = 'root';
 
-/** Compiles the vetted copy and these parts of it, or says why it is not a valid schema of its dialect. */
+/** Compiles the vetted copy and these parts of it; `undefined` if the validator cannot be made. */
 function compileValidator(
   copy: SchemaCopy,
   patterns: ReadonlyMap<string, LinearRegex>,
   alternatives: Alternatives,
-): Validators | string {
-  const error = findSchemaError(copy);
-  if (error !== undefined) return error;
+): Validators | undefined {
   for (const node of copy.nodes) node[COST] = weigh(node);
   const ajv = instanceFor(copy.dialect);
   currentPatterns = patterns;
@@ -244,7 +242,7 @@ function compileValidator(
     });
     return { validate, alternatives: new Map(holds) };
   } catch {
-    return INVALID;
+    return undefined;
   } finally {
     currentPatterns = new Map();
     for (const key of [...parts, ROOT_KEY]) ajv.removeSchema(key);
@@ -413,11 +411,32 @@ const UNCHECKABLE: readonly SchemaError[] = Object.freeze([
   Object.freeze({ pointer: '', keyword: 'unchecked', message: 'takes too much work to check' }),
 ]);
 
+/** Refuses every value: of a schema for which no validator can be made. */
+const NO_VALIDATOR: Validators = { validate: () => 'exhausted', alternatives: new Map() };
+
 /**
  * Compiles a schema, or says in a sentence that quotes nothing of it why it cannot be used. Compilation takes
  * milliseconds per hundred properties: keep it off the request path.
  */
 export function compileSchema(schema: JsonObject | boolean): SchemaResult {
+  const prepared = prepare(schema);
+  if (!prepared.ok) return prepared;
+  return prepared.compile() === NO_VALIDATOR ? { ok: false, why: INVALID } : prepared;
+}
+
+/**
+ * Like `compileSchema`, but the validator is made at the first check: of thousands of tools few are called, and whether
+ * a schema can be used is known without it. Where it cannot be made after all, every value is refused.
+ */
+export function prepareSchema(schema: JsonObject | boolean): SchemaResult {
+  return prepare(schema);
+}
+
+type Prepared = Extract<SchemaResult, { readonly ok: true }> & { compile(): Validators };
+
+function prepare(
+  schema: JsonObject | boolean,
+): Prepared | Extract<SchemaResult, { readonly ok: false }> {
   const copied = copySchema(schema);
   if (!copied.ok) return copied;
   const { copy } = copied;
@@ -425,15 +444,27 @@ export function compileSchema(schema: JsonObject | boolean): SchemaResult {
   if (unbounded !== undefined) return { ok: false, why: unbounded };
   const patterns = compilePatterns(copy);
   if (typeof patterns === 'string') return { ok: false, why: patterns };
-  const compiled = compileValidator(copy, patterns, findAlternatives(copy));
-  if (typeof compiled === 'string') return { ok: false, why: compiled };
-  const { validate, alternatives } = compiled;
-  const findUndeclared = createUndeclaredSearch(copy, patterns, alternatives);
+  const error = findSchemaError(copy);
+  if (error !== undefined) return { ok: false, why: error };
+  const alternatives = findAlternatives(copy);
+  let validators: Validators | undefined;
+  const compile = (): Validators => {
+    validators ??= compileValidator(copy, patterns, alternatives) ?? NO_VALIDATOR;
+    return validators;
+  };
+  const holds = new Map(
+    [...alternatives.keys()].map((node): [SchemaNode, Holds] => [
+      node,
+      (value) => compile().alternatives.get(node)?.(value) === true,
+    ]),
+  );
+  const findUndeclared = createUndeclaredSearch(copy, patterns, holds);
   return {
     ok: true,
+    compile,
     schema: {
       check(value: Json): readonly SchemaError[] {
-        const outcome = validate(value);
+        const outcome = (validators ?? compile()).validate(value);
         if (outcome === 'valid') return NO_ERRORS;
         return outcome === 'exhausted' ? UNCHECKABLE : describeErrors(outcome, copy.names);
       },

@@ -730,7 +730,7 @@ const ROWS: readonly Row[] = [
     name: 'a grant of what is pending',
     edit: swap(PATHS.lock, 'status: approved', 'status: pending'),
     lines: [
-      'policies/pins/everything.lock.yaml:1:1 note 1 definition of everything is pending, and neither listed nor callable; to review: sallyport pin diff everything',
+      'policies/pins/everything.lock.yaml:1:1 note 1 definition of everything is pending, and neither listed nor callable; to review: sallyport pin diff -c gateway.yaml everything',
     ],
   },
   {
@@ -802,7 +802,7 @@ async function validate(
       },
     },
     compilePolicies,
-    loadLocks: readLocksForPolicies,
+    loadLocks: (folder, outline) => readLocksForPolicies(folder, outline, cwd),
   });
   const lines = io.out().split('\n').slice(0, -1);
   const shown = lines.map((line) =>

@@ -3,7 +3,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import {
   createFileKeeper,
   createFirstUse,
@@ -28,6 +28,7 @@ function firstUseOf(keeper: FirstUseKeeper, upstream = 'github') {
     keeper,
     now: () => Date.UTC(2026, 10, 22),
     scan: { hasBlocked: () => false },
+    prepare: async () => undefined,
     onTrusted: (_, isNew) => reports.push(isNew),
   });
   async function use(...tools: readonly JsonObject[]): Promise<string | undefined> {
@@ -131,4 +132,42 @@ it('[L-55] is not settled before it is known whether something was trusted befor
   firstUse.observe(observedOf([FIRST]));
   await firstUse.settled();
   expect(firstUse.lockWith(undefined)).toBeUndefined();
+});
+
+it('[L-55] of thousands of definitions is written and read while others are served', async () => {
+  const tools = Array.from({ length: 1_000 }, (_, index) => toolOf(`tool_${index}`));
+  const keeper = createFileKeeper(() => folder);
+  let turns = 0;
+  const timer = setImmediate(function turn() {
+    turns += 1;
+    next = setImmediate(turn);
+  });
+  let next = timer;
+  const before = firstUseOf(keeper, 'large');
+  await before.use(FIRST, ...tools);
+  const written = turns;
+  const after = firstUseOf(keeper, 'large');
+  await Promise.all([after.load(), after.load()]);
+  clearImmediate(next);
+  // To write and to read a file takes a few turns by itself.
+  expect(written).toBeGreaterThan(8);
+  expect(turns - written).toBeGreaterThan(20);
+  expect(after.lockWith(undefined)).toEqual(before.lockWith(undefined));
+  expect(after.reports).toEqual([false]);
+});
+
+it('[L-55] is prepared before it counts', async () => {
+  const prepared: unknown[] = [];
+  const firstUse = createFirstUse('prepared', {
+    keeper: createFileKeeper(() => folder),
+    now: () => 0,
+    scan: { hasBlocked: () => false },
+    async prepare(lock) {
+      prepared.push([lock.pins.tool.size, firstUse.trusted(), firstUse.isSettled()]);
+    },
+    onTrusted: () => prepared.push(firstUse.isSettled()),
+  });
+  await firstUse.load();
+  firstUse.observe(observedOf([FIRST]));
+  await vi.waitFor(() => expect(prepared).toEqual([[1, undefined, false], true]));
 });

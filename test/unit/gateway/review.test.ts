@@ -128,6 +128,15 @@ describe('[CON-02] the detail of a definition', () => {
     const detail = await review.detail(found?.id ?? '');
     expect(detail?.commands.map(({ line }) => line)).toEqual(['sallyport pin diff github']);
   });
+
+  it('says of a very long name that it is long, without reading its characters', async () => {
+    const name = 'get\u202eissue'.repeat(10_000);
+    const { review } = reviewOf(toolOf(name));
+    const found = review.items().find((item) => item.name === name);
+    const detail = await review.detail(found?.id ?? '');
+    expect(detail?.caution).toBe('The name is too long for a command to be copied.');
+    expect(detail?.commands.map(({ line }) => line)).toEqual(['sallyport pin diff github']);
+  });
 });
 
 describe('[CON-02] an approved form that is not offered', () => {

@@ -177,6 +177,18 @@ describe('what stands for a name', () => {
     expect(compiled).toHaveLength(1);
   });
 
+  test('[L-46] the definitions of a listing of the largest size are compiled once for all catalogs', () => {
+    const compiled: string[] = [];
+    const compile = createDefinitionCompiler(toolsThat(compiled));
+    const tools = Array.from({ length: 10_000 }, (_, index) => toolOf(`tool_${index}`));
+    const lock = lockOf(tools.map((tool) => pinOf(tool)));
+    for (let count = 0; count < 2; count += 1) {
+      const catalog = catalogOf(lock, undefined, { compile });
+      for (const name of catalog.names('tool')) catalog.statusOf('tool', name);
+    }
+    expect(compiled).toHaveLength(10_000);
+  });
+
   test('[L-46] a compiler that throws makes the tool invalid, not the gateway', () => {
     const compile = createDefinitionCompiler({
       ...toolsThat(),

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { emptyLock, type Lock, type Pin } from '../../../src/pins/lock.js';
-import { loadLocks, readLock } from '../../../src/pins/lock-reader.js';
-import { writeLock } from '../../../src/pins/lock-yaml.js';
+import { loadLocks, readLock, readLockInParts } from '../../../src/pins/lock-reader.js';
+import { divideLock, writeLock } from '../../../src/pins/lock-yaml.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { APPROVAL, digestOf, lockOf, pinOf, textPin, toolOf, versionOf } from './samples.js';
 
@@ -285,4 +285,67 @@ test('[L-05] a lock of every kind reads back', () => {
   const { lock: read } = readLock(FILE, writeLock(lock));
   expect(read?.pins).toEqual(lock.pins);
   expect(read?.instructions?.variants[0]?.definition).toBe('Be long.');
+});
+
+describe('[L-05] a long lock file is read in parts', () => {
+  const NAMES = ['a b', ':colon', '- dash', '# hash', '? mark', '...', '10', 'long'.repeat(300)];
+  const many = (length: number): Lock => ({
+    ...lockOf([
+      ...NAMES.map((name) => pinOf(toolOf(name))),
+      ...Array.from({ length }, (_, index) => {
+        const tool = toolOf(`tool_${index}`, { title: 'two\nlines', list: [{ a: [] }, 'b'] });
+        return pinOf(tool, 'approved', [versionOf(toolOf(`tool_${index}`), 'pending')]);
+      }),
+    ]),
+    server: { name: 'github', version: '1' },
+    instructions: textPin('Be brief.\ntools:\n  x: y'),
+  });
+
+  /** How often the event loop has turned until the file is read. */
+  async function turnsOf(text: string): Promise<number> {
+    let turns = 0;
+    let isDone = false;
+    const turn = (): void => {
+      turns += 1;
+      if (!isDone) setImmediate(turn);
+    };
+    setImmediate(turn);
+    await readLockInParts(FILE, text);
+    isDone = true;
+    return turns;
+  }
+
+  test('with the same result, and others are served in between', async () => {
+    const text = writeLock(many(400));
+    expect(divideLock(text)?.length).toBeGreaterThan(20);
+    expect(await readLockInParts(FILE, text)).toEqual(readLock(FILE, text));
+    expect(await turnsOf(text)).toBeGreaterThan(4);
+  });
+
+  test('and one with a mistake is reported as one that is read whole', async () => {
+    const text = writeLock(many(40));
+    const broken = [
+      text.replace('      by: alex\n', ''),
+      text.replace(/( {2}tool_7:\n)/, '$1    mystery: 1\n'),
+      text.replace('  tool_7:\n', '  tool_6:\n'),
+      text.replace('tools:\n', 'tools: !x\n'),
+      text.replace('\nprompts: {}', '\ntools: {}'),
+      text.replace('upstream: github', 'upstream: gitlab'),
+      text.slice(0, -4),
+      `${text}---\n`,
+    ];
+    for (const one of broken) {
+      const { lock, diagnostics } = await readLockInParts(FILE, one);
+      expect(lock).toBeUndefined();
+      expect(diagnostics).toEqual(readLock(FILE, one).diagnostics);
+    }
+  });
+
+  test('and one that was written by hand is read whole', async () => {
+    const text = writeLock(many(40));
+    for (const own of [text.replace(/^#.*\n/, ''), text.replace('tools:', '# by hand\ntools:')]) {
+      expect(divideLock(own)).toBeUndefined();
+      expect(await readLockInParts(FILE, own)).toEqual(readLock(FILE, own));
+    }
+  });
 });

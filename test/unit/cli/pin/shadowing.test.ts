@@ -170,6 +170,7 @@ describe('[L-76] what the scan finds in pending definitions', () => {
         '/srv/pins',
         outlineOf(GATEWAY),
         new Map([['github', lockOf([pinOf(poisoned, status)])]]),
+        (upstream) => `sallyport pin diff -c g.yaml ${upstream}`,
       );
     expect(notes('pending')).toMatchObject([
       {

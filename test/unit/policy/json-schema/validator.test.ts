@@ -1,8 +1,9 @@
 // Hostile and honest JSON Schemas: what is refused at compilation, what a check says, what it costs.
 
-import { describe, expect, it } from 'vitest';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { describe, expect, it, vi } from 'vitest';
 import type { CompiledSchema } from '../../../../src/policy/definitions.js';
-import { compileSchema } from '../../../../src/policy/json-schema/validator.js';
+import { compileSchema, prepareSchema } from '../../../../src/policy/json-schema/validator.js';
 import type { Json, JsonObject } from '../../../../src/protocol/jsonrpc.js';
 
 function compiled(schema: JsonObject | boolean): CompiledSchema {
@@ -270,5 +271,47 @@ describe('which members are described', () => {
     expect(compiled({ properties: { a: {} } }).firstUndescribed({ constructor: 1 })).toBe(
       '/constructor',
     );
+  });
+});
+
+describe('a schema that is prepared', () => {
+  const SCHEMA = {
+    type: 'object',
+    properties: { id: { type: 'string' } },
+    anyOf: [{ required: ['id'] }, { properties: { name: { type: 'string' } } }],
+  };
+
+  it('[P-30] is compiled at the first check, and checks as one that was compiled', () => {
+    const added = vi.spyOn(Ajv2020.prototype, 'addSchema');
+    const prepared = prepareSchema(SCHEMA);
+    if (!prepared.ok) throw new Error(prepared.why);
+    const values = [{ id: 'a' }, { id: 1 }, { id: 'a', name: 'b' }, { id: 'a', other: 1 }, 'a'];
+    expect(added).not.toHaveBeenCalled();
+    const { schema } = prepared;
+    const other = compiled(SCHEMA);
+    for (const value of values) {
+      expect(schema.check(value)).toEqual(other.check(value));
+      expect(schema.firstUndeclared?.(value)).toEqual(other.firstUndeclared?.(value));
+      expect(schema.firstUndescribed(value)).toEqual(other.firstUndescribed(value));
+    }
+    // Once for each of the two schemas.
+    expect(added).toHaveBeenCalledTimes(2);
+    added.mockRestore();
+  });
+
+  it('[P-30] that cannot be compiled after all refuses every value', () => {
+    const added = vi.spyOn(Ajv2020.prototype, 'addSchema').mockImplementation(() => {
+      throw new Error('no memory');
+    });
+    const prepared = prepareSchema(SCHEMA);
+    if (!prepared.ok) throw new Error(prepared.why);
+    expect(prepared.schema.check({ id: 'a' })).toMatchObject([{ keyword: 'unchecked' }]);
+    expect(refusal(SCHEMA)).toBe('the schema is not a valid JSON Schema');
+    added.mockRestore();
+  });
+
+  it('[P-30] that is hostile is refused at once', () => {
+    expect(prepareSchema({ $ref: '#/nowhere' })).toMatchObject({ ok: false });
+    expect(prepareSchema({ type: 'thing' })).toMatchObject({ ok: false });
   });
 });
