@@ -221,8 +221,10 @@ function blockSection({ upstream, kind, name }: ReviewItem, frame: Frame): Html 
 }
 
 function findingText({ id, tier, kind, pointer, evidence, reason }: ReviewFinding): Html {
+  const shown =
+    kind === 'shadowing' ? foreignName(evidence) : html`<code>${foreign(evidence, 400)}</code>`;
   return html`<li><span class="state ${tier}">${tier}</span> ${kind} <span class="dim">at</span> <code>${foreign(pointer) || '(the text)'}</code>: ${reason}
-<br><code>${foreign(evidence, 400)}</code> <span class="dim small">${id}</span></li>`;
+<br>${shown} <span class="dim small">${id}</span></li>`;
 }
 
 function fieldsTable(comparison: FieldComparison): Html {
