@@ -109,7 +109,13 @@ describe('the page of a definition', () => {
   });
 
   it('shows the letters by which a name passes for another', () => {
-    const finding = { id: 'one', tier: 'block', kind: 'shadowing', reason: 'why', pointer: '/name' };
+    const finding = {
+      id: 'one',
+      tier: 'block',
+      kind: 'shadowing',
+      reason: 'why',
+      pointer: '/name',
+    };
     const findings = [{ ...finding, evidence: 'get_\u0456ssue' }];
     const { body } = driftDetailPage({ ...EMPTY, item, findings }, frame);
     expect(body).toContain('<code>get_\u0456ssue</code> (<code>get_\\u{456}ssue</code>)');
