@@ -278,7 +278,10 @@ describe('a review of what hosts alone are offered', () => {
     const fetched = await pin('fetch');
     const digest = /pending tool forecast (sha256:[0-9a-f]{64})/.exec(fetched.out)?.[1] ?? '';
     const by = ['--digest', digest, '--by', 'reviewer'];
-    expect(await pin('approve', UPSTREAM, 'forecast', ...by)).toMatchObject({ code: 0, err: '' });
+    expect(await pin('approve', UPSTREAM, 'forecast', ...by)).toMatchObject({
+      code: 0,
+      err: expect.stringMatching(/^note: .* is no longer approved, .* does not offer it\n$/),
+    });
     expect((await pin('verify')).code).toBe(0);
     await rig.gateway.reload();
     const host = await connect('stateless', HOST);

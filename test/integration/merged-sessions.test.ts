@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { createGate } from '../support/changing-rig.js';
 import { firstTextOf, type MergedRig, startMergedRig } from '../support/deployments.js';
-import { ALLOW_ALL } from '../support/gateway.js';
+import { ALLOW_ALL, settleListings } from '../support/gateway.js';
 import { jsonBody, onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { Act, HostileUpstream } from '../support/hostile-upstream.js';
 import { openRawSession, postStateless, sendRaw } from '../support/raw-mcp.js';
@@ -37,9 +37,14 @@ let rig: MergedRig;
 beforeAll(async () => {
   rig = await startMergedRig({ policies: { open: ALLOW_ALL, questions: grantQuestions() } });
 });
-afterEach(() => {
+afterEach(async () => {
   rig.left.repent();
   rig.right.repent();
+  // The gateway lists an upstream again that was unavailable in a test; the next one must not count these requests.
+  await expect
+    .poll(() => rig.gateway.metrics(), PATIENT)
+    .not.toMatch(/^sallyport_upstream_up\{[^}]*\} 0$/m);
+  await settleListings(rig.gateway, [rig.left, rig.right]);
   rig.forget();
 });
 afterAll(() => rig.close());

@@ -294,13 +294,19 @@ describe('a schema that is prepared', () => {
       expect(schema.firstUndeclared?.(value)).toEqual(other.firstUndeclared?.(value));
       expect(schema.firstUndescribed(value)).toEqual(other.firstUndescribed(value));
     }
-    // Once for each of the two schemas.
-    expect(added).toHaveBeenCalledTimes(2);
+    // Once for each of the two schemas. An instance of Ajv that is made meanwhile adds its meta-schemas.
+    expect(added.mock.calls.filter(([, , isMeta]) => isMeta !== true)).toHaveLength(2);
     added.mockRestore();
   });
 
   it('[P-30] that cannot be compiled after all refuses every value', () => {
-    const added = vi.spyOn(Ajv2020.prototype, 'addSchema').mockImplementation(() => {
+    const add = Ajv2020.prototype.addSchema;
+    const added = vi.spyOn(Ajv2020.prototype, 'addSchema').mockImplementation(function (
+      this: Ajv2020,
+      ...given
+    ) {
+      const [, , isMeta] = given;
+      if (isMeta === true) return add.apply(this, given);
       throw new Error('no memory');
     });
     const prepared = prepareSchema(SCHEMA);
