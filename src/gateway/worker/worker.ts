@@ -127,7 +127,9 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
       } else if (slot.thread === started) finish(slot, posted);
     });
     const gone = (): void => handleThreadEnd(slot, started);
-    worker.on('error', gone);
+    // An error may arrive before an earlier `ready`, which made a thread that a text had ended look like one that cannot
+    // be started. The exit that follows comes after every message.
+    worker.on('error', () => undefined);
     worker.on('messageerror', gone);
     worker.on('exit', gone);
     // A pending job keeps the process alive; an idle thread does not.
