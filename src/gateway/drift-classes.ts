@@ -63,7 +63,7 @@ export function createDriftClasses(
   const known = new BoundedMap<string, readonly Change[]>(MAX_KNOWN);
   const failedAtMs = new BoundedMap<string, number>(MAX_KNOWN);
   /** Of each upstream how many are under way, and the last of them: the next one finds what it has found. */
-  const lines = new Map<string, { underWay: number; last: Promise<void> }>();
+  const queues = new Map<string, { underWay: number; last: Promise<void> }>();
   let revision = 0;
 
   function isDue({ difference }: OpenDifference): boolean {
@@ -107,15 +107,17 @@ export function createDriftClasses(
     },
     async classify(upstream, found) {
       const open = found.flatMap((difference) => openOf(difference) ?? []);
-      const line = lines.get(upstream) ?? { underWay: 0, last: Promise.resolve() };
-      lines.set(upstream, line);
-      if (open.length > 0 && line.underWay < MAX_UNDER_WAY) {
-        line.underWay += 1;
-        const classified = line.last.then(() => classifyAll(upstream, open)).catch(() => undefined);
-        line.last = classified.then(() => {
-          line.underWay -= 1;
+      const queue = queues.get(upstream) ?? { underWay: 0, last: Promise.resolve() };
+      queues.set(upstream, queue);
+      if (open.length > 0 && queue.underWay < MAX_UNDER_WAY) {
+        queue.underWay += 1;
+        const classified = queue.last
+          .then(() => classifyAll(upstream, open))
+          .catch(() => undefined);
+        queue.last = classified.then(() => {
+          queue.underWay -= 1;
         });
-        await line.last;
+        await queue.last;
       }
       return found.map((difference) => {
         const changes = isOpen(difference) ? known.get(keyOfDifference(difference)) : undefined;

@@ -36,8 +36,8 @@ export type FoundInItem = {
 type Ports = { readonly definitions: DefinitionTasks; readonly now: () => number };
 
 /** If the definitions of its server are longer together, or more, the definition is read alone. */
-const MAX_COMPANY_CHARACTERS = 256 * 1024;
-const MAX_COMPANY = 2_000;
+const MAX_SIBLING_CHARACTERS = 256 * 1024;
+const MAX_SIBLINGS = 2_000;
 /** Longer definitions of all other upstreams together are not compared for a page. */
 const MAX_OTHERS_CHARACTERS = 4 * 1024 * 1024;
 
@@ -61,7 +61,7 @@ export async function findInItem(
   if (offered === undefined || kind === 'server' || after === item.before) return NOTHING;
   const own = { kind: kind as PinnedKind, name, definition: offered };
   const held = offeredLock(version.locks.get(upstream), runtime, upstream);
-  const { scanned: together, all, isAlone } = companyOf(own, after, held);
+  const { scanned: together, all, isAlone } = siblingsOf(own, after, held);
   const [scanned, shadowing] = await Promise.all([
     ports.definitions('scan', together, upstream),
     findShadowing(upstream, own, all, version, ports),
@@ -80,7 +80,7 @@ export async function findInItem(
 }
 
 /** What the definition is read with, as JSON, and all definitions of its server, if they are not too long. */
-function companyOf(
+function siblingsOf(
   own: ScannedDefinition,
   digest: string | undefined,
   held: Lock | undefined,
@@ -94,7 +94,7 @@ function companyOf(
     ...others.filter((one) => isHeld || !isSame(one, own)),
     ...beside,
   ]);
-  if (scanned.length > MAX_COMPANY_CHARACTERS) return alone;
+  if (scanned.length > MAX_SIBLING_CHARACTERS) return alone;
   return { scanned, all: [...definitionsOf(held), ...beside], isAlone: false };
 }
 
@@ -115,7 +115,7 @@ function offeredLock(
     PIN_KINDS.map((one) => seen[one].size),
   );
   const count = offered.reduce((sum, size) => sum + size, namedPins(lock).length);
-  if (count > MAX_COMPANY) return undefined;
+  if (count > MAX_SIBLINGS) return undefined;
   if (now === undefined) return lock ?? emptyLock(upstream);
   return mergeFetched({ upstream, lock, observed: now, approval: undefined }).lock;
 }
