@@ -17,7 +17,8 @@ const MEASURED = 'bench';
 const READY_TRIES = 300;
 const READY_PAUSE_MS = 100;
 
-function freePort() {
+/** A port of loopback that nobody listens on. */
+export function freePort() {
   return new Promise((resolve, reject) => {
     const probe = createServer().once('error', reject);
     probe.listen(0, '127.0.0.1', () => {

@@ -7,6 +7,7 @@ export type BenchOptions =
       readonly kind: 'run';
       readonly quick: boolean;
       readonly pairs: boolean;
+      readonly peer: string | undefined;
       readonly seconds: number;
       readonly rounds: number;
     }

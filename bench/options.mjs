@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 const OPTIONS = {
   quick: { type: 'boolean' },
   pairs: { type: 'boolean' },
+  peer: { type: 'string' },
   seconds: { type: 'string' },
   rounds: { type: 'string' },
   'idle-streams': { type: 'boolean' },
@@ -100,6 +101,7 @@ function readRun(values) {
     kind: 'run',
     quick,
     pairs: values.pairs ?? false,
+    peer: values.peer,
     seconds: numberOf(values, 'seconds', quick ? 0.4 : 1.5, isPositive, 'a number above 0'),
     rounds: numberOf(values, 'rounds', quick ? 1 : 5, isCount, 'a whole number above 0'),
   };
@@ -107,7 +109,7 @@ function readRun(values) {
 
 /** Which options each mode reads; any other is a mistake that must not go unseen. */
 const READS = {
-  run: ['quick', 'pairs', 'seconds', 'rounds'],
+  run: ['quick', 'pairs', 'peer', 'seconds', 'rounds'],
   'idle-streams': [],
   tokens: [],
   hostile: ['against', 'attack', 'runs'],

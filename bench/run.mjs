@@ -1,11 +1,13 @@
-// npm run bench [-- --quick] [-- --pairs] [-- --seconds N --rounds N] [-- --idle-streams] [-- --tokens]
+// npm run bench [-- --quick] [-- --pairs] [-- --peer PROGRAM] [-- --seconds N --rounds N]
+//               [-- --idle-streams] [-- --tokens]
 // npm run bench -- --against DIR [...]: two builds compared, see against.mjs.
 // npm run bench -- --hostile [...]: what one upstream may do to the callers of another, see hostile.mjs.
 //
 // One run on loopback: the gateway with every control armed, against the same upstream reached directly
 // and through our own bare pass-through. Samples are interleaved, those with foreign load are taken
 // again, medians and ranges are printed, JSON is written. It gates nothing: microseconds belong to this
-// machine, ratios to the program. With --pairs also the gateway before upstreams of the other era alone.
+// machine, ratios to the program. With --pairs also the gateway before upstreams of the other era alone,
+// with --peer another gateway in the era that it speaks.
 
 import { execFileSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -16,6 +18,7 @@ import { startGatewayForBench } from './gateway.mjs';
 import { benchHostile } from './hostile.mjs';
 import { benchIdleStreams } from './idle-streams.mjs';
 import { readOptions } from './options.mjs';
+import { startPeer } from './peer.mjs';
 import { residentMib, start, stop } from './process.mjs';
 import {
   ask,
@@ -59,12 +62,13 @@ function printRow(cells) {
 const micros = (summary) =>
   summary.cpuMicros === undefined ? '-' : summary.cpuMicros.median.toFixed(1);
 
-async function main({ quick, pairs, seconds, rounds }) {
+async function main({ quick, pairs, peer: peerProgram, seconds, rounds }) {
   const upstream = await start(here('upstream.mjs'), [], { core: LOAD_CORE });
   const upstreamUrl = `http://127.0.0.1:${upstream.first.port}/mcp`;
   const plain = await start(here('pass-through.mjs'), [upstreamUrl], { core: PROXY_CORE });
   const gateway = await startGatewayForBench(upstreamUrl, PROXY_CORE);
   const others = pairs ? await startPairs() : [];
+  const peer = peerProgram && (await startPeer(peerProgram, upstreamUrl, PROXY_CORE));
   const { child: load } = await start(here('load.mjs'), [], { core: LOAD_CORE });
   const targets = [
     { name: 'direct', url: upstreamUrl, load },
@@ -83,6 +87,7 @@ async function main({ quick, pairs, seconds, rounds }) {
     plain.child.pid,
     gateway.child.pid,
     ...others.flatMap((one) => [one.upstream.pid, one.gateway.child.pid]),
+    ...(peer ? [peer.pid] : []),
   ];
   const results = [];
   try {
@@ -96,7 +101,8 @@ async function main({ quick, pairs, seconds, rounds }) {
     }));
     // What is compared stands in the same rounds: targets, and eras.
     const compared = ERAS.flatMap((era) => targets.map((target) => ({ ...target, era })));
-    const all = [...compared, ...translated];
+    const peers = peer ? [{ name: 'peer', era: '2025', ...peer, load }] : [];
+    const all = [...compared, ...translated, ...peers];
     await warmUp(all, quick ? 100 : 1_000);
     for (const connections of quick ? [MOST_CONNECTIONS] : CONNECTIONS) {
       for (const scenario of SCENARIOS)
@@ -110,6 +116,7 @@ async function main({ quick, pairs, seconds, rounds }) {
   } finally {
     for (const child of [load, plain.child, upstream.child]) await stop(child);
     await gateway.close();
+    await peer?.close();
     for (const other of others) {
       await other.gateway.close();
       await stop(other.upstream);
@@ -132,19 +139,28 @@ async function startPairs() {
 /** Nobody is measured while code is still being compiled for what is asked. */
 async function warmUp(targets, ms) {
   for (const scenario of SCENARIOS)
-    for (const { load, url, token, era } of targets)
-      await ask(load, { url, token, era, scenario, connections: MOST_CONNECTIONS, ms });
+    for (const { load, url, token, era, toolPrefix } of targets)
+      await ask(load, {
+        ...{ url, token, era, ms, connections: MOST_CONNECTIONS },
+        scenario: named(scenario, toolPrefix),
+      });
+}
+
+/** The scenario as a target names its tool. */
+function named(scenario, prefix = '') {
+  return scenario.tool === undefined
+    ? scenario
+    : { ...scenario, tool: `${prefix}${scenario.tool}` };
 }
 
 async function measure({ connections, scenario, seconds, rounds }, targets, bystanders) {
   const samples = new Map(targets.map((target) => [target, []]));
   for (let round = 0; round < rounds; round += 1) {
     for (const target of targets) {
-      const { era } = target;
+      const { era, toolPrefix } = target;
       const others = bystanders.filter((pid) => pid !== target.pid);
-      samples
-        .get(target)
-        .push(await sample(target, { era, connections, scenario, ms: seconds * 1000 }, others));
+      const job = { era, connections, ms: seconds * 1000, scenario: named(scenario, toolPrefix) };
+      samples.get(target).push(await sample(target, job, others));
     }
   }
   return targets.map((target) => ({
@@ -189,6 +205,15 @@ function report(results) {
         '-',
         micros(translated),
         ratio(translated.cpuMicros?.median, secured.cpuMicros?.median),
+      ]);
+    const peer = rows.find((row) => row.target === 'peer');
+    if (peer !== undefined)
+      printRow([
+        '  peer: cpu, gateway against it',
+        '-',
+        '-',
+        micros(peer),
+        ratio(secured.cpuMicros?.median, peer.cpuMicros?.median),
       ]);
   }
 }

@@ -9,10 +9,12 @@ describe('the arguments of the bench', () => {
       kind: 'run',
       quick: false,
       pairs: false,
+      peer: undefined,
       seconds: 1.5,
       rounds: 5,
     });
     expect(readOptions(['--quick'])).toMatchObject({ quick: true, seconds: 0.4, rounds: 1 });
+    expect(readOptions(['--peer', 'program'])).toMatchObject({ kind: 'run', peer: 'program' });
   });
 
   it('[PRF-09] compare with a folder: 24 pairs, 60 at most, 4 points, 20 minutes', () => {
