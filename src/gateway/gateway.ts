@@ -20,7 +20,6 @@ import { errorCode, type Log } from '../telemetry/log.js';
 import type { Build } from '../telemetry/metrics.js';
 import { createGuardedFetch, type GuardedFetch } from '../upstream/safe-fetch.js';
 import { type Aggregates, createAggregates, createDispatcher } from './aggregates.js';
-import { createBlockAnnouncer } from './blocks.js';
 import {
   loadVersion,
   prepareDefinitions,
@@ -54,7 +53,7 @@ import {
 import { createPorts } from './ports.js';
 import { createReload, targetsOf } from './reload.js';
 import { createReview, createUpstreamRows } from './review.js';
-import { createRevocationService } from './revocations.js';
+import { createBlockAnnouncer, createRevocationService } from './revocations.js';
 import { createSnapshots, type SnapshotOf } from './snapshot.js';
 import {
   checkSettings,
