@@ -23,10 +23,10 @@ import {
   tokenIdBytes,
   UNTIL_LIFTED_MS,
 } from '../state/revocations.js';
+import { SESSION_TTL_MS } from '../state/sealed-values.js';
 import type { StatePorts } from '../state/store.js';
 import type { Controls } from '../telemetry/controls.js';
 import type { Metrics } from '../telemetry/metrics.js';
-import { SESSION_TTL_MS } from './sealed-ids.js';
 
 type RevocationServicePorts = StatePorts & {
   readonly settings: () => Settings;

@@ -35,6 +35,9 @@ type WrittenSession = Omit<SessionFacts, 'target'> & {
     | { readonly kind: 'aggregate'; readonly sessions: readonly [string, string][] };
 };
 
+/** Lifetime of a sealed session. Clients abandon most sessions, and nothing but the id is kept of one. */
+export const SESSION_TTL_MS = 24 * 60 * 60 * 1000;
+
 /** What the gateway must know of a session (MCP 2025-11-25, session management). */
 export const SESSION_ID = sealedToken<SessionFacts, WrittenSession>('session/2', {
   write({ version, target, allowedServerRequests, tasks, apps }) {

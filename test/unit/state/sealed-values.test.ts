@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createReplyClaims } from '../../../src/gateway/sealed-ids.js';
+import { createReplyClaims } from '../../../src/gateway/ports.js';
 import type { EventFacts, ServerRequestFacts } from '../../../src/protocol/admitted-request.js';
 import { createKeyRing } from '../../../src/state/keys.js';
 import { createMemoryReplays } from '../../../src/state/memory.js';
