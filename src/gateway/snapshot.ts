@@ -3,14 +3,13 @@
 // of each backend, in which names that look like another backend's are hidden for every caller; these too are built once
 // for each version and set of snapshots. Nothing is decided about callers here.
 
-import { challengeFor } from '../auth/challenge.js';
+import { challengeFor, metadataUrl } from '../auth/protected-resource.js';
 import type {
   AggregateSettings,
   BackendSettings,
   Settings,
   UpstreamSettings,
 } from '../config/settings.js';
-import { metadataUrl } from '../http/protected-resource-metadata.js';
 import { type BackendName, findConfusableNames } from '../inspection/confusable-names.js';
 import { type CompileDefinition, createCatalog } from '../pins/catalog.js';
 import { type Observed, observedNames } from '../pins/last-seen.js';
@@ -46,12 +45,10 @@ function challengeOf(
     challengeFor(reason, {
       metadataUrl: url,
       scopes: scopes ?? upstream.scopesSupported,
-      possession: {
-        demand: upstream.binding,
-        takesCertificates,
-        usesProofs: scheme === 'dpop' || proof !== undefined,
-        proof,
-      },
+      demand: upstream.binding,
+      takesCertificates,
+      usesProofs: scheme === 'dpop' || proof !== undefined,
+      proof,
     });
 }
 
