@@ -47,7 +47,7 @@ import {
   SESSION_TTL_MS,
   sessionHash,
   TASK_ID,
-} from '../state/sealed-values.js';
+} from '../state/sealed-token.js';
 import {
   createForwardedServerRequests,
   createKnownTasks,

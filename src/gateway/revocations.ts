@@ -23,7 +23,7 @@ import {
   tokenIdBytes,
   UNTIL_LIFTED_MS,
 } from '../state/revocations.js';
-import { SESSION_TTL_MS } from '../state/sealed-values.js';
+import { SESSION_TTL_MS } from '../state/sealed-token.js';
 import type { StatePorts } from '../state/store.js';
 import type { Controls } from '../telemetry/controls.js';
 import type { Metrics } from '../telemetry/metrics.js';

@@ -8,7 +8,7 @@ import type { EventFacts, ServerRequestFacts } from '../../../src/protocol/admit
 import { createKeyRing } from '../../../src/state/keys.js';
 import { createMemoryReplays } from '../../../src/state/memory.js';
 import { STORED_REVOCATION } from '../../../src/state/revocations.js';
-import { EVENT_ID, SERVER_REQUEST_ID, SESSION_ID } from '../../../src/state/sealed-values.js';
+import { EVENT_ID, SERVER_REQUEST_ID, SESSION_ID } from '../../../src/state/sealed-token.js';
 import { createForwardedServerRequests } from '../../../src/state/session-tables.js';
 
 const ring = createKeyRing([{ id: 'one', bytes: createHash('sha256').update('one').digest() }]);
