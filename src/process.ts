@@ -92,7 +92,7 @@ function servePorts(level: 'info' | 'error'): ServePorts {
 async function pinPorts() {
   const { DISK_FILES } = await import('./config/files.js');
   const { gitIdentity, observeOnce, runCommand, updateFile } = await import(
-    './gateway/pin-ports.js'
+    './gateway/command-ports.js'
   );
   const observe = (upstream: UpstreamSettings, gateway: Settings) =>
     observeOnce(upstream, gateway, version);
@@ -288,7 +288,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   },
   async init() {
     const { initCommand } = await import('./cli/init/command.js');
-    const { checkIssuer, networkOf } = await import('./gateway/init-ports.js');
+    const { checkIssuer, networkOf } = await import('./gateway/command-ports.js');
     const validate = async (config: string) =>
       (await import('./cli/validate.js')).runValidate({ config }, io, await validatePorts());
     const questions = process.stdin.isTTY === true ? await terminalQuestions() : undefined;

@@ -99,7 +99,7 @@ const WAY_EXCEPTIONS: Exceptions = {
   'cli/dev-target.ts': { count: 1, why: 'the option `--transport`' },
   'cli/dev.ts': { count: 1, why: 'the option `--transport`' },
   'config/schema/upstream.ts': { count: 3, why: 'the key `transport`' },
-  'gateway/sealed-ids.ts': {
+  'gateway/ports.ts': {
     count: 1,
     why: 'a reply in a session of the gateway itself is claimed elsewhere',
   },

@@ -8,8 +8,8 @@ import type { AuditSettings } from '../config/settings.js';
 import type { RequestRecord } from '../policy/record.js';
 import { createRate } from '../state/quota.js';
 import type { MaskText } from '../text/escaping.js';
-import type { ChainHead } from './chain.js';
 import {
+  type ChainHead,
   type CheckpointBounds,
   checkpointBytes,
   checkpointDetail,
@@ -24,7 +24,7 @@ import {
   type GatewayInfo,
   outcomeEvent,
 } from './event.js';
-import type { RecentDecisions } from './recent.js';
+import type { RecentDecisions } from './query.js';
 import { AuditSink, type ChainWriter, type SinkResult } from './sink.js';
 
 /** Failed authentications written per second; the others are counted in the next event that is written. */
@@ -63,7 +63,7 @@ export type AuditPorts = {
   readonly onState?: (error: string | undefined) => void;
   /** An additional mask for text from clients and upstreams. */
   readonly mask?: MaskText;
-  /** Also gets the events of requests, where somebody may look at them; see recent.ts. */
+  /** Also gets the events of requests, where somebody may look at them; see query.ts. */
   readonly recent?: Pick<RecentDecisions, 'note'> | undefined;
 };
 

@@ -1,8 +1,10 @@
 // The hash chain over audit lines, and the signed checkpoints about it. A line ends in
 // `,"chain":{"seq":n,"prev":"…","hash":"…"}}`, and hash = SHA-256(prev as it stands there + "\n" + the bytes of
 // the line up to and excluding `,"hash":"…"}}`), in base64url; lines of `sallyport.audit/1` have it in hex.
-// `prev` is the hash of the previous line. Line 0 of a chain has 64 zeros and is a `lifecycle` event with the instance, the epoch (the name of the chain) and the public
-// key, so that its hash, the genesis, binds all later lines to them. Pure: it performs no I/O.
+// `prev` is the hash of the previous line. Line 0 of a chain has 64 zeros and is a `lifecycle` event with the instance,
+// the epoch (the name of the chain) and the public key, so that its hash, the genesis, binds all later lines to them. The
+// lines of one write are linked in a buffer that is reused, so that a line is built once and copied once. Pure: it performs
+// no I/O.
 
 import { createPublicKey, hash, verify } from 'node:crypto';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
@@ -269,4 +271,60 @@ export function isSignedBy(checkpoint: Checkpoint, publicKeys: readonly string[]
       return false;
     }
   });
+}
+
+const FIRST_CAPACITY = 64 * 1024;
+/** A larger buffer is released after its group. */
+const MAX_KEPT_CAPACITY = 1024 * 1024;
+const LINE_END = 0x0a;
+/** Length of `,"hash":"…"}}` and a line feed. */
+const HASH_END_LENGTH = 9 + 43 + 4;
+
+export type GroupBytes = {
+  /** Starts a group after this head, with a line feed first if the file ends in an unfinished line. */
+  begin(head: ChainHead, needsLineEnd: boolean): void;
+  /** Adds the next line of the chain. */
+  add(event: EventText): void;
+  /** The head after the lines added so far. */
+  head(): ChainHead;
+  /** The bytes so far; valid until the next group starts. */
+  bytes(): Buffer;
+};
+
+/** Creates the buffer of one sink, which writes one group at a time. `first` is the head of its chain. */
+export function createGroupBytes(first: ChainHead): GroupBytes {
+  let buffer = Buffer.allocUnsafe(FIRST_CAPACITY);
+  let length = 0;
+  let head = first;
+
+  function makeCapacity(more: number): void {
+    if (length + more <= buffer.length) return;
+    const grown = Buffer.allocUnsafe(Math.max(length + more, 2 * buffer.length));
+    buffer.copy(grown, 0, 0, length);
+    buffer = grown;
+  }
+
+  return {
+    begin(known, needsLineEnd) {
+      if (buffer.length > MAX_KEPT_CAPACITY) buffer = Buffer.allocUnsafe(FIRST_CAPACITY);
+      head = known;
+      length = 0;
+      if (needsLineEnd) buffer[length++] = LINE_END;
+    },
+    add(event) {
+      // Lines are printable ASCII (text/escaping.ts), so characters and bytes are equal in number.
+      const hashed = `${head.hash}\n${lineUpToHash(head, event)}`;
+      makeCapacity(hashed.length + HASH_END_LENGTH);
+      const end = length + buffer.write(hashed, length, 'latin1');
+      const hash = hashBytes(buffer.subarray(length, end));
+      // The hashed bytes start with the previous hash; the written ones do not.
+      const prefixLength = head.hash.length + 1;
+      buffer.copyWithin(length, length + prefixLength, end);
+      length = end - prefixLength;
+      length += buffer.write(`,"hash":"${hash}"}}\n`, length, 'latin1');
+      head = { epoch: head.epoch, seq: head.seq + 1, hash };
+    },
+    head: () => head,
+    bytes: () => buffer.subarray(0, length),
+  };
 }

@@ -1,21 +1,19 @@
 // Writes events to one sink, in order, as one chain, with group commit: one write is in flight, and events that
 // arrive meanwhile form the next group. A promise of `append` resolves when its group is written (and synced,
-// where a file is). If a write fails, all waiting events are refused, the chain continues from the last durable
+// where a file is); all waiters of one write share it. If a write fails, all waiting events are refused, the chain continues from the last durable
 // line, and the sink is reopened at the next event and every second. It never drops events silently, never
 // reorders them and never exceeds its queue (docs/contract.md §8; docs/reference/attacks.md case 89).
 
 import { systemErrorCode } from '../text/file-errors.js';
-import { type ChainHead, type CheckpointBounds, CheckpointInterval, startChain } from './chain.js';
-import type { EventText } from './event.js';
 import {
-  type CommitGroup,
-  createCommitGroup,
+  type ChainHead,
+  type CheckpointBounds,
+  CheckpointInterval,
   createGroupBytes,
-  createGroupPace,
   type GroupBytes,
-  type GroupPace,
-  SinkUnavailable,
-} from './group-commit.js';
+  startChain,
+} from './chain.js';
+import type { EventText } from './event.js';
 
 /** A line that must be written before the next event, because of the state the sink was found in. */
 export type LifecycleEvent = {
@@ -106,6 +104,74 @@ type Item =
 
 function codeOf(error: unknown): string {
   return systemErrorCode(error) ?? (error instanceof Error ? error.message : 'fault');
+}
+
+/** The sink cannot be written. */
+export class SinkUnavailable extends Error {
+  override readonly name = 'SinkUnavailable';
+}
+
+/** The promise shared by all waiters of one write. */
+export type CommitGroup = {
+  readonly promise: Promise<void>;
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+};
+
+/** A group without waiters. */
+export function createCommitGroup(): CommitGroup {
+  let resolve: () => void = () => undefined;
+  let reject: (error: Error) => void = () => undefined;
+  const promise = new Promise<void>((onDone, onError) => {
+    resolve = onDone;
+    reject = onError;
+  });
+  // Waiters share this promise; without waiters, its rejection must not end the process.
+  promise.catch(() => undefined);
+  return { promise, resolve, reject };
+}
+
+/** If many wait for one write, the next starts no sooner than this after it. */
+export const MIN_GROUP_INTERVAL_MS = 4;
+/** A gateway with this many waiters per group is busy. */
+export const BUSY_WAITERS = 4;
+
+export type GroupPace = {
+  /** Adds a waiter to the next group. */
+  join(): void;
+  /** Resolves when the next group may start; `undefined` if it may start at once. */
+  untilDue(): Promise<void> | undefined;
+  /** Starts a group: later waiters join the next one. */
+  begin(): void;
+};
+
+/**
+ * Creates the pace of one sink. The next group starts as soon as all ready requests have been queued or, if
+ * many wait for each write, a moment later, so that a busy gateway makes few large writes instead of many
+ * small ones, each of which costs a system call. No request is delayed longer than that moment.
+ * `monotonicMs` is a clock that never jumps.
+ */
+export function createGroupPace(monotonicMs: () => number): GroupPace {
+  let waiters = 0;
+  let isBusy = false;
+  let begunMs = Number.NEGATIVE_INFINITY;
+  return {
+    join() {
+      waiters += 1;
+    },
+    untilDue() {
+      const pauseMs = begunMs + MIN_GROUP_INTERVAL_MS - monotonicMs();
+      if (!isBusy || pauseMs <= 0) return undefined;
+      return new Promise((resolve) => {
+        setTimeout(resolve, pauseMs);
+      });
+    },
+    begin() {
+      isBusy = waiters >= BUSY_WAITERS;
+      waiters = 0;
+      begunMs = monotonicMs();
+    },
+  };
 }
 
 /** One sink: a queue, a chain and a writer. */

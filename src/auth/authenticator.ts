@@ -1,7 +1,7 @@
 // Authenticates a caller: one canonical bearer token, verified with the keys of the one issuer that it names or by
 // introspection, for exactly this upstream. Results are cached until the token expires, a short time passes or the
 // issuer's keys change, by a digest of the canonical token. What a token is bound to is proved at every request, cached
-// or not (token-binding.ts). Fails closed: whatever is not proved is an error.
+// or not (presented-token.ts). Fails closed: whatever is not proved is an error.
 // RFC 9068 §4, RFC 6750 §2.1, RFC 7662 §2 and §4, RFC 8707 §2.
 
 import { hash } from 'node:crypto';
@@ -9,7 +9,6 @@ import type { IssuerSettings, UpstreamSettings } from '../config/settings.js';
 import type { Principal } from '../policy/principal.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounded-map.js';
-import { readBearer } from './bearer.js';
 import { type AuthnReason, type ClaimSource, checkClaims } from './claims.js';
 import type { ProofSubject, ProofVerdict } from './dpop.js';
 import type { Introspector } from './introspection.js';
@@ -21,13 +20,14 @@ import {
   type TokenPlan,
   verifySignature,
 } from './jwt.js';
-import { makePrincipal } from './principal.js';
 import {
   type AuthnError,
   type BindingDemand,
   type Possession,
   proveBinding,
-} from './token-binding.js';
+  readBearer,
+} from './presented-token.js';
+import { makePrincipal } from './principal.js';
 
 const MAX_ACCEPTED_ENTRIES = 10_000;
 const MAX_ACCEPTED_AGE_MS = 5 * 60_000;

@@ -29,7 +29,7 @@ const THUMBPRINT = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 /**
  * Reads what a verified token is bound to: `undefined` where it has no confirmation, `unknown` where the confirmation
- * cannot be checked, which makes the token unusable rather than unbound. token-binding.ts verifies the proof. RFC 7800
+ * cannot be checked, which makes the token unusable rather than unbound. presented-token.ts verifies the proof. RFC 7800
  * §3.1; RFC 9449 §6.1; RFC 8705 §3.1.
  */
 export function readConfirmation(value: Json | undefined): Confirmation | undefined | 'unknown' {

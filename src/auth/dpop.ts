@@ -9,8 +9,7 @@ import type { ReplayStore } from '../policy/limits.js';
 import type { ProofError } from '../policy/principal.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounded-map.js';
-import { isCompactJws } from './bearer.js';
-import { readObject } from './jwt.js';
+import { isCompactJws, readObject } from './jwt.js';
 
 /** Algorithms of proofs, all asymmetric, each with one kind of key. Published in metadata and challenges. */
 export const PROOF_ALGORITHMS: readonly string[] = [

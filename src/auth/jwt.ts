@@ -1,14 +1,41 @@
 // Plans the verification of a token and verifies its signature. What an unverified token says of itself is used only to
 // choose how it is verified: the issuer whose keys or introspection endpoint are used, the type, the algorithm and the
 // key id. Nothing of it is trusted before that.
-// RFC 7515 §4.1 and §5.2, RFC 7519 §7.2, RFC 8725 §3.1, §3.10 and §3.11, RFC 9068 §4, RFC 7662 §4.
+// RFC 7515 §3.1, §4.1, §5.2 and Appendix C, RFC 4648 §3.5, RFC 7519 §7.2, RFC 8725 §3.1, §3.10 and §3.11, RFC 9068 §4, RFC 7662 §4.
 
 import { type CryptoKey, errors, jwtVerify } from 'jose';
 import type { IssuerSettings } from '../config/settings.js';
 import type { TokenFacts } from '../policy/record.js';
 import { type Json, type JsonObject, parseObject } from '../protocol/jsonrpc.js';
-import { isCompactJws } from './bearer.js';
 import { type AuthnReason, CLOCK_TOLERANCE_MS, type ClaimSource } from './claims.js';
+
+/** Three parts: unsecured tokens have an empty third, encrypted ones have five (RFC 7516 §3.1). */
+const COMPACT_JWS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
+
+/** Last characters that leave no spare bit set, by the length of the part modulo 4. */
+const CANONICAL_ENDS: readonly (string | undefined)[] = [
+  'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_',
+  undefined,
+  'AQgw',
+  'AEIMQUYcgkosw048',
+];
+
+/** Whether no part between dots has a spare bit set. */
+export function hasCanonicalParts(text: string): boolean {
+  for (let start = 0; start <= text.length; ) {
+    const dot = text.indexOf('.', start);
+    const end = dot === -1 ? text.length : dot;
+    const isCanonical = CANONICAL_ENDS[(end - start) % 4]?.includes(text.charAt(end - 1));
+    if (end > start && isCanonical !== true) return false;
+    start = end + 1;
+  }
+  return true;
+}
+
+/** True for a compact JWS in canonical encoding. */
+export function isCompactJws(text: string): boolean {
+  return COMPACT_JWS.test(text) && hasCanonicalParts(text);
+}
 
 type SignedToken = {
   readonly token: string;

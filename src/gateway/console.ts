@@ -13,7 +13,7 @@ import {
 } from '../admin/sessions.js';
 import { type Authenticator, isAuthnError } from '../auth/authenticator.js';
 import { createOidcLogin } from '../auth/login.js';
-import type { AuthnError } from '../auth/token-binding.js';
+import type { AuthnError } from '../auth/presented-token.js';
 import type { AdminSettings } from '../config/settings.js';
 import type { HttpListener, ListenerAddress } from '../http/internal-server.js';
 import type { KeyRing } from '../state/keys.js';

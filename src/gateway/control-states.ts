@@ -14,9 +14,9 @@ import type { StoreStatus } from '../state/memory.js';
 import type { Controls } from '../telemetry/controls.js';
 import type { Metrics } from '../telemetry/metrics.js';
 import { countOf } from '../text/counting.js';
-import type { Aggregates } from './aggregates.js';
-import { setBlocks } from './blocks.js';
 import type { Identity } from './identity.js';
+import { setBlocks } from './revocations.js';
+import type { Aggregates } from './snapshot.js';
 import { NOT_LISTED_YET, type Runtimes, type UpstreamRuntime } from './upstreams.js';
 
 export type ControlSources = {

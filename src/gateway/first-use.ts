@@ -15,8 +15,8 @@ import { inSlices } from '../pins/slices.js';
 import type { FirstUseStore } from '../state/memory.js';
 import { countOf } from '../text/counting.js';
 import { describeReadError, systemErrorCode } from '../text/file-errors.js';
+import { updateFile } from './command-ports.js';
 import type { DefinitionScan } from './definition-scan.js';
-import { updateFile } from './pin-ports.js';
 
 /** A text that is kept under the name of an upstream. `where` is for people; absent if a restart forgets it. */
 type Kept = { readonly text: string; readonly where: string | undefined };

@@ -19,8 +19,6 @@ import type { StatePorts } from '../state/store.js';
 import { errorCode, type Log } from '../telemetry/log.js';
 import type { Build } from '../telemetry/metrics.js';
 import { createGuardedFetch, type GuardedFetch } from '../upstream/safe-fetch.js';
-import { type Aggregates, createAggregates, createDispatcher } from './aggregates.js';
-import { createBlockAnnouncer } from './blocks.js';
 import {
   loadVersion,
   prepareDefinitions,
@@ -51,11 +49,11 @@ import {
   recordFirstUse,
   recordPinDecisions,
 } from './observability.js';
-import { createPorts } from './ports.js';
+import { createDispatcher, createPorts } from './ports.js';
 import { createReload, targetsOf } from './reload.js';
 import { createReview, createUpstreamRows } from './review.js';
-import { createRevocationService } from './revocations.js';
-import { createSnapshots, type SnapshotOf } from './snapshot.js';
+import { createBlockAnnouncer, createRevocationService } from './revocations.js';
+import { type Aggregates, createAggregates, createSnapshots, type SnapshotOf } from './snapshot.js';
 import {
   checkSettings,
   createLeaseRegistry,

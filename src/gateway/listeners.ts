@@ -6,7 +6,7 @@
 import { constants } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { TlsOptions } from 'node:tls';
-import { PROOF_ALGORITHMS } from '../auth/dpop.js';
+import { metadataDocument, metadataPaths } from '../auth/protected-resource.js';
 import type {
   AdminSettings,
   AggregateSettings,
@@ -17,7 +17,6 @@ import type {
 } from '../config/settings.js';
 import type { HttpListener, ListenerAddress } from '../http/internal-server.js';
 import { createAddressOf } from '../http/peer.js';
-import { metadataDocument, metadataPaths } from '../http/protected-resource-metadata.js';
 import {
   type ConcurrencyLimit,
   type EdgeRoute,
@@ -234,10 +233,7 @@ export function buildTables(
   for (const resource of resources) {
     // Without authentication there is no authorization server to name.
     if (resource.authentication === 'none') continue;
-    const document = metadataDocument(resource, settings.issuers, {
-      proofAlgorithms: PROOF_ALGORITHMS,
-      takesCertificates,
-    });
+    const document = metadataDocument(resource, settings.issuers, takesCertificates);
     for (const path of metadataPaths(settings.publicUrl, resource.path))
       documents.set(path, document);
   }

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Audit, createAudit, type RecordResult } from '../audit/audit.js';
 import { createAuditFile, createAuditStream } from '../audit/file.js';
-import { createRecentDecisions, type RecentDecisions } from '../audit/recent.js';
+import { createRecentDecisions, type RecentDecisions } from '../audit/query.js';
 import type { UpstreamSettings } from '../config/settings.js';
 import type { EdgeRefusal } from '../http/request-checks.js';
 import { redactForRecord } from '../inspection/capture.js';

@@ -1,16 +1,23 @@
 // Snapshots: one configuration version together with the newest catalog of an upstream, as requests read it. A snapshot
-// is built once and kept until either changes, and definitions are read once for all of them.
+// is built once and kept until either changes, and definitions are read once for all of them. An aggregate has a snapshot
+// of each backend, in which names that look like another backend's are hidden for every caller; these too are built once
+// for each version and set of snapshots. Nothing is decided about callers here.
 
-import { challengeFor } from '../auth/challenge.js';
-import type { Settings, UpstreamSettings } from '../config/settings.js';
-import { metadataUrl } from '../http/protected-resource-metadata.js';
+import { challengeFor, metadataUrl } from '../auth/protected-resource.js';
+import type {
+  AggregateSettings,
+  BackendSettings,
+  Settings,
+  UpstreamSettings,
+} from '../config/settings.js';
+import { type BackendName, findConfusableNames } from '../inspection/confusable-names.js';
 import { type CompileDefinition, createCatalog } from '../pins/catalog.js';
-import type { Observed } from '../pins/last-seen.js';
+import { type Observed, observedNames } from '../pins/last-seen.js';
 import type { UpstreamBlocks } from '../policy/blocks.js';
-import type { Catalog } from '../policy/definitions.js';
+import type { Catalog, PinKind } from '../policy/definitions.js';
 import { rulesFor } from '../policy/rules.js';
 import { mayShowApps } from '../policy/server-requests.js';
-import type { ClientProfile } from '../protocol/listings.js';
+import { type ClientProfile, PLAIN_SESSION } from '../protocol/listings.js';
 import { readTaskCapabilities } from '../protocol/tasks.js';
 import { isListedFor, protocolForUpstream } from '../protocol/versions/detection.js';
 import {
@@ -20,7 +27,7 @@ import {
 } from '../protocol/versions/revisions.js';
 import { SESSION } from '../protocol/versions/session.js';
 import { STATELESS } from '../protocol/versions/stateless.js';
-import type { Snapshot } from '../proxy/ports.js';
+import type { Aggregate, Snapshot } from '../proxy/ports.js';
 import type { Version } from './config-version.js';
 import type { UpstreamRuntime } from './upstreams.js';
 
@@ -28,7 +35,7 @@ import type { UpstreamRuntime } from './upstreams.js';
  * The challenges of one upstream or aggregate, made from settings and policy: what a 401 offers and which scopes a 403
  * asks for. RFC 6750 §3: no error is named where no token was sent.
  */
-export function challengeOf(
+function challengeOf(
   settings: Settings,
   upstream: Pick<UpstreamSettings, 'path' | 'scopesSupported' | 'binding'>,
 ): Snapshot['challenge'] {
@@ -38,12 +45,10 @@ export function challengeOf(
     challengeFor(reason, {
       metadataUrl: url,
       scopes: scopes ?? upstream.scopesSupported,
-      possession: {
-        demand: upstream.binding,
-        takesCertificates,
-        usesProofs: scheme === 'dpop' || proof !== undefined,
-        proof,
-      },
+      demand: upstream.binding,
+      takesCertificates,
+      usesProofs: scheme === 'dpop' || proof !== undefined,
+      proof,
     });
 }
 
@@ -182,4 +187,164 @@ function supportedVersionsOf(
       ? readTaskCapabilities(inSessions?.capabilities)
       : [],
   };
+}
+
+type AggregateDependencies = {
+  version(): Version;
+  runtime(upstream: string): UpstreamRuntime | undefined;
+  readonly snapshotOf: SnapshotOf;
+  /** Version of the program. */
+  readonly gatewayVersion: string;
+};
+
+export type Aggregates = {
+  get(name: string): Aggregate | undefined;
+  /** The number of names of an aggregate's backends that are hidden because they look like another's. */
+  countHidden(name: string): number;
+};
+
+/** The kinds that have names. Where two backends have the same URI, its backend is decided when it is read. */
+const KINDS: readonly PinKind[] = ['tool', 'prompt'];
+
+type BackendSnapshot = {
+  readonly settings: AggregateSettings;
+  readonly backend: BackendSettings;
+  readonly runtime: UpstreamRuntime;
+  readonly snapshot: Snapshot;
+};
+
+/** The hidden names of each backend, by kind. */
+type Hidden = ReadonlyMap<string, ReadonlyMap<PinKind, ReadonlySet<string>>>;
+
+type CachedAggregate = {
+  readonly version: Version;
+  readonly ids: string;
+  readonly aggregate: Aggregate;
+  readonly hidden: number;
+};
+
+export function createAggregates(dependencies: AggregateDependencies): Aggregates {
+  const cache = new Map<string, CachedAggregate>();
+  let aggregateCount = 0;
+
+  function resolve(name: string): CachedAggregate | undefined {
+    const version = dependencies.version();
+    const settings = version.settings.aggregates.get(name);
+    if (settings === undefined) return undefined;
+    const backends = settings.backends.flatMap((backend): BackendSnapshot[] => {
+      const runtime = dependencies.runtime(backend.upstream);
+      if (runtime === undefined) return [];
+      return [{ settings, backend, runtime, snapshot: dependencies.snapshotOf(runtime, version) }];
+    });
+    const ids = backends.map(({ snapshot }) => snapshot.id).join(' ');
+    const known = cache.get(name);
+    if (known?.version === version && known.ids === ids) return known;
+    const hidden = hiddenNames(backends);
+    const snapshots = new Map(
+      backends.map((backend) => {
+        aggregateCount += 1;
+        // The id differs from that of the backend's own snapshot, because a page is filtered differently for an
+        // aggregate.
+        return [backend.backend.upstream, snapshotAt(backend, -aggregateCount, version, hidden)];
+      }),
+    );
+    const next: CachedAggregate = {
+      version,
+      ids,
+      hidden: countNames(hidden),
+      aggregate: {
+        name,
+        backends: settings.backends,
+        versions: version.hashes,
+        server: { name, version: dependencies.gatewayVersion },
+        challenge: challengeOf(version.settings, settings),
+        snapshot: (upstream) => snapshots.get(upstream),
+      },
+    };
+    cache.set(name, next);
+    return next;
+  }
+
+  return {
+    get: (name) => resolve(name)?.aggregate,
+    countHidden: (name) => resolve(name)?.hidden ?? 0,
+  };
+}
+
+function snapshotAt(
+  { settings, backend, snapshot }: BackendSnapshot,
+  id: number,
+  version: Version,
+  hidden: Hidden,
+): Snapshot {
+  const names = hidden.get(backend.upstream);
+  const shadow = (catalog: Catalog): Catalog => ({
+    ...catalog,
+    statusOf(kind, name) {
+      const status = catalog.statusOf(kind, name);
+      const isHidden = names?.get(kind)?.has(name) === true;
+      return isHidden
+        ? { ...status, state: 'shadowed', pinned: undefined, listed: undefined }
+        : status;
+    },
+  });
+  const shadows = new Map<Catalog, Catalog>();
+  return {
+    ...snapshot,
+    id,
+    catalogFor(client) {
+      const backendCatalog = snapshot.catalogFor(client);
+      const known = shadows.get(backendCatalog);
+      if (known !== undefined) return known;
+      const made = shadow(backendCatalog);
+      shadows.set(backendCatalog, made);
+      return made;
+    },
+    get isFresh() {
+      return snapshot.isFresh;
+    },
+    challenge: challengeOf(version.settings, settings),
+  };
+}
+
+function hiddenNames(backends: readonly BackendSnapshot[]): Hidden {
+  const hidden = new Map(
+    backends.map(({ backend }) => [backend.upstream, new Map<PinKind, Set<string>>()]),
+  );
+  for (const kind of KINDS) {
+    const groups = findConfusableNames(
+      backends.map((backend) => ({
+        prefix: backend.backend.prefix,
+        names: visibleNames(backend, kind),
+      })),
+    );
+    for (const one of groups.flat()) hide(one, kind, backends, hidden);
+  }
+  return hidden;
+}
+
+function hide(
+  { backend, name }: BackendName,
+  kind: PinKind,
+  backends: readonly BackendSnapshot[],
+  hidden: ReadonlyMap<string, Map<PinKind, Set<string>>>,
+): void {
+  const kinds = hidden.get(backends[backend]?.backend.upstream ?? '');
+  const names = kinds?.get(kind) ?? new Set<string>();
+  names.add(name);
+  kinds?.set(kind, names);
+}
+
+/** The names that a caller could be shown: those approved and present or, without pinning, all that were observed. */
+function visibleNames({ runtime, snapshot }: BackendSnapshot, kind: PinKind): Iterable<string> {
+  const catalog = snapshot.catalogFor(PLAIN_SESSION);
+  return catalog.mode === 'off'
+    ? observedNames(runtime.observed(), kind)
+    : catalog.names(kind).filter((name) => catalog.statusOf(kind, name).state === 'approved');
+}
+
+function countNames(hidden: Hidden): number {
+  let count = 0;
+  for (const kinds of hidden.values()) for (const names of kinds.values()) count += names.size;
+  return count;
 }

@@ -12,7 +12,6 @@ import type { TlsOptions } from 'node:tls';
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import fastify from 'fastify';
 import type { Incoming, Outgoing } from '../protocol/transport.js';
-import { createConcurrencyLimits } from './concurrency.js';
 import { discardCertificate } from './peer.js';
 import { createBodyReader, type EdgeFacts, toIncoming, type UnreadBody } from './request.js';
 import {
@@ -23,7 +22,7 @@ import {
   UNKNOWN_PATH,
 } from './request-checks.js';
 import { createOutgoing, edgeBody, encodeRefusal, sendBuffered } from './response.js';
-import type { EdgeTables } from './routes.js';
+import { createConcurrencyLimits, type EdgeTables } from './routes.js';
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -29,7 +29,7 @@ import {
   type RevocationSet,
   STORED_REVOCATION,
 } from './revocations.js';
-import { FIRST_USE, LATEST_EXPIRY_MS } from './sealed-values.js';
+import { FIRST_USE, LATEST_EXPIRY_MS } from './sealed-token.js';
 import type {
   EndedSession,
   StatePorts,

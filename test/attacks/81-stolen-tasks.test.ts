@@ -3,7 +3,7 @@
 // Source: the Tasks extension (error handling); MCP 2025-11-25, tasks (security); docs/reference/attacks.md case 81.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { TASK_GRACE_MS } from '../../src/gateway/sealed-ids.js';
+import { TASK_GRACE_MS } from '../../src/gateway/ports.js';
 import { startTwoUpstreams, type TwoUpstreams } from '../support/deployments.js';
 import {
   type AttackRig,

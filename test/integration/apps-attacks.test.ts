@@ -8,7 +8,7 @@ import { pinCommand } from '../../src/cli/pin/command.js';
 import type { PinPorts } from '../../src/cli/pin/lock-files.js';
 import { buildProgram } from '../../src/cli/program.js';
 import { DISK_FILES } from '../../src/config/files.js';
-import { observeOnce, updateFile } from '../../src/gateway/pin-ports.js';
+import { observeOnce, updateFile } from '../../src/gateway/command-ports.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startMergedRig } from '../support/deployments.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';

@@ -7,9 +7,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { runPinSign } from '../../src/cli/pin/sign.js';
 import { runValidate } from '../../src/cli/validate.js';
 import { DISK_FILES } from '../../src/config/files.js';
+import { updateFile } from '../../src/gateway/command-ports.js';
 import { readLocksForPolicies } from '../../src/gateway/config-version.js';
 import { startGateway } from '../../src/gateway/gateway.js';
-import { updateFile } from '../../src/gateway/pin-ports.js';
 import { compilePolicies } from '../../src/policy/compile/compile.js';
 import { createLog } from '../../src/telemetry/log.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';

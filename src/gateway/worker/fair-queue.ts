@@ -1,7 +1,8 @@
 // The queue of the inspection threads. Upstreams take turns, and the callers of an upstream take turns in its turn, so
 // that whoever sends much waits for itself. Those whose jobs took more time than their budget has come after all others.
+// Also these budgets of time, which are refilled every second; the event loop has one too.
 
-import type { WorkBudget } from './work-budget.js';
+import { createRate, type RateBounds } from '../../state/quota.js';
 
 /** How many jobs may wait, and how many characters they may have in total. */
 type WaitingBounds = { readonly jobs: number; readonly chars: number };
@@ -37,7 +38,7 @@ type Amount = { jobs: number; chars: number };
 type CallerLine<T> = Amount & { readonly queued: QueuedJob<T>[]; isRunning: boolean };
 type UpstreamLine<T> = Amount & { readonly lines: Map<string, CallerLine<T>>; running: number };
 
-type Options = {
+type QueueOptions = {
   readonly bounds: WaitingBounds;
   /** Jobs that may run at once. */
   readonly threads: number;
@@ -49,7 +50,7 @@ type Options = {
  * Creates a queue that keeps the order of each caller's jobs at an upstream and runs one of them at a time. One upstream
  * or caller never occupies all threads, unless there is only one.
  */
-export function createFairQueue<T>({ bounds, threads, budget }: Options): FairQueue<T> {
+export function createFairQueue<T>({ bounds, threads, budget }: QueueOptions): FairQueue<T> {
   const maxRunning = Math.max(1, threads - 1);
   /** Both levels are in round-robin order. A line without jobs is kept only while one of its jobs runs. */
   const upstreams = new Map<string, UpstreamLine<T>>();
@@ -178,4 +179,51 @@ export function createFairQueue<T>({ bounds, threads, budget }: Options): FairQu
 
 function nothing(): Amount {
   return { jobs: 0, chars: 0 };
+}
+
+/**
+ * The time that inspection may take, per upstream, per caller and in total. Work without a caller (the gateway's own
+ * listings) is charged to its upstream alone.
+ */
+export type WorkBudget = {
+  hasLeft(upstream: string, caller?: string): boolean;
+  /** Records time that was spent, in milliseconds. What is left may become negative. */
+  spend(upstream: string, ms: number, caller?: string): void;
+};
+
+type BudgetOptions = {
+  /** In milliseconds of work. */
+  readonly each?: RateBounds;
+  /** By default half of what an upstream has, so that no caller uses up the budget of an upstream. */
+  readonly eachCaller?: RateBounds;
+  readonly all?: RateBounds;
+  /** A monotonic clock, in milliseconds. */
+  readonly now?: () => number;
+};
+
+const RATE_PER_UPSTREAM: RateBounds = { burst: 30, perSecond: 50 };
+const TOTAL_RATE: RateBounds = { burst: 50, perSecond: 150 };
+
+/** Creates the budget of the event loop, or one of other rates. */
+export function createWorkBudget({
+  each = RATE_PER_UPSTREAM,
+  eachCaller = { burst: each.burst / 2, perSecond: each.perSecond / 2 },
+  all = TOTAL_RATE,
+  now = () => performance.now(),
+}: BudgetOptions = {}): WorkBudget {
+  const total = createRate(all, now);
+  const perUpstream = createRate(each, now);
+  const perCaller = createRate(eachCaller, now);
+  return {
+    hasLeft: (upstream, caller) =>
+      total.left() > 0 &&
+      perUpstream.left(upstream) > 0 &&
+      (caller === undefined || perCaller.left(caller) > 0),
+    spend(upstream, ms, caller) {
+      if (ms === 0) return;
+      total.spend(ms);
+      perUpstream.spend(ms, upstream);
+      if (caller !== undefined) perCaller.spend(ms, caller);
+    },
+  };
 }

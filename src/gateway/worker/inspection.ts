@@ -33,8 +33,8 @@ import {
 import type { LoopScheduler, ReadJson } from '../../protocol/json/incremental.js';
 import type { Json } from '../../protocol/jsonrpc.js';
 import type { Log } from '../../telemetry/log.js';
+import { createWorkBudget, type WorkBudget } from './fair-queue.js';
 import { buildInSlices, createJsonReading } from './json-reader.js';
-import { createWorkBudget, type WorkBudget } from './work-budget.js';
 import { createInspectionWorker, type InspectionWorker, type JobOutcome } from './worker.js';
 
 export type Inspection = InspectionPort & {

@@ -6,9 +6,13 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { InspectionJob, JobResult } from '../../inspection/jobs.js';
-import { createFairQueue, type QueuedJob } from './fair-queue.js';
+import {
+  createFairQueue,
+  createWorkBudget,
+  type QueuedJob,
+  type WorkBudget,
+} from './fair-queue.js';
 import type { ThreadMessage } from './thread.js';
-import { createWorkBudget, type WorkBudget } from './work-budget.js';
 
 /**
  * `died`: the thread ended or exceeded the time limit. `full`: too many jobs wait, or this one waited too long.

@@ -85,7 +85,7 @@ function handshakesIn(outcomes: readonly BackendOutcome[]) {
   });
 }
 
-/** The limit for all backends' cursors together, since sealed text is bounded (state/sealed-values.ts). */
+/** The limit for all backends' cursors together, since sealed text is bounded (state/sealed-token.ts). */
 const MAX_CURSOR_BYTES = 128 * 1024;
 
 const FOREIGN_CURSOR = 'The cursor does not belong to this list.';

@@ -5,6 +5,7 @@ import {
   type ChainHead,
   checkpointBytes,
   checkpointDetail,
+  createGroupBytes,
   readChainLine,
   readTail,
   startChain,
@@ -13,6 +14,7 @@ import {
 import { buildEvent } from '../../../src/audit/event.js';
 import type { ChainErrorKind } from '../../../src/audit/verify.js';
 import { createKeyRing } from '../../../src/state/keys.js';
+import { quoteNumber } from '../../../src/text/escaping.js';
 import { verifyChain } from '../../support/audit-chain.js';
 import { context, NOW, ring } from './samples.js';
 import { linkLine, makeFirstForm } from './sink-rig.js';
@@ -233,5 +235,50 @@ describe('readTail', () => {
     expect(readTail('not ours\n').head).toBeUndefined();
     expect(readTail('').head).toBeUndefined();
     expect(readChainLine('{"chain":{"seq":0}}')).toBeUndefined();
+  });
+});
+
+describe('createGroupBytes', () => {
+  it('[O-20] lays out the very lines that linking one by one makes, however large the group', () => {
+    const group = createGroupBytes(startChain('epoch'));
+    let head = startChain('epoch');
+    for (const count of [1, 3, 400, 2]) {
+      group.begin(head, false);
+      let expected = '';
+      for (let index = 0; index < count; index += 1) {
+        const event = lifecycle(`event-${index}`);
+        const linked = linkLine(head, event);
+        head = linked.head;
+        expected += `${linked.line}\n`;
+        group.add(event);
+      }
+      expect(group.bytes().toString('latin1')).toBe(expected);
+      expect(group.head()).toEqual(head);
+    }
+  });
+
+  it('[O-20] ends an unfinished line first, and what it makes is a whole chain', () => {
+    const group = createGroupBytes(startChain('epoch'));
+    group.begin(startChain('epoch'), true);
+    group.add(lifecycle('started'));
+    group.add(lifecycle('next'));
+    const [first, ...lines] = group.bytes().toString('latin1').trimEnd().split('\n');
+    expect(first).toBe('');
+    expect(verifyChain(lines)).toMatchObject({ isWhole: true, lines: 2 });
+  });
+});
+
+describe('quoteNumber', () => {
+  it('law: is the number rounded to three decimals, as JSON', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(fc.double({ noNaN: true }), fc.double({ min: 0, max: 1e6, noNaN: true })),
+        (value) => {
+          fc.pre(Number.isFinite(value * 1000));
+          const rounded = Number.isInteger(value) ? value : Math.round(value * 1000) / 1000;
+          expect(Number(JSON.parse(quoteNumber(value))) === rounded).toBe(true);
+        },
+      ),
+    );
   });
 });

@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { createEventJoiner, createRowPrinter, renderAuditRow } from '../../../src/audit/query.js';
+import type { EventText } from '../../../src/audit/event.js';
+import {
+  createEventJoiner,
+  createRecentDecisions,
+  createRowPrinter,
+  MAX_RECENT,
+  MAX_RECENT_ANONYMOUS,
+  renderAuditRow,
+} from '../../../src/audit/query.js';
 
 const LINE = 1000;
 
@@ -72,5 +80,57 @@ describe('[O-16] the rows of audit query', () => {
     const many = Array.from({ length: 10_005 }, (_, index) => event('mcp.decision', `${index}`));
     const { rows, before } = rowsOf(many.map((one) => [one, true] as const));
     expect([before, rows.length]).toEqual([5, 10_005]);
+  });
+});
+
+/** An event as event.ts builds it: the epoch goes between both texts. */
+function eventText(type: 'mcp.decision' | 'mcp.outcome', id: number, more = ''): EventText {
+  const time = new Date(Date.UTC(2026, 0, 1) + id).toISOString();
+  const head = `{"schema":"sallyport.audit/2","id":"e","time":"${time}","type":"${type}","gateway":{"epoch":"`;
+  const decided = type === 'mcp.decision' ? '","config":"c","policy":"p","pins":"l"}' : '"}';
+  const decision = `,"decision":{"id":"${id}","verdict":"allow"}`;
+  return { before: head, after: `${decided}${decision}${more}`, timeMs: id };
+}
+
+type Shown = { decision: { id: string }; result: { status: string } | null };
+const list = (recent: ReturnType<typeof createRecentDecisions>) =>
+  recent.list() as unknown as readonly Shown[];
+
+describe('the last decisions', () => {
+  it('[O-77] are completed by their outcomes, newest first', () => {
+    const recent = createRecentDecisions();
+    for (const id of [1, 2]) recent.note(eventText('mcp.decision', id), true);
+    recent.note(eventText('mcp.outcome', 1, ',"result":{"status":"ok"}'), true);
+    expect(list(recent).map(({ decision, result }) => [decision.id, result?.status])).toEqual([
+      ['2', undefined],
+      ['1', 'ok'],
+    ]);
+  });
+
+  it('[O-77] are at most a thousand, and others do not push them out', () => {
+    const recent = createRecentDecisions();
+    for (let id = 0; id < MAX_RECENT + 5; id += 1) {
+      recent.note(eventText('mcp.decision', id), true);
+      recent.note(eventText('mcp.outcome', id), true);
+    }
+    for (let id = 10_000; id < 15_000; id += 1) {
+      recent.note(eventText('mcp.decision', id), false);
+      recent.note(eventText('mcp.outcome', id), false);
+    }
+    const ids = list(recent).map(({ decision }) => Number(decision.id));
+    expect(ids.filter((id) => id < 10_000)).toHaveLength(MAX_RECENT);
+    expect(Math.min(...ids)).toBe(5);
+    expect(ids.filter((id) => id >= 10_000)).toHaveLength(MAX_RECENT_ANONYMOUS);
+  });
+
+  it('[O-77] are fewer where their texts are long', () => {
+    const recent = createRecentDecisions();
+    const long = `,"findings":["${'x'.repeat(100_000)}"]`;
+    for (let id = 0; id < 200; id += 1) recent.note(eventText('mcp.decision', id, long), true);
+    const ids = list(recent).map(({ decision }) => Number(decision.id));
+    expect(ids.length).toBeLessThan(84);
+    expect(ids[0]).toBe(199);
+    recent.note(eventText('mcp.decision', 200, `,"findings":["${'x'.repeat(9_000_000)}"]`), true);
+    expect(list(recent)).toEqual([]);
   });
 });

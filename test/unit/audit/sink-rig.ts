@@ -2,18 +2,17 @@
 
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { ChainHead } from '../../../src/audit/chain.js';
 import {
+  type ChainHead,
   type CheckpointBounds,
   checkpointBytes,
   checkpointDetail,
+  createGroupBytes,
   MAX_LINES_BETWEEN_CHECKPOINTS,
   startChain,
 } from '../../../src/audit/chain.js';
 import { buildEvent, type EventText } from '../../../src/audit/event.js';
-import { createGroupBytes } from '../../../src/audit/group-commit.js';
-import type { ChainWriter } from '../../../src/audit/sink.js';
-import { AuditSink } from '../../../src/audit/sink.js';
+import { AuditSink, type ChainWriter } from '../../../src/audit/sink.js';
 import type { ChainVerdict } from '../../../src/audit/verify.js';
 import { verifyChain } from '../../support/audit-chain.js';
 import { context, NOW, ring } from './samples.js';

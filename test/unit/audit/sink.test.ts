@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { SinkUnavailable } from '../../../src/audit/group-commit.js';
-import type { ChainWriter } from '../../../src/audit/sink.js';
-import { CALL_RESERVE, QUEUE_CAPACITY } from '../../../src/audit/sink.js';
+import {
+  BUSY_WAITERS,
+  CALL_RESERVE,
+  type ChainWriter,
+  createGroupPace,
+  MIN_GROUP_INTERVAL_MS,
+  QUEUE_CAPACITY,
+  SinkUnavailable,
+} from '../../../src/audit/sink.js';
 import { verifyChain } from '../../support/audit-chain.js';
 import { until } from './samples.js';
 import { lifecycle, makeSink } from './sink-rig.js';
@@ -255,5 +261,31 @@ describe('AuditSink', () => {
     expect(results.get('lost')).toBeUndefined();
     expect(await outcomes([sink.append(lifecycle('late'))])).toEqual(['refused']);
     expect(verifyChain(gated.lines())).toMatchObject({ isWhole: true, checkpoints: 1 });
+  });
+});
+
+describe('createGroupPace', () => {
+  it('lets groups begin at once while few wait', () => {
+    const pace = createGroupPace(() => 0);
+    for (let group = 0; group < 3; group += 1) {
+      expect(pace.untilDue()).toBeUndefined();
+      pace.begin();
+      pace.join();
+    }
+  });
+
+  it('holds the group behind a crowded one for a moment, and only that one', async () => {
+    let now = 0;
+    const pace = createGroupPace(() => now);
+    for (let waiter = 0; waiter < BUSY_WAITERS; waiter += 1) pace.join();
+    expect(pace.untilDue()).toBeUndefined();
+    pace.begin();
+    pace.join();
+    await expect(pace.untilDue()).resolves.toBeUndefined();
+    now = MIN_GROUP_INTERVAL_MS;
+    expect(pace.untilDue()).toBeUndefined();
+    now = 0;
+    pace.begin();
+    expect(pace.untilDue()).toBeUndefined();
   });
 });

@@ -16,16 +16,14 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createAuditFile } from '../../../src/audit/file.js';
 import {
-  hasProcessEnded,
-  type ProcessIdentity,
-  readOwnIdentity,
-} from '../../../src/audit/process-identity.js';
-import {
   AuditLease,
+  hasProcessEnded,
   LEASE_TIMES,
   type LeaseOptions,
   leasePath,
   nextLeasePath,
+  type ProcessIdentity,
+  readOwnIdentity,
 } from '../../../src/audit/writer-lease.js';
 import { until } from './samples.js';
 import { eventsOf, lifecycle, makeSink, verified } from './sink-rig.js';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { NO_SESSION_ID } from '../../../src/protocol/admitted-request.js';
 import { createKeyRing } from '../../../src/state/keys.js';
-import { MAX_STATE_CHARS, REQUEST_STATE, SESSION_ID } from '../../../src/state/sealed-values.js';
+import { MAX_STATE_CHARS, REQUEST_STATE, SESSION_ID } from '../../../src/state/sealed-token.js';
 
 const ring = createKeyRing([{ id: 'one', bytes: new Uint8Array(32).fill(7) }]);
 const BINDING = [

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createKeyRing } from '../../../src/state/keys.js';
-import { LIST_CURSOR } from '../../../src/state/sealed-values.js';
+import { LIST_CURSOR } from '../../../src/state/sealed-token.js';
 
 const ring = createKeyRing([{ id: 'one', bytes: new Uint8Array(32).fill(7) }]);
 const BINDING = ['all', 'i', 's', 'c', 'tools/list'];

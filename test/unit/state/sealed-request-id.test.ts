@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { SentRequestFacts } from '../../../src/protocol/admitted-request.js';
 import { createKeyRing } from '../../../src/state/keys.js';
-import { LEGACY_REQUEST_ID, SERVER_REQUEST_ID } from '../../../src/state/sealed-values.js';
+import { LEGACY_REQUEST_ID, SERVER_REQUEST_ID } from '../../../src/state/sealed-token.js';
 
 const ring = createKeyRing([{ id: 'one', bytes: new Uint8Array(32).fill(7) }]);
 const PLACE = ['old', 'https://issuer.example', 'alice', 'app', 'hash-of-one'];

@@ -3,12 +3,13 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { publicKeyInfoOf, readKeyText } from '../../../src/config/keys.js';
 import type { GatewayKey } from '../../../src/config/settings.js';
-import type { SessionFacts, SessionTarget } from '../../../src/protocol/admitted-request.js';
-import { NO_SESSION_ID } from '../../../src/protocol/admitted-request.js';
-
+import {
+  NO_SESSION_ID,
+  type SessionFacts,
+  type SessionTarget,
+} from '../../../src/protocol/admitted-request.js';
 import { createKeyRing, DIGEST_PURPOSES } from '../../../src/state/keys.js';
-import { MAX_SEALED_CHARACTERS, open, seal } from '../../../src/state/sealed-token.js';
-import { SESSION_ID } from '../../../src/state/sealed-values.js';
+import { MAX_SEALED_CHARACTERS, open, SESSION_ID, seal } from '../../../src/state/sealed-token.js';
 
 function key(id: string): GatewayKey {
   return { id, bytes: createHash('sha256').update(id).digest() };

@@ -3,7 +3,7 @@ import { pinCommand } from '../../../../src/cli/pin/command.js';
 import type { PinPorts } from '../../../../src/cli/pin/lock-files.js';
 import { buildProgram } from '../../../../src/cli/program.js';
 import { loadGateway } from '../../../../src/config/load.js';
-import { checkPending, checkShadowing } from '../../../../src/gateway/definition-checks.js';
+import { checkPending, checkShadowing } from '../../../../src/gateway/config-version.js';
 import type { Lock } from '../../../../src/pins/lock.js';
 import { readLock } from '../../../../src/pins/lock-reader.js';
 import { writeLock } from '../../../../src/pins/lock-yaml.js';

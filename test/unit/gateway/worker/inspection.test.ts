@@ -5,12 +5,12 @@ import { readdirSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { WorkBudget } from '../../../../src/gateway/worker/fair-queue.js';
 import {
   createInspection,
   type Inspection,
   startInspection,
 } from '../../../../src/gateway/worker/inspection.js';
-import type { WorkBudget } from '../../../../src/gateway/worker/work-budget.js';
 import {
   createInspectionWorker,
   type InspectionWorker,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readBearer } from '../../../src/auth/bearer.js';
+import { readBearer } from '../../../src/auth/presented-token.js';
 
 const ONCE = new Set<string>();
 const part = (text: string) => Buffer.from(text).toString('base64url');

@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
+import { PROOF_ALGORITHMS } from '../../../src/auth/dpop.js';
 import {
+  challengeFor,
   metadataDocument,
   metadataPaths,
   metadataUrl,
-} from '../../../src/http/protected-resource-metadata.js';
+} from '../../../src/auth/protected-resource.js';
 
 const ISSUERS = new Map([
   ['corp', { issuer: 'https://idp.example.com' }],
   ['partner', { issuer: 'https://partner.example/t1' }],
   ['unused', { issuer: 'https://unused.example' }],
 ]);
-
-const SUPPORT = { proofAlgorithms: ['ES256'], takesCertificates: false };
 
 describe('protected resource metadata', () => {
   it('[A-53] is made of the configuration alone', () => {
@@ -21,8 +21,8 @@ describe('protected resource metadata', () => {
       scopesSupported: ['github:read', 'offline_access'],
       binding: 'none',
     } as const;
-    expect(metadataDocument(upstream, ISSUERS, SUPPORT)).toBe(
-      '{"resource":"https://mcp.example.com/github","authorization_servers":["https://idp.example.com","https://partner.example/t1"],"scopes_supported":["github:read"],"bearer_methods_supported":["header"],"dpop_signing_alg_values_supported":["ES256"]}',
+    expect(metadataDocument(upstream, ISSUERS, false)).toBe(
+      '{"resource":"https://mcp.example.com/github","authorization_servers":["https://idp.example.com","https://partner.example/t1"],"scopes_supported":["github:read"],"bearer_methods_supported":["header"],"dpop_signing_alg_values_supported":["ES256","ES384","ES512","EdDSA","Ed25519","PS256","PS384","PS512","RS256","RS384","RS512"]}',
     );
   });
 
@@ -33,7 +33,7 @@ describe('protected resource metadata', () => {
       scopesSupported: [],
       binding: 'mtls',
     } as const;
-    expect(JSON.parse(metadataDocument(upstream, ISSUERS, SUPPORT))).toEqual({
+    expect(JSON.parse(metadataDocument(upstream, ISSUERS, false))).toEqual({
       resource: 'https://mcp.example.com/a',
       authorization_servers: ['https://idp.example.com'],
       bearer_methods_supported: ['header'],
@@ -51,15 +51,14 @@ describe('protected resource metadata', () => {
     '[BND-11] says what tokens may and must be bound to: %s, certificates %s',
     (binding, takesCertificates, expected) => {
       const upstream = { resource: 'https://h/a', issuers: ['corp'], scopesSupported: [], binding };
-      const support = { ...SUPPORT, takesCertificates };
       const {
         resource: _r,
         authorization_servers: _a,
         bearer_methods_supported: _b,
         ...members
-      } = JSON.parse(metadataDocument(upstream, ISSUERS, support));
+      } = JSON.parse(metadataDocument(upstream, ISSUERS, takesCertificates));
       const wanted = {
-        algorithms: { dpop_signing_alg_values_supported: ['ES256'] },
+        algorithms: { dpop_signing_alg_values_supported: PROOF_ALGORITHMS },
         certificates: { tls_client_certificate_bound_access_tokens: true },
         required: { dpop_bound_access_tokens_required: true },
       };
@@ -89,5 +88,53 @@ describe('protected resource metadata', () => {
         'https://example.com/.well-known/oauth-protected-resource/mcp/github',
       );
     }
+  });
+});
+
+/** What is offered where unbound tokens are enough. */
+const BEARER = {
+  metadataUrl: 'https://mcp.example.com/.well-known/oauth-protected-resource/notes',
+  ...({ demand: 'none', takesCertificates: false, usesProofs: false, proof: undefined } as const),
+};
+
+describe('a challenge', () => {
+  it('[A-50] names the metadata and the scopes, without an error when no token was sent', () => {
+    const scopes = ['notes:read', 'notes:list'];
+    expect(challengeFor('token-missing', { ...BEARER, scopes })).toBe(
+      'Bearer resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/notes", scope="notes:read notes:list"',
+    );
+  });
+
+  it('[A-50] says invalid_token for every token that was refused, and not why', () => {
+    for (const reason of ['token-malformed', 'token-expired', 'token-audience'] as const) {
+      expect(challengeFor(reason, { ...BEARER, scopes: ['notes:read'] })).toBe(
+        'Bearer resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/notes", scope="notes:read", error="invalid_token"',
+      );
+    }
+  });
+
+  it('[A-52] says insufficient_scope with every scope that is needed', () => {
+    expect(
+      challengeFor('insufficient-scope', {
+        ...BEARER,
+        scopes: ['notes:read', 'notes:write'],
+      }),
+    ).toBe(
+      'Bearer resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/notes", scope="notes:read notes:write", error="insufficient_scope"',
+    );
+  });
+
+  it('[A-50] offers no offline_access, and no empty scope', () => {
+    const offer = { ...BEARER, scopes: ['offline_access'] };
+    expect(challengeFor('token-missing', offer)).toBe(
+      'Bearer resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/notes"',
+    );
+  });
+
+  it('[A-50] cannot be broken out of by a configured value', () => {
+    const offer = { ...BEARER, metadataUrl: 'https://h/"\\\r\nx: y', scopes: ['a"b'] };
+    expect(challengeFor('token-missing', offer)).toBe(
+      'Bearer resource_metadata="https://h/\\"\\\\x: y", scope="a\\"b"',
+    );
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readKeyText, writeKeyText } from '../../../src/config/keys.js';
-import { createTaskPort, MAX_TASK_TTL_MS, TASK_GRACE_MS } from '../../../src/gateway/sealed-ids.js';
+import { createTaskPort, MAX_TASK_TTL_MS, TASK_GRACE_MS } from '../../../src/gateway/ports.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import type { TaskFacts } from '../../../src/protocol/admitted-request.js';
 import { createKeyRing } from '../../../src/state/keys.js';
