@@ -107,7 +107,7 @@ const WAY_EXCEPTIONS: Exceptions = {
   'gateway/upstream-connection.ts': { count: 2, why: 'opens the connections of a transport' },
   'gateway/upstreams.ts': { count: 1, why: 'creates the adapters' },
   'proxy/features/table.ts': { count: 2, why: 'the two features of legacy SSE' },
-  'proxy/features/tasks/request.ts': { count: 1, why: 'a server of legacy SSE has no tasks' },
+  'proxy/features/task-requests.ts': { count: 1, why: 'a server of legacy SSE has no tasks' },
   'proxy/legacy-sse/stream.ts': { count: 1, why: 'opens the stream of the upstream, or a bridge' },
   'proxy/response-filter.ts': { count: 1, why: 'checks the id that an upstream issued' },
   'proxy/stages.ts': { count: 1, why: 'a server of legacy SSE gets no elicitation' },
@@ -342,7 +342,7 @@ describe('each module', () => {
 
   it("[D-10] [CRD-05] opens a caller's token in the token exchange alone", () => {
     const found = offenders((module) => /\bopenToken\b/.test(module.code));
-    expect(found).toEqual(['policy/principal.ts', 'upstream/credentials/token-exchange.ts']);
+    expect(found).toEqual(['policy/principal.ts', 'upstream/credentials/sources.ts']);
   });
 
   it('[D-10] calls each error by the name of its class', () => {
@@ -358,8 +358,8 @@ describe('each module', () => {
     const verify = offenders((module) => /\bidentity\.authenticate\(/.test(module.code));
     expect(verify).toEqual([
       'proxy/access-lease.ts',
+      'proxy/aggregate/backend-requests.ts',
       'proxy/aggregate/pipeline.ts',
-      'proxy/aggregate/requests.ts',
       'proxy/stages.ts',
     ]);
     const register = offenders((module) => /\bleases\.register\(/.test(module.code));

@@ -19,7 +19,7 @@ import { rulesFor } from '../policy/rules.js';
 import { mayShowApps } from '../policy/server-requests.js';
 import { type ClientProfile, PLAIN_SESSION } from '../protocol/listings.js';
 import { readTaskCapabilities } from '../protocol/tasks.js';
-import { isListedFor, protocolForUpstream } from '../protocol/versions/detection.js';
+import { isListedFor, protocolForUpstream } from '../protocol/versions/negotiation.js';
 import {
   perListedEra,
   SESSION_VERSIONS,

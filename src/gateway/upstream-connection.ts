@@ -13,8 +13,9 @@ import {
   type SessionUpstream,
   type UpstreamClient,
 } from '../upstream/client.js';
-import { type AssertionSigner, createAssertion } from '../upstream/credentials/assertion.js';
 import {
+  type AssertionSigner,
+  createAssertion,
   createPresenter,
   type Presenter,
   type RegisterCredential,
@@ -23,7 +24,10 @@ import { createCredentialSource } from '../upstream/credentials/sources.js';
 import type { ListingError, ListingRequest } from '../upstream/discovery/request.js';
 import { createLegacySseRequest, createListingRequest } from '../upstream/discovery/transports.js';
 import type { MessageReader } from '../upstream/message-reader.js';
-import { createResponseBufferQuota, type ResponseBufferQuota } from '../upstream/response-quota.js';
+import {
+  createResponseBufferQuota,
+  type ResponseBufferQuota,
+} from '../upstream/response-reader.js';
 import {
   addressesFor,
   connectOptionsFor,

@@ -11,7 +11,7 @@ import {
   renderToolRefusal,
 } from '../protocol/errors.js';
 import type { RequestId, Target } from '../protocol/jsonrpc.js';
-import type { ProtocolVersion } from '../protocol/versions/protocol-version.js';
+import type { ProtocolVersion } from '../protocol/versions/revisions.js';
 import type { Deny } from './decision.js';
 import type { ProofError } from './principal.js';
 import type { Stage } from './reasons.js';

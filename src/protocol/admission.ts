@@ -1,21 +1,24 @@
-// Decides whether what a client sent is one valid message of one era. It is a pure classifier that checks in
-// the order of the functions below and refuses with the error code of the era. It never looks at who the
-// caller is, what a policy allows, or what a tool is.
-// Source: MCP 2025-11-25 and 2026-07-28, base protocol and transports; docs/contract.md §6.
+// Decides whether what a client sent is one valid message of one era, or an array of messages where a revision has
+// them. It is a pure classifier that checks in the order of the functions below and refuses with the error code of
+// the era. It never looks at who the caller is, what a policy allows, or what a tool is. The elements of an array are
+// handled afterwards as if each had been posted alone.
+// Source: MCP 2025-11-25 and 2026-07-28, base protocol, transports and tasks; MCP 2025-03-26, base protocol
+// (batching); docs/contract.md §6.
 
 import type {
   AdmittedMessage,
   EventFacts,
   MethodRule,
+  OpenedTask,
   ProtocolError,
   ServerRequestFacts,
   SessionFacts,
   TextEdit,
 } from './admitted-request.js';
-import { type AdmittedArray, admitArray, batchForbidden } from './batch.js';
 import { ownMetaEdits } from './capabilities.js';
 import {
   type ErrorContext,
+  INVALID_PARAMS,
   INVALID_REQUEST,
   invalidMessage,
   invalidParams,
@@ -25,21 +28,40 @@ import {
 } from './errors.js';
 import { NO_PARAM_HEADERS } from './headers.js';
 import {
+  elementSpans,
   hasInexactNumber,
   type JsonReading,
   type ParsedJson,
   readJson,
   spanOf,
 } from './json/json.js';
-import type { Json } from './jsonrpc.js';
-import { isObject, type JsonObject, type Message, readEnvelope } from './jsonrpc.js';
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  type Message,
+  readEnvelope,
+  type Target,
+} from './jsonrpc.js';
 import { findMethod, isDefinedMethod } from './methods.js';
 import { readParams } from './params.js';
-import { readTasks } from './task-requests.js';
-import type { AdmissionInput, Call, Classified, SessionCheck } from './versions/admission-rules.js';
-import { cutUndefinedParams } from './versions/defined-params.js';
-import { checkRepeated, classify, errorContextOf, protocolOfReply } from './versions/detection.js';
-import type { ProtocolVersion } from './versions/protocol-version.js';
+import { isTaskParam } from './tasks.js';
+import {
+  type AdmissionInput,
+  type Call,
+  type Classified,
+  type ClassifiedCall,
+  cutUndefinedParams,
+  type SessionCheck,
+} from './versions/admission-rules.js';
+import {
+  checkRepeated,
+  classify,
+  errorContextOf,
+  hasTask,
+  protocolOfReply,
+} from './versions/negotiation.js';
+import { hasArrays, type ProtocolVersion } from './versions/revisions.js';
 import { checkSession, unknownSession } from './versions/session.js';
 import { CLIENT_INFO_KEY, claimsStateless } from './versions/stateless.js';
 
@@ -395,4 +417,106 @@ function admitWithoutBody(input: Omit<AdmissionInput, 'body'>, mayResume: boolea
   if (claimsStateless(undefined, headers) || headers['mcp-session-id'] === undefined)
     return protocolErrorOf('method-forbidden', INVALID_REQUEST, 'Method not allowed', {}, 405);
   return checkRepeated(input, {}) ?? checkSession(headers, input.openSession, {}, mayResume);
+}
+
+type TaskReading = {
+  readonly kind: 'read';
+  readonly target: Target;
+  readonly mayBecomeTask: boolean;
+  readonly task: OpenedTask | undefined;
+  /**
+   * A task cannot be requested here. A server without tasks should ignore such a request, but a lax one must not
+   * create a task from it.
+   */
+  readonly hasNoTask: boolean;
+};
+
+/**
+ * Reads what a message has to do with tasks: whether its response may be one, and which one it refers to; or returns
+ * why it may not pass. The id of a task is opened for its own caller alone; another caller's, another era's, a forged
+ * and an expired id are all treated as a task that does not exist.
+ */
+function readTasks(context: ClassifiedCall, target: Target): TaskReading | ProtocolError {
+  const { classified, rule, call } = context;
+  const { protocol } = classified;
+  const mayBecomeTask = rule.method === 'tools/call' && protocol.mayBecomeTask(context);
+  const isRequested = mayBecomeTask && protocol.tasks?.areRequested === true;
+  if (isRequested && !isTaskParam(call.params?.['task'])) {
+    const text = 'task must be an object with a time to live, or without.';
+    return protocolErrorOf('invalid-message', INVALID_PARAMS, text, context.errorContext);
+  }
+  const hasNoTask = !isRequested;
+  if (target.kind !== 'task')
+    return { kind: 'read', target, mayBecomeTask, task: undefined, hasNoTask };
+  const task = openTask(context);
+  const ofTool = { ...target, tool: task?.tool };
+  return { kind: 'read', target: ofTool, mayBecomeTask, task, hasNoTask };
+}
+
+function openTask({ input, classified, call }: ClassifiedCall): OpenedTask | undefined {
+  const sealed = call.params?.['taskId'];
+  if (typeof sealed !== 'string') return undefined;
+  const facts = input.openTask?.(sealed);
+  return facts !== undefined && hasTask(classified.protocol, facts)
+    ? { ...facts, sealed }
+    : undefined;
+}
+
+/** Maximum number of messages in one array; each is decided, counted and recorded on its own. */
+export const MAX_ARRAY_ELEMENTS = 64;
+
+/** An array whose elements may be admitted one by one. */
+export type AdmittedArray = {
+  readonly kind: 'array';
+  readonly session: SessionFacts;
+  /** The elements as received, in order. */
+  readonly elements: readonly string[];
+  /** Whether any of them is a request, so that there is something to respond to. */
+  readonly hasRequests: boolean;
+};
+
+/**
+ * Admits an array of a 2025-03-26 session: not empty, not too long, objects only, no `initialize`, no id
+ * twice. Everywhere else an array is refused with 400. Later revisions have no arrays (removed in 2025-06-18).
+ */
+function admitArray(
+  input: AdmissionInput,
+  text: string,
+  value: readonly Json[],
+): AdmittedArray | ProtocolError {
+  const { headers } = input;
+  if (claimsStateless(undefined, headers) || headers['mcp-session-id'] === undefined)
+    return batchForbidden();
+  const repeated = checkRepeated(input, {});
+  if (repeated !== undefined) return repeated;
+  const opened = checkSession(headers, input.openSession, {});
+  if (opened.kind === 'error') return opened;
+  const { session } = opened;
+  if (!hasArrays(session.version)) return batchForbidden();
+  if (value.length === 0 || value.length > MAX_ARRAY_ELEMENTS || !areApart(value)) {
+    return batchForbidden();
+  }
+  const spans = elementSpans(text, { start: text.indexOf('['), end: text.length });
+  const elements = spans.map(({ start, end }) => text.slice(start, end));
+  const hasRequests = value.some((one) => readEnvelope(one).kind === 'request');
+  return { kind: 'array', session, elements, hasRequests };
+}
+
+/** True if every element is an object that can be handled independently of the others. */
+function areApart(value: readonly Json[]): boolean {
+  const ids = new Set<string>();
+  for (const element of value) {
+    if (!isObject(element) || element['method'] === 'initialize') return false;
+    if (element['method'] === undefined || element['id'] === undefined) continue;
+    const id = JSON.stringify(element['id']);
+    if (ids.has(id)) return false;
+    ids.add(id);
+  }
+  return true;
+}
+
+/** The error for an array that is not accepted. */
+function batchForbidden(): ProtocolError {
+  const text = 'Batches are not accepted. Send one message per request.';
+  return protocolErrorOf('batch-forbidden', INVALID_REQUEST, text, {});
 }

@@ -3,8 +3,7 @@
 
 import type { Json, JsonObject, Message, RequestId, ServerRequestName, Target } from './jsonrpc.js';
 import type { TaskCapability } from './tasks.js';
-import type { ProtocolVersion } from './versions/protocol-version.js';
-import type { Era, ListedEra } from './versions/revisions.js';
+import type { Era, ListedEra, ProtocolVersion } from './versions/revisions.js';
 
 /** A private member cannot be written, and a spread leaves it out, so a value is made only where the casts are. */
 declare class AdmittedBrand {

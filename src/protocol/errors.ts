@@ -6,7 +6,7 @@
 
 import type { ProtocolError } from './admitted-request.js';
 import type { Json, RequestId, Target } from './jsonrpc.js';
-import type { ProtocolVersion } from './versions/protocol-version.js';
+import type { ProtocolVersion } from './versions/revisions.js';
 
 export const PARSE_ERROR = -32700;
 export const INVALID_REQUEST = -32600;
@@ -54,6 +54,12 @@ export function invalidParams(errorContext: ErrorContext, message: string): Prot
 /** 400 / -32020: a header is missing, repeated, malformed or differs from the body. */
 export function headerMismatch(errorContext: ErrorContext, message: string): ProtocolError {
   return protocolErrorOf('header-mismatch', HEADER_MISMATCH, message, errorContext);
+}
+
+/** 406: the client accepts no media type of the response (RFC 9110 §15.5.7). */
+export function notAcceptable(errorContext: ErrorContext): ProtocolError {
+  const text = 'The Accept header excludes every media type of the response.';
+  return protocolErrorOf('invalid-message', INVALID_REQUEST, text, errorContext, 406);
 }
 
 /** 400 with `data.supported` and `data.requested`: -32022, or -32602 inside a session. */

@@ -30,6 +30,15 @@ export function acceptsType(accept: string | undefined, type: string): boolean {
   return isTaken;
 }
 
+const STREAM = 'text/event-stream';
+/** The value that clients must send. Nearly all send exactly this, so it is compared before parsing. */
+const USUAL_ACCEPT = `application/json, ${STREAM}`;
+
+/** True if a request accepts an event stream. */
+export function acceptsEventStream({ accept }: HeaderMap): boolean {
+  return accept === USUAL_ACCEPT || acceptsType(accept, STREAM);
+}
+
 /** How specifically a range names a type; 0 if it does not. */
 function exactnessOf(range: string, type: string): number {
   if (range === type) return 3;

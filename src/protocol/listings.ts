@@ -2,8 +2,7 @@
 // them with one client profile. upstream/ makes listings and pins/ compares them; neither imports the other.
 
 import type { JsonObject } from './jsonrpc.js';
-import type { ProtocolVersion } from './versions/protocol-version.js';
-import type { ListedEra } from './versions/revisions.js';
+import type { ListedEra, ProtocolVersion } from './versions/revisions.js';
 import { SESSION } from './versions/session.js';
 
 /**

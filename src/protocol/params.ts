@@ -1,5 +1,5 @@
 // Checks the params of each method and reads what a request refers to, and its arguments. Members that the
-// revision does not define are cut out afterwards (versions/defined-params.ts). A member that a case-insensitive parser would take for a defined one (`Name` for
+// revision does not define are cut out afterwards (versions/admission-rules.ts). A member that a case-insensitive parser would take for a defined one (`Name` for
 // `name`, also if `name` is absent) is refused, never repaired.
 // Source: MCP schema, 2025-03-26 to 2026-07-28; CVE-2026-27896; Go encoding/json, System.Text.Json (web).
 

@@ -7,10 +7,10 @@ import type { Json } from './jsonrpc.js';
 import { type JsonObject, type RequestId, type RpcError, readEnvelope } from './jsonrpc.js';
 import { findMethod } from './methods.js';
 import { DEFINED_RESULT_MEMBERS, hasMisspelledMember } from './params.js';
-import type { ExpectedResult, ProtocolVersion } from './versions/protocol-version.js';
+import type { ExpectedResult, ProtocolVersion } from './versions/revisions.js';
 
 /** The response that is expected. On a stream that no request opened, `id` is undefined. */
-export type Expectation = ExpectedResult & {
+type Expectation = ExpectedResult & {
   readonly protocol: ProtocolVersion;
   readonly id: RequestId | undefined;
   /** The response is the stream of a subscription (2026). */

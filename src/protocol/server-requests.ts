@@ -134,7 +134,7 @@ function readKeyed(key: string, request: Json | undefined): InputRequest | undef
 }
 
 /** What a client declares that it supports of sampling (MCP 2025-11-25, sampling, capabilities). */
-export type SamplingCapability = 'context' | 'tools';
+type SamplingCapability = 'context' | 'tools';
 
 /** The server requests that policy allows for one caller; admission and the check of server requests use them. */
 export type ServerRequestGrants = {

@@ -17,7 +17,7 @@ export type SseEvent =
 
 export type SseError = { readonly error: 'too-large' | 'invalid-utf8' };
 
-export type SseCaps = {
+type SseCaps = {
   /** Bytes of the data lines of one event, and of the line that is being read. */
   readonly maxEventBytes: number;
   /** Bytes of one line; `maxEventBytes` if absent. */

@@ -17,7 +17,7 @@ import { featuresOf, requestsSubscription } from './features/table.js';
 import { openGetStream } from './legacy-sse/stream.js';
 import type { AnyPort, Ports } from './ports.js';
 import { callerOf, type RequestContext, refuse } from './request-context.js';
-import { relayResponse } from './response-forwarding.js';
+import { measureWaits, relayResponse } from './response-forwarding.js';
 import {
   admit,
   authenticate,
@@ -28,7 +28,6 @@ import {
   inspectArguments,
 } from './stages.js';
 import { notifyCancelled } from './stream-lifetime.js';
-import { measureWaits } from './upstream-wait-time.js';
 
 /** Takes one client request through every control. Never rejects; responds and closes the record exactly once. */
 export async function handleRequest(

@@ -30,7 +30,6 @@ import type {
 import type { LoopScheduler, ReadJson } from '../protocol/json/incremental.js';
 import type { JsonObject, RequestId } from '../protocol/jsonrpc.js';
 import type { ClientTraits, ListedPage } from '../protocol/listings.js';
-import type { SupportedVersions } from '../protocol/negotiation.js';
 import type { ProgressCount } from '../protocol/params.js';
 import type { RememberedInputRequests } from '../protocol/server-requests.js';
 import type {
@@ -43,6 +42,7 @@ import type {
   Outgoing,
   RoutedOutcome,
 } from '../protocol/transport.js';
+import type { SupportedVersions } from '../protocol/versions/negotiation.js';
 import type { Backend, ServerName } from './aggregate/merge.js';
 
 /** One version of what is in force for an upstream. A request is decided under one snapshot throughout. */
@@ -117,7 +117,7 @@ export type HangingBackends = {
 };
 
 /** A resource that a caller of an aggregate requests. */
-export type ResourceLookup = {
+type ResourceLookup = {
   readonly aggregate: string;
   readonly principal: Principal;
   readonly uri: string;
@@ -224,7 +224,7 @@ export type IdentityPort = {
 };
 
 /** What is held longer than a request, and what may end it. */
-export type LeasePort = {
+type LeasePort = {
   /** Registers a lease for every change to come, until the returned function is called. */
   register(lease: OpenLease): () => void;
   /** How many versions and changes of the revocations there have been. */
@@ -306,7 +306,7 @@ export type AuditPort = {
 };
 
 /** The open streams of clients. */
-export type StreamPort = {
+type StreamPort = {
   /** Counts a stream before it is opened; `undefined` if its caller, or all together, have as many as allowed. */
   reserve(upstream: string, principal: Principal): StreamReservation | undefined;
   /** Registers a streamed response, so that it can be cancelled; the returned function unregisters it. */
@@ -316,7 +316,7 @@ export type StreamPort = {
 };
 
 /** How content is read and inspected without holding up the event loop. */
-export type ContentPort = InspectionPort & {
+type ContentPort = InspectionPort & {
   /** Parses what an upstream sent, and large request bodies of callers. */
   readonly readJson: ReadJson;
   /** Divides the event loop's time between the streams of all upstreams. */
@@ -327,7 +327,7 @@ export type ContentPort = InspectionPort & {
 };
 
 /** Requests in progress that asked for progress notifications, by the hash of their session. */
-export type ProgressPort = {
+type ProgressPort = {
   /** Registers a request; the returned function unregisters it. */
   register(session: string, token: RequestId, count: ProgressCount): () => void;
   /** The response is a task: its progress stays registered, within a bound. */

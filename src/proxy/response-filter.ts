@@ -36,7 +36,7 @@ import {
 } from '../protocol/jsonrpc.js';
 import { readTaskCapabilities } from '../protocol/tasks.js';
 import { type Bytes, sizeOfBytes } from '../protocol/transport.js';
-import { taskForm } from './features/tasks/request.js';
+import { taskForm } from './features/task-requests.js';
 import type { ObservedPage } from './ports.js';
 import { profileOf, type RequestContext, refreshSnapshot } from './request-context.js';
 import type { MessageOutcome } from './response-context.js';

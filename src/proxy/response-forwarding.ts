@@ -1,15 +1,16 @@
 // Relays an upstream's response to the client. Only what response-pipeline.ts has passed leaves: a JSON body at
-// once and whole, an event stream message by message and unbuffered.
+// once and whole, an event stream message by message and unbuffered. Also measures how long a request waits for the
+// bytes of its upstream, which changes no byte and no order.
 // Source: MCP transports (2025-11-25 and 2026-07-28), sending messages to the server.
 
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
+import type { RequestRecord } from '../policy/record.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
-import { mediaType } from '../protocol/headers.js';
+import { acceptsEventStream, mediaType } from '../protocol/headers.js';
 import { isJsonRpcId } from '../protocol/jsonrpc.js';
 import { isEventStream, pumpEvents } from '../protocol/sse-reader.js';
 import { type Body, errorOfStatus, type UpstreamResponse } from '../protocol/transport.js';
-import { acceptsEventStream } from './accept.js';
 import { callerOf, noteRefusal, type RequestContext } from './request-context.js';
 import type { MessageOutcome } from './response-context.js';
 import { createResponseCheck, type ResponseCheck } from './response-pipeline.js';
@@ -19,6 +20,7 @@ import {
   noteResult,
   reasonOfEnd,
   responseEventIds,
+  responseStreamLimits,
   STREAM_HEADERS,
   type StreamEnd,
   writeEvents,
@@ -33,7 +35,6 @@ import {
   timeLeftMs,
   watchResponse,
 } from './stream-lifetime.js';
-import { responseStreamLimits } from './stream-limits.js';
 
 /** Upstream statuses that accept a message which has no response body. */
 const ACCEPTED: ReadonlySet<number> = new Set([200, 202, 204]);
@@ -191,7 +192,8 @@ function mustSendWithoutStream(
   { rule, protocol }: AuthorizedRequest['admitted'],
 ): boolean {
   return (
-    rule.method === 'initialize' || (!protocol.answersOnStream && !acceptsEventStream(incoming))
+    rule.method === 'initialize' ||
+    (!protocol.answersOnStream && !acceptsEventStream(incoming.headers))
   );
 }
 
@@ -298,5 +300,71 @@ function writeEnd(
     else writeFailure(call, endReason, writes);
   } else if (end !== 'stopped' && end !== 'resumable') {
     writeFailure(call, refuseWith(reasonOfEnd(end)), writes);
+  }
+}
+
+/**
+ * Wraps a response so that its waits are added to `record.latency.upstream`, in milliseconds: the rest of the duration
+ * can then be reported as the gateway's own (docs/contract.md §9, sallyport_overhead_seconds).
+ */
+export function measureWaits(record: RequestRecord, response: UpstreamResponse): UpstreamResponse {
+  return new TimedResponse(record, response);
+}
+
+/** A class, because closures made for each request would outlive it. */
+class TimedResponse implements UpstreamResponse {
+  readonly kind = 'response';
+  readonly status: number;
+  readonly headers: UpstreamResponse['headers'];
+  readonly openedSession: UpstreamResponse['openedSession'];
+  readonly #record: RequestRecord;
+  readonly #response: UpstreamResponse;
+
+  constructor(record: RequestRecord, response: UpstreamResponse) {
+    this.status = response.status;
+    this.headers = response.headers;
+    this.openedSession = response.openedSession;
+    this.#record = record;
+    this.#response = response;
+  }
+
+  readBody(maxBytes: number, withinMs: number): ReturnType<UpstreamResponse['readBody']> {
+    return this.#timed(this.#response.readBody(maxBytes, withinMs));
+  }
+
+  next(): ReturnType<UpstreamResponse['next']> {
+    return this.#timed(this.#response.next());
+  }
+
+  reserveBuffer(bytes: number): ReturnType<NonNullable<UpstreamResponse['reserveBuffer']>> {
+    return this.#response.reserveBuffer?.(bytes);
+  }
+
+  release(): void {
+    this.#response.release();
+  }
+
+  abort(): void {
+    this.#response.abort();
+  }
+
+  /** Counts only promises; a value that is available at once was not waited for. */
+  #timed<T>(outcome: T | Promise<T>): T | Promise<T> {
+    if (!(outcome instanceof Promise)) return outcome;
+    const { latency } = this.#record;
+    const startedMs = performance.now();
+    const count = (): void => {
+      latency.upstream += performance.now() - startedMs;
+    };
+    return outcome.then(
+      (value) => {
+        count();
+        return value;
+      },
+      (error: unknown) => {
+        count();
+        throw error;
+      },
+    );
   }
 }

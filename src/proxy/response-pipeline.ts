@@ -1,26 +1,33 @@
 // The response pipeline: checks the messages of an upstream one at a time, each as a whole. Does the
 // message belong to the request, is it supported here, is its content clean? Only what passes reaches a client.
 // An inspector that throws ends the request with a refusal.
-// Source: ARCHITECTURE.md, "How a response finds its plan"; docs/contract.md §6.
+// Source: ARCHITECTURE.md, "How a response finds its plan"; docs/contract.md §5 (resources that a definition refers
+// to) and §6; MCP Apps extension (SEP-1865).
 
 import { NO_PREVIOUS_TAIL } from '../inspection/responses.js';
 import type { ResponseObligations } from '../policy/authorized-request.js';
 import { type CompiledSchema, outputOf as outputSchemaOf } from '../policy/definitions.js';
 import { refuseWith } from '../policy/refusal.js';
+import { isAppUri } from '../policy/resource-uri.js';
 import type { MethodRule, SessionTarget } from '../protocol/admitted-request.js';
 import { URL_ELICITATION_REQUIRED } from '../protocol/errors.js';
 import type { ReadOutcome } from '../protocol/json/incremental.js';
-import { type ParsedJson, setMember, setPrivate } from '../protocol/json/json.js';
+import {
+  hasInexactNumber,
+  type ParsedJson,
+  setMember,
+  setPrivate,
+  spanOf,
+} from '../protocol/json/json.js';
 import { isObject, type JsonObject, type RpcError } from '../protocol/jsonrpc.js';
 import { isInputRetry } from '../protocol/params.js';
 import { classifyUpstreamMessage } from '../protocol/responses.js';
 import { canRequireInput } from '../protocol/server-requests.js';
 import { type Bytes, joinPieces } from '../protocol/transport.js';
-import { reviewAppContent } from './features/apps.js';
 import { checkInputRequired } from './features/input-required.js';
 import { createGateFor, type NotificationGate } from './features/progress.js';
 import { checkUrlError } from './features/server-requests.js';
-import { checkCreatedTask, checkTaskList, checkTaskResponse } from './features/tasks/response.js';
+import { checkCreatedTask, checkTaskList, checkTaskResponse } from './features/task-responses.js';
 import { createDelivery, type Delivery, recordDelivery } from './flows.js';
 import { nameOf, type RequestContext, readMessage, refuseReadError } from './request-context.js';
 import {
@@ -300,4 +307,35 @@ function outputOf(call: RequestContext, { admitted }: ResponsePlan): CompiledSch
   const tool = nameOf(target);
   if ((target.kind !== 'tool' && target.kind !== 'task') || tool === undefined) return undefined;
   return outputSchemaOf(call.snapshot.catalogFor(admitted).statusOf('tool', tool));
+}
+
+/** `approved`: byte for byte what was reviewed. `none`: not such a resource, so it has to be inspected. */
+type AppContent = 'approved' | 'changed' | 'none';
+
+/**
+ * Compares content that a host runs with its pin: a `ui://` resource passes unchanged if it was approved, and is refused
+ * otherwise. A difference updates the catalog for all callers, like a
+ * changed definition. Without pinning nothing is compared.
+ */
+function reviewAppContent(
+  call: RequestContext<'inspection' | 'upstreams'>,
+  { admitted }: ResponsePlan,
+  { text }: ParsedJson,
+  result: JsonObject,
+): AppContent {
+  const { target } = admitted;
+  if (target.kind !== 'resource') return 'none';
+  const { uri } = target;
+  const catalog = call.snapshot.catalogFor(admitted);
+  if (!isAppUri(uri) || catalog.mode === 'off') return 'none';
+  const contents = result['contents'] ?? null;
+  const span = spanOf(text, ['result', 'contents']);
+  const isExact = span !== undefined && !hasInexactNumber(text, span);
+  const definition = { uri, contents };
+  const digest = call.ports.inspection.digest('resource', definition, isExact);
+  if (digest === catalog.statusOf('resource', uri).pinned?.digest) return 'approved';
+  const item = { name: uri, digest, definition };
+  const page = { kind: 'resource' as const, items: [item] };
+  call.ports.upstreams.notePage(call.incoming.upstream, page);
+  return 'changed';
 }

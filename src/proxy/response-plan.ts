@@ -13,7 +13,7 @@ import type {
   TaskFacts,
 } from '../protocol/admitted-request.js';
 import { findMethod } from '../protocol/methods.js';
-import { protocolOfSession } from '../protocol/versions/detection.js';
+import { protocolOfSession } from '../protocol/versions/negotiation.js';
 
 /** What checking a response needs of the admitted request. */
 export type PlannedMessage = Pick<

@@ -1,6 +1,7 @@
 // Writes the event stream that answers a request: each message of the upstream after its check, under event ids
 // of the gateway, so that a broken stream can be resumed. An event id seals the upstream's own id together with
-// the response plan, so that a resumed stream is checked like the original. The stateless era has no event ids.
+// the response plan, so that a resumed stream is checked like the original. The stateless era has no event ids. Also
+// the limits under which the streams of an upstream are read.
 // Source: MCP 2025-11-25, transports (sending messages to the server, resumability and redelivery).
 
 import type { Principal } from '../policy/principal.js';
@@ -14,7 +15,7 @@ import {
   encodeSseRetry,
   type SseEvent,
 } from '../protocol/sse.js';
-import { pumpEvents, type ReadEnd } from '../protocol/sse-reader.js';
+import { pumpEvents, type ReadEnd, type StreamLimits } from '../protocol/sse-reader.js';
 import {
   type Body,
   joinPieces,
@@ -31,7 +32,6 @@ import {
 import type { MessageOutcome } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
 import type { ResponsePlan } from './response-plan.js';
-import { responseStreamLimits } from './stream-limits.js';
 
 /** The id to write for an event of the upstream; `undefined` if the stream cannot be resumed after that event. */
 type EventIds = (upstreamId: string | undefined) => string | undefined;
@@ -316,4 +316,55 @@ export async function writeUnsolicited(
   const text = await checkUnsolicited(event.data);
   if (text !== undefined && !endSignal.aborted)
     await outgoing.write(encodeSseMessage(text, { id }));
+}
+
+/** Limits for the response to one request: the sum of its bytes is bounded, as for a body. */
+export function responseStreamLimits({
+  snapshot,
+  incoming,
+  ports,
+}: RequestContext<'inspection'>): StreamLimits {
+  const { maxResponseBytes } = snapshot.limits;
+  let sum = 0;
+  return {
+    maxEventBytes: maxResponseBytes,
+    count(bytes) {
+      sum += bytes;
+      return sum > maxResponseBytes ? 'too-large' : undefined;
+    },
+    upstream: incoming.upstream,
+    loopScheduler: ports.inspection.loopScheduler,
+  };
+}
+
+const MINUTE_MS = 60_000;
+
+/**
+ * Limits for a long-lived stream: its bytes are bounded per minute, because its lifetime is not, and all such streams
+ * of an upstream share a rate.
+ */
+export function longLivedStreamLimits(
+  { snapshot, incoming, outgoing, ports }: RequestContext<'inspection'>,
+  ended: AbortSignal,
+): StreamLimits {
+  const { maxResponseBytes, maxStreamBytesPerMinute } = snapshot.limits;
+  const { upstream } = incoming;
+  const { loopScheduler } = ports.inspection;
+  let sinceMs = performance.now();
+  let sum = 0;
+  return {
+    maxEventBytes: maxResponseBytes,
+    count(bytes) {
+      const nowMs = performance.now();
+      if (nowMs - sinceMs >= MINUTE_MS) {
+        sinceMs = nowMs;
+        sum = 0;
+      }
+      sum += bytes;
+      return sum > maxStreamBytesPerMinute ? 'rate-limited' : undefined;
+    },
+    pace: (bytes) => loopScheduler.pace(upstream, bytes, () => ended.aborted || outgoing.isClosed),
+    upstream,
+    loopScheduler,
+  };
 }

@@ -10,16 +10,20 @@ import type { Catalog } from '../policy/definitions.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../policy/refusal.js';
 import { allowedServerRequestsFor } from '../policy/server-requests.js';
-import { admitPost } from '../protocol/admission.js';
+import type { AdmittedArray } from '../protocol/admission.js';
+import { admitPost, copyAdmitted } from '../protocol/admission.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
-import type { AdmittedArray } from '../protocol/batch.js';
-import { decodeParamHeaders } from '../protocol/headers.js';
+import { notAcceptable } from '../protocol/errors.js';
+import { acceptsEventStream, acceptsType, decodeParamHeaders } from '../protocol/headers.js';
 import type { ReadOutcome } from '../protocol/json/incremental.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
-import { checkParamHeaders, checkSupported, versionsOffered } from '../protocol/negotiation.js';
 import { paramsOf } from '../protocol/params.js';
 import { NO_GRANTS, type ServerRequestGrants } from '../protocol/server-requests.js';
-import { adaptToAcceptHeader } from './accept.js';
+import {
+  checkParamHeaders,
+  checkSupported,
+  versionsOffered,
+} from '../protocol/versions/negotiation.js';
 import { authenticateAgain, checkSession } from './access-lease.js';
 import { decideTarget, queryFor } from './authorization.js';
 import { enforceFlows } from './flows.js';
@@ -129,6 +133,27 @@ function admitRead(
   if (outcome.serverRequestId !== undefined) callerOf(call, principal);
   noteAdmitted(call, outcome);
   return admitted;
+}
+
+/**
+ * Adapts an admitted message to a client that accepts no event stream: it cannot be sent server requests while a
+ * response is pending. A message answered by its status, or on a legacy SSE stream, needs no media type.
+ */
+function adaptToAcceptHeader(
+  { incoming }: Pick<RequestContext, 'incoming'>,
+  admitted: AdmittedMessage,
+): AdmittedMessage | Refusal {
+  const { message, protocol, session, rule } = admitted;
+  const { headers } = incoming;
+  if (message.kind !== 'request' || protocol.answersOnStream || acceptsEventStream(headers))
+    return admitted;
+  if (!acceptsType(headers['accept'], 'application/json') || rule.response === 'subscription')
+    return refuseProtocolError(notAcceptable({ id: message.id }));
+  if (session === undefined) return admitted;
+  return copyAdmitted(admitted, {
+    allowedServerRequests: [],
+    session: { ...session, allowedServerRequests: [] },
+  });
 }
 
 /** Which server requests policy allows this caller. A server of legacy SSE gets no elicitation, which is newer. */

@@ -23,8 +23,7 @@ import { callerOf, type RequestContext, refreshSnapshot } from './request-contex
 import type { CheckPorts } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
 import type { ResponsePlan } from './response-plan.js';
-import { type GatheredWrites, STREAM_HEADERS } from './sse-response.js';
-import { longLivedStreamLimits } from './stream-limits.js';
+import { type GatheredWrites, longLivedStreamLimits, STREAM_HEADERS } from './sse-response.js';
 
 /** How long a stream may stay open after it was ended if its client reads nothing more. */
 const CUT_AFTER_MS = 1_000;

@@ -209,7 +209,7 @@ export type FetchError =
   | 'invalid'
   | 'unreachable';
 
-export type FetchOutcome =
+type FetchOutcome =
   | {
       readonly ok: true;
       readonly value: Json;
@@ -220,13 +220,13 @@ export type FetchOutcome =
 export type FetchJson = (url: URL, rule: FetchRule) => Promise<FetchOutcome>;
 
 /** A form (`application/x-www-form-urlencoded`) and its additional headers. */
-export type FormRequest = {
+type FormRequest = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 };
 
 /** A response of status 200 or 4xx/5xx: OAuth error responses have bodies too (RFC 6749 §5.2). */
-export type FormOutcome =
+type FormOutcome =
   | {
       readonly ok: true;
       readonly status: number;

@@ -1,5 +1,7 @@
-// How each family of revisions admits what a client sends: the interface that admission.ts uses, with what it
-// reads of an HTTP request. Only types.
+// How each family of revisions admits what a client sends: the interface that admission.ts uses, with what it reads
+// of an HTTP request, and the members of `params` that each revision defines. All other members are cut out: what a
+// revision does not define is read by no check here, and could mean anything to a server.
+// Source: MCP schema, 2024-11-05 to 2026-07-28; docs/contract.md §3.
 
 import type {
   AdmittedMessage,
@@ -8,14 +10,15 @@ import type {
   ServerRequestFacts,
   SessionFacts,
   TaskFacts,
+  TextEdit,
 } from '../admitted-request.js';
 import type { CapabilityCut } from '../capabilities.js';
 import type { ErrorContext } from '../errors.js';
 import type { HeaderMap } from '../headers.js';
-import type { JsonReading } from '../json/json.js';
-import type { JsonObject, Message } from '../jsonrpc.js';
+import { type JsonReading, removalEdits, spanOf } from '../json/json.js';
+import type { Json, JsonObject, Message } from '../jsonrpc.js';
 import type { ServerRequestGrants } from '../server-requests.js';
-import type { ProtocolVersion } from './protocol-version.js';
+import type { ProtocolVersion } from './revisions.js';
 
 /** Opens a session id for the current caller; `undefined` if it is not a live session of that caller. */
 export type OpenSession = (id: string) => SessionFacts | undefined;
@@ -98,3 +101,92 @@ export type SessionRules = AdmissionRules & {
   /** Opens the session that a reply names. */
   checkReply(input: AdmissionInput, errorContext: ErrorContext): SessionCheck;
 };
+
+/** A member, with the first revision that has it unless all have. */
+type Member = { readonly since?: string };
+type Members = { readonly [name: string]: Member };
+
+const ALWAYS: Member = {};
+const INPUT_RETRY: Members = {
+  inputResponses: { since: '2026-07-28' },
+  requestState: { since: '2026-07-28' },
+};
+const CURSOR: Members = { cursor: ALWAYS };
+const RESOURCE: Members = { uri: ALWAYS };
+const TASK: Members = { taskId: ALWAYS };
+
+const MEMBERS: ReadonlyMap<string, Members> = new Map<string, Members>([
+  ['initialize', { protocolVersion: ALWAYS, capabilities: ALWAYS, clientInfo: ALWAYS }],
+  ['tools/list', CURSOR],
+  ['prompts/list', CURSOR],
+  ['resources/list', CURSOR],
+  ['resources/templates/list', CURSOR],
+  ['tasks/list', CURSOR],
+  ['tools/call', { name: ALWAYS, arguments: ALWAYS, ...INPUT_RETRY }],
+  ['prompts/get', { name: ALWAYS, arguments: ALWAYS, ...INPUT_RETRY }],
+  ['resources/read', { ...RESOURCE, ...INPUT_RETRY }],
+  ['resources/subscribe', RESOURCE],
+  ['resources/unsubscribe', RESOURCE],
+  ['completion/complete', { ref: ALWAYS, argument: ALWAYS, context: { since: '2025-06-18' } }],
+  ['logging/setLevel', { level: ALWAYS }],
+  ['subscriptions/listen', { notifications: ALWAYS }],
+  ['tasks/get', TASK],
+  ['tasks/result', TASK],
+  ['tasks/cancel', TASK],
+  ['tasks/update', { ...TASK, inputResponses: ALWAYS }],
+  ['notifications/cancelled', { requestId: ALWAYS, reason: ALWAYS }],
+  [
+    'notifications/progress',
+    { progressToken: ALWAYS, progress: ALWAYS, total: ALWAYS, message: { since: '2025-03-26' } },
+  ],
+]);
+
+/** Methods without a row have no members but `_meta`. */
+const NO_MEMBERS: Members = {};
+
+/** A message without the members of its params that were cut, and the edits that cut them out of its text. */
+type ParamsCut = {
+  readonly call: Call;
+  readonly names: readonly string[];
+  readonly edits: readonly TextEdit[];
+};
+
+const NO_NAMES: readonly string[] = [];
+const NO_EDITS: readonly TextEdit[] = [];
+
+/**
+ * Cuts out what the revision does not define for the method. With `hasNoTask` also a request for a task, which is not
+ * available here: it stays in the message, and features/task-requests.ts records it.
+ */
+export function cutUndefinedParams(
+  call: Call,
+  version: string,
+  { text, hasNoTask }: { readonly text: string; readonly hasNoTask: boolean },
+): ParamsCut {
+  const { params, method } = call;
+  if (params === undefined) return { call, names: NO_NAMES, edits: NO_EDITS };
+  const defined = MEMBERS.get(method) ?? NO_MEMBERS;
+  const isUndefined = (name: string): boolean =>
+    name !== 'task' && !isDefined(defined, name, version);
+  const isCut = (name: string): boolean => isUndefined(name) || (name === 'task' && hasNoTask);
+  const span = Object.keys(params).some(isCut) ? spanOf(text, ['params']) : undefined;
+  if (span === undefined) return { call, names: NO_NAMES, edits: NO_EDITS };
+  const names: string[] = [];
+  const kept: [string, Json][] = [];
+  // One pass: there may be tens of thousands.
+  for (const name of Object.keys(params)) {
+    if (isUndefined(name)) names.push(name);
+    else kept.push([name, params[name] ?? null]);
+  }
+  return {
+    call: { ...call, params: Object.fromEntries(kept) },
+    names,
+    edits: removalEdits(text, span, isCut),
+  };
+}
+
+function isDefined(defined: Members, name: string, version: string): boolean {
+  if (name === '_meta') return true;
+  const member = Object.hasOwn(defined, name) ? defined[name] : undefined;
+  return member !== undefined && (member.since === undefined || version >= member.since);
+}

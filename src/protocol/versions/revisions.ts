@@ -1,10 +1,16 @@
-// The protocol revisions that the gateway supports, and their eras. Any other revision is refused, never
-// forwarded.
+// The protocol revisions that the gateway supports, their eras, and what differs between the families of revisions
+// once a message was admitted: how it is answered and refused, what a disconnect means, and how tasks, input requests
+// and notifications are carried. Any other revision is refused, never forwarded. Each family has one implementation
+// of `ProtocolVersion` (legacy-sse.ts, session.ts, stateless.ts); a message carries its own, and nothing outside this
+// folder, upstream/adapters and the table of methods compares eras or revisions (the demo in dev/ aside).
 // Source: MCP 2026-07-28, versioning.
+
+import type { Json, JsonObject, RpcError } from '../jsonrpc.js';
+import type { Task, TaskForm } from '../tasks.js';
 
 /**
  * How records, sealed values and tables name a family of revisions: `2024` is legacy SSE, `2025` the session
- * era (2025-03-26 to 2025-11-25), `2026` the stateless era. What differs between them is in protocol-version.ts.
+ * era (2025-03-26 to 2025-11-25), `2026` the stateless era. What differs between them is in `ProtocolVersion`.
  */
 export type Era = '2024' | '2025' | '2026';
 
@@ -54,3 +60,78 @@ const FIRST_VERSION_WITH_HEADER = '2025-06-18';
 export function namesVersionInHeader(version: string): boolean {
   return version >= FIRST_VERSION_WITH_HEADER;
 }
+
+/** What the sender of a request knows of the result that it may get. */
+export type ExpectedResult = {
+  readonly version: string;
+  /** The result may ask for input (for three methods). */
+  readonly mayRequireInput?: boolean;
+  /** Whether the result may be a task; undefined for a method that has no tasks. */
+  readonly mayBecomeTask?: boolean | undefined;
+};
+
+/** The forms of tasks in one family. */
+export type TaskRules = {
+  /** The client requests a task for each call; otherwise it declares support, and the server chooses. */
+  readonly areRequested: boolean;
+  /** Where in a message the task stands that a call created. */
+  readonly createdAt: readonly string[];
+  /** The task that the result of a call created; `undefined` if it violates the specification. */
+  readCreated(result: JsonObject): Task | undefined;
+  /** A task whose status is reported. */
+  readStatus(value: Json | undefined): Task | undefined;
+  /** True for a method about a task that is answered by an empty result. */
+  isAcknowledged(method: string): boolean;
+  /** How the server of this handshake declares tasks to its clients. */
+  formIn(handshake: JsonObject): TaskForm;
+};
+
+export type ProtocolVersion = {
+  readonly era: Era;
+  /** The era whose listing applies to clients: a legacy SSE server is listed in a session. */
+  readonly listedEra: ListedEra;
+  /** The supported revisions, oldest first. */
+  readonly revisions: readonly string[];
+
+  /** Whether messages belong to a session. */
+  readonly hasSessions: boolean;
+  /** The response to `initialize` opens the session, and a header names it. */
+  readonly issuesSessionIds: boolean;
+  /** Responses are written to the stream of the session, and the POST itself is only acknowledged. */
+  readonly answersOnStream: boolean;
+  /** Whether a client that closes the connection of a request cancels it. */
+  readonly disconnectCancels: boolean;
+  /** Whether headers repeat the method, the name and marked arguments of the body. */
+  readonly mirrorsBody: boolean;
+
+  /** Whether a server asks for input by its result, so that the client sends the request again. */
+  readonly hasInputRequired: boolean;
+  /** `undefined` where the family has no tasks. */
+  readonly tasks: TaskRules | undefined;
+
+  /** Whether results say for how long and for whom they may be cached. */
+  readonly hasCacheHints: boolean;
+  /** The members that every complete result has. */
+  readonly completeResult: JsonObject;
+  readonly resourceNotFoundCode: number;
+  readonly unsupportedVersionCode: number;
+
+  /** The HTTP status for a method that is refused. */
+  statusOfRefusedMethod(kind: 'request' | 'notification'): number;
+  /** The HTTP status of a response to relay, by the upstream's status and the code of its error. */
+  statusOfResponse(status: number, rpcCode: number | undefined): number;
+  /** What an upstream's error becomes: the code to use, and the versions that may be offered if they change. */
+  correctionOf(error: RpcError): { readonly code: number; readonly supported?: readonly string[] };
+
+  /** False for a method in a session whose version was negotiated before. */
+  namesVersionAnew(method: string): boolean;
+  /** What a result of an upstream is; `malformed` where it is none that was expected. */
+  kindOfResult(
+    result: JsonObject,
+    expected: ExpectedResult,
+  ): 'response-result' | 'response-input-required' | 'response-task' | 'malformed';
+  /** Whether a stream may carry the notification; `isSubscription`: the stream of a subscription. */
+  carriesNotification(method: string, isSubscription: boolean): boolean;
+  /** Whether a server may send log messages for a request with this `_meta`. */
+  mayLog(meta: Json | undefined): boolean;
+};

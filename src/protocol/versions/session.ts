@@ -41,7 +41,7 @@ import type {
   SessionCheck,
   SessionRules,
 } from './admission-rules.js';
-import type { ProtocolVersion, TaskRules } from './protocol-version.js';
+import type { ProtocolVersion, TaskRules } from './revisions.js';
 import {
   LATEST_SESSION_VERSION,
   LEGACY_SSE_VERSION,

@@ -32,7 +32,7 @@ import type {
   Classified,
   ClassifiedCall,
 } from './admission-rules.js';
-import type { ExpectedResult, ProtocolVersion, TaskRules } from './protocol-version.js';
+import type { ExpectedResult, ProtocolVersion, TaskRules } from './revisions.js';
 import { STATELESS_VERSIONS } from './revisions.js';
 
 const OK = 200;

@@ -1,33 +1,39 @@
 // Joins the lists and handshakes of all backends. A page of the aggregate consists of a page of each backend,
 // and its cursor holds the position of each. What the caller may see was decided by each backend's own pipeline
-// run. A backend that does not respond is missing from the result.
+// run. A backend that does not respond is missing from the result; of one that hangs, a list shows the page that the
+// same caller was shown last, if it is no older than `pinning.maxAge`, was kept under the version now in force, and
+// every item of it would still be listed.
 // Source: MCP 2025-11-25 and 2026-07-28, pagination; MCP 2025-11-25, lifecycle; MCP 2026-07-28, server/discover.
 
+import { isListed } from '../../policy/decide.js';
+import { callerKeyOf } from '../../policy/principal.js';
 import { type Refusal, refuseWith } from '../../policy/refusal.js';
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { METHOD_NOT_FOUND } from '../../protocol/errors.js';
-import type { Json } from '../../protocol/jsonrpc.js';
-import { isObject, type RequestId } from '../../protocol/jsonrpc.js';
+import { isObject, type Json, type RequestId, type Target } from '../../protocol/jsonrpc.js';
 import { paramsOf } from '../../protocol/params.js';
+import type { Snapshot } from '../ports.js';
 import {
   type BackendOutcome,
+  type BackendRequest,
   type FanOut,
   findFatalOutcome,
   isTimeout,
+  refuseParams,
   requestBackends,
-} from './fan-out.js';
-import { keepPage, recallPage } from './last-pages.js';
+  type VerifiedRequest,
+} from './backend-requests.js';
 import {
   type BackendPage,
   joinDiscover,
   joinInitialize,
   joinPages,
+  listItems,
   oldestVersion,
   readPage,
   replaceText,
   resultOf,
 } from './merge.js';
-import { type BackendRequest, refuseParams, type VerifiedRequest } from './requests.js';
 import { backendRequestsOf, endUnusedSessions, sealSessions } from './sessions.js';
 
 type Handshakes = ReturnType<typeof handshakesIn>;
@@ -247,4 +253,79 @@ function hasNoSuchList(text: string | undefined): boolean {
   const message: Json = text === undefined ? null : JSON.parse(text);
   const error = isObject(message) ? message['error'] : undefined;
   return isObject(error) && error['code'] === METHOD_NOT_FOUND;
+}
+
+/** A page of a backend's list: its position in the list. */
+type Position = { readonly upstream: string; readonly cursor: string | undefined };
+
+/** Keeps the response of a backend for when it hangs. */
+function keepPage(
+  verified: VerifiedRequest,
+  admitted: AdmittedMessage,
+  position: Position,
+  text: string,
+): void {
+  const { context, principal } = verified;
+  const snapshot = context.aggregate.snapshot(position.upstream);
+  if (snapshot === undefined || targetOf(admitted.rule.method, {}) === undefined) return;
+  const key = keyOf(verified, admitted, position, snapshot);
+  context.ports.aggregates.lastPages.keep(callerKeyOf(principal), key, text);
+}
+
+/** The response that was kept; `undefined` where there is none that may be shown now. */
+function recallPage(
+  verified: VerifiedRequest,
+  admitted: AdmittedMessage,
+  position: Position,
+): string | undefined {
+  const { context, principal } = verified;
+  const { upstream } = position;
+  const snapshot = context.aggregate.snapshot(upstream);
+  if (snapshot === undefined || !snapshot.isFresh) return undefined;
+  const key = keyOf(verified, admitted, position, snapshot);
+  const text = context.ports.aggregates.lastPages.recall(callerKeyOf(principal), key, upstream);
+  if (text === undefined) return undefined;
+  const { method } = admitted.rule;
+  const catalog = snapshot.catalogFor(admitted);
+  const isShown = (item: Json): boolean => {
+    const target = targetOf(method, item);
+    return (
+      target !== undefined && isListed(snapshot.policies, principal, upstream, target, catalog)
+    );
+  };
+  return listItems(text, method)?.every(isShown) === true ? text : undefined;
+}
+
+/** The target of an item in rules; `undefined` for lists whose pages are not kept. */
+function targetOf(method: string, item: Json): Target | undefined {
+  const textAt = (member: string): string => {
+    const value = isObject(item) ? item[member] : undefined;
+    return typeof value === 'string' ? value : '';
+  };
+  switch (method) {
+    case 'tools/list':
+      return { kind: 'tool', name: textAt('name') };
+    case 'prompts/list':
+      return { kind: 'prompt', name: textAt('name') };
+    case 'resources/list':
+      return { kind: 'resource', uri: textAt('uri') };
+    case 'resources/templates/list':
+      return { kind: 'template', uriTemplate: textAt('uriTemplate') };
+    default:
+      return undefined;
+  }
+}
+
+/** Includes the version in force, so that no page outlives a change of configuration, policy or pins. */
+function keyOf(
+  { context }: VerifiedRequest,
+  { rule, version, apps }: AdmittedMessage,
+  { upstream, cursor }: Position,
+  { versions }: Snapshot,
+): string {
+  const { config, policy, pins } = versions;
+  return JSON.stringify([
+    ...[context.aggregate.name, upstream, rule.method, cursor ?? null, version, apps],
+    ...[config, policy, pins],
+  ]);
 }

@@ -14,7 +14,7 @@ import {
   readTaskCapabilities,
   writeTaskCapabilities,
 } from '../../protocol/tasks.js';
-import type { ProtocolVersion } from '../../protocol/versions/protocol-version.js';
+import type { ProtocolVersion } from '../../protocol/versions/revisions.js';
 
 /** A backend's result of a handshake. */
 type BackendHandshake = { readonly backend: Backend; readonly result: JsonObject };

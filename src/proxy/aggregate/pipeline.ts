@@ -1,31 +1,49 @@
-// The pipeline of an aggregate: authenticates the caller, validates the message and determines which backends it
-// concerns. Each of them then gets a request of its own through the ordinary pipeline (proxy/pipeline.ts), where
-// everything else is decided, recorded and forwarded. INVARIANT: nothing here allows anything or reaches an
-// upstream.
+// The pipeline of an aggregate: authenticates the caller, validates the message and routes it to the backend that its
+// name, URI or task id belongs to, or to all. Each of them then gets a request of its own through the ordinary
+// pipeline (proxy/pipeline.ts), where everything else is decided, recorded and forwarded. INVARIANT: nothing here
+// allows anything or reaches an upstream, and a method that is not in the table of routes is refused, because its
+// backend cannot be determined.
+// Source: docs/reference/protocol.md §6 row 49; MCP 2025-11-25 and 2026-07-28, methods; RFC 6570 §1.1 and §2.
 
 import { callerKeyOf, type Principal } from '../../policy/principal.js';
 import { openRecord } from '../../policy/record.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
-import { admitPost } from '../../protocol/admission.js';
-import type { AdmittedMessage } from '../../protocol/admitted-request.js';
-import type { AdmittedArray } from '../../protocol/batch.js';
+import { type AdmittedArray, admitPost } from '../../protocol/admission.js';
+import type { AdmittedMessage, TaskFacts } from '../../protocol/admitted-request.js';
+import { METHOD_NOT_FOUND, protocolErrorOf } from '../../protocol/errors.js';
 import type { ReadOutcome } from '../../protocol/json/incremental.js';
-import type { JsonReading } from '../../protocol/json/json.js';
+import { changeMembers, type JsonReading } from '../../protocol/json/json.js';
+import { isRequestId, type JsonObject, type Target } from '../../protocol/jsonrpc.js';
+import type { ClientTraits } from '../../protocol/listings.js';
 import type { Incoming, Outgoing } from '../../protocol/transport.js';
 import { authenticateAgain } from '../access-lease.js';
+import { maySee } from '../authorization.js';
 import { runBatch } from '../features/batch.js';
-import type { HandleRequest, Ports } from '../ports.js';
+import type { HandleRequest, Ports, SessionScope } from '../ports.js';
 import { isRead, refuseReadError } from '../request-context.js';
 import { noteCaller } from '../stages.js';
-import { type AggregateContext, refuseAggregate, type VerifiedRequest } from './requests.js';
-import { findTask, route } from './router.js';
 import {
+  type AggregateContext,
+  type BackendRequest,
+  findFatalOutcome,
+  refuseAggregate,
+  refuseNotFound,
+  refuseParams,
+  requestBackends,
+  runBackendRequest,
+  type VerifiedRequest,
+} from './backend-requests.js';
+import { joinHandshakes, joinLists } from './lists.js';
+import { type Backend, backendOfName, isList, replaceText, resultOf } from './merge.js';
+import {
+  backendRequestIn,
+  backendRequestsOf,
   endAggregateSession,
   endLostSession,
   findBackend,
   openAggregateSession,
 } from './sessions.js';
-import { openStreams } from './streams.js';
+import { openStreams, subscribeToAll } from './streams.js';
 
 /** Handles one request to an aggregate. Never rejects; responds once. `run` is the pipeline for backend requests. */
 export async function handleAggregateRequest(
@@ -150,4 +168,301 @@ function admit(
   if (outcome.kind === 'error') return refuseProtocolError(outcome);
   if (outcome.kind === 'admitted') context.admitted = outcome;
   return outcome;
+}
+
+const AMBIGUOUS =
+  'Several servers of this endpoint could serve this resource. Read it through the path of one server.';
+const EXPRESSION = /\{[^{}]*\}/;
+
+/**
+ * Whether a URI may come from a URI template: the template's literals occur in it in order, the first and last
+ * at its ends. Deliberately lenient, since it only chooses between backends that may both be read. Runs in
+ * linear time.
+ */
+export function matchesTemplate(uriTemplate: string, uri: string): boolean {
+  const literals = uriTemplate.split(EXPRESSION);
+  const [first = '', ...rest] = literals;
+  if (rest.length === 0) return uri === uriTemplate;
+  const last = rest.pop() ?? '';
+  if (!uri.startsWith(first) || !uri.endsWith(last)) return false;
+  const end = uri.length - last.length;
+  let position = first.length;
+  for (const literal of rest) {
+    const found = uri.indexOf(literal, position);
+    if (found === -1) return false;
+    position = found + literal.length;
+  }
+  return position <= end;
+}
+
+/** Opens a sealed task id at the one backend that issued it to this caller; `undefined` for any other id. */
+function findTask(
+  { context, principal }: VerifiedRequest,
+  sealed: string,
+): { readonly backend: Backend; readonly task: TaskFacts } | undefined {
+  for (const backend of context.aggregate.backends) {
+    const task = context.ports.tasks.open(sealed, { upstream: backend.upstream, principal });
+    if (task !== undefined) return { backend, task };
+  }
+  return undefined;
+}
+
+/**
+ * The one backend that serves a URI, or why there is not exactly one. URIs have no prefix, so the candidates are
+ * the backends whose rules let this caller see it; of several, the only one that listed it or has an approved
+ * template for it. An ambiguous URI is never guessed, because another server could then answer in place of the
+ * right one.
+ */
+function findBackendOfUri(
+  verified: VerifiedRequest,
+  { target, protocol, apps }: Pick<AdmittedMessage, 'target' | 'protocol' | 'apps'>,
+): Backend | 'none' | 'several' {
+  const { context, principal } = verified;
+  const client = { protocol, apps };
+  const visibleBackends = context.aggregate.backends.filter((backend) =>
+    isVisible(verified, backend, target, client),
+  );
+  const [only, ...others] = visibleBackends;
+  if (only === undefined) return 'none';
+  if (others.length === 0) return only;
+  if (target.kind !== 'resource') return 'several';
+  const listing = context.ports.aggregates.recallResource(
+    { aggregate: context.aggregate.name, principal, uri: target.uri },
+    visibleBackends.map(({ upstream }) => upstream),
+  );
+  // A URI that one backend listed may also fit a template of another; then both may serve it.
+  const candidates = visibleBackends.filter(
+    (backend) =>
+      listing.includes(backend.upstream) || hasTemplateFor(verified, backend, target.uri, client),
+  );
+  return singleBackend(candidates) ?? 'several';
+}
+
+function isVisible(
+  { context, principal }: VerifiedRequest,
+  { upstream }: Backend,
+  target: Target,
+  client: ClientTraits,
+): boolean {
+  const snapshot = context.aggregate.snapshot(upstream);
+  return snapshot !== undefined && maySee(snapshot, principal, client, target);
+}
+
+function hasTemplateFor(
+  verified: VerifiedRequest,
+  backend: Backend,
+  uri: string,
+  client: ClientTraits,
+): boolean {
+  const catalog = verified.context.aggregate.snapshot(backend.upstream)?.catalogFor(client);
+  const templates = catalog?.names('template') ?? [];
+  return templates.some(
+    (uriTemplate) =>
+      matchesTemplate(uriTemplate, uri) &&
+      isVisible(verified, backend, { kind: 'template', uriTemplate }, client),
+  );
+}
+
+function singleBackend(backends: readonly Backend[]): Backend | undefined {
+  return backends.length === 1 ? backends[0] : undefined;
+}
+
+type Route = (
+  verified: VerifiedRequest,
+  admitted: AdmittedMessage,
+) => Promise<Refusal | undefined> | Refusal | undefined;
+
+const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
+  ['initialize', joinHandshakes],
+  ['server/discover', joinHandshakes],
+  ['tools/call', (verified, admitted) => callByName(verified, admitted, ['params', 'name'])],
+  ['prompts/get', (verified, admitted) => callByName(verified, admitted, ['params', 'name'])],
+  ['completion/complete', complete],
+  ['resources/read', callByUri],
+  ['resources/subscribe', callByUri],
+  ['resources/unsubscribe', callByUri],
+  ['subscriptions/listen', subscribeToAll],
+  ['tasks/get', callByTask],
+  ['tasks/result', callByTask],
+  ['tasks/cancel', callByTask],
+  ['tasks/update', callByTask],
+  ['ping', requestAll],
+  ['logging/setLevel', requestAll],
+  ['notifications/initialized', notifyAll],
+  ['notifications/cancelled', cancel],
+  ['notifications/roots/list_changed', notifyAll],
+]);
+
+/** Sends an admitted message to the backend or backends that it concerns. */
+export async function route(
+  verified: VerifiedRequest,
+  admitted: AdmittedMessage,
+): Promise<Refusal | undefined> {
+  const { message, rule } = admitted;
+  if (message.kind === 'result' || message.kind === 'error') return reply(verified, admitted);
+  if (isList(rule.method)) return joinLists(verified, admitted);
+  const handler = ROUTES.get(rule.method);
+  return handler === undefined ? refuseMethod(admitted) : handler(verified, admitted);
+}
+
+async function callByName(
+  verified: VerifiedRequest,
+  admitted: AdmittedMessage,
+  path: readonly string[],
+): Promise<Refusal | undefined> {
+  const { target, text } = admitted;
+  const name = target.kind === 'tool' || target.kind === 'prompt' ? target.name : '';
+  const found = backendOfName(verified.context.aggregate.backends, name);
+  if (found === undefined) return refuseNotFound();
+  const backendTarget = { ...target, name: found.name } as Target;
+  const edited = { text: replaceText(text, path, found.name), name: found.name };
+  return forwardToBackend(verified, admitted, found.backend, backendTarget, edited);
+}
+
+async function callByUri(
+  verified: VerifiedRequest,
+  admitted: AdmittedMessage,
+): Promise<Refusal | undefined> {
+  const serving = findBackendOfUri(verified, admitted);
+  if (serving === 'none') return refuseNotFound();
+  if (serving === 'several') return refuseParams(admitted, AMBIGUOUS);
+  return forwardToBackend(verified, admitted, serving, admitted.target, {});
+}
+
+async function callByTask(
+  verified: VerifiedRequest,
+  admitted: AdmittedMessage,
+): Promise<Refusal | undefined> {
+  const found = admitted.task && findTask(verified, admitted.task.sealed);
+  if (found === undefined) return refuseWith('unknown-task', { listed: false });
+  return forwardToBackend(verified, admitted, found.backend, admitted.target, {});
+}
+
+function complete(
+  verified: VerifiedRequest,
+  admitted: AdmittedMessage,
+): Promise<Refusal | undefined> {
+  return admitted.target.kind === 'prompt'
+    ? callByName(verified, admitted, ['params', 'ref', 'name'])
+    : callByUri(verified, admitted);
+}
+
+/** Forwards a message to one backend, whose pipeline run responds to the client directly. */
+async function forwardToBackend(
+  verified: VerifiedRequest,
+  admitted: AdmittedMessage,
+  backend: Backend,
+  target: Target,
+  edited: Pick<BackendRequest, 'text' | 'name'>,
+): Promise<Refusal | undefined> {
+  const backendRequest = backendRequestsOf(verified, admitted).find(
+    (one) => one.backend.upstream === backend.upstream,
+  );
+  if (backendRequest === undefined)
+    return refuseBackendWithoutSession(verified, admitted, backend, target);
+  const { context, principal } = verified;
+  const { incoming, outgoing } = context;
+  // Also acquired here, because only this refusal can name the request id, and a batch element has no other
+  // response.
+  if (!incoming.acquireSlot(callerKeyOf(principal), backend.upstream))
+    return refuseWith('overloaded');
+  await runBackendRequest(verified, { ...backendRequest, ...edited }, outgoing);
+  return undefined;
+}
+
+/**
+ * The backend has no session, because it did not respond when the session was opened. A caller who may not see
+ * the target learns nothing of that.
+ */
+function refuseBackendWithoutSession(
+  verified: VerifiedRequest,
+  admitted: AdmittedMessage,
+  backend: Backend,
+  target: Target,
+): Refusal {
+  return isVisible(verified, backend, target, admitted)
+    ? refuseWith('upstream-unavailable')
+    : refuseNotFound();
+}
+
+/** Forwards a reply to a server request to the backend in whose session its sealed id opens. */
+async function reply(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<undefined> {
+  const { ports, outgoing } = verified.context;
+  const { session, serverRequestId = '' } = admitted;
+  const open = (scope: SessionScope) => ports.sessions.openServerRequest(serverRequestId, scope);
+  const found = session && findBackend(verified, session, open);
+  if (found === undefined) throw new Error('an admitted reply has a server request');
+  await runBackendRequest(verified, backendRequestIn(found.session), outgoing);
+  return undefined;
+}
+
+/** Sends the request to every backend: each has a session to keep alive or a level to set. One success is enough. */
+async function requestAll(
+  verified: VerifiedRequest,
+  admitted: AdmittedMessage,
+): Promise<undefined> {
+  const fan = await requestBackends(verified, backendRequestsOf(verified, admitted));
+  const fatal = findFatalOutcome(verified, fan.outcomes, admitted.session);
+  const successful = fan.outcomes.find(({ response }) => response.text && resultOf(response.text));
+  if (fatal !== undefined || successful === undefined) fan.fail(fatal);
+  else fan.send(successful.response.body);
+  return undefined;
+}
+
+/** Sends a notification to every backend of the session; accepted if one accepts it. */
+function notifyAll(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<undefined> {
+  return notifyBackends(verified, admitted, backendRequestsOf(verified, admitted));
+}
+
+/**
+ * Forwards a cancellation to the backends that work on the request. If none is known here (it was already
+ * answered, or runs on another replica) it goes to all, since one of them may be; then with the request id
+ * alone, because any other member could reveal to one backend what was requested of another.
+ */
+function cancel(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<undefined> {
+  const { incoming, ports } = verified.context;
+  const { message, text } = admitted;
+  const backendRequests = backendRequestsOf(verified, admitted);
+  const params = ('params' in message ? message.params : undefined) ?? NO_PARAMS;
+  const { requestId: id, ...rest } = params;
+  const session = incoming.headers['mcp-session-id'];
+  const working =
+    session !== undefined && isRequestId(id)
+      ? ports.aggregates.findRunningBackends(session, id)
+      : NO_BACKENDS;
+  const known = backendRequests.filter(({ backend }) => working.includes(backend.upstream));
+  if (known.length > 0) return notifyBackends(verified, admitted, known);
+  const textWithIdOnly = changeMembers(text, { path: ['params'], cut: new Set(Object.keys(rest)) });
+  return notifyBackends(
+    verified,
+    admitted,
+    backendRequests.map((backendRequest) => ({ ...backendRequest, text: textWithIdOnly })),
+  );
+}
+
+const NO_BACKENDS: readonly string[] = [];
+const NO_PARAMS: JsonObject = {};
+
+async function notifyBackends(
+  verified: VerifiedRequest,
+  { session }: AdmittedMessage,
+  backendRequests: readonly BackendRequest[],
+): Promise<undefined> {
+  const { context } = verified;
+  const fan = await requestBackends(verified, backendRequests);
+  const fatal = findFatalOutcome(verified, fan.outcomes, session);
+  const isAccepted = fan.outcomes.some(({ response }) => response.status === 202);
+  if (isAccepted && fatal === undefined) context.outgoing.send(202, {}, '');
+  else fan.fail(fatal);
+  return undefined;
+}
+
+function refuseMethod({ protocol, message }: AdmittedMessage): Refusal {
+  const errorContext = message.kind === 'request' ? { id: message.id } : {};
+  const kind = message.kind === 'request' ? 'request' : 'notification';
+  const status = protocol.statusOfRefusedMethod(kind);
+  const text = 'This method is not supported on an endpoint that combines several servers.';
+  return refuseProtocolError(
+    protocolErrorOf('method-forbidden', METHOD_NOT_FOUND, text, errorContext, status),
+  );
 }

@@ -7,9 +7,14 @@ import { type Refusal, refuseProtocolError } from '../../policy/refusal.js';
 import { admitSessionEnd } from '../../protocol/admission.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
 import type { SessionScope } from '../ports.js';
-import { type BackendOutcome, collectResponse } from './fan-out.js';
+import {
+  type BackendOutcome,
+  type BackendRequest,
+  collectResponse,
+  runBackendRequest,
+  type VerifiedRequest,
+} from './backend-requests.js';
 import type { Backend } from './merge.js';
-import { type BackendRequest, runBackendRequest, type VerifiedRequest } from './requests.js';
 
 /** A backend and its session within the aggregate's session. */
 export type BackendSession = {

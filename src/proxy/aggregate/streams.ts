@@ -21,13 +21,15 @@ import {
 import type { Outgoing } from '../../protocol/transport.js';
 import { NO_LEGACY_SSE_HERE, probesForLegacySse } from '../../protocol/versions/legacy-sse.js';
 import { STREAM_HEADERS } from '../sse-response.js';
-import { createEventWriter, JSON_HEADERS, SLOW_BACKEND_WAIT_MS } from './fan-out.js';
 import {
   type BackendRequest,
+  createEventWriter,
+  JSON_HEADERS,
   refuseNotFound,
   runBackendRequest,
+  SLOW_BACKEND_WAIT_MS,
   type VerifiedRequest,
-} from './requests.js';
+} from './backend-requests.js';
 import {
   type BackendSession,
   backendRequestIn,

@@ -4,12 +4,13 @@
 // Source: MCP 2025-03-26, transports (a server may answer an array by a stream).
 
 import { type Refusal, refuseProtocolError } from '../../policy/refusal.js';
-import type { AdmittedArray } from '../../protocol/batch.js';
+import type { AdmittedArray } from '../../protocol/admission.js';
+import { notAcceptable } from '../../protocol/errors.js';
+import { acceptsEventStream } from '../../protocol/headers.js';
 import type { RequestId } from '../../protocol/jsonrpc.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type { Incoming, Outgoing, ResponseHeaders } from '../../protocol/transport.js';
 import { SESSION } from '../../protocol/versions/session.js';
-import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { authorize, passThrough, type Stages } from '../authorization.js';
 import { toJsonRpcMessage } from '../legacy-sse/request.js';
 import type { AnyPort, HandleRequest } from '../ports.js';
@@ -27,7 +28,7 @@ const BATCH: Stages<Batch> = {
   decide(batch) {
     const { call, array } = batch;
     const { incoming, record } = call;
-    if (array.hasRequests && !acceptsEventStream(incoming))
+    if (array.hasRequests && !acceptsEventStream(incoming.headers))
       return refuseProtocolError(notAcceptable({}));
     record.client.era = SESSION.era;
     record.client.version = array.session.version;

@@ -15,7 +15,7 @@ const PROGRESS = 'notifications/progress';
 const MESSAGE = 'notifications/message';
 
 /** Why a notification is dropped, in the spelling of findings. */
-export type NotificationError = 'stale-progress' | 'notice-flood';
+type NotificationError = 'stale-progress' | 'notice-flood';
 
 /** Checks the notifications of one response or stream, in order of arrival. */
 export type NotificationGate = {

@@ -34,7 +34,7 @@ import {
 import { PLAIN_SESSION } from '../../protocol/listings.js';
 import type { UpstreamMessage } from '../../protocol/responses.js';
 import { serverRequestNameOf } from '../../protocol/server-requests.js';
-import { protocolOfSession } from '../../protocol/versions/detection.js';
+import { protocolOfSession } from '../../protocol/versions/negotiation.js';
 import { authorize, queryFor, type Stages } from '../authorization.js';
 import type { Snapshot } from '../ports.js';
 import { callerOf, noteRule, profileOf } from '../request-context.js';

@@ -8,12 +8,13 @@ import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refu
 import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
 import type { SessionFacts } from '../../protocol/admitted-request.js';
 import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
+import { notAcceptable } from '../../protocol/errors.js';
+import { acceptsEventStream } from '../../protocol/headers.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import { isEventStream, isExcess } from '../../protocol/sse-reader.js';
 import type { ForwardOutcome, UpstreamResponse } from '../../protocol/transport.js';
 import { errorOfStatus, onAbort } from '../../protocol/transport.js';
-import { protocolOfSession } from '../../protocol/versions/detection.js';
-import { acceptsEventStream, notAcceptable } from '../accept.js';
+import { protocolOfSession } from '../../protocol/versions/negotiation.js';
 import { type AccessLease, type Grant, startTimer } from '../access-lease.js';
 import {
   authorize,
@@ -131,7 +132,7 @@ function admitStream({ call, principal }: VerifiedCall<RelayPorts>): OpenedStrea
       ports.sessions.openEvent(id, { upstream: incoming.upstream, principal, session }),
   });
   if (admitted.kind === 'error') return refuseProtocolError(admitted);
-  if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({}));
+  if (!acceptsEventStream(incoming.headers)) return refuseProtocolError(notAcceptable({}));
   const { session, resumed } = admitted;
   noteSession(call, session, 'GET');
   const responsePlan =

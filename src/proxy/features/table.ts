@@ -13,9 +13,9 @@ import type { Snapshot } from '../ports.js';
 import type { Feature } from '../request-context.js';
 import { INPUT_RETRY } from './input-required.js';
 import { PROGRESS_REPORTS } from './progress.js';
-import { narrowSubscription } from './subscriptions/filter.js';
-import { relaySubscription } from './subscriptions/stream.js';
-import { TASK_USE } from './tasks/request.js';
+import { narrowSubscription } from './subscription-filter.js';
+import { relaySubscription } from './subscriptions.js';
+import { TASK_USE } from './task-requests.js';
 
 /** A request that opens the stream of a subscription. */
 export const SUBSCRIPTION_STREAM: Feature = {

@@ -12,7 +12,8 @@ import { callerKeyOf, type Principal } from '../../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import type { SessionFacts, SessionTarget } from '../../protocol/admitted-request.js';
 import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
-
+import { notAcceptable } from '../../protocol/errors.js';
+import { acceptsEventStream } from '../../protocol/headers.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import { isEventStream, isExcess, type StreamLimits } from '../../protocol/sse-reader.js';
 import type {
@@ -23,7 +24,6 @@ import type {
 } from '../../protocol/transport.js';
 import { legacySseAddress, probesForLegacySse } from '../../protocol/versions/legacy-sse.js';
 import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
-import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { authorize, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
 import { noteSession, openSessionStream } from '../features/session-streams.js';
 import {
@@ -32,9 +32,8 @@ import {
   type RequestContext,
   type VerifiedCall,
 } from '../request-context.js';
-import { encodeKeepAlive, reasonOfEnd } from '../sse-response.js';
+import { encodeKeepAlive, longLivedStreamLimits, reasonOfEnd } from '../sse-response.js';
 import { aborted, keepStreamOpen, type RelayPorts, relayHeldStream } from '../stream-lifetime.js';
-import { longLivedStreamLimits } from '../stream-limits.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 import { createLegacySseWriter, type LegacySseWriter } from './response.js';
 
@@ -196,7 +195,9 @@ const LEGACY_STREAM: Stages<VerifiedCall<LegacyPorts>> = {
   decide(opening) {
     const { call } = opening;
     noteSession(call, { version: LEGACY_SSE_VERSION, target: NO_SESSION_ID }, 'GET');
-    return acceptsEventStream(call.incoming) ? opening : refuseProtocolError(notAcceptable({}));
+    return acceptsEventStream(call.incoming.headers)
+      ? opening
+      : refuseProtocolError(notAcceptable({}));
   },
   inspect: passThrough,
   enforce: enforceStreamQuota,

@@ -1,26 +1,58 @@
-// Chooses how a message reaches its upstream: directly, over legacy SSE, or translated into the other era. This is
-// the one place that decides it; whether a message may be sent was decided before. Also sends the gateway's own
-// messages in a session, within a bound.
-// Source: MCP 2025-11-25, lifecycle, session management, cancellation and ping; MCP 2026-07-28, versioning;
-// docs/reference/protocol.md §2.
+// The ways in which a message reaches its upstream, and the choice between them: directly, over legacy SSE, or
+// translated into the other era. This is the one place that decides it; nothing else asks how an upstream is reached,
+// and whether a message may be sent was decided before. Also sends the gateway's own messages in a session, within a
+// bound.
+// Source: MCP 2025-11-25, lifecycle, session management, cancellation and ping; MCP 2024-11-05, lifecycle;
+// MCP 2026-07-28, versioning; docs/reference/protocol.md §2.
 
-import { definitionOf } from '../../policy/definitions.js';
-import type { GatewayReply } from '../../policy/outbound.js';
+import { type AuthorizedRequest, replaceAdmitted } from '../../policy/authorized-request.js';
+import { type Catalog, definitionOf } from '../../policy/definitions.js';
+import type {
+  GatewayReply,
+  OutboundRequest,
+  OutboundStream,
+  SessionRequest,
+} from '../../policy/outbound.js';
 import type { Caller } from '../../policy/principal.js';
+import { copyAdmitted } from '../../protocol/admission.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
+import { INVALID_REQUEST } from '../../protocol/errors.js';
 import type { JsonObject } from '../../protocol/jsonrpc.js';
-import { isTranslated } from '../../protocol/versions/detection.js';
-import { SESSION_VERSIONS } from '../../protocol/versions/revisions.js';
+import type { ClientTraits } from '../../protocol/listings.js';
+import type { ForwardOutcome, RoutedOutcome } from '../../protocol/transport.js';
+import { isTranslated, type SupportedVersions } from '../../protocol/versions/negotiation.js';
+import {
+  LATEST_SESSION_VERSION,
+  LEGACY_SSE_VERSION,
+  SESSION_VERSIONS,
+} from '../../protocol/versions/revisions.js';
 import { SESSION } from '../../protocol/versions/session.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
 import { messageEndpointOf, type SessionUpstream, type UpstreamClient } from '../client.js';
-import { createBridgeAdapter } from './legacy-sse/bridge.js';
 import type { LegacySseClientSessions } from './legacy-sse/client-sessions.js';
 import { bodyResponse } from './local-response.js';
+import { errorResponseText } from './message-translation.js';
 import type { SessionClients } from './session-over-stateless/adapter.js';
 import type { StatelessClients } from './stateless-over-session/adapter.js';
 import { sessionHeadersOf } from './stateless-over-session/session-pool.js';
-import type { UpstreamAdapter, UpstreamOffer } from './upstream-adapter.js';
+
+/** What is known of the upstream when a message is sent. */
+export type UpstreamOffer = {
+  /** The versions that it speaks; `undefined` before the first listing. */
+  readonly supportedVersions: SupportedVersions | undefined;
+  catalogFor(client: ClientTraits): Pick<Catalog, 'statusOf'>;
+};
+
+/** One way in which messages reach an upstream. */
+type UpstreamAdapter = {
+  forward(request: OutboundRequest, offer: UpstreamOffer): Promise<RoutedOutcome>;
+  /** The offer is read when the stream is opened, because a session that is not initialized is waited for. */
+  openStream(stream: OutboundStream, currentOffer: () => UpstreamOffer): Promise<ForwardOutcome>;
+  endSession(session: SessionFacts, caller: Caller): Promise<ForwardOutcome>;
+  replyToServer(serverRequest: SessionRequest, reply: GatewayReply): void;
+  /** Notifies the server of a session that the response to this request is no longer awaited. */
+  cancelAtServer(request: SessionRequest): void;
+};
 
 /** Translation for clients of an era or a transport that the upstream does not speak. */
 export type TranslatedClients = {
@@ -231,3 +263,116 @@ const UNREACHABLE: UpstreamAdapter = {
   replyToServer: () => undefined,
   cancelAtServer: () => undefined,
 };
+
+const NOT_INITIALIZED = 'This session is not initialized. Initialize first.';
+const INITIALIZED = 'This session is already initialized.';
+
+/** `adapterInSession`: how the session of the upstream is reached; `adapterForKnown`: the same for a session that may be lost. */
+type BridgeParts = {
+  readonly clientSessions: LegacySseClientSessions;
+  adapterInSession(session: SessionFacts, offer: UpstreamOffer): UpstreamAdapter;
+  adapterForKnown(session: SessionFacts): UpstreamAdapter;
+};
+
+/**
+ * Reaches an upstream of another transport for a client of legacy SSE. The client's session exists before its
+ * handshake; the handshake opens the session of the upstream, in which everything else is then sent.
+ */
+export function createBridgeAdapter({
+  clientSessions,
+  adapterInSession,
+  adapterForKnown,
+}: BridgeParts): UpstreamAdapter {
+  function forwardIn(
+    upstreamSession: SessionFacts,
+    { authorized, caller, signal }: OutboundRequest,
+    offer: UpstreamOffer,
+  ): Promise<RoutedOutcome> {
+    const request = { authorized: withSession(upstreamSession, authorized), caller, signal };
+    return adapterInSession(upstreamSession, offer).forward(request, offer);
+  }
+
+  /** Opens a session at the upstream. A second handshake is refused: it would leave the first session open. */
+  async function open(
+    request: OutboundRequest,
+    legacySession: SessionFacts,
+    offer: UpstreamOffer,
+  ): Promise<RoutedOutcome> {
+    const { authorized, caller, signal } = request;
+    const { message } = authorized.admitted;
+    if (message.kind === 'request' && clientSessions.hasOpened(legacySession))
+      return bodyResponse(200, errorResponseText(message.id, INITIALIZED, INVALID_REQUEST));
+    if (!isTranslated(SESSION, offer.supportedVersions)) {
+      // The oldest version is the nearest to legacy SSE, so the upstream does not send what was added later.
+      const [oldest = LATEST_SESSION_VERSION] = offer.supportedVersions?.sessions ?? [];
+      return clientSessions.open(authorized, caller, oldest, signal);
+    }
+    const gatewaySession = clientSessions.enter(
+      authorized,
+      { kind: 'gateway' },
+      LEGACY_SSE_VERSION,
+    );
+    return gatewaySession === undefined
+      ? bodyResponse(404)
+      : forwardIn(gatewaySession, request, offer);
+  }
+
+  return {
+    async forward(request, offer) {
+      const { message, rule, session } = request.authorized.admitted;
+      if (session === undefined) return bodyResponse(404);
+      if (rule.method === 'initialize') return open(request, session, offer);
+      const upstreamSession = clientSessions.find(session);
+      if (upstreamSession === undefined) {
+        return message.kind === 'request'
+          ? bodyResponse(200, errorResponseText(message.id, NOT_INITIALIZED, INVALID_REQUEST))
+          : bodyResponse(400);
+      }
+      const outcome = await forwardIn(upstreamSession, request, offer);
+      if (rule.method === 'notifications/initialized') clientSessions.markInitialized(session);
+      return outcome;
+    },
+    async openStream(stream, currentOffer) {
+      const upstreamSession = await clientSessions.waitUntilInitialized(
+        stream.session,
+        stream.signal,
+      );
+      return upstreamSession === undefined
+        ? { kind: 'error', reason: 'upstream-unavailable' }
+        : adapterInSession(upstreamSession, currentOffer()).openStream(
+            { ...stream, session: upstreamSession },
+            currentOffer,
+          );
+    },
+    endSession(session, caller) {
+      const upstreamSession = clientSessions.forget(session);
+      // A server that gave its session no id has no session to end.
+      return upstreamSession === undefined || !canBeEnded(upstreamSession)
+        ? Promise.resolve(bodyResponse(200))
+        : adapterForKnown(upstreamSession).endSession(upstreamSession, caller);
+    },
+    replyToServer(serverRequest, reply) {
+      const upstreamSession = clientSessions.find(serverRequest.session);
+      if (upstreamSession !== undefined)
+        adapterForKnown(upstreamSession).replyToServer(
+          { ...serverRequest, session: upstreamSession },
+          reply,
+        );
+    },
+    cancelAtServer(request) {
+      const upstreamSession = clientSessions.find(request.session);
+      if (upstreamSession !== undefined)
+        adapterForKnown(upstreamSession).cancelAtServer({ ...request, session: upstreamSession });
+    },
+  };
+}
+
+function canBeEnded({ target }: SessionFacts): boolean {
+  return target.kind !== 'upstream' || target.id !== undefined;
+}
+
+function withSession(session: SessionFacts, authorized: AuthorizedRequest): AuthorizedRequest {
+  const { version } = session;
+  const changes = { protocol: SESSION, version, session };
+  return replaceAdmitted(authorized, copyAdmitted(authorized.admitted, changes));
+}

@@ -22,7 +22,21 @@ import {
 import type { ClientAuthentication, TokenRequestSettings } from '../../config/settings.js';
 import { type JsonObject, parseObject } from '../../protocol/jsonrpc.js';
 import type { FetchRule, GuardedFetch } from '../safe-fetch.js';
-import type { IssuedToken, TokenError } from './token-cache.js';
+
+/** A token that may be presented. */
+export type IssuedToken = {
+  readonly kind: 'obtained';
+  readonly value: string;
+  /** Milliseconds since the epoch. */
+  readonly expiresAtMs: number;
+};
+
+/** Why there is no token, in text that is safe to log. `isOfCaller`: the server rejected the caller's token. */
+export type TokenError = {
+  readonly kind: 'error';
+  readonly detail: string;
+  readonly isOfCaller: boolean;
+};
 
 type Algorithm =
   | { readonly name: 'RSA-PSS' | 'RSASSA-PKCS1-v1_5'; readonly hash: 'SHA-256' }

@@ -8,7 +8,7 @@ import type { JsonObject, RpcError } from '../../protocol/jsonrpc.js';
 import { classifyUpstreamMessage } from '../../protocol/responses.js';
 import { pumpEvents, type ReadEnd } from '../../protocol/sse-reader.js';
 import type { ForwardError, UpstreamResponse } from '../../protocol/transport.js';
-import type { ProtocolVersion } from '../../protocol/versions/protocol-version.js';
+import type { ProtocolVersion } from '../../protocol/versions/revisions.js';
 import { namesVersionInHeader } from '../../protocol/versions/revisions.js';
 import { DIRECT_MESSAGE_READER, forwardErrorOfEnd, type MessageReader } from '../message-reader.js';
 

@@ -11,7 +11,7 @@ import { bodyResponse } from '../adapters/local-response.js';
 import type { UpstreamClient } from '../client.js';
 import type { CallerOrGateway } from '../credentials/presenter.js';
 import { DIRECT_MESSAGE_READER, type ReadBounds, readMessages } from '../message-reader.js';
-import { LISTING_CAPS } from './pages.js';
+import { LISTING_CAPS } from './lists.js';
 import { LISTING_ERRORS, type ListingError, type ListingRequest } from './request.js';
 
 /** Creates the request port of a lister from an upstream's client. */

@@ -5,7 +5,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { findMethod, METHODS, REFUSED_METHODS } from '../../../src/protocol/methods.js';
-import { protocolOfSession } from '../../../src/protocol/versions/detection.js';
+import { protocolOfSession } from '../../../src/protocol/versions/negotiation.js';
 
 type Sides = { readonly client: readonly string[]; readonly server: readonly string[] };
 

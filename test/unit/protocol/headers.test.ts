@@ -1,11 +1,17 @@
+// Which types an Accept header takes.
+// Headers that are written from a body say what the body says, to the one reader that compares them.
+
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import {
+  acceptsType,
   compareParamHeaders,
   decodeHeaderValue,
+  encodeHeaderValue,
   matchesName,
   mirroredParameters,
   readParamHeaders,
+  statelessHeaders,
 } from '../../../src/protocol/headers.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 
@@ -186,5 +192,86 @@ describe('x-mcp-header in a schema', () => {
     let other: Json = { type: 'string' };
     for (let depth = 0; depth < 5000; depth++) other = { not: other };
     expect(mirroredParameters(other)).toMatchObject({ valid: false });
+  });
+});
+
+const STREAM = 'text/event-stream';
+
+describe('[LEG-12] an Accept header', () => {
+  it.each([
+    [undefined, true],
+    ['', true],
+    ['*/*', true],
+    ['text/*', true],
+    ['application/json, text/event-stream', true],
+    ['TEXT/Event-Stream; charset=utf-8', true],
+    ['text/event-stream;q=0.1', true],
+    ['application/json', false],
+    ['text/html', false],
+    ['text/event-stream;q=0', false],
+    ['text/event-stream;q=0.000, */*', false],
+    ['*/*, text/*;q=0', false],
+    ['text/*;q=0, text/event-stream', true],
+  ])('%j takes a stream: %j', (accept, isTaken) => {
+    expect(acceptsType(accept, STREAM)).toBe(isTaken);
+  });
+
+  it('takes what it names, whatever else it says (property)', () => {
+    fc.assert(
+      fc.property(fc.array(fc.string(), { maxLength: 8 }), (others) => {
+        const ranges = others
+          .map((one) => one.replace(/,/g, ''))
+          .filter((one) => !/event/i.test(one));
+        expect(acceptsType([STREAM, ...ranges].join(','), STREAM)).toBe(true);
+      }),
+    );
+  });
+});
+
+const graphemes = fc.string({ unit: 'grapheme' });
+
+describe('a header that is written from a value', () => {
+  it('[Y-08] decodes to that value, in visible ASCII', () => {
+    fc.assert(
+      fc.property(graphemes, (value) => {
+        const encoded = encodeHeaderValue(value);
+        expect(encoded).toMatch(/^[\x20-\x7e]*$/);
+        expect(decodeHeaderValue(encoded)).toBe(value);
+      }),
+    );
+  });
+
+  it.each(['=?base64?eA==?=', ' led', 'trailed ', 'grüße', 'a\nb', ''])(
+    '[Y-08] is told from its own encoding: %j',
+    (value) => {
+      const encoded = encodeHeaderValue(value);
+      expect(encoded.startsWith('=?base64?')).toBe(true);
+      expect(decodeHeaderValue(encoded)).toBe(value);
+    },
+  );
+
+  it('[Y-08] agrees with the arguments that it mirrors', () => {
+    const mirrored = [
+      { header: 'Region', path: ['region'] },
+      { header: 'Count', path: ['inner', 'count'] },
+      { header: 'Flag', path: ['flag'] },
+    ];
+    const args = fc.record(
+      {
+        region: fc.oneof(graphemes, fc.constant(null)),
+        inner: fc.record({ count: fc.oneof(fc.maxSafeInteger(), fc.constant(null)) }),
+        flag: fc.boolean(),
+      },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(args, (given) => {
+        const params = { name: 'tool', arguments: given };
+        const headers = statelessHeaders('2026-07-28', 'tools/call', params, mirrored);
+        const written = Object.fromEntries(headers);
+        expect(compareParamHeaders(mirrored, given, written)).toBe(true);
+        expect(matchesName(written['mcp-name'], 'tool')).toBe(true);
+      }),
+    );
   });
 });

@@ -2,9 +2,8 @@
 
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { admitPost, admitStreamOpen } from '../../../src/protocol/admission.js';
+import { admitPost, admitStreamOpen, MAX_ARRAY_ELEMENTS } from '../../../src/protocol/admission.js';
 import type { ServerRequestFacts, SessionFacts } from '../../../src/protocol/admitted-request.js';
-import { MAX_ARRAY_ELEMENTS } from '../../../src/protocol/batch.js';
 import { applyEdits } from '../../../src/protocol/json/json.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import type { ServerRequestGrants } from '../../../src/protocol/server-requests.js';

@@ -1,7 +1,13 @@
 // A body in pieces is the same body.
+// That somebody waits no more is told once, to everyone who listens then, and to nobody who came too late.
 
-import { describe, expect, it } from 'vitest';
-import { isInPieces, joinPieces, sizeOfBytes } from '../../../src/protocol/transport.js';
+import { describe, expect, it, vi } from 'vitest';
+import {
+  DisconnectController,
+  isInPieces,
+  joinPieces,
+  sizeOfBytes,
+} from '../../../src/protocol/transport.js';
 
 describe('a body', () => {
   it('in pieces is as long as all of them, and one behind the other in one piece', () => {
@@ -18,5 +24,45 @@ describe('a body', () => {
     expect(sizeOfBytes(bytes)).toBe(2);
     expect(joinPieces(bytes)).toBe(bytes);
     expect(joinPieces('text')).toBe('text');
+  });
+});
+
+describe('leaving', () => {
+  it('is told once, in order, to functions and to objects', () => {
+    const leaving = new DisconnectController();
+    const notified: string[] = [];
+    leaving.addEventListener('abort', () => notified.push('first'));
+    leaving.addEventListener('abort', { handleEvent: () => void notified.push('second') });
+    expect(leaving.aborted).toBe(false);
+    leaving.abort();
+    leaving.abort();
+    expect(leaving.aborted).toBe(true);
+    expect(notified).toEqual(['first', 'second']);
+  });
+
+  it('is not told to who went before it, or came after it', () => {
+    const leaving = new DisconnectController();
+    const [gone, late, twice] = [vi.fn(), vi.fn(), vi.fn()];
+    leaving.removeEventListener('abort', gone);
+    leaving.addEventListener('abort', gone);
+    leaving.addEventListener('abort', twice);
+    leaving.addEventListener('abort', twice);
+    leaving.removeEventListener('abort', gone);
+    leaving.abort();
+    leaving.addEventListener('abort', late);
+    expect([gone, late, twice].map((one) => one.mock.calls.length)).toEqual([0, 0, 1]);
+  });
+
+  it('is not told to who goes, or comes, while others are told', () => {
+    const leaving = new DisconnectController();
+    const [gone, late, last] = [vi.fn(), vi.fn(), vi.fn()];
+    leaving.addEventListener('abort', () => {
+      leaving.removeEventListener('abort', gone);
+      leaving.addEventListener('abort', late);
+    });
+    leaving.addEventListener('abort', gone);
+    leaving.addEventListener('abort', last);
+    leaving.abort();
+    expect([gone, late, last].map((one) => one.mock.calls.length)).toEqual([0, 0, 1]);
   });
 });

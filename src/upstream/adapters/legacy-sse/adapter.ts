@@ -26,8 +26,7 @@ import {
   readSentMessage,
   type SentMessage,
 } from './connections.js';
-import type { BufferReader, EventBuffer } from './event-buffer.js';
-import type { LegacySseSession, SendError } from './session.js';
+import type { BufferReader, EventBuffer, LegacySseSession, SendError } from './session.js';
 
 /** From this version on a stream begins with an event id after which it can be resumed. */
 const FIRST_PRIMED_VERSION = '2025-11-25';

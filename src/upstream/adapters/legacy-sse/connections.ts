@@ -33,10 +33,11 @@ import { bodyResponse } from '../local-response.js';
 import {
   type BufferBudget,
   type BufferReader,
+  createLegacySseSession,
   createOwnerBufferBudget,
+  type LegacySseSession,
   type OwnerBufferBudget,
-} from './event-buffer.js';
-import { createLegacySseSession, type LegacySseSession } from './session.js';
+} from './session.js';
 
 /** What a session that is being opened holds. */
 type SessionSlot = {

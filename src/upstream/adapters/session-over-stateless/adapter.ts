@@ -30,7 +30,6 @@ import {
   mentionsInputRequired,
   readMessages,
 } from '../../message-reader.js';
-import { createTranslatedPages, type TranslatedPages, translatedBody } from '../list-pages.js';
 import {
   acceptedResponse,
   bodyResponse,
@@ -40,17 +39,21 @@ import {
 } from '../local-response.js';
 import {
   capabilitiesFor,
+  createTranslatedPages,
   discoverForm,
   errorResponseText,
   type RequestEnvelope,
   type SessionResponseContext,
   statelessForm,
+  type TranslatedPages,
   toSessionMessage,
+  translatedBody,
 } from '../message-translation.js';
 import { relayWithInputRounds, toSessionItem } from './input-required.js';
 import {
   applySessionChange,
   createSessionStates,
+  listenForSession,
   localSessionBus,
   MAX_RESOURCES,
   receiveSessionMessage,
@@ -62,7 +65,6 @@ import {
   type SessionState,
   type SessionStates,
 } from './session-state.js';
-import { listenForSession } from './stream.js';
 
 /** The client's self-description in a handshake, in the form that a stateless request carries. */
 function handshakeEnvelope(

@@ -28,7 +28,7 @@ import type { ServerRequestReply, SessionState } from './session-state.js';
 import { createReplicaScopedId, type SessionBus } from './session-state.js';
 
 /** What the rounds of one request need. */
-export type InputRequiredContext = {
+type InputRequiredContext = {
   readonly reader: SessionResponseContext;
   readonly sessionState: SessionState;
   readonly sessionBus: Pick<SessionBus, 'self'>;

@@ -36,14 +36,15 @@ import { upstreamIdOf } from '../../client.js';
 import { setUnheldTimer } from '../../discovery/request.js';
 import { createListingRequest } from '../../discovery/transports.js';
 import { isJson, readMessages } from '../../message-reader.js';
-import { createTranslatedPages, translatedBody } from '../list-pages.js';
 import { bodyResponse, type OutboundItems, streamResponse } from '../local-response.js';
 import {
   capabilitiesFor,
+  createTranslatedPages,
   discoverResult,
   errorResponseText,
   sessionBody,
   toStatelessMessage,
+  translatedBody,
   translatedRequestOf,
 } from '../message-translation.js';
 import type { SessionCall, StatelessDependencies, StatelessSettings } from './input-required.js';

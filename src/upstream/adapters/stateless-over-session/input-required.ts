@@ -19,8 +19,8 @@ import type { DisconnectSignal, UpstreamResponse } from '../../../protocol/trans
 import { onAbort } from '../../../protocol/transport.js';
 import { createQuota } from '../../../state/quota.js';
 import { type InboundItem, readMessages } from '../../message-reader.js';
-import type { TranslatedPages } from '../list-pages.js';
 import { type OutboundItem, type OutboundItems, streamResponse } from '../local-response.js';
+import type { TranslatedPages } from '../message-translation.js';
 import {
   inputRequiredResult,
   type TranslatedRequest,
@@ -53,7 +53,7 @@ export type SuspendedCall = {
  * Suspended calls by handle. A handle is hard to guess and leaves the gateway only sealed to its caller and
  * request. It names this replica, because only this one holds the call's connection.
  */
-export type SuspendedCalls = {
+type SuspendedCalls = {
   /** The handle of the call; `undefined` if the limit per caller or in total is reached. */
   add(suspended: SuspendedCall, caller: Owner): string | undefined;
   /** The call with this handle; it remains suspended. */

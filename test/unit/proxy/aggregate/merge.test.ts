@@ -12,7 +12,7 @@ import {
   readPage,
   replaceText,
 } from '../../../../src/proxy/aggregate/merge.js';
-import { matchesTemplate } from '../../../../src/proxy/aggregate/router.js';
+import { matchesTemplate } from '../../../../src/proxy/aggregate/pipeline.js';
 
 const MEMBERS = [
   { upstream: 'github', prefix: 'gh_' },

@@ -3,8 +3,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { AdmittedMessage, SessionFacts } from '../../../../src/protocol/admitted-request.js';
 import type { Incoming, Outgoing } from '../../../../src/protocol/transport.js';
+import type { VerifiedRequest } from '../../../../src/proxy/aggregate/backend-requests.js';
 import { joinHandshakes } from '../../../../src/proxy/aggregate/lists.js';
-import type { VerifiedRequest } from '../../../../src/proxy/aggregate/requests.js';
 import { sealSessions } from '../../../../src/proxy/aggregate/sessions.js';
 import { principal } from '../../policy/samples.js';
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { AdmittedMessage } from '../../../../src/protocol/admitted-request.js';
 import { encodeSseMessage } from '../../../../src/protocol/sse.js';
 import type { Outgoing } from '../../../../src/protocol/transport.js';
-import type { VerifiedRequest } from '../../../../src/proxy/aggregate/requests.js';
+import type { VerifiedRequest } from '../../../../src/proxy/aggregate/backend-requests.js';
 import { openStreams, subscribeToAll } from '../../../../src/proxy/aggregate/streams.js';
 import { principal } from '../../policy/samples.js';
 

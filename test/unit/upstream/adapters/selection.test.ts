@@ -1,19 +1,23 @@
 // Which adapter takes a message, by what its client and its upstream speak and by the session that it belongs to.
+// A client of legacy SSE whose upstream speaks something else: its stream waits until its session is initialized.
 
 import { describe, expect, it } from 'vitest';
-import type { OutboundRequest } from '../../../../src/policy/outbound.js';
+import type { OutboundRequest, OutboundStream } from '../../../../src/policy/outbound.js';
 import type {
   AdmittedMessage,
   SessionFacts,
   SessionTarget,
 } from '../../../../src/protocol/admitted-request.js';
-import type { SupportedVersions } from '../../../../src/protocol/negotiation.js';
 import { LEGACY_SSE } from '../../../../src/protocol/versions/legacy-sse.js';
-import type { ProtocolVersion } from '../../../../src/protocol/versions/protocol-version.js';
+import type { SupportedVersions } from '../../../../src/protocol/versions/negotiation.js';
+import type { ProtocolVersion } from '../../../../src/protocol/versions/revisions.js';
 import { SESSION } from '../../../../src/protocol/versions/session.js';
 import { STATELESS } from '../../../../src/protocol/versions/stateless.js';
-import { createUpstreamAdapters } from '../../../../src/upstream/adapters/selection.js';
-import type { UpstreamOffer } from '../../../../src/upstream/adapters/upstream-adapter.js';
+import {
+  createBridgeAdapter,
+  createUpstreamAdapters,
+  type UpstreamOffer,
+} from '../../../../src/upstream/adapters/selection.js';
 
 const SESSIONS: SupportedVersions = { sessions: ['2025-11-25'], stateless: [] };
 const MODERN: SupportedVersions = { sessions: [], stateless: ['2026-07-28'] };
@@ -114,4 +118,28 @@ describe('a message of a client of legacy SSE', () => {
       expect(await takerOf(LEGACY_SSE, SESSIONS, target, isLegacySse)).toBe(expected);
     },
   );
+});
+
+it('[LEG-03] opens its stream by what the upstream speaks once the session is initialized', async () => {
+  let supportedVersions: SupportedVersions = { sessions: ['2025-11-25'], stateless: [] };
+  const offers: UpstreamOffer[] = [];
+  const adapter = createBridgeAdapter({
+    clientSessions: {
+      async waitUntilInitialized() {
+        supportedVersions = { sessions: [], stateless: ['2026-07-28'] };
+        return { version: 'v', hash: 'h', target: { kind: 'gateway' } } satisfies SessionFacts;
+      },
+    } as never,
+    adapterInSession(_session, offer) {
+      offers.push(offer);
+      return { openStream: () => Promise.resolve({ kind: 'error', reason: 'internal' }) } as never;
+    },
+    adapterForKnown: () => expect.fail('asks for a lost session'),
+  });
+  const offer = (): UpstreamOffer => ({
+    supportedVersions,
+    catalogFor: () => expect.fail('asks for a definition'),
+  });
+  await adapter.openStream({} as OutboundStream, offer);
+  expect(offers).toMatchObject([{ supportedVersions: { stateless: ['2026-07-28'] } }]);
 });

@@ -7,9 +7,9 @@ import {
   type ListerPorts,
   listOnce,
   MIN_INTERVAL_MS,
+  PROBE_INTERVAL_MS,
 } from '../../../../src/upstream/discovery/discovery.js';
 import { createListingAllowance } from '../../../../src/upstream/discovery/request.js';
-import { PROBE_INTERVAL_MS } from '../../../../src/upstream/discovery/supported-versions.js';
 import {
   type ListingUpstream,
   requestOver,

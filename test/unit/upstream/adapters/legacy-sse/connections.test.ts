@@ -7,8 +7,8 @@ import {
   MAX_LEGACY_SSE_SESSIONS,
   MAX_LEGACY_SSE_SESSIONS_PER_CALLER,
 } from '../../../../../src/upstream/adapters/legacy-sse/connections.js';
-import { createOwnerBufferBudget } from '../../../../../src/upstream/adapters/legacy-sse/event-buffer.js';
 import type { LegacySseSession } from '../../../../../src/upstream/adapters/legacy-sse/session.js';
+import { createOwnerBufferBudget } from '../../../../../src/upstream/adapters/legacy-sse/session.js';
 
 const REST_MS = 1_000;
 

@@ -1,10 +1,14 @@
-// Which family of revisions a message, a session or an upstream has. A message is classified by body and
-// headers together: if they disagree it is refused, and neither of the two is ever preferred.
-// Source: MCP 2026-07-28, versioning and transports (backward compatibility); MCP 2025-11-25, transports.
+// Which family of revisions a message, a session or an upstream has, and whether the upstream supports what an
+// admitted message needs. A message is classified by body and headers together: if they disagree it is refused, and
+// neither of the two is ever preferred. Translates nothing.
+// Source: MCP 2026-07-28, versioning, custom headers and transports (backward compatibility); MCP 2025-11-25,
+// transports; docs/reference/protocol.md §2.2.
 
-import type { ProtocolError } from '../admitted-request.js';
-import { type ErrorContext, headerMismatch } from '../errors.js';
-import type { JsonObject } from '../jsonrpc.js';
+import type { AdmittedMessage, ProtocolError } from '../admitted-request.js';
+import { type ErrorContext, headerMismatch, protocolErrorOf } from '../errors.js';
+import { compareParamHeaders } from '../headers.js';
+import type { JsonObject, Message } from '../jsonrpc.js';
+import type { TaskCapability } from '../tasks.js';
 import type {
   AdmissionInput,
   AdmissionRules,
@@ -14,8 +18,13 @@ import type {
   SessionRules,
 } from './admission-rules.js';
 import { LEGACY_SSE } from './legacy-sse.js';
-import type { ProtocolVersion } from './protocol-version.js';
-import { LEGACY_SSE_VERSION, type ListedEra } from './revisions.js';
+import {
+  LEGACY_SSE_VERSION,
+  type ListedEra,
+  type ProtocolVersion,
+  SESSION_VERSIONS,
+  STATELESS_VERSIONS,
+} from './revisions.js';
 import { SESSION } from './session.js';
 import { claimsStateless, STATELESS } from './stateless.js';
 
@@ -118,4 +127,75 @@ export function checkRepeated(
 
 export function errorContextOf(call: Call): ErrorContext {
   return call.kind === 'request' ? { id: call.id } : {};
+}
+
+/** Versions that both the upstream and the gateway support. */
+export type SupportedVersions = SpokenVersions & {
+  /** The task capabilities that it declares in sessions. */
+  readonly tasks?: readonly TaskCapability[];
+};
+
+/** The definitions of a tool, as far as headers need them. */
+type MirroredLookup = {
+  statusOf(
+    kind: 'tool',
+    name: string,
+  ): { readonly pinned: Mirroring | undefined; readonly listed?: Mirroring | undefined };
+};
+
+type Mirroring = {
+  readonly mirrored: readonly { readonly header: string; readonly path: readonly string[] }[];
+};
+
+/**
+ * The versions that a client may use: for an era that the upstream does not support, those that the gateway
+ * translates.
+ */
+export function versionsOffered(
+  supportedVersions: SupportedVersions | undefined,
+): readonly string[] | undefined {
+  if (supportedVersions === undefined) return undefined;
+  const { sessions, stateless } = supportedVersions;
+  if (sessions.length + stateless.length === 0) return [];
+  return [
+    ...(stateless.length > 0 ? stateless : STATELESS_VERSIONS),
+    ...(sessions.length > 0 ? sessions : SESSION_VERSIONS),
+  ];
+}
+
+/**
+ * Refuses a message if no era of the upstream is supported. Before the first listing it is not known what the
+ * upstream supports; then nothing is refused here, and the upstream's own response decides.
+ */
+export function checkSupported(
+  admitted: AdmittedMessage,
+  supportedVersions: SupportedVersions | undefined,
+): ProtocolError | undefined {
+  const supported = versionsOffered(supportedVersions);
+  if (supported === undefined || supported.length > 0) return undefined;
+  const { message, protocol, version, rule } = admitted;
+  if (!protocol.namesVersionAnew(rule.method)) return undefined;
+  const text = 'This server has no supported protocol version in common with this gateway.';
+  const code = protocol.unsupportedVersionCode;
+  const error = protocolErrorOf('unsupported-version', code, text, contextOf(message));
+  return { ...error, data: { supported, requested: version } };
+}
+
+/** Compares the `Mcp-Param-*` headers with the arguments, by the tool's schema (2026 only). */
+export function checkParamHeaders(
+  admitted: AdmittedMessage,
+  catalog: MirroredLookup,
+): ProtocolError | undefined {
+  const { target, args, protocol, message } = admitted;
+  if (!protocol.mirrorsBody || target.kind !== 'tool' || args === undefined) return undefined;
+  const { listed, pinned } = catalog.statusOf('tool', target.name);
+  const mirrored = (listed ?? pinned)?.mirrored ?? [];
+  if (mirrored.length === 0 || compareParamHeaders(mirrored, args, admitted.paramHeaders))
+    return undefined;
+  const text = 'A parameter header is missing or differs from the arguments.';
+  return headerMismatch(contextOf(message), text);
+}
+
+function contextOf(message: Message): ErrorContext {
+  return message.kind === 'request' ? { id: message.id } : {};
 }

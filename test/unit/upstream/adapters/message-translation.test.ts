@@ -6,7 +6,7 @@ import { joinPieces } from '../../../../src/protocol/transport.js';
 import {
   createTranslatedPages,
   type TranslatedPage,
-} from '../../../../src/upstream/adapters/list-pages.js';
+} from '../../../../src/upstream/adapters/message-translation.js';
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);

@@ -3,12 +3,12 @@
 // is removed from the request.
 // Source: MCP 2026-07-28, subscriptions; docs/contract.md §4, law 2.
 
-import type { Principal } from '../../../policy/principal.js';
-import { addFinding } from '../../../policy/record.js';
-import { amendAdmitted } from '../../../protocol/admission.js';
-import type { AdmittedMessage, OpenedTask } from '../../../protocol/admitted-request.js';
-import { spanOf } from '../../../protocol/json/json.js';
-import { paramsOf } from '../../../protocol/params.js';
+import type { Principal } from '../../policy/principal.js';
+import { addFinding } from '../../policy/record.js';
+import { amendAdmitted } from '../../protocol/admission.js';
+import type { AdmittedMessage, OpenedTask } from '../../protocol/admitted-request.js';
+import { spanOf } from '../../protocol/json/json.js';
+import { paramsOf } from '../../protocol/params.js';
 import {
   EMPTY_FILTER,
   type ListFilter,
@@ -16,13 +16,13 @@ import {
   readFilter,
   type SubscriptionFilter,
   writeFilter,
-} from '../../../protocol/subscriptions.js';
-import { hasTask, isTranslated } from '../../../protocol/versions/detection.js';
-import { STATELESS } from '../../../protocol/versions/stateless.js';
-import { decideTarget, mayKnowList } from '../../authorization.js';
-import type { Snapshot } from '../../ports.js';
-import type { RequestContext } from '../../request-context.js';
-import { mayKnowTask } from '../tasks/status.js';
+} from '../../protocol/subscriptions.js';
+import { hasTask, isTranslated } from '../../protocol/versions/negotiation.js';
+import { STATELESS } from '../../protocol/versions/stateless.js';
+import { decideTarget, mayKnowList } from '../authorization.js';
+import type { Snapshot } from '../ports.js';
+import type { RequestContext } from '../request-context.js';
+import { mayKnowTask } from './task-responses.js';
 
 /** What may be seen is the same for every client of the era. */
 const SUBSCRIBER = { protocol: STATELESS, apps: false } as const;

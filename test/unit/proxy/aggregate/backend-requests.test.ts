@@ -6,8 +6,10 @@ import { openRecord } from '../../../../src/policy/record.js';
 import { encodeSseMessage } from '../../../../src/protocol/sse.js';
 import type { Incoming, Outgoing } from '../../../../src/protocol/transport.js';
 import { SESSION } from '../../../../src/protocol/versions/session.js';
-import { requestBackends } from '../../../../src/proxy/aggregate/fan-out.js';
-import type { AggregateContext } from '../../../../src/proxy/aggregate/requests.js';
+import {
+  type AggregateContext,
+  requestBackends,
+} from '../../../../src/proxy/aggregate/backend-requests.js';
 import type { Aggregate, HandleRequest } from '../../../../src/proxy/ports.js';
 import { principal } from '../../policy/samples.js';
 

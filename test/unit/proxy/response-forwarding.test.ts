@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import type { RequestRecord } from '../../../src/policy/record.js';
 import type { UpstreamResponse } from '../../../src/protocol/transport.js';
-import { measureWaits } from '../../../src/proxy/upstream-wait-time.js';
+import { measureWaits } from '../../../src/proxy/response-forwarding.js';
 
 const WAIT_MS = 20;
 /** Timers may be early by less than a millisecond. */

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import type { RequestContext } from '../../../src/proxy/request-context.js';
-import { longLivedStreamLimits } from '../../../src/proxy/stream-limits.js';
+import { longLivedStreamLimits } from '../../../src/proxy/sse-response.js';
 
 describe('[PRF-12] a long-lived stream that waits for the rate of its upstream', () => {
   function waiting() {

@@ -6,11 +6,11 @@ import type {
   CredentialSource,
   PresentOutcome,
 } from '../../../../src/upstream/credentials/presenter.js';
-import {
-  createTokenCache,
-  type IssuedToken,
-  type TokenError,
-} from '../../../../src/upstream/credentials/token-cache.js';
+import { createTokenCache } from '../../../../src/upstream/credentials/sources.js';
+import type {
+  IssuedToken,
+  TokenError,
+} from '../../../../src/upstream/credentials/token-endpoint.js';
 import { principal } from '../../policy/samples.js';
 
 const START_MS = 1_000_000;

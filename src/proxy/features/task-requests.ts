@@ -4,36 +4,36 @@
 // Source: MCP 2025-11-25, tasks; tasks (associating task-related messages); the Tasks extension (routing
 // headers); docs/reference/protocol.md §2.3 and §2.4.
 
-import type { Catalog } from '../../../policy/definitions.js';
-import type { Principal } from '../../../policy/principal.js';
-import { addFinding } from '../../../policy/record.js';
-import { amendAdmitted, copyAdmitted } from '../../../protocol/admission.js';
+import type { Catalog } from '../../policy/definitions.js';
+import type { Principal } from '../../policy/principal.js';
+import { addFinding } from '../../policy/record.js';
+import { amendAdmitted, copyAdmitted } from '../../protocol/admission.js';
 import type {
   AdmittedMessage,
   OpenedTask,
   ProtocolError,
   TextEdit,
-} from '../../../protocol/admitted-request.js';
+} from '../../protocol/admitted-request.js';
 import {
   type ErrorContext,
   INVALID_PARAMS,
   METHOD_NOT_FOUND,
   protocolErrorOf,
-} from '../../../protocol/errors.js';
-import { encodeHeaderValue } from '../../../protocol/headers.js';
+} from '../../protocol/errors.js';
+import { encodeHeaderValue } from '../../protocol/headers.js';
 import {
   type ParsedJson,
   readJsonText,
   removeMember,
   setMember,
   spanOf,
-} from '../../../protocol/json/json.js';
-import { isObject, type JsonObject, type Message } from '../../../protocol/jsonrpc.js';
-import { findRelatedTask, RELATED_TASK_KEY, type TaskForm } from '../../../protocol/tasks.js';
-import { isTranslated, protocolForUpstream } from '../../../protocol/versions/detection.js';
-import type { ProtocolVersion } from '../../../protocol/versions/protocol-version.js';
-import type { Snapshot, TaskPort, TaskScope } from '../../ports.js';
-import type { Feature, RequestContext } from '../../request-context.js';
+} from '../../protocol/json/json.js';
+import { isObject, type JsonObject, type Message } from '../../protocol/jsonrpc.js';
+import { findRelatedTask, RELATED_TASK_KEY, type TaskForm } from '../../protocol/tasks.js';
+import { isTranslated, protocolForUpstream } from '../../protocol/versions/negotiation.js';
+import type { ProtocolVersion } from '../../protocol/versions/revisions.js';
+import type { Snapshot, TaskPort, TaskScope } from '../ports.js';
+import type { Feature, RequestContext } from '../request-context.js';
 
 /** A message without its related-task id, for inspection. `restore` inserts the id that the client knows. */
 export type MessageWithoutTask = { readonly reading: ParsedJson; restore(text: string): string };
