@@ -140,7 +140,7 @@ async function pinOffered(file: string): Promise<PinnedOnce> {
   // Without a place: the file is in a folder of dev's own.
   const refused = errors.map((message) => `error: ${message}\n`).join('');
   if (settings === undefined) return { code: 2, printed: refused, wasAsked: false };
-  const { runPinFetch } = await import('./cli/pin/fetch.js');
+  const { runPinFetch } = await import('./cli/pin/command.js');
   let printed = '';
   const keep = (text: string): void => {
     printed += text;
@@ -254,7 +254,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
     return stdioCommand(io, { untilSignal, signalGroup, setUmask });
   },
   async 'demo-server'() {
-    const { demoServerCommand } = await import('./cli/demo-server.js');
+    const { demoServerCommand } = await import('./cli/dev.js');
     return demoServerCommand(io, servePorts('error'));
   },
   async validate() {

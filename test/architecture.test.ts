@@ -58,7 +58,6 @@ const DEV_IMPORTERS: ReadonlySet<string> = new Set([
   'process.ts',
   'cli/dev.ts',
   'cli/dev-target.ts',
-  'cli/demo-server.ts',
 ]);
 
 const BRANDS: readonly (readonly [string, RegExp, string])[] = [
@@ -85,7 +84,7 @@ const ERA_EXCEPTIONS: Exceptions = {
   'protocol/methods.ts': { count: 18, why: 'the table of methods has a column of eras' },
   'dev/demo-protocol.ts': { count: 25, why: 'the demo is a server of both eras' },
   'dev/demo-upstream.ts': { count: 4, why: 'the demo is a server of both eras' },
-  'dev/tour-client.ts': { count: 2, why: 'the tour is a client of both eras' },
+  'dev/tour-scenes.ts': { count: 2, why: 'the tour is a client of both eras' },
 };
 
 /** Asks how an upstream is reached: by its transport, or by the way that a session takes. */

@@ -1,7 +1,7 @@
 // Renders the page of exit codes from the table that the help of the commands prints. Pure: it returns text, and the
 // caller writes the file.
 
-import { EXIT_CODES, exitCodesOf } from '../../src/cli/exit-codes.js';
+import { EXIT_CODES, exitCodesOf } from '../../src/cli/program.js';
 
 /** What every command keeps to. */
 const GENERAL_EXIT_CODES = {
@@ -35,7 +35,7 @@ function commandRows(): readonly string[] {
 export function renderExitCodesPage(): string {
   return `# Exit codes
 
-<!-- Rendered from src/cli/exit-codes.ts. Change the source, then run the tests with UPDATE_REFERENCE=1. -->
+<!-- Rendered from src/cli/program.ts. Change the source, then run the tests with UPDATE_REFERENCE=1. -->
 
 Every command keeps to these codes, so a script can tell a failed check (1) from one that could not be made (2):
 

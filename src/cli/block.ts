@@ -12,14 +12,15 @@ import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import { nearestCandidate } from '../text/edit-distance.js';
 import { escapeForTerminal, toVisibleJson } from '../text/escaping.js';
 import { describeReadError } from '../text/file-errors.js';
-import { originOf, withConfigOption } from './config-file.js';
 import {
   type CliIo,
   type Command,
   EXIT_FAILED,
   EXIT_FINE,
   type Finish,
+  originOf,
   UsageError,
+  withConfigOption,
   withUsage,
 } from './program.js';
 

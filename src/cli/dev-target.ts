@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { InvalidArgumentError } from 'commander';
 import { networkOfHost } from '../config/checks/addresses.js';
-import { type DevServer, HEADER_FILES } from '../dev/dev-files.js';
+import { type DevServer, HEADER_FILES } from '../dev/files.js';
 import { describeProbe, probeServer } from '../dev/probe.js';
 import { STDIO_PATH, startStdioServer } from '../stdio/server.js';
 import { type ProcessEnd, type ProcessPorts, serverEnvironment } from '../stdio/server-process.js';

@@ -1,6 +1,7 @@
 // `sallyport dev`: runs a gateway on loopback with the development issuer, for evaluation: in front of a server that is
 // reached by HTTP, or of one that a command starts. Writes ordinary files to a temporary folder, pins what the server
-// offers at that moment, and serves them. Only this command can load the issuer; `serve` cannot. docs/contract.md §1.
+// offers at that moment, and serves them. Only this command can load the issuer; `serve` cannot. Also
+// `sallyport demo-server`, which serves the MCP server of the demo alone. docs/contract.md §1.
 
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -10,20 +11,23 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Option } from 'commander';
 import { createEventJoiner } from '../audit/query.js';
-import { DEMO_USERS, DESK, type DemoUser, writeDemoFiles } from '../dev/demo-files.js';
 import { type DemoUpstream, startDemoUpstream } from '../dev/demo-upstream.js';
 import {
+  DEMO_USERS,
+  DESK,
   DEV_TOKEN_HOURS,
   DEV_UPSTREAM,
   DEVELOPER,
+  type DemoUser,
   type DevFiles,
   findSavedFile,
   ignoredFiles,
   type Offered,
   saveDevFiles,
+  writeDemoFiles,
   writeDevFiles,
   writeDevPolicy,
-} from '../dev/dev-files.js';
+} from '../dev/files.js';
 import { type DevIssuer, startIssuer } from '../dev/issuer.js';
 import { clientConfigurations, decisionLine } from '../dev/output.js';
 import { runTour } from '../dev/tour.js';
@@ -44,7 +48,7 @@ import {
   type TargetOptions,
   targetOfUrl,
 } from './dev-target.js';
-import { addIgnored } from './git-ignore.js';
+import { addIgnored } from './init/files.js';
 import {
   type CliIo,
   type Command,
@@ -59,7 +63,7 @@ import {
 import { addLogOptions, type LogOptions, type ServedGateway, type ServePorts } from './serve.js';
 import { collectVariable } from './stdio.js';
 
-export type DevOptions = LogOptions &
+type DevOptions = LogOptions &
   TargetOptions & {
     readonly upstream?: string;
     readonly demo?: boolean;
@@ -76,7 +80,7 @@ export type PinnedOnce = {
   readonly wasAsked: boolean;
 };
 
-export type DevPorts = ServePorts &
+type DevPorts = ServePorts &
   Pick<ProcessPorts, 'signalGroup'> & {
     /** Pins and approves what the upstreams of a gateway file offer now. */
     pin(file: string): Promise<PinnedOnce>;
@@ -456,6 +460,38 @@ export function devCommand(io: CliIo, ports: DevPorts): Command {
           finish(await runDev(options, serverCommand, io, ports)),
         );
       addLogOptions(command, 'error');
+    },
+  };
+}
+
+const DEFAULT_DEMO_PORT = 3001;
+
+/** Runs until a signal ends it. The exit code is that of the signal, or 1 if the port cannot be opened. */
+async function runDemoServer(
+  { port = DEFAULT_DEMO_PORT }: { readonly port?: number },
+  io: CliIo,
+  ports: Pick<ServePorts, 'untilSignal'>,
+): Promise<number> {
+  const terminated = ports.untilSignal();
+  const server = await startDemoUpstream({ port }).catch((error: NodeJS.ErrnoException) => error);
+  if (server instanceof Error) return failToListen(port, server, io);
+  io.stdout(`demo server listening on ${server.url}\n`);
+  const code = await terminated;
+  await server.close();
+  return code;
+}
+
+export function demoServerCommand(io: CliIo, ports: Pick<ServePorts, 'untilSignal'>): Command {
+  return {
+    name: 'demo-server',
+    summary: 'Serve the MCP server of the demo on loopback, without a gateway.',
+    examples: ['sallyport demo-server --port 3001'],
+    configure(command, finish) {
+      command
+        .option('--port <port>', `port of the server (default: ${DEFAULT_DEMO_PORT})`, readPort)
+        .action(async (options: { port?: number }) =>
+          finish(await runDemoServer(options, io, ports)),
+        );
     },
   };
 }

@@ -4,19 +4,27 @@
 import { resolve } from 'node:path';
 import type { Files } from '../config/files.js';
 import type { Outline } from '../config/load.js';
-import { originOf, withConfigOption } from './config-file.js';
-import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, fail, readPort } from './program.js';
+import {
+  type CliIo,
+  type Command,
+  EXIT_FAILED,
+  EXIT_FINE,
+  fail,
+  originOf,
+  readPort,
+  withConfigOption,
+} from './program.js';
 
 const DEFAULT_OPS_PORT = 9464;
 const HEALTHCHECK_TIMEOUT_MS = 2000;
 
-export type HealthcheckPorts = {
+type HealthcheckPorts = {
   readonly files: Pick<Files, 'readFile'>;
   /** The status of a GET; accepts any certificate. Rejects if there is no response in time. */
   readonly fetchStatus: (url: string, timeoutMs: number) => Promise<number>;
 };
 
-export type HealthcheckOptions = { readonly config?: string; readonly port?: number };
+type HealthcheckOptions = { readonly config?: string; readonly port?: number };
 
 /** Exit 0 if `/livez` responds with 200, else 1, as container runtimes expect. */
 export async function runHealthcheck(

@@ -6,12 +6,17 @@ import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypt
 import { resolve } from 'node:path';
 import { renderDiagnostics } from '../config/diagnostics.js';
 import type { Files } from '../config/files.js';
-import { KEY_BYTES, publicKeyInfoOf, readKeyText, writeKeyText } from '../config/keys.js';
+import {
+  KEY_BYTES,
+  publicKeyInfoOf,
+  publicPartOf,
+  readKeyText,
+  readPrivateSignerKey,
+  writeKeyText,
+} from '../config/keys.js';
 import { loadGateway } from '../config/load.js';
 import { describeFile } from '../config/secrets.js';
-import { publicPartOf, readPrivateSignerKey } from '../config/signer-keys.js';
 import { describeReadError } from '../text/file-errors.js';
-import { withConfigOption } from './config-file.js';
 import {
   type CliIo,
   type Command,
@@ -19,9 +24,10 @@ import {
   EXIT_FINE,
   EXIT_UNCHECKED,
   fail,
+  withConfigOption,
 } from './program.js';
 
-export type KeysPorts = {
+type KeysPorts = {
   readonly files: Pick<Files, 'readFile'>;
   randomBytes(count: number): Uint8Array;
 };
@@ -35,7 +41,7 @@ function newKeyText({ signing }: { readonly signing?: boolean }, ports: KeysPort
 
 type PublicPart = { readonly text: string; readonly jwk: object };
 
-export type KeysPublicOptions = {
+type KeysPublicOptions = {
   /** A key file, or `-` for stdin. Exactly one of this and `config` is given. */
   readonly file?: string | undefined;
   readonly config?: string;

@@ -1,12 +1,10 @@
 // `sallyport schema NAME`: prints a published JSON Schema, for example for editor modelines.
 // docs/contract.md §1 (names of the schemas) and §3.
 
-import { AUDIT_SCHEMA } from '../config/schema/audit.js';
 import type { Schema } from '../config/schema/definitions.js';
 import { GATEWAY_SCHEMA } from '../config/schema/gateway.js';
-import { LOCK_SCHEMA } from '../config/schema/lock.js';
-import { POLICY_SCHEMA } from '../config/schema/policy.js';
-import { POLICY_TEST_SCHEMA } from '../config/schema/policy-test.js';
+import { AUDIT_SCHEMA, LOCK_SCHEMA } from '../config/schema/outputs.js';
+import { POLICY_SCHEMA, POLICY_TEST_SCHEMA } from '../config/schema/policy.js';
 import { nearestCandidate } from '../text/edit-distance.js';
 import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED, fail } from './program.js';
 

@@ -5,7 +5,6 @@ import { resolve } from 'node:path';
 import { type Command as Commander, Option } from 'commander';
 import { type Diagnostic, renderDiagnostics } from '../config/diagnostics.js';
 import { makeVisible, urlHost } from '../text/escaping.js';
-import { withConfigOption } from './config-file.js';
 import {
   type CliIo,
   type Command,
@@ -13,6 +12,7 @@ import {
   EXIT_FINE,
   EXIT_UNCHECKED,
   fail,
+  withConfigOption,
 } from './program.js';
 
 /** The part of a running gateway that this command uses. */

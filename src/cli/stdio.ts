@@ -17,7 +17,7 @@ import type { ServePorts } from './serve.js';
 
 type Address = { readonly host: string; readonly port: number };
 
-export type StdioOptions = {
+type StdioOptions = {
   readonly listen?: Address;
   readonly socket?: string;
   readonly tokenFile?: string;
@@ -25,7 +25,7 @@ export type StdioOptions = {
   readonly maxSessions: number;
 };
 
-export type StdioPorts = Pick<ServePorts, 'untilSignal'> &
+type StdioPorts = Pick<ServePorts, 'untilSignal'> &
   Pick<ProcessPorts, 'signalGroup'> & {
     /** Sets the mask for new files and returns the former one. */
     setUmask(mask: number): number;
@@ -100,7 +100,7 @@ async function clearSocket(path: string): Promise<string | undefined> {
 }
 
 /** Serves until a signal. Exit 1: it could not listen; 2: an option or a file is wrong. */
-export async function runStdio(
+async function runStdio(
   options: StdioOptions,
   [command = '', ...args]: readonly string[],
   io: CliIo,

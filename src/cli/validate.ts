@@ -20,8 +20,14 @@ import type { PolicyContext } from '../policy/compile/compile.js';
 import type { PolicyDiagnostic, PolicyDocument } from '../policy/compile/documents.js';
 import type { Catalog } from '../policy/definitions.js';
 import { nearestCandidate } from '../text/edit-distance.js';
-import { withConfigOption } from './config-file.js';
-import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
+import {
+  type CliIo,
+  type Command,
+  EXIT_FAILED,
+  EXIT_FINE,
+  EXIT_UNCHECKED,
+  withConfigOption,
+} from './program.js';
 
 export type ReadLocks = {
   /** The upstreams that have a lock file. */

@@ -1,8 +1,14 @@
-// The file system interface of the configuration readers: file contents and the names in a folder.
-// Implemented here for the disk, and by maps in tests. Never writes.
+// The files of the configuration. Reading: an interface for the contents of a file and the names in a folder,
+// implemented here for the disk, and by maps in tests. Watching: reports when the content of gateway file, policies
+// or lock files has changed. It watches folders, because a mounted ConfigMap is replaced by a symbolic link beside
+// the files, and polls, because a watch can miss such a replacement. It compares hashes of the content: writing the
+// same content is not a change. Never writes.
 
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { type FSWatcher, readdirSync, readFileSync, statSync, watch } from 'node:fs';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { platform } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
 
 /** Throw if the file or folder cannot be read. */
 export type Files = {
@@ -26,4 +32,241 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Files by name, and folders of which every file with the suffix is watched. */
+export type WatchTargets = {
+  readonly files: readonly string[];
+  readonly folders: readonly { readonly path: string; readonly suffix: string }[];
+  /** Files that the gateway writes itself: events of watched folders about them are ignored. */
+  readonly own?: readonly string[];
+};
+
+/** A file changed this recently may change again within the resolution of its times, so it is read again. */
+const STABLE_AFTER_MS = 2000;
+
+type KnownFile = { readonly stamp: string; readonly digest: string };
+
+/** `content` changes with the content of the files; `stamp` also with every write of the same content. */
+type Fingerprint = { readonly content: string; readonly stamp: string };
+
+/**
+ * Creates a function that hashes the current content of targets. It reads only files whose inode, size or
+ * times changed, so that polling every second costs little. It never fails: an unreadable file is hashed
+ * as such.
+ */
+function createFingerprint(): (targets: WatchTargets) => Promise<Fingerprint> {
+  let known = new Map<string, KnownFile>();
+  return async (targets) => {
+    const seen = new Map<string, KnownFile>();
+    const hash = createHash('sha256');
+    const listed = await Promise.all(targets.folders.map(listFolder));
+    for (const file of [...targets.files, ...listed.flat()]) {
+      hash.update(`${JSON.stringify(file)} ${await digestOf(file, known, seen)}\n`);
+    }
+    known = seen;
+    const stamp = JSON.stringify([...seen].map(([file, one]) => [file, one.stamp]));
+    return { content: hash.digest('hex'), stamp };
+  };
+}
+
+async function listFolder({ path, suffix }: WatchTargets['folders'][number]): Promise<string[]> {
+  try {
+    const names = await readdir(path);
+    return names
+      .filter((name) => name.endsWith(suffix) && !name.startsWith('.'))
+      .sort()
+      .map((name) => join(path, name));
+  } catch {
+    return [];
+  }
+}
+
+async function digestOf(
+  file: string,
+  known: ReadonlyMap<string, KnownFile>,
+  seen: Map<string, KnownFile>,
+): Promise<string> {
+  try {
+    // `stat` follows links, so a replaced ConfigMap shows as another inode.
+    const { dev, ino, size, mtimeNs, ctimeNs, ctimeMs } = await stat(file, { bigint: true });
+    const stamp = `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+    const before = known.get(file);
+    const isStable = BigInt(Date.now()) - ctimeMs > BigInt(STABLE_AFTER_MS);
+    const digest = isStable && before?.stamp === stamp ? before.digest : await hashFile(file);
+    seen.set(file, { stamp, digest });
+    return digest;
+  } catch {
+    return 'unreadable';
+  }
+}
+
+async function hashFile(file: string): Promise<string> {
+  return createHash('sha256')
+    .update(await readFile(file))
+    .digest('hex');
+}
+
+const POLL_MS = 1000;
+/** Several writes of one change arrive within this time and are checked once. */
+const DEBOUNCE_MS = 50;
+
+type WatchOptions = {
+  readonly targets: WatchTargets;
+  /** Called after a change, never concurrently; a change during a call is followed by another call. */
+  readonly onChange: () => void | Promise<void>;
+  /** Called with what `onChange` threw. Watching continues. */
+  readonly onError: (error: unknown) => void;
+  readonly pollMs?: number;
+  readonly debounceMs?: number;
+};
+
+export type ConfigWatch = {
+  /**
+   * Watches other files from now on. If they differ from the previous ones, one call of `onChange`
+   * follows, so that a change between their being read and this moment is not lost.
+   */
+  retarget(targets: WatchTargets): void;
+  /** Checks now. Resolves once `onChange` has run for a change that was found. */
+  check(): Promise<void>;
+  /** Stops timers and watches. Starts no further call; a running one is awaited. */
+  close(): Promise<void>;
+};
+
+/** Starts watching. The content of the files when this resolves is the baseline. */
+export async function watchConfiguration(options: WatchOptions): Promise<ConfigWatch> {
+  const state = new Watch(options);
+  await state.start();
+  return state;
+}
+
+class Watch implements ConfigWatch {
+  readonly #options: WatchOptions;
+  #targets: WatchTargets;
+  readonly #fingerprint = createFingerprint();
+  #known = '';
+  #isClosed = false;
+  #running: Promise<void> | undefined;
+  #isDue = false;
+  #debounceTimer: NodeJS.Timeout | undefined;
+  #polling: NodeJS.Timeout | undefined;
+  readonly #watchers = new Map<string, FSWatcher>();
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    this.#targets = options.targets;
+  }
+
+  async start(): Promise<void> {
+    this.#watchFolders();
+    this.#known = (await this.#fingerprint(this.#targets)).content;
+    this.#polling = setInterval(() => this.#poll(), this.#options.pollMs ?? POLL_MS);
+    this.#polling.unref();
+  }
+
+  retarget(targets: WatchTargets): void {
+    if (JSON.stringify(targets) === JSON.stringify(this.#targets)) return;
+    this.#targets = targets;
+    this.#known = '';
+    this.#watchFolders();
+  }
+
+  check(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
+    this.#isDue = true;
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#polling);
+    clearTimeout(this.#debounceTimer);
+    for (const watcher of this.#watchers.values()) watcher.close();
+    this.#watchers.clear();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (this.#isDue && !this.#isClosed) {
+      this.#isDue = false;
+      try {
+        const found = await this.#fingerprint(this.#targets);
+        if (found.content === this.#known || this.#isClosed) continue;
+        this.#known = found.content;
+        await this.#notify();
+        const { stamp } = await this.#fingerprint(this.#targets);
+        if (stamp === found.stamp) continue;
+        // Files were written while `onChange` ran, which may have read neither the old nor the new content.
+        this.#known = '';
+        this.#isDue = true;
+      } catch (error) {
+        this.#options.onError(error);
+      }
+    }
+  }
+
+  async #notify(): Promise<void> {
+    try {
+      await this.#options.onChange();
+    } catch (error) {
+      this.#options.onError(error);
+    }
+  }
+
+  #poll(): void {
+    // Folders can be removed and created again; a watch that ended is restarted.
+    this.#watchFolders();
+    void this.check();
+  }
+
+  #debounce(): void {
+    if (this.#isClosed || this.#debounceTimer !== undefined) return;
+    this.#debounceTimer = setTimeout(() => {
+      this.#debounceTimer = undefined;
+      void this.check();
+    }, this.#options.debounceMs ?? DEBOUNCE_MS);
+    this.#debounceTimer.unref();
+  }
+
+  /** An audit log beside the configuration changes all the time. */
+  #isOwn(file: string): boolean {
+    return this.#targets.own?.includes(file) === true;
+  }
+
+  #watchFolders(): void {
+    if (this.#isClosed) return;
+    const folders = foldersOf(this.#targets);
+    for (const [folder, watcher] of this.#watchers) {
+      if (folders.has(folder)) continue;
+      watcher.close();
+      this.#watchers.delete(folder);
+    }
+    for (const folder of folders) if (!this.#watchers.has(folder)) this.#watchFolder(folder);
+  }
+
+  #watchFolder(folder: string): void {
+    const end = (): void => {
+      this.#watchers.get(folder)?.close();
+      this.#watchers.delete(folder);
+    };
+    try {
+      const watcher = watch(folder, { persistent: false }, (_event, name) => {
+        if (name === null || !this.#isOwn(resolve(folder, name))) this.#debounce();
+      });
+      watcher.on('error', end);
+      this.#watchers.set(folder, watcher);
+    } catch {
+      // The folder does not exist, or no more watches are available: polling still finds the change.
+    }
+  }
+}
+
+function foldersOf(targets: WatchTargets): ReadonlySet<string> {
+  return new Set([
+    ...targets.files.map((file) => dirname(file)),
+    ...targets.folders.map(({ path }) => path),
+  ]);
 }

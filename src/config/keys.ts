@@ -1,7 +1,8 @@
-// The gateway's own keys (text form, id, public part) and checks on the private keys and certificates that
-// a gateway file names. Never writes, prints or quotes a key; its id and public part do not reveal it.
-// HKDF-SHA256 (RFC 5869), Ed25519 (RFC 8032), public parts as JWK (RFC 8037 §2); RFC 5958 and RFC 7517
-// (private keys), RFC 7518 §3.1 and RFC 8037 (algorithms), RFC 7468 (PEM).
+// The gateway's own keys (text form, id, public part), the keys of people who sign lock files, and checks on the
+// private keys and certificates that a gateway file names. Never writes, prints or quotes a private key; the id and
+// the public part of a key do not reveal it. HKDF-SHA256 (RFC 5869), Ed25519 (RFC 8032), public parts as JWK (RFC
+// 8037 §2); RFC 5958, RFC 5480, RFC 8410 and RFC 7517 (keys), RFC 7638 (thumbprints), RFC 7518 §3.1 and RFC 8037
+// (algorithms), RFC 7468 (PEM).
 
 import {
   createHash,
@@ -63,7 +64,7 @@ function keyIdOf(publicBytes: Uint8Array): string {
     .slice(0, ID_BYTES * 2);
 }
 
-export type PublicKeyInfo = {
+type PublicKeyInfo = {
   readonly id: string;
   /** One line, in the form that `audit verify --key` accepts. */
   readonly text: string;
@@ -121,7 +122,7 @@ export function isKeyOf(key: string, certificate: X509Certificate): boolean {
 }
 
 /** A private key in PEM or as a JSON Web Key; `undefined` if the text is neither. */
-export function readPrivateKey(text: string): KeyObject | undefined {
+function readPrivateKey(text: string): KeyObject | undefined {
   if (!text.trimStart().startsWith('{')) return readPem(text);
   try {
     return createPrivateKey({ key: JSON.parse(text), format: 'jwk' });
@@ -142,4 +143,73 @@ function isSigningKey({ asymmetricKeyType: kind, asymmetricKeyDetails: details }
   if (kind === 'ed25519') return true;
   if (kind === 'rsa') return (details?.modulusLength ?? 0) >= MIN_RSA_BITS;
   return kind === 'ec' && CURVES.has(details?.namedCurve ?? '');
+}
+
+export type PublicSignerKey = {
+  /** RFC 7638 thumbprint, SHA-256 in base64url. */
+  readonly keyId: string;
+  /** SubjectPublicKeyInfo, PEM. */
+  readonly publicKey: string;
+};
+
+const SIGNER_CURVES: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1']);
+const EXPECTED = 'expected Ed25519, or ECDSA with P-256 or P-384';
+
+type KeyReading<Key> =
+  | { readonly ok: true; readonly key: Key }
+  | { readonly ok: false; readonly why: string };
+
+/** Reads a public key, or says what is wrong, as the predicate of a sentence about its source. */
+export function readPublicSignerKey(text: string): KeyReading<PublicSignerKey> {
+  // Node would take the public part of a private key, which then stands on a machine where it must not be.
+  if (readPrivateKey(text) !== undefined) {
+    return { ok: false, why: 'holds a private key; name the file of its public key' };
+  }
+  const key = readPublic(text);
+  if (key === undefined) {
+    return { ok: false, why: 'holds no public key: expected PEM (PUBLIC KEY), or a JSON Web Key' };
+  }
+  return isSignerKey(key) ? { ok: true, key: publicPartOf(key) } : wrongKind();
+}
+
+/** Reads a private key, or says what is wrong, as the predicate of a sentence about its source. */
+export function readPrivateSignerKey(text: string): KeyReading<KeyObject> {
+  const key = readPrivateKey(text);
+  if (key !== undefined) return isSignerKey(key) ? { ok: true, key } : wrongKind();
+  return {
+    ok: false,
+    why: 'holds no private key: expected PKCS #8 in PEM, or a JSON Web Key',
+  };
+}
+
+function wrongKind(): { readonly ok: false; readonly why: string } {
+  return { ok: false, why: `holds a key of another kind: ${EXPECTED}` };
+}
+
+function isJwk(text: string): boolean {
+  return text.trimStart().startsWith('{');
+}
+
+function readPublic(text: string): KeyObject | undefined {
+  if (!isJwk(text) && !text.includes('-----BEGIN PUBLIC KEY-----')) return undefined;
+  try {
+    return createPublicKey(isJwk(text) ? { key: JSON.parse(text), format: 'jwk' } : text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isSignerKey({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): boolean {
+  if (asymmetricKeyType === 'ed25519') return true;
+  return asymmetricKeyType === 'ec' && SIGNER_CURVES.has(asymmetricKeyDetails?.namedCurve ?? '');
+}
+
+/** The public part of a key of either kind. */
+export function publicPartOf(key: KeyObject): PublicSignerKey {
+  const publicKey = key.type === 'private' ? createPublicKey(key) : key;
+  const { crv, kty, x, y } = publicKey.export({ format: 'jwk' });
+  // The members of the thumbprint in lexicographic order, without those that the key does not have (RFC 7638 §3.2).
+  const members = JSON.stringify({ crv, kty, x, y });
+  const keyId = createHash('sha256').update(members).digest('base64url');
+  return { keyId, publicKey: publicKey.export({ format: 'pem', type: 'spki' }).toString() };
 }

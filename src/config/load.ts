@@ -16,8 +16,7 @@ import {
   checkSigning,
   checkState,
 } from './checks/operation.js';
-import { checkResources } from './checks/resources.js';
-import { backendsOf, checkAggregates, checkUpstreams } from './checks/upstreams.js';
+import { backendsOf, checkAggregates, checkResources, checkUpstreams } from './checks/upstreams.js';
 import {
   type Diagnostic,
   type FilePath,
@@ -31,12 +30,11 @@ import {
 import type { Files } from './files.js';
 import { type CompileInput, compileHierarchy, compileSettings } from './resolve.js';
 import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
-import { entriesOf, readable, textsOf } from './schema/readable.js';
-import { locateWritten, validateSpelling } from './schema/validation.js';
+import { locateDiagnostic, readDocument } from './schema/validation.js';
+import { entriesOf, readable, textsOf } from './schema/values.js';
 import { readSecrets, signingOf } from './secrets.js';
 import type { BackendSettings, IssuerSettings, LockSigning, Settings } from './settings.js';
 import { readListenerTls, readTlsFiles } from './tls.js';
-import { locateDiagnostic, readYamlFile } from './yaml.js';
 
 type UpstreamOutline = {
   readonly name: string;
@@ -58,7 +56,7 @@ export type AggregateOutline = {
   readonly position: Position;
 };
 
-export type ShadowingOutline = {
+type ShadowingOutline = {
   readonly items: readonly string[];
   readonly owner: string;
   readonly until: string;
@@ -100,7 +98,7 @@ export type Outline = {
 };
 
 /** What recorded and supposed callers are read by. */
-export type IssuerFacts = {
+type IssuerFacts = {
   /** The `iss` claim. */
   readonly url: string;
   readonly impliedScopes: IssuerSettings['impliedScopes'];
@@ -211,7 +209,7 @@ function areIssuersWrong(upstream: string, found: readonly PathDiagnostic[]): bo
   );
 }
 
-export type GatewaySources = {
+type GatewaySources = {
   readonly readFile: Files['readFile'];
   /** With it, a note says which secrets every user of the machine can read. */
   readonly modeOf?: Files['modeOf'];
@@ -242,15 +240,14 @@ export function loadGateway(file: string, sources: GatewaySources): GatewayReadi
     const diagnostic = fileDiagnostic(file, 'unreadable', message);
     return { settings: undefined, diagnostics: [diagnostic], outline: undefined };
   }
-  const { source, diagnostics } = readYamlFile(file, bytes);
-  if (source === undefined) {
-    return { settings: undefined, diagnostics: sortDiagnostics(diagnostics), outline: undefined };
+  const document = readDocument(GATEWAY_SCHEMA, file, bytes);
+  if (!document.ok) {
+    const diagnostics = sortDiagnostics(document.diagnostics);
+    return { settings: undefined, diagnostics, outline: undefined };
   }
-  const readAgain = (): unknown => readYamlFile(file, bytes).source?.value;
-  const spelling = validateSpelling(GATEWAY_SCHEMA, source.value, readAgain);
-  const locate = locateWritten(source.locate, spelling.corrections);
-  const found: PathDiagnostic[] = [...spelling.diagnostics];
-  const gateway = readable(GATEWAY_SCHEMA, spelling.value);
+  const { locate } = document;
+  const found: PathDiagnostic[] = [...document.diagnostics];
+  const gateway = readable(GATEWAY_SCHEMA, document.value);
   const read = check(gateway, dirname(absolute), sources, found);
   const unknown = findUnknownNames(found);
   const located = found

@@ -15,10 +15,9 @@ import {
   sortDiagnostics,
 } from './diagnostics.js';
 import type { Files } from './files.js';
-import { resolveMeanings } from './schema/meanings.js';
 import { POLICY_SCHEMA } from './schema/policy.js';
-import { locateWritten, validateSpelling } from './schema/validation.js';
-import { locateDiagnostic, readYamlFile } from './yaml.js';
+import { locateDiagnostic, readDocument } from './schema/validation.js';
+import { resolveMeanings } from './schema/values.js';
 
 const POLICY_SUFFIX = '.policy.yaml';
 const MAX_POLICY_FILES = 1000;
@@ -55,7 +54,7 @@ export function loadPolicies<Policies>(
     const bytes = readBytes(file, ports.files, diagnostics);
     if (bytes === undefined) continue;
     hash.update(`${JSON.stringify(name)} ${bytes.byteLength}\n`).update(bytes);
-    const document = readDocument(file, bytes, locators, diagnostics);
+    const document = readPolicy(file, bytes, locators, diagnostics);
     if (document !== undefined) documents.push(document);
   }
   const version = hash.digest('hex');
@@ -122,21 +121,20 @@ function readBytes(file: string, files: Files, diagnostics: Diagnostic[]): Uint8
   }
 }
 
-function readDocument(
+function readPolicy(
   file: string,
   bytes: Uint8Array,
   locators: Map<string, Locate>,
   diagnostics: Diagnostic[],
 ): PolicyDocument | undefined {
-  const { source, diagnostics: mistakes } = readYamlFile(file, bytes);
-  diagnostics.push(...mistakes);
-  if (source === undefined) return undefined;
-  const readAgain = () => readYamlFile(file, bytes).source?.value;
-  const spelling = validateSpelling(POLICY_SCHEMA, source.value, readAgain);
-  const { value, diagnostics: shape, corrections, isComplete } = spelling;
-  const locate = locateWritten(source.locate, corrections);
+  const document = readDocument(POLICY_SCHEMA, file, bytes);
+  if (!document.ok) {
+    diagnostics.push(...document.diagnostics);
+    return undefined;
+  }
+  const { value, locate, isComplete } = document;
   locators.set(file, locate);
-  diagnostics.push(...shape.map((diagnostic) => locateDiagnostic(file, locate, diagnostic)));
+  diagnostics.push(...document.diagnostics.map((one) => locateDiagnostic(file, locate, one)));
   if (!isComplete) return undefined;
   const meant = resolveMeanings(POLICY_SCHEMA, value);
   const { policy, mode, defaults, rules, labels, flows, sensitive } = meant;

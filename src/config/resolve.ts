@@ -1,12 +1,11 @@
-// Turns a validated gateway file into settings. schema/meanings.ts resolves what a key says by itself: units,
+// Turns a validated gateway file into settings. schema/values.ts resolves what a key says by itself: units,
 // secrets, files. Here is what depends on other keys or on the place of the file: paths, audiences, issuers,
 // credentials that stand for others. Checks nothing; a value that is missing here is a bug and throws.
 // docs/contract.md §3; the result is settings.ts, frozen.
 
 import { dirname, resolve } from 'node:path';
 import { includedScopes } from './checks/issuers.js';
-import { ownAudiences } from './checks/resources.js';
-import { backendsOf } from './checks/upstreams.js';
+import { backendsOf, ownAudiences } from './checks/upstreams.js';
 import { readKeyText } from './keys.js';
 import type { Resolved, SecretReference, SettingsOf } from './schema/definitions.js';
 import {
@@ -15,9 +14,8 @@ import {
   PII_KINDS,
   type ReadableGateway,
 } from './schema/gateway.js';
-import { findMeanings, resolveMeanings } from './schema/meanings.js';
-import type { Readable } from './schema/readable.js';
 import type { AGGREGATE_SCHEMA } from './schema/upstream.js';
+import { findMeanings, type Readable, resolveMeanings } from './schema/values.js';
 import { requireSecret, type Secrets, signingOf } from './secrets.js';
 import type {
   AdminSettings,

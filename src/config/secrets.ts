@@ -8,13 +8,11 @@ import { cleanForeign, maskSecrets } from '../text/escaping.js';
 import { describeReadError } from '../text/file-errors.js';
 import type { FilePath, ReportDiagnostic } from './diagnostics.js';
 import { decodeUtf8, type Files } from './files.js';
-import { findClientKeyError, findTlsKeyError, readKeyText } from './keys.js';
+import { findClientKeyError, findTlsKeyError, readKeyText, readPublicSignerKey } from './keys.js';
 import type { Meaning, SecretReference, SecretUse } from './schema/definitions.js';
 import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
-import { findMeanings } from './schema/meanings.js';
-import { entriesOf, type Readable } from './schema/readable.js';
+import { entriesOf, findMeanings, type Readable } from './schema/values.js';
 import type { LockSigning } from './settings.js';
-import { readPublicSignerKey } from './signer-keys.js';
 
 export type SecretSources = {
   readonly files: Pick<Files, 'readFile' | 'modeOf'>;

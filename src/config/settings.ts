@@ -38,7 +38,7 @@ export type ListenerSettings = {
 };
 
 /** DPoP proofs at the data listener (RFC 9449). */
-export type ProofSettings = SettingsOf<typeof DPOP>;
+type ProofSettings = SettingsOf<typeof DPOP>;
 
 /** How the tokens of an issuer are introspected (RFC 7662). */
 export type IntrospectionSettings = Omit<SettingsOf<typeof INTROSPECTION>, 'endpoint'> & {
@@ -63,7 +63,7 @@ export type IssuerSettings = Omit<
   readonly impliedScopes: { readonly [scope: string]: readonly string[] };
 };
 
-export type UpstreamLimits = SettingsOf<typeof LIMITS> & {
+type UpstreamLimits = SettingsOf<typeof LIMITS> & {
   /** At most `concurrency`. */
   readonly concurrencyPerCaller: number;
 };

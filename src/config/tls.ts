@@ -9,7 +9,7 @@ import type { FilePath, ReportDiagnostic } from './diagnostics.js';
 import { decodeUtf8, type Files } from './files.js';
 import { isKeyOf, readCertificates } from './keys.js';
 import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
-import { findMeanings } from './schema/meanings.js';
+import { findMeanings } from './schema/values.js';
 import {
   describeFile,
   describeSource,

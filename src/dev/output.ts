@@ -5,7 +5,7 @@ import { isObject } from '../protocol/jsonrpc.js';
 import { cleanForeign } from '../text/escaping.js';
 
 /** What a client is given besides the token. */
-export type ClientAccess = {
+type ClientAccess = {
   readonly name: string;
   readonly url: string;
 };

@@ -14,7 +14,7 @@ export type ProbedServer = {
 };
 
 /** A response by its form alone: nothing of its values is shown, which may be secrets. */
-export type ProbedBody =
+type ProbedBody =
   | { readonly kind: 'mcp' }
   /** A JSON-RPC error, by its code. */
   | { readonly kind: 'refusal'; readonly code: number }
@@ -22,7 +22,7 @@ export type ProbedBody =
   | { readonly kind: 'other'; readonly names: readonly string[]; readonly type: string };
 
 /** What came back: a response, or the code of the error. */
-export type ProbeOutcome =
+type ProbeOutcome =
   | {
       readonly kind: 'response';
       readonly status: number;

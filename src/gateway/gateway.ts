@@ -3,8 +3,8 @@
 
 import type { Socket } from 'node:net';
 import type { Diagnostic } from '../config/diagnostics.js';
+import { type ConfigWatch, watchConfiguration } from '../config/files.js';
 import type { Settings, StateSettings } from '../config/settings.js';
-import { type ConfigWatch, watchConfiguration } from '../config/watch.js';
 import type { EdgeTables } from '../http/routes.js';
 import { createDefinitionCompiler } from '../pins/catalog.js';
 import { refuseBlocked } from '../policy/blocks.js';

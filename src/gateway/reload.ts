@@ -4,8 +4,8 @@
 import { basename } from 'node:path';
 import { leasePath, nextLeasePath } from '../audit/writer-lease.js';
 import { type Diagnostic, fileDiagnostic } from '../config/diagnostics.js';
+import type { watchConfiguration } from '../config/files.js';
 import type { ListenerSettings, Settings } from '../config/settings.js';
-import type { watchConfiguration } from '../config/watch.js';
 import { LOCK_SUFFIX } from '../pins/lock.js';
 import { SIGNATURE_SUFFIX } from '../pins/signature.js';
 import { errorCode, type Log } from '../telemetry/log.js';

@@ -10,8 +10,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type DemoFiles, writeDemoFiles } from '../../src/dev/demo-files.js';
 import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
+import { type DemoFiles, writeDemoFiles } from '../../src/dev/files.js';
 import {
   buildProgram,
   findFreePort,

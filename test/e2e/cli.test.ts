@@ -7,8 +7,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { type DemoFiles, writeDemoFiles } from '../../src/dev/demo-files.js';
 import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
+import { type DemoFiles, writeDemoFiles } from '../../src/dev/files.js';
 import {
   buildProgram,
   findFreePort,

@@ -5,8 +5,8 @@ import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { runAuditVerify } from '../../src/cli/audit/command.js';
 import { runAuditShow } from '../../src/cli/audit/read.js';
-import { runAuditVerify } from '../../src/cli/audit/verify.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   ALLOW_ALL,

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
 import { AUTH_FAILURES_PER_SECOND } from '../../src/audit/audit.js';
 import { createEventJoiner } from '../../src/audit/query.js';
-import { runPinFetch } from '../../src/cli/pin/fetch.js';
+import { runPinFetch } from '../../src/cli/pin/command.js';
 import type { PinPorts } from '../../src/cli/pin/lock-files.js';
 import type { Diagnostic } from '../../src/config/diagnostics.js';
 import { DISK_FILES } from '../../src/config/files.js';

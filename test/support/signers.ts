@@ -1,8 +1,8 @@
 // People who sign lock files in tests: keys of each kind, made anew, and envelopes that say whatever a test wants.
 
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { publicPartOf } from '../../src/config/keys.js';
 import type { LockSigner } from '../../src/config/settings.js';
-import { publicPartOf } from '../../src/config/signer-keys.js';
 import { sha256Hex } from '../../src/pins/digest.js';
 import {
   digestOfKey,

@@ -2,8 +2,9 @@
 // reading only, line by line, and verify nothing. Text output contains no terminal control characters. `--json`
 // of `tail` prints the lines as they are, of the others events with all their members (docs/contract.md §1, §8).
 
+import { createPublicKey } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { open, stat } from 'node:fs/promises';
+import { open, readFile, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { type AuditRecord, valueAt } from '../../audit/chain.js';
 import {
@@ -16,14 +17,22 @@ import {
   renderAuditRow,
   shortenRecord,
 } from '../../audit/query.js';
-import { EVENT_TYPES } from '../../config/schema/audit.js';
+import { EVENT_TYPES } from '../../config/schema/outputs.js';
 import type { Settings } from '../../config/settings.js';
 import { REASONS } from '../../policy/reasons.js';
 import { parseObject } from '../../protocol/jsonrpc.js';
 import { countOf } from '../../text/counting.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
 import { makeVisible, toAsciiJson } from '../../text/escaping.js';
-import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED, fail } from '../program.js';
+import { describeReadError } from '../../text/file-errors.js';
+import {
+  type CliIo,
+  EXIT_FAILED,
+  EXIT_FINE,
+  EXIT_UNCHECKED,
+  fail,
+  UsageError,
+} from '../program.js';
 
 /** A longer line is not an audit line; it is passed on in pieces. */
 const MAX_LINE_BYTES = 4 * 1024 * 1024;
@@ -70,6 +79,21 @@ export async function* readLines(path: string): AsyncGenerator<string> {
     }
   }
   if (rest !== '') yield rest;
+}
+
+/** The lines of an audit file, with their numbers. Throws a usage error if the file cannot be read. */
+export async function* numbered(
+  file: string,
+): AsyncGenerator<{ readonly line: string; readonly number: number }> {
+  let number = 0;
+  try {
+    for await (const line of readLines(file)) {
+      number += 1;
+      yield { line, number };
+    }
+  } catch (error) {
+    throw new UsageError(`error: ${makeVisible(file)} ${describeReadError(error)}\n`);
+  }
 }
 
 async function readFrom(path: string, offset: number, size: number): Promise<string> {
@@ -339,4 +363,45 @@ export function runAuditShow(
     printAlone(alone, io);
     return count > 0 ? EXIT_FINE : fail('no event and no decision has this id', EXIT_FAILED, io);
   });
+}
+
+const PUBLIC_TEXT = /^(?:sallyport-public-1:)?([A-Za-z0-9_-]{43})$/;
+
+/** The raw public keys in a text: lines of `keys public`, a JWK or JWK Set, or PEM. */
+function publicKeysOf(text: string): readonly string[] {
+  const gatewayKeys = text
+    .trim()
+    .split('\n')
+    .map((line) => PUBLIC_TEXT.exec(line.trim())?.[1]);
+  const known = gatewayKeys.filter((key): key is string => key !== undefined);
+  if (known.length > 0) return known;
+  try {
+    if (text.includes('-----BEGIN'))
+      return ed25519(createPublicKey(text).export({ format: 'jwk' }));
+    const value: unknown = JSON.parse(text);
+    const keys =
+      typeof value === 'object' && value !== null && 'keys' in value ? value.keys : [value];
+    return Array.isArray(keys) ? keys.flatMap(ed25519) : [];
+  } catch {
+    return [];
+  }
+}
+
+function ed25519(key: unknown): string[] {
+  if (typeof key !== 'object' || key === null) return [];
+  const { crv, x }: { crv?: unknown; x?: unknown } = key;
+  return crv === 'Ed25519' && typeof x === 'string' ? [x] : [];
+}
+
+/** The raw public keys of options: given as text, or in files. */
+export async function readKeys(texts: readonly string[], cwd: string): Promise<readonly string[]> {
+  const all: string[] = [];
+  for (const text of texts) {
+    const given = publicKeysOf(text);
+    const keys =
+      given.length > 0 ? given : publicKeysOf(await readFile(resolve(cwd, text), 'utf8'));
+    if (keys.length === 0) throw new Error(`no public key in ${text}`);
+    all.push(...keys);
+  }
+  return all;
 }

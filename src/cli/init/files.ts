@@ -1,15 +1,17 @@
-// The files that `sallyport init` writes for one upstream: gateway file, policy, secrets and the entries of
-// .gitignore, as texts. Pure. Names from the upstream are quoted, and a policy grants only names that it lists.
-// docs/contract.md §1, §3 and §4.
+// The files that `sallyport init` writes for one upstream, as texts: gateway file, policy and its tests. Names from the
+// upstream are quoted, and a policy grants only names that it lists. Also adds to a .gitignore file what must not be
+// committed, and keeps what the file has. docs/contract.md §1, §3 and §4.
 
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Network } from '../../config/settings.js';
 import { pendingOf } from '../../pins/approval.js';
 import { type Lock, type Pin, versionsOf } from '../../pins/lock.js';
 import { isExactPattern } from '../../policy/patterns.js';
 import { isObject } from '../../protocol/jsonrpc.js';
 import { quoteYaml } from '../../text/escaping.js';
-import { CONFIG_FILE } from '../config-file.js';
-import { scanOwn } from '../pin/findings.js';
+import { scanOwn } from '../pin/lock-files.js';
+import { CONFIG_FILE } from '../program.js';
 
 /** What a person says about the gateway to be. */
 export type InitAnswers = {
@@ -30,7 +32,7 @@ export type InitAnswers = {
 };
 
 /** Paths relative to the folder. */
-export type InitPaths = {
+type InitPaths = {
   readonly config: string;
   readonly policy: string;
   readonly test: string;
@@ -41,8 +43,8 @@ export type InitPaths = {
 };
 
 const ISSUER_NAME = 'idp';
-export const SECRETS_FOLDER = 'secrets';
-export const PINS_FOLDER = 'policies/pins';
+const SECRETS_FOLDER = 'secrets';
+const PINS_FOLDER = 'policies/pins';
 const DEFAULT_PORT = 8080;
 
 export function initPaths(name: string): InitPaths {
@@ -287,4 +289,19 @@ cases:
     list: ${name}
     items: []
 ${hidden}${shown}`;
+}
+
+/** Appends the entries that are missing; creates the file, and the folder, if there is none. */
+export async function addIgnored(folder: string, entries: readonly string[]): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  const file = join(folder, '.gitignore');
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return '';
+    throw error;
+  });
+  const lines = text.split('\n').map((line) => line.trim());
+  const missing = entries.filter((entry) => !lines.includes(entry));
+  if (missing.length === 0) return;
+  const separator = text === '' || text.endsWith('\n') ? '' : '\n';
+  await writeFile(file, `${separator}${missing.join('\n')}\n`, { flag: 'a' });
 }

@@ -28,14 +28,9 @@ import {
   fail,
 } from '../program.js';
 import {
+  approvalOf,
   blockingFindings,
   type Company,
-  printWithheld,
-  readCompany,
-  scanPins,
-} from './findings.js';
-import {
-  approvalOf,
   changeLockFile,
   checkUpstream,
   digestText,
@@ -46,9 +41,12 @@ import {
   type PinPorts,
   pinLabel,
   printSignNext,
+  printWithheld,
+  readCompany,
   readGateway,
   readLockFile,
   readOutline,
+  scanPins,
 } from './lock-files.js';
 import { completeDigest, isBlocked, isDigest, type Selection, selectPins } from './selection.js';
 

@@ -28,6 +28,7 @@ import { escapeForTerminal, isPasteable } from '../../text/escaping.js';
 import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 import {
   differencesJson,
+  differencesSarif,
   differenceText,
   type FirstUseItem,
   firstUseText,
@@ -35,18 +36,21 @@ import {
   pendingText,
   type UpstreamDifferences,
 } from './differences.js';
-import { blockingFindings, type Company, findingsText, readCompany, scanPins } from './findings.js';
-import type { PinPorts } from './lock-files.js';
 import {
+  blockingFindings,
+  type Company,
+  findingsText,
   lockFileOf,
   observeTarget,
   type PinOptions,
+  type PinPorts,
   type PinTarget,
   pinLabel,
+  readCompany,
   readContent,
   readTargets,
+  scanPins,
 } from './lock-files.js';
-import { differencesSarif } from './sarif.js';
 
 /** Prints the differences between what upstreams offer and their lock files, what is pending, and what to run next. */
 export async function runPinDiff(options: PinOptions, io: CliIo, ports: PinPorts): Promise<number> {

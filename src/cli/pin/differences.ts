@@ -1,17 +1,24 @@
-// How `pin diff` and `pin verify` show what differs, as text and as JSON: each difference with its classes and field by
-// field. Text from upstreams is escaped; what cannot be seen is made visible. docs/contract.md §5.
+// How `pin diff` and `pin verify` show what differs: as text and JSON, each difference with its classes and field by
+// field, and as SARIF 2.1.0, for the checks of pull requests, with a result for each field at its line of the lock
+// file, for each finding of the scan, and for a lock file that is not signed as it must be. Text from upstreams is
+// escaped; what cannot be seen is made visible. docs/contract.md §5.
 
+import { nameFile, type SarifResult, sarifLog } from '../../config/diagnostics.js';
 import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
-import type { PinDigest } from '../../pins/approval.js';
+import { type PinDigest, pinOf } from '../../pins/approval.js';
+import type { Change } from '../../pins/compare.js';
 import { changedLines, diffDefinitions, printDiffLine } from '../../pins/diff.js';
+import { sha256Hex } from '../../pins/digest.js';
 import type { DriftKind, ItemDifference } from '../../pins/drift.js';
 import { differingFields, type FieldDifference, fieldLines } from '../../pins/fields.js';
 import type { TrustedPin } from '../../pins/first-use.js';
-import type { Lock, PinVersion } from '../../pins/lock.js';
+import { type Lock, type PinVersion, SECTIONS, versionsOf } from '../../pins/lock.js';
+import { readLockSource } from '../../pins/lock-yaml.js';
 import type { SignatureCheck } from '../../pins/signature.js';
 import type { PinKind } from '../../policy/definitions.js';
-import type { JsonObject } from '../../protocol/jsonrpc.js';
+import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
 import { escapeForTerminal, toVisibleJson } from '../../text/escaping.js';
+import type { Position, YamlPath } from '../../text/yaml.js';
 import { digestText, pinLabel } from './lock-files.js';
 
 /** Unchanged lines printed around a changed one. */
@@ -40,7 +47,7 @@ export type UpstreamDifferences = {
 export type FirstUseItem = TrustedPin & { readonly isRecorded: boolean };
 
 /** The fields of a difference; none if one side does not exist or its content is not known. */
-export function fieldsOf(difference: ItemDifference): readonly FieldDifference[] {
+function fieldsOf(difference: ItemDifference): readonly FieldDifference[] {
   const { kind, beforeDefinition, afterDefinition, changes } = difference;
   return differingFields(pinKindOf(kind), beforeDefinition, afterDefinition, changes);
 }
@@ -79,9 +86,9 @@ export function notOfferedText(upstream: string, pin: PinDigest): string {
   return `${upstream} ${pinLabel(pin)}: ${NOT_OFFERED} (${digestText(pin.digest)})\n`;
 }
 
-export const NOT_OFFERED = 'a form that is approved, and not offered here';
+const NOT_OFFERED = 'a form that is approved, and not offered here';
 
-export function firstUseMeaning({ isRecorded, at }: FirstUseItem): string {
+function firstUseMeaning({ isRecorded, at }: FirstUseItem): string {
   if (!isRecorded)
     return 'not in the lock file; trusted if it was in the first listing of the gateway';
   return `trusted on first use${at === undefined ? '' : ` on ${at}`}, not reviewed`;
@@ -152,4 +159,162 @@ export function differencesJson(found: readonly UpstreamDifferences[], withLines
     }),
   );
   return `${toVisibleJson({ upstreams })}\n`;
+}
+
+const DESCRIPTIONS: { readonly [change in Change]: string } = {
+  'new-cue':
+    'The definition addresses a model, hides characters or leads elsewhere as it did not before.',
+  'input-widened': 'The input schema may accept something that it refused before.',
+  description: 'A text that people or models read has changed.',
+  output: 'The output schema has changed.',
+  annotations: 'Annotations or another member of the definition have changed.',
+  server: 'The server states another name.',
+  'input-narrowed': 'The input schema refuses something that it accepted before.',
+  'new-tool': 'A definition that is not in the lock file is offered.',
+  removed: 'A pinned definition is not offered any more.',
+  'notation-only': 'Only order, spacing or dialect have changed.',
+  'server-version': 'The server states another version, which is no drift.',
+  unclassified: 'The definition has changed; its content is not known.',
+};
+
+const LEVELS: { readonly [change in Change]?: SarifResult['level'] } = {
+  'notation-only': 'warning',
+  'server-version': 'note',
+};
+
+/** Values are cut in messages; the report has them whole as properties. */
+const MAX_SHOWN = 400;
+const START: Position = { line: 1, column: 1 };
+
+/** Everything that was found. Files below `folder` are named relative to it. */
+export function differencesSarif(found: readonly UpstreamDifferences[], folder: string): string {
+  const results = found.flatMap((one) => resultsOf(one, folder));
+  return `${toVisibleJson(sarifLog(results, DESCRIPTIONS))}\n`;
+}
+
+function resultsOf(found: UpstreamDifferences, folder: string): readonly SarifResult[] {
+  const { upstream, differences, notOffered, firstUse, findings, signatures } = found;
+  const file = nameFile(found.file, folder);
+  const locate = locator(found);
+  const unsigned: readonly SarifResult[] =
+    signatures?.ok === false
+      ? [
+          {
+            file,
+            ...START,
+            rule: 'signature',
+            level: 'error',
+            text: `The lock file ${signatures.why}.`,
+          },
+        ]
+      : [];
+  return [
+    ...unsigned,
+    ...differences.flatMap((difference) => {
+      const fields = fieldsOf(difference);
+      const at = { upstream, file, difference };
+      if (fields.length > 0) return fields.map((field) => fieldResult(at, field, locate));
+      return [itemResult(at, locate)];
+    }),
+    ...notOffered.map((pin): SarifResult => {
+      const { kind, name, digest } = pin;
+      return {
+        ...{ file, ...locate(pin, digest, []), rule: 'not-offered', level: 'note' },
+        text: `${upstream} ${pinLabel(pin)}: ${NOT_OFFERED} (${digestText(digest)})`,
+        fingerprint: sha256Hex(JSON.stringify([upstream, kind, name, digest, 'not-offered'])),
+        properties: { upstream, kind, name, digest },
+      };
+    }),
+    ...firstUse.map((item): SarifResult => {
+      const { kind, name, digest } = item;
+      return {
+        ...{ file, ...locate(item, digest, []), rule: 'first-use', level: 'note' },
+        text: `${upstream} ${pinLabel(item)}: ${firstUseMeaning(item)} (${digestText(digest)})`,
+        fingerprint: sha256Hex(JSON.stringify([upstream, kind, name, digest])),
+        properties: { upstream, kind, name, digest },
+      };
+    }),
+    ...findings
+      .filter(({ tier }) => tier !== 'note')
+      .map((finding) => ({
+        file,
+        ...locate(finding.item, undefined, []),
+        ...findingResult(finding),
+      })),
+  ];
+}
+
+type At = {
+  readonly upstream: string;
+  readonly file: string;
+  readonly difference: ItemDifference;
+};
+type Locate = (
+  item: { readonly kind: DriftKind; readonly name: string },
+  digest: string | undefined,
+  path: YamlPath,
+) => Position;
+
+/** Finds a value of a definition in the lock file, else the entry that it belongs to, else the start of the file. */
+function locator({ file, text, lock }: UpstreamDifferences): Locate {
+  const source = text === '' ? undefined : readLockSource(file, text);
+  if (source?.value === undefined || lock === undefined) return () => START;
+  return ({ kind, name }, digest, path) => {
+    const pin = kind === 'server' ? undefined : pinOf(lock, { kind, name });
+    const index = versionsOf(pin).findIndex(({ sha256 }) => sha256 === digest);
+    const variant = index > 0 ? ['variants', index - 1] : [];
+    const { line, column } = source.diagnosticAt([...entryOf(kind, name), ...variant, ...path], '');
+    return { line, column };
+  };
+}
+
+function entryOf(kind: DriftKind, name: string): YamlPath {
+  return kind === 'server' || kind === 'instructions' ? [kind] : [SECTIONS[kind], name];
+}
+
+function pathOf(kind: DriftKind, path: YamlPath): YamlPath {
+  if (kind === 'server') return path;
+  return kind === 'instructions' ? ['text'] : ['definition', ...path];
+}
+
+function fieldResult({ upstream, file, difference }: At, field: FieldDifference, locate: Locate) {
+  const { kind, name, before, after } = difference;
+  const { pointer, changes, path, ...values } = field;
+  const [rule = difference.change] = changes;
+  const where = `${upstream} ${kind} ${escapeForTerminal(name)} ${escapeForTerminal(pointer)}`;
+  const shown = `${shownValue(values.before)} -> ${shownValue(values.after)}`;
+  const position = locate(difference, before, pathOf(kind, path));
+  return {
+    ...{ file, ...position, rule, level: LEVELS[rule] ?? 'error' },
+    text: `${where.trimEnd()}: ${changes.join(', ')}: ${shown}`,
+    fingerprint: sha256Hex(JSON.stringify([upstream, kind, name, pointer, before, after])),
+    properties: { upstream, kind, name, pointer, changes, digests: { before, after }, ...values },
+  } satisfies SarifResult;
+}
+
+function shownValue(value: Json | undefined): string {
+  if (value === undefined) return 'absent';
+  const text = escapeForTerminal(JSON.stringify(value));
+  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)} (cut)` : text;
+}
+
+function itemResult({ upstream, file, difference }: At, locate: Locate): SarifResult {
+  const { kind, name, change, changes, before, after } = difference;
+  const what = `${upstream} ${kind} ${escapeForTerminal(name)}: ${changes.join(', ')}`;
+  return {
+    ...{ file, ...locate(difference, before, []), rule: change, level: LEVELS[change] ?? 'error' },
+    text: `${what} (${digestText(before)} -> ${digestText(after)})`,
+    fingerprint: sha256Hex(JSON.stringify([upstream, kind, name, '', before, after])),
+    properties: { upstream, kind, name, changes, digests: { before, after } },
+  };
+}
+
+function findingResult({ id, kind, tier, item, pointer, evidence, reason }: DefinitionFinding) {
+  const where = `${item.kind} ${escapeForTerminal(item.name)} ${escapeForTerminal(pointer)}`;
+  const level = tier === 'block' ? ('error' as const) : ('warning' as const);
+  return {
+    ...{ rule: `scan-${kind}`, level, fingerprint: sha256Hex(id) },
+    text: `${where.trimEnd()}: ${escapeForTerminal(evidence)}: ${reason}`,
+    properties: { finding: id, tier, pointer },
+  };
 }

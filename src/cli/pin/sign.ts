@@ -3,14 +3,14 @@
 
 import { type KeyObject, sign } from 'node:crypto';
 import { basename, resolve } from 'node:path';
-import { describeFile } from '../../config/secrets.js';
-import type { LockSigner, LockSigning } from '../../config/settings.js';
 import {
   type PublicSignerKey,
   publicPartOf,
   readPrivateSignerKey,
   readPublicSignerKey,
-} from '../../config/signer-keys.js';
+} from '../../config/keys.js';
+import { describeFile } from '../../config/secrets.js';
+import type { LockSigner, LockSigning } from '../../config/settings.js';
 import { countReviewed, pendingOf } from '../../pins/approval.js';
 import { sha256Hex } from '../../pins/digest.js';
 import type { Lock } from '../../pins/lock.js';

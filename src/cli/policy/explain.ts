@@ -40,16 +40,16 @@ import { countOf } from '../../text/counting.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
 import { describeReadError } from '../../text/file-errors.js';
-import { withConfigOption } from '../config-file.js';
+import { numbered } from '../audit/read.js';
 import {
   type CliIo,
   type Command,
   EXIT_FAILED,
   EXIT_FINE,
   UsageError,
+  withConfigOption,
   withUsage,
 } from '../program.js';
-import { numbered } from './log.js';
 import {
   openWorkspace,
   principalOf,
@@ -345,7 +345,7 @@ function renderChange(change: Change | undefined): string {
   return `the least for it to be ${what} (${tried}):\n${steps.join('')}`;
 }
 
-export type ExplainDecisionOptions = {
+type ExplainDecisionOptions = {
   readonly id: string;
   readonly log: readonly string[];
   readonly config: string;

@@ -1,25 +1,167 @@
-// `sallyport replay`: which recorded decisions would be others under the policies of a folder, and of whom; with
-// `--suggest`, the policy that what a group used would need. Reads files only, and trusts no audit file that was
-// altered. docs/contract.md §1.
+// `sallyport replay`: which recorded decisions would be others under the policies of a folder, and of whom: known
+// changes, and apart from them what the record does not tell. With `--suggest`, the policy that what a group used would
+// need. Reads files only; the chain is verified first, and nothing is concluded from audit files that were altered.
+// docs/contract.md §1 and §8.
 
+import { resolve } from 'node:path';
 import { InvalidArgumentError } from 'commander';
-import { type RecordedCall, readCall } from '../../audit/recorded.js';
+import type { AuditRecord } from '../../audit/chain.js';
+import { createEventJoiner } from '../../audit/query.js';
+import {
+  type GroupsByToken,
+  isDecision,
+  noteGroups,
+  type RecordedCall,
+  readCall,
+} from '../../audit/recorded.js';
+import { type ChainVerdict, ChainVerifier } from '../../audit/verify.js';
+import type { KnownVerdict } from '../../policy/explain.js';
+import { parseObject } from '../../protocol/jsonrpc.js';
 import { countOf } from '../../text/counting.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
-import { withConfigOption } from '../config-file.js';
+import { numbered, readKeys, readLines } from '../audit/read.js';
 import {
   type CliIo,
   type Command,
   EXIT_FAILED,
   EXIT_FINE,
   UsageError,
+  withConfigOption,
   withUsage,
 } from '../program.js';
-import { type LogOptions, openLog, type VerifiedLog } from './log.js';
-import { count, createTally, type DecisionGroup, evaluate, sortGroups } from './replay-tally.js';
+import { renderVerdict } from './explain.js';
 import { type Remark, type Suggestion, suggestPolicy } from './suggest.js';
-import { openWorkspace, type Workspace, type WorkspacePorts } from './workspace.js';
+import { evaluate, openWorkspace, type Workspace, type WorkspacePorts } from './workspace.js';
 
+type LogOptions = {
+  /** Audit files, the oldest first. */
+  readonly log: readonly string[];
+  /** Public keys that checkpoints have to be signed with. */
+  readonly key?: readonly string[];
+};
+
+type VerifiedLog = {
+  readonly groups: GroupsByToken;
+  /** Milliseconds since the epoch: the time of the last decision. */
+  readonly lastMs: number;
+  /** Every decision with all its members, in order. */
+  decisions(): AsyncGenerator<AuditRecord>;
+};
+
+/**
+ * Verifies the files as one chain, and says on stderr what could not be checked.
+ *
+ * @throws UsageError if the chain is damaged or a file cannot be read.
+ */
+async function openLog({ log, key = [] }: LogOptions, io: CliIo): Promise<VerifiedLog> {
+  const files = log.map((file) => resolve(io.cwd, file));
+  const groups = new Map<string, Set<string>>();
+  let lastMs = 0;
+  const verifier = await createVerifier(key, io);
+  for (const [index, file] of files.entries()) {
+    for await (const { line, number } of numbered(file)) {
+      verifier.push(line, log[index] ?? file, number);
+      const record = parseObject(line);
+      if (record === undefined || !isDecision(record)) continue;
+      noteGroups(record, groups);
+      lastMs = Math.max(lastMs, Date.parse(String(record['time'])) || 0);
+    }
+  }
+  const verdict = verifier.end();
+  const [damage] = verdict.faults;
+  if (damage !== undefined) throw new UsageError(damageOf(damage));
+  for (const text of verdict.unchecked) io.stderr(`note: not checked: ${makeVisible(text)}\n`);
+  return { groups, lastMs, decisions: () => readDecisions(files) };
+}
+
+async function createVerifier(keys: readonly string[], io: CliIo): Promise<ChainVerifier> {
+  try {
+    const publicKeys = await readKeys(keys, io.cwd);
+    return new ChainVerifier(publicKeys.length === 0 ? {} : { publicKeys });
+  } catch (error) {
+    throw new UsageError(describeError(error));
+  }
+}
+
+function describeError(error: unknown): string {
+  return `error: ${makeVisible(error instanceof Error ? error.message : 'unreadable')}\n`;
+}
+
+function damageOf({ file, line, kind, message }: ChainVerdict['faults'][number]): string {
+  const what = 'the audit files are damaged, so nothing is concluded from them';
+  return `error: ${what}: ${makeVisible(`${file}:${line} ${kind}: ${message}`)}\n`;
+}
+
+async function* readDecisions(files: readonly string[]): AsyncGenerator<AuditRecord> {
+  const join = createEventJoiner();
+  for (const file of files) {
+    for await (const line of readLines(file)) {
+      const record = parseObject(line);
+      if (record !== undefined && isDecision(record)) yield join(record, line.length).record;
+    }
+  }
+}
+
+/** Equal decisions of one caller about one target. */
+type DecisionGroup = {
+  readonly caller: RecordedCall['caller'];
+  readonly upstream: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly before: string;
+  readonly after: string;
+  count: number;
+  /** The id of the last of them. */
+  example: string;
+};
+
+type Tally = {
+  decisions: number;
+  unchanged: number;
+  readonly changed: Map<string, DecisionGroup>;
+  readonly unknown: Map<string, DecisionGroup>;
+};
+
+function createTally(): Tally {
+  return { decisions: 0, unchanged: 0, changed: new Map(), unknown: new Map() };
+}
+
+/** Counts one decision; returns what became of it. */
+function count(
+  call: RecordedCall,
+  now: KnownVerdict | undefined,
+  tally: Tally,
+): 'unchanged' | 'changed' | 'unknown' {
+  tally.decisions += 1;
+  if (now?.verdict === call.verdict) {
+    tally.unchanged += 1;
+    return 'unchanged';
+  }
+  const isUnknown = now === undefined || now.verdict === 'unknown';
+  const groups = isUnknown ? tally.unknown : tally.changed;
+  const { caller, upstream, kind, name } = call;
+  const before = call.verdict === 'allow' ? `allow by ${call.rule}` : `deny: ${call.reason}`;
+  const after = describe(now, call.missing);
+  const key = JSON.stringify([caller, upstream, kind, name, before, after]);
+  const known = groups.get(key);
+  if (known === undefined)
+    groups.set(key, { caller, upstream, kind, name, before, after, count: 1, example: call.id });
+  else {
+    known.count += 1;
+    known.example = call.id;
+  }
+  return isUnknown ? 'unknown' : 'changed';
+}
+
+function describe(now: KnownVerdict | undefined, missing: RecordedCall['missing']): string {
+  if (now === undefined) return String(missing);
+  return now.verdict === 'unknown' ? now.causes.join(', ') : renderVerdict(now);
+}
+
+/** The groups, the most frequent first. */
+function sortGroups(groups: ReadonlyMap<string, DecisionGroup>): readonly DecisionGroup[] {
+  return [...groups.values()].sort((a, b) => b.count - a.count);
+}
 export type ReplayOptions = LogOptions & {
   readonly config: string;
   readonly policies?: string;

@@ -11,8 +11,7 @@ import { allRules, matchesTarget, matchesUpstream } from '../../policy/rules.js'
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
 import { quoteYaml } from '../../text/escaping.js';
 import { groupBy } from '../../text/grouping.js';
-import { evaluate, type Rules } from './replay-tally.js';
-import type { Workspace } from './workspace.js';
+import { evaluate, type Workspace } from './workspace.js';
 
 /** A target, and what was recorded of it. */
 type Use = {
@@ -190,7 +189,10 @@ function keepsRecord(group: string, grant: Grant, workspace: Workspace): boolean
 }
 
 /** Compiles a suggested policy. */
-export function compileFor(document: PolicyDocument, { outline, policies }: Workspace): Rules {
+export function compileFor(
+  document: PolicyDocument,
+  { outline, policies }: Workspace,
+): Pick<Workspace, 'policies' | 'written'> {
   const compiled = compilePolicies([document], { ...outline, hash: policies.hash });
   return { policies: compiled.policies, written: writtenRules([document]) };
 }

@@ -13,9 +13,8 @@ import {
   POLICY_TEST_SCHEMA,
   type PolicyTestCase,
   type PolicyTestFile,
-} from '../../config/schema/policy-test.js';
-import { locateWritten, validateSpelling } from '../../config/schema/validation.js';
-import { locateDiagnostic, readYamlFile } from '../../config/yaml.js';
+} from '../../config/schema/policy.js';
+import { locateDiagnostic, readDocument } from '../../config/schema/validation.js';
 import { REASONS } from '../../policy/reasons.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
 import { describeReadError } from '../../text/file-errors.js';
@@ -71,16 +70,14 @@ function readTestFile(file: string, files: Files, workspace: Workspace): TestFil
     const message = `the file ${describeReadError(error)}`;
     return { diagnostics: [fileDiagnostic(file, 'unreadable', message)] };
   }
-  const { source, diagnostics } = readYamlFile(file, bytes);
-  if (source === undefined) return { diagnostics };
-  const readAgain = () => readYamlFile(file, bytes).source?.value;
-  const spelling = validateSpelling(POLICY_TEST_SCHEMA, source.value, readAgain);
-  const locate = locateWritten(source.locate, spelling.corrections);
+  const document = readDocument(POLICY_TEST_SCHEMA, file, bytes);
+  if (!document.ok) return document;
+  const { locate } = document;
   const place = (one: PathDiagnostic) => locateDiagnostic(file, locate, one);
-  if (!spelling.isComplete) return { diagnostics: spelling.diagnostics.map(place) };
-  const { principals, cases } = spelling.value as PolicyTestFile;
+  if (!document.isComplete) return { diagnostics: document.diagnostics.map(place) };
+  const { principals, cases } = document.value as PolicyTestFile;
   const wrong = [
-    ...spelling.diagnostics,
+    ...document.diagnostics,
     ...checkPrincipals(principals, workspace),
     ...cases.flatMap((one, index) => checkCase(one, ['cases', index], principals, workspace)),
   ];

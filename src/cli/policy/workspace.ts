@@ -2,18 +2,24 @@
 // as they are. The upstreams are taken to offer what is approved for them; no secret is read, and nothing is sent.
 
 import { resolve } from 'node:path';
-import { NO_TOKEN, widenScopes } from '../../audit/recorded.js';
+import { NO_TOKEN, type RecordedCall, widenScopes } from '../../audit/recorded.js';
 import { errorsOf, renderDiagnostics } from '../../config/diagnostics.js';
 import type { Files } from '../../config/files.js';
 import { loadGateway, type Outline } from '../../config/load.js';
 import { loadPolicies } from '../../config/policies.js';
-import { CALLER, type CallerDocument } from '../../config/schema/policy-test.js';
+import { CALLER, type CallerDocument } from '../../config/schema/policy.js';
 import { validateSpelling } from '../../config/schema/validation.js';
 import { compilePolicies } from '../../policy/compile/compile.js';
 import type { PolicyDocument } from '../../policy/compile/documents.js';
 import { NO_CATALOG, readPolicyTarget } from '../../policy/decide.js';
 import type { Catalog } from '../../policy/definitions.js';
-import { type WrittenRules, writtenRules } from '../../policy/explain.js';
+import {
+  explainRules,
+  type KnownVerdict,
+  verdictOf,
+  type WrittenRules,
+  writtenRules,
+} from '../../policy/explain.js';
 import type { RemakePrincipal } from '../../policy/nearest-change.js';
 import type { Principal } from '../../policy/principal.js';
 import type { PolicySet, TargetKind } from '../../policy/rules.js';
@@ -30,7 +36,7 @@ export type WorkspacePorts = {
   readonly supposePrincipal: RemakePrincipal;
 };
 
-export type WorkspaceOptions = {
+type WorkspaceOptions = {
   readonly config: string;
   /** A folder of policies other than the one that the gateway file names. */
   readonly policies?: string;
@@ -148,6 +154,14 @@ function offered(catalog: Catalog): Catalog {
   };
 }
 
+/** What the rules say of a recorded call; `undefined` if the record does not even give its target. */
+export function evaluate(
+  { facts }: RecordedCall,
+  { policies, written }: Pick<Workspace, 'policies' | 'written'>,
+): KnownVerdict | undefined {
+  return facts && verdictOf(explainRules(policies, written, facts), facts);
+}
+
 /** Text of the only issuer that a caller can have without naming one. */
 const NO_ISSUER = 'none';
 
@@ -185,10 +199,7 @@ export function principalOf(
  * @throws UsageError
  */
 export function readCaller(value: unknown): CallerDocument {
-  const copy: unknown = structuredClone(value);
-  const { diagnostics, value: checked } = validateSpelling(CALLER, copy, () =>
-    structuredClone(value),
-  );
+  const { diagnostics, value: checked } = validateSpelling(CALLER, value);
   const [first] = diagnostics;
   if (first === undefined) return checked as CallerDocument;
   const where = first.path.length === 0 ? '' : ` at ${first.path.join('.')}`;

@@ -7,7 +7,7 @@ import ipaddr from 'ipaddr.js';
 import { arrivesAt, bareHost, isAddressAllowed } from '../../policy/addresses.js';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
 import type { ReadableGateway } from '../schema/gateway.js';
-import { entriesOf, textsOf } from '../schema/readable.js';
+import { entriesOf, textsOf } from '../schema/values.js';
 import type { Network } from '../settings.js';
 import { readDurationMs } from '../units.js';
 

@@ -4,8 +4,8 @@
 
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
 import type { ReadableGateway } from '../schema/gateway.js';
-import { entriesOf, textsOf } from '../schema/readable.js';
 import { quote } from '../schema/validation.js';
+import { entriesOf, textsOf } from '../schema/values.js';
 import { checkOrigin } from './addresses.js';
 
 type Issuer = NonNullable<NonNullable<ReadableGateway['issuers']>[string]>;

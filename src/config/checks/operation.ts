@@ -4,8 +4,8 @@
 import { normalize } from 'node:path';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
 import type { ReadableGateway } from '../schema/gateway.js';
-import { entriesOf } from '../schema/readable.js';
 import { checkName } from '../schema/validation.js';
+import { entriesOf } from '../schema/values.js';
 import { readDurationMs } from '../units.js';
 import { checkUrl, isLoopbackGateway, isLoopbackHost } from './addresses.js';
 

@@ -25,8 +25,8 @@ import {
   unavailable,
   union,
 } from './definitions.js';
-import type { Readable } from './readable.js';
 import { AGGREGATE_SCHEMA, UPSTREAM_SCHEMA } from './upstream.js';
+import type { Readable } from './values.js';
 
 export const PII_ACTIONS = ['off', 'flag', 'redact', 'block'] as const;
 export const PII_KINDS = ['card', 'iban', 'ssn'] as const;

@@ -1,12 +1,21 @@
-// Validates plain values against a JSON Schema of the configuration, fills in its defaults, and describes
-// each mistake in one sentence with a suggestion. Checks the shape only. Never quotes a value, except a short
-// one where an enumerated value is expected: a misplaced secret must not reach a log. JSON Schema draft 2020-12.
+// Reads a YAML file that an operator wrote (text/yaml.ts has what is accepted), validates it against a JSON Schema
+// of the configuration, fills in its defaults, and describes each mistake in one sentence with a suggestion. Checks
+// the shape only. Never quotes a value, except a short one where an enumerated value is expected: a misplaced secret
+// must not reach a log. docs/contract.md §3; JSON Schema draft 2020-12.
 
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
 import { stepsOf } from '../../text/json-pointer.js';
-import type { Locate } from '../../text/yaml.js';
-import type { FilePath, NameKind, PathDiagnostic, ReportDiagnostic } from '../diagnostics.js';
+import { type Locate, readYaml, type YamlLimits } from '../../text/yaml.js';
+import {
+  type Diagnostic,
+  type FilePath,
+  fileDiagnostic,
+  type NameKind,
+  type PathDiagnostic,
+  type ReportDiagnostic,
+} from '../diagnostics.js';
+import { decodeUtf8 } from '../files.js';
 import { readDurationMs, readRate, readSizeBytes, suggestQuantity } from '../units.js';
 import {
   NAME_PATTERN,
@@ -321,7 +330,7 @@ export function validateShape(schema: Schema, value: unknown): readonly PathDiag
 }
 
 /** A key that was probably meant in place of one that does not exist. */
-export type Correction = {
+type Correction = {
   /** Path of the map. */
   readonly path: FilePath;
   readonly written: string;
@@ -332,12 +341,11 @@ const MAX_ROUNDS = 4;
 
 /**
  * Validates a value and takes misspelt keys for those that were probably meant: each is reported, and nothing that only
- * follows from it. `readAgain` returns the value as it was written. Paths of diagnostics have the keys that were meant.
+ * follows from it. Paths of diagnostics have the keys that were meant.
  */
 export function validateSpelling(
   schema: Schema,
   written: unknown,
-  readAgain: () => unknown,
 ): {
   readonly value: unknown;
   readonly diagnostics: readonly PathDiagnostic[];
@@ -347,11 +355,13 @@ export function validateSpelling(
 } {
   const misspelt: PathDiagnostic[] = [];
   const corrections: Correction[] = [];
-  let value = written;
+  // Validation fills in defaults, which hide what is missing.
+  let value: unknown = structuredClone(written);
   for (let round = 0; ; round += 1) {
     const diagnostics = validateShape(schema, value);
-    // Validation has filled in defaults, which hide what is missing.
-    const again = diagnostics.some(mayBeMisspelt) ? corrections.reduce(rename, readAgain()) : value;
+    const again = diagnostics.some(mayBeMisspelt)
+      ? corrections.reduce(rename, structuredClone(written))
+      : value;
     const further = diagnostics.filter((one) => mayBeMisspelt(one) && isFree(one, again));
     if (further.length === 0 || round === MAX_ROUNDS) {
       const isComplete = diagnostics.length === 0;
@@ -409,7 +419,7 @@ function isSamePath(one: FilePath, other: FilePath): boolean {
 }
 
 /** Finds paths with corrected keys where they stand in the file. */
-export function locateWritten(locate: Locate, corrections: readonly Correction[]): Locate {
+function locateWritten(locate: Locate, corrections: readonly Correction[]): Locate {
   if (corrections.length === 0) return locate;
   return (path, at) => {
     const written = path.map((step, index) => {
@@ -436,4 +446,65 @@ function onePerPath(diagnostics: readonly PathDiagnostic[]): readonly PathDiagno
 
 function isAvailable(how: true | readonly unknown[], value: unknown): boolean {
   return how !== true && !how.includes(value);
+}
+
+export const MAX_FILE_BYTES = 1024 * 1024;
+export const MAX_VALUES = 100_000;
+const LIMITS: YamlLimits = { maxDepth: 64, maxValues: MAX_VALUES, isGenerated: false };
+
+type YamlFile = { readonly value: unknown; readonly locate: Locate };
+
+/**
+ * The plain values of a YAML file. `source` is `undefined` if there is any error; `diagnostics` then has
+ * the errors.
+ */
+export function readYamlFile(
+  file: string,
+  bytes: Uint8Array,
+): { readonly source: YamlFile | undefined; readonly diagnostics: readonly Diagnostic[] } {
+  const refuse = (message: string) => ({
+    source: undefined,
+    diagnostics: [fileDiagnostic(file, 'yaml', message)],
+  });
+  if (bytes.byteLength > MAX_FILE_BYTES) {
+    return refuse(`the file is larger than ${MAX_FILE_BYTES} bytes`);
+  }
+  const text = decodeUtf8(bytes);
+  if (text === undefined) return refuse('the file is not UTF-8 text');
+  const reading = readYaml(text, LIMITS);
+  if (reading.ok) return { source: reading, diagnostics: [] };
+  const diagnostics = reading.mistakes.map((mistake): Diagnostic => {
+    const { line, column, message } = mistake;
+    return { file, line, column, severity: 'error', rule: 'yaml', message };
+  });
+  return { source: undefined, diagnostics };
+}
+
+type DocumentReading =
+  | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] }
+  | {
+      readonly ok: true;
+      readonly value: unknown;
+      readonly locate: Locate;
+      readonly diagnostics: readonly PathDiagnostic[];
+      /** Nothing is wrong but the spelling of keys. */
+      readonly isComplete: boolean;
+    };
+
+/** Reads a YAML file and validates it. What is found in it has the keys that were meant; `locate` knows those written. */
+export function readDocument(schema: Schema, file: string, bytes: Uint8Array): DocumentReading {
+  const { source, diagnostics } = readYamlFile(file, bytes);
+  if (source === undefined) return { ok: false, diagnostics };
+  const { corrections, ...validated } = validateSpelling(schema, source.value);
+  return { ok: true, ...validated, locate: locateWritten(source.locate, corrections) };
+}
+
+/** Gives a diagnostic that has a path its file, line and column. */
+export function locateDiagnostic(
+  file: string,
+  locate: Locate,
+  diagnostic: PathDiagnostic,
+): Diagnostic {
+  const { path, at, refersTo: _, ...rest } = diagnostic;
+  return { file, ...locate(path, at), ...rest };
 }

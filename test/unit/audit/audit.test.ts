@@ -11,7 +11,7 @@ import {
 } from '../../../src/audit/audit.js';
 import { createAuditFile, createAuditStream } from '../../../src/audit/file.js';
 import { QUEUE_CAPACITY } from '../../../src/audit/sink.js';
-import { AUDIT_SCHEMA } from '../../../src/config/schema/audit.js';
+import { AUDIT_SCHEMA } from '../../../src/config/schema/outputs.js';
 import type { AuditSettings } from '../../../src/config/settings.js';
 import { verifyChain } from '../../support/audit-chain.js';
 import { countingMeters, NOW, ring, sampleRecord, versions } from './samples.js';

@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { keysCommand } from '../../../src/cli/keys.js';
 import { buildProgram } from '../../../src/cli/program.js';
-import { publicKeyInfoOf, readKeyText } from '../../../src/config/keys.js';
 import {
+  publicKeyInfoOf,
   publicPartOf,
+  readKeyText,
   readPrivateSignerKey,
   readPublicSignerKey,
-} from '../../../src/config/signer-keys.js';
+} from '../../../src/config/keys.js';
 import { filesOf, GOOD, KEY_HEX } from '../config/reading.js';
 import { terminal } from './console.js';
 

@@ -1,6 +1,19 @@
 import { execFileSync } from 'node:child_process';
-import { describe, expect, it } from 'vitest';
-import { buildProgram, type Command, mayColor } from '../../../src/cli/program.js';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Command as Commander } from 'commander';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { renderExitCodesPage } from '../../../scripts/reference/exit-codes.js';
+import {
+  buildProgram,
+  type Command,
+  describeUnknownOption,
+  EXIT_CODES,
+  exitCodesOf,
+  mayColor,
+  withConfigOption,
+} from '../../../src/cli/program.js';
 import { quoteForShell } from '../../../src/text/escaping.js';
 import { terminal } from './console.js';
 
@@ -121,4 +134,126 @@ describe('a word of a command line that is printed to be pasted', () => {
   it('does not begin with =, which zsh replaces', () => {
     expect(quoteForShell('=ls')).toBe("'=ls'");
   });
+});
+
+const root = new Commander('root');
+root.command('serve').requiredOption('-c, --config <file>', 'a file').option('--json', 'as JSON');
+root.command('pin').command('fetch').option('--note <text>', 'why').option('--approve', 'now');
+
+const strange = (line: string) => describeUnknownOption(root, line.split(' '));
+
+describe('a misspelt option', () => {
+  it.each([
+    ['serve --confg x', `error: unknown option '--confg'; did you mean "--config"?`],
+    ['serve -c x --jsn=1', `error: unknown option '--jsn'; did you mean "--json"?`],
+    ['pin fetch --aprove', `error: unknown option '--aprove'; did you mean "--approve"?`],
+    ['pin fetch --zzzzzzzzzz', `error: unknown option '--zzzzzzzzzz'`],
+  ])('[C-20] of "%s" is told with what was meant', (line, printed) => {
+    expect(strange(line)).toBe(printed);
+  });
+
+  it.each([
+    'serve -c --odd',
+    'pin fetch --note --odd --approve',
+    'serve -- --odd',
+    'serve --help',
+    'nothing',
+  ])('[C-20] is not seen in "%s", where it is a value or asked for', (line) => {
+    expect(strange(line)).toBeUndefined();
+  });
+});
+
+let both: string;
+let second: string;
+let none: string;
+beforeAll(async () => {
+  [both, second, none] = (await Promise.all(
+    ['both', 'second', 'none'].map((name) => mkdtemp(join(tmpdir(), `sallyport-${name}-`))),
+  )) as [string, string, string];
+  for (const folder of [both, second]) {
+    await mkdir(join(folder, 'config'));
+    await writeFile(join(folder, 'config/gateway.yaml'), '');
+  }
+  await writeFile(join(both, 'sallyport.yaml'), '');
+});
+afterAll(() => Promise.all([both, second, none].map((folder) => rm(folder, { recursive: true }))));
+
+/** Runs a command that prints the gateway file that it got. */
+async function readWith(
+  folder: string,
+  argv: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  use: Parameters<typeof withConfigOption>[2] = {},
+) {
+  const io = terminal({ cwd: folder, env });
+  const command: Command = {
+    ...{ name: 'read', summary: 'Read.', examples: [] },
+    configure(commander, finish) {
+      withConfigOption(commander.argument('[files...]'), io, use).action(
+        (_files: string[], { config }: { config?: string }) => {
+          io.stdout(config ?? 'none');
+          finish(0);
+        },
+      );
+    },
+  };
+  const code = await buildProgram(io, [command]).run(['read', ...argv]);
+  return [code, io.out(), io.err()];
+}
+
+describe('[C-25] the gateway file of a command', () => {
+  const note = (file: string, why: string) => `note: the gateway file is ${file} (${why})\n`;
+
+  it('is the one that -c names, and nothing is said', async () => {
+    const env = { SALLYPORT_CONFIG: '' };
+    expect(await readWith(both, ['-c', 'other.yaml'], env)).toEqual([0, 'other.yaml', '']);
+  });
+
+  it('is else that of the variable, sallyport.yaml, or config/gateway.yaml, and stderr says which', async () => {
+    const env = { SALLYPORT_CONFIG: '/etc/a.yaml' };
+    const named = note('/etc/a.yaml', 'from SALLYPORT_CONFIG');
+    expect(await readWith(both, [], env)).toEqual([0, '/etc/a.yaml', named]);
+    const first = note('sallyport.yaml', 'no -c was given');
+    expect(await readWith(both, [])).toEqual([0, 'sallyport.yaml', first]);
+    const other = note('config/gateway.yaml', 'no -c was given');
+    expect(await readWith(second, [])).toEqual([0, 'config/gateway.yaml', other]);
+  });
+
+  it('is an error where there is none, or where the variable is empty', async () => {
+    const [code, out, err] = await readWith(none, []);
+    expect([code, out]).toEqual([2, '']);
+    expect(err).toContain('sallyport.yaml and config/gateway.yaml do not exist here');
+    const empty = await readWith(both, [], { SALLYPORT_CONFIG: '' });
+    expect(empty.slice(0, 2)).toEqual([2, '']);
+    expect(empty[2]).toContain('SALLYPORT_CONFIG is empty');
+  });
+
+  it('is not looked for where the arguments are enough, and may be missing where it is optional', async () => {
+    const isNeeded = (args: readonly string[]) => args.length === 0;
+    expect(await readWith(both, ['a'], {}, { isNeeded })).toEqual([0, 'none', '']);
+    expect((await readWith(both, [], {}, { isNeeded }))[1]).toBe('sallyport.yaml');
+    expect(await readWith(none, [], {}, { isOptional: true })).toEqual([0, 'none', '']);
+    expect((await readWith(both, [], { SALLYPORT_CONFIG: '' }, { isOptional: true }))[0]).toBe(2);
+  });
+});
+
+const FOLDER = join(import.meta.dirname, '../../..');
+
+it('[C-20] the page of exit codes says what the help of the commands says', async () => {
+  const file = join(FOLDER, 'docs/guides/exit-codes.md');
+  const text = renderExitCodesPage();
+  if (process.env['UPDATE_REFERENCE'] === '1') await writeFile(file, text);
+  expect(await readFile(file, 'utf8')).toBe(text);
+});
+
+it('[C-20] the table names commands that exist, and every command has 0 and 2', async () => {
+  const record = await readFile(join(FOLDER, 'test/golden/public-surface.json'), 'utf8');
+  const { commands } = JSON.parse(record) as { commands: Record<string, unknown> };
+  const unknown = Object.keys(EXIT_CODES).filter((name) => !(`sallyport ${name}` in commands));
+  expect(unknown).toEqual([]);
+  for (const name of Object.keys(commands)) {
+    const codes = exitCodesOf(name.replace(/^sallyport ?/, '')).map(([code]) => code);
+    expect(codes).toEqual(expect.arrayContaining(['0', '2']));
+    expect(codes).toEqual([...codes].sort((one, other) => Number(one) - Number(other)));
+  }
 });

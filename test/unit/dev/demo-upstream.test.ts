@@ -5,7 +5,7 @@ import {
   openTourSession,
   requestStateless,
   type TourSession,
-} from '../../../src/dev/tour-client.js';
+} from '../../../src/dev/tour-scenes.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 
 let desk: DemoUpstream;

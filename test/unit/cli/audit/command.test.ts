@@ -10,7 +10,7 @@ import { createAuditFile } from '../../../../src/audit/file.js';
 import { auditCommand } from '../../../../src/cli/audit/command.js';
 import type { AuditFilePorts } from '../../../../src/cli/audit/read.js';
 import { buildProgram } from '../../../../src/cli/program.js';
-import { AUDIT_SCHEMA } from '../../../../src/config/schema/audit.js';
+import { AUDIT_SCHEMA } from '../../../../src/config/schema/outputs.js';
 import type { Settings } from '../../../../src/config/settings.js';
 import { createKeyRing } from '../../../../src/state/keys.js';
 import { countingMeters, NOW, ring, sampleRecord, versions } from '../../audit/samples.js';

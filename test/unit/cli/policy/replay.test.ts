@@ -13,9 +13,9 @@ import {
 } from '../../../../src/audit/recorded.js';
 import { supposePrincipal } from '../../../../src/auth/principal.js';
 import { runReplay } from '../../../../src/cli/policy/replay.js';
-import { evaluate } from '../../../../src/cli/policy/replay-tally.js';
 import { compileFor, suggestPolicy } from '../../../../src/cli/policy/suggest.js';
 import type { Workspace } from '../../../../src/cli/policy/workspace.js';
+import { evaluate } from '../../../../src/cli/policy/workspace.js';
 import { loadPolicies } from '../../../../src/config/policies.js';
 import { captureArguments } from '../../../../src/inspection/capture.js';
 import { compilePolicies } from '../../../../src/policy/compile/compile.js';

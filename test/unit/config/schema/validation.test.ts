@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MAX_FILE_BYTES, MAX_VALUES, readYamlFile } from '../../../src/config/yaml.js';
-import { lineOf } from './reading.js';
+import {
+  MAX_FILE_BYTES,
+  MAX_VALUES,
+  readYamlFile,
+} from '../../../../src/config/schema/validation.js';
+import { lineOf } from '../reading.js';
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const valuesOf = (text: string): unknown => {

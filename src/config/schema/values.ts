@@ -1,11 +1,71 @@
-// Reads values by what their schemas say that they stand for: finds the secrets and files that a file refers
-// to, wherever they are, and turns a validated file into settings: quantities into numbers, references into
+// Reads values by their schemas. What can be read of a file that may be wrong, for the checks, so that one run of them
+// finds every mistake and the compiler knows the keys that they read: a value of the wrong kind is an empty one, which
+// validation has reported, and any key may be absent. And what values stand for: finds the secrets and files that a
+// file refers to, wherever they are, and turns a validated file into settings: quantities into numbers, references into
 // what was read from them. A new key needs nothing here.
 
 import { isObject } from '../../protocol/jsonrpc.js';
 import type { FilePath } from '../diagnostics.js';
 import { requireDurationMs, requireRate, requireSizeBytes } from '../units.js';
 import { MEANING, type Meaning, type Resolved, type Schema, type Typed } from './definitions.js';
+
+type KeyOf<Value> = Value extends unknown ? keyof Value : never;
+type MemberOf<Value, Key> = Value extends unknown
+  ? Key extends keyof Value
+    ? Exclude<Value[Key], undefined>
+    : never
+  : never;
+
+/** Of the shapes of a union, the keys of any; of enumerated texts, any text. */
+export type Readable<Value> = [Value] extends [string]
+  ? string
+  : [Value] extends [readonly (infer Item)[]]
+    ? readonly Readable<Item>[]
+    : [Value] extends [object]
+      ? { readonly [Key in KeyOf<Value>]?: Readable<MemberOf<Value, Key>> }
+      : Value;
+
+/** The readable part of a document, whose maps have no prototype. */
+export function readable<Value>(schema: Typed<Value>, document: unknown): Readable<Value> {
+  return readValue(schema, document) as Readable<Value>;
+}
+
+function readValue(schema: Schema, value: unknown): unknown {
+  const types = [schema['type'] ?? []].flat();
+  if (types.length > 0 && !types.includes(kindOf(value))) return emptyOf(types[0]);
+  const members = membersOf(schema, value).map(
+    ([key, member, below]) => [key, readValue(member, below)] as const,
+  );
+  if (Array.isArray(value)) return members.map(([, member]) => member);
+  if (kindOf(value) !== 'object') return value;
+  return Object.assign(Object.create(null), Object.fromEntries(members));
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'array';
+  return typeof value === 'number' ? 'integer' : typeof value;
+}
+
+function emptyOf(type: unknown): unknown {
+  if (type === 'string') return '';
+  if (type === 'array') return [];
+  return type === 'object' ? Object.create(null) : undefined;
+}
+
+/** The entries of a map that may be absent. */
+export function entriesOf<Value>(
+  map: { readonly [key: string]: Value } | undefined,
+): readonly (readonly [string, NonNullable<Value>])[] {
+  return Object.entries(map ?? {}) as [string, NonNullable<Value>][];
+}
+
+/** The texts of a list that may be absent, with their indexes, without empty ones. */
+export function textsOf(
+  list: readonly string[] | undefined,
+): readonly (readonly [number, string])[] {
+  return [...(list ?? []).entries()].filter(([, text]) => text !== '');
+}
 
 type FoundMeaning = {
   readonly path: FilePath;
@@ -27,7 +87,7 @@ export function findMeanings(
 }
 
 /** The text that was read for a path: of a secret, or of a file. */
-export type ContentAt = (path: FilePath) => string;
+type ContentAt = (path: FilePath) => string;
 
 /**
  * A validated value as settings have it.

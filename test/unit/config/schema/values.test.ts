@@ -13,8 +13,13 @@ import {
   union,
 } from '../../../../src/config/schema/definitions.js';
 import { GATEWAY_SCHEMA } from '../../../../src/config/schema/gateway.js';
-import { findMeanings, resolveMeanings } from '../../../../src/config/schema/meanings.js';
-import { entriesOf, readable, textsOf } from '../../../../src/config/schema/readable.js';
+import {
+  entriesOf,
+  findMeanings,
+  readable,
+  resolveMeanings,
+  textsOf,
+} from '../../../../src/config/schema/values.js';
 
 const MEMBER = record(
   'A member.',

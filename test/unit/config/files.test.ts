@@ -2,8 +2,11 @@ import { mkdir, mkdtemp, readFile, rename, rm, symlink, utimes, writeFile } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { WatchTargets } from '../../../src/config/watch.js';
-import { type ConfigWatch, watchConfiguration } from '../../../src/config/watch.js';
+import {
+  type ConfigWatch,
+  type WatchTargets,
+  watchConfiguration,
+} from '../../../src/config/files.js';
 
 let folder = '';
 let watches: ConfigWatch[] = [];
