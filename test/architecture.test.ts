@@ -63,7 +63,7 @@ const DEV_IMPORTERS: ReadonlySet<string> = new Set([
 const BRANDS: readonly (readonly [string, RegExp, string])[] = [
   ['Principal', /\bas (?:unknown as )?Principal\b/, 'auth/principal.ts'],
   ['Allow', /\bas (?:unknown as )?Allow\b/, 'policy/decide.ts'],
-  ['AuthorizedRequest', /\bas (?:unknown as )?AuthorizedRequest\b/, 'policy/authorized-request.ts'],
+  ['AuthorizedRequest', /\bas (?:unknown as )?AuthorizedRequest\b/, 'policy/obligations.ts'],
   ['AdmittedMessage', /\bas (?:unknown as )?AdmittedMessage\b/, 'protocol/admission.ts'],
 ];
 

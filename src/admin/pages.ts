@@ -4,8 +4,8 @@
 
 import type { PlainResponse } from '../http/internal-server.js';
 import type { ControlRow } from '../telemetry/controls.js';
-import { countOf } from '../text/counting.js';
 import { groupBy } from '../text/grouping.js';
+import { countOf } from '../text/wording.js';
 import {
   type Frame,
   foreign,

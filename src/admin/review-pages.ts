@@ -3,7 +3,7 @@
 // docs/contract.md §2 and §5.
 
 import type { PlainResponse } from '../http/internal-server.js';
-import { countOf } from '../text/counting.js';
+import { countOf } from '../text/wording.js';
 import {
   type Frame,
   foreign,

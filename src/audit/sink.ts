@@ -4,7 +4,7 @@
 // line, and the sink is reopened at the next event and every second. It never drops events silently, never
 // reorders them and never exceeds its queue (docs/contract.md §8; docs/reference/attacks.md case 89).
 
-import { systemErrorCode } from '../text/file-errors.js';
+import { systemErrorCode } from '../text/wording.js';
 import {
   type ChainHead,
   type CheckpointBounds,

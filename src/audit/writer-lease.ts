@@ -28,7 +28,7 @@ import {
 import { hostname } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
-import { systemErrorCode } from '../text/file-errors.js';
+import { systemErrorCode } from '../text/wording.js';
 
 /** Types of local file systems (statfs(2)): ext, XFS, Btrfs, F2FS, ZFS, tmpfs, overlay. */
 const LOCAL_FILE_SYSTEMS: ReadonlySet<number> = new Set([

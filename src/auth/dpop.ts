@@ -5,7 +5,7 @@
 
 import { hash } from 'node:crypto';
 import { type CryptoKey, compactVerify, importJWK } from 'jose';
-import type { ReplayStore } from '../policy/limits.js';
+import type { ReplayStore } from '../policy/obligations.js';
 import type { ProofError } from '../policy/principal.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounded-map.js';

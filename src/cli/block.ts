@@ -9,9 +9,8 @@ import type { Outline } from '../config/load.js';
 import { readDurationMs } from '../config/units.js';
 import { LOCK_SUFFIX } from '../pins/lock.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
-import { nearestCandidate } from '../text/edit-distance.js';
 import { escapeForTerminal, toVisibleJson } from '../text/escaping.js';
-import { describeReadError } from '../text/file-errors.js';
+import { describeReadError, nearestCandidate } from '../text/wording.js';
 import {
   type CliIo,
   type Command,

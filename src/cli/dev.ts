@@ -36,8 +36,8 @@ import { readLock } from '../pins/lock-reader.js';
 import { isExactPattern } from '../policy/patterns.js';
 import { isReason, REASONS } from '../policy/reasons.js';
 import type { ProcessPorts } from '../stdio/server-process.js';
-import { countOf } from '../text/counting.js';
 import { escapeForTerminal } from '../text/escaping.js';
+import { countOf } from '../text/wording.js';
 import { followLines } from './audit/read.js';
 import {
   type DevTarget,

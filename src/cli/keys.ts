@@ -16,7 +16,7 @@ import {
 } from '../config/keys.js';
 import { loadGateway } from '../config/load.js';
 import { describeFile } from '../config/secrets.js';
-import { describeReadError } from '../text/file-errors.js';
+import { describeReadError } from '../text/wording.js';
 import {
   type CliIo,
   type Command,

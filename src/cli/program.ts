@@ -6,8 +6,8 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command as Commander, CommanderError, InvalidArgumentError, type Option } from 'commander';
-import { nearestCandidate } from '../text/edit-distance.js';
 import { escapeForTerminal, quoteForShell, urlHost } from '../text/escaping.js';
+import { nearestCandidate } from '../text/wording.js';
 
 const MAX_PORT = 65_535;
 

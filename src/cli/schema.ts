@@ -5,7 +5,7 @@ import type { Schema } from '../config/schema/definitions.js';
 import { GATEWAY_SCHEMA } from '../config/schema/gateway.js';
 import { AUDIT_SCHEMA, LOCK_SCHEMA } from '../config/schema/outputs.js';
 import { POLICY_SCHEMA, POLICY_TEST_SCHEMA } from '../config/schema/policy.js';
-import { nearestCandidate } from '../text/edit-distance.js';
+import { nearestCandidate } from '../text/wording.js';
 import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED, fail } from './program.js';
 
 /** Every published schema by name, in the order of the reference page. */

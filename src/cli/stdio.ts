@@ -11,7 +11,7 @@ import { isLoopbackHost } from '../config/checks/addresses.js';
 import { STDIO_PATH, type StdioServer, startStdioServer } from '../stdio/server.js';
 import { type ProcessPorts, serverEnvironment } from '../stdio/server-process.js';
 import { escapeForTerminal, urlHost } from '../text/escaping.js';
-import { systemErrorCode } from '../text/file-errors.js';
+import { systemErrorCode } from '../text/wording.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_UNCHECKED, fail } from './program.js';
 import type { ServePorts } from './serve.js';
 

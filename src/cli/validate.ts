@@ -16,10 +16,13 @@ import {
 import type { Files } from '../config/files.js';
 import { loadGateway, type Outline } from '../config/load.js';
 import { loadPolicies } from '../config/policies.js';
-import type { PolicyContext } from '../policy/compile/compile.js';
-import type { PolicyDiagnostic, PolicyDocument } from '../policy/compile/documents.js';
+import type {
+  PolicyContext,
+  PolicyDiagnostic,
+  PolicyDocument,
+} from '../policy/compile/documents.js';
 import type { Catalog } from '../policy/definitions.js';
-import { nearestCandidate } from '../text/edit-distance.js';
+import { nearestCandidate } from '../text/wording.js';
 import {
   type CliIo,
   type Command,

@@ -3,8 +3,8 @@
 // nor a value from a position where a secret could be. docs/contract.md §1 (`validate`) fixes the format.
 
 import { isAbsolute, relative, sep } from 'node:path';
-import { countOf } from '../text/counting.js';
 import { toVisibleJson } from '../text/escaping.js';
+import { countOf } from '../text/wording.js';
 import type { Position, YamlPath } from '../text/yaml.js';
 
 /** The kind of mistake: the rule id of machine-readable reports. Append-only. */

@@ -4,7 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import { dirname, isAbsolute, resolve } from 'node:path';
-import { describeReadError } from '../text/file-errors.js';
+import { describeReadError } from '../text/wording.js';
 import type { Locate, Position } from '../text/yaml.js';
 import { checkListeners, checkPublicUrl } from './checks/addresses.js';
 import { checkIssuers } from './checks/issuers.js';

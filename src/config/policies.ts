@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { PolicyDiagnostic, PolicyDocument } from '../policy/compile/documents.js';
-import { describeReadError } from '../text/file-errors.js';
+import { describeReadError } from '../text/wording.js';
 import type { Locate, Position } from '../text/yaml.js';
 import {
   type Diagnostic,

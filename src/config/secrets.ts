@@ -3,9 +3,8 @@
 // holds secrets only as {env: NAME} or {file: PATH}, and an empty secret is an error.
 
 import { isAbsolute, resolve } from 'node:path';
-import { nearestCandidate } from '../text/edit-distance.js';
 import { cleanForeign, maskSecrets } from '../text/escaping.js';
-import { describeReadError } from '../text/file-errors.js';
+import { describeReadError, nearestCandidate } from '../text/wording.js';
 import type { FilePath, ReportDiagnostic } from './diagnostics.js';
 import { decodeUtf8, type Files } from './files.js';
 import { findClientKeyError, findTlsKeyError, readKeyText, readPublicSignerKey } from './keys.js';

@@ -14,7 +14,7 @@ import { bareHost, isAddressAllowed } from '../policy/addresses.js';
 import { isObject, type Json } from '../protocol/jsonrpc.js';
 import { createKeyRing } from '../state/keys.js';
 import { escapeForTerminal } from '../text/escaping.js';
-import { systemErrorCode } from '../text/file-errors.js';
+import { systemErrorCode } from '../text/wording.js';
 import { listProfilesOnce } from '../upstream/discovery/discovery.js';
 import { createGuardedFetch } from '../upstream/safe-fetch.js';
 import { assertionSigner, keysOf } from './keys.js';

@@ -14,7 +14,6 @@ import { DISK_FILES } from '../config/files.js';
 import { type AggregateOutline, loadGateway, type Outline } from '../config/load.js';
 import { loadPolicies } from '../config/policies.js';
 import type { LockSigning, Settings } from '../config/settings.js';
-import { type BackendName, findConfusableNames } from '../inspection/confusable-names.js';
 import { scanDefinitions } from '../inspection/definitions/scan.js';
 import {
   findShadowing,
@@ -22,6 +21,7 @@ import {
   type UpstreamItem,
   withoutExceptions,
 } from '../inspection/definitions/shadowing.js';
+import { type BackendName, findConfusableNames } from '../inspection/detectors/unicode.js';
 import { definitionsOf, isSamePin, pendingOf } from '../pins/approval.js';
 import {
   type CompileDefinition,
@@ -29,17 +29,16 @@ import {
   createDefinitionCompiler,
 } from '../pins/catalog.js';
 import { approvedVersions, LOCK_SUFFIX, type Lock, PIN_KINDS } from '../pins/lock.js';
-import { loadLocks, type SignedLock } from '../pins/lock-reader.js';
+import { inSlices, loadLocks, type SignedLock } from '../pins/lock-reader.js';
 import { SIGNATURE_SUFFIX } from '../pins/signature.js';
-import { inSlices } from '../pins/slices.js';
 import { compilePolicies } from '../policy/compile/compile.js';
 import type { Catalog } from '../policy/definitions.js';
 import { type WrittenRules, writtenRules } from '../policy/explain.js';
 import { prepareSchema } from '../policy/json-schema/validator.js';
 import type { PolicySet } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
-import { countOf } from '../text/counting.js';
 import { escapeForTerminal, quoteForShell } from '../text/escaping.js';
+import { countOf } from '../text/wording.js';
 
 type PinsOf = (upstream: string) => Catalog | undefined;
 

@@ -13,7 +13,7 @@ import type { Shadow } from '../policy/rules.js';
 import type { StoreStatus } from '../state/memory.js';
 import type { Controls } from '../telemetry/controls.js';
 import type { Metrics } from '../telemetry/metrics.js';
-import { countOf } from '../text/counting.js';
+import { countOf } from '../text/wording.js';
 import type { Identity } from './identity.js';
 import { setBlocks } from './revocations.js';
 import type { Aggregates } from './snapshot.js';

@@ -8,13 +8,10 @@ import { join } from 'node:path';
 import { findDecisions } from '../pins/approval.js';
 import { FIRST_USE_SUFFIX, trustObserved, withTrusted } from '../pins/first-use.js';
 import type { Observed } from '../pins/last-seen.js';
-import type { Lock } from '../pins/lock.js';
-import { readLockInParts } from '../pins/lock-reader.js';
-import { writeLockParts } from '../pins/lock-yaml.js';
-import { inSlices } from '../pins/slices.js';
+import { type Lock, writeLockParts } from '../pins/lock.js';
+import { inSlices, readLockInParts } from '../pins/lock-reader.js';
 import type { FirstUseStore } from '../state/memory.js';
-import { countOf } from '../text/counting.js';
-import { describeReadError, systemErrorCode } from '../text/file-errors.js';
+import { countOf, describeReadError, systemErrorCode } from '../text/wording.js';
 import { updateFile } from './command-ports.js';
 import type { DefinitionScan } from './definition-scan.js';
 

@@ -18,7 +18,7 @@ import {
 import { createKeySource, type KeySource, type KeySourceStatus } from '../auth/jwks.js';
 import { anonymousPrincipal } from '../auth/principal.js';
 import type { IssuerSettings, Settings, UpstreamSettings } from '../config/settings.js';
-import type { ReplayStore } from '../policy/limits.js';
+import type { ReplayStore } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
 import type { Incoming, Outgoing } from '../protocol/transport.js';
 import type { AuthnError, IdentityPort } from '../proxy/ports.js';

@@ -29,7 +29,7 @@ import { NO_LEGACY_SSE_HERE } from '../protocol/versions/legacy-sse.js';
 import type { PublicKey } from '../state/keys.js';
 import { createOpsServer } from '../telemetry/ops-server.js';
 import { urlHost } from '../text/escaping.js';
-import { systemErrorCode } from '../text/file-errors.js';
+import { systemErrorCode } from '../text/wording.js';
 import type { Observability } from './observability.js';
 
 /** A handshake that takes longer is ended. */

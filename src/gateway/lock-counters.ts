@@ -10,7 +10,7 @@ import { isCounter } from '../pins/signature.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import type { CounterStore, GatewayState } from '../state/memory.js';
 import type { SeenCounter } from '../state/store.js';
-import { describeReadError } from '../text/file-errors.js';
+import { describeReadError } from '../text/wording.js';
 import type { Version, VersionReading } from './config-version.js';
 
 type Counters = ReadonlyMap<string, SeenCounter>;

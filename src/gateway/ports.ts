@@ -5,9 +5,9 @@
 
 import type { Settings } from '../config/settings.js';
 import type { DataServerPorts } from '../http/server.js';
-import { createPageCache } from '../inspection/lists.js';
+import { createPageCache } from '../inspection/lists-and-handshakes.js';
 import { digestOnce } from '../pins/digest.js';
-import type { ReplayOutcome, ReplayStore } from '../policy/limits.js';
+import type { ReplayOutcome, ReplayStore } from '../policy/obligations.js';
 import { ownerKey, type Principal } from '../policy/principal.js';
 import type { ClientEnd } from '../protocol/transport.js';
 import { handleAggregateRequest } from '../proxy/aggregate/pipeline.js';

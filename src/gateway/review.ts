@@ -7,6 +7,7 @@ import type { UpstreamRow } from '../admin/pages.js';
 import type { ReviewDetail, ReviewFinding, ReviewItem, ReviewPort } from '../admin/review-pages.js';
 import type { FormsToCompare } from '../inspection/jobs.js';
 import { namedPins, pendingOf, pinOf, withPin } from '../pins/approval.js';
+import { unifiedPatch } from '../pins/diff.js';
 import { NO_DIGEST, sha256Hex } from '../pins/digest.js';
 import { formsNotOffered, type ItemDifference, isInformational } from '../pins/drift.js';
 import { trustedPins } from '../pins/first-use.js';
@@ -20,9 +21,8 @@ import {
   type Pin,
   type PinVersion,
   versionsOf,
+  writeLock,
 } from '../pins/lock.js';
-import { writeLock } from '../pins/lock-yaml.js';
-import { unifiedPatch } from '../pins/patch.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';

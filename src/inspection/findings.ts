@@ -1,9 +1,10 @@
-// Collects what detectors found in one message: detector, path, count and action. It never records the content
-// that was found, nor a member name of the message that could itself carry such content.
+// What detectors found in one message (detector, path, count and action), and the profiles that say what is done about
+// it. Findings never contain the content that was found, nor a member name of the message that could itself carry such
+// content. docs/contract.md §4, law 3.
 
+import type { InspectionProfile } from '../config/settings.js';
 import type { Finding } from '../policy/record.js';
 import type { Json } from '../protocol/jsonrpc.js';
-
 import { findSensitive, type NoteFinding, type WantedKinds } from './detectors/text-sanitizer.js';
 import type { SentCredentials } from './detectors/upstream-credentials.js';
 
@@ -58,4 +59,36 @@ function publicPointer(
 /** The findings as the caller sees them in `_meta["dev.sallyport/findings"]` (docs/contract.md §6). */
 export function publicFindings(findings: readonly Finding[]): Json {
   return findings.map(({ detector, path, count, action }) => ({ detector, path, count, action }));
+}
+
+export type Profile = InspectionProfile;
+
+const SEVERITY = ['off', 'flag', 'redact', 'neutralize', 'strip', 'block'] as const;
+
+function stricter<Action extends (typeof SEVERITY)[number]>(one: Action, other: Action): Action {
+  return SEVERITY.indexOf(other) > SEVERITY.indexOf(one) ? other : one;
+}
+
+/** The stricter action of each detector family; the kinds of personal data are united. */
+export function strictestProfile(one: Profile, other: Profile): Profile {
+  const { result: a } = one;
+  const { result: b } = other;
+  return {
+    name: one.name === other.name ? one.name : `${one.name}+${other.name}`,
+    request: { secrets: stricter(one.request.secrets, other.request.secrets) },
+    result: {
+      secrets: stricter(a.secrets, b.secrets),
+      pii: {
+        action: stricter(a.pii.action, b.pii.action),
+        kinds: [...new Set([...activeKinds(a), ...activeKinds(b)])],
+      },
+      activeContent: stricter(a.activeContent, b.activeContent),
+      invisible: stricter(a.invisible, b.invisible),
+      injection: stricter(a.injection, b.injection),
+    },
+  };
+}
+
+function activeKinds(rules: Profile['result']): Profile['result']['pii']['kinds'] {
+  return rules.pii.action === 'off' ? [] : rules.pii.kinds;
 }

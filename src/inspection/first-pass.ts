@@ -4,8 +4,7 @@
 
 import type { TextEdit } from '../protocol/admitted-request.js';
 import { applyEdits } from '../protocol/json/json.js';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json } from '../protocol/jsonrpc.js';
 import { groupBy } from '../text/grouping.js';
 import { pointerOf } from '../text/json-pointer.js';
 import { checkBytes, type Payload, readableParts, readPayload } from './binary-content.js';
@@ -23,7 +22,6 @@ import {
 import { findSentCredentials } from './detectors/upstream-credentials.js';
 import type { FindingLog } from './findings.js';
 import { cutText, findSplit, neutralizeJoined, type SplitHit } from './joined-text.js';
-import { type Leaf, valueEnd, type WalkCaps, walkJson } from './json-walk.js';
 import {
   areRemote,
   ICONS,
@@ -31,8 +29,12 @@ import {
   isReaderText,
   isReserved,
   isStructured,
+  type Leaf,
   nearestName,
   valueAt,
+  valueEnd,
+  type WalkCaps,
+  walkJson,
 } from './message-fields.js';
 
 export type PassInput = {
@@ -84,8 +86,6 @@ type PassState = {
   readonly budgetUsed: { chars: number };
 };
 
-/** Maximum nesting of JSON inside a text that is inspected as JSON. */
-const MAX_NESTING = 2;
 const MAX_PAIR_CHARS = 512;
 
 /** Runs the first pass. Returns `too-large` where the walk exceeds a bound. */
@@ -232,7 +232,9 @@ function visitString(state: PassState, leaf: Leaf): void {
   const isMessage = state.within === undefined;
   const encoded = isMessage ? visitPayload(state, leaf) : undefined;
   const isReader = isMessage && isReaderText(leaf.steps);
-  const text = encoded ?? (isReader ? sanitizeShownText(state, leaf) : sanitizeValue(state, leaf));
+  // Where a text that a client shows is JSON, its strings are inspected like structured content.
+  const text =
+    encoded ?? (isReader ? sanitizeProse(state, value, leaf.steps) : sanitizeValue(state, leaf));
   if (isReader) state.reader.push({ start, end, steps: [...leaf.steps], text, original: value });
   else if (!isMessage || isStructured(leaf.steps)) {
     state.structured.push({ start, end, steps: [...leaf.steps], text, original: value });
@@ -255,13 +257,8 @@ function sanitizeValue(state: PassState, leaf: Leaf): string {
   return text;
 }
 
-/** Inspects text that a client shows. Where it is JSON, its strings are inspected like structured content. */
-function sanitizeShownText(state: PassState, leaf: Leaf): string {
-  return sanitizeProse(state, leaf.value, leaf.steps, MAX_NESTING);
-}
-
-function sanitizeProse(state: PassState, text: string, steps: Steps, nesting: number): string {
-  const value = nesting > 0 ? parseContainer(text) : undefined;
+function sanitizeProse(state: PassState, text: string, steps: Steps): string {
+  const value = parseContainer(text);
   if (value === undefined) return sanitizeLeaf(state, text, steps, undefined, 'markdown');
   const inner = createPassState(
     { ...state.input, text, value },
@@ -316,7 +313,7 @@ function rewritePayload(state: PassState, leaf: Leaf, payload: ReadablePayload):
   const { text } = payload.reading;
   if (payload.kind === 'bytes' && !containsForbiddenContent(state, leaf.steps, text))
     return leaf.value;
-  const sanitizedText = sanitizeProse(state, text, leaf.steps, MAX_NESTING);
+  const sanitizedText = sanitizeProse(state, text, leaf.steps);
   if (sanitizedText === text) return leaf.value;
   const written = payload.rewrite(sanitizedText);
   if (written === undefined) addNote(state, leaf.steps, UNENCODABLE);

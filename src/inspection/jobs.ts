@@ -2,8 +2,8 @@
 // runs a job on this thread or another. Scheduling and transfer are not decided here.
 
 import type { Change } from '../pins/compare.js';
+import { type ComparedFields, compareFields } from '../pins/diff.js';
 import { classifyPair, type DefinitionPair } from '../pins/drift.js';
-import { type ComparedFields, compareFields } from '../pins/fields.js';
 import { divideJson, type JsonPart } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJsonText } from '../protocol/json/json.js';
 import type { JsonError } from '../protocol/json/scan.js';

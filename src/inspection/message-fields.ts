@@ -1,12 +1,12 @@
-// Lists the members of MCP messages that are not content and exempt from inspection, and finds the text that
-// clients show and the icons they load. Every other string and member name of a message towards a client is
-// inspected.
-// Source: MCP 2025-11-25 and 2026-07-28, base protocol, tools, resources, prompts, pagination, logging, caching;
-// RFC 5424 §6.2.1.
+// Walks the JSON text of a message for inspection, and knows what of it is content: which members of MCP messages are
+// exempt, where the text is that clients show, and which icons they load. Every other string and member name of a
+// message towards a client is inspected. The walk reports each with its span, so that a visitor can replace one without
+// touching the bytes next to it; it never builds a value and never recurses.
+// Source: RFC 8259; MCP 2025-11-25 and 2026-07-28, base protocol, tools, resources, prompts, pagination, logging,
+// caching; RFC 5424 §6.2.1.
 
 import { isOwnMember } from '../protocol/capabilities.js';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject, isRequestId, type JsonObject } from '../protocol/jsonrpc.js';
+import { isObject, isRequestId, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { CACHEABLE, isDefinedMethod } from '../protocol/methods.js';
 import { LOG_LEVELS } from '../protocol/params.js';
 import {
@@ -238,4 +238,118 @@ export function isFreeForm(
 /** Whether a member called `icons` at this path is defined by the protocol. */
 export function isProtocolIcons(path: readonly (string | number)[]): boolean {
   return !path.some((step, at) => isFreeForm(step, path[at - 1]));
+}
+
+/** Bounds of a walk. A walk beyond any of them ends with `too-large`. */
+export type WalkCaps = { readonly maxDepth: number; readonly maxStrings: number };
+
+/** One leaf. `steps` is its live path (for a name, the path of its member) and must be copied to be kept. */
+export type Leaf = {
+  readonly kind: 'name' | 'string' | 'number';
+  /** Span of the token, quotes included. */
+  readonly start: number;
+  readonly end: number;
+  /** The decoded string, or the literal of a number. */
+  readonly value: string;
+  readonly steps: readonly (string | number)[];
+};
+
+type State = {
+  readonly text: string;
+  readonly visit: (leaf: Leaf) => void;
+  readonly steps: (string | number)[];
+  /** Whether the innermost container is an object and the next string is a member name. */
+  awaitsName: boolean;
+  strings: number;
+};
+
+/** Visits the leaves in order. The text must be valid JSON. */
+export function walkJson(
+  text: string,
+  caps: WalkCaps,
+  visit: (leaf: Leaf) => void,
+): 'done' | 'too-large' {
+  const state: State = { text, visit, steps: [], awaitsName: false, strings: 0 };
+  for (let at = 0; at < text.length; ) {
+    at = readToken(state, at);
+    if (state.steps.length > caps.maxDepth || state.strings > caps.maxStrings) return 'too-large';
+  }
+  return 'done';
+}
+
+function readToken(state: State, at: number): number {
+  const code = state.text.charCodeAt(at);
+  if (code === 0x22) return readString(state, at);
+  if (code === 0x2d || (code >= 0x30 && code <= 0x39)) return readNumber(state, at);
+  if (code === 0x7b || code === 0x5b) openContainer(state, code === 0x7b);
+  else if (code === 0x7d || code === 0x5d) state.steps.pop();
+  else if (code === 0x2c) nextElement(state);
+  return at + 1;
+}
+
+function openContainer(state: State, isObject: boolean): void {
+  state.steps.push(isObject ? '' : 0);
+  state.awaitsName = isObject;
+}
+
+function nextElement(state: State): void {
+  const last = state.steps.length - 1;
+  const step = state.steps[last];
+  if (typeof step === 'number') state.steps[last] = step + 1;
+  state.awaitsName = typeof step === 'string';
+}
+
+function readString(state: State, start: number): number {
+  const { text } = state;
+  const end = stringEnd(text, start);
+  const raw = text.slice(start + 1, end - 1);
+  const value: string = raw.includes('\\') ? JSON.parse(text.slice(start, end)) : raw;
+  state.strings++;
+  const isName = state.awaitsName && typeof state.steps.at(-1) === 'string';
+  if (isName) {
+    state.steps[state.steps.length - 1] = value;
+    state.awaitsName = false;
+  }
+  state.visit({ kind: isName ? 'name' : 'string', start, end, value, steps: state.steps });
+  return end;
+}
+
+function stringEnd(text: string, start: number): number {
+  for (let at = start + 1; ; ) {
+    const quote = text.indexOf('"', at);
+    if (quote < 0) return text.length;
+    let slashes = 0;
+    while (text.charCodeAt(quote - slashes - 1) === 0x5c) slashes++;
+    if (slashes % 2 === 0) return quote + 1;
+    at = quote + 1;
+  }
+}
+
+const NUMBER = /[-+0-9.eE]{1,4096}/y;
+
+function readNumber(state: State, start: number): number {
+  NUMBER.lastIndex = start;
+  const value = NUMBER.exec(state.text)?.[0] ?? '';
+  const end = start + Math.max(1, value.length);
+  state.strings++;
+  state.visit({ kind: 'number', start, end, value, steps: state.steps });
+  return end;
+}
+
+/** End of the value of the member name that ends at `nameEnd`, including the white space after it. */
+export function valueEnd(text: string, nameEnd: number): number {
+  let depth = 0;
+  let at = nameEnd;
+  while (at < text.length) {
+    const code = text.charCodeAt(at);
+    if (depth === 0 && (code === 0x2c || code === 0x7d)) return at;
+    depth += nestingOf(code);
+    at = code === 0x22 ? stringEnd(text, at) : at + 1;
+  }
+  return at;
+}
+
+function nestingOf(code: number): number {
+  if (code === 0x7b || code === 0x5b) return 1;
+  return code === 0x7d || code === 0x5d ? -1 : 0;
 }

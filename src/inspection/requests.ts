@@ -8,10 +8,9 @@ import { findEncodedRuns } from './detectors/encoded-runs.js';
 import { decodeEscapes, foldText } from './detectors/normalized-text.js';
 import { isSecretName, isSecretNumber } from './detectors/secrets.js';
 import { findSensitive } from './detectors/text-sanitizer.js';
-import { createFindingLog, type FindingLog } from './findings.js';
+import { createFindingLog, type FindingLog, type Profile } from './findings.js';
 import { nearestName } from './message-fields.js';
 import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
-import type { Profile } from './profiles.js';
 
 export type GuardInput = {
   /** What is inspected for secrets: the params of the request. */

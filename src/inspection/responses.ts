@@ -9,12 +9,11 @@ import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { mayHoldPayload } from './binary-content.js';
 import { type SanitizeText, sanitizeText } from './detectors/text-sanitizer.js';
 import { isExposedIn, type SentCredentials } from './detectors/upstream-credentials.js';
-import { createFindingLog, type FindingLog, publicFindings } from './findings.js';
+import { createFindingLog, type FindingLog, type Profile, publicFindings } from './findings.js';
 import { parseContainer, sanitizeMessage } from './first-pass.js';
 import { headOf, tailOf } from './joined-text.js';
 import { exemptIn, ICONS, isFreeForm, valueAt } from './message-fields.js';
 import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
-import type { Profile } from './profiles.js';
 import { findRemaining, type Recheck } from './second-pass.js';
 import { type PlannedFields, redactFields } from './sensitive-fields.js';
 
@@ -310,7 +309,7 @@ function readerTextsOf(value: Json): readonly string[] {
   return texts;
 }
 
-/** Lists whose items have already lost their remote icons (lists.ts). */
+/** Lists whose items have already lost their remote icons (lists-and-handshakes.ts). */
 const LIST_MEMBERS: ReadonlyMap<string | undefined, string> = new Map([
   ['tools/list', 'tools'],
   ['prompts/list', 'prompts'],

@@ -5,8 +5,7 @@
 
 import { isOwnMember } from '../protocol/capabilities.js';
 import { readJsonText } from '../protocol/json/json.js';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { stepsOf } from '../text/json-pointer.js';
 import { checkBytes, readableParts, readPayload } from './binary-content.js';
 import { findActiveContent } from './detectors/active-content.js';

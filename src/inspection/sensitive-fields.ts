@@ -3,13 +3,13 @@
 // redacted value occurs. docs/contract.md §4; RFC 6901.
 
 import type { CompiledSchema, SchemaError } from '../policy/definitions.js';
-import type { Finding } from '../policy/record.js';
 import {
   ANY_STEP,
   isStep,
   type SensitiveField,
   type SensitiveFields,
-} from '../policy/sensitive.js';
+} from '../policy/flows-and-fields.js';
+import type { Finding } from '../policy/record.js';
 import type { TextEdit } from '../protocol/admitted-request.js';
 import {
   applyEdits,
@@ -24,8 +24,14 @@ import { stepsOf } from '../text/json-pointer.js';
 import { placeholder } from './detectors/text-sanitizer.js';
 import { createFindingLog, type FindingLog } from './findings.js';
 import { parseContainer } from './first-pass.js';
-import { type Leaf, type WalkCaps, walkJson } from './json-walk.js';
-import { isStructured, nearestName, valueAt } from './message-fields.js';
+import {
+  isStructured,
+  type Leaf,
+  nearestName,
+  valueAt,
+  type WalkCaps,
+  walkJson,
+} from './message-fields.js';
 
 const DETECTOR = 'sensitive';
 const MARKER = placeholder(DETECTOR);
@@ -61,7 +67,7 @@ export function* planInSteps(
   const structured = checkedContent(message);
   if (output === undefined || structured === undefined) return planned;
   const places: Place[] = [];
-  const copy = copyWithPlaces(structured, createTree(redactedFrom(fields, startAtRoot)), places);
+  const copy = copyWithPlaces(structured, createTree(redactedFrom(fields)), places);
   // Each attempt but the last gives a field its next replacement.
   for (;;) {
     for (const place of places) replaceAt(place, replacements);
@@ -468,10 +474,7 @@ function redactPlace(walk: Walk, { start, end }: Span, field: number): void {
   walk.edits.push({ start, end, text: replacement });
 }
 
-type TextLeaf = Span & {
-  readonly kind: 'name' | 'string';
-  readonly steps: Leaf['steps'];
-  readonly value: string;
+type TextLeaf = Leaf & {
   /** The value with the fields redacted, where it is JSON. */
   readonly redacted: string;
   readonly isJson: boolean;
@@ -506,18 +509,17 @@ function readLeaves(walk: Walk, caps: WalkCaps): readonly TextLeaf[] | 'too-larg
 
 function treesOf(fields: readonly SensitiveField[]): TextTrees {
   return {
-    root: createTree(redactedFrom(fields, startAtRoot)),
+    root: createTree(redactedFrom(fields)),
     list: createTree(redactedFrom(fields, (steps) => beginnings(steps, true))),
     item: createTree(redactedFrom(fields, (steps) => beginnings(steps, false))),
   };
 }
 
 function readLeaf(walk: Walk, leaf: Leaf, trees: TextTrees): TextLeaf {
-  const { start, end, value } = leaf;
-  const steps = [...leaf.steps];
-  const kind = leaf.kind === 'name' ? 'name' : 'string';
+  const { kind, value } = leaf;
   const json = kind === 'string' ? redactJsonText(walk, value, trees) : undefined;
-  return { kind, start, end, steps, value, redacted: json ?? value, isJson: json !== undefined };
+  const steps = [...leaf.steps];
+  return { ...leaf, steps, redacted: json ?? value, isJson: json !== undefined };
 }
 
 function isSearched({ kind, steps }: Leaf): boolean {
@@ -544,10 +546,10 @@ function visitCopy(walk: Walk, span: Span, trees: TextTrees): void {
   visit(walk, span, walk.text[span.start] === '[' ? trees.list : trees.item);
 }
 
-/** The fields of structured content that are redacted, with the steps from each of the given positions on. */
+/** The fields of structured content that are redacted, with all of their steps or those from given positions on. */
 function redactedFrom(
   fields: readonly SensitiveField[],
-  startsOf: (steps: readonly string[]) => readonly number[],
+  startsOf: (steps: readonly string[]) => readonly number[] = () => [0],
 ): Active {
   return fields.flatMap(({ steps: [root, ...rest], effect }, field) =>
     root === 'structuredContent' && effect === 'redact'
@@ -555,8 +557,6 @@ function redactedFrom(
       : [],
   );
 }
-
-const startAtRoot = (): readonly number[] => [0];
 
 /** Where in the steps of a field a text may begin: servers also write a list without what holds it, or item by item. */
 function beginnings(steps: readonly string[], isList: boolean): readonly number[] {

@@ -117,15 +117,6 @@ function ranksOf(input: CatalogInput, kind: PinKind): ReadonlyMap<string, number
   return ranks;
 }
 
-function statusWithoutPin(
-  observed: Observed | undefined,
-  kind: PinKind,
-  name: string,
-): DefinitionStatus {
-  const [observedItem] = observedItemsOf(observed, kind, name);
-  return { state: 'unpinned', pinned: undefined, observed: observedItem?.digest };
-}
-
 /** The state by the pin, or `poisoned` where the scan withholds a form that nobody approved. */
 function scannedStatus(
   input: CatalogInput,
@@ -133,9 +124,10 @@ function scannedStatus(
   name: string,
   pin: Pin | undefined,
 ): DefinitionStatus {
-  const status =
+  const digest = (): string | undefined => observedItemsOf(input.observed, kind, name)[0]?.digest;
+  const status: DefinitionStatus =
     pin === undefined
-      ? statusWithoutPin(input.observed, kind, name)
+      ? { state: 'unpinned', pinned: undefined, observed: digest() }
       : pinnedStatus(input, kind, name, pin);
   const isPoisoned = status.state !== 'blocked' && isPoisonedName(input, kind, name, pin);
   return isPoisoned ? { ...status, state: 'poisoned' } : status;
@@ -184,11 +176,11 @@ function pinnedStatus(
   const seen = findUnapproved(comparison) ?? listedForProfile ?? comparison.observedItems[0];
   const version = chooseVersion(listedForProfile, comparison);
   const compiled = version === undefined ? undefined : input.compile(kind, name, version);
-  const isUsable = compiled?.ok === true && comparison.state !== 'invalid';
+  const isUsable = compiled !== undefined && comparison.state !== 'invalid';
   const state = comparison.state === 'approved' && !isUsable ? 'invalid' : comparison.state;
   // Without pinning, a schema that may no longer be the upstream's must not be used for checks.
   const isShown = isUsable && (input.mode === 'strict' || state === 'approved');
-  const status = { state, pinned: isShown ? compiled.pinned : undefined, observed: seen?.digest };
+  const status = { state, pinned: isShown ? compiled : undefined, observed: seen?.digest };
   if (state !== 'approved' || input.mode === 'off') return status;
   const variants = otherForms(input, kind, name, comparison);
   return variants.length === 0 ? status : { ...status, variants };
@@ -207,10 +199,7 @@ function otherForms(
   const listed = (observed?.listings ?? []).flatMap((each) => each.seen[kind].get(name) ?? []);
   return approved
     .filter((version) => !matchesAny([version], listed))
-    .flatMap((version) => {
-      const compiled = compile(kind, name, version);
-      return compiled.ok ? compiled.pinned : [];
-    });
+    .flatMap((version) => compile(kind, name, version) ?? []);
 }
 
 /**
@@ -233,8 +222,7 @@ function listedDefinition(
   if (digest === undefined || definition === undefined) return undefined;
   // A definition without a digest needs a cache key that it does not share with another.
   const sha256 = digest === NO_DIGEST ? sha256Hex(JSON.stringify(definition)) : digest;
-  const compiled = compile(kind, name, { sha256, definition });
-  return compiled.ok ? compiled.pinned : undefined;
+  return compile(kind, name, { sha256, definition });
 }
 
 /** Compares the definitions seen under a name with its pin. Shared with the drift report. */
@@ -304,32 +292,24 @@ function approvedInstructions(input: CatalogInput): string | undefined {
   return version?.definition;
 }
 
-type MirroredOutcome = PinnedDefinition['mirrored'];
-
 /** Compiles schemas and finds mirrored parameters: policy/json-schema/validator.ts, protocol/headers.ts. */
 export type SchemaCompilers = {
   compileSchema(
     schema: JsonObject | boolean,
-  ):
-    | { readonly ok: true; readonly schema: CompiledSchema }
-    | { readonly ok: false; readonly why: string };
+  ): { readonly ok: true; readonly schema: CompiledSchema } | { readonly ok: false };
   mirroredParameters(
     inputSchema: JsonObject,
   ):
-    | { readonly valid: true; readonly mirrored: MirroredOutcome }
-    | { readonly valid: false; readonly why: string };
+    | { readonly valid: true; readonly mirrored: PinnedDefinition['mirrored'] }
+    | { readonly valid: false };
 };
 
-type CompiledDefinition =
-  | { readonly ok: true; readonly pinned: PinnedDefinition }
-  | { readonly ok: false; readonly why: string };
-
-/** Compiles one definition, or explains why it cannot be used. Never throws. */
+/** Compiles one definition; `undefined` if it cannot be used. Never throws. */
 export type CompileDefinition = (
   kind: PinKind,
   name: string,
   version: { readonly sha256: string; readonly definition: JsonObject },
-) => CompiledDefinition;
+) => PinnedDefinition | undefined;
 
 /** Compiled definitions that are kept; beyond that, the oldest is removed. Twice as many as one listing may have. */
 const MAX_COMPILED = 20_000;
@@ -342,58 +322,40 @@ export function createDefinitionCompiler(
   tools: SchemaCompilers,
   maxCompiled = MAX_COMPILED,
 ): CompileDefinition {
-  const known = new BoundedMap<string, CompiledDefinition>(maxCompiled);
+  const known = new BoundedMap<string, { readonly pinned: PinnedDefinition | undefined }>(
+    maxCompiled,
+  );
   return (kind, name, version) => {
     // The digest covers the name: definitions of one kind with equal digests are equal.
     const key = `${kind} ${version.sha256}`;
     const cached = known.get(key);
-    if (cached !== undefined) return cached;
-    const compiled = compileGuarded(tools, kind, name, version);
-    known.set(key, compiled);
-    return compiled;
+    if (cached !== undefined) return cached.pinned;
+    const pinned = compile(tools, kind, name, version);
+    known.set(key, { pinned });
+    return pinned;
   };
-}
-
-function compileGuarded(
-  tools: SchemaCompilers,
-  ...[kind, name, version]: Parameters<CompileDefinition>
-): CompiledDefinition {
-  try {
-    return compile(tools, kind, name, version);
-  } catch {
-    // Schemas come from upstreams: one that makes the compiler throw is treated as unusable.
-    return { ok: false, why: 'the definition cannot be compiled' };
-  }
 }
 
 function compile(
   tools: SchemaCompilers,
   ...[kind, name, { sha256, definition }]: Parameters<CompileDefinition>
-): CompiledDefinition {
+): PinnedDefinition | undefined {
   const pinned = { kind, name, digest: sha256, definition };
-  if (kind !== 'tool') {
-    return { ok: true, pinned: { ...pinned, input: undefined, output: undefined, mirrored: [] } };
+  if (kind !== 'tool') return { ...pinned, input: undefined, output: undefined, mirrored: [] };
+  const { inputSchema, outputSchema } = definition;
+  if (!isObject(inputSchema)) return undefined;
+  try {
+    const input = tools.compileSchema(inputSchema);
+    if (!input.ok) return undefined;
+    const mirrored = tools.mirroredParameters(inputSchema);
+    if (!mirrored.valid) return undefined;
+    const known = { ...pinned, input: input.schema, mirrored: mirrored.mirrored };
+    if (outputSchema === undefined) return { ...known, output: undefined };
+    if (!isObject(outputSchema) && typeof outputSchema !== 'boolean') return undefined;
+    const output = tools.compileSchema(outputSchema);
+    return output.ok ? { ...known, output: output.schema } : undefined;
+  } catch {
+    // Schemas come from upstreams: one that makes the compiler throw is treated as unusable.
+    return undefined;
   }
-  const inputSchema = definition['inputSchema'];
-  if (!isObject(inputSchema)) return { ok: false, why: 'inputSchema is missing' };
-  const input = tools.compileSchema(inputSchema);
-  if (!input.ok) return { ok: false, why: `inputSchema: ${input.why}` };
-  const mirrored = tools.mirroredParameters(inputSchema);
-  if (!mirrored.valid) return { ok: false, why: `x-mcp-header: ${mirrored.why}` };
-  const output = compileOutput(tools, definition);
-  if (output !== undefined && !output.ok) return { ok: false, why: `outputSchema: ${output.why}` };
-  return {
-    ok: true,
-    pinned: { ...pinned, input: input.schema, output: output?.schema, mirrored: mirrored.mirrored },
-  };
-}
-
-function compileOutput(
-  tools: SchemaCompilers,
-  definition: JsonObject,
-): ReturnType<SchemaCompilers['compileSchema']> | undefined {
-  const schema = definition['outputSchema'];
-  if (schema === undefined) return undefined;
-  if (isObject(schema) || typeof schema === 'boolean') return tools.compileSchema(schema);
-  return { ok: false, why: 'not a schema' };
 }

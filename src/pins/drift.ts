@@ -8,7 +8,6 @@ import { digestsOffered, namedPins, type PinDigest } from './approval.js';
 import { type Change, compareDefinitions, compareTexts } from './compare.js';
 import type { PinnedKind } from './digest.js';
 import { type Observed, observedNames, observedServers, shownItemsOf } from './last-seen.js';
-import type { ServerIdentity } from './lock.js';
 import {
   approvedVersions,
   compareServers,
@@ -18,6 +17,7 @@ import {
   type Pin,
   type PinVersion,
   SERVER_MEMBERS,
+  type ServerIdentity,
   versionsOf,
 } from './lock.js';
 

@@ -4,43 +4,38 @@
 
 import type { LockSigning } from '../config/settings.js';
 import type { PinKind } from '../policy/definitions.js';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
-import { nearestCandidate } from '../text/edit-distance.js';
-import { describeReadError } from '../text/file-errors.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import { describeReadError, nearestCandidate, systemErrorCode } from '../text/wording.js';
 import type { YamlPath } from '../text/yaml.js';
 import { digestDefinition, type PinnedKind, sha256Hex } from './digest.js';
 import {
   type Approval,
   byKind,
+  divideLock,
+  LOCK_END,
+  LOCK_HEADER,
   LOCK_SUFFIX,
   LOCKFILE_VERSION,
   type Lock,
+  type LockDiagnostic,
+  lockDiagnostic,
   nameMember,
   PIN_KINDS,
   type Pin,
   type Pins,
   type PinVersion,
+  readLockSource,
   readServer,
   SECTIONS,
   SERVER_MEMBERS,
   type ServerIdentity,
 } from './lock.js';
 import {
-  divideLock,
-  LOCK_END,
-  LOCK_HEADER,
-  type LockDiagnostic,
-  lockDiagnostic,
-  readLockSource,
-} from './lock-yaml.js';
-import {
   checkSignatures,
   type LockText,
   type SignatureCheck,
   signatureFileOf,
 } from './signature.js';
-import { inSlices } from './slices.js';
 
 type LockReading =
   | { readonly lock: Lock; readonly diagnostics: readonly [] }
@@ -462,7 +457,9 @@ async function readEnvelopeText(
     const content = await readFile(file);
     return { text: typeof content === 'string' ? content : Buffer.from(content).toString('utf8') };
   } catch (error) {
-    return isMissing(error) ? { text: undefined } : { why: describeReadError(error) };
+    return systemErrorCode(error) === 'ENOENT'
+      ? { text: undefined }
+      : { why: describeReadError(error) };
   }
 }
 
@@ -475,15 +472,11 @@ async function listFiles(
     const names = await ports.readDir(folder);
     return names.filter((name) => name.endsWith(LOCK_SUFFIX)).sort();
   } catch (error) {
-    if (isMissing(error)) return [];
+    if (systemErrorCode(error) === 'ENOENT') return [];
     const message = `the folder of lock files ${describeReadError(error)}`;
     diagnostics.push(lockDiagnostic(folder, message));
     return [];
   }
-}
-
-function isMissing(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && 'code' in error && error.code === 'ENOENT';
 }
 
 async function readLockText(
@@ -501,5 +494,21 @@ async function readLockText(
     return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content) };
   } catch {
     return { why: 'is not UTF-8 text' };
+  }
+}
+
+const SLICE_MS = 10;
+
+/** Takes a step for each item, and lets the event loop serve everything else every ten milliseconds. */
+export async function inSlices<Item>(
+  items: Iterable<Item>,
+  step: (item: Item) => void,
+): Promise<void> {
+  let startedMs = performance.now();
+  for (const item of items) {
+    step(item);
+    if (performance.now() - startedMs < SLICE_MS) continue;
+    await new Promise((resolve) => setImmediate(resolve));
+    startedMs = performance.now();
   }
 }

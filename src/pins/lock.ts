@@ -1,9 +1,13 @@
-// The types of a lock file (definitions that were seen, approved and blocked) with the common accessors of
-// pins, and the server identity that it records. lock-reader.ts reads lock files, lock-yaml.ts writes them.
-// docs/contract.md §5; MCP 2025-11-25 lifecycle (`serverInfo`); MCP 2026-07-28 server/discover.
+// Lock files: their types (definitions that were seen, approved and blocked, and the server identity) with the common
+// accessors of pins, and their YAML, which never contains tags, anchors, merge keys or a second document. Written files
+// are sorted with one member per line, so that a change is readable in a pull request. lock-reader.ts reads them.
+// docs/contract.md §5; MCP 2025-11-25 lifecycle (`serverInfo`); MCP 2026-07-28 server/discover; YAML 1.2.2,
+// double-quoted scalars (§7.3.1).
 
 import type { PinKind } from '../policy/definitions.js';
-import type { JsonObject } from '../protocol/jsonrpc.js';
+import type { Json, JsonObject } from '../protocol/jsonrpc.js';
+import { quoteYaml } from '../text/escaping.js';
+import { readYaml, type YamlLimits, type YamlPath } from '../text/yaml.js';
 import type { Change } from './compare.js';
 import { sha256Hex } from './digest.js';
 
@@ -157,4 +161,226 @@ export function compareServers(before: ServerIdentity, after: ServerIdentity): r
   const differing = SERVER_MEMBERS.filter((member) => before[member] !== after[member]);
   if (differing.length === 0) return [];
   return differing.every((member) => member === 'version') ? ['server-version'] : ['server'];
+}
+
+/** Larger lock files are refused unread, in UTF-16 units. */
+const MAX_LOCK_LENGTH = 32 * 1024 * 1024;
+/** The depth is that of the most deeply nested definition and the members around it. */
+const LIMITS: YamlLimits = {
+  maxDepth: 72,
+  maxValues: Number.POSITIVE_INFINITY,
+  isGenerated: true,
+};
+
+/** A mistake in a lock file. Same shape as the diagnostics of the other configuration files. */
+export type LockDiagnostic = {
+  readonly file: string;
+  /** Line and column count from 1. */
+  readonly line: number;
+  readonly column: number;
+  readonly severity: 'error';
+  readonly rule: 'lock';
+  readonly message: string;
+  readonly suggestion?: string;
+};
+
+type LockSource =
+  | { readonly value: undefined; readonly diagnostics: readonly LockDiagnostic[] }
+  | {
+      readonly value: Json;
+      /** Creates a diagnostic at a value, or at its key. */
+      diagnosticAt(
+        path: YamlPath,
+        message: string,
+        at?: 'key' | 'value',
+        suggestion?: string,
+      ): LockDiagnostic;
+    };
+
+/** A diagnostic of a whole file. */
+export function lockDiagnostic(file: string, message: string): LockDiagnostic {
+  return { file, line: 1, column: 1, severity: 'error', rule: 'lock', message };
+}
+
+/** The values of one YAML document. Any mistake leaves `value` undefined. */
+export function readLockSource(file: string, text: string): LockSource {
+  if (text.length > MAX_LOCK_LENGTH) {
+    return { value: undefined, diagnostics: [lockDiagnostic(file, 'the lock file is too large')] };
+  }
+  const reading = readYaml(text, LIMITS);
+  if (!reading.ok) {
+    const diagnostics = reading.mistakes.map(({ message, line, column }) => {
+      return { ...lockDiagnostic(file, message), line, column };
+    });
+    return { value: undefined, diagnostics };
+  }
+  return {
+    // The core schema has no values but those of JSON.
+    value: reading.value as Json,
+    diagnosticAt(path, message, at = 'value', suggestion) {
+      const diagnostic = { ...lockDiagnostic(file, message), ...reading.locate(path, at) };
+      return suggestion === undefined ? diagnostic : { ...diagnostic, suggestion };
+    },
+  };
+}
+
+export const LOCK_HEADER =
+  '# Written by `sallyport pin`: review the differences, approve with `sallyport pin approve`.\n';
+/** The YAML document end marker (YAML 1.2.2 §9.1.2), which proves that the file is not truncated. */
+export const LOCK_END = '...';
+
+/** Of a part: reading it takes some ten milliseconds. */
+const PART_CHARS = 8 * 1024;
+const SECTION_HEADS: ReadonlySet<string> = new Set(Object.values(SECTIONS).map((one) => `${one}:`));
+const TOP_MEMBER = /^([A-Za-z]+):/;
+/** What a file says once, and each part of it. */
+const HEAD = /^(?:lockfileVersion|upstream):/;
+const BEFORE_MEMBER = /\n(?=\S)/;
+/** Longer names are explicit keys, whose value is in a line that begins with a colon. */
+const BEFORE_PIN = /\n(?= {2}[^\s:#-])/;
+
+/**
+ * Lock files with some of the pins each that together say what a long one says, if it has the form in which it is
+ * written; `undefined` if it is short or has another form. INVARIANT: every value that is written ends where its line
+ * does.
+ */
+export function divideLock(text: string): readonly string[] | undefined {
+  const end = `\n${LOCK_END}\n`;
+  const isLong = text.length > PART_CHARS && text.length <= MAX_LOCK_LENGTH;
+  if (!isLong || !text.startsWith(LOCK_HEADER) || !text.endsWith(end)) return undefined;
+  const members = text.slice(LOCK_HEADER.length, -end.length).split(BEFORE_MEMBER);
+  const names = members.map((one) => TOP_MEMBER.exec(one)?.[1]);
+  if (names.includes(undefined) || new Set(names).size < names.length) return undefined;
+  const head = members.filter((one) => HEAD.test(one));
+  const others = members.filter((one) => !HEAD.test(one));
+  return others.flatMap(divideMember).map((part) => asLines([...head, part]));
+}
+
+function divideMember(member: string): readonly string[] {
+  const [head = '', ...pins] = member.split(BEFORE_PIN);
+  if (!SECTION_HEADS.has(head)) return [member];
+  const parts: string[] = [];
+  let part = head;
+  for (const pin of pins) {
+    if (part.length > PART_CHARS) {
+      parts.push(part);
+      part = head;
+    }
+    part += `\n${pin}`;
+  }
+  return [...parts, part];
+}
+
+/** Scalars that are strings in every YAML version when written without quotes. */
+const BARE = /^[A-Za-z_][A-Za-z0-9_./-]*$/;
+const RESERVED = new Set(['true', 'false', 'null', 'yes', 'no', 'on', 'off', 'y', 'n']);
+
+/** A YAML implicit key ends within 1024 characters (YAML 1.2.2 §8.2.2); longer keys are written explicitly. */
+const MAX_IMPLICIT_KEY = 1000;
+
+/**
+ * The text of a lock file. Equal locks give equal bytes. Invisible characters are escaped; nothing is left
+ * out.
+ */
+export function writeLock(lock: Lock): string {
+  return [...writeLockParts(lock)].join('');
+}
+
+/** The same text pin by pin, for those who let others run in between. */
+export function* writeLockParts(lock: Lock): Generator<string> {
+  const { server, instructions, pins } = lock;
+  const first = [
+    `lockfileVersion: ${LOCKFILE_VERSION}`,
+    `upstream: ${writeText(lock.upstream)}`,
+    ...(server === undefined ? [] : member('server', writeServer(server))),
+    ...(instructions === undefined ? [] : member('instructions', writePin(instructions, 'text'))),
+  ];
+  yield `${LOCK_HEADER}${asLines(first)}`;
+  yield* writePins(SECTIONS.tool, pins.tool);
+  yield* writePins(SECTIONS.prompt, pins.prompt);
+  yield* writePins(SECTIONS.template, pins.template);
+  if (pins.resource.size > 0) yield* writePins(SECTIONS.resource, pins.resource);
+  yield `${LOCK_END}\n`;
+}
+
+function asLines(lines: readonly string[]): string {
+  return `${lines.join('\n')}\n`;
+}
+
+function writeServer(server: ServerIdentity): WrittenPin {
+  const block = SERVER_MEMBERS.flatMap((name) => {
+    const text = server[name];
+    return text === undefined ? [] : member(name, { inline: writeText(text) });
+  });
+  return { block };
+}
+
+function* writePins(section: string, pins: Pins): Generator<string> {
+  yield pins.size === 0 ? `${section}: {}\n` : `${section}:\n`;
+  for (const [name, pin] of [...pins].sort(byName))
+    yield asLines(indented(member(name, writePin(pin, 'definition'))));
+}
+
+function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+type WrittenPin = { readonly inline: string } | { readonly block: readonly string[] };
+
+function writePin(pin: Pin<Json>, content: 'definition' | 'text'): WrittenPin {
+  const [first = pin, ...variants] = versionsOf(pin);
+  const lines = writeVersion(first, content);
+  if (variants.length === 0) return { block: [...lines, 'variants: []'] };
+  const block = variants.flatMap((variant) => element({ block: writeVersion(variant, content) }));
+  return { block: [...lines, 'variants:', ...indented(block)] };
+}
+
+function writeVersion(version: PinVersion<Json>, content: 'definition' | 'text'): string[] {
+  const { approval, block } = version;
+  return [
+    `status: ${version.status}`,
+    `sha256: ${JSON.stringify(version.sha256)}`,
+    ...(approval === undefined ? [] : member('approval', writeJson(approval))),
+    ...(block === undefined ? [] : member('block', writeJson(block))),
+    ...member(content, writeJson(version.definition)),
+  ];
+}
+
+function writeJson(value: Json | JsonObject): WrittenPin {
+  if (typeof value === 'string') return { inline: writeText(value) };
+  if (typeof value !== 'object' || value === null) return { inline: JSON.stringify(value) };
+  if (isList(value)) {
+    if (value.length === 0) return { inline: '[]' };
+    return { block: value.flatMap((item) => element(writeJson(item))) };
+  }
+  const names = Object.keys(value).sort();
+  if (names.length === 0) return { inline: '{}' };
+  return { block: names.flatMap((name) => member(name, writeJson(value[name] ?? null))) };
+}
+
+function isList(value: readonly Json[] | JsonObject): value is readonly Json[] {
+  return Array.isArray(value);
+}
+
+function member(name: string, value: WrittenPin): string[] {
+  const key = writeText(name);
+  const start = key.length > MAX_IMPLICIT_KEY ? [`? ${key}`] : [];
+  const colon = start.length > 0 ? ':' : `${key}:`;
+  if ('inline' in value) return [...start, `${colon} ${value.inline}`];
+  return [...start, colon, ...indented(value.block)];
+}
+
+function element(value: WrittenPin): string[] {
+  if ('inline' in value) return [`- ${value.inline}`];
+  return value.block.map((line, index) => (index === 0 ? `- ${line}` : `  ${line}`));
+}
+
+function indented(lines: readonly string[]): string[] {
+  return lines.map((line) => `  ${line}`);
+}
+
+function writeText(text: string): string {
+  if (BARE.test(text) && !RESERVED.has(text.toLowerCase())) return text;
+  return quoteYaml(text);
 }

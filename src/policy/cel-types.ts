@@ -4,8 +4,7 @@
 // Source: CEL language definition, "Standard definitions"; docs/contract.md §4, law 4.
 
 import type { parse } from '@bufbuild/cel';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json } from '../protocol/jsonrpc.js';
 
 export type Expr = ReturnType<typeof parse>['expr'];
 
@@ -119,7 +118,7 @@ const SIGNATURES: ReadonlyMap<string, Signature> = new Map<string, Signature>([
 /** Operators whose operands must be of one kind; all numbers are alike. */
 const SAME = new Set(['_==_', '_!=_', '_<_', '_<=_', '_>_', '_>=_']);
 /** Operators whose operands and result are of one type. */
-const ARITHMETIC = new Set(['_+_', '_-_', '_*_', '_/_', '_%_']);
+export const ARITHMETIC = new Set(['_+_', '_-_', '_*_', '_/_', '_%_']);
 const VARIABLES: ReadonlyMap<string, Kinds> = new Map<string, Kinds>([
   ...['principal.issuer', 'principal.subject', 'principal.client', 'uri'].map(
     (name) => [name, TEXT] as const,

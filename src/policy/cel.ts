@@ -7,12 +7,25 @@
 import { CelScalar, celEnv, celFunc, isCelError, parse, plan, unparse } from '@bufbuild/cel';
 import { strings } from '@bufbuild/cel/ext';
 import { BoundedMap } from '../state/bounded-map.js';
-import { nearestCandidate } from '../text/edit-distance.js';
-import { ANY_ARGUMENT, ARGUMENT_TEXTS, expandAnyArgument } from './any-argument.js';
-import { describeCelError } from './cel-errors.js';
-import { hostOfUrl, isPathUnder, isPublicUrl, readFolder } from './cel-functions.js';
-import { type Expr, findTypeError, literalText, type ToolFacts, unwind } from './cel-types.js';
-import { type Bindings, bindingsOf, type ExpressionFacts } from './cel-values.js';
+import { nearestCandidate } from '../text/wording.js';
+import {
+  type Bindings,
+  bindingsOf,
+  type ExpressionFacts,
+  hostOfUrl,
+  isPathUnder,
+  isPublicUrl,
+  readFolder,
+} from './cel-environment.js';
+import { ANY_ARGUMENT, ARGUMENT_TEXTS, describeCelError, expandAnyArgument } from './cel-syntax.js';
+import {
+  ARITHMETIC,
+  type Expr,
+  findTypeError,
+  literalText,
+  type ToolFacts,
+  unwind,
+} from './cel-types.js';
 import { compileLinear, type LinearRegex } from './patterns.js';
 
 export type ExpressionReads = {
@@ -30,9 +43,13 @@ export type ExpressionReads = {
   readonly readsAnyArgument: boolean;
 };
 
-type Vetting =
-  | { readonly ok: true; readonly reads: ExpressionReads }
-  | { readonly ok: false; readonly why: string; readonly suggestion?: string };
+type Failure = { readonly ok: false; readonly why: string; readonly suggestion?: string };
+
+type Vetting = { readonly ok: true; readonly reads: ExpressionReads } | Failure;
+
+function failed(why: string, suggestion: string | undefined): Failure {
+  return suggestion === undefined ? { ok: false, why } : { ok: false, why, suggestion };
+}
 
 const MEMBERS: ReadonlyMap<string, readonly string[]> = new Map([
   ['principal', ['issuer', 'subject', 'client', 'groups', 'scopes', 'claims']],
@@ -46,7 +63,6 @@ const OPERATORS = new Set(
     ' ',
   ),
 );
-const ARITHMETIC = new Set(['_+_', '_-_', '_*_', '_/_', '_%_']);
 const FUNCTIONS = new Set([
   ...'size contains startsWith endsWith matches lowerAscii upperAscii trim'.split(' '),
   ...'bool bytes double dyn int string type uint timestamp duration'.split(' '),
@@ -112,8 +128,7 @@ function vetExpression(expr: Expr): Vetting {
   } catch (error) {
     if (!(error instanceof VettingError))
       return { ok: false, why: 'the expression is nested too deep' };
-    const { message: why, suggestion } = error;
-    return suggestion === undefined ? { ok: false, why } : { ok: false, why, suggestion };
+    return failed(error.message, error.suggestion);
   }
   const top = new Set(findings.paths.flatMap((path) => path.slice(0, 1)));
   const { readsUri, readsAnnotations, readsAnyArgument } = findings;
@@ -378,10 +393,6 @@ export type Expression = {
   evaluate(facts: ExpressionFacts): ConditionResult;
 };
 
-type ExpressionResult =
-  | { readonly ok: true; readonly expression: Expression }
-  | { readonly ok: false; readonly why: string; readonly suggestion?: string };
-
 const STRING_FUNCTIONS = new Set(['lowerAscii', 'upperAscii', 'trim']);
 
 /** Patterns are literals of policies, vetted at compilation; this cache only avoids compiling them again. */
@@ -416,7 +427,9 @@ const environment = celEnv({
 });
 
 /** Parses, vets and plans a condition. Errors are sentences for the author of the policy. */
-export function compileExpression(text: string): ExpressionResult {
+export function compileExpression(
+  text: string,
+): { readonly ok: true; readonly expression: Expression } | Failure {
   const compiled = compileProgram(text);
   if (!compiled.ok) return compiled;
   const { expr, reads, failing, run } = compiled;
@@ -436,7 +449,7 @@ export type CostExpression = {
 /** Like `compileExpression`, for an amount. */
 export function compileCost(
   text: string,
-): { readonly ok: true; readonly cost: CostExpression } | Exclude<ExpressionResult, { ok: true }> {
+): { readonly ok: true; readonly cost: CostExpression } | Failure {
   const compiled = compileProgram(text);
   if (!compiled.ok) return compiled;
   const { expr, reads, failing, run } = compiled;
@@ -454,7 +467,7 @@ type Program =
       /** The result, or undefined if the evaluation failed. */
       readonly run: (facts: ExpressionFacts) => unknown;
     }
-  | Exclude<ExpressionResult, { readonly ok: true }>;
+  | Failure;
 
 function compileProgram(text: string): Program {
   if (text.length > MAX_EXPRESSION_CHARS) {
@@ -470,10 +483,7 @@ function compileProgram(text: string): Program {
     return { ok: true, expr, reads: vetting.reads, failing, run: (facts) => run(planned, facts) };
   } catch (error) {
     const { why, suggestion } = describeCelError(text, error);
-    const message = `the expression is not valid CEL: ${why}`;
-    return suggestion === undefined
-      ? { ok: false, why: message }
-      : { ok: false, why: message, suggestion };
+    return failed(`the expression is not valid CEL: ${why}`, suggestion);
   }
 }
 

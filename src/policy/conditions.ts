@@ -4,11 +4,10 @@
 // caller to handle, never exceptions.
 // Source: docs/contract.md §4, laws 5 and 7; JSON Schema 2020-12 core §10; ARCHITECTURE.md, "Bytes".
 
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { foldName } from '../text/case-folding.js';
 import type { ConditionResult, ExpressionReads } from './cel.js';
-import type { ExpressionFacts } from './cel-values.js';
+import type { ExpressionFacts } from './cel-environment.js';
 import type { ArgumentReads, PinnedDefinition, UndeclaredArguments } from './definitions.js';
 import type { Principal } from './principal.js';
 import { costOf, type Rule } from './rules.js';

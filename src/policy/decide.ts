@@ -166,48 +166,6 @@ export function capturedBy(decision: Decision): readonly string[] {
   return NO_POINTERS;
 }
 
-type TaskVerdict =
-  | {
-      readonly kind: 'allow';
-      readonly rule: AllowRule;
-      readonly obligations: readonly Obligation[];
-    }
-  | { readonly kind: 'deny'; readonly reason: Reason; readonly rule: Rule | undefined };
-
-const REASON_OF = { holds: 'denied-by-rule', error: 'policy-error' } as const;
-
-/**
- * Decides whether a caller may still use a task, by the rules of the tool whose call created it; the caller
- * has the scopes of the `entitled` ones. The call was decided with its arguments. They are gone here, so
- * conditions on them are not evaluated any more, and everything else is evaluated again: caller, target,
- * scopes, conditions on the caller. Limits count calls, not requests about a task.
- * docs/contract.md §4; MCP 2025-11-25, tasks (security); the Tasks extension.
- */
-function evaluateTaskRules(
-  { denies, requires }: Pick<Candidates, 'denies' | 'requires'>,
-  entitled: readonly AllowRule[],
-  input: EvaluationInput,
-): TaskVerdict {
-  for (const rule of denies) {
-    const result = evaluateWithoutArguments(rule, input);
-    if (result !== 'fails') return { kind: 'deny', reason: REASON_OF[result], rule };
-  }
-  const chosen = chooseAlternative(
-    entitled.filter((rule) => readsArguments(rule) || holdsFor(rule, input) === 'holds'),
-  );
-  if (chosen === undefined) return { kind: 'deny', reason: 'no-matching-allow', rule: undefined };
-  const binding: RequireRule[] = [];
-  for (const rule of requires) {
-    const result = evaluateWithoutArguments(rule, input);
-    if (result === 'error') return { kind: 'deny', reason: 'policy-error', rule };
-    if (result === 'holds') binding.push(rule);
-  }
-  const obligations = collectObligations(chosen, binding, input).filter(
-    ({ kind }) => kind === 'max-result-bytes' || kind === 'inspect',
-  );
-  return { kind: 'allow', rule: chosen, obligations };
-}
-
 /** The result of a restricting rule without arguments; one that reads them was evaluated for the call. */
 function evaluateWithoutArguments(rule: Rule, input: EvaluationInput): ReturnType<typeof holdsFor> {
   return readsArguments(rule) ? 'fails' : holdsFor(rule, input);
@@ -448,14 +406,36 @@ export function evaluationInputOf(
   });
 }
 
-/** Of a task the caller learns only that it does not exist, or which scope its tool requires. */
+const REASON_OF = { holds: 'denied-by-rule', error: 'policy-error' } as const;
+
+/**
+ * Decides whether a caller may still use a task, by the rules of the tool whose call created it. The call was decided with
+ * its arguments. They are gone here, so conditions on them are not evaluated any more, and everything else is evaluated
+ * again: caller, target, scopes, conditions on the caller. Limits count calls, not requests about a task. The caller
+ * learns only that the task does not exist, or which scope its tool requires.
+ * docs/contract.md §4; MCP 2025-11-25, tasks (security); the Tasks extension.
+ */
 function evaluateTask(candidates: Candidates, input: EvaluationInput): Decision {
   const entitled = candidates.allows.filter((rule) => countMissing(rule, input) === 0);
   if (entitled.length === 0) return denyForScope(candidates.allows, input);
-  const verdict = evaluateTaskRules(candidates, entitled, input);
-  return verdict.kind === 'allow'
-    ? allow(verdict.rule, verdict.obligations)
-    : deny(verdict.reason, false, verdict.rule);
+  for (const rule of candidates.denies) {
+    const result = evaluateWithoutArguments(rule, input);
+    if (result !== 'fails') return deny(REASON_OF[result], false, rule);
+  }
+  const chosen = chooseAlternative(
+    entitled.filter((rule) => readsArguments(rule) || holdsFor(rule, input) === 'holds'),
+  );
+  if (chosen === undefined) return deny('no-matching-allow', false);
+  const binding: RequireRule[] = [];
+  for (const rule of candidates.requires) {
+    const result = evaluateWithoutArguments(rule, input);
+    if (result === 'error') return deny('policy-error', false, rule);
+    if (result === 'holds') binding.push(rule);
+  }
+  const obligations = collectObligations(chosen, binding, input).filter(
+    ({ kind }) => kind === 'max-result-bytes' || kind === 'inspect',
+  );
+  return allow(chosen, obligations);
 }
 
 /** The caller may see the target: every refusal from here on may state its reason. */

@@ -11,6 +11,7 @@ import {
 } from '../protocol/jsonrpc.js';
 import { pointerTo } from '../text/json-pointer.js';
 import { type ConditionResult, compileExpression } from './cel.js';
+import { STRING } from './cel-syntax.js';
 import type { PolicyDocument, RuleDocument, WhoDocument } from './compile/documents.js';
 import { type EvaluationInput, readsUndescribed } from './conditions.js';
 import {
@@ -412,8 +413,6 @@ function firstFailing(text: string, result: ConditionResult, { facts }: Evaluati
   const isCause = compiled?.ok === true && compiled.expression.evaluate(facts) === result;
   return failing !== undefined && isCause && terms.length > 1 ? `${failing}, of: ${text}` : text;
 }
-
-const STRING = /"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'/g;
 
 /** The terms of a conjunction; the whole text where another operator binds less than `&&` does. */
 function termsOf(text: string): readonly string[] {

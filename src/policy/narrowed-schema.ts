@@ -4,8 +4,7 @@
 // Whatever cannot be said within properties stays as the upstream wrote it; nothing here decides about a call.
 // Source: docs/contract.md §6; JSON Schema 2020-12 validation §6.
 
-import type { Json, JsonObject } from '../protocol/jsonrpc.js';
-import { isObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { portablePattern } from './patterns.js';
 import type { Principal } from './principal.js';
 import { findCandidates, type PolicySet } from './rules.js';

@@ -14,8 +14,7 @@ import type { RequestId, Target } from '../protocol/jsonrpc.js';
 import type { ProtocolVersion } from '../protocol/versions/revisions.js';
 import type { Deny } from './decision.js';
 import type { ProofError } from './principal.js';
-import type { Stage } from './reasons.js';
-import { REASONS, type Reason } from './reasons.js';
+import { REASONS, type Reason, type Stage } from './reasons.js';
 
 /** A refusal by any stage. */
 export type Refusal = {

@@ -4,8 +4,8 @@
 // exception is a bug or an I/O fault and also ends as a refusal. Nothing else in the source tree forwards a
 // client's message.
 
-import type { AuthorizedRequest } from '../policy/authorized-request.js';
 import { refuseBlocked } from '../policy/blocks.js';
+import type { AuthorizedRequest } from '../policy/obligations.js';
 import { callerKeyOf } from '../policy/principal.js';
 import { openRecord } from '../policy/record.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';

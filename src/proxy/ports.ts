@@ -3,17 +3,19 @@
 
 import type { InspectionProfile } from '../config/settings.js';
 import type { InspectionPort } from '../inspection/jobs.js';
-import type { PageCache } from '../inspection/lists.js';
+import type { PageCache } from '../inspection/lists-and-handshakes.js';
 import type { Page } from '../pins/last-seen.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
-import type { FlowStore } from '../policy/flows.js';
-import type { LimitOutcome, LimitStore, ReplayOutcome } from '../policy/limits.js';
+import type { FlowStore } from '../policy/flows-and-fields.js';
 import type {
   GatewayReply,
+  LimitOutcome,
+  LimitStore,
   OutboundRequest,
   OutboundStream,
+  ReplayOutcome,
   SessionRequest,
-} from '../policy/outbound.js';
+} from '../policy/obligations.js';
 import type { Caller, Principal, ProofError } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 import type { RefusedToken, RequestRecord } from '../policy/record.js';

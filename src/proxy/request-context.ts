@@ -2,9 +2,8 @@
 // log. Also renders refusals, and reads JSON from upstreams under that upstream's limits. Nothing here decides.
 
 import { captureArguments } from '../inspection/capture.js';
-import { type Profile, strictestProfile } from '../inspection/profiles.js';
+import { type Profile, strictestProfile } from '../inspection/findings.js';
 import { hideArguments } from '../inspection/sensitive-fields.js';
-import type { AuthorizedRequest, ResponseObligations } from '../policy/authorized-request.js';
 import { refuseBlocked } from '../policy/blocks.js';
 import { capturedBy } from '../policy/decide.js';
 import type { Allow, Decision, Deny } from '../policy/decision.js';
@@ -15,13 +14,17 @@ import {
   findUndeclared,
   type PinKind,
 } from '../policy/definitions.js';
-import type { ReplayOutcome } from '../policy/limits.js';
+import type { SensitiveFields } from '../policy/flows-and-fields.js';
+import type {
+  AuthorizedRequest,
+  ReplayOutcome,
+  ResponseObligations,
+} from '../policy/obligations.js';
 import { type Caller, closeToken, type Principal } from '../policy/principal.js';
 import { REASONS, type Reason } from '../policy/reasons.js';
 import { addFinding, type Finding, type RequestRecord } from '../policy/record.js';
 import { type Refusal, refuseWith, renderRefusal } from '../policy/refusal.js';
 import type { PolicyQuery } from '../policy/rules.js';
-import type { SensitiveFields } from '../policy/sensitive.js';
 import { decideShadows } from '../policy/shadow.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
 import { INTERNAL_ERROR } from '../protocol/errors.js';

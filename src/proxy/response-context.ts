@@ -5,12 +5,12 @@
 import { LARGE_TEXT_CHARS } from '../inspection/jobs.js';
 import type { InspectionOutcome, PreviousTail } from '../inspection/responses.js';
 import { type PlannedFields, planInSteps, planRedaction } from '../inspection/sensitive-fields.js';
-import type { ResponseObligations } from '../policy/authorized-request.js';
 import type { CompiledSchema } from '../policy/definitions.js';
+import type { SensitiveFields } from '../policy/flows-and-fields.js';
+import type { ResponseObligations } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
 import { addFinding, type Finding } from '../policy/record.js';
 import type { Refusal } from '../policy/refusal.js';
-import type { SensitiveFields } from '../policy/sensitive.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 
 import type { LoopScheduler } from '../protocol/json/incremental.js';

@@ -4,20 +4,18 @@
 // Source: docs/contract.md §4 law 2, §5 and §6; MCP 2025-11-25 lifecycle and tools, 2026-07-28 server/discover.
 
 import {
-  completeHandshake,
-  type HandshakeOutcome,
-  reduceHandshake,
-} from '../inspection/handshake.js';
-import {
   type CachedPage,
+  completeHandshake,
   completeList,
   filterItems,
+  type HandshakeOutcome,
   type ListInput,
   type ListItem,
   type ListKind,
   type ListOutcome,
   memberOf,
-} from '../inspection/lists.js';
+  reduceHandshake,
+} from '../inspection/lists-and-handshakes.js';
 import { isListed as isListedFor } from '../policy/decide.js';
 import type { PinKind } from '../policy/definitions.js';
 import { narrowInputSchema } from '../policy/narrowed-schema.js';

@@ -5,8 +5,8 @@
 // to) and §6; MCP Apps extension (SEP-1865).
 
 import { NO_PREVIOUS_TAIL } from '../inspection/responses.js';
-import type { ResponseObligations } from '../policy/authorized-request.js';
 import { type CompiledSchema, outputOf as outputSchemaOf } from '../policy/definitions.js';
+import type { ResponseObligations } from '../policy/obligations.js';
 import { refuseWith } from '../policy/refusal.js';
 import { isAppUri } from '../policy/resource-uri.js';
 import type { MethodRule, SessionTarget } from '../protocol/admitted-request.js';

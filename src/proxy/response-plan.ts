@@ -3,7 +3,7 @@
 // event id, and for legacy SSE from the sealed request id.
 // Source: ARCHITECTURE.md, "How a response finds its plan"; MCP 2025-11-25, resumability.
 
-import type { ResponseObligations } from '../policy/authorized-request.js';
+import type { ResponseObligations } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
 import type {
   AdmittedMessage,

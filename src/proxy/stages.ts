@@ -3,10 +3,10 @@
 // Source: MCP 2026-07-28, multi-round-trip requests; tasks of both revisions.
 
 import { type GuardInput, type GuardOutcome, guardArguments } from '../inspection/requests.js';
-import { type AuthorizedRequest, enforce } from '../policy/authorized-request.js';
 import { refuseBlocked } from '../policy/blocks.js';
 import type { Allow, Deny } from '../policy/decision.js';
 import type { Catalog } from '../policy/definitions.js';
+import { type AuthorizedRequest, enforce } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../policy/refusal.js';
 import { allowedServerRequestsFor } from '../policy/server-requests.js';

@@ -4,7 +4,7 @@
 // Source: docs/contract.md §3 (streams after a reload); MCP 2025-11-25, cancellation; MCP 2025-11-25 and
 // 2026-07-28, transports (keep-alive by comments).
 
-import { type AuthorizedRequest, responseObligationsOf } from '../policy/authorized-request.js';
+import { type AuthorizedRequest, responseObligationsOf } from '../policy/obligations.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import { encodeSseComment, type SseEvent } from '../protocol/sse.js';
 import { pumpEvents, type ReadEnd, type StreamLimits } from '../protocol/sse-reader.js';

@@ -4,14 +4,14 @@
 
 import { EventEmitter } from 'node:events';
 import type { UpstreamBlocks } from '../policy/blocks.js';
-import type { FlowStore } from '../policy/flows.js';
+import type { FlowStore } from '../policy/flows-and-fields.js';
 import type {
   LimitOutcome,
   LimitStore,
   LimitWindow,
   ReplayOutcome,
   ReplayStore,
-} from '../policy/limits.js';
+} from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
 import { OwnedMap } from './bounded-map.js';
 import { createMemoryFlows } from './flow-marks.js';

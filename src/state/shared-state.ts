@@ -4,7 +4,7 @@
 // every caller until a poll succeeds. docs/contract.md §10.
 
 import { EventEmitter } from 'node:events';
-import type { LimitOutcome, LimitStore, LimitWindow, ReplayStore } from '../policy/limits.js';
+import type { LimitOutcome, LimitStore, LimitWindow, ReplayStore } from '../policy/obligations.js';
 import { OwnedMap } from './bounded-map.js';
 import { createSharedFlows } from './flow-marks.js';
 import {

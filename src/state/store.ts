@@ -2,7 +2,7 @@
 // shared-state.ts decides what holds then. What is written is a keyed hash or sealed, and expires: `leftMs` is its
 // lifetime in milliseconds. docs/contract.md §10.
 
-import type { LimitOutcome, LimitWindow } from '../policy/limits.js';
+import type { LimitOutcome, LimitWindow } from '../policy/obligations.js';
 import type { KeyRing } from './keys.js';
 
 /** A session that ended: its keyed hash and that of its owner. */

@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { REASONS } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
 import { cleanForeign, maskSecrets } from '../text/escaping.js';
-import { systemErrorCode } from '../text/file-errors.js';
+import { systemErrorCode } from '../text/wording.js';
 
 /** Longer fields are cut: enough for a path, not for a payload. */
 const MAX_FIELD_CHARACTERS = 512;

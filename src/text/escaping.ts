@@ -111,11 +111,15 @@ export function quoteNumber(value: number | undefined): string {
   return fraction === 0 ? integer : `${integer}.${DECIMALS[fraction] ?? ''}`;
 }
 
-/** A JSON array of verified strings. */
-export function quoteList(values: readonly string[], maxValues: number): string {
+/** A JSON array of verified strings, or of strings that are written otherwise. */
+export function quoteList(
+  values: readonly string[],
+  maxValues: number,
+  quote: (text: string) => string = quoteVerified,
+): string {
   let text = '[';
   for (let index = 0; index < values.length && index < maxValues; index += 1) {
-    text += (index === 0 ? '' : ',') + quoteVerified(values[index] ?? '');
+    text += (index === 0 ? '' : ',') + quote(values[index] ?? '');
   }
   return `${text}]`;
 }
@@ -126,11 +130,7 @@ export function quoteForeignList(
   maxValues: number,
   mask?: MaskText,
 ): string {
-  let text = '[';
-  for (let index = 0; index < values.length && index < maxValues; index += 1) {
-    text += (index === 0 ? '' : ',') + quoteForeign(values[index] ?? '', mask);
-  }
-  return `${text}]`;
+  return quoteList(values, maxValues, (text) => quoteForeign(text, mask));
 }
 
 /** Controls other than tab and line ends, format characters (Cf), bidi controls, fillers, selectors, tags. */

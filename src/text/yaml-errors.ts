@@ -8,13 +8,10 @@ export type SyntaxError = { readonly offset: number; readonly message: string };
 
 export const TAGS_REFUSED = 'tags (!) are not accepted; put a value that begins with ! into quotes';
 /** Errors that leave no doubt about the rest of the text: each of them is described. */
-const LOCAL: Partial<Record<ErrorCode, string>> = {
-  MULTIPLE_DOCS: 'the file holds more than one YAML document',
-  TAG_RESOLVE_FAILED: TAGS_REFUSED,
-  BAD_COLLECTION_TYPE: TAGS_REFUSED,
-  NON_STRING_KEY: 'a key must be plain text',
-  BAD_DIRECTIVE: 'directives (%YAML, %TAG) are not accepted',
-};
+const LOCAL: ReadonlySet<ErrorCode> = new Set([
+  ...(['MULTIPLE_DOCS', 'TAG_RESOLVE_FAILED', 'BAD_COLLECTION_TYPE'] as const),
+  ...(['NON_STRING_KEY', 'BAD_DIRECTIVE'] as const),
+]);
 
 const MISPLACED = 'an anchor or a tag is misplaced; remove it';
 const UNREADABLE = 'the file cannot be read as YAML';
@@ -61,12 +58,10 @@ export function describeYamlErrors(
   text: string,
   errors: readonly YAMLError[],
 ): { readonly isSyntax: boolean; readonly found: readonly SyntaxError[] } {
-  const syntax = errors.filter(({ code }) => LOCAL[code] === undefined);
+  const syntax = errors.filter(({ code }) => !LOCAL.has(code));
   const [first] = [...syntax].sort((a, b) => a.pos[0] - b.pos[0]);
   if (first === undefined) {
-    const found = errors.map(({ code, pos: [offset] }) => {
-      return { offset, message: LOCAL[code] ?? UNREADABLE };
-    });
+    const found = errors.map((error) => DESCRIPTIONS[error.code](text, error));
     return { isSyntax: false, found };
   }
   const cause =
@@ -227,19 +222,13 @@ function spaces(count: number): string {
 function describeIndent(text: string, { pos: [offset], message }: YAMLError): SyntaxError {
   const line = lineAt(text, offset);
   const at = line.trim() === '' ? offset : lineStart(text, offset) + keyColumn(line);
-  if (/sequence items/.test(message)) {
-    return {
-      offset: at,
-      message: `wrong indentation: ${SAME_ITEM_COLUMN}`,
-    };
-  }
-  if (/block scalar/i.test(message)) {
-    return {
-      offset: at,
-      message: 'wrong indentation: a text after | or > must be indented evenly',
-    };
-  }
-  return { offset: at, message: `wrong indentation: ${SAME_COLUMN}` };
+  const found = (why: string): SyntaxError => ({
+    offset: at,
+    message: `wrong indentation: ${why}`,
+  });
+  if (/sequence items/.test(message)) return found(SAME_ITEM_COLUMN);
+  if (/block scalar/i.test(message)) return found('a text after | or > must be indented evenly');
+  return found(SAME_COLUMN);
 }
 
 function describeEscape(text: string, { pos: [offset] }: YAMLError): SyntaxError {

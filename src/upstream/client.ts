@@ -6,7 +6,7 @@
 // docs/reference/attacks.md cases 8, 9 and 47).
 
 import { type buildConnector, Pool } from 'undici';
-import type { AuthorizedRequest } from '../policy/authorized-request.js';
+import type { AuthorizedRequest } from '../policy/obligations.js';
 import type { Caller } from '../policy/principal.js';
 import type { AdmittedMessage, SessionFacts } from '../protocol/admitted-request.js';
 import type { HeaderPair } from '../protocol/headers.js';

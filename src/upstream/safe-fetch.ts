@@ -12,7 +12,7 @@ import { Agent, buildConnector, type Dispatcher } from 'undici';
 import type { Network, UpstreamTls } from '../config/settings.js';
 import { type AddressClass, bareHost, isAddressAllowed } from '../policy/addresses.js';
 import type { Json } from '../protocol/jsonrpc.js';
-import { systemErrorCode } from '../text/file-errors.js';
+import { systemErrorCode } from '../text/wording.js';
 
 /** Error `code` of a connection refused because of its address. */
 const REFUSED_ADDRESS = 'SALLYPORT_REFUSED_ADDRESS';

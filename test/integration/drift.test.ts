@@ -5,8 +5,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { blockPin } from '../../src/pins/approval.js';
+import { writeLock } from '../../src/pins/lock.js';
 import { readLock } from '../../src/pins/lock-reader.js';
-import { writeLock } from '../../src/pins/lock-yaml.js';
 import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   ALLOW_ALL,

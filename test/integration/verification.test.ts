@@ -5,8 +5,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestDefinition } from '../../src/pins/digest.js';
+import { writeLock } from '../../src/pins/lock.js';
 import { readLock } from '../../src/pins/lock-reader.js';
-import { writeLock } from '../../src/pins/lock-yaml.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   type AttackRig,

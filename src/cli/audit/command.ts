@@ -7,8 +7,8 @@ import type { Command as Commander } from 'commander';
 import { type ChainHead, readChainLine, readCheckpoint } from '../../audit/chain.js';
 import { type ChainVerdict, ChainVerifier, type VerifyOptions } from '../../audit/verify.js';
 import { createKeyRing, DIGEST_PURPOSES } from '../../state/keys.js';
-import { countOf } from '../../text/counting.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
+import { countOf } from '../../text/wording.js';
 import {
   type CliIo,
   type Command,

@@ -21,10 +21,8 @@ import { EVENT_TYPES } from '../../config/schema/outputs.js';
 import type { Settings } from '../../config/settings.js';
 import { REASONS } from '../../policy/reasons.js';
 import { parseObject } from '../../protocol/jsonrpc.js';
-import { countOf } from '../../text/counting.js';
-import { nearestCandidate } from '../../text/edit-distance.js';
 import { makeVisible, toAsciiJson } from '../../text/escaping.js';
-import { describeReadError } from '../../text/file-errors.js';
+import { countOf, describeReadError, nearestCandidate } from '../../text/wording.js';
 import {
   type CliIo,
   EXIT_FAILED,

@@ -13,8 +13,7 @@ import { KEY_BYTES, writeKeyText } from '../../config/keys.js';
 import { loadGateway } from '../../config/load.js';
 import type { IssuerSettings, Network, Settings } from '../../config/settings.js';
 import { mergeFetched, pendingOf } from '../../pins/approval.js';
-import type { Lock } from '../../pins/lock.js';
-import { writeLock } from '../../pins/lock-yaml.js';
+import { type Lock, writeLock } from '../../pins/lock.js';
 import { escapeForTerminal, quoteForShell } from '../../text/escaping.js';
 import { observeTarget, type PinPorts } from '../pin/lock-files.js';
 import {

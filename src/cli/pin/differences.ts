@@ -7,13 +7,24 @@ import { nameFile, type SarifResult, sarifLog } from '../../config/diagnostics.j
 import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
 import { type PinDigest, pinOf } from '../../pins/approval.js';
 import type { Change } from '../../pins/compare.js';
-import { changedLines, diffDefinitions, printDiffLine } from '../../pins/diff.js';
+import {
+  changedLines,
+  diffDefinitions,
+  differingFields,
+  type FieldDifference,
+  fieldLines,
+  printDiffLine,
+} from '../../pins/diff.js';
 import { sha256Hex } from '../../pins/digest.js';
 import type { DriftKind, ItemDifference } from '../../pins/drift.js';
-import { differingFields, type FieldDifference, fieldLines } from '../../pins/fields.js';
 import type { TrustedPin } from '../../pins/first-use.js';
-import { type Lock, type PinVersion, SECTIONS, versionsOf } from '../../pins/lock.js';
-import { readLockSource } from '../../pins/lock-yaml.js';
+import {
+  type Lock,
+  type PinVersion,
+  readLockSource,
+  SECTIONS,
+  versionsOf,
+} from '../../pins/lock.js';
 import type { SignatureCheck } from '../../pins/signature.js';
 import type { PinKind } from '../../policy/definitions.js';
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';

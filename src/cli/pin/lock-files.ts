@@ -28,12 +28,10 @@ import {
   type PinName,
 } from '../../pins/approval.js';
 import type { Observed } from '../../pins/last-seen.js';
-import { type Approval, LOCK_SUFFIX, type Lock } from '../../pins/lock.js';
+import { type Approval, LOCK_SUFFIX, type Lock, writeLock } from '../../pins/lock.js';
 import { readLock } from '../../pins/lock-reader.js';
-import { writeLock } from '../../pins/lock-yaml.js';
-import { nearestCandidate } from '../../text/edit-distance.js';
 import { escapeForTerminal, isPasteable } from '../../text/escaping.js';
-import { systemErrorCode } from '../../text/file-errors.js';
+import { nearestCandidate, systemErrorCode } from '../../text/wording.js';
 import { type CliIo, commandLine } from '../program.js';
 
 /** What one upstream offers now. */

@@ -14,8 +14,8 @@ import {
 import type { PinnedKind } from '../../pins/digest.js';
 import type { Observed } from '../../pins/last-seen.js';
 import { type Lock, PIN_KINDS, versionsOf } from '../../pins/lock.js';
-import { nearestCandidate } from '../../text/edit-distance.js';
 import { escapeForTerminal } from '../../text/escaping.js';
+import { nearestCandidate } from '../../text/wording.js';
 import { EXIT_FAILED, EXIT_UNCHECKED } from '../program.js';
 import { digestText, pinLabel } from './lock-files.js';
 

@@ -31,8 +31,8 @@ import {
   writeEnvelope,
   writePayload,
 } from '../../pins/signature.js';
-import { countOf } from '../../text/counting.js';
 import { escapeForTerminal, toVisibleJson } from '../../text/escaping.js';
+import { countOf } from '../../text/wording.js';
 import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED, fail } from '../program.js';
 import {
   checkUpstream,

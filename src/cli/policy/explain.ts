@@ -24,7 +24,7 @@ import {
   type RuleExplanation,
   verdictOf,
 } from '../../policy/explain.js';
-import type { Flow } from '../../policy/flows.js';
+import type { Flow, SensitiveField } from '../../policy/flows-and-fields.js';
 import { type Change, findChange } from '../../policy/nearest-change.js';
 import type { Principal } from '../../policy/principal.js';
 import { isReason, REASONS } from '../../policy/reasons.js';
@@ -34,12 +34,9 @@ import {
   TARGET_KINDS,
   type TargetKind,
 } from '../../policy/rules.js';
-import type { SensitiveField } from '../../policy/sensitive.js';
 import { isObject, type JsonObject, parseObject, type Target } from '../../protocol/jsonrpc.js';
-import { countOf } from '../../text/counting.js';
-import { nearestCandidate } from '../../text/edit-distance.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
-import { describeReadError } from '../../text/file-errors.js';
+import { countOf, describeReadError, nearestCandidate } from '../../text/wording.js';
 import { numbered } from '../audit/read.js';
 import {
   type CliIo,

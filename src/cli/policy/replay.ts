@@ -17,8 +17,8 @@ import {
 import { type ChainVerdict, ChainVerifier } from '../../audit/verify.js';
 import type { KnownVerdict } from '../../policy/explain.js';
 import { parseObject } from '../../protocol/jsonrpc.js';
-import { countOf } from '../../text/counting.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
+import { countOf } from '../../text/wording.js';
 import { numbered, readKeys, readLines } from '../audit/read.js';
 import {
   type CliIo,

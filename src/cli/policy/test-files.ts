@@ -16,8 +16,7 @@ import {
 } from '../../config/schema/policy.js';
 import { locateDiagnostic, readDocument } from '../../config/schema/validation.js';
 import { REASONS } from '../../policy/reasons.js';
-import { nearestCandidate } from '../../text/edit-distance.js';
-import { describeReadError } from '../../text/file-errors.js';
+import { describeReadError, nearestCandidate } from '../../text/wording.js';
 import type { Locate } from '../../text/yaml.js';
 import type { Workspace } from './workspace.js';
 

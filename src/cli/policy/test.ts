@@ -10,8 +10,8 @@ import type { Decision } from '../../policy/decision.js';
 import { type CallFacts, explainRules } from '../../policy/explain.js';
 import type { Principal } from '../../policy/principal.js';
 import type { JsonObject, Target } from '../../protocol/jsonrpc.js';
-import { countOf } from '../../text/counting.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
+import { countOf } from '../../text/wording.js';
 import {
   type CliIo,
   type Command,

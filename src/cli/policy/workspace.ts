@@ -24,7 +24,7 @@ import type { RemakePrincipal } from '../../policy/nearest-change.js';
 import type { Principal } from '../../policy/principal.js';
 import type { PolicySet, TargetKind } from '../../policy/rules.js';
 import type { Target } from '../../protocol/jsonrpc.js';
-import { nearestCandidate } from '../../text/edit-distance.js';
+import { nearestCandidate } from '../../text/wording.js';
 import type { Position, YamlPath } from '../../text/yaml.js';
 import { type CliIo, UsageError } from '../program.js';
 import type { ReadLocks } from '../validate.js';

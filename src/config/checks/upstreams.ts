@@ -3,7 +3,7 @@
 // a path and audiences of its own. Reports diagnostics and changes nothing. docs/contract.md §3, "serve refuses to
 // start when"; RFC 8707 §2; MCP security best practices (token passthrough).
 
-import { nearestCandidate } from '../../text/edit-distance.js';
+import { nearestCandidate } from '../../text/wording.js';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
 import type { ReadableGateway } from '../schema/gateway.js';
 import { checkName, quote } from '../schema/validation.js';

@@ -1,6 +1,9 @@
 // Finds demands in sentences of classified words: a demand is a sequence of classes, each in a bounded distance of
-// the one before, so that it is met in whatever words it is made. rules.ts lists what is looked for.
+// the one before, so that it is met in whatever words it is made. rules.ts lists what is looked for. The types of
+// what is scanned and what is found are here as well.
 
+import type { PinnedKind } from '../../pins/digest.js';
+import type { JsonObject } from '../../protocol/jsonrpc.js';
 import { CLASS, learnBases } from './lexicon.js';
 import type { Sentence, Token } from './sentences.js';
 
@@ -357,3 +360,26 @@ function matches(step: Step | undefined, token: Token): boolean {
   if (step === undefined) return false;
   return typeof step === 'number' ? (token.mask & step) !== 0 : step(token);
 }
+
+/** A definition as the server listed it. `name` is what the lock file calls it. */
+export type ScannedDefinition = {
+  readonly kind: PinnedKind;
+  readonly name: string;
+  readonly definition: JsonObject | string;
+};
+
+export type DefinitionFinding = {
+  /** Names the finding in a command. Another text at its place makes another finding. */
+  readonly id: string;
+  readonly kind: FindingKind;
+  readonly tier: Tier;
+  readonly item: { readonly kind: PinnedKind; readonly name: string };
+  /** JSON pointer to the string in the definition. */
+  readonly pointer: string;
+  /** The words that were found, with invisible characters visible, at most 200 characters. */
+  readonly evidence: string;
+  readonly reason: string;
+};
+
+/** A finding before it is named. */
+export type UnnamedFinding = Omit<DefinitionFinding, 'id'>;

@@ -3,23 +3,27 @@
 // Finds evidence for a reviewer; what is done about it is decided elsewhere. Deterministic and linear.
 
 import { sha256Hex } from '../../pins/digest.js';
-import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
 import { pointerTo } from '../../text/json-pointer.js';
-import { confusableForm } from '../confusable-names.js';
 import { originalSpan } from '../detectors/normalized-text.js';
-import { claimsOf } from './claims.js';
-import type { Match } from './demands.js';
-import type { DefinitionFinding, ScannedDefinition, UnnamedFinding } from './finding.js';
+import { confusableForm } from '../detectors/unicode.js';
+import type { DefinitionFinding, Match, ScannedDefinition, UnnamedFinding } from './demands.js';
 import { CLASS } from './lexicon.js';
 import { markersIn } from './markers.js';
-import { findCarriedOver, findSoughtContent } from './passages.js';
-import { findDefaults, findOutOfPlace, PLACES } from './places.js';
+import {
+  claimsOf,
+  findCarriedOver,
+  findDefaults,
+  findOutOfPlace,
+  findSoughtContent,
+  PLACES,
+} from './places.js';
 import { type Concealment, hasMixedScripts, type Reading, readingsOf } from './readings.js';
 import { findDemands, SENT_ELSEWHERE } from './rules.js';
 import { type OwnNames, sentencesOf } from './sentences.js';
 
-export type { DefinitionFinding, ScannedDefinition } from './finding.js';
+export type { DefinitionFinding, ScannedDefinition } from './demands.js';
 
 /** A string of a definition with its place. `isProse` is false for a name, `areNames` true for several in a row. */
 export type Text = {
@@ -162,10 +166,6 @@ function ownNamesOf({ name, definition }: ScannedDefinition): OwnNames {
       if (isObject(one) && typeof one['name'] === 'string') parameters.add(one['name']);
   }
   return { name, parameters };
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function memberOf(value: JsonObject | undefined, name: string): JsonObject | undefined {

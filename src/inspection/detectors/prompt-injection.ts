@@ -12,7 +12,8 @@ const MAX_DEPTH = 2;
 const TAG_BASE = 0xe0000;
 /** Blank lines that push text out of sight. */
 const PUSHED = /(?:\n[ \t]{0,40}){24}[ \t]{0,40}\S/;
-const REVERSED = /\u202e([^\u202c\n]{1,2000})/g;
+/** Text that controls show in reverse. */
+export const REVERSED = /\u202e([^\u202c\n]{1,2000})/g;
 
 /** The kinds of cues in a text, sorted and without duplicates. */
 export function findInjectionCues(text: string): readonly string[] {

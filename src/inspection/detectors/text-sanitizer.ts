@@ -183,7 +183,7 @@ export function sanitizeText(text: string, rules: ResultRules, context: LeafCont
   for (const kind of cues) {
     notes.push({
       detector: `injection:${kind}`,
-      action: flagOr(rules.injection === 'block' ? 'block' : 'flag'),
+      action: flagOr(rules.injection),
       count: 1,
     });
   }
@@ -193,7 +193,7 @@ export function sanitizeText(text: string, rules: ResultRules, context: LeafCont
   return { text: inert, notes };
 }
 
-function flagOr(rule: 'flag' | 'block'): 'flag' | 'withhold' {
+function flagOr(rule: string): 'flag' | 'withhold' {
   return rule === 'block' ? 'withhold' : 'flag';
 }
 
@@ -209,7 +209,7 @@ function stripInvisibleText(text: string, rules: ResultRules, notes: NoteFinding
   const isStripped = rules.invisible === 'strip';
   notes.push({
     detector: 'invisible',
-    action: isStripped ? 'strip' : flagOr(rules.invisible === 'block' ? 'block' : 'flag'),
+    action: isStripped ? 'strip' : flagOr(rules.invisible),
     count: stripped.count,
   });
   return isStripped ? stripped.text : withoutSequences.text;

@@ -1,7 +1,10 @@
-// Determines which characters a reader does not see and which a reader takes for plain ASCII, and strips
-// invisible characters and terminal escape sequences from texts.
+// Determines which characters a reader does not see and which a reader takes for plain ASCII, strips invisible
+// characters and terminal escape sequences from texts, and finds names that a person or a model would confuse.
 // Source: Unicode 16.0, Default_Ignorable_Code_Point and Bidi_Control; UAX #9; UAX #15 (NFKC); UTR #36 §3; UTS
-// #39 §4 (confusable detection); UTS #51 §2; ECMA-48 §5.4 and §8.3.
+// #39 §4 (confusable detection); UTS #51 §2; ECMA-48 §5.4 and §8.3; docs/reference/attacks.md case 60.
+
+import { foldName } from '../../text/case-folding.js';
+import { groupBy } from '../../text/grouping.js';
 
 /** Inclusive ranges of characters that show nothing or reorder their surroundings. */
 const INVISIBLE_RANGES: readonly (readonly [number, number])[] = [
@@ -112,7 +115,7 @@ const UNSAFE = 2;
 const safety = new Uint8Array(MAX_BMP + 1);
 
 /** Whether a BMP character beyond ASCII cannot be mistaken for another one by any detector. */
-export function isPlainBeyondAscii(code: number, isConfusable: (code: number) => boolean): boolean {
+export function isPlainBeyondAscii(code: number): boolean {
   let known = safety[code];
   if (known === 0 || known === undefined) {
     const plain =
@@ -231,4 +234,43 @@ export function skeletonOf(text: string): string {
   let read = '';
   for (const unit of text) read += LOOKALIKES.get(unit) ?? unit;
   return read;
+}
+
+const NO_LETTER = /[^\p{L}\p{N}]/gu;
+const DIGITS: ReadonlyMap<string, string> = new Map([
+  ['0', 'o'],
+  ['1', 'l'],
+]);
+
+/** The form in which names that look alike are equal. A name without letters and digits is returned unchanged. */
+export function confusableForm(name: string): string {
+  const letters = skeletonOf(name.normalize('NFKD')).replace(NO_LETTER, '');
+  if (letters === '') return name;
+  // Capital letters resemble other letters than small ones do, so the skeleton is taken before and after folding.
+  const folded = foldName(skeletonOf(foldName(letters)));
+  return folded.replace(/[01]/g, (digit) => DIGITS.get(digit) ?? digit);
+}
+
+/** The names of one backend and the prefix that they have in the aggregate. */
+export type BackendNames = { readonly prefix: string; readonly names: Iterable<string> };
+
+/** A name as its backend spells it, and the backend's index in the list that was passed in. */
+export type BackendName = { readonly backend: number; readonly name: string };
+
+/**
+ * The groups of names that look alike and belong to several backends. Names within one backend are not compared:
+ * its definitions were reviewed together.
+ */
+export function findConfusableNames(
+  backends: readonly BackendNames[],
+): readonly (readonly BackendName[])[] {
+  const all = backends.flatMap(({ names }, backend) =>
+    Array.from(names, (name) => ({ backend, name })),
+  );
+  const byConfusableForm = groupBy(all, ({ backend, name }) =>
+    confusableForm((backends[backend]?.prefix ?? '') + name),
+  );
+  return [...byConfusableForm.values()].filter(([first, ...others]) =>
+    others.some(({ backend }) => backend !== first.backend),
+  );
 }

@@ -5,7 +5,6 @@
 
 import { decodeEscapes, foldText } from '../detectors/normalized-text.js';
 import { skeletonOf } from '../detectors/unicode.js';
-import type { SecretTerms, TermMatch } from './vocabulary.js';
 import {
   ACTION,
   CHOICE,
@@ -34,7 +33,9 @@ import {
   OTHER_LANGUAGES,
   PLURAL,
   REQUEST,
+  type SecretTerms,
   STATEMENT,
+  type TermMatch,
   TO_ACT,
   UNNEEDED_EN,
   UNSPACED_DONE,

@@ -5,7 +5,7 @@
 
 import { MAX_QUIET_QUERY_CHARS } from '../detectors/html.js';
 import { IBAN_LENGTHS } from '../detectors/pii.js';
-import { isConfusable, isPlainBeyondAscii } from '../detectors/unicode.js';
+import { isPlainBeyondAscii } from '../detectors/unicode.js';
 import { ANCHOR_STARTS, isAnchored, nextAnchorKey, resetAnchorChecks } from './anchors.js';
 import { BEYOND, createSimdScan, RUN_FLAG, type SimdScan, writeUnits } from './simd.js';
 
@@ -89,7 +89,7 @@ function afterSlashes(text: string, at: number): number {
 
 /** Whether a character beyond ASCII is only what it looks like. Works for either half of a surrogate pair. */
 function isPlainBeyond(text: string, at: number, code: number): boolean {
-  if (code < 0xd800 || code > 0xdfff) return isPlainBeyondAscii(code, isConfusable);
+  if (code < 0xd800 || code > 0xdfff) return isPlainBeyondAscii(code);
   const codePoint = text.codePointAt(code < 0xdc00 ? at : at - 1) ?? 0;
   return (
     (codePoint >= 0x1f000 && codePoint <= 0x1f0ff) || (codePoint >= 0x1f300 && codePoint <= 0x1faff)

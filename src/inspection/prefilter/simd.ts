@@ -32,9 +32,6 @@ export const RUN_FLAG = 1 << 30;
 /** For each of four consecutive positions, the character classes that may occur there, one bit for each. */
 type Bucket = readonly [number, number, number, number];
 
-/** The first three classes of an anchor, and those that may come fourth. */
-type AnchorStart = Bucket;
-
 const BUCKET_POSITIONS = 4;
 const CLASSES = 32;
 
@@ -63,7 +60,7 @@ function union(one: Bucket, other: Bucket): Bucket {
 
 // Sorts anchors into as many buckets as a byte has bits: the most frequent groups get one each, every other group joins
 // the bucket that it makes match the least more often.
-function sortIntoBuckets(starts: readonly AnchorStart[]): readonly Bucket[] {
+function sortIntoBuckets(starts: readonly Bucket[]): readonly Bucket[] {
   const groups = groupByTwo(starts).sort((one, other) => costOf(other) - costOf(one));
   const buckets = groups.slice(0, BUCKETS);
   for (const group of groups.slice(BUCKETS)) {
@@ -75,7 +72,7 @@ function sortIntoBuckets(starts: readonly AnchorStart[]): readonly Bucket[] {
 }
 
 /** Anchors that begin with the same two classes share a group from the start. */
-function groupByTwo(starts: readonly AnchorStart[]): Bucket[] {
+function groupByTwo(starts: readonly Bucket[]): Bucket[] {
   const byTwo = new Map<string, Bucket>();
   for (const start of starts) {
     const key = `${start[0]} ${start[1]}`;
@@ -162,7 +159,8 @@ function classOf(text: string, at: number): number {
   return 1 << (text.charCodeAt(at) & 0x1f);
 }
 
-function startOf(anchor: string): AnchorStart {
+/** The first three classes of an anchor, and those that may come fourth. */
+function startOf(anchor: string): Bucket {
   const fourth = anchor.length > 3 ? classOf(anchor, 3) : EVERY_CLASS;
   return [classOf(anchor, 0), classOf(anchor, 1), classOf(anchor, 2), fourth];
 }

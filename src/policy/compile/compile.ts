@@ -3,9 +3,9 @@
 // files: names that are not pinned, globs that match nothing, arguments that no pinned schema has. Pins that
 // change later make no policy invalid. Reads no file. docs/contract.md §4, law 4.
 
-import type { Json } from '../../protocol/jsonrpc.js';
-import { isObject } from '../../protocol/jsonrpc.js';
-import { createSuggester, type nearestCandidate } from '../../text/edit-distance.js';
+import { isObject, type Json } from '../../protocol/jsonrpc.js';
+import { stepsOf } from '../../text/json-pointer.js';
+import { createSuggester, type nearestCandidate } from '../../text/wording.js';
 import type { Expression } from '../cel.js';
 import { ANY_TOOL, type KindsAt, kindsInSchema } from '../cel-types.js';
 import { promptArguments } from '../conditions.js';
@@ -15,10 +15,9 @@ import {
   type PinKind,
   type PinnedDefinition,
 } from '../definitions.js';
-import type { FlowSet } from '../flows.js';
+import type { FlowSet, SensitiveSet } from '../flows-and-fields.js';
 import { compilePattern, isExactPattern, matchesPattern } from '../patterns.js';
 import { costOf, createPolicySet, matchesUpstream, type PolicySet, type Rule } from '../rules.js';
-import type { SensitiveSet } from '../sensitive.js';
 import { observedRules } from '../shadow.js';
 import {
   type DefaultsDocument,
@@ -29,11 +28,9 @@ import {
   type ReportDiagnostic,
   type RuleDocument,
 } from './documents.js';
-import { compileFlows, compileLabels } from './flows.js';
-import { PinnedNames } from './pinned-names.js';
+import { compileFlows, compileLabels, compileSensitive } from './flows-and-fields.js';
 import { compileRule, WHAT_KEYS } from './rule.js';
-import { compileSensitive } from './sensitive.js';
-import { type CheckedRule, warnOfRules } from './warnings.js';
+import { type CheckedRule, PinnedNames, warnOfRules } from './warnings.js';
 
 const PINNED_KINDS = ['tool', 'prompt', 'template'] as const satisfies readonly PinKind[];
 
@@ -372,7 +369,7 @@ function argumentUses(rule: Rule, written: RuleDocument): readonly ArgumentUse[]
   }));
   const captured = (rule.effect === 'require' ? rule.captures : []).map((pointer, index) => ({
     path: ['audit', 'capture', index],
-    names: pointer.split('/').slice(1).map(unescapePointer),
+    names: stepsOf(pointer),
   }));
   const inCost = usesOf(costOf(rule), ['limits', 'budget', 'cost']);
   return [...narrowed, ...inWhen, ...inCost, ...captured];
@@ -386,10 +383,6 @@ function usesOf(
     expression?.reads.argumentPaths.map((names) => [JSON.stringify(names), names]),
   );
   return [...paths.values()].filter(({ length }) => length > 0).map((names) => ({ path, names }));
-}
-
-function unescapePointer(segment: string): string {
-  return segment.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
 /** The path itself, and the paths below it that the rule's schema names under `properties`. */
@@ -444,8 +437,6 @@ function isRequired(pinned: PinnedDefinition | undefined, name: string): boolean
     listed.some((entry) => isObject(entry) && entry['name'] === name && entry['required'] === true)
   );
 }
-
-export type { PolicyContext } from './documents.js';
 
 /** The policy that is recorded for what the protocol itself allows; no file may use the name. */
 const RESERVED_POLICY = 'builtin';

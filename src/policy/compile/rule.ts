@@ -2,7 +2,7 @@
 // schemas and expressions that do not compile, conditions that could never hold. docs/contract.md §4.
 
 import type { ServerRequestGrants } from '../../protocol/server-requests.js';
-import { nearestCandidate } from '../../text/edit-distance.js';
+import { nearestCandidate } from '../../text/wording.js';
 import { compileCost, compileExpression, type Expression } from '../cel.js';
 import { ANY_TOOL } from '../cel-types.js';
 import { collectReads } from '../conditions.js';
@@ -62,7 +62,9 @@ export function compileRule(
     rule: written.id,
     matchesWho: compileWho(written.who, written.effect),
     groups: written.who.groups,
-    upstreams: compileUpstreams(written.what.upstreams, report),
+    upstreams:
+      written.what.upstreams &&
+      compilePatterns(written.what.upstreams, 'name', ['what', 'upstreams'], report),
     targets: compileTargets(written.what, report),
     grants: compileGrants(written.what),
     terms: compileTerms(written, report),
@@ -92,26 +94,32 @@ function addEffect(
       return { ...base, effect: 'deny', advice: written.reason };
     case 'require': {
       const { inspect, maxResultBytes, audit } = written;
-      if (isUnknown(inspect, context.profiles, context.unknownNames?.has('inspection profile'))) {
-        const suggestion = nearestCandidate(inspect, context.profiles);
-        const known = listKnown('profiles', context.profiles, suggestion);
-        const message = `no inspection profile is named "${inspect}"${known}`;
-        report(['inspect'], 'error', message, suggestion);
-      }
+      if (inspect !== undefined)
+        checkName(inspect, ['inspection profile', context.profiles], context, ['inspect'], report);
       const captures = audit?.capture ?? [];
       return { ...base, effect: 'require', ...limits, profile: inspect, maxResultBytes, captures };
     }
   }
 }
 
-/** True for a name that is not among those known, if all are. */
-function isUnknown(
-  name: string | undefined,
-  known: readonly string[],
-  areMore: boolean | undefined,
-): name is string {
-  return name !== undefined && areMore !== true && !known.includes(name);
+type NameKind = 'upstream' | 'issuer' | 'inspection profile';
+
+/** Reports a name that is not among those known, if all are; where none is near and they are few, lists them. */
+function checkName(
+  name: string,
+  [kind, known]: readonly [NameKind, readonly string[]],
+  { unknownNames }: PolicyContext,
+  path: readonly (string | number)[],
+  report: ReportDiagnostic,
+): void {
+  if (unknownNames?.has(kind) === true || known.includes(name)) return;
+  const suggestion = nearestCandidate(name, known);
+  const isShown = suggestion === undefined && known.length > 0 && known.length <= MAX_KNOWN;
+  const list = isShown ? `; known ${kind.replace(/^.* /, '')}s: ${known.join(', ')}` : '';
+  report(path, 'error', `no ${kind} is named "${name}"${list}`, suggestion);
 }
+
+const MAX_KNOWN = 8;
 
 type RuleLimits = Pick<AllowRule, 'limit' | 'budget'>;
 
@@ -171,14 +179,6 @@ function warnOfPatterns(who: WhoDocument, report: ReportDiagnostic): void {
   }
 }
 
-const MAX_KNOWN = 8;
-
-/** The names there are, where none is near and they are few. */
-function listKnown(kind: string, names: readonly string[], suggestion: string | undefined): string {
-  const isShown = suggestion === undefined && names.length > 0 && names.length <= MAX_KNOWN;
-  return isShown ? `; known ${kind}: ${names.join(', ')}` : '';
-}
-
 function checkWho(who: WhoDocument, context: PolicyContext, report: ReportDiagnostic): void {
   const keys = Object.keys(who);
   if (keys.length === 0)
@@ -187,10 +187,7 @@ function checkWho(who: WhoDocument, context: PolicyContext, report: ReportDiagno
     report(['who', 'anyone'], 'warning', 'adds nothing: the other keys must match as well');
   }
   for (const [index, issuer] of (who.issuers ?? []).entries()) {
-    if (!isUnknown(issuer, context.issuers, context.unknownNames?.has('issuer'))) continue;
-    const suggestion = nearestCandidate(issuer, context.issuers);
-    const message = `no issuer is named "${issuer}"${listKnown('issuers', context.issuers, suggestion)}`;
-    report(['who', 'issuers', index], 'error', message, suggestion);
+    checkName(issuer, ['issuer', context.issuers], context, ['who', 'issuers', index], report);
   }
   warnOfPatterns(who, report);
   const named = (['groups', 'subjects', 'clients', 'actors', 'claims'] as const).filter(
@@ -208,22 +205,10 @@ function checkUpstreamNames(
   report: ReportDiagnostic,
 ): void {
   const names = context.upstreams.map(({ name }) => name);
-  const areMore = context.unknownNames?.has('upstream');
   for (const [index, upstream] of upstreams.entries()) {
-    if (!isExactPattern(upstream) || !isUnknown(upstream, names, areMore)) continue;
-    const suggestion = nearestCandidate(upstream, names);
-    const message = `no upstream is named "${upstream}"${listKnown('upstreams', names, suggestion)}`;
-    report(['what', 'upstreams', index], 'error', message, suggestion);
+    const path = ['what', 'upstreams', index];
+    if (isExactPattern(upstream)) checkName(upstream, ['upstream', names], context, path, report);
   }
-}
-
-function compileUpstreams(
-  upstreams: readonly string[] | undefined,
-  report: ReportDiagnostic,
-): readonly Pattern[] | undefined {
-  return upstreams === undefined
-    ? undefined
-    : compilePatterns(upstreams, 'name', ['what', 'upstreams'], report);
 }
 
 function compileTargets(what: WhatDocument, report: ReportDiagnostic): Rule['targets'] {

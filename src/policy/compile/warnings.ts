@@ -1,9 +1,11 @@
 // Warns of rules that compile and do not do what their author expects: rules that can never matter, prompts that are
 // allowed by a glob, links to hosts below a public suffix, optional members that an expression reads without asking for
-// them, and, where warnings are errors, a deny by type that another type passes. docs/contract.md §4, law 4.
+// them, and, where warnings are errors, a deny by type that another type passes. Looks up pinned names for thousands of
+// globs over thousands of names. docs/contract.md §4, law 4.
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
-import { isPublicUrl } from '../cel-functions.js';
+import { isPublicUrl } from '../cel-environment.js';
+import { STRING } from '../cel-syntax.js';
 import type { PinnedDefinition } from '../definitions.js';
 import { isExactPattern, matchesPattern, type Pattern } from '../patterns.js';
 import {
@@ -145,7 +147,6 @@ function propertyOf(schema: Json | undefined, name: string): Json | undefined {
   return isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
 }
 
-const STRING = /"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'/g;
 const CLAIM = /\bprincipal\.claims\.([A-Za-z_]\w*)/g;
 
 /** No token has to have a claim. */
@@ -253,4 +254,70 @@ function coversPatterns(wide: readonly Pattern[], narrow: readonly Pattern[]): b
         : other.kind === 'pattern' && other.text === '*' && !pattern.text.includes('/');
     }),
   );
+}
+
+export class PinnedNames implements Iterable<string> {
+  readonly #names: ReadonlySet<string>;
+  #byStart: readonly string[] | undefined;
+  /** Reversed and sorted, so that names with the same end are adjacent. */
+  #byEnd: readonly string[] | undefined;
+
+  constructor(names: Iterable<string>) {
+    this.#names = new Set(names);
+  }
+
+  [Symbol.iterator](): Iterator<string> {
+    return this.#names.values();
+  }
+
+  has(name: string): boolean {
+    return this.#names.has(name);
+  }
+
+  /** The names that match, found one by one as they are read. */
+  *matching(pattern: Pattern): Iterable<string> {
+    const { kind, text } = pattern;
+    if (kind === 'exact') {
+      if (this.#names.has(text)) yield text;
+      return;
+    }
+    // The text between stars is compared first, because this is cheapest.
+    const literal = text.startsWith('re:') ? '' : longest(text.split('*'));
+    for (const name of this.#candidates(text))
+      if (name.includes(literal) && matchesPattern(pattern, name)) yield name;
+  }
+
+  #candidates(glob: string): Iterable<string> {
+    if (glob.startsWith('re:')) return this.#names;
+    const start = glob.slice(0, glob.indexOf('*'));
+    const end = glob.slice(glob.lastIndexOf('*') + 1);
+    if (start === '' && end === '') return this.#names;
+    if (start.length >= end.length) {
+      this.#byStart ??= [...this.#names].sort();
+      return startingWith(this.#byStart, start);
+    }
+    this.#byEnd ??= [...this.#names].map(backwards).sort();
+    return startingWith(this.#byEnd, backwards(end)).map(backwards);
+  }
+}
+
+function longest(texts: readonly string[]): string {
+  return texts.reduce((found, text) => (text.length > found.length ? text : found), '');
+}
+
+function backwards(text: string): string {
+  return text.split('').reverse().join('');
+}
+
+/** The texts of a sorted list that begin with `start`. */
+function startingWith(sorted: readonly string[], start: string): readonly string[] {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((sorted[middle] ?? '') < start) low = middle + 1;
+    else high = middle;
+  }
+  let end = low;
+  while (sorted[end]?.startsWith(start) === true) end += 1;
+  return sorted.slice(low, end);
 }

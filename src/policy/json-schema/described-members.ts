@@ -4,14 +4,18 @@
 // open schema (`true`, `{}`) describes no names; alternatives are taken together.
 // Source: JSON Schema 2020-12 core §10.3; ARCHITECTURE.md, "Bytes".
 
-import type { Json } from '../../protocol/jsonrpc.js';
-import { isObject } from '../../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { pointerTo } from '../../text/json-pointer.js';
 import { isAmbiguousWith } from '../conditions.js';
 import type { ArgumentReads } from '../definitions.js';
 import type { LinearRegex } from '../patterns.js';
-import type { Schema, SchemaCopy, SchemaNode } from './sanitizer.js';
-import { appliedInPlace, isNode } from './sanitizer.js';
+import {
+  appliedInPlace,
+  isNode,
+  type Schema,
+  type SchemaCopy,
+  type SchemaNode,
+} from './sanitizer.js';
 import { isProperty, namedSchemas } from './undeclared-members.js';
 
 /** Maximum number of pairs of a value and a schema that one search visits; past it nothing counts as described. */
@@ -27,8 +31,14 @@ type Search = {
 const MAX_REMEMBERED = 256;
 const MAX_REMEMBERED_CHARS = 64;
 
-/** The cache key of the search in which every member is read. */
-const ALL_READS = {};
+/** What is read where everything is: every member, at any depth. */
+const ALL_READS: ArgumentReads = {
+  readsAll: true,
+  members: new Map(),
+  items: undefined,
+  normalizedNames: new Set(),
+  fullyRead: new Set(),
+};
 
 /**
  * Members of the root with a scalar value that were found described, by what was read of them: for such a
@@ -68,55 +78,37 @@ export function findUndescribed(
   copy: SchemaCopy,
   patterns: ReadonlyMap<string, LinearRegex>,
   value: Json,
-  reads?: ArgumentReads,
+  reads: ArgumentReads = ALL_READS,
 ): string | undefined {
-  const known = reads ?? ALL_READS;
-  if (isRemembered(copy, known, value)) return undefined;
+  if (isRemembered(copy, reads, value)) return undefined;
   const state = { root: copy.root, patterns, visits: 0 };
-  const found =
-    reads === undefined
-      ? search(value, [copy.root], '', state)
-      : searchRead(value, [copy.root], reads, '', state);
-  if (found === undefined) remember(copy, known, value);
+  const found = search(value, [copy.root], reads, '', state);
+  if (found === undefined) remember(copy, reads, value);
   return found;
 }
 
 function search(
   value: Json,
   schemas: readonly Schema[],
-  pointer: string,
-  state: Search,
-): string | undefined {
-  if (typeof value !== 'object' || value === null) return undefined;
-  const applied = appliedSchemas(schemas, state);
-  state.visits += applied.length;
-  if (state.visits > MAX_VISITS) return pointer;
-  return isObject(value)
-    ? searchObject(value, applied, pointer, state)
-    : searchArray(value as readonly Json[], applied, pointer, state);
-}
-
-/** Like `search`, for the members that are read only. */
-function searchRead(
-  value: Json,
-  schemas: readonly Schema[],
   reads: ArgumentReads,
   pointer: string,
   state: Search,
 ): string | undefined {
-  if (reads.readsAll) return search(value, schemas, pointer, state);
-  if (typeof value !== 'object' || value === null) return undefined;
-  if (isObject(value) ? reads.members.size === 0 : reads.items === undefined) return undefined;
+  if (typeof value !== 'object' || value === null || readsNothing(value, reads)) return undefined;
   const applied = appliedSchemas(schemas, state);
   state.visits += applied.length;
   if (state.visits > MAX_VISITS) return pointer;
   return isObject(value)
-    ? searchReadMembers(value, applied, reads, pointer, state)
-    : searchReadItems(value as readonly Json[], applied, reads, pointer, state);
+    ? searchMembers(value, applied, reads, pointer, state)
+    : searchItems(value as readonly Json[], applied, reads, pointer, state);
 }
 
-function searchReadMembers(
-  value: { readonly [member: string]: Json },
+function readsNothing(value: Json, { readsAll, members, items }: ArgumentReads): boolean {
+  return !readsAll && (isObject(value) ? members.size === 0 : items === undefined);
+}
+
+function searchMembers(
+  value: JsonObject,
   applied: readonly SchemaNode[],
   reads: ArgumentReads,
   pointer: string,
@@ -125,17 +117,17 @@ function searchReadMembers(
   for (const name of Object.keys(value)) {
     state.visits += applied.length;
     if (state.visits > MAX_VISITS) return pointer;
-    const below = reads.members.get(name);
+    const below = reads.readsAll ? reads : reads.members.get(name);
     const found =
       below === undefined
         ? findAmbiguousName(name, applied, reads)
-        : searchReadMember(value[name] ?? null, name, applied, below, state);
+        : searchMember(value[name] ?? null, name, applied, below, state);
     if (found !== undefined) return pointer + found;
   }
   return undefined;
 }
 
-function searchReadMember(
+function searchMember(
   member: Json,
   name: string,
   applied: readonly SchemaNode[],
@@ -144,7 +136,8 @@ function searchReadMember(
 ): string | undefined {
   const at = pointerTo('', name);
   const describing = applied.flatMap((node) => memberSchemas(node, name, state));
-  return describing.length === 0 ? at : searchRead(member, describing, reads, at, state);
+  if (describing.length === 0 || state.visits > MAX_VISITS) return at;
+  return search(member, describing, reads, at, state);
 }
 
 /** A member that no rule reads, and that could be taken for one that is read. */
@@ -158,17 +151,19 @@ function findAmbiguousName(
     : undefined;
 }
 
-function searchReadItems(
+function searchItems(
   value: readonly Json[],
   applied: readonly SchemaNode[],
   reads: ArgumentReads,
   pointer: string,
   state: Search,
 ): string | undefined {
-  if (reads.items === undefined) return undefined;
+  const below = reads.readsAll ? reads : reads.items;
+  if (below === undefined) return undefined;
   for (const [index, item] of value.entries()) {
+    if (typeof item !== 'object' || item === null) continue;
     const describing = applied.flatMap((node) => itemSchemas(node, index));
-    const found = searchRead(item, describing, reads.items, `${pointer}/${index}`, state);
+    const found = search(item, describing, below, `${pointer}/${index}`, state);
     if (found !== undefined) return found;
   }
   return undefined;
@@ -196,24 +191,6 @@ function closure(schemas: readonly Schema[], state: Search): readonly SchemaNode
   return [...closed];
 }
 
-function searchObject(
-  value: { readonly [member: string]: Json },
-  applied: readonly SchemaNode[],
-  pointer: string,
-  state: Search,
-): string | undefined {
-  for (const name of Object.keys(value)) {
-    const member = value[name];
-    const at = pointerTo(pointer, name);
-    const describing = applied.flatMap((node) => memberSchemas(node, name, state));
-    state.visits += applied.length;
-    if (describing.length === 0 || state.visits > MAX_VISITS) return at;
-    const found = member === undefined ? undefined : search(member, describing, at, state);
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
 function memberSchemas(node: SchemaNode, name: string, state: Search): readonly Schema[] {
   const found = namedSchemas(node, name, state);
   if (found.length > 0) return found;
@@ -224,21 +201,6 @@ function memberSchemas(node: SchemaNode, name: string, state: Search): readonly 
 function constrains(schema: SchemaNode): boolean {
   for (const _keyword in schema) return true;
   return false;
-}
-
-function searchArray(
-  value: readonly Json[],
-  applied: readonly SchemaNode[],
-  pointer: string,
-  state: Search,
-): string | undefined {
-  for (const [index, item] of value.entries()) {
-    if (typeof item !== 'object' || item === null) continue;
-    const describing = applied.flatMap((node) => itemSchemas(node, index));
-    const found = search(item, describing, `${pointer}/${index}`, state);
-    if (found !== undefined) return found;
-  }
-  return undefined;
 }
 
 function itemSchemas(node: SchemaNode, index: number): readonly Schema[] {

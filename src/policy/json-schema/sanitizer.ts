@@ -6,8 +6,7 @@
 // Source: JSON Schema 2020-12 core §7.1, §8, §10 and §10.2, draft-07; MCP, JSON Schema usage (no network
 // references, bounded complexity).
 
-import type { Json } from '../../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 
 /** Maximum size of a schema, in characters of its JSON text. */
 const MAX_SCHEMA_CHARS = 256 * 1024;

@@ -4,8 +4,7 @@
 // with validators compiled once per schema; a schema without alternatives needs none.
 // Source: JSON Schema 2020-12 core §10.2, §10.3 and §11.3; docs/contract.md §3 (`arguments`).
 
-import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
-import { isObject } from '../../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { pointerTo } from '../../text/json-pointer.js';
 import type { LinearRegex } from '../patterns.js';
 import {

@@ -13,7 +13,7 @@ import {
 } from '../../inspection/elicitation/forms-and-links.js';
 import { canonicalForm } from '../../pins/digest.js';
 import type { Allow } from '../../policy/decision.js';
-import { enforceLimits } from '../../policy/limits.js';
+import { enforceLimits } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
 import { addFinding } from '../../policy/record.js';

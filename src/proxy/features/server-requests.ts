@@ -4,9 +4,8 @@
 // Source: MCP 2025-11-25, sampling, elicitation, roots, ping; docs/contract.md §4 and §6.
 
 import { checkForm, readLink } from '../../inspection/elicitation/forms-and-links.js';
-import { responseObligationsOf } from '../../policy/authorized-request.js';
 import type { Allow, Decision } from '../../policy/decision.js';
-import { enforceLimits } from '../../policy/limits.js';
+import { enforceLimits, responseObligationsOf } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import { REASONS, type Reason } from '../../policy/reasons.js';
 import { addFinding, openRecord, type RequestRecord } from '../../policy/record.js';

@@ -5,7 +5,7 @@
 // Source: MCP 2026-07-28, subscriptions (subscriptions/listen).
 
 import { NO_PREVIOUS_TAIL } from '../../inspection/responses.js';
-import type { AuthorizedRequest } from '../../policy/authorized-request.js';
+import type { AuthorizedRequest } from '../../policy/obligations.js';
 import type { Reason } from '../../policy/reasons.js';
 import { addFinding } from '../../policy/record.js';
 import { type Refusal, refuseWith, renderRefusal } from '../../policy/refusal.js';

@@ -5,9 +5,9 @@
 // Source: MCP 2025-11-25, tasks (listing; status notification; security: task isolation); the Tasks extension (task
 // status, polling, notifications).
 
-import { responseObligationsOf } from '../../policy/authorized-request.js';
 import type { Allow } from '../../policy/decision.js';
 import { type CompiledSchema, outputOf as outputSchemaOf } from '../../policy/definitions.js';
+import { responseObligationsOf } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
 import { refuseWith } from '../../policy/refusal.js';

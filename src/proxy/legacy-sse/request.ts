@@ -3,8 +3,8 @@
 // upstream speaks another era, the POST ends with 202 and the response is written to the client's stream.
 // Source: MCP 2024-11-05, transports, HTTP with SSE; ARCHITECTURE.md, "How a response finds its plan".
 
-import { responseObligationsOf } from '../../policy/authorized-request.js';
 import type { Allow } from '../../policy/decision.js';
+import { responseObligationsOf } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { amendAdmitted } from '../../protocol/admission.js';

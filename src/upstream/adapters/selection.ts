@@ -5,14 +5,15 @@
 // Source: MCP 2025-11-25, lifecycle, session management, cancellation and ping; MCP 2024-11-05, lifecycle;
 // MCP 2026-07-28, versioning; docs/reference/protocol.md §2.
 
-import { type AuthorizedRequest, replaceAdmitted } from '../../policy/authorized-request.js';
 import { type Catalog, definitionOf } from '../../policy/definitions.js';
-import type {
-  GatewayReply,
-  OutboundRequest,
-  OutboundStream,
-  SessionRequest,
-} from '../../policy/outbound.js';
+import {
+  type AuthorizedRequest,
+  type GatewayReply,
+  type OutboundRequest,
+  type OutboundStream,
+  replaceAdmitted,
+  type SessionRequest,
+} from '../../policy/obligations.js';
 import type { Caller } from '../../policy/principal.js';
 import { copyAdmitted } from '../../protocol/admission.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { blockCommand, unblockCommand } from '../../../src/cli/block.js';
 import { buildProgram } from '../../../src/cli/program.js';
-import { writeLock } from '../../../src/pins/lock-yaml.js';
+import { writeLock } from '../../../src/pins/lock.js';
 import { filesOf, GOOD } from '../config/reading.js';
 import { lockOf, pinOf, toolOf } from '../pins/samples.js';
 import { terminal } from './console.js';

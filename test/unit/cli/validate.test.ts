@@ -6,7 +6,7 @@ import {
   type ValidatePorts,
   validateCommand,
 } from '../../../src/cli/validate.js';
-import type { PolicyContext } from '../../../src/policy/compile/compile.js';
+import type { PolicyContext } from '../../../src/policy/compile/documents.js';
 import { filesOf, GOOD, KEY_HEX } from '../config/reading.js';
 import { terminal } from './console.js';
 

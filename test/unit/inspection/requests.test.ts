@@ -1,7 +1,7 @@
 // What may not leave with a request: secrets where the profile blocks them, and the caller's own token.
 
 import { describe, expect, it } from 'vitest';
-import type { Profile } from '../../../src/inspection/profiles.js';
+import type { Profile } from '../../../src/inspection/findings.js';
 import { guardArguments } from '../../../src/inspection/requests.js';
 import type { Json } from '../../../src/protocol/jsonrpc.js';
 

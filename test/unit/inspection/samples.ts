@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { hasLuhnDigit } from '../../../src/inspection/detectors/pii.js';
-import type { Profile } from '../../../src/inspection/profiles.js';
+import type { Profile } from '../../../src/inspection/findings.js';
 import type { Json } from '../../../src/protocol/jsonrpc.js';
 
 export const profile: Profile = {

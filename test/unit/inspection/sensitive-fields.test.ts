@@ -2,12 +2,12 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Profile } from '../../../src/inspection/profiles.js';
+import type { Profile } from '../../../src/inspection/findings.js';
 import { inspectMessage } from '../../../src/inspection/responses.js';
 import { hideArguments, planRedaction } from '../../../src/inspection/sensitive-fields.js';
 import type { CompiledSchema } from '../../../src/policy/definitions.js';
+import { fieldSteps, type SensitiveField } from '../../../src/policy/flows-and-fields.js';
 import { compileSchema } from '../../../src/policy/json-schema/validator.js';
-import { fieldSteps, type SensitiveField } from '../../../src/policy/sensitive.js';
 import { readJsonText } from '../../../src/protocol/json/json.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { profile, withRules } from './samples.js';

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { emptyLock, type Lock, type Pin } from '../../../src/pins/lock.js';
+import { divideLock, emptyLock, type Lock, type Pin, writeLock } from '../../../src/pins/lock.js';
 import { loadLocks, readLock, readLockInParts } from '../../../src/pins/lock-reader.js';
-import { divideLock, writeLock } from '../../../src/pins/lock-yaml.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { APPROVAL, digestOf, lockOf, pinOf, textPin, toolOf, versionOf } from './samples.js';
 

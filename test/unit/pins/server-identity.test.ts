@@ -4,11 +4,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { mergeFetched } from '../../../src/pins/approval.js';
 import { findDifferences, isInformational } from '../../../src/pins/drift.js';
-import type { Lock } from '../../../src/pins/lock.js';
-import { readServer } from '../../../src/pins/lock.js';
+import { type Lock, readServer, writeLock } from '../../../src/pins/lock.js';
 
 import { readLock } from '../../../src/pins/lock-reader.js';
-import { writeLock } from '../../../src/pins/lock-yaml.js';
 import { APPROVAL, lockOf, observedOf } from './samples.js';
 
 const FILE = 'github.lock.yaml';

@@ -2,13 +2,13 @@
 // Each line marked @ts-expect-error must not compile; the type check of the tests fails when one does.
 
 import { describe, expect, it } from 'vitest';
+import { decide } from '../../../src/policy/decide.js';
+import type { Allow, Decision, Deny } from '../../../src/policy/decision.js';
 import {
   type AuthorizedRequest,
   type EnforcePorts,
   enforce,
-} from '../../../src/policy/authorized-request.js';
-import { decide } from '../../../src/policy/decide.js';
-import type { Allow, Decision, Deny } from '../../../src/policy/decision.js';
+} from '../../../src/policy/obligations.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import { type Caller, closeToken, openToken } from '../../../src/policy/principal.js';
 import type { RequestRecord } from '../../../src/policy/record.js';

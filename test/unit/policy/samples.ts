@@ -1,7 +1,8 @@
 // Values that policy tests are built from: principals, catalogs, documents. Casts of brands live here.
 
-import { compilePolicies, type PolicyContext } from '../../../src/policy/compile/compile.js';
+import { compilePolicies } from '../../../src/policy/compile/compile.js';
 import type {
+  PolicyContext,
   PolicyDiagnostic,
   PolicyDocument,
   RuleDocument,

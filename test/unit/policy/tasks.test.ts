@@ -2,10 +2,10 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { responseObligationsOf } from '../../../src/policy/authorized-request.js';
 import type { RuleDocument } from '../../../src/policy/compile/documents.js';
 import { decide, decideRequest, isListed } from '../../../src/policy/decide.js';
 import type { Decision } from '../../../src/policy/decision.js';
+import { responseObligationsOf } from '../../../src/policy/obligations.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import type { JsonObject, TaskUse } from '../../../src/protocol/jsonrpc.js';
 import { type CatalogSample, catalog, compiled, policiesOf, principal } from './samples.js';

@@ -5,7 +5,7 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports;
 // docs/reference/protocol.md §2.
 
-import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
+import type { AuthorizedRequest } from '../../../policy/obligations.js';
 import { type Caller, ownerKey } from '../../../policy/principal.js';
 import { INVALID_REQUEST } from '../../../protocol/errors.js';
 import { applyEdits } from '../../../protocol/json/json.js';

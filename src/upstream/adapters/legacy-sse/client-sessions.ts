@@ -4,7 +4,7 @@
 // stream.
 // Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle; docs/reference/protocol.md §2.
 
-import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
+import type { AuthorizedRequest } from '../../../policy/obligations.js';
 import type { Caller } from '../../../policy/principal.js';
 import type { SessionFacts, SessionTarget } from '../../../protocol/admitted-request.js';
 import { applyEdits, changeMembers } from '../../../protocol/json/json.js';

@@ -4,7 +4,7 @@
 // Source: MCP 2025-11-25, ping, logging, resources (subscriptions), cancellation; MCP 2026-07-28, requests
 // (`_meta`); docs/contract.md §10; docs/reference/protocol.md §2.3.
 
-import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
+import type { AuthorizedRequest } from '../../../policy/obligations.js';
 import { type Caller, ownerKey } from '../../../policy/principal.js';
 import type { AdmittedMessage, SessionFacts } from '../../../protocol/admitted-request.js';
 import type { MirroredParameter } from '../../../protocol/headers.js';

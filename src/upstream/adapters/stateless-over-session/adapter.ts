@@ -5,7 +5,7 @@
 // Source: MCP 2026-07-28 and its subscriptions; MCP 2025-11-25, transports, resources (subscriptions);
 // docs/reference/protocol.md §2.4.
 
-import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
+import type { AuthorizedRequest } from '../../../policy/obligations.js';
 import { type Caller, ownerKey, withoutToken } from '../../../policy/principal.js';
 import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
 import { METHOD_NOT_FOUND } from '../../../protocol/errors.js';

@@ -3,7 +3,7 @@ import { pinCommand } from '../../../../src/cli/pin/command.js';
 import type { Observation, PinPorts } from '../../../../src/cli/pin/lock-files.js';
 import { buildProgram } from '../../../../src/cli/program.js';
 import { mergeObserved, observeListing } from '../../../../src/pins/last-seen.js';
-import { writeLock } from '../../../../src/pins/lock-yaml.js';
+import { writeLock } from '../../../../src/pins/lock.js';
 import type { JsonObject } from '../../../../src/protocol/jsonrpc.js';
 import { envelopeOf, makeSigner, statementOf } from '../../../support/signers.js';
 import { GOOD, KEY_HEX } from '../../config/reading.js';

@@ -3,7 +3,7 @@ import { pinCommand } from '../../../../src/cli/pin/command.js';
 import type { PinPorts } from '../../../../src/cli/pin/lock-files.js';
 import { buildProgram } from '../../../../src/cli/program.js';
 import { sha256Hex } from '../../../../src/pins/digest.js';
-import { writeLock } from '../../../../src/pins/lock-yaml.js';
+import { writeLock } from '../../../../src/pins/lock.js';
 import { checkSignatures, MAX_COUNTER, readStatement } from '../../../../src/pins/signature.js';
 import { envelopeOf, makeSigner, statementOf, type TestSigner } from '../../../support/signers.js';
 import { GOOD } from '../../config/reading.js';

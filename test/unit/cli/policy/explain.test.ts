@@ -9,7 +9,7 @@ import {
   runExplainDecision,
 } from '../../../../src/cli/policy/explain.js';
 import { buildProgram } from '../../../../src/cli/program.js';
-import { writeLock } from '../../../../src/pins/lock-yaml.js';
+import { writeLock } from '../../../../src/pins/lock.js';
 import { GOOD } from '../../config/reading.js';
 import { lockOf, pinOf, toolOf } from '../../pins/samples.js';
 import { terminal } from '../console.js';

@@ -1,9 +1,9 @@
 // What validation finds in policies: each mistake, its place, its severity, and what was meant.
 
 import { describe, expect, it } from 'vitest';
-import type { PolicyContext } from '../../../../src/policy/compile/compile.js';
 import type {
   LimitsDocument,
+  PolicyContext,
   PolicyDiagnostic,
   RuleDocument,
 } from '../../../../src/policy/compile/documents.js';

@@ -1,5 +1,10 @@
+// What compiles and is warned of, and pinned names by the globs that match them: the same ones as by comparing each.
+
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RuleDocument } from '../../../../src/policy/compile/documents.js';
+import { PinnedNames } from '../../../../src/policy/compile/warnings.js';
+import { compilePattern, matchesPattern } from '../../../../src/policy/patterns.js';
 import { catalog, compiled, document } from '../samples.js';
 
 const ANYONE = { anyone: true } as const;
@@ -185,5 +190,32 @@ describe('[POL-09] a deny by type', () => {
     expect(passing(deny(['read'], SECRET))).toEqual([]);
     expect(passing(deny(['list_all'], { pattern: '^/etc/' }))).toEqual([]);
     expect(passing({ ...ALLOW, args: { path: SECRET } })).toEqual([]);
+  });
+});
+
+const text = (unit: fc.Arbitrary<string>) => fc.string({ unit, maxLength: 5 });
+const letter = fc.constantFrom('a', 'b', '_', '\u{1f600}', '\ud83d', 'é');
+
+describe('[P-05] the names that match a pattern', () => {
+  it('are those that match it when compared one by one', () => {
+    const patterns = fc.oneof(
+      text(fc.oneof(letter, fc.constant('*'))),
+      fc.constantFrom('re:a.*', 're:(a|b)*', '*', '**', 'a*', '*a'),
+    );
+    const property = fc.property(
+      fc.array(text(letter), { maxLength: 30 }),
+      fc.array(patterns, { minLength: 1, maxLength: 5 }),
+      (names, written) => {
+        const pinned = new PinnedNames(names);
+        for (const one of written) {
+          const compiled = compilePattern(one, 'name');
+          if (!compiled.ok) throw new Error(compiled.why);
+          const { pattern } = compiled;
+          const expected = [...new Set(names)].filter((name) => matchesPattern(pattern, name));
+          expect([...pinned.matching(pattern)].sort()).toEqual(expected.sort());
+        }
+      },
+    );
+    expect(() => fc.assert(property)).not.toThrow();
   });
 });

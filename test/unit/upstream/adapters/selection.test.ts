@@ -2,7 +2,7 @@
 // A client of legacy SSE whose upstream speaks something else: its stream waits until its session is initialized.
 
 import { describe, expect, it } from 'vitest';
-import type { OutboundRequest, OutboundStream } from '../../../../src/policy/outbound.js';
+import type { OutboundRequest, OutboundStream } from '../../../../src/policy/obligations.js';
 import type {
   AdmittedMessage,
   SessionFacts,

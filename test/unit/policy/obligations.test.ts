@@ -1,10 +1,8 @@
 // Settling: limits are met or refuse, a store that fails refuses, and what the answer owes is gathered.
 
 import { describe, expect, it } from 'vitest';
-import { enforce } from '../../../src/policy/authorized-request.js';
 import type { Allow, Obligation, RateLimit } from '../../../src/policy/decision.js';
-import type { LimitOutcome, LimitStore } from '../../../src/policy/limits.js';
-import { limitKey } from '../../../src/policy/limits.js';
+import { enforce, type LimitOutcome, type LimitStore } from '../../../src/policy/obligations.js';
 import type { AdmittedMessage } from '../../../src/protocol/admitted-request.js';
 import { principal } from './samples.js';
 
@@ -28,6 +26,13 @@ function store(answers: readonly (LimitOutcome | Promise<LimitOutcome>)[]) {
     },
   };
   return { limits, keys };
+}
+
+/** What a use of a limit is counted under. */
+function limitKey(limit: RateLimit, caller: typeof ADA): string | undefined {
+  const { limits, keys } = store([{ ok: true }]);
+  void enforce(allow({ kind: 'rate', limit }), MESSAGE, caller, { limits });
+  return keys[0];
 }
 
 describe('limits', () => {

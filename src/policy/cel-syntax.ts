@@ -1,6 +1,11 @@
-// Says in plain words why a CEL expression does not parse: the most likely cause, found in the text itself, with its
-// position in the expression. The words of the parser are not passed on.
-// Source: CEL language definition, "Syntax".
+// How expressions are written. Says in plain words why one does not parse: the most likely cause, found in the text
+// itself, with its position; the words of the parser are not passed on. Expands `anyArg(a, condition)`, whether a
+// condition holds for the text of some argument, to a comprehension over a variable that no expression can name, before
+// the expression is vetted: its cost is bounded like that of any other.
+// Source: CEL language definition, "Syntax"; docs/contract.md §4.
+
+import { parse } from '@bufbuild/cel';
+import type { Json } from '../protocol/jsonrpc.js';
 
 type CelError = { readonly why: string; readonly suggestion?: string };
 
@@ -56,7 +61,8 @@ function positionOf(text: string, error: unknown): number | undefined {
   return before.reduce((sum, one) => sum + one.length + 1, 0) + Number(column) - 1;
 }
 
-const STRING = /"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'/g;
+/** The string literals of an expression. */
+export const STRING = /"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'/g;
 
 /** The text with a placeholder for each string literal, or what is wrong with its quotes and brackets. */
 function scanText(text: string): { readonly code: string; readonly error?: string } {
@@ -76,4 +82,41 @@ function scanText(text: string): { readonly code: string; readonly error?: strin
   const last = open.at(-1);
   if (last === undefined) return { code };
   return { code, error: `the bracket ${code[last]} at character ${last + 1} is never closed` };
+}
+
+type Expr = ReturnType<typeof parse>['expr'];
+
+export const ANY_ARGUMENT = 'anyArg';
+
+/** The variable with the texts of all arguments. */
+export const ARGUMENT_TEXTS = '@texts';
+
+/** Replaces a call of the macro, in place, by `@texts.exists(a, condition)`; or says how it is written. */
+export function expandAnyArgument(expr: Expr): string | undefined {
+  const [variable, condition, ...more] =
+    expr.exprKind.case === 'callExpr' ? expr.exprKind.value.args : [];
+  const name = variable?.exprKind.case === 'identExpr' ? variable.exprKind.value.name : undefined;
+  if (name === undefined || condition === undefined || more.length > 0) {
+    return 'anyArg takes a name and a condition: anyArg(a, a.contains("x"))';
+  }
+  const { exprKind } = parse(`texts.exists(${name}, true)`).expr;
+  const fold = exprKind.case === 'comprehensionExpr' ? exprKind.value : undefined;
+  const range = fold?.iterRange?.exprKind;
+  const step = fold?.loopStep?.exprKind;
+  if (range?.case !== 'identExpr' || step?.case !== 'callExpr') {
+    return 'anyArg takes another name than this for an argument';
+  }
+  range.value.name = ARGUMENT_TEXTS;
+  step.value.args[1] = condition;
+  expr.exprKind = exprKind;
+  return undefined;
+}
+
+/** The text of every value in the arguments, at any depth: strings as they are, numbers and booleans as in JSON. */
+export function textsIn(value: Json): readonly string[] {
+  if (typeof value === 'string') return [value];
+  if (value === null) return [];
+  return typeof value === 'object'
+    ? Object.values(value).flatMap(textsIn)
+    : [JSON.stringify(value)];
 }

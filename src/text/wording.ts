@@ -1,5 +1,6 @@
-// Suggests what a mistyped word probably meant: the nearest of the valid words. Pure. For words of bounded length
-// that operators write in configuration, lock files and commands; never runs on traffic.
+// How messages to people are worded: what a mistyped word probably meant, counts with nouns (`1 error`, `2 errors`),
+// and why a file or folder could not be read, without the message of the error, which names paths and calls. For words
+// of bounded length that operators write in configuration, lock files and commands; never runs on traffic.
 
 const MAX_SUGGESTION_LENGTH = 64;
 
@@ -74,4 +75,31 @@ function isSwap(from: string, to: string, row: number, column: number): boolean 
 
 function at(row: readonly number[], column: number): number {
   return row[column] ?? Number.POSITIVE_INFINITY;
+}
+
+/** The count and its noun, which takes an `s` unless the count is one. */
+export function countOf(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+const REASONS: ReadonlyMap<unknown, string> = new Map([
+  ['ENOENT', 'does not exist'],
+  ['ENOTDIR', 'does not exist: a part of its path is no folder'],
+  ['EACCES', 'cannot be read: permission denied'],
+  ['EPERM', 'cannot be read: permission denied'],
+  ['EISDIR', 'is a folder'],
+  ['ELOOP', 'cannot be read: a symbolic link leads back to itself'],
+  ['ENAMETOOLONG', 'cannot be read: its name is too long'],
+]);
+
+/** The `code` of an error, such as `ENOENT`; `undefined` if it has none. */
+export function systemErrorCode(error: unknown): string | undefined {
+  const code =
+    typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' ? code : undefined;
+}
+
+/** The predicate of a sentence about the file: `does not exist`, `cannot be read: permission denied`. */
+export function describeReadError(error: unknown): string {
+  return REASONS.get(systemErrorCode(error)) ?? 'cannot be read';
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createSuggester, nearestCandidate } from '../../../src/text/edit-distance.js';
+import { createSuggester, nearestCandidate } from '../../../src/text/wording.js';
 
 describe('[C-04] what a mistyped word meant', () => {
   it.each([

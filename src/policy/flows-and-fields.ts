@@ -1,8 +1,11 @@
-// Flows: what a caller may not do for a while after what it has received. Here are the labels of targets, the flows that
-// name them, whose history counts for a caller, and the decision about a history; the history itself is kept behind
-// `FlowStore`. A flow plays no part in lists. Pure. docs/contract.md §4.
+// The labels of targets, and what names them. Flows: what a caller may not do for a while after what it has received, whose
+// history counts for a caller, and the decision about a history, which is kept behind `FlowStore`; a flow plays no part
+// in lists. Sensitive fields: the places in results and arguments of a tool that policies name by JSON pointer, and what
+// happens to their values, which inspection/sensitive-fields.ts finds and replaces. Pure.
+// Source: RFC 6901; docs/contract.md §4.
 
 import { BoundedMap } from '../state/bounded-map.js';
+import { stepsOf } from '../text/json-pointer.js';
 import type { FlowDocument } from './compile/documents.js';
 import { matchesPattern, type Pattern } from './patterns.js';
 import type { PrincipalFacts } from './principal.js';
@@ -46,31 +49,33 @@ export interface FlowSet {
  * per second. Flows hold for as much longer.
  */
 export const RECORD_EVERY_MS = 1_000;
-/** Tools per upstream whose flows are kept; a client can send any other name. */
+/** Tools of which is kept what was found of them; a client can send any other name. */
 const MAX_KNOWN_TOOLS = 1_000;
+
+/** Finds something once for each tool of an upstream, or for what else an upstream has. */
+function findOnce<Found>(find: (upstream: string, tool: string | undefined) => Found): typeof find {
+  const known = new BoundedMap<string, { readonly found: Found }>(MAX_KNOWN_TOOLS);
+  return (upstream, tool) => {
+    const key = JSON.stringify([upstream, tool]);
+    const before = known.get(key);
+    if (before !== undefined) return before.found;
+    const found = find(upstream, tool);
+    known.set(key, { found });
+    return found;
+  };
+}
 
 export function createFlowSet(flows: readonly Flow[], labels: readonly LabelRule[]): FlowSet {
   const sought = new Set(flows.flatMap(({ from }) => from));
-  const known = new BoundedMap<string, TargetFlows>(MAX_KNOWN_TOOLS);
-
-  function find(upstream: string, tool: string | undefined): TargetFlows {
+  const find = findOnce((upstream, tool): TargetFlows => {
     const found = labelsOf(labels, upstream, tool);
     return {
       leaves: [...found].filter((label) => sought.has(label)).sort(),
       flows: flows.filter(({ to }) => found.has(to)),
     };
-  }
-
+  });
   return {
-    of(upstream, kind, name) {
-      const tool = kind === 'tool' ? name : undefined;
-      const key = JSON.stringify([upstream, tool]);
-      const before = known.get(key);
-      if (before !== undefined) return before;
-      const target = find(upstream, tool);
-      known.set(key, target);
-      return target;
-    },
+    of: (upstream, kind, name) => find(upstream, kind === 'tool' ? name : undefined),
     anyOf(upstream) {
       const given = new Set(
         labels.filter((rule) => rule.upstream === upstream).flatMap((rule) => rule.labels),
@@ -164,4 +169,80 @@ export function findViolation(
     return { flow, causes: [...new Set(marks.map(({ decision }) => decision))], leftMs };
   }
   return undefined;
+}
+
+/** A place in the results or the arguments of a tool. */
+export type SensitiveField = {
+  /** As the policy writes it. */
+  readonly pointer: string;
+  /** The decoded steps of the pointer. `*` is every item of an array and every member of an object. */
+  readonly steps: readonly string[];
+  readonly effect: 'redact' | 'tag';
+};
+
+/** What is sensitive of one tool, by all policies together. Plain data. */
+export type SensitiveFields = {
+  readonly results: readonly SensitiveField[];
+  /** What is not recorded of the arguments. */
+  readonly arguments: readonly SensitiveField[];
+  /** The labels of the tool. */
+  readonly labels: readonly string[];
+};
+
+/** The fields of the tools that match, as one policy lists them. */
+export type SensitiveRule = {
+  readonly upstream: string;
+  readonly tools: Pattern;
+  readonly fields: readonly SensitiveField[];
+};
+
+export interface SensitiveSet {
+  /** What is sensitive of a tool; `undefined` if nothing is. */
+  of(upstream: string, tool: string): SensitiveFields | undefined;
+}
+
+export const ANY_STEP = '*';
+const ARGUMENTS = 'arguments';
+
+/** The steps of the pointer of a field. A block of content is the least that is replaced of content. */
+export function fieldSteps(pointer: string): readonly string[] {
+  const steps = stepsOf(pointer);
+  return steps.length === 1 && steps[0] === 'content' ? ['content', ANY_STEP] : steps;
+}
+
+export function isOfArguments({ steps }: Pick<SensitiveField, 'steps'>): boolean {
+  return steps[0] === ARGUMENTS;
+}
+
+/** Whether a step of a field is a member name or an index. */
+export function isStep(step: string | undefined, child: string | number): boolean {
+  return step === ANY_STEP || step === String(child);
+}
+
+export function createSensitiveSet(
+  rules: readonly SensitiveRule[],
+  labels: readonly LabelRule[],
+): SensitiveSet {
+  return {
+    of: findOnce((upstream, tool) => {
+      const matching = rules.filter(
+        (rule) => rule.upstream === upstream && matchesTool(rule.tools, tool),
+      );
+      if (matching.length === 0) return undefined;
+      const fields = uniqueFields(matching.flatMap((rule) => rule.fields));
+      return {
+        results: fields.filter((field) => !isOfArguments(field)),
+        arguments: fields.filter(isOfArguments),
+        labels: [...labelsOf(labels, upstream, tool)].sort(),
+      };
+    }),
+  };
+}
+
+/** Each pointer once: if one policy redacts what another tags, it is redacted. */
+function uniqueFields(fields: readonly SensitiveField[]): readonly SensitiveField[] {
+  const byPointer = new Map<string, SensitiveField>();
+  for (const field of fields)
+    if (byPointer.get(field.pointer)?.effect !== 'redact') byPointer.set(field.pointer, field);
+  return [...byPointer.values()];
 }

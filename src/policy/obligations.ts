@@ -1,0 +1,290 @@
+// Enforces the obligations of an allow that must be met before a message is forwarded. Only here an AuthorizedRequest is
+// made, which is all that forwarding accepts. The only stage that uses the limit store: it takes one use of each rate,
+// charges each budget, and stops at the first that is exhausted without asking the store for anything else. A store can
+// only restrict: it refuses, or reports that it is unavailable. Also defines the ports of the stores, which state/
+// implements, and what proxy/ asks the adapters of upstream/ to send, and on whose behalf.
+// ARCHITECTURE.md, "Types hold the order"; docs/contract.md §4 (law 3, `limits`) and §10.
+
+import type { AdmittedMessage, SessionFacts, TaskFacts } from '../protocol/admitted-request.js';
+import type { Message, RequestId } from '../protocol/jsonrpc.js';
+import type { DisconnectSignal } from '../protocol/transport.js';
+import type { Allow, Budget, Deny, Obligation, RateLimit } from './decision.js';
+import type { Caller, Principal } from './principal.js';
+
+/** A private member cannot be written, and a spread leaves it out, so a value is made only where the casts are. */
+declare class AuthorizedBrand {
+  private readonly brand: never;
+}
+
+/** The obligations of an allow that its response must meet. */
+export type ResponseObligations = {
+  /** The smallest of all caps, in bytes. */
+  readonly maxResultBytes: number | undefined;
+  /** Names of inspection profiles; all of them apply. */
+  readonly profiles: readonly string[];
+};
+
+/** A message that has passed every stage. Made only here. */
+export type AuthorizedRequest<M extends Message = Message> = AuthorizedBrand & {
+  readonly admitted: AdmittedMessage<M>;
+  readonly principal: Principal;
+  readonly allow: Allow;
+  readonly responseObligations: ResponseObligations;
+};
+
+/** The same authorization for a copy of its message, for an upstream that is reached in another session. */
+export function replaceAdmitted(
+  authorized: AuthorizedRequest,
+  admitted: AdmittedMessage,
+): AuthorizedRequest {
+  return { ...authorized, admitted } as AuthorizedRequest;
+}
+
+export type EnforcePorts = { readonly limits: LimitStore };
+
+/**
+ * Enforces the obligations of an allow. Returns synchronously if the store does, so that a caller need not
+ * wait: test for a promise before awaiting. A store that fails is a refusal.
+ */
+export function enforce<M extends Message>(
+  allow: Allow,
+  admitted: AdmittedMessage<M>,
+  principal: Principal,
+  ports: EnforcePorts,
+): AuthorizedRequest<M> | Deny | Promise<AuthorizedRequest<M> | Deny> {
+  const deny = isReply(admitted) ? undefined : enforceLimits(allow, principal, ports.limits);
+  if (deny instanceof Promise) {
+    return deny.then((denied) => denied ?? authorize(allow, admitted, principal));
+  }
+  return deny ?? authorize(allow, admitted, principal);
+}
+
+/** A reply to a server request was counted when the request was made. */
+function isReply({ message }: AdmittedMessage): boolean {
+  return message.kind === 'result' || message.kind === 'error';
+}
+
+// INVARIANT: casts to AuthorizedRequest are in this file alone.
+function authorize<M extends Message>(
+  allow: Allow,
+  admitted: AdmittedMessage<M>,
+  principal: Principal,
+): AuthorizedRequest<M> {
+  return {
+    allow,
+    admitted,
+    principal,
+    responseObligations: responseObligationsOf(allow, admitted.task),
+  } as AuthorizedRequest<M>;
+}
+
+const NO_RESPONSE_OBLIGATIONS: ResponseObligations = Object.freeze({
+  maxResultBytes: undefined,
+  profiles: [],
+});
+
+/**
+ * Collects the obligations that the response must meet; for a request about a task, also those of the call
+ * that created it.
+ */
+export function responseObligationsOf(
+  allow: Allow,
+  task?: Pick<TaskFacts, 'maxResultBytes' | 'profiles'>,
+): ResponseObligations {
+  if (allow.obligations.length === 0 && task === undefined) return NO_RESPONSE_OBLIGATIONS;
+  let maxResultBytes = task?.maxResultBytes;
+  const profiles: string[] = [...(task?.profiles ?? [])];
+  for (const obligation of allow.obligations) {
+    switch (obligation.kind) {
+      // Limits are enforced before; captured arguments were recorded with the decision.
+      case 'rate':
+      case 'budget':
+      case 'capture':
+        break;
+      case 'max-result-bytes':
+        maxResultBytes = Math.min(obligation.bytes, maxResultBytes ?? obligation.bytes);
+        break;
+      case 'inspect':
+        if (!profiles.includes(obligation.profile)) profiles.push(obligation.profile);
+    }
+  }
+  return { maxResultBytes, profiles };
+}
+
+export type OutboundRequest = {
+  readonly authorized: AuthorizedRequest;
+  readonly caller: Caller;
+  readonly signal: DisconnectSignal | undefined;
+};
+
+/** A session stream to be opened. */
+export type OutboundStream = {
+  readonly session: SessionFacts;
+  readonly caller: Caller;
+  readonly signal: DisconnectSignal;
+  /** The upstream's own event id, if a stream is resumed after it. */
+  readonly lastEventId: string | undefined;
+};
+
+/** A request within a session, from or to the server, and the caller on whose behalf the gateway acts on it. */
+export type SessionRequest = {
+  readonly session: SessionFacts;
+  readonly id: RequestId;
+  readonly caller: Caller;
+};
+
+/** The gateway's own reply to a server request: `pong`, or the error that says why there will be no result. */
+export type GatewayReply = 'pong' | { readonly code: number; readonly message: string };
+
+export type LimitWindow = {
+  readonly count: number;
+  readonly windowMs: number;
+  /** How much of `count` is taken: a whole number, 1 if absent. */
+  readonly amount?: number;
+  /** Counted in the shared store or not at all: while it cannot be reached, no replica allows a share of its own. */
+  readonly isSharedOnly?: boolean;
+};
+
+/** `unavailable`: the store could not be reached, and nothing may be concluded. */
+export type LimitOutcome =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly retryAfterMs: number }
+  | 'unavailable';
+
+export interface LimitStore {
+  /** Counts the amount under the key, unless more than `count` would then fall within the last `windowMs` milliseconds. */
+  take(key: string, limit: LimitWindow): LimitOutcome | Promise<LimitOutcome>;
+}
+
+/** True for the first use, false for every other; `unavailable` if that cannot be determined, which is a refusal. */
+export type ReplayOutcome = boolean | 'unavailable';
+
+/** Remembers that something was used, so that it is accepted only once: proofs of possession, by a keyed hash. */
+export type ReplayStore = {
+  /**
+   * Records a use. `keyHash` is a keyed hash, never the value that was used; it may be forgotten after
+   * `expiresAtMs` (milliseconds since the epoch). `owner` identifies whose use it is: where capacity is
+   * bounded, no owner can take all of it. Of concurrent uses exactly one is the first. Never throws or
+   * rejects.
+   */
+  useOnce(
+    keyHash: string,
+    expiresAtMs: number,
+    owner: string,
+  ): ReplayOutcome | Promise<ReplayOutcome>;
+};
+
+const MS_PER_SECOND = 1000;
+
+/** What is taken under one key of the store, and how it is refused. */
+type Charge = {
+  readonly key: string;
+  readonly window: LimitWindow;
+  readonly rule: string;
+  /** The name of the budget that is charged. */
+  readonly budget?: string;
+};
+
+/**
+ * Takes one use of every rate obligation and charges every budget, in their order. Undefined if all are met; a promise
+ * only if the store returns one. A store that is unavailable is a refusal. What was charged is not returned.
+ */
+export function enforceLimits(
+  allow: Allow,
+  principal: Principal,
+  store: LimitStore,
+): Deny | undefined | Promise<Deny | undefined> {
+  const charges = allow.obligations.flatMap((obligation): Charge[] => {
+    if (obligation.kind === 'budget') return [budgetCharge(obligation, principal)];
+    if (obligation.kind !== 'rate') return [];
+    const { limit } = obligation;
+    return [{ key: countKey([limit.rule], limit.per, principal), window: limit, rule: limit.rule }];
+  });
+  return countAgainst(charges, 0, store);
+}
+
+/** Budgets are counted in millionths, so that sums are exact; a fraction of one counts as one. */
+const UNITS = 1_000_000;
+
+function budgetCharge(
+  { budget, rule, cost }: Extract<Obligation, { kind: 'budget' }>,
+  principal: Principal,
+): Charge {
+  const { name, max, windowMs } = budget;
+  // A cost beyond every budget is refused whatever was spent, and no store needs to count so far.
+  const amount = Math.ceil(Math.min(cost, max + 1) * UNITS);
+  return {
+    key: countKey(['budget', name], budget.per, principal),
+    window: { count: max * UNITS, windowMs, amount, isSharedOnly: true },
+    rule,
+    budget: name,
+  };
+}
+
+function countAgainst(
+  charges: readonly Charge[],
+  start: number,
+  store: LimitStore,
+): Deny | undefined | Promise<Deny | undefined> {
+  for (let index = start; index < charges.length; index++) {
+    const charge = charges[index];
+    if (charge === undefined) continue;
+    const counted = store.take(charge.key, charge.window);
+    if (counted instanceof Promise) {
+      return counted.then(
+        (outcome) => denyFor(outcome, charge) ?? countAgainst(charges, index + 1, store),
+        () => denyFor('unavailable', charge),
+      );
+    }
+    const deny = denyFor(counted, charge);
+    if (deny !== undefined) return deny;
+  }
+  return undefined;
+}
+
+/**
+ * The key under which uses are counted together. Clients and subjects are counted within their issuer: equal names of two
+ * issuers are two callers. The parts are quoted, so that none can imitate another.
+ */
+function countKey(
+  names: readonly string[],
+  per: RateLimit['per'] | Budget['per'],
+  { issuerUrl, client, subject }: Principal,
+): string {
+  switch (per) {
+    case 'rule':
+    case 'all':
+      return JSON.stringify([...names, per]);
+    case 'client':
+      return JSON.stringify([...names, per, issuerUrl, client]);
+    case 'subject':
+      return JSON.stringify([...names, per, issuerUrl, subject]);
+  }
+}
+
+function denyFor(counted: LimitOutcome, charge: Charge): Deny | undefined {
+  if (counted === 'unavailable') {
+    return { verdict: 'deny', reason: 'store-unavailable', listed: true, ...ruleOf(charge) };
+  }
+  if (counted.ok) return undefined;
+  const refused = {
+    verdict: 'deny',
+    reason: 'rate-limited',
+    listed: true,
+    ...ruleOf(charge),
+  } as const;
+  const { budget, window } = charge;
+  if (budget !== undefined && (window.amount ?? 1) > window.count) {
+    return { ...refused, advice: `This call costs more than the whole budget "${budget}".` };
+  }
+  const retryAfterSeconds = Math.max(1, Math.ceil(counted.retryAfterMs / MS_PER_SECOND));
+  const again = `Try again in ${retryAfterSeconds} seconds.`;
+  const advice = budget === undefined ? again : `The budget "${budget}" is spent. ${again}`;
+  return { ...refused, advice, retryAfterSeconds };
+}
+
+/** The rule that the limit belongs to, which need not be the one that allows. */
+function ruleOf({ rule }: Charge): { readonly policy: string; readonly rule: string } {
+  const slash = rule.indexOf('/');
+  return { policy: rule.slice(0, slash), rule: rule.slice(slash + 1) };
+}
