@@ -9,6 +9,7 @@ import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 import { acceptsEventStream, mediaType } from '../protocol/headers.js';
 import { isJsonRpcId } from '../protocol/jsonrpc.js';
+import { paramsOf } from '../protocol/params.js';
 import { isEventStream, pumpEvents } from '../protocol/sse-reader.js';
 import { type Body, errorOfStatus, type UpstreamResponse } from '../protocol/transport.js';
 import { callerOf, noteRefusal, type RequestContext } from './request-context.js';
@@ -131,7 +132,7 @@ export function acknowledge(
 function passCancellation({ admitted, incoming, ports }: RequestContext<'streams'>): void {
   const session = incoming.headers['mcp-session-id'];
   if (admitted?.rule.method !== 'notifications/cancelled' || session === undefined) return;
-  const id = 'params' in admitted.message ? admitted.message.params?.['requestId'] : undefined;
+  const id = paramsOf(admitted)['requestId'];
   if (isJsonRpcId(id)) ports.streams.cancelResponse(session, id);
 }
 

@@ -9,7 +9,7 @@
 // both).
 
 import { type ClientProfile, isSameProfile, type Listing } from '../../protocol/listings.js';
-import { protocolListedAs, type SpokenVersions } from '../../protocol/versions/negotiation.js';
+import { protocolListedAs, type SupportedVersions } from '../../protocol/versions/negotiation.js';
 import {
   LISTED_ERAS,
   type ListedEra,
@@ -90,7 +90,7 @@ function areVerified(eras: SpokenEras, nowMs: number, maxAgeMs: number): boolean
   return isAny;
 }
 
-function spokenVersions(eras: SpokenEras): SpokenVersions | undefined {
+function spokenVersions(eras: SpokenEras): SupportedVersions | undefined {
   if (!isAnyKnown(eras)) return undefined;
   return {
     sessions: eras[SESSION.listedEra].versions,
@@ -202,7 +202,7 @@ export interface Lister {
   /** Handles a list-changed notification. Resolves after the next listing; bursts cause a single listing. */
   noteListChanged(): Promise<void>;
   /** `undefined` before the first listing. */
-  spoken(): SpokenVersions | undefined;
+  spoken(): SupportedVersions | undefined;
   close(): Promise<void>;
 }
 
@@ -264,7 +264,7 @@ class UpstreamLister implements Lister {
     return areVerified(this.#eras, this.#ports.now(), maxAgeMs);
   }
 
-  spoken(): SpokenVersions | undefined {
+  spoken(): SupportedVersions | undefined {
     return spokenVersions(this.#eras);
   }
 
