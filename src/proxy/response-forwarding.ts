@@ -267,7 +267,8 @@ async function relayEvents(
   const { mustEnd } = watch;
   const idOf = responseEventIds(call, authorized);
   try {
-    const end = await writeEvents(response, { call, responseCheck, idOf, writes, mustEnd });
+    const writing = { call, responseCheck, idOf, writes, mustEnd, isResumable: false };
+    const end = await writeEvents(response, writing);
     // A change may break off the connection too; the end of the lease takes precedence over the broken connection.
     await mustEnd();
     writeEnd(call, end, watch.endReason(), writes);

@@ -291,7 +291,7 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
 ]);
 
 /** Sends an admitted message to the backend or backends that it concerns. */
-export async function route(
+async function route(
   verified: VerifiedRequest,
   admitted: AdmittedMessage,
 ): Promise<Refusal | undefined> {

@@ -226,8 +226,8 @@ async function relayResumed(
   // Each message is checked under the version and the catalog now in force, by what the lease grants.
   const mustEnd = (): boolean =>
     ended !== undefined || endSignal.aborted || lease.check() !== undefined;
-  const writing = { call, responseCheck, idOf, writes, mustEnd };
-  const end = await writeEvents(response, { ...writing, isResumable: true }).finally(() => {
+  const writing = { call, responseCheck, idOf, writes, mustEnd, isResumable: true };
+  const end = await writeEvents(response, writing).finally(() => {
     stopTimer();
     unregister();
   });

@@ -259,7 +259,7 @@ function isEmpty(filter: SubscriptionFilter | undefined): boolean {
 }
 
 /** One open subscription. `acknowledgedFilter` is the acknowledged filter; nothing passes before the acknowledgement. */
-export type Subscription = {
+type Subscription = {
   readonly call: RequestContext<CheckPorts>;
   readonly authorized: AuthorizedRequest;
   readonly id: RequestId;
