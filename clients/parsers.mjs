@@ -2,7 +2,7 @@
 // decided must be what an upstream reads, or the body must have been refused. Prints a row a parser.
 
 import { randomInt } from 'node:crypto';
-import { admitMessage } from '../dist/protocol/admission.js';
+import { admitPost } from '../dist/protocol/admission.js';
 import { applyEdits } from '../dist/protocol/json/json.js';
 import { foldName } from '../dist/text/case-folding.js';
 import { corpus, mutate } from './corpus.mjs';
@@ -25,13 +25,13 @@ function randomFrom(seed) {
 
 /** What was decided of a body, and the bytes that would leave; `undefined` where it is refused. */
 function decide(body) {
-  const outcome = admitMessage({
+  const outcome = admitPost({
     headers: { 'mcp-session-id': 's-1' },
     repeated: new Set(),
     body,
     openSession: () => SESSION,
   });
-  if (outcome.kind === 'error') return undefined;
+  if (outcome.kind !== 'admitted') return undefined;
   return { outcome, text: applyEdits(outcome.text, outcome.edits) };
 }
 

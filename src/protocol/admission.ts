@@ -11,13 +11,13 @@ import type {
   MethodRule,
   OpenedTask,
   ProtocolError,
-  ServerRequestFacts,
   SessionFacts,
   TextEdit,
 } from './admitted-request.js';
 import { ownMetaEdits } from './capabilities.js';
 import {
   type ErrorContext,
+  errorContextOf,
   INVALID_PARAMS,
   INVALID_REQUEST,
   invalidMessage,
@@ -54,74 +54,13 @@ import {
   cutUndefinedParams,
   type SessionCheck,
 } from './versions/admission-rules.js';
-import {
-  checkRepeated,
-  classify,
-  errorContextOf,
-  hasTask,
-  protocolOfReply,
-} from './versions/negotiation.js';
-import { hasArrays, type ProtocolVersion } from './versions/revisions.js';
+import { checkRepeated, classify, hasTask, protocolOfReply } from './versions/negotiation.js';
+import { hasArrays } from './versions/revisions.js';
 import { checkSession, unknownSession } from './versions/session.js';
 import { CLIENT_INFO_KEY, claimsStateless } from './versions/stateless.js';
 
 /** A client's reply to a server request: a result or an error. */
 type Reply = Extract<Message, { readonly kind: 'result' | 'error' }>;
-
-/** What the id of a reply says, and which edits its text needs before it is forwarded. */
-type ReplyReading = {
-  readonly kind: 'reply';
-  readonly protocol: ProtocolVersion;
-  readonly session: Extract<SessionCheck, { readonly kind: 'session' }>;
-  readonly serverRequest: ServerRequestFacts;
-  /** The id of the reply as the client sent it. */
-  readonly serverRequestId: string;
-  readonly rule: MethodRule;
-  readonly edits: readonly TextEdit[];
-  readonly removed: readonly string[];
-};
-
-/**
- * Reads a client's reply to a server request, or returns an error if no such request is pending. The id must
- * have been issued in the very session that the reply names. The reply is then checked and forwarded under
- * the method rule and target of the server request, and an edit restores the server's own id.
- * Source: MCP 2025-11-25, transports (sending messages to the server: responses); docs/contract.md §10
- * (sealed values).
- */
-function readReply(
-  input: AdmissionInput,
-  text: string,
-  reply: Reply,
-): ReplyReading | ProtocolError {
-  const protocol = protocolOfReply(input);
-  if (protocol === undefined) return unexpectedReply();
-  const session = checkRepeated(input, {}) ?? protocol.checkReply(input, {});
-  if (session.kind === 'error') return session;
-  const serverRequestId = typeof reply.id === 'string' ? reply.id : '';
-  const serverRequest = input.openServerRequest?.(serverRequestId, session.session);
-  const rule = serverRequest && findMethod(protocol.era, 'server', serverRequest.method);
-  const id = spanOf(text, ['id']);
-  if (serverRequest === undefined || rule === undefined || id === undefined)
-    return unexpectedReply();
-  const meta = reply.kind === 'result' ? reply.result['_meta'] : undefined;
-  const metaEdits = ownMetaEdits(text, isObject(meta) ? meta : undefined, 'result');
-  const edits = [...metaEdits.edits, { ...id, text: JSON.stringify(serverRequest.id) }];
-  edits.sort((one, other) => one.start - other.start);
-  return {
-    kind: 'reply',
-    protocol,
-    session,
-    serverRequest,
-    serverRequestId,
-    rule,
-    edits,
-    removed: metaEdits.removed,
-  };
-}
-
-function unexpectedReply(): ProtocolError {
-  return invalidMessage({}, 'No request is waiting for this response.');
-}
 
 /** Only of use to a server that may request roots. */
 const ROOTS_CHANGED = 'notifications/roots/list_changed';
@@ -138,8 +77,13 @@ const CHECKED_NUMBERS = [
 ];
 
 /**
- * Admits the body of a POST: one message, or an array in the revision that has arrays.
- * Source: MCP 2025-03-26, batching; otherwise as {@link admitMessage}.
+ * Admits the body of a POST, one message, or an array in the revision that has arrays; or says why not. Pure, except
+ * for the ports that open sealed values.
+ *
+ * @returns the message with its edits, or an error with HTTP status, JSON-RPC code and a text that quotes
+ * nothing.
+ * Source: MCP 2025-03-26, batching; MCP 2025-11-25 and 2026-07-28, transports; docs/contract.md §6, row "protocol
+ * violation".
  */
 export function admitPost(input: AdmissionInput): AdmittedMessage | AdmittedArray | ProtocolError {
   const { reading = readJson(input.body) } = input;
@@ -148,18 +92,6 @@ export function admitPost(input: AdmissionInput): AdmittedMessage | AdmittedArra
   return input.isLegacySse === true
     ? batchForbidden()
     : admitArray(input, reading.text, reading.value);
-}
-
-/**
- * Admits one POSTed message, or says why not. Pure, except for the ports that open sealed values.
- *
- * @returns the message with its edits, or an error with HTTP status, JSON-RPC code and a text that quotes
- * nothing.
- * Source: MCP 2025-11-25 and 2026-07-28, transports; docs/contract.md §6, row "protocol violation".
- */
-export function admitMessage(input: AdmissionInput): AdmittedMessage | ProtocolError {
-  const { reading = readJson(input.body) } = input;
-  return reading.ok ? admitReading(input, reading) : unreadable(reading.error);
 }
 
 function admitReading(input: AdmissionInput, reading: ParsedJson): AdmittedMessage | ProtocolError {
@@ -194,16 +126,32 @@ function unreadable(error: Extract<JsonReading, { readonly ok: false }>['error']
   }
 }
 
-/** Admits a reply to a server request, under the rule and target of that request. */
+/**
+ * Admits a client's reply to a server request, or returns an error if no such request is pending. The id must
+ * have been issued in the very session that the reply names. The reply is then checked and forwarded under
+ * the method rule and target of the server request, and an edit restores the server's own id.
+ * Source: MCP 2025-11-25, transports (sending messages to the server: responses); docs/contract.md §10
+ * (sealed values).
+ */
 function admitReply(
   input: AdmissionInput,
   text: string,
   reply: Reply,
 ): AdmittedMessage | ProtocolError {
-  const read = readReply(input, text, reply);
-  if (read.kind === 'error') return read;
-  const { session, version } = read.session;
-  const { protocol, serverRequest, serverRequestId, rule, edits, removed } = read;
+  const protocol = protocolOfReply(input);
+  if (protocol === undefined) return unexpectedReply();
+  const checked = checkRepeated(input, {}) ?? protocol.checkReply(input, {});
+  if (checked.kind === 'error') return checked;
+  const { session, version } = checked;
+  const serverRequestId = typeof reply.id === 'string' ? reply.id : '';
+  const serverRequest = input.openServerRequest?.(serverRequestId, session);
+  const rule = serverRequest && findMethod(protocol.era, 'server', serverRequest.method);
+  const id = spanOf(text, ['id']);
+  if (serverRequest === undefined || rule === undefined || id === undefined)
+    return unexpectedReply();
+  const meta = reply.kind === 'result' ? reply.result['_meta'] : undefined;
+  const metaEdits = ownMetaEdits(text, isObject(meta) ? meta : undefined, 'result');
+  const idEdit = { ...id, text: JSON.stringify(serverRequest.id) };
   return admit({
     kind: 'admitted',
     protocol,
@@ -221,12 +169,16 @@ function admitReply(
     bytes: input.body,
     text,
     nameHeader: undefined,
-    edits,
+    edits: merge(metaEdits.edits, [idEdit]),
     paramHeaders: NO_PARAM_HEADERS,
     selfReported: undefined,
-    removed,
+    removed: metaEdits.removed,
     undefinedParams: NO_NAMES,
   });
+}
+
+function unexpectedReply(): ProtocolError {
+  return invalidMessage({}, 'No request is waiting for this response.');
 }
 
 function admitCall(

@@ -5,7 +5,7 @@
 // prompts; docs/contract.md §6.
 
 import type { ProtocolError } from './admitted-request.js';
-import type { Json, RequestId, Target } from './jsonrpc.js';
+import type { Json, Message, RequestId, Target } from './jsonrpc.js';
 import type { ProtocolVersion } from './versions/revisions.js';
 
 export const PARSE_ERROR = -32700;
@@ -25,6 +25,11 @@ export const UNKNOWN_SESSION = 1404;
 
 /** What is known of the message that an error belongs to: its request id. */
 export type ErrorContext = { readonly id?: RequestId | undefined };
+
+/** The context of an error about this message. */
+export function errorContextOf(message: Message): ErrorContext {
+  return message.kind === 'request' ? { id: message.id } : {};
+}
 
 // The form of a version: anything else that was requested is not repeated.
 const VERSION_FORM = /^[A-Za-z0-9.-]{1,32}$/;

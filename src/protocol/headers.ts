@@ -316,22 +316,24 @@ function hasControl(value: string): boolean {
 /** A header: lower-case name and value. */
 export type HeaderPair = readonly [name: string, value: string];
 
-/** The member of params that `Mcp-Name` mirrors, by method. */
-const NAME_SOURCES: ReadonlyMap<string, 'name' | 'uri'> = new Map([
+/** The member of params that `Mcp-Name` mirrors; on other methods the header must be absent. */
+export const NAME_SOURCES: ReadonlyMap<string, 'name' | 'uri' | 'taskId'> = new Map([
   ['tools/call', 'name'],
   ['prompts/get', 'name'],
   ['resources/read', 'uri'],
+  ['tasks/get', 'taskId'],
+  ['tasks/update', 'taskId'],
+  ['tasks/cancel', 'taskId'],
 ]);
 const PLAIN_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
-const ENCODED_START = '=?base64?';
 
 /** A value as a header carries it: plain if every reader reads it alike, otherwise base64. */
 export function encodeHeaderValue(value: string): string {
-  const isPlain = PLAIN_VALUE.test(value) && !value.startsWith(ENCODED_START);
+  const isPlain = PLAIN_VALUE.test(value) && !value.startsWith(ENCODED_PREFIX);
   if (isPlain && decodeHeaderValue(value) === value) return value;
   let binary = '';
   for (const byte of new TextEncoder().encode(value)) binary += String.fromCharCode(byte);
-  return `${ENCODED_START}${btoa(binary)}?=`;
+  return `${ENCODED_PREFIX}${btoa(binary)}${ENCODED_SUFFIX}`;
 }
 
 /** The headers of a stateless request; `Mcp-Param-*` as the approved schema mirrors them. */
@@ -350,14 +352,9 @@ export function statelessHeaders(
   const args = params['arguments'];
   if (method !== 'tools/call' || !isObject(args)) return headers;
   for (const { header, path } of mirrored) {
-    const value = mirrorOf(argumentAt(args, path));
-    if (value !== undefined) headers.push([PARAM_PREFIX + header.toLowerCase(), value]);
+    const value = argumentAt(args, path);
+    if (isMirrorable(value))
+      headers.push([PARAM_PREFIX + header.toLowerCase(), encodeHeaderValue(String(value))]);
   }
   return headers;
-}
-
-function mirrorOf(value: Json | undefined): string | undefined {
-  if (typeof value === 'string') return encodeHeaderValue(value);
-  if (typeof value === 'boolean' || Number.isSafeInteger(value)) return String(value);
-  return undefined;
 }

@@ -52,6 +52,19 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** The id of a request; `undefined` for any other message. */
+export function requestIdOf(message: Message | undefined): RequestId | undefined {
+  return message?.kind === 'request' ? message.id : undefined;
+}
+
+/** Whether a message is the response to the request with this id; an absent id is that of no request. */
+export function isResponseTo(
+  message: Json | undefined,
+  id: RequestId | undefined,
+): message is JsonObject {
+  return isObject(message) && message['id'] === id && !('method' in message);
+}
+
 /** Parses a JSON object; `undefined` for any other text. Not for messages, which json.ts reads. */
 export function parseObject(text: string): JsonObject | undefined {
   try {

@@ -1,6 +1,6 @@
 // Checks the params of each method and reads what a request refers to, and its arguments. Members that the
-// revision does not define are cut out afterwards (versions/admission-rules.ts). A member that a case-insensitive parser would take for a defined one (`Name` for
-// `name`, also if `name` is absent) is refused, never repaired.
+// revision does not define are cut out afterwards (versions/admission-rules.ts). A member that a case-insensitive
+// parser would take for a defined one (`Name` for `name`, also if `name` is absent) is refused, never repaired.
 // Source: MCP schema, 2025-03-26 to 2026-07-28; CVE-2026-27896; Go encoding/json, System.Text.Json (web).
 
 import { foldName } from '../text/case-folding.js';
@@ -109,34 +109,32 @@ type ParamsReading =
 const NOTHING: ParamsReading = { ok: true, target: { kind: 'none' }, args: undefined };
 const NO_PARAMS: JsonObject = {};
 
-// Every member that some supported method defines, by its folded name.
-const DEFINED_MEMBERS: ReadonlyMap<string, string> = new Map(
-  [
-    '_meta',
-    'argument',
-    'arguments',
-    'capabilities',
-    'clientInfo',
-    'context',
-    'cursor',
-    'inputResponses',
-    'level',
-    'message',
-    'name',
-    'notifications',
-    'progress',
-    'progressToken',
-    'protocolVersion',
-    'reason',
-    'ref',
-    'requestId',
-    'requestState',
-    'task',
-    'taskId',
-    'total',
-    'uri',
-  ].map((name) => [foldName(name), name]),
-);
+/** The members that the params of some supported method have. */
+const DEFINED_PARAMS_MEMBERS = definedMembers([
+  '_meta',
+  'argument',
+  'arguments',
+  'capabilities',
+  'clientInfo',
+  'context',
+  'cursor',
+  'inputResponses',
+  'level',
+  'message',
+  'name',
+  'notifications',
+  'progress',
+  'progressToken',
+  'protocolVersion',
+  'reason',
+  'ref',
+  'requestId',
+  'requestState',
+  'task',
+  'taskId',
+  'total',
+  'uri',
+]);
 
 export const LOG_LEVELS: ReadonlySet<Json | undefined> = new Set([
   'debug',
@@ -215,11 +213,8 @@ export function readParams(
 
 /** An error text for members that any method may have. */
 function checkCommonMembers(params: JsonObject): string | undefined {
-  for (const name in params) {
-    const defined = DEFINED_MEMBERS.get(foldName(name));
-    if (defined !== undefined && defined !== name) {
-      return 'A member of params differs from a defined one only in case.';
-    }
+  if (hasMisspelledMember(params, DEFINED_PARAMS_MEMBERS)) {
+    return 'A member of params differs from a defined one only in case.';
   }
   const meta = params['_meta'];
   if (meta === undefined) return undefined;
@@ -279,8 +274,10 @@ function readInitialize(params: JsonObject): ParamsReading {
   return NOTHING;
 }
 
-function readCursor(params: JsonObject): ParamsReading {
-  return isOptionalString(params['cursor']) ? NOTHING : wrong('cursor must be a string.');
+function readCursor({ cursor }: JsonObject): ParamsReading {
+  return cursor === undefined || typeof cursor === 'string'
+    ? NOTHING
+    : wrong('cursor must be a string.');
 }
 
 function readNamed(params: JsonObject, kind: 'tool' | 'prompt'): ParamsReading {
@@ -341,10 +338,6 @@ function readCancelled(params: JsonObject): ParamsReading {
 function readProgress(params: JsonObject): ParamsReading {
   const isValid = isRequestId(params['progressToken']) && typeof params['progress'] === 'number';
   return isValid ? NOTHING : wrong('progressToken and progress are required.');
-}
-
-function isOptionalString(value: Json | undefined): boolean {
-  return value === undefined || typeof value === 'string';
 }
 
 function wrong(why: string): ParamsReading {

@@ -17,13 +17,6 @@ export type SseEvent =
 
 export type SseError = { readonly error: 'too-large' | 'invalid-utf8' };
 
-type SseCaps = {
-  /** Bytes of the data lines of one event, and of the line that is being read. */
-  readonly maxEventBytes: number;
-  /** Bytes of one line; `maxEventBytes` if absent. */
-  readonly maxLineBytes?: number;
-};
-
 /** Keeps unfinished input between chunks. After an error every further push returns the same error. */
 export type SseFramer = {
   push(chunk: Uint8Array): readonly SseEvent[] | SseError;
@@ -41,8 +34,8 @@ const DIGITS = /^[0-9]+$/;
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 type State = {
+  /** Bytes of the data lines of one event, and of the line that is being read. */
   readonly maxEventBytes: number;
-  readonly maxLineBytes: number;
   isFirstLine: boolean;
   /** The last byte was a CR: an LF that follows belongs to the same line break. */
   isAfterCr: boolean;
@@ -58,13 +51,12 @@ type State = {
 
 /**
  * Creates a framer for one stream. Work is linear in the bytes, however they are cut into chunks; memory is
- * bounded by the caps. An event that is not ended by a blank line is never returned.
+ * bounded by `maxEventBytes`. An event that is not ended by a blank line is never returned.
  * Source: WHATWG HTML §9.2.6.
  */
-export function createSseFramer(caps: SseCaps): SseFramer {
+export function createSseFramer({ maxEventBytes }: Pick<State, 'maxEventBytes'>): SseFramer {
   const state: State = {
-    maxEventBytes: caps.maxEventBytes,
-    maxLineBytes: Math.min(caps.maxLineBytes ?? caps.maxEventBytes, caps.maxEventBytes),
+    maxEventBytes,
     isFirstLine: true,
     isAfterCr: false,
     pending: new Uint8Array(0),
@@ -106,7 +98,6 @@ function takeCompleteLines(state: State, chunk: Uint8Array): string | undefined 
   const isPlain =
     state.pendingBytes === 0 &&
     !state.isAfterCr &&
-    chunk.length <= state.maxLineBytes &&
     state.dataBytes + chunk.length <= state.maxEventBytes;
   if (!isPlain || chunk.includes(CR)) return undefined;
   const bytes = chunk.subarray(0, chunk.lastIndexOf(LF) + 1);
@@ -156,7 +147,7 @@ function indexOrEnd(chunk: Uint8Array, byte: number, from: number): number {
 
 function keepPending(state: State, bytes: Uint8Array): SseError | undefined {
   const needed = state.pendingBytes + bytes.length;
-  if (needed > state.maxLineBytes) return { error: 'too-large' };
+  if (needed > state.maxEventBytes) return { error: 'too-large' };
   if (needed > state.pending.length) {
     const grown = new Uint8Array(Math.max(needed, state.pending.length * 2, FIRST_LINE_CAPACITY));
     grown.set(state.pending.subarray(0, state.pendingBytes));
@@ -176,7 +167,7 @@ function takeLine(state: State, tail: Uint8Array, events: SseEvent[]): SseError 
     state.pendingBytes = 0;
     if (state.pending.length > MAX_IDLE_CAPACITY) state.pending = new Uint8Array(0);
   }
-  if (bytes.length > state.maxLineBytes) return { error: 'too-large' };
+  if (bytes.length > state.maxEventBytes) return { error: 'too-large' };
   let line: string;
   try {
     line = decoder.decode(bytes);

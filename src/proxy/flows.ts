@@ -15,7 +15,7 @@ import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import type { Target } from '../protocol/jsonrpc.js';
 import { nameOf, type RequestContext } from './request-context.js';
-import type { MessageOutcome } from './response-context.js';
+import { type MessageOutcome, withhold } from './response-context.js';
 
 const MS_PER_SECOND = 1_000;
 
@@ -138,6 +138,6 @@ export function recordDelivery(
   if (!isDelivered) return outcome;
   const recorded = delivery.record();
   const settle = (isRecorded: boolean): MessageOutcome =>
-    isRecorded ? outcome : { kind: 'refused', refusal: refuseWith('store-unavailable') };
+    isRecorded ? outcome : withhold('store-unavailable');
   return recorded instanceof Promise ? recorded.then(settle) : settle(recorded);
 }

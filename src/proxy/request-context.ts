@@ -30,7 +30,7 @@ import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-reques
 import { INTERNAL_ERROR } from '../protocol/errors.js';
 import type { ReadError, ReadOutcome } from '../protocol/json/incremental.js';
 import type { JsonReading } from '../protocol/json/json.js';
-import type { JsonObject, Target } from '../protocol/jsonrpc.js';
+import { type JsonObject, requestIdOf, type Target } from '../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import type { ProgressCount } from '../protocol/params.js';
 import { encodeSseMessage } from '../protocol/sse.js';
@@ -188,14 +188,11 @@ export function noteAdmitted(
   admitted: AdmittedMessage,
 ): void {
   const { record, ports } = call;
-  const { message, target, args } = admitted;
+  const { args } = admitted;
   record.client.era = admitted.protocol.era;
   record.client.version = admitted.version;
   record.client.selfReported = admitted.selfReported;
-  record.target.method = admitted.rule.method;
-  record.target.kind = target.kind;
-  record.target.name = nameOf(target);
-  record.target.requestId = message.kind === 'notification' ? undefined : message.id;
+  noteTarget(record, admitted);
   record.client.session = admitted.session?.hash;
   noteRemoved(record, admitted.removed, RESERVED_META);
   noteRemoved(record, admitted.undefinedParams, UNDEFINED_PARAMS);
@@ -208,6 +205,14 @@ export function noteAdmitted(
     captured: NOTHING_CAPTURED,
     violations: undefined,
   };
+}
+
+/** Notes what a message is about. */
+export function noteTarget(record: RequestRecord, { message, rule, target }: PlannedMessage): void {
+  record.target.method = rule.method;
+  record.target.kind = target.kind;
+  record.target.name = nameOf(target);
+  record.target.requestId = message.kind === 'notification' ? undefined : message.id;
 }
 
 /** Removed members that are noted one by one. A message may have tens of thousands of them. */
@@ -492,7 +497,7 @@ export function refusalContext(call: RequestContext): Parameters<typeof renderRe
   return {
     decisionId: incoming.id,
     protocol: admitted?.protocol,
-    requestId: admitted?.message.kind === 'request' ? admitted.message.id : undefined,
+    requestId: requestIdOf(admitted?.message),
     target: admitted?.target ?? NO_TARGET,
     method: admitted?.rule.method,
     challenge: (reason, scopes, proof) =>

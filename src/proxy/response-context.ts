@@ -9,8 +9,9 @@ import type { CompiledSchema } from '../policy/definitions.js';
 import type { SensitiveFields } from '../policy/flows-and-fields.js';
 import type { ResponseObligations } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
+import type { Reason } from '../policy/reasons.js';
 import { addFinding, type Finding } from '../policy/record.js';
-import type { Refusal } from '../policy/refusal.js';
+import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 
 import type { LoopScheduler } from '../protocol/json/incremental.js';
@@ -86,6 +87,22 @@ const UNREDACTABLE: Inspection = {
 };
 
 export const DROP: MessageOutcome = { kind: 'drop' };
+export const NO_HEADERS = {};
+
+/** A response that passed; without `text` byte for byte. */
+export function respond(
+  text: string | undefined,
+  isError = false,
+  rpcCode?: number,
+): Extract<MessageOutcome, { readonly kind: 'response' }> {
+  return { kind: 'response', text, headers: NO_HEADERS, isError, rpcCode };
+}
+
+/** Nothing of the message passes. */
+export function withhold(reason: Reason): MessageOutcome {
+  return { kind: 'refused', refusal: refuseWith(reason) };
+}
+
 const MAX_BYTES_A_CHAR = 3;
 
 /**

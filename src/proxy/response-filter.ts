@@ -19,25 +19,24 @@ import {
 import { isListed as isListedFor } from '../policy/decide.js';
 import type { PinKind } from '../policy/definitions.js';
 import { narrowInputSchema } from '../policy/narrowed-schema.js';
-import { refuseWith } from '../policy/refusal.js';
 import { matchKey } from '../policy/rules.js';
 import type { SessionTarget } from '../protocol/admitted-request.js';
-
 import { filterServerCapabilities } from '../protocol/capabilities.js';
 import { hasInexactNumber, type ParsedJson } from '../protocol/json/json.js';
 import {
   isObject,
   type Json,
   type JsonObject,
-  type RequestId,
+  requestIdOf,
   type Target,
 } from '../protocol/jsonrpc.js';
+import { paramsOf } from '../protocol/params.js';
 import { readTaskCapabilities } from '../protocol/tasks.js';
 import { type Bytes, sizeOfBytes } from '../protocol/transport.js';
 import { taskForm } from './features/task-requests.js';
 import type { ObservedPage } from './ports.js';
 import { profileOf, type RequestContext, refreshSnapshot } from './request-context.js';
-import type { MessageOutcome } from './response-context.js';
+import { type MessageOutcome, NO_HEADERS, respond, withhold } from './response-context.js';
 import type { ResponsePlan } from './response-plan.js';
 
 const PINNED_KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
@@ -93,20 +92,14 @@ function isListed(
   return isListedFor(policies, principal, catalog.upstream, target, catalog);
 }
 
-/** The id of the request that a page answers. */
-function idOf({ admitted }: ResponsePlan): RequestId | undefined {
-  return admitted.message.kind === 'request' ? admitted.message.id : undefined;
-}
-
 /** The cache key of a page: which page of which list the client requested. */
 function pageKey(call: RequestContext, { admitted }: ResponsePlan): string {
-  const params = 'params' in admitted.message ? admitted.message.params : undefined;
   return JSON.stringify([
     call.incoming.upstream,
     admitted.protocol.era,
     admitted.apps,
     admitted.rule.method,
-    params?.['cursor'] ?? null,
+    paramsOf(admitted)['cursor'] ?? null,
   ]);
 }
 
@@ -136,7 +129,6 @@ const LIST_METHODS: {
 };
 /** MCP 2025-11-25, session management: visible ASCII only. */
 const SESSION_ID = /^[\x21-\x7e]{1,4096}$/;
-const NO_HEADERS = {};
 /** Items of longer pages are digested in slices, so that other work can run in between. */
 const LARGE_PAGE_CHARS = 32 * 1024;
 
@@ -146,9 +138,7 @@ export function filterResponse(filtering: FilterInput): MessageOutcome | Promise
   if (method === 'initialize' || method === 'server/discover')
     return filterHandshakeResponse(filtering, method);
   const kind = LIST_METHODS[method];
-  return kind === undefined
-    ? { kind: 'refused', refusal: refuseWith('internal') }
-    : filterListResponse(filtering, kind);
+  return kind === undefined ? withhold('internal') : filterListResponse(filtering, kind);
 }
 
 /** A page seen before with the same bytes and the same viewer key: the filtered bytes of that time, with this id. */
@@ -158,7 +148,7 @@ export function recallList(
   bytes: Bytes,
 ): MessageOutcome | undefined {
   const { admitted } = responsePlan;
-  const id = idOf(responsePlan);
+  const id = requestIdOf(responsePlan.admitted.message);
   if (LIST_METHODS[admitted.rule.method] === undefined || id === undefined) return undefined;
   const page = call.ports.inspection.pages
     .find(pageKey(call, responsePlan), bytes, id)
@@ -226,13 +216,13 @@ function finishHandshakeResponse(
       action: 'strip',
     });
   }
-  if (!protocol.issuesSessionIds) return passedResponse(outcome.text);
+  if (!protocol.issuesSessionIds) return respond(outcome.text);
   if (
     openedSession.kind === 'upstream' &&
     openedSession.id !== undefined &&
     !SESSION_ID.test(openedSession.id)
   )
-    return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
+    return withhold('upstream-protocol');
   const version = String(result['protocolVersion']);
   const sealed = call.ports.sessions.seal(
     {
@@ -332,7 +322,7 @@ function filterListNow(
   listed?: ReadonlyMap<string, boolean>,
 ): MessageOutcome | Promise<MessageOutcome> {
   const { call, responsePlan, bytes } = filtering;
-  const id = idOf(responsePlan);
+  const id = requestIdOf(responsePlan.admitted.message);
   const cachedPage =
     bytes === undefined || id === undefined
       ? undefined
@@ -364,7 +354,7 @@ function finishListResponse(
   call.record.findings.push(...findings);
   const receivedBytes = bytes?.byteLength ?? Buffer.byteLength(reading.text);
   noteList(call, outcome, receivedBytes, Buffer.byteLength(text));
-  const id = idOf(responsePlan);
+  const id = requestIdOf(responsePlan.admitted.message);
   if (bytes !== undefined && id !== undefined) {
     const page =
       cachedPage ??
@@ -375,7 +365,7 @@ function finishListResponse(
       );
     page?.keepFiltered(filteredKey, text, outcome);
   }
-  return passedResponse(text === reading.text ? undefined : text);
+  return respond(text === reading.text ? undefined : text);
 }
 
 function listInput(
@@ -447,16 +437,12 @@ function narrowingFor(
   };
 }
 
-function passedResponse(text: string | undefined): MessageOutcome {
-  return { kind: 'response', text, headers: NO_HEADERS, isError: false, rpcCode: undefined };
-}
-
 function refuseWithheld(
   call: RequestContext,
   outcome: Extract<HandshakeOutcome, { kind: 'withhold' }>,
 ): MessageOutcome {
   call.record.findings.push(...outcome.findings);
-  return { kind: 'refused', refusal: refuseWith(outcome.reason) };
+  return withhold(outcome.reason);
 }
 
 function noteList(

@@ -9,6 +9,7 @@ import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 import { acceptsEventStream, mediaType } from '../protocol/headers.js';
 import { isJsonRpcId } from '../protocol/jsonrpc.js';
+import { paramsOf } from '../protocol/params.js';
 import { isEventStream, pumpEvents } from '../protocol/sse-reader.js';
 import { type Body, errorOfStatus, type UpstreamResponse } from '../protocol/transport.js';
 import { callerOf, noteRefusal, type RequestContext } from './request-context.js';
@@ -131,7 +132,7 @@ export function acknowledge(
 function passCancellation({ admitted, incoming, ports }: RequestContext<'streams'>): void {
   const session = incoming.headers['mcp-session-id'];
   if (admitted?.rule.method !== 'notifications/cancelled' || session === undefined) return;
-  const id = 'params' in admitted.message ? admitted.message.params?.['requestId'] : undefined;
+  const id = paramsOf(admitted)['requestId'];
   if (isJsonRpcId(id)) ports.streams.cancelResponse(session, id);
 }
 
@@ -266,7 +267,8 @@ async function relayEvents(
   const { mustEnd } = watch;
   const idOf = responseEventIds(call, authorized);
   try {
-    const end = await writeEvents(response, { call, responseCheck, idOf, writes, mustEnd });
+    const writing = { call, responseCheck, idOf, writes, mustEnd, isResumable: false };
+    const end = await writeEvents(response, writing);
     // A change may break off the connection too; the end of the lease takes precedence over the broken connection.
     await mustEnd();
     writeEnd(call, end, watch.endReason(), writes);

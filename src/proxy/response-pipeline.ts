@@ -7,7 +7,6 @@
 import { NO_PREVIOUS_TAIL } from '../inspection/responses.js';
 import { type CompiledSchema, outputOf as outputSchemaOf } from '../policy/definitions.js';
 import type { ResponseObligations } from '../policy/obligations.js';
-import { refuseWith } from '../policy/refusal.js';
 import { isAppUri } from '../policy/resource-uri.js';
 import type { MethodRule, SessionTarget } from '../protocol/admitted-request.js';
 import { URL_ELICITATION_REQUIRED } from '../protocol/errors.js';
@@ -19,7 +18,7 @@ import {
   setPrivate,
   spanOf,
 } from '../protocol/json/json.js';
-import { isObject, type JsonObject, type RpcError } from '../protocol/jsonrpc.js';
+import { isObject, type JsonObject, type RpcError, requestIdOf } from '../protocol/jsonrpc.js';
 import { isInputRetry } from '../protocol/params.js';
 import { classifyUpstreamMessage } from '../protocol/responses.js';
 import { canRequireInput } from '../protocol/server-requests.js';
@@ -37,6 +36,8 @@ import {
   type Inspection,
   inspect,
   type MessageOutcome,
+  respond,
+  withhold,
 } from './response-context.js';
 import { type FilterInput, filterResponse, recallList } from './response-filter.js';
 import type { ResponsePlan } from './response-plan.js';
@@ -73,7 +74,6 @@ export type ResponseCheck = {
 
 type ResultContext = Pick<FilterInput, 'responsePlan' | 'openedSession' | 'bytes'>;
 
-const NO_HEADERS = {};
 /** Methods whose response is a task if it has the form of one. */
 const MAY_BECOME_TASK: ReadonlySet<string> = new Set(['tools/call', 'tasks/result']);
 /** Content that a reviewer has approved byte for byte. */
@@ -109,7 +109,7 @@ export function createResponseCheck(
   };
   const { rule } = admitted;
   const checkResult = RESULT_CHECKS.get(rule.method) ?? RESPONSE_CHECKS[rule.response];
-  const id = admitted.message.kind === 'request' ? admitted.message.id : undefined;
+  const id = requestIdOf(admitted.message);
 
   function checkSource(source: Uint8Array | string): MessageOutcome | Promise<MessageOutcome> {
     const outcome = checkBeforeDelivery(source);
@@ -219,7 +219,7 @@ function checkResource(
   context: ResultContext,
 ): MessageOutcome | Promise<MessageOutcome> {
   const app = reviewAppContent(subject.call, context.responsePlan, reading, result);
-  if (app === 'changed') return { kind: 'refused', refusal: refuseWith('tool-changed') };
+  if (app === 'changed') return withhold('tool-changed');
   const reviewed = app === 'approved' ? APP_CONTENT : undefined;
   return checkContent(subject, reading, result, context, reviewed);
 }
@@ -297,9 +297,8 @@ function outcomeWhenInspected(
 }
 
 function outcomeOfInspection(outcome: Inspection, { isError, rpcCode }: Facts): MessageOutcome {
-  if (outcome.kind === 'withhold') return { kind: 'refused', refusal: refuseWith(outcome.reason) };
-  const text = outcome.kind === 'changed' ? outcome.text : undefined;
-  return { kind: 'response', text, headers: NO_HEADERS, isError, rpcCode };
+  if (outcome.kind === 'withhold') return withhold(outcome.reason);
+  return respond(outcome.kind === 'changed' ? outcome.text : undefined, isError, rpcCode);
 }
 
 function outputOf(call: RequestContext, { admitted }: ResponsePlan): CompiledSchema | undefined {

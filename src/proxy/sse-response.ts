@@ -61,11 +61,6 @@ export function responseEventIds(
   });
 }
 
-/** When the original request was made, in epoch milliseconds: resuming a stream does not restart its time limit. */
-function requestedAt({ incoming, requestedAt: before }: RequestContext): number {
-  return before ?? incoming.receivedAt;
-}
-
 /** The event ids of the stream of a session itself. */
 export function sessionEventIds(
   call: RequestContext<'sessions'>,
@@ -81,14 +76,14 @@ function eventIds(
   session: SessionFacts,
   request: EventFacts['request'],
 ): EventIds {
-  const scope = { upstream: call.incoming.upstream, principal, session };
-  return (upstreamId) =>
-    upstreamId === undefined || !EVENT_ID.test(upstreamId)
-      ? undefined
-      : call.ports.sessions.sealEvent(
-          { upstreamId, request, requestedAt: requestedAt(call) },
-          scope,
-        );
+  const { incoming, ports } = call;
+  const scope = { upstream: incoming.upstream, principal, session };
+  return (upstreamId) => {
+    if (upstreamId === undefined || !EVENT_ID.test(upstreamId)) return undefined;
+    // Resuming a stream does not restart the time limit of its request.
+    const requestedAt = call.requestedAt ?? incoming.receivedAt;
+    return ports.sessions.sealEvent({ upstreamId, request, requestedAt }, scope);
+  };
 }
 
 /**
@@ -150,11 +145,10 @@ type StreamWriting = {
 /** Writes messages until the response has passed or the stream ends. */
 export async function writeEvents(
   response: UpstreamResponse,
-  options: Omit<StreamWriting, 'isResumable'> & { readonly isResumable?: boolean },
+  writing: StreamWriting,
 ): Promise<StreamEnd> {
-  const { call, responseCheck, idOf, writes, mustEnd, isResumable = false } = options;
+  const { call, writes } = writing;
   const { signal } = call.incoming;
-  const writing: StreamWriting = { call, responseCheck, idOf, writes, mustEnd, isResumable };
   // A client that disconnects cancels nothing. But a stream that it may resume must be released for that,
   // because servers allow one connection per stream.
   const release = (): void => {

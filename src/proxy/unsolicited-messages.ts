@@ -4,10 +4,10 @@
 
 import { NO_PREVIOUS_TAIL } from '../inspection/responses.js';
 import type { Principal } from '../policy/principal.js';
-import { refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
-import { applyEdits, type ParsedJson, spanOf } from '../protocol/json/json.js';
+import { type ParsedJson, replaceAt } from '../protocol/json/json.js';
 import { isJsonRpcId, type JsonObject, type Target } from '../protocol/jsonrpc.js';
+import { paramsOf } from '../protocol/params.js';
 import { classifyUpstreamMessage, type UpstreamMessage } from '../protocol/responses.js';
 import { filterOfNotification, type ListFilter } from '../protocol/subscriptions.js';
 import { protocolOfSession } from '../protocol/versions/negotiation.js';
@@ -27,6 +27,7 @@ import {
   type Inspection,
   inspect,
   type MessageOutcome,
+  withhold,
 } from './response-context.js';
 
 const NO_TARGET: Target = { kind: 'none' };
@@ -113,7 +114,7 @@ export function checkOtherMessage(
       return DROP;
     case 'malformed':
       drop(call, 'malformed-message');
-      return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
+      return withhold('upstream-protocol');
   }
 }
 
@@ -203,16 +204,13 @@ async function checkCancellation(
     return DROP;
   }
   const text = outcome.kind === 'changed' ? outcome.text : reading.text;
-  const span = spanOf(text, ['params', 'requestId']);
-  if (span === undefined) return DROP;
-  return { kind: 'pass', text: applyEdits(text, [{ ...span, text: JSON.stringify(sealed) }]) };
+  const withSealedId = replaceAt(text, ['params', 'requestId'], JSON.stringify(sealed));
+  return withSealedId === undefined ? DROP : { kind: 'pass', text: withSealedId };
 }
 
 /** In 2026-07-28 a server may log only if the request asked for it (MCP 2026-07-28, logging). */
 function mayLog({ call, protocol }: CheckContext): boolean {
-  const message = call.admitted?.message;
-  const meta = message !== undefined && 'params' in message ? message.params?.['_meta'] : undefined;
-  return protocol.mayLog(meta);
+  return protocol.mayLog(call.admitted && paramsOf(call.admitted)['_meta']);
 }
 
 function mayKnowResource(context: CheckContext, params: JsonObject | undefined): boolean {

@@ -76,9 +76,9 @@ type LookupCallback = (
   family?: number,
 ) => void;
 
-function refusedAddressError(addresses: AddressClass): Error {
-  const error = new Error(`the address is not allowed (${addresses})`);
-  return Object.assign(error, { code: REFUSED_ADDRESS });
+/** The error of a connection that is refused here. */
+function connectionError(code: string): Error {
+  return Object.assign(new Error(describeConnectionError(code)), { code });
 }
 
 /** True for the error of a connection refused because of its address. */
@@ -93,7 +93,7 @@ function guardLookup(allowed: AddressClass, lookup: LookupAll) {
       if (error !== null) return callback(error, []);
       const first = addresses[0];
       const isAllowed = addresses.every(({ address }) => isAddressAllowed(address, allowed));
-      if (first === undefined || !isAllowed) return callback(refusedAddressError(allowed), []);
+      if (first === undefined || !isAllowed) return callback(connectionError(REFUSED_ADDRESS), []);
       if (options.all === true) return callback(null, addresses);
       callback(null, first.address, first.family);
     });
@@ -116,14 +116,9 @@ function peerErrorOf(
 ): Error | undefined {
   const { remoteAddress } = socket;
   if (remoteAddress === undefined || !isAddressAllowed(remoteAddress, allowed))
-    return refusedAddressError(allowed);
-  if (isOwnListener?.(socket) === true) {
-    const error = new Error('the address is that of a listener of this gateway');
-    return Object.assign(error, { code: OWN_LISTENER });
-  }
-  if (hasPinnedKey(socket, tls?.pins ?? [])) return undefined;
-  const error = new Error("the server's key is none of those that are pinned");
-  return Object.assign(error, { code: UNPINNED_KEY });
+    return connectionError(REFUSED_ADDRESS);
+  if (isOwnListener?.(socket) === true) return connectionError(OWN_LISTENER);
+  return hasPinnedKey(socket, tls?.pins ?? []) ? undefined : connectionError(UNPINNED_KEY);
 }
 
 /**
@@ -157,7 +152,7 @@ export function connectOptionsFor(
     }
     const host = bareHost(options.hostname);
     if (isIP(host) !== 0 && !isAddressAllowed(host, allowed))
-      return fail(refusedAddressError(allowed));
+      return fail(connectionError(REFUSED_ADDRESS));
     const named = serverName === undefined ? options : { ...options, servername: serverName };
     connect(named, (...[error, socket]) => {
       if (error !== null) return fail(error);

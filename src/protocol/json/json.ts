@@ -145,8 +145,11 @@ function putBack(holder: { [name: string]: Json }, content: string): boolean {
   return false;
 }
 
+/** The names of members, and the indices of elements, from the root to a value. */
+type Path = readonly (string | number)[];
+
 /** The span of the value at `path` in valid JSON text; `undefined` if there is none. Linear. */
-export function spanOf(text: string, path: readonly (string | number)[]): Span | undefined {
+export function spanOf(text: string, path: Path): Span | undefined {
   let span: Span | undefined = fullTextSpan(text);
   for (const step of path) {
     if (span === undefined) return undefined;
@@ -227,6 +230,16 @@ export function applyEdits(text: string, edits: readonly TextEdit[]): string {
     at = edit.end;
   }
   return edited + text.slice(at);
+}
+
+/** The string that an edit of this text puts at `path`; `undefined` if the value there is not edited. */
+export function editedValueAt(
+  { text, edits }: { readonly text: string; readonly edits: readonly TextEdit[] },
+  path: Path,
+): string | undefined {
+  const span = spanOf(text, path);
+  const edit = edits.find(({ start }) => start === span?.start);
+  return edit === undefined ? undefined : String(JSON.parse(edit.text));
 }
 
 /**
@@ -327,8 +340,6 @@ function skipScalar(text: string, from: number): number {
   return at;
 }
 
-type Path = readonly (string | number)[];
-
 /** Sets one member of the object at `path`; returns the text unchanged if there is no object at the path. */
 export function setMember(text: string, path: Path, name: string, value: Json): string {
   const object = spanOf(text, path);
@@ -343,23 +354,20 @@ export function setMember(text: string, path: Path, name: string, value: Json): 
 
 /** Removes one member of the object at `path`. */
 export function removeMember(text: string, path: Path, name: string): string {
-  const object = spanOf(text, path);
-  if (object === undefined) return text;
-  return applyEdits(
-    text,
-    removalEdits(text, object, (one) => one === name),
-  );
+  return changeMembers(text, { path, cut: new Set([name]) });
+}
+
+/** The JSON text with the value at `path` replaced by this JSON; `undefined` if there is no value at the path. */
+export function replaceAt(text: string, path: Path, json: string): string | undefined {
+  const span = spanOf(text, path);
+  return span && applyEdits(text, [{ ...span, text: json }]);
 }
 
 /**
  * Marks a result that depends on the caller as private to shared caches, and caps its freshness at `maxTtlMs`
  * (docs/contract.md §6; MCP 2026-07-28, caching). A missing `ttlMs` means 0 and stays missing.
  */
-export function setPrivate(
-  text: string,
-  result: { readonly [name: string]: Json },
-  maxTtlMs: number,
-): string {
+export function setPrivate(text: string, result: JsonObject, maxTtlMs: number): string {
   const scoped =
     result['cacheScope'] === 'private'
       ? text
@@ -456,21 +464,7 @@ export function memberEdits(
 ): readonly TextEdit[] {
   const object = spanOf(text, path);
   if (object === undefined || text[object.start] !== '{') return [];
-  return objectEdits(text, object, (name) => cut?.has(name) === true, set);
-}
-
-/** Like {@link memberEdits}, with the edits applied. */
-export function changeMembers(text: string, change: MemberChange): string {
-  return applyEdits(text, memberEdits(text, change));
-}
-
-function objectEdits(
-  text: string,
-  object: Span,
-  isCut: (name: string) => boolean,
-  set: JsonObject,
-): readonly TextEdit[] {
-  const goes = (name: string): boolean => isCut(name) || Object.hasOwn(set, name);
+  const goes = (name: string): boolean => cut?.has(name) === true || Object.hasOwn(set, name);
   const removals = removalEdits(text, object, goes);
   const added = Object.entries(set).map(
     ([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`,
@@ -479,4 +473,9 @@ function objectEdits(
   const isEmpty = memberSpans(text, object).every((member) => goes(member.name));
   const at = object.start + 1;
   return [{ start: at, end: at, text: `${added.join(',')}${isEmpty ? '' : ','}` }, ...removals];
+}
+
+/** Like {@link memberEdits}, with the edits applied. */
+export function changeMembers(text: string, change: MemberChange): string {
+  return applyEdits(text, memberEdits(text, change));
 }

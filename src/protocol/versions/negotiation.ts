@@ -5,14 +5,13 @@
 // transports; docs/reference/protocol.md §2.2.
 
 import type { AdmittedMessage, ProtocolError } from '../admitted-request.js';
-import { type ErrorContext, headerMismatch, protocolErrorOf } from '../errors.js';
+import { type ErrorContext, errorContextOf, headerMismatch, protocolErrorOf } from '../errors.js';
 import { compareParamHeaders } from '../headers.js';
-import type { JsonObject, Message } from '../jsonrpc.js';
+import type { JsonObject } from '../jsonrpc.js';
 import type { TaskCapability } from '../tasks.js';
 import type {
   AdmissionInput,
   AdmissionRules,
-  Call,
   CallContext,
   Classified,
   SessionRules,
@@ -70,9 +69,11 @@ export function protocolListedAs(era: ListedEra): ProtocolVersion {
 }
 
 /** Versions that both an upstream and the gateway support, by era. */
-export type SpokenVersions = {
+export type SupportedVersions = {
   readonly sessions: readonly string[];
   readonly stateless: readonly string[];
+  /** The task capabilities that it declares in sessions. */
+  readonly tasks?: readonly TaskCapability[];
 };
 
 /**
@@ -82,7 +83,7 @@ export type SpokenVersions = {
  */
 export function protocolForUpstream(
   client: ProtocolVersion,
-  supportedVersions: SpokenVersions | undefined,
+  supportedVersions: SupportedVersions | undefined,
 ): ProtocolVersion {
   const hasSessions = supportedVersions !== undefined && supportedVersions.sessions.length > 0;
   const isStateless = supportedVersions !== undefined && supportedVersions.stateless.length > 0;
@@ -93,7 +94,7 @@ export function protocolForUpstream(
 /** True if messages between a client and its upstream are translated into another era. */
 export function isTranslated(
   client: ProtocolVersion,
-  supportedVersions: SpokenVersions | undefined,
+  supportedVersions: SupportedVersions | undefined,
 ): boolean {
   return protocolForUpstream(client, supportedVersions).hasSessions !== client.hasSessions;
 }
@@ -124,16 +125,6 @@ export function checkRepeated(
     ? headerMismatch(errorContext, 'A header of the protocol was sent more than once.')
     : undefined;
 }
-
-export function errorContextOf(call: Call): ErrorContext {
-  return call.kind === 'request' ? { id: call.id } : {};
-}
-
-/** Versions that both the upstream and the gateway support. */
-export type SupportedVersions = SpokenVersions & {
-  /** The task capabilities that it declares in sessions. */
-  readonly tasks?: readonly TaskCapability[];
-};
 
 /** The definitions of a tool, as far as headers need them. */
 type MirroredLookup = {
@@ -177,7 +168,7 @@ export function checkSupported(
   if (!protocol.namesVersionAnew(rule.method)) return undefined;
   const text = 'This server has no supported protocol version in common with this gateway.';
   const code = protocol.unsupportedVersionCode;
-  const error = protocolErrorOf('unsupported-version', code, text, contextOf(message));
+  const error = protocolErrorOf('unsupported-version', code, text, errorContextOf(message));
   return { ...error, data: { supported, requested: version } };
 }
 
@@ -193,9 +184,5 @@ export function checkParamHeaders(
   if (mirrored.length === 0 || compareParamHeaders(mirrored, args, admitted.paramHeaders))
     return undefined;
   const text = 'A parameter header is missing or differs from the arguments.';
-  return headerMismatch(contextOf(message), text);
-}
-
-function contextOf(message: Message): ErrorContext {
-  return message.kind === 'request' ? { id: message.id } : {};
+  return headerMismatch(errorContextOf(message), text);
 }

@@ -25,6 +25,7 @@ import {
   type HeaderMap,
   matchesName,
   matchesPlain,
+  NAME_SOURCES,
   NO_PARAM_HEADERS,
   PARAM_PREFIX,
 } from '../headers.js';
@@ -50,7 +51,6 @@ import {
   STATELESS_VERSIONS,
   TASK_SESSION_VERSION,
 } from './revisions.js';
-import { NAME_SOURCES } from './stateless.js';
 
 /** All versions that are offered to a client whose version is not supported. */
 const ALL_VERSIONS: readonly string[] = [...STATELESS_VERSIONS, ...SESSION_VERSIONS];
@@ -125,16 +125,12 @@ function classifyInSession({ input, call, errorContext }: CallContext): Classifi
     return unsupportedVersion(errorContext, header, input.supportedVersions ?? ALL_VERSIONS);
   const headers = withoutMatchingMirrorHeaders(input.headers, call);
   if (call.method === 'initialize') {
+    const error = checkInitialize(headers, errorContext);
+    if (error !== undefined) return error;
     const requested = call.params?.['protocolVersion'];
-    const name = typeof requested === 'string' ? requested : '';
-    const checked = checkInitialize(headers, name, errorContext);
-    if (checked.kind === 'error') return checked;
-    return {
-      kind: 'classified',
-      protocol: SESSION,
-      version: checked.version,
-      session: undefined,
-    };
+    // The requested version, otherwise the latest supported one.
+    const version = SESSION_VERSIONS.find((one) => one === requested) ?? LATEST_SESSION_VERSION;
+    return { kind: 'classified', protocol: SESSION, version, session: undefined };
   }
   const checked = checkSession(headers, input.openSession, errorContext);
   if (checked.kind === 'error') return checked;
@@ -224,23 +220,14 @@ export function checkSession(
   );
 }
 
-/**
- * Checks the headers of an `initialize`: it opens a session, so it may not name one.
- *
- * @returns the version to request of the upstream: the requested one, otherwise the latest supported one.
- */
+/** Checks the headers of an `initialize`: it opens a session, so it may not name one. */
 function checkInitialize(
   headers: HeaderMap,
-  requested: string,
   errorContext: ErrorContext,
-): { readonly kind: 'initialize'; readonly version: string } | ProtocolError {
+): ProtocolError | undefined {
   const stray = checkStrayHeaders(headers, errorContext);
-  if (stray !== undefined) return stray;
-  if (headers['mcp-session-id'] !== undefined) {
-    return invalidMessage(errorContext, 'initialize may not name a session.');
-  }
-  const isCarried = SESSION_VERSIONS.includes(requested);
-  return { kind: 'initialize', version: isCarried ? requested : LATEST_SESSION_VERSION };
+  if (stray !== undefined || headers['mcp-session-id'] === undefined) return stray;
+  return invalidMessage(errorContext, 'initialize may not name a session.');
 }
 
 /**

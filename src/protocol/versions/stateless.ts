@@ -19,7 +19,13 @@ import {
   UNSUPPORTED_VERSION,
   unsupportedVersion,
 } from '../errors.js';
-import { type HeaderMap, matchesName, matchesPlain, readParamHeaders } from '../headers.js';
+import {
+  type HeaderMap,
+  matchesName,
+  matchesPlain,
+  NAME_SOURCES,
+  readParamHeaders,
+} from '../headers.js';
 import { isObject, type JsonObject, type RpcError } from '../jsonrpc.js';
 import { isSubscriptionNotification } from '../methods.js';
 import { LOG_LEVELS } from '../params.js';
@@ -81,16 +87,6 @@ export const CLIENT_INFO_KEY = 'io.modelcontextprotocol/clientInfo';
 
 const ENVELOPE_KEYS = [VERSION_KEY, CAPABILITIES_KEY, CLIENT_INFO_KEY, LOG_LEVEL_KEY];
 
-/** The member of params that Mcp-Name mirrors; on other methods the header must be absent. */
-export const NAME_SOURCES: ReadonlyMap<string, 'name' | 'uri' | 'taskId'> = new Map([
-  ['tools/call', 'name'],
-  ['prompts/get', 'name'],
-  ['resources/read', 'uri'],
-  ['tasks/get', 'taskId'],
-  ['tasks/update', 'taskId'],
-  ['tasks/cancel', 'taskId'],
-]);
-
 const TASKS: TaskRules = {
   areRequested: false,
   createdAt: ['result'],
@@ -149,21 +145,38 @@ function kindOfResult(
   }
 }
 
+/**
+ * Checks what every message of this era must carry: one version in body and header, no session, the mirrored
+ * method, the required members of `_meta`.
+ *
+ * @returns the version, or the first error in the order of the specification's error map.
+ */
 function classifyStateless({
-  input,
+  input: { headers, supportedVersions },
   call,
   meta,
   errorContext,
 }: CallContext): Classified | ProtocolError {
-  const supported = statelessVersionsOf(input.supportedVersions);
-  const checked = checkStateless(call, meta, input.headers, supported, errorContext);
-  if (checked.kind === 'error') return checked;
-  return {
-    kind: 'classified',
-    protocol: STATELESS,
-    version: checked.version,
-    session: undefined,
-  };
+  if (headers['mcp-session-id'] !== undefined) {
+    return headerMismatch(errorContext, 'A stateless request may not name a session.');
+  }
+  const version = meta?.[VERSION_KEY];
+  if (typeof version !== 'string') {
+    return invalidParams(errorContext, '_meta must name the protocol version.');
+  }
+  if (!matchesPlain(headers['mcp-protocol-version'], version)) {
+    return headerMismatch(
+      errorContext,
+      'MCP-Protocol-Version is missing or does not match the body.',
+    );
+  }
+  if (!STATELESS_VERSIONS.includes(version))
+    return unsupportedVersion(errorContext, version, statelessVersionsOf(supportedVersions));
+  if (call.kind === 'request' && !matchesPlain(headers['mcp-method'], call.method)) {
+    return headerMismatch(errorContext, 'Mcp-Method is missing or does not match the body.');
+  }
+  const envelopeError = checkEnvelope(meta, errorContext);
+  return envelopeError ?? { kind: 'classified', protocol: STATELESS, version, session: undefined };
 }
 
 /** The versions that `server/discover` names: the others are negotiated by initialize (2026-07-28, versioning). */
@@ -213,40 +226,6 @@ export function claimsStateless(meta: JsonObject | undefined, headers: HeaderMap
   const header = headers['mcp-protocol-version']?.trim();
   if (header !== undefined && STATELESS_VERSIONS.includes(header)) return true;
   return meta !== undefined && ENVELOPE_KEYS.some((key) => Object.hasOwn(meta, key));
-}
-
-/**
- * Checks what every message of this era must carry: one version in body and header, no session, the mirrored
- * method, the required members of `_meta`.
- *
- * @returns the version, or the first error in the order of the specification's error map.
- */
-function checkStateless(
-  call: Call,
-  meta: JsonObject | undefined,
-  headers: HeaderMap,
-  supported: readonly string[],
-  errorContext: ErrorContext,
-): { readonly kind: 'stateless'; readonly version: string } | ProtocolError {
-  if (headers['mcp-session-id'] !== undefined) {
-    return headerMismatch(errorContext, 'A stateless request may not name a session.');
-  }
-  const version = meta?.[VERSION_KEY];
-  if (typeof version !== 'string') {
-    return invalidParams(errorContext, '_meta must name the protocol version.');
-  }
-  if (!matchesPlain(headers['mcp-protocol-version'], version)) {
-    return headerMismatch(
-      errorContext,
-      'MCP-Protocol-Version is missing or does not match the body.',
-    );
-  }
-  if (!STATELESS_VERSIONS.includes(version))
-    return unsupportedVersion(errorContext, version, supported);
-  if (call.kind === 'request' && !matchesPlain(headers['mcp-method'], call.method)) {
-    return headerMismatch(errorContext, 'Mcp-Method is missing or does not match the body.');
-  }
-  return checkEnvelope(meta, errorContext) ?? { kind: 'stateless', version };
 }
 
 /**

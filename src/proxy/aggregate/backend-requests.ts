@@ -14,9 +14,9 @@ import {
   renderRefusal,
 } from '../../policy/refusal.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
-import { INVALID_PARAMS, protocolErrorOf } from '../../protocol/errors.js';
+import { errorContextOf, INVALID_PARAMS, protocolErrorOf } from '../../protocol/errors.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
-import { isObject, type Json, type RequestId } from '../../protocol/jsonrpc.js';
+import { isResponseTo, type RequestId, requestIdOf } from '../../protocol/jsonrpc.js';
 import { createSseFramer, encodeSseMessage, type SseEvent } from '../../protocol/sse.js';
 import {
   type Incoming,
@@ -86,7 +86,7 @@ function registerRequest(
   { backend: { upstream }, resumedId }: BackendRequest,
 ): () => void {
   const session = incoming.headers['mcp-session-id'];
-  const id = admitted?.message.kind === 'request' ? admitted.message.id : resumedId;
+  const id = requestIdOf(admitted?.message) ?? resumedId;
   if (session === undefined || id === undefined) return () => undefined;
   return ports.aggregates.registerBackendRequest(session, id, upstream);
 }
@@ -146,9 +146,8 @@ const NO_TARGET = { kind: 'none' } as const;
 
 /** The refusal of a request whose params are not valid here. */
 export function refuseParams({ message }: AdmittedMessage, text: string): Refusal {
-  const errorContext = message.kind === 'request' ? { id: message.id } : {};
   return refuseProtocolError(
-    protocolErrorOf('invalid-message', INVALID_PARAMS, text, errorContext, 200),
+    protocolErrorOf('invalid-message', INVALID_PARAMS, text, errorContextOf(message), 200),
   );
 }
 
@@ -165,7 +164,7 @@ function renderAggregateRefusal(
   return renderRefusal(refusal, {
     decisionId: incoming.id,
     protocol: admitted?.protocol,
-    requestId: admitted?.message.kind === 'request' ? admitted.message.id : undefined,
+    requestId: requestIdOf(admitted?.message),
     target: admitted?.target ?? NO_TARGET,
     method: admitted?.rule.method,
     challenge: (reason, scopes, proof) =>
@@ -264,18 +263,13 @@ export function collectResponse(
       open: () => undefined,
       write: createEventWriter((event) => {
         if (event.kind !== 'message' || event.data === '') return undefined;
-        if (!isResponseTo(id, event.data)) return onOtherMessage(event.data);
+        if (!isResponseTo(JSON.parse(event.data), id)) return onOtherMessage(event.data);
         return settle({ status: 200, headers: {}, body: event.data, text: event.data });
       }),
       end: () => settle(NO_RESPONSE),
       disconnect: () => settle(NO_RESPONSE),
     },
   };
-}
-
-function isResponseTo(id: RequestId | undefined, text: string): boolean {
-  const message: Json = JSON.parse(text);
-  return isObject(message) && message['method'] === undefined && message['id'] === id;
 }
 
 /** How long the other backends are waited for once one has responded. */
@@ -318,7 +312,7 @@ export async function requestBackends(
 ): Promise<FanOut> {
   const { context } = verified;
   const { outgoing } = context;
-  const id = requestIdOf(context);
+  const id = requestIdOf(context.admitted?.message);
   let isOpen = false;
   let isOver = false;
   /** Relays other messages at once, because the backend may wait for the reply to one of them. */
@@ -380,10 +374,6 @@ function noteEnd(
 /** True if the backend did not answer its own request in time. */
 export function isTimeout({ status }: BackendResponse): boolean {
   return status === GATEWAY_TIMEOUT;
-}
-
-function requestIdOf({ admitted }: AggregateContext): RequestId | undefined {
-  return admitted?.message.kind === 'request' ? admitted.message.id : undefined;
 }
 
 function finish(outgoing: Outgoing, text: string): void {

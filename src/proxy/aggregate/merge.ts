@@ -6,7 +6,7 @@
 // 2026-07-28, caching.
 
 import { servesApps, writeExtensions } from '../../protocol/capabilities.js';
-import { applyEdits, elementSpans, spanOf } from '../../protocol/json/json.js';
+import { elementSpans, replaceAt, spanOf } from '../../protocol/json/json.js';
 import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject, type JsonObject, type RequestId } from '../../protocol/jsonrpc.js';
 import {
@@ -137,13 +137,8 @@ export function backendOfName<M extends Backend>(
 }
 
 /** The JSON text with the string at `path` replaced; unchanged if there is none. */
-export function replaceText(
-  text: string,
-  path: readonly (string | number)[],
-  value: string,
-): string {
-  const span = spanOf(text, path);
-  return span === undefined ? text : applyEdits(text, [{ ...span, text: JSON.stringify(value) }]);
+export function replaceText(text: string, path: readonly string[], value: string): string {
+  return replaceAt(text, path, JSON.stringify(value)) ?? text;
 }
 
 /**
@@ -183,10 +178,9 @@ export function listItems(text: string, method: string): readonly Json[] | undef
 /** Reads a backend's response; `undefined` if it is an error. */
 export function readPage(text: string, method: string, prefix: string): BackendPage | undefined {
   const listMember = LIST_MEMBERS.get(method);
-  const message: Json = JSON.parse(text);
-  const result = isObject(message) ? message['result'] : undefined;
-  const list = isObject(result) && listMember !== undefined ? result[listMember.member] : undefined;
-  if (listMember === undefined || !isObject(result) || !Array.isArray(list)) return undefined;
+  const result = resultOf(text);
+  const list = listMember && result?.[listMember.member];
+  if (listMember === undefined || result === undefined || !Array.isArray(list)) return undefined;
   const span = spanOf(text, ['result', listMember.member]);
   const spans = span === undefined ? [] : elementSpans(text, span);
   const { nextCursor, ttlMs } = { nextCursor: result['nextCursor'], ttlMs: result['ttlMs'] };

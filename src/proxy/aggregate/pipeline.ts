@@ -10,11 +10,12 @@ import { openRecord } from '../../policy/record.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { type AdmittedArray, admitPost } from '../../protocol/admission.js';
 import type { AdmittedMessage, TaskFacts } from '../../protocol/admitted-request.js';
-import { METHOD_NOT_FOUND, protocolErrorOf } from '../../protocol/errors.js';
+import { errorContextOf, METHOD_NOT_FOUND, protocolErrorOf } from '../../protocol/errors.js';
 import type { ReadOutcome } from '../../protocol/json/incremental.js';
 import { changeMembers, type JsonReading } from '../../protocol/json/json.js';
-import { isRequestId, type JsonObject, type Target } from '../../protocol/jsonrpc.js';
+import { isRequestId, type Target } from '../../protocol/jsonrpc.js';
 import type { ClientTraits } from '../../protocol/listings.js';
+import { paramsOf } from '../../protocol/params.js';
 import type { Incoming, Outgoing } from '../../protocol/transport.js';
 import { authenticateAgain } from '../access-lease.js';
 import { maySee } from '../authorization.js';
@@ -235,7 +236,7 @@ function findBackendOfUri(
     (backend) =>
       listing.includes(backend.upstream) || hasTemplateFor(verified, backend, target.uri, client),
   );
-  return singleBackend(candidates) ?? 'several';
+  return (candidates.length === 1 ? candidates[0] : undefined) ?? 'several';
 }
 
 function isVisible(
@@ -261,10 +262,6 @@ function hasTemplateFor(
       matchesTemplate(uriTemplate, uri) &&
       isVisible(verified, backend, { kind: 'template', uriTemplate }, client),
   );
-}
-
-function singleBackend(backends: readonly Backend[]): Backend | undefined {
-  return backends.length === 1 ? backends[0] : undefined;
 }
 
 type Route = (
@@ -294,7 +291,7 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
 ]);
 
 /** Sends an admitted message to the backend or backends that it concerns. */
-export async function route(
+async function route(
   verified: VerifiedRequest,
   admitted: AdmittedMessage,
 ): Promise<Refusal | undefined> {
@@ -421,10 +418,8 @@ function notifyAll(verified: VerifiedRequest, admitted: AdmittedMessage): Promis
  */
 function cancel(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<undefined> {
   const { incoming, ports } = verified.context;
-  const { message, text } = admitted;
   const backendRequests = backendRequestsOf(verified, admitted);
-  const params = ('params' in message ? message.params : undefined) ?? NO_PARAMS;
-  const { requestId: id, ...rest } = params;
+  const { requestId: id, ...rest } = paramsOf(admitted);
   const session = incoming.headers['mcp-session-id'];
   const working =
     session !== undefined && isRequestId(id)
@@ -432,7 +427,10 @@ function cancel(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<u
       : NO_BACKENDS;
   const known = backendRequests.filter(({ backend }) => working.includes(backend.upstream));
   if (known.length > 0) return notifyBackends(verified, admitted, known);
-  const textWithIdOnly = changeMembers(text, { path: ['params'], cut: new Set(Object.keys(rest)) });
+  const textWithIdOnly = changeMembers(admitted.text, {
+    path: ['params'],
+    cut: new Set(Object.keys(rest)),
+  });
   return notifyBackends(
     verified,
     admitted,
@@ -441,7 +439,6 @@ function cancel(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<u
 }
 
 const NO_BACKENDS: readonly string[] = [];
-const NO_PARAMS: JsonObject = {};
 
 async function notifyBackends(
   verified: VerifiedRequest,
@@ -458,11 +455,10 @@ async function notifyBackends(
 }
 
 function refuseMethod({ protocol, message }: AdmittedMessage): Refusal {
-  const errorContext = message.kind === 'request' ? { id: message.id } : {};
   const kind = message.kind === 'request' ? 'request' : 'notification';
   const status = protocol.statusOfRefusedMethod(kind);
   const text = 'This method is not supported on an endpoint that combines several servers.';
   return refuseProtocolError(
-    protocolErrorOf('method-forbidden', METHOD_NOT_FOUND, text, errorContext, status),
+    protocolErrorOf('method-forbidden', METHOD_NOT_FOUND, text, errorContextOf(message), status),
   );
 }

@@ -5,24 +5,19 @@
 // its own back, byte for byte; state that does not open is refused.
 // Source: MCP 2026-07-28, multi-round-trip requests; elicitation.
 
-import {
-  checkForm,
-  formSize,
-  MAX_FORM_SIZE,
-  readLink,
-} from '../../inspection/elicitation/forms-and-links.js';
+import { formSize, MAX_FORM_SIZE } from '../../inspection/elicitation/forms-and-links.js';
 import { canonicalForm } from '../../pins/digest.js';
 import type { Allow } from '../../policy/decision.js';
 import { enforceLimits } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
 import { addFinding } from '../../policy/record.js';
-import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
+import { type Refusal, refuseProtocolError } from '../../policy/refusal.js';
 import { amendAdmitted } from '../../protocol/admission.js';
 import type { AdmittedMessage, TextEdit } from '../../protocol/admitted-request.js';
-import { INVALID_PARAMS, protocolErrorOf } from '../../protocol/errors.js';
+import { errorContextOf, invalidParams } from '../../protocol/errors.js';
 import {
-  applyEdits,
+  changeMembers,
   type ParsedJson,
   readJsonText,
   removalEdits,
@@ -41,9 +36,15 @@ import {
 } from '../../protocol/server-requests.js';
 import type { RequestStateScope } from '../ports.js';
 import { type Feature, nameOf, type RequestContext } from '../request-context.js';
-import type { MessageOutcome } from '../response-context.js';
+import { type MessageOutcome, withhold } from '../response-context.js';
 import type { PlannedMessage, ResponsePlan } from '../response-plan.js';
-import { contentOf, decideForCaller, isRefusedForLink } from './server-requests.js';
+import {
+  contentErrorOf,
+  contentOf,
+  decideForCaller,
+  isRefusedForLink,
+  showLink,
+} from './server-requests.js';
 
 /** Params that differ between the rounds of one input-required exchange. */
 const PARAMS_THAT_CHANGE: ReadonlySet<string> = new Set([
@@ -117,8 +118,7 @@ function removeReservedResponses(
 /** State that was modified, stolen, issued for another request or has expired: one refusal for all of these. */
 function refuseState({ message }: AdmittedMessage): Refusal {
   const text = 'requestState is not valid for this request.';
-  const id = message.kind === 'request' ? message.id : undefined;
-  return refuseProtocolError(protocolErrorOf('invalid-message', INVALID_PARAMS, text, { id }));
+  return refuseProtocolError(invalidParams(errorContextOf(message), text));
 }
 
 /** Inspects the text as a response is inspected, but without the output schema of a complete result. */
@@ -148,7 +148,7 @@ export async function checkInputRequired(
   const target = { call, principal, allowedServerRequests };
   const decided = decideInputRequests(target, inputRequired);
   if ('reason' in decided) return withholdFor(call, decided);
-  const reading = readJsonText(cutMembers(text));
+  const reading = readJsonText(changeMembers(text, { path: ['result'], cut: UNINSPECTED_MEMBERS }));
   if (!reading.ok) return withhold('upstream-protocol');
   const outcome = await inspect(reading);
   if (outcome.kind !== 'response') return outcome;
@@ -200,7 +200,7 @@ function findInputRequestError(
     // All forms of one result together may be no larger than a single form.
     size += name === 'elicitation/form' ? formSize(params) : 0;
     if (size > MAX_FORM_SIZE) return { reason: 'upstream-protocol', inputRequest };
-    const reason = checkContent(name, params);
+    const reason = contentErrorOf(name, params);
     if (reason !== undefined) return { reason, inputRequest };
   }
   return undefined;
@@ -252,20 +252,6 @@ export async function limitInputRequests(
   return undefined;
 }
 
-function checkContent(name: ServerRequestName, params: JsonObject): Reason | undefined {
-  switch (name) {
-    case 'elicitation/form': {
-      const formError = checkForm(params);
-      return formError === 'malformed' ? 'upstream-protocol' : formError;
-    }
-    case 'elicitation/url':
-      return readLink(params['url']) === undefined ? 'elicitation-url' : undefined;
-    case 'sampling':
-    case 'roots':
-      return undefined;
-  }
-}
-
 /**
  * Writes every URL in its normalized form. Returns `undefined` if the content inspection changed one, since it
  * then contained something that must not pass.
@@ -275,26 +261,12 @@ export function normalizeUrls(
   { inputRequests }: InputRequiredResult,
   holder: readonly string[],
 ): string | undefined {
-  let shown = text;
+  let shown: string | undefined = text;
   for (const { key, name, params } of inputRequests) {
-    if (name !== 'elicitation/url') continue;
-    const span = spanOf(shown, [...holder, 'inputRequests', key, 'params', 'url']);
-    const link = readLink(params['url']);
-    if (span === undefined || link === undefined) return undefined;
-    if (JSON.parse(shown.slice(span.start, span.end)) !== params['url']) return undefined;
-    if (link !== params['url'])
-      shown = applyEdits(shown, [{ ...span, text: JSON.stringify(link) }]);
+    if (name !== 'elicitation/url' || shown === undefined) continue;
+    shown = showLink(shown, [...holder, 'inputRequests', key, 'params', 'url'], params['url']);
   }
   return shown;
-}
-
-function cutMembers(text: string): string {
-  const span = spanOf(text, ['result']);
-  if (span === undefined) return text;
-  return applyEdits(
-    text,
-    removalEdits(text, span, (name) => UNINSPECTED_MEMBERS.has(name)),
-  );
 }
 
 /** Notes the input request that caused a result to be withheld. */
@@ -314,8 +286,4 @@ function withholdFor(
 ): MessageOutcome {
   noteWithheld(call, inputRequest);
   return withhold(reason);
-}
-
-function withhold(reason: Reason): MessageOutcome {
-  return { kind: 'refused', refusal: refuseWith(reason) };
 }

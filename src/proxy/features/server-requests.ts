@@ -16,12 +16,9 @@ import {
 } from '../../policy/server-request-content.js';
 import { decideServerRequest } from '../../policy/server-requests.js';
 import { decideShadows } from '../../policy/shadow.js';
-import type {
-  ServerRequestFacts,
-  SessionFacts,
-  TextEdit,
-} from '../../protocol/admitted-request.js';
-import { applyEdits, type ParsedJson, spanOf } from '../../protocol/json/json.js';
+import type { ServerRequestFacts, SessionFacts } from '../../protocol/admitted-request.js';
+import { INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND } from '../../protocol/errors.js';
+import { type ParsedJson, replaceAt, spanOf } from '../../protocol/json/json.js';
 import type { Json } from '../../protocol/jsonrpc.js';
 import {
   isObject,
@@ -43,6 +40,7 @@ import {
   drop,
   type MessageOutcome,
   relatedOf,
+  withhold,
 } from '../response-context.js';
 
 type ServerRequest = Extract<UpstreamMessage, { readonly kind: 'server-request' }>;
@@ -59,10 +57,6 @@ type ServerRequestContext = {
 
 /** How many refused server requests of one stream are recorded one by one; the rest are findings of the stream. */
 const MAX_REFUSED_RECORDS = 64;
-
-const METHOD_NOT_FOUND = -32601;
-const INVALID_PARAMS = -32602;
-const INTERNAL_ERROR = -32603;
 
 /**
  * Error codes towards the server: a forbidden method does not exist, objectionable content is invalid params,
@@ -214,9 +208,7 @@ function sealId(
   const tool = toolOf(checkContext.target);
   const facts = { id, method, name, ...(tool !== undefined && { tool }) };
   const sealed = call.ports.sessions.sealServerRequest(facts, scope);
-  const span = spanOf(text, ['id']);
-  if (span === undefined) return refuseWith('internal');
-  return applyEdits(text, [{ ...span, text: JSON.stringify(sealed) }]);
+  return replaceAt(text, ['id'], JSON.stringify(sealed)) ?? refuseWith('internal');
 }
 
 /** By what flows check the reply (proxy/flows.ts). */
@@ -260,40 +252,44 @@ async function inspectServerRequest(
   for (const finding of outcome.findings) addFinding(record.findings, finding);
   if (outcome.kind === 'withhold') return refuseWith(outcome.reason);
   checkContext.previousTail = outcome.previousTail;
-  const { text: inspected, value: remaining } =
-    outcome.kind === 'changed' ? outcome : { text, value };
-  const shown = { text: related.restore(inspected), value: remaining };
   const params = request.params ?? {};
+  const reason = contentErrorOf(name, params);
+  if (reason !== undefined) return refuseWith(reason);
+  const inspected = related.restore(outcome.kind === 'changed' ? outcome.text : text);
+  if (name !== 'elicitation/url') return { allow, text: inspected };
+  const shown = showLink(inspected, ['params', 'url'], params['url']);
+  return shown === undefined ? refuseWith('elicitation-url') : { allow, text: shown };
+}
+
+/** Why the content of a server request may not pass, besides what the content inspection finds. */
+export function contentErrorOf(name: ServerRequestName, params: JsonObject): Reason | undefined {
   switch (name) {
-    case 'sampling':
-    case 'roots':
-      return { allow, text: shown.text };
     case 'elicitation/form': {
       const formError = checkForm(params);
-      if (formError === undefined) return { allow, text: shown.text };
-      return refuseWith(formError === 'malformed' ? 'upstream-protocol' : formError);
+      return formError === 'malformed' ? 'upstream-protocol' : formError;
     }
-    case 'elicitation/url': {
-      const text = showLink(params, shown);
-      return text === undefined ? refuseWith('elicitation-url') : { allow, text };
-    }
+    case 'elicitation/url':
+      return readLink(params['url']) === undefined ? 'elicitation-url' : undefined;
+    case 'sampling':
+    case 'roots':
+      return undefined;
   }
 }
 
-/** Undefined for a URL that the content inspection changed, since it contained something that must not pass. */
-function showLink(
-  params: JsonObject,
-  shown: { readonly text: string; readonly value: Json },
+/**
+ * The text with the URL at `path` in its normalized form; `undefined` if `url`, which was received there, may not be
+ * shown, or if the content inspection changed it, since it then contained something that must not pass.
+ */
+export function showLink(
+  text: string,
+  path: readonly (string | number)[],
+  url: Json | undefined,
 ): string | undefined {
-  const link = readLink(params['url']);
-  const remainingParams = isObject(shown.value) ? shown.value['params'] : undefined;
-  if (link === undefined || !isObject(remainingParams) || remainingParams['url'] !== params['url'])
-    return undefined;
-  if (link === params['url']) return shown.text;
-  const span = spanOf(shown.text, ['params', 'url']);
-  if (span === undefined) return undefined;
-  const edit: TextEdit = { ...span, text: JSON.stringify(link) };
-  return applyEdits(shown.text, [edit]);
+  const link = readLink(url);
+  const span = spanOf(text, path);
+  if (link === undefined || span === undefined) return undefined;
+  if (JSON.parse(text.slice(span.start, span.end)) !== url) return undefined;
+  return link === url ? text : replaceAt(text, path, JSON.stringify(link));
 }
 
 /** Drops the server request: the server gets an error, and the record the reason. */
@@ -371,24 +367,13 @@ export function checkUrlError(
   const links = linksOf(error.data);
   const may = (elicitation: JsonObject): boolean =>
     mayElicitUrl(checkContext, contentOf('elicitation/url', elicitation));
-  if (!mayElicitUrl(checkContext, undefined) || links?.every(may) !== true) {
-    return { kind: 'refused', refusal: refuseWith('elicitation-url') };
-  }
-  let shown = inspected.text ?? text;
-  for (const [index, { url: link }] of links.entries()) {
-    const span = spanOf(shown, ['error', 'data', 'elicitations', index, 'url']);
-    const clean = readLink(link);
-    // A URL that the content inspection changed contained something that must not pass.
-    if (span === undefined || clean === undefined || shownAt(shown, span) !== link) {
-      return { kind: 'refused', refusal: refuseWith('elicitation-url') };
-    }
-    if (clean !== link) shown = applyEdits(shown, [{ ...span, text: JSON.stringify(clean) }]);
-  }
+  if (!mayElicitUrl(checkContext, undefined) || links?.every(may) !== true)
+    return withhold('elicitation-url');
+  let shown: string | undefined = inspected.text ?? text;
+  for (const [index, { url }] of links.entries())
+    shown = shown && showLink(shown, ['error', 'data', 'elicitations', index, 'url'], url);
+  if (shown === undefined) return withhold('elicitation-url');
   return shown === text ? inspected : { ...inspected, text: shown };
-}
-
-function shownAt(text: string, { start, end }: { readonly start: number; readonly end: number }) {
-  return JSON.parse(text.slice(start, end)) as unknown;
 }
 
 function linksOf(data: Json | undefined): readonly JsonObject[] | undefined {

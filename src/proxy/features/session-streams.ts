@@ -25,8 +25,8 @@ import {
 } from '../authorization.js';
 import {
   callerOf,
-  nameOf,
   noteRefusal,
+  noteTarget,
   type RequestContext,
   type VerifiedCall,
 } from '../request-context.js';
@@ -145,7 +145,12 @@ function admitStream({ call, principal }: VerifiedCall<RelayPorts>): OpenedStrea
     const refusal = grantOf(call, responsePlan)(call.snapshot, principal);
     if (refusal !== undefined) return refusal;
   }
-  if (responsePlan !== undefined) noteResumed(call, responsePlan, resumed?.requestedAt);
+  if (responsePlan !== undefined) {
+    // The stream carries the response to the original request.
+    call.requestedAt = resumed?.requestedAt;
+    call.admitted = responsePlan.admitted;
+    noteTarget(call.record, responsePlan.admitted);
+  }
   return { call, principal, session, responsePlan, lastEventId: resumed?.upstreamId };
 }
 
@@ -169,22 +174,6 @@ type OpenedStream = VerifiedCall<RelayPorts> & {
   /** The upstream's own event id, if a stream is resumed after it. */
   readonly lastEventId: string | undefined;
 };
-
-/** Notes the original request, whose response the resumed stream carries. */
-function noteResumed(
-  call: RequestContext,
-  { admitted }: ResponsePlan,
-  requestedAt: number | undefined,
-): void {
-  call.requestedAt = requestedAt;
-  const { target } = call.record;
-  const { message, rule } = admitted;
-  call.admitted = admitted;
-  target.method = rule.method;
-  target.kind = admitted.target.kind;
-  target.name = nameOf(admitted.target);
-  target.requestId = message.kind === 'request' ? message.id : undefined;
-}
 
 /** A server that offers no stream (405) is no reason to refuse one: the gateway announces drift on it. */
 function refusalOf(outcome: ForwardOutcome, isResponse: boolean): Refusal | undefined {
@@ -237,8 +226,8 @@ async function relayResumed(
   // Each message is checked under the version and the catalog now in force, by what the lease grants.
   const mustEnd = (): boolean =>
     ended !== undefined || endSignal.aborted || lease.check() !== undefined;
-  const writing = { call, responseCheck, idOf, writes, mustEnd };
-  const end = await writeEvents(response, { ...writing, isResumable: true }).finally(() => {
+  const writing = { call, responseCheck, idOf, writes, mustEnd, isResumable: true };
+  const end = await writeEvents(response, writing).finally(() => {
     stopTimer();
     unregister();
   });

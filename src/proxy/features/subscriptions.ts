@@ -11,6 +11,7 @@ import { addFinding } from '../../policy/record.js';
 import { type Refusal, refuseWith, renderRefusal } from '../../policy/refusal.js';
 import { normalizeUri } from '../../policy/resource-uri.js';
 import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
+import { METHOD_NOT_FOUND } from '../../protocol/errors.js';
 import { mediaType } from '../../protocol/headers.js';
 import {
   type ParsedJson,
@@ -69,7 +70,6 @@ import {
 } from './subscription-filter.js';
 import { checkTaskNotification } from './task-responses.js';
 
-const METHOD_NOT_FOUND = -32601;
 /** Statuses of a server without the method, whatever its body says. */
 const UNSUPPORTED_STATUSES: ReadonlySet<number> = new Set([404, 405]);
 
@@ -259,7 +259,7 @@ function isEmpty(filter: SubscriptionFilter | undefined): boolean {
 }
 
 /** One open subscription. `acknowledgedFilter` is the acknowledged filter; nothing passes before the acknowledgement. */
-export type Subscription = {
+type Subscription = {
   readonly call: RequestContext<CheckPorts>;
   readonly authorized: AuthorizedRequest;
   readonly id: RequestId;

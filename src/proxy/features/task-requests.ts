@@ -16,6 +16,7 @@ import type {
 } from '../../protocol/admitted-request.js';
 import {
   type ErrorContext,
+  errorContextOf,
   INVALID_PARAMS,
   METHOD_NOT_FOUND,
   protocolErrorOf,
@@ -29,6 +30,7 @@ import {
   spanOf,
 } from '../../protocol/json/json.js';
 import { isObject, type JsonObject, type Message } from '../../protocol/jsonrpc.js';
+import { paramsOf } from '../../protocol/params.js';
 import { findRelatedTask, RELATED_TASK_KEY, type TaskForm } from '../../protocol/tasks.js';
 import { isTranslated, protocolForUpstream } from '../../protocol/versions/negotiation.js';
 import type { ProtocolVersion } from '../../protocol/versions/revisions.js';
@@ -123,7 +125,7 @@ function checkTaskUse(
   catalog: Catalog,
 ): ProtocolError | undefined {
   const { protocol, rule, message } = admitted;
-  const errorContext = { id: message.kind === 'request' ? message.id : undefined };
+  const errorContext = errorContextOf(message);
   if (rule.targetKind === 'task' && isTranslatedForTasks(protocol, snapshot)) {
     const status = protocol.statusOfRefusedMethod('request');
     return protocolErrorOf(
@@ -187,11 +189,9 @@ function mayRequireTask(
  * tasks has to run it (MCP 2025-11-25, tasks, task support and handling), and as a 2026-07-28 server may if the
  * client declares no support.
  */
-function noteTaskParam(
-  call: RequestContext,
-  { protocol, message, mayBecomeTask }: AdmittedMessage,
-): void {
-  const taskParam = 'params' in message ? message.params?.['task'] : undefined;
+function noteTaskParam(call: RequestContext, admitted: AdmittedMessage): void {
+  const { protocol, mayBecomeTask } = admitted;
+  const taskParam = paramsOf(admitted)['task'];
   const isRequested = mayBecomeTask && protocol.tasks?.areRequested === true;
   if (taskParam !== undefined && !isRequested) noteStripped(call, '/params/task');
   if (mayBecomeTask && !isRequested && isTranslatedForTasks(protocol, call.snapshot))

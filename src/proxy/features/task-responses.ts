@@ -10,7 +10,6 @@ import { type CompiledSchema, outputOf as outputSchemaOf } from '../../policy/de
 import { responseObligationsOf } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
-import { refuseWith } from '../../policy/refusal.js';
 import type { OpenedTask } from '../../protocol/admitted-request.js';
 import {
   applyEdits,
@@ -18,6 +17,7 @@ import {
   type ParsedJson,
   readJsonText,
   removalEdits,
+  replaceAt,
   setMember,
   spanOf,
 } from '../../protocol/json/json.js';
@@ -45,6 +45,8 @@ import {
   drop,
   inspect,
   type MessageOutcome,
+  respond,
+  withhold,
 } from '../response-context.js';
 import type { ResponsePlan } from '../response-plan.js';
 import {
@@ -54,7 +56,6 @@ import {
   noteWithheld,
 } from './input-required.js';
 
-const NO_HEADERS = {};
 /** The members of an acknowledgement (Tasks extension: an empty result). */
 const ACK_MEMBERS: ReadonlySet<string> = new Set(['resultType', '_meta']);
 
@@ -91,10 +92,7 @@ export async function checkCreatedTask(
   call.progress?.keep();
   const inspected = outcome.kind === 'changed' ? outcome.text : withoutTaskId.text;
   const withSealedId = setMember(inspected, path, 'taskId', sealed);
-  return passedResponse(
-    result['cacheScope'] === undefined ? withSealedId : markPrivate(withSealedId),
-    false,
-  );
+  return respond(withPrivateCacheScope(withSealedId, 'result', result));
 }
 
 /** Checks the response to a request about a task. */
@@ -112,9 +110,7 @@ export async function checkTaskResponse(
     reading,
     'result',
   );
-  return 'reason' in checked
-    ? withhold(checked.reason)
-    : passedResponse(checked.text, checked.isError);
+  return 'reason' in checked ? withhold(checked.reason) : respond(checked.text, checked.isError);
 }
 
 /** Passes an acknowledgement and removes every other member, since no check covers what else a server puts there. */
@@ -129,20 +125,8 @@ async function acknowledge(
   if (!stripped.ok) return withhold('upstream-protocol');
   const outcome = await inspect(checkContext, stripped);
   if (outcome.kind === 'withhold') return withhold(outcome.reason);
-  if (outcome.kind === 'changed') return passedResponse(outcome.text, false);
-  return passedResponse(stripped === reading ? undefined : stripped.text, false);
-}
-
-function markPrivate(text: string): string {
-  return setMember(text, ['result'], 'cacheScope', 'private');
-}
-
-function passedResponse(text: string | undefined, isError: boolean): MessageOutcome {
-  return { kind: 'response', text, headers: NO_HEADERS, isError, rpcCode: undefined };
-}
-
-function withhold(reason: Reason): MessageOutcome {
-  return { kind: 'refused', refusal: refuseWith(reason) };
+  if (outcome.kind === 'changed') return respond(outcome.text);
+  return respond(stripped === reading ? undefined : stripped.text);
 }
 
 const LIST = ['result', 'tasks'];
@@ -186,7 +170,7 @@ export async function checkTaskList(
     advertisedBytes: Buffer.byteLength(text),
     visibleBytes: Buffer.byteLength(shown),
   };
-  return { kind: 'response', text: shown, headers: NO_HEADERS, isError: false, rpcCode: undefined };
+  return respond(shown);
 }
 
 function knownTask(checkContext: CheckContext, value: Json): OpenedTask | undefined {
@@ -344,11 +328,6 @@ async function inspectPayload(
 
 function outputOf(checkContext: CheckContext, { tool }: OpenedTask): CompiledSchema | undefined {
   return outputSchemaOf(checkContext.call.snapshot.catalogFor(checkContext).statusOf('tool', tool));
-}
-
-function replaceAt(text: string, path: readonly string[], value: string): string | undefined {
-  const span = spanOf(text, path);
-  return span === undefined ? undefined : applyEdits(text, [{ ...span, text: value }]);
 }
 
 /**

@@ -10,9 +10,9 @@ import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refu
 import { amendAdmitted } from '../../protocol/admission.js';
 import type { AdmittedMessage, SentRequestFacts } from '../../protocol/admitted-request.js';
 import { invalidParams, renderError } from '../../protocol/errors.js';
-import { spanOf } from '../../protocol/json/json.js';
+import { editedValueAt, spanOf } from '../../protocol/json/json.js';
 import { isJsonRpcId, type RequestId } from '../../protocol/jsonrpc.js';
-import { progressTokenOf } from '../../protocol/params.js';
+import { paramsOf, progressTokenOf } from '../../protocol/params.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import {
   type Body,
@@ -162,20 +162,10 @@ function awaitStreamResponse(call: RequestContext<'legacySse'>, admitted: Admitt
   const isCancellation = rule.method === 'notifications/cancelled';
   if (message.kind !== 'request' && !isCancellation) return;
   const pendingResponses = pendingResponsesOf(call, admitted);
-  const sealed = sealedValueAt(admitted, isCancellation ? ['params', 'requestId'] : ['id']);
+  const sealed = editedValueAt(admitted, isCancellation ? ['params', 'requestId'] : ['id']);
   if (sealed === undefined) return;
   if (isCancellation) pendingResponses?.drop(sealed);
   else pendingResponses?.add(sealed, timeLeftMs(call));
-}
-
-/** The sealed value that was edited in at this path; `undefined` if the value was not changed. */
-function sealedValueAt(
-  { text, edits }: AdmittedMessage,
-  path: readonly string[],
-): string | undefined {
-  const span = spanOf(text, path);
-  const edit = edits.find(({ start }) => start === span?.start);
-  return edit === undefined ? undefined : String(JSON.parse(edit.text));
 }
 
 /** The responses that the stream still waits for, if this replica holds it. */
@@ -211,9 +201,9 @@ function sealCancelledId(
   call: RequestContext<'legacySse'>,
   admitted: AdmittedMessage,
 ): AdmittedMessage {
-  const { message, session, rule } = admitted;
+  const { session, rule } = admitted;
   if (rule.method !== 'notifications/cancelled' || session === undefined) return admitted;
-  const id = 'params' in message ? message.params?.['requestId'] : undefined;
+  const id = paramsOf(admitted)['requestId'];
   const sealed = isJsonRpcId(id) ? call.ports.legacySse.recallRequest(id, session) : undefined;
   return sealed === undefined ? admitted : replace(admitted, ['params', 'requestId'], sealed);
 }

@@ -10,8 +10,7 @@ import { openRecord } from '../../policy/record.js';
 import { refuseWith } from '../../policy/refusal.js';
 import type { SentRequestFacts, SessionFacts } from '../../protocol/admitted-request.js';
 import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
-
-import { applyEdits, spanOf } from '../../protocol/json/json.js';
+import { replaceAt, setMember } from '../../protocol/json/json.js';
 import { readEnvelope } from '../../protocol/jsonrpc.js';
 import type { ProgressCount } from '../../protocol/params.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
@@ -21,12 +20,12 @@ import { maySee } from '../authorization.js';
 import { createCount, createGate, type NotificationGate } from '../features/progress.js';
 import {
   callerOf,
-  nameOf,
   newestSnapshot,
+  noteTarget,
   type RequestContext,
   readMessage,
 } from '../request-context.js';
-import { type CheckPorts, DROP, drop, type MessageOutcome } from '../response-context.js';
+import { type CheckPorts, DROP, drop, type MessageOutcome, withhold } from '../response-context.js';
 import { createResponseCheck } from '../response-pipeline.js';
 import { planOf, type ResponsePlan } from '../response-plan.js';
 import { createGatheredWrites, writeFailure, writeOutcome } from '../sse-response.js';
@@ -174,11 +173,9 @@ function restoreProgressToken(stream: LegacyStream, envelope: Envelope, data: st
   stream.liveProgress = undefined;
   if (typeof sealed !== 'string' || stream.respondedIds.has(sealed)) return data;
   const sent = openSent(stream, sealed);
-  const span = spanOf(data, ['params', 'progressToken']);
-  if (sent?.progressToken === undefined || span === undefined || isTimedOut(stream.call, sent))
-    return data;
+  if (sent?.progressToken === undefined || isTimedOut(stream.call, sent)) return data;
   stream.liveProgress = countOf(stream, sealed);
-  return applyEdits(data, [{ ...span, text: JSON.stringify(sent.progressToken) }]);
+  return setMember(data, ['params'], 'progressToken', sent.progressToken);
 }
 
 function countOf({ counts }: LegacyStream, sealed: string): ProgressCount {
@@ -200,9 +197,8 @@ async function writeResponse(
 ): Promise<void> {
   const { call, principal, session } = stream;
   const plan = planOf(sent, session, principal);
-  const span = spanOf(data, ['id']);
-  if (plan === undefined || span === undefined) return drop(call, 'foreign-message');
-  const text = applyEdits(data, [{ ...span, text: JSON.stringify(sent.id) }]);
+  const text = replaceAt(data, ['id'], JSON.stringify(sent.id));
+  if (plan === undefined || text === undefined) return drop(call, 'foreign-message');
   await writeAndRecord(openResponseContext(call, plan, sent), text, async (responseContext) => {
     const outcome = isTimedOut(call, sent)
       ? TIMED_OUT
@@ -253,7 +249,7 @@ function isTimedOut({ snapshot }: RequestContext, { sentAt }: SentRequestFacts):
   return Date.now() - sentAt > snapshot.limits.exchangeMaxMs;
 }
 
-const TIMED_OUT: MessageOutcome = { kind: 'refused', refusal: refuseWith('upstream-timeout') };
+const TIMED_OUT = withhold('upstream-timeout');
 
 /**
  * Checks a response under the version now in force, and again under the one in force after the check: a caller
@@ -302,10 +298,7 @@ function openResponseContext(
   record.versions = call.snapshot.versions;
   record.principal = principal;
   record.client = { ...call.record.client };
-  record.target.method = admitted.rule.method;
-  record.target.kind = admitted.target.kind;
-  record.target.name = nameOf(admitted.target);
-  record.target.requestId = sent.id;
+  noteTarget(record, admitted);
   record.decision.verdict = 'allow';
   record.decision.stage = 'record';
   record.decision.action = 'forwarded';

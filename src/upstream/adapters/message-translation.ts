@@ -36,13 +36,14 @@ import {
 } from '../../protocol/json/json.js';
 import {
   isObject,
+  isResponseTo,
   type Json,
   type JsonObject,
   type RequestId,
   type ServerRequestName,
 } from '../../protocol/jsonrpc.js';
 import { CACHEABLE } from '../../protocol/methods.js';
-import { progressTokenOf } from '../../protocol/params.js';
+import { paramsOf, progressTokenOf } from '../../protocol/params.js';
 import { declaresTasks } from '../../protocol/tasks.js';
 import { type Bytes, joinPieces, type UpstreamResponse } from '../../protocol/transport.js';
 import { STATELESS_VERSIONS } from '../../protocol/versions/revisions.js';
@@ -107,7 +108,7 @@ export function toStatelessMessage(
 ): string | undefined {
   if (!isObject(value)) return text;
   if (value['method'] === 'notifications/progress') return toStatelessProgress(text, value, sent);
-  if (value['id'] !== sent.sentId || 'method' in value) return text;
+  if (!isResponseTo(value, sent.sentId)) return text;
   const { error, result } = value;
   if (isObject(error) && error['code'] === URL_ELICITATION_REQUIRED)
     return toUrlElicitation(error, sent);
@@ -203,7 +204,6 @@ export type InputRetry = {
   readonly state: string | undefined;
 };
 
-const NO_PARAMS: JsonObject = {};
 const [VERSION = ''] = STATELESS_VERSIONS;
 /** Members of a result that the session era does not have. */
 const STATELESS_RESULT_MEMBERS: ReadonlySet<string> = new Set([
@@ -263,20 +263,20 @@ export function statelessForm(
   mirrored: readonly MirroredParameter[],
   retry?: InputRetry,
 ): TranslatedForm {
-  const { message, rule } = admitted;
-  const params = ('params' in message ? message.params : undefined) ?? NO_PARAMS;
-  const headers = statelessHeaders(VERSION, rule.method, params, mirrored);
-  let body = withEnvelope(applyEdits(admitted.text, admitted.edits), params, envelopeOf(envelope));
+  const { text, edits, message, rule } = admitted;
+  const headers = statelessHeaders(VERSION, rule.method, paramsOf(admitted), mirrored);
+  const params = 'params' in message ? message.params : undefined;
+  let body = setMeta(applyEdits(text, edits), params, envelopeOf(envelope));
   if (retry !== undefined) body = withInputRetry(body, retry);
   return { headers, body };
 }
 
-function withEnvelope(text: string, params: JsonObject, meta: JsonObject): string {
-  if (isObject(params['_meta']))
-    return changeMembers(text, { path: ['params', '_meta'], set: meta });
-  if (spanOf(text, ['params']) === undefined)
-    return changeMembers(text, { path: [], set: { params: { _meta: meta } } });
-  return changeMembers(text, { path: ['params'], set: { _meta: meta } });
+/** Sets members of `_meta` in the text of a message with these params, which may lack `_meta` or be absent. */
+export function setMeta(text: string, params: Json | undefined, meta: JsonObject): string {
+  if (!isObject(params)) return changeMembers(text, { path: [], set: { params: { _meta: meta } } });
+  return isObject(params['_meta'])
+    ? changeMembers(text, { path: ['params', '_meta'], set: meta })
+    : changeMembers(text, { path: ['params'], set: { _meta: meta } });
 }
 
 function withInputRetry(text: string, { id, responses, state }: InputRetry): string {

@@ -29,13 +29,13 @@ import {
 } from '../../protocol/versions/revisions.js';
 import { SESSION } from '../../protocol/versions/session.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
-import { messageEndpointOf, type SessionUpstream, type UpstreamClient } from '../client.js';
+import type { SessionUpstream, UpstreamClient } from '../client.js';
 import type { LegacySseClientSessions } from './legacy-sse/client-sessions.js';
 import { bodyResponse } from './local-response.js';
 import { errorResponseText } from './message-translation.js';
 import type { SessionClients } from './session-over-stateless/adapter.js';
 import type { StatelessClients } from './stateless-over-session/adapter.js';
-import { sessionHeadersOf } from './stateless-over-session/session-pool.js';
+import { postInSession } from './stateless-over-session/session-pool.js';
 
 /** What is known of the upstream when a message is sent. */
 export type UpstreamOffer = {
@@ -174,10 +174,12 @@ function createDirectAdapter(
   count: GatewayMessageCount,
 ): UpstreamAdapter {
   /** Sends a message unless too many are in progress. */
-  function send(context: GatewayMessageContext, message: JsonObject): void {
+  function send({ session, caller }: GatewayMessageContext, message: JsonObject): void {
     if (count.inProgress >= MAX_GATEWAY_MESSAGES) return;
     count.inProgress += 1;
-    void sendGatewayMessage(client, context, JSON.stringify(message)).then(() => {
+    const body = JSON.stringify(message);
+    const timeoutMs = GATEWAY_MESSAGE_TIMEOUT_MS;
+    void postInSession(client, session, { caller, body, timeoutMs }).then(() => {
       count.inProgress -= 1;
     });
   }
@@ -195,30 +197,6 @@ function createDirectAdapter(
       send({ session, caller }, { jsonrpc: '2.0', method: 'notifications/cancelled', params });
     },
   };
-}
-
-/** A legacy SSE session has a message endpoint of its own. */
-async function sendGatewayMessage(
-  client: Pick<SessionUpstream, 'request'>,
-  { session, caller }: GatewayMessageContext,
-  body: string,
-): Promise<void> {
-  const target = messageEndpointOf(session);
-  const headers = {
-    'content-type': 'application/json',
-    accept: 'application/json, text/event-stream',
-    ...(target === undefined ? sessionHeadersOf(session) : {}),
-  };
-  const timeoutMs = GATEWAY_MESSAGE_TIMEOUT_MS;
-  const outcome = await client.request({
-    caller,
-    method: 'POST',
-    target,
-    headers,
-    body,
-    timeoutMs,
-  });
-  if (outcome.kind === 'response') outcome.release();
 }
 
 function membersOf(reply: GatewayReply): JsonObject {

@@ -9,15 +9,13 @@
 // both).
 
 import { type ClientProfile, isSameProfile, type Listing } from '../../protocol/listings.js';
-import { protocolListedAs, type SpokenVersions } from '../../protocol/versions/negotiation.js';
+import { protocolListedAs } from '../../protocol/versions/negotiation.js';
 import {
   LISTED_ERAS,
   type ListedEra,
   perListedEra,
   SESSION_VERSIONS,
 } from '../../protocol/versions/revisions.js';
-import { SESSION } from '../../protocol/versions/session.js';
-import { STATELESS } from '../../protocol/versions/stateless.js';
 import type { MessageReader } from '../message-reader.js';
 import {
   type EraOutcome,
@@ -43,7 +41,6 @@ export const PROBE_INTERVAL_MS = 600_000;
 type EraState = {
   /** When the last complete listing was verified; `undefined` while the era is not known to be spoken. */
   verifiedAtMs: number | undefined;
-  versions: readonly string[];
   /** When the era was last found not to be spoken. */
   lastUnsupportedAtMs: number | undefined;
 };
@@ -55,12 +52,12 @@ type EraState = {
 type SpokenEras = { readonly [era in ListedEra]: EraState };
 
 function createSpokenEras(): SpokenEras {
-  const unknown = { verifiedAtMs: undefined, versions: [], lastUnsupportedAtMs: undefined };
+  const unknown = { verifiedAtMs: undefined, lastUnsupportedAtMs: undefined };
   return perListedEra<EraState>(() => ({ ...unknown }));
 }
 
 /** True for an era that was listed and not removed since. */
-export function isKnown(eras: SpokenEras, era: ListedEra): boolean {
+function isKnown(eras: SpokenEras, era: ListedEra): boolean {
   return eras[era].verifiedAtMs !== undefined;
 }
 
@@ -90,14 +87,6 @@ function areVerified(eras: SpokenEras, nowMs: number, maxAgeMs: number): boolean
   return isAny;
 }
 
-function spokenVersions(eras: SpokenEras): SpokenVersions | undefined {
-  if (!isAnyKnown(eras)) return undefined;
-  return {
-    sessions: eras[SESSION.listedEra].versions,
-    stateless: eras[STATELESS.listedEra].versions,
-  };
-}
-
 /** Records the outcome of a listing. Returns true if an era that was spoken is gone. */
 function recordOutcome(
   eras: SpokenEras,
@@ -109,13 +98,11 @@ function recordOutcome(
   switch (outcome.kind) {
     case 'listed':
       state.verifiedAtMs = outcome.listing.verifiedAtMs;
-      state.versions = outcome.listing.protocolVersions;
       state.lastUnsupportedAtMs = undefined;
       return false;
     case 'not-spoken': {
       const wasKnown = isKnown(eras, era);
       state.verifiedAtMs = undefined;
-      state.versions = [];
       state.lastUnsupportedAtMs = nowMs;
       return wasKnown;
     }
@@ -183,29 +170,6 @@ export type ListerPorts = {
   readonly onRoundEnd?: () => void;
 };
 
-/** The gateway as a client of one upstream on its own behalf. */
-export interface Lister {
-  /** Lists now, and from then on by timer. */
-  start(): void;
-  /**
-   * Resolves with `fresh` if every era that the upstream speaks was verified within `maxAgeMs`, after listing
-   * where needed. Concurrent calls share one listing. After a failure there is no new attempt within the
-   * minimum interval.
-   */
-  ensureFresh(maxAgeMs?: number): Promise<'fresh' | 'stale'>;
-  /**
-   * Lists anew and resolves with `fresh` if every era that the upstream speaks was verified by a listing that began
-   * after this call. Calls that arrive while a listing runs share the next one.
-   */
-  verifyNow(): Promise<'fresh' | 'stale'>;
-  isFresh(maxAgeMs?: number): boolean;
-  /** Handles a list-changed notification. Resolves after the next listing; bursts cause a single listing. */
-  noteListChanged(): Promise<void>;
-  /** `undefined` before the first listing. */
-  spoken(): SpokenVersions | undefined;
-  close(): Promise<void>;
-}
-
 /** The minimum interval between listings that no call waits for, and after a failure. Milliseconds. */
 export const MIN_INTERVAL_MS = 1000;
 /** The fraction of the maximum age after which the timer lists, and its jitter in either direction. */
@@ -216,12 +180,8 @@ const MAX_INTERVAL_MS = 3_600_000;
 /** The time after a failed listing: a server that comes back may have changed. Milliseconds. */
 const RETRY_INTERVAL_MS = 10_000;
 
-/** Creates the lister of one upstream. Sends nothing before it is started or queried. */
-export function createLister(settings: ListerSettings, ports: ListerPorts): Lister {
-  return new UpstreamLister(settings, ports);
-}
-
-class UpstreamLister implements Lister {
+/** The gateway as a client of one upstream on its own behalf. Sends nothing before it is started or queried. */
+export class Lister {
   readonly #maxAgeMs: number;
   readonly #ports: ListerPorts;
   readonly #eraPorts: EraPorts;
@@ -255,6 +215,7 @@ class UpstreamLister implements Lister {
     };
   }
 
+  /** Lists now, and from then on by timer. */
   start(): void {
     // A callback that throws is an error of its owner; the next listing must still be scheduled.
     this.#list().catch(() => this.#schedule());
@@ -264,10 +225,11 @@ class UpstreamLister implements Lister {
     return areVerified(this.#eras, this.#ports.now(), maxAgeMs);
   }
 
-  spoken(): SpokenVersions | undefined {
-    return spokenVersions(this.#eras);
-  }
-
+  /**
+   * Resolves with `fresh` if every era that the upstream speaks was verified within `maxAgeMs`, after listing
+   * where needed. Concurrent calls share one listing. After a failure there is no new attempt within the
+   * minimum interval.
+   */
   async ensureFresh(maxAgeMs = this.#maxAgeMs): Promise<'fresh' | 'stale'> {
     if (this.isFresh(maxAgeMs)) return 'fresh';
     const wasRunning = this.#running !== undefined;
@@ -278,6 +240,10 @@ class UpstreamLister implements Lister {
     return this.isFresh(maxAgeMs) ? 'fresh' : 'stale';
   }
 
+  /**
+   * Lists anew and resolves with `fresh` if every era that the upstream speaks was verified by a listing that began
+   * after this call. Calls that arrive while a listing runs share the next one.
+   */
   async verifyNow(): Promise<'fresh' | 'stale'> {
     const sinceMs = this.#ports.now();
     this.#next ??= this.#listNext();
@@ -285,6 +251,7 @@ class UpstreamLister implements Lister {
     return areVerified(this.#eras, sinceMs, 0) ? 'fresh' : 'stale';
   }
 
+  /** Handles a list-changed notification. Resolves after the next listing; bursts cause a single listing. */
   noteListChanged(): Promise<void> {
     this.#following ??= this.#listAfterNow();
     return this.#following;
@@ -402,7 +369,7 @@ export async function listOnce(
 ): Promise<OneListing> {
   const listings: Listing[] = [];
   const failures: ListingError[] = [];
-  const lister = createLister(
+  const lister = new Lister(
     { ...settings, maxAgeMs: settings.requestTimeoutMs },
     {
       ...ports,
@@ -434,7 +401,7 @@ function appsVariantsOf(apps: boolean): readonly boolean[] {
   return apps ? [false, true] : [false];
 }
 
-type DiscoveryLister = Omit<Lister, 'spoken'> & {
+type DiscoveryLister = Pick<Lister, keyof Lister> & {
   /** Something was listed, and the last listing of no client profile failed. */
   isUp(): boolean;
 };
@@ -448,24 +415,25 @@ export function createDiscoveryLister(
   // Nothing has been listed yet.
   const failing = new Set(appsVariants);
   const first = createFirstRound(appsVariants, ports);
-  const listers = appsVariants.map((apps) =>
-    createLister(
-      { ...settings, apps },
-      {
-        ...ports,
-        request: ports.openRequest(),
-        onListing(listing) {
-          failing.delete(apps);
-          first.add(listing);
+  const listers = appsVariants.map(
+    (apps) =>
+      new Lister(
+        { ...settings, apps },
+        {
+          ...ports,
+          request: ports.openRequest(),
+          onListing(listing) {
+            failing.delete(apps);
+            first.add(listing);
+          },
+          onEraGone: (era) => first.drop({ era, apps }),
+          onFailure(era, why) {
+            failing.add(apps);
+            ports.onFailure?.(era, why);
+          },
+          onRoundEnd: () => first.end(apps),
         },
-        onEraGone: (era) => first.drop({ era, apps }),
-        onFailure(era, why) {
-          failing.add(apps);
-          ports.onFailure?.(era, why);
-        },
-        onRoundEnd: () => first.end(apps),
-      },
-    ),
+      ),
   );
   const isFresh: Lister['isFresh'] = (maxAgeMs) =>
     listers.every((lister) => lister.isFresh(maxAgeMs));

@@ -240,7 +240,8 @@ async function sendRequest(
 
 const TIMED_OUT: CallOutcome = { kind: 'failed', why: 'timeout' };
 
-const COMMON_HEADERS = {
+/** The headers of every message that the gateway itself posts. */
+export const COMMON_HEADERS = {
   'content-type': 'application/json',
   accept: 'application/json, text/event-stream',
 } as const;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { admitMessage, admitSessionEnd, admitStreamOpen } from '../../../src/protocol/admission.js';
+import { admitPost, admitSessionEnd, admitStreamOpen } from '../../../src/protocol/admission.js';
 import type { AdmittedMessage } from '../../../src/protocol/admitted-request.js';
 import {
   admitted,
@@ -69,7 +69,7 @@ describe('reading', () => {
     ['a byte order mark', bytes(0xef, 0xbb, 0xbf, 0x7b, 0x7d)],
     ['no bytes', bytes()],
   ])('[M-01] %s is 400 with -32700', (_what, body) => {
-    const outcome = admitMessage({
+    const outcome = admitPost({
       headers: {},
       repeated: new Set(),
       body,

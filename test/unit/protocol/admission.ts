@@ -1,6 +1,6 @@
 // Builds what a client posts, so that a test names only what it is about.
 
-import { admitMessage } from '../../../src/protocol/admission.js';
+import { admitPost } from '../../../src/protocol/admission.js';
 import type {
   AdmittedMessage,
   ProtocolError,
@@ -30,12 +30,14 @@ export type Posted = {
 /** Admits this body, an object or raw text; the session id `s-1` is live. */
 export function post(body: object | string, posted: Posted = {}): AdmittedMessage | ProtocolError {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
-  return admitMessage({
+  const outcome = admitPost({
     headers: posted.headers ?? {},
     repeated: new Set(posted.repeated ?? []),
     body: encoder.encode(text),
     openSession: opener(posted.session ?? SESSION),
   });
+  if (outcome.kind === 'array') throw new Error('an array was admitted');
+  return outcome;
 }
 
 export function opener(session: SessionFacts): AdmissionInput['openSession'] {
@@ -70,8 +72,8 @@ export function stateless(
 }
 
 /** The admitted message, or a failed test that shows the fault. */
-export function admitted(outcome: AdmittedMessage | ProtocolError): AdmittedMessage {
-  if (outcome.kind === 'error') throw new Error(`refused: ${JSON.stringify(outcome)}`);
+export function admitted(outcome: ReturnType<typeof admitPost>): AdmittedMessage {
+  if (outcome.kind !== 'admitted') throw new Error(`refused: ${JSON.stringify(outcome)}`);
   return outcome;
 }
 

@@ -4,7 +4,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { corpus, goodCall, mutate } from '../../../clients/corpus.mjs';
-import { admitMessage } from '../../../src/protocol/admission.js';
+import { admitPost } from '../../../src/protocol/admission.js';
 import type { AdmittedMessage } from '../../../src/protocol/admitted-request.js';
 import { applyEdits } from '../../../src/protocol/json/json.js';
 import type { Json } from '../../../src/protocol/jsonrpc.js';
@@ -19,13 +19,13 @@ import {
 import { opener, SESSION } from './admission.js';
 
 function admit(body: Uint8Array): AdmittedMessage | undefined {
-  const outcome = admitMessage({
+  const outcome = admitPost({
     headers: { 'mcp-session-id': 's-1' },
     repeated: new Set(),
     body,
     openSession: opener(SESSION),
   });
-  return outcome.kind === 'error' ? undefined : outcome;
+  return outcome.kind === 'admitted' ? outcome : undefined;
 }
 
 /** What a program behind this parser takes the call for: the members that decide. */

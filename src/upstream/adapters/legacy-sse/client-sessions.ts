@@ -8,11 +8,11 @@ import type { AuthorizedRequest } from '../../../policy/obligations.js';
 import type { Caller } from '../../../policy/principal.js';
 import type { SessionFacts, SessionTarget } from '../../../protocol/admitted-request.js';
 import { applyEdits, changeMembers } from '../../../protocol/json/json.js';
-import type { Json } from '../../../protocol/jsonrpc.js';
 import {
   isObject,
+  isResponseTo,
   type JsonObject,
-  type RequestId,
+  requestIdOf,
   type ServerRequestName,
 } from '../../../protocol/jsonrpc.js';
 import { isEventStream } from '../../../protocol/sse-reader.js';
@@ -166,18 +166,13 @@ async function readHandshake(
   { admitted }: AuthorizedRequest,
   bounds: ReadBounds,
 ): Promise<Opened | ForwardOutcome> {
-  const { message } = admitted;
-  const id = message.kind === 'request' ? message.id : undefined;
+  const id = requestIdOf(admitted.message);
   for await (const inbound of readMessages(response, bounds)) {
     if (inbound.kind === 'error') return inbound;
     if (inbound.kind === 'message' && isResponseTo(inbound.value, id))
       return openedSessionOf(response, inbound.text, inbound.value);
   }
   return PROTOCOL;
-}
-
-function isResponseTo(value: Json | undefined, id: RequestId | undefined): value is JsonObject {
-  return isObject(value) && value['id'] === id && !('method' in value);
 }
 
 function openedSessionOf(

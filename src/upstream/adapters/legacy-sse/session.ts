@@ -273,7 +273,6 @@ export type EventBuffer = {
   /** The buffered size, as UTF-8. */
   readonly bytes: number;
   readonly isRead: boolean;
-  readonly hasEnded: boolean;
   /** When it was last read, or a message last arrived. */
   readonly usedAtMs: number;
   /** Drops everything buffered. */
@@ -410,9 +409,6 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
     },
     get isRead() {
       return isRead;
-    },
-    get hasEnded() {
-      return end !== undefined;
     },
     get usedAtMs() {
       return usedAtMs;

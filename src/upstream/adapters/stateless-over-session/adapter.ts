@@ -9,8 +9,9 @@ import type { AuthorizedRequest } from '../../../policy/obligations.js';
 import { type Caller, ownerKey, withoutToken } from '../../../policy/principal.js';
 import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
 import { METHOD_NOT_FOUND } from '../../../protocol/errors.js';
-import { applyEdits, changeMembers, spanOf } from '../../../protocol/json/json.js';
-import { isObject, type Json, type JsonObject } from '../../../protocol/jsonrpc.js';
+import { applyEdits, editedValueAt } from '../../../protocol/json/json.js';
+import { isObject, type Json } from '../../../protocol/jsonrpc.js';
+import { paramsOf } from '../../../protocol/params.js';
 import { canRequireInput } from '../../../protocol/server-requests.js';
 import { isEventStream } from '../../../protocol/sse-reader.js';
 import {
@@ -43,6 +44,7 @@ import {
   discoverResult,
   errorResponseText,
   sessionBody,
+  setMeta,
   toStatelessMessage,
   translatedBody,
   translatedRequestOf,
@@ -156,12 +158,7 @@ function toSubscriptionNotification(
       ? value['method'] === UPDATED && filter.uris.length > 0
       : filter.lists.includes(list);
   if (!isRequested) return undefined;
-  const { params } = value;
-  const tag: JsonObject = { [SUBSCRIPTION_ID]: id };
-  if (!isObject(params)) return changeMembers(text, { path: [], set: { params: { _meta: tag } } });
-  return isObject(params['_meta'])
-    ? changeMembers(text, { path: ['params', '_meta'], set: tag })
-    : changeMembers(text, { path: ['params'], set: { _meta: tag } });
+  return setMeta(text, value['params'], { [SUBSCRIPTION_ID]: id });
 }
 
 export type StatelessClients = {
@@ -239,7 +236,7 @@ async function forward(
     openSession(context, sessionVersions.at(-1) ?? LATEST_SESSION_VERSION);
   if (method === 'subscriptions/listen')
     return listenInSession(dependencies, { authorized, caller }, open, signal);
-  if (isInputRetry(admitted)) return resumeSuspended(context);
+  if (paramsOf(admitted)['requestState'] !== undefined) return resumeSuspended(context);
   const takeSession = (): Promise<PooledSession | ForwardError> =>
     dependencies.pool.acquire(keyOf(authorized), open);
   const session = await takeSession();
@@ -258,10 +255,6 @@ async function forward(
   return retried === 'lost' ? bodyResponse(200, errorResponseText(id, SESSION_LOST)) : retried;
 }
 
-function isInputRetry({ message }: AdmittedMessage): boolean {
-  return 'params' in message && message.params?.['requestState'] !== undefined;
-}
-
 async function openSession(
   { dependencies, authorized: { admitted }, caller }: ForwardContext,
   version: string,
@@ -278,9 +271,9 @@ async function openSession(
   return typeof opened === 'string' ? opened : { ...opened, caller: withoutToken(caller) };
 }
 
-function logLevelOf({ message }: AdmittedMessage): string | undefined {
-  const meta = 'params' in message ? message.params?.['_meta'] : undefined;
-  const level = (meta as JsonObject | undefined)?.[LOG_LEVEL];
+function logLevelOf(admitted: AdmittedMessage): string | undefined {
+  const meta = paramsOf(admitted)['_meta'];
+  const level = isObject(meta) ? meta[LOG_LEVEL] : undefined;
   return typeof level === 'string' ? level : undefined;
 }
 
@@ -390,7 +383,8 @@ function resumeSuspended({
   caller,
   signal,
 }: ForwardContext): RoutedOutcome {
-  const state = unsealedState(admitted);
+  // The state was unsealed by an edit of the request's text.
+  const state = editedValueAt(admitted, ['params', 'requestState']);
   const suspended = state === undefined ? undefined : dependencies.suspendedCalls.find(state);
   // The connection cannot be handed over: on another replica, or too late, the call must start again.
   if (state === undefined || suspended === undefined)
@@ -400,11 +394,4 @@ function resumeSuspended({
   if (items === undefined) return { kind: 'error', reason: 'overloaded' };
   dependencies.suspendedCalls.remove(state);
   return streamResponse(items, { release: () => undefined, abort: suspended.call.cancel });
-}
-
-/** The request state that was unsealed by an edit of the request's text. */
-function unsealedState({ text, edits }: AdmittedMessage): string | undefined {
-  const span = spanOf(text, ['params', 'requestState']);
-  const edit = edits.find((one) => one.start === span?.start);
-  return edit === undefined ? undefined : String(JSON.parse(edit.text));
 }

@@ -6,14 +6,17 @@
 import { type Caller, type Owner, ownerKey } from '../../../policy/principal.js';
 import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
 import { INTERNAL_ERROR, METHOD_NOT_FOUND } from '../../../protocol/errors.js';
-import type { Json } from '../../../protocol/jsonrpc.js';
 import {
   isJsonRpcId,
   isObject,
+  isResponseTo,
+  type Json,
   type JsonObject,
   type RequestId,
+  requestIdOf,
   type ServerRequestName,
 } from '../../../protocol/jsonrpc.js';
+import { paramsOf } from '../../../protocol/params.js';
 import { canRequireInput, serverRequestNameOf } from '../../../protocol/server-requests.js';
 import type { DisconnectSignal, UpstreamResponse } from '../../../protocol/transport.js';
 import { onAbort } from '../../../protocol/transport.js';
@@ -145,15 +148,13 @@ export function resume(
   { admitted, caller }: { readonly admitted: AdmittedMessage; readonly caller: Caller },
   signal: DisconnectSignal | undefined,
 ): OutboundItems | undefined {
-  const { message } = admitted;
-  const params = 'params' in message ? message.params : undefined;
-  const responses = params?.['inputResponses'];
+  const responses = paramsOf(admitted)['inputResponses'];
   const response = isObject(responses) ? responses[key] : undefined;
   const reply: JsonObject = isObject(response) ? { result: response } : { error: DECLINED };
   const replyMessage: JsonObject = { jsonrpc: '2.0', id: requestId, ...reply };
   if (!call.dependencies.sendInSession(call.session, caller, replyMessage)) return undefined;
   if (signal !== undefined) onAbort(signal, call.cancel);
-  const id = message.kind === 'request' ? message.id : call.sent.id;
+  const id = requestIdOf(admitted.message) ?? call.sent.id;
   return relayUntilInputRequired({ ...call, caller, sent: { ...call.sent, id } }, remainingItems);
 }
 
@@ -213,7 +214,7 @@ function stepOf(
   const translated = value === undefined ? text : toStatelessMessage(text, value, call.sent);
   return {
     outbound: translated === undefined ? undefined : { kind: 'message', text: translated },
-    isLast: isOwnResponse(value, call.sent),
+    isLast: isResponseTo(value, call.sent.sentId),
     isSuspended: false,
   };
 }
@@ -229,10 +230,6 @@ function readServerRequest(value: Json | undefined): ServerRequest | undefined {
   const { id, method, params } = value as { readonly [name: string]: Json | undefined };
   if (typeof method !== 'string' || !isJsonRpcId(id)) return undefined;
   return { id, method, params: isObject(params) ? params : undefined };
-}
-
-function isOwnResponse(value: Json | undefined, { sentId }: TranslatedRequest): boolean {
-  return isObject(value) && value['id'] === sentId && !('method' in value);
 }
 
 /** Suspends the call and returns the input-required result; `undefined` if the gateway replied itself. */

@@ -13,10 +13,16 @@ import type { ForwardError } from '../../../protocol/transport.js';
 import { SESSION_VERSIONS } from '../../../protocol/versions/revisions.js';
 import { SESSION } from '../../../protocol/versions/session.js';
 import { createQuota } from '../../../state/quota.js';
-import { type SessionRef, upstreamIdOf } from '../../client.js';
-
+import {
+  type GatewayRequest,
+  messageEndpointOf,
+  type SessionRef,
+  type SessionUpstream,
+  upstreamIdOf,
+} from '../../client.js';
 import {
   type CallPorts,
+  COMMON_HEADERS,
   callUpstream,
   endGatewaySession,
   isSessionId,
@@ -332,15 +338,21 @@ export function createSessionSender({
       isFromGateway: isOwn,
     });
     if (leave === undefined) return false;
-    const headers = {
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      ...sessionHeadersOf(session),
-    };
-    void client.request({ caller, method: 'POST', headers, body, timeoutMs }).then((outcome) => {
-      leave();
-      if (outcome.kind === 'response') outcome.release();
-    });
+    void postInSession(client, session, { caller, body, timeoutMs }).then(leave);
     return true;
   };
+}
+
+/** Posts a message in a session; the response is not read. A legacy SSE session has a message endpoint of its own. */
+export async function postInSession(
+  client: Pick<SessionUpstream, 'request'>,
+  session: SessionRef,
+  { caller, body = '', timeoutMs }: Pick<GatewayRequest, 'caller' | 'body' | 'timeoutMs'>,
+): Promise<void> {
+  const target = messageEndpointOf(session);
+  const own = target === undefined ? sessionHeadersOf(session) : {};
+  const headers = { ...COMMON_HEADERS, ...own };
+  const method = 'POST';
+  const outcome = await client.request({ caller, method, target, headers, body, timeoutMs });
+  if (outcome.kind === 'response') outcome.release();
 }

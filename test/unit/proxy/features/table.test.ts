@@ -1,7 +1,7 @@
 // Which features a message uses: none for a plain one, and each exactly where the message asks for it.
 
 import { describe, expect, it } from 'vitest';
-import { admitMessage } from '../../../../src/protocol/admission.js';
+import { admitPost } from '../../../../src/protocol/admission.js';
 import type { AdmittedMessage, SessionFacts } from '../../../../src/protocol/admitted-request.js';
 import { INPUT_RETRY } from '../../../../src/proxy/features/input-required.js';
 import { PROGRESS_REPORTS } from '../../../../src/proxy/features/progress.js';
@@ -29,7 +29,7 @@ const featuresUsedBy = (message: AdmittedMessage, upstream: Upstream = {}) => [
 function onLegacyStream(method: string, params: object = CALL): AdmittedMessage {
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
   return admitted(
-    admitMessage({
+    admitPost({
       headers: { 'mcp-session-id': 's-1' },
       repeated: new Set(),
       body: new TextEncoder().encode(body),
