@@ -6,6 +6,7 @@ import type { PlainResponse } from '../http/internal-server.js';
 import type { ControlRow } from '../telemetry/controls.js';
 import { groupBy } from '../text/grouping.js';
 import { countOf } from '../text/wording.js';
+import { BLOCK_MEMBERS, type BlockKind, isBlockKind, type ShownRevocation } from './api.js';
 import {
   type Frame,
   foreign,
@@ -18,7 +19,6 @@ import {
   stateText,
   timeText,
 } from './html.js';
-import { BLOCK_MEMBERS, type BlockKind, isBlockKind, type ShownRevocation } from './revocations.js';
 
 /** What is not armed comes first. */
 const STATE_ORDER: readonly string[] = ['off', 'degraded', 'armed'];

@@ -7,7 +7,8 @@ import type { PlainResponse } from '../http/internal-server.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import { createRate } from '../state/quota.js';
 import { foreign, formTokenField, type Html, html, PAGES, page, seeOther } from './html.js';
-import type { AdminRole } from './revocations.js';
+
+export type AdminRole = 'viewer' | 'reviewer' | 'admin';
 
 /** What a session cookie says. */
 export type AdminSession = {

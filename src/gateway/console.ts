@@ -2,9 +2,9 @@
 // docs/contract.md §2 and §3.
 
 import { readFileSync } from 'node:fs';
-import type { AdminRole } from '../admin/revocations.js';
 import { type AdminPorts, createAdminServer } from '../admin/server.js';
 import {
+  type AdminRole,
   type AdminSession,
   createSessions,
   isSame,

@@ -27,14 +27,20 @@ import type {
   TaskPort,
   UpstreamPort,
 } from '../proxy/ports.js';
-import {
-  createKeptPages,
-  createListedResources,
-  createLostBackends,
-  createRunningBackends,
-} from '../state/aggregates.js';
 import type { KeyRing } from '../state/keys.js';
 import { createMemoryLimits, type GatewayState } from '../state/memory.js';
+import {
+  createForwardedServerRequests,
+  createKeptPages,
+  createKnownTasks,
+  createListedResources,
+  createLiveProgress,
+  createLostBackends,
+  createOpenedSessions,
+  createOpenLegacyStreams,
+  createRunningBackends,
+  createRunningStreams,
+} from '../state/replica-tables.js';
 import {
   bindingOf,
   EVENT_ID,
@@ -48,14 +54,6 @@ import {
   sessionHash,
   TASK_ID,
 } from '../state/sealed-token.js';
-import {
-  createForwardedServerRequests,
-  createKnownTasks,
-  createLiveProgress,
-  createOpenedSessions,
-  createOpenLegacyStreams,
-  createRunningStreams,
-} from '../state/session-tables.js';
 import type { Log } from '../telemetry/log.js';
 import type { Version } from './config-version.js';
 import { createIdentityPort, type Identity } from './identity.js';
