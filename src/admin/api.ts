@@ -199,13 +199,13 @@ export type RevocationService = {
 };
 
 /** A request to the API. */
-export type RevocationRequest =
+type RevocationRequest =
   | { readonly action: 'list-revocations' }
   | { readonly action: 'revoke' }
   | { readonly action: 'lift-revocation'; readonly id: string };
 
 /** Additional audit detail: whom or what the access concerned. */
-export type AccessDetail = Readonly<Record<string, string>>;
+type AccessDetail = Readonly<Record<string, string>>;
 
 type RevocationReply = Omit<AccessOutcome, 'subject'>;
 
@@ -219,18 +219,6 @@ const ALLOWED_ROLES: Readonly<Record<RevocationRequest['action'], readonly Admin
 
 /** The largest request body that is read. */
 export const MAX_ORDER_BYTES = 8 * 1024;
-
-/** Routes a method and path; `undefined` if they are not served. */
-export function readRevocationRequest(
-  method: string | undefined,
-  path: string | undefined,
-): RevocationRequest | undefined {
-  if (path === PATH && (method === 'GET' || method === 'HEAD'))
-    return { action: 'list-revocations' };
-  if (path === PATH && method === 'POST') return { action: 'revoke' };
-  const id = path?.startsWith(`${PATH}/`) ? path.slice(PATH.length + 1) : '';
-  return method === 'DELETE' && ID.test(id) ? { action: 'lift-revocation', id } : undefined;
-}
 
 /**
  * Handles a request. `body.read` is called only for a revocation; it resolves with `undefined` if the body is
@@ -373,13 +361,16 @@ export type AccessOutcome = {
   readonly detail?: AccessDetail | undefined;
 };
 
-export type ApiRequest = { readonly action: 'show-controls' } | RevocationRequest;
+type ApiRequest = { readonly action: 'show-controls' } | RevocationRequest;
 
 /** Routes a request to the API; `undefined` if it is none. */
 export function readApiRequest({ method, url }: IncomingMessage): ApiRequest | undefined {
   const isRead = method === 'GET' || method === 'HEAD';
   if (isRead && url === '/api/controls') return { action: 'show-controls' };
-  return readRevocationRequest(method, url);
+  if (isRead && url === PATH) return { action: 'list-revocations' };
+  if (url === PATH && method === 'POST') return { action: 'revoke' };
+  const id = url?.startsWith(`${PATH}/`) ? url.slice(PATH.length + 1) : '';
+  return method === 'DELETE' && ID.test(id) ? { action: 'lift-revocation', id } : undefined;
 }
 
 /** Handles a routed request to the API. INVARIANT: nothing is served without authentication. */

@@ -13,6 +13,7 @@ import {
   type PlainResponse,
   readBody,
 } from '../http/internal-server.js';
+import { LOOPBACK_HOSTS } from '../http/routes.js';
 import { urlHost } from '../text/escaping.js';
 import {
   type AccessOutcome,
@@ -58,7 +59,6 @@ export type AdminPorts = ConsolePorts & {
   readonly onAccess: (access: AdminAccess) => void;
 };
 
-const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]']);
 
 const NOT_FOUND = plain(404, 'not found');
@@ -66,7 +66,7 @@ const MISDIRECTED = plain(421, 'this host is not served here');
 const CROSS_ORIGIN = plain(403, 'other origins may not ask here');
 
 function servedHosts({ host }: ListenerAddress, more: readonly string[]): ReadonlySet<string> {
-  const names = [...LOOPBACK_NAMES, ...more, ...(ANY_ADDRESS.has(host) ? [] : [urlHost(host)])];
+  const names = [...LOOPBACK_HOSTS, ...more, ...(ANY_ADDRESS.has(host) ? [] : [urlHost(host)])];
   return new Set(names.map((name) => name.toLowerCase()));
 }
 

@@ -34,14 +34,14 @@ export type PendingLogin = {
   readonly to?: string | undefined;
 };
 
-export type LoginChecks = {
+type LoginChecks = {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
 };
 
 /** Who logged in. `unavailable`: the issuer cannot be reached now. */
-export type LoginOutcome =
+type LoginOutcome =
   | {
       readonly kind: 'verified';
       readonly subject: string;
@@ -51,7 +51,7 @@ export type LoginOutcome =
   | { readonly kind: 'refused' | 'unavailable' };
 
 /** The authorization code flow at one issuer. */
-export type LoginClient = {
+type LoginClient = {
   /** Where the browser is sent; `undefined` if the issuer cannot be reached. */
   begin(): Promise<{ readonly url: string; readonly checks: LoginChecks } | undefined>;
   /** Checks the response that the browser brings back, and obtains and verifies the ID token. */
@@ -111,7 +111,7 @@ export type Visitor = {
 };
 
 /** A response, with whom it concerned. */
-export type LoginReply = {
+type LoginReply = {
   readonly response: PlainResponse;
   readonly subject?: string | undefined;
   readonly detail?: Readonly<Record<string, string>> | undefined;

@@ -23,6 +23,7 @@ import {
   type EventText,
   type GatewayInfo,
   outcomeEvent,
+  type Versions,
 } from './event.js';
 import type { RecentDecisions } from './query.js';
 import { AuditSink, type ChainWriter, type SinkResult } from './sink.js';
@@ -32,10 +33,7 @@ export const AUTH_FAILURES_PER_SECOND = 50;
 
 export type RecordResult = 'durable' | 'unavailable';
 
-/** Hashes of the configuration files in force. */
-export type Versions = { readonly config: string; readonly policy: string; readonly pins: string };
-
-export type AuditSigner = {
+type AuditSigner = {
   sign(bytes: Uint8Array): { readonly keyId: string; readonly signature: string };
   publicKeys(): readonly { readonly keyId: string; readonly publicKey: string }[];
 };

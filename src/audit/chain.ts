@@ -49,12 +49,12 @@ export function startChain(epoch: string): ChainHead {
 }
 
 /** The hash over `prev`, a line feed, and the bytes of a line up to its hash. */
-export function hashBytes(bytes: Uint8Array): string {
+function hashBytes(bytes: Uint8Array): string {
   return hash('sha256', bytes, 'base64url');
 }
 
 /** The next line of the chain, up to its hash. */
-export function lineUpToHash(head: ChainHead, event: EventText): string {
+function lineUpToHash(head: ChainHead, event: EventText): string {
   return `${event.before}${head.epoch}${event.after}${CHAIN_MEMBER}${head.seq + 1},"prev":"${head.hash}"`;
 }
 

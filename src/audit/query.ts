@@ -10,7 +10,7 @@ import { type AuditRecord, valueAt } from './chain.js';
 import type { EventText } from './event.js';
 
 /** All given filters must match. Values are compared exactly. */
-export type AuditFilter = {
+type AuditFilter = {
   readonly type?: string | undefined;
   readonly subject?: string | undefined;
   readonly upstream?: string | undefined;

@@ -4,6 +4,7 @@
 // what is pending. docs/contract.md §5.
 
 import { dirname, join, relative } from 'node:path';
+import type { Versions } from '../audit/event.js';
 import {
   type Diagnostic,
   fileDiagnostic,
@@ -211,7 +212,7 @@ export type Version = {
   readonly locks: ReadonlyMap<string, Lock>;
   /** What is signed, by upstream, where signatures are required. */
   readonly signed: ReadonlyMap<string, SignedLock>;
-  readonly hashes: { readonly config: string; readonly policy: string; readonly pins: string };
+  readonly hashes: Versions;
 };
 
 export type VersionReading = {

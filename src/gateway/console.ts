@@ -33,7 +33,7 @@ const STATE_PURPOSE = 'admin-login-state';
 /** Of what is shared with other uses of the same store. */
 const OWNER = 'admin';
 
-export type ConsoleSources = Omit<
+type ConsoleSources = Omit<
   AdminPorts,
   'sessions' | 'breakGlassToken' | 'authenticateAdmin' | 'hosts'
 > & {

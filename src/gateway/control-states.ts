@@ -19,7 +19,7 @@ import { setBlocks } from './revocations.js';
 import type { Aggregates } from './snapshot.js';
 import { NOT_LISTED_YET, type Runtimes, type UpstreamRuntime } from './upstreams.js';
 
-export type ControlSources = {
+type ControlSources = {
   readonly settings: Settings;
   readonly identity: Identity;
   readonly runtimes: Pick<Runtimes, 'get' | 'all'>;

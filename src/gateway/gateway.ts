@@ -104,7 +104,7 @@ function emitStateChanges(
   ended.onElsewhere(leases.checkSessions);
 }
 
-export type GatewayOptions = {
+type GatewayOptions = {
   /** Path of the gateway file. */
   readonly file: string;
   readonly env: Readonly<Record<string, string | undefined>>;

@@ -2,6 +2,7 @@
 // time and connections are the same for both, and no body is read unless `readBody` is called. Decides nothing
 // about paths or callers.
 
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -101,14 +102,11 @@ export function createHttpListener(
       .catch(() => response.destroy());
   });
   return {
-    start: () =>
-      new Promise((resolve, reject) => {
-        server.once('error', reject);
-        server.listen(port, host, () => {
-          server.off('error', reject);
-          resolve({ port: portOf(server) });
-        });
-      }),
+    async start() {
+      // Rejects with the error where the listener cannot be opened.
+      await once(server.listen(port, host), 'listening');
+      return { port: portOf(server) };
+    },
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

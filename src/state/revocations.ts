@@ -14,7 +14,10 @@ export const MAX_REVOCATIONS = 10_000;
 export type RevocationSet = {
   /** Whether this caller's token, or every token of its subject, was revoked. */
   hasCaller(principal: Principal): boolean;
-  /** Whether this caller's token was revoked, or its subject blocked. */
+  /**
+   * For administrators: whether this caller is known to be revoked, or its subject to be blocked, however old that
+   * knowledge is. A blocked client counts for nothing here: all administrators may use the same one.
+   */
   isLockedOut(principal: Principal): boolean;
   /** The id of the block of this caller: of its subject or its client. */
   blockOf(principal: Principal): string | undefined;

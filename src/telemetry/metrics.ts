@@ -3,6 +3,7 @@
 // Never throws while a request is handled.
 
 import { collectDefaultMetrics, Registry } from 'prom-client';
+import type { Versions } from '../audit/event.js';
 import type { Settings } from '../config/settings.js';
 import { isReason, REASONS } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
@@ -209,11 +210,7 @@ export interface Metrics {
   jwksSuccess(issuer: string, atSeconds: number): void;
   reload(result: 'applied' | 'rejected'): void;
   setLastReload(isSuccessful: boolean): void;
-  setConfig(hashes: {
-    readonly config: string;
-    readonly policy: string;
-    readonly pins: string;
-  }): void;
+  setConfig(hashes: Versions): void;
   /** The names that labels may have from now on. */
   setNames(names: Pick<Settings, 'upstreams' | 'aggregates' | 'issuers'>): void;
   auditEvent(sink: string, result: string, count: number): void;
@@ -231,7 +228,7 @@ export interface Metrics {
 }
 
 /** Requests that reached an upstream. */
-export type UpstreamLoad = {
+type UpstreamLoad = {
   readonly requests: number;
   /** Those that ended with an error of the upstream. */
   readonly errors: number;
