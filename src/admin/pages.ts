@@ -4,6 +4,7 @@
 
 import type { PlainResponse } from '../http/internal-server.js';
 import type { ControlRow } from '../telemetry/controls.js';
+import type { UpstreamLoad } from '../telemetry/metrics.js';
 import { groupBy } from '../text/grouping.js';
 import { countOf } from '../text/wording.js';
 import { BLOCK_MEMBERS, type BlockKind, isBlockKind, type ShownRevocation } from './api.js';
@@ -55,12 +56,7 @@ export type UpstreamRow = {
   readonly protocols: readonly string[];
   /** Definitions by the state of their pin. */
   readonly states: ReadonlyMap<string, number>;
-  readonly load: {
-    readonly requests: number;
-    readonly errors: number;
-    readonly p50: number | undefined;
-    readonly p99: number | undefined;
-  };
+  readonly load: UpstreamLoad;
 };
 
 export function upstreamsPage(upstreams: readonly UpstreamRow[], frame: Frame): PlainResponse {

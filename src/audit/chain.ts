@@ -71,6 +71,23 @@ export function valueAt(record: AuditRecord, ...path: readonly string[]): unknow
   return value;
 }
 
+/** The text at a path; `undefined` if there is none. */
+export function textAt(record: AuditRecord, ...path: readonly string[]): string | undefined {
+  const value = valueAt(record, ...path);
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** The text at a path; empty if there is none. */
+export function requiredText(record: AuditRecord, ...path: readonly string[]): string {
+  return textAt(record, ...path) ?? '';
+}
+
+/** The texts of the list at a path; none if there is no list. */
+export function textsAt(record: AuditRecord, ...path: readonly string[]): readonly string[] {
+  const value = valueAt(record, ...path);
+  return Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
+}
+
 /**
  * Reads a line given as Latin-1 text, one character per byte, without its line feed. `undefined` if it is
  * not a line of a chain; a line that was modified is returned with `computed` different from `hash`.

@@ -14,6 +14,7 @@ import type { StoreStatus } from '../state/memory.js';
 import type { Controls } from '../telemetry/controls.js';
 import type { Metrics } from '../telemetry/metrics.js';
 import { countOf } from '../text/wording.js';
+import { firstOf } from './config-version.js';
 import type { Identity } from './identity.js';
 import { setBlocks } from './revocations.js';
 import type { Aggregates } from './snapshot.js';
@@ -147,7 +148,9 @@ function setPolicy(
           'policies.mode: observe: no rule refuses a request of a client; what the rules would decide is only recorded',
         ]
       : []),
-    ...(shadowed.length === 0 ? [] : [`mode: shadow, not enforced: ${firstOf(shadowed)}`]),
+    ...(shadowed.length === 0
+      ? []
+      : [`mode: shadow, not enforced: ${firstOf(shadowed, MAX_NAMED)}`]),
     ...(reloadError === undefined
       ? []
       : [`the last reload was rejected and the previous version stays in force: ${reloadError}`]),
@@ -157,12 +160,6 @@ function setPolicy(
 }
 
 const MAX_NAMED = 10;
-
-/** The first names of a list, and how many others there are. */
-function firstOf(names: readonly string[]): string {
-  const rest = names.length - MAX_NAMED;
-  return `${names.slice(0, MAX_NAMED).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
-}
 
 function setSignatures(
   controls: Controls,

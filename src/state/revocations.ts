@@ -155,7 +155,7 @@ function emptyTables(): Tables {
   };
 }
 
-/** Identifies a subject or a client of an issuer among those that are blocked. */
+/** Identifies a subject or a client of an issuer. */
 function callerKey(of: 'subject' | 'client', issuer: string, name: string): string {
   return JSON.stringify([of, issuer, name]);
 }
@@ -176,10 +176,6 @@ function callerBlock(tables: Tables, principal: Principal): string | undefined {
   );
 }
 
-function subjectKey(issuer: string, subject: string): string {
-  return JSON.stringify([issuer, subject]);
-}
-
 function addToTables(
   tables: Tables,
   { id, revoked }: Revocation,
@@ -195,7 +191,7 @@ function addToTables(
       return;
     }
     case 'subject': {
-      const key = subjectKey(revoked.issuer, revoked.subject);
+      const key = callerKey('subject', revoked.issuer, revoked.subject);
       tables.subjects.set(key, [...(tables.subjects.get(key) ?? []), revoked]);
       return;
     }
@@ -216,7 +212,7 @@ function addToTables(
 function isNamed(tables: Tables, { token, issuerUrl, subject, client }: Principal): boolean {
   if (tables.tokens.has(token.id)) return true;
   if (token.formerIds.some((id) => tables.tokens.has(id))) return true;
-  const ofSubject = tables.subjects.get(subjectKey(issuerUrl, subject));
+  const ofSubject = tables.subjects.get(callerKey('subject', issuerUrl, subject));
   if (ofSubject === undefined) return false;
   return ofSubject.some(
     (revoked) =>

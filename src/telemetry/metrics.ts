@@ -3,6 +3,7 @@
 // Never throws while a request is handled.
 
 import { collectDefaultMetrics, Registry } from 'prom-client';
+import type { AuditMeters } from '../audit/audit.js';
 import type { Versions } from '../audit/event.js';
 import type { Settings } from '../config/settings.js';
 import { isReason, REASONS } from '../policy/reasons.js';
@@ -194,7 +195,7 @@ const NO_TOOL: readonly string[] = [];
 /** Version of the program and of Node. */
 export type Build = { readonly version: string; readonly node: string };
 
-export interface Metrics {
+export interface Metrics extends AuditMeters {
   /** Counts a finished request; `totalMs` is its whole duration in milliseconds. */
   recordRequest(record: RequestRecord, totalMs: number): void;
   authFailure(reason: string): void;
@@ -213,9 +214,6 @@ export interface Metrics {
   setConfig(hashes: Versions): void;
   /** The names that labels may have from now on. */
   setNames(names: Pick<Settings, 'upstreams' | 'aggregates' | 'issuers'>): void;
-  auditEvent(sink: string, result: string, count: number): void;
-  setAuditQueue(length: number): void;
-  setChainSeq(seq: number): void;
   /** `target` is one of `BLOCK_TARGETS`. */
   setBlocks(target: string, count: number): void;
   setStoreDegraded(isDegraded: boolean): void;
@@ -228,7 +226,7 @@ export interface Metrics {
 }
 
 /** Requests that reached an upstream. */
-type UpstreamLoad = {
+export type UpstreamLoad = {
   readonly requests: number;
   /** Those that ended with an error of the upstream. */
   readonly errors: number;
