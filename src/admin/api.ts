@@ -8,7 +8,7 @@ import { type PlainResponse, readBody } from '../http/internal-server.js';
 import type { BlockTarget } from '../policy/blocks.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import type { ControlRow } from '../telemetry/controls.js';
-import { type AdminRole, BREAK_GLASS_SUBJECT, isSame } from './sessions.js';
+import { ADMIN_ROLES, type AdminRole, BREAK_GLASS_SUBJECT, isSame } from './sessions.js';
 
 /**
  * What to block, or to revoke: a token by its id or by its digest in the audit log, a subject of an issuer, or a session
@@ -212,7 +212,7 @@ type RevocationReply = Omit<AccessOutcome, 'subject'>;
 const PATH = '/api/revocations';
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const ALLOWED_ROLES: Readonly<Record<RevocationRequest['action'], readonly AdminRole[]>> = {
-  'list-revocations': ['viewer', 'reviewer', 'admin'],
+  'list-revocations': ADMIN_ROLES,
   revoke: ['reviewer', 'admin'],
   'lift-revocation': ['admin'],
 };
@@ -348,7 +348,7 @@ async function authenticate(request: IncomingMessage, ports: ApiPorts): Promise<
   if (token === undefined) return undefined;
   const secret = ports.breakGlassToken;
   if (secret !== undefined && secret !== '' && isSame(token, secret)) {
-    return { subject: BREAK_GLASS_SUBJECT, roles: ['viewer', 'reviewer', 'admin'] };
+    return { subject: BREAK_GLASS_SUBJECT, roles: ADMIN_ROLES };
   }
   return ports.authenticateAdmin({ authorization });
 }

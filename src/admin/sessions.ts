@@ -8,7 +8,8 @@ import { BoundedMap } from '../state/bounded-map.js';
 import { createRate } from '../state/quota.js';
 import { foreign, formTokenField, type Html, html, PAGES, page, seeOther } from './html.js';
 
-export type AdminRole = 'viewer' | 'reviewer' | 'admin';
+export const ADMIN_ROLES = ['viewer', 'reviewer', 'admin'] as const;
+export type AdminRole = (typeof ADMIN_ROLES)[number];
 
 /** What a session cookie says. */
 export type AdminSession = {

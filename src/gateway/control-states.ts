@@ -262,7 +262,8 @@ export function removeControls(controls: Controls, before: Settings, after: Sett
   const gone = (kind: 'issuers' | 'upstreams' | 'aggregates' | 'profiles'): readonly string[] =>
     [...before[kind].keys()].filter((name) => !after[kind].has(name));
   for (const name of gone('issuers')) controls.remove(`authn:${name}`);
-  for (const name of gone('upstreams')) removeUpstream(controls, name);
+  for (const name of gone('upstreams'))
+    for (const control of OF_UPSTREAMS) controls.remove(`${control}:${name}`);
   for (const name of gone('aggregates')) {
     controls.remove(`endpoint:${name}`);
     controls.remove(`audience:${name}`);
@@ -279,10 +280,6 @@ const OF_UPSTREAMS = [
   'upstream-credentials',
   'upstream-identity',
 ] as const;
-
-function removeUpstream(controls: Controls, name: string): void {
-  for (const control of OF_UPSTREAMS) controls.remove(`${control}:${name}`);
-}
 
 /** The credentials sent to the upstream: the state for callers, or the degraded one of any of them. */
 function setUpstreamCredentials(
