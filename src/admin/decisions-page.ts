@@ -1,7 +1,7 @@
 // The page decisions: the last ones as the audit log records them, filtered, each with why it was made. Reads records of
 // the audit log and trusts nothing in them. docs/contract.md §2 and §8.
 
-import { type AuditRecord, valueAt } from '../audit/chain.js';
+import { type AuditRecord, requiredText, valueAt } from '../audit/chain.js';
 import { renderAuditRecord } from '../audit/query.js';
 import type { PlainResponse } from '../http/internal-server.js';
 import { isReason, REASONS } from '../policy/reasons.js';
@@ -142,13 +142,13 @@ function pager(from: number, total: number, filter: Filter): Html | undefined {
 }
 
 function rowOf(record: AuditRecord): readonly (Html | string)[] {
-  const id = stringAt(record, 'decision', 'id');
-  const name = stringAt(record, 'target', 'name');
+  const id = requiredText(record, 'decision', 'id');
+  const name = requiredText(record, 'target', 'name');
   return [
-    html`<a href="/decisions/${id}">${timeText(stringAt(record, 'time'))}</a>`,
-    html`${foreign(stringAt(record, 'actor', 'sub') || 'not verified')}<br><span class="dim small">${foreign(stringAt(record, 'actor', 'client_id'))}</span>`,
-    foreign(stringAt(record, 'target', 'upstream') || '–'),
-    html`${foreign(stringAt(record, 'target', 'method') || '–')}${name === '' ? undefined : html`<br>${foreignName(name)}`}`,
+    html`<a href="/decisions/${id}">${timeText(requiredText(record, 'time'))}</a>`,
+    html`${foreign(requiredText(record, 'actor', 'sub') || 'not verified')}<br><span class="dim small">${foreign(requiredText(record, 'actor', 'client_id'))}</span>`,
+    foreign(requiredText(record, 'target', 'upstream') || '–'),
+    html`${foreign(requiredText(record, 'target', 'method') || '–')}${name === '' ? undefined : html`<br>${foreignName(name)}`}`,
     verdictText(record),
     whyText(record),
   ];
@@ -156,8 +156,8 @@ function rowOf(record: AuditRecord): readonly (Html | string)[] {
 
 /** A forwarded request was allowed and not withheld later. */
 function verdictText(record: AuditRecord): Html {
-  const verdict = stringAt(record, 'decision', 'verdict');
-  const action = stringAt(record, 'decision', 'action');
+  const verdict = requiredText(record, 'decision', 'verdict');
+  const action = requiredText(record, 'decision', 'action');
   const shown = verdict === 'allow' && action !== 'forwarded' ? `${verdict}, ${action}` : verdict;
   const state = verdict === 'allow' && action !== 'forwarded' ? action : verdict;
   return html`<span class="state ${state}">${shown}</span>`;
@@ -175,9 +175,9 @@ function whyText(record: AuditRecord): Html {
 }
 
 function ruleText(record: AuditRecord): Html | undefined {
-  const rule = stringAt(record, 'decision', 'rule');
+  const rule = requiredText(record, 'decision', 'rule');
   if (rule === '') return undefined;
-  const policy = stringAt(record, 'decision', 'policy');
+  const policy = requiredText(record, 'decision', 'policy');
   return html`rule <code>${foreign(policy)}/${foreign(rule)}</code>`;
 }
 
@@ -188,24 +188,24 @@ export function decisionPage(
   explain: ExplainDecision,
   frame: Frame,
 ): PlainResponse | undefined {
-  const record = all.find((one) => stringAt(one, 'decision', 'id') === id);
+  const record = all.find((one) => requiredText(one, 'decision', 'id') === id);
   if (record === undefined) return undefined;
   const facts: readonly (readonly [string, Html | string])[] = [
     [
       'Decision',
-      html`${verdictText(record)}, at the stage <code>${stringAt(record, 'decision', 'stage') || 'forward'}</code>`,
+      html`${verdictText(record)}, at the stage <code>${requiredText(record, 'decision', 'stage') || 'forward'}</code>`,
     ],
     ['Why', whyText(record)],
     [
       'Caller',
-      html`${foreign(stringAt(record, 'actor', 'sub') || 'not verified')} ${foreign(stringAt(record, 'actor', 'iss'))}`,
+      html`${foreign(requiredText(record, 'actor', 'sub') || 'not verified')} ${foreign(requiredText(record, 'actor', 'iss'))}`,
     ],
-    ['Client', foreign(stringAt(record, 'actor', 'client_id'))],
-    ['Address', foreign(stringAt(record, 'client', 'ip'))],
-    ['Upstream', foreign(stringAt(record, 'target', 'upstream'))],
-    ['Request', html`${foreign(stringAt(record, 'target', 'method'))} ${nameOf(record)}`],
-    ['Result', foreign(stringAt(record, 'result', 'status'))],
-    ['Time', timeText(stringAt(record, 'time'))],
+    ['Client', foreign(requiredText(record, 'actor', 'client_id'))],
+    ['Address', foreign(requiredText(record, 'client', 'ip'))],
+    ['Upstream', foreign(requiredText(record, 'target', 'upstream'))],
+    ['Request', html`${foreign(requiredText(record, 'target', 'method'))} ${nameOf(record)}`],
+    ['Result', foreign(requiredText(record, 'result', 'status'))],
+    ['Time', timeText(requiredText(record, 'time'))],
   ];
   const shown = facts.filter(([, value]) => value.toString().trim() !== '');
   const main = html`<p class="dim"><code>${id}</code></p>
@@ -246,11 +246,6 @@ ${changed}${rules.length === 0 ? html`<p>No rule is about this target.</p>` : ro
 }
 
 function nameOf(record: AuditRecord): Html | undefined {
-  const name = stringAt(record, 'target', 'name');
+  const name = requiredText(record, 'target', 'name');
   return name === '' ? undefined : foreignName(name);
-}
-
-function stringAt(record: AuditRecord, ...path: readonly string[]): string {
-  const value = valueAt(record, ...path);
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
 }

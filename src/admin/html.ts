@@ -115,7 +115,7 @@ summary { cursor: pointer; color: var(--link); padding: .2rem 0 } main > p:last-
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
 
 /** Nothing is loaded, framed or run; forms are sent here alone. */
-export const PAGE_HEADERS = {
+const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': [
     "default-src 'none'",

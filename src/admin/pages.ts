@@ -4,8 +4,10 @@
 
 import type { PlainResponse } from '../http/internal-server.js';
 import type { ControlRow } from '../telemetry/controls.js';
+import type { UpstreamLoad } from '../telemetry/metrics.js';
 import { groupBy } from '../text/grouping.js';
 import { countOf } from '../text/wording.js';
+import { BLOCK_MEMBERS, type BlockKind, isBlockKind, type ShownRevocation } from './api.js';
 import {
   type Frame,
   foreign,
@@ -18,7 +20,6 @@ import {
   stateText,
   timeText,
 } from './html.js';
-import { BLOCK_MEMBERS, type BlockKind, isBlockKind, type ShownRevocation } from './revocations.js';
 
 /** What is not armed comes first. */
 const STATE_ORDER: readonly string[] = ['off', 'degraded', 'armed'];
@@ -55,12 +56,7 @@ export type UpstreamRow = {
   readonly protocols: readonly string[];
   /** Definitions by the state of their pin. */
   readonly states: ReadonlyMap<string, number>;
-  readonly load: {
-    readonly requests: number;
-    readonly errors: number;
-    readonly p50: number | undefined;
-    readonly p99: number | undefined;
-  };
+  readonly load: UpstreamLoad;
 };
 
 export function upstreamsPage(upstreams: readonly UpstreamRow[], frame: Frame): PlainResponse {

@@ -49,7 +49,7 @@ export type ReviewFinding = {
 };
 
 /** The fields of a definition next to those of its pin. */
-export type FieldComparison = {
+type FieldComparison = {
   /** The first of those that differ, by their JSON pointers; a side is absent where the field is not there. */
   readonly fields: readonly {
     readonly pointer: string;

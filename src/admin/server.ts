@@ -1,10 +1,11 @@
 // The admin listener (docs/contract.md §2): the pages of the console, for sessions, and the API, for bearer tokens.
 // Data are served only with a credential, and neither kind takes that of the other. Checked in this order: Host (DNS
 // rebinding), Origin, path, credential, role. Every access is reported, including refused ones. Serves no cross-origin
-// request.
+// request. A page is shown to whoever has a session with a role; a form must come from a page of the same session.
 
 import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
+import type { AuditRecord } from '../audit/chain.js';
 import {
   createHttpListener,
   type HttpListener,
@@ -12,68 +13,60 @@ import {
   type PlainResponse,
   readBody,
 } from '../http/internal-server.js';
+import { LOOPBACK_HOSTS } from '../http/routes.js';
 import { urlHost } from '../text/escaping.js';
 import {
-  type ConsolePorts,
-  type ConsoleRequest,
-  readConsoleRequest,
-  respondToConsole,
-} from './console.js';
-import { html, page } from './html.js';
-import {
-  type AccessDetail,
-  type AdminCaller,
+  type AccessOutcome,
+  type ApiPorts,
+  handleApiRequest,
+  headerValues,
   MAX_ORDER_BYTES,
-  type RevocationRequest,
-  readRevocationRequest,
+  plain,
+  readApiRequest,
   respondToRevocation,
-} from './revocations.js';
-import { BREAK_GLASS_SUBJECT, isSame } from './sessions.js';
+} from './api.js';
+import { decisionPage, decisionsPage, type ExplainDecision } from './decisions-page.js';
+import { type Frame, html, page, seeOther } from './html.js';
+import {
+  blockOrderOf,
+  blocksPage,
+  controlsPage,
+  type KnownNames,
+  resultPage,
+  type UpstreamRow,
+  upstreamsPage,
+} from './pages.js';
+import {
+  alertOf,
+  driftDetailPage,
+  driftPage,
+  GUIDE_PATH,
+  guidePage,
+  type ReviewPort,
+} from './review-pages.js';
+import { type BrowserRequest, isFormToken, type Sessions, type Visitor } from './sessions.js';
 
-export type AdminAccess = {
-  /** The verified subject; `undefined` if there is none. */
-  readonly subject: string | undefined;
+export type AdminAccess = Omit<AccessOutcome, 'response'> & {
   /** A fixed phrase, never the path as sent. */
   readonly action: string;
   readonly status: number;
   readonly ip: string;
-  readonly detail?: AccessDetail | undefined;
 };
 
 export type AdminPorts = ConsolePorts & {
-  readonly breakGlassToken: string | undefined;
   /** Host names allowed in `Host` besides loopback names and the listener's own. */
   readonly hosts?: readonly string[];
-  /** Verifies an admin issuer's token. `undefined`: rejected; `unavailable`: it cannot be verified now. */
-  readonly authenticateAdmin: (
-    headers: Readonly<Record<string, string | undefined>>,
-  ) => Promise<Verified>;
   readonly onAccess: (access: AdminAccess) => void;
 };
 
-/** The result of authentication. */
-type Verified = AdminCaller | 'unavailable' | undefined;
-
-const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]']);
-
-const TEXT = { 'content-type': 'text/plain; charset=utf-8' };
-const JSON_TEXT = { 'content-type': 'application/json; charset=utf-8' };
-const API_POLICY = { 'content-security-policy': "default-src 'none'; frame-ancestors 'none'" };
-
-function plain(status: number, body: string, headers: Record<string, string> = {}): PlainResponse {
-  return { status, headers: { ...TEXT, ...API_POLICY, ...headers }, body: `${body}\n` };
-}
 
 const NOT_FOUND = plain(404, 'not found');
 const MISDIRECTED = plain(421, 'this host is not served here');
 const CROSS_ORIGIN = plain(403, 'other origins may not ask here');
-const UNAUTHENTICATED = plain(401, 'a token is required', { 'www-authenticate': 'Bearer' });
-const UNAVAILABLE = plain(503, 'the token cannot be verified now', { 'retry-after': '5' });
-const FORBIDDEN = plain(403, 'the token has no role here');
 
 function servedHosts({ host }: ListenerAddress, more: readonly string[]): ReadonlySet<string> {
-  const names = [...LOOPBACK_NAMES, ...more, ...(ANY_ADDRESS.has(host) ? [] : [urlHost(host)])];
+  const names = [...LOOPBACK_HOSTS, ...more, ...(ANY_ADDRESS.has(host) ? [] : [urlHost(host)])];
   return new Set(names.map((name) => name.toLowerCase()));
 }
 
@@ -85,70 +78,11 @@ function hostName(request: IncomingMessage): string | undefined {
   return /^(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::\d{1,5})?$/.exec(host.toLowerCase())?.[1];
 }
 
-function headerValues({ rawHeaders }: IncomingMessage, name: string): string[] {
-  const values: string[] = [];
-  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
-    if (rawHeaders[index]?.toLowerCase() === name) values.push(rawHeaders[index + 1] ?? '');
-  }
-  return values;
-}
-
 /** Without TLS of its own, the listener may stand behind a proxy that has it. */
 function isOwnOrigin(request: IncomingMessage): boolean {
   const { origin, host } = request.headers;
   if (origin === undefined || origin === `https://${host}`) return true;
   return origin === `http://${host}` && !(request.socket instanceof TLSSocket);
-}
-
-async function authenticate(request: IncomingMessage, ports: AdminPorts): Promise<Verified> {
-  const values = headerValues(request, 'authorization');
-  const [authorization] = values;
-  if (values.length !== 1 || authorization === undefined) return undefined;
-  const token = /^bearer ([\x21-\x7e]+)$/i.exec(authorization)?.[1];
-  if (token === undefined) return undefined;
-  const secret = ports.breakGlassToken;
-  if (secret !== undefined && secret !== '' && isSame(token, secret)) {
-    return { subject: BREAK_GLASS_SUBJECT, roles: ['viewer', 'reviewer', 'admin'] };
-  }
-  return ports.authenticateAdmin({ authorization });
-}
-
-type Outcome = Pick<AdminAccess, 'subject' | 'detail'> & { readonly response: PlainResponse };
-
-type ApiRequest = { readonly action: 'show-controls' } | RevocationRequest;
-
-/** Routes a request to the API; `undefined` if it is none. */
-function readApiRequest({ method, url }: IncomingMessage): ApiRequest | undefined {
-  const isRead = method === 'GET' || method === 'HEAD';
-  if (isRead && url === '/api/controls') return { action: 'show-controls' };
-  return readRevocationRequest(method, url);
-}
-
-/** Handles a routed request to the API. INVARIANT: nothing is served without authentication. */
-async function handleApiRequest(
-  asked: ApiRequest,
-  request: IncomingMessage,
-  ports: AdminPorts,
-): Promise<Outcome> {
-  let caller: Verified;
-  try {
-    caller = await authenticate(request, ports);
-  } catch {
-    caller = 'unavailable';
-  }
-  if (caller === 'unavailable') return { response: UNAVAILABLE, subject: undefined };
-  if (caller === undefined) return { response: UNAUTHENTICATED, subject: undefined };
-  const { subject, roles } = caller;
-  if (roles.length === 0) return { response: FORBIDDEN, subject };
-  if (asked.action === 'show-controls') {
-    const body = `${JSON.stringify({ controls: ports.controls() })}\n`;
-    return { response: { status: 200, headers: { ...JSON_TEXT, ...API_POLICY }, body }, subject };
-  }
-  const sent = {
-    type: request.headers['content-type'],
-    read: () => readBody(request, MAX_ORDER_BYTES),
-  };
-  return { ...(await respondToRevocation(asked, caller, sent, ports.revocations)), subject };
 }
 
 const NOT_FROM_HERE = page(
@@ -166,7 +100,7 @@ async function handleConsoleRequest(
   asked: ConsoleRequest,
   request: IncomingMessage,
   ports: AdminPorts,
-): Promise<Outcome> {
+): Promise<AccessOutcome> {
   if (request.method === 'POST' && !isFromOwnPage(request))
     return { response: NOT_FROM_HERE, subject: undefined };
   const ip = request.socket.remoteAddress ?? '';
@@ -177,7 +111,7 @@ async function respondTo(
   request: IncomingMessage,
   ports: AdminPorts,
   hosts: ReadonlySet<string>,
-): Promise<Outcome & { readonly action: string }> {
+): Promise<AccessOutcome & { readonly action: string }> {
   const api = readApiRequest(request);
   const shown = api === undefined ? readConsoleRequest(request.method, request.url) : undefined;
   const action = api?.action ?? shown?.action ?? 'unknown';
@@ -199,4 +133,260 @@ export function createAdminServer(listener: ListenerAddress, ports: AdminPorts):
     ports.onAccess({ ...access, status: response.status, ip });
     return response;
   });
+}
+
+type ConsolePorts = ApiPorts & {
+  readonly sessions: Sessions;
+  readonly upstreams: () => readonly UpstreamRow[];
+  readonly review: ReviewPort;
+  /** The last decisions as the audit log records them, newest first. */
+  readonly decisions: () => readonly AuditRecord[];
+  readonly explain: ExplainDecision;
+  /** The text of the guide to reviewing drift; `undefined` where it is not installed. */
+  readonly guide: () => string | undefined;
+  readonly knownNames: () => KnownNames;
+};
+
+type PageName = 'controls' | 'drift' | 'decisions' | 'upstreams' | 'blocks' | 'guide';
+
+/** A request for the console. `path` is one of the gateway's own, never as sent. */
+type ConsoleRequest =
+  | { readonly action: 'show-page'; readonly page: PageName; readonly query: URLSearchParams }
+  | { readonly action: 'show-definition' | 'show-decision'; readonly id: string }
+  | { readonly action: 'begin-login'; readonly issuer: string; readonly query: URLSearchParams }
+  | { readonly action: 'log-in'; readonly query: URLSearchParams | undefined }
+  | { readonly action: 'log-out' | 'block' | 'lift-block' };
+
+const PAGE_PATHS: ReadonlyMap<string, PageName> = new Map([
+  ['/', 'controls'],
+  ['/drift', 'drift'],
+  ['/decisions', 'decisions'],
+  ['/upstreams', 'upstreams'],
+  ['/blocks', 'blocks'],
+  [GUIDE_PATH, 'guide'],
+]);
+const DEFINITION = /^\/drift\/([0-9a-f]{32})$/;
+const DECISION = /^\/decisions\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
+const LOGIN = /^\/login\/with\/([a-z0-9][a-z0-9_-]{0,62})$/;
+
+/** Routes a method and a target; `undefined` if it is no page. */
+function readConsoleRequest(
+  method: string | undefined,
+  url: string | undefined,
+): ConsoleRequest | undefined {
+  const [path = '', search = ''] = (url ?? '').split(/\?(.*)/s, 2);
+  if (method === 'POST' && search === '') return FORMS.get(path);
+  if (method !== 'GET' && method !== 'HEAD') return undefined;
+  const query = new URLSearchParams(search);
+  const shown = PAGE_PATHS.get(path);
+  if (shown !== undefined) return { action: 'show-page', page: shown, query };
+  const definition = DEFINITION.exec(path)?.[1];
+  if (definition !== undefined) return { action: 'show-definition', id: definition };
+  const decision = DECISION.exec(path)?.[1];
+  if (decision !== undefined) return { action: 'show-decision', id: decision };
+  const issuer = LOGIN.exec(path)?.[1];
+  if (method === 'HEAD') return undefined;
+  if (issuer !== undefined) return { action: 'begin-login', issuer, query };
+  return path === '/login/callback' ? { action: 'log-in', query } : undefined;
+}
+
+const FORMS: ReadonlyMap<string, ConsoleRequest> = new Map([
+  ['/login', { action: 'log-in', query: undefined }],
+  ['/logout', { action: 'log-out' }],
+  ['/block', { action: 'block' }],
+  ['/lift', { action: 'lift-block' }],
+]);
+
+/** Answers a routed request whose Host and Origin were checked. */
+async function respondToConsole(
+  asked: ConsoleRequest,
+  request: IncomingMessage,
+  browser: BrowserRequest,
+  ports: ConsolePorts,
+): Promise<AccessOutcome> {
+  const { sessions } = ports;
+  switch (asked.action) {
+    case 'begin-login':
+      return withSubject(await sessions.begin(browser, asked.issuer, asked.query));
+    case 'log-in': {
+      if (asked.query !== undefined)
+        return withSubject(await sessions.finish(browser, asked.query));
+      const form = await readForm(request);
+      if (form === undefined) return { response: NO_FORM, subject: undefined };
+      return withSubject(sessions.breakGlass(browser, form));
+    }
+  }
+  const visitor = sessions.visitor(browser);
+  if (visitor === undefined) {
+    const path = asked.action === 'show-page' ? pathOf(asked.page) : '/drift';
+    return { response: sessions.loginPage(browser, path), subject: undefined };
+  }
+  const reply = await respondToVisitor(asked, request, visitor, ports);
+  const { setCookie } = visitor;
+  const isRenewed = setCookie !== undefined && asked.action !== 'log-out';
+  const response = isRenewed ? withCookie(reply.response, setCookie) : reply.response;
+  return { ...reply, response, subject: visitor.session.subject };
+}
+
+function withSubject(
+  reply: Omit<AccessOutcome, 'subject'> & { readonly subject?: string | undefined },
+) {
+  return { subject: undefined, ...reply };
+}
+
+function withCookie(response: PlainResponse, cookie: string): PlainResponse {
+  return { ...response, headers: { ...response.headers, 'set-cookie': [cookie] } };
+}
+
+function pathOf(name: PageName): string {
+  return [...PAGE_PATHS].find(([, page]) => page === name)?.[0] ?? '/';
+}
+
+type VisitorRequest = Exclude<ConsoleRequest, { readonly action: 'begin-login' | 'log-in' }>;
+type Reply = Omit<AccessOutcome, 'subject'>;
+
+async function respondToVisitor(
+  asked: VisitorRequest,
+  request: IncomingMessage,
+  visitor: Visitor,
+  ports: ConsolePorts,
+): Promise<Reply> {
+  const frame: Frame = {
+    subject: visitor.session.subject,
+    roles: visitor.roles,
+    formToken: visitor.formToken,
+    alert: alertOf(ports.review.items()),
+  };
+  switch (asked.action) {
+    case 'show-page':
+      return { response: showPage(asked, frame, ports), detail: { page: asked.page } };
+    case 'show-definition': {
+      const detail = await ports.review.detail(asked.id);
+      if (detail === undefined) return { response: notKept(frame, '/drift', NO_DEFINITION) };
+      const { upstream, kind, name } = detail.item;
+      return { response: driftDetailPage(detail, frame), detail: { upstream, kind, name } };
+    }
+    case 'show-decision': {
+      const shown = decisionPage(ports.decisions(), asked.id, ports.explain, frame);
+      const response = shown ?? notKept(frame, '/decisions', NO_DECISION);
+      return { response, detail: { decision: asked.id } };
+    }
+  }
+  const form = await readForm(request);
+  if (form === undefined) return { response: NO_FORM };
+  if (!isFormToken(form, visitor.formToken)) return { response: formRefused(frame) };
+  switch (asked.action) {
+    case 'log-out':
+      return ports.sessions.logOut(visitor);
+    case 'block':
+      return block(form, visitor, frame, ports);
+    case 'lift-block':
+      return lift(form, visitor, frame, ports);
+  }
+}
+
+function showPage(
+  { page: name, query }: Extract<ConsoleRequest, { readonly action: 'show-page' }>,
+  frame: Frame,
+  ports: ConsolePorts,
+): PlainResponse {
+  switch (name) {
+    case 'controls':
+      return controlsPage(ports.controls(), frame);
+    case 'drift':
+      return driftPage(ports.review.items(), frame, ports.review.unlisted());
+    case 'decisions':
+      return decisionsPage(ports.decisions(), query, frame);
+    case 'upstreams':
+      return upstreamsPage(ports.upstreams(), frame);
+    case 'blocks':
+      return blocksPage(ports.revocations.list(), ports.knownNames(), frame);
+    case 'guide':
+      return guidePage(ports.guide(), frame);
+  }
+}
+
+const CREATED = 201;
+const ACCEPTED = 202;
+const NO_CONTENT = 204;
+
+/** INVARIANT: what a form states is checked and carried out as a request to the API is, role included. */
+async function block(
+  form: ReadonlyMap<string, string>,
+  { session: { subject }, roles }: Visitor,
+  frame: Frame,
+  { revocations }: ConsolePorts,
+): Promise<Reply> {
+  const body = { type: 'application/json', read: async () => blockOrderOf(form) };
+  const done = await respondToRevocation(
+    { action: 'revoke' },
+    { subject, roles },
+    body,
+    revocations,
+  );
+  const { status } = done.response;
+  const back = '/blocks';
+  if (status === CREATED) return { response: seeOther(back), detail: done.detail };
+  const text =
+    status === ACCEPTED
+      ? 'The block is in force at this replica. The shared store is unreachable, so the others follow as soon as it can be reached.'
+      : errorOf(done.response);
+  const title = status === ACCEPTED ? 'Blocked here' : 'Not blocked';
+  return { response: resultPage(title, text, { status, frame, back }), detail: done.detail };
+}
+
+async function lift(
+  form: ReadonlyMap<string, string>,
+  { session: { subject }, roles }: Visitor,
+  frame: Frame,
+  { revocations }: ConsolePorts,
+): Promise<Reply> {
+  const asked = { action: 'lift-revocation', id: form.get('id') ?? '' } as const;
+  const none = { type: undefined, read: async () => undefined };
+  const done = await respondToRevocation(asked, { subject, roles }, none, revocations);
+  const { status } = done.response;
+  const back = '/blocks';
+  if (status === NO_CONTENT) return { response: seeOther(back), detail: done.detail };
+  const response = resultPage('Not lifted', errorOf(done.response), { status, frame, back });
+  return { response, detail: done.detail };
+}
+
+/** The sentence of a refusal of the API, which quotes nothing that was sent. */
+function errorOf({ body }: PlainResponse): string {
+  const { error } = JSON.parse(body) as { readonly error?: unknown };
+  return String(error);
+}
+
+const NO_DEFINITION =
+  'This definition needs no review any more, or it has changed since the page was loaded.';
+const NO_DECISION =
+  'This decision is not among the last ones of this replica. The audit log has it.';
+
+function notKept(frame: Frame, back: string, text: string): PlainResponse {
+  return resultPage('Not found', text, { status: 404, frame, back });
+}
+
+const NO_FORM = page(
+  'Not accepted',
+  html`<p class="panel error" role="alert">The form could not be read.</p>
+<p><a class="button" href="/">Back</a></p>`,
+  { status: 400 },
+);
+
+function formRefused(frame: Frame): PlainResponse {
+  const text = 'The form belongs to another session or has expired. Nothing was changed.';
+  return resultPage('Not accepted', text, { status: 403, frame, back: '/' });
+}
+
+/** The fields of a form; `undefined` if it is none, too large, or names a field twice. */
+async function readForm(
+  request: IncomingMessage,
+): Promise<ReadonlyMap<string, string> | undefined> {
+  const type = request.headers['content-type'] ?? '';
+  if (!/^application\/x-www-form-urlencoded(?:; ?charset=utf-8)?$/i.test(type)) return undefined;
+  const text = await readBody(request, MAX_ORDER_BYTES);
+  if (text === undefined) return undefined;
+  const fields = [...new URLSearchParams(text)];
+  const form = new Map(fields);
+  return form.size === fields.length ? form : undefined;
 }

@@ -7,7 +7,9 @@ import type { PlainResponse } from '../http/internal-server.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import { createRate } from '../state/quota.js';
 import { foreign, formTokenField, type Html, html, PAGES, page, seeOther } from './html.js';
-import type { AdminRole } from './revocations.js';
+
+export const ADMIN_ROLES = ['viewer', 'reviewer', 'admin'] as const;
+export type AdminRole = (typeof ADMIN_ROLES)[number];
 
 /** What a session cookie says. */
 export type AdminSession = {
@@ -33,14 +35,14 @@ export type PendingLogin = {
   readonly to?: string | undefined;
 };
 
-export type LoginChecks = {
+type LoginChecks = {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
 };
 
 /** Who logged in. `unavailable`: the issuer cannot be reached now. */
-export type LoginOutcome =
+type LoginOutcome =
   | {
       readonly kind: 'verified';
       readonly subject: string;
@@ -50,7 +52,7 @@ export type LoginOutcome =
   | { readonly kind: 'refused' | 'unavailable' };
 
 /** The authorization code flow at one issuer. */
-export type LoginClient = {
+type LoginClient = {
   /** Where the browser is sent; `undefined` if the issuer cannot be reached. */
   begin(): Promise<{ readonly url: string; readonly checks: LoginChecks } | undefined>;
   /** Checks the response that the browser brings back, and obtains and verifies the ID token. */
@@ -110,7 +112,7 @@ export type Visitor = {
 };
 
 /** A response, with whom it concerned. */
-export type LoginReply = {
+type LoginReply = {
   readonly response: PlainResponse;
   readonly subject?: string | undefined;
   readonly detail?: Readonly<Record<string, string>> | undefined;

@@ -23,6 +23,7 @@ import {
   type EventText,
   type GatewayInfo,
   outcomeEvent,
+  type Versions,
 } from './event.js';
 import type { RecentDecisions } from './query.js';
 import { AuditSink, type ChainWriter, type SinkResult } from './sink.js';
@@ -30,12 +31,7 @@ import { AuditSink, type ChainWriter, type SinkResult } from './sink.js';
 /** Failed authentications written per second; the others are counted in the next event that is written. */
 export const AUTH_FAILURES_PER_SECOND = 50;
 
-export type RecordResult = 'durable' | 'unavailable';
-
-/** Hashes of the configuration files in force. */
-export type Versions = { readonly config: string; readonly policy: string; readonly pins: string };
-
-export type AuditSigner = {
+type AuditSigner = {
   sign(bytes: Uint8Array): { readonly keyId: string; readonly signature: string };
   publicKeys(): readonly { readonly keyId: string; readonly publicKey: string }[];
 };
@@ -74,14 +70,14 @@ export interface Audit {
    * is `block`. `onWait` receives the holder waited for. Waits at most until `ending`.
    */
   acquire(onWait: (holder: string) => void, ending?: AbortSignal): Promise<string | undefined>;
-  /** Opens all sinks and writes their first line. `unavailable` if one cannot be written. */
-  start(): Promise<RecordResult>;
+  /** Opens all sinks and writes their first line. Resolves with whether every one of them could be written. */
+  start(): Promise<boolean>;
   /**
-   * Records the decision. For an allow under `onFailure: block` it resolves when every sink has it
-   * durably, otherwise at once. Never rejects. `isAwaited: false`: nothing will leave because of it, and it
+   * Records the decision. For an allow under `onFailure: block` it resolves when every sink has it durably, or with false
+   * where one will not have it; otherwise with true at once. Never rejects. `isAwaited: false`: nothing will leave because of it, and it
    * is kept while a sink cannot be written.
    */
-  decision(record: RequestRecord, isAwaited?: boolean): Promise<RecordResult>;
+  decision(record: RequestRecord, isAwaited?: boolean): Promise<boolean>;
   /** Records the outcome; `totalMs` is the total time in milliseconds. Does not wait. */
   outcome(record: RequestRecord, totalMs: number): void;
   /** Records any other event. Failed authentications above the rate are counted and not written. */
@@ -99,7 +95,7 @@ export interface Audit {
 /** The longest delay of a platform timer; a longer one would fire continuously. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-const DURABLE: Promise<RecordResult> = Promise.resolve('durable');
+const DURABLE = Promise.resolve(true);
 
 function sinkNames(settings: AuditSettings): readonly string[] {
   const counts = new Map<string, number>();
@@ -232,17 +228,18 @@ export function createAudit(ports: AuditPorts): Audit {
 
   /** Callers waiting for one group of one sink share one promise, so its result is computed once. */
   let pendingGroup:
-    | { readonly appended: Promise<unknown>; readonly durability: Promise<RecordResult> }
+    | { readonly appended: Promise<unknown>; readonly isDurable: Promise<boolean> }
     | undefined;
 
-  function durability(appended: Promise<unknown>): Promise<RecordResult> {
-    if (pendingGroup?.appended === appended) return pendingGroup.durability;
-    const recorded = appended.then(
-      () => 'durable' as const,
-      () => 'unavailable' as const,
-    );
-    pendingGroup = { appended, durability: recorded };
-    return recorded;
+  function isDurable(appended: Promise<unknown>): Promise<boolean> {
+    if (pendingGroup?.appended !== appended) {
+      const recorded = appended.then(
+        () => true,
+        () => false,
+      );
+      pendingGroup = { appended, isDurable: recorded };
+    }
+    return pendingGroup.isDurable;
   }
 
   return {
@@ -257,7 +254,7 @@ export function createAudit(ports: AuditPorts): Audit {
       }
       return undefined;
     },
-    start: () => durability(Promise.all(sinks.map((sink) => sink.start()))),
+    start: () => isDurable(Promise.all(sinks.map((sink) => sink.start()))),
     decision(record, isAwaited = true) {
       const event = decisionEvent(record, builder.context());
       recent?.note(event, record.principal !== undefined);
@@ -266,8 +263,8 @@ export function createAudit(ports: AuditPorts): Audit {
         record.isDecisionLost = !enqueueEverywhere(event, isAllowed);
         return DURABLE;
       }
-      if (singleSink !== undefined) return durability(singleSink.append(event));
-      return durability(Promise.all(sinks.map((sink) => sink.append(event))));
+      if (singleSink !== undefined) return isDurable(singleSink.append(event));
+      return isDurable(Promise.all(sinks.map((sink) => sink.append(event))));
     },
     outcome(record, totalMs) {
       const mayUseReserve = record.decision.verdict === 'allow';

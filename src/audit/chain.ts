@@ -49,12 +49,12 @@ export function startChain(epoch: string): ChainHead {
 }
 
 /** The hash over `prev`, a line feed, and the bytes of a line up to its hash. */
-export function hashBytes(bytes: Uint8Array): string {
+function hashBytes(bytes: Uint8Array): string {
   return hash('sha256', bytes, 'base64url');
 }
 
 /** The next line of the chain, up to its hash. */
-export function lineUpToHash(head: ChainHead, event: EventText): string {
+function lineUpToHash(head: ChainHead, event: EventText): string {
   return `${event.before}${head.epoch}${event.after}${CHAIN_MEMBER}${head.seq + 1},"prev":"${head.hash}"`;
 }
 
@@ -69,6 +69,23 @@ export function valueAt(record: AuditRecord, ...path: readonly string[]): unknow
     value = value[name];
   }
   return value;
+}
+
+/** The text at a path; `undefined` if there is none. */
+export function textAt(record: AuditRecord, ...path: readonly string[]): string | undefined {
+  const value = valueAt(record, ...path);
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** The text at a path; empty if there is none. */
+export function requiredText(record: AuditRecord, ...path: readonly string[]): string {
+  return textAt(record, ...path) ?? '';
+}
+
+/** The texts of the list at a path; none if there is no list. */
+export function textsAt(record: AuditRecord, ...path: readonly string[]): readonly string[] {
+  const value = valueAt(record, ...path);
+  return Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
 }
 
 /**

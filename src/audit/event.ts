@@ -51,18 +51,16 @@ const MAX_LISTED = 64;
 /** A request names the files that it was decided under by as many digits of their hashes. */
 const SHORT_HASH_DIGITS = 16;
 
-type FileVersions = Pick<GatewayInfo, 'config' | 'policy' | 'pins'>;
-
 /** Copies to one contiguous string: a concatenated string would be flattened again at each write. */
 function flattenString(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1');
 }
 
 /** Versions change only on reload, so the last text serves nearly every request. */
-const versionTexts = new WeakMap<FileVersions, string>();
+const versionTexts = new WeakMap<Versions, string>();
 
 /** From the end of the epoch to the end of `gateway`. */
-function versionsText(decided: FileVersions): string {
+function versionsText(decided: Versions): string {
   const cached = versionTexts.get(decided);
   if (cached !== undefined) return cached;
   const short = (hash: string): string => quoteVerified(hash.slice(0, SHORT_HASH_DIGITS));
@@ -114,14 +112,11 @@ export type EventText = {
   readonly timeMs: number;
 };
 
+/** Hashes of the configuration files in force. */
+export type Versions = { readonly config: string; readonly policy: string; readonly pins: string };
+
 /** The instance that an event belongs to, and the versions of its configuration files. */
-export type GatewayInfo = {
-  readonly instance: string;
-  readonly version: string;
-  readonly config: string;
-  readonly policy: string;
-  readonly pins: string;
-};
+export type GatewayInfo = Versions & { readonly instance: string; readonly version: string };
 
 /** Events other than those of a request. `detail` of the line holds what has no member of its own. */
 export type AuditEvent =

@@ -10,7 +10,7 @@ import { type AuditRecord, valueAt } from './chain.js';
 import type { EventText } from './event.js';
 
 /** All given filters must match. Values are compared exactly. */
-export type AuditFilter = {
+type AuditFilter = {
   readonly type?: string | undefined;
   readonly subject?: string | undefined;
   readonly upstream?: string | undefined;
@@ -259,56 +259,26 @@ export type RecentDecisions = {
   list(): readonly AuditRecord[];
 };
 
-type Ring = { note(event: EventText): void; events(): readonly EventText[] };
-
-/** Keeps the last `max` events, fewer where they are long. The oldest is overwritten, so that nothing is moved. */
-function createRing(max: number, maxCharacters: number): Ring {
-  const kept: (EventText | undefined)[] = new Array(max).fill(undefined);
-  let next = 0;
-  let oldest = 0;
-  let characters = 0;
-
-  function forgetOldest(): void {
-    const forgotten = kept[oldest % max];
-    characters -= lengthOf(forgotten);
-    kept[oldest % max] = undefined;
-    oldest += 1;
-  }
-
-  return {
-    note(event) {
-      if (next - oldest === max) forgetOldest();
-      kept[next % max] = event;
-      next += 1;
-      characters += lengthOf(event);
-      while (characters > maxCharacters) forgetOldest();
-    },
-    events: () =>
-      Array.from({ length: next - oldest }, (_, index) => kept[(oldest + index) % max]).filter(
-        (event) => event !== undefined,
-      ),
-  };
-}
-
-function lengthOf(event: EventText | undefined): number {
-  return event === undefined ? 0 : event.before.length + event.after.length;
-}
-
 export function createRecentDecisions(): RecentDecisions {
   const share = MAX_RECENT_ANONYMOUS / (MAX_RECENT + MAX_RECENT_ANONYMOUS);
-  const verified = createRing(MAX_RECENT * EVENTS_PER_REQUEST, MAX_CHARACTERS * (1 - share));
-  const others = createRing(MAX_RECENT_ANONYMOUS * EVENTS_PER_REQUEST, MAX_CHARACTERS * share);
+  const keptOf = (decisions: number, characters: number) =>
+    new BoundedMap<EventText, true>(decisions * EVENTS_PER_REQUEST, characters);
+  const verified = keptOf(MAX_RECENT, MAX_CHARACTERS * (1 - share));
+  const others = keptOf(MAX_RECENT_ANONYMOUS, MAX_CHARACTERS * share);
   return {
-    note: (event, isVerified) => (isVerified ? verified : others).note(event),
+    note(event, isVerified) {
+      const length = event.before.length + event.after.length;
+      (isVerified ? verified : others).set(event, true, length);
+    },
     list: () =>
-      [...decisionsOf(verified.events()), ...decisionsOf(others.events())]
+      [...decisionsOf(verified.keys()), ...decisionsOf(others.keys())]
         .reverse()
         .sort((one, other) => compareTexts(timeOf(other), timeOf(one))),
   };
 }
 
 /** One record for each decision, in order of the first event that is kept of it. */
-function decisionsOf(events: readonly EventText[]): readonly AuditRecord[] {
+function decisionsOf(events: Iterable<EventText>): readonly AuditRecord[] {
   const join = createEventJoiner();
   const byId = new Map<unknown, AuditRecord>();
   for (const { before, after } of events) {

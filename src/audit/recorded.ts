@@ -9,7 +9,7 @@ import type { Reason } from '../policy/reasons.js';
 import { isObject, type Json, type Target } from '../protocol/jsonrpc.js';
 import { MAX_FOREIGN_CHARACTERS } from '../text/escaping.js';
 import { stepsOf } from '../text/json-pointer.js';
-import { type AuditRecord, valueAt } from './chain.js';
+import { type AuditRecord, requiredText, textAt, textsAt, valueAt } from './chain.js';
 
 /** Lists in a line are cut there. */
 const MAX_LISTED = 64;
@@ -317,19 +317,4 @@ function admitted(
 /** Untrusted text is masked, made visible and cut in a line; this one surely was not. */
 function isVerbatim(text: string): boolean {
   return text.length < MAX_FOREIGN_CHARACTERS - 1 && !/\[redacted|\u2026|\\u\{/.test(text);
-}
-
-function textAt(record: AuditRecord, ...path: readonly string[]): string | undefined {
-  const value = valueAt(record, ...path);
-  return typeof value === 'string' ? value : undefined;
-}
-
-/** Empty if it is not there. */
-function requiredText(record: AuditRecord, ...path: readonly string[]): string {
-  return textAt(record, ...path) ?? '';
-}
-
-function textsAt(record: AuditRecord, ...path: readonly string[]): readonly string[] {
-  const value = valueAt(record, ...path);
-  return Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
 }

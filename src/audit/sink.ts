@@ -112,14 +112,14 @@ export class SinkUnavailable extends Error {
 }
 
 /** The promise shared by all waiters of one write. */
-export type CommitGroup = {
+type CommitGroup = {
   readonly promise: Promise<void>;
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
 };
 
 /** A group without waiters. */
-export function createCommitGroup(): CommitGroup {
+function createCommitGroup(): CommitGroup {
   let resolve: () => void = () => undefined;
   let reject: (error: Error) => void = () => undefined;
   const promise = new Promise<void>((onDone, onError) => {
@@ -136,7 +136,7 @@ export const MIN_GROUP_INTERVAL_MS = 4;
 /** A gateway with this many waiters per group is busy. */
 export const BUSY_WAITERS = 4;
 
-export type GroupPace = {
+type GroupPace = {
   /** Adds a waiter to the next group. */
   join(): void;
   /** Resolves when the next group may start; `undefined` if it may start at once. */

@@ -17,7 +17,7 @@ import {
   planVerification,
   presentedFacts,
   type SignaturePlan,
-  type TokenPlan,
+  type Verification,
   verifySignature,
 } from './jwt.js';
 import {
@@ -94,12 +94,6 @@ type CacheValidity = {
 
 type Entry = CacheValidity & { readonly outcome: AuthnOutcome; readonly until: number };
 
-type Verification<Plan = TokenPlan> = {
-  readonly token: string;
-  readonly plan: Plan;
-  readonly audiences: readonly string[];
-};
-
 /** What is known of an acceptance before any token is read. */
 type AcceptanceContext = {
   readonly id: string;
@@ -135,10 +129,6 @@ function refuse(
 
 function listOf(values: readonly string[]): string {
   return [...new Set(values)].join(' ');
-}
-
-function isPlan(plan: TokenPlan | AuthnReason): plan is TokenPlan {
-  return typeof plan !== 'string';
 }
 
 /**
@@ -326,7 +316,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     const running = inFlight.get(cacheKey);
     if (running !== undefined) return joinVerification(running);
     const plan = planVerification(token, context.issuers);
-    if (!isPlan(plan)) {
+    if (typeof plan === 'string') {
       const audiences = context.issuers.flatMap(({ name }) => acceptedAudiences(acceptance, name));
       return refuse(plan, token, context.issuers, audiences);
     }

@@ -73,13 +73,7 @@ function readGroups(claims: JsonObject, names: readonly string[]): Groups {
 }
 
 function readList(value: Json): readonly string[] | undefined {
-  const list: readonly Json[] = Array.isArray(value) ? (value as readonly Json[]) : [value];
-  const groups: string[] = [];
-  for (const group of list) {
-    if (typeof group !== 'string' || group === '') return undefined;
-    groups.push(group);
-  }
-  return groups;
+  return readStrings(Array.isArray(value) ? value : [value], (group) => group !== '');
 }
 
 /** Only identity tokens (hashes, nonce) and event tokens carry these. */
@@ -293,7 +287,7 @@ export function checkClaims(claims: JsonObject, rules: ClaimRules): ClaimFacts |
 }
 
 /** What is read of an ID token. */
-export type IdentityFacts = {
+type IdentityFacts = {
   readonly subject: string;
   readonly groups: Exclude<Groups, undefined>;
   /** Milliseconds since the epoch. */

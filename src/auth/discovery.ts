@@ -1,11 +1,10 @@
-// Discovers endpoints of an issuer, such as its key set: by authorization server metadata, then by OpenID Connect. A document that names another issuer is discarded, and the URL found must be of the issuer's own origin or
-// public https; of a plaintext issuer they may be plain http on that origin alone. It verifies no token and keeps no
-// state.
+// Discovers endpoints of an issuer, such as its key set: by authorization server metadata, then by OpenID Connect. A
+// document that names another issuer is discarded, and the URL found must be of the issuer's own origin or public https;
+// of a plaintext issuer they may be plain http on that origin alone. It verifies no token and keeps no state.
 // RFC 8414 §3 and §3.3; OpenID Connect Discovery 1.0 §4; MCP 2026-07-28, authorization server discovery.
 
 import type { IssuerSettings, Network } from '../config/settings.js';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 
 /** The part of the guarded fetch that discovery uses. */
 export type FetchJson = (
@@ -34,7 +33,7 @@ type EndpointMember = keyof typeof ENDPOINTS;
 
 type Failed = { readonly ok: false; readonly detail: string };
 export type Discovery = { readonly ok: true; readonly url: URL } | Failed;
-export type MetadataReading = { readonly ok: true; readonly metadata: JsonObject } | Failed;
+type MetadataReading = { readonly ok: true; readonly metadata: JsonObject } | Failed;
 
 const MAX_METADATA_BYTES = 64 * 1024;
 const METADATA_TIMEOUT_MS = 5_000;

@@ -9,6 +9,7 @@ import type { ReplayStore } from '../policy/obligations.js';
 import type { ProofError } from '../policy/principal.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounded-map.js';
+import { isSecretKey } from './jwks.js';
 import { isCompactJws, readObject } from './jwt.js';
 
 /** Algorithms of proofs, all asymmetric, each with one kind of key. Published in metadata and challenges. */
@@ -23,8 +24,6 @@ type ProofKey = {
   readonly thumbprint: string;
 };
 
-/** Members that make a key private or secret (RFC 7518 §6.2.2, §6.3.2 and §6.4). */
-const SECRET_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 const BASE64URL = /^[A-Za-z0-9_-]+$/;
 
 /** Length of a coordinate by curve, in bytes: RFC 7518 §6.2.1.2 requires leading zeros to be written. */
@@ -45,8 +44,7 @@ const MAX_EXPONENT_BYTES = 4;
  * RFC 7638 §3; RFC 8037 §2.
  */
 export function readProofKey(jwk: Json | undefined, algorithm: string): ProofKey | undefined {
-  if (!isObject(jwk) || SECRET_MEMBERS.some((member) => Object.hasOwn(jwk, member)))
-    return undefined;
+  if (!isObject(jwk) || isSecretKey(jwk)) return undefined;
   const members = readMembers(jwk, algorithm);
   if (members === undefined) return undefined;
   return { jwk: members, thumbprint: hash('sha256', JSON.stringify(members), 'base64url') };
@@ -166,11 +164,7 @@ export type ProofSubject = {
 /** `unavailable`: whether the proof was used before cannot be checked now. */
 export type ProofVerdict = 'valid' | 'unavailable' | Exclude<ProofError, 'invalid_token'>;
 
-type ProofPorts = {
-  /** Milliseconds since the epoch. */
-  readonly now: () => number;
-  /** Keyed digests under every key of the gateway. */
-  readonly hmacAll: (purpose: string, text: string) => readonly string[];
+type ProofPorts = NoncePorts & {
   readonly replays: ReplayStore;
   /** Present where every proof must carry a nonce. */
   readonly nonces: ProofNonces | undefined;

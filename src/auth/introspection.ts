@@ -214,6 +214,16 @@ function nameOf(token: string): string {
   return hash('sha256', token, 'base64');
 }
 
+/** How the gateway proves to the issuer which client it is (RFC 6749 §2.3.1). */
+export function clientAuthenticationOf({
+  authentication,
+  clientSecret,
+}: Pick<IntrospectionSettings, 'authentication' | 'clientSecret'>): oauth.ClientAuth {
+  return authentication === 'client_secret_post'
+    ? oauth.ClientSecretPost(clientSecret)
+    : oauth.ClientSecretBasic(clientSecret);
+}
+
 /** Sends one introspection request. Throws where no trustworthy response was received. */
 async function askEndpoint(
   url: URL,
@@ -222,11 +232,8 @@ async function askEndpoint(
 ): Promise<JsonObject> {
   const server = { issuer: issuer.issuer, introspection_endpoint: url.href };
   const client = { client_id: introspection.clientId };
-  const clientAuthentication =
-    introspection.authentication === 'client_secret_post'
-      ? oauth.ClientSecretPost(introspection.clientSecret)
-      : oauth.ClientSecretBasic(introspection.clientSecret);
-  const response = await oauth.introspectionRequest(server, client, clientAuthentication, token, {
+  const authentication = clientAuthenticationOf(introspection);
+  const response = await oauth.introspectionRequest(server, client, authentication, token, {
     // The guarded fetch decides whether plain http is allowed: on loopback, or where it was accepted.
     [oauth.allowInsecureRequests]: true,
     [oauth.customFetch]: (_href, { headers, body }) =>

@@ -5,8 +5,7 @@
 
 import { type CryptoKey, importJWK, type JWK } from 'jose';
 import type { IssuerSettings } from '../config/settings.js';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { discover, type FetchJson, learnedUrlRule } from './discovery.js';
 
 const MAX_KEYS = 100;
@@ -23,7 +22,12 @@ const KINDS: ReadonlyMap<string, string> = new Map([
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'].map((alg) => [alg, 'RSA'] as const),
 ]);
 
-const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
+/** Members that make a key private or secret (RFC 7518 §6.2.2, §6.3.2 and §6.4). */
+const SECRET_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
+
+export function isSecretKey(jwk: JsonObject): boolean {
+  return SECRET_MEMBERS.some((member) => Object.hasOwn(jwk, member));
+}
 
 /** Keys by algorithm, then by key id; a key without an id is under `undefined`. */
 export type KeySet = ReadonlyMap<string, ReadonlyMap<string | undefined, CryptoKey>>;
@@ -52,8 +56,7 @@ function isCandidate(jwk: Json): jwk is JsonObject {
   if (!isObject(jwk)) return false;
   const { kid } = jwk;
   if (kid !== undefined && typeof kid !== 'string') return false;
-  if (PRIVATE_MEMBERS.some((member) => Object.hasOwn(jwk, member))) return false;
-  return isForVerifying(jwk);
+  return !isSecretKey(jwk) && isForVerifying(jwk);
 }
 
 /** Of keys with the same id none is used, because it is ambiguous which was meant. */
@@ -133,10 +136,7 @@ export async function readKeySet(
  * The key that a token's header names. Without a key id the algorithm must have exactly one key: trying several would
  * let the token choose (RFC 8725 §3.1).
  */
-export function selectKey(
-  keys: KeySet,
-  header: { readonly kid?: string; readonly alg: string },
-): CryptoKey | undefined {
+export function selectKey(keys: KeySet, header: Header): CryptoKey | undefined {
   const byId = keys.get(header.alg);
   if (byId === undefined) return undefined;
   if (header.kid !== undefined) return byId.get(header.kid);
@@ -190,7 +190,7 @@ export type KeySource = {
 };
 
 /** The header members that select the key. */
-type Header = { readonly kid?: string; readonly alg: string };
+export type Header = { readonly kid?: string; readonly alg: string };
 
 type Ports = { readonly fetchJson: FetchJson; readonly now: () => number };
 

@@ -8,6 +8,7 @@ import type { IssuerSettings } from '../config/settings.js';
 import type { TokenFacts } from '../policy/record.js';
 import { type Json, type JsonObject, parseObject } from '../protocol/jsonrpc.js';
 import { type AuthnReason, CLOCK_TOLERANCE_MS, type ClaimSource } from './claims.js';
+import type { Header } from './jwks.js';
 
 /** Three parts: unsecured tokens have an empty third, encrypted ones have five (RFC 7516 §3.1). */
 const COMPACT_JWS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
@@ -37,9 +38,9 @@ export function isCompactJws(text: string): boolean {
   return COMPACT_JWS.test(text) && hasCanonicalParts(text);
 }
 
-type SignedToken = {
+export type Verification<Plan = TokenPlan> = {
   readonly token: string;
-  readonly plan: SignaturePlan;
+  readonly plan: Plan;
   readonly audiences: readonly string[];
 };
 
@@ -68,7 +69,7 @@ function reasonOf(error: unknown): AuthnReason | undefined {
  * milliseconds since the epoch. Rejects only for an error that says nothing about the token.
  */
 export async function verifySignature(
-  { token, plan, audiences }: SignedToken,
+  { token, plan, audiences }: Verification<SignaturePlan>,
   key: CryptoKey,
   now: number,
 ): Promise<JsonObject | AuthnReason> {
@@ -104,11 +105,11 @@ const INTROSPECTABLE_TYPES: readonly unknown[] = [undefined, 'jwt', ACCESS_TOKEN
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** How one token is verified: with a key of its issuer, or by introspection. */
-export type TokenPlan =
+type TokenPlan =
   | {
       readonly kind: 'signature';
       readonly issuer: IssuerSettings;
-      readonly header: { readonly kid?: string; readonly alg: string };
+      readonly header: Header;
       readonly source: Exclude<ClaimSource, 'introspection'>;
     }
   | { readonly kind: 'introspection'; readonly issuer: IssuerSettings };

@@ -4,19 +4,14 @@
 // RFC 6749 §4.1, RFC 7636, RFC 9207, RFC 9700 §2.1; OpenID Connect Core §3.1.
 
 import * as oauth from 'oauth4webapi';
-import type { IssuerSettings } from '../config/settings.js';
+import type { AdminSettings, IssuerSettings } from '../config/settings.js';
 import { checkIdToken } from './claims.js';
 import { discoverMetadata, type FetchJson, learnedUrlRule } from './discovery.js';
-import type { PostForm } from './introspection.js';
+import { clientAuthenticationOf, type PostForm } from './introspection.js';
 import type { KeySource } from './jwks.js';
 import { planVerification, type SignaturePlan, verifySignature } from './jwt.js';
 
-export type LoginSettings = {
-  readonly clientId: string;
-  readonly clientSecret: string;
-  readonly authentication: 'client_secret_basic' | 'client_secret_post';
-  readonly scopes: readonly string[];
-};
+type LoginSettings = NonNullable<AdminSettings['issuers'][string]['login']>;
 
 type LoginPorts = {
   /** The issuer and its keys under the settings in force; `undefined` while it is not configured. */
@@ -39,7 +34,7 @@ type Verified = {
 };
 type Outcome = Verified | { readonly kind: 'refused' | 'unavailable' };
 
-export type OidcLogin = {
+type OidcLogin = {
   /** Where the browser is sent; `undefined` if the issuer cannot be reached or names no endpoints that may be used. */
   begin(): Promise<{ readonly url: string; readonly checks: Checks } | undefined>;
   /** Obtains and verifies the ID token for the response that the browser brings. Never rejects. */
@@ -66,10 +61,7 @@ export function createOidcLogin(
   { current, fetchJson, postForm, now }: LoginPorts,
 ): OidcLogin {
   const client: oauth.Client = { client_id: login.clientId };
-  const clientAuthentication =
-    login.authentication === 'client_secret_post'
-      ? oauth.ClientSecretPost(login.clientSecret)
-      : oauth.ClientSecretBasic(login.clientSecret);
+  const clientAuthentication = clientAuthenticationOf(login);
   let cached:
     | {
         readonly issuer: IssuerSettings;

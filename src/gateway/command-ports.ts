@@ -24,7 +24,7 @@ import {
   LISTING_ERRORS,
 } from './upstream-connection.js';
 
-export type ObserveOnceOutcome =
+type ObserveOnceOutcome =
   | { readonly kind: 'observed'; readonly observed: Observed }
   | { readonly kind: 'unreachable'; readonly why: string };
 
@@ -206,7 +206,7 @@ const METADATA_BOUNDS = { maxBytes: 64 * 1024, timeoutMs: 5_000 };
 /** How the token endpoint of every realm of a Keycloak ends. */
 const KEYCLOAK_TOKEN_PATH = '/protocol/openid-connect/token';
 
-export type IssuerCheck =
+type IssuerCheck =
   /** `error`: why its metadata cannot be used, for each URL that was tried. */
   { readonly error: string } | { readonly error?: never; readonly isKeycloak: boolean };
 

@@ -4,6 +4,7 @@
 // what is pending. docs/contract.md §5.
 
 import { dirname, join, relative } from 'node:path';
+import type { Versions } from '../audit/event.js';
 import {
   type Diagnostic,
   fileDiagnostic,
@@ -39,6 +40,12 @@ import type { PolicySet } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
 import { escapeForTerminal, quoteForShell } from '../text/escaping.js';
 import { countOf } from '../text/wording.js';
+
+/** The first of a list, and how many others there are. */
+export function firstOf(all: readonly string[], max: number, separator = ', '): string {
+  const rest = all.length - max;
+  return `${all.slice(0, max).join(separator)}${rest > 0 ? ` and ${rest} more` : ''}`;
+}
 
 type PinsOf = (upstream: string) => Catalog | undefined;
 
@@ -122,9 +129,7 @@ function noteUndeclaredArguments(
       (tool) => catalog?.statusOf('tool', tool).pinned?.input?.firstUndeclared !== undefined,
     );
     if (tools.length === 0) return [];
-    const more = tools.length - MAX_NAMED_TOOLS;
-    const shown = tools.slice(0, MAX_NAMED_TOOLS).map(escapeForTerminal).join(', ');
-    const named = more > 0 ? `${shown} and ${more} more` : shown;
+    const named = firstOf(tools.map(escapeForTerminal), MAX_NAMED_TOOLS);
     const effect = mode === 'declared' ? 'refuses' : 'records';
     const message = `"arguments: ${mode}" ${effect} arguments that the schemas of ${countOf(tools.length, 'tool')} do not declare: ${named}`;
     return [{ file, ...position, severity: 'note', rule: 'lock', message } as const];
@@ -211,7 +216,7 @@ export type Version = {
   readonly locks: ReadonlyMap<string, Lock>;
   /** What is signed, by upstream, where signatures are required. */
   readonly signed: ReadonlyMap<string, SignedLock>;
-  readonly hashes: { readonly config: string; readonly policy: string; readonly pins: string };
+  readonly hashes: Versions;
 };
 
 export type VersionReading = {
@@ -357,11 +362,10 @@ function noteCollisions(
   collisions: readonly (readonly UpstreamItem[])[],
 ): readonly Diagnostic[] {
   if (collisions.length === 0) return [];
-  const shown = collisions
-    .slice(0, MAX_REPORTED)
-    .map((items) => items.map(({ upstream, name }) => quoteItem(upstream, name)).join(' and '));
-  const more = collisions.length - shown.length;
-  const list = `${shown.join('; ')}${more > 0 ? ` and ${more} more` : ''}`;
+  const shared = collisions.map((items) =>
+    items.map(({ upstream, name }) => quoteItem(upstream, name)).join(' and '),
+  );
+  const list = firstOf(shared, MAX_REPORTED, '; ');
   const message = `several upstreams offer these names: ${list}; an endpoint that joins them needs prefixes`;
   return [{ file, line: 1, column: 1, severity: 'note', rule: 'lock', message }];
 }

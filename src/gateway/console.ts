@@ -2,9 +2,10 @@
 // docs/contract.md §2 and §3.
 
 import { readFileSync } from 'node:fs';
-import type { AdminRole } from '../admin/revocations.js';
 import { type AdminPorts, createAdminServer } from '../admin/server.js';
 import {
+  ADMIN_ROLES,
+  type AdminRole,
   type AdminSession,
   createSessions,
   isSame,
@@ -22,7 +23,6 @@ import { sealedToken } from '../state/sealed-token.js';
 import type { GuardedFetch } from '../upstream/safe-fetch.js';
 import type { Identity } from './identity.js';
 
-const ROLES: readonly AdminRole[] = ['viewer', 'reviewer', 'admin'];
 const NOTHING_REPEATED: ReadonlySet<string> = new Set();
 
 const SESSION = sealedToken<AdminSession>('admin-session/1');
@@ -33,7 +33,7 @@ const STATE_PURPOSE = 'admin-login-state';
 /** Of what is shared with other uses of the same store. */
 const OWNER = 'admin';
 
-export type ConsoleSources = Omit<
+type ConsoleSources = Omit<
   AdminPorts,
   'sessions' | 'breakGlassToken' | 'authenticateAdmin' | 'hosts'
 > & {
@@ -77,7 +77,9 @@ function rolesAt(
   groups: readonly string[],
 ): readonly AdminRole[] | undefined {
   const granted = Object.hasOwn(admin.issuers, issuer) ? admin.issuers[issuer]?.roles : undefined;
-  return granted && ROLES.filter((role) => granted[role].some((group) => groups.includes(group)));
+  return (
+    granted && ADMIN_ROLES.filter((role) => granted[role].some((group) => groups.includes(group)))
+  );
 }
 
 /**
@@ -140,7 +142,7 @@ function sessionPorts(admin: AdminSettings, sources: ConsoleSources): SessionPor
       isRevoked(session, admin, sources),
     rolesOf({ issuer, groups }) {
       if (issuer !== undefined) return rolesAt(admin, issuer, groups) ?? [];
-      return breakGlassToken === undefined ? [] : ROLES;
+      return breakGlassToken === undefined ? [] : ADMIN_ROLES;
     },
     isBreakGlass: (token) =>
       breakGlassToken !== undefined && breakGlassToken !== '' && isSame(token, breakGlassToken),

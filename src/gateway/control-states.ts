@@ -14,12 +14,13 @@ import type { StoreStatus } from '../state/memory.js';
 import type { Controls } from '../telemetry/controls.js';
 import type { Metrics } from '../telemetry/metrics.js';
 import { countOf } from '../text/wording.js';
+import { firstOf } from './config-version.js';
 import type { Identity } from './identity.js';
 import { setBlocks } from './revocations.js';
 import type { Aggregates } from './snapshot.js';
 import { NOT_LISTED_YET, type Runtimes, type UpstreamRuntime } from './upstreams.js';
 
-export type ControlSources = {
+type ControlSources = {
   readonly settings: Settings;
   readonly identity: Identity;
   readonly runtimes: Pick<Runtimes, 'get' | 'all'>;
@@ -147,7 +148,9 @@ function setPolicy(
           'policies.mode: observe: no rule refuses a request of a client; what the rules would decide is only recorded',
         ]
       : []),
-    ...(shadowed.length === 0 ? [] : [`mode: shadow, not enforced: ${firstOf(shadowed)}`]),
+    ...(shadowed.length === 0
+      ? []
+      : [`mode: shadow, not enforced: ${firstOf(shadowed, MAX_NAMED)}`]),
     ...(reloadError === undefined
       ? []
       : [`the last reload was rejected and the previous version stays in force: ${reloadError}`]),
@@ -157,12 +160,6 @@ function setPolicy(
 }
 
 const MAX_NAMED = 10;
-
-/** The first names of a list, and how many others there are. */
-function firstOf(names: readonly string[]): string {
-  const rest = names.length - MAX_NAMED;
-  return `${names.slice(0, MAX_NAMED).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
-}
 
 function setSignatures(
   controls: Controls,
@@ -265,7 +262,8 @@ export function removeControls(controls: Controls, before: Settings, after: Sett
   const gone = (kind: 'issuers' | 'upstreams' | 'aggregates' | 'profiles'): readonly string[] =>
     [...before[kind].keys()].filter((name) => !after[kind].has(name));
   for (const name of gone('issuers')) controls.remove(`authn:${name}`);
-  for (const name of gone('upstreams')) removeUpstream(controls, name);
+  for (const name of gone('upstreams'))
+    for (const control of OF_UPSTREAMS) controls.remove(`${control}:${name}`);
   for (const name of gone('aggregates')) {
     controls.remove(`endpoint:${name}`);
     controls.remove(`audience:${name}`);
@@ -282,10 +280,6 @@ const OF_UPSTREAMS = [
   'upstream-credentials',
   'upstream-identity',
 ] as const;
-
-function removeUpstream(controls: Controls, name: string): void {
-  for (const control of OF_UPSTREAMS) controls.remove(`${control}:${name}`);
-}
 
 /** The credentials sent to the upstream: the state for callers, or the degraded one of any of them. */
 function setUpstreamCredentials(

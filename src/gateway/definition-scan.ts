@@ -6,7 +6,7 @@ import type { PinningSettings } from '../config/settings.js';
 import type { DefinitionFinding, ScannedDefinition } from '../inspection/definitions/scan.js';
 import { type PinName, pinOf } from '../pins/approval.js';
 import type { WithheldByScan } from '../pins/catalog.js';
-import { digestOnce, type PinnedKind, sha256Hex } from '../pins/digest.js';
+import { digestOnce, sha256Hex } from '../pins/digest.js';
 import { itemsByKind, type Observed, observeText, shownItemsOf } from '../pins/last-seen.js';
 import { approvedVersions, type Lock, nameOf, PIN_KINDS } from '../pins/lock.js';
 import type { PinKind } from '../policy/definitions.js';
@@ -220,7 +220,8 @@ export function createDefinitionScan(
       return [...verdicts.values()].filter(
         ({ kind, name, content, findings, isFailed }) =>
           (isFailed || findings.length > 0) &&
-          !isBlockedByReview(lock, { kind, name }) &&
+          // If a reviewer has blocked the name, there is nothing left to report.
+          pinOf(lock, { kind, name })?.status !== 'blocked' &&
           offered(observed, { kind, name }).some(
             ({ digest, definition }) =>
               definition !== undefined &&
@@ -263,17 +264,9 @@ function approvedDigests(lock: Lock | undefined, pin: PinName): readonly string[
   return approvedVersions(pinOf(lock, pin)).map(({ sha256 }) => sha256);
 }
 
-/** A reviewer has decided about the name: there is nothing left to report. */
-function isBlockedByReview(lock: Lock | undefined, pin: PinName): boolean {
-  return pinOf(lock, pin)?.status === 'blocked';
-}
-
 type Offered = { readonly digest: string; readonly definition: JsonObject | string | undefined };
 
-function offered(
-  observed: Observed,
-  { kind, name }: { kind: PinnedKind; name: string },
-): readonly Offered[] {
+function offered(observed: Observed, { kind, name }: PinName): readonly Offered[] {
   if (kind !== 'instructions') return shownItemsOf(observed, kind, name);
   return observed.listings.flatMap(({ instructions }) =>
     instructions === undefined

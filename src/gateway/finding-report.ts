@@ -16,7 +16,7 @@ type FindingPorts = {
   readonly mask: (name: string) => string;
 };
 
-export type FindingReport = {
+type FindingReport = {
   /** Returns the items in which something new was found; `record` writes what was found in one of them. */
   news(runtime: UpstreamRuntime): readonly ScannedItem[];
   record(runtime: UpstreamRuntime, item: ScannedItem): void;

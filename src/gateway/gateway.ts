@@ -104,7 +104,7 @@ function emitStateChanges(
   ended.onElsewhere(leases.checkSessions);
 }
 
-export type GatewayOptions = {
+type GatewayOptions = {
   /** Path of the gateway file. */
   readonly file: string;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -309,8 +309,7 @@ async function startAudit(
     ending,
   );
   if (refused !== undefined) return refused;
-  const recorded = await audit.start();
-  if (recorded === 'durable' || settings.audit.onFailure === 'continue') return undefined;
+  if ((await audit.start()) || settings.audit.onFailure === 'continue') return undefined;
   return `the audit log cannot be written: ${auditError() ?? 'the reason is not known'}`;
 }
 

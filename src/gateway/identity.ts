@@ -23,7 +23,6 @@ import type { Principal } from '../policy/principal.js';
 import type { Incoming, Outgoing } from '../protocol/transport.js';
 import type { AuthnError, IdentityPort } from '../proxy/ports.js';
 import type { KeyRing } from '../state/keys.js';
-
 import type { Revocations } from '../state/memory.js';
 import type { FetchJson, PostForm } from '../upstream/safe-fetch.js';
 import { accessSettingsOf } from './streams.js';

@@ -3,7 +3,7 @@
 // it changes (docs/contract.md §5).
 
 import { randomUUID } from 'node:crypto';
-import { type Audit, createAudit, type RecordResult } from '../audit/audit.js';
+import { type Audit, createAudit } from '../audit/audit.js';
 import { createAuditFile, createAuditStream } from '../audit/file.js';
 import { createRecentDecisions, type RecentDecisions } from '../audit/query.js';
 import type { UpstreamSettings } from '../config/settings.js';
@@ -442,17 +442,6 @@ export function createAuditPort(
   ring: KeyRing,
   log: Log,
 ): AuditPort {
-  /** Decisions written to the audit log in one group share one promise. */
-  let group:
-    | { readonly recorded: Promise<RecordResult>; readonly isDurable: Promise<boolean> }
-    | undefined;
-
-  function durabilityOf(recorded: Promise<RecordResult>): Promise<boolean> {
-    if (group?.recorded !== recorded)
-      group = { recorded, isDurable: recorded.then((durability) => durability === 'durable') };
-    return group.isDurable;
-  }
-
   function writeAuthnFailure(record: RequestRecord): void {
     const [reason = 'internal'] = record.decision.reasons;
     metrics.authFailure(reason);
@@ -471,7 +460,7 @@ export function createAuditPort(
     keyedHash: ring.hmac,
     recordDecision(record) {
       record.isDecisionWritten = true;
-      return durabilityOf(audit.decision(record));
+      return audit.decision(record);
     },
     closeRecord(record) {
       const totalMs = performance.now() - record.startedMs;

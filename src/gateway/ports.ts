@@ -27,14 +27,20 @@ import type {
   TaskPort,
   UpstreamPort,
 } from '../proxy/ports.js';
-import {
-  createKeptPages,
-  createListedResources,
-  createLostBackends,
-  createRunningBackends,
-} from '../state/aggregates.js';
 import type { KeyRing } from '../state/keys.js';
 import { createMemoryLimits, type GatewayState } from '../state/memory.js';
+import {
+  createForwardedServerRequests,
+  createKeptPages,
+  createKnownTasks,
+  createListedResources,
+  createLiveProgress,
+  createLostBackends,
+  createOpenedSessions,
+  createOpenLegacyStreams,
+  createRunningBackends,
+  createRunningStreams,
+} from '../state/replica-tables.js';
 import {
   bindingOf,
   EVENT_ID,
@@ -48,14 +54,6 @@ import {
   sessionHash,
   TASK_ID,
 } from '../state/sealed-token.js';
-import {
-  createForwardedServerRequests,
-  createKnownTasks,
-  createLiveProgress,
-  createOpenedSessions,
-  createOpenLegacyStreams,
-  createRunningStreams,
-} from '../state/session-tables.js';
 import type { Log } from '../telemetry/log.js';
 import type { Version } from './config-version.js';
 import { createIdentityPort, type Identity } from './identity.js';
@@ -225,7 +223,7 @@ type SessionDependencies = {
 };
 
 /** Creates the port of sessions. One that was revoked, has ended or is not in order any more does not open. */
-export function createSessionPort(dependencies: SessionDependencies): SessionPort {
+function createSessionPort(dependencies: SessionDependencies): SessionPort {
   const { ring, now, leases } = dependencies;
   const { ended, revocations, claimedReplies } = dependencies.state;
   const forwardedRequests = createForwardedServerRequests();
@@ -280,7 +278,7 @@ export function createSessionPort(dependencies: SessionDependencies): SessionPor
 }
 
 /** Creates the port of request state, which is bound to its caller and to the request that it belongs to. */
-export function createRequestStatePort(ring: KeyRing, now: () => number): RequestStatePort {
+function createRequestStatePort(ring: KeyRing, now: () => number): RequestStatePort {
   function bindingFor(scope: RequestStateScope, principal: Principal): readonly string[] {
     const { upstream, method, target } = scope;
     const params = ring.hmac('request-state', scope.params);
@@ -296,7 +294,7 @@ export function createRequestStatePort(ring: KeyRing, now: () => number): Reques
 }
 
 /** Creates the port of legacy SSE sessions: request ids, and the clients' streams that this replica holds. */
-export function createLegacySsePort(ring: KeyRing, now: () => number): LegacySsePort {
+function createLegacySsePort(ring: KeyRing, now: () => number): LegacySsePort {
   const openStreams = createOpenLegacyStreams<ClientEnd>();
   // Kept for cancellations, which name a request by the client's id.
   const sent = createForwardedServerRequests();
@@ -368,7 +366,7 @@ type AggregatePortDependencies = Pick<Aggregates, 'get'> & {
  * Creates the port of aggregates: cursors sealed by the key ring; listed resources, lost backend sessions, running
  * backend requests and what is known of backends that hang in the memory of this replica.
  */
-export function createAggregatePort({
+function createAggregatePort({
   get,
   settings,
   ring,

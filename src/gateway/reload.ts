@@ -119,9 +119,7 @@ function rejectInvalid(
  * settings that hold them are compared.
  */
 function isSame(one: Version, other: Version): boolean {
-  const { config, policy, pins } = one.hashes;
-  const isUnchanged =
-    config === other.hashes.config && policy === other.hashes.policy && pins === other.hashes.pins;
+  const isUnchanged = JSON.stringify(one.hashes) === JSON.stringify(other.hashes);
   return isUnchanged && secretsOf(one.settings) === secretsOf(other.settings);
 }
 

@@ -7,8 +7,10 @@ import type { DefinitionFinding, ScannedDefinition } from '../inspection/definit
 import {
   definitionsOf,
   definitionsToScan,
+  isSamePin,
   mergeFetched,
   namedPins,
+  type PinName,
   pendingOf,
   pinOf,
 } from '../pins/approval.js';
@@ -25,7 +27,7 @@ type ItemOffered = {
   readonly offered: JsonObject | string | undefined;
 };
 
-export type FoundInItem = {
+type FoundInItem = {
   readonly findings: readonly DefinitionFinding[];
   /** Which of the checks were not made, and why, in sentences. */
   readonly unfinished: readonly string[];
@@ -66,7 +68,7 @@ export async function findInItem(
     ports.definitions('scan', together, upstream),
     findShadowing(upstream, own, all, version, ports),
   ]);
-  const isOwn = (finding: DefinitionFinding): boolean => isSame(finding.item, own);
+  const isOwn = (finding: DefinitionFinding): boolean => isSamePin(finding.item, own);
   const unfinished = [
     ...(scanned === undefined ? [NOT_SCANNED] : []),
     ...(isAlone ? [ALONE] : []),
@@ -84,24 +86,18 @@ function siblingsOf(
   own: ScannedDefinition,
   digest: string | undefined,
   held: Lock | undefined,
-): { readonly scanned: string; readonly all: readonly Named[]; readonly isAlone: boolean } {
+): { readonly scanned: string; readonly all: readonly PinName[]; readonly isAlone: boolean } {
   const alone = { scanned: JSON.stringify([own]), all: [own], isAlone: true };
   if (held === undefined) return alone;
   const isHeld = versionsOf(pinOf(held, own)).some(({ sha256 }) => sha256 === digest);
   const beside = isHeld ? [] : [own];
   const others = definitionsToScan(held, pendingOf(held));
   const scanned = JSON.stringify([
-    ...others.filter((one) => isHeld || !isSame(one, own)),
+    ...others.filter((one) => isHeld || !isSamePin(one, own)),
     ...beside,
   ]);
   if (scanned.length > MAX_SIBLING_CHARACTERS) return alone;
   return { scanned, all: [...definitionsOf(held), ...beside], isAlone: false };
-}
-
-type Named = { readonly kind: PinnedKind; readonly name: string };
-
-function isSame(one: Named, other: Named): boolean {
-  return one.kind === other.kind && one.name === other.name;
 }
 
 /** The lock file, with what else is offered as pending; `undefined` if that is more than is read for a page. */
@@ -133,8 +129,8 @@ function textOf(lock: Lock): string {
 
 async function findShadowing(
   upstream: string,
-  { kind, name }: Named,
-  definitions: readonly Named[],
+  { kind, name }: PinName,
+  definitions: readonly PinName[],
   { settings, locks, shadowing: exceptions }: Version,
   { definitions: run, now }: Ports,
 ): Promise<Omit<FoundInItem, 'isFinal'>> {

@@ -9,7 +9,7 @@ import type {
   RevocationOrder,
   RevocationService,
   ShownRevocation,
-} from '../admin/revocations.js';
+} from '../admin/api.js';
 import { CLOCK_TOLERANCE_MS, LIFETIME_SKEW_MS } from '../auth/claims.js';
 import type { IssuerSettings, Settings } from '../config/settings.js';
 import { BLOCK_TARGETS, type BlockTarget, type UpstreamBlocks } from '../policy/blocks.js';

@@ -2,7 +2,8 @@
 // time and connections are the same for both, and no body is read unless `readBody` is called. Decides nothing
 // about paths or callers.
 
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { TlsOptions } from 'node:tls';
@@ -46,11 +47,6 @@ const INTERNAL_ERROR: PlainResponse = {
   headers: { 'content-type': 'text/plain; charset=utf-8' },
   body: 'Internal error.\n',
 };
-
-function portOf(server: Server): number {
-  const address: AddressInfo | string | null = server.address();
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
 
 /** Reads a UTF-8 body; `undefined` if it exceeds `maxBytes`, is not valid UTF-8, or broke off. */
 export async function readBody(
@@ -101,14 +97,11 @@ export function createHttpListener(
       .catch(() => response.destroy());
   });
   return {
-    start: () =>
-      new Promise((resolve, reject) => {
-        server.once('error', reject);
-        server.listen(port, host, () => {
-          server.off('error', reject);
-          resolve({ port: portOf(server) });
-        });
-      }),
+    async start() {
+      // Rejects with the error where the listener cannot be opened.
+      await once(server.listen(port, host), 'listening');
+      return { port: (server.address() as AddressInfo).port };
+    },
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

@@ -23,7 +23,7 @@ const EXPOSED =
 /** How long a browser may cache a preflight. The requests themselves are still checked. */
 const MAX_AGE_SECONDS = 600;
 
-export type CorsHeaders = Readonly<Record<string, string>>;
+type CorsHeaders = Readonly<Record<string, string>>;
 
 /** CORS headers of every response to an allowed origin. */
 export function corsHeaders(origin: string): CorsHeaders {
@@ -138,7 +138,8 @@ export function checkRequest(request: IncomingMessage, tables: EdgeTables): Edge
   const originRefusal = checkOrigin(request, tables, repeated, route.upstream);
   if (originRefusal !== undefined) return originRefusal;
   if (isPreflight(request.method, request.headers)) {
-    return { kind: 'preflight', headers: preflightHeadersFor(request, methodsOf(route)) };
+    const requestedHeaders = request.headers['access-control-request-headers'];
+    return { kind: 'preflight', headers: preflightHeaders(methodsOf(route), requestedHeaders) };
   }
   return checkFraming(request, route) ?? { kind: 'route', route, query, repeated };
 }
@@ -182,16 +183,12 @@ function checkOrigin(
     : undefined;
 }
 
-function preflightHeadersFor(
-  { headers }: IncomingMessage,
-  methods: readonly string[],
-): CorsHeaders {
-  return preflightHeaders(methods, headers['access-control-request-headers']);
-}
-
 function checkDocument(request: IncomingMessage, body: string): EdgeCheck {
   if (isPreflight(request.method, request.headers)) {
-    const permissions = preflightHeadersFor(request, DOCUMENT_METHODS);
+    const permissions = preflightHeaders(
+      DOCUMENT_METHODS,
+      request.headers['access-control-request-headers'],
+    );
     return { kind: 'preflight', headers: { ...permissions, 'access-control-allow-origin': '*' } };
   }
   if (DOCUMENT_METHODS.includes(request.method ?? '')) return { kind: 'document', body };

@@ -39,12 +39,11 @@ export type EdgeTables = {
   readonly addressOf: AddressOf;
 };
 
-const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
-const LOOPBACK_NAMES: ReadonlySet<string> = new Set(LOOPBACK_HOSTS);
+export const LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 
 /** True if the URL's host is the local machine, by name or address. */
 function isLoopbackUrl(url: URL): boolean {
-  return LOOPBACK_NAMES.has(url.hostname) || url.hostname.startsWith('127.');
+  return LOOPBACK_HOSTS.includes(url.hostname) || url.hostname.startsWith('127.');
 }
 
 /**

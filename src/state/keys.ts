@@ -176,10 +176,6 @@ function hashingKeyOf(key: DerivedKey, purpose: string): Hmac {
   return made;
 }
 
-function digest(key: DerivedKey, purpose: string, bytes: Uint8Array | string): string {
-  return hashingKeyOf(key, purpose)(bytes);
-}
-
 /**
  * Derives the ring. Purposes must be constants of the code, because derived keys are cached.
  * @throws RangeError when there is no key or one is not 32 bytes: a bug of the caller, because settings are checked
@@ -202,12 +198,12 @@ export function createKeyRing(keys: readonly GatewayKey[]): KeyRing {
     },
     hmacUnder(tag, purpose, bytes) {
       const key = keyOf(tag);
-      return key && digest(key, purpose, bytes);
+      return key && hashingKeyOf(key, purpose)(bytes);
     },
-    hmac: (purpose, bytes) => digest(first, purpose, bytes),
+    hmac: (purpose, bytes) => hashingKeyOf(first, purpose)(bytes),
     hmacAll: (purpose, bytes) => [
-      digest(first, purpose, bytes),
-      ...derived.slice(1).map((key) => digest(key, purpose, bytes)),
+      hashingKeyOf(first, purpose)(bytes),
+      ...derived.slice(1).map((key) => hashingKeyOf(key, purpose)(bytes)),
     ],
     sign: (bytes) => signWith(first.signing, bytes),
     signAssertion: (bytes) => signWith(first.assertion, bytes),

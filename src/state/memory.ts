@@ -3,7 +3,6 @@
 // lookup returns at once, except limits and single uses of a shared store. docs/contract.md §10.
 
 import { EventEmitter } from 'node:events';
-import type { UpstreamBlocks } from '../policy/blocks.js';
 import type { FlowStore } from '../policy/flows-and-fields.js';
 import type {
   LimitOutcome,
@@ -17,7 +16,7 @@ import { OwnedMap } from './bounded-map.js';
 import { createMemoryFlows } from './flow-marks.js';
 import { createQuota } from './quota.js';
 import { createLocalReplicaBus, type ReplicaBus } from './replica-bus.js';
-import { type Block, createRevocationSet, type Revocation } from './revocations.js';
+import { createRevocationSet, type Revocation, type RevocationSet } from './revocations.js';
 import type { SeenCounter, StatePorts } from './store.js';
 
 /** Beyond these numbers the oldest are forgotten first; each is a keyed hash of 43 characters. */
@@ -78,7 +77,7 @@ function createSweep<V>(
 }
 
 /** Steps of a window: a use is forgotten at most one step late. */
-const STEPS_PER_WINDOW = 16;
+export const STEPS_PER_WINDOW = 16;
 /** One more than a window has, so that its oldest step, which it may still overlap, is kept. */
 const SLOTS = STEPS_PER_WINDOW + 1;
 
@@ -243,27 +242,15 @@ type CallerError = 'token-revoked' | 'store-unavailable';
 export type AddResult = 'shared' | 'kept' | 'full';
 export type LiftResult = 'lifted' | 'unknown' | 'unavailable';
 
-export type Revocations = {
+export type Revocations = Pick<
+  RevocationSet,
+  'blockOf' | 'blocksAt' | 'hasSession' | 'isLockedOut' | 'list' | 'blocks'
+> & {
   /** Whether this caller was revoked, or that cannot be checked now. Never waits. */
   checkPrincipal(principal: Principal): CallerError | undefined;
-  /**
-   * For administrators: whether this caller is known to be revoked, or its subject to be blocked, however old that
-   * knowledge is. A blocked client counts for nothing here: all administrators may use the same one.
-   */
-  isLockedOut(principal: Principal): boolean;
-  /** The id of the block of this caller, by its subject or its client. */
-  blockOf(principal: Principal): string | undefined;
-  /** The blocks in force at an upstream; the same object until they change. */
-  blocksAt(upstream: string): UpstreamBlocks | undefined;
-  /** Whether a session was revoked, by its keyed digests under every key. */
-  hasSession(digests: readonly string[]): boolean;
   /** In force here when it returns its promise. */
   add(revocation: Revocation): Promise<AddResult>;
   lift(id: string): Promise<LiftResult>;
-  /** Those in force, newest first. */
-  list(): readonly Revocation[];
-  /** The blocks among them. */
-  blocks(): readonly Block[];
   /** Calls `listener` when the result of one of the checks may have changed. */
   onChange(listener: () => void): void;
 };
@@ -334,11 +321,8 @@ export function createMemoryState({ ring, now }: StatePorts): GatewayState {
       onElsewhere: () => undefined,
     },
     revocations: {
+      ...known,
       checkPrincipal: (principal) => (known.hasCaller(principal) ? 'token-revoked' : undefined),
-      isLockedOut: known.isLockedOut,
-      blockOf: known.blockOf,
-      blocksAt: known.blocksAt,
-      hasSession: known.hasSession,
       async add(revocation) {
         if (!known.hasCapacity()) return 'full';
         known.add(revocation);
@@ -350,8 +334,6 @@ export function createMemoryState({ ring, now }: StatePorts): GatewayState {
         changes.emit('change');
         return 'lifted';
       },
-      list: known.list,
-      blocks: known.blocks,
       onChange: (listener) => void changes.on('change', listener),
     },
     replicaBus: createLocalReplicaBus(),

@@ -1,7 +1,7 @@
 // A bound on use: of each owner, so that none uses up what all have, and in total. It counts only; what is given back,
 // and when, is its holder's affair. Imports nothing, so that every layer may use it.
 
-export type Quota = {
+type Quota = {
   /**
    * Takes `amount` for an owner; false, and nothing is taken, where that exceeds a bound. Who holds nothing may take
    * any amount that is left in total, and the first of all any amount, so that something large is not refused for ever.

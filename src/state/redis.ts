@@ -5,7 +5,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { Redis, type RedisOptions } from 'ioredis';
 import type { StateSettings } from '../config/settings.js';
-import { MAX_ENDED } from './memory.js';
+import { MAX_ENDED, STEPS_PER_WINDOW } from './memory.js';
 import { MAX_QUEUED_MESSAGES } from './replica-bus.js';
 import { MAX_REVOCATIONS } from './revocations.js';
 import type { StoreLink } from './store.js';
@@ -214,8 +214,6 @@ const REPLICA_READS_MS = 3_000;
 const MAX_REPLICAS = 1_000;
 /** Longer than any revocation lives, so that the version outlives what it describes. */
 const VERSION_LEFT_MS = 30 * 24 * 60 * 60 * 1000;
-/** Steps of a limit's window; see memory.ts. */
-const STEPS_PER_WINDOW = 16;
 
 const CONNECT_TIMEOUT_MS = 2_000;
 /** Polls never pause for this long, so a connection without a reply is dead. */
@@ -383,14 +381,9 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
       return waitMs === 0 ? { ok: true } : { ok: false, retryAfterMs: waitMs };
     },
     async raiseCounters(counters, leftMs) {
-      const raised = [...counters].flatMap(([hash, { counter, sha256 }]) => [
-        ...[hash, counter, sha256],
-      ]);
-      const reply = await run(
-        SCRIPTS.raise,
-        [keyOf('pins:counters')],
-        [integer(leftMs), ...raised],
-      );
+      const raised = [...counters].flatMap(([hash, seen]) => [hash, seen.counter, seen.sha256]);
+      const args = [integer(leftMs), ...raised];
+      const reply = await run(SCRIPTS.raise, [keyOf('pins:counters')], args);
       const stored = pairsOf(reply).map(([hash, text]) => {
         const [counter, sha256 = ''] = text.split(' ');
         return [hash, { counter: Number(counter), sha256 }] as const;

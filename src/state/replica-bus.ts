@@ -33,7 +33,7 @@ const MESSAGE = sealedToken<Json>('replica-word', {
 const MARK_CHARS = 36;
 
 /** `nobody`: no such replica runs, or the message is too long. `unavailable`: it cannot be delivered now. */
-export type DeliveryResult = 'delivered' | 'undeliverable' | 'unavailable';
+type DeliveryResult = 'delivered' | 'undeliverable' | 'unavailable';
 
 const SENT = { enqueued: 'delivered', gone: 'undeliverable', full: 'unavailable' } as const;
 
@@ -48,7 +48,7 @@ export type ReplicaBus = {
   onMessage(listener: (message: Json) => void): void;
 };
 
-export type SharedReplicaBus = ReplicaBus & {
+type SharedReplicaBus = ReplicaBus & {
   /**
    * Polls the store and passes on the messages that it returns. Messages too long for a reply in time would block
    * everything else that is polled: after a failed poll the next asks for no message, the one after it for one, then for

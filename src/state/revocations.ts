@@ -14,7 +14,10 @@ export const MAX_REVOCATIONS = 10_000;
 export type RevocationSet = {
   /** Whether this caller's token, or every token of its subject, was revoked. */
   hasCaller(principal: Principal): boolean;
-  /** Whether this caller's token was revoked, or its subject blocked. */
+  /**
+   * For administrators: whether this caller is known to be revoked, or its subject to be blocked, however old that
+   * knowledge is. A blocked client counts for nothing here: all administrators may use the same one.
+   */
   isLockedOut(principal: Principal): boolean;
   /** The id of the block of this caller: of its subject or its client. */
   blockOf(principal: Principal): string | undefined;
@@ -152,7 +155,7 @@ function emptyTables(): Tables {
   };
 }
 
-/** Identifies a subject or a client of an issuer among those that are blocked. */
+/** Identifies a subject or a client of an issuer. */
 function callerKey(of: 'subject' | 'client', issuer: string, name: string): string {
   return JSON.stringify([of, issuer, name]);
 }
@@ -173,10 +176,6 @@ function callerBlock(tables: Tables, principal: Principal): string | undefined {
   );
 }
 
-function subjectKey(issuer: string, subject: string): string {
-  return JSON.stringify([issuer, subject]);
-}
-
 function addToTables(
   tables: Tables,
   { id, revoked }: Revocation,
@@ -192,7 +191,7 @@ function addToTables(
       return;
     }
     case 'subject': {
-      const key = subjectKey(revoked.issuer, revoked.subject);
+      const key = callerKey('subject', revoked.issuer, revoked.subject);
       tables.subjects.set(key, [...(tables.subjects.get(key) ?? []), revoked]);
       return;
     }
@@ -213,7 +212,7 @@ function addToTables(
 function isNamed(tables: Tables, { token, issuerUrl, subject, client }: Principal): boolean {
   if (tables.tokens.has(token.id)) return true;
   if (token.formerIds.some((id) => tables.tokens.has(id))) return true;
-  const ofSubject = tables.subjects.get(subjectKey(issuerUrl, subject));
+  const ofSubject = tables.subjects.get(callerKey('subject', issuerUrl, subject));
   if (ofSubject === undefined) return false;
   return ofSubject.some(
     (revoked) =>

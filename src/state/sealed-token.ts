@@ -79,7 +79,7 @@ export function seal(
 }
 
 /** The tag of the key under which a text that was opened is sealed. */
-export function keyTagOf(sealed: string): Uint8Array {
+function keyTagOf(sealed: string): Uint8Array {
   return Buffer.from(sealed, 'base64url').subarray(1, EXPIRY_AT);
 }
 
@@ -125,7 +125,7 @@ export function open(
 }
 
 /** One kind of sealed value: JSON, sealed under a purpose of its own and bound to exact strings. */
-export type SealedToken<Payload, Text extends string | undefined = string> = {
+type SealedToken<Payload, Text extends string | undefined = string> = {
   /** Seals until `expiresAtMs` (milliseconds since the epoch). Two calls never return the same text. */
   seal(ring: KeyRing, bound: readonly string[], payload: Payload, expiresAtMs: number): Text;
   /** `undefined`, without a reason, for whatever was not sealed for this purpose under exactly this binding. */

@@ -429,6 +429,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
     onPoll: emitChange,
   });
   const { noteError } = poller;
+  const isReachable = (): boolean => poller.lastError() === undefined;
   const revocations = createSharedRevocations({
     ...{ ring, now, link },
     onChange: emitChange,
@@ -438,7 +439,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
 
   const replicaBus = createSharedReplicaBus({
     ...{ ring, now, link },
-    isReachable: () => poller.lastError() === undefined,
+    isReachable,
     pollUntil: (isReceived) => poller.inTurn(() => pollUntil(isReceived)),
     onError: noteError,
   });
@@ -471,7 +472,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
 
   const replayStore: ReplayStore = {
     useOnce(keyHash, expiresAtMs) {
-      if (poller.lastError() !== undefined) return 'unavailable';
+      if (!isReachable()) return 'unavailable';
       return link.useOnce(keyHash, expiresAtMs - now()).catch((error: unknown) => {
         noteError(error);
         return 'unavailable';
@@ -482,32 +483,29 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
   return {
     limits: createSharedLimits({
       link,
-      isReachable: () => poller.lastError() === undefined,
+      isReachable,
       replicas: () => replicas,
       onError: noteError,
       hash: (key) => ring.hmac('limit', key),
     }),
     flows: createSharedFlows({
       ...{ ring, now, link },
-      isReachable: () => poller.lastError() === undefined,
+      isReachable,
       onError: noteError,
     }),
     replays: replayStore,
     // The two cannot collide, because their hashes are made under different purposes.
     claimedReplies: replayStore,
-    firstUses: createSharedFirstUses({ ring, now: ports.now, link }),
+    firstUses: createSharedFirstUses({ ring, now, link }),
     ended,
     replicaBus,
     countersOf: (upstreams) => createSharedCounters({ ring, link, upstreams }),
     revocations: {
+      ...known,
       checkPrincipal(principal) {
         if (known.hasCaller(principal)) return 'token-revoked';
         return poller.isStale() ? 'store-unavailable' : undefined;
       },
-      isLockedOut: known.isLockedOut,
-      blockOf: known.blockOf,
-      blocksAt: known.blocksAt,
-      hasSession: known.hasSession,
       add(revocation) {
         if (!known.hasCapacity()) return Promise.resolve('full');
         known.add(revocation);
@@ -515,8 +513,6 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
         return poller.inTurn(() => revocations.publish(revocation));
       },
       lift: (id) => poller.inTurn(() => revocations.lift(id)),
-      list: known.list,
-      blocks: known.blocks,
       onChange: (listener) => void changes.on('change', listener),
     },
     status: () => statusOf(link, poller),

@@ -24,7 +24,7 @@ export type ProcessPorts = {
 /** How a server ended: one clause, and the last lines of its standard error. */
 export type ProcessEnd = { readonly how: string; readonly lastLines: readonly string[] };
 
-type Handlers = {
+export type ProcessHandlers = {
   /** One line of standard output, without its end. */
   onLine(line: Buffer): void;
   /** Called once, whether it ended by itself or was ended. */
@@ -171,7 +171,7 @@ function describeSpawnError(error: NodeJS.ErrnoException, command: string): stri
 /** Starts a server. It is told to the handlers alone if it cannot be started. */
 export function startServerProcess(
   { command, args, cwd, env }: ServerCommand,
-  handlers: Handlers,
+  handlers: ProcessHandlers,
   { signalGroup, log }: ProcessPorts,
 ): ServerProcess {
   // No shell: arguments are passed as they are. Detached: the leader of a process group of its own.

@@ -4,11 +4,11 @@
 // Source: MCP 2025-11-25, transports (streamable HTTP, session management, security warning); RFC 6750 §3.
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { once } from 'node:events';
 import {
   createServer,
   type IncomingMessage,
   type OutgoingHttpHeaders,
-  type Server,
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -416,18 +416,6 @@ function messageOf({ value, text }: ParsedJson): Received | Refusal {
   return { message, text };
 }
 
-function listen(server: Server, address: StdioServerSettings['address']): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    const onListening = (): void => {
-      server.off('error', reject);
-      resolve();
-    };
-    if ('socket' in address) server.listen(address.socket, onListening);
-    else server.listen(address.port, address.host, onListening);
-  });
-}
-
 /** Starts to listen; rejects if that is not possible. No process is started before the first session. */
 export async function startStdioServer(
   settings: StdioServerSettings,
@@ -446,7 +434,11 @@ export async function startStdioServer(
   // By default Node ignores the headers after the 2,000th.
   server.maxHeadersCount = 0;
   server.maxConnections = MAX_CONNECTIONS;
-  await listen(server, settings.address);
+  const { address } = settings;
+  if ('socket' in address) server.listen(address.socket);
+  else server.listen(address.port, address.host);
+  // Rejects with the error where it cannot listen.
+  await once(server, 'listening');
   const bound = server.address() as AddressInfo | string | null;
   const port = typeof bound === 'object' && bound !== null ? bound.port : undefined;
   adapter.listensOn(port);

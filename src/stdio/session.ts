@@ -15,7 +15,12 @@ import {
 import { versionOverHttp } from '../protocol/versions/revisions.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import { cleanForeign, maskSecrets } from '../text/escaping.js';
-import { createLineLimit, type ProcessEnd, type ServerProcess } from './server-process.js';
+import {
+  createLineLimit,
+  type ProcessEnd,
+  type ProcessHandlers,
+  type ServerProcess,
+} from './server-process.js';
 
 /** Bounds of what is parsed, in either direction. */
 export const JSON_CAPS = { maxDepth: 64, maxValues: 1_000_000 } as const;
@@ -104,13 +109,7 @@ export class StdioSession {
   #isOver = false;
 
   /** `start` starts the process with the handlers of this session. */
-  constructor(
-    start: (handlers: {
-      onLine(line: Buffer): void;
-      onEnd(end: ProcessEnd): void;
-    }) => ServerProcess,
-    ports: SessionPorts,
-  ) {
+  constructor(start: (handlers: ProcessHandlers) => ServerProcess, ports: SessionPorts) {
     this.#ports = ports;
     this.#lastUsedMs = ports.now();
     this.#logMalformed = createLineLimit(MAX_LOGGED_PER_MINUTE, ports.now, ports.log);

@@ -3,12 +3,8 @@
 
 import type { ControlState } from './metrics.js';
 
-/**
- * A control by name: `policy audit metrics admin edge store blocks pin-signatures`, or one of several with what it protects: `authn:<issuer>
- * audience:<upstream> pins:<upstream> binding:<upstream> upstream-connection:<upstream> upstream-credentials:<upstream>
- * upstream-identity:<upstream> inspection:<profile> endpoint:<aggregate> tls:<listener>`.
- */
-export type ControlName =
+/** A control by name; one of several with what it protects: an issuer, an upstream, a profile, an aggregate, a listener. */
+type ControlName =
   | 'policy'
   | 'audit'
   | 'metrics'
@@ -49,7 +45,7 @@ export interface Controls {
   snapshot(): readonly ControlRow[];
 }
 
-export type ControlPorts = {
+type ControlPorts = {
   readonly now: () => number;
   /** Called for every change of state or reason. */
   readonly onChange: (row: ControlRow) => void;

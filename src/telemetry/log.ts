@@ -12,42 +12,40 @@ import { systemErrorCode } from '../text/wording.js';
 const MAX_FIELD_CHARACTERS = 512;
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
-export type LogLevel = (typeof LEVELS)[number];
-export type LogFormat = 'json' | 'text';
+type LogLevel = (typeof LEVELS)[number];
+type LogFormat = 'json' | 'text';
 
 /** The fields that a line may have besides its event. */
-export type LogFields = {
-  readonly upstream?: string;
+const FIELDS = {
+  upstream: 'text',
   /** Where clients reach the upstream. */
-  readonly url?: string;
+  url: 'text',
   /** The protocol revisions that it speaks. */
-  readonly protocol?: string;
+  protocol: 'text',
   /** How many of the items that it offers, or that are pinned, are in this state. */
-  readonly pinned?: number;
-  readonly pending?: number;
-  readonly unpinned?: number;
-  readonly changed?: number;
-  readonly issuer?: string;
-  readonly decision?: string;
-  readonly reason?: string;
-  readonly stage?: string;
-  readonly control?: string;
-  readonly state?: string;
+  pinned: 'number',
+  pending: 'number',
+  unpinned: 'number',
+  changed: 'number',
   /** What is named: a tool, a prompt, a template, a resource, instructions, the server. */
-  readonly kind?: string;
+  kind: 'text',
   /** The name of the item, which an upstream may have chosen. */
-  readonly name?: string;
-  readonly listener?: string;
-  readonly address?: string;
-  readonly port?: number;
-  readonly file?: string;
-  readonly line?: number;
+  name: 'text',
+  decision: 'text',
+  reason: 'text',
+  stage: 'text',
+  control: 'text',
+  state: 'text',
+  file: 'text',
+  line: 'number',
   /** Code of a system or library error, such as `ECONNREFUSED`. */
-  readonly code?: string;
+  code: 'text',
   /** One fixed sentence, cut and masked nevertheless. */
-  readonly detail?: string;
-  readonly count?: number;
-  readonly durationMs?: number;
+  detail: 'text',
+} as const;
+
+export type LogFields = {
+  readonly [name in keyof typeof FIELDS]?: (typeof FIELDS)[name] extends 'text' ? string : number;
 };
 
 export interface Log {
@@ -55,34 +53,7 @@ export interface Log {
   write(level: LogLevel, event: string, fields?: LogFields): void;
 }
 
-const FIELD_NAMES = {
-  upstream: true,
-  url: true,
-  protocol: true,
-  pinned: true,
-  pending: true,
-  unpinned: true,
-  changed: true,
-  kind: true,
-  name: true,
-  issuer: true,
-  decision: true,
-  reason: true,
-  stage: true,
-  control: true,
-  state: true,
-  listener: true,
-  address: true,
-  port: true,
-  file: true,
-  line: true,
-  code: true,
-  detail: true,
-  count: true,
-  durationMs: true,
-} as const satisfies { readonly [name in keyof LogFields]-?: true };
-
-const NAMES = Object.keys(FIELD_NAMES) as readonly (keyof LogFields)[];
+const NAMES = Object.keys(FIELDS) as readonly (keyof LogFields)[];
 
 /** Copies declared fields only, whatever else the object holds. */
 function pick(fields: LogFields): Record<string, string | number> {

@@ -3,6 +3,8 @@
 // Never throws while a request is handled.
 
 import { collectDefaultMetrics, Registry } from 'prom-client';
+import type { AuditMeters } from '../audit/audit.js';
+import type { Versions } from '../audit/event.js';
 import type { Settings } from '../config/settings.js';
 import { isReason, REASONS } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
@@ -193,7 +195,7 @@ const NO_TOOL: readonly string[] = [];
 /** Version of the program and of Node. */
 export type Build = { readonly version: string; readonly node: string };
 
-export interface Metrics {
+export interface Metrics extends AuditMeters {
   /** Counts a finished request; `totalMs` is its whole duration in milliseconds. */
   recordRequest(record: RequestRecord, totalMs: number): void;
   authFailure(reason: string): void;
@@ -209,16 +211,9 @@ export interface Metrics {
   jwksSuccess(issuer: string, atSeconds: number): void;
   reload(result: 'applied' | 'rejected'): void;
   setLastReload(isSuccessful: boolean): void;
-  setConfig(hashes: {
-    readonly config: string;
-    readonly policy: string;
-    readonly pins: string;
-  }): void;
+  setConfig(hashes: Versions): void;
   /** The names that labels may have from now on. */
   setNames(names: Pick<Settings, 'upstreams' | 'aggregates' | 'issuers'>): void;
-  auditEvent(sink: string, result: string, count: number): void;
-  setAuditQueue(length: number): void;
-  setChainSeq(seq: number): void;
   /** `target` is one of `BLOCK_TARGETS`. */
   setBlocks(target: string, count: number): void;
   setStoreDegraded(isDegraded: boolean): void;

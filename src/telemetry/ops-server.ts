@@ -12,7 +12,7 @@ import {
   type PlainResponse,
 } from '../http/internal-server.js';
 
-export type OpsPorts = {
+type OpsPorts = {
   readonly renderMetrics: () => Promise<string>;
   readonly isReady: () => boolean;
 };

@@ -42,8 +42,8 @@ vi.mock('../../src/state/revocations.js', async (load) => {
   return { ...real, createRevocationSet };
 });
 
-vi.mock('../../src/state/aggregates.js', async (load) => {
-  const real = await load<typeof import('../../src/state/aggregates.js')>();
+vi.mock('../../src/state/replica-tables.js', async (load) => {
+  const real = await load<typeof import('../../src/state/replica-tables.js')>();
   const createListedResources: typeof real.createListedResources = () =>
     real.createListedResources({ maxUris: few.uris, maxUrisACaller: few.urisOfOne });
   return { ...real, createListedResources };

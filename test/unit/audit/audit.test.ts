@@ -80,9 +80,9 @@ const full = () => createAuditFile('/dev/full');
 describe('createAudit', () => {
   it('[O-80] an allow is in the file before it is said to be durable', async () => {
     const { audit, meters } = rig();
-    expect(await audit.start()).toBe('durable');
+    expect(await audit.start()).toBe(true);
     expect(audit.isWritable()).toBe(true);
-    expect(await audit.decision(sampleRecord())).toBe('durable');
+    expect(await audit.decision(sampleRecord())).toBe(true);
     expect((await events()).map((event) => event['type'])).toEqual(['lifecycle', 'mcp.decision']);
     expect(meters.seq).toBe(1);
     audit.outcome(sampleRecord(), 20);
@@ -105,8 +105,8 @@ describe('createAudit', () => {
 
   it('[O-81] nothing that would reach an upstream passes when the disk is full', async () => {
     const { audit, meters, errors } = rig({ newWriter: full });
-    expect(await audit.start()).toBe('unavailable');
-    expect(await audit.decision(sampleRecord())).toBe('unavailable');
+    expect(await audit.start()).toBe(false);
+    expect(await audit.decision(sampleRecord())).toBe(false);
     expect(audit.isWritable()).toBe(false);
     expect(errors).toEqual(['file: ENOSPC']);
     expect(meters.counts.get('file refused')).toBe(1);
@@ -114,9 +114,9 @@ describe('createAudit', () => {
 
   it('[O-81] a refusal does not wait, and neither does anything under onFailure: continue', async () => {
     const blocked = rig({ newWriter: full });
-    expect(await blocked.audit.decision(denied())).toBe('durable');
+    expect(await blocked.audit.decision(denied())).toBe(true);
     const open = rig({ newWriter: full }, { onFailure: 'continue' });
-    expect(await open.audit.decision(sampleRecord())).toBe('durable');
+    expect(await open.audit.decision(sampleRecord())).toBe(true);
   });
 
   it('[O-81] a decision that nobody waits for is written once its sink can be written again', async () => {
@@ -130,9 +130,9 @@ describe('createAudit', () => {
     const record = sampleRecord({ id: 'late' });
     await audit.decision(record, false);
     audit.outcome(record, 1);
-    expect(await audit.decision(sampleRecord())).toBe('unavailable');
+    expect(await audit.decision(sampleRecord())).toBe(false);
     isFull = false;
-    expect(await audit.decision(sampleRecord())).toBe('durable');
+    expect(await audit.decision(sampleRecord())).toBe(true);
     const late = (await events()).filter(({ decision }) => Object(decision).id === 'late');
     expect(late.map(({ type }) => type)).toEqual(['mcp.decision', 'mcp.outcome']);
   });
@@ -182,13 +182,13 @@ describe('createAudit', () => {
       { sinks },
     );
     await audit.start();
-    expect(await audit.decision(sampleRecord())).toBe('durable');
+    expect(await audit.decision(sampleRecord())).toBe(true);
     isFull = true;
-    expect(await audit.decision(sampleRecord())).toBe('unavailable');
+    expect(await audit.decision(sampleRecord())).toBe(false);
     expect(audit.isWritable()).toBe(false);
     expect(meters.counts.get('file-2 refused')).toBe(1);
     isFull = false;
-    expect(await audit.decision(sampleRecord())).toBe('durable');
+    expect(await audit.decision(sampleRecord())).toBe(true);
     audit.checkpoint();
     await audit.close();
     for (const file of [path, second]) {

@@ -15,7 +15,7 @@ function rig() {
   const audit = {
     decision: (record: RequestRecord) => {
       decisions.push(record);
-      return Promise.resolve('durable');
+      return Promise.resolve(true);
     },
     outcome: (record: RequestRecord) => void outcomes.push(record),
   } as unknown as Audit;

@@ -5,7 +5,7 @@ import { createTaskPort, MAX_TASK_TTL_MS, TASK_GRACE_MS } from '../../../src/gat
 import type { Principal } from '../../../src/policy/principal.js';
 import type { TaskFacts } from '../../../src/protocol/admitted-request.js';
 import { createKeyRing } from '../../../src/state/keys.js';
-import { createKnownTasks, MAX_TASKS_PER_CALLER } from '../../../src/state/session-tables.js';
+import { createKnownTasks, MAX_TASKS_PER_CALLER } from '../../../src/state/replica-tables.js';
 
 const key = readKeyText(writeKeyText(new Uint8Array(32).fill(7)));
 if (key === undefined) throw new Error('a key that was made can be read');

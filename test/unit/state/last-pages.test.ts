@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createKeptPages } from '../../../src/state/aggregates.js';
+import { createKeptPages } from '../../../src/state/replica-tables.js';
 
 const MINUTE = 60_000;
 const KIB = 1024;

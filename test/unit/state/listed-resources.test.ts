@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createListedResources } from '../../../src/state/aggregates.js';
+import { createListedResources } from '../../../src/state/replica-tables.js';
 
 const BOTH = ['left', 'right'];
 const page = (upstream: string, uris: readonly string[], nextCursor?: string, cursor?: string) => ({

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { anonymousPrincipal } from '../../../src/auth/principal.js';
-import { createOpenedSessions } from '../../../src/state/session-tables.js';
+import { createOpenedSessions } from '../../../src/state/replica-tables.js';
 
 const anna = anonymousPrincipal({ resource: 'http://127.0.0.1/a' });
 const ben = anonymousPrincipal({ resource: 'http://127.0.0.1/b' });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createRunningBackends } from '../../../src/state/aggregates.js';
+import { createRunningBackends } from '../../../src/state/replica-tables.js';
 
 it('[MRG-25] knows who works on a request of a session, as long as it runs', () => {
   const parts = createRunningBackends();

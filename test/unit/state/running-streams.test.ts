@@ -1,7 +1,7 @@
 // A cancellation ends the stream that it names: that session's, that id's, and only while it runs.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { CANCEL_GRACE_MS, createRunningStreams } from '../../../src/state/session-tables.js';
+import { CANCEL_GRACE_MS, createRunningStreams } from '../../../src/state/replica-tables.js';
 
 describe('streams that run', () => {
   beforeEach(() => void vi.useFakeTimers());

@@ -7,9 +7,9 @@ import { createReplyClaims } from '../../../src/gateway/ports.js';
 import type { EventFacts, ServerRequestFacts } from '../../../src/protocol/admitted-request.js';
 import { createKeyRing } from '../../../src/state/keys.js';
 import { createMemoryReplays } from '../../../src/state/memory.js';
+import { createForwardedServerRequests } from '../../../src/state/replica-tables.js';
 import { STORED_REVOCATION } from '../../../src/state/revocations.js';
 import { EVENT_ID, SERVER_REQUEST_ID, SESSION_ID } from '../../../src/state/sealed-token.js';
-import { createForwardedServerRequests } from '../../../src/state/session-tables.js';
 
 const ring = createKeyRing([{ id: 'one', bytes: createHash('sha256').update('one').digest() }]);
 const NOW = 1_800_000_000_000;

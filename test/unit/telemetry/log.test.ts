@@ -11,11 +11,11 @@ function capture(level?: Parameters<typeof createLog>[1]) {
 describe('createLog', () => {
   it('[O-50] writes one JSON line with the named fields only', () => {
     const { lines, log } = capture();
-    const fields = { upstream: 'github', port: 8080, authorization: 'Bearer x', headers: { a: 1 } };
+    const fields = { upstream: 'github', line: 8080, authorization: 'Bearer x', headers: { a: 1 } };
     log.write('info', 'listening', fields as LogFields);
     expect(lines).toHaveLength(1);
     const { time, ...rest } = JSON.parse(lines[0] ?? '') as Record<string, unknown>;
-    expect(rest).toEqual({ level: 'info', upstream: 'github', port: 8080, event: 'listening' });
+    expect(rest).toEqual({ level: 'info', upstream: 'github', line: 8080, event: 'listening' });
     expect(time).toMatch(/^\d{4}-\d\d-\d\dT/);
   });
 

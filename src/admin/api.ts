@@ -1,11 +1,14 @@
-// The API of revocations and blocks: list, make, lift. Viewers may list, reviewers and admins may also make one,
-// and only admins may lift it. A changing request is JSON with a bearer token, which a page of another origin cannot send
-// without a preflight request. Parses and authorizes requests; the revocation service behind it keeps the
-// state. RFC 9110 §15.
+// The API of the admin listener, for bearer tokens: the controls, and revocations and blocks: list, make, lift. Viewers may
+// list, reviewers and admins may also make one, and only admins may lift it. A changing request is JSON with a bearer
+// token, which a page of another origin cannot send without a preflight request. Parses and authorizes requests; the
+// revocation service behind it keeps the state. RFC 9110 §15.
 
-import type { PlainResponse } from '../http/internal-server.js';
+import type { IncomingMessage } from 'node:http';
+import { type PlainResponse, readBody } from '../http/internal-server.js';
 import type { BlockTarget } from '../policy/blocks.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
+import type { ControlRow } from '../telemetry/controls.js';
+import { ADMIN_ROLES, type AdminRole, BREAK_GLASS_SUBJECT, isSame } from './sessions.js';
 
 /**
  * What to block, or to revoke: a token by its id or by its digest in the audit log, a subject of an issuer, or a session
@@ -160,8 +163,6 @@ function digestOf(members: Members): string | undefined {
   return typeof value === 'string' && DIGEST.test(value) ? value : undefined;
 }
 
-export type AdminRole = 'viewer' | 'reviewer' | 'admin';
-
 /** The verified caller of the admin API. */
 export type AdminCaller = { readonly subject: string; readonly roles: readonly AdminRole[] };
 
@@ -198,41 +199,26 @@ export type RevocationService = {
 };
 
 /** A request to the API. */
-export type RevocationRequest =
+type RevocationRequest =
   | { readonly action: 'list-revocations' }
   | { readonly action: 'revoke' }
   | { readonly action: 'lift-revocation'; readonly id: string };
 
 /** Additional audit detail: whom or what the access concerned. */
-export type AccessDetail = Readonly<Record<string, string>>;
+type AccessDetail = Readonly<Record<string, string>>;
 
-type RevocationReply = {
-  readonly response: PlainResponse;
-  readonly detail?: AccessDetail | undefined;
-};
+type RevocationReply = Omit<AccessOutcome, 'subject'>;
 
 const PATH = '/api/revocations';
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const ALLOWED_ROLES: Readonly<Record<RevocationRequest['action'], readonly AdminRole[]>> = {
-  'list-revocations': ['viewer', 'reviewer', 'admin'],
+  'list-revocations': ADMIN_ROLES,
   revoke: ['reviewer', 'admin'],
   'lift-revocation': ['admin'],
 };
 
 /** The largest request body that is read. */
 export const MAX_ORDER_BYTES = 8 * 1024;
-
-/** Routes a method and path; `undefined` if they are not served. */
-export function readRevocationRequest(
-  method: string | undefined,
-  path: string | undefined,
-): RevocationRequest | undefined {
-  if (path === PATH && (method === 'GET' || method === 'HEAD'))
-    return { action: 'list-revocations' };
-  if (path === PATH && method === 'POST') return { action: 'revoke' };
-  const id = path?.startsWith(`${PATH}/`) ? path.slice(PATH.length + 1) : '';
-  return method === 'DELETE' && ID.test(id) ? { action: 'lift-revocation', id } : undefined;
-}
 
 /**
  * Handles a request. `body.read` is called only for a revocation; it resolves with `undefined` if the body is
@@ -308,10 +294,8 @@ async function lift(id: string, revocations: RevocationService): Promise<Revocat
   }
 }
 
-const JSON_HEADERS = {
-  'content-type': 'application/json; charset=utf-8',
-  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-} as const;
+const API_POLICY = { 'content-security-policy': "default-src 'none'; frame-ancestors 'none'" };
+const JSON_HEADERS = { 'content-type': 'application/json; charset=utf-8', ...API_POLICY };
 
 function json(status: number, value: object): PlainResponse {
   return { status, headers: JSON_HEADERS, body: `${JSON.stringify(value)}\n` };
@@ -319,4 +303,97 @@ function json(status: number, value: object): PlainResponse {
 
 function refusal(status: number, error: string): PlainResponse {
   return json(status, { error });
+}
+
+/** The result of authentication. */
+type Verified = AdminCaller | 'unavailable' | undefined;
+
+export type ApiPorts = {
+  readonly breakGlassToken: string | undefined;
+  /** Verifies an admin issuer's token. `undefined`: rejected; `unavailable`: it cannot be verified now. */
+  readonly authenticateAdmin: (
+    headers: Readonly<Record<string, string | undefined>>,
+  ) => Promise<Verified>;
+  readonly controls: () => readonly ControlRow[];
+  readonly revocations: RevocationService;
+};
+
+/** A refusal of a request that the API has not read. */
+export function plain(
+  status: number,
+  body: string,
+  headers: Record<string, string> = {},
+): PlainResponse {
+  const all = { 'content-type': 'text/plain; charset=utf-8', ...API_POLICY, ...headers };
+  return { status, headers: all, body: `${body}\n` };
+}
+
+const UNAUTHENTICATED = plain(401, 'a token is required', { 'www-authenticate': 'Bearer' });
+const UNAVAILABLE = plain(503, 'the token cannot be verified now', { 'retry-after': '5' });
+const FORBIDDEN = plain(403, 'the token has no role here');
+
+export function headerValues({ rawHeaders }: IncomingMessage, name: string): string[] {
+  const values: string[] = [];
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    if (rawHeaders[index]?.toLowerCase() === name) values.push(rawHeaders[index + 1] ?? '');
+  }
+  return values;
+}
+
+async function authenticate(request: IncomingMessage, ports: ApiPorts): Promise<Verified> {
+  const values = headerValues(request, 'authorization');
+  const [authorization] = values;
+  if (values.length !== 1 || authorization === undefined) return undefined;
+  const token = /^bearer ([\x21-\x7e]+)$/i.exec(authorization)?.[1];
+  if (token === undefined) return undefined;
+  const secret = ports.breakGlassToken;
+  if (secret !== undefined && secret !== '' && isSame(token, secret)) {
+    return { subject: BREAK_GLASS_SUBJECT, roles: ADMIN_ROLES };
+  }
+  return ports.authenticateAdmin({ authorization });
+}
+
+/** A response, with whom and what the access concerned. */
+export type AccessOutcome = {
+  readonly response: PlainResponse;
+  /** The verified subject; `undefined` if there is none. */
+  readonly subject: string | undefined;
+  readonly detail?: AccessDetail | undefined;
+};
+
+type ApiRequest = { readonly action: 'show-controls' } | RevocationRequest;
+
+/** Routes a request to the API; `undefined` if it is none. */
+export function readApiRequest({ method, url }: IncomingMessage): ApiRequest | undefined {
+  const isRead = method === 'GET' || method === 'HEAD';
+  if (isRead && url === '/api/controls') return { action: 'show-controls' };
+  if (isRead && url === PATH) return { action: 'list-revocations' };
+  if (url === PATH && method === 'POST') return { action: 'revoke' };
+  const id = url?.startsWith(`${PATH}/`) ? url.slice(PATH.length + 1) : '';
+  return method === 'DELETE' && ID.test(id) ? { action: 'lift-revocation', id } : undefined;
+}
+
+/** Handles a routed request to the API. INVARIANT: nothing is served without authentication. */
+export async function handleApiRequest(
+  asked: ApiRequest,
+  request: IncomingMessage,
+  ports: ApiPorts,
+): Promise<AccessOutcome> {
+  let caller: Verified;
+  try {
+    caller = await authenticate(request, ports);
+  } catch {
+    caller = 'unavailable';
+  }
+  if (caller === 'unavailable') return { response: UNAVAILABLE, subject: undefined };
+  if (caller === undefined) return { response: UNAUTHENTICATED, subject: undefined };
+  const { subject, roles } = caller;
+  if (roles.length === 0) return { response: FORBIDDEN, subject };
+  if (asked.action === 'show-controls')
+    return { response: json(200, { controls: ports.controls() }), subject };
+  const sent = {
+    type: request.headers['content-type'],
+    read: () => readBody(request, MAX_ORDER_BYTES),
+  };
+  return { ...(await respondToRevocation(asked, caller, sent, ports.revocations)), subject };
 }
