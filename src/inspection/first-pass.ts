@@ -31,13 +31,14 @@ import {
   isStructured,
   type Leaf,
   nearestName,
+  parseContainer,
   valueAt,
   valueEnd,
   type WalkCaps,
   walkJson,
 } from './message-fields.js';
 
-export type PassInput = {
+type PassInput = {
   readonly text: string;
   readonly value: Json;
   readonly rules: ResultRules;
@@ -271,18 +272,6 @@ function sanitizeProse(state: PassState, text: string, steps: Steps): string {
   removeSplitSecrets(inner, inner.structured, '');
   state.isBlocked ||= inner.isBlocked;
   return applyEdits(text, sortEdits(inner.edits));
-}
-
-/** The object or array that a text encodes, if it is JSON. */
-export function parseContainer(text: string): Json | undefined {
-  const first = text.trimStart()[0];
-  if (first !== '{' && first !== '[') return undefined;
-  try {
-    const value: Json = JSON.parse(text);
-    return value;
-  } catch {
-    return undefined;
-  }
 }
 
 /** A base64 payload as it may leave: media unchanged, everything else sanitized as the text that it encodes. */

@@ -119,7 +119,7 @@ export type JobResult =
   | { readonly kind: 'definitions'; readonly outcome: DefinitionOutcomes[DefinitionTask] };
 
 /** The result of reading a text as JSON, with the chunks from which its value can be built incrementally. */
-export type DividedReading =
+type DividedReading =
   | { readonly ok: false; readonly error: JsonError }
   | {
       readonly ok: true;

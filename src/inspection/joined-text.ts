@@ -9,6 +9,7 @@ import { findCode } from './detectors/markdown-code.js';
 import type { Hit } from './detectors/secrets.js';
 import { findSensitive, type WantedKinds } from './detectors/text-sanitizer.js';
 import { isExposedIn } from './detectors/upstream-credentials.js';
+import { parseContainer } from './message-fields.js';
 import { isSurelyClean } from './prefilter/prefilter.js';
 
 /** How clients join the texts of one result before they render them. */
@@ -28,18 +29,7 @@ export function neutralizeJoined(texts: readonly string[]): readonly string[] | 
   return undefined;
 }
 
-/** Whether a text is JSON data, in which bare addresses may stay. */
-function isData(text: string): boolean {
-  if (!/^\s*[[{]/.test(text)) return false;
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** The findings, in order, without bare addresses inside texts that are data. */
+/** The findings, in order, without bare addresses inside texts that are JSON: in data they may stay. */
 function withoutAddressesInData(
   found: readonly Replacement[],
   texts: readonly string[],
@@ -49,7 +39,7 @@ function withoutAddressesInData(
   const data: { start: number; end: number }[] = [];
   let at = 0;
   for (const text of texts) {
-    if (isData(text)) data.push({ start: at, end: at + text.length });
+    if (parseContainer(text) !== undefined) data.push({ start: at, end: at + text.length });
     at += text.length + separator.length;
   }
   let next = 0;

@@ -77,6 +77,18 @@ export type ListInput = {
   rankOf?(name: string): number | undefined;
 };
 
+type WithheldResponse = {
+  readonly kind: 'withhold';
+  readonly reason: WithholdReason | 'upstream-protocol';
+  readonly findings: readonly Finding[];
+};
+
+const NOT_OF_THE_PROTOCOL: WithheldResponse = {
+  kind: 'withhold',
+  reason: 'upstream-protocol',
+  findings: Object.freeze([]),
+};
+
 export type ListOutcome =
   | {
       readonly kind: 'listed';
@@ -88,16 +100,12 @@ export type ListOutcome =
       readonly items: readonly ListItem[];
       readonly findings: readonly Finding[];
     }
-  | {
-      readonly kind: 'withhold';
-      readonly reason: WithholdReason | 'upstream-protocol';
-      readonly findings: readonly Finding[];
-    };
+  | WithheldResponse;
 
 type Candidate = { readonly value: JsonObject; readonly span: Span; readonly item: ListItem };
 
 /** A page reduced to its visible items, with the text that still has to be inspected. */
-export type FilteredPage = {
+type FilteredPage = {
   readonly kind: 'filtered';
   readonly inspectionInput: InspectionInput;
   readonly advertised: number;
@@ -114,16 +122,14 @@ export function completeList(page: FilteredPage, inspected: InspectionOutcome): 
 }
 
 /** Filters one page, uninspected. `upstream-protocol` where the result is no list of that kind. */
-export function filterItems(
-  input: ListInput,
-): FilteredPage | Extract<ListOutcome, { readonly kind: 'withhold' }> {
+export function filterItems(input: ListInput): FilteredPage | WithheldResponse {
   const { text, value, kind } = input;
   const { member } = LIST_FORMS[kind];
   const result = valueAt(value, ['result']);
   const list = isObject(result) ? result[member] : undefined;
   const span = spanOf(text, ['result', member]);
   if (!isObject(result) || !Array.isArray(list) || span === undefined) {
-    return { kind: 'withhold', reason: 'upstream-protocol', findings: [] };
+    return NOT_OF_THE_PROTOCOL;
   }
   const spans = elementSpans(text, span);
   const candidates = readItems(input, list, spans);
@@ -349,14 +355,10 @@ export type HandshakeOutcome =
       /** True where instructions other than the approved ones arrived and were removed. */
       readonly hadOtherInstructions: boolean;
     }
-  | {
-      readonly kind: 'withhold';
-      readonly reason: WithholdReason | 'upstream-protocol';
-      readonly findings: readonly Finding[];
-    };
+  | WithheldResponse;
 
 /** A response reduced to what is carried, with the text that still has to be inspected. */
-export type FilteredHandshake = {
+type FilteredHandshake = {
   readonly kind: 'filtered';
   readonly inspectionInput: InspectionInput;
   readonly hadOtherInstructions: boolean;
@@ -373,13 +375,11 @@ export function completeHandshake(
 }
 
 /** Filters a handshake response, uninspected. `upstream-protocol` where it names no carried version. */
-export function reduceHandshake(
-  input: HandshakeInput,
-): FilteredHandshake | Extract<HandshakeOutcome, { readonly kind: 'withhold' }> {
+export function reduceHandshake(input: HandshakeInput): FilteredHandshake | WithheldResponse {
   const result = valueAt(input.value, ['result']);
   const text = isObject(result) ? withCarriedVersions(input, result) : undefined;
   if (!isObject(result) || text === undefined) {
-    return { kind: 'withhold', reason: 'upstream-protocol', findings: [] };
+    return NOT_OF_THE_PROTOCOL;
   }
   const instructions = result['instructions'];
   const isApproved = instructions !== undefined && instructions === input.instructions;

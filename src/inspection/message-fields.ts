@@ -51,6 +51,18 @@ export function isReserved(steps: readonly (string | number)[]): boolean {
   return foldName(holder) === META || (steps.length === 3 && steps[0] === 'error');
 }
 
+/** The object or array that a text encodes, if it is JSON. */
+export function parseContainer(text: string): Json | undefined {
+  const first = text.trimStart()[0];
+  if (first !== '{' && first !== '[') return undefined;
+  try {
+    const value: Json = JSON.parse(text);
+    return value;
+  } catch {
+    return undefined;
+  }
+}
+
 /** The value at a path, or undefined where there is none. */
 export function valueAt(value: Json, steps: readonly (string | number)[]): Json | undefined {
   let at: Json | undefined = value;

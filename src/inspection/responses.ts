@@ -10,15 +10,15 @@ import { mayHoldPayload } from './binary-content.js';
 import { type SanitizeText, sanitizeText } from './detectors/text-sanitizer.js';
 import { isExposedIn, type SentCredentials } from './detectors/upstream-credentials.js';
 import { createFindingLog, type FindingLog, type Profile, publicFindings } from './findings.js';
-import { parseContainer, sanitizeMessage } from './first-pass.js';
+import { sanitizeMessage } from './first-pass.js';
 import { headOf, tailOf } from './joined-text.js';
-import { exemptIn, ICONS, isFreeForm, valueAt } from './message-fields.js';
+import { exemptIn, ICONS, isFreeForm, parseContainer, valueAt } from './message-fields.js';
 import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
 import { findRemaining, type Recheck } from './second-pass.js';
 import { type PlannedFields, redactFields } from './sensitive-fields.js';
 
 /** Bounds of one inspection. A message beyond any of them is withheld. */
-export type InspectionCaps = {
+type InspectionCaps = {
   readonly maxDepth: number;
   readonly maxStrings: number;
   /** Characters given to detectors, media excluded. Bounds how long a message blocks the event loop. */
@@ -93,7 +93,7 @@ export type FullInspectionOutcome =
   | Omit<Extract<InspectionOutcome, { readonly kind: 'changed' }>, 'value'>;
 
 /** The two inspectors. Tests replace one to show that the other still works. */
-export type Inspectors = { readonly sanitize: SanitizeText; readonly recheck: Recheck };
+type Inspectors = { readonly sanitize: SanitizeText; readonly recheck: Recheck };
 
 const INSPECTORS: Inspectors = { sanitize: sanitizeText, recheck: findRemaining };
 /** The members of `_meta` that carry the findings shown to the caller, and the places that are tagged (docs/contract.md §6). */

@@ -33,7 +33,7 @@ import {
   hasLoadingTag,
 } from './second-pass-markdown.js';
 
-export type RecheckInput = {
+type RecheckInput = {
   readonly text: string;
   readonly rules: ResultRules;
   readonly approved: ReadonlySet<string>;

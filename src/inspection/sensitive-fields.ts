@@ -23,11 +23,11 @@ import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { stepsOf } from '../text/json-pointer.js';
 import { placeholder } from './detectors/text-sanitizer.js';
 import { createFindingLog, type FindingLog } from './findings.js';
-import { parseContainer } from './first-pass.js';
 import {
   isStructured,
   type Leaf,
   nearestName,
+  parseContainer,
   valueAt,
   type WalkCaps,
   walkJson,
@@ -312,7 +312,7 @@ function isWord(text: string, start: number, end: number): boolean {
 }
 
 /** A message with its fields redacted, and the pointers of the fields to tag that it has. */
-export type Redacted = {
+type Redacted = {
   readonly text: string;
   readonly tagged: readonly string[];
   readonly findings: readonly Finding[];

@@ -23,7 +23,7 @@ type OfferedItems<Definition> = { readonly digest: string; readonly definition: 
 
 const INSTRUCTIONS: PinName = { kind: 'instructions', name: 'instructions' };
 
-export type FetchedLock = {
+type FetchedLock = {
   readonly lock: Lock;
   /** Definitions that cannot be pinned: repeated names, or definitions without a canonical form. */
   readonly unusable: readonly { readonly kind: PinnedKind; readonly name: string }[];

@@ -125,17 +125,12 @@ const DESCRIPTIVE_MEMBERS = [
 ];
 const SCHEMAS = new Set(['inputSchema', 'outputSchema']);
 
-/**
- * The classes of the difference, most serious first; empty if the definitions are equal.
- * `undefined` stands for an absent definition.
- */
+/** The classes of the difference, most serious first; empty if the definitions are equal. */
 export function compareDefinitions(
   kind: PinKind,
-  before: JsonObject | undefined,
-  after: JsonObject | undefined,
+  before: JsonObject,
+  after: JsonObject,
 ): readonly Change[] {
-  if (before === undefined) return after === undefined ? [] : ['new-tool'];
-  if (after === undefined) return ['removed'];
   if (JSON.stringify(sortMembers(before)) === JSON.stringify(sortMembers(after))) return [];
   const found = new Set<Change>();
   if (hasNewCue(before, after)) found.add('new-cue');
@@ -147,13 +142,8 @@ export function compareDefinitions(
 }
 
 /** The same for the instructions of a server. */
-export function compareTexts(
-  before: string | undefined,
-  after: string | undefined,
-): readonly Change[] {
+export function compareTexts(before: string, after: string): readonly Change[] {
   if (before === after) return [];
-  if (before === undefined) return ['new-tool'];
-  if (after === undefined) return ['removed'];
   if (normalizeText(before) === normalizeText(after)) return ['notation-only'];
   return hasNewCue(before, after) ? ['new-cue', 'description'] : ['description'];
 }

@@ -13,7 +13,7 @@ import { sortMembers } from './schema-comparison.js';
 /** Above this product of line counts, both sides are shown completely, one after the other. */
 const MAX_TABLE_CELLS = 4_000_000;
 
-export type DiffLine = { readonly sign: ' ' | '-' | '+'; readonly text: string };
+type DiffLine = { readonly sign: ' ' | '-' | '+'; readonly text: string };
 
 /** The diff of both definitions, with sorted members and texts split at their own line ends. */
 export function diffDefinitions(
@@ -66,10 +66,7 @@ function writeMembers(indent: string, label: string, value: object, lines: strin
 }
 
 /** The difference of two lists of lines. */
-export function diffLines(
-  before: readonly string[],
-  after: readonly string[],
-): readonly DiffLine[] {
+function diffLines(before: readonly string[], after: readonly string[]): readonly DiffLine[] {
   let start = 0;
   while (start < before.length && start < after.length && before[start] === after[start]) {
     start += 1;
@@ -241,7 +238,7 @@ function listed(value: Json | undefined): Json | undefined {
 }
 
 /** A field that differs, by its JSON pointer; a side is absent where the field is not there. */
-export type FieldChange = {
+type FieldChange = {
   readonly pointer: string;
   readonly before?: string;
   readonly after?: string;

@@ -32,7 +32,7 @@ export type ObservedItem = {
   readonly isRepeated: boolean;
 };
 
-export type ListedObservation = ObservedItem & { readonly definition: JsonObject };
+type ListedObservation = ObservedItem & { readonly definition: JsonObject };
 
 /** One complete listing for one client profile. */
 export type ObservedListing = ClientProfile & {
@@ -45,7 +45,7 @@ export type ObservedListing = ClientProfile & {
 };
 
 /** A definition on a client's page that differs from all complete listings. */
-export type NotedItem = {
+type NotedItem = {
   readonly kind: PinKind;
   readonly name: string;
   readonly digest: string;

@@ -94,7 +94,7 @@ function sortValues(values: readonly Json[]): Json[] {
     .map((text) => JSON.parse(text) as Json);
 }
 
-export type SchemaChange = { readonly isWidened: boolean; readonly isNarrowed: boolean };
+type SchemaChange = { readonly isWidened: boolean; readonly isNarrowed: boolean };
 
 const NOTHING: SchemaChange = { isWidened: false, isNarrowed: false };
 const WIDER: SchemaChange = { isWidened: true, isNarrowed: false };

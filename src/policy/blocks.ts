@@ -5,7 +5,7 @@
 import { type Refusal, refuseWith } from './refusal.js';
 
 /** The kinds of items that can be blocked one by one. */
-export type BlockedKind = 'tool' | 'prompt' | 'template' | 'resource';
+type BlockedKind = 'tool' | 'prompt' | 'template' | 'resource';
 
 /** What a block names. Issuers are named by their identifiers, resources by their normalized URIs. */
 export type BlockTarget =

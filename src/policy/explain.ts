@@ -55,7 +55,7 @@ export type KnownArguments =
     };
 
 /** Why something is not known; `validity` is whether the definition admits the arguments. */
-export type UnknownCause = 'groups' | 'claims' | 'scopes' | 'arguments' | 'validity' | 'content';
+type UnknownCause = 'groups' | 'claims' | 'scopes' | 'arguments' | 'validity' | 'content';
 
 /** A call as far as it is known. */
 export type CallFacts = Pick<
@@ -68,7 +68,7 @@ export type CallFacts = Pick<
 };
 
 /** A clause of a rule that does not hold, or is not known to. */
-export type ClauseResult = {
+type ClauseResult = {
   /** Where it stands in the rule: `['who', 'groups']`, `['args', 'owner']`, `['when']`. */
   readonly path: readonly string[];
   readonly result: 'fails' | 'error' | 'unknown';
@@ -81,7 +81,7 @@ export type ClauseResult = {
   readonly scopes?: readonly string[];
 };
 
-export type RuleState = 'holds' | 'fails' | 'error' | 'unknown';
+type RuleState = 'holds' | 'fails' | 'error' | 'unknown';
 
 export type RuleExplanation = {
   readonly id: string;
@@ -106,7 +106,7 @@ export type KnownVerdict =
   | { readonly verdict: 'unknown'; readonly causes: readonly UnknownCause[] };
 
 /** A rule as it was written, with its file and its index there. */
-export type WrittenRule = {
+type WrittenRule = {
   readonly file: string;
   readonly index: number;
   readonly rule: RuleDocument;

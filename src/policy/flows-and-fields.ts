@@ -28,7 +28,7 @@ export type LabelRule = {
 };
 
 /** What flows say of one target. */
-export type TargetFlows = {
+type TargetFlows = {
   /** The labels that a result of it leaves in the history, of those that a flow looks for. */
   readonly leaves: readonly string[];
   /** The flows that may refuse a request to it. */
@@ -106,7 +106,7 @@ function matchesTool(tools: Pattern | undefined, tool: string | undefined): bool
 }
 
 /** The newest result with a label: the decision that delivered it, and how long ago, in milliseconds. */
-export type FlowMark = { readonly decision: string; readonly ageMs: number };
+type FlowMark = { readonly decision: string; readonly ageMs: number };
 
 /** Where the history of callers is kept. Returns synchronously where it can; never throws or rejects. */
 export type FlowStore = {
@@ -150,7 +150,7 @@ function historyOf(of: 'own' | 'for-others', issuer: string, subject: string): s
 }
 
 /** A flow that refuses a request, the decisions that caused it, and for how much longer. */
-export type FlowViolation = {
+type FlowViolation = {
   readonly flow: Flow;
   readonly causes: readonly string[];
   readonly leftMs: number;

@@ -25,7 +25,7 @@ export type Refusal = {
 };
 
 /** What is known of the message when it is refused; the earlier the stage, the less. */
-export type RefusalContext = {
+type RefusalContext = {
   readonly decisionId: string;
   /** `undefined` before admission. */
   readonly protocol: ProtocolVersion | undefined;
@@ -41,7 +41,7 @@ export type RefusalContext = {
   ): string;
 };
 
-export type RenderedRefusal = {
+type RenderedRefusal = {
   readonly status: number;
   readonly headers: { readonly [name: string]: string };
   readonly body: string;

@@ -28,7 +28,7 @@ export type YamlPath = readonly (string | number)[];
  */
 export type Locate = (path: YamlPath, at: 'key' | 'value') => Position;
 
-export type YamlMistake = Position & { readonly message: string };
+type YamlMistake = Position & { readonly message: string };
 
 /** What a document may contain. */
 export type YamlLimits = {

@@ -8,9 +8,9 @@ import { CLASS, learnBases } from './lexicon.js';
 import type { Sentence, Token } from './sentences.js';
 
 /** How grave a finding is: withheld from approval, to be looked at, or for information. */
-export type Tier = 'block' | 'review' | 'note';
+type Tier = 'block' | 'review' | 'note';
 
-export type FindingKind =
+type FindingKind =
   | 'order-to-model'
   | 'secrecy'
   | 'sensitive-read'

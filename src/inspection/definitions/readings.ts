@@ -235,7 +235,7 @@ const WORD = /[\p{L}]+|[^\p{L}]+/gu;
 const UNSPACED = /[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]/;
 
 /** The text with its foreign words replaced; `undefined` where there are too few of them. */
-export function glossText(text: NormalizedText): NormalizedText | undefined {
+function glossText(text: NormalizedText): NormalizedText | undefined {
   const out = new Gloss(text);
   for (const match of text.text.matchAll(WORD)) {
     const [piece] = match;

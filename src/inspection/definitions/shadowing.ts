@@ -38,7 +38,7 @@ export type Shadowing = {
   readonly reason: string;
 };
 
-export type FoundShadowing = {
+type FoundShadowing = {
   readonly findings: readonly Shadowing[];
   /** Names that several upstreams share without passing for one another. */
   readonly collisions: readonly (readonly UpstreamItem[])[];
@@ -420,7 +420,7 @@ const MIN_PARAMETERS = 3;
 const MIN_SCHEMA = 90;
 
 /** Whether one of two definitions with the same name is nearly a copy of the other. */
-export function isNearlyEqual(one: Outline, other: Outline): boolean {
+function isNearlyEqual(one: Outline, other: Outline): boolean {
   const terms = overlap(one.terms, other.terms);
   const hasTerms = Math.min(one.terms.size, other.terms.size) >= MIN_TERMS;
   if (hasTerms && (terms.ofBoth >= 0.7 || isContained(one, other))) return true;

@@ -117,7 +117,7 @@ export function findActiveContent(
 const MAX_ROUNDS = 16;
 
 /** Finds the code of a text, which is kept. */
-export type FindCode = (text: string) => readonly CodeStretch[];
+type FindCode = (text: string) => readonly CodeStretch[];
 
 /** Replaces all active content. Returns the text and the replacements made. */
 export function neutralize(

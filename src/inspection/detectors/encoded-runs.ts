@@ -3,7 +3,7 @@
 // Source: RFC 4648 §4, §5 and §8.
 
 /** The span of a run and its decoded text. */
-export type EncodedRun = { readonly start: number; readonly end: number; readonly decoded: string };
+type EncodedRun = { readonly start: number; readonly end: number; readonly decoded: string };
 
 /** A shorter run cannot hold even the shortest secret. */
 const MIN_RUN_CHARS = 20;
@@ -152,11 +152,7 @@ function awaitedAfter(byte: number, awaited: number): number {
 }
 
 function bytesOfHex(run: string): Uint8Array {
-  const bytes = new Uint8Array(run.length / 2);
-  for (let at = 0; at < bytes.length; at++) {
-    bytes[at] = Number.parseInt(run.slice(at * 2, at * 2 + 2), 16);
-  }
-  return bytes;
+  return Buffer.from(run, 'hex');
 }
 
 /** Decodes base64 or base64url, padded or not; undefined where it is neither. */
@@ -169,10 +165,6 @@ function bytesOfBase64(run: string): Uint8Array | undefined {
   } catch {
     return undefined;
   }
-}
-
-export function base64OfBytes(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('base64');
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -12,7 +12,7 @@ import { groupBy } from '../../text/grouping.js';
  * single-case value a short part counts only next to a word. Random values of 16 to 30 characters occasionally
  * consist of short pieces that each read like a word.
  */
-export type Vocabulary = 'sample' | 'any' | 'strict';
+type Vocabulary = 'sample' | 'any' | 'strict';
 
 // SHA-256 digests of published samples, each after the length of its sample. The samples are not in this
 // repository.

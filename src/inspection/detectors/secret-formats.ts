@@ -5,7 +5,7 @@
 // Source: the token format pages of the services named; RFC 7468 (PEM); RFC 7519 (JWT); RFC 3986 §3.2.1.
 
 /** The check of a match: randomness of its characters, of a PEM body, or the rules for human passwords. */
-export type SecretCheck = 'random' | 'pem' | 'password';
+type SecretCheck = 'random' | 'pem' | 'password';
 
 export type SecretFormat = {
   /** The name in placeholders and findings. */

@@ -252,7 +252,7 @@ export function confusableForm(name: string): string {
 }
 
 /** The names of one backend and the prefix that they have in the aggregate. */
-export type BackendNames = { readonly prefix: string; readonly names: Iterable<string> };
+type BackendNames = { readonly prefix: string; readonly names: Iterable<string> };
 
 /** A name as its backend spells it, and the backend's index in the list that was passed in. */
 export type BackendName = { readonly backend: number; readonly name: string };

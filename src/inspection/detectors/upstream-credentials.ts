@@ -4,7 +4,6 @@
 // a credential.
 // Source: MCP security best practices; RFC 4648 §4, §5 and §8.
 
-import { base64OfBytes } from './encoded-runs.js';
 import type { Hit } from './secrets.js';
 
 /** The kind in placeholders and findings. */
@@ -24,7 +23,7 @@ export type SentCredentials = {
  * `configured`: searched for as long as the process runs. `issued`: a token, searched for until it has
  * certainly expired. `prefix`: the common start of a series of credentials, to which all that follows belongs.
  */
-export type OwnKind = 'configured' | 'issued' | 'prefix';
+type OwnKind = 'configured' | 'issued' | 'prefix';
 
 export type OwnCredentialStore = {
   /** Must be called before the credential is first sent. Values that are too short are ignored. */
@@ -141,7 +140,7 @@ function formsBeyondAscii(value: string, bytes: Uint8Array): readonly string[] {
 }
 
 function hexOf(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return Buffer.from(bytes).toString('hex');
 }
 
 const BITS_A_BYTE = 8;
@@ -149,11 +148,10 @@ const BITS_A_CHAR = 6;
 
 /** The base64 characters that the bytes alone determine, after `offset` other bytes. */
 function base64Core(bytes: Uint8Array, offset: number): string {
-  const padded = new Uint8Array(offset + bytes.length);
-  padded.set(bytes, offset);
+  const padded = Buffer.concat([Buffer.alloc(offset), bytes]);
   const start = Math.ceil((offset * BITS_A_BYTE) / BITS_A_CHAR);
   const end = Math.floor((padded.length * BITS_A_BYTE) / BITS_A_CHAR);
-  return base64OfBytes(padded).slice(start, end);
+  return padded.toString('base64').slice(start, end);
 }
 
 /** The spellings that the prefilter might pass. It always stops at long runs with a digit or several capitals. */
@@ -161,9 +159,8 @@ function exposedForms(form: string): readonly string[] {
   const runs = form.match(/[A-Za-z0-9+/_-]{16,}/g) ?? [];
   const isSeen = runs.some((run) => /\d/.test(run) || (run.match(/[A-Z]/g) ?? []).length >= 4);
   if (isSeen) return [];
-  const once = JSON.stringify(form).slice(1, -1);
-  const twice = JSON.stringify(once).slice(1, -1);
-  return [form, form.replaceAll('+', '-').replaceAll('/', '_'), once, twice];
+  const once = escaped(form);
+  return [form, form.replaceAll('+', '-').replaceAll('/', '_'), once, escaped(once)];
 }
 
 /** Whether a text that the prefilter calls clean holds a credential after all. */

@@ -86,7 +86,7 @@ export type WhatDocument = {
 };
 
 /** What a sampling request may contain. */
-export type SamplingDocument = {
+type SamplingDocument = {
   readonly includeContext?: readonly ('none' | 'thisServer' | 'allServers')[];
   /** Names of tools; `false` for none. */
   readonly tools?: readonly string[] | false;
@@ -147,14 +147,14 @@ export type PolicyDocument = {
 };
 
 /** JSON pointers; one without an effect is redacted. */
-export type SensitiveDocument = {
+type SensitiveDocument = {
   readonly [target: string]: readonly (
     | string
     | { readonly pointer: string; readonly effect?: 'redact' | 'tag' }
   )[];
 };
 
-export type LabelsDocument = { readonly [target: string]: readonly string[] };
+type LabelsDocument = { readonly [target: string]: readonly string[] };
 
 export type FlowDocument = {
   readonly id: string;

@@ -48,7 +48,7 @@ export function compileFlows(
 }
 
 /** The key whose names are targets, and how they are checked and reported. */
-export type TargetRun = {
+type TargetRun = {
   readonly key: 'labels' | 'sensitive';
   readonly context: PolicyContext;
   readonly suggest: Suggest;
@@ -72,7 +72,7 @@ export function compileLabels(
 }
 
 /** `UPSTREAM`, or `UPSTREAM/TOOL`. `grants`: one that is to grant something. */
-export function compileTarget(
+function compileTarget(
   target: string,
   grants: boolean,
   run: TargetRun,

@@ -36,7 +36,7 @@ type Search = {
 };
 
 /** Returns the pointer (RFC 6901) of the first member that no schema declares. */
-export type FindUndeclared = (value: Json) => string | undefined;
+type FindUndeclared = (value: Json) => string | undefined;
 
 /** Makes the search for a schema; undefined for a schema that itself says of every object which members it takes. */
 export function createUndeclaredSearch(
