@@ -47,6 +47,8 @@ export type LogFields = {
   /** One fixed sentence, cut and masked nevertheless. */
   readonly detail?: string;
   readonly count?: number;
+  /** How many events like this one were neither logged nor written to the audit log since the last one that was. */
+  readonly suppressed?: number;
   readonly durationMs?: number;
 };
 
@@ -79,6 +81,7 @@ const FIELD_NAMES = {
   code: true,
   detail: true,
   count: true,
+  suppressed: true,
   durationMs: true,
 } as const satisfies { readonly [name in keyof LogFields]-?: true };
 
@@ -138,13 +141,16 @@ export function createLog(
   };
 }
 
-/** Logs that a request was refused, at the level of its reason. */
-export function logRefusal(log: Log, record: RequestRecord): void {
+/** Logs that a request was refused, at the level of its reason. `suppressed`: earlier refusals that were not logged. */
+export function logRefusal(log: Log, record: RequestRecord, suppressed = 0): void {
   const reason = record.decision.reasons[0];
   if (reason === undefined) return;
   const { upstream, id } = record;
   const { stage } = record.decision;
-  log.write(REASONS[reason].level, 'request refused', { upstream, decision: id, reason, stage });
+  log.write(REASONS[reason].level, 'request refused', {
+    ...{ upstream, decision: id, reason, stage },
+    ...(suppressed > 0 && { suppressed }),
+  });
 }
 
 /** The code of an error, or the name of its class; never its message, which may quote input. */
