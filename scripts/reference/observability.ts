@@ -1,10 +1,15 @@
 // Renders the reference pages of metrics, reasons and audit events from the tables that the code itself uses, so that a
 // page cannot deviate from them. Pure: it returns text, and the caller writes the files.
 
-import { AUTH_FAILURES_PER_SECOND } from '../../src/audit/audit.js';
 import { MAX_LINES_BETWEEN_CHECKPOINTS, VERIFIER_MAX_INTERVALS } from '../../src/audit/chain.js';
+import {
+  AUTH_FAILURES_PER_SECOND,
+  DEFINITION_EVENTS,
+  FIRST_EVENT_MS,
+} from '../../src/audit/event-rate.js';
 import { CALL_RESERVE, QUEUE_CAPACITY } from '../../src/audit/sink.js';
 import { LEASE_TIMES } from '../../src/audit/writer-lease.js';
+import { EDGE_REFUSALS_PER_SECOND } from '../../src/gateway/observability.js';
 import { REASONS, type Rendering } from '../../src/policy/reasons.js';
 import {
   METRIC_NAMES,
@@ -152,7 +157,7 @@ const TYPES: readonly (readonly [string, string])[] = [
   ],
   [
     'pin.drift',
-    'A definition differs from its pin, or a server changed its self-description (kind `server`). `detail.change` is the type of change.',
+    'A definition differs from its pin, or a server changed its self-description (kind `server`). `detail.change` is the type of change, `detail.suppressed` how many earlier events of this type and upstream were only counted.',
   ],
   [
     'pin.approval',
@@ -164,7 +169,7 @@ const TYPES: readonly (readonly [string, string])[] = [
   ],
   [
     'pin.finding',
-    'The scan found something in a definition that nobody approved, or could not scan it. `detail` has the id of the finding, its kind, tier and action (`withhold` or `flag`), the JSON pointer and the evidence. Written once while it lasts.',
+    'The scan found something in a definition that nobody approved, or could not scan it. `detail` has the id of the finding, its kind, tier and action (`withhold` or `flag`), the JSON pointer and the evidence, and `suppressed` like `pin.drift`. Written once while it lasts, within its rate.',
   ],
   [
     'pin.first-use',
@@ -177,6 +182,50 @@ const TYPES: readonly (readonly [string, string])[] = [
     '`detail.event`: `started` (with the public key), `stopped`, `continued` (the file was removed, rotated or emptied), `recovered` (bytes that are not a record, with length and digest), `resumed` (after an error of the sink, with the number of refused events).',
   ],
   ['checkpoint', 'Signed: `detail.epoch seq hash at every_ms every_lines key_id signature`.'],
+];
+
+const { burst: BURST, perSecond: PER_SECOND } = DEFINITION_EVENTS;
+const FIRST_HOURS = FIRST_EVENT_MS / 3_600_000;
+
+/** Who can cause each type, and what bounds it. */
+const RATES: readonly (readonly string[])[] = [
+  [
+    '`mcp.decision`, `mcp.outcome`',
+    'A verified caller with each request; an upstream with each request that it makes of a client.',
+    'Always.',
+  ],
+  [
+    'the same, refused before authentication',
+    'Anyone.',
+    `${EDGE_REFUSALS_PER_SECOND} requests per second in all. Counted in \`sallyport_denials_total\`, not in \`suppressed\`.`,
+  ],
+  [
+    '`auth.failure`, and `admin.action` without a subject',
+    'Anyone.',
+    `${AUTH_FAILURES_PER_SECOND} per second in all.`,
+  ],
+  [
+    '`pin.drift`, `pin.finding`, of a name in the lock file or trusted on first use',
+    'An upstream with each listing.',
+    `The first in ${FIRST_HOURS} h of each name and class of change (from each pin) or kind and tier of finding: always. Others: ${BURST} at once, then ${PER_SECOND} per second, for each upstream.`,
+  ],
+  [
+    '`pin.drift`, `pin.finding`, of any other name',
+    'An upstream with each listing.',
+    `${BURST} at once, then ${PER_SECOND} per second, for each upstream; half of it only for what was not written in ${FIRST_HOURS} h.`,
+  ],
+  [
+    '`pin.first-use`',
+    'An upstream with its first listing.',
+    'Once for each definition of that listing.',
+  ],
+  [
+    '`pin.approval`, `pin.block`, `config.reload`, `admin.action` with a subject',
+    'Operators, reviewers and viewers.',
+    'Always.',
+  ],
+  ['`lifecycle`', 'Starts, stops, and a sink that failed or whose file was moved.', 'Always.'],
+  ['`checkpoint`', 'The time, and the number of lines.', 'Always.'],
 ];
 
 /** docs/reference/audit.md */
@@ -201,7 +250,13 @@ Text from outside (unknown names, self-reported names, URIs, argument names, cap
 
 ${table(['Type', 'When'], named(TYPES))}
 
-At most ${AUTH_FAILURES_PER_SECOND} failed logins per second are written. A sink queues at most ${QUEUE_CAPACITY} events; ${CALL_RESERVE} of these slots are reserved for calls.
+## Rates
+
+Who causes each type, and how often it is written. What is above a rate is counted: \`detail.suppressed\` of the next event of its type says how many, and so does the metric \`sallyport_audit_events_total\` with the result \`suppressed\`. The process log leaves out what is only counted, and has the field \`suppressed\`.
+
+${table(['Type', 'Caused by', 'Written'], RATES)}
+
+A sink queues at most ${QUEUE_CAPACITY} events; ${CALL_RESERVE} of these slots are reserved for calls.
 
 ## The chain
 

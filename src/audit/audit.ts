@@ -6,7 +6,6 @@
 import { randomUUID } from 'node:crypto';
 import type { AuditSettings } from '../config/settings.js';
 import type { RequestRecord } from '../policy/record.js';
-import { createRate } from '../state/quota.js';
 import type { MaskText } from '../text/escaping.js';
 import {
   type ChainHead,
@@ -25,11 +24,9 @@ import {
   outcomeEvent,
   type Versions,
 } from './event.js';
+import { type Admission, createEventRate } from './event-rate.js';
 import type { RecentDecisions } from './query.js';
 import { AuditSink, type ChainWriter, type SinkResult } from './sink.js';
-
-/** Failed authentications written per second; the others are counted in the next event that is written. */
-export const AUTH_FAILURES_PER_SECOND = 50;
 
 type AuditSigner = {
   sign(bytes: Uint8Array): { readonly keyId: string; readonly signature: string };
@@ -80,8 +77,11 @@ export interface Audit {
   decision(record: RequestRecord, isAwaited?: boolean): Promise<boolean>;
   /** Records the outcome; `totalMs` is the total time in milliseconds. Does not wait. */
   outcome(record: RequestRecord, totalMs: number): void;
-  /** Records any other event. Failed authentications above the rate are counted and not written. */
-  event(event: AuditEvent): void;
+  /**
+   * Records any other event. One that is above its rate is counted and not written, and whoever logs the event must not
+   * log it then.
+   */
+  event(event: AuditEvent): Admission;
   /** Sets the versions that events carry from now on. */
   setVersions(versions: Versions): void;
   /** True if every sink can be written. */
@@ -104,12 +104,6 @@ function sinkNames(settings: AuditSettings): readonly string[] {
     counts.set(type, count);
     return count === 1 ? type : `${type}-${count}`;
   });
-}
-
-/** True for events that anyone can cause without a valid token. */
-function isUnauthenticated(event: AuditEvent): boolean {
-  if (event.type === 'auth.failure') return true;
-  return event.type === 'admin.action' && event.subject === undefined;
 }
 
 /** Combines the states of all sinks: the first error, with the name of its sink. */
@@ -203,22 +197,12 @@ export function createAudit(ports: AuditPorts): Audit {
   let isClosing = false;
   const sinks = createSinks(ports, builder, () => isClosing);
   const [singleSink] = sinks.length === 1 ? sinks : [];
-  const rate = { burst: AUTH_FAILURES_PER_SECOND, perSecond: AUTH_FAILURES_PER_SECOND };
-  const failures = createRate(rate, now);
-  /** Failures that were not written, since the last one that was. */
-  let suppressed = 0;
+  const admit = createEventRate(now);
   const timer = setInterval(checkpoint, Math.min(settings.checkpointEveryMs, MAX_TIMER_MS));
   timer.unref();
 
   function checkpoint(): void {
     for (const sink of sinks) sink.checkpoint();
-  }
-
-  /** False if this second has no failed authentication left to write. */
-  function takeFailure(): boolean {
-    if (failures.left() < 1) return false;
-    failures.spend(1);
-    return true;
   }
 
   /** False if a sink has no room for the event. */
@@ -273,15 +257,11 @@ export function createAudit(ports: AuditPorts): Audit {
       enqueueEverywhere(event, mayUseReserve);
     },
     event(event) {
-      if (isUnauthenticated(event) && !takeFailure()) {
-        suppressed += 1;
+      const suppressed = admit(event);
+      if (suppressed === undefined)
         for (const sink of sinks) ports.meters.auditEvent(sink.name, 'suppressed', 1);
-        return;
-      }
-      const isCounting = event.type === 'auth.failure';
-      const counted = isCounting ? { ...event, suppressed } : event;
-      if (isCounting) suppressed = 0;
-      enqueueEverywhere(buildEvent(counted, builder.context()), false);
+      else enqueueEverywhere(buildEvent(event, builder.context(), suppressed), false);
+      return suppressed;
     },
     setVersions: builder.setVersions,
     isWritable: () => sinks.every((sink) => sink.isWritable),

@@ -126,8 +126,6 @@ export type AuditEvent =
       readonly reason: string;
       readonly decisionId: string;
       readonly ip: string;
-      /** Earlier failures that were counted and not written. */
-      readonly suppressed?: number;
       readonly refusedToken?: RefusedToken | undefined;
     }
   | {
@@ -161,6 +159,8 @@ export type AuditEvent =
       readonly upstream: string;
       readonly kind: string;
       readonly name: string;
+      /** Whether the lock file has the name. It decides how often the event is written, and is not written itself. */
+      readonly isPinned: boolean;
       /** Id and kind of the finding. */
       readonly finding: string;
       readonly found: string;
@@ -414,12 +414,12 @@ function refusedTokenText(token: RefusedToken | undefined, mask: MaskText | unde
     .join('');
 }
 
-function eventMembers(event: AuditEvent, mask: MaskText | undefined): string {
+function eventMembers(event: AuditEvent, mask: MaskText | undefined, suppressed: number): string {
   switch (event.type) {
     case 'auth.failure':
-      return `"client":{"ip":${quoteForeign(event.ip)}},"target":{"upstream":${quoteVerified(event.upstream)}},"decision":{"id":${quoteVerified(event.decisionId)},"verdict":"deny","action":"refused","mode":"enforce","stage":"authn","reasons":[${quoteVerified(event.reason)}]},"detail":{"suppressed":${quoteNumber(event.suppressed ?? 0)}${refusedTokenText(event.refusedToken, mask)}}`;
+      return `"client":{"ip":${quoteForeign(event.ip)}},"target":{"upstream":${quoteVerified(event.upstream)}},"decision":{"id":${quoteVerified(event.decisionId)},"verdict":"deny","action":"refused","mode":"enforce","stage":"authn","reasons":[${quoteVerified(event.reason)}]},"detail":{"suppressed":${quoteNumber(suppressed)}${refusedTokenText(event.refusedToken, mask)}}`;
     case 'pin.drift':
-      return `${pinTarget(event, event.after, event.before, mask)},"detail":${detailText({ change: event.change })}`;
+      return `${pinTarget(event, event.after, event.before, mask)},"detail":${detailText({ change: event.change, suppressed })}`;
     case 'pin.approval':
     case 'pin.block':
       return `"actor":{"sub":${event.by === undefined ? 'null' : quoteForeign(event.by, mask)}},${pinTarget(event, event.digest, undefined, mask)},"detail":{"note":${event.note === undefined ? 'null' : quoteForeign(event.note, mask)}}`;
@@ -427,7 +427,7 @@ function eventMembers(event: AuditEvent, mask: MaskText | undefined): string {
       return pinTarget(event, event.digest, undefined, mask);
     case 'pin.finding': {
       const { finding, found, tier, action, pointer, evidence } = event;
-      const own = detailText({ finding, kind: found, tier, action }).slice(0, -1);
+      const own = detailText({ finding, kind: found, tier, action, suppressed }).slice(0, -1);
       const target = pinTarget(event, undefined, undefined, mask);
       return `${target},"detail":${own}${foreignDetail({ pointer, evidence }, mask)}}`;
     }
@@ -442,12 +442,15 @@ function eventMembers(event: AuditEvent, mask: MaskText | undefined): string {
   }
 }
 
-/** An event other than those of a request. Members that do not apply are left out. */
-export function buildEvent(event: AuditEvent, context: EventContext): EventText {
+/**
+ * An event other than those of a request. Members that do not apply are left out. `suppressed`: how many events before it
+ * were only counted, in the types that say so.
+ */
+export function buildEvent(event: AuditEvent, context: EventContext, suppressed = 0): EventText {
   const { instance, version, config, policy, pins } = context.gateway;
   return {
     before: `${eventHead(event.type, context)}"instance":${quoteVerified(instance)},"epoch":"`,
-    after: `","version":${quoteVerified(version)},"config":${quoteVerified(config)},"policy":${quoteVerified(policy)},"pins":${quoteVerified(pins)}},${eventMembers(event, context.mask)}`,
+    after: `","version":${quoteVerified(version)},"config":${quoteVerified(config)},"policy":${quoteVerified(policy)},"pins":${quoteVerified(pins)}},${eventMembers(event, context.mask, suppressed)}`,
     timeMs: context.nowMs,
   };
 }

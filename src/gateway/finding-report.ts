@@ -3,7 +3,7 @@
 
 import type { Audit } from '../audit/audit.js';
 import type { DefinitionFinding } from '../inspection/definitions/scan.js';
-import type { PinName } from '../pins/approval.js';
+import { type PinName, pinOf } from '../pins/approval.js';
 import type { Log } from '../telemetry/log.js';
 import type { Metrics } from '../telemetry/metrics.js';
 import type { ScannedItem } from './definition-scan.js';
@@ -19,7 +19,8 @@ type FindingPorts = {
 type FindingReport = {
   /** Returns the items in which something new was found; `record` writes what was found in one of them. */
   news(runtime: UpstreamRuntime): readonly ScannedItem[];
-  record(runtime: UpstreamRuntime, item: ScannedItem): void;
+  /** False if all of it is only counted. */
+  record(runtime: UpstreamRuntime, item: ScannedItem): boolean;
   /** The definitions that the scan would keep from being used, at the last call of `news`. */
   blocked(upstream: string): readonly PinName[];
 };
@@ -47,6 +48,28 @@ function isBlocking(item: ScannedItem): boolean {
 export function createFindingReport({ audit, metrics, log, mask }: FindingPorts): FindingReport {
   const reported = new Map<string, ReadonlySet<string>>();
   const blocked = new Map<string, readonly PinName[]>();
+
+  /** False if it is only counted. */
+  function recordFinding(runtime: UpstreamRuntime, item: ScannedItem, finding: Recorded): boolean {
+    const { name: upstream, pinning } = runtime.settings;
+    const { kind, name } = item;
+    const { id, kind: found, tier, pointer, evidence, reason } = finding;
+    const action = tier === 'block' && pinning.scan === 'block' ? 'withhold' : 'flag';
+    const isPinned = pinOf(runtime.lock(), { kind, name }) !== undefined;
+    const suppressed = audit.event({
+      ...{ type: 'pin.finding', upstream, kind, name, isPinned },
+      ...{ finding: id, found, tier, pointer, evidence, action },
+    });
+    metrics.definitionFinding(upstream, found, action);
+    if (suppressed === undefined) return false;
+    if (tier === 'block')
+      log.write('warn', 'the scan found a reason to withhold a definition that nobody approved', {
+        ...{ upstream, kind, name: mask(name), detail: `${found}: ${reason}` },
+        ...(suppressed > 0 && { suppressed }),
+      });
+    return true;
+  }
+
   return {
     blocked: (upstream) => blocked.get(upstream) ?? [],
     news(runtime) {
@@ -61,24 +84,9 @@ export function createFindingReport({ audit, metrics, log, mask }: FindingPorts)
       blocked.set(name, blocking);
       return found.filter((_, index) => before?.has(keys[index] ?? '') !== true);
     },
-    record({ settings: { name: upstream, pinning } }, item) {
-      const { kind, name } = item;
-      for (const { id, kind: found, tier, pointer, evidence, reason } of recordedOf(item)) {
-        const action = tier === 'block' && pinning.scan === 'block' ? 'withhold' : 'flag';
-        audit.event({
-          type: 'pin.finding',
-          ...{ upstream, kind, name, finding: id, found, tier, pointer, evidence, action },
-        });
-        metrics.definitionFinding(upstream, found, action);
-        if (tier !== 'block') continue;
-        const detail = `${found}: ${reason}`;
-        log.write('warn', 'the scan found a reason to withhold a definition that nobody approved', {
-          upstream,
-          kind,
-          name: mask(name),
-          detail,
-        });
-      }
-    },
+    record: (runtime, item) =>
+      recordedOf(item)
+        .map((finding) => recordFinding(runtime, item, finding))
+        .includes(true),
   };
 }

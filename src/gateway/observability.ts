@@ -4,6 +4,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { type Audit, createAudit } from '../audit/audit.js';
+import type { Admission } from '../audit/event-rate.js';
 import { createAuditFile, createAuditStream } from '../audit/file.js';
 import { createRecentDecisions, type RecentDecisions } from '../audit/query.js';
 import type { UpstreamSettings } from '../config/settings.js';
@@ -175,7 +176,7 @@ type SliceOwner = Pick<DriftPorts, 'loopScheduler'>;
 function recordAll<Item>(
   upstream: string,
   items: readonly Item[],
-  record: (item: Item) => void,
+  record: (item: Item) => unknown,
   owner: SliceOwner,
 ): void {
   for (const item of items.slice(0, MAX_AT_ONCE)) record(item);
@@ -183,17 +184,24 @@ function recordAll<Item>(
   if (rest.length > 0) void recordInSlices(upstream, rest, record, owner);
 }
 
-/** Records in slices, so that a server that changes thousands of definitions at once does not block the event loop. */
+/**
+ * Records in slices, so that a server that changes thousands of definitions at once does not block the event loop. Waits
+ * for no turn after what was only counted, `false`, so that it does not delay the records of what is written.
+ */
 async function recordInSlices<Item>(
   upstream: string,
   items: readonly Item[],
-  record: (item: Item) => void,
+  record: (item: Item) => unknown,
   { loopScheduler }: SliceOwner,
 ): Promise<void> {
+  let counted = MAX_AT_ONCE;
   for (const item of items) {
-    await loopScheduler.waitForTurn(upstream);
+    if (counted >= MAX_AT_ONCE) {
+      counted = 0;
+      await loopScheduler.waitForTurn(upstream);
+    }
     const startedMs = performance.now();
-    record(item);
+    counted = record(item) === false ? counted + 1 : MAX_AT_ONCE;
     loopScheduler.recordTime(startedMs);
   }
 }
@@ -209,7 +217,7 @@ export function recordPinDecisions(
   if (before.hashes.pins === next.hashes.pins) return;
   for (const [upstream, lock] of next.locks) {
     const decisions = findDecisions(before.locks.get(upstream), lock);
-    const record = ({ kind, name, digest, decision, record: given }: PinDecision): void =>
+    const record = ({ kind, name, digest, decision, record: given }: PinDecision) =>
       ports.audit.event({
         type: DECISION_EVENTS[decision],
         ...{ upstream, kind, name, digest, by: given?.by, note: given?.note },
@@ -224,30 +232,44 @@ export function recordFirstUse(
   ports: Pick<DriftPorts, 'audit' | 'loopScheduler'>,
 ): void {
   const { upstream } = trusted;
-  const record = ({ kind, name, digest }: PinDecision): void =>
+  const record = ({ kind, name, digest }: PinDecision) =>
     ports.audit.event({ type: 'pin.first-use', upstream, kind, name, digest });
   recordAll(upstream, findDecisions(undefined, trusted), record, ports);
 }
 
+/** False if it is only counted. */
 function recordDrift(
   upstream: string,
   drift: ItemDifference,
   { audit, metrics, log }: DriftPorts,
-): void {
+): boolean {
   const { kind, name, change, before, after } = drift;
   if (isInformational(drift)) {
     log.write('info', 'upstream reports another version of its server', { upstream });
-    return;
+    return true;
   }
-  audit.event({ type: 'pin.drift', upstream, kind, name, change, before, after });
   metrics.drift(upstream, change);
+  const suppressed = audit.event({
+    type: 'pin.drift',
+    upstream,
+    kind,
+    name,
+    change,
+    before,
+    after,
+  });
+  if (suppressed === undefined) return false;
   const what =
     kind === 'server'
       ? 'upstream reports another name of its server'
       : before === undefined
         ? 'definition has no pin'
         : 'definition differs from its pin';
-  log.write('warn', what, { upstream, kind, name: redactForRecord(name), detail: change });
+  log.write('warn', what, {
+    ...{ upstream, kind, name: redactForRecord(name), detail: change },
+    ...(suppressed > 0 && { suppressed }),
+  });
+  return true;
 }
 
 type ItemState = PinName & { readonly kind: PinKind; readonly state: PinState };
@@ -442,10 +464,10 @@ export function createAuditPort(
   ring: KeyRing,
   log: Log,
 ): AuditPort {
-  function writeAuthnFailure(record: RequestRecord): void {
+  function writeAuthnFailure(record: RequestRecord): Admission {
     const [reason = 'internal'] = record.decision.reasons;
     metrics.authFailure(reason);
-    audit.event({
+    return audit.event({
       type: 'auth.failure',
       upstream: record.upstream,
       reason,
@@ -453,6 +475,12 @@ export function createAuditPort(
       ip: record.client.ip,
       refusedToken: record.refusedToken,
     });
+  }
+
+  function writeOutcome(record: RequestRecord, totalMs: number): Admission {
+    if (record.isDecisionWritten !== true) void audit.decision(record, false);
+    audit.outcome(record, totalMs);
+    return 0;
   }
 
   return {
@@ -464,13 +492,11 @@ export function createAuditPort(
     },
     closeRecord(record) {
       const totalMs = performance.now() - record.startedMs;
-      if (isAuthnFailure(record)) writeAuthnFailure(record);
-      else {
-        if (record.isDecisionWritten !== true) void audit.decision(record, false);
-        audit.outcome(record, totalMs);
-      }
+      const suppressed = isAuthnFailure(record)
+        ? writeAuthnFailure(record)
+        : writeOutcome(record, totalMs);
       metrics.recordRequest(record, totalMs);
-      logRefusal(log, record);
+      if (suppressed !== undefined) logRefusal(log, record, suppressed);
     },
     report(error, decision) {
       log.write('error', 'request failed', { decision, code: errorCode(error) });

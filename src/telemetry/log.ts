@@ -42,6 +42,8 @@ const FIELDS = {
   code: 'text',
   /** One fixed sentence, cut and masked nevertheless. */
   detail: 'text',
+  /** How many events like this one were neither logged nor written to the audit log since the last one that was. */
+  suppressed: 'number',
 } as const;
 
 export type LogFields = {
@@ -109,13 +111,16 @@ export function createLog(
   };
 }
 
-/** Logs that a request was refused, at the level of its reason. */
-export function logRefusal(log: Log, record: RequestRecord): void {
+/** Logs that a request was refused, at the level of its reason. `suppressed`: earlier refusals that were not logged. */
+export function logRefusal(log: Log, record: RequestRecord, suppressed = 0): void {
   const reason = record.decision.reasons[0];
   if (reason === undefined) return;
   const { upstream, id } = record;
   const { stage } = record.decision;
-  log.write(REASONS[reason].level, 'request refused', { upstream, decision: id, reason, stage });
+  log.write(REASONS[reason].level, 'request refused', {
+    ...{ upstream, decision: id, reason, stage },
+    ...(suppressed > 0 && { suppressed }),
+  });
 }
 
 /** The code of an error, or the name of its class; never its message, which may quote input. */

@@ -2,14 +2,16 @@
 // that anybody can cause are written at a bounded rate and counted always.
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { AUTH_FAILURES_PER_SECOND } from '../../src/audit/audit.js';
+import { AUTH_FAILURES_PER_SECOND, DEFINITION_EVENTS } from '../../src/audit/event-rate.js';
 import { EDGE_REFUSALS_PER_SECOND } from '../../src/gateway/observability.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   type AttackRig,
   type AuditLine,
   expectNothingForwarded,
   startRig,
 } from '../support/gateway.js';
+import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/timing.js';
 import {
   callStateless,
@@ -79,6 +81,17 @@ describe('a write of the audit that does not come back', () => {
   });
 });
 
+/** How often a metric counted what has all these labels. */
+async function countOf(
+  rig: AttackRig,
+  name: string,
+  ...labels: readonly string[]
+): Promise<number> {
+  const lines = (await rig.gateway.metrics()).split('\n').filter((line) => line.startsWith(name));
+  const found = lines.filter((line) => labels.every((label) => line.includes(label)));
+  return found.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+}
+
 describe('refusals that anybody can cause', () => {
   const SUPPRESSED = 10;
   let rig: AttackRig;
@@ -90,13 +103,6 @@ describe('refusals that anybody can cause', () => {
 
   const linesOf = async (isMeant: (line: AuditLine) => boolean): Promise<readonly AuditLine[]> =>
     (await rig.gateway.audit()).filter(isMeant);
-  /** How often a metric counted what has all these labels. */
-  async function counted(name: string, ...labels: readonly string[]): Promise<number> {
-    const lines = (await rig.gateway.metrics()).split('\n').filter((line) => line.startsWith(name));
-    const found = lines.filter((line) => labels.every((label) => line.includes(label)));
-    return found.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
-  }
-
   it('[O-82] failed logins past a rate are counted, and the next that is written says how many', async () => {
     const isFailure = (line: AuditLine): boolean => line['type'] === 'auth.failure';
     const fail = async (): Promise<number> => (await callStateless(rig.as('x'), 'x')).status;
@@ -110,8 +116,15 @@ describe('refusals that anybody can cause', () => {
       .toMatchObject({ suppressed: SUPPRESSED });
     // It is written behind all others: what is not there now does not come.
     expect(await linesOf(isFailure)).toHaveLength(AUTH_FAILURES_PER_SECOND + 1);
-    expect(await counted('sallyport_auth_failures_total', 'token-malformed')).toBe(all + 1);
-    expect(await counted('sallyport_audit_events_total', '"suppressed"')).toBe(SUPPRESSED);
+    expect(await countOf(rig, 'sallyport_auth_failures_total', 'token-malformed')).toBe(all + 1);
+    expect(await countOf(rig, 'sallyport_audit_events_total', '"suppressed"')).toBe(SUPPRESSED);
+    // The process log has the same bound.
+    const logged = rig.gateway
+      .log()
+      .split('\n')
+      .filter((line) => line.includes('token-malformed'));
+    expect(logged).toHaveLength(AUTH_FAILURES_PER_SECOND + 1);
+    expect(JSON.parse(logged.at(-1) ?? '')).toMatchObject({ suppressed: SUPPRESSED });
   });
 
   it('[G-81] refusals of the edge past a rate are counted, and go on to be written after it', async () => {
@@ -134,6 +147,61 @@ describe('refusals that anybody can cause', () => {
     // A decision and an outcome each.
     await expect.poll(async () => (await linesOf(ofLast)).length, PATIENT).toBe(2);
     expect(await linesOf(isRefusal)).toHaveLength(2 * (EDGE_REFUSALS_PER_SECOND + 1));
-    expect(await counted('sallyport_denials_total', 'origin-forbidden')).toBe(all + 1);
+    expect(await countOf(rig, 'sallyport_denials_total', 'origin-forbidden')).toBe(all + 1);
+  });
+});
+
+describe('definitions that an upstream changes as often as it can', () => {
+  const INVENTED = 700;
+  let rig: AttackRig;
+  const ROUNDS = 3;
+  let round = 0;
+  const clock = { nowMs: Date.now() };
+  beforeAll(async () => {
+    rig = await startRig({ now: () => clock.nowMs, upstream: ['pinning: {verify: before-call}'] });
+  });
+  afterAll(() => rig?.close());
+
+  /** Tools with names that are new in each round, and are read before those that are pinned. */
+  function inventNames(pinned: readonly JsonObject[]): readonly JsonObject[] {
+    const invented = Array.from({ length: INVENTED }, (_, index) => ({
+      name: `a_${round}_${index}`,
+      inputSchema: { type: 'object' },
+    }));
+    return [...invented, ...pinned];
+  }
+
+  it('[O-85] are counted past a rate, and the first drift of one that is pinned is written', async () => {
+    const drifts = async (): Promise<readonly AuditLine[]> =>
+      (await rig.gateway.audit()).filter((line) => line['type'] === 'pin.drift');
+    const call = async (name: string): Promise<unknown> => {
+      // Later than the listing before, which a clock that stands still would take for a new one.
+      clock.nowMs += 1;
+      return (await callStateless(rig.access, name, { id: 'one' })).message;
+    };
+    const seen = (): Promise<number> => countOf(rig, 'sallyport_tool_drift_total');
+    const { burst } = DEFINITION_EVENTS;
+    rig.upstream.offer(() => inventNames(HONEST_TOOLS));
+    for (round = 1; round <= ROUNDS; round += 1) {
+      await call('write_record');
+      await expect.poll(seen, PATIENT).toBe(round * INVENTED);
+    }
+    await expect.poll(async () => (await drifts()).length, PATIENT).toBe(burst);
+    const [first, ...others] = HONEST_TOOLS;
+    const changed = { ...first, description: 'Reads a record, and more.' };
+    rig.upstream.offer(() => inventNames([changed, ...others]));
+    await call('read_record');
+    const suppressed = (ROUNDS + 1) * INVENTED - burst;
+    const last = async (): Promise<AuditLine | undefined> => (await drifts()).at(-1);
+    await expect.poll(last, PATIENT).toMatchObject({
+      target: { upstream: 'target', kind: 'tool', name: 'read_record' },
+      detail: { change: 'description', suppressed },
+    });
+    expect(await drifts()).toHaveLength(burst + 1);
+    const logged = rig.gateway.log().split('\n');
+    expect(logged.filter((line) => line.includes('definition has no pin'))).toHaveLength(burst);
+    const [warning = ''] = logged.filter((line) => line.includes('differs from its pin'));
+    expect(JSON.parse(warning)).toMatchObject({ name: 'read_record', suppressed });
+    expect(await countOf(rig, 'sallyport_audit_events_total', '"suppressed"')).toBe(suppressed);
   });
 });

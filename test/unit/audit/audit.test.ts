@@ -3,12 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  AUTH_FAILURES_PER_SECOND,
-  type Audit,
-  type AuditPorts,
-  createAudit,
-} from '../../../src/audit/audit.js';
+import { type Audit, type AuditPorts, createAudit } from '../../../src/audit/audit.js';
+import { AUTH_FAILURES_PER_SECOND } from '../../../src/audit/event-rate.js';
 import { createAuditFile, createAuditStream } from '../../../src/audit/file.js';
 import { QUEUE_CAPACITY } from '../../../src/audit/sink.js';
 import { AUDIT_SCHEMA } from '../../../src/config/schema/outputs.js';
@@ -205,7 +201,7 @@ describe('createAudit', () => {
   it('[O-82] counts failed logins past a rate instead of writing them, and says how many', async () => {
     const { audit, meters, clock } = rig();
     await audit.start();
-    const fail = (): void =>
+    const fail = () =>
       audit.event({
         type: 'auth.failure',
         upstream: 'github',
