@@ -20,7 +20,7 @@ import {
 import { EVENT_TYPES } from '../../config/schema/outputs.js';
 import type { Settings } from '../../config/settings.js';
 import { REASONS } from '../../policy/reasons.js';
-import { parseObject } from '../../protocol/jsonrpc.js';
+import { isObject, parseObject } from '../../protocol/jsonrpc.js';
 import { makeVisible, toAsciiJson } from '../../text/escaping.js';
 import { countOf, describeReadError } from '../../text/wording.js';
 import {
@@ -375,8 +375,7 @@ function publicKeysOf(text: string): readonly string[] {
     if (text.includes('-----BEGIN'))
       return ed25519(createPublicKey(text).export({ format: 'jwk' }));
     const value: unknown = JSON.parse(text);
-    const keys =
-      typeof value === 'object' && value !== null && 'keys' in value ? value.keys : [value];
+    const keys = isObject(value) && 'keys' in value ? value['keys'] : [value];
     return Array.isArray(keys) ? keys.flatMap(ed25519) : [];
   } catch {
     return [];
@@ -384,8 +383,8 @@ function publicKeysOf(text: string): readonly string[] {
 }
 
 function ed25519(key: unknown): string[] {
-  if (typeof key !== 'object' || key === null) return [];
-  const { crv, x }: { crv?: unknown; x?: unknown } = key;
+  if (!isObject(key)) return [];
+  const { crv, x } = key;
   return crv === 'Ed25519' && typeof x === 'string' ? [x] : [];
 }
 
