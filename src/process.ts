@@ -1,7 +1,6 @@
 // The process: arguments, environment, streams and signals, handed to the commands. Only this file and the entry,
 // main.ts, touch `process`; everything else gets what it needs as arguments.
 
-import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { basename, delimiter, dirname, relative } from 'node:path';
@@ -9,6 +8,7 @@ import type { BlockPorts } from './cli/block.js';
 import type { PinnedOnce } from './cli/dev.js';
 import { buildProgram, type CliIo, type Command } from './cli/program.js';
 import type { ServePorts } from './cli/serve.js';
+import { DISK_FILES } from './config/files.js';
 import type { Outline } from './config/load.js';
 import type { Settings, UpstreamSettings } from './config/settings.js';
 import { quoteForShell } from './text/escaping.js';
@@ -90,7 +90,6 @@ function servePorts(level: 'info' | 'error'): ServePorts {
 }
 
 async function pinPorts() {
-  const { DISK_FILES } = await import('./config/files.js');
   const { gitIdentity, observeOnce, runCommand, updateFile } = await import(
     './gateway/command-ports.js'
   );
@@ -102,7 +101,6 @@ async function pinPorts() {
 }
 
 async function validatePorts() {
-  const { DISK_FILES } = await import('./config/files.js');
   const { readLocksForPolicies } = await import('./gateway/config-version.js');
   const { compilePolicies } = await import('./policy/compile/compile.js');
   const loadLocks = (folder: string, outline: Outline) =>
@@ -192,8 +190,7 @@ async function fetchStatus(url: string, timeoutMs: number): Promise<number> {
 const ADMIN_TIMEOUT_MS = 10_000;
 
 /** Certificates are verified as usual, because a token is sent; NODE_EXTRA_CA_CERTS names a private authority. */
-async function blockPorts(): Promise<BlockPorts> {
-  const { DISK_FILES } = await import('./config/files.js');
+function blockPorts(): BlockPorts {
   return {
     files: DISK_FILES,
     async ask(url, { method, token, body }) {
@@ -212,7 +209,6 @@ async function blockPorts(): Promise<BlockPorts> {
 async function loadSettings(
   file: string,
 ): Promise<{ settings: Settings | undefined; diagnostics: string; errors: readonly string[] }> {
-  const { DISK_FILES } = await import('./config/files.js');
   const { loadGateway } = await import('./config/load.js');
   const { errorsOf, renderDiagnostics } = await import('./config/diagnostics.js');
   const { readFile } = DISK_FILES;
@@ -283,8 +279,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   },
   async keys() {
     const { keysCommand } = await import('./cli/keys.js');
-    const { DISK_FILES } = await import('./config/files.js');
-    return keysCommand(io, { files: DISK_FILES, randomBytes });
+    return keysCommand(io, { files: DISK_FILES });
   },
   async init() {
     const { initCommand } = await import('./cli/init/command.js');
@@ -307,15 +302,14 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   },
   async block() {
     const { blockCommand } = await import('./cli/block.js');
-    return blockCommand(io, await blockPorts());
+    return blockCommand(io, blockPorts());
   },
   async unblock() {
     const { unblockCommand } = await import('./cli/block.js');
-    return unblockCommand(io, await blockPorts());
+    return unblockCommand(io, blockPorts());
   },
   async healthcheck() {
     const { healthcheckCommand } = await import('./cli/healthcheck.js');
-    const { DISK_FILES } = await import('./config/files.js');
     return healthcheckCommand(io, { files: DISK_FILES, fetchStatus });
   },
 };

@@ -2,7 +2,7 @@
 // parts. A key is printed to stdout once, when it is generated, and an existing key is never printed.
 // docs/contract.md §1.
 
-import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import { renderDiagnostics } from '../config/diagnostics.js';
 import type { Files } from '../config/files.js';
@@ -29,14 +29,13 @@ import {
 
 type KeysPorts = {
   readonly files: Pick<Files, 'readFile'>;
-  randomBytes(count: number): Uint8Array;
 };
 
 /** A new gateway key on one line, or an Ed25519 key for signatures as PKCS #8 in PEM. */
-function newKeyText({ signing }: { readonly signing?: boolean }, ports: KeysPorts): string {
+function newKeyText({ signing }: { readonly signing?: boolean }): string {
   return signing
     ? generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()
-    : `${writeKeyText(ports.randomBytes(KEY_BYTES))}\n`;
+    : `${writeKeyText(randomBytes(KEY_BYTES))}\n`;
 }
 
 type PublicPart = { readonly text: string; readonly jwk: object };
@@ -140,7 +139,7 @@ export function keysCommand(io: CliIo, ports: KeysPorts): Command {
         .description('Print a new key.')
         .option('--signing', 'a key for pin sign: Ed25519, PKCS #8 in PEM')
         .action((options: { signing?: true }) => {
-          io.stdout(newKeyText(options, ports));
+          io.stdout(newKeyText(options));
           finish(EXIT_FINE);
         });
       const description = 'the gateway file, for all of its keys';

@@ -75,8 +75,13 @@ function looksLikeOption(arg: string): boolean {
 function describe(command: Commander, arg: string): string {
   const name = arg.split('=', 1)[0] ?? arg;
   const known = command.options.flatMap(({ long }) => long ?? []);
+  return `error: unknown option '${name}'${didYouMean(name, known)}`;
+}
+
+/** `; did you mean "…"?`, or nothing where no name is near. Names are not escaped. */
+export function didYouMean(name: string, known: Iterable<string>): string {
   const nearest = nearestCandidate(name, known);
-  return `error: unknown option '${name}'${nearest === undefined ? '' : `; did you mean "${nearest}"?`}`;
+  return nearest === undefined ? '' : `; did you mean "${nearest}"?`;
 }
 
 /** The parts of the process that a command may use. */

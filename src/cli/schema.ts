@@ -5,8 +5,14 @@ import type { Schema } from '../config/schema/definitions.js';
 import { GATEWAY_SCHEMA } from '../config/schema/gateway.js';
 import { AUDIT_SCHEMA, LOCK_SCHEMA } from '../config/schema/outputs.js';
 import { POLICY_SCHEMA, POLICY_TEST_SCHEMA } from '../config/schema/policy.js';
-import { nearestCandidate } from '../text/wording.js';
-import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED, fail } from './program.js';
+import {
+  type CliIo,
+  type Command,
+  didYouMean,
+  EXIT_FINE,
+  EXIT_UNCHECKED,
+  fail,
+} from './program.js';
 
 /** Every published schema by name, in the order of the reference page. */
 export const SCHEMAS: ReadonlyMap<string, Schema> = new Map([
@@ -22,10 +28,8 @@ function runSchema(name: string, io: CliIo): number {
   const schema = SCHEMAS.get(name);
   if (schema === undefined) {
     const names = [...SCHEMAS.keys()];
-    const nearest = nearestCandidate(name, names);
-    const suggestionText = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
     const known = `Known: ${names.join(', ')}.`;
-    return fail(`unknown schema${suggestionText} ${known}`, EXIT_UNCHECKED, io);
+    return fail(`unknown schema${didYouMean(name, names)} ${known}`, EXIT_UNCHECKED, io);
   }
   io.stdout(`${JSON.stringify(schema, null, 2)}\n`);
   return EXIT_FINE;

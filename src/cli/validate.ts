@@ -7,6 +7,7 @@ import {
   countDiagnostics,
   type Diagnostic,
   errorsOf,
+  fileDiagnostic,
   hasErrors,
   REPORT_FORMATS,
   type ReportFormat,
@@ -123,9 +124,8 @@ async function readLocks(outline: Outline, ports: ValidatePorts): Promise<ReadLo
   function reportUnknownLock(upstream: string): Diagnostic {
     const file = resolve(outline.pinsDir ?? '', `${upstream}.lock.yaml`);
     const message = `the gateway file has no upstream named "${upstream}"`;
-    const nearest = nearestCandidate(upstream, known);
-    const suggestion = nearest === undefined ? {} : { suggestion: nearest };
-    return { file, line: 1, column: 1, severity: 'warning', rule: 'lock', message, ...suggestion };
+    const suggestion = nearestCandidate(upstream, known);
+    return { ...fileDiagnostic(file, 'lock', message), severity: 'warning', suggestion };
   }
   return { ...locks, diagnostics: [...locks.diagnostics, ...unknownLocks] };
 }

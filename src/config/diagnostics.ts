@@ -30,7 +30,7 @@ type Finding = {
   readonly severity: Severity;
   readonly rule: DiagnosticRule;
   readonly message: string;
-  readonly suggestion?: string;
+  readonly suggestion?: string | undefined;
 };
 
 /** A diagnostic of a whole file has the position 1:1. */
@@ -45,7 +45,7 @@ export type PathDiagnostic = Finding & {
   /** Whether the key or its value is wrong. */
   readonly at: 'key' | 'value';
   /** The value names one of these: no mistake is known while the names themselves are not. */
-  readonly refersTo?: NameKind;
+  readonly refersTo?: NameKind | undefined;
 };
 
 /** What a file defines under names that it refers to elsewhere. */

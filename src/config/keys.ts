@@ -86,13 +86,14 @@ export function publicKeyInfoOf(key: GatewayKey): PublicKeyInfo {
 }
 
 const MIN_RSA_BITS = 2048;
+const NO_PRIVATE_KEY = 'holds no private key: expected PKCS #8 in PEM, or a JSON Web Key';
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 const CURVES: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
 
 /** What is wrong with a key, as the predicate of a sentence about its source: for `private_key_jwt`, or `undefined`. */
 export function findClientKeyError(text: string): string | undefined {
   const key = readPrivateKey(text);
-  if (key === undefined) return 'holds no private key: expected PKCS #8 in PEM, or a JSON Web Key';
+  if (key === undefined) return NO_PRIVATE_KEY;
   return isSigningKey(key)
     ? undefined
     : 'holds a key that cannot sign: expected RSA of 2048 bits or more, P-256, P-384, P-521 or Ed25519';
@@ -123,7 +124,7 @@ export function isKeyOf(key: string, certificate: X509Certificate): boolean {
 
 /** A private key in PEM or as a JSON Web Key; `undefined` if the text is neither. */
 function readPrivateKey(text: string): KeyObject | undefined {
-  if (!text.trimStart().startsWith('{')) return readPem(text);
+  if (!isJwk(text)) return readPem(text);
   try {
     return createPrivateKey({ key: JSON.parse(text), format: 'jwk' });
   } catch {
@@ -176,10 +177,7 @@ export function readPublicSignerKey(text: string): KeyReading<PublicSignerKey> {
 export function readPrivateSignerKey(text: string): KeyReading<KeyObject> {
   const key = readPrivateKey(text);
   if (key !== undefined) return isSignerKey(key) ? { ok: true, key } : wrongKind();
-  return {
-    ok: false,
-    why: 'holds no private key: expected PKCS #8 in PEM, or a JSON Web Key',
-  };
+  return { ok: false, why: NO_PRIVATE_KEY };
 }
 
 function wrongKind(): { readonly ok: false; readonly why: string } {

@@ -340,9 +340,7 @@ function check(
 ): Pick<CompileInput, 'secrets' | 'tls'> | undefined {
   const report: ReportDiagnostic = (path, message, rule = 'wrong-value', more = {}) => {
     const { at = 'value', severity = 'error', suggestion, refersTo } = more;
-    const hint = suggestion === undefined ? {} : { suggestion };
-    const reference = refersTo === undefined ? {} : { refersTo };
-    found.push({ path, at, severity, rule, message, ...hint, ...reference });
+    found.push({ path, at, severity, rule, message, suggestion, refersTo });
   };
   for (const checkPart of CHECKS) checkPart(gateway, report);
   checkSocketPaths(gateway, folder, report);

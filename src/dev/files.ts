@@ -46,11 +46,6 @@ export type DemoFiles = {
 
 const OWNER_ONLY = 0o600;
 
-/** A YAML double-quoted scalar: every JSON string is one. */
-function quote(value: string): string {
-  return JSON.stringify(value);
-}
-
 function adminSection(input: DemoFilesInput): string {
   if (input.adminToken === undefined) return '';
   return '\nadmin:\n  breakGlass: {token: {file: ./admin-token}}\n';
@@ -60,7 +55,7 @@ function gatewayText(input: DemoFilesInput): string {
   const { data, ops, admin } = input.ports;
   return `# The demo of Sallyport: one upstream, one issuer, everything on loopback.
 version: 1
-publicUrl: ${quote(input.publicUrl)}
+publicUrl: ${JSON.stringify(input.publicUrl)}
 
 listeners:
   data: {host: 127.0.0.1, port: ${data}}
@@ -69,13 +64,13 @@ listeners:
 
 issuers:
   ${DESK.issuer}:
-    issuer: ${quote(input.issuer)}
+    issuer: ${JSON.stringify(input.issuer)}
     network: loopback
     algorithms: [ES256]
 
 upstreams:
   ${DESK.name}:
-    url: ${quote(input.upstreamUrl)}
+    url: ${JSON.stringify(input.upstreamUrl)}
     path: ${DESK.path}
     network: loopback
     issuers: [${DESK.issuer}]

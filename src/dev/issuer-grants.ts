@@ -8,6 +8,7 @@
 
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { isObject } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounded-map.js';
 
 const MAX_CLIENTS = 1_000;
@@ -42,8 +43,7 @@ function isRedirectUri(value: unknown): value is string {
  * left out, as a server may do (RFC 7591 §3.2.1): editors register a web page of theirs beside loopback.
  */
 function usableRedirects(metadata: unknown): readonly string[] | undefined {
-  if (typeof metadata !== 'object' || metadata === null) return undefined;
-  const uris = 'redirect_uris' in metadata ? metadata.redirect_uris : undefined;
+  const uris = isObject(metadata) ? metadata['redirect_uris'] : undefined;
   if (!Array.isArray(uris) || uris.length === 0 || uris.length > MAX_REDIRECT_URIS)
     return undefined;
   const usable = uris.filter(isRedirectUri);
@@ -127,11 +127,8 @@ export function createDocumentClients(
  * and a document with a secret or a client authentication method is not that of a public client.
  */
 function readDocument(id: string, document: unknown): PublicClient | undefined {
-  if (typeof document !== 'object' || document === null) return undefined;
-  const { client_id: named, token_endpoint_auth_method: method = 'none' } = document as {
-    readonly client_id?: unknown;
-    readonly token_endpoint_auth_method?: unknown;
-  };
+  if (!isObject(document)) return undefined;
+  const { client_id: named, token_endpoint_auth_method: method = 'none' } = document;
   if (named !== id || method !== 'none' || 'client_secret' in document) return undefined;
   const redirectUris = usableRedirects(document);
   return redirectUris === undefined ? undefined : { id, redirectUris };

@@ -52,11 +52,9 @@ function issuerMetadata(issuer: string, takesDocuments: boolean): object {
 
 const DEFAULT_LIFETIME_SECONDS = 3600;
 const MAX_BODY_BYTES = 16 * 1024;
-const LISTEN_HOSTS: ReadonlySet<string> = new Set(['127.0.0.1', '::1']);
+const HOST = '127.0.0.1';
 
 type IssuerOptions = {
-  /** `127.0.0.1` (the default) or `::1`; anything else is an error. */
-  readonly host?: string;
   /** At least one; the first logs in unless `login_hint` names another. */
   readonly users: readonly [DevUser, ...DevUser[]];
   /** Fetches the documents of clients identified by URL; without it those clients are unknown. */
@@ -236,20 +234,18 @@ async function respond(
   response.end(body === undefined ? undefined : JSON.stringify(body));
 }
 
-/** Starts the issuer. Rejects for a host that is not loopback, or a port that is taken. */
+/** Starts the issuer on a free port of loopback. */
 export async function startIssuer(options: IssuerOptions): Promise<DevIssuer> {
-  const { host = '127.0.0.1', users } = options;
-  if (!LISTEN_HOSTS.has(host)) throw new Error('the development issuer listens on loopback alone');
+  const { users, fetchDocument } = options;
   const { jwks, signFor } = await createSigner();
   const server = createServer();
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(0, host, resolve);
+    server.once('error', reject).listen(0, HOST, resolve);
   });
-  const actual = (server.address() as AddressInfo).port;
-  const issuer = `http://${host === '::1' ? '[::1]' : host}:${actual}`;
+  const { port } = server.address() as AddressInfo;
+  const issuer = `http://${HOST}:${port}`;
   const clients = createClientRegistry();
   const sign = signFor(issuer);
-  const { fetchDocument } = options;
   const findByDocument = fetchDocument && createDocumentClients(fetchDocument);
   const parts: IssuerContext = {
     issuer,

@@ -3,6 +3,7 @@
 // errors only. MCP 2025-11-25, transports.
 
 import { mediaType } from '../protocol/headers.js';
+import { isObject } from '../protocol/jsonrpc.js';
 import { LATEST_SESSION_VERSION } from '../protocol/versions/revisions.js';
 import { cleanForeign, maskSecrets } from '../text/escaping.js';
 
@@ -106,17 +107,13 @@ function describeBody(text: string): ProbedBody {
     return { kind: 'other', names: [], type: 'text that is not JSON' };
   }
   if (Array.isArray(value)) return { kind: 'other', names: [], type: 'a JSON list' };
-  if (typeof value !== 'object' || value === null)
-    return { kind: 'other', names: [], type: 'a JSON value' };
-  const { jsonrpc, result, error } = value as Readonly<Record<string, unknown>>;
-  if (jsonrpc === '2.0' && isObjectWith(result, 'protocolVersion')) return { kind: 'mcp' };
-  if (jsonrpc === '2.0' && isObjectWith(error, 'code'))
-    return { kind: 'refusal', code: Number((error as { readonly code: unknown }).code) };
+  if (!isObject(value)) return { kind: 'other', names: [], type: 'a JSON value' };
+  const { jsonrpc, result, error } = value;
+  if (jsonrpc === '2.0' && isObject(result) && Object.hasOwn(result, 'protocolVersion'))
+    return { kind: 'mcp' };
+  if (jsonrpc === '2.0' && isObject(error) && Object.hasOwn(error, 'code'))
+    return { kind: 'refusal', code: Number(error['code']) };
   return { kind: 'other', names: Object.keys(value).slice(0, MAX_NAMES), type: 'a JSON object' };
-}
-
-function isObjectWith(value: unknown, name: string): boolean {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, name);
 }
 
 function errorCodeOf(error: unknown): string {

@@ -20,11 +20,12 @@ import {
 import { EVENT_TYPES } from '../../config/schema/outputs.js';
 import type { Settings } from '../../config/settings.js';
 import { REASONS } from '../../policy/reasons.js';
-import { parseObject } from '../../protocol/jsonrpc.js';
+import { isObject, parseObject } from '../../protocol/jsonrpc.js';
 import { makeVisible, toAsciiJson } from '../../text/escaping.js';
-import { countOf, describeReadError, nearestCandidate } from '../../text/wording.js';
+import { countOf, describeReadError } from '../../text/wording.js';
 import {
   type CliIo,
+  didYouMean,
   EXIT_FAILED,
   EXIT_FINE,
   EXIT_UNCHECKED,
@@ -261,9 +262,7 @@ function findFilterError(
   known: readonly string[],
 ): string | undefined {
   if (value === undefined || known.includes(value)) return undefined;
-  const nearest = nearestCandidate(value, known);
-  const suggestion = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
-  return `--${option}: "${makeVisible(value)}" is not ${option === 'type' ? 'an event type' : 'a reason'}${suggestion}`;
+  return `--${option}: "${makeVisible(value)}" is not ${option === 'type' ? 'an event type' : 'a reason'}${didYouMean(value, known)}`;
 }
 
 /** Names kept of a log, to find out which was meant. */
@@ -289,9 +288,8 @@ function createNameCheck({ upstream, subject }: Pick<AuditQueryOptions, 'upstrea
     note(io) {
       for (const { option, value = '', seen } of filters) {
         if (seen.has(value)) continue;
-        const nearest = nearestCandidate(value, seen);
-        const suggestion = nearest === undefined ? '' : `; did you mean "${makeVisible(nearest)}"?`;
-        io.stderr(`note: no event has the ${option} "${makeVisible(value)}"${suggestion}\n`);
+        const text = `no event has the ${option} "${value}"${didYouMean(value, seen)}`;
+        io.stderr(`note: ${makeVisible(text)}\n`);
       }
     },
   };
@@ -377,8 +375,7 @@ function publicKeysOf(text: string): readonly string[] {
     if (text.includes('-----BEGIN'))
       return ed25519(createPublicKey(text).export({ format: 'jwk' }));
     const value: unknown = JSON.parse(text);
-    const keys =
-      typeof value === 'object' && value !== null && 'keys' in value ? value.keys : [value];
+    const keys = isObject(value) && 'keys' in value ? value['keys'] : [value];
     return Array.isArray(keys) ? keys.flatMap(ed25519) : [];
   } catch {
     return [];
@@ -386,8 +383,8 @@ function publicKeysOf(text: string): readonly string[] {
 }
 
 function ed25519(key: unknown): string[] {
-  if (typeof key !== 'object' || key === null) return [];
-  const { crv, x }: { crv?: unknown; x?: unknown } = key;
+  if (!isObject(key)) return [];
+  const { crv, x } = key;
   return crv === 'Ed25519' && typeof x === 'string' ? [x] : [];
 }
 

@@ -31,8 +31,8 @@ import type { Observed } from '../../pins/last-seen.js';
 import { type Approval, LOCK_SUFFIX, type Lock, writeLock } from '../../pins/lock.js';
 import { readLock } from '../../pins/lock-reader.js';
 import { escapeForTerminal, isPasteable } from '../../text/escaping.js';
-import { nearestCandidate, systemErrorCode } from '../../text/wording.js';
-import { type CliIo, commandLine } from '../program.js';
+import { systemErrorCode } from '../../text/wording.js';
+import { type CliIo, commandLine, didYouMean } from '../program.js';
 
 /** What one upstream offers now. */
 export type Observation =
@@ -102,9 +102,7 @@ export function readOutline(config: string, io: CliIo, ports: PinPorts): PinFold
 /** True if the gateway file has the upstream; otherwise prints an error with a suggestion. */
 export function checkUpstream(name: string, known: readonly string[], io: CliIo): boolean {
   if (known.includes(name)) return true;
-  const nearest = nearestCandidate(name, known);
-  const suggestionText = nearest === undefined ? '' : `; did you mean ${JSON.stringify(nearest)}?`;
-  io.stderr(`error: no upstream is named "${escapeForTerminal(name)}"${suggestionText}\n`);
+  io.stderr(`error: no upstream is named "${escapeForTerminal(name)}"${didYouMean(name, known)}\n`);
   return false;
 }
 

@@ -15,8 +15,7 @@ import type { PinnedKind } from '../../pins/digest.js';
 import type { Observed } from '../../pins/last-seen.js';
 import { type Lock, PIN_KINDS, versionsOf } from '../../pins/lock.js';
 import { escapeForTerminal } from '../../text/escaping.js';
-import { nearestCandidate } from '../../text/wording.js';
-import { EXIT_FAILED, EXIT_UNCHECKED } from '../program.js';
+import { didYouMean, EXIT_FAILED, EXIT_UNCHECKED } from '../program.js';
 import { digestText, pinLabel } from './lock-files.js';
 
 /** Kinds by which a command may name an item. */
@@ -126,16 +125,11 @@ function unknownName(name: string, kind: PinnedKind | undefined, lock: Lock): st
   const known = namedPins(lock);
   const ofKind = known.filter((item) => (kind ?? item.kind) === item.kind);
   const other = known.find((item) => item.name === name);
-  const nearest = nearestCandidate(
-    name,
-    ofKind.map((item) => item.name),
-  );
   const message = `the lock file has no ${kind ?? 'item'} named "${escapeForTerminal(name)}"`;
   if (other !== undefined)
     return `${message}, but a ${other.kind}; did you mean --kind ${other.kind}?`;
-  return nearest === undefined
-    ? message
-    : `${message}; did you mean "${escapeForTerminal(nearest)}"?`;
+  const names = ofKind.map((item) => item.name);
+  return `${message}${escapeForTerminal(didYouMean(name, names))}`;
 }
 
 function selectDigest(

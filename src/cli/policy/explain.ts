@@ -36,11 +36,12 @@ import {
 } from '../../policy/rules.js';
 import { isObject, type JsonObject, parseObject, type Target } from '../../protocol/jsonrpc.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
-import { countOf, describeReadError, nearestCandidate } from '../../text/wording.js';
+import { countOf, describeReadError } from '../../text/wording.js';
 import { numbered } from '../audit/read.js';
 import {
   type CliIo,
   type Command,
+  didYouMean,
   EXIT_FAILED,
   EXIT_FINE,
   UsageError,
@@ -120,8 +121,7 @@ function noteUnpinned(upstream: string, target: Target, { catalogOf }: Workspace
   const catalog = catalogOf(upstream);
   const known = catalog.names(target.kind);
   if (catalog.mode === 'off' || known.includes(target.name)) return;
-  const nearest = nearestCandidate(target.name, known);
-  const meant = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
+  const meant = didYouMean(target.name, known);
   const note = `note: no ${target.kind} named "${target.name}" is pinned for ${upstream}${meant}`;
   io.stderr(`${makeVisible(note)}\n`);
 }
@@ -187,16 +187,10 @@ function flowsOf(
 
 function callerOf(options: ExplainCallOptions): JsonObject {
   const { as, issuer, subject, client, group, scope, claim } = options;
-  const claims = Object.fromEntries((claim ?? []).map(readClaim));
-  const flags = {
-    ...(issuer === undefined ? {} : { issuer }),
-    ...(subject === undefined ? {} : { subject }),
-    ...(client === undefined ? {} : { client }),
-    ...(group === undefined ? {} : { groups: group }),
-    ...(scope === undefined ? {} : { scopes: scope }),
-    ...(claim === undefined ? {} : { claims }),
-  };
-  return { ...(as === undefined ? {} : readJsonObject('--as', as)), ...flags } as JsonObject;
+  const claims = claim && Object.fromEntries(claim.map(readClaim));
+  const flags = { issuer, subject, client, groups: group, scopes: scope, claims };
+  const given = Object.entries(flags).filter(([, value]) => value !== undefined);
+  return { ...readJsonObject('--as', as ?? '{}'), ...Object.fromEntries(given) } as JsonObject;
 }
 
 function readClaim(text: string): readonly [string, unknown] {

@@ -57,7 +57,11 @@ async function openLog({ log, key = [] }: LogOptions, io: CliIo): Promise<Verifi
   const files = log.map((file) => resolve(io.cwd, file));
   const groups = new Map<string, Set<string>>();
   let lastMs = 0;
-  const verifier = await createVerifier(key, io);
+  const publicKeys = await readKeys(key, io.cwd).catch((error: unknown) => {
+    const why = error instanceof Error ? error.message : 'unreadable';
+    throw new UsageError(`error: ${makeVisible(why)}\n`);
+  });
+  const verifier = new ChainVerifier(publicKeys.length === 0 ? {} : { publicKeys });
   for (const [index, file] of files.entries()) {
     for await (const { line, number } of numbered(file)) {
       verifier.push(line, log[index] ?? file, number);
@@ -72,19 +76,6 @@ async function openLog({ log, key = [] }: LogOptions, io: CliIo): Promise<Verifi
   if (damage !== undefined) throw new UsageError(damageOf(damage));
   for (const text of verdict.unchecked) io.stderr(`note: not checked: ${makeVisible(text)}\n`);
   return { groups, lastMs, decisions: () => readDecisions(files) };
-}
-
-async function createVerifier(keys: readonly string[], io: CliIo): Promise<ChainVerifier> {
-  try {
-    const publicKeys = await readKeys(keys, io.cwd);
-    return new ChainVerifier(publicKeys.length === 0 ? {} : { publicKeys });
-  } catch (error) {
-    throw new UsageError(describeError(error));
-  }
-}
-
-function describeError(error: unknown): string {
-  return `error: ${makeVisible(error instanceof Error ? error.message : 'unreadable')}\n`;
 }
 
 function damageOf({ file, line, kind, message }: ChainVerdict['faults'][number]): string {

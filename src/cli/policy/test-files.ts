@@ -86,8 +86,7 @@ function readTestFile(file: string, files: Files, workspace: Workspace): TestFil
 type Path = PathDiagnostic['path'];
 
 function wrongValue(path: Path, message: string, suggestion?: string): PathDiagnostic {
-  const hint = suggestion === undefined ? {} : { suggestion };
-  return { path, at: 'value', severity: 'error', rule: 'wrong-value', message, ...hint };
+  return { path, at: 'value', severity: 'error', rule: 'wrong-value', message, suggestion };
 }
 
 function unknownName(

@@ -24,9 +24,8 @@ import type { RemakePrincipal } from '../../policy/nearest-change.js';
 import type { Principal } from '../../policy/principal.js';
 import type { PolicySet, TargetKind } from '../../policy/rules.js';
 import type { Target } from '../../protocol/jsonrpc.js';
-import { nearestCandidate } from '../../text/wording.js';
 import type { Position, YamlPath } from '../../text/yaml.js';
-import { type CliIo, UsageError } from '../program.js';
+import { type CliIo, didYouMean, UsageError } from '../program.js';
 import type { ReadLocks } from '../validate.js';
 
 export type WorkspacePorts = {
@@ -52,10 +51,8 @@ export type Workspace = {
 };
 
 /** `; did you mean "…"?`, or what there is to choose from. */
-export function suggest(name: string, known: readonly string[]): string {
-  const nearest = nearestCandidate(name, known);
-  if (nearest !== undefined) return `; did you mean "${nearest}"?`;
-  return known.length === 0 ? '' : `; known: ${known.join(', ')}`;
+function suggest(name: string, known: readonly string[]): string {
+  return didYouMean(name, known) || (known.length === 0 ? '' : `; known: ${known.join(', ')}`);
 }
 
 /**

@@ -22,21 +22,24 @@ const SHA256 = typed<string>({
   description: 'Digest of the domain tag and the RFC 8785 form of the whole definition.',
 });
 
-const APPROVAL = record('Who approved it, when and why.', {
+const WHO_AND_WHY = {
   by: text('Who.'),
   at: text('When, RFC 3339.'),
   note: typed<string>({ type: 'string', description: 'Why.' }),
+};
+
+const APPROVAL = record('Who approved it, when and why.', {
+  ...WHO_AND_WHY,
   accepted: list(
     'The findings of the scan, of the tier block, that were accepted with it.',
     text('A finding.'),
   ),
 });
 
-const BLOCK = record('Who blocked it, when and why; only where `status` is `blocked`.', {
-  by: text('Who.'),
-  at: text('When, RFC 3339.'),
-  note: typed<string>({ type: 'string', description: 'Why.' }),
-});
+const BLOCK = record(
+  'Who blocked it, when and why; only where `status` is `blocked`.',
+  WHO_AND_WHY,
+);
 
 const STATUS = oneOfStrings('Where it stands; nothing but `approved` grants anything.', [
   'pending',

@@ -365,6 +365,13 @@ export const POLICY_SCHEMA = published(
   ),
 );
 
+/** Any object, by default an empty one. */
+function jsonObject(description: string) {
+  return typed<Readonly<Record<string, Json>>, { readonly default: object }>({
+    ...{ type: 'object', description, default: {} },
+  });
+}
+
 /** A caller who is supposed to have a token that says this. */
 export const CALLER = record(
   'A caller, by what its token says.',
@@ -374,11 +381,7 @@ export const CALLER = record(
     client: text('The client of the token.', { default: 'some-client' }),
     groups: textList('Groups of the token.', { default: [] }),
     scopes: scopeList('Scopes that the token states.', { default: [] }),
-    claims: typed<Readonly<Record<string, Json>>, { readonly default: object }>({
-      type: 'object',
-      description: 'Other claims of the token.',
-      default: {},
-    }),
+    claims: jsonObject('Other claims of the token.'),
   },
   { title: 'a caller' },
 );
@@ -402,11 +405,7 @@ const CASE = record(
     read: target('A resource: `upstream/uri`.'),
     list: text('An upstream whose items are listed.'),
     kind: oneOfStrings('Which list.', ['tools', 'prompts', 'templates'], { default: 'tools' }),
-    args: typed<Readonly<Record<string, Json>>, { readonly default: object }>({
-      type: 'object',
-      description: 'Arguments of a tool or prompt.',
-      default: {},
-    }),
+    args: jsonObject('Arguments of a tool or prompt.'),
     limits: oneOfStrings(
       'Rate limits are not counted over cases; `exhausted` says that each one that applies is used up.',
       ['exhausted'],

@@ -136,6 +136,12 @@ export const IDENTITY = record(
   },
 );
 
+const AUDIENCES = named(
+  'Audiences accepted by issuer name, for issuers that cannot mint `publicUrl` + `path`.',
+  textList('Accepted audiences, compared exactly.', { minItems: 1 }),
+  { default: {} },
+);
+
 /** Bounds the size of session ids: one session id carries a part for every backend. */
 const MAX_BACKENDS = 16;
 const PREFIX_PATTERN = '^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$';
@@ -160,11 +166,7 @@ export const AGGREGATE_SCHEMA = record(
       'Names of the issuers whose tokens are accepted here; every backend must accept each of them.',
       { minItems: 1 },
     ),
-    audiences: named(
-      'Audiences accepted by issuer name, for issuers that cannot mint `publicUrl` + `path`.',
-      textList('Accepted audiences, compared exactly.', { minItems: 1 }),
-      { default: {} },
-    ),
+    audiences: AUDIENCES,
     upstreams: named('The backends by name, in the order of the combined lists.', BACKEND, {
       minProperties: 1,
       maxProperties: MAX_BACKENDS,
@@ -269,11 +271,7 @@ export const UPSTREAM_SCHEMA = record(
       { default: 'required' },
     ),
     issuers: textList('Names of the issuers whose tokens are accepted here.', { minItems: 1 }),
-    audiences: named(
-      'Audiences accepted by issuer name, for issuers that cannot mint `publicUrl` + `path`.',
-      textList('Accepted audiences, compared exactly.', { minItems: 1 }),
-      { default: {} },
-    ),
+    audiences: AUDIENCES,
     binding: oneOfStrings(
       'What tokens must be bound to: a key (`dpop`), a client certificate (`mtls`), or either (`any`). With `none`, unbound tokens are accepted too; a bound token always requires its proof.',
       ['none', 'any', 'dpop', 'mtls'],

@@ -51,8 +51,7 @@ function describeSchemaError(error: ErrorObject): readonly PathDiagnostic[] {
   if (text === undefined) return [];
   const { message, suggestion, rule = 'wrong-value', at = 'value', member } = text;
   const path = [...pathOf(error), ...(member === undefined ? [] : [member])];
-  const hint = suggestion === undefined ? {} : { suggestion };
-  return [{ path, at, severity: 'error', rule, message, ...hint }];
+  return [{ path, at, severity: 'error', rule, message, suggestion }];
 }
 
 const DESCRIPTIONS: ReadonlyMap<string, DescribeError> = new Map<string, DescribeError>([

@@ -16,8 +16,10 @@ const ID = readKeyText(KEY_HEX)?.id;
 
 async function run(argv: readonly string[], stdin = '') {
   const io = terminal({ env: { KEY: KEY_HEX }, readStdin: () => Promise.resolve(stdin) });
-  const ports = { files: filesOf(FILES), randomBytes: (count: number) => new Uint8Array(count) };
-  const code = await buildProgram(io, [keysCommand(io, ports)]).run(['keys', ...argv]);
+  const code = await buildProgram(io, [keysCommand(io, { files: filesOf(FILES) })]).run([
+    'keys',
+    ...argv,
+  ]);
   return { code, out: io.out(), err: io.err() };
 }
 
@@ -26,7 +28,8 @@ describe('[C-22] keys', () => {
     const { code, out, err } = await run(['new']);
     expect([code, err]).toEqual([0, '']);
     expect(out).toMatch(/^sallyport-key-1:[A-Za-z0-9_-]{43}\n$/);
-    expect(readKeyText(out)?.bytes).toEqual(new Uint8Array(32));
+    expect(readKeyText(out)?.bytes).toHaveLength(32);
+    expect((await run(['new'])).out).not.toBe(out);
   });
 
   it.each([
