@@ -130,7 +130,8 @@ describe('the last decisions', () => {
     const ids = list(recent).map(({ decision }) => Number(decision.id));
     expect(ids.length).toBeLessThan(84);
     expect(ids[0]).toBe(199);
+    // One that is longer than all together may be is not kept, and pushes out none.
     recent.note(eventText('mcp.decision', 200, `,"findings":["${'x'.repeat(9_000_000)}"]`), true);
-    expect(list(recent)).toEqual([]);
+    expect(list(recent).map(({ decision }) => Number(decision.id))).toEqual(ids);
   });
 });
