@@ -205,9 +205,9 @@ export function createAudit(ports: AuditPorts): Audit {
     for (const sink of sinks) sink.checkpoint();
   }
 
-  /** False if a sink has no room for the event. */
-  function enqueueEverywhere(event: EventText, mayUseReserve: boolean): boolean {
-    return sinks.map((sink) => sink.enqueue(event, mayUseReserve)).every((isQueued) => isQueued);
+  /** Says of each sink whether it has room for the event. */
+  function enqueueEverywhere(event: EventText, mayUseReserve: boolean): readonly boolean[] {
+    return sinks.map((sink) => sink.enqueue(event, mayUseReserve));
   }
 
   /** Callers waiting for one group of one sink share one promise, so its result is computed once. */
@@ -244,7 +244,7 @@ export function createAudit(ports: AuditPorts): Audit {
       recent?.note(event, record.principal !== undefined);
       const isAllowed = record.decision.verdict === 'allow';
       if (!isAllowed || !isAwaited || settings.onFailure === 'continue') {
-        record.isDecisionLost = !enqueueEverywhere(event, isAllowed);
+        record.isDecisionLost = enqueueEverywhere(event, isAllowed).includes(false);
         return DURABLE;
       }
       if (singleSink !== undefined) return isDurable(singleSink.append(event));
@@ -257,10 +257,14 @@ export function createAudit(ports: AuditPorts): Audit {
       enqueueEverywhere(event, mayUseReserve);
     },
     event(event) {
-      const suppressed = admit(event);
-      if (suppressed === undefined)
-        for (const sink of sinks) ports.meters.auditEvent(sink.name, 'suppressed', 1);
-      else enqueueEverywhere(buildEvent(event, builder.context(), suppressed), false);
+      let isTried = false;
+      const suppressed = admit(event, (counted) => {
+        isTried = true;
+        return enqueueEverywhere(buildEvent(event, builder.context(), counted), false).includes(
+          true,
+        );
+      });
+      if (!isTried) for (const sink of sinks) ports.meters.auditEvent(sink.name, 'suppressed', 1);
       return suppressed;
     },
     setVersions: builder.setVersions,

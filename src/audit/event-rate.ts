@@ -2,6 +2,7 @@
 // is bounded, so that nobody fills the disk. Decisions never pass here. Nothing that an upstream invents or repeats
 // keeps the first drift of a pinned definition from being written. docs/contract.md §8 (rates).
 
+import { createHash } from 'node:crypto';
 import { createRate, type RateBounds } from '../state/quota.js';
 import type { AuditEvent } from './event.js';
 
@@ -17,11 +18,11 @@ const KEPT_FOR_FIRST = DEFINITION_EVENTS.burst / 2;
 /** After this time an event counts as the first of its definition and kind again. Milliseconds. */
 export const FIRST_EVENT_MS = 3_600_000;
 
-/** Names that no lock file has are compared by so many characters: they are kept, and their length is the upstream's. */
-const MAX_NAME_CHARACTERS = 256;
-
 /** Of an event that is written, how many before it were only counted; `undefined` if it is only counted itself. */
 export type Admission = number | undefined;
+
+/** Queues the event with the number of those that were only counted. False if no sink has room: the event is lost. */
+type Write = (suppressed: number) => boolean;
 
 type DefinitionEvent = Extract<AuditEvent, { readonly type: 'pin.drift' | 'pin.finding' }>;
 
@@ -33,19 +34,27 @@ type Written = {
   readonly suppressed: Map<string, number>;
 };
 
-/** Creates the function that admits each event. `now` is in milliseconds. */
-export function createEventRate(now: () => number): (event: AuditEvent) => Admission {
+/**
+ * Creates the function that writes each event, or only counts it. What is lost uses up the rate, but was not written: the
+ * number of those that were only counted stays, and the next event of its definition and kind is still the first.
+ * `now` is in milliseconds.
+ */
+export function createEventRate(now: () => number): (event: AuditEvent, write: Write) => Admission {
   const admitUnauthenticated = createUnauthenticatedRate(now);
   const admitDefinition = createDefinitionRate(now);
-  return (event) => {
+  function always(write: Write): Admission {
+    write(0);
+    return 0;
+  }
+  return (event, write) => {
     switch (event.type) {
       case 'auth.failure':
-        return admitUnauthenticated(true);
+        return admitUnauthenticated(true, write);
       case 'admin.action':
-        return event.subject === undefined ? admitUnauthenticated(false) : 0;
+        return event.subject === undefined ? admitUnauthenticated(false, write) : always(write);
       case 'pin.drift':
       case 'pin.finding':
-        return admitDefinition(event);
+        return admitDefinition(event, write);
       // Once for each definition of one listing, or caused by operators and by the sinks themselves.
       case 'pin.first-use':
       case 'pin.approval':
@@ -53,27 +62,28 @@ export function createEventRate(now: () => number): (event: AuditEvent) => Admis
       case 'config.reload':
       case 'lifecycle':
       case 'checkpoint':
-        return 0;
+        return always(write);
     }
   };
 }
 
 /** `isCounting`: the event says how many were only counted. */
-function createUnauthenticatedRate(now: () => number): (isCounting: boolean) => Admission {
+function createUnauthenticatedRate(
+  now: () => number,
+): (isCounting: boolean, write: Write) => Admission {
   const rate = createRate(
     { burst: AUTH_FAILURES_PER_SECOND, perSecond: AUTH_FAILURES_PER_SECOND },
     now,
   );
   let suppressed = 0;
-  return (isCounting) => {
+  return (isCounting, write) => {
     if (rate.left() < 1) {
       suppressed += 1;
       return undefined;
     }
     rate.spend(1);
-    if (!isCounting) return 0;
-    const counted = suppressed;
-    suppressed = 0;
+    const counted = isCounting ? suppressed : 0;
+    if (write(counted)) suppressed -= counted;
     return counted;
   };
 }
@@ -82,7 +92,9 @@ function newWritten(sinceMs: number): Written {
   return { sinceMs, pinned: new Set(), others: new Set(), suppressed: new Map() };
 }
 
-function createDefinitionRate(now: () => number): (event: DefinitionEvent) => Admission {
+function createDefinitionRate(
+  now: () => number,
+): (event: DefinitionEvent, write: Write) => Admission {
   const rate = createRate(DEFINITION_EVENTS, now);
   const upstreams = new Map<string, Written>();
 
@@ -99,24 +111,25 @@ function createDefinitionRate(now: () => number): (event: DefinitionEvent) => Ad
     return known;
   }
 
-  return (event) => {
+  return (event, write) => {
     const { type, upstream } = event;
-    const { pinned, others, suppressed } = writtenOf(upstream);
-    const isPinned = isInLock(event);
-    const written = isPinned ? pinned : others;
-    const key = keyOf(event, isPinned);
-    const isFirst = !written.has(key);
-    const bucket = `${isPinned ? 'pinned' : 'others'} ${upstream}`;
+    const names = isInLock(event) ? 'pinned' : 'others';
+    const { suppressed, [names]: written } = writtenOf(upstream);
+    const key = keyOf(event);
+    const bucket = `${names} ${upstream}`;
     const left = rate.left(bucket);
-    if (!mayWrite(isPinned, isFirst, left)) {
-      suppressed.set(type, (suppressed.get(type) ?? 0) + 1);
-      return undefined;
-    }
-    if (left >= 1) rate.spend(1, bucket);
-    written.add(key);
     const counted = suppressed.get(type) ?? 0;
-    suppressed.delete(type);
-    return counted;
+    const mayBeWritten = mayWrite(names, !written.has(key), left);
+    if (mayBeWritten && left >= 1) rate.spend(1, bucket);
+    if (mayBeWritten && write(counted)) {
+      written.add(key);
+      suppressed.set(type, 0);
+      return counted;
+    }
+    // What is lost is logged within the rate alone: it is the first of its definition each time.
+    if (mayBeWritten && left >= 1) return counted;
+    suppressed.set(type, counted + 1);
+    return undefined;
   };
 }
 
@@ -124,8 +137,8 @@ function createDefinitionRate(now: () => number): (event: DefinitionEvent) => Ad
  * INVARIANT: the first event of a pinned definition does not depend on what is left. It is bounded all the same, because
  * the names of a lock file are not the upstream's to choose.
  */
-function mayWrite(isPinned: boolean, isFirst: boolean, left: number): boolean {
-  if (isPinned) return isFirst || left >= 1;
+function mayWrite(names: 'pinned' | 'others', isFirst: boolean, left: number): boolean {
+  if (names === 'pinned') return isFirst || left >= 1;
   return left >= (isFirst ? 1 : KEPT_FOR_FIRST + 1);
 }
 
@@ -134,11 +147,13 @@ function isInLock(event: DefinitionEvent): boolean {
   return event.type === 'pin.drift' ? event.before !== undefined : event.isPinned;
 }
 
-/** A definition and what happened to it; after another approval, a drift is another one. */
-function keyOf(event: DefinitionEvent, isPinned: boolean): string {
-  const { type, kind } = event;
-  const name = isPinned ? event.name : event.name.slice(0, MAX_NAME_CHARACTERS);
+/**
+ * A definition and what happened to it; after another approval, a drift is another one. A digest, because it is kept, and
+ * the length of the name is the upstream's.
+ */
+function keyOf(event: DefinitionEvent): string {
+  const { type, kind, name } = event;
   const what =
     type === 'pin.drift' ? `${event.change} ${event.before ?? ''}` : `${event.found} ${event.tier}`;
-  return `${type} ${kind} ${what} ${name}`;
+  return createHash('sha256').update(`${type} ${kind} ${what} ${name}`).digest('base64');
 }

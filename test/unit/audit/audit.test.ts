@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Audit, type AuditPorts, createAudit } from '../../../src/audit/audit.js';
-import { AUTH_FAILURES_PER_SECOND } from '../../../src/audit/event-rate.js';
+import { AUTH_FAILURES_PER_SECOND, DEFINITION_EVENTS } from '../../../src/audit/event-rate.js';
 import { createAuditFile, createAuditStream } from '../../../src/audit/file.js';
 import { QUEUE_CAPACITY } from '../../../src/audit/sink.js';
 import { AUDIT_SCHEMA } from '../../../src/config/schema/outputs.js';
@@ -217,6 +217,32 @@ describe('createAudit', () => {
     expect(written).toHaveLength(AUTH_FAILURES_PER_SECOND + 1);
     expect(written.at(-1)).toMatchObject({ detail: { suppressed: 450 } });
     expect(meters.counts.get('file suppressed')).toBe(450);
+  });
+
+  it('[O-85] writes the first drift of a pinned definition once there is room, if there was none before', async () => {
+    const { audit, meters } = rig();
+    const drift = () =>
+      audit.event({
+        ...{ type: 'pin.drift', upstream: 'github', kind: 'tool', name: 'read_file' },
+        ...{ change: 'description', before: 'pinned', after: 'offered' },
+      });
+    for (let count = 0; count < DEFINITION_EVENTS.burst; count += 1)
+      audit.event({
+        ...{ type: 'pin.drift', upstream: 'github', kind: 'tool', name: 'flapping' },
+        ...{ change: 'description', before: 'pinned', after: 'offered' },
+      });
+    // Before its start a sink writes nothing, so that the events wait.
+    for (let count = 0; count < QUEUE_CAPACITY; count += 1)
+      void audit.decision(sampleRecord({ id: 'filler' }), false);
+    expect(drift()).toBeUndefined();
+    expect(meters.counts.get('file suppressed')).toBeUndefined();
+    await audit.start();
+    expect(drift()).toBe(1);
+    expect(drift()).toBeUndefined();
+    await audit.close();
+    const written = (await events()).filter(({ target }) => Object(target).name === 'read_file');
+    expect(written).toMatchObject([{ detail: { suppressed: 1 } }]);
+    expect(meters.counts.get('file suppressed')).toBe(1);
   });
 
   it('[O-83] carries the versions in force, and those of the exchange', async () => {

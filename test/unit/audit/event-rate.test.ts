@@ -1,8 +1,11 @@
 // Which events about definitions are written, and which are only counted, when an upstream causes as many as it can.
 
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import type { AuditEvent } from '../../../src/audit/event.js';
 import {
+  AUTH_FAILURES_PER_SECOND,
   createEventRate,
   DEFINITION_EVENTS,
   FIRST_EVENT_MS,
@@ -12,7 +15,9 @@ const { burst } = DEFINITION_EVENTS;
 
 function rig() {
   const clock = { ms: 1_000_000 };
-  return { clock, admit: createEventRate(() => clock.ms) };
+  const sink = { hasRoom: true };
+  const admitInto = createEventRate(() => clock.ms);
+  return { clock, sink, admit: (event: AuditEvent) => admitInto(event, () => sink.hasRoom) };
 }
 
 type Drift = Extract<AuditEvent, { type: 'pin.drift' }>;
@@ -97,10 +102,6 @@ it('[O-85] bounds what invented names cause, and keeps half of it for those that
   const others = times(10_000, (index) => inventedOf(`other ${index}`));
   expect(countWritten(admit, others)).toBe(burst / 2);
   expect(admit(findingOf('other', false))).toBeUndefined();
-  // However long they are, and whatever they end in, they are one to what is remembered of them.
-  const { admit: admitLong } = rig();
-  const long = times(10_000, (index) => inventedOf(`${'x'.repeat(300)}${index}`));
-  expect(countWritten(admitLong, long)).toBe(burst / 2);
 });
 
 it('[O-85] counts each upstream apart, and each type', () => {
@@ -111,6 +112,55 @@ it('[O-85] counts each upstream apart, and each type', () => {
   clock.ms += 1_000;
   expect(admit(driftOf('flapping'))).toBe(3_000 - burst);
   expect(admit(findingOf('new', false))).toBe(5_000 - burst / 2);
+});
+
+it('[O-85] holds no name whose length the upstream chose', () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const { admit } = rig();
+  const longName = (index: number) => `${index}${Buffer.alloc(500_000, 'x').toString('latin1')}`;
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  const written = times(100, (index) => [
+    admit(inventedOf(longName(index))),
+    admit(driftOf(longName(index))),
+  ]);
+  expect(written.flat()).not.toContain(undefined);
+  collect();
+  // The names were 100 MB.
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(20_000_000);
+  expect(admit(driftOf('next'))).toBe(0);
+});
+
+it('[O-85] takes nothing for written that no sink had room for', () => {
+  const { admit, clock, sink } = rig();
+  for (const event of times(3_000, () => driftOf('flapping'))) admit(event);
+  sink.hasRoom = false;
+  // The rate is used up, so that the process log has a bound as well.
+  expect(admit(driftOf('other'))).toBeUndefined();
+  sink.hasRoom = true;
+  expect(admit(driftOf('other'))).toBe(3_000 - burst + 1);
+  expect(admit(driftOf('other'))).toBeUndefined();
+  clock.ms += 2_000;
+  sink.hasRoom = false;
+  expect(admit(driftOf('third'))).toBe(1);
+  sink.hasRoom = true;
+  expect(admit(driftOf('third'))).toBe(1);
+});
+
+it('[O-85] keeps the number of failed logins until an event that says it is written', () => {
+  const { admit, clock, sink } = rig();
+  const failure: AuditEvent = {
+    ...{ type: 'auth.failure', upstream: 'github', reason: 'token-missing', decisionId: 'd' },
+    ip: '::1',
+  };
+  for (const event of times(AUTH_FAILURES_PER_SECOND + 7, () => failure)) admit(event);
+  clock.ms += 1_000;
+  sink.hasRoom = false;
+  expect(admit(failure)).toBe(7);
+  sink.hasRoom = true;
+  expect(admit(failure)).toBe(7);
+  expect(admit(failure)).toBe(0);
 });
 
 it('[O-85] bounds nothing that operators cause, or that is written once', () => {
