@@ -93,6 +93,15 @@ function callerOf({ url, tokens, endpoint }, agent, { signal, counts }) {
       counts.errors += 1;
       counts.firstError ??= `${answer.status} ${answer.text.slice(0, 200)}`;
     },
+    /** Pages of the list of tools, after a while and then again and again: so many at the same time. */
+    followPages: (count, afterMs) =>
+      many(count, async () => {
+        await sleep(afterMs);
+        while (!signal.aborted) {
+          id += 1;
+          await ask('tools/list', { cursor: String(id) });
+        }
+      }),
     /** So many lists of the endpoint at the same time. */
     listEndpoint: (count) => many(count, () => ask('tools/list', {}, endpoint)),
     /** As many requests as so many connections bring, each with another bad token. */

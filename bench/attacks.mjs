@@ -22,6 +22,11 @@ const SLOW_CALLS = 130;
 const ARGUMENT_BYTES = 1024 * 1024 - 1024;
 const LARGE_CALLS = 20;
 const LISTS_AT_ONCE = 10;
+/** As many as a listing may have. */
+const MANY_TOOLS = 10_000;
+/** In which they are listed and scanned. */
+const LISTING_MS = 12_000;
+const PAGES_AT_ONCE = 16;
 /** Longer than the first lists wait. */
 const HANGING_LEAD_MS = 11_000;
 const BAD_TOKENS_AT_ONCE = 64;
@@ -64,6 +69,22 @@ const CALL_OF_OBJECTS = Buffer.from(`{"content":[],"structuredContent":{"items":
 const LIST_OF_OBJECTS = Buffer.from(`{"tools":${emptyObjects}`);
 const CALL_OF_PROSE = Buffer.from(`{"content":[{"type":"text","text":"${prose}"}]`);
 
+const nameOf = (index) => `tool_${index % MANY_TOOLS}`;
+const toolOf = (index, description = 'd') =>
+  `{"name":"${nameOf(index)}","description":"${description}","inputSchema":{"type":"object"}}`;
+const LIST_OF_MANY = Buffer.from(
+  `{"tools":[${Array.from({ length: MANY_TOOLS }, (_, index) => toolOf(index)).join(',')}]`,
+);
+
+let pages = 0;
+
+/** Callers get pages without end, each with another definition of a tool; the gateway gets thousands of tools. */
+function sendChangedPage(reply) {
+  if (!reply.isOfCaller) return reply.result(LIST_OF_MANY);
+  pages += 1;
+  return reply.result(`{"tools":[${toolOf(pages, `form ${pages}`)}],"nextCursor":"${pages}"`);
+}
+
 /** Events without end, each the work of a long text; the next when the client took the one before. */
 async function sendCostlyEvents(reply) {
   const token = JSON.stringify(reply.progressToken);
@@ -91,6 +112,11 @@ async function announceLists(reply) {
     await reply.event('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}');
     await reply.pause(20);
   }
+}
+
+async function announceOnce(reply) {
+  await reply.event('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}');
+  while (!reply.isOver()) await reply.pause(100);
 }
 
 /** The text by which the upstream knows the second caller. */
@@ -128,6 +154,15 @@ export const ATTACKS = [
     list: (reply) => reply.result(LIST_OF_OBJECTS),
     stream: announceLists,
     attack: (caller) => caller.holdStreams(1),
+    proof: 'lists',
+  },
+  {
+    name: 'changing-pages',
+    leadMs: LISTING_MS + 1_000,
+    list: sendChangedPage,
+    stream: announceOnce,
+    attack: (caller) =>
+      Promise.all([caller.holdStreams(1), caller.followPages(PAGES_AT_ONCE, LISTING_MS)]),
     proof: 'lists',
   },
   {

@@ -51,6 +51,8 @@ function replyTo(response, message, isStateless) {
   return {
     progressToken: message?.params?._meta?.progressToken ?? 'p',
     text: message?.params?.arguments?.text,
+    /** The gateway asks for no progress. */
+    isOfCaller: message?.params?._meta?.progressToken !== undefined,
     isOver: () => isOver() || response.destroyed,
     pause: sleep,
     honest: () => honestly(response, message, isStateless),

@@ -366,15 +366,18 @@ function assemble(
     unsigned: new Set(),
   };
   const counters = createLockCounters({ state, settings });
-  const streams = createStreamRegistry(observability.metrics.openStreams);
+  const sharedResources = createSharedResources(log, (upstream) =>
+    runtimes.ownCredentials(upstream),
+  );
+  const streams = createStreamRegistry(
+    observability.metrics.openStreams,
+    sharedResources.loopScheduler,
+  );
   const leases = createLeaseRegistry();
   const { blocksAt } = state.revocations;
   const announceBlocks = createBlockAnnouncer(blocksAt, streams.announce);
   emitStateChanges(state, leases, () => announceBlocks(current.version.settings.upstreams.keys()));
   const snapshotOf = createSnapshots(compile, blocksAt);
-  const sharedResources = createSharedResources(log, (upstream) =>
-    runtimes.ownCredentials(upstream),
-  );
   const classes = createDriftClasses(sharedResources.inspection.definitions);
   const drift = createDriftReport({
     ...observability,

@@ -186,19 +186,22 @@ function recordAll<Item>(
 
 /**
  * Records in slices, so that a server that changes thousands of definitions at once does not block the event loop. Waits
- * for no turn after what was only counted, `false`, so that it does not delay the records of what is written.
+ * for no turn after what was only counted, `false`, so that it does not delay the records of what is written. Stops once
+ * `isOver`, so that slices of what was observed before do not pile up.
  */
 async function recordInSlices<Item>(
   upstream: string,
   items: readonly Item[],
   record: (item: Item) => unknown,
   { loopScheduler }: SliceOwner,
+  isOver: () => boolean = () => false,
 ): Promise<void> {
   let counted = MAX_AT_ONCE;
   for (const item of items) {
     if (counted >= MAX_AT_ONCE) {
       counted = 0;
       await loopScheduler.waitForTurn(upstream);
+      if (isOver()) return;
     }
     const startedMs = performance.now();
     counted = record(item) === false ? counted + 1 : MAX_AT_ONCE;
@@ -300,9 +303,10 @@ function findStates(
     return;
   }
   const observed = runtime.observed()?.contentDigest;
-  void recordInSlices(runtime.settings.name, items, find, ports).then(() => {
-    // If the upstream was observed again meanwhile, that observation has a report of its own.
-    if (runtime.observed()?.contentDigest === observed) report(states);
+  // If the upstream was observed again meanwhile, that observation has a report of its own.
+  const isOver = (): boolean => runtime.observed()?.contentDigest !== observed;
+  void recordInSlices(runtime.settings.name, items, find, ports, isOver).then(() => {
+    if (!isOver()) report(states);
   });
 }
 

@@ -5,6 +5,7 @@
 import type { AggregateSettings, IssuerSettings, Settings } from '../config/settings.js';
 import { ownerKey, type Principal } from '../policy/principal.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
+import type { LoopScheduler } from '../protocol/json/incremental.js';
 import type { Change, OpenLease, OpenStream, StreamReservation } from '../proxy/ports.js';
 import { createQuota } from '../state/quota.js';
 
@@ -135,12 +136,51 @@ export type StreamRegistry = {
   readonly size: number;
 };
 
+/** A change is announced on so many streams at once, and on further ones in slices of the event loop. */
+export const ANNOUNCED_AT_ONCE = 200;
+
 /** `count` is called with 1 for every stream that opens and with -1 for every stream that ends. */
 export function createStreamRegistry(
   count: (upstream: string, delta: 1 | -1) => void,
+  loopScheduler: LoopScheduler,
 ): StreamRegistry {
   const open = new Map<OpenStream, string>();
   const quota = createQuota({ total: MAX_STREAMS, perOwner: MAX_STREAMS_A_CALLER });
+  /** The changes that are being announced in slices, and whether they came again meanwhile. */
+  const underWay = new Map<string, boolean>();
+
+  /** An upstream may change something every second, which takes less time than telling ten thousand streams. */
+  async function announceInSlices(
+    upstream: string,
+    method: string,
+    streams: readonly OpenStream[],
+  ): Promise<void> {
+    for (const stream of streams) {
+      await loopScheduler.waitForTurn(upstream);
+      const startedMs = performance.now();
+      if (open.has(stream)) stream.announce(method);
+      loopScheduler.recordTime(startedMs);
+    }
+  }
+
+  function announce(upstream: string, method: string): void {
+    const key = `${upstream} ${method}`;
+    if (underWay.has(key)) {
+      underWay.set(key, true);
+      return;
+    }
+    const streams: OpenStream[] = [];
+    for (const [stream, streamUpstream] of open)
+      if (streamUpstream === upstream) streams.push(stream);
+    for (const stream of streams.slice(0, ANNOUNCED_AT_ONCE)) stream.announce(method);
+    if (streams.length <= ANNOUNCED_AT_ONCE) return;
+    underWay.set(key, false);
+    void announceInSlices(upstream, method, streams.slice(ANNOUNCED_AT_ONCE)).finally(() => {
+      const isAgain = underWay.get(key) === true;
+      underWay.delete(key);
+      if (isAgain) announce(upstream, method);
+    });
+  }
 
   return {
     reserve(upstream, principal) {
@@ -162,10 +202,7 @@ export function createStreamRegistry(
         },
       };
     },
-    announce(upstream, method) {
-      for (const [stream, streamUpstream] of open)
-        if (streamUpstream === upstream) stream.announce(method);
-    },
+    announce,
     endAll() {
       for (const stream of [...open.keys()]) stream.end();
     },

@@ -163,6 +163,55 @@ type RuntimePorts = ConnectionPorts &
     readonly onFailure: (runtime: UpstreamRuntime, why: ListingError) => void;
   };
 
+/** After a report the next waits for this many times as long as that one took, so that reports take 5 % of the loop. */
+const REPORT_PAUSE_FACTOR = 19;
+
+type PacedReport = {
+  /** Sends the report now. */
+  send(): void;
+  /** Sends it now or, if that is too soon after the one before, later: one report for all that was observed until then. */
+  sendPaced(): void;
+  /** Sends now what would be sent later. */
+  flush(): void;
+  cancel(): void;
+};
+
+/**
+ * Paces a report of all that an upstream offers by what it costs. Callers request pages at any rate, each page may show
+ * something new, and the report of ten thousand definitions takes longer than a hundred calls.
+ */
+export function createPacedReport(report: () => void): PacedReport {
+  let dueAtMs = Number.NEGATIVE_INFINITY;
+  let timer: NodeJS.Timeout | undefined;
+
+  function cancel(): void {
+    clearTimeout(timer);
+    timer = undefined;
+  }
+
+  function send(): void {
+    cancel();
+    const startedMs = performance.now();
+    report();
+    const endedMs = performance.now();
+    dueAtMs = endedMs + REPORT_PAUSE_FACTOR * (endedMs - startedMs);
+  }
+
+  return {
+    send,
+    sendPaced() {
+      if (timer !== undefined) return;
+      const waitMs = dueAtMs - performance.now();
+      if (waitMs <= 0) send();
+      else timer = setTimeout(send, waitMs).unref();
+    },
+    flush() {
+      if (timer !== undefined) send();
+    },
+    cancel,
+  };
+}
+
 /** Computes the digests that an observation needs, in slices, so that a long listing does not block the event loop. */
 async function digestInSlices(listing: Listing, messageReader: MessageReader): Promise<void> {
   const items = itemsByKind(listing);
@@ -209,7 +258,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
           onTrusted(trusted, isNew) {
             if (isNew) ports.onFirstUse(trusted);
             // Without an observation there is nothing yet that this changes.
-            if (observed !== undefined) ports.onObserved(runtime);
+            if (observed !== undefined) observedReport.send();
           },
         })
       : NO_FIRST_USE;
@@ -220,12 +269,18 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
     return firstUse.lockWith(ports.lockOf(settings.name));
   }
 
-  function setObserved(next: Observed | undefined): void {
+  const observedReport = createPacedReport(() => ports.onObserved(runtime));
+
+  function setObserved(next: Observed | undefined, isPage = false): void {
     const isSame = next?.contentDigest === observed?.contentDigest;
     const isReviewed = reportedRevision === scan.revision();
+    // A listing may remove what pages showed, which must not go unreported.
+    if (!isPage) observedReport.flush();
     observed = next;
     reportedRevision = scan.revision();
-    if (!isSame || !isReviewed) ports.onObserved(runtime);
+    if (isSame && isReviewed) return;
+    if (isPage) observedReport.sendPaced();
+    else observedReport.send();
   }
 
   const lister = createDiscoveryLister(
@@ -283,7 +338,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
       return verified === 'fresh' && firstUse.isSettled();
     },
     notePage(page) {
-      if (observed !== undefined) setObserved(notePage(observed, { ...page, atMs: now() }));
+      if (observed !== undefined) setObserved(notePage(observed, { ...page, atMs: now() }), true);
     },
     noteListChanged: () => lister.noteListChanged(),
     noteUnavailable() {
@@ -291,6 +346,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
       if (lister.isUp()) lister.noteListChanged().catch(() => undefined);
     },
     async close() {
+      observedReport.cancel();
       await lister.close();
       await translation.stateless.close();
       await sessionTransport.close();

@@ -58,7 +58,10 @@ export type Observed = {
   readonly listings: readonly ObservedListing[];
   /** By kind and name; see `noteKey`. */
   readonly noted: ReadonlyMap<string, readonly NotedItem[]>;
-  /** Equal for two observations with the same content; times are not part of it. */
+  /**
+   * Equal for two complete listings with the same content, and as long as pages show nothing new; times are not part of
+   * it.
+   */
   readonly contentDigest: string;
 };
 
@@ -179,36 +182,51 @@ export function dropListing(
 
 /**
  * Records a page that a client requested. Returns the same object if the page shows nothing that the
- * listings did not, which is the usual case and costs one map lookup per item.
+ * listings did not, which is the usual case and costs one map lookup per item. The listings are not read again:
+ * callers request pages at any rate, and a listing has thousands of items.
  */
 export function notePage(observed: Observed, page: Page): Observed {
   const { kind, atMs: notedAtMs } = page;
   let noted: Map<string, readonly NotedItem[]> | undefined;
+  const added: string[] = [];
   for (const { name, digest = NO_DIGEST, definition } of page.items) {
     if (!differs(observed, kind, name, digest)) continue;
     noted ??= new Map(observed.noted);
-    addNoted(observed, noted, { kind, name, digest, definition, notedAtMs });
+    if (addNoted(observed, noted, { kind, name, digest, definition, notedAtMs }))
+      added.push(noteKey(kind, name), digest);
   }
-  return noted === undefined ? observed : createObservation(observed.listings, noted);
+  if (noted === undefined) return observed;
+  const { listings, contentDigest } = observed;
+  return {
+    listings,
+    noted,
+    contentDigest:
+      added.length === 0 ? contentDigest : sha256Hex(JSON.stringify([contentDigest, added])),
+  };
 }
 
 function differs(observed: Observed, kind: PinKind, name: string, digest: string): boolean {
   return !observed.listings.some((listing) => listing.seen[kind].get(name)?.digest === digest);
 }
 
+/** Returns whether the digests under the name are others than before. */
 function addNoted(
   observed: Observed,
   noted: Map<string, readonly NotedItem[]>,
   item: NotedItem,
-): void {
+): boolean {
   const key = noteKey(item.kind, item.name);
   const items = noted.get(key) ?? [];
   const isUnlisted = !isListed(observed, item.kind, item.name);
-  if (isUnlisted && items.length === 0 && noted.size >= MAX_NOTED_NAMES) return;
+  if (isUnlisted && items.length === 0 && noted.size >= MAX_NOTED_NAMES) return false;
   // Seen again: only a listing that begins after this page may clear the item.
   const others = items.filter((other) => other.digest !== item.digest);
-  if (others.length < MAX_NOTED_PER_NAME) noted.set(key, [...others, item]);
-  else noted.set(key, [...others.slice(0, MAX_NOTED_PER_NAME - 1), { ...item, digest: NO_DIGEST }]);
+  if (others.length < MAX_NOTED_PER_NAME) {
+    noted.set(key, [...others, item]);
+    return others.length === items.length;
+  }
+  noted.set(key, [...others.slice(0, MAX_NOTED_PER_NAME - 1), { ...item, digest: NO_DIGEST }]);
+  return items.at(-1)?.digest !== NO_DIGEST;
 }
 
 function noteKey(kind: PinKind, name: string): string {

@@ -119,7 +119,11 @@ export async function joinLists(
     fan.fail(fatal);
     return undefined;
   }
-  const withoutList = fan.outcomes.filter(({ response }) => hasNoSuchList(response.text));
+  const answered = new Set(fresh.map(({ upstream }) => upstream));
+  const withoutList = fan.outcomes.filter(
+    ({ backendRequest, response }) =>
+      !answered.has(backendRequest.backend.upstream) && hasNoSuchList(response.text),
+  );
   if (rule.method === 'resources/list') noteResources(verified, fresh, withoutList, cursors);
   const isComplete = fresh.length + withoutList.length === backendRequests.length;
   const nextCursor = cursorOf(verified, rule.method, pages);

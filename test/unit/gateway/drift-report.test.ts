@@ -100,3 +100,45 @@ it('[G-06] reports at once, without classes, what comes while many classificatio
   expect([...open]).toEqual([1, 2, 3]);
   expect(await classifyForm(6)).toMatchObject([{ name: 'get_issue', change: 'unclassified' }]);
 });
+
+it('[G-06] looks for the states of an observation no longer once there is another', async () => {
+  let looked = 0;
+  const catalog = {
+    ...NO_CATALOG,
+    statusOf() {
+      looked += 1;
+      return { state: 'unpinned', pinned: undefined };
+    },
+  };
+  const turns: (() => void)[] = [];
+  const waitForTurn = () => new Promise<void>((resolve) => turns.push(resolve));
+  const ports = {
+    audit: { event: () => undefined },
+    streams: { announce: () => undefined },
+    metrics: { setTools: () => undefined },
+    log: { write: () => undefined },
+    snapshotOf: () => ({ catalogFor: () => catalog }),
+    classes: createDriftClasses(async () => undefined),
+    loopScheduler: { waitForTurn, recordTime: () => 0 },
+  } as unknown as DriftPorts;
+  const manyOf = (title: string) =>
+    observedOf(Array.from({ length: 1_000 }, (_, index) => toolOf(`tool_${index}`, { title })));
+  let observed = manyOf('before');
+  const runtime = {
+    settings: { name: 'target', pinning: { mode: 'off' } },
+    observed: () => observed,
+    lock: () => undefined,
+    firstUse: NO_FIRST_USE,
+    scan: { found: () => [] },
+  } as unknown as UpstreamRuntime;
+  const version = { settings: { upstreams: new Map() } } as unknown as Version;
+  const { report } = createDriftReport(ports);
+  report(runtime, version);
+  observed = manyOf('after');
+  report(runtime, version);
+  while (turns.length > 0) {
+    turns.shift()?.();
+    await new Promise(setImmediate);
+  }
+  expect(looked).toBe(1_000);
+});

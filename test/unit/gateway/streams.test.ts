@@ -1,17 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { anonymousPrincipal } from '../../../src/auth/principal.js';
 import {
+  ANNOUNCED_AT_ONCE,
   createLeaseRegistry,
   createStreamRegistry,
   MAX_STREAMS_A_CALLER,
 } from '../../../src/gateway/streams.js';
 import type { OpenLease } from '../../../src/proxy/ports.js';
+import { UNSCHEDULED } from '../../../src/upstream/message-reader.js';
 
 const anna = anonymousPrincipal({ resource: 'http://127.0.0.1/a' });
 
 describe('the registry of streams', () => {
   it('[G-80] gives one caller no more than its quota, and counts it until each stream has ended', () => {
-    const registry = createStreamRegistry(() => undefined);
+    const registry = createStreamRegistry(() => undefined, UNSCHEDULED);
     const reserved = Array.from({ length: MAX_STREAMS_A_CALLER }, () =>
       registry.reserve('one', anna),
     );
@@ -27,7 +29,7 @@ describe('the registry of streams', () => {
   it('[G-80] reports a stream as open from its opening, and announces on open streams alone', () => {
     const counts: number[] = [];
     const announced: string[] = [];
-    const registry = createStreamRegistry((_upstream, delta) => counts.push(delta));
+    const registry = createStreamRegistry((_upstream, delta) => counts.push(delta), UNSCHEDULED);
     const [first, second] = [registry.reserve('one', anna), registry.reserve('one', anna)];
     registry.announce('one', 'early');
     first?.open({ announce: (method) => void announced.push(method), end: () => undefined });
@@ -38,6 +40,31 @@ describe('the registry of streams', () => {
     expect(announced).toEqual(['open']);
     expect(counts).toEqual([1, -1]);
     expect(registry.size).toBe(0);
+  });
+
+  it('[G-80] announces on thousands of streams in slices, and what comes again meanwhile once more', async () => {
+    const STREAMS = 1_000;
+    const turns: (() => void)[] = [];
+    const waitForTurn = () => new Promise<void>((resolve) => turns.push(resolve));
+    const registry = createStreamRegistry(() => undefined, { ...UNSCHEDULED, waitForTurn });
+    let announced = 0;
+    const opened = Array.from({ length: STREAMS }, (_, at) => {
+      const caller = { ...anna, subject: `caller-${at}` } as typeof anna;
+      const stream = registry.reserve('one', caller);
+      const announce = () => {
+        announced += 1;
+      };
+      stream?.open({ announce, end: () => undefined });
+      return stream;
+    });
+    for (let change = 0; change < 10; change += 1) registry.announce('one', 'changed');
+    expect(announced).toBe(ANNOUNCED_AT_ONCE);
+    opened.at(-1)?.release();
+    while (turns.length > 0) {
+      turns.shift()?.();
+      await new Promise(setImmediate);
+    }
+    expect(announced).toBe(2 * (STREAMS - 1));
   });
 });
 

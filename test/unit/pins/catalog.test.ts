@@ -309,6 +309,31 @@ describe('pages that clients asked for', () => {
     expect(notePage(listed, pageOf(TOOL))).toBe(listed);
   });
 
+  test('[L-49] pages that callers request are noted without reading thousands of listed items again', () => {
+    const tools = Array.from({ length: 500 }, (_, index) => toolOf(`tool_${index}`));
+    let observed = observedOf(tools);
+    let read = 0;
+    for (const item of observed.listings[0]?.seen.tool.values() ?? []) {
+      const { digest } = item;
+      Object.defineProperty(item, 'digest', {
+        get() {
+          read += 1;
+          return digest;
+        },
+      });
+    }
+    const contents = new Set([observed.contentDigest]);
+    for (let page = 0; page < 20; page += 1) {
+      observed = notePage(observed, pageOf(toolOf('tool_1', { page })));
+      contents.add(observed.contentDigest);
+    }
+    expect(read).toBe(20);
+    // The first that is not kept counts as different from every pin; further ones change nothing.
+    expect(contents.size).toBe(2 + MAX_NOTED_PER_NAME);
+    const again = notePage(observed, pageOf(toolOf('tool_1', { page: 0 })));
+    expect(again.contentDigest).toBe(observed.contentDigest);
+  });
+
   test('[L-49] a page never makes callable what no listing showed', () => {
     const noted = notePage(observedOf([]), pageOf(TOOL));
     expect(stateOf(lock, noted)).toBe('absent');
