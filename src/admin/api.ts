@@ -209,8 +209,8 @@ type AccessDetail = Readonly<Record<string, string>>;
 
 type RevocationReply = Omit<AccessOutcome, 'subject'>;
 
-const PATH = '/api/revocations';
-const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const REVOCATIONS_PATH = '/api/revocations';
+const REVOCATION_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const ALLOWED_ROLES: Readonly<Record<RevocationRequest['action'], readonly AdminRole[]>> = {
   'list-revocations': ADMIN_ROLES,
   revoke: ['reviewer', 'admin'],
@@ -319,7 +319,7 @@ export type ApiPorts = {
 };
 
 /** A refusal of a request that the API has not read. */
-export function plain(
+export function plainRefusal(
   status: number,
   body: string,
   headers: Record<string, string> = {},
@@ -328,9 +328,9 @@ export function plain(
   return { status, headers: all, body: `${body}\n` };
 }
 
-const UNAUTHENTICATED = plain(401, 'a token is required', { 'www-authenticate': 'Bearer' });
-const UNAVAILABLE = plain(503, 'the token cannot be verified now', { 'retry-after': '5' });
-const FORBIDDEN = plain(403, 'the token has no role here');
+const UNAUTHENTICATED = plainRefusal(401, 'a token is required', { 'www-authenticate': 'Bearer' });
+const UNAVAILABLE = plainRefusal(503, 'the token cannot be verified now', { 'retry-after': '5' });
+const FORBIDDEN = plainRefusal(403, 'the token has no role here');
 
 export function headerValues({ rawHeaders }: IncomingMessage, name: string): string[] {
   const values: string[] = [];
@@ -367,10 +367,12 @@ type ApiRequest = { readonly action: 'show-controls' } | RevocationRequest;
 export function readApiRequest({ method, url }: IncomingMessage): ApiRequest | undefined {
   const isRead = method === 'GET' || method === 'HEAD';
   if (isRead && url === '/api/controls') return { action: 'show-controls' };
-  if (isRead && url === PATH) return { action: 'list-revocations' };
-  if (url === PATH && method === 'POST') return { action: 'revoke' };
-  const id = url?.startsWith(`${PATH}/`) ? url.slice(PATH.length + 1) : '';
-  return method === 'DELETE' && ID.test(id) ? { action: 'lift-revocation', id } : undefined;
+  if (isRead && url === REVOCATIONS_PATH) return { action: 'list-revocations' };
+  if (url === REVOCATIONS_PATH && method === 'POST') return { action: 'revoke' };
+  const id = url?.startsWith(`${REVOCATIONS_PATH}/`) ? url.slice(REVOCATIONS_PATH.length + 1) : '';
+  return method === 'DELETE' && REVOCATION_ID.test(id)
+    ? { action: 'lift-revocation', id }
+    : undefined;
 }
 
 /** Handles a routed request to the API. INVARIANT: nothing is served without authentication. */

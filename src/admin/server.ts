@@ -21,7 +21,7 @@ import {
   handleApiRequest,
   headerValues,
   MAX_ORDER_BYTES,
-  plain,
+  plainRefusal,
   readApiRequest,
   respondToRevocation,
 } from './api.js';
@@ -61,9 +61,9 @@ export type AdminPorts = ConsolePorts & {
 
 const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]']);
 
-const NOT_FOUND = plain(404, 'not found');
-const MISDIRECTED = plain(421, 'this host is not served here');
-const CROSS_ORIGIN = plain(403, 'other origins may not ask here');
+const NOT_FOUND = plainRefusal(404, 'not found');
+const MISDIRECTED = plainRefusal(421, 'this host is not served here');
+const CROSS_ORIGIN = plainRefusal(403, 'other origins may not ask here');
 
 function servedHosts({ host }: ListenerAddress, more: readonly string[]): ReadonlySet<string> {
   const names = [...LOOPBACK_HOSTS, ...more, ...(ANY_ADDRESS.has(host) ? [] : [urlHost(host)])];

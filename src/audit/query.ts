@@ -248,7 +248,7 @@ export const MAX_RECENT = 1_000;
 /** The others, apart: anybody can cause them, and they would push out the first. */
 export const MAX_RECENT_ANONYMOUS = 100;
 /** Of the texts of all events together. */
-const MAX_CHARACTERS = 8 * 1024 * 1024;
+const MAX_RECENT_CHARACTERS = 8 * 1024 * 1024;
 /** A decision and an outcome. */
 const EVENTS_PER_REQUEST = 2;
 
@@ -263,8 +263,8 @@ export function createRecentDecisions(): RecentDecisions {
   const share = MAX_RECENT_ANONYMOUS / (MAX_RECENT + MAX_RECENT_ANONYMOUS);
   const keptOf = (decisions: number, characters: number) =>
     new BoundedMap<EventText, true>(decisions * EVENTS_PER_REQUEST, characters);
-  const verified = keptOf(MAX_RECENT, MAX_CHARACTERS * (1 - share));
-  const others = keptOf(MAX_RECENT_ANONYMOUS, MAX_CHARACTERS * share);
+  const verified = keptOf(MAX_RECENT, MAX_RECENT_CHARACTERS * (1 - share));
+  const others = keptOf(MAX_RECENT_ANONYMOUS, MAX_RECENT_CHARACTERS * share);
   return {
     note(event, isVerified) {
       const length = event.before.length + event.after.length;

@@ -51,7 +51,7 @@ function adminSection(input: DemoFilesInput): string {
   return '\nadmin:\n  breakGlass: {token: {file: ./admin-token}}\n';
 }
 
-function gatewayText(input: DemoFilesInput): string {
+function demoGatewayText(input: DemoFilesInput): string {
   const { data, ops, admin } = input.ports;
   return `# The demo of Sallyport: one upstream, one issuer, everything on loopback.
 version: 1
@@ -86,7 +86,7 @@ audit:
 ${adminSection(input)}`;
 }
 
-const POLICY = `# Who may do what at the help desk. Nothing is allowed that no rule allows.
+const DEMO_POLICY = `# Who may do what at the help desk. Nothing is allowed that no rule allows.
 version: 1
 policy: ${DESK.name}
 owner: demo@example.com
@@ -159,8 +159,8 @@ export async function writeDemoFiles(dir: string, input: DemoFilesInput): Promis
   const pinsDir = join(policiesDir, 'pins');
   const configFile = join(dir, 'gateway.yaml');
   await mkdir(pinsDir, { recursive: true });
-  await writeFile(configFile, gatewayText(input));
-  await writeFile(join(policiesDir, `${DESK.name}.policy.yaml`), POLICY);
+  await writeFile(configFile, demoGatewayText(input));
+  await writeFile(join(policiesDir, `${DESK.name}.policy.yaml`), DEMO_POLICY);
   if (input.adminToken !== undefined) {
     await writeFile(join(dir, 'admin-token'), `${input.adminToken}\n`, { mode: OWNER_ONLY });
   }

@@ -87,10 +87,10 @@ export function createClientRegistry(): ClientRegistry {
 /** Fetches a JSON document under the rules for URLs learned at run time; `undefined` if there is none. */
 export type FetchDocument = (url: URL) => Promise<unknown>;
 
-const MAX_KNOWN = 100;
-const KNOWN_FOR_MS = 5 * 60_000;
+const MAX_KNOWN_DOCUMENTS = 100;
+const DOCUMENT_LIFETIME_MS = 5 * 60_000;
 
-type Known = { readonly client: PublicClient; readonly untilMs: number };
+type KnownDocument = { readonly client: PublicClient; readonly untilMs: number };
 
 /**
  * True if a client id is the URL of a metadata document: https, or http on loopback, with a path, without
@@ -111,13 +111,13 @@ export function isDocumentUrl(id: string): boolean {
 export function createDocumentClients(
   fetchDocument: FetchDocument,
 ): (id: string) => Promise<PublicClient | undefined> {
-  const known = new BoundedMap<string, Known>(MAX_KNOWN);
+  const known = new BoundedMap<string, KnownDocument>(MAX_KNOWN_DOCUMENTS);
   return async (id) => {
     const found = known.get(id);
     if (found !== undefined && found.untilMs > Date.now()) return found.client;
     const client = readDocument(id, await fetchDocument(new URL(id)));
     if (client === undefined) return undefined;
-    known.set(id, { client, untilMs: Date.now() + KNOWN_FOR_MS });
+    known.set(id, { client, untilMs: Date.now() + DOCUMENT_LIFETIME_MS });
     return client;
   };
 }
@@ -302,8 +302,8 @@ export function createGrantService(
   };
 }
 
-const LIFETIME_MS = 24 * 60 * 60 * 1000;
-const MAX_TOKENS = 1_000;
+const REFRESH_LIFETIME_MS = 24 * 60 * 60 * 1000;
+const MAX_REFRESH_TOKENS = 1_000;
 
 export type RefreshService = {
   /** The refresh token of a new login. */
@@ -323,7 +323,9 @@ type Family = { readonly grant: Grant; readonly untilMs: number; isOver: boolean
  * thousand tokens, the oldest are removed. RFC 6749 §6, RFC 9700 §4.14.2.
  */
 export function createRefreshService(): RefreshService {
-  const tokens = new BoundedMap<string, { readonly family: Family; isUsed: boolean }>(MAX_TOKENS);
+  const tokens = new BoundedMap<string, { readonly family: Family; isUsed: boolean }>(
+    MAX_REFRESH_TOKENS,
+  );
 
   function keep(family: Family): string {
     const name = randomBytes(32).toString('base64url');
@@ -332,7 +334,7 @@ export function createRefreshService(): RefreshService {
   }
 
   return {
-    issue: (grant) => keep({ grant, untilMs: Date.now() + LIFETIME_MS, isOver: false }),
+    issue: (grant) => keep({ grant, untilMs: Date.now() + REFRESH_LIFETIME_MS, isOver: false }),
     refresh(parameters, clientId) {
       const shown = tokens.get(parameters.get('refresh_token') ?? '');
       if (shown?.isUsed === true) shown.family.isOver = true;

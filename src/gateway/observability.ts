@@ -343,7 +343,7 @@ type RefusalPorts = {
   readonly now: () => number;
 };
 
-type Facts = { readonly id: string; readonly address: string };
+type RefusalFacts = { readonly id: string; readonly address: string };
 
 /** Refusals written to the audit log in one second; further ones are only counted. */
 export const EDGE_REFUSALS_PER_SECOND = 50;
@@ -356,7 +356,7 @@ const MS_PER_SECOND = 1000;
  */
 export function createEdgeRecorder(
   ports: RefusalPorts,
-): (refusal: EdgeRefusal, facts: Facts) => void {
+): (refusal: EdgeRefusal, facts: RefusalFacts) => void {
   let second = 0;
   let written = 0;
 

@@ -266,7 +266,7 @@ export type Leaf = {
   readonly steps: readonly (string | number)[];
 };
 
-type State = {
+type WalkState = {
   readonly text: string;
   readonly visit: (leaf: Leaf) => void;
   readonly steps: (string | number)[];
@@ -281,7 +281,7 @@ export function walkJson(
   caps: WalkCaps,
   visit: (leaf: Leaf) => void,
 ): 'done' | 'too-large' {
-  const state: State = { text, visit, steps: [], awaitsName: false, strings: 0 };
+  const state: WalkState = { text, visit, steps: [], awaitsName: false, strings: 0 };
   for (let at = 0; at < text.length; ) {
     at = readToken(state, at);
     if (state.steps.length > caps.maxDepth || state.strings > caps.maxStrings) return 'too-large';
@@ -289,7 +289,7 @@ export function walkJson(
   return 'done';
 }
 
-function readToken(state: State, at: number): number {
+function readToken(state: WalkState, at: number): number {
   const code = state.text.charCodeAt(at);
   if (code === 0x22) return readString(state, at);
   if (code === 0x2d || (code >= 0x30 && code <= 0x39)) return readNumber(state, at);
@@ -299,19 +299,19 @@ function readToken(state: State, at: number): number {
   return at + 1;
 }
 
-function openContainer(state: State, isObject: boolean): void {
+function openContainer(state: WalkState, isObject: boolean): void {
   state.steps.push(isObject ? '' : 0);
   state.awaitsName = isObject;
 }
 
-function nextElement(state: State): void {
+function nextElement(state: WalkState): void {
   const last = state.steps.length - 1;
   const step = state.steps[last];
   if (typeof step === 'number') state.steps[last] = step + 1;
   state.awaitsName = typeof step === 'string';
 }
 
-function readString(state: State, start: number): number {
+function readString(state: WalkState, start: number): number {
   const { text } = state;
   const end = stringEnd(text, start);
   const raw = text.slice(start + 1, end - 1);
@@ -339,7 +339,7 @@ function stringEnd(text: string, start: number): number {
 
 const NUMBER = /[-+0-9.eE]{1,4096}/y;
 
-function readNumber(state: State, start: number): number {
+function readNumber(state: WalkState, start: number): number {
   NUMBER.lastIndex = start;
   const value = NUMBER.exec(state.text)?.[0] ?? '';
   const end = start + Math.max(1, value.length);

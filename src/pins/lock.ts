@@ -132,7 +132,7 @@ export type ServerIdentity = { readonly name: string } & {
 const MAX_MEMBER_LENGTH = 256;
 /** An unpaired surrogate, which cannot be written as UTF-8. */
 const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
-const DOMAIN = 'sallyport.server/1\n';
+const DIGEST_DOMAIN = 'sallyport.server/1\n';
 
 /** Reads `serverInfo`; `undefined` if it has no name. */
 export function readServer(serverInfo: JsonObject | undefined): ServerIdentity | undefined {
@@ -153,7 +153,9 @@ function memberOf(info: JsonObject | undefined, member: string): string | undefi
 
 /** Distinguishes identities in records. */
 export function digestServer(server: ServerIdentity): string {
-  return sha256Hex(DOMAIN + JSON.stringify(SERVER_MEMBERS.map((member) => server[member] ?? null)));
+  return sha256Hex(
+    DIGEST_DOMAIN + JSON.stringify(SERVER_MEMBERS.map((member) => server[member] ?? null)),
+  );
 }
 
 /** The change between two identities: `server-version` if only the version differs. */

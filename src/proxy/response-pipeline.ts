@@ -5,7 +5,7 @@
 // to) and §6; MCP Apps extension (SEP-1865).
 
 import { NO_PREVIOUS_TAIL } from '../inspection/responses.js';
-import { type CompiledSchema, outputOf as outputSchemaOf } from '../policy/definitions.js';
+import { type CompiledSchema, outputOf } from '../policy/definitions.js';
 import type { ResponseObligations } from '../policy/obligations.js';
 import { isAppUri } from '../policy/resource-uri.js';
 import type { MethodRule, SessionTarget } from '../protocol/admitted-request.js';
@@ -233,7 +233,7 @@ function checkContent(
 ): MessageOutcome | Promise<MessageOutcome> {
   const { responsePlan } = context;
   const facts = { isError: result['isError'] === true, rpcCode: undefined };
-  const output = outputOf(checkContext.call, responsePlan);
+  const output = outputSchemaFor(checkContext.call, responsePlan);
   const sensitive = fieldsOf(checkContext);
   const inspection = inspect(checkContext, reading, output, reviewed, sensitive);
   return inspection instanceof Promise
@@ -301,11 +301,14 @@ function outcomeOfInspection(outcome: Inspection, { isError, rpcCode }: Facts): 
   return respond(outcome.kind === 'changed' ? outcome.text : undefined, isError, rpcCode);
 }
 
-function outputOf(call: RequestContext, { admitted }: ResponsePlan): CompiledSchema | undefined {
+function outputSchemaFor(
+  call: RequestContext,
+  { admitted }: ResponsePlan,
+): CompiledSchema | undefined {
   const { target } = admitted;
   const tool = nameOf(target);
   if ((target.kind !== 'tool' && target.kind !== 'task') || tool === undefined) return undefined;
-  return outputSchemaOf(call.snapshot.catalogFor(admitted).statusOf('tool', tool));
+  return outputOf(call.snapshot.catalogFor(admitted).statusOf('tool', tool));
 }
 
 /** `approved`: byte for byte what was reviewed. `none`: not such a resource, so it has to be inspected. */

@@ -15,7 +15,7 @@ import type { RememberedInputRequests } from '../protocol/server-requests.js';
 import { BoundedMap, OwnedMap } from './bounded-map.js';
 
 /** Beyond this number the oldest are forgotten first. */
-const MAX_REMEMBERED = 4096;
+const MAX_FORWARDED_REQUESTS = 4096;
 
 /**
  * Server requests that were passed on recently, by session and the server's own id, so that a server can cancel one: it
@@ -23,7 +23,7 @@ const MAX_REMEMBERED = 4096;
  * reply. `session` is the keyed hash of the session's sealed id; `sealed` the id that the client received.
  */
 export function createForwardedServerRequests() {
-  const passed = new BoundedMap<string, string>(MAX_REMEMBERED);
+  const passed = new BoundedMap<string, string>(MAX_FORWARDED_REQUESTS);
   return {
     add(session: string, id: RequestId, sealed: string): void {
       passed.set(keyOf(session, id), sealed);
@@ -111,7 +111,7 @@ export function createKnownTasks(maxTasks = MAX_TASKS): KnownTasks {
 }
 
 /** Answered requests whose task goes on, beyond which the oldest are forgotten first. */
-export const MAX_KEPT = 1024;
+export const MAX_KEPT_PROGRESS = 1024;
 
 /**
  * Requests in progress that asked for progress notifications, by session and progress token, because a server may send
@@ -120,7 +120,7 @@ export const MAX_KEPT = 1024;
  */
 export function createLiveProgress() {
   const live = new Map<string, Entered<ProgressCount>>();
-  const kept = new BoundedMap<string, ProgressCount>(MAX_KEPT);
+  const kept = new BoundedMap<string, ProgressCount>(MAX_KEPT_PROGRESS);
   return {
     /** The returned function removes the request. */
     register(session: string, token: RequestId, count: ProgressCount): () => void {
@@ -165,7 +165,7 @@ type OpenedSession = SessionFacts & {
   readonly backendSessionHashes: readonly string[];
 };
 
-const REMEMBERED_MS = 60_000;
+const OPENED_SESSION_MS = 60_000;
 const MAX_SESSIONS_PER_CALLER = 32;
 
 type Entry = { readonly opened: OpenedSession; readonly expiresAtMs: number };
@@ -191,7 +191,7 @@ export function createOpenedSessions(
       sessionsOfPrincipal.delete(key);
       return undefined;
     }
-    sessionsOfPrincipal.set(key, { opened, expiresAtMs: now() + REMEMBERED_MS });
+    sessionsOfPrincipal.set(key, { opened, expiresAtMs: now() + OPENED_SESSION_MS });
     known.set(principal, sessionsOfPrincipal);
     return opened;
   };
@@ -237,7 +237,7 @@ export function createRunningStreams() {
  * URIs remembered per caller; beyond it all of the caller's are forgotten, because a partial memory could point to the
  * wrong backend. In total, where a caller counts as one URI too, the least recently used caller is forgotten.
  */
-const MAX_URIS_A_CALLER = 10_000;
+const MAX_URIS_PER_CALLER = 10_000;
 const MAX_URIS = 50_000;
 /** Longer URIs are not remembered. */
 const MAX_URI_CHARS = 2_048;
@@ -264,7 +264,7 @@ type ListedEntry = {
  */
 export function createListedResources({
   maxUris = MAX_URIS,
-  maxUrisACaller = MAX_URIS_A_CALLER,
+  maxUrisACaller = MAX_URIS_PER_CALLER,
 } = {}): ListedResources {
   const known = new BoundedMap<string, ListedEntry>(Number.POSITIVE_INFINITY, maxUris);
 
@@ -311,9 +311,9 @@ function digestOf(cursor: string): string {
 
 /** Losses within the window that end the session; after further ones the backend is left out. */
 const MAX_LOSSES = 3;
-const WINDOW_MS = 60_000;
+const LOSS_WINDOW_MS = 60_000;
 /** Beyond this number of callers and backends, the oldest are forgotten first. */
-const MAX_KNOWN = 10_000;
+const MAX_LOST_BACKENDS = 10_000;
 
 /**
  * Counts how often a backend recently lost its session with a caller. An occasional loss ends the caller's session, so
@@ -321,9 +321,9 @@ const MAX_KNOWN = 10_000;
  * with it. `key` names caller, aggregate and backend.
  */
 export function createLostBackends(now: () => number) {
-  const known = new BoundedMap<string, readonly number[]>(MAX_KNOWN);
+  const known = new BoundedMap<string, readonly number[]>(MAX_LOST_BACKENDS);
   const recent = (key: string): readonly number[] =>
-    (known.get(key) ?? []).filter((atMs) => now() - atMs < WINDOW_MS);
+    (known.get(key) ?? []).filter((atMs) => now() - atMs < LOSS_WINDOW_MS);
   return {
     /** Notes a loss that ends the session. */
     note: (key: string): void => void known.set(key, [...recent(key), now()]),
@@ -384,9 +384,9 @@ export function createRunningBackends() {
   };
 }
 
-const MAX_CHARS_A_PAGE = 256 * 1024;
-const MAX_CHARS_A_CALLER = 1024 * 1024;
-const MAX_CHARS = 16 * 1024 * 1024;
+const MAX_KEPT_PAGE_CHARS = 256 * 1024;
+const MAX_KEPT_CHARS_PER_CALLER = 1024 * 1024;
+const MAX_KEPT_CHARS = 16 * 1024 * 1024;
 
 type KeptPage = { readonly text: string; readonly atMs: number };
 type CallerPages = { readonly pages: Map<string, KeptPage>; chars: number };
@@ -422,15 +422,15 @@ export function createKeptPages(now: () => number): KeptPages {
     keep(caller, key, text) {
       const own = callers.get(caller) ?? { pages: new Map(), chars: 0 };
       forgetPage(own, key);
-      if (text.length > MAX_CHARS_A_PAGE) return;
-      while (own.chars + text.length > MAX_CHARS_A_CALLER) forgetOldest(own);
+      if (text.length > MAX_KEPT_PAGE_CHARS) return;
+      while (own.chars + text.length > MAX_KEPT_CHARS_PER_CALLER) forgetOldest(own);
       own.pages.set(key, { text, atMs: now() });
       own.chars += text.length;
       chars += text.length;
       callers.delete(caller);
       callers.set(caller, own);
       for (const [other, { chars: theirs }] of callers) {
-        if (chars <= MAX_CHARS) break;
+        if (chars <= MAX_KEPT_CHARS) break;
         callers.delete(other);
         chars -= theirs;
       }

@@ -373,7 +373,7 @@ type BufferQuotaBounds = {
   readonly now?: () => number;
 };
 
-const MAX_BYTES = 128 * 1024 * 1024;
+const MAX_BUFFERED_BYTES = 128 * 1024 * 1024;
 const QUOTA_DIVISOR = 4;
 const MAX_WAIT_MS = 5_000;
 /** Two responses of the default cap, which take the event loop 30 to 60 ms each. */
@@ -399,7 +399,7 @@ type Reservation = {
  * rate.
  */
 export function createResponseBufferQuota({
-  maxBytes = MAX_BYTES,
+  maxBytes = MAX_BUFFERED_BYTES,
   quotaDivisor = QUOTA_DIVISOR,
   maxWaitMs = MAX_WAIT_MS,
   bytesPerSecond = BYTES_PER_SECOND,

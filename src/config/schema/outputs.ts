@@ -222,7 +222,7 @@ export const EVENT_TYPES: readonly string[] = [
   ...['config.reload', 'admin.action', 'lifecycle', 'checkpoint'],
 ];
 
-const PROPERTIES: Readonly<Record<string, Schema>> = {
+const EVENT_MEMBERS: Readonly<Record<string, Schema>> = {
   schema: {
     enum: ['sallyport.audit/2', 'sallyport.audit/1'],
     description:
@@ -284,6 +284,6 @@ export const AUDIT_SCHEMA: Schema = {
   $id: 'urn:sallyport:schema:audit:2',
   type: 'object',
   description: 'One line of the audit log.',
-  properties: PROPERTIES,
+  properties: EVENT_MEMBERS,
   required: ['schema', 'id', 'time', 'type', 'gateway', 'chain'],
 };

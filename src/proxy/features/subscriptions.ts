@@ -49,7 +49,7 @@ import {
   reasonOfReadError,
   refusalContext,
 } from '../request-context.js';
-import { type CheckContext, type CheckPorts, drop as noteDrop } from '../response-context.js';
+import { type CheckContext, type CheckPorts, drop } from '../response-context.js';
 import { refuseStatus, sendResponse } from '../response-forwarding.js';
 import { createResponseCheck } from '../response-pipeline.js';
 import { createGatheredWrites, reasonOfEnd, writeFailure } from '../sse-response.js';
@@ -310,7 +310,7 @@ async function checkSubscriptionMessage(
       return checkNotification(subscription, reading, message);
     case 'server-request':
     case 'foreign':
-      return drop(subscription, 'foreign-message');
+      return dropMessage(subscription, 'foreign-message');
     case 'response-input-required':
     case 'response-task':
     case 'malformed':
@@ -339,23 +339,28 @@ async function checkNotification(
   reading: ParsedJson,
   { method, params }: Notification,
 ): Promise<CheckedMessage> {
-  if (!belongsToSubscription(params, subscription.id)) return drop(subscription, 'foreign-message');
+  if (!belongsToSubscription(params, subscription.id))
+    return dropMessage(subscription, 'foreign-message');
   const { acknowledgedFilter } = subscription;
   if (method === ACKNOWLEDGED && acknowledgedFilter === undefined)
     return acknowledge(subscription, reading, params);
   if (acknowledgedFilter === undefined || method === ACKNOWLEDGED)
-    return drop(subscription, 'unasked-notice');
+    return dropMessage(subscription, 'unasked-notice');
   const filter = filterOfNotification(method);
   if (filter !== undefined) {
     const isWanted = isWantedList(subscription, acknowledgedFilter, filter);
-    return isWanted ? checkListChanged(subscription, filter) : drop(subscription, 'unasked-notice');
+    return isWanted
+      ? checkListChanged(subscription, filter)
+      : dropMessage(subscription, 'unasked-notice');
   }
   if (method === TASK_STATUS) return checkTaskStatus(subscription, reading, params?.['taskId']);
   const uri = params?.['uri'];
   if (method !== UPDATED || typeof uri !== 'string' || !isSubscribedTo(subscription, uri))
-    return drop(subscription, 'unasked-notice');
+    return dropMessage(subscription, 'unasked-notice');
   const text = await inspect(subscription, reading);
-  return text === undefined ? drop(subscription, 'withheld-notice') : { text, isLast: false };
+  return text === undefined
+    ? dropMessage(subscription, 'withheld-notice')
+    : { text, isLast: false };
 }
 
 /**
@@ -409,7 +414,7 @@ async function checkTaskStatus(
   const { call, authorized, subscribedTasks, acknowledgedFilter } = subscription;
   const sealed = acknowledgedFilter?.tasks.find((one) => subscribedTasks.get(one)?.id === id);
   const task = sealed === undefined ? undefined : subscribedTasks.get(sealed);
-  if (task === undefined) return drop(subscription, 'unasked-notice');
+  if (task === undefined) return dropMessage(subscription, 'unasked-notice');
   const { principal, admitted } = authorized;
   const checkContext: CheckContext = {
     call,
@@ -430,7 +435,9 @@ async function checkTaskStatus(
     task,
     admitted.allowedServerRequests,
   );
-  return text === undefined ? drop(subscription, 'withheld-notice') : { text, isLast: false };
+  return text === undefined
+    ? dropMessage(subscription, 'withheld-notice')
+    : { text, isLast: false };
 }
 
 function isWantedList(
@@ -489,8 +496,8 @@ async function inspect(
   }
 }
 
-function drop({ call }: Subscription, detector: string): CheckedMessage {
-  noteDrop(call, detector);
+function dropMessage({ call }: Subscription, detector: string): CheckedMessage {
+  drop(call, detector);
   return NOTHING_TO_WRITE;
 }
 

@@ -6,7 +6,7 @@
 // status, polling, notifications).
 
 import type { Allow } from '../../policy/decision.js';
-import { type CompiledSchema, outputOf as outputSchemaOf } from '../../policy/definitions.js';
+import { type CompiledSchema, outputOf } from '../../policy/definitions.js';
 import { responseObligationsOf } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
@@ -317,7 +317,7 @@ async function inspectPayload(
     tool: task.tool,
     use: 'get',
   });
-  const output = outputOf(checkContext, task);
+  const output = outputSchemaFor(checkContext, task);
   const outcome = await inspect(checkContext, reading, output, [], sensitive);
   if (outcome.kind === 'withhold') return { reason: outcome.reason };
   const inspected = outcome.kind === 'changed' ? outcome.text : asResponse;
@@ -326,8 +326,11 @@ async function inspectPayload(
   return { member, text: inspected.slice(payloadSpan.start, payloadSpan.end), isError };
 }
 
-function outputOf(checkContext: CheckContext, { tool }: OpenedTask): CompiledSchema | undefined {
-  return outputSchemaOf(checkContext.call.snapshot.catalogFor(checkContext).statusOf('tool', tool));
+function outputSchemaFor(
+  checkContext: CheckContext,
+  { tool }: OpenedTask,
+): CompiledSchema | undefined {
+  return outputOf(checkContext.call.snapshot.catalogFor(checkContext).statusOf('tool', tool));
 }
 
 /**

@@ -216,7 +216,7 @@ const STATELESS_AND_STRUCTURED_MEMBERS: ReadonlySet<string> = new Set([
   'structuredContent',
 ]);
 /** Codes that only the stateless era has: about headers, a capability, and a version. */
-const CODES: ReadonlyMap<number, number> = new Map([
+const STATELESS_CODES: ReadonlyMap<number, number> = new Map([
   [HEADER_MISMATCH, INVALID_REQUEST],
   [MISSING_CAPABILITY, INVALID_PARAMS],
   [UNSUPPORTED_VERSION, INVALID_PARAMS],
@@ -344,7 +344,7 @@ function toSessionError(text: string, error: JsonObject, reader: SessionResponse
   const sessionCode =
     code === INVALID_PARAMS && reader.method === 'resources/read'
       ? RESOURCE_NOT_FOUND
-      : CODES.get(Number(code));
+      : STATELESS_CODES.get(Number(code));
   const changed =
     sessionCode === undefined
       ? text
@@ -394,15 +394,15 @@ export function toSessionNotification(text: string, value: Json): string | undef
 }
 
 /** Methods whose responses are usually repeated. */
-const LISTS: ReadonlySet<string> = new Set([
+const LIST_METHODS: ReadonlySet<string> = new Set([
   'tools/list',
   'prompts/list',
   'resources/list',
   'resources/templates/list',
 ]);
-const MAX_PAGES = 64;
+const MAX_CACHED_PAGES = 64;
 /** A larger page is translated each time. */
-const MAX_PAGE_BYTES = 512 * 1024;
+const MAX_CACHED_PAGE_BYTES = 512 * 1024;
 
 /** The request id in the received message and the one in its translation. */
 type TranslationIds = { readonly source: RequestId; readonly translated: RequestId };
@@ -433,7 +433,7 @@ type CachedTranslation = { readonly source: SplitMessage; readonly translated: S
  * ids.
  */
 export function createTranslatedPages(): TranslatedPages {
-  const pages = new BoundedMap<string, CachedTranslation>(MAX_PAGES);
+  const pages = new BoundedMap<string, CachedTranslation>(MAX_CACHED_PAGES);
   const keyOf = (method: string, length: number, id: RequestId): string =>
     `${method} ${length - JSON.stringify(id).length}`;
 
@@ -449,13 +449,13 @@ export function createTranslatedPages(): TranslatedPages {
     const translated = splitAtId(page.translated, ids.translated);
     if (source === undefined || translated === undefined) return;
     const length = source.head.length + source.tail.length;
-    if (length > MAX_PAGE_BYTES) return;
+    if (length > MAX_CACHED_PAGE_BYTES) return;
     pages.set(`${method} ${length}`, { source, translated });
   }
 
   return {
     translate(method, bytes, ids, translateAnew) {
-      const isList = LISTS.has(method);
+      const isList = LIST_METHODS.has(method);
       const known = isList ? recall(method, bytes, ids) : undefined;
       if (known !== undefined) return known;
       return translateAnew().then((page) => {

@@ -134,7 +134,7 @@ type AssertionPorts = {
   readonly onCredential: RegisterCredential;
 };
 
-const TYPE = 'sallyport-assertion+jwt';
+const ASSERTION_TYPE = 'sallyport-assertion+jwt';
 /** The `client_id` claim of the gateway's own requests. */
 const GATEWAY_CLIENT_ID = 'sallyport';
 const MS_PER_SECOND = 1000;
@@ -149,7 +149,7 @@ export function createAssertion(
   ports: AssertionPorts,
 ): (caller: CallerOrGateway) => readonly string[] {
   const { identity, issuer, signer, now, onCredential } = ports;
-  const head = encode({ typ: TYPE, alg: 'EdDSA', kid: signer.keyId });
+  const head = encode({ typ: ASSERTION_TYPE, alg: 'EdDSA', kid: signer.keyId });
   // Every assertion differs, but all begin with the same header and the same first claims, so registering
   // these prefixes is enough to find any assertion in a response.
   onCredential(head, 'prefix');

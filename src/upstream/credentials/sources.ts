@@ -177,14 +177,14 @@ type TokenCachePorts = {
   readonly maxEntries?: number;
 };
 
-type Entry = {
+type CachedToken = {
   readonly headers: readonly string[];
   readonly refreshAtMs: number;
   readonly expiresAtMs: number;
 };
 
 /** Maximum number of cached tokens; beyond it the oldest is evicted. */
-const MAX_ENTRIES = 10_000;
+const MAX_CACHED_TOKENS = 10_000;
 /** How long before its expiry a token is no longer presented: it must still be valid on arrival. */
 const LEEWAY_MS = 5_000;
 /** A token is refreshed in this last fraction of its lifetime, and at most this long before its end. */
@@ -199,8 +199,8 @@ const PAUSE_MS = 1_000;
  * not become a flood of token requests. INVARIANT: a token is never returned for another key.
  */
 export function createTokenCache(ports: TokenCachePorts): CredentialSource {
-  const { now, maxEntries = MAX_ENTRIES } = ports;
-  const entries = new BoundedMap<string, Entry>(maxEntries);
+  const { now, maxEntries = MAX_CACHED_TOKENS } = ports;
+  const entries = new BoundedMap<string, CachedToken>(maxEntries);
   const pending = new Map<string, Promise<PresentOutcome>>();
   const failedUntilMs = new BoundedMap<string, number>(maxEntries);
   const evictionPausedUntilMs = new BoundedMap<string, number>(maxEntries);

@@ -298,7 +298,7 @@ type AppsRead = { readonly kind: 'items'; readonly items: readonly ListedItem[] 
 
 /** Resources read per listing. Those beyond it are not read and therefore not pinned. */
 const MAX_APP_RESOURCES = 200;
-const SCHEME = 'ui://';
+const APP_SCHEME = 'ui://';
 
 /**
  * Reads every `ui://` resource that a tool names, once each, as `{uri, contents}`, in the order of the tools.
@@ -327,7 +327,7 @@ function appResourceOf(definition: JsonObject): string | undefined {
   if (!isObject(meta)) return undefined;
   const ui = meta['ui'];
   const named: Json | undefined = isObject(ui) ? ui['resourceUri'] : meta['ui/resourceUri'];
-  return typeof named === 'string' && named.startsWith(SCHEME) ? named : undefined;
+  return typeof named === 'string' && named.startsWith(APP_SCHEME) ? named : undefined;
 }
 
 function readItem(
@@ -408,7 +408,7 @@ type ListOutcome =
   | { readonly kind: 'items'; readonly items: readonly ListedItem[] }
   | ListReadError;
 
-const PROTOCOL: ListReadError = { kind: 'failed', why: 'protocol' };
+const PROTOCOL_VIOLATION: ListReadError = { kind: 'failed', why: 'protocol' };
 
 async function readList(
   name: ListName,
@@ -421,13 +421,13 @@ async function readList(
   let cursor: string | undefined;
   do {
     remaining.pages -= 1;
-    if (remaining.pages < 0 || seenCursors.has(cursor)) return PROTOCOL;
+    if (remaining.pages < 0 || seenCursors.has(cursor)) return PROTOCOL_VIOLATION;
     seenCursors.add(cursor);
     const response = await sendQuery(LISTS[name].method, cursor === undefined ? {} : { cursor });
     if (response.kind !== 'result') return listReadErrorOf(name, response, cursor);
     const page = await readPage(name, response, messageReader);
     remaining.items -= page?.items.length ?? 0;
-    if (page === undefined || remaining.items < 0) return PROTOCOL;
+    if (page === undefined || remaining.items < 0) return PROTOCOL_VIOLATION;
     items.push(...page.items);
     cursor = page.nextCursor;
   } while (cursor !== undefined);

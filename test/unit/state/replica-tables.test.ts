@@ -5,7 +5,7 @@ import {
   createLiveProgress,
   createLostBackends,
   createOpenLegacyStreams,
-  MAX_KEPT,
+  MAX_KEPT_PROGRESS,
 } from '../../../src/state/replica-tables.js';
 
 describe('[LEG-06] the open channels', () => {
@@ -56,10 +56,10 @@ test('[TSK-09] the progress of a task is known after its call was answered, with
   const leave = progress.register('session', 'plain', { last: 0 });
   leave();
   expect(progress.find('session', 'plain')).toBeUndefined();
-  for (let token = 0; token <= MAX_KEPT; token += 1) begin(token);
+  for (let token = 0; token <= MAX_KEPT_PROGRESS; token += 1) begin(token);
   expect(progress.find('session', 0)).toBeUndefined();
   expect(progress.find('session', 1)).toBeDefined();
-  expect(progress.find('session', MAX_KEPT)).toBeDefined();
+  expect(progress.find('session', MAX_KEPT_PROGRESS)).toBeDefined();
   expect(progress.find('another', 1)).toBeUndefined();
 });
 
