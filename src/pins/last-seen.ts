@@ -58,9 +58,11 @@ export type Observed = {
   readonly listings: readonly ObservedListing[];
   /** By kind and name; see `noteKey`. */
   readonly noted: ReadonlyMap<string, readonly NotedItem[]>;
+  /** Of the listings alone; times are not part of it. */
+  readonly listingsDigest: string;
   /**
-   * Equal for two complete listings with the same content, and as long as pages show nothing new; times are not part of
-   * it.
+   * Equal for two complete listings with the same content, and as long as neither pages nor listings show anything new;
+   * times are not part of it.
    */
   readonly contentDigest: string;
 };
@@ -148,11 +150,15 @@ export function noteListing(observed: Observed | undefined, listed: ObservedList
   const listings = [...otherListings, before === undefined ? listed : inOrderOf(before, listed)];
   const verifiedAtMs = Math.min(...listings.map((listing) => listing.verifiedAtMs));
   const noted = new Map<string, readonly NotedItem[]>();
+  let isAllKept = true;
   for (const [key, items] of observed?.noted ?? []) {
-    const stillListed = items.filter((item) => item.notedAtMs >= verifiedAtMs);
-    if (stillListed.length > 0) noted.set(key, stillListed);
+    const kept = items.filter((item) => item.notedAtMs >= verifiedAtMs);
+    if (kept.length > 0) noted.set(key, kept);
+    isAllKept &&= kept.length === items.length;
   }
-  return createObservation(listings, noted);
+  const next = createObservation(listings, noted);
+  const isSame = isAllKept && next.listingsDigest === observed?.listingsDigest;
+  return isSame ? { ...next, contentDigest: observed.contentDigest } : next;
 }
 
 /** Keeps the order of the previous listing and appends new names, so that a mere reordering is not a change. */
@@ -196,10 +202,11 @@ export function notePage(observed: Observed, page: Page): Observed {
       added.push(noteKey(kind, name), digest);
   }
   if (noted === undefined) return observed;
-  const { listings, contentDigest } = observed;
+  const { listings, listingsDigest, contentDigest } = observed;
   return {
     listings,
     noted,
+    listingsDigest,
     contentDigest:
       added.length === 0 ? contentDigest : sha256Hex(JSON.stringify([contentDigest, added])),
   };
@@ -291,17 +298,14 @@ function createObservation(
   noted: Observed['noted'],
 ): Observed {
   const ordered = [...listings].sort((a, b) => (profileKey(a) < profileKey(b) ? -1 : 1));
-  return {
-    listings: ordered,
-    noted,
-    contentDigest: sha256Hex(JSON.stringify(digestInput(ordered, noted))),
-  };
+  const listingsDigest = digestListings(ordered);
+  const pages = [...noted].map(([key, items]) => [key, items.map(({ digest }) => digest).sort()]);
+  pages.sort(([a], [b]) => ((a ?? '') < (b ?? '') ? -1 : 1));
+  const contentDigest = sha256Hex(JSON.stringify([listingsDigest, pages]));
+  return { listings: ordered, noted, listingsDigest, contentDigest };
 }
 
-function digestInput(
-  listings: readonly ObservedListing[],
-  noted: Observed['noted'],
-): readonly unknown[] {
+function digestListings(listings: readonly ObservedListing[]): string {
   const listed = listings.map((listing) => [
     profileKey(listing),
     listing.protocolVersions,
@@ -314,8 +318,7 @@ function digestInput(
         .sort(),
     ),
   ]);
-  const pages = [...noted].map(([key, items]) => [key, items.map(({ digest }) => digest).sort()]);
-  return [listed, pages.sort(([a], [b]) => ((a ?? '') < (b ?? '') ? -1 : 1))];
+  return sha256Hex(JSON.stringify(listed));
 }
 
 /** Every server identity that was seen, each once: it can differ between client profiles. */
