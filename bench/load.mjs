@@ -90,11 +90,19 @@ async function openSession(client, path, token) {
   return opened.names['mcp-session-id'];
 }
 
+/** Some programs refuse requests before this notification, which ours and the pass-through do not need. */
+async function sendInitialized(client, path, session, token) {
+  const method = 'notifications/initialized';
+  const headers = headersOf({ method }, '2025', session, token);
+  await exchange(client, path, headers, JSON.stringify({ jsonrpc: '2.0', method }));
+}
+
 async function openConnection(job) {
   const url = new URL(job.url);
   const client = new Client(url.origin, { pipelining: 1 });
   const session =
     job.era === '2025' ? await openSession(client, url.pathname, job.token) : undefined;
+  if (job.needsInitialized) await sendInitialized(client, url.pathname, session, job.token);
   return { client, session, path: url.pathname };
 }
 

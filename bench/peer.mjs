@@ -14,6 +14,8 @@ const READY_PAUSE_MS = 100;
 /** It puts the name of the backend before each tool. */
 const BACKEND = 'bench';
 const SEPARATOR = '/';
+/** Of a stream it passes on the result alone, without the ten progress notifications before it. */
+const RESULT_BYTES = 900;
 
 const configuration = ({ port, token, upstreamUrl }) => `[proxy]
 name = "peer"
@@ -61,12 +63,20 @@ export async function startPeer(program, upstreamUrl, core) {
     await log.close();
     await rm(folder, { recursive: true, force: true });
   }
-  const url = `http://127.0.0.1:${port}/mcp`;
+  const url = `http://127.0.0.1:${port}/`;
   try {
     await waitUntilReady(url, token, child);
   } catch (error) {
     await close();
     throw error;
   }
-  return { url, token, pid: child.pid, toolPrefix: `${BACKEND}${SEPARATOR}`, close };
+  return {
+    url,
+    token,
+    pid: child.pid,
+    toolPrefix: `${BACKEND}${SEPARATOR}`,
+    needsInitialized: true,
+    minStreamBytes: RESULT_BYTES,
+    close,
+  };
 }

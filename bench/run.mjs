@@ -139,27 +139,33 @@ async function startPairs() {
 /** Nobody is measured while code is still being compiled for what is asked. */
 async function warmUp(targets, ms) {
   for (const scenario of SCENARIOS)
-    for (const { load, url, token, era, toolPrefix } of targets)
+    for (const target of targets) {
+      const { load, url, token, era, needsInitialized } = target;
       await ask(load, {
-        ...{ url, token, era, ms, connections: MOST_CONNECTIONS },
-        scenario: named(scenario, toolPrefix),
+        ...{ url, token, era, ms, needsInitialized, connections: MOST_CONNECTIONS },
+        scenario: scenarioFor(target, scenario),
       });
+    }
 }
 
-/** The scenario as a target names its tool. */
-function named(scenario, prefix = '') {
-  return scenario.tool === undefined
-    ? scenario
-    : { ...scenario, tool: `${prefix}${scenario.tool}` };
+/** The scenario as a target names its tool, and as it answers where it relays no events. */
+function scenarioFor({ toolPrefix = '', minStreamBytes }, scenario) {
+  const { tool, minBytes, isStream } = scenario;
+  if (tool === undefined) return scenario;
+  return {
+    ...scenario,
+    tool: `${toolPrefix}${tool}`,
+    minBytes: isStream ? (minStreamBytes ?? minBytes) : minBytes,
+  };
 }
 
 async function measure({ connections, scenario, seconds, rounds }, targets, bystanders) {
   const samples = new Map(targets.map((target) => [target, []]));
   for (let round = 0; round < rounds; round += 1) {
     for (const target of targets) {
-      const { era, toolPrefix } = target;
+      const { era } = target;
       const others = bystanders.filter((pid) => pid !== target.pid);
-      const job = { era, connections, ms: seconds * 1000, scenario: named(scenario, toolPrefix) };
+      const job = { era, connections, ms: seconds * 1000, scenario: scenarioFor(target, scenario) };
       samples.get(target).push(await sample(target, job, others));
     }
   }

@@ -42,7 +42,8 @@ async function sampleOnce(target, job, bystanders) {
   const ownBefore = own();
   const cpuBefore = target.pid === undefined ? 0 : cpuMicros(target.pid);
   const startedMs = performance.now();
-  const answer = await ask(target.load, { ...job, url: target.url, token: target.token });
+  const { load, url, token, needsInitialized } = target;
+  const answer = await ask(load, { ...job, url, token, needsInitialized });
   const elapsedMicros = (performance.now() - startedMs) * 1000;
   const cpu =
     target.pid === undefined ? undefined : (cpuMicros(target.pid) - cpuBefore) / answer.requests;
