@@ -7,8 +7,8 @@ import { NO_DIGEST } from '../pins/digest.js';
 import {
   classifyPair,
   type DefinitionPair,
-  findDifferences,
   type ItemDifference,
+  walkDifferences,
 } from '../pins/drift.js';
 import type { Observed } from '../pins/last-seen.js';
 import type { Lock } from '../pins/lock.js';
@@ -20,6 +20,11 @@ import type { DefinitionTasks } from './worker/inspection.js';
 export type DriftClasses = {
   /** Every difference, those whose classes are not known as `unclassified`. */
   find(lock: Lock | undefined, observed: Observed | undefined): readonly ItemDifference[];
+  /** The same differences in steps, for slices of the event loop. */
+  walk(
+    lock: Lock | undefined,
+    observed: Observed | undefined,
+  ): Generator<readonly ItemDifference[], void>;
   /**
    * The same differences with their classes, as far as they can be found; at once where too many classifications of the
    * upstream are under way. Never rejects.
@@ -88,23 +93,29 @@ export function createDriftClasses(
     for (const part of divide(open.filter(isDue))) await classifyPart(upstream, part);
   }
 
+  function walk(
+    lock: Lock | undefined,
+    observed: Observed | undefined,
+  ): Generator<readonly ItemDifference[], void> {
+    let left = AT_ONCE_CHARS;
+    return walkDifferences(lock, observed, (pair, before, after) => {
+      const key = keyOf(before, after, pair.after);
+      const changes = known.get(key);
+      if (changes !== undefined) return changes;
+      if (left <= 0) return ['unclassified'];
+      const chars = measure(pair.before, left) + measure(pair.after, left);
+      const isShort = chars <= left;
+      left -= isShort ? chars : MEASURED_CHARS;
+      if (!isShort) return ['unclassified'];
+      const found = classifyPair(pair);
+      known.set(key, found);
+      return found;
+    });
+  }
+
   return {
-    find(lock, observed) {
-      let left = AT_ONCE_CHARS;
-      return findDifferences(lock, observed, (pair, before, after) => {
-        const key = keyOf(before, after, pair.after);
-        const changes = known.get(key);
-        if (changes !== undefined) return changes;
-        if (left <= 0) return ['unclassified'];
-        const chars = measure(pair.before, left) + measure(pair.after, left);
-        const isShort = chars <= left;
-        left -= isShort ? chars : MEASURED_CHARS;
-        if (!isShort) return ['unclassified'];
-        const found = classifyPair(pair);
-        known.set(key, found);
-        return found;
-      });
-    },
+    walk,
+    find: (lock, observed) => [...walk(lock, observed)].flat(),
     async classify(upstream, found) {
       const open = found.flatMap((difference) => openOf(difference) ?? []);
       const queue = queues.get(upstream) ?? { underWay: 0, last: Promise.resolve() };

@@ -446,7 +446,7 @@ function assemble(
     removeControls(observability.controls, before.settings, next.settings);
     leases.emit((lease) => checkSettings(lease, before.settings, next.settings));
     for (const runtime of runtimes.all()) {
-      drift.report(runtime, next);
+      void drift.report(runtime, next);
       // What a lock file approves is not scanned: what it approves no longer has to be now.
       const { mode } = runtime.settings.pinning;
       if (mode !== 'strict' && before.hashes.pins !== next.hashes.pins)

@@ -13,6 +13,7 @@ import { redactForRecord } from '../inspection/capture.js';
 import { findDecisions, type PinDecision, type PinName } from '../pins/approval.js';
 import {
   createDriftWatch,
+  type DriftRound,
   type DriftWatch,
   type ItemDifference,
   isInformational,
@@ -52,7 +53,7 @@ type DriftPorts = {
   readonly loopScheduler: LoopScheduler;
 };
 
-/** Differences and decisions beyond this number are recorded in slices of the event loop. */
+/** Differences and decisions beyond this number are found and recorded in slices of the event loop. */
 const MAX_AT_ONCE = 200;
 
 const PIN_STATES: readonly PinState[] = [
@@ -66,10 +67,31 @@ const PIN_STATES: readonly PinState[] = [
   'poisoned',
 ];
 
+/** Reports of one upstream that wait; a further one replaces the last of them. */
+const MAX_WAITING = 4;
+
+/** One report: the new differences found so far, and the steps that find the others. */
+type Pass = {
+  readonly runtime: UpstreamRuntime;
+  readonly version: Version;
+  readonly steps: Generator<readonly ItemDifference[], void>;
+  readonly drifts: ItemDifference[];
+};
+
+/** Takes the steps of some names. False if there are no more. */
+function takeSteps({ steps, drifts }: Pass, round: DriftRound): boolean {
+  for (let taken = 0; taken < MAX_AT_ONCE; taken += 1) {
+    const step = steps.next();
+    if (step.done === true) return false;
+    for (const difference of step.value) if (round.isNew(difference)) drifts.push(difference);
+  }
+  return true;
+}
+
 /** Reports drift. It keeps a watch per upstream, so that no difference is reported twice. */
 export function createDriftReport(ports: DriftPorts): {
-  /** To be called after a new observation or a new configuration version. */
-  report(runtime: UpstreamRuntime, version: Version): void;
+  /** To be called after a new observation or a new configuration version. Resolves once all differences are found. */
+  report(runtime: UpstreamRuntime, version: Version): Promise<void> | undefined;
   /** Why the pins of an upstream are not as they should be, in words that name the items; empty if they are. */
   describe(upstream: UpstreamSettings): readonly string[];
   /** Logs where clients reach an upstream and what of it is pinned. */
@@ -78,9 +100,61 @@ export function createDriftReport(ports: DriftPorts): {
   const watches = new Map<string, DriftWatch>();
   const findings = createFindingReport({ ...ports, mask: redactForRecord });
   const unusable = new Map<string, readonly PinName[]>();
+  /** Of each upstream the reports that wait for the one whose differences are being found. */
+  const waiting = new Map<string, Pass[]>();
 
   function recordDrifts(upstream: string, drifts: readonly ItemDifference[]): void {
     recordAll(upstream, drifts, (drift) => recordDrift(upstream, drift, ports), ports);
+  }
+
+  /** Finds the first differences at once, and those of thousands of definitions in slices of the event loop. */
+  function runPass(pass: Pass): Promise<void> | undefined {
+    const { name } = pass.runtime.settings;
+    const watch = watches.get(name) ?? createDriftWatch();
+    watches.set(name, watch);
+    const round = watch.begin();
+    if (takeSteps(pass, round)) return finishInSlices(pass, round);
+    round.end();
+    reportDrifts(pass);
+    return undefined;
+  }
+
+  async function finishInSlices(pass: Pass, round: DriftRound): Promise<void> {
+    const { loopScheduler } = ports;
+    const { name } = pass.runtime.settings;
+    for (let isLeft = true; isLeft; ) {
+      await loopScheduler.waitForTurn(name);
+      const startedMs = performance.now();
+      isLeft = takeSteps(pass, round);
+      loopScheduler.recordTime(startedMs);
+    }
+    round.end();
+    await loopScheduler.waitForTurn(name);
+    const startedMs = performance.now();
+    reportDrifts(pass);
+    loopScheduler.recordTime(startedMs);
+  }
+
+  async function runWaiting(upstream: string): Promise<void> {
+    const queue = waiting.get(upstream) ?? [];
+    for (let pass = queue.shift(); pass !== undefined; pass = queue.shift()) await runPass(pass);
+    waiting.delete(upstream);
+  }
+
+  function reportDrifts({ runtime, version, drifts }: Pass): void {
+    const { name } = runtime.settings;
+    recordDrifts(
+      name,
+      drifts.filter((drift) => !isOpen(drift)),
+    );
+    void recordLater(name, drifts.filter(isOpen));
+    recordAll(name, findings.news(runtime), (item) => findings.record(runtime, item), ports);
+    for (const method of LIST_CHANGED_NOTIFICATIONS) ports.streams.announce(name, method);
+    const isPinned = modeOf(runtime, version) !== 'off';
+    findStates(runtime, version, ports, (states) => {
+      unusable.set(name, isPinned ? states.filter(({ state }) => state === 'invalid') : []);
+      setToolGauges(name, states, ports);
+    });
   }
 
   /** Records what could not be classified at once. */
@@ -104,24 +178,21 @@ export function createDriftReport(ports: DriftPorts): {
     },
     report(runtime, version) {
       const { name } = runtime.settings;
-      const watch = watches.get(name) ?? createDriftWatch();
-      watches.set(name, watch);
       // Without pinning nothing drifts. When pinning is turned on, the differences at that moment are reported.
       const isPinned = modeOf(runtime, version) !== 'off';
       const isKnown = isPinned && runtime.firstUse.isSettled();
       const observed = isKnown ? runtime.observed() : undefined;
-      const drifts = watch.report(ports.classes.find(runtime.lock(), observed));
-      recordDrifts(
-        name,
-        drifts.filter((drift) => !isOpen(drift)),
-      );
-      void recordLater(name, drifts.filter(isOpen));
-      recordAll(name, findings.news(runtime), (item) => findings.record(runtime, item), ports);
-      for (const method of LIST_CHANGED_NOTIFICATIONS) ports.streams.announce(name, method);
-      findStates(runtime, version, ports, (states) => {
-        unusable.set(name, isPinned ? states.filter(({ state }) => state === 'invalid') : []);
-        setToolGauges(name, states, ports);
-      });
+      const steps = ports.classes.walk(runtime.lock(), observed);
+      const pass = { runtime, version, steps, drifts: [] };
+      const queue = waiting.get(name);
+      if (queue !== undefined) {
+        if (queue.length >= MAX_WAITING) queue.pop();
+        queue.push(pass);
+        return undefined;
+      }
+      const running = runPass(pass);
+      if (running !== undefined) waiting.set(name, []);
+      return running?.then(() => runWaiting(name));
     },
     announce(runtime, version) {
       const { name, resource } = runtime.settings;

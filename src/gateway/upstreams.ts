@@ -154,7 +154,8 @@ type SharedPorts = {
   readonly gatewayVersion: string;
   readonly sessionBusOf: SessionBusOf;
   /** Called when what the upstream offers differs from what was observed before. */
-  readonly onObserved: (runtime: UpstreamRuntime) => void;
+  /** Resolves once the report that it causes is complete; nothing if it is complete already. */
+  readonly onObserved: (runtime: UpstreamRuntime) => Promise<void> | undefined;
 };
 
 type RuntimePorts = ConnectionPorts &
@@ -163,8 +164,8 @@ type RuntimePorts = ConnectionPorts &
     readonly onFailure: (runtime: UpstreamRuntime, why: ListingError) => void;
   };
 
-/** After a report the next waits for this many times as long as that one took, so that reports take 5 % of the loop. */
-const REPORT_PAUSE_FACTOR = 19;
+/** After a report the next waits for this many times as long as that one took, so that reports take 10 % of the loop. */
+const REPORT_PAUSE_FACTOR = 9;
 
 type PacedReport = {
   /** Sends the report now. */
@@ -180,9 +181,14 @@ type PacedReport = {
  * Paces a report of all that an upstream offers by what it costs. Callers request pages at any rate, each page may show
  * something new, and the report of ten thousand definitions takes longer than a hundred calls.
  */
-export function createPacedReport(report: () => void): PacedReport {
+export function createPacedReport(report: () => Promise<void> | undefined): PacedReport {
   let dueAtMs = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
+
+  function pauseAfter(startedMs: number): void {
+    const endedMs = performance.now();
+    dueAtMs = endedMs + REPORT_PAUSE_FACTOR * (endedMs - startedMs);
+  }
 
   function cancel(): void {
     clearTimeout(timer);
@@ -192,9 +198,9 @@ export function createPacedReport(report: () => void): PacedReport {
   function send(): void {
     cancel();
     const startedMs = performance.now();
-    report();
-    const endedMs = performance.now();
-    dueAtMs = endedMs + REPORT_PAUSE_FACTOR * (endedMs - startedMs);
+    const running = report();
+    pauseAfter(startedMs);
+    void running?.then(() => pauseAfter(startedMs));
   }
 
   return {
@@ -300,13 +306,17 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
         await digestInSlices(listing, messageReader);
         await firstUse.load();
         await scan.reviewListing(listing);
+        // Taking in thousands of definitions is not divided, so it begins with a turn of its own.
+        await messageReader.loopScheduler.waitForTurn(settings.name);
       },
       onListings(listings) {
+        const startedMs = performance.now();
         const next = listings.map(observeListing).reduce(noteListing, observed);
         // Before anything is reported, so that what is trusted is not reported as new.
         if (next !== undefined) firstUse.observe(next);
         setObserved(next);
         if (lister.isUp()) ports.onListed(runtime);
+        messageReader.loopScheduler.recordTime(startedMs);
       },
       onProfileGone: (clientProfile) => setObserved(dropListing(observed, clientProfile)),
       onFailure: (_era, why) => ports.onFailure(runtime, why),

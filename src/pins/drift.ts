@@ -59,26 +59,31 @@ type Classify = (pair: DefinitionPair, before: string, after: string) => readonl
 export function findDifferences(
   lock: Lock | undefined,
   observed: Observed | undefined,
-  classify: Classify = classifyPair,
 ): readonly ItemDifference[] {
-  if (observed === undefined) return [];
-  const found = PIN_KINDS.flatMap((kind) => {
+  return [...walkDifferences(lock, observed, classifyPair)].flat();
+}
+
+/** The same differences in steps, one for each name, so that thousands can be found in slices of the event loop. */
+export function* walkDifferences(
+  lock: Lock | undefined,
+  observed: Observed | undefined,
+  classify: Classify,
+): Generator<readonly ItemDifference[], void> {
+  if (observed === undefined) return;
+  for (const kind of PIN_KINDS) {
     const pins = lock?.pins[kind] ?? new Map<string, Pin>();
     const names = new Set([
       ...pins.keys(),
       ...observedNames(observed, kind),
       ...notedNames(observed, kind),
     ]);
-    return [...names].sort().flatMap((name) => {
+    for (const name of [...names].sort()) {
       const offered = shownItemsOf(observed, kind, name);
-      return differences(kind, name, pins.get(name), offered, classify);
-    });
-  });
-  return [
-    ...found,
-    ...instructionDifferences(lock?.instructions, observed, classify),
-    ...serverDifferences(lock?.server, observed),
-  ];
+      yield differences(kind, name, pins.get(name), offered, classify);
+    }
+  }
+  yield instructionDifferences(lock?.instructions, observed, classify);
+  yield serverDifferences(lock?.server, observed);
 }
 
 /**
@@ -209,13 +214,19 @@ function difference<Definition extends JsonObject | string>(
   };
 }
 
-/** Reports the differences of one upstream that were not reported before. */
+/** Remembers which differences of one upstream were reported. */
 export interface DriftWatch {
-  /** Those of the differences that did not exist at the last call. */
-  report(found: readonly ItemDifference[]): readonly ItemDifference[];
-  /** What differed at the last call, except for what is informational. */
+  /** Begins a report of all differences that exist now. Each report ends before the next begins. */
+  begin(): DriftRound;
+  /** What differed in the last report, except for what is informational. */
   differing(): readonly Pick<ItemDifference, 'kind' | 'name'>[];
 }
+
+export type DriftRound = {
+  /** Whether the difference did not exist in the report before. */
+  isNew(difference: ItemDifference): boolean;
+  end(): void;
+};
 
 /** Remembers reports while the difference lasts: a restored definition that changes again is reported again. */
 export function createDriftWatch(): DriftWatch {
@@ -223,17 +234,23 @@ export function createDriftWatch(): DriftWatch {
   let differing: readonly Pick<ItemDifference, 'kind' | 'name'>[] = [];
   return {
     differing: () => differing,
-    report(found) {
+    begin() {
+      const keys = new Set<string>();
       // Without the definitions, which would be held as long as they differ.
-      differing = found
-        .filter((difference) => !isInformational(difference))
-        .map(({ kind, name }) => ({ kind, name }));
-      const keys = found.map(({ kind, name, before, after }) =>
-        JSON.stringify([kind, name, before, after]),
-      );
-      const drifts = found.filter((_, index) => !reported.has(keys[index] ?? ''));
-      reported = new Set(keys);
-      return drifts;
+      const found: Pick<ItemDifference, 'kind' | 'name'>[] = [];
+      return {
+        isNew(difference) {
+          const { kind, name, before, after } = difference;
+          const key = `${kind} ${before} ${after} ${name}`;
+          keys.add(key);
+          if (!isInformational(difference)) found.push({ kind, name });
+          return !reported.has(key);
+        },
+        end() {
+          reported = keys;
+          differing = found;
+        },
+      };
     },
   };
 }

@@ -42,6 +42,8 @@ export type ObservedListing = ClientProfile & {
   readonly capabilities: JsonObject;
   readonly serverInfo: JsonObject | undefined;
   readonly protocolVersions: readonly string[];
+  /** Of the content in any order; times are not part of it. */
+  readonly contentDigest: string;
 };
 
 /** A definition on a client's page that differs from all complete listings. */
@@ -89,7 +91,7 @@ export const MAX_NOTED_NAMES = 1000;
 export function observeListing(listing: Listing): ObservedListing {
   const { instructions } = listing;
   const items = itemsByKind(listing);
-  return {
+  const observed = {
     era: listing.era,
     apps: listing.apps,
     verifiedAtMs: listing.verifiedAtMs,
@@ -99,6 +101,7 @@ export function observeListing(listing: Listing): ObservedListing {
     serverInfo: listing.serverInfo,
     protocolVersions: listing.protocolVersions,
   };
+  return { ...observed, contentDigest: digestListing(observed) };
 }
 
 /** The items of a listing by the kind of their pins. */
@@ -298,15 +301,15 @@ function createObservation(
   noted: Observed['noted'],
 ): Observed {
   const ordered = [...listings].sort((a, b) => (profileKey(a) < profileKey(b) ? -1 : 1));
-  const listingsDigest = digestListings(ordered);
+  const listingsDigest = sha256Hex(ordered.map((listing) => listing.contentDigest).join());
   const pages = [...noted].map(([key, items]) => [key, items.map(({ digest }) => digest).sort()]);
   pages.sort(([a], [b]) => ((a ?? '') < (b ?? '') ? -1 : 1));
   const contentDigest = sha256Hex(JSON.stringify([listingsDigest, pages]));
   return { listings: ordered, noted, listingsDigest, contentDigest };
 }
 
-function digestListings(listings: readonly ObservedListing[]): string {
-  const listed = listings.map((listing) => [
+function digestListing(listing: Omit<ObservedListing, 'contentDigest'>): string {
+  const content = [
     profileKey(listing),
     listing.protocolVersions,
     readTaskCapabilities(listing.capabilities),
@@ -317,8 +320,8 @@ function digestListings(listings: readonly ObservedListing[]): string {
         .map(([name, { digest, isRepeated }]) => `${digest} ${isRepeated} ${name}`)
         .sort(),
     ),
-  ]);
-  return sha256Hex(JSON.stringify(listed));
+  ];
+  return sha256Hex(JSON.stringify(content));
 }
 
 /** Every server identity that was seen, each once: it can differ between client profiles. */
