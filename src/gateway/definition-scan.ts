@@ -142,8 +142,10 @@ export function createDefinitionScan(
   /** Scans definitions in parts, and notes what was found in those of them that count. */
   async function review(items: readonly Item[], counts: (item: Item) => boolean): Promise<void> {
     await runInTurns(messageReader, items, ({ definition }) => void contentOf(definition));
+    const startedMs = performance.now();
     const parts = divide(items);
     const due = parts.filter((part) => part.own.some(counts) && !isReviewed(part, counts));
+    messageReader.loopScheduler.recordTime(startedMs);
     if (due.length === 0) return;
     // Names are compared with all others of the server, however many parts its definitions have.
     const named = parts.length === 1 ? [] : await scanItems(items.map(nameAlone));
