@@ -6,8 +6,8 @@
 // One run on loopback: the gateway with every control armed, against the same upstream reached directly
 // and through our own bare pass-through. Samples are interleaved, those with foreign load are taken
 // again, medians and ranges are printed, JSON is written. It gates nothing: microseconds belong to this
-// machine, ratios to the program. With --pairs also the gateway before upstreams of the other era alone,
-// with --peer another gateway in the era that it speaks.
+// machine, and ratios differ between machines too. With --pairs also the gateway before upstreams of the
+// other era alone, with --peer another gateway in the era that it speaks.
 
 import { execFileSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';

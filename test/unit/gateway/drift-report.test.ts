@@ -33,7 +33,7 @@ it('[G-06] announces each list that may have changed once, those of resources an
     locks: new Map(),
     settings: { upstreams: new Map() },
   } as unknown as Version;
-  createDriftReport(ports).report(runtime, version);
+  void createDriftReport(ports).report(runtime, version);
   expect(announced.sort()).toEqual([
     'notifications/prompts/list_changed',
     'notifications/resources/list_changed',
@@ -70,14 +70,14 @@ it('[G-06] records a drift that takes long to classify once another thread has d
   } as unknown as UpstreamRuntime;
   const version = { settings: { upstreams: new Map() } } as unknown as Version;
   const report = createDriftReport(ports);
-  report.report(runtime, version);
+  void report.report(runtime, version);
   // Known to be different from the first moment on.
   expect(report.describe(runtime.settings)[0]).toContain('tool "get_issue", tool "list_issues"');
   expect(events).toEqual(['description']);
   await expect.poll(() => asked).toEqual(['classes 1']);
   answer([['new-cue', 'description']]);
   await expect.poll(() => events).toEqual(['description', 'new-cue']);
-  report.report(runtime, version);
+  void report.report(runtime, version);
   expect(asked).toHaveLength(1);
 });
 
@@ -133,12 +133,60 @@ it('[G-06] looks for the states of an observation no longer once there is anothe
   } as unknown as UpstreamRuntime;
   const version = { settings: { upstreams: new Map() } } as unknown as Version;
   const { report } = createDriftReport(ports);
-  report(runtime, version);
+  void report(runtime, version);
   observed = manyOf('after');
-  report(runtime, version);
+  void report(runtime, version);
   while (turns.length > 0) {
     turns.shift()?.();
     await new Promise(setImmediate);
   }
   expect(looked).toBe(1_000);
+});
+
+it('[G-06] finds the drift of thousands of definitions in turns, and of each observation in its order', async () => {
+  const events: string[] = [];
+  const turns: (() => void)[] = [];
+  const ports = {
+    audit: {
+      event: ({ name, change }: { name: string; change: string }) =>
+        events.push(`${change} ${name}`),
+    },
+    streams: { announce: () => undefined },
+    metrics: { setTools: () => undefined, drift: () => undefined },
+    log: { write: () => undefined },
+    snapshotOf: () => ({ catalogFor: () => NO_CATALOG }),
+    classes: createDriftClasses(async () => undefined),
+    loopScheduler: {
+      waitForTurn: () => new Promise<void>((resolve) => turns.push(resolve)),
+      recordTime: () => 0,
+    },
+  } as unknown as DriftPorts;
+  const tools = Array.from({ length: 1_000 }, (_, index) => toolOf(`tool_${index}`));
+  const withTitle = (changed: string) =>
+    observedOf(tools.map((tool) => (tool['name'] === changed ? { ...tool, title: 'New' } : tool)));
+  let observed = withTitle('tool_998');
+  const lock = lockOf(tools.map((tool) => pinOf(tool)));
+  const runtime = {
+    settings: { name: 'target', pinning: { mode: 'strict', scan: 'block' } },
+    observed: () => observed,
+    lock: () => lock,
+    firstUse: NO_FIRST_USE,
+    scan: { found: () => [] },
+  } as unknown as UpstreamRuntime;
+  const version = { settings: { upstreams: new Map() } } as unknown as Version;
+  const { report } = createDriftReport(ports);
+  const first = report(runtime, version);
+  // What is no longer offered when its turn comes is reported all the same.
+  observed = withTitle('tool_999');
+  void report(runtime, version);
+  let isOver = false;
+  void first?.then(() => {
+    isOver = true;
+  });
+  expect(events).toEqual([]);
+  while (!isOver) {
+    turns.shift()?.();
+    await new Promise(setImmediate);
+  }
+  expect(events).toEqual(['description tool_998', 'description tool_999']);
 });
