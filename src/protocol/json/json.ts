@@ -198,7 +198,8 @@ export function memberSpans(text: string, span: Span): readonly Member[] {
   let at = skipBlank(text, span.start + 1);
   while (at < span.end && text[at] === '"') {
     const nameEnd = skipString(text, at);
-    const name: string = JSON.parse(text.slice(at, nameEnd));
+    const raw = text.slice(at + 1, nameEnd - 1);
+    const name: string = raw.includes('\\') ? JSON.parse(`"${raw}"`) : raw;
     const value = valueAt(text, skipBlank(text, skipBlank(text, nameEnd) + 1));
     members.push({ name, start: at, value });
     at = skipBlank(text, skipBlank(text, value.end) + 1);

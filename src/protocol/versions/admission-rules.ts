@@ -141,8 +141,10 @@ const MEMBERS: ReadonlyMap<string, Members> = new Map<string, Members>([
   ],
 ]);
 
-/** Methods without a row have no members but `_meta`. */
-const NO_MEMBERS: Members = {};
+/** The same as maps, in which a name that is not there is found to be missing several times faster than in an object. */
+const MEMBERS_OF: ReadonlyMap<string, ReadonlyMap<string, Member>> = new Map(
+  [...MEMBERS].map(([method, members]) => [method, new Map(Object.entries(members))]),
+);
 
 /** A message without the members of its params that were cut, and the edits that cut them out of its text. */
 type ParamsCut = {
@@ -165,16 +167,17 @@ export function cutUndefinedParams(
 ): ParamsCut {
   const { params, method } = call;
   if (params === undefined) return { call, names: NO_NAMES, edits: NO_EDITS };
-  const defined = MEMBERS.get(method) ?? NO_MEMBERS;
+  const defined = MEMBERS_OF.get(method);
   const isUndefined = (name: string): boolean =>
     name !== 'task' && !isDefined(defined, name, version);
   const isCut = (name: string): boolean => isUndefined(name) || (name === 'task' && hasNoTask);
-  const span = Object.keys(params).some(isCut) ? spanOf(text, ['params']) : undefined;
+  // Listed once: there may be tens of thousands.
+  const given = Object.keys(params);
+  const span = given.some(isCut) ? spanOf(text, ['params']) : undefined;
   if (span === undefined) return { call, names: NO_NAMES, edits: NO_EDITS };
   const names: string[] = [];
   const kept: [string, Json][] = [];
-  // One pass: there may be tens of thousands.
-  for (const name of Object.keys(params)) {
+  for (const name of given) {
     if (isUndefined(name)) names.push(name);
     else kept.push([name, params[name] ?? null]);
   }
@@ -185,8 +188,13 @@ export function cutUndefinedParams(
   };
 }
 
-function isDefined(defined: Members, name: string, version: string): boolean {
+/** Methods without a row have no members but `_meta`. */
+function isDefined(
+  defined: ReadonlyMap<string, Member> | undefined,
+  name: string,
+  version: string,
+): boolean {
   if (name === '_meta') return true;
-  const member = Object.hasOwn(defined, name) ? defined[name] : undefined;
+  const member = defined?.get(name);
   return member !== undefined && (member.since === undefined || version >= member.since);
 }
