@@ -3,8 +3,8 @@
 import { expect, it } from 'vitest';
 import type { Version } from '../../../src/gateway/config-version.js';
 import { createDriftClasses } from '../../../src/gateway/drift-classes.js';
+import { createDriftReport } from '../../../src/gateway/drift-report.js';
 import { NO_FIRST_USE } from '../../../src/gateway/first-use.js';
-import { createDriftReport } from '../../../src/gateway/observability.js';
 import type { UpstreamRuntime } from '../../../src/gateway/upstreams.js';
 import type { DefinitionTasks } from '../../../src/gateway/worker/inspection.js';
 import type { Change } from '../../../src/pins/compare.js';
