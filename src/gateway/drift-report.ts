@@ -13,12 +13,13 @@ import {
   type ItemDifference,
   isInformational,
 } from '../pins/drift.js';
+import type { Observed } from '../pins/last-seen.js';
 import { approvedVersions, type Lock, PIN_KINDS } from '../pins/lock.js';
 import type { PinKind, PinState } from '../policy/definitions.js';
 import type { LoopScheduler } from '../protocol/json/incremental.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import { LIST_CHANGED_NOTIFICATIONS } from '../protocol/subscriptions.js';
-import type { Log } from '../telemetry/log.js';
+import { errorCode, type Log } from '../telemetry/log.js';
 import type { Metrics } from '../telemetry/metrics.js';
 import { cleanForeign } from '../text/escaping.js';
 import type { Version } from './config-version.js';
@@ -55,13 +56,21 @@ const PIN_STATES: readonly PinState[] = [
 /** Reports of one upstream that wait; a further one replaces the last of them. */
 const MAX_WAITING = 4;
 
-/** One report: the new differences found so far, and the steps that find the others. */
+/**
+ * One report of what was offered when it was asked for, because something else may be by the time it is made: the new
+ * differences found so far, and the steps that find the others.
+ */
 type Pass = {
   readonly runtime: UpstreamRuntime;
   readonly version: Version;
+  readonly lock: Lock | undefined;
+  readonly observed: Observed | undefined;
   readonly steps: Generator<readonly ItemDifference[], void>;
   readonly drifts: ItemDifference[];
 };
+
+/** The reports of one upstream that wait for the one that is being made, and the end of them all. */
+type Queue = { readonly waiting: Pass[]; readonly ended: Promise<void> };
 
 /** Takes the steps of some names. False if there are no more. */
 function takeSteps({ steps, drifts }: Pass, round: DriftRound): boolean {
@@ -75,7 +84,10 @@ function takeSteps({ steps, drifts }: Pass, round: DriftRound): boolean {
 
 /** Reports drift. It keeps a watch per upstream, so that no difference is reported twice. */
 export function createDriftReport(ports: DriftPorts): {
-  /** To be called after a new observation or a new configuration version. Resolves once all differences are found. */
+  /**
+   * To be called after a new observation or a new configuration version. Resolves once no report of the upstream is being
+   * made; nothing if this one is complete already. Never throws or rejects.
+   */
   report(runtime: UpstreamRuntime, version: Version): Promise<void> | undefined;
   /** Why the pins of an upstream are not as they should be, in words that name the items; empty if they are. */
   describe(upstream: UpstreamSettings): readonly string[];
@@ -85,26 +97,32 @@ export function createDriftReport(ports: DriftPorts): {
   const watches = new Map<string, DriftWatch>();
   const findings = createFindingReport({ ...ports, mask: redactForRecord });
   const unusable = new Map<string, readonly PinName[]>();
-  /** Of each upstream the reports that wait for the one whose differences are being found. */
-  const waiting = new Map<string, Pass[]>();
+  const queues = new Map<string, Queue>();
 
   function recordDrifts(upstream: string, drifts: readonly ItemDifference[]): void {
     recordAll(upstream, drifts, (drift) => recordDrift(upstream, drift, ports), ports);
   }
 
-  /** Finds the first differences at once, and those of thousands of definitions in slices of the event loop. */
-  function runPass(pass: Pass): Promise<void> | undefined {
-    const { name } = pass.runtime.settings;
+  function beginRound({ runtime }: Pass): DriftRound {
+    const { name } = runtime.settings;
     const watch = watches.get(name) ?? createDriftWatch();
     watches.set(name, watch);
-    const round = watch.begin();
-    if (takeSteps(pass, round)) return finishInSlices(pass, round);
-    round.end();
-    reportDrifts(pass);
-    return undefined;
+    return watch.begin();
   }
 
-  async function finishInSlices(pass: Pass, round: DriftRound): Promise<void> {
+  /** Finds the first differences at once, and those of thousands of definitions in slices of the event loop. */
+  function runPass(pass: Pass, waiting: readonly Pass[]): Promise<void> | undefined {
+    const round = beginRound(pass);
+    return takeSteps(pass, round)
+      ? finishInSlices(pass, round, waiting)
+      : endPass(pass, round, waiting);
+  }
+
+  async function finishInSlices(
+    pass: Pass,
+    round: DriftRound,
+    waiting: readonly Pass[],
+  ): Promise<void> {
     const { loopScheduler } = ports;
     const { name } = pass.runtime.settings;
     for (let isLeft = true; isLeft; ) {
@@ -113,33 +131,54 @@ export function createDriftReport(ports: DriftPorts): {
       isLeft = takeSteps(pass, round);
       loopScheduler.recordTime(startedMs);
     }
-    round.end();
     await loopScheduler.waitForTurn(name);
     const startedMs = performance.now();
-    reportDrifts(pass);
+    const states = endPass(pass, round, waiting);
     loopScheduler.recordTime(startedMs);
+    await states;
   }
 
-  async function runWaiting(upstream: string): Promise<void> {
-    const queue = waiting.get(upstream) ?? [];
-    for (let pass = queue.shift(); pass !== undefined; pass = queue.shift()) await runPass(pass);
-    waiting.delete(upstream);
+  /** The states of thousands of definitions are found in slices too, unless another report finds them anew. */
+  function endPass(
+    pass: Pass,
+    round: DriftRound,
+    waiting: readonly Pass[],
+  ): Promise<void> | undefined {
+    const { runtime, version } = pass;
+    const { name } = runtime.settings;
+    round.end();
+    reportDrifts(pass);
+    const isPinned = modeOf(runtime, version) !== 'off';
+    const isOver = () => waiting.length > 0;
+    return findStates(runtime, version, { ...ports, isOver }, (states) => {
+      unusable.set(name, isPinned ? states.filter(({ state }) => state === 'invalid') : []);
+      setToolGauges(name, states, ports);
+    });
   }
 
-  function reportDrifts({ runtime, version, drifts }: Pass): void {
+  /** A report that fails keeps none of those that wait from being made. */
+  async function runAll(upstream: string, running: Promise<void>, waiting: Pass[]): Promise<void> {
+    const noteError = (error: unknown) => noteFailure(upstream, error);
+    await running.catch(noteError);
+    for (let pass = waiting.shift(); pass !== undefined; pass = waiting.shift())
+      await finishInSlices(pass, beginRound(pass), waiting).catch(noteError);
+    queues.delete(upstream);
+  }
+
+  function noteFailure(upstream: string, error: unknown): void {
+    ports.log.write('error', 'drift could not be reported', { upstream, code: errorCode(error) });
+  }
+
+  function reportDrifts({ runtime, lock, observed, drifts }: Pass): void {
     const { name } = runtime.settings;
     recordDrifts(
       name,
       drifts.filter((drift) => !isOpen(drift)),
     );
     void recordLater(name, drifts.filter(isOpen));
-    recordAll(name, findings.news(runtime), (item) => findings.record(runtime, item), ports);
+    const news = findings.news(runtime, observed, lock);
+    recordAll(name, news, (item) => findings.record(runtime, item), ports);
     for (const method of LIST_CHANGED_NOTIFICATIONS) ports.streams.announce(name, method);
-    const isPinned = modeOf(runtime, version) !== 'off';
-    findStates(runtime, version, ports, (states) => {
-      unusable.set(name, isPinned ? states.filter(({ state }) => state === 'invalid') : []);
-      setToolGauges(name, states, ports);
-    });
   }
 
   /** Records what could not be classified at once. */
@@ -166,18 +205,27 @@ export function createDriftReport(ports: DriftPorts): {
       // Without pinning nothing drifts. When pinning is turned on, the differences at that moment are reported.
       const isPinned = modeOf(runtime, version) !== 'off';
       const isKnown = isPinned && runtime.firstUse.isSettled();
-      const observed = isKnown ? runtime.observed() : undefined;
-      const steps = ports.classes.walk(runtime.lock(), observed);
-      const pass = { runtime, version, steps, drifts: [] };
-      const queue = waiting.get(name);
+      const lock = runtime.lock();
+      const observed = runtime.observed();
+      const steps = ports.classes.walk(lock, isKnown ? observed : undefined);
+      const pass = { runtime, version, lock, observed, steps, drifts: [] };
+      const queue = queues.get(name);
       if (queue !== undefined) {
-        if (queue.length >= MAX_WAITING) queue.pop();
-        queue.push(pass);
+        if (queue.waiting.length >= MAX_WAITING) queue.waiting.pop();
+        queue.waiting.push(pass);
+        return queue.ended;
+      }
+      try {
+        const waiting: Pass[] = [];
+        const running = runPass(pass, waiting);
+        if (running === undefined) return undefined;
+        const ended = runAll(name, running, waiting);
+        queues.set(name, { waiting, ended });
+        return ended;
+      } catch (error) {
+        noteFailure(name, error);
         return undefined;
       }
-      const running = runPass(pass);
-      if (running !== undefined) waiting.set(name, []);
-      return running?.then(() => runWaiting(name));
     },
     announce(runtime, version) {
       const { name, resource } = runtime.settings;
@@ -191,7 +239,7 @@ export function createDriftReport(ports: DriftPorts): {
         ports.log.write('info', 'upstream is reachable', { ...fields, detail: 'pinning is off' });
         return;
       }
-      findStates(runtime, version, ports, (found) => {
+      void findStates(runtime, version, ports, (found) => {
         const states = [...found.map(({ state }) => state), ...instructionStates(runtime)];
         const countOf = (wanted: PinState) => states.filter((state) => state === wanted).length;
         ports.log.write('info', 'upstream is reachable', {
@@ -227,7 +275,10 @@ export function modeOf(
   return (version.settings.upstreams.get(settings.name) ?? settings).pinning.mode;
 }
 
-type SliceOwner = Pick<DriftPorts, 'loopScheduler'>;
+type SliceOwner = Pick<DriftPorts, 'loopScheduler'> & {
+  /** Once it holds, nothing further is recorded. */
+  readonly isOver?: () => boolean;
+};
 
 function recordAll<Item>(
   upstream: string,
@@ -242,22 +293,20 @@ function recordAll<Item>(
 
 /**
  * Records in slices, so that a server that changes thousands of definitions at once does not block the event loop. Waits
- * for no turn after what was only counted, `false`, so that it does not delay the records of what is written. Stops once
- * `isOver`, so that slices of what was observed before do not pile up.
+ * for no turn after what was only counted, `false`, so that it does not delay the records of what is written.
  */
 async function recordInSlices<Item>(
   upstream: string,
   items: readonly Item[],
   record: (item: Item) => unknown,
-  { loopScheduler }: SliceOwner,
-  isOver: () => boolean = () => false,
+  { loopScheduler, isOver }: SliceOwner,
 ): Promise<void> {
   let counted = MAX_AT_ONCE;
   for (const item of items) {
     if (counted >= MAX_AT_ONCE) {
       counted = 0;
       await loopScheduler.waitForTurn(upstream);
-      if (isOver()) return;
+      if (isOver?.() === true) return;
     }
     const startedMs = performance.now();
     counted = record(item) === false ? counted + 1 : MAX_AT_ONCE;
@@ -340,9 +389,9 @@ type ItemState = PinName & { readonly kind: PinKind; readonly state: PinState };
 function findStates(
   runtime: UpstreamRuntime,
   version: Version,
-  ports: DriftPorts,
+  ports: Pick<DriftPorts, 'snapshotOf'> & SliceOwner,
   report: (states: readonly ItemState[]) => void,
-): void {
+): Promise<void> | undefined {
   const catalog = ports.snapshotOf(runtime, version).catalogFor(PLAIN_SESSION);
   const listings = runtime.observed()?.listings ?? [];
   const items = PIN_KINDS.flatMap((kind) => {
@@ -356,13 +405,10 @@ function findStates(
   if (items.length <= MAX_AT_ONCE) {
     for (const item of items) find(item);
     report(states);
-    return;
+    return undefined;
   }
-  const observed = runtime.observed()?.contentDigest;
-  // If the upstream was observed again meanwhile, that observation has a report of its own.
-  const isOver = (): boolean => runtime.observed()?.contentDigest !== observed;
-  void recordInSlices(runtime.settings.name, items, find, ports, isOver).then(() => {
-    if (!isOver()) report(states);
+  return recordInSlices(runtime.settings.name, items, find, ports).then(() => {
+    if (states.length === items.length) report(states);
   });
 }
 

@@ -429,10 +429,11 @@ function assemble(
   }
   function apply(next: Version): void {
     const before = current.version;
+    // First, because what an upstream that goes has shown last is reported under the version that it was shown under.
+    runtimes.replace(next.settings);
     current.version = next;
     current.identity = buildIdentity(next.settings, identityPorts, current.identity);
     current.tables = tablesOf(next.settings);
-    runtimes.replace(next.settings);
     observability.metrics.setNames(next.settings);
     observability.metrics.setConfig(next.hashes);
     observability.audit.setVersions(next.hashes);
