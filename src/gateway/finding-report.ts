@@ -4,6 +4,8 @@
 import type { Audit } from '../audit/audit.js';
 import type { DefinitionFinding } from '../inspection/definitions/scan.js';
 import { type PinName, pinOf } from '../pins/approval.js';
+import type { Observed } from '../pins/last-seen.js';
+import type { Lock } from '../pins/lock.js';
 import type { Log } from '../telemetry/log.js';
 import type { Metrics } from '../telemetry/metrics.js';
 import type { ScannedItem } from './definition-scan.js';
@@ -18,7 +20,11 @@ type FindingPorts = {
 
 type FindingReport = {
   /** Returns the items in which something new was found; `record` writes what was found in one of them. */
-  news(runtime: UpstreamRuntime): readonly ScannedItem[];
+  news(
+    runtime: UpstreamRuntime,
+    observed: Observed | undefined,
+    lock: Lock | undefined,
+  ): readonly ScannedItem[];
   /** False if all of it is only counted. */
   record(runtime: UpstreamRuntime, item: ScannedItem): boolean;
   /** The definitions that the scan would keep from being used, at the last call of `news`. */
@@ -72,9 +78,9 @@ export function createFindingReport({ audit, metrics, log, mask }: FindingPorts)
 
   return {
     blocked: (upstream) => blocked.get(upstream) ?? [],
-    news(runtime) {
+    news(runtime, observed, lock) {
       const { name } = runtime.settings;
-      const found = runtime.scan.found(runtime.observed(), runtime.lock());
+      const found = runtime.scan.found(observed, lock);
       const keys = found.map((item) => `${item.content} ${recordedOf(item).map(({ id }) => id)}`);
       const before = reported.get(name);
       reported.set(name, new Set(keys));

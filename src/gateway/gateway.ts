@@ -29,6 +29,7 @@ import { createConsole, readReviewGuide } from './console.js';
 import { refreshControls, removeControls } from './control-states.js';
 import { createDecisionExplainer } from './decision-explanation.js';
 import { createDriftClasses, type DriftClasses } from './drift-classes.js';
+import { createDriftReport, recordFirstUse, recordPinDecisions } from './drift-report.js';
 import { createFileKeeper, createStoreKeeper } from './first-use.js';
 import { buildIdentity, type Identity } from './identity.js';
 import { assertionSigner, keysOf, publishedKeys } from './keys.js';
@@ -41,14 +42,7 @@ import {
   type Listening,
 } from './listeners.js';
 import { createLockCounters, type LockCounters } from './lock-counters.js';
-import {
-  createDriftReport,
-  createEdgeRecorder,
-  createObservability,
-  type Observability,
-  recordFirstUse,
-  recordPinDecisions,
-} from './observability.js';
+import { createEdgeRecorder, createObservability, type Observability } from './observability.js';
 import { createDispatcher, createPorts } from './ports.js';
 import { createReload, targetsOf } from './reload.js';
 import { createReview, createUpstreamRows } from './review.js';
@@ -435,10 +429,11 @@ function assemble(
   }
   function apply(next: Version): void {
     const before = current.version;
+    // First, because what an upstream that goes has shown last is reported under the version that it was shown under.
+    runtimes.replace(next.settings);
     current.version = next;
     current.identity = buildIdentity(next.settings, identityPorts, current.identity);
     current.tables = tablesOf(next.settings);
-    runtimes.replace(next.settings);
     observability.metrics.setNames(next.settings);
     observability.metrics.setConfig(next.hashes);
     observability.audit.setVersions(next.hashes);

@@ -30,7 +30,7 @@ import type { Metrics } from '../telemetry/metrics.js';
 import { isPasteable, isShownAsIs, quoteForShell } from '../text/escaping.js';
 import type { Version } from './config-version.js';
 import { type DriftClasses, isOpen, measure } from './drift-classes.js';
-import { modeOf } from './observability.js';
+import { modeOf } from './drift-report.js';
 import { findInItem } from './review-findings.js';
 import type { SnapshotOf } from './snapshot.js';
 import type { Runtimes, UpstreamRuntime } from './upstreams.js';

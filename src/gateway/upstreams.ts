@@ -153,8 +153,10 @@ type SharedPorts = {
   readonly prepareLock: (trusted: Lock) => Promise<void>;
   readonly gatewayVersion: string;
   readonly sessionBusOf: SessionBusOf;
-  /** Called when what the upstream offers differs from what was observed before. */
-  /** Resolves once the report that it causes is complete; nothing if it is complete already. */
+  /**
+   * Called when what the upstream offers differs from what was observed before. Resolves once the report that it causes
+   * is complete; nothing if it is complete already. Never throws or rejects.
+   */
   readonly onObserved: (runtime: UpstreamRuntime) => Promise<void> | undefined;
 };
 
@@ -166,6 +168,8 @@ type RuntimePorts = ConnectionPorts &
 
 /** After a report the next waits for this many times as long as that one took, so that reports take 10 % of the loop. */
 const REPORT_PAUSE_FACTOR = 9;
+/** At most, because most of the time that a report takes it may have waited for its turns. */
+const MAX_REPORT_PAUSE_MS = 10_000;
 
 type PacedReport = {
   /** Sends the report now. */
@@ -174,7 +178,10 @@ type PacedReport = {
   sendPaced(): void;
   /** Sends now what would be sent later. */
   flush(): void;
-  cancel(): void;
+  /** Resolves once no report is being made. */
+  settled(): Promise<void>;
+  /** Sends now what would be sent later, and nothing from then on. */
+  close(): void;
 };
 
 /**
@@ -183,38 +190,58 @@ type PacedReport = {
  */
 export function createPacedReport(report: () => Promise<void> | undefined): PacedReport {
   let dueAtMs = Number.NEGATIVE_INFINITY;
+  let isPending = false;
   let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> | undefined;
+  let isClosed = false;
 
   function pauseAfter(startedMs: number): void {
     const endedMs = performance.now();
-    dueAtMs = endedMs + REPORT_PAUSE_FACTOR * (endedMs - startedMs);
-  }
-
-  function cancel(): void {
-    clearTimeout(timer);
-    timer = undefined;
+    const pauseMs = Math.min(REPORT_PAUSE_FACTOR * (endedMs - startedMs), MAX_REPORT_PAUSE_MS);
+    dueAtMs = Math.max(dueAtMs, endedMs + pauseMs);
   }
 
   function send(): void {
-    cancel();
+    if (isClosed) return;
+    clearTimeout(timer);
+    timer = undefined;
+    isPending = false;
     const startedMs = performance.now();
-    const running = report();
+    const started = report();
     pauseAfter(startedMs);
-    void running?.then(() => pauseAfter(startedMs));
+    running = started ?? running;
+    void started?.then(() => {
+      pauseAfter(startedMs);
+      if (running === started) running = undefined;
+      sendWhenDue();
+    });
+  }
+
+  function sendWhenDue(): void {
+    if (!isPending || running !== undefined || timer !== undefined) return;
+    const waitMs = dueAtMs - performance.now();
+    if (waitMs <= 0) send();
+    else timer = setTimeout(send, waitMs).unref();
+  }
+
+  function flush(): void {
+    if (isPending) send();
   }
 
   return {
     send,
     sendPaced() {
-      if (timer !== undefined) return;
-      const waitMs = dueAtMs - performance.now();
-      if (waitMs <= 0) send();
-      else timer = setTimeout(send, waitMs).unref();
+      isPending = true;
+      sendWhenDue();
     },
-    flush() {
-      if (timer !== undefined) send();
+    flush,
+    async settled() {
+      while (running !== undefined) await running;
     },
-    cancel,
+    close() {
+      flush();
+      isClosed = true;
+    },
   };
 }
 
@@ -280,8 +307,6 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
   function setObserved(next: Observed | undefined, isPage = false): void {
     const isSame = next?.contentDigest === observed?.contentDigest;
     const isReviewed = reportedRevision === scan.revision();
-    // A listing may remove what pages showed, which must not go unreported.
-    if (!isPage) observedReport.flush();
     observed = next;
     reportedRevision = scan.revision();
     if (isSame && isReviewed) return;
@@ -306,11 +331,15 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
         await digestInSlices(listing, messageReader);
         await firstUse.load();
         await scan.reviewListing(listing);
+        // Few reports can wait for each other, and what one listing shows and the next does not is reported all the same.
+        await observedReport.settled();
         // Taking in thousands of definitions is not divided, so it begins with a turn of its own.
         await messageReader.loopScheduler.waitForTurn(settings.name);
       },
       onListings(listings) {
         const startedMs = performance.now();
+        // A listing may remove what pages showed, and while it is being trusted nothing is known to differ.
+        observedReport.flush();
         const next = listings.map(observeListing).reduce(noteListing, observed);
         // Before anything is reported, so that what is trusted is not reported as new.
         if (next !== undefined) firstUse.observe(next);
@@ -318,7 +347,10 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
         if (lister.isUp()) ports.onListed(runtime);
         messageReader.loopScheduler.recordTime(startedMs);
       },
-      onProfileGone: (clientProfile) => setObserved(dropListing(observed, clientProfile)),
+      onProfileGone(clientProfile) {
+        observedReport.flush();
+        setObserved(dropListing(observed, clientProfile));
+      },
       onFailure: (_era, why) => ports.onFailure(runtime, why),
     },
   );
@@ -356,11 +388,12 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
       if (lister.isUp()) lister.noteListChanged().catch(() => undefined);
     },
     async close() {
-      observedReport.cancel();
+      observedReport.close();
       await lister.close();
       await translation.stateless.close();
       await sessionTransport.close();
       await client.close();
+      await observedReport.settled();
     },
   };
   lister.start();

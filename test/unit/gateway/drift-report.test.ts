@@ -3,11 +3,12 @@
 import { expect, it } from 'vitest';
 import type { Version } from '../../../src/gateway/config-version.js';
 import { createDriftClasses } from '../../../src/gateway/drift-classes.js';
+import { createDriftReport } from '../../../src/gateway/drift-report.js';
 import { NO_FIRST_USE } from '../../../src/gateway/first-use.js';
-import { createDriftReport } from '../../../src/gateway/observability.js';
 import type { UpstreamRuntime } from '../../../src/gateway/upstreams.js';
 import type { DefinitionTasks } from '../../../src/gateway/worker/inspection.js';
 import type { Change } from '../../../src/pins/compare.js';
+import type { Observed } from '../../../src/pins/last-seen.js';
 import { NO_CATALOG } from '../../../src/policy/decide.js';
 import { lockOf, observedOf, pinOf, toolOf } from '../pins/samples.js';
 
@@ -189,4 +190,120 @@ it('[G-06] finds the drift of thousands of definitions in turns, and of each obs
     await new Promise(setImmediate);
   }
   expect(events).toEqual(['description tool_998', 'description tool_999']);
+});
+
+const STRICT = { name: 'target', pinning: { mode: 'strict', scan: 'block' } };
+
+/** A report of an upstream with a thousand pins, whose slices are run by hand. */
+function rig() {
+  const events: string[] = [];
+  const gauges = new Map<string, number>();
+  const errors: unknown[] = [];
+  const turns: (() => void)[] = [];
+  const tools = Array.from({ length: 1_000 }, (_, index) => toolOf(`tool_${index}`));
+  const current = {
+    observed: observedOf(tools),
+    lock: lockOf(tools.map((tool) => pinOf(tool))),
+    announce: (): void => undefined,
+  };
+  const versionNow = () => ({ settings: { upstreams: new Map() }, lock: current.lock });
+  const ports = {
+    audit: {
+      event: ({ type, name }: { type: string; name: string }) => events.push(`${type} ${name}`),
+    },
+    streams: { announce: () => current.announce() },
+    metrics: {
+      drift: () => undefined,
+      definitionFinding: () => undefined,
+      setTools: (_upstream: string, state: string, count: number) => gauges.set(state, count),
+    },
+    log: {
+      write: (level: string, event: string) => level === 'error' && errors.push(event),
+    },
+    snapshotOf: (_runtime: unknown, { lock }: ReturnType<typeof versionNow>) => {
+      const names = (kind: 'tool') => [...lock.pins[kind].keys()];
+      return { catalogFor: () => ({ ...NO_CATALOG, names }) };
+    },
+    classes: createDriftClasses(async () => undefined),
+    loopScheduler: {
+      waitForTurn: () => new Promise<void>((resolve) => turns.push(resolve)),
+      recordTime: () => 0,
+    },
+  } as unknown as DriftPorts;
+  const found = (observed: Observed | undefined) => {
+    const isNamed = observed?.listings[0]?.seen.tool.has('poisoned') === true;
+    return isNamed
+      ? [{ kind: 'tool', name: 'poisoned', content: 'c', findings: [], isFailed: true }]
+      : [];
+  };
+  const runtime = {
+    settings: STRICT,
+    observed: () => current.observed,
+    lock: () => current.lock,
+    firstUse: NO_FIRST_USE,
+    scan: { found },
+  } as unknown as UpstreamRuntime;
+  const { report } = createDriftReport(ports);
+  async function takeTurns(beforeEach: () => void = () => undefined): Promise<void> {
+    while (turns.length > 0) {
+      beforeEach();
+      turns.shift()?.();
+      await new Promise(setImmediate);
+    }
+  }
+  const withTool = (name: string) => observedOf([...tools, toolOf(name)]);
+  const reportNow = () => report(runtime, versionNow() as unknown as Version);
+  return { current, events, gauges, errors, takeTurns, withTool, reportNow };
+}
+
+it('[G-06] records what the scan found in what was offered when the report was asked for', async () => {
+  const { current, events, takeTurns, withTool, reportNow } = rig();
+  const before = current.observed;
+  current.observed = withTool('poisoned');
+  void reportNow();
+  current.observed = before;
+  void reportNow();
+  await takeTurns();
+  expect(events).toContain('pin.finding poisoned');
+});
+
+it('[G-06] counts the states of thousands of definitions although pages change what is offered all the time', async () => {
+  const { current, gauges, takeTurns, withTool, reportNow } = rig();
+  void reportNow();
+  const shown = [withTool('first'), withTool('second')];
+  await takeTurns(() => {
+    current.observed = shown.reverse()[0] ?? current.observed;
+  });
+  expect(gauges.get('unpinned')).toBe(1_001);
+});
+
+it('[G-06] counts the states under the version in force, not those of a slower report before it', async () => {
+  const { current, gauges, takeTurns, reportNow } = rig();
+  const few = [toolOf('tool_0'), toolOf('tool_1')];
+  current.observed = observedOf(few);
+  void reportNow();
+  current.lock = lockOf(few.map((tool) => pinOf(tool)));
+  void reportNow();
+  await takeTurns();
+  expect(gauges.get('unpinned')).toBe(2);
+});
+
+it('[G-06] makes further reports after one that failed', async () => {
+  const { current, events, errors, takeTurns, withTool, reportNow } = rig();
+  current.announce = () => {
+    current.announce = () => undefined;
+    throw new Error('a stream is broken');
+  };
+  current.observed = withTool('first');
+  const ended = reportNow();
+  current.observed = withTool('second');
+  void reportNow();
+  await takeTurns();
+  await ended;
+  expect(errors).toEqual(['drift could not be reported']);
+  expect(events).toEqual(['pin.drift first', 'pin.drift second']);
+  current.observed = withTool('third');
+  void reportNow();
+  await takeTurns();
+  expect(events).toContain('pin.drift third');
 });

@@ -1,7 +1,15 @@
-// How often what an upstream offers is reported.
+// How often what an upstream offers is reported, and that nothing that it showed goes unreported.
 
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createPacedReport } from '../../../src/gateway/upstreams.js';
+import { createSingleUpstreamResources } from '../../../src/gateway/upstream-connection.js';
+import {
+  createPacedReport,
+  createRuntimes,
+  createSessionBuses,
+  type UpstreamRuntime,
+} from '../../../src/gateway/upstreams.js';
+import { startListingUpstream, toolNamed } from '../../support/mcp-servers.js';
+import { LOCAL, settingsOf } from '../config/reading.js';
 
 const COST_MS = 10;
 const PAGES = 1_000;
@@ -40,4 +48,110 @@ it('reports what pages show before a listing may remove it, and once', () => {
   report.flush();
   vi.runAllTimers();
   expect(reports).toBe(2);
+});
+
+it('reports what pages show no sooner because the report before is made in slices', async () => {
+  let started = 0;
+  let end: () => void = () => undefined;
+  const report = createPacedReport(() => {
+    started += 1;
+    return new Promise((resolve) => {
+      end = resolve;
+    });
+  });
+  report.sendPaced();
+  vi.advanceTimersByTime(COST_MS);
+  for (let page = 0; page < PAGES; page += 1) {
+    report.sendPaced();
+    vi.advanceTimersByTime(1);
+  }
+  expect(started).toBe(1);
+  let isSettled = false;
+  const settled = report.settled().then(() => {
+    isSettled = true;
+  });
+  await Promise.resolve();
+  expect(isSettled).toBe(false);
+  end();
+  await settled;
+  expect(started).toBe(1);
+  vi.advanceTimersByTime(PAGES);
+  expect(started).toBe(1);
+  vi.runAllTimers();
+  expect(started).toBe(2);
+});
+
+it('keeps what pages show for no more than ten seconds, however long the report before waited', () => {
+  let reports = 0;
+  const report = createPacedReport(() => {
+    reports += 1;
+    vi.advanceTimersByTime(60_000);
+    return undefined;
+  });
+  report.sendPaced();
+  report.sendPaced();
+  vi.advanceTimersByTime(10_000);
+  expect(reports).toBe(2);
+});
+
+it('reports what pages have shown last when the upstream goes, and nothing of it from then on', () => {
+  const report = createCostlyReport();
+  showPages(report);
+  report.close();
+  expect(reports).toBe(2);
+  report.send();
+  report.sendPaced();
+  vi.runAllTimers();
+  expect(reports).toBe(2);
+});
+
+it('takes in no listing before what the one before it showed is reported', async () => {
+  vi.useRealTimers();
+  const upstream = await startListingUpstream();
+  upstream.script.speaks.sessions = false;
+  const events: string[] = [];
+  let endReport: () => void = () => undefined;
+  let scans = 0;
+  const runtimes = createRuntimes({
+    ...createSingleUpstreamResources(),
+    sessionBusOf: createSessionBuses({
+      self: 'one',
+      send: () => false,
+      publish: () => undefined,
+    } as never),
+    scanDefinitions: async () => {
+      scans += 1;
+      return [];
+    },
+    lockOf: () => undefined,
+    now: Date.now,
+    isOwnListener: () => false,
+    metrics: { setUpstreamUp: () => undefined },
+    log: { write: () => undefined },
+    onReachable: () => undefined,
+    onObserved(runtime: UpstreamRuntime) {
+      const [listing] = runtime.observed()?.listings ?? [];
+      events.push(`reports ${[...(listing?.seen.tool.keys() ?? [])]}`);
+      return new Promise<void>((resolve) => {
+        endReport = () => {
+          events.push('reported');
+          resolve();
+        };
+      });
+    },
+  } as unknown as Parameters<typeof createRuntimes>[0]);
+  const text = LOCAL.replace('http://127.0.0.1:3001/mcp', upstream.url);
+  const verify = '    pinning: {verify: before-call}\npolicies:';
+  runtimes.replace(settingsOf(text.replace('policies:', verify)));
+  await expect.poll(() => events).toEqual(['reports first,second']);
+  upstream.script.tools = [[toolNamed('third')]];
+  const listed = runtimes.get('demo')?.refreshListing();
+  await expect.poll(() => scans).toBe(2);
+  for (let round = 0; round < 10; round += 1) await new Promise(setImmediate);
+  endReport();
+  await listed;
+  expect(events).toEqual(['reports first,second', 'reported', 'reports third']);
+  endReport();
+  await runtimes.close();
+  await upstream.close();
 });

@@ -1,0 +1,439 @@
+// Reports what becomes of definitions: that they drift from their pins, that a new version approves or blocks them, and
+// that they are trusted on first use. Drift is recorded, counted, logged and announced to clients whose lists it changes
+// (docs/contract.md §5).
+
+import type { Audit } from '../audit/audit.js';
+import type { UpstreamSettings } from '../config/settings.js';
+import { redactForRecord } from '../inspection/capture.js';
+import { findDecisions, type PinDecision, type PinName } from '../pins/approval.js';
+import {
+  createDriftWatch,
+  type DriftRound,
+  type DriftWatch,
+  type ItemDifference,
+  isInformational,
+} from '../pins/drift.js';
+import type { Observed } from '../pins/last-seen.js';
+import { approvedVersions, type Lock, PIN_KINDS } from '../pins/lock.js';
+import type { PinKind, PinState } from '../policy/definitions.js';
+import type { LoopScheduler } from '../protocol/json/incremental.js';
+import { PLAIN_SESSION } from '../protocol/listings.js';
+import { LIST_CHANGED_NOTIFICATIONS } from '../protocol/subscriptions.js';
+import { errorCode, type Log } from '../telemetry/log.js';
+import type { Metrics } from '../telemetry/metrics.js';
+import { cleanForeign } from '../text/escaping.js';
+import type { Version } from './config-version.js';
+import { type DriftClasses, isOpen } from './drift-classes.js';
+import { createFindingReport } from './finding-report.js';
+import type { SnapshotOf } from './snapshot.js';
+import type { StreamRegistry } from './streams.js';
+import type { UpstreamRuntime } from './upstreams.js';
+
+type DriftPorts = {
+  readonly audit: Audit;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly streams: StreamRegistry;
+  readonly snapshotOf: SnapshotOf;
+  readonly classes: DriftClasses;
+  readonly loopScheduler: LoopScheduler;
+};
+
+/** Differences and decisions beyond this number are found and recorded in slices of the event loop. */
+const MAX_AT_ONCE = 200;
+
+const PIN_STATES: readonly PinState[] = [
+  'approved',
+  'pending',
+  'unpinned',
+  'changed',
+  'absent',
+  'blocked',
+  'invalid',
+  'poisoned',
+];
+
+/** Reports of one upstream that wait; a further one replaces the last of them. */
+const MAX_WAITING = 4;
+
+/**
+ * One report of what was offered when it was asked for, because something else may be by the time it is made: the new
+ * differences found so far, and the steps that find the others.
+ */
+type Pass = {
+  readonly runtime: UpstreamRuntime;
+  readonly version: Version;
+  readonly lock: Lock | undefined;
+  readonly observed: Observed | undefined;
+  readonly steps: Generator<readonly ItemDifference[], void>;
+  readonly drifts: ItemDifference[];
+};
+
+/** The reports of one upstream that wait for the one that is being made, and the end of them all. */
+type Queue = { readonly waiting: Pass[]; readonly ended: Promise<void> };
+
+/** Takes the steps of some names. False if there are no more. */
+function takeSteps({ steps, drifts }: Pass, round: DriftRound): boolean {
+  for (let taken = 0; taken < MAX_AT_ONCE; taken += 1) {
+    const step = steps.next();
+    if (step.done === true) return false;
+    for (const difference of step.value) if (round.isNew(difference)) drifts.push(difference);
+  }
+  return true;
+}
+
+/** Reports drift. It keeps a watch per upstream, so that no difference is reported twice. */
+export function createDriftReport(ports: DriftPorts): {
+  /**
+   * To be called after a new observation or a new configuration version. Resolves once no report of the upstream is being
+   * made; nothing if this one is complete already. Never throws or rejects.
+   */
+  report(runtime: UpstreamRuntime, version: Version): Promise<void> | undefined;
+  /** Why the pins of an upstream are not as they should be, in words that name the items; empty if they are. */
+  describe(upstream: UpstreamSettings): readonly string[];
+  /** Logs where clients reach an upstream and what of it is pinned. */
+  announce(runtime: UpstreamRuntime, version: Version): void;
+} {
+  const watches = new Map<string, DriftWatch>();
+  const findings = createFindingReport({ ...ports, mask: redactForRecord });
+  const unusable = new Map<string, readonly PinName[]>();
+  const queues = new Map<string, Queue>();
+
+  function recordDrifts(upstream: string, drifts: readonly ItemDifference[]): void {
+    recordAll(upstream, drifts, (drift) => recordDrift(upstream, drift, ports), ports);
+  }
+
+  function beginRound({ runtime }: Pass): DriftRound {
+    const { name } = runtime.settings;
+    const watch = watches.get(name) ?? createDriftWatch();
+    watches.set(name, watch);
+    return watch.begin();
+  }
+
+  /** Finds the first differences at once, and those of thousands of definitions in slices of the event loop. */
+  function runPass(pass: Pass, waiting: readonly Pass[]): Promise<void> | undefined {
+    const round = beginRound(pass);
+    return takeSteps(pass, round)
+      ? finishInSlices(pass, round, waiting)
+      : endPass(pass, round, waiting);
+  }
+
+  async function finishInSlices(
+    pass: Pass,
+    round: DriftRound,
+    waiting: readonly Pass[],
+  ): Promise<void> {
+    const { loopScheduler } = ports;
+    const { name } = pass.runtime.settings;
+    for (let isLeft = true; isLeft; ) {
+      await loopScheduler.waitForTurn(name);
+      const startedMs = performance.now();
+      isLeft = takeSteps(pass, round);
+      loopScheduler.recordTime(startedMs);
+    }
+    await loopScheduler.waitForTurn(name);
+    const startedMs = performance.now();
+    const states = endPass(pass, round, waiting);
+    loopScheduler.recordTime(startedMs);
+    await states;
+  }
+
+  /** The states of thousands of definitions are found in slices too, unless another report finds them anew. */
+  function endPass(
+    pass: Pass,
+    round: DriftRound,
+    waiting: readonly Pass[],
+  ): Promise<void> | undefined {
+    const { runtime, version } = pass;
+    const { name } = runtime.settings;
+    round.end();
+    reportDrifts(pass);
+    const isPinned = modeOf(runtime, version) !== 'off';
+    const isOver = () => waiting.length > 0;
+    return findStates(runtime, version, { ...ports, isOver }, (states) => {
+      unusable.set(name, isPinned ? states.filter(({ state }) => state === 'invalid') : []);
+      setToolGauges(name, states, ports);
+    });
+  }
+
+  /** A report that fails keeps none of those that wait from being made. */
+  async function runAll(upstream: string, running: Promise<void>, waiting: Pass[]): Promise<void> {
+    const noteError = (error: unknown) => noteFailure(upstream, error);
+    await running.catch(noteError);
+    for (let pass = waiting.shift(); pass !== undefined; pass = waiting.shift())
+      await finishInSlices(pass, beginRound(pass), waiting).catch(noteError);
+    queues.delete(upstream);
+  }
+
+  function noteFailure(upstream: string, error: unknown): void {
+    ports.log.write('error', 'drift could not be reported', { upstream, code: errorCode(error) });
+  }
+
+  function reportDrifts({ runtime, lock, observed, drifts }: Pass): void {
+    const { name } = runtime.settings;
+    recordDrifts(
+      name,
+      drifts.filter((drift) => !isOpen(drift)),
+    );
+    void recordLater(name, drifts.filter(isOpen));
+    const news = findings.news(runtime, observed, lock);
+    recordAll(name, news, (item) => findings.record(runtime, item), ports);
+    for (const method of LIST_CHANGED_NOTIFICATIONS) ports.streams.announce(name, method);
+  }
+
+  /** Records what could not be classified at once. */
+  async function recordLater(upstream: string, drifts: readonly ItemDifference[]): Promise<void> {
+    if (drifts.length > 0) recordDrifts(upstream, await ports.classes.classify(upstream, drifts));
+  }
+
+  return {
+    describe({ name, pinning }) {
+      const problems = [
+        ['not as pinned', watches.get(name)?.differing()],
+        ['unusable', unusable.get(name)],
+        [
+          pinning.scan === 'block' ? 'withheld by the scan' : 'found by the scan',
+          findings.blocked(name),
+        ],
+      ] as const;
+      return problems.flatMap(([what, items = []]) =>
+        items.length === 0 ? [] : `${what}: ${describeItems(items)}`,
+      );
+    },
+    report(runtime, version) {
+      const { name } = runtime.settings;
+      // Without pinning nothing drifts. When pinning is turned on, the differences at that moment are reported.
+      const isPinned = modeOf(runtime, version) !== 'off';
+      const isKnown = isPinned && runtime.firstUse.isSettled();
+      const lock = runtime.lock();
+      const observed = runtime.observed();
+      const steps = ports.classes.walk(lock, isKnown ? observed : undefined);
+      const pass = { runtime, version, lock, observed, steps, drifts: [] };
+      const queue = queues.get(name);
+      if (queue !== undefined) {
+        if (queue.waiting.length >= MAX_WAITING) queue.waiting.pop();
+        queue.waiting.push(pass);
+        return queue.ended;
+      }
+      try {
+        const waiting: Pass[] = [];
+        const running = runPass(pass, waiting);
+        if (running === undefined) return undefined;
+        const ended = runAll(name, running, waiting);
+        queues.set(name, { waiting, ended });
+        return ended;
+      } catch (error) {
+        noteFailure(name, error);
+        return undefined;
+      }
+    },
+    announce(runtime, version) {
+      const { name, resource } = runtime.settings;
+      const protocols = (runtime.observed()?.listings ?? []).flatMap((one) => one.protocolVersions);
+      const fields = {
+        upstream: name,
+        url: resource,
+        protocol: [...new Set(protocols)].join(', '),
+      };
+      if (modeOf(runtime, version) === 'off') {
+        ports.log.write('info', 'upstream is reachable', { ...fields, detail: 'pinning is off' });
+        return;
+      }
+      void findStates(runtime, version, ports, (found) => {
+        const states = [...found.map(({ state }) => state), ...instructionStates(runtime)];
+        const countOf = (wanted: PinState) => states.filter((state) => state === wanted).length;
+        ports.log.write('info', 'upstream is reachable', {
+          ...fields,
+          pinned: countOf('approved'),
+          pending: countOf('pending'),
+          unpinned: countOf('unpinned'),
+          changed: countOf('changed'),
+        });
+      });
+    },
+  };
+}
+
+const MAX_DESCRIBED = 3;
+
+/** `tool "a", prompt "b" and 3 more`. */
+function describeItems(items: readonly Pick<ItemDifference, 'kind' | 'name'>[]): string {
+  const shown = items
+    .slice(0, MAX_DESCRIBED)
+    .map(({ kind, name }) =>
+      kind === name ? kind : `${kind} "${cleanForeign(redactForRecord(name))}"`,
+    );
+  const rest = items.length - MAX_DESCRIBED;
+  return `${shown.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
+}
+
+/** Read from the version in force, because an earlier one may have started the runtime. */
+export function modeOf(
+  { settings }: Pick<UpstreamRuntime, 'settings'>,
+  version: Pick<Version, 'settings'>,
+): UpstreamSettings['pinning']['mode'] {
+  return (version.settings.upstreams.get(settings.name) ?? settings).pinning.mode;
+}
+
+type SliceOwner = Pick<DriftPorts, 'loopScheduler'> & {
+  /** Once it holds, nothing further is recorded. */
+  readonly isOver?: () => boolean;
+};
+
+function recordAll<Item>(
+  upstream: string,
+  items: readonly Item[],
+  record: (item: Item) => unknown,
+  owner: SliceOwner,
+): void {
+  for (const item of items.slice(0, MAX_AT_ONCE)) record(item);
+  const rest = items.slice(MAX_AT_ONCE);
+  if (rest.length > 0) void recordInSlices(upstream, rest, record, owner);
+}
+
+/**
+ * Records in slices, so that a server that changes thousands of definitions at once does not block the event loop. Waits
+ * for no turn after what was only counted, `false`, so that it does not delay the records of what is written.
+ */
+async function recordInSlices<Item>(
+  upstream: string,
+  items: readonly Item[],
+  record: (item: Item) => unknown,
+  { loopScheduler, isOver }: SliceOwner,
+): Promise<void> {
+  let counted = MAX_AT_ONCE;
+  for (const item of items) {
+    if (counted >= MAX_AT_ONCE) {
+      counted = 0;
+      await loopScheduler.waitForTurn(upstream);
+      if (isOver?.() === true) return;
+    }
+    const startedMs = performance.now();
+    counted = record(item) === false ? counted + 1 : MAX_AT_ONCE;
+    loopScheduler.recordTime(startedMs);
+  }
+}
+
+const DECISION_EVENTS = { approved: 'pin.approval', blocked: 'pin.block' } as const;
+
+/** Records what the lock files of a new version approve and block that those of the version before did not. */
+export function recordPinDecisions(
+  before: Pick<Version, 'locks' | 'hashes'>,
+  next: Pick<Version, 'locks' | 'hashes'>,
+  ports: Pick<DriftPorts, 'audit' | 'loopScheduler'>,
+): void {
+  if (before.hashes.pins === next.hashes.pins) return;
+  for (const [upstream, lock] of next.locks) {
+    const decisions = findDecisions(before.locks.get(upstream), lock);
+    const record = ({ kind, name, digest, decision, record: given }: PinDecision) =>
+      ports.audit.event({
+        type: DECISION_EVENTS[decision],
+        ...{ upstream, kind, name, digest, by: given?.by, note: given?.note },
+      });
+    recordAll(upstream, decisions, record, ports);
+  }
+}
+
+/** Records what is trusted because it was offered first. */
+export function recordFirstUse(
+  trusted: Lock,
+  ports: Pick<DriftPorts, 'audit' | 'loopScheduler'>,
+): void {
+  const { upstream } = trusted;
+  const record = ({ kind, name, digest }: PinDecision) =>
+    ports.audit.event({ type: 'pin.first-use', upstream, kind, name, digest });
+  recordAll(upstream, findDecisions(undefined, trusted), record, ports);
+}
+
+/** False if it is only counted. */
+function recordDrift(
+  upstream: string,
+  drift: ItemDifference,
+  { audit, metrics, log }: DriftPorts,
+): boolean {
+  const { kind, name, change, before, after } = drift;
+  if (isInformational(drift)) {
+    log.write('info', 'upstream reports another version of its server', { upstream });
+    return true;
+  }
+  metrics.drift(upstream, change);
+  const suppressed = audit.event({
+    type: 'pin.drift',
+    upstream,
+    kind,
+    name,
+    change,
+    before,
+    after,
+  });
+  if (suppressed === undefined) return false;
+  const what =
+    kind === 'server'
+      ? 'upstream reports another name of its server'
+      : before === undefined
+        ? 'definition has no pin'
+        : 'definition differs from its pin';
+  log.write('warn', what, {
+    ...{ upstream, kind, name: redactForRecord(name), detail: change },
+    ...(suppressed > 0 && { suppressed }),
+  });
+  return true;
+}
+
+type ItemState = PinName & { readonly kind: PinKind; readonly state: PinState };
+
+/**
+ * Finds the pin states of all items that are pinned or offered; one that is offered without a pin is unpinned. At once
+ * where they are few, else in slices of the event loop, because the schema of each is compiled.
+ */
+function findStates(
+  runtime: UpstreamRuntime,
+  version: Version,
+  ports: Pick<DriftPorts, 'snapshotOf'> & SliceOwner,
+  report: (states: readonly ItemState[]) => void,
+): Promise<void> | undefined {
+  const catalog = ports.snapshotOf(runtime, version).catalogFor(PLAIN_SESSION);
+  const listings = runtime.observed()?.listings ?? [];
+  const items = PIN_KINDS.flatMap((kind) => {
+    const offered = listings.flatMap((listing) => [...listing.seen[kind].keys()]);
+    return [...new Set([...catalog.names(kind), ...offered])].map((name) => ({ kind, name }));
+  });
+  const states: ItemState[] = [];
+  const find = ({ kind, name }: (typeof items)[number]): void => {
+    states.push({ kind, name, state: catalog.statusOf(kind, name).state });
+  };
+  if (items.length <= MAX_AT_ONCE) {
+    for (const item of items) find(item);
+    report(states);
+    return undefined;
+  }
+  return recordInSlices(runtime.settings.name, items, find, ports).then(() => {
+    if (states.length === items.length) report(states);
+  });
+}
+
+/** The state of the instructions, which count as one item like in `pin`, if they are pinned or offered. */
+function instructionStates(runtime: UpstreamRuntime): readonly PinState[] {
+  const pin = runtime.lock()?.instructions;
+  const offered = (runtime.observed()?.listings ?? []).flatMap((one) => one.instructions ?? []);
+  const approved = approvedVersions(pin).map(({ sha256 }) => sha256);
+  if (pin?.status === 'blocked') return ['blocked'];
+  if (approved.length > 0) {
+    if (offered.length === 0) return ['absent'];
+    return [offered.every(({ digest }) => approved.includes(digest)) ? 'approved' : 'changed'];
+  }
+  if (pin !== undefined) return ['pending'];
+  return offered.length > 0 ? ['unpinned'] : [];
+}
+
+/** Counts the tools in each pin state. */
+function setToolGauges(
+  upstream: string,
+  states: readonly ItemState[],
+  { metrics }: Pick<DriftPorts, 'metrics'>,
+): void {
+  const counts = new Map<PinState, number>();
+  for (const { kind, state } of states)
+    if (kind === 'tool') counts.set(state, (counts.get(state) ?? 0) + 1);
+  for (const state of PIN_STATES) metrics.setTools(upstream, state, counts.get(state) ?? 0);
+}
