@@ -5,7 +5,7 @@
 
 import type { Settings } from '../config/settings.js';
 import type { DataServerPorts } from '../http/server.js';
-import { createPageCache } from '../inspection/lists-and-handshakes.js';
+import { createPageCache } from '../inspection/result-filters.js';
 import { digestOnce } from '../pins/digest.js';
 import type { ReplayOutcome, ReplayStore } from '../policy/obligations.js';
 import { ownerKey, type Principal } from '../policy/principal.js';

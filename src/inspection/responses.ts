@@ -309,7 +309,7 @@ function readerTextsOf(value: Json): readonly string[] {
   return texts;
 }
 
-/** Lists whose items have already lost their remote icons (lists-and-handshakes.ts). */
+/** Lists whose items have already lost their remote icons (result-filters.ts). */
 const LIST_MEMBERS: ReadonlyMap<string | undefined, string> = new Map([
   ['tools/list', 'tools'],
   ['prompts/list', 'prompts'],

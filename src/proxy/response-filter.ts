@@ -15,7 +15,7 @@ import {
   type ListOutcome,
   memberOf,
   reduceHandshake,
-} from '../inspection/lists-and-handshakes.js';
+} from '../inspection/result-filters.js';
 import { isListed as isListedFor } from '../policy/decide.js';
 import type { PinKind } from '../policy/definitions.js';
 import { narrowInputSchema } from '../policy/narrowed-schema.js';
