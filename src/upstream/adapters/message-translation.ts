@@ -42,7 +42,7 @@ import {
   type RequestId,
   type ServerRequestName,
 } from '../../protocol/jsonrpc.js';
-import { CACHEABLE } from '../../protocol/methods.js';
+import { CACHEABLE, LIST_MEMBERS } from '../../protocol/methods.js';
 import { paramsOf, progressTokenOf } from '../../protocol/params.js';
 import { declaresTasks } from '../../protocol/tasks.js';
 import { type Bytes, joinPieces, type UpstreamResponse } from '../../protocol/transport.js';
@@ -393,13 +393,6 @@ export function toSessionNotification(text: string, value: Json): string | undef
   return changeMembers(text, { path: ['params', '_meta'], cut });
 }
 
-/** Methods whose responses are usually repeated. */
-const LIST_METHODS: ReadonlySet<string> = new Set([
-  'tools/list',
-  'prompts/list',
-  'resources/list',
-  'resources/templates/list',
-]);
 const MAX_CACHED_PAGES = 64;
 /** A larger page is translated each time. */
 const MAX_CACHED_PAGE_BYTES = 512 * 1024;
@@ -455,7 +448,7 @@ export function createTranslatedPages(): TranslatedPages {
 
   return {
     translate(method, bytes, ids, translateAnew) {
-      const isList = LIST_METHODS.has(method);
+      const isList = LIST_MEMBERS.has(method);
       const known = isList ? recall(method, bytes, ids) : undefined;
       if (known !== undefined) return known;
       return translateAnew().then((page) => {

@@ -13,6 +13,7 @@ import { encodeHeaderValue } from '../../protocol/headers.js';
 import { elementSpans, hasInexactNumber, spanOf } from '../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import type { ListedItem, Listing } from '../../protocol/listings.js';
+import { LISTS } from '../../protocol/methods.js';
 import { LATEST_SESSION_VERSION, STATELESS_VERSIONS } from '../../protocol/versions/revisions.js';
 import { SESSION } from '../../protocol/versions/session.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
@@ -353,19 +354,10 @@ export const LISTING_CAPS: ListingCaps = {
   maxBytes: 8 * 1024 * 1024,
 };
 
-/** The lists that are read: the method, the member with the items, and the member that names an item. */
-const LISTS = {
-  tools: { method: 'tools/list', member: 'tools', name: 'name', capability: 'tools' },
-  prompts: { method: 'prompts/list', member: 'prompts', name: 'name', capability: 'prompts' },
-  templates: {
-    method: 'resources/templates/list',
-    member: 'resourceTemplates',
-    name: 'uriTemplate',
-    capability: 'resources',
-  },
-} as const;
+/** The lists that are read, with the capability that declares each. */
+const CAPABILITIES = { tools: 'tools', prompts: 'prompts', templates: 'resources' } as const;
 
-type ListName = keyof typeof LISTS;
+type ListName = keyof typeof CAPABILITIES;
 
 type Lists = { readonly [name in ListName]: readonly ListedItem[] } & {
   /** The `ui://` resources that tools refer to. */
@@ -393,7 +385,7 @@ async function readLists(
   const remaining = { pages: limits.maxPages, items: limits.maxItems };
   const lists: Record<ListName, readonly ListedItem[]> = { tools: [], prompts: [], templates: [] };
   for (const name of ['tools', 'prompts', 'templates'] as const) {
-    if (!isObject(capabilities[LISTS[name].capability])) continue;
+    if (!isObject(capabilities[CAPABILITIES[name]])) continue;
     const outcome = await readList(name, remaining, sendQuery, messageReader);
     if (outcome.kind !== 'items') return outcome;
     lists[name] = outcome.items;
