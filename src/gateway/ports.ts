@@ -30,7 +30,7 @@ import type {
 import type { KeyRing } from '../state/keys.js';
 import { createMemoryLimits, type GatewayState } from '../state/memory.js';
 import {
-  createForwardedServerRequests,
+  createForwardedRequests,
   createKeptPages,
   createKnownTasks,
   createListedResources,
@@ -65,7 +65,7 @@ import type { Runtimes, UpstreamRuntime } from './upstreams.js';
 
 const MAX_PAGES = 256;
 const MAX_PAGE_BYTES = 64 * 1024 * 1024;
-const MAX_FORMS_A_PAGE = 64;
+const MAX_FILTERED_PAGES = 64;
 
 type PortDependencies = {
   version(): Version;
@@ -126,9 +126,9 @@ function createUpstreamPort(
     openStream(upstream, stream) {
       const runtime = findRuntime(upstream);
       if (runtime === undefined) return Promise.resolve(NOT_RUNNING);
-      const currentOffer = (): Snapshot => snapshotOf(runtime);
-      const adapter = runtime.adapters.forStream(stream.session, currentOffer());
-      return adapter.openStream(stream, currentOffer);
+      const currentSnapshot = (): Snapshot => snapshotOf(runtime);
+      const adapter = runtime.adapters.forStream(stream.session, currentSnapshot());
+      return adapter.openStream(stream, currentSnapshot);
     },
     openLegacyStream: (upstream, caller, signal) =>
       runtimeOf(upstream).client.openLegacyStream(caller, signal),
@@ -162,7 +162,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
       pages: createPageCache({
         maxPages: MAX_PAGES,
         maxBytes: MAX_PAGE_BYTES,
-        maxFilteredPages: MAX_FORMS_A_PAGE,
+        maxFilteredPages: MAX_FILTERED_PAGES,
         isEqual: (one, other) => Buffer.compare(one, other) === 0,
       }),
       digest: digestOnce,
@@ -226,7 +226,7 @@ type SessionDependencies = {
 function createSessionPort(dependencies: SessionDependencies): SessionPort {
   const { ring, now, leases } = dependencies;
   const { ended, revocations, claimedReplies } = dependencies.state;
-  const forwardedRequests = createForwardedServerRequests();
+  const forwardedRequests = createForwardedRequests();
   // Of this replica alone: opening a session should not depend on the shared store.
   const initialized = createMemoryLimits();
   const opened = createOpenedSessions((sealed, upstream, principal) => {
@@ -297,7 +297,7 @@ function createRequestStatePort(ring: KeyRing, now: () => number): RequestStateP
 function createLegacySsePort(ring: KeyRing, now: () => number): LegacySsePort {
   const openStreams = createOpenLegacyStreams<ClientEnd>();
   // Kept for cancellations, which name a request by the client's id.
-  const sent = createForwardedServerRequests();
+  const sent = createForwardedRequests();
   return {
     sealRequest(request, scope) {
       const expiresAtMs = now() + SESSION_TTL_MS;

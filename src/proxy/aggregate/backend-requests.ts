@@ -235,7 +235,7 @@ const decoder = new TextDecoder();
 
 /**
  * Collects the response to the request `id`. Every other message of the stream is passed to `onOtherMessage` as it
- * arrives; `mustEnd` says that the response is no longer needed.
+ * arrives; `isGone` says that the response is no longer needed.
  */
 export function collectResponse(
   id: RequestId | undefined,

@@ -106,7 +106,7 @@ export function createUpstreamAdapters(parts: UpstreamParts): UpstreamAdapters {
     adapterForKnown: forSession,
   });
 
-  /** Without a session, for the handshake that opens one. */
+  /** The way to the session of an upstream; `undefined` stands for the session that a handshake is about to open. */
   function inSession(
     session: SessionFacts | undefined,
     { supportedVersions }: UpstreamOffer,
