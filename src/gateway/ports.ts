@@ -1,7 +1,8 @@
-// Puts the ports of the request pipeline together from the running components, and makes those of what clients carry for
-// the gateway: sessions, server requests and stream events within them, legacy SSE requests, tasks, request states and
-// cursors, each sealed to its caller and upstream, of which only the newest are also kept in memory. Every call reads the
-// current version once, so that a reload takes effect with the next request and never within one.
+// The ports of the request pipeline, put together from the running components; and the dispatcher of messages by their
+// path. Made here are the upstream port and those of what clients carry for the gateway, each sealed to its caller and
+// upstream: sessions, with the server requests and stream events in them, legacy SSE requests, tasks, request states and
+// cursors. Of these only the newest are also kept in memory. Every call reads the current version once, so that a reload
+// takes effect with the next request and never within one.
 
 import type { Settings } from '../config/settings.js';
 import type { DataServerPorts } from '../http/server.js';
@@ -83,6 +84,66 @@ type PortDependencies = {
   readonly now: () => number;
 };
 
+export function createPorts(dependencies: PortDependencies): Ports {
+  const { version, snapshotOf, ring, state, streams, leases, now } = dependencies;
+  const { inspection, loopScheduler } = dependencies.sharedResources;
+  const runtime = dependencies.runtimes.get;
+  const settings = () => version().settings;
+  const responses = createRunningStreams();
+  return {
+    identity: createIdentityPort(settings, dependencies.identity, state.revocations),
+    leases,
+    sessions: createSessionPort({ ring, now, state, leases, settings, runtime }),
+    upstreams: createUpstreamPort(runtime, (one) => snapshotOf(one, version())),
+    inspection: {
+      ...inspection,
+      loopScheduler,
+      pages: createPageCache({
+        maxPages: MAX_PAGES,
+        maxBytes: MAX_PAGE_BYTES,
+        maxFilteredPages: MAX_FILTERED_PAGES,
+        isEqual: (one, other) => Buffer.compare(one, other) === 0,
+      }),
+      digest: digestOnce,
+    },
+    limits: state.limits,
+    flows: state.flows,
+    audit: createAuditPort(dependencies.observability, ring, dependencies.log),
+    streams: {
+      reserve: streams.reserve,
+      registerResponse: responses.register,
+      cancelResponse: responses.cancel,
+    },
+    progress: createLiveProgress(),
+    requestState: createRequestStatePort(ring, now),
+    tasks: createTaskPort(ring, now),
+    legacySse: createLegacySsePort(ring, now),
+    aggregates: createAggregatePort({ ...dependencies.aggregates, settings, ring, now }),
+  };
+}
+
+/**
+ * Handles a message by the path that it came on: of one upstream directly; of an aggregate by requests to its backends,
+ * each of which is handled like any other request. Counts the requests in progress of each upstream.
+ */
+export function createDispatcher(
+  ports: Ports,
+  countInflight: (upstream: string, delta: 1 | -1) => void,
+): DataServerPorts['handle'] {
+  const run: HandleRequest = async (incoming, outgoing, backendPorts) => {
+    countInflight(incoming.upstream, 1);
+    try {
+      await handleRequest(incoming, outgoing, backendPorts);
+    } finally {
+      countInflight(incoming.upstream, -1);
+    }
+  };
+  return (incoming, outgoing) =>
+    ports.aggregates.get(incoming.upstream) === undefined
+      ? run(incoming, outgoing, ports)
+      : handleAggregateRequest(incoming, outgoing, ports, run);
+}
+
 /** A reload may have removed the upstream since the message was allowed. */
 const NOT_RUNNING = { kind: 'error', reason: 'upstream-unavailable' } as const;
 
@@ -142,44 +203,6 @@ function createUpstreamPort(
         .replyToServer(serverRequest, reply),
     cancelAtServer: (upstream, request) =>
       findRuntime(upstream)?.adapters.forSession(request.session).cancelAtServer(request),
-  };
-}
-
-export function createPorts(dependencies: PortDependencies): Ports {
-  const { version, snapshotOf, ring, state, streams, leases, now } = dependencies;
-  const { inspection, loopScheduler } = dependencies.sharedResources;
-  const runtime = dependencies.runtimes.get;
-  const settings = () => version().settings;
-  const responses = createRunningStreams();
-  return {
-    identity: createIdentityPort(settings, dependencies.identity, state.revocations),
-    leases,
-    sessions: createSessionPort({ ring, now, state, leases, settings, runtime }),
-    upstreams: createUpstreamPort(runtime, (one) => snapshotOf(one, version())),
-    inspection: {
-      ...inspection,
-      loopScheduler,
-      pages: createPageCache({
-        maxPages: MAX_PAGES,
-        maxBytes: MAX_PAGE_BYTES,
-        maxFilteredPages: MAX_FILTERED_PAGES,
-        isEqual: (one, other) => Buffer.compare(one, other) === 0,
-      }),
-      digest: digestOnce,
-    },
-    limits: state.limits,
-    flows: state.flows,
-    audit: createAuditPort(dependencies.observability, ring, dependencies.log),
-    streams: {
-      reserve: streams.reserve,
-      registerResponse: responses.register,
-      cancelResponse: responses.cancel,
-    },
-    progress: createLiveProgress(),
-    requestState: createRequestStatePort(ring, now),
-    tasks: createTaskPort(ring, now),
-    legacySse: createLegacySsePort(ring, now),
-    aggregates: createAggregatePort({ ...dependencies.aggregates, settings, ring, now }),
   };
 }
 
@@ -424,26 +447,4 @@ function createHangingPorts(
       },
     },
   };
-}
-
-/**
- * Handles a message by the path that it came on: of one upstream directly; of an aggregate by requests to its backends,
- * each of which is handled like any other request. Counts the requests in progress of each upstream.
- */
-export function createDispatcher(
-  ports: Ports,
-  countInflight: (upstream: string, delta: 1 | -1) => void,
-): DataServerPorts['handle'] {
-  const run: HandleRequest = async (incoming, outgoing, backendPorts) => {
-    countInflight(incoming.upstream, 1);
-    try {
-      await handleRequest(incoming, outgoing, backendPorts);
-    } finally {
-      countInflight(incoming.upstream, -1);
-    }
-  };
-  return (incoming, outgoing) =>
-    ports.aggregates.get(incoming.upstream) === undefined
-      ? run(incoming, outgoing, ports)
-      : handleAggregateRequest(incoming, outgoing, ports, run);
 }
