@@ -48,7 +48,7 @@ export const LARGE_TEXT_CHARS = 256 * 1024;
 export type DefinitionOutcomes = {
   /** What the scan finds in a list of `ScannedDefinition` of one server, read together. */
   readonly scan: readonly DefinitionFinding[];
-  /** Which definitions of `DefinitionsInCompany` can be taken for those of other upstreams. */
+  /** Which definitions of `ShadowingInput` can be taken for those of other upstreams. */
   readonly shadowing: readonly DefinitionFinding[];
   /** The classes of each `DefinitionPair` of a list. */
   readonly classes: readonly (readonly Change[])[];
