@@ -1,5 +1,5 @@
 // The only table of the MCP methods that the gateway supports, by era and by sender. A method without a row
-// is refused in that era and direction.
+// is refused in that era and direction. Also what the lists among them have in common.
 // Source: MCP 2025-03-26 to 2026-07-28, schema; method names are case-sensitive.
 
 import type { MethodRule } from './admitted-request.js';
@@ -200,7 +200,7 @@ export function isDefinedMethod(method: string): boolean {
   return DEFINED_METHODS.has(method);
 }
 
-/** The paginated lists of what a server offers: their method, the member with the items, and the one that names an item. */
+/** The lists of what a server offers: their method, the member with the items, and the member that names an item. */
 export const LISTS = {
   tools: { method: 'tools/list', member: 'tools', name: 'name' },
   prompts: { method: 'prompts/list', member: 'prompts', name: 'name' },
