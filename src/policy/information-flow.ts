@@ -87,7 +87,7 @@ export function createFlowSet(flows: readonly Flow[], labels: readonly LabelRule
 }
 
 /** All labels of a tool, or of what else an upstream has. */
-export function labelsOf(
+function labelsOf(
   labels: readonly LabelRule[],
   upstream: string,
   tool: string | undefined,

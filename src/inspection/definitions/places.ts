@@ -66,7 +66,7 @@ const COPIES =
 const PURSES = /wallet|escrow|payee|beneficiary|iban/i;
 const ACCOUNT = /^(?!0x0+$)(?=\D*\d)\w{8,}$/;
 /** Parameters for a file or its folder, which may well be one with secrets. */
-export const FILES = /file|path|config|key|cred|env|profile|dir|identity|cert/i;
+const FILES = /file|path|config|key|cred|env|profile|dir|identity|cert/i;
 
 const COPIED = 'Its default sends a copy to another recipient, or names a file that holds secrets.';
 const GRANTED = 'Its default grants unrestricted privileges.';
