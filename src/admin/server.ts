@@ -53,6 +53,18 @@ export type AdminAccess = Omit<AccessOutcome, 'response'> & {
   readonly ip: string;
 };
 
+type ConsolePorts = ApiPorts & {
+  readonly sessions: Sessions;
+  readonly upstreams: () => readonly UpstreamRow[];
+  readonly review: ReviewPort;
+  /** The last decisions as the audit log records them, newest first. */
+  readonly decisions: () => readonly AuditRecord[];
+  readonly explain: ExplainDecision;
+  /** The text of the guide to reviewing drift; `undefined` where it is not installed. */
+  readonly guide: () => string | undefined;
+  readonly knownNames: () => KnownNames;
+};
+
 export type AdminPorts = ConsolePorts & {
   /** Host names allowed in `Host` besides loopback names and the listener's own. */
   readonly hosts?: readonly string[];
@@ -134,18 +146,6 @@ export function createAdminServer(listener: ListenerAddress, ports: AdminPorts):
     return response;
   });
 }
-
-type ConsolePorts = ApiPorts & {
-  readonly sessions: Sessions;
-  readonly upstreams: () => readonly UpstreamRow[];
-  readonly review: ReviewPort;
-  /** The last decisions as the audit log records them, newest first. */
-  readonly decisions: () => readonly AuditRecord[];
-  readonly explain: ExplainDecision;
-  /** The text of the guide to reviewing drift; `undefined` where it is not installed. */
-  readonly guide: () => string | undefined;
-  readonly knownNames: () => KnownNames;
-};
 
 type PageName = 'controls' | 'drift' | 'decisions' | 'upstreams' | 'blocks' | 'guide';
 

@@ -70,9 +70,9 @@ export interface Audit {
   /** Opens all sinks and writes their first line. Resolves with whether every one of them could be written. */
   start(): Promise<boolean>;
   /**
-   * Records the decision. For an allow under `onFailure: block` it resolves when every sink has it durably, or with false
-   * where one will not have it; otherwise with true at once. Never rejects. `isAwaited: false`: nothing will leave because of it, and it
-   * is kept while a sink cannot be written.
+   * Records the decision. For an allow under `onFailure: block` it resolves with true when every sink has it durably, or
+   * with false if one will not have it; otherwise with true at once. Never rejects. `isAwaited: false`: nothing will leave
+   * because of it, and it is kept while a sink cannot be written.
    */
   decision(record: RequestRecord, isAwaited?: boolean): Promise<boolean>;
   /** Records the outcome; `totalMs` is the total time in milliseconds. Does not wait. */

@@ -1,7 +1,8 @@
 // Plans the verification of a token and verifies its signature. What an unverified token says of itself is used only to
 // choose how it is verified: the issuer whose keys or introspection endpoint are used, the type, the algorithm and the
 // key id. Nothing of it is trusted before that.
-// RFC 7515 §3.1, §4.1, §5.2 and Appendix C, RFC 4648 §3.5, RFC 7519 §7.2, RFC 8725 §3.1, §3.10 and §3.11, RFC 9068 §4, RFC 7662 §4.
+// RFC 7515 §3.1, §4.1, §5.2 and Appendix C, RFC 4648 §3.5, RFC 7519 §7.2, RFC 8725 §3.1, §3.10 and §3.11, RFC 9068 §4,
+// RFC 7662 §4.
 
 import { type CryptoKey, errors, jwtVerify } from 'jose';
 import type { IssuerSettings } from '../config/settings.js';

@@ -40,7 +40,7 @@ function carriesToken(query: string): boolean {
 }
 
 /** The scheme of a credential, compared without case (RFC 9110 §11.1); `undefined` for every other scheme. */
-export function schemeOf(header: string | undefined): TokenScheme | undefined {
+function schemeOf(header: string | undefined): TokenScheme | undefined {
   if (header === undefined) return undefined;
   return SCHEMES.find((scheme) => header.slice(0, scheme.length).toLowerCase() === scheme);
 }

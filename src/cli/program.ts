@@ -1,88 +1,13 @@
-// What every command is made of: the command line is built here from a table of commands (usage, help, suggestions,
-// exit codes), with the option -c of those that read a gateway file, and the one table of what each exit code means,
-// which the page docs/guides/exit-codes.md is rendered from. Depends on no command; process.ts passes file and
-// network access to the commands. docs/contract.md §1: data to stdout, the rest to stderr, exit 0, 1 or 2.
+// What every command is made of: what it may use of the process, and the command line, built from a table of commands
+// (usage, help, suggestions, exit codes); the option -c of those that read a gateway file; and the one table of what each
+// exit code means, which the page docs/guides/exit-codes.md is rendered from. Depends on no command; process.ts passes
+// file and network access to the commands. docs/contract.md §1: data to stdout, the rest to stderr, exit 0, 1 or 2.
 
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command as Commander, CommanderError, InvalidArgumentError, type Option } from 'commander';
 import { escapeForTerminal, quoteForShell, urlHost } from '../text/escaping.js';
 import { nearestCandidate } from '../text/wording.js';
-
-const MAX_PORT = 65_535;
-
-/**
- * Reads a port from the command line.
- *
- * @throws InvalidArgumentError, which is shown as a usage error.
- */
-export function readPort(text: string): number {
-  const port = /^[0-9]{1,5}$/.test(text) ? Number(text) : 0;
-  if (port < 1 || port > MAX_PORT) throw new InvalidArgumentError('Expected a port.');
-  return port;
-}
-
-/** Prints why a port of this machine cannot be opened, and returns the exit code. */
-export function failToListen(port: number, error: NodeJS.ErrnoException, io: CliIo): number {
-  const why =
-    error.code === 'EADDRINUSE'
-      ? 'is already in use'
-      : `cannot be opened (${error.code ?? error.message})`;
-  const message = `port ${port} on 127.0.0.1 ${why}; choose another port with --port`;
-  return fail(message, EXIT_FAILED, io);
-}
-
-const ALWAYS_KNOWN = ['--help', '--version'];
-
-/**
- * Describes the first long option that its command does not have; `undefined` if all are known. Called before
- * parsing, because commander would first report a missing required option, usually the misspelt one.
- */
-export function describeUnknownOption(
-  root: Commander,
-  argv: readonly string[],
-): string | undefined {
-  let command = root;
-  let isValue = false;
-  for (const arg of argv) {
-    if (arg === '--') return undefined;
-    const option: Option | undefined = isValue ? undefined : findOption(command, arg);
-    const isArgument = !isValue && option === undefined;
-    if (isArgument && looksLikeOption(arg)) return describe(command, arg);
-    if (isArgument) command = descend(command, arg);
-    isValue = option !== undefined && takesNext(option, arg);
-  }
-  return undefined;
-}
-
-function descend(command: Commander, word: string): Commander {
-  return command.commands.find((one) => one.name() === word) ?? command;
-}
-
-function findOption(command: Commander, arg: string): Option | undefined {
-  const name = arg.split('=', 1)[0];
-  return command.options.find(({ long, short }) => long === name || short === name);
-}
-
-function takesNext(option: Option, arg: string): boolean {
-  return option.required && !arg.includes('=');
-}
-
-function looksLikeOption(arg: string): boolean {
-  return arg.startsWith('--') && !ALWAYS_KNOWN.includes(arg);
-}
-
-function describe(command: Commander, arg: string): string {
-  const name = arg.split('=', 1)[0] ?? arg;
-  const known = command.options.flatMap(({ long }) => long ?? []);
-  return `error: unknown option '${name}'${didYouMean(name, known)}`;
-}
-
-/** `; did you mean "…"?`, or nothing where no name is near. Names are not escaped. */
-export function didYouMean(name: string, known: Iterable<string>): string {
-  const nearest = nearestCandidate(name, known);
-  return nearest === undefined ? '' : `; did you mean "${nearest}"?`;
-}
 
 /** The parts of the process that a command may use. */
 export type CliIo = {
@@ -99,6 +24,11 @@ export type CliIo = {
 /** A command line of this program that works when it is pasted into a POSIX shell in the current folder. */
 export function commandLine(io: CliIo, args: readonly string[]): string {
   return [io.program ?? 'sallyport', ...args.map(quoteForShell)].join(' ');
+}
+
+/** True if output may be coloured: on a terminal without NO_COLOR (https://no-color.org). */
+export function mayColor(io: Pick<CliIo, 'env' | 'isTty'>): boolean {
+  return io.isTty && (io.env['NO_COLOR'] ?? '') === '';
 }
 
 /** Exit codes: checked and fine; checked and failed; not checked (usage, missing file, unreachable). */
@@ -155,11 +85,6 @@ type Program = {
 /** Creates the program with these commands. */
 export function buildProgram(io: CliIo, commands: CommandTable, version?: string): Program {
   return { run: (argv) => runOnce(io, commands, version, argv) };
-}
-
-/** True if output may be coloured: on a terminal without NO_COLOR (https://no-color.org). */
-export function mayColor(io: Pick<CliIo, 'env' | 'isTty'>): boolean {
-  return io.isTty && (io.env['NO_COLOR'] ?? '') === '';
 }
 
 async function runOnce(
@@ -247,6 +172,58 @@ function codeOf(error: unknown, io: CliIo): number {
   return fail(error instanceof Error ? error.message : 'unknown failure', EXIT_UNCHECKED, io);
 }
 
+const ALWAYS_KNOWN = ['--help', '--version'];
+
+/**
+ * Describes the first long option that its command does not have; `undefined` if all are known. Called before
+ * parsing, because commander would first report a missing required option, usually the misspelt one.
+ */
+export function describeUnknownOption(
+  root: Commander,
+  argv: readonly string[],
+): string | undefined {
+  let command = root;
+  let isValue = false;
+  for (const arg of argv) {
+    if (arg === '--') return undefined;
+    const option: Option | undefined = isValue ? undefined : findOption(command, arg);
+    const isArgument = !isValue && option === undefined;
+    if (isArgument && looksLikeOption(arg)) return describe(command, arg);
+    if (isArgument) command = descend(command, arg);
+    isValue = option !== undefined && takesNext(option, arg);
+  }
+  return undefined;
+}
+
+function descend(command: Commander, word: string): Commander {
+  return command.commands.find((one) => one.name() === word) ?? command;
+}
+
+function findOption(command: Commander, arg: string): Option | undefined {
+  const name = arg.split('=', 1)[0];
+  return command.options.find(({ long, short }) => long === name || short === name);
+}
+
+function takesNext(option: Option, arg: string): boolean {
+  return option.required && !arg.includes('=');
+}
+
+function looksLikeOption(arg: string): boolean {
+  return arg.startsWith('--') && !ALWAYS_KNOWN.includes(arg);
+}
+
+function describe(command: Commander, arg: string): string {
+  const name = arg.split('=', 1)[0] ?? arg;
+  const known = command.options.flatMap(({ long }) => long ?? []);
+  return `error: unknown option '${name}'${didYouMean(name, known)}`;
+}
+
+/** `; did you mean "…"?`, or nothing where no name is near. Names are not escaped. */
+export function didYouMean(name: string, known: Iterable<string>): string {
+  const nearest = nearestCandidate(name, known);
+  return nearest === undefined ? '' : `; did you mean "${nearest}"?`;
+}
+
 const VARIABLE = 'SALLYPORT_CONFIG';
 /** The name under which `init` writes a gateway file. */
 export const CONFIG_FILE = 'sallyport.yaml';
@@ -302,6 +279,29 @@ export function withConfigOption(command: Commander, io: CliIo, use: ConfigUse =
         );
       }
     });
+}
+
+const MAX_PORT = 65_535;
+
+/**
+ * Reads a port from the command line.
+ *
+ * @throws InvalidArgumentError, which is shown as a usage error.
+ */
+export function readPort(text: string): number {
+  const port = /^[0-9]{1,5}$/.test(text) ? Number(text) : 0;
+  if (port < 1 || port > MAX_PORT) throw new InvalidArgumentError('Expected a port.');
+  return port;
+}
+
+/** Prints why a port of this machine cannot be opened, and returns the exit code. */
+export function failToListen(port: number, error: NodeJS.ErrnoException, io: CliIo): number {
+  const why =
+    error.code === 'EADDRINUSE'
+      ? 'is already in use'
+      : `cannot be opened (${error.code ?? error.message})`;
+  const message = `port ${port} on 127.0.0.1 ${why}; choose another port with --port`;
+  return fail(message, EXIT_FAILED, io);
 }
 
 /** Meanings by exit code: 129, 130, 141 and 143 are those of SIGHUP, SIGINT, SIGPIPE and SIGTERM, as a shell reports them. */

@@ -60,7 +60,7 @@ function createFingerprint(): (targets: WatchTargets) => Promise<Fingerprint> {
   return async (targets) => {
     const seen = new Map<string, KnownFile>();
     const hash = createHash('sha256');
-    const listed = await Promise.all(targets.folders.map(listFolder));
+    const listed = await Promise.all(targets.folders.map(listWatched));
     for (const file of [...targets.files, ...listed.flat()]) {
       hash.update(`${JSON.stringify(file)} ${await digestOf(file, known, seen)}\n`);
     }
@@ -70,7 +70,7 @@ function createFingerprint(): (targets: WatchTargets) => Promise<Fingerprint> {
   };
 }
 
-async function listFolder({ path, suffix }: WatchTargets['folders'][number]): Promise<string[]> {
+async function listWatched({ path, suffix }: WatchTargets['folders'][number]): Promise<string[]> {
   try {
     const names = await readdir(path);
     return names

@@ -77,7 +77,7 @@ async function send(
 }
 
 /** Sends one request in a session given by its id, which may belong to another caller. */
-export function requestInSession(
+function requestInSession(
   endpoint: Endpoint,
   sessionId: string,
   method: string,

@@ -17,12 +17,13 @@ import { loadPolicies } from '../config/policies.js';
 import type { LockSigning, Settings } from '../config/settings.js';
 import { scanDefinitions } from '../inspection/definitions/scan.js';
 import {
+  type BackendName,
+  findConfusableNames,
   findShadowing,
   type Shadowing,
   type UpstreamItem,
   withoutExceptions,
 } from '../inspection/definitions/shadowing.js';
-import { type BackendName, findConfusableNames } from '../inspection/detectors/unicode.js';
 import { definitionsOf, isSamePin, pendingOf } from '../pins/approval.js';
 import {
   type CompileDefinition,

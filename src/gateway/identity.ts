@@ -30,8 +30,8 @@ import { accessSettingsOf } from './streams.js';
 export type Identity = {
   readonly authenticator: Authenticator;
   /**
-   * For the admin listener: a caller known to be revoked, or whose subject is blocked, is refused there too, but a store that cannot be read
-   * locks no administrator out, who may need to see why or to revoke.
+   * For the admin listener: a caller known to be revoked, or whose subject is blocked, is refused there too, but a store
+   * that cannot be read locks out no administrator, who may need to see why or to revoke.
    */
   readonly adminAuthenticator: Authenticator;
   /** By the issuer's name. */

@@ -1,11 +1,12 @@
-// Puts the ports of the request pipeline together from the running components, and makes those of what clients carry for
-// the gateway: sessions, server requests and stream events within them, legacy SSE requests, tasks, request states and
-// cursors, each sealed to its caller and upstream, of which only the newest are also kept in memory. Every call reads the
-// current version once, so that a reload takes effect with the next request and never within one.
+// The ports of the request pipeline, put together from the running components; and the dispatcher of messages by their
+// path. Made here are the upstream port and those of what clients carry for the gateway, each sealed to its caller and
+// upstream: sessions, with the server requests and stream events in them, legacy SSE requests, tasks, request states and
+// cursors. Of these only the newest are also kept in memory. Every call reads the current version once, so that a reload
+// takes effect with the next request and never within one.
 
 import type { Settings } from '../config/settings.js';
 import type { DataServerPorts } from '../http/server.js';
-import { createPageCache } from '../inspection/lists-and-handshakes.js';
+import { createPageCache } from '../inspection/result-filters.js';
 import { digestOnce } from '../pins/digest.js';
 import type { ReplayOutcome, ReplayStore } from '../policy/obligations.js';
 import { ownerKey, type Principal } from '../policy/principal.js';
@@ -30,7 +31,7 @@ import type {
 import type { KeyRing } from '../state/keys.js';
 import { createMemoryLimits, type GatewayState } from '../state/memory.js';
 import {
-  createForwardedServerRequests,
+  createForwardedRequests,
   createKeptPages,
   createKnownTasks,
   createListedResources,
@@ -65,7 +66,7 @@ import type { Runtimes, UpstreamRuntime } from './upstreams.js';
 
 const MAX_PAGES = 256;
 const MAX_PAGE_BYTES = 64 * 1024 * 1024;
-const MAX_FORMS_A_PAGE = 64;
+const MAX_FILTERED_PAGES = 64;
 
 type PortDependencies = {
   version(): Version;
@@ -82,6 +83,66 @@ type PortDependencies = {
   readonly sharedResources: SharedResources;
   readonly now: () => number;
 };
+
+export function createPorts(dependencies: PortDependencies): Ports {
+  const { version, snapshotOf, ring, state, streams, leases, now } = dependencies;
+  const { inspection, loopScheduler } = dependencies.sharedResources;
+  const runtime = dependencies.runtimes.get;
+  const settings = () => version().settings;
+  const responses = createRunningStreams();
+  return {
+    identity: createIdentityPort(settings, dependencies.identity, state.revocations),
+    leases,
+    sessions: createSessionPort({ ring, now, state, leases, settings, runtime }),
+    upstreams: createUpstreamPort(runtime, (one) => snapshotOf(one, version())),
+    inspection: {
+      ...inspection,
+      loopScheduler,
+      pages: createPageCache({
+        maxPages: MAX_PAGES,
+        maxBytes: MAX_PAGE_BYTES,
+        maxFilteredPages: MAX_FILTERED_PAGES,
+        isEqual: (one, other) => Buffer.compare(one, other) === 0,
+      }),
+      digest: digestOnce,
+    },
+    limits: state.limits,
+    flows: state.flows,
+    audit: createAuditPort(dependencies.observability, ring, dependencies.log),
+    streams: {
+      reserve: streams.reserve,
+      registerResponse: responses.register,
+      cancelResponse: responses.cancel,
+    },
+    progress: createLiveProgress(),
+    requestState: createRequestStatePort(ring, now),
+    tasks: createTaskPort(ring, now),
+    legacySse: createLegacySsePort(ring, now),
+    aggregates: createAggregatePort({ ...dependencies.aggregates, settings, ring, now }),
+  };
+}
+
+/**
+ * Handles a message by the path that it came on: of one upstream directly; of an aggregate by requests to its backends,
+ * each of which is handled like any other request. Counts the requests in progress of each upstream.
+ */
+export function createDispatcher(
+  ports: Ports,
+  countInflight: (upstream: string, delta: 1 | -1) => void,
+): DataServerPorts['handle'] {
+  const run: HandleRequest = async (incoming, outgoing, backendPorts) => {
+    countInflight(incoming.upstream, 1);
+    try {
+      await handleRequest(incoming, outgoing, backendPorts);
+    } finally {
+      countInflight(incoming.upstream, -1);
+    }
+  };
+  return (incoming, outgoing) =>
+    ports.aggregates.get(incoming.upstream) === undefined
+      ? run(incoming, outgoing, ports)
+      : handleAggregateRequest(incoming, outgoing, ports, run);
+}
 
 /** A reload may have removed the upstream since the message was allowed. */
 const NOT_RUNNING = { kind: 'error', reason: 'upstream-unavailable' } as const;
@@ -126,9 +187,9 @@ function createUpstreamPort(
     openStream(upstream, stream) {
       const runtime = findRuntime(upstream);
       if (runtime === undefined) return Promise.resolve(NOT_RUNNING);
-      const currentOffer = (): Snapshot => snapshotOf(runtime);
-      const adapter = runtime.adapters.forStream(stream.session, currentOffer());
-      return adapter.openStream(stream, currentOffer);
+      const currentSnapshot = (): Snapshot => snapshotOf(runtime);
+      const adapter = runtime.adapters.forStream(stream.session, currentSnapshot());
+      return adapter.openStream(stream, currentSnapshot);
     },
     openLegacyStream: (upstream, caller, signal) =>
       runtimeOf(upstream).client.openLegacyStream(caller, signal),
@@ -142,44 +203,6 @@ function createUpstreamPort(
         .replyToServer(serverRequest, reply),
     cancelAtServer: (upstream, request) =>
       findRuntime(upstream)?.adapters.forSession(request.session).cancelAtServer(request),
-  };
-}
-
-export function createPorts(dependencies: PortDependencies): Ports {
-  const { version, snapshotOf, ring, state, streams, leases, now } = dependencies;
-  const { inspection, loopScheduler } = dependencies.sharedResources;
-  const runtime = dependencies.runtimes.get;
-  const settings = () => version().settings;
-  const responses = createRunningStreams();
-  return {
-    identity: createIdentityPort(settings, dependencies.identity, state.revocations),
-    leases,
-    sessions: createSessionPort({ ring, now, state, leases, settings, runtime }),
-    upstreams: createUpstreamPort(runtime, (one) => snapshotOf(one, version())),
-    inspection: {
-      ...inspection,
-      loopScheduler,
-      pages: createPageCache({
-        maxPages: MAX_PAGES,
-        maxBytes: MAX_PAGE_BYTES,
-        maxFilteredPages: MAX_FORMS_A_PAGE,
-        isEqual: (one, other) => Buffer.compare(one, other) === 0,
-      }),
-      digest: digestOnce,
-    },
-    limits: state.limits,
-    flows: state.flows,
-    audit: createAuditPort(dependencies.observability, ring, dependencies.log),
-    streams: {
-      reserve: streams.reserve,
-      registerResponse: responses.register,
-      cancelResponse: responses.cancel,
-    },
-    progress: createLiveProgress(),
-    requestState: createRequestStatePort(ring, now),
-    tasks: createTaskPort(ring, now),
-    legacySse: createLegacySsePort(ring, now),
-    aggregates: createAggregatePort({ ...dependencies.aggregates, settings, ring, now }),
   };
 }
 
@@ -226,7 +249,7 @@ type SessionDependencies = {
 function createSessionPort(dependencies: SessionDependencies): SessionPort {
   const { ring, now, leases } = dependencies;
   const { ended, revocations, claimedReplies } = dependencies.state;
-  const forwardedRequests = createForwardedServerRequests();
+  const forwardedRequests = createForwardedRequests();
   // Of this replica alone: opening a session should not depend on the shared store.
   const initialized = createMemoryLimits();
   const opened = createOpenedSessions((sealed, upstream, principal) => {
@@ -297,7 +320,7 @@ function createRequestStatePort(ring: KeyRing, now: () => number): RequestStateP
 function createLegacySsePort(ring: KeyRing, now: () => number): LegacySsePort {
   const openStreams = createOpenLegacyStreams<ClientEnd>();
   // Kept for cancellations, which name a request by the client's id.
-  const sent = createForwardedServerRequests();
+  const sent = createForwardedRequests();
   return {
     sealRequest(request, scope) {
       const expiresAtMs = now() + SESSION_TTL_MS;
@@ -424,26 +447,4 @@ function createHangingPorts(
       },
     },
   };
-}
-
-/**
- * Handles a message by the path that it came on: of one upstream directly; of an aggregate by requests to its backends,
- * each of which is handled like any other request. Counts the requests in progress of each upstream.
- */
-export function createDispatcher(
-  ports: Ports,
-  countInflight: (upstream: string, delta: 1 | -1) => void,
-): DataServerPorts['handle'] {
-  const run: HandleRequest = async (incoming, outgoing, backendPorts) => {
-    countInflight(incoming.upstream, 1);
-    try {
-      await handleRequest(incoming, outgoing, backendPorts);
-    } finally {
-      countInflight(incoming.upstream, -1);
-    }
-  };
-  return (incoming, outgoing) =>
-    ports.aggregates.get(incoming.upstream) === undefined
-      ? run(incoming, outgoing, ports)
-      : handleAggregateRequest(incoming, outgoing, ports, run);
 }

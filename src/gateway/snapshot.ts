@@ -10,7 +10,7 @@ import type {
   Settings,
   UpstreamSettings,
 } from '../config/settings.js';
-import { type BackendName, findConfusableNames } from '../inspection/detectors/unicode.js';
+import { type BackendName, findConfusableNames } from '../inspection/definitions/shadowing.js';
 import { type CompileDefinition, createCatalog } from '../pins/catalog.js';
 import { type Observed, observedNames } from '../pins/last-seen.js';
 import type { UpstreamBlocks } from '../policy/blocks.js';

@@ -2,7 +2,7 @@
 // runs a job on this thread or another. Scheduling and transfer are not decided here.
 
 import type { Change } from '../pins/compare.js';
-import { type ComparedFields, compareFields } from '../pins/diff.js';
+import { type ComparedLeaves, compareLeaves } from '../pins/diff.js';
 import { classifyPair, type DefinitionPair } from '../pins/drift.js';
 import { divideJson, type JsonPart } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJsonText } from '../protocol/json/json.js';
@@ -48,12 +48,12 @@ export const LARGE_TEXT_CHARS = 256 * 1024;
 export type DefinitionOutcomes = {
   /** What the scan finds in a list of `ScannedDefinition` of one server, read together. */
   readonly scan: readonly DefinitionFinding[];
-  /** Which definitions of `DefinitionsInCompany` can be taken for those of other upstreams. */
+  /** Which definitions of `ShadowingInput` can be taken for those of other upstreams. */
   readonly shadowing: readonly DefinitionFinding[];
   /** The classes of each `DefinitionPair` of a list. */
   readonly classes: readonly (readonly Change[])[];
   /** The fields in which the two definitions of `FormsToCompare` differ. */
-  readonly fields: ComparedFields;
+  readonly fields: ComparedLeaves;
 };
 
 export type DefinitionTask = keyof DefinitionOutcomes;
@@ -81,7 +81,7 @@ export function runDefinitionTask({
       return (JSON.parse(text) as readonly DefinitionPair[]).map(classifyPair);
     case 'fields': {
       const { before, after } = JSON.parse(text) as FormsToCompare;
-      return compareFields(before, after);
+      return compareLeaves(before, after);
     }
   }
 }

@@ -7,7 +7,7 @@
 
 import { isOwnMember } from '../protocol/capabilities.js';
 import { isObject, isRequestId, type Json, type JsonObject } from '../protocol/jsonrpc.js';
-import { CACHEABLE, isDefinedMethod } from '../protocol/methods.js';
+import { CACHEABLE, isDefinedMethod, LIST_MEMBERS } from '../protocol/methods.js';
 import { LOG_LEVELS } from '../protocol/params.js';
 import {
   LEGACY_SSE_VERSION,
@@ -104,13 +104,7 @@ function isCursor(value: Json): boolean {
   return typeof value === 'string' && value.length <= MAX_CURSOR_CHARS && PRINTABLE.test(value);
 }
 
-const PAGINATED_METHODS: ReadonlySet<string> = new Set([
-  'tools/list',
-  'prompts/list',
-  'resources/list',
-  'resources/templates/list',
-  'tasks/list',
-]);
+const PAGINATED_METHODS: ReadonlySet<string> = new Set([...LIST_MEMBERS.keys(), 'tasks/list']);
 const VERSIONS = [LEGACY_SSE_VERSION, ...SESSION_VERSIONS, ...STATELESS_VERSIONS];
 
 // The only members that are not content. An exemption holds only where the member is defined and only for a value
@@ -299,9 +293,9 @@ function readToken(state: WalkState, at: number): number {
   return at + 1;
 }
 
-function openContainer(state: WalkState, isObject: boolean): void {
-  state.steps.push(isObject ? '' : 0);
-  state.awaitsName = isObject;
+function openContainer(state: WalkState, isObjectStart: boolean): void {
+  state.steps.push(isObjectStart ? '' : 0);
+  state.awaitsName = isObjectStart;
 }
 
 function nextElement(state: WalkState): void {

@@ -6,6 +6,7 @@ import type { CompiledSchema } from '../policy/definitions.js';
 import type { Finding } from '../policy/record.js';
 import { applyEdits, setMember } from '../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import { LIST_MEMBERS } from '../protocol/methods.js';
 import { mayHoldPayload } from './binary-content.js';
 import { type SanitizeText, sanitizeText } from './detectors/text-sanitizer.js';
 import { isExposedIn, type SentCredentials } from './detectors/upstream-credentials.js';
@@ -199,7 +200,10 @@ export function passIfClean(
   if (input.sensitive !== undefined) return undefined;
   try {
     if (!isSurelyCleanJson(input.text) || isExposedIn(input.text, own)) return undefined;
-    if (needsStructuralInspection(input.value, undefined, LIST_MEMBERS.get(input.requestMethod)))
+    // The items of a list have already lost their remote icons (result-filters.ts).
+    if (
+      needsStructuralInspection(input.value, undefined, LIST_MEMBERS.get(input.requestMethod ?? ''))
+    )
       return undefined;
     const tail = input.previousTail?.tail ?? '';
     const texts = readerTextsOf(input.value);
@@ -308,14 +312,6 @@ function readerTextsOf(value: Json): readonly string[] {
   pushMembers(result, TASK_LIST_MEMBERS, texts);
   return texts;
 }
-
-/** Lists whose items have already lost their remote icons (lists-and-handshakes.ts). */
-const LIST_MEMBERS: ReadonlyMap<string | undefined, string> = new Map([
-  ['tools/list', 'tools'],
-  ['prompts/list', 'prompts'],
-  ['resources/list', 'resources'],
-  ['resources/templates/list', 'resourceTemplates'],
-]);
 
 /** Whether a message holds something that the prefilter cannot assess from its text: encoded bytes or icons. */
 function needsStructuralInspection(value: Json, parentName?: string, listed?: string): boolean {

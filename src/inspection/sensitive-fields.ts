@@ -8,7 +8,7 @@ import {
   isStep,
   type SensitiveField,
   type SensitiveFields,
-} from '../policy/flows-and-fields.js';
+} from '../policy/information-flow.js';
 import type { Finding } from '../policy/record.js';
 import type { TextEdit } from '../protocol/admitted-request.js';
 import {

@@ -1,6 +1,7 @@
 // How two definitions differ: line by line, for a terminal or a report, with control sequences and invisible characters
-// escaped; field by field, with a JSON pointer into the definition, the old and the new value, and the classes of that
-// field alone; and the change of a lock file as a patch that `git apply` and `patch -p1` take. Pure, with bounded work.
+// escaped; field by field, with a JSON pointer into the definition, the old and the new value and the classes of that
+// field alone; leaf by leaf, for a page that also counts what is equal; and the change of a lock file as a patch that
+// `git apply` and `patch -p1` take. Pure, with bounded work.
 // docs/contract.md §5; RFC 6901; GNU diffutils manual, "Detailed Description of Unified Format".
 
 import type { PinKind } from '../policy/definitions.js';
@@ -221,7 +222,7 @@ function replaceAt(value: Json, path: Path, by: Json | undefined): Json | undefi
   return Object.fromEntries([...others, ...added]);
 }
 
-/** The lines of a field: what was is marked with `-`, what is with `+`. Strings are quoted, and split at their line ends. */
+/** The lines of a field: `-` marks the old value, `+` the new one. Strings are quoted, and split at their line ends. */
 export function fieldLines({ before, after }: FieldDifference): readonly DiffLine[] {
   return diffDefinitions(listed(before), listed(after)).map(({ sign, text }) => {
     return { sign, text: text.replace(/^- /, '') };
@@ -237,39 +238,39 @@ function listed(value: Json | undefined): Json | undefined {
   });
 }
 
-/** A field that differs, by its JSON pointer; a side is absent where the field is not there. */
-type FieldChange = {
+/** A leaf that differs, by its JSON pointer; a side is absent where the leaf is not there. */
+type LeafChange = {
   readonly pointer: string;
   readonly before?: string;
   readonly after?: string;
 };
 
-/** The fields of two forms of a definition, one by one. */
-export type ComparedFields = {
+/** The leaves of two forms of a definition, one by one: the values that contain no others. */
+export type ComparedLeaves = {
   /** The first of those that differ. */
-  readonly fields: readonly FieldChange[];
-  /** How many fields differ, and how many do not. */
+  readonly fields: readonly LeafChange[];
+  /** How many leaves differ, and how many do not. */
   readonly differing: number;
   readonly unchanged: number;
-  /** False if one form has more fields than are compared. */
+  /** False if one form has more leaves than are compared. */
   readonly isComplete: boolean;
 };
 
 /** A definition with more values than this has no digest. */
-const MAX_COMPARED_FIELDS = 20_000;
-/** Of all pointers together, which a long name would otherwise repeat for each field below it. */
+const MAX_COMPARED_LEAVES = 20_000;
+/** Of all pointers together, which a long name would otherwise repeat for each leaf below it. */
 const MAX_POINTER_CHARACTERS = 4_000_000;
-const MAX_FIELD_CHANGES = 200;
+const MAX_LEAF_CHANGES = 200;
 
-/** Compares two forms field by field, for a page. A form that does not exist has no fields. */
-export function compareFields(
+/** Compares two forms leaf by leaf, for a page. A form that does not exist has no leaves. */
+export function compareLeaves(
   before: Definition | undefined,
   after: Definition | undefined,
-): ComparedFields {
+): ComparedLeaves {
   const [old, next] = [leavesOf(before), leavesOf(after)];
   const pointers = [...new Set([...old.leaves.keys(), ...next.leaves.keys()])];
   const differing = pointers.filter((one) => old.leaves.get(one) !== next.leaves.get(one));
-  const fields = differing.slice(0, MAX_FIELD_CHANGES).map((pointer): FieldChange => {
+  const fields = differing.slice(0, MAX_LEAF_CHANGES).map((pointer): LeafChange => {
     const [one, other] = [old.leaves.get(pointer), next.leaves.get(pointer)];
     return {
       pointer,
@@ -300,7 +301,7 @@ function leavesOf(definition: Definition | undefined): {
       });
     }
     left -= pointer.length;
-    if (left < 0 || leaves.size >= MAX_COMPARED_FIELDS) return false;
+    if (left < 0 || leaves.size >= MAX_COMPARED_LEAVES) return false;
     leaves.set(pointer, typeof value === 'string' ? value : JSON.stringify(value));
     return true;
   };

@@ -121,7 +121,7 @@ export function approvedVersions<Definition>(
 export const SERVER_MEMBERS = ['name', 'title', 'version', 'websiteUrl'] as const;
 
 /**
- * The identity that a server states, truncated at `MAX_MEMBER_LENGTH`. Upstream text: escape it. It hides
+ * The identity that a server states, truncated at `MAX_SERVER_MEMBER_LENGTH`. Upstream text: escape it. It hides
  * nothing: a stated name proves nothing, and the server is authenticated by its certificate. A change is
  * nevertheless worth a review.
  */
@@ -129,32 +129,32 @@ export type ServerIdentity = { readonly name: string } & {
   readonly [member in (typeof SERVER_MEMBERS)[number]]?: string | undefined;
 };
 
-const MAX_MEMBER_LENGTH = 256;
+const MAX_SERVER_MEMBER_LENGTH = 256;
 /** An unpaired surrogate, which cannot be written as UTF-8. */
 const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
-const DIGEST_DOMAIN = 'sallyport.server/1\n';
+const SERVER_DIGEST_DOMAIN = 'sallyport.server/1\n';
 
 /** Reads `serverInfo`; `undefined` if it has no name. */
 export function readServer(serverInfo: JsonObject | undefined): ServerIdentity | undefined {
-  const name = memberOf(serverInfo, 'name');
+  const name = serverMember(serverInfo, 'name');
   if (name === undefined) return undefined;
   const stated = SERVER_MEMBERS.flatMap((member) => {
-    const text = memberOf(serverInfo, member);
+    const text = serverMember(serverInfo, member);
     return text === undefined ? [] : [[member, text] as const];
   });
   return { name, ...Object.fromEntries(stated) };
 }
 
-function memberOf(info: JsonObject | undefined, member: string): string | undefined {
+function serverMember(info: JsonObject | undefined, member: string): string | undefined {
   const value = info?.[member];
   if (typeof value !== 'string' || value === '') return undefined;
-  return value.slice(0, MAX_MEMBER_LENGTH).replace(LONE_SURROGATE, '\ufffd');
+  return value.slice(0, MAX_SERVER_MEMBER_LENGTH).replace(LONE_SURROGATE, '\ufffd');
 }
 
 /** Distinguishes identities in records. */
 export function digestServer(server: ServerIdentity): string {
   return sha256Hex(
-    DIGEST_DOMAIN + JSON.stringify(SERVER_MEMBERS.map((member) => server[member] ?? null)),
+    SERVER_DIGEST_DOMAIN + JSON.stringify(SERVER_MEMBERS.map((member) => server[member] ?? null)),
   );
 }
 
@@ -168,7 +168,7 @@ export function compareServers(before: ServerIdentity, after: ServerIdentity): r
 /** Larger lock files are refused unread, in UTF-16 units. */
 const MAX_LOCK_LENGTH = 32 * 1024 * 1024;
 /** The depth is that of the most deeply nested definition and the members around it. */
-const LIMITS: YamlLimits = {
+const YAML_LIMITS: YamlLimits = {
   maxDepth: 72,
   maxValues: Number.POSITIVE_INFINITY,
   isGenerated: true,
@@ -209,7 +209,7 @@ export function readLockSource(file: string, text: string): LockSource {
   if (text.length > MAX_LOCK_LENGTH) {
     return { value: undefined, diagnostics: [lockDiagnostic(file, 'the lock file is too large')] };
   }
-  const reading = readYaml(text, LIMITS);
+  const reading = readYaml(text, YAML_LIMITS);
   if (!reading.ok) {
     const diagnostics = reading.mistakes.map(({ message, line, column }) => {
       return { ...lockDiagnostic(file, message), line, column };
@@ -231,20 +231,20 @@ export const LOCK_HEADER =
 /** The YAML document end marker (YAML 1.2.2 §9.1.2), which proves that the file is not truncated. */
 export const LOCK_END = '...';
 
-/** Of a part: reading it takes some ten milliseconds. */
+/** A part of about this length takes some ten milliseconds to read. */
 const PART_CHARS = 8 * 1024;
 const SECTION_HEADS: ReadonlySet<string> = new Set(Object.values(SECTIONS).map((one) => `${one}:`));
 const TOP_MEMBER = /^([A-Za-z]+):/;
-/** What a file says once, and each part of it. */
-const HEAD = /^(?:lockfileVersion|upstream):/;
+/** The members that a file has once and each of its parts repeats. */
+const HEAD_MEMBER = /^(?:lockfileVersion|upstream):/;
 const BEFORE_MEMBER = /\n(?=\S)/;
 /** Longer names are explicit keys, whose value is in a line that begins with a colon. */
 const BEFORE_PIN = /\n(?= {2}[^\s:#-])/;
 
 /**
- * Lock files with some of the pins each that together say what a long one says, if it has the form in which it is
- * written; `undefined` if it is short or has another form. INVARIANT: every value that is written ends where its line
- * does.
+ * Divides a long lock file into smaller ones, each with some of its pins, which together say the same; `undefined` if it
+ * is short, or is not in the form in which lock files are written. INVARIANT: every value that is written ends where its
+ * line does.
  */
 export function divideLock(text: string): readonly string[] | undefined {
   const end = `\n${LOCK_END}\n`;
@@ -253,8 +253,8 @@ export function divideLock(text: string): readonly string[] | undefined {
   const members = text.slice(LOCK_HEADER.length, -end.length).split(BEFORE_MEMBER);
   const names = members.map((one) => TOP_MEMBER.exec(one)?.[1]);
   if (names.includes(undefined) || new Set(names).size < names.length) return undefined;
-  const head = members.filter((one) => HEAD.test(one));
-  const others = members.filter((one) => !HEAD.test(one));
+  const head = members.filter((one) => HEAD_MEMBER.test(one));
+  const others = members.filter((one) => !HEAD_MEMBER.test(one));
   return others.flatMap(divideMember).map((part) => asLines([...head, part]));
 }
 

@@ -8,7 +8,7 @@ import { isObject, type Json } from '../protocol/jsonrpc.js';
 
 export type Expr = ReturnType<typeof parse>['expr'];
 
-export type Chain = {
+type Chain = {
   readonly root: Expr;
   readonly path: readonly string[];
   readonly isTest: boolean;

@@ -9,7 +9,7 @@ import type { CostExpression, Expression } from './cel.js';
 import type { RuleDocument, WhoDocument } from './compile/documents.js';
 import type { Budget, RateLimit } from './decision.js';
 import type { ArgumentReads, Catalog, CompiledSchema } from './definitions.js';
-import type { FlowSet, SensitiveSet } from './flows-and-fields.js';
+import type { FlowSet, SensitiveSet } from './information-flow.js';
 import { matchesPattern, type Pattern } from './patterns.js';
 import type { Principal } from './principal.js';
 import {

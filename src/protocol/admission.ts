@@ -169,7 +169,7 @@ function admitReply(
     bytes: input.body,
     text,
     nameHeader: undefined,
-    edits: merge(metaEdits.edits, [idEdit]),
+    edits: mergeEdits(metaEdits.edits, [idEdit]),
     paramHeaders: NO_PARAM_HEADERS,
     selfReported: undefined,
     removed: metaEdits.removed,
@@ -183,7 +183,7 @@ function unexpectedReply(): ProtocolError {
 
 function admitCall(
   input: AdmissionInput,
-  text: ParsedJson,
+  reading: ParsedJson,
   call: Call,
 ): AdmittedMessage | ProtocolError {
   const meta = metaOf(call);
@@ -196,21 +196,21 @@ function admitCall(
   if (rule.method === ROOTS_CHANGED && !protocol.mayNotifyRoots(input, session)) {
     return protocolErrorOf('method-forbidden', METHOD_NOT_FOUND, 'Method not found', errorContext);
   }
-  const context = { input, classified, rule, call, text: text.text, meta, errorContext };
+  const context = { input, classified, rule, call, text: reading.text, meta, errorContext };
   const undeclared = protocol.checkTasksDeclared(context);
   if (undeclared !== undefined) return undeclared;
   const params = readParams(rule.method, call.params, protocol);
   if (!params.ok) return invalidParams(errorContext, params.why);
-  if (text.suspectNumbers && isAmbiguous(text.text)) {
+  if (reading.suspectNumbers && isAmbiguous(reading.text)) {
     return invalidParams(errorContext, 'A number loses its value when it is read as a double.');
   }
   const paramHeaders = protocol.readMirrorHeaders(context);
   if (isProtocolError(paramHeaders)) return paramHeaders;
   const tasks = readTasks(context, params.target);
   if (tasks.kind === 'error') return tasks;
-  const metaEdits = ownMetaEdits(text.text, meta);
+  const metaEdits = ownMetaEdits(reading.text, meta);
   const { hasNoTask } = tasks;
-  const cutParams = cutUndefinedParams(call, version, { text: text.text, hasNoTask });
+  const cutParams = cutUndefinedParams(call, version, { text: reading.text, hasNoTask });
   const cut = protocol.cutCapabilities(context);
   return admit({
     kind: 'admitted',
@@ -227,9 +227,9 @@ function admitCall(
     mayBecomeTask: tasks.mayBecomeTask,
     task: tasks.task,
     bytes: input.body,
-    text: text.text,
+    text: reading.text,
     nameHeader: protocol.mirrorsBody ? input.headers['mcp-name']?.trim() : undefined,
-    edits: mergeAll(cut.edits, metaEdits.edits, cutParams.edits),
+    edits: mergeAllEdits(cut.edits, metaEdits.edits, cutParams.edits),
     paramHeaders,
     selfReported: readSelfReported(call, meta),
     removed: metaEdits.removed,
@@ -246,12 +246,12 @@ function admit(
   return message as AdmittedMessage;
 }
 
-function mergeAll(
+function mergeAllEdits(
   cut: readonly TextEdit[],
   metaEdits: readonly TextEdit[],
   params: readonly TextEdit[],
 ): readonly TextEdit[] {
-  return metaEdits.length + params.length === 0 ? cut : merge(cut, [...metaEdits, ...params]);
+  return metaEdits.length + params.length === 0 ? cut : mergeEdits(cut, [...metaEdits, ...params]);
 }
 
 /** Adds the edits that restoring sealed values, or narrowing by policy, requires. */
@@ -261,7 +261,7 @@ export function amendAdmitted(
 ): AdmittedMessage {
   return edits.length === 0
     ? admitted
-    : copyAdmitted(admitted, { edits: merge(admitted.edits, edits) });
+    : copyAdmitted(admitted, { edits: mergeEdits(admitted.edits, edits) });
 }
 
 /** What may differ between an admitted message and its copy. */
@@ -310,7 +310,7 @@ function isAmbiguous(text: string): boolean {
   });
 }
 
-function merge(one: readonly TextEdit[], other: readonly TextEdit[]): readonly TextEdit[] {
+function mergeEdits(one: readonly TextEdit[], other: readonly TextEdit[]): readonly TextEdit[] {
   return [...one, ...other].sort((left, right) => left.start - right.start);
 }
 
@@ -445,7 +445,7 @@ function admitArray(
   if (opened.kind === 'error') return opened;
   const { session } = opened;
   if (!hasArrays(session.version)) return batchForbidden();
-  if (value.length === 0 || value.length > MAX_ARRAY_ELEMENTS || !areApart(value)) {
+  if (value.length === 0 || value.length > MAX_ARRAY_ELEMENTS || !areIndependent(value)) {
     return batchForbidden();
   }
   const spans = elementSpans(text, { start: text.indexOf('['), end: text.length });
@@ -455,7 +455,7 @@ function admitArray(
 }
 
 /** True if every element is an object that can be handled independently of the others. */
-function areApart(value: readonly Json[]): boolean {
+function areIndependent(value: readonly Json[]): boolean {
   const ids = new Set<string>();
   for (const element of value) {
     if (!isObject(element) || element['method'] === 'initialize') return false;

@@ -1,5 +1,5 @@
 // The only table of the MCP methods that the gateway supports, by era and by sender. A method without a row
-// is refused in that era and direction.
+// is refused in that era and direction. Also what the lists among them have in common.
 // Source: MCP 2025-03-26 to 2026-07-28, schema; method names are case-sensitive.
 
 import type { MethodRule } from './admitted-request.js';
@@ -200,12 +200,28 @@ export function isDefinedMethod(method: string): boolean {
   return DEFINED_METHODS.has(method);
 }
 
+/** The lists of what a server offers: their method, the member with the items, and the member that names an item. */
+export const LISTS = {
+  tools: { method: 'tools/list', member: 'tools', name: 'name' },
+  prompts: { method: 'prompts/list', member: 'prompts', name: 'name' },
+  templates: {
+    method: 'resources/templates/list',
+    member: 'resourceTemplates',
+    name: 'uriTemplate',
+  },
+  resources: { method: 'resources/list', member: 'resources', name: 'uri' },
+} as const;
+
+export type ListKind = keyof typeof LISTS;
+
+/** The member of a result that holds the items, by the method of the list. */
+export const LIST_MEMBERS: ReadonlyMap<string, string> = new Map(
+  Object.values(LISTS).map(({ method, member }) => [method, member]),
+);
+
 /** The methods whose results say for how long and for whom they may be cached (MCP 2026-07-28, caching). */
 export const CACHEABLE: ReadonlySet<string> = new Set([
   'server/discover',
-  'tools/list',
-  'prompts/list',
-  'resources/list',
-  'resources/templates/list',
+  ...Object.values(LISTS).map(({ method }) => method),
   'resources/read',
 ]);

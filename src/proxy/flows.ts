@@ -9,7 +9,7 @@ import {
   historiesRead,
   historiesWritten,
   RECORD_EVERY_MS,
-} from '../policy/flows-and-fields.js';
+} from '../policy/information-flow.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';

@@ -3,10 +3,10 @@
 
 import type { InspectionProfile } from '../config/settings.js';
 import type { InspectionPort } from '../inspection/jobs.js';
-import type { PageCache } from '../inspection/lists-and-handshakes.js';
+import type { PageCache } from '../inspection/result-filters.js';
 import type { Page } from '../pins/last-seen.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
-import type { FlowStore } from '../policy/flows-and-fields.js';
+import type { FlowStore } from '../policy/information-flow.js';
 import type {
   GatewayReply,
   LimitOutcome,

@@ -14,7 +14,7 @@ import {
   findUndeclared,
   type PinKind,
 } from '../policy/definitions.js';
-import type { SensitiveFields } from '../policy/flows-and-fields.js';
+import type { SensitiveFields } from '../policy/information-flow.js';
 import type {
   AuthorizedRequest,
   ReplayOutcome,

@@ -6,7 +6,7 @@ import { LARGE_TEXT_CHARS } from '../inspection/jobs.js';
 import type { InspectionOutcome, PreviousTail } from '../inspection/responses.js';
 import { type PlannedFields, planInSteps, planRedaction } from '../inspection/sensitive-fields.js';
 import type { CompiledSchema } from '../policy/definitions.js';
-import type { SensitiveFields } from '../policy/flows-and-fields.js';
+import type { SensitiveFields } from '../policy/information-flow.js';
 import type { ResponseObligations } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';

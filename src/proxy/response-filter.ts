@@ -11,11 +11,9 @@ import {
   type HandshakeOutcome,
   type ListInput,
   type ListItem,
-  type ListKind,
   type ListOutcome,
-  memberOf,
   reduceHandshake,
-} from '../inspection/lists-and-handshakes.js';
+} from '../inspection/result-filters.js';
 import { isListed as isListedFor } from '../policy/decide.js';
 import type { PinKind } from '../policy/definitions.js';
 import { narrowInputSchema } from '../policy/narrowed-schema.js';
@@ -30,6 +28,7 @@ import {
   requestIdOf,
   type Target,
 } from '../protocol/jsonrpc.js';
+import { LISTS, type ListKind } from '../protocol/methods.js';
 import { paramsOf } from '../protocol/params.js';
 import { readTaskCapabilities } from '../protocol/tasks.js';
 import { type Bytes, sizeOfBytes } from '../protocol/transport.js';
@@ -271,7 +270,7 @@ async function reviewPage(
   list: ListKind,
   pin: PinKind,
 ): Promise<void> {
-  const items = result[memberOf(list)];
+  const items = result[LISTS[list].member];
   if (!call.snapshot.reviewsPages || !Array.isArray(items)) return;
   await call.ports.upstreams.reviewPage(call.incoming.upstream, pin, items.filter(isObject));
 }
@@ -286,7 +285,7 @@ async function digestInSlices(
   pin: PinKind,
 ): Promise<void> {
   const { loopScheduler, digest } = call.ports.inspection;
-  const items = result[memberOf(list)];
+  const items = result[LISTS[list].member];
   if (reading.suspectNumbers || !Array.isArray(items)) return;
   for (const item of items) {
     await loopScheduler.waitForTurn(call.incoming.upstream);

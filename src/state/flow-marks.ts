@@ -2,7 +2,7 @@
 // bounded, and full rather than forgetful: a result that cannot be recorded is withheld. In the store, a mark is sealed
 // under a keyed hash of its caller and label. docs/contract.md §4 and §10.
 
-import type { FlowHistory, FlowStore } from '../policy/flows-and-fields.js';
+import type { FlowHistory, FlowStore } from '../policy/information-flow.js';
 import { sealedToken } from './sealed-token.js';
 import type { StatePorts, StoreLink } from './store.js';
 

@@ -3,7 +3,7 @@
 // lookup returns at once, except limits and single uses of a shared store. docs/contract.md §10.
 
 import { EventEmitter } from 'node:events';
-import type { FlowStore } from '../policy/flows-and-fields.js';
+import type { FlowStore } from '../policy/information-flow.js';
 import type {
   LimitOutcome,
   LimitStore,

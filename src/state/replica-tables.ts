@@ -1,8 +1,8 @@
-// Tables of this replica, in memory only. About sessions and callers: passed server requests, given tasks, live progress,
+// The tables of one replica, in memory only. About sessions and callers: forwarded requests, known tasks, live progress,
 // open legacy SSE streams, opened sessions and running response streams. About the backends of aggregates: which of them
 // listed a resource to a caller, which lost their session too often, which work on a request, and the pages that callers
-// were shown last. What outlives its request is bounded; what is not found is dropped, or the client asks again with the
-// sealed id that it holds.
+// were shown last. Tables whose entries outlive a request are bounded. What is not found is dropped, or the client asks
+// again with the sealed id that it holds.
 // Source: MCP 2025-11-25, cancellation, progress, tasks (listing, status and progress notifications, related tasks).
 
 import { createHash } from 'node:crypto';
@@ -18,17 +18,17 @@ import { BoundedMap, OwnedMap } from './bounded-map.js';
 const MAX_FORWARDED_REQUESTS = 4096;
 
 /**
- * Server requests that were passed on recently, by session and the server's own id, so that a server can cancel one: it
- * names its own id, which the client has never seen. One that is not found is not cancelled, and the server ignores its
- * reply. `session` is the keyed hash of the session's sealed id; `sealed` the id that the client received.
+ * Requests that were forwarded recently under a sealed id, by session and the sender's own id, so that their sender can
+ * cancel one: server requests, and the requests of legacy SSE clients. One that is not found is not cancelled, and its
+ * response is ignored. `session` is the keyed hash of the session's sealed id; `sealed` the id that the recipient got.
  */
-export function createForwardedServerRequests() {
-  const passed = new BoundedMap<string, string>(MAX_FORWARDED_REQUESTS);
+export function createForwardedRequests() {
+  const forwarded = new BoundedMap<string, string>(MAX_FORWARDED_REQUESTS);
   return {
     add(session: string, id: RequestId, sealed: string): void {
-      passed.set(keyOf(session, id), sealed);
+      forwarded.set(keyOf(session, id), sealed);
     },
-    find: (session: string, id: RequestId): string | undefined => passed.get(keyOf(session, id)),
+    find: (session: string, id: RequestId): string | undefined => forwarded.get(keyOf(session, id)),
   };
 }
 
@@ -168,7 +168,7 @@ type OpenedSession = SessionFacts & {
 const OPENED_SESSION_MS = 60_000;
 const MAX_SESSIONS_PER_CALLER = 32;
 
-type Entry = { readonly opened: OpenedSession; readonly expiresAtMs: number };
+type CachedSession = { readonly opened: OpenedSession; readonly expiresAtMs: number };
 
 /**
  * A cache in front of `open`, because a client sends its session id with every request and opening it costs more than
@@ -179,11 +179,11 @@ export function createOpenedSessions(
   open: (sealed: string, upstream: string, principal: Principal) => OpenedSession | undefined,
   now: () => number,
 ): typeof open {
-  const known = new WeakMap<Principal, BoundedMap<string, Entry>>();
+  const known = new WeakMap<Principal, BoundedMap<string, CachedSession>>();
   return (sealed, upstream, principal) => {
     const key = `${upstream} ${sealed}`;
     const sessionsOfPrincipal =
-      known.get(principal) ?? new BoundedMap<string, Entry>(MAX_SESSIONS_PER_CALLER);
+      known.get(principal) ?? new BoundedMap<string, CachedSession>(MAX_SESSIONS_PER_CALLER);
     const entry = sessionsOfPrincipal.get(key);
     if (entry !== undefined && entry.expiresAtMs > now()) return entry.opened;
     const opened = open(sealed, upstream, principal);
@@ -264,48 +264,48 @@ type ListedEntry = {
  */
 export function createListedResources({
   maxUris = MAX_URIS,
-  maxUrisACaller = MAX_URIS_PER_CALLER,
+  maxUrisPerCaller = MAX_URIS_PER_CALLER,
 } = {}): ListedResources {
   const known = new BoundedMap<string, ListedEntry>(Number.POSITIVE_INFINITY, maxUris);
 
   /** Enters the URIs, in a new entry where the caller would exceed its own bound. */
   function enter(key: string, uris: readonly string[], upstream: string): ListedEntry {
-    const own = known.get(key) ?? emptyShown();
+    const own = known.get(key) ?? emptyListedEntry();
     const more = uris.filter((uri) => !own.listers.has(uri)).length;
-    const shown = own.listers.size + more > maxUrisACaller ? emptyShown() : own;
+    const entry = own.listers.size + more > maxUrisPerCaller ? emptyListedEntry() : own;
     for (const uri of uris)
-      shown.listers.set(uri, (shown.listers.get(uri) ?? new Set()).add(upstream));
+      entry.listers.set(uri, (entry.listers.get(uri) ?? new Set()).add(upstream));
     // Counts the caller too: most lists are empty, and the number of callers is not bounded.
-    known.set(key, shown, shown.listers.size + 1);
-    return shown;
+    known.set(key, entry, entry.listers.size + 1);
+    return entry;
   }
 
   return {
     note(key, { upstream, uris, cursor, nextCursor }) {
-      const kept = uris.filter((uri) => uri.length <= MAX_URI_CHARS).slice(0, maxUrisACaller);
-      const shown = enter(key, kept, upstream);
-      const isNext = cursor === undefined || shown.begun.get(upstream) === digestOf(cursor);
-      shown.begun.delete(upstream);
+      const kept = uris.filter((uri) => uri.length <= MAX_URI_CHARS).slice(0, maxUrisPerCaller);
+      const entry = enter(key, kept, upstream);
+      const isNext = cursor === undefined || entry.begun.get(upstream) === cursorDigest(cursor);
+      entry.begun.delete(upstream);
       // URIs that were not kept, or pages seen by another replica, leave a gap.
       if (!isNext || kept.length < uris.length) return;
-      if (nextCursor === undefined) shown.complete.add(upstream);
-      else shown.begun.set(upstream, digestOf(nextCursor));
+      if (nextCursor === undefined) entry.complete.add(upstream);
+      else entry.begun.set(upstream, cursorDigest(nextCursor));
     },
     recall(key, uri, backends) {
-      const shown = known.get(key);
-      if (shown === undefined || !backends.every((backend) => shown.complete.has(backend)))
+      const entry = known.get(key);
+      if (entry === undefined || !backends.every((backend) => entry.complete.has(backend)))
         return [];
-      return backends.filter((backend) => shown.listers.get(uri)?.has(backend) === true);
+      return backends.filter((backend) => entry.listers.get(uri)?.has(backend) === true);
     },
   };
 }
 
-function emptyShown(): ListedEntry {
+function emptyListedEntry(): ListedEntry {
   return { listers: new Map(), complete: new Set(), begun: new Map() };
 }
 
 /** A digest, because servers choose the length of their cursors. */
-function digestOf(cursor: string): string {
+function cursorDigest(cursor: string): string {
   return createHash('sha256').update(cursor).digest('base64');
 }
 

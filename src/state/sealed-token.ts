@@ -189,11 +189,11 @@ export function bindingOf(
   return [upstream, issuerUrl, subject, client];
 }
 
-type Aggregate = Extract<SessionTarget, { readonly kind: 'aggregate' }>;
+type AggregateTarget = Extract<SessionTarget, { readonly kind: 'aggregate' }>;
 /** JSON has no maps. */
 type WrittenSession = Omit<SessionFacts, 'target'> & {
   readonly target:
-    | Exclude<SessionTarget, Aggregate>
+    | Exclude<SessionTarget, AggregateTarget>
     | { readonly kind: 'aggregate'; readonly sessions: readonly [string, string][] };
 };
 

@@ -101,7 +101,8 @@ type SharedLimitsPorts = {
 
 /**
  * Limits that all replicas count together. While the store is unreachable, a replica counts for itself up to its quota
- * of the limit; what it allowed before counts against that quota. Budgets have no such quota. Never throws or rejects. docs/contract.md §10.
+ * of the limit; what it allowed before counts against that quota. Budgets have no such quota. Never throws or rejects.
+ * docs/contract.md §10.
  */
 function createSharedLimits(ports: SharedLimitsPorts): LimitStore {
   const localLimits = createMemoryLimits();

@@ -82,7 +82,7 @@ export function countOf(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-const REASONS: ReadonlyMap<unknown, string> = new Map([
+const READ_ERRORS: ReadonlyMap<unknown, string> = new Map([
   ['ENOENT', 'does not exist'],
   ['ENOTDIR', 'does not exist: a part of its path is no folder'],
   ['EACCES', 'cannot be read: permission denied'],
@@ -101,5 +101,5 @@ export function systemErrorCode(error: unknown): string | undefined {
 
 /** The predicate of a sentence about the file: `does not exist`, `cannot be read: permission denied`. */
 export function describeReadError(error: unknown): string {
-  return REASONS.get(systemErrorCode(error)) ?? 'cannot be read';
+  return READ_ERRORS.get(systemErrorCode(error)) ?? 'cannot be read';
 }

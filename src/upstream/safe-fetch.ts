@@ -195,7 +195,7 @@ export type FetchRule = {
 };
 
 /** Why a fetch failed. */
-export type FetchError =
+type FetchError =
   | 'refused-address'
   | 'redirect'
   | 'status'

@@ -41,8 +41,8 @@ vi.mock('../../src/inspection/requests.js', async (load) => {
   };
   return { ...real, guardFully };
 });
-vi.mock('../../src/inspection/lists-and-handshakes.js', async (load) => {
-  const real = await load<typeof import('../../src/inspection/lists-and-handshakes.js')>();
+vi.mock('../../src/inspection/result-filters.js', async (load) => {
+  const real = await load<typeof import('../../src/inspection/result-filters.js')>();
   const filterItems: typeof real.filterItems = (input) => {
     if (broken.list) throw new Error('the filter is broken');
     return real.filterItems(input);

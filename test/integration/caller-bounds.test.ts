@@ -45,7 +45,7 @@ vi.mock('../../src/state/revocations.js', async (load) => {
 vi.mock('../../src/state/replica-tables.js', async (load) => {
   const real = await load<typeof import('../../src/state/replica-tables.js')>();
   const createListedResources: typeof real.createListedResources = () =>
-    real.createListedResources({ maxUris: few.uris, maxUrisACaller: few.urisOfOne });
+    real.createListedResources({ maxUris: few.uris, maxUrisPerCaller: few.urisOfOne });
   return { ...real, createListedResources };
 });
 

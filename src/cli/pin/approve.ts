@@ -30,11 +30,11 @@ import {
 import {
   approvalOf,
   blockingFindings,
-  type Company,
   changeLockFile,
   checkUpstream,
   digestText,
   NO_NAME,
+  type OtherUpstreams,
   observeTarget,
   type PinFolder,
   type PinOptions,
@@ -42,9 +42,9 @@ import {
   pinLabel,
   printSignNext,
   printWithheld,
-  readCompany,
   readGateway,
   readLockFile,
+  readOthers,
   readOutline,
   scanPins,
 } from './lock-files.js';
@@ -128,7 +128,7 @@ export async function runPinApprove(
       ...{ before: before.lock, observed, approval },
       accept: options.accept ?? [],
       isExact: completeDigest(options.digest) !== undefined,
-      company: readCompany(options.config, upstream, io, ports),
+      others: readOthers(options.config, upstream, io, ports),
     });
   const changed = await changeLockFile(folder, upstream, approve, io, ports);
   if (changed === undefined) return EXIT_UNCHECKED;
@@ -159,7 +159,7 @@ type Given = {
   readonly accept: readonly string[];
   /** The whole digest was given: the lock file need not hold the definition yet. */
   readonly isExact: boolean;
-  readonly company: Company;
+  readonly others: OtherUpstreams;
 };
 
 /** Approves each definition in the lock file as it is now, or says why not. */
@@ -169,7 +169,7 @@ function approveSelected(
   given: Given,
 ): { readonly lock: Lock | undefined; readonly outcome: Approved } {
   let lock = addSelected(now, pins, given);
-  const found = lock === undefined ? [] : scanPins(lock, pins, given.company);
+  const found = lock === undefined ? [] : scanPins(lock, pins, given.others);
   const approved: PinDigest[] = [];
   const refused: Refused[] = [];
   for (const pin of pins) {

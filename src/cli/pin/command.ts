@@ -37,12 +37,12 @@ import { runPinDiff, runPinVerify } from './diff.js';
 import {
   approvalOf,
   blockingFindings,
-  type Company,
   changeLockFile,
   digestText,
   findingsText,
   lockFileOf,
   NO_NAME,
+  type OtherUpstreams,
   observeTarget,
   type PinOptions,
   type PinPorts,
@@ -50,7 +50,7 @@ import {
   pinLabel,
   printSignNext,
   printWithheld,
-  readCompany,
+  readOthers,
   readTargets,
   scanPins,
 } from './lock-files.js';
@@ -77,8 +77,8 @@ export async function runPinFetch(
   const fetched: FetchedUpstream[] = [];
   for (const target of targets) {
     const observed = await observeTarget(target, io, ports);
-    const company = readCompany(options.config, target.settings.name, io, ports);
-    const done = observed && (await fetchOne(target, { observed, approval, company }, io, ports));
+    const others = readOthers(options.config, target.settings.name, io, ports);
+    const done = observed && (await fetchOne(target, { observed, approval, others }, io, ports));
     if (done !== undefined) fetched.push(done);
   }
   printFetched(options, fetched, io);
@@ -123,12 +123,12 @@ type FetchedUpstream = {
 type FetchInput = {
   readonly observed: Observed;
   readonly approval: Approval | undefined;
-  readonly company: Company;
+  readonly others: OtherUpstreams;
 };
 
 async function fetchOne(
   { settings, gateway }: PinTarget,
-  { observed, approval, company }: FetchInput,
+  { observed, approval, others }: FetchInput,
   io: CliIo,
   ports: PinPorts,
 ): Promise<FetchedUpstream | undefined> {
@@ -137,7 +137,7 @@ async function fetchOne(
   const merge = (before: Lock | undefined) => {
     const fetched = mergeFetched({ upstream, lock: before, observed, approval: undefined });
     const offered = pendingOf(fetched.lock);
-    const findings = scanPins(fetched.lock, offered, company);
+    const findings = scanPins(fetched.lock, offered, others);
     const isWithheld = (pin: PinName): boolean => blockingFindings(findings, pin).length > 0;
     const withheld = approval === undefined ? [] : offered.filter(isWithheld);
     const isLeftOut = (pin: PinName): boolean => withheld.some((one) => isSamePin(one, pin));

@@ -38,16 +38,16 @@ import {
 } from './differences.js';
 import {
   blockingFindings,
-  type Company,
   findingsText,
   lockFileOf,
+  type OtherUpstreams,
   observeTarget,
   type PinOptions,
   type PinPorts,
   type PinTarget,
   pinLabel,
-  readCompany,
   readContent,
+  readOthers,
   readTargets,
   scanPins,
 } from './lock-files.js';
@@ -151,8 +151,8 @@ async function findDrift(
     const signatures = checkTarget(target, ports);
     const pending = pendingOf(lock);
     const upstream = target.settings.name;
-    const company = readCompany(options.config, upstream, io, ports);
-    const findings = scanOffered(upstream, lock, observed, company);
+    const others = readOthers(options.config, upstream, io, ports);
+    const findings = scanOffered(upstream, lock, observed, others);
     const file = lockFileOf(target.gateway.pinsDir, upstream);
     const notOffered = formsNotOffered(lock, observed, compared.differences);
     const locked = { lock, text, file };
@@ -214,10 +214,10 @@ function scanOffered(
   upstream: string,
   lock: Lock | undefined,
   observed: Observed,
-  company: Company,
+  others: OtherUpstreams,
 ): readonly DefinitionFinding[] {
   const offered = mergeFetched({ upstream, lock, observed, approval: undefined }).lock;
-  return scanPins(offered, pendingOf(offered), company);
+  return scanPins(offered, pendingOf(offered), others);
 }
 
 function printFindings({ upstream, findings }: Found, io: CliIo): void {

@@ -287,7 +287,7 @@ export function pinLabel({ kind, name }: { readonly kind: string; readonly name:
 }
 
 /** What the definitions of one upstream are compared with: those of the others, and what is allowed. */
-export type Company = {
+export type OtherUpstreams = {
   readonly upstreams: readonly UpstreamDefinitions[];
   readonly exceptions: readonly ShadowingException[];
   /** As in RFC 3339, in UTC. */
@@ -295,7 +295,12 @@ export type Company = {
 };
 
 /** The lock files of the other upstreams. One that cannot be read is reported and not compared. */
-export function readCompany(config: string, upstream: string, io: CliIo, ports: PinPorts): Company {
+export function readOthers(
+  config: string,
+  upstream: string,
+  io: CliIo,
+  ports: PinPorts,
+): OtherUpstreams {
   const { outline } = readGateway(config, io, ports, 'skip');
   const folder = outline?.pinsDir;
   const others = (outline?.upstreams ?? []).filter(({ name }) => name !== upstream);
@@ -312,9 +317,8 @@ export function readCompany(config: string, upstream: string, io: CliIo, ports: 
 export function scanPins(
   lock: Lock,
   pins: readonly PinDigest[],
-  company: Company,
+  { upstreams: others, exceptions, today }: OtherUpstreams,
 ): readonly DefinitionFinding[] {
-  const { upstreams: others, exceptions, today } = company;
   const own = { upstream: lock.upstream, definitions: definitionsOf(lock) };
   const shadowing = findShadowingOf({ own, asked: pins, others, exceptions, today });
   return [...scanOwn(lock, pins), ...shadowing];

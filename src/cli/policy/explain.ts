@@ -24,7 +24,7 @@ import {
   type RuleExplanation,
   verdictOf,
 } from '../../policy/explain.js';
-import type { Flow, SensitiveField } from '../../policy/flows-and-fields.js';
+import type { Flow, SensitiveField } from '../../policy/information-flow.js';
 import { type Change, findChange } from '../../policy/nearest-change.js';
 import type { Principal } from '../../policy/principal.js';
 import { isReason, REASONS } from '../../policy/reasons.js';

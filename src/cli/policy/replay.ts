@@ -153,6 +153,7 @@ function describe(now: KnownVerdict | undefined, missing: RecordedCall['missing'
 function sortGroups(groups: ReadonlyMap<string, DecisionGroup>): readonly DecisionGroup[] {
   return [...groups.values()].sort((a, b) => b.count - a.count);
 }
+
 export type ReplayOptions = LogOptions & {
   readonly config: string;
   readonly policies?: string;

@@ -30,7 +30,7 @@ export type PolicyTests = {
 };
 
 /** What a case asks for. */
-export const QUESTIONS = ['call', 'get', 'read', 'list'] as const;
+const QUESTIONS = ['call', 'get', 'read', 'list'] as const;
 
 export function readPolicyTests(
   folder: string,

@@ -83,9 +83,9 @@ function runPolicyTests(
   return { results, coverage: { decisive: [...decisive].sort(), never, withoutCases, percent } };
 }
 
-const KINDS = { call: 'tool', get: 'prompt', read: 'resource' } as const;
+const REQUESTED_KINDS = { call: 'tool', get: 'prompt', read: 'resource' } as const;
 
-function questionOf({ call, get }: PolicyTestCase): keyof typeof KINDS {
+function questionOf({ call, get }: PolicyTestCase): keyof typeof REQUESTED_KINDS {
   if (call !== undefined) return 'call';
   return get === undefined ? 'read' : 'get';
 }
@@ -105,7 +105,11 @@ function runCall(
 ): readonly string[] {
   const { policies, written } = workspace;
   const question = questionOf(one);
-  const { upstream, target } = readTarget(one[question] ?? '', KINDS[question], workspace);
+  const { upstream, target } = readTarget(
+    one[question] ?? '',
+    REQUESTED_KINDS[question],
+    workspace,
+  );
   const catalog = workspace.catalogOf(upstream, target);
   const args = one.args as JsonObject;
   const decision = decideRequest(policies, { principal, upstream, target, catalog, args });

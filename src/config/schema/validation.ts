@@ -449,7 +449,7 @@ function isAvailable(how: true | readonly unknown[], value: unknown): boolean {
 
 export const MAX_FILE_BYTES = 1024 * 1024;
 export const MAX_VALUES = 100_000;
-const LIMITS: YamlLimits = { maxDepth: 64, maxValues: MAX_VALUES, isGenerated: false };
+const YAML_LIMITS: YamlLimits = { maxDepth: 64, maxValues: MAX_VALUES, isGenerated: false };
 
 type YamlFile = { readonly value: unknown; readonly locate: Locate };
 
@@ -470,7 +470,7 @@ export function readYamlFile(
   }
   const text = decodeUtf8(bytes);
   if (text === undefined) return refuse('the file is not UTF-8 text');
-  const reading = readYaml(text, LIMITS);
+  const reading = readYaml(text, YAML_LIMITS);
   if (reading.ok) return { source: reading, diagnostics: [] };
   const diagnostics = reading.mistakes.map((mistake): Diagnostic => {
     const { line, column, message } = mistake;

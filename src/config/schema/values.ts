@@ -1,8 +1,8 @@
-// Reads values by their schemas. What can be read of a file that may be wrong, for the checks, so that one run of them
-// finds every mistake and the compiler knows the keys that they read: a value of the wrong kind is an empty one, which
-// validation has reported, and any key may be absent. And what values stand for: finds the secrets and files that a
-// file refers to, wherever they are, and turns a validated file into settings: quantities into numbers, references into
-// what was read from them. A new key needs nothing here.
+// Reads the values of a configuration file by their schemas. The checks read a file that may be wrong as far as it can be
+// read: any key may be absent, and a value of the wrong kind, which validation has reported, is empty. So one run finds
+// every mistake, and the compiler knows the keys that the checks read. Settings are made of a validated file: quantities
+// become numbers, and references what was read from the secrets and files that they name, wherever they are in the file.
+// A new key needs nothing here.
 
 import { isObject } from '../../protocol/jsonrpc.js';
 import type { FilePath } from '../diagnostics.js';
@@ -16,7 +16,7 @@ type MemberOf<Value, Key> = Value extends unknown
     : never
   : never;
 
-/** Of the shapes of a union, the keys of any; of enumerated texts, any text. */
+/** What can be read of a value: the keys that any shape of a union has, and any text for enumerated texts. */
 export type Readable<Value> = [Value] extends [string]
   ? string
   : [Value] extends [readonly (infer Item)[]]

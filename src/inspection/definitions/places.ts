@@ -49,6 +49,15 @@ export function findOutOfPlace(pointer: string, sentences: readonly Sentence[]):
   });
 }
 
+function demandsSomething(first: Token, sentence: Sentence): boolean {
+  const { mask } = sentence;
+  if ((mask & ACTION) === 0) return false;
+  const isBound = (mask & BINDING) !== 0;
+  const isAddressed = (mask & ADDRESSED) !== 0 || isFramed(sentence);
+  const isImperative = first.isBase && (first.mask & ACTION) !== 0;
+  return (isBound && isAddressed) || (isImperative && (isBound || isAddressed));
+}
+
 const DEFAULT = /\/properties\/([^/]+)\/(?:default|const)(?:\/\d+)?$/;
 /** Parameters by which somebody else gets a copy. */
 const COPIES =
@@ -57,7 +66,7 @@ const COPIES =
 const PURSES = /wallet|escrow|payee|beneficiary|iban/i;
 const ACCOUNT = /^(?!0x0+$)(?=\D*\d)\w{8,}$/;
 /** Parameters for a file or its folder, which may well be one with secrets. */
-export const FILES = /file|path|config|key|cred|env|profile|dir|identity|cert/i;
+const FILES = /file|path|config|key|cred|env|profile|dir|identity|cert/i;
 
 const COPIED = 'Its default sends a copy to another recipient, or names a file that holds secrets.';
 const GRANTED = 'Its default grants unrestricted privileges.';
@@ -78,15 +87,6 @@ export function findDefaults(pointer: string, sentences: readonly Sentence[]): r
     const granted = { kind: 'excess-scope', tier: 'review', reason: GRANTED, ...span } as const;
     return [...(isGrave(sentence) ? [copied] : []), ...(isPrivileged(sentence) ? [granted] : [])];
   });
-}
-
-function demandsSomething(first: Token, sentence: Sentence): boolean {
-  const { mask } = sentence;
-  if ((mask & ACTION) === 0) return false;
-  const isBound = (mask & BINDING) !== 0;
-  const isAddressed = (mask & ADDRESSED) !== 0 || isFramed(sentence);
-  const isImperative = first.isBase && (first.mask & ACTION) !== 0;
-  return (isBound && isAddressed) || (isImperative && (isBound || isAddressed));
 }
 
 const isPronoun = is('it its them their this that content result what here there');

@@ -1,8 +1,8 @@
 // Finds definitions that stand in for those of another upstream: names spelt alike, copies under the same name, and
 // descriptions that say what is to be done with another upstream's tool. A copy is nearly the same by the words of its
-// description and by its parameters; what many servers share by chance (a `query`, a few words) makes none. Pure, and
-// bounded for hostile input: each definition is compared with few others. docs/contract.md §5; docs/reference/attacks.md
-// case 60.
+// description and by its parameters; what many servers share by chance (a `query`, a few words) makes none. Also finds
+// the names of an aggregate's backends that look alike. Pure, and bounded for hostile input: each definition is compared
+// with few others. docs/contract.md §5; docs/reference/attacks.md case 60.
 
 import { type PinnedKind, sha256Hex } from '../../pins/digest.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
@@ -286,7 +286,7 @@ export function withoutExceptions(
 }
 
 /** The definitions of one upstream beside those of the others, and what is allowed. */
-export type DefinitionsInCompany = {
+export type ShadowingInput = {
   readonly own: UpstreamDefinitions;
   /** Those of `own` that are asked about. */
   readonly asked: readonly Pick<UpstreamItem, 'kind' | 'name'>[];
@@ -299,7 +299,7 @@ export type DefinitionsInCompany = {
 const ID_DIGITS = 8;
 
 /** Which of the definitions pass for those of other upstreams, or give orders about them. */
-export function findShadowingOf(given: DefinitionsInCompany): readonly DefinitionFinding[] {
+export function findShadowingOf(given: ShadowingInput): readonly DefinitionFinding[] {
   const { own, others, exceptions, today } = given;
   const { upstream } = own;
   const asked = new Set(given.asked.map(({ kind, name }) => keyOf({ upstream, kind, name })));
@@ -441,4 +441,28 @@ const SAME_PARAMETERS = 0.3;
 function isContained({ plain: one }: Outline, { plain: other }: Outline): boolean {
   const [short, long] = one.length <= other.length ? [one, other] : [other, one];
   return short !== '' && long.includes(short);
+}
+
+/** The names of one backend and the prefix that they have in the aggregate. */
+type BackendNames = { readonly prefix: string; readonly names: Iterable<string> };
+
+/** A name as its backend spells it, and the backend's index in the list that was passed in. */
+export type BackendName = { readonly backend: number; readonly name: string };
+
+/**
+ * The groups of names that look alike and belong to several backends. Names within one backend are not compared:
+ * its definitions were reviewed together.
+ */
+export function findConfusableNames(
+  backends: readonly BackendNames[],
+): readonly (readonly BackendName[])[] {
+  const all = backends.flatMap(({ names }, backend) =>
+    Array.from(names, (name) => ({ backend, name })),
+  );
+  const byConfusableForm = groupBy(all, ({ backend, name }) =>
+    confusableForm((backends[backend]?.prefix ?? '') + name),
+  );
+  return [...byConfusableForm.values()].filter(([first, ...others]) =>
+    others.some(({ backend }) => backend !== first.backend),
+  );
 }

@@ -4,7 +4,7 @@
 // (code spans), §6.3 (links); GFM §4.10 (tables), §6.9 (autolink literals).
 
 /** A stretch of code. Lists of regions are in order and do not overlap. */
-export type Region = { readonly start: number; readonly end: number };
+type Region = { readonly start: number; readonly end: number };
 
 type Fence = { readonly sign: string; readonly length: number };
 

@@ -1,10 +1,9 @@
 // Determines which characters a reader does not see and which a reader takes for plain ASCII, strips invisible
-// characters and terminal escape sequences from texts, and finds names that a person or a model would confuse.
+// characters and terminal escape sequences from texts, and gives names that look alike one form.
 // Source: Unicode 16.0, Default_Ignorable_Code_Point and Bidi_Control; UAX #9; UAX #15 (NFKC); UTR #36 §3; UTS
-// #39 §4 (confusable detection); UTS #51 §2; ECMA-48 §5.4 and §8.3; docs/reference/attacks.md case 60.
+// #39 §4 (confusable detection); UTS #51 §2; ECMA-48 §5.4 and §8.3.
 
 import { foldName } from '../../text/case-folding.js';
-import { groupBy } from '../../text/grouping.js';
 
 /** Inclusive ranges of characters that show nothing or reorder their surroundings. */
 const INVISIBLE_RANGES: readonly (readonly [number, number])[] = [
@@ -249,28 +248,4 @@ export function confusableForm(name: string): string {
   // Capital letters resemble other letters than small ones do, so the skeleton is taken before and after folding.
   const folded = foldName(skeletonOf(foldName(letters)));
   return folded.replace(/[01]/g, (digit) => DIGITS.get(digit) ?? digit);
-}
-
-/** The names of one backend and the prefix that they have in the aggregate. */
-type BackendNames = { readonly prefix: string; readonly names: Iterable<string> };
-
-/** A name as its backend spells it, and the backend's index in the list that was passed in. */
-export type BackendName = { readonly backend: number; readonly name: string };
-
-/**
- * The groups of names that look alike and belong to several backends. Names within one backend are not compared:
- * its definitions were reviewed together.
- */
-export function findConfusableNames(
-  backends: readonly BackendNames[],
-): readonly (readonly BackendName[])[] {
-  const all = backends.flatMap(({ names }, backend) =>
-    Array.from(names, (name) => ({ backend, name })),
-  );
-  const byConfusableForm = groupBy(all, ({ backend, name }) =>
-    confusableForm((backends[backend]?.prefix ?? '') + name),
-  );
-  return [...byConfusableForm.values()].filter(([first, ...others]) =>
-    others.some(({ backend }) => backend !== first.backend),
-  );
 }

@@ -32,7 +32,7 @@ export type OwnCredentialStore = {
   current(): SentCredentials | undefined;
 };
 
-/** Tokens live for an hour at most (upstream/issued-token.ts) and are searched for at least one hour longer. */
+/** Issued tokens are kept for an hour at most (token-endpoint.ts), and are searched for at least one hour longer. */
 const GENERATION_MS = 2 * 60 * 60 * 1000;
 
 /** A slot: hash of the last characters, hash of all, their number, the power for that length, and flags. */

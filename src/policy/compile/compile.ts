@@ -15,7 +15,7 @@ import {
   type PinKind,
   type PinnedDefinition,
 } from '../definitions.js';
-import type { FlowSet, SensitiveSet } from '../flows-and-fields.js';
+import type { FlowSet, SensitiveSet } from '../information-flow.js';
 import { compilePattern, isExactPattern, matchesPattern } from '../patterns.js';
 import { costOf, createPolicySet, matchesUpstream, type PolicySet, type Rule } from '../rules.js';
 import { observedRules } from '../shadow.js';
@@ -28,7 +28,7 @@ import {
   type ReportDiagnostic,
   type RuleDocument,
 } from './documents.js';
-import { compileFlows, compileLabels, compileSensitive } from './flows-and-fields.js';
+import { compileFlows, compileLabels, compileSensitive } from './information-flow.js';
 import { compileRule, WHAT_KEYS } from './rule.js';
 import { type CheckedRule, PinnedNames, warnOfRules } from './warnings.js';
 

@@ -29,6 +29,26 @@ import { noteAdmitted, noteOverride, presentedScheme } from '../request-context.
 import { STREAM_HEADERS } from '../sse-response.js';
 import type { Backend } from './merge.js';
 
+/** One request of a client to an aggregate. Each backend request has a record of its own. */
+export type AggregateContext = {
+  readonly incoming: Incoming;
+  readonly outgoing: Outgoing;
+  readonly ports: Ports;
+  readonly run: HandleRequest;
+  /** The aggregate of the configuration in force when the request is forwarded. */
+  aggregate: Aggregate;
+  /** Written only if no backend was involved. */
+  readonly record: RequestRecord;
+  admitted: AdmittedMessage | undefined;
+  /** The session of the request, once it is lost because a backend has lost its own. */
+  lostSession: SessionFacts | undefined;
+  /** Backend requests were made, and their records are the ones that count. */
+  hasBackendRecords: boolean;
+};
+
+/** A request whose caller is verified. */
+export type VerifiedRequest = { readonly context: AggregateContext; readonly principal: Principal };
+
 /** How the request to one backend differs from the client's. */
 export type BackendRequest = {
   readonly backend: Backend;
@@ -121,26 +141,6 @@ function portsOf({ context, principal }: VerifiedRequest): Ports {
   const snapshot = (upstream: string) => ports.aggregates.get(aggregate.name)?.snapshot(upstream);
   return { ...ports, identity, upstreams: { ...ports.upstreams, snapshot } };
 }
-
-/** One request of a client to an aggregate. Each backend request has a record of its own. */
-export type AggregateContext = {
-  readonly incoming: Incoming;
-  readonly outgoing: Outgoing;
-  readonly ports: Ports;
-  readonly run: HandleRequest;
-  /** The aggregate of the configuration in force when the request is forwarded. */
-  aggregate: Aggregate;
-  /** Written only if no backend was involved. */
-  readonly record: RequestRecord;
-  admitted: AdmittedMessage | undefined;
-  /** The session of the request, once it is lost because a backend has lost its own. */
-  lostSession: SessionFacts | undefined;
-  /** Backend requests were made, and their records are the ones that count. */
-  hasBackendRecords: boolean;
-};
-
-/** A request whose caller is verified. */
-export type VerifiedRequest = { readonly context: AggregateContext; readonly principal: Principal };
 
 const NO_TARGET = { kind: 'none' } as const;
 
@@ -235,7 +235,7 @@ const decoder = new TextDecoder();
 
 /**
  * Collects the response to the request `id`. Every other message of the stream is passed to `onOtherMessage` as it
- * arrives; `mustEnd` says that the response is no longer needed.
+ * arrives; `isGone` says that the response is no longer needed.
  */
 export function collectResponse(
   id: RequestId | undefined,

@@ -7,8 +7,8 @@
 
 import { servesApps, writeExtensions } from '../../protocol/capabilities.js';
 import { elementSpans, replaceAt, spanOf } from '../../protocol/json/json.js';
-import type { Json } from '../../protocol/jsonrpc.js';
-import { isObject, type JsonObject, type RequestId } from '../../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject, type RequestId } from '../../protocol/jsonrpc.js';
+import { LIST_MEMBERS } from '../../protocol/methods.js';
 import {
   declaresTasks,
   readTaskCapabilities,
@@ -141,19 +141,13 @@ export function replaceText(text: string, path: readonly string[], value: string
   return replaceAt(text, path, JSON.stringify(value)) ?? text;
 }
 
-/**
- * The member that holds a list's items, and whether the items have names that take a prefix: resources have
- * URIs, and tasks have sealed ids.
- */
-type ListMember = { readonly member: string; readonly isNamed: boolean };
-
-const LIST_MEMBERS: ReadonlyMap<string, ListMember> = new Map([
-  ['tools/list', { member: 'tools', isNamed: true }],
-  ['prompts/list', { member: 'prompts', isNamed: true }],
-  ['resources/list', { member: 'resources', isNamed: false }],
-  ['resources/templates/list', { member: 'resourceTemplates', isNamed: false }],
-  ['tasks/list', { member: 'tasks', isNamed: false }],
+/** The member that holds a list's items, by its method. */
+const JOINED_LISTS: ReadonlyMap<string, string> = new Map<string, string>([
+  ...LIST_MEMBERS,
+  ['tasks/list', 'tasks'],
 ]);
+/** Lists whose items have names that take a prefix: resources have URIs, and tasks have sealed ids. */
+const NAMED_LISTS: ReadonlySet<string> = new Set(['tools/list', 'prompts/list']);
 
 /** One backend's page of a list, ready to be joined. */
 export type BackendPage = {
@@ -166,27 +160,28 @@ export type BackendPage = {
 
 /** True for methods whose responses can be joined. */
 export function isList(method: string): boolean {
-  return LIST_MEMBERS.has(method);
+  return JOINED_LISTS.has(method);
 }
 
 /** The items of a response that is a list; `undefined` for any other. */
 export function listItems(text: string, method: string): readonly Json[] | undefined {
-  const list = resultOf(text)?.[LIST_MEMBERS.get(method)?.member ?? ''];
+  const list = resultOf(text)?.[JOINED_LISTS.get(method) ?? ''];
   return Array.isArray(list) ? list : undefined;
 }
 
 /** Reads a backend's response; `undefined` if it is an error. */
 export function readPage(text: string, method: string, prefix: string): BackendPage | undefined {
-  const listMember = LIST_MEMBERS.get(method);
+  const member = JOINED_LISTS.get(method);
   const result = resultOf(text);
-  const list = listMember && result?.[listMember.member];
-  if (listMember === undefined || result === undefined || !Array.isArray(list)) return undefined;
-  const span = spanOf(text, ['result', listMember.member]);
+  const list = member === undefined ? undefined : result?.[member];
+  if (member === undefined || result === undefined || !Array.isArray(list)) return undefined;
+  const span = spanOf(text, ['result', member]);
   const spans = span === undefined ? [] : elementSpans(text, span);
+  const isNamed = NAMED_LISTS.has(method);
   const { nextCursor, ttlMs } = { nextCursor: result['nextCursor'], ttlMs: result['ttlMs'] };
   return {
     items: spans.map(({ start, end }, index) =>
-      itemText(text.slice(start, end), list[index] ?? null, listMember, prefix),
+      itemText(text.slice(start, end), list[index] ?? null, isNamed, prefix),
     ),
     uris: method === 'resources/list' ? list.flatMap(uriOf) : [],
     nextCursor: typeof nextCursor === 'string' ? nextCursor : undefined,
@@ -194,7 +189,7 @@ export function readPage(text: string, method: string, prefix: string): BackendP
   };
 }
 
-function itemText(text: string, item: Json, { isNamed }: ListMember, prefix: string): string {
+function itemText(text: string, item: Json, isNamed: boolean, prefix: string): string {
   const name = isNamed && isObject(item) ? item['name'] : undefined;
   return typeof name === 'string' ? replaceText(text, ['name'], prefix + name) : text;
 }
@@ -219,7 +214,7 @@ type JoinedList = {
 export function joinPages(pages: readonly BackendPage[], list: JoinedList): string {
   const { id, protocol, method, nextCursor, isComplete } = list;
   const members = [
-    `${JSON.stringify(LIST_MEMBERS.get(method)?.member)}:[${pages.flatMap(({ items }) => items).join(',')}]`,
+    `${JSON.stringify(JOINED_LISTS.get(method))}:[${pages.flatMap(({ items }) => items).join(',')}]`,
   ];
   if (nextCursor !== undefined) members.push(`"nextCursor":${JSON.stringify(nextCursor)}`);
   if (protocol.hasCacheHints) {

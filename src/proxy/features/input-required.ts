@@ -5,7 +5,7 @@
 // its own back, byte for byte; state that does not open is refused.
 // Source: MCP 2026-07-28, multi-round-trip requests; elicitation.
 
-import { formSize, MAX_FORM_SIZE } from '../../inspection/elicitation/forms-and-links.js';
+import { formSize, MAX_FORM_SIZE } from '../../inspection/elicitation/requests.js';
 import { canonicalForm } from '../../pins/digest.js';
 import type { Allow } from '../../policy/decision.js';
 import { enforceLimits } from '../../policy/obligations.js';

@@ -3,7 +3,7 @@
 // answers the server with an error.
 // Source: MCP 2025-11-25, sampling, elicitation, roots, ping; docs/contract.md §4 and §6.
 
-import { checkForm, readLink } from '../../inspection/elicitation/forms-and-links.js';
+import { checkForm, readLink } from '../../inspection/elicitation/requests.js';
 import type { Allow, Decision } from '../../policy/decision.js';
 import { enforceLimits, responseObligationsOf } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';

@@ -73,6 +73,25 @@ import { checkTaskNotification } from './task-responses.js';
 /** Statuses of a server without the method, whatever its body says. */
 const UNSUPPORTED_STATUSES: ReadonlySet<number> = new Set([404, 405]);
 
+/** One open subscription. Nothing but the acknowledgement passes before `acknowledgedFilter` is set. */
+type Subscription = {
+  readonly call: RequestContext<CheckPorts>;
+  readonly authorized: AuthorizedRequest;
+  readonly id: RequestId;
+  readonly requested: SubscriptionFilter;
+  /** The tasks that were requested; `acknowledgedFilter` says which of them were accepted. */
+  readonly subscribedTasks: SubscribedTasks;
+  acknowledgedFilter: SubscriptionFilter | undefined;
+  /** The normal forms of its resources: made once, because each update is compared with them. */
+  subscribedUris: readonly string[];
+  /** The upstream sends nothing on this stream; only the gateway keeps it open. */
+  isServedByGateway: boolean;
+  /** Its result or its failure has been written. */
+  hasEnded: boolean;
+  /** How many notifications the gateway itself has sent. */
+  sentNotifications: number;
+};
+
 /** Relays the stream of a subscription, or returns the refusal to send instead. */
 export async function relaySubscription(
   call: RequestContext<RelayPorts>,
@@ -257,25 +276,6 @@ function isEmpty(filter: SubscriptionFilter | undefined): boolean {
   if (filter === undefined) return true;
   return filter.lists.length + filter.uris.length + filter.tasks.length === 0;
 }
-
-/** One open subscription. `acknowledgedFilter` is the acknowledged filter; nothing passes before the acknowledgement. */
-type Subscription = {
-  readonly call: RequestContext<CheckPorts>;
-  readonly authorized: AuthorizedRequest;
-  readonly id: RequestId;
-  readonly requested: SubscriptionFilter;
-  /** The tasks that were requested; `acknowledgedFilter` says which of them were accepted. */
-  readonly subscribedTasks: SubscribedTasks;
-  acknowledgedFilter: SubscriptionFilter | undefined;
-  /** The normal forms of its resources: made once, because each update is compared with them. */
-  subscribedUris: readonly string[];
-  /** The upstream sends nothing on this stream; only the gateway keeps it open. */
-  isServedByGateway: boolean;
-  /** Its result or its failure has been written. */
-  hasEnded: boolean;
-  /** How many notifications the gateway itself has sent. */
-  sentNotifications: number;
-};
 
 type CheckedMessage = { readonly text: string | undefined; readonly isLast: boolean };
 
@@ -501,7 +501,7 @@ function dropMessage({ call }: Subscription, detector: string): CheckedMessage {
   return NOTHING_TO_WRITE;
 }
 
-/** Once a stream has begun, a refusal is its last event (docs/contract.md §6). */
+/** The refusal to send as the last event of the stream. */
 function fail(subscription: Subscription, reason: Reason): CheckedMessage {
   const { call } = subscription;
   const refusal = refuseWith(reason);

@@ -129,7 +129,7 @@ async function acknowledge(
   return respond(stripped === reading ? undefined : stripped.text);
 }
 
-const LIST = ['result', 'tasks'];
+const TASKS_PATH = ['result', 'tasks'];
 
 type VisibleTask = { readonly text: string; readonly task: OpenedTask };
 
@@ -142,7 +142,7 @@ export async function checkTaskList(
   checkContext: CheckContext,
   { text, value }: ParsedJson,
 ): Promise<MessageOutcome> {
-  const span = spanOf(text, LIST);
+  const span = spanOf(text, TASKS_PATH);
   const result = (value as { readonly [name: string]: { readonly [name: string]: Json } })[
     'result'
   ];
@@ -162,7 +162,7 @@ export async function checkTaskList(
   if (outcome.kind === 'withhold') return withhold(outcome.reason);
   let shown = outcome.kind === 'changed' ? outcome.text : pageWithoutIds.text;
   for (const [index, { task }] of visibleTasks.entries())
-    shown = setMember(shown, [...LIST, index], 'taskId', task.sealed);
+    shown = setMember(shown, [...TASKS_PATH, index], 'taskId', task.sealed);
   const { record } = checkContext.call;
   record.result.list = {
     advertised: listed.length,

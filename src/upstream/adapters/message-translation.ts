@@ -42,7 +42,7 @@ import {
   type RequestId,
   type ServerRequestName,
 } from '../../protocol/jsonrpc.js';
-import { CACHEABLE } from '../../protocol/methods.js';
+import { CACHEABLE, LIST_MEMBERS } from '../../protocol/methods.js';
 import { paramsOf, progressTokenOf } from '../../protocol/params.js';
 import { declaresTasks } from '../../protocol/tasks.js';
 import { type Bytes, joinPieces, type UpstreamResponse } from '../../protocol/transport.js';
@@ -310,22 +310,22 @@ export type SessionResponseContext = {
 export function toSessionMessage(
   text: string,
   value: Json,
-  reader: SessionResponseContext,
+  context: SessionResponseContext,
 ): string {
-  if (!isObject(value) || value['id'] !== reader.sentId) return text;
-  if (isObject(value['error'])) return toSessionError(text, value['error'], reader);
+  if (!isObject(value) || value['id'] !== context.sentId) return text;
+  if (isObject(value['error'])) return toSessionError(text, value['error'], context);
   const result = value['result'];
   if (!isObject(result)) return text;
   const type = result['resultType'] ?? 'complete';
-  if (type === 'input_required') return errorResponseText(reader.id, INPUT_REQUIRED);
-  if (type !== 'complete') return errorResponseText(reader.id, UNKNOWN_RESULT);
-  if (reader.method === 'initialize') return initializeResult(result, reader);
+  if (type === 'input_required') return errorResponseText(context.id, INPUT_REQUIRED);
+  if (type !== 'complete') return errorResponseText(context.id, UNKNOWN_RESULT);
+  if (context.method === 'initialize') return initializeResult(result, context);
   const structured = result['structuredContent'];
   const cut =
     structured === undefined || isObject(structured)
       ? STATELESS_RESULT_MEMBERS
       : STATELESS_AND_STRUCTURED_MEMBERS;
-  return withId(applyEdits(text, memberEdits(text, { path: ['result'], cut })), reader);
+  return withId(applyEdits(text, memberEdits(text, { path: ['result'], cut })), context);
 }
 
 const INPUT_REQUIRED =
@@ -338,18 +338,18 @@ export function errorResponseText(id: RequestId, message: string, code = INTERNA
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } });
 }
 
-function toSessionError(text: string, error: JsonObject, reader: SessionResponseContext): string {
+function toSessionError(text: string, error: JsonObject, context: SessionResponseContext): string {
   const { code } = error as { readonly code?: Json };
-  if (requiresTask(error)) return errorResponseText(reader.id, TASK_ONLY, METHOD_NOT_FOUND);
+  if (requiresTask(error)) return errorResponseText(context.id, TASK_ONLY, METHOD_NOT_FOUND);
   const sessionCode =
-    code === INVALID_PARAMS && reader.method === 'resources/read'
+    code === INVALID_PARAMS && context.method === 'resources/read'
       ? RESOURCE_NOT_FOUND
       : STATELESS_CODES.get(Number(code));
   const changed =
     sessionCode === undefined
       ? text
       : changeMembers(text, { path: ['error'], set: { code: sessionCode } });
-  return withId(changed, reader);
+  return withId(changed, context);
 }
 
 const TASK_ONLY =
@@ -393,13 +393,6 @@ export function toSessionNotification(text: string, value: Json): string | undef
   return changeMembers(text, { path: ['params', '_meta'], cut });
 }
 
-/** Methods whose responses are usually repeated. */
-const LIST_METHODS: ReadonlySet<string> = new Set([
-  'tools/list',
-  'prompts/list',
-  'resources/list',
-  'resources/templates/list',
-]);
 const MAX_CACHED_PAGES = 64;
 /** A larger page is translated each time. */
 const MAX_CACHED_PAGE_BYTES = 512 * 1024;
@@ -455,7 +448,7 @@ export function createTranslatedPages(): TranslatedPages {
 
   return {
     translate(method, bytes, ids, translateAnew) {
-      const isList = LIST_METHODS.has(method);
+      const isList = LIST_MEMBERS.has(method);
       const known = isList ? recall(method, bytes, ids) : undefined;
       if (known !== undefined) return known;
       return translateAnew().then((page) => {

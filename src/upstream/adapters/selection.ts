@@ -106,7 +106,7 @@ export function createUpstreamAdapters(parts: UpstreamParts): UpstreamAdapters {
     adapterForKnown: forSession,
   });
 
-  /** Without a session, for the handshake that opens one. */
+  /** The way to the session of an upstream; `undefined` stands for the session that a handshake is about to open. */
   function inSession(
     session: SessionFacts | undefined,
     { supportedVersions }: UpstreamOffer,
@@ -246,7 +246,7 @@ const UNREACHABLE: UpstreamAdapter = {
 const NOT_INITIALIZED = 'This session is not initialized. Initialize first.';
 const INITIALIZED = 'This session is already initialized.';
 
-/** `adapterInSession`: how the session of the upstream is reached; `adapterForKnown`: the same for a session that may be lost. */
+/** `adapterInSession`: how the session of the upstream is reached; `adapterForKnown`: the same if it may be lost. */
 type BridgeParts = {
   readonly clientSessions: LegacySseClientSessions;
   adapterInSession(session: SessionFacts, offer: UpstreamOffer): UpstreamAdapter;

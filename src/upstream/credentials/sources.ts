@@ -100,7 +100,7 @@ function noteClient(authentication: ClientAuthentication, note: RegisterCredenti
   if (authentication.method !== 'private_key_jwt') note(authentication.secret, 'configured');
 }
 
-const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:token-exchange';
+const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 const TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:';
 
 /**
@@ -146,7 +146,7 @@ function createTokenExchange(
         };
       const subjectToken = openToken(caller.token);
       const response = await endpoint.requestToken({
-        type: GRANT_TYPE,
+        type: TOKEN_EXCHANGE,
         parameters: {
           subject_token: subjectToken,
           subject_token_type: `${TOKEN_TYPE}access_token`,

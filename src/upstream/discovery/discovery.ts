@@ -296,7 +296,7 @@ export class Lister {
     era: ListedEra,
     isFirst: boolean,
   ): Promise<{ era: ListedEra; outcome: EraOutcome }> {
-    const outcome = await this.#ask(era, isKnown(this.#eras, era));
+    const outcome = await this.#requestListing(era, isKnown(this.#eras, era));
     if (!isFirst && !this.#isClosed) this.#enter(era, outcome);
     return { era, outcome };
   }
@@ -307,7 +307,7 @@ export class Lister {
     if (outcome.kind === 'listed') this.#ports.onListing(outcome.listing);
   }
 
-  async #ask(era: ListedEra, isSpoken: boolean): Promise<EraOutcome> {
+  async #requestListing(era: ListedEra, isSpoken: boolean): Promise<EraOutcome> {
     if (!protocolListedAs(era).hasSessions) return listStateless(this.#eraPorts, isSpoken);
     const listed = await listSession(this.#eraPorts, this.#session, isSpoken);
     this.#session = listed.session;
@@ -414,7 +414,7 @@ export function createDiscoveryLister(
   const appsVariants = appsVariantsOf(settings.apps);
   // Nothing has been listed yet.
   const failing = new Set(appsVariants);
-  const first = createFirstRound(appsVariants, ports);
+  const firstRound = createFirstRound(appsVariants, ports);
   const listers = appsVariants.map(
     (apps) =>
       new Lister(
@@ -424,14 +424,14 @@ export function createDiscoveryLister(
           request: ports.openRequest(),
           onListing(listing) {
             failing.delete(apps);
-            first.add(listing);
+            firstRound.add(listing);
           },
-          onEraGone: (era) => first.drop({ era, apps }),
+          onEraGone: (era) => firstRound.drop({ era, apps }),
           onFailure(era, why) {
             failing.add(apps);
             ports.onFailure?.(era, why);
           },
-          onRoundEnd: () => first.end(apps),
+          onRoundEnd: () => firstRound.end(apps),
         },
       ),
   );

@@ -13,6 +13,7 @@ import { encodeHeaderValue } from '../../protocol/headers.js';
 import { elementSpans, hasInexactNumber, spanOf } from '../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import type { ListedItem, Listing } from '../../protocol/listings.js';
+import { LISTS } from '../../protocol/methods.js';
 import { LATEST_SESSION_VERSION, STATELESS_VERSIONS } from '../../protocol/versions/revisions.js';
 import { SESSION } from '../../protocol/versions/session.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
@@ -105,7 +106,7 @@ export async function listStateless(ports: EraPorts, isKnown: boolean): Promise<
   const instructions = readInstructions(result);
   if (instructions === 'malformed') return PROTOCOL_FAILURE;
   const read = await readLists(capabilities, ports.caps, sendQuery, ports.messageReader);
-  if (read.kind !== 'lists') return walkFailure(read);
+  if (read.kind !== 'lists') return readFailureOf(read);
   const meta = result['_meta'];
   const serverInfo = isObject(meta) ? meta['io.modelcontextprotocol/serverInfo'] : undefined;
   const listing: Listing = {
@@ -195,15 +196,15 @@ async function listInSession(
   const headers = sessionHeaders(version, id);
   const sendQuery: ListingQuery = (method, params) =>
     callUpstream(ports, { protocol: SESSION, version, method, params, headers }, budget);
-  const walk = await readLists(session.capabilities, ports.caps, sendQuery, ports.messageReader);
-  if (walk.kind === 'lists') {
+  const read = await readLists(session.capabilities, ports.caps, sendQuery, ports.messageReader);
+  if (read.kind === 'lists') {
     const { capabilities, serverInfo, instructions } = session;
     const handshake = { capabilities, serverInfo, instructions };
     const listing: Listing = {
       era: SESSION.listedEra,
       apps: ports.apps,
       verifiedAtMs,
-      ...walk.lists,
+      ...read.lists,
       ...handshake,
       // A server responds with the newest version it speaks, up to the requested one.
       protocolVersions: ports.sessionVersions.filter((older) => older <= version),
@@ -211,8 +212,8 @@ async function listInSession(
     await ports.prepare?.(listing);
     return { kind: 'listed', listing };
   }
-  const isLost = walk.kind === 'refused' && LOST_STATUSES.has(walk.status);
-  return isLost && id !== undefined ? 'session-lost' : walkFailure(walk);
+  const isLost = read.kind === 'refused' && LOST_STATUSES.has(read.status);
+  return isLost && id !== undefined ? 'session-lost' : readFailureOf(read);
 }
 
 type Opened = { readonly kind: 'opened'; readonly session: ListingSession };
@@ -287,14 +288,12 @@ function probeFailureOf(
   return isServerFailure && isKnown ? PROTOCOL_FAILURE : { kind: 'not-spoken' };
 }
 
-function walkFailure(error: ListReadError): Exclude<EraOutcome, { readonly kind: 'listed' }> {
+function readFailureOf(error: ListReadError): Exclude<EraOutcome, { readonly kind: 'listed' }> {
   return error.kind === 'failed' ? { ...error, isSpoken: true } : PROTOCOL_FAILURE;
 }
 
 /** Sends one request of the listing. */
 type ListingQuery = (method: string, params: JsonObject) => Promise<CallOutcome>;
-
-type AppsRead = { readonly kind: 'items'; readonly items: readonly ListedItem[] } | ListReadError;
 
 /** Resources read per listing. Those beyond it are not read and therefore not pinned. */
 const MAX_APP_RESOURCES = 200;
@@ -308,7 +307,7 @@ async function readAppResources(
   tools: readonly ListedItem[],
   capabilities: JsonObject,
   sendQuery: ListingQuery,
-): Promise<AppsRead> {
+): Promise<ListOutcome> {
   if (!isObject(capabilities['resources'])) return { kind: 'items', items: [] };
   const uris = new Set(tools.flatMap(({ definition }) => appResourceOf(definition) ?? []));
   const items: ListedItem[] = [];
@@ -353,19 +352,10 @@ export const LISTING_CAPS: ListingCaps = {
   maxBytes: 8 * 1024 * 1024,
 };
 
-/** The lists that are read: the method, the member with the items, and the member that names an item. */
-const LISTS = {
-  tools: { method: 'tools/list', member: 'tools', name: 'name', capability: 'tools' },
-  prompts: { method: 'prompts/list', member: 'prompts', name: 'name', capability: 'prompts' },
-  templates: {
-    method: 'resources/templates/list',
-    member: 'resourceTemplates',
-    name: 'uriTemplate',
-    capability: 'resources',
-  },
-} as const;
+/** The lists that are read, with the capability that declares each. */
+const CAPABILITIES = { tools: 'tools', prompts: 'prompts', templates: 'resources' } as const;
 
-type ListName = keyof typeof LISTS;
+type ListName = keyof typeof CAPABILITIES;
 
 type Lists = { readonly [name in ListName]: readonly ListedItem[] } & {
   /** The `ui://` resources that tools refer to. */
@@ -393,7 +383,7 @@ async function readLists(
   const remaining = { pages: limits.maxPages, items: limits.maxItems };
   const lists: Record<ListName, readonly ListedItem[]> = { tools: [], prompts: [], templates: [] };
   for (const name of ['tools', 'prompts', 'templates'] as const) {
-    if (!isObject(capabilities[LISTS[name].capability])) continue;
+    if (!isObject(capabilities[CAPABILITIES[name]])) continue;
     const outcome = await readList(name, remaining, sendQuery, messageReader);
     if (outcome.kind !== 'items') return outcome;
     lists[name] = outcome.items;

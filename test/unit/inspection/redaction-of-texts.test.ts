@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { inspectMessage } from '../../../src/inspection/responses.js';
 import { planInSteps, planRedaction } from '../../../src/inspection/sensitive-fields.js';
 import type { CompiledSchema } from '../../../src/policy/definitions.js';
-import { fieldSteps, type SensitiveField } from '../../../src/policy/flows-and-fields.js';
+import { fieldSteps, type SensitiveField } from '../../../src/policy/information-flow.js';
 import { compileSchema } from '../../../src/policy/json-schema/validator.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { profile } from './samples.js';

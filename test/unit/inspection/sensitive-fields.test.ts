@@ -6,7 +6,7 @@ import type { Profile } from '../../../src/inspection/findings.js';
 import { inspectMessage } from '../../../src/inspection/responses.js';
 import { hideArguments, planRedaction } from '../../../src/inspection/sensitive-fields.js';
 import type { CompiledSchema } from '../../../src/policy/definitions.js';
-import { fieldSteps, type SensitiveField } from '../../../src/policy/flows-and-fields.js';
+import { fieldSteps, type SensitiveField } from '../../../src/policy/information-flow.js';
 import { compileSchema } from '../../../src/policy/json-schema/validator.js';
 import { readJsonText } from '../../../src/protocol/json/json.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';

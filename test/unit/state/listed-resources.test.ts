@@ -23,7 +23,7 @@ describe('[MRG-05] what was listed', () => {
   });
 
   it('is forgotten as a whole, so that no list crowds out that of another member', () => {
-    const listed = createListedResources({ maxUrisACaller: 2 });
+    const listed = createListedResources({ maxUrisPerCaller: 2 });
     listed.note('caller', page('left', ['a://1']));
     listed.note('caller', page('right', ['a://2', 'a://3']));
     expect(listed.recall('caller', 'a://2', BOTH)).toEqual([]);
@@ -63,14 +63,14 @@ describe('[MRG-05] what was listed', () => {
   });
 
   it('stays where it is listed again', () => {
-    const listed = createListedResources({ maxUrisACaller: 3 });
+    const listed = createListedResources({ maxUrisPerCaller: 3 });
     listed.note('caller', page('right', ['a://1']));
     for (let at = 0; at < 3; at += 1) listed.note('caller', page('left', ['a://2', 'a://3']));
     expect(listed.recall('caller', 'a://1', BOTH)).toEqual(['right']);
   });
 
   it('tells nothing of a list with a gap: another may own what was not seen here', () => {
-    const listed = createListedResources({ maxUrisACaller: 4 });
+    const listed = createListedResources({ maxUrisPerCaller: 4 });
     // A page that another replica saw.
     listed.note('one', page('left', ['a://1'], 'two'));
     listed.note('one', page('left', ['a://3'], undefined, 'three'));

@@ -7,7 +7,7 @@ import { createReplyClaims } from '../../../src/gateway/ports.js';
 import type { EventFacts, ServerRequestFacts } from '../../../src/protocol/admitted-request.js';
 import { createKeyRing } from '../../../src/state/keys.js';
 import { createMemoryReplays } from '../../../src/state/memory.js';
-import { createForwardedServerRequests } from '../../../src/state/replica-tables.js';
+import { createForwardedRequests } from '../../../src/state/replica-tables.js';
 import { STORED_REVOCATION } from '../../../src/state/revocations.js';
 import { EVENT_ID, SERVER_REQUEST_ID, SESSION_ID } from '../../../src/state/sealed-token.js';
 
@@ -89,7 +89,7 @@ describe('[Q-11] the id of an event', () => {
 
 describe('[Q-17] questions that were asked', () => {
   test('are found by session and id, by type too, and the oldest are forgotten', () => {
-    const asked = createForwardedServerRequests();
+    const asked = createForwardedRequests();
     asked.add('s', 1, 'one');
     expect(asked.find('s', 1)).toBe('one');
     expect(asked.find('s', '1')).toBeUndefined();

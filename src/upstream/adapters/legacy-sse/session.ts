@@ -214,12 +214,12 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
       const eventBuffer = key === SESSION_BUFFER_KEY ? sessionBuffer : eventBuffers.get(key);
       return eventBuffer?.read(Number(after), { isPrimed: false });
     },
-    isUsed(restMs) {
+    isUsed(maxIdleMs) {
       const isIdleBuffer = ({ isRead, usedAtMs: at }: EventBuffer): boolean =>
-        !isRead && now() - at >= restMs;
+        !isRead && now() - at >= maxIdleMs;
       for (const eventBuffer of [...eventBuffers.values()])
         if (isIdleBuffer(eventBuffer)) drop(eventBuffer);
-      return pending.size > 0 || sessionBuffer.isRead || now() - usedAtMs < restMs;
+      return pending.size > 0 || sessionBuffer.isRead || now() - usedAtMs < maxIdleMs;
     },
     get isIdle() {
       return pending.size === 0 && !sessionBuffer.isRead;

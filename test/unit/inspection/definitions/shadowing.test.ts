@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { CLONES, randomFrom } from '../../../../bench/clones.mjs';
 import type { ScannedDefinition } from '../../../../src/inspection/definitions/scan.js';
 import {
+  findConfusableNames,
   findShadowing,
   type Shadowing,
   withoutExceptions,
@@ -111,5 +112,21 @@ describe('[L-76] shadowing', () => {
       );
     const { findings } = between(many('one'), many('another'));
     expect(findings.length).toBeGreaterThan(0);
+  });
+});
+
+describe('[MRG-14] names that look alike', () => {
+  it('are those of several backends, never those of one', () => {
+    const found = findConfusableNames([
+      { prefix: 'git_', names: ['hub_search', 'status', 'Status'] },
+      { prefix: 'github_', names: ['search', 'status'] },
+      { prefix: 'web_', names: ['search'] },
+    ]);
+    expect(found).toEqual([
+      [
+        { backend: 0, name: 'hub_search' },
+        { backend: 1, name: 'search' },
+      ],
+    ]);
   });
 });

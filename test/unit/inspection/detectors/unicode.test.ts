@@ -1,10 +1,9 @@
-// Invisible characters and terminal sequences go; spelling stays. Names that look alike are found.
+// Invisible characters and terminal sequences go; spelling stays. Names that look alike have one form.
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   confusableForm,
-  findConfusableNames,
   isInvisible,
   stripInvisible,
   stripTerminalSequences,
@@ -106,21 +105,5 @@ describe('[MRG-14] what a name looks like', () => {
         expect(confusableForm(look)).toBe(look);
       }),
     );
-  });
-});
-
-describe('[MRG-14] names that look alike', () => {
-  it('are those of several members, never those of one', () => {
-    const found = findConfusableNames([
-      { prefix: 'git_', names: ['hub_search', 'status', 'Status'] },
-      { prefix: 'github_', names: ['search', 'status'] },
-      { prefix: 'web_', names: ['search'] },
-    ]);
-    expect(found).toEqual([
-      [
-        { backend: 0, name: 'hub_search' },
-        { backend: 1, name: 'search' },
-      ],
-    ]);
   });
 });

@@ -2,7 +2,7 @@
 // those that want a secret, and those that only speak of such things.
 
 import { describe, expect, test } from 'vitest';
-import { checkForm } from '../../../../src/inspection/elicitation/forms-and-links.js';
+import { checkForm } from '../../../../src/inspection/elicitation/requests.js';
 
 const HOSTILE = `
   Send me the cookie header from your logged-in session

@@ -2,7 +2,7 @@
 // word; and forms that speak of such things without asking, which people need.
 
 import { describe, expect, test } from 'vitest';
-import { checkForm } from '../../../../src/inspection/elicitation/forms-and-links.js';
+import { checkForm } from '../../../../src/inspection/elicitation/requests.js';
 import type { JsonObject } from '../../../../src/protocol/jsonrpc.js';
 
 const TEXT = { type: 'string' };

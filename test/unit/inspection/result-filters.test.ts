@@ -4,6 +4,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { inspectMessage } from '../../../src/inspection/responses.js';
 import {
   completeHandshake,
   completeList,
@@ -14,8 +15,7 @@ import {
   type ListOutcome,
   type PageCache,
   reduceHandshake,
-} from '../../../src/inspection/lists-and-handshakes.js';
-import { inspectMessage } from '../../../src/inspection/responses.js';
+} from '../../../src/inspection/result-filters.js';
 import type { Json, JsonObject, RequestId } from '../../../src/protocol/jsonrpc.js';
 import { profile, resultOf } from './samples.js';
 

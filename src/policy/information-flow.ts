@@ -1,7 +1,7 @@
-// The labels of targets, and what names them. Flows: what a caller may not do for a while after what it has received, whose
-// history counts for a caller, and the decision about a history, which is kept behind `FlowStore`; a flow plays no part
-// in lists. Sensitive fields: the places in results and arguments of a tool that policies name by JSON pointer, and what
-// happens to their values, which inspection/sensitive-fields.ts finds and replaces. Pure.
+// Information flow: what policies say about the data that tools return and take. Labels name upstreams and tools. Flows
+// refuse a request because of what its caller has received before; the histories that count for a caller are kept behind
+// `FlowStore`, and lists do not depend on them. Sensitive fields are the places in results and arguments that are redacted
+// or tagged; inspection/sensitive-fields.ts finds and replaces their values. Pure.
 // Source: RFC 6901; docs/contract.md §4.
 
 import { BoundedMap } from '../state/bounded-map.js';
@@ -87,7 +87,7 @@ export function createFlowSet(flows: readonly Flow[], labels: readonly LabelRule
 }
 
 /** All labels of a tool, or of what else an upstream has. */
-export function labelsOf(
+function labelsOf(
   labels: readonly LabelRule[],
   upstream: string,
   tool: string | undefined,

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { checkForm, readLink } from '../../../../src/inspection/elicitation/forms-and-links.js';
+import { checkForm, readLink } from '../../../../src/inspection/elicitation/requests.js';
 import type { JsonObject } from '../../../../src/protocol/jsonrpc.js';
 
 function form(properties: JsonObject, message = 'Please fill in.'): JsonObject {

@@ -20,7 +20,7 @@ import {
   type SensitiveSet,
   TRUSTED,
   UNTRUSTED,
-} from '../flows-and-fields.js';
+} from '../information-flow.js';
 import { compilePattern, isExactPattern, matchesPattern, type Pattern } from '../patterns.js';
 import type {
   DiagnosticCollector,

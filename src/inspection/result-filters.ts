@@ -1,8 +1,8 @@
-// Filters lists and handshakes to what the caller may see. Of one page of a list, hidden items, names that occur twice,
-// remote icons and shared cache scopes are removed by span; everything else stays byte for byte, so that an approved
-// definition reaches the client as it was reviewed; `isVisible` decides who may see what. Of the responses to
-// `initialize` and `server/discover` stay only carried capabilities, only versions that the gateway enforces policy for,
-// and instructions only as approved.
+// Filters the results that depend on their caller. From a page of a list, hidden items, names that occur twice, remote
+// icons and shared cache scopes are removed by span; everything else stays byte for byte, so that an approved definition
+// reaches the client as it was reviewed. `isVisible` decides who may see what, and filtered pages are cached. From the
+// results of `initialize` and `server/discover`, everything is removed but supported capabilities, versions that the
+// gateway enforces policy for, and approved instructions.
 // Source: MCP tools/list, prompts/list, resources/list, resources/templates/list; MCP 2025-11-25, lifecycle; MCP
 // 2026-07-28, server/discover; docs/contract.md §5 and §6.
 
@@ -24,36 +24,12 @@ import {
   splitAtId,
 } from '../protocol/json/json.js';
 import { isObject, type Json, type JsonObject, type RequestId } from '../protocol/jsonrpc.js';
+import { LISTS, type ListKind } from '../protocol/methods.js';
 import type { Bytes, Pieces } from '../protocol/transport.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import type { Profile } from './findings.js';
 import { hasRemoteIcons, valueAt } from './message-fields.js';
 import type { InspectionInput, InspectionOutcome, WithholdReason } from './responses.js';
-
-export type ListKind = 'tools' | 'prompts' | 'templates' | 'resources';
-
-/** For each kind of list: its method, the member that holds the items, and the member that names an item. */
-const LIST_FORMS: {
-  readonly [kind in ListKind]: {
-    readonly method: string;
-    readonly member: string;
-    readonly name: string;
-  };
-} = {
-  tools: { method: 'tools/list', member: 'tools', name: 'name' },
-  prompts: { method: 'prompts/list', member: 'prompts', name: 'name' },
-  templates: {
-    method: 'resources/templates/list',
-    member: 'resourceTemplates',
-    name: 'uriTemplate',
-  },
-  resources: { method: 'resources/list', member: 'resources', name: 'uri' },
-};
-
-/** The member of a result that holds the items of a list. */
-export function memberOf(kind: ListKind): string {
-  return LIST_FORMS[kind].member;
-}
 
 export type ListItem = { readonly name: string; readonly digest: string | undefined };
 
@@ -124,7 +100,7 @@ export function completeList(page: FilteredPage, inspected: InspectionOutcome): 
 /** Filters one page, uninspected. `upstream-protocol` where the result is no list of that kind. */
 export function filterItems(input: ListInput): FilteredPage | WithheldResponse {
   const { text, value, kind } = input;
-  const { member } = LIST_FORMS[kind];
+  const { member } = LISTS[kind];
   const result = valueAt(value, ['result']);
   const list = isObject(result) ? result[member] : undefined;
   const span = spanOf(text, ['result', member]);
@@ -150,7 +126,7 @@ export function filterItems(input: ListInput): FilteredPage | WithheldResponse {
 }
 
 function readItems(input: ListInput, list: readonly Json[], spans: readonly Span[]): Candidate[] {
-  const { name: member } = LIST_FORMS[input.kind];
+  const { name: member } = LISTS[input.kind];
   const candidates: Candidate[] = [];
   for (const [index, value] of list.entries()) {
     const span = spans[index];
@@ -222,7 +198,7 @@ function inspectionInputOf(
   { kind, isReviewed, profile }: ListInput,
   text: string,
 ): InspectionInput {
-  const { method, member } = LIST_FORMS[kind];
+  const { method, member } = LISTS[kind];
   let value: Json | undefined;
   return {
     text,

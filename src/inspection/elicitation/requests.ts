@@ -1,5 +1,5 @@
-// Checks what a server asks of a person: refuses forms that request secrets or payment details, and links that
-// are not plain https. It checks the request alone, whoever receives it.
+// Checks an elicitation request, whoever receives it: refuses forms that request secrets or payment details, and links
+// that are not plain https.
 // Source: MCP 2025-11-25, elicitation (security considerations, URL mode); docs/contract.md §7, elicitation-*.
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';

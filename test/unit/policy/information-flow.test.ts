@@ -9,7 +9,7 @@ import {
   historiesRead,
   historiesWritten,
   RECORD_EVERY_MS,
-} from '../../../src/policy/flows-and-fields.js';
+} from '../../../src/policy/information-flow.js';
 import { compileSchema } from '../../../src/policy/json-schema/validator.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { catalog, principal } from './samples.js';
