@@ -31,15 +31,15 @@ export function run(
     const child = spawn(program, args, {
       cwd: options.cwd,
       env: { ...ownEnvironment(), ...options.env },
-      stdio: 'pipe',
+      stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
       timeout: options.timeoutMs ?? 240_000,
     });
     let stdout = '';
     let stderr = '';
-    child.stdout.on('data', (chunk) => {
+    child.stdout?.on('data', (chunk) => {
       stdout += chunk;
     });
-    child.stderr.on('data', (chunk) => {
+    child.stderr?.on('data', (chunk) => {
       stderr += chunk;
     });
     child.on('error', (error) =>
@@ -50,7 +50,9 @@ export function run(
       ),
     );
     child.on('close', (code) => resolve({ code: code ?? -1, stdout, stderr }));
-    child.stdin.end(options.input ?? '');
+    // A program may end without reading its input; its exit code says whether it should have.
+    child.stdin?.on('error', () => undefined);
+    child.stdin?.end(options.input);
   });
 }
 
