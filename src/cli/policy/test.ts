@@ -1,17 +1,34 @@
-// `sallyport test`: runs the policy tests of a folder with `decide`, and reports failed cases and the rules that no
-// case has exercised: as text, JUnit XML or JSON. Reads files only. docs/contract.md §1 and §4 (tests).
+// `sallyport test`: reads the policy tests of a folder, with the place of every mistake in them, runs them with `decide`,
+// and reports failed cases and the rules that no case has exercised: as text, JUnit XML or JSON. Reads files only.
+// docs/contract.md §1 and §4 (tests).
 
-import { relative, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { InvalidArgumentError, Option } from 'commander';
-import { hasErrors, renderDiagnostics } from '../../config/diagnostics.js';
-import type { PolicyTestCase } from '../../config/schema/policy.js';
+import {
+  type Diagnostic,
+  type FilePath,
+  fileDiagnostic,
+  hasErrors,
+  type PathDiagnostic,
+  renderDiagnostics,
+  sortDiagnostics,
+} from '../../config/diagnostics.js';
+import type { Files } from '../../config/files.js';
+import {
+  POLICY_TEST_SCHEMA,
+  type PolicyTestCase,
+  type PolicyTestFile,
+} from '../../config/schema/policy.js';
+import { locateDiagnostic, readDocument } from '../../config/schema/validation.js';
 import { decideRequest, isListed } from '../../policy/decide.js';
 import type { Decision } from '../../policy/decision.js';
 import { type CallFacts, explainRules } from '../../policy/explain.js';
 import type { Principal } from '../../policy/principal.js';
+import { REASONS } from '../../policy/reasons.js';
 import type { JsonObject, Target } from '../../protocol/jsonrpc.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
-import { countOf } from '../../text/wording.js';
+import { countOf, describeReadError, nearestCandidate } from '../../text/wording.js';
+import type { Locate } from '../../text/yaml.js';
 import {
   type CliIo,
   type Command,
@@ -21,7 +38,6 @@ import {
   withConfigOption,
   withUsage,
 } from '../program.js';
-import { type PolicyTests, readPolicyTests } from './test-files.js';
 import {
   openWorkspace,
   principalOf,
@@ -29,6 +45,223 @@ import {
   type Workspace,
   type WorkspacePorts,
 } from './workspace.js';
+
+const FORMATS = ['text', 'junit', 'json'] as const;
+
+export type TestOptions = {
+  readonly folder: string;
+  readonly config: string;
+  readonly policies?: string;
+  readonly format?: (typeof FORMATS)[number];
+  /** In percent of the rules. */
+  readonly minCoverage?: number;
+};
+
+/** Runs the tests of a folder. Exit 1 if a case failed or fewer rules were exercised than demanded. */
+export function runTest(options: TestOptions, io: CliIo, ports: WorkspacePorts): Promise<number> {
+  return withUsage(io, async () => {
+    const workspace = await openWorkspace(options, io, ports);
+    const folder = resolve(io.cwd, options.folder);
+    const { tests, diagnostics } = readPolicyTests(folder, ports.files, workspace);
+    if (hasErrors(diagnostics))
+      throw new UsageError(renderDiagnostics(diagnostics, 'text', io.cwd));
+    const run = runPolicyTests(tests, workspace, (file, name) => {
+      const caller = file.principals[name];
+      if (caller === undefined) throw new UsageError(`error: no principal is named "${name}"\n`);
+      return principalOf(caller, workspace, ports);
+    });
+    const named: TestRun = {
+      ...run,
+      results: run.results.map((one) => ({ ...one, file: relative(io.cwd, one.file) || one.file })),
+    };
+    io.stdout(renderRun(named, options.format ?? 'text'));
+    const failed = run.results.filter(({ failures }) => failures.length > 0).length;
+    const isCovered = run.coverage.percent >= (options.minCoverage ?? 0);
+    const counts = `${countOf(run.results.length, 'case')}, ${failed} failed, ${describeCoverage(run.coverage)}`;
+    io.stderr(`${counts}${isCovered ? '' : `; at least ${options.minCoverage} % are demanded`}\n`);
+    return failed === 0 && isCovered ? EXIT_FINE : EXIT_FAILED;
+  });
+}
+
+/** The command `test`. */
+export function testCommand(io: CliIo, ports: WorkspacePorts): Command {
+  return {
+    name: 'test',
+    summary: 'Run policy tests (*.policy.test.yaml), and list the rules that decide no case.',
+    examples: [
+      'sallyport test policies -c config/gateway.yaml',
+      'sallyport test policies --min-coverage 100 --format junit > policies.xml',
+    ],
+    configure(command, finish) {
+      withConfigOption(command, io)
+        .argument('<folder>', 'folder of the tests')
+        .option('--policies <folder>', 'policies other than those that the gateway file names')
+        .option(
+          '--min-coverage <percent>',
+          'fail if a smaller share of the rules decides a case',
+          readPercent,
+        )
+        .addOption(
+          new Option('--format <format>', 'output format').choices([...FORMATS]).default('text'),
+        )
+        .action(async (folder: string, options: Omit<TestOptions, 'folder'>) =>
+          finish(await runTest({ ...options, folder }, io, ports)),
+        );
+    },
+  };
+}
+
+function readPercent(text: string): number {
+  const percent = /^\d{1,3}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(percent <= 100)) throw new InvalidArgumentError('Expected a percentage from 0 to 100.');
+  return percent;
+}
+
+const TEST_SUFFIX = '.policy.test.yaml';
+
+type PolicyTests = {
+  readonly file: string;
+  readonly principals: PolicyTestFile['principals'];
+  readonly cases: readonly PolicyTestCase[];
+  readonly locate: Locate;
+};
+
+/** What a case asks for. */
+const QUESTIONS = ['call', 'get', 'read', 'list'] as const;
+
+function readPolicyTests(
+  folder: string,
+  files: Files,
+  workspace: Workspace,
+): { readonly tests: readonly PolicyTests[]; readonly diagnostics: readonly Diagnostic[] } {
+  let names: readonly string[];
+  try {
+    names = files.listFolder(folder);
+  } catch (error) {
+    const message = `the folder of the tests ${describeReadError(error)}`;
+    return { tests: [], diagnostics: [fileDiagnostic(folder, 'unreadable', message)] };
+  }
+  const found = names.filter((name) => name.endsWith(TEST_SUFFIX) && !name.startsWith('.')).sort();
+  if (found.length === 0) {
+    const message = `the folder has no file whose name ends in ${TEST_SUFFIX}`;
+    return { tests: [], diagnostics: [fileDiagnostic(folder, 'policy', message)] };
+  }
+  const read = found.map((name) => readTestFile(join(folder, name), files, workspace));
+  return {
+    tests: read.flatMap(({ tests }) => tests ?? []),
+    diagnostics: sortDiagnostics(read.flatMap(({ diagnostics }) => diagnostics)),
+  };
+}
+
+type TestFileReading = {
+  readonly tests?: PolicyTests;
+  readonly diagnostics: readonly Diagnostic[];
+};
+
+function readTestFile(file: string, files: Files, workspace: Workspace): TestFileReading {
+  let bytes: Uint8Array;
+  try {
+    bytes = files.readFile(file);
+  } catch (error) {
+    const message = `the file ${describeReadError(error)}`;
+    return { diagnostics: [fileDiagnostic(file, 'unreadable', message)] };
+  }
+  const document = readDocument(POLICY_TEST_SCHEMA, file, bytes);
+  if (!document.ok) return document;
+  const { locate } = document;
+  const place = (one: PathDiagnostic) => locateDiagnostic(file, locate, one);
+  if (!document.isComplete) return { diagnostics: document.diagnostics.map(place) };
+  const { principals, cases } = document.value as PolicyTestFile;
+  const wrong = [
+    ...document.diagnostics,
+    ...checkPrincipals(principals, workspace),
+    ...cases.flatMap((one, index) => checkCase(one, ['cases', index], principals, workspace)),
+  ];
+  return { tests: { file, principals, cases, locate }, diagnostics: wrong.map(place) };
+}
+
+function wrongValue(path: FilePath, message: string, suggestion?: string): PathDiagnostic {
+  return { path, at: 'value', severity: 'error', rule: 'wrong-value', message, suggestion };
+}
+
+function unknownName(
+  path: FilePath,
+  what: string,
+  name: string,
+  known: readonly string[],
+): readonly PathDiagnostic[] {
+  if (known.includes(name)) return [];
+  const suggestion = nearestCandidate(name, known);
+  const choice = suggestion === undefined && known.length > 0 ? `; known: ${known.join(', ')}` : '';
+  return [wrongValue(path, `no ${what} is named "${name}"${choice}`, suggestion)];
+}
+
+function checkPrincipals(
+  principals: PolicyTestFile['principals'],
+  { outline: { issuers } }: Workspace,
+): readonly PathDiagnostic[] {
+  return Object.entries(principals).flatMap(([name, { issuer }]) => {
+    if (issuer !== undefined)
+      return unknownName(['principals', name, 'issuer'], 'issuer', issuer, issuers);
+    if (issuers.length < 2) return [];
+    const message = `name the issuer of this caller: ${issuers.join(', ')}`;
+    return [wrongValue(['principals', name], message)];
+  });
+}
+
+function checkCase(
+  one: PolicyTestCase,
+  path: FilePath,
+  principals: PolicyTestFile['principals'],
+  { outline, written }: Workspace,
+): readonly PathDiagnostic[] {
+  const asked = QUESTIONS.filter((key) => one[key] !== undefined);
+  const [question] = asked;
+  if (question === undefined || asked.length > 1)
+    return [wrongValue(path, `a case has exactly one of ${QUESTIONS.join(', ')}`)];
+  const at = [...path, question];
+  const upstream = one[question]?.split('/', 1)[0] ?? '';
+  const upstreams = outline.upstreams.map(({ name }) => name);
+  return [
+    ...unknownName([...path, 'as'], 'principal', one.as, Object.keys(principals)),
+    ...unknownName(at, 'upstream', upstream, upstreams),
+    ...(one.rule === undefined || one.rule.startsWith('builtin/')
+      ? []
+      : unknownName([...path, 'rule'], 'rule', one.rule, [...written.keys()])),
+    ...(one.reason === undefined
+      ? []
+      : unknownName([...path, 'reason'], 'reason', one.reason, Object.keys(REASONS))),
+    ...checkExpectation(one, path, question),
+  ];
+}
+
+function checkExpectation(
+  one: PolicyTestCase,
+  path: FilePath,
+  question: (typeof QUESTIONS)[number],
+): readonly PathDiagnostic[] {
+  const { items, contains, lacks, expect, reason, rule, limits } = one;
+  const ofList = { items, contains, lacks };
+  const ofCall = { expect, reason, rule, limits };
+  const [own, others] = question === 'list' ? [ofList, ofCall] : [ofCall, ofList];
+  const misplaced = Object.entries(others).flatMap(([key, value]) =>
+    value === undefined
+      ? []
+      : [wrongValue([...path, key], `"${key}" is not possible in a case with "${question}"`)],
+  );
+  const isEmpty =
+    question === 'list'
+      ? Object.values(own).every((value) => value === undefined)
+      : expect === undefined;
+  const needed = question === 'list' ? '"items", "contains" or "lacks"' : '"expect"';
+  return [
+    ...misplaced,
+    ...(isEmpty ? [wrongValue(path, `this case expects nothing; add ${needed}`)] : []),
+    ...(expect === 'allow' && reason !== undefined
+      ? [wrongValue([...path, 'reason'], 'only a refusal has a reason')]
+      : []),
+  ];
+}
 
 type CaseResult = {
   readonly file: string;
@@ -123,7 +356,7 @@ function runCall(
     involved.push(...binding.map(({ id }) => id));
   }
   for (const rule of involved) if (written.has(rule)) decisive.add(rule);
-  return compare(one, outcome);
+  return compareOutcome(one, outcome);
 }
 
 function outcomeOf(decision: Decision, areLimitsExhausted: boolean): Outcome {
@@ -139,7 +372,7 @@ function outcomeOf(decision: Decision, areLimitsExhausted: boolean): Outcome {
 }
 
 /** What is not as expected; the reason and the rule only where the verdict is. */
-function compare(one: PolicyTestCase, outcome: Outcome): readonly string[] {
+function compareOutcome(one: PolicyTestCase, outcome: Outcome): readonly string[] {
   const { verdict, reason, rule, advice } = outcome;
   const by = rule === undefined ? '' : ` by ${rule}`;
   const why = advice === undefined ? '' : ` (${advice})`;
@@ -208,50 +441,13 @@ function noteListing(
   }
 }
 
-const FORMATS = ['text', 'junit', 'json'] as const;
-
-export type TestOptions = {
-  readonly folder: string;
-  readonly config: string;
-  readonly policies?: string;
-  readonly format?: (typeof FORMATS)[number];
-  /** In percent of the rules. */
-  readonly minCoverage?: number;
-};
-
-/** Runs the tests of a folder. Exit 1 if a case failed or fewer rules were exercised than demanded. */
-export function runTest(options: TestOptions, io: CliIo, ports: WorkspacePorts): Promise<number> {
-  return withUsage(io, async () => {
-    const workspace = await openWorkspace(options, io, ports);
-    const folder = resolve(io.cwd, options.folder);
-    const { tests, diagnostics } = readPolicyTests(folder, ports.files, workspace);
-    if (hasErrors(diagnostics))
-      throw new UsageError(renderDiagnostics(diagnostics, 'text', io.cwd));
-    const run = runPolicyTests(tests, workspace, (file, name) => {
-      const caller = file.principals[name];
-      if (caller === undefined) throw new UsageError(`error: no principal is named "${name}"\n`);
-      return principalOf(caller, workspace, ports);
-    });
-    const named: TestRun = {
-      ...run,
-      results: run.results.map((one) => ({ ...one, file: relative(io.cwd, one.file) || one.file })),
-    };
-    io.stdout(render(named, options.format ?? 'text'));
-    const failed = run.results.filter(({ failures }) => failures.length > 0).length;
-    const isCovered = run.coverage.percent >= (options.minCoverage ?? 0);
-    const counts = `${countOf(run.results.length, 'case')}, ${failed} failed, ${describe(run.coverage)}`;
-    io.stderr(`${counts}${isCovered ? '' : `; at least ${options.minCoverage} % are demanded`}\n`);
-    return failed === 0 && isCovered ? EXIT_FINE : EXIT_FAILED;
-  });
-}
-
 /** `7 of 9 rules decisive (77 %)`; rounded down, so that 100 % means all. */
-function describe({ decisive, never, percent }: Coverage): string {
+function describeCoverage({ decisive, never, percent }: Coverage): string {
   const all = decisive.length + never.length;
   return `${decisive.length} of ${countOf(all, 'rule')} decisive (${Math.floor(percent)} %)`;
 }
 
-function render(run: TestRun, format: (typeof FORMATS)[number]): string {
+function renderRun(run: TestRun, format: (typeof FORMATS)[number]): string {
   switch (format) {
     case 'json':
       return `${toVisibleJson(run)}\n`;
@@ -304,38 +500,4 @@ function renderCase({ file, line, name, failures }: CaseResult): string {
   if (first === undefined) return `${head}/>\n`;
   const text = quoteXml(failures.join('; '));
   return `${head}>\n      <failure message="${text}">${text}</failure>\n    </testcase>\n`;
-}
-
-function readPercent(text: string): number {
-  const percent = /^\d{1,3}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(percent <= 100)) throw new InvalidArgumentError('Expected a percentage from 0 to 100.');
-  return percent;
-}
-
-/** The command `test`. */
-export function testCommand(io: CliIo, ports: WorkspacePorts): Command {
-  return {
-    name: 'test',
-    summary: 'Run policy tests (*.policy.test.yaml), and list the rules that decide no case.',
-    examples: [
-      'sallyport test policies -c config/gateway.yaml',
-      'sallyport test policies --min-coverage 100 --format junit > policies.xml',
-    ],
-    configure(command, finish) {
-      withConfigOption(command, io)
-        .argument('<folder>', 'folder of the tests')
-        .option('--policies <folder>', 'policies other than those that the gateway file names')
-        .option(
-          '--min-coverage <percent>',
-          'fail if a smaller share of the rules decides a case',
-          readPercent,
-        )
-        .addOption(
-          new Option('--format <format>', 'output format').choices([...FORMATS]).default('text'),
-        )
-        .action(async (folder: string, options: Omit<TestOptions, 'folder'>) =>
-          finish(await runTest({ ...options, folder }, io, ports)),
-        );
-    },
-  };
 }
