@@ -1,6 +1,7 @@
-// `sallyport pin approve` and `pin block`: record a named person's decision about definitions. An approval is of
-// the digests that the lock file showed when the command began, and each is refused if its definition has changed
-// since, in the file or at the upstream. docs/contract.md §5.
+// `sallyport pin approve` and `pin block`: find the definitions of a lock file that are meant (those that are pending
+// under the given names, all of them, or the one with the given digest) and record a named person's decision about
+// them. An approval is of the digests that the lock file showed when the command began, and each is refused if its
+// definition has changed since, in the file or at the upstream. docs/contract.md §5.
 
 import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
 import {
@@ -9,6 +10,7 @@ import {
   blockPin,
   digestsOffered,
   isSamePin,
+  type NamedPin,
   namedPins,
   type PinChange,
   type PinDigest,
@@ -17,11 +19,19 @@ import {
   pinOf,
 } from '../../pins/approval.js';
 import type { PinnedKind } from '../../pins/digest.js';
-import { type Approval, approvedVersions, type Lock, versionsOf } from '../../pins/lock.js';
+import type { Observed } from '../../pins/last-seen.js';
+import {
+  type Approval,
+  approvedVersions,
+  type Lock,
+  PIN_KINDS,
+  versionsOf,
+} from '../../pins/lock.js';
 import { escapeForTerminal, toVisibleJson } from '../../text/escaping.js';
 import {
   type CliIo,
   commandLine,
+  didYouMean,
   EXIT_FAILED,
   EXIT_FINE,
   EXIT_UNCHECKED,
@@ -48,7 +58,9 @@ import {
   readOutline,
   scanPins,
 } from './lock-files.js';
-import { completeDigest, isBlocked, isDigest, type Selection, selectPins } from './selection.js';
+
+/** Kinds by which a command may name an item. */
+export const NAMED_KINDS: readonly PinnedKind[] = [...PIN_KINDS, 'instructions'];
 
 type DecisionOptions = PinOptions & {
   readonly upstream: string;
@@ -138,6 +150,58 @@ export async function runPinApprove(
   return changed.outcome.refused.length === 0 ? EXIT_FINE : EXIT_FAILED;
 }
 
+/** Blocks a name until one of its digests is approved again. */
+export async function runPinBlock(
+  options: PinBlockOptions,
+  io: CliIo,
+  ports: PinPorts,
+): Promise<number> {
+  const { upstream, kind = 'tool', name } = options;
+  // A block is not refused for want of a name: it may be urgent, and it takes rights away only.
+  const block = approvalOf(options, io, ports);
+  const outline = readFolder(options, io, ports);
+  if (outline === undefined) return EXIT_UNCHECKED;
+  const { folder, signing } = outline;
+  const pin: PinName = { kind, name };
+  const change = (lock: Lock | undefined) => {
+    const outcome: PinChange =
+      lock === undefined
+        ? { ok: false, why: 'not-in-lock', digests: [] }
+        : blockPin(lock, pin, block);
+    const found = lock && selectPins({ names: [name], kind }, lock, undefined, '');
+    const hint = found?.ok === false ? found.error : `${upstream} has no lock file`;
+    return { lock: outcome.ok ? outcome.lock : undefined, outcome: { ...outcome, hint } };
+  };
+  const changed = await changeLockFile(folder, upstream, change, io, ports);
+  if (changed === undefined) return EXIT_UNCHECKED;
+  const { outcome } = changed;
+  const what = { upstream, kind, name };
+  if (!outcome.ok) {
+    if (options.json) {
+      io.stdout(`${toVisibleJson({ ...what, refused: outcome.why, digests: [] }, 0)}\n`);
+    }
+    const fetchLine = commandLine(io, ['pin', 'fetch', '-c', options.config, upstream]);
+    return fail(
+      `${outcome.hint}; to read it from the upstream, run: ${fetchLine}`,
+      EXIT_FAILED,
+      io,
+    );
+  }
+  const text = `blocked ${upstream} ${kind} ${escapeForTerminal(name)}\n`;
+  io.stdout(options.json ? `${toVisibleJson({ ...what, done: 'blocked' }, 0)}\n` : text);
+  if (changed.isChanged) printSignNext(upstream, signing, options.config, io);
+  return EXIT_FINE;
+}
+
+/** The folder of lock files, if the gateway file has the upstream. */
+function readFolder(options: DecisionOptions, io: CliIo, ports: PinPorts): PinFolder | undefined {
+  const outline = readOutline(options.config, io, ports);
+  if (outline === undefined || !checkUpstream(options.upstream, outline.upstreams, io)) {
+    return undefined;
+  }
+  return outline;
+}
+
 function findUsageError({ names, all, digest, accept }: PinApproveOptions): string | undefined {
   if ((all === true) === names.length > 0) {
     return 'say what to approve: the names of what is pending, or --all';
@@ -147,14 +211,149 @@ function findUsageError({ names, all, digest, accept }: PinApproveOptions): stri
   }
   if (digest === undefined) return undefined;
   if (names.length !== 1) return '--digest names one definition: give one name with it';
-  return isDigest(digest)
+  return DIGEST.test(digest)
     ? undefined
     : '--digest takes a digest as the lock file shows it, or its first 16 digits or more';
 }
 
+type Selection =
+  | { readonly ok: true; readonly pins: readonly PinDigest[]; readonly notes: readonly string[] }
+  | { readonly ok: false; readonly error: string; readonly code: number };
+
+type Wanted = Pick<PinApproveOptions, 'names' | 'all' | 'kind' | 'digest'>;
+
+/** Digits of a digest that name it where no other begins with them. */
+const DIGEST = /^(?:sha256:)?([0-9a-f]{16,64})$/;
+const DIGEST_DIGITS = 64;
+
+/** All digits of a digest; `undefined` if some are left out. */
+function completeDigest(text = ''): string | undefined {
+  const [, digits = ''] = DIGEST.exec(text) ?? [];
+  return digits.length === DIGEST_DIGITS ? digits : undefined;
+}
+
+/**
+ * What the upstream offers under a name with exactly this digest, whether the lock file holds it or not: whoever gives
+ * the whole digest has reviewed that definition.
+ */
+function selectOffered(
+  name: string,
+  { kind, digest }: Wanted,
+  observed: Observed | undefined,
+): PinDigest | undefined {
+  const complete = completeDigest(digest);
+  if (complete === undefined) return undefined;
+  const offering = NAMED_KINDS.filter((one) => one === (kind ?? one)).find((one) =>
+    digestsOffered(observed, { kind: one, name })?.includes(complete),
+  );
+  return offering && { kind: offering, name, digest: complete };
+}
+
+function isBlocked(lock: Lock | undefined, pin: PinName): boolean {
+  return pinOf(lock, pin)?.status === 'blocked';
+}
+
+/** Finds what is meant, or says why nothing is. `fetchLine` is the command that reads the upstream again. */
+function selectPins(
+  wanted: Wanted,
+  lock: Lock,
+  observed: Observed | undefined,
+  fetchLine: string,
+): Selection {
+  const isKind = ({ kind }: PinName): boolean => (wanted.kind ?? kind) === kind;
+  if (wanted.all === true) return { ok: true, pins: pendingOf(lock).filter(isKind), notes: [] };
+  const pins: PinDigest[] = [];
+  const notes: string[] = [];
+  for (const name of new Set(wanted.names)) {
+    const items = namedPins(lock).filter((item) => item.name === name && isKind(item));
+    const offered = selectOffered(name, wanted, observed);
+    if (offered !== undefined) {
+      pins.push(offered);
+      continue;
+    }
+    const selection =
+      wanted.digest === undefined
+        ? selectPending(items, lock)
+        : selectDigest(items, wanted.digest, observed, fetchLine);
+    if (items.length === 0)
+      return selectionError(unknownName(name, wanted.kind, lock), EXIT_FAILED);
+    if (!selection.ok) return selection;
+    pins.push(...selection.pins);
+    notes.push(...selection.notes);
+  }
+  return { ok: true, pins, notes };
+}
+
+/** What is pending under one name. */
+function selectPending(items: readonly NamedPin[], lock: Lock): Selection {
+  const blocked = items.find((item) => isBlocked(lock, item));
+  if (blocked !== undefined) {
+    const why = 'is blocked; to lift the block, name the reviewed definition with --digest';
+    return selectionError(`${pinLabel(blocked)} ${why}`, EXIT_FAILED);
+  }
+  const isOne = (pending: PinDigest): boolean => items.some((item) => isSamePin(item, pending));
+  const pins = pendingOf(lock).filter(isOne);
+  const kinds = [...new Set(pins.map(({ kind }) => kind))];
+  const [item] = items;
+  if (kinds.length > 1) {
+    const message = `${escapeForTerminal(item?.name ?? '')} is pending as ${kinds.join(' and ')}`;
+    return selectionError(`${message}; say which is meant with --kind`, EXIT_UNCHECKED);
+  }
+  const isNone = item !== undefined && pins.length === 0;
+  return { ok: true, pins, notes: isNone ? [`${pinLabel(item)} is not pending`] : [] };
+}
+
+function selectionError(error: string, code: number): Selection {
+  return { ok: false, error, code };
+}
+
+function unknownName(name: string, kind: PinnedKind | undefined, lock: Lock): string {
+  const known = namedPins(lock);
+  const ofKind = known.filter((item) => (kind ?? item.kind) === item.kind);
+  const other = known.find((item) => item.name === name);
+  const message = `the lock file has no ${kind ?? 'item'} named "${escapeForTerminal(name)}"`;
+  if (other !== undefined)
+    return `${message}, but a ${other.kind}; did you mean --kind ${other.kind}?`;
+  const names = ofKind.map((item) => item.name);
+  return `${message}${escapeForTerminal(didYouMean(name, names))}`;
+}
+
+function selectDigest(
+  items: readonly NamedPin[],
+  digest: string,
+  observed: Observed | undefined,
+  fetchLine: string,
+): Selection {
+  const prefix = DIGEST.exec(digest)?.[1] ?? '';
+  const held = items.flatMap(({ kind, name, pin }) =>
+    versionsOf(pin).map(({ sha256 }) => ({ kind, name, digest: sha256 })),
+  );
+  const matching = held.filter((one) => one.digest.startsWith(prefix));
+  if (matching.length === 1) return { ok: true, pins: matching, notes: [] };
+  const [item] = items;
+  const label = item === undefined ? '' : pinLabel(item);
+  if (matching.length > 1) {
+    const digests = matching.map((one) => digestText(one.digest)).join(' and ');
+    return selectionError(
+      `${label}: these digits begin ${digests}; give more of them`,
+      EXIT_UNCHECKED,
+    );
+  }
+  const isOffered = items.some((one) =>
+    digestsOffered(observed, one)?.some((offered) => offered.startsWith(prefix)),
+  );
+  if (isOffered) {
+    const why = 'is offered with this digest, but the lock file does not hold it yet';
+    return selectionError(`${label} ${why}; run: ${fetchLine}`, EXIT_FAILED);
+  }
+  const digests = held.map((one) => digestText(one.digest)).join(' and ');
+  const why = 'has no definition with this digest in the lock file, which holds';
+  return selectionError(`${label} ${why} ${digests}`, EXIT_FAILED);
+}
+
 type Given = {
   readonly before: Lock | undefined;
-  readonly observed: Parameters<typeof approvePin>[0]['observed'];
+  readonly observed: Observed | undefined;
   readonly approval: Approval;
   readonly accept: readonly string[];
   /** The whole digest was given: the lock file need not hold the definition yet. */
@@ -332,56 +531,4 @@ function refusalText({ why, digests }: Refused, fetchLine: string): string {
     case 'blocked-meanwhile':
       return 'was blocked since this command began; approve it again to lift the block';
   }
-}
-
-/** Blocks a name until one of its digests is approved again. */
-export async function runPinBlock(
-  options: PinBlockOptions,
-  io: CliIo,
-  ports: PinPorts,
-): Promise<number> {
-  const { upstream, kind = 'tool', name } = options;
-  // A block is not refused for want of a name: it may be urgent, and it takes rights away only.
-  const block = approvalOf(options, io, ports);
-  const outline = readFolder(options, io, ports);
-  if (outline === undefined) return EXIT_UNCHECKED;
-  const { folder, signing } = outline;
-  const pin: PinName = { kind, name };
-  const change = (lock: Lock | undefined) => {
-    const outcome: PinChange =
-      lock === undefined
-        ? { ok: false, why: 'not-in-lock', digests: [] }
-        : blockPin(lock, pin, block);
-    const found = lock && selectPins({ names: [name], kind }, lock, undefined, '');
-    const hint = found?.ok === false ? found.error : `${upstream} has no lock file`;
-    return { lock: outcome.ok ? outcome.lock : undefined, outcome: { ...outcome, hint } };
-  };
-  const changed = await changeLockFile(folder, upstream, change, io, ports);
-  if (changed === undefined) return EXIT_UNCHECKED;
-  const { outcome } = changed;
-  const what = { upstream, kind, name };
-  if (!outcome.ok) {
-    if (options.json) {
-      io.stdout(`${toVisibleJson({ ...what, refused: outcome.why, digests: [] }, 0)}\n`);
-    }
-    const fetchLine = commandLine(io, ['pin', 'fetch', '-c', options.config, upstream]);
-    return fail(
-      `${outcome.hint}; to read it from the upstream, run: ${fetchLine}`,
-      EXIT_FAILED,
-      io,
-    );
-  }
-  const text = `blocked ${upstream} ${kind} ${escapeForTerminal(name)}\n`;
-  io.stdout(options.json ? `${toVisibleJson({ ...what, done: 'blocked' }, 0)}\n` : text);
-  if (changed.isChanged) printSignNext(upstream, signing, options.config, io);
-  return EXIT_FINE;
-}
-
-/** The folder of lock files, if the gateway file has the upstream. */
-function readFolder(options: DecisionOptions, io: CliIo, ports: PinPorts): PinFolder | undefined {
-  const outline = readOutline(options.config, io, ports);
-  if (outline === undefined || !checkUpstream(options.upstream, outline.upstreams, io)) {
-    return undefined;
-  }
-  return outline;
 }

@@ -28,6 +28,7 @@ import {
   withConfigOption,
 } from '../program.js';
 import {
+  NAMED_KINDS,
   type PinApproveOptions,
   type PinBlockOptions,
   runPinApprove,
@@ -54,7 +55,6 @@ import {
   readTargets,
   scanPins,
 } from './lock-files.js';
-import { KINDS } from './selection.js';
 import { type PinSignOptions, runPinSign } from './sign.js';
 
 type PinFetchOptions = PinOptions & {
@@ -301,7 +301,7 @@ function decisionCommand(command: Commander, word: 'approve' | 'block', io: CliI
       ? 'kind of item, if items of several kinds have the name'
       : 'kind of item (default: tool)';
   return withSharedOptions(added, io)
-    .addOption(new Option('--kind <kind>', meaning).choices(KINDS))
+    .addOption(new Option('--kind <kind>', meaning).choices(NAMED_KINDS))
     .option('--by <name>', 'who decides (default: user.name and user.email of git)')
     .option('--note <text>', 'why');
 }
