@@ -3,7 +3,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { describeProbe, type ProbedServer, probeServer } from '../../../src/dev/probe.js';
+import { type TargetOptions, targetOfUrl } from '../../../src/cli/dev-target.js';
 import { findFreePort } from '../../support/processes.js';
 import { makeAuthority, startTlsFront } from '../../support/tls.js';
 
@@ -29,12 +29,8 @@ function answering(status: number, headers: Record<string, string> = {}): Reques
   };
 }
 
-async function explain(
-  url: string,
-  more: Partial<Omit<ProbedServer, 'url'>> = {},
-): Promise<string | undefined> {
-  const server = { url: new URL(url), isLegacySse: false, ...more };
-  return describeProbe(server, await probeServer(server));
+function explain(url: string, options: TargetOptions = {}): Promise<string | undefined> {
+  return targetOfUrl(url, options).explain('');
 }
 
 describe('[E-40] a server that cannot be used', () => {
@@ -166,6 +162,6 @@ describe('[E-40] a server that cannot be used', () => {
       response.flushHeaders();
       if (!isGet) response.end();
     });
-    expect(await explain(`${stream}/sse`, { isLegacySse: true })).toBeUndefined();
+    expect(await explain(`${stream}/sse`, { transport: 'http-sse' })).toBeUndefined();
   });
 });
