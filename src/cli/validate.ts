@@ -15,8 +15,7 @@ import {
   sortDiagnostics,
 } from '../config/diagnostics.js';
 import type { Files } from '../config/files.js';
-import { loadGateway, type Outline } from '../config/load.js';
-import { loadPolicies } from '../config/policies.js';
+import { loadGateway, loadPolicies, type Outline } from '../config/load.js';
 import type {
   PolicyContext,
   PolicyDiagnostic,

@@ -1,21 +1,23 @@
-// Loads the gateway file: reads, validates and checks it, and returns either settings or every diagnostic
-// of the file in one run. Fails closed: with one error there are no settings. Never throws because of a
-// file's content. docs/contract.md §3.
+// Loads the files of the configuration. The gateway file is read, validated and checked, and gives either settings or
+// every diagnostic of the file in one run. The policy files of a folder are validated each against its schema and
+// compiled together. Fails closed: with one error there are no settings, or no policies. Never throws because of a
+// file's content. docs/contract.md §3 and §4.
 
 import { createHash } from 'node:crypto';
-import { dirname, isAbsolute, resolve } from 'node:path';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
+import type { PolicyDiagnostic, PolicyDocument } from '../policy/compile/documents.js';
 import { describeReadError } from '../text/wording.js';
 import type { Locate, Position } from '../text/yaml.js';
 import { checkListeners, checkPublicUrl } from './checks/addresses.js';
-import { checkIssuers } from './checks/issuers.js';
 import {
   checkAdmin,
   checkAudit,
+  checkIssuers,
   checkKeys,
   checkPolicyMode,
   checkSigning,
   checkState,
-} from './checks/operation.js';
+} from './checks/gateway.js';
 import { backendsOf, checkAggregates, checkResources, checkUpstreams } from './checks/upstreams.js';
 import {
   type Diagnostic,
@@ -30,8 +32,9 @@ import {
 import type { Files } from './files.js';
 import { type CompileInput, compileHierarchy, compileSettings } from './resolve.js';
 import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
+import { POLICY_SCHEMA } from './schema/policy.js';
 import { locateDiagnostic, readDocument } from './schema/validation.js';
-import { entriesOf, readable, textsOf } from './schema/values.js';
+import { entriesOf, readable, resolveMeanings, textsOf } from './schema/values.js';
 import { readSecrets, signingOf } from './secrets.js';
 import type { BackendSettings, IssuerSettings, LockSigning, Settings } from './settings.js';
 import { readListenerTls, readTlsFiles } from './tls.js';
@@ -105,6 +108,108 @@ type IssuerFacts = {
   /** What a token says may change while it is valid. */
   readonly isIntrospected: boolean;
 };
+
+type GatewaySources = {
+  readonly readFile: Files['readFile'];
+  /** With it, a note says which secrets every user of the machine can read. */
+  readonly modeOf?: Files['modeOf'];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /**
+   * `skip` checks the form of secret references without reading the secrets, for checks away from the
+   * machine that runs the gateway. There are no settings then.
+   */
+  readonly secrets?: 'read' | 'skip';
+};
+
+export type GatewayReading = {
+  /** `undefined` if a diagnostic is an error, or if secrets were skipped. */
+  readonly settings: Settings | undefined;
+  readonly diagnostics: readonly Diagnostic[];
+  /** Present even for a file with errors, so that policies are checked in the same run. */
+  readonly outline: Outline | undefined;
+};
+
+/** Reads and checks a gateway file. Diagnostics are in the order of the file. */
+export function loadGateway(file: string, sources: GatewaySources): GatewayReading {
+  const absolute = resolve(file);
+  let bytes: Uint8Array;
+  try {
+    bytes = sources.readFile(absolute);
+  } catch (error) {
+    const message = `the gateway file ${describeReadError(error)}; name another with -c`;
+    const diagnostic = fileDiagnostic(file, 'unreadable', message);
+    return { settings: undefined, diagnostics: [diagnostic], outline: undefined };
+  }
+  const document = readDocument(GATEWAY_SCHEMA, file, bytes);
+  if (!document.ok) {
+    const diagnostics = sortDiagnostics(document.diagnostics);
+    return { settings: undefined, diagnostics, outline: undefined };
+  }
+  const { locate } = document;
+  const found: PathDiagnostic[] = [...document.diagnostics];
+  const gateway = readable(GATEWAY_SCHEMA, document.value);
+  const read = checkGateway(gateway, dirname(absolute), sources, found);
+  const unknown = findUnknownNames(found);
+  const located = found
+    .filter(({ refersTo }) => refersTo === undefined || !unknown.has(refersTo))
+    .map((diagnostic) => locateDiagnostic(file, locate, diagnostic));
+  const result = {
+    diagnostics: sortDiagnostics(located),
+    outline: outlineOf(gateway, absolute, locate, found, readSigning(gateway, sources, absolute)),
+  };
+  if (hasErrors(located) || read === undefined) return { settings: undefined, ...result };
+  const hash = createHash('sha256').update(bytes).digest('hex');
+  const settings = compileSettings({ file: absolute, gateway, ...read, hash });
+  return { settings, ...result };
+}
+
+/** Compiles well-formed documents. `hash` identifies their version. */
+type CompileDocuments<Policies> = (
+  documents: readonly PolicyDocument[],
+  hash: string,
+) => { readonly policies: Policies; readonly diagnostics: readonly PolicyDiagnostic[] };
+
+type PolicyReading<Policies> = {
+  /** `undefined` if a diagnostic is an error. */
+  readonly policies: Policies | undefined;
+  /** The documents that are well-formed. */
+  readonly documents: readonly PolicyDocument[];
+  /** The position of a path in one of the files. */
+  readonly locate: (file: string, path: FilePath) => Position;
+  /** SHA-256 over the names and bytes of the files, lower-case hex. */
+  readonly hash: string;
+  readonly diagnostics: readonly Diagnostic[];
+};
+
+/** Reads `*.policy.yaml` of a folder, not of its subfolders. A folder without any is a warning, not an error. */
+export function loadPolicies<Policies>(
+  folder: string,
+  ports: { readonly files: Files; readonly compile: CompileDocuments<Policies> },
+): PolicyReading<Policies> {
+  const diagnostics: Diagnostic[] = [];
+  const locators = new Map<string, Locate>();
+  const documents: PolicyDocument[] = [];
+  const hash = createHash('sha256');
+  for (const name of listPolicies(folder, ports.files, diagnostics)) {
+    const file = join(folder, name);
+    const bytes = readPolicyBytes(file, ports.files, diagnostics);
+    if (bytes === undefined) continue;
+    hash.update(`${JSON.stringify(name)} ${bytes.byteLength}\n`).update(bytes);
+    const document = readPolicy(file, bytes, locators, diagnostics);
+    if (document !== undefined) documents.push(document);
+  }
+  const version = hash.digest('hex');
+  const compiled = ports.compile(documents, version);
+  for (const diagnostic of compiled.diagnostics)
+    diagnostics.push(locatePolicyDiagnostic(diagnostic, locators));
+  return {
+    policies: hasErrors(diagnostics) ? undefined : compiled.policies,
+    documents,
+    locate: (file, path) => locators.get(file)?.(path, 'value') ?? { line: 1, column: 1 },
+    hash: version,
+    diagnostics: sortDiagnostics(diagnostics),
+  };
+}
 
 const NAME_PATHS: readonly (readonly [NameKind, FilePath])[] = [
   ['upstream', ['upstreams']],
@@ -209,60 +314,6 @@ function areIssuersWrong(upstream: string, found: readonly PathDiagnostic[]): bo
   );
 }
 
-type GatewaySources = {
-  readonly readFile: Files['readFile'];
-  /** With it, a note says which secrets every user of the machine can read. */
-  readonly modeOf?: Files['modeOf'];
-  readonly env: Readonly<Record<string, string | undefined>>;
-  /**
-   * `skip` checks the form of secret references without reading the secrets, for checks away from the
-   * machine that runs the gateway. There are no settings then.
-   */
-  readonly secrets?: 'read' | 'skip';
-};
-
-export type GatewayReading = {
-  /** `undefined` if a diagnostic is an error, or if secrets were skipped. */
-  readonly settings: Settings | undefined;
-  readonly diagnostics: readonly Diagnostic[];
-  /** Present even for a file with errors, so that policies are checked in the same run. */
-  readonly outline: Outline | undefined;
-};
-
-/** Reads and checks a gateway file. Diagnostics are in the order of the file. */
-export function loadGateway(file: string, sources: GatewaySources): GatewayReading {
-  const absolute = resolve(file);
-  let bytes: Uint8Array;
-  try {
-    bytes = sources.readFile(absolute);
-  } catch (error) {
-    const message = `the gateway file ${describeReadError(error)}; name another with -c`;
-    const diagnostic = fileDiagnostic(file, 'unreadable', message);
-    return { settings: undefined, diagnostics: [diagnostic], outline: undefined };
-  }
-  const document = readDocument(GATEWAY_SCHEMA, file, bytes);
-  if (!document.ok) {
-    const diagnostics = sortDiagnostics(document.diagnostics);
-    return { settings: undefined, diagnostics, outline: undefined };
-  }
-  const { locate } = document;
-  const found: PathDiagnostic[] = [...document.diagnostics];
-  const gateway = readable(GATEWAY_SCHEMA, document.value);
-  const read = check(gateway, dirname(absolute), sources, found);
-  const unknown = findUnknownNames(found);
-  const located = found
-    .filter(({ refersTo }) => refersTo === undefined || !unknown.has(refersTo))
-    .map((diagnostic) => locateDiagnostic(file, locate, diagnostic));
-  const result = {
-    diagnostics: sortDiagnostics(located),
-    outline: outlineOf(gateway, absolute, locate, found, readSigning(gateway, sources, absolute)),
-  };
-  if (hasErrors(located) || read === undefined) return { settings: undefined, ...result };
-  const hash = createHash('sha256').update(bytes).digest('hex');
-  const settings = compileSettings({ file: absolute, gateway, ...read, hash });
-  return { settings, ...result };
-}
-
 /**
  * A start fails where the folder of an audit file does not exist. An absolute path may be one of the machine that the
  * gateway will run on.
@@ -332,7 +383,7 @@ const CHECKS = [
   checkPolicyMode,
 ];
 
-function check(
+function checkGateway(
   gateway: ReadableGateway,
   folder: string,
   sources: GatewaySources,
@@ -350,4 +401,92 @@ function check(
   const keys = readSecrets(gateway, secretSources, report);
   const secrets = new Map([...keys, ...readTlsFiles(gateway, secretSources, keys, report)]);
   return { secrets, tls: readListenerTls(gateway, { files: sources, folder, secrets }, report) };
+}
+
+const POLICY_SUFFIX = '.policy.yaml';
+const MAX_POLICY_FILES = 1000;
+
+function listPolicies(folder: string, files: Files, diagnostics: Diagnostic[]): readonly string[] {
+  let names: readonly string[];
+  try {
+    names = files.listFolder(folder);
+  } catch (error) {
+    const message = `the policy folder ${describeReadError(error)}; correct "policies.dir" of the gateway file or the option --policies`;
+    diagnostics.push(fileDiagnostic(folder, 'unreadable', message));
+    return [];
+  }
+  const found = names
+    .filter((name) => name.endsWith(POLICY_SUFFIX) && !name.startsWith('.'))
+    .sort();
+  const misnamed = names.filter(isMisnamed).sort();
+  for (const name of misnamed) diagnostics.push(reportMisnamed(folder, name, found.length === 0));
+  if (found.length === 0 && misnamed.length === 0) {
+    const message = `the folder has no file whose name ends in ${POLICY_SUFFIX}, so nothing is allowed`;
+    diagnostics.push({ ...fileDiagnostic(folder, 'policy', message), severity: 'warning' });
+  }
+  if (found.length <= MAX_POLICY_FILES) return found;
+  diagnostics.push(fileDiagnostic(folder, 'policy', `more than ${MAX_POLICY_FILES} policy files`));
+  return [];
+}
+
+/** YAML that is neither a policy nor a test of one. */
+function isMisnamed(name: string): boolean {
+  const isRead = name.endsWith(POLICY_SUFFIX) || name.endsWith('.policy.test.yaml');
+  return /\.ya?ml$/i.test(name) && !isRead && !name.startsWith('.');
+}
+
+/** A file that is not read, though it could be meant as a policy: a deny rule in it would protect nothing. */
+function reportMisnamed(folder: string, name: string, isOnly: boolean): Diagnostic {
+  const consequence = isOnly ? ', so nothing is allowed' : '';
+  const message = `this file is not read, because its name does not end in ${POLICY_SUFFIX}${consequence}`;
+  const isPolicy = isOnly || /\.policy\.ya?ml$/i.test(name);
+  return {
+    ...fileDiagnostic(join(folder, name), 'policy', message),
+    severity: isPolicy ? 'warning' : 'note',
+    suggestion: name.replace(/(?:\.policy)?\.ya?ml$/i, POLICY_SUFFIX),
+  };
+}
+
+function readPolicyBytes(
+  file: string,
+  files: Files,
+  diagnostics: Diagnostic[],
+): Uint8Array | undefined {
+  try {
+    return files.readFile(file);
+  } catch (error) {
+    const message = `the policy file ${describeReadError(error)}`;
+    diagnostics.push(fileDiagnostic(file, 'unreadable', message));
+    return undefined;
+  }
+}
+
+function readPolicy(
+  file: string,
+  bytes: Uint8Array,
+  locators: Map<string, Locate>,
+  diagnostics: Diagnostic[],
+): PolicyDocument | undefined {
+  const document = readDocument(POLICY_SCHEMA, file, bytes);
+  if (!document.ok) {
+    diagnostics.push(...document.diagnostics);
+    return undefined;
+  }
+  const { value, locate, isComplete } = document;
+  locators.set(file, locate);
+  diagnostics.push(...document.diagnostics.map((one) => locateDiagnostic(file, locate, one)));
+  if (!isComplete) return undefined;
+  const meant = resolveMeanings(POLICY_SCHEMA, value);
+  const { policy, mode, defaults, rules, labels, flows, sensitive } = meant;
+  return { file, policy, mode, defaults, rules, labels, flows, sensitive };
+}
+
+function locatePolicyDiagnostic(
+  diagnostic: PolicyDiagnostic,
+  locators: ReadonlyMap<string, Locate>,
+): Diagnostic {
+  const { file, ...rest } = diagnostic;
+  const located: PathDiagnostic = { ...rest, at: 'value', rule: 'policy' };
+  const locate = locators.get(file) ?? (() => ({ line: 1, column: 1 }));
+  return locateDiagnostic(file, locate, located);
 }

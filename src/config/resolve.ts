@@ -4,7 +4,7 @@
 // docs/contract.md §3; the result is settings.ts, frozen.
 
 import { dirname, resolve } from 'node:path';
-import { includedScopes } from './checks/issuers.js';
+import { includedScopes } from './checks/gateway.js';
 import { backendsOf, ownAudiences } from './checks/upstreams.js';
 import { readKeyText } from './keys.js';
 import type { Resolved, SecretReference, SettingsOf } from './schema/definitions.js';

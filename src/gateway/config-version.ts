@@ -12,8 +12,7 @@ import {
   type Severity,
 } from '../config/diagnostics.js';
 import { DISK_FILES } from '../config/files.js';
-import { type AggregateOutline, loadGateway, type Outline } from '../config/load.js';
-import { loadPolicies } from '../config/policies.js';
+import { type AggregateOutline, loadGateway, loadPolicies, type Outline } from '../config/load.js';
 import type { LockSigning, Settings } from '../config/settings.js';
 import { scanDefinitions } from '../inspection/definitions/scan.js';
 import {

@@ -5,11 +5,11 @@
 
 import { nearestCandidate } from '../../text/wording.js';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
+import { readDurationMs } from '../schema/definitions.js';
 import type { ReadableGateway } from '../schema/gateway.js';
 import { checkName, quote } from '../schema/validation.js';
 import { entriesOf, textsOf } from '../schema/values.js';
 import type { BackendSettings } from '../settings.js';
-import { readDurationMs } from '../units.js';
 import {
   checkOrigin,
   checkUrl,

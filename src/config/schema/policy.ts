@@ -3,7 +3,6 @@
 // rules mean together. docs/contract.md §4.
 
 import type { Json, JsonObject, TaskUse } from '../../protocol/jsonrpc.js';
-import { SIZE_PATTERN } from '../units.js';
 import {
   count,
   duration,
@@ -16,6 +15,7 @@ import {
   published,
   rate,
   record,
+  SIZE_PATTERN,
   type Size,
   scopeList,
   tag,

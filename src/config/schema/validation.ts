@@ -16,13 +16,16 @@ import {
   type ReportDiagnostic,
 } from '../diagnostics.js';
 import { decodeUtf8 } from '../files.js';
-import { readDurationMs, readRate, readSizeBytes, suggestQuantity } from '../units.js';
 import {
   NAME_PATTERN,
   NAME_TITLE,
   NOT_AVAILABLE,
+  readDurationMs,
+  readRate,
+  readSizeBytes,
   type Schema,
   SECRET_TITLE,
+  suggestQuantity,
 } from './definitions.js';
 
 type DiagnosticText = {

@@ -6,8 +6,16 @@
 
 import { isObject } from '../../protocol/jsonrpc.js';
 import type { FilePath } from '../diagnostics.js';
-import { requireDurationMs, requireRate, requireSizeBytes } from '../units.js';
-import { MEANING, type Meaning, type Resolved, type Schema, type Typed } from './definitions.js';
+import {
+  MEANING,
+  type Meaning,
+  type Resolved,
+  requireDurationMs,
+  requireRate,
+  requireSizeBytes,
+  type Schema,
+  type Typed,
+} from './definitions.js';
 
 type KeyOf<Value> = Value extends unknown ? keyof Value : never;
 type MemberOf<Value, Key> = Value extends unknown

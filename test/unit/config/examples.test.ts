@@ -3,8 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { DISK_FILES } from '../../../src/config/files.js';
-import { loadGateway } from '../../../src/config/load.js';
-import { loadPolicies } from '../../../src/config/policies.js';
+import { loadGateway, loadPolicies } from '../../../src/config/load.js';
 import { compilePolicies } from '../../../src/policy/compile/compile.js';
 import { KEY_HEX, lineOf } from './reading.js';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { loadPolicies } from '../../../src/config/policies.js';
+import { loadPolicies } from '../../../src/config/load.js';
 import { compilePolicies } from '../../../src/policy/compile/compile.js';
 import type { PolicyDiagnostic, PolicyDocument } from '../../../src/policy/compile/documents.js';
 import { rulesFor } from '../../../src/policy/rules.js';

@@ -9,8 +9,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { addIgnored } from '../../../src/cli/init/files.js';
 import { DISK_FILES } from '../../../src/config/files.js';
-import { loadGateway } from '../../../src/config/load.js';
-import { loadPolicies } from '../../../src/config/policies.js';
+import { loadGateway, loadPolicies } from '../../../src/config/load.js';
 import {
   DEMO_USERS,
   DESK,

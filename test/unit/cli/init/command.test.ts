@@ -8,7 +8,7 @@ import type { Observation } from '../../../../src/cli/pin/lock-files.js';
 import { runTest } from '../../../../src/cli/policy/test.js';
 import { buildProgram } from '../../../../src/cli/program.js';
 import { DISK_FILES } from '../../../../src/config/files.js';
-import { loadPolicies } from '../../../../src/config/policies.js';
+import { loadPolicies } from '../../../../src/config/load.js';
 import { compilePolicies } from '../../../../src/policy/compile/compile.js';
 import { readYaml } from '../../../../src/text/yaml.js';
 import { observedOf, toolOf } from '../../pins/samples.js';

@@ -16,7 +16,7 @@ import { runReplay } from '../../../../src/cli/policy/replay.js';
 import { compileFor, suggestPolicy } from '../../../../src/cli/policy/suggest.js';
 import type { Workspace } from '../../../../src/cli/policy/workspace.js';
 import { evaluate } from '../../../../src/cli/policy/workspace.js';
-import { loadPolicies } from '../../../../src/config/policies.js';
+import { loadPolicies } from '../../../../src/config/load.js';
 import { captureArguments } from '../../../../src/inspection/capture.js';
 import { compilePolicies } from '../../../../src/policy/compile/compile.js';
 import type { RuleDocument } from '../../../../src/policy/compile/documents.js';

@@ -1,9 +1,9 @@
-// What an issuer may say of its tokens in the gateway file, and what it may not.
+// What the gateway file may say of issuers, of the console and of the store, and what it may not.
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { includedScopes } from '../../../../src/config/checks/issuers.js';
-import { diagnosticLines, GOOD, lineOf, read } from '../reading.js';
+import { includedScopes } from '../../../../src/config/checks/gateway.js';
+import { diagnosticLines, GOOD, KEY_HEX, LOCAL, lineOf, read } from '../reading.js';
 
 const SECRET_ENV = { KEY: '0123456789abcdef'.repeat(4), CLIENT: 'of the client' };
 const ASKED = `introspection: {clientId: gw, clientSecret: {env: CLIENT}}`;
@@ -135,5 +135,114 @@ describe('[TOK-13] a hierarchy of scopes', () => {
         }
       }),
     );
+  });
+});
+
+const CONSOLE_ENV = { KEY: KEY_HEX, SECRET: 'secret-of-the-console' };
+const LOGIN = 'login: {clientId: console, clientSecret: {env: SECRET}}';
+
+function admin(publicUrl: string | undefined, login = LOGIN): string {
+  const url = publicUrl === undefined ? '' : `publicUrl: ${JSON.stringify(publicUrl)}, `;
+  return `admin: {${url}issuers: {corp: {audience: a, roles: {viewer: [x]}, ${login}}}}\n`;
+}
+
+describe('[CON-10] the settings of the console', () => {
+  it('have the login of each issuer, with its defaults', () => {
+    const { settings } = read(GOOD + admin('https://console.example.com'), { env: CONSOLE_ENV });
+    expect(settings?.admin?.publicUrl?.href).toBe('https://console.example.com/');
+    expect(settings?.admin?.issuers['corp']?.login).toEqual({
+      ...{ clientId: 'console', clientSecret: 'secret-of-the-console', scopes: ['openid'] },
+      authentication: 'client_secret_basic',
+    });
+  });
+
+  it.each([
+    ['no URL to return to', undefined, LOGIN, 'the key "publicUrl" of "admin" is missing'],
+    ['plain http', 'http://console.example.com', LOGIN, 'plain http is possible only on loopback'],
+    ['a path', 'https://example.com/console', LOGIN, 'served at the root of its host'],
+    ['no URL at all', 'console', LOGIN, 'expected a URL'],
+    [
+      'scopes without an ID token',
+      'https://console.example.com',
+      LOGIN.replace('}}', '}, scopes: [groups]}'),
+      'without the scope "openid"',
+    ],
+    [
+      'no secret',
+      'https://console.example.com',
+      'login: {clientId: x}',
+      '"clientSecret" is missing',
+    ],
+  ])('are refused with %s', (_, publicUrl, login, message) => {
+    const found = diagnosticLines(GOOD + admin(publicUrl, login), { env: CONSOLE_ENV });
+    expect(found.some((line) => line.includes(message))).toBe(true);
+  });
+
+  it('are accepted with plain http on loopback', () => {
+    expect(diagnosticLines(GOOD + admin('http://127.0.0.1:9090'), { env: CONSOLE_ENV })).toEqual(
+      [],
+    );
+  });
+
+  it('are refused where the issuer introspects its tokens, because nothing verifies an ID token', () => {
+    const introspecting = GOOD.replace(
+      'algorithms: [ES256]',
+      'introspection: {clientId: gateway, clientSecret: {env: SECRET}}',
+    );
+    const found = diagnosticLines(introspecting + admin('https://console.example.com'), {
+      env: CONSOLE_ENV,
+    });
+    expect(found).toHaveLength(1);
+    expect(found[0]).toContain('an ID token is verified by its signature');
+  });
+});
+
+const STORE = 'redis://gateway:secret-of-the-store@store.internal:6380/2';
+
+function linesOfState(state: string, url: string = STORE, text: string = GOOD): readonly string[] {
+  return diagnosticLines(`${text}state: ${state}\n`, { env: { KEY: KEY_HEX, STORE: url } });
+}
+
+describe('[REV-20] the settings of the store', () => {
+  it('are those of memory unless they say otherwise', () => {
+    expect(read(GOOD, { env: { KEY: KEY_HEX } }).settings?.state).toEqual({ type: 'memory' });
+    const text = `${GOOD}state: {type: redis, url: {env: STORE}}\n`;
+    expect(read(text, { env: { KEY: KEY_HEX, STORE } }).settings?.state).toEqual({
+      type: 'redis',
+      url: STORE,
+      prefix: 'sallyport',
+      commandTimeoutMs: 500,
+      maxAgeMs: 30_000,
+    });
+  });
+
+  it.each([
+    ['no URL', '{type: redis}', STORE, 'error the key "url" is missing'],
+    ['another scheme', '{type: redis, url: {env: STORE}}', 'https://x', 'no redis:// or rediss://'],
+    ['no host', '{type: redis, url: {env: STORE}}', 'redis://', 'no redis:// or rediss://'],
+    ['too short an age', '{type: redis, url: {env: STORE}, maxAge: 1s}', STORE, 'shorter than 2s'],
+    [
+      'a command that outlives it',
+      '{type: redis, url: {env: STORE}, maxAge: 2s, commandTimeout: 1500ms}',
+      STORE,
+      'longer than half of "maxAge"',
+    ],
+    [
+      'a prefix with a brace',
+      '{type: redis, url: {env: STORE}, prefix: "a}b"}',
+      STORE,
+      'expected up to 64 letters',
+    ],
+  ])('are refused with %s', (_, state, url, message) => {
+    const found = linesOfState(state, url);
+    expect(found).toHaveLength(1);
+    expect(found[0]).toContain(message);
+    expect(found[0]).not.toContain('secret-of');
+  });
+
+  it('are refused on loopback without a key that replicas could share', () => {
+    const found = linesOfState('{type: redis, url: {env: STORE}}', STORE, LOCAL);
+    expect(found).toHaveLength(1);
+    expect(found[0]).toContain('a shared store needs "keys"');
   });
 });
