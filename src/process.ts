@@ -297,7 +297,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
     return completionCommand(io);
   },
   async schema() {
-    const { schemaCommand } = await import('./cli/schema.js');
+    const { schemaCommand } = await import('./cli/validate.js');
     return schemaCommand(io);
   },
   async block() {
@@ -309,7 +309,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
     return unblockCommand(io, blockPorts());
   },
   async healthcheck() {
-    const { healthcheckCommand } = await import('./cli/healthcheck.js');
+    const { healthcheckCommand } = await import('./cli/serve.js');
     return healthcheckCommand(io, { files: DISK_FILES, fetchStatus });
   },
 };

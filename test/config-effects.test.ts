@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { SCHEMAS } from '../src/cli/schema.js';
+import { SCHEMAS } from '../src/cli/validate.js';
 import { gatewayEffects } from './config-effects/gateway.js';
 import { lockEffects } from './config-effects/lock.js';
 import { policyEffects } from './config-effects/policy.js';

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { request as ask } from 'node:https';
 import { connect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runHealthcheck } from '../../src/cli/healthcheck.js';
+import { runHealthcheck } from '../../src/cli/serve.js';
 import { DISK_FILES } from '../../src/config/files.js';
 import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { startHostileUpstream } from '../support/hostile-upstream.js';

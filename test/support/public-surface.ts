@@ -5,7 +5,7 @@
 import { Command } from 'commander';
 import { vi } from 'vitest';
 import { EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../../src/cli/program.js';
-import { SCHEMAS } from '../../src/cli/schema.js';
+import { SCHEMAS } from '../../src/cli/validate.js';
 import { FINDINGS_MEMBER } from '../../src/inspection/responses.js';
 import { REASONS, type Rendering } from '../../src/policy/reasons.js';
 import { OWN_META_PREFIX } from '../../src/protocol/capabilities.js';

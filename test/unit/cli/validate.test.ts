@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { buildProgram } from '../../../src/cli/program.js';
 import {
   runValidate,
+  SCHEMAS,
+  schemaCommand,
   type ValidateOptions,
   type ValidatePorts,
   validateCommand,
@@ -164,5 +166,23 @@ describe('[C-21] validate', () => {
     expect(await program.run([...argv, '--no-secrets', '--strict', '--format', 'json'])).toBe(0);
     expect(await program.run([...argv, '--format', 'xml'])).toBe(2);
     expect(await program.run(['validate'])).toBe(2);
+  });
+});
+
+describe('[C-13] schema', () => {
+  it.each([...SCHEMAS.keys()])('prints %s', async (name) => {
+    const io = terminal();
+    expect(await buildProgram(io, [schemaCommand(io)]).run(['schema', name])).toBe(0);
+    expect(io.out()).toBe(`${JSON.stringify(SCHEMAS.get(name), null, 2)}\n`);
+    expect(io.err()).toBe('');
+  });
+
+  it('says what was meant by another name', async () => {
+    const io = terminal();
+    expect(await buildProgram(io, [schemaCommand(io)]).run(['schema', 'gatway'])).toBe(2);
+    expect(io.out()).toBe('');
+    expect(io.err()).toBe(
+      'error: unknown schema; did you mean "gateway"? Known: gateway, policy, policy-test, lock, audit.\n',
+    );
   });
 });

@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { buildEvent, decisionEvent } from '../../../../src/audit/event.js';
-import { SCHEMAS } from '../../../../src/cli/schema.js';
+import { SCHEMAS } from '../../../../src/cli/validate.js';
 import { validateShape } from '../../../../src/config/schema/validation.js';
 import { openRecord } from '../../../../src/policy/record.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { healthcheckCommand } from '../../../src/cli/healthcheck.js';
 import { buildProgram } from '../../../src/cli/program.js';
+import { healthcheckCommand } from '../../../src/cli/serve.js';
 import { filesOf, GOOD } from '../config/reading.js';
 import { terminal } from './console.js';
 
