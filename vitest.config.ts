@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
 // What Node alone can run, in projects. `npm test` runs all but `rest`; `npm run test:all` runs that too.
-// test/system needs Redis, Chromium, promtool, helm and buildah: `npm run test:system`.
+// test/system needs other programs too, which CONTRIBUTING.md lists: `npm run test:system`.
 const UNIT = ['test/*.test.ts', 'test/unit/**/*.test.ts'];
 const ATTACKS = ['test/attacks/**/*.test.ts'];
 
