@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { basename, delimiter, dirname, relative } from 'node:path';
 import type { BlockPorts } from './cli/block.js';
-import type { PinnedOnce } from './cli/dev.js';
+import type { PinnedOnce } from './cli/dev-target.js';
 import { buildProgram, type CliIo, type Command } from './cli/program.js';
 import type { ServePorts } from './cli/serve.js';
 import { DISK_FILES } from './config/files.js';

@@ -1,20 +1,31 @@
 // The server that `sallyport dev` puts the gateway in front of: one that is reached by HTTP, or one that a command
-// starts, which the adapter of `sallyport stdio` then serves from this process. Where it could not be listed, says why:
-// sends the request that opens a session once more, as a client would, and puts what came back into one sentence with
-// what to do about it; the gateway's own listing reports classes of errors only. docs/contract.md §1; MCP 2025-11-25,
-// transports.
+// starts, which the adapter of `sallyport stdio` then serves from this process. Pins what it offers. Where it could not
+// be listed, says why: sends the request that opens a session once more, as a client would, and puts what came back into
+// one sentence with what to do about it; the gateway's own listing reports classes of errors only. docs/contract.md §1;
+// MCP 2025-11-25, transports.
 
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { InvalidArgumentError } from 'commander';
 import { networkOfHost } from '../config/checks/addresses.js';
-import { type DevServer, HEADER_FILES } from '../dev/files.js';
+import {
+  DEV_UPSTREAM,
+  type DevFiles,
+  type DevServer,
+  HEADER_FILES,
+  type Offered,
+} from '../dev/files.js';
+import { approvedVersions, type Lock } from '../pins/lock.js';
+import { readLock } from '../pins/lock-reader.js';
+import { isExactPattern } from '../policy/patterns.js';
 import { mediaType } from '../protocol/headers.js';
 import { isObject } from '../protocol/jsonrpc.js';
 import { LATEST_SESSION_VERSION } from '../protocol/versions/revisions.js';
 import { STDIO_PATH, startStdioServer } from '../stdio/server.js';
 import { type ProcessEnd, type ProcessPorts, serverEnvironment } from '../stdio/server-process.js';
 import { cleanForeign, escapeForTerminal, maskSecrets, quoteForShell } from '../text/escaping.js';
-import type { CliIo } from './program.js';
+import { countOf } from '../text/wording.js';
+import { type CliIo, EXIT_FAILED, EXIT_FINE } from './program.js';
 import { DEFAULT_STDIO_PORT, newStdioToken } from './stdio.js';
 
 type Header = { readonly name: string; readonly value: string };
@@ -43,6 +54,14 @@ export type DevTarget = {
   close(): Promise<void>;
 };
 
+export type PinnedOnce = {
+  /** The exit code of `pin fetch`, and what it would have printed. */
+  readonly code: number;
+  readonly printed: string;
+  /** False if the gateway file was refused, so that no upstream was asked. */
+  readonly wasAsked: boolean;
+};
+
 export const HTTP_SSE = 'http-sse';
 /** Each client has a session, and so has the gateway's own listing. */
 const MAX_SESSIONS = 32;
@@ -58,8 +77,22 @@ export function readHeader(text: string, before: Header | undefined): Header {
   return { name, value };
 }
 
+/** What is wrong with a URL, in one sentence. */
+export function findUrlMistake(
+  upstream: string,
+  network: TargetOptions['network'],
+): string | undefined {
+  const shown = escapeForTerminal(upstream);
+  if (!/^https?:/.test(upstream))
+    return `--upstream ${shown}: expected a URL such as http://127.0.0.1:3001/mcp`;
+  if (!URL.canParse(upstream)) return `--upstream ${shown}: this is not a valid URL`;
+  const { protocol, origin } = new URL(upstream);
+  if (protocol === 'https:' || networkOfUrl(upstream, network) !== 'public') return undefined;
+  return `--upstream ${escapeForTerminal(origin)}: plain http is never sent to public addresses; for a server in a private network add --network private, for one on this machine --network loopback`;
+}
+
 /** The network of an address; a name is assumed to be public unless `--network` is given. */
-export function networkOfUrl(
+function networkOfUrl(
   url: string,
   given: TargetOptions['network'],
 ): 'public' | 'private' | 'loopback' {
@@ -149,6 +182,50 @@ function describeEnd(command: string, { how, lastLines }: ProcessEnd): string {
   const last =
     tail === '' ? 'nothing was written to standard error' : `its last lines were:${tail}`;
   return `${escapeForTerminal(command)} did not serve MCP: ${how}; ${last}`;
+}
+
+/** Pins what the server offers. Resolves with the exit code, if that ends the program. */
+export async function pinServer(
+  target: DevTarget,
+  files: DevFiles,
+  { io, ended }: { readonly io: CliIo; readonly ended: Promise<number> },
+  pin: (configFile: string) => Promise<PinnedOnce>,
+): Promise<number | undefined> {
+  if (target.startedBy !== undefined) io.stdout(`starting   ${target.shown}\n`);
+  const pinned = await Promise.race([pin(files.configFile), ended]);
+  if (typeof pinned === 'number') return pinned;
+  const { code, printed, wasAsked } = pinned;
+  // The gateway file calls every server the same; whoever started dev knows it by URL or command.
+  const named = printed.replace(`error: ${DEV_UPSTREAM.name} `, () => `error: ${target.shown} `);
+  // Exit 1: what cannot be pinned stays hidden, and the rest can be tried.
+  const isUsable = code === EXIT_FINE || code === EXIT_FAILED;
+  const why =
+    isUsable || !wasAsked ? undefined : await Promise.race([target.explain(printed), ended]);
+  if (typeof why === 'number') return why;
+  if (code !== EXIT_FINE) io.stderr(why === undefined ? named : `error: ${why}\n`);
+  return isUsable ? undefined : code;
+}
+
+/** The names that were approved, by kind. A name that reads as a pattern would grant more than itself in a rule. */
+export async function readOffered({ lockFile }: DevFiles): Promise<Offered> {
+  const { lock } = readLock(lockFile, await readFile(lockFile, 'utf8'));
+  const namesOf = (kind: keyof Lock['pins']): readonly string[] =>
+    [...(lock?.pins[kind] ?? [])]
+      .filter(([, pin]) => approvedVersions(pin).length > 0)
+      .map(([name]) => name);
+  const [tools, prompts] = [namesOf('tool'), namesOf('prompt')];
+  return {
+    tools: tools.filter(isExactPattern),
+    prompts: prompts.filter(isExactPattern),
+    templates: namesOf('template'),
+    patterns: [...tools, ...prompts].filter((name) => !isExactPattern(name)),
+  };
+}
+
+export function countOffered({ tools, prompts, templates }: Offered): string {
+  const counts = [countOf(tools.length, 'tool'), countOf(prompts.length, 'prompt')];
+  if (templates.length > 0) counts.push(countOf(templates.length, 'template'));
+  return counts.join(', ');
 }
 
 type ProbedServer = {

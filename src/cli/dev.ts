@@ -1,7 +1,8 @@
 // `sallyport dev`: runs a gateway on loopback with the development issuer, for evaluation: in front of a server that is
 // reached by HTTP, or of one that a command starts. Writes ordinary files to a temporary folder, pins what the server
-// offers at that moment, and serves them. Only this command can load the issuer; `serve` cannot. Also
-// `sallyport demo-server`, which serves the MCP server of the demo alone. docs/contract.md §1.
+// offers at that moment, and serves them; prints the configuration of clients by name, and a line for each decision. Only
+// this command can load the issuer; `serve` cannot. Also `sallyport demo-server`, which serves the MCP server of the demo
+// alone. docs/contract.md §1.
 
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -10,6 +11,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Option } from 'commander';
+import { type AuditRecord, requiredText, valueAt } from '../audit/chain.js';
 import { createEventJoiner } from '../audit/query.js';
 import { type DemoUpstream, startDemoUpstream } from '../dev/demo-upstream.js';
 import {
@@ -19,31 +21,28 @@ import {
   DEV_UPSTREAM,
   DEVELOPER,
   type DemoUser,
-  type DevFiles,
   findSavedFile,
   ignoredFiles,
-  type Offered,
   saveDevFiles,
   writeDemoFiles,
   writeDevFiles,
   writeDevPolicy,
 } from '../dev/files.js';
 import { type DevIssuer, startIssuer } from '../dev/issuer.js';
-import { clientConfigurations, decisionLine } from '../dev/output.js';
 import { runTour } from '../dev/tour.js';
-import { approvedVersions, type Lock } from '../pins/lock.js';
-import { readLock } from '../pins/lock-reader.js';
-import { isExactPattern } from '../policy/patterns.js';
 import { isReason, REASONS } from '../policy/reasons.js';
 import type { ProcessPorts } from '../stdio/server-process.js';
-import { escapeForTerminal } from '../text/escaping.js';
-import { countOf } from '../text/wording.js';
+import { cleanForeign, escapeForTerminal } from '../text/escaping.js';
 import { followLines } from './audit/read.js';
 import {
+  countOffered,
   type DevTarget,
+  findUrlMistake,
   HTTP_SSE,
-  networkOfUrl,
+  type PinnedOnce,
+  pinServer,
   readHeader,
+  readOffered,
   startCommand,
   type TargetOptions,
   targetOfUrl,
@@ -71,14 +70,6 @@ type DevOptions = LogOptions &
     readonly exit?: boolean;
     readonly port?: number;
   };
-
-export type PinnedOnce = {
-  /** The exit code of `pin fetch`, and what it would have printed. */
-  readonly code: number;
-  readonly printed: string;
-  /** False if the gateway file was refused, so that no upstream was asked. */
-  readonly wasAsked: boolean;
-};
 
 type DevPorts = ServePorts &
   Pick<ProcessPorts, 'signalGroup'> & {
@@ -160,16 +151,6 @@ async function findMistake(
   return found && `--save: ${escapeForTerminal(found)} exists already; nothing was started`;
 }
 
-function findUrlMistake(upstream: string, network: DevOptions['network']): string | undefined {
-  const shown = escapeForTerminal(upstream);
-  if (!/^https?:/.test(upstream))
-    return `--upstream ${shown}: expected a URL such as http://127.0.0.1:3001/mcp`;
-  if (!URL.canParse(upstream)) return `--upstream ${shown}: this is not a valid URL`;
-  const { protocol, origin } = new URL(upstream);
-  if (protocol === 'https:' || networkOfUrl(upstream, network) !== 'public') return undefined;
-  return `--upstream ${escapeForTerminal(origin)}: plain http is never sent to public addresses; for a server in a private network add --network private, for one on this machine --network loopback`;
-}
-
 async function runServer(
   options: DevOptions,
   command: readonly string[],
@@ -205,7 +186,7 @@ async function runTarget(
       ...{ publicUrl, issuer: issuer.issuer, server: target.server },
       ...{ ports: stage.ports, adminToken: stage.adminToken },
     });
-    const code = await pinServer(target, files, stage, ports);
+    const code = await pinServer(target, files, stage, ports.pin);
     if (code !== undefined) return code;
     const offered = await readOffered(files);
     await writeDevPolicy(files, offered);
@@ -230,50 +211,6 @@ async function runTarget(
   }
 }
 
-/** Pins what the server offers. Resolves with the exit code, if that ends the program. */
-async function pinServer(
-  target: DevTarget,
-  files: DevFiles,
-  { io, ended }: DevEnvironment,
-  ports: DevPorts,
-): Promise<number | undefined> {
-  if (target.startedBy !== undefined) io.stdout(`starting   ${target.shown}\n`);
-  const pinned = await Promise.race([ports.pin(files.configFile), ended]);
-  if (typeof pinned === 'number') return pinned;
-  const { code, printed, wasAsked } = pinned;
-  // The gateway file calls every server the same; whoever started dev knows it by URL or command.
-  const named = printed.replace(`error: ${DEV_UPSTREAM.name} `, () => `error: ${target.shown} `);
-  // Exit 1: what cannot be pinned stays hidden, and the rest can be tried.
-  const isUsable = code === EXIT_FINE || code === EXIT_FAILED;
-  const why =
-    isUsable || !wasAsked ? undefined : await Promise.race([target.explain(printed), ended]);
-  if (typeof why === 'number') return why;
-  if (code !== EXIT_FINE) io.stderr(why === undefined ? named : `error: ${why}\n`);
-  return isUsable ? undefined : code;
-}
-
-/** The names that were approved, by kind. A name that reads as a pattern would grant more than itself in a rule. */
-async function readOffered({ lockFile }: DevFiles): Promise<Offered> {
-  const { lock } = readLock(lockFile, await readFile(lockFile, 'utf8'));
-  const namesOf = (kind: keyof Lock['pins']): readonly string[] =>
-    [...(lock?.pins[kind] ?? [])]
-      .filter(([, pin]) => approvedVersions(pin).length > 0)
-      .map(([name]) => name);
-  const [tools, prompts] = [namesOf('tool'), namesOf('prompt')];
-  return {
-    tools: tools.filter(isExactPattern),
-    prompts: prompts.filter(isExactPattern),
-    templates: namesOf('template'),
-    patterns: [...tools, ...prompts].filter((name) => !isExactPattern(name)),
-  };
-}
-
-function countOffered({ tools, prompts, templates }: Offered): string {
-  const counts = [countOf(tools.length, 'tool'), countOf(prompts.length, 'prompt')];
-  if (templates.length > 0) counts.push(countOf(templates.length, 'template'));
-  return counts.join(', ');
-}
-
 /** Prints a line for each decision until `ended` resolves. */
 async function followDecisions(
   auditFile: string,
@@ -281,16 +218,60 @@ async function followDecisions(
   ended: Promise<number>,
 ): Promise<number> {
   const complete = createEventJoiner();
-  const textOfReason = (reason: string): string =>
-    isReason(reason) ? REASONS[reason].text : 'unknown reason';
   const wait = (ms: number): Promise<boolean> =>
     Promise.race([sleep(ms, true, { ref: false }), ended.then(() => false)]);
   for await (const text of followLines(auditFile, wait, 0)) {
     const { record } = complete(JSON.parse(text), text.length);
-    const line = decisionLine(record, textOfReason);
+    const line = decisionLine(record);
     if (line !== undefined) io.stdout(`${line}\n`);
   }
   return ended;
+}
+
+const VERBS: { readonly [action: string]: string } = {
+  forwarded: 'allowed',
+  refused: 'refused',
+  withheld: 'withheld',
+};
+const VERB_WIDTH = 8;
+const TARGET_WIDTH = 36;
+
+/**
+ * One line for an event that is a decision or a change of a definition, with what others wrote made visible;
+ * `undefined` for events that are neither.
+ */
+export function decisionLine(event: AuditRecord): string | undefined {
+  const time = visibleAt(event, 'time').slice(11, 19);
+  const name = visibleAt(event, 'target', 'name');
+  if (event['type'] === 'pin.drift') {
+    const what = `${visibleAt(event, 'target', 'kind')} ${name}: ${visibleAt(event, 'detail', 'change')}`;
+    return `${time}  ${'changed'.padEnd(VERB_WIDTH)}  ${what}`;
+  }
+  if (event['type'] !== 'mcp.outcome' && event['type'] !== 'auth.failure') return undefined;
+  const verb = VERBS[visibleAt(event, 'decision', 'action')] ?? 'refused';
+  const method = visibleAt(event, 'target', 'method') || 'request';
+  const target = `${method} ${name}`.trim().padEnd(TARGET_WIDTH);
+  return `${time}  ${verb.padEnd(VERB_WIDTH)}  ${target}  ${whyDecided(event)}`.trimEnd();
+}
+
+function visibleAt(event: AuditRecord, ...path: readonly string[]): string {
+  return cleanForeign(requiredText(event, ...path));
+}
+
+/** The reasons of a refusal, else the rule that allowed it and how much of a list was shown. */
+function whyDecided(event: AuditRecord): string {
+  const reasons = valueAt(event, 'decision', 'reasons');
+  const [reason] = Array.isArray(reasons) ? reasons : [];
+  if (typeof reason === 'string') {
+    const text = isReason(reason) ? REASONS[reason].text : 'unknown reason';
+    return `${cleanForeign(reason)}: ${text}`;
+  }
+  const [advertised, visible] = ['advertised', 'visible'].map((one) =>
+    valueAt(event, 'result', 'list', one),
+  );
+  if (typeof advertised === 'number') return `shows ${String(visible)} of ${advertised}`;
+  const rule = visibleAt(event, 'decision', 'rule');
+  return rule === '' ? '' : `by rule ${rule}`;
 }
 
 async function runDemo(
@@ -406,9 +387,53 @@ The configurations below present a token instead, which they take from the varia
 
 export TOKEN=${token}
 
-${clientConfigurations({ name, url: resource })}
+${clientConfigurations(name, resource)}
 Press Ctrl-C to end.
 `);
+}
+
+/**
+ * The configuration of each client, under its name. None repeats the token: it is read from the variable TOKEN or asked
+ * for where the client can do that, and pasted where it cannot.
+ */
+export function clientConfigurations(name: string, url: string): string {
+  // The space stands in the variable: some versions of Claude Desktop split arguments at spaces.
+  const remote = {
+    command: 'npx',
+    args: ['-y', 'mcp-remote', url, '--header', `Authorization:\${AUTHORIZATION}`],
+    env: { AUTHORIZATION: 'Bearer PASTE_TOKEN' },
+  };
+  const [asked, read] = [`\${input:token}`, `\${env:TOKEN}`].map((token) => ({
+    Authorization: `Bearer ${token}`,
+  }));
+  const input = { type: 'promptString', id: 'token', description: 'token', password: true };
+  const clients = [
+    [
+      'Claude Code',
+      `claude mcp add --transport http ${name} ${url} --header "Authorization: Bearer $TOKEN"`,
+    ],
+    [
+      'Claude Desktop, in claude_desktop_config.json (through mcp-remote; put the token in place of PASTE_TOKEN)',
+      JSON.stringify({ mcpServers: { [name]: remote } }),
+    ],
+    [
+      'VS Code, in .vscode/mcp.json (asks for the token)',
+      JSON.stringify({
+        inputs: [input],
+        servers: { [name]: { type: 'http', url, headers: asked } },
+      }),
+    ],
+    [
+      'Cursor, in ~/.cursor/mcp.json (reads TOKEN from its environment)',
+      JSON.stringify({ mcpServers: { [name]: { url, headers: read } } }),
+    ],
+    [
+      // By tag: on an older Node npx takes an old version, which knows no headers.
+      'MCP Inspector, with Node 22.19 or later',
+      `npx @modelcontextprotocol/inspector@latest --cli ${url} --transport http --header "Authorization: Bearer $TOKEN" --method tools/list`,
+    ],
+  ];
+  return clients.map(([client, text]) => `${client}\n  ${text}\n`).join('\n');
 }
 
 /** The port, or the free one found for `ANY_PORT`, if a listener can be opened there now; otherwise the error. */

@@ -8,7 +8,6 @@ import { HEADER_MISMATCH, INVALID_PARAMS, RESOURCE_NOT_FOUND } from '../protocol
 import { isObject, type JsonObject, parseObject } from '../protocol/jsonrpc.js';
 import type { DemoUpstream } from './demo-upstream.js';
 import type { DemoUser } from './files.js';
-import { valueAt } from './output.js';
 
 /** An HTTP response as received. */
 type WireResponse = {
@@ -156,6 +155,13 @@ const POLICY_METHODS: ReadonlySet<string> = new Set([
   'resources/read',
 ]);
 const MAX_PAGES = 20;
+
+/** The value at a path of member names, or `undefined`. */
+export function valueAt(root: unknown, ...path: readonly string[]): unknown {
+  let value = root;
+  for (const name of path) value = isObject(value) ? value[name] : undefined;
+  return value;
+}
 
 /** A comparison; `seen` is shown if it fails. */
 function check(what: string, holds: boolean, seen: unknown): Check {

@@ -3,8 +3,7 @@
 // announced and with where to go next. Control characters are removed from everything received before it is printed.
 
 import { parseObject } from '../protocol/jsonrpc.js';
-import { valueAt } from './output.js';
-import { type Check, SCENES, type Scene, type TourEnvironment } from './tour-scenes.js';
+import { type Check, SCENES, type Scene, type TourEnvironment, valueAt } from './tour-scenes.js';
 
 type Paint = {
   bold(text: string): string;

@@ -4,9 +4,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { followLines } from '../../../src/cli/audit/read.js';
-import { clientConfigurations, decisionLine } from '../../../src/dev/output.js';
-
-const textOfReason = (reason: string): string => `The text of ${reason}.`;
+import { clientConfigurations, decisionLine } from '../../../src/cli/dev.js';
+import { REASONS } from '../../../src/policy/reasons.js';
 
 function outcome(decision: object, more: object = {}): Record<string, unknown> {
   return {
@@ -28,7 +27,7 @@ describe('[E-40] a line for a decision', () => {
     [
       'says why it was refused',
       outcome({ action: 'refused', reasons: ['denied-by-rule'] }),
-      '19:47:18  refused   tools/call echo                       denied-by-rule: The text of denied-by-rule.',
+      `19:47:18  refused   tools/call echo                       denied-by-rule: ${REASONS['denied-by-rule'].text}`,
     ],
     [
       'says how much of a list was shown',
@@ -58,7 +57,7 @@ describe('[E-40] a line for a decision', () => {
     ],
     ['is not there for other events', { type: 'checkpoint', time: '' }, undefined],
   ])('%s', (_, event, line) => {
-    expect(decisionLine(event, textOfReason)).toBe(line);
+    expect(decisionLine(event)).toBe(line);
   });
 
   it('is found in what is appended, whole, and in order', async () => {
@@ -83,10 +82,7 @@ describe('[E-40] a line for a decision', () => {
 
 describe('[E-40] the configuration of clients', () => {
   it('is a command or one JSON document for each', () => {
-    const text = clientConfigurations({
-      name: 'mcp',
-      url: 'http://127.0.0.1:8080/mcp',
-    });
+    const text = clientConfigurations('mcp', 'http://127.0.0.1:8080/mcp');
     const [code, desktop, editor, cursor, inspector] = text
       .split('\n')
       .filter((line) => line.startsWith('  '));
