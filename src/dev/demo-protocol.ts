@@ -4,6 +4,13 @@
 // base protocol, transports (headers and `_meta`), error map.
 
 import {
+  isJsonRpcId,
+  isObject,
+  type JsonObject,
+  type RequestId,
+  type RpcError,
+} from '../protocol/jsonrpc.js';
+import {
   HEADER_MISMATCH,
   INVALID_PARAMS,
   INVALID_REQUEST,
@@ -11,14 +18,7 @@ import {
   PARSE_ERROR,
   RESOURCE_NOT_FOUND,
   UNSUPPORTED_VERSION,
-} from '../protocol/errors.js';
-import {
-  isJsonRpcId,
-  isObject,
-  type JsonObject,
-  type RequestId,
-  type RpcError,
-} from '../protocol/jsonrpc.js';
+} from '../protocol/responses.js';
 
 /** Eras that a scripted server supports. */
 type ServedEra = '2025' | '2026';

@@ -4,8 +4,8 @@
 // status, headers and body as received and never retries, follows redirects or hides anything. docs/contract.md §6 has
 // the outcomes that the scenes announce; MCP 2025-11-25 and 2026-07-28, transports.
 
-import { HEADER_MISMATCH, INVALID_PARAMS, RESOURCE_NOT_FOUND } from '../protocol/errors.js';
 import { isObject, type JsonObject, parseObject } from '../protocol/jsonrpc.js';
+import { HEADER_MISMATCH, INVALID_PARAMS, RESOURCE_NOT_FOUND } from '../protocol/responses.js';
 import type { DemoUpstream } from './demo-upstream.js';
 import type { DemoUser } from './files.js';
 

@@ -8,7 +8,7 @@ import { noteGroups, readCall } from '../audit/recorded.js';
 import { supposePrincipal } from '../auth/principal.js';
 import { NO_CATALOG } from '../policy/decide.js';
 import { explainRules } from '../policy/explain.js';
-import { PLAIN_SESSION } from '../protocol/listings.js';
+import { PLAIN_SESSION } from '../protocol/versions/session.js';
 import type { Version } from './config-version.js';
 import type { SnapshotOf } from './snapshot.js';
 import type { Runtimes } from './upstreams.js';

@@ -11,7 +11,7 @@ import { itemsByKind, type Observed, observeText, shownItemsOf } from '../pins/l
 import { approvedVersions, type Lock, nameOf, PIN_KINDS } from '../pins/lock.js';
 import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
-import type { Listing } from '../protocol/listings.js';
+import type { Listing } from '../protocol/methods.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import { groupBy } from '../text/grouping.js';
 import { type MessageReader, runInTurns } from '../upstream/message-reader.js';

@@ -25,7 +25,7 @@ import {
 } from '../pins/lock.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
-import { PLAIN_SESSION } from '../protocol/listings.js';
+import { PLAIN_SESSION } from '../protocol/versions/session.js';
 import type { Metrics } from '../telemetry/metrics.js';
 import { isPasteable, isShownAsIs, quoteForShell } from '../text/escaping.js';
 import type { Version } from './config-version.js';

@@ -17,7 +17,7 @@ import type { UpstreamBlocks } from '../policy/blocks.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
 import { rulesFor } from '../policy/rules.js';
 import { mayShowApps } from '../policy/server-requests.js';
-import { type ClientProfile, PLAIN_SESSION } from '../protocol/listings.js';
+import type { ClientProfile } from '../protocol/methods.js';
 import { readTaskCapabilities } from '../protocol/tasks.js';
 import { isListedFor, protocolForUpstream } from '../protocol/versions/negotiation.js';
 import {
@@ -25,7 +25,7 @@ import {
   SESSION_VERSIONS,
   TASK_SESSION_VERSION,
 } from '../protocol/versions/revisions.js';
-import { SESSION } from '../protocol/versions/session.js';
+import { PLAIN_SESSION, SESSION } from '../protocol/versions/session.js';
 import { STATELESS } from '../protocol/versions/stateless.js';
 import type { Aggregate, Snapshot } from '../proxy/ports.js';
 import type { Version } from './config-version.js';

@@ -21,7 +21,7 @@ import {
 } from '../pins/last-seen.js';
 import { type Lock, PIN_KINDS } from '../pins/lock.js';
 import type { Json } from '../protocol/jsonrpc.js';
-import type { Listing } from '../protocol/listings.js';
+import type { Listing } from '../protocol/methods.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import type { GatewayState } from '../state/memory.js';
 import type { ReplicaBus } from '../state/replica-bus.js';

@@ -12,7 +12,7 @@ import type {
   UndeclaredArguments,
 } from '../policy/definitions.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
-import { type ClientProfile, isSameProfile } from '../protocol/listings.js';
+import { type ClientProfile, isSameProfile } from '../protocol/methods.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import { NO_DIGEST, sha256Hex } from './digest.js';
 import {

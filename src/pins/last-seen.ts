@@ -10,7 +10,7 @@ import {
   type ListedItem,
   type Listing,
   profileKey,
-} from '../protocol/listings.js';
+} from '../protocol/methods.js';
 import { readTaskCapabilities } from '../protocol/tasks.js';
 import { digestListed, digestOnce, NO_DIGEST, sha256Hex } from './digest.js';
 import {

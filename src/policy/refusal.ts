@@ -2,6 +2,7 @@
 // know that a target exists gets the bytes that an unknown name gets (docs/contract.md §6).
 
 import type { ProtocolError } from '../protocol/admitted-request.js';
+import type { RequestId, Target } from '../protocol/jsonrpc.js';
 import {
   INVALID_PARAMS,
   RESOURCE_NOT_FOUND,
@@ -9,8 +10,7 @@ import {
   renderMethodRefusal,
   renderNotFound,
   renderToolRefusal,
-} from '../protocol/errors.js';
-import type { RequestId, Target } from '../protocol/jsonrpc.js';
+} from '../protocol/responses.js';
 import type { ProtocolVersion } from '../protocol/versions/revisions.js';
 import type { Deny } from './decision.js';
 import type { ProofError } from './principal.js';

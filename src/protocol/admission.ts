@@ -15,17 +15,6 @@ import type {
   TextEdit,
 } from './admitted-request.js';
 import { ownMetaEdits } from './capabilities.js';
-import {
-  type ErrorContext,
-  errorContextOf,
-  INVALID_PARAMS,
-  INVALID_REQUEST,
-  invalidMessage,
-  invalidParams,
-  METHOD_NOT_FOUND,
-  PARSE_ERROR,
-  protocolErrorOf,
-} from './errors.js';
 import { NO_PARAM_HEADERS } from './headers.js';
 import {
   elementSpans,
@@ -45,6 +34,17 @@ import {
 } from './jsonrpc.js';
 import { findMethod, isDefinedMethod } from './methods.js';
 import { readParams } from './params.js';
+import {
+  type ErrorContext,
+  errorContextOf,
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  invalidMessage,
+  invalidParams,
+  METHOD_NOT_FOUND,
+  PARSE_ERROR,
+  protocolErrorOf,
+} from './responses.js';
 import { isTaskParam } from './tasks.js';
 import {
   type AdmissionInput,

@@ -1,9 +1,17 @@
-// The only table of the MCP methods that the gateway supports, by era and by sender. A method without a row
-// is refused in that era and direction. Also what the lists among them have in common.
+// The only table of the MCP methods that the gateway supports, by era and by sender. A method without a row is refused
+// in that era and direction. Also what the lists among them have in common, and the types of one complete listing: all
+// pages of what an upstream offers, as the gateway itself listed them with one client profile. upstream/ makes listings
+// and pins/ compares them; neither imports the other.
 // Source: MCP 2025-03-26 to 2026-07-28, schema; method names are case-sensitive.
 
 import type { MethodRule } from './admitted-request.js';
-import { type Era, STATELESS_VERSIONS, TASK_SESSION_VERSION } from './versions/revisions.js';
+import type { JsonObject } from './jsonrpc.js';
+import {
+  type Era,
+  type ListedEra,
+  STATELESS_VERSIONS,
+  TASK_SESSION_VERSION,
+} from './versions/revisions.js';
 
 /** The eras with sessions, on either transport. */
 const SESSION_ERAS: readonly Era[] = ['2024', '2025'];
@@ -225,3 +233,50 @@ export const CACHEABLE: ReadonlySet<string> = new Set([
   ...Object.values(LISTS).map(({ method }) => method),
   'resources/read',
 ]);
+
+/**
+ * The profile that the gateway lists with: what an upstream offers may depend on the era in which it is
+ * asked, and on whether the Apps extension was declared.
+ */
+export type ClientProfile = { readonly era: ListedEra; readonly apps: boolean };
+
+/** Equal for equal profiles. */
+export function profileKey({ era, apps }: ClientProfile): string {
+  return `${era} ${apps}`;
+}
+
+export function isSameProfile(one: ClientProfile, other: ClientProfile): boolean {
+  return profileKey(one) === profileKey(other);
+}
+
+/** One definition of a list, as it appeared on its page. */
+export type ListedItem = {
+  readonly definition: JsonObject;
+  /** False if a number in its text loses precision as a double. */
+  readonly isExact: boolean;
+};
+
+/** One page of the resources that a backend of an aggregate listed. Without `nextCursor` it is the last page. */
+export type ListedPage = {
+  readonly upstream: string;
+  readonly uris: readonly string[];
+  /** The cursor that the page was requested with. */
+  readonly cursor: string | undefined;
+  readonly nextCursor: string | undefined;
+};
+
+/** Every page of every kind that the upstream offers to this profile. */
+export type Listing = ClientProfile & {
+  /** When the listing began, in milliseconds since the epoch: nothing in it was verified earlier. */
+  readonly verifiedAtMs: number;
+  readonly tools: readonly ListedItem[];
+  readonly prompts: readonly ListedItem[];
+  readonly templates: readonly ListedItem[];
+  /** Content of the `ui://` resources that tools refer to, as `{uri, contents}`. */
+  readonly resources: readonly ListedItem[];
+  readonly instructions: string | undefined;
+  readonly capabilities: JsonObject;
+  readonly serverInfo: JsonObject | undefined;
+  /** Versions of this era that both the upstream and the gateway support. */
+  readonly protocolVersions: readonly string[];
+};

@@ -11,8 +11,8 @@ import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { PolicyQuery } from '../policy/rules.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import type { JsonObject, Target } from '../protocol/jsonrpc.js';
-import type { ClientTraits } from '../protocol/listings.js';
 import type { ListFilter } from '../protocol/subscriptions.js';
+import type { ClientTraits } from '../protocol/versions/revisions.js';
 import type { Snapshot } from './ports.js';
 import type { RequestContext, VerifiedCall } from './request-context.js';
 

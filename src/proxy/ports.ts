@@ -31,7 +31,7 @@ import type {
 } from '../protocol/admitted-request.js';
 import type { LoopScheduler, ReadJson } from '../protocol/json/incremental.js';
 import type { JsonObject, RequestId } from '../protocol/jsonrpc.js';
-import type { ClientTraits, ListedPage } from '../protocol/listings.js';
+import type { ListedPage } from '../protocol/methods.js';
 import type { ProgressCount } from '../protocol/params.js';
 import type { RememberedInputRequests } from '../protocol/server-requests.js';
 import type {
@@ -45,6 +45,7 @@ import type {
   RoutedOutcome,
 } from '../protocol/transport.js';
 import type { SupportedVersions } from '../protocol/versions/negotiation.js';
+import type { ClientTraits } from '../protocol/versions/revisions.js';
 import type { Backend, ServerName } from './aggregate/merge.js';
 
 /** One version of what is in force for an upstream. A request is decided under one snapshot throughout. */

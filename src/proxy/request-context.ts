@@ -27,12 +27,11 @@ import { type Refusal, refuseWith, renderRefusal } from '../policy/refusal.js';
 import type { PolicyQuery } from '../policy/rules.js';
 import { decideShadows } from '../policy/shadow.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
-import { INTERNAL_ERROR } from '../protocol/errors.js';
 import type { ReadError, ReadOutcome } from '../protocol/json/incremental.js';
 import type { JsonReading } from '../protocol/json/json.js';
 import { type JsonObject, requestIdOf, type Target } from '../protocol/jsonrpc.js';
-import { PLAIN_SESSION } from '../protocol/listings.js';
 import type { ProgressCount } from '../protocol/params.js';
+import { INTERNAL_ERROR } from '../protocol/responses.js';
 import { encodeSseMessage } from '../protocol/sse.js';
 import type {
   DisconnectSignal,
@@ -40,6 +39,7 @@ import type {
   Outgoing,
   UpstreamResponse,
 } from '../protocol/transport.js';
+import { PLAIN_SESSION } from '../protocol/versions/session.js';
 import { pointerTo } from '../text/json-pointer.js';
 import type { AnyPort, AuthnError, Ports, Snapshot, StreamReservation } from './ports.js';
 import type { PlannedMessage } from './response-plan.js';

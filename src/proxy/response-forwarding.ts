@@ -10,7 +10,7 @@ import type { SessionFacts } from '../protocol/admitted-request.js';
 import { acceptsEventStream, mediaType } from '../protocol/headers.js';
 import { isJsonRpcId } from '../protocol/jsonrpc.js';
 import { paramsOf } from '../protocol/params.js';
-import { isEventStream, pumpEvents } from '../protocol/sse-reader.js';
+import { isEventStream, pumpEvents } from '../protocol/sse.js';
 import { type Body, errorOfStatus, type UpstreamResponse } from '../protocol/transport.js';
 import { callerOf, noteRefusal, type RequestContext } from './request-context.js';
 import type { MessageOutcome } from './response-context.js';

@@ -9,7 +9,6 @@ import { type CompiledSchema, outputOf } from '../policy/definitions.js';
 import type { ResponseObligations } from '../policy/obligations.js';
 import { isAppUri } from '../policy/resource-uri.js';
 import type { MethodRule, SessionTarget } from '../protocol/admitted-request.js';
-import { URL_ELICITATION_REQUIRED } from '../protocol/errors.js';
 import type { ReadOutcome } from '../protocol/json/incremental.js';
 import {
   hasInexactNumber,
@@ -20,7 +19,7 @@ import {
 } from '../protocol/json/json.js';
 import { isObject, type JsonObject, type RpcError, requestIdOf } from '../protocol/jsonrpc.js';
 import { isInputRetry } from '../protocol/params.js';
-import { classifyUpstreamMessage } from '../protocol/responses.js';
+import { classifyUpstreamMessage, URL_ELICITATION_REQUIRED } from '../protocol/responses.js';
 import { canRequireInput } from '../protocol/server-requests.js';
 import { type Bytes, joinPieces } from '../protocol/transport.js';
 import { checkInputRequired } from './features/input-required.js';

@@ -13,9 +13,11 @@ import {
   encodeSseMessage,
   encodeSsePriming,
   encodeSseRetry,
+  pumpEvents,
+  type ReadEnd,
   type SseEvent,
+  type StreamLimits,
 } from '../protocol/sse.js';
-import { pumpEvents, type ReadEnd, type StreamLimits } from '../protocol/sse-reader.js';
 import {
   type Body,
   joinPieces,

@@ -10,14 +10,13 @@ import { type AuthorizedRequest, enforce } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../policy/refusal.js';
 import { allowedServerRequestsFor } from '../policy/server-requests.js';
-import type { AdmittedArray } from '../protocol/admission.js';
-import { admitPost, copyAdmitted } from '../protocol/admission.js';
+import { type AdmittedArray, admitPost, copyAdmitted } from '../protocol/admission.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
-import { notAcceptable } from '../protocol/errors.js';
 import { acceptsEventStream, acceptsType, decodeParamHeaders } from '../protocol/headers.js';
 import type { ReadOutcome } from '../protocol/json/incremental.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { paramsOf } from '../protocol/params.js';
+import { notAcceptable } from '../protocol/responses.js';
 import { NO_GRANTS, type ServerRequestGrants } from '../protocol/server-requests.js';
 import {
   checkParamHeaders,

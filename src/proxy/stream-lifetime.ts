@@ -6,10 +6,14 @@
 
 import { type AuthorizedRequest, responseObligationsOf } from '../policy/obligations.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
-import { encodeSseComment, type SseEvent } from '../protocol/sse.js';
-import { pumpEvents, type ReadEnd, type StreamLimits } from '../protocol/sse-reader.js';
-import type { Outgoing, UpstreamResponse } from '../protocol/transport.js';
-import { onAbort } from '../protocol/transport.js';
+import {
+  encodeSseComment,
+  pumpEvents,
+  type ReadEnd,
+  type SseEvent,
+  type StreamLimits,
+} from '../protocol/sse.js';
+import { type Outgoing, onAbort, type UpstreamResponse } from '../protocol/transport.js';
 import {
   type AccessLease,
   createLease,

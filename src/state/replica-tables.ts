@@ -9,7 +9,7 @@ import { createHash } from 'node:crypto';
 import type { Principal } from '../policy/principal.js';
 import type { OpenedTask, SessionFacts } from '../protocol/admitted-request.js';
 import type { RequestId } from '../protocol/jsonrpc.js';
-import type { ListedPage } from '../protocol/listings.js';
+import type { ListedPage } from '../protocol/methods.js';
 import type { ProgressCount } from '../protocol/params.js';
 import type { RememberedInputRequests } from '../protocol/server-requests.js';
 import { BoundedMap, OwnedMap } from './bounded-map.js';

@@ -7,8 +7,7 @@ import { mediaType } from '../protocol/headers.js';
 import type { LoopScheduler, ReadOutcome } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJson, readJsonText } from '../protocol/json/json.js';
 import type { Json } from '../protocol/jsonrpc.js';
-import type { SseEvent } from '../protocol/sse.js';
-import { EventReader, isEventStream, type ReadEnd } from '../protocol/sse-reader.js';
+import { EventReader, isEventStream, type ReadEnd, type SseEvent } from '../protocol/sse.js';
 import {
   type ForwardError,
   joinPieces,

@@ -13,10 +13,10 @@ import type {
   TextEdit,
 } from '../admitted-request.js';
 import type { CapabilityCut } from '../capabilities.js';
-import type { ErrorContext } from '../errors.js';
 import type { HeaderMap } from '../headers.js';
 import { type JsonReading, removalEdits, spanOf } from '../json/json.js';
 import type { Json, JsonObject, Message } from '../jsonrpc.js';
+import type { ErrorContext } from '../responses.js';
 import type { ServerRequestGrants } from '../server-requests.js';
 import type { ProtocolVersion } from './revisions.js';
 

@@ -4,9 +4,9 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE.
 
 import { type CapabilityGrants, grantsOf } from '../capabilities.js';
-import { type ErrorContext, headerMismatch } from '../errors.js';
 import { acceptsType, type HeaderMap, NO_PARAM_HEADERS } from '../headers.js';
 import type { JsonObject } from '../jsonrpc.js';
+import { type ErrorContext, headerMismatch } from '../responses.js';
 import { NO_GRANTS, type ServerRequestGrants } from '../server-requests.js';
 import type { AdmissionInput, OpenSession, SessionCheck, SessionRules } from './admission-rules.js';
 import { LEGACY_SSE_VERSION } from './revisions.js';

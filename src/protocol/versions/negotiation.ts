@@ -5,9 +5,14 @@
 // transports; docs/reference/protocol.md §2.2.
 
 import type { AdmittedMessage, ProtocolError } from '../admitted-request.js';
-import { type ErrorContext, errorContextOf, headerMismatch, protocolErrorOf } from '../errors.js';
 import { compareParamHeaders } from '../headers.js';
 import type { JsonObject } from '../jsonrpc.js';
+import {
+  type ErrorContext,
+  errorContextOf,
+  headerMismatch,
+  protocolErrorOf,
+} from '../responses.js';
 import type { TaskCapability } from '../tasks.js';
 import type {
   AdmissionInput,

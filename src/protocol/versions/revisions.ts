@@ -135,3 +135,6 @@ export type ProtocolVersion = {
   /** Whether a server may send log messages for a request with this `_meta`. */
   mayLog(meta: Json | undefined): boolean;
 };
+
+/** What of a client decides which definitions it is offered. */
+export type ClientTraits = { readonly protocol: ProtocolVersion; readonly apps: boolean };

@@ -10,6 +10,16 @@ import {
   grantsOf,
 } from '../capabilities.js';
 import {
+  type HeaderMap,
+  matchesName,
+  matchesPlain,
+  NAME_SOURCES,
+  NO_PARAM_HEADERS,
+  PARAM_PREFIX,
+} from '../headers.js';
+import { spanOf } from '../json/json.js';
+import { isObject, type JsonObject } from '../jsonrpc.js';
+import {
   type ErrorContext,
   headerMismatch,
   INVALID_PARAMS,
@@ -20,17 +30,7 @@ import {
   RESOURCE_NOT_FOUND,
   UNKNOWN_SESSION,
   unsupportedVersion,
-} from '../errors.js';
-import {
-  type HeaderMap,
-  matchesName,
-  matchesPlain,
-  NAME_SOURCES,
-  NO_PARAM_HEADERS,
-  PARAM_PREFIX,
-} from '../headers.js';
-import { spanOf } from '../json/json.js';
-import { isObject, type JsonObject } from '../jsonrpc.js';
+} from '../responses.js';
 import { readPlainTask, type TaskCapability } from '../tasks.js';
 import type {
   AdmissionInput,
@@ -42,14 +42,16 @@ import type {
   SessionCheck,
   SessionRules,
 } from './admission-rules.js';
-import type { ProtocolVersion, TaskRules } from './revisions.js';
 import {
+  type ClientTraits,
   LATEST_SESSION_VERSION,
   LEGACY_SSE_VERSION,
   namesVersionInHeader,
+  type ProtocolVersion,
   SESSION_VERSIONS,
   STATELESS_VERSIONS,
   TASK_SESSION_VERSION,
+  type TaskRules,
 } from './revisions.js';
 
 /** All versions that are offered to a client whose version is not supported. */
@@ -117,6 +119,9 @@ export const SESSION: SessionRules = {
     call.params?.['task'] !== undefined && taskCapabilitiesOf(classified).includes('call'),
   checkTasksDeclared: checkDeclaredByServer,
 };
+
+/** A client of the session era that shows no apps. */
+export const PLAIN_SESSION: ClientTraits = Object.freeze({ protocol: SESSION, apps: false });
 
 function classifyInSession({ input, call, errorContext }: CallContext): Classified | ProtocolError {
   const header = input.headers['mcp-protocol-version']?.trim();

@@ -7,6 +7,16 @@
 import type { AdmittedMessage, MethodRule, ProtocolError } from '../admitted-request.js';
 import { type CapabilityCut, cutCapabilities, grantsOf } from '../capabilities.js';
 import {
+  type HeaderMap,
+  matchesName,
+  matchesPlain,
+  NAME_SOURCES,
+  readParamHeaders,
+} from '../headers.js';
+import { isObject, type JsonObject, type RpcError } from '../jsonrpc.js';
+import { isSubscriptionNotification } from '../methods.js';
+import { LOG_LEVELS } from '../params.js';
+import {
   type ErrorContext,
   HEADER_MISMATCH,
   headerMismatch,
@@ -18,17 +28,7 @@ import {
   RESOURCE_NOT_FOUND,
   UNSUPPORTED_VERSION,
   unsupportedVersion,
-} from '../errors.js';
-import {
-  type HeaderMap,
-  matchesName,
-  matchesPlain,
-  NAME_SOURCES,
-  readParamHeaders,
-} from '../headers.js';
-import { isObject, type JsonObject, type RpcError } from '../jsonrpc.js';
-import { isSubscriptionNotification } from '../methods.js';
-import { LOG_LEVELS } from '../params.js';
+} from '../responses.js';
 import { readFilter } from '../subscriptions.js';
 import { declaresTasks, readCreatedTask, readDetailedTask, TASKS_EXTENSION } from '../tasks.js';
 import type {
@@ -38,8 +38,12 @@ import type {
   Classified,
   ClassifiedCall,
 } from './admission-rules.js';
-import type { ExpectedResult, ProtocolVersion, TaskRules } from './revisions.js';
-import { STATELESS_VERSIONS } from './revisions.js';
+import {
+  type ExpectedResult,
+  type ProtocolVersion,
+  STATELESS_VERSIONS,
+  type TaskRules,
+} from './revisions.js';
 
 const OK = 200;
 const BAD_REQUEST = 400;

@@ -14,9 +14,9 @@ import {
   renderRefusal,
 } from '../../policy/refusal.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
-import { errorContextOf, INVALID_PARAMS, protocolErrorOf } from '../../protocol/errors.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
 import { isResponseTo, type RequestId, requestIdOf } from '../../protocol/jsonrpc.js';
+import { errorContextOf, INVALID_PARAMS, protocolErrorOf } from '../../protocol/responses.js';
 import { createSseFramer, encodeSseMessage, type SseEvent } from '../../protocol/sse.js';
 import {
   type Incoming,

@@ -9,9 +9,9 @@ import { isListed } from '../../policy/decide.js';
 import { callerKeyOf } from '../../policy/principal.js';
 import { type Refusal, refuseWith } from '../../policy/refusal.js';
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
-import { METHOD_NOT_FOUND } from '../../protocol/errors.js';
 import { isObject, type Json, type RequestId, type Target } from '../../protocol/jsonrpc.js';
 import { paramsOf } from '../../protocol/params.js';
+import { METHOD_NOT_FOUND } from '../../protocol/responses.js';
 import type { Snapshot } from '../ports.js';
 import {
   type BackendOutcome,

@@ -6,9 +6,8 @@
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { admitStreamOpen } from '../../protocol/admission.js';
 import type { AdmittedMessage, EventFacts, SessionFacts } from '../../protocol/admitted-request.js';
-import { INVALID_REQUEST, protocolErrorOf } from '../../protocol/errors.js';
-import type { Json } from '../../protocol/jsonrpc.js';
-import { isObject, type JsonObject, type RequestId } from '../../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject, type RequestId } from '../../protocol/jsonrpc.js';
+import { INVALID_REQUEST, protocolErrorOf } from '../../protocol/responses.js';
 import { encodeSseComment, encodeSseMessage } from '../../protocol/sse.js';
 import {
   EMPTY_FILTER,

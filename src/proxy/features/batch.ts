@@ -5,9 +5,9 @@
 
 import { type Refusal, refuseProtocolError } from '../../policy/refusal.js';
 import type { AdmittedArray } from '../../protocol/admission.js';
-import { notAcceptable } from '../../protocol/errors.js';
 import { acceptsEventStream } from '../../protocol/headers.js';
 import type { RequestId } from '../../protocol/jsonrpc.js';
+import { notAcceptable } from '../../protocol/responses.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type { Incoming, Outgoing, ResponseHeaders } from '../../protocol/transport.js';
 import { SESSION } from '../../protocol/versions/session.js';

@@ -15,7 +15,6 @@ import { addFinding } from '../../policy/record.js';
 import { type Refusal, refuseProtocolError } from '../../policy/refusal.js';
 import { amendAdmitted } from '../../protocol/admission.js';
 import type { AdmittedMessage, TextEdit } from '../../protocol/admitted-request.js';
-import { errorContextOf, invalidParams } from '../../protocol/errors.js';
 import {
   changeMembers,
   type ParsedJson,
@@ -24,9 +23,14 @@ import {
   setMember,
   spanOf,
 } from '../../protocol/json/json.js';
-import type { Json } from '../../protocol/jsonrpc.js';
-import { isObject, type JsonObject, type ServerRequestName } from '../../protocol/jsonrpc.js';
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  type ServerRequestName,
+} from '../../protocol/jsonrpc.js';
 import { paramsOf } from '../../protocol/params.js';
+import { errorContextOf, invalidParams } from '../../protocol/responses.js';
 import {
   type InputRequest,
   type InputRequiredResult,

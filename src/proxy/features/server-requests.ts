@@ -17,20 +17,24 @@ import {
 import { decideServerRequest } from '../../policy/server-requests.js';
 import { decideShadows } from '../../policy/shadow.js';
 import type { ServerRequestFacts, SessionFacts } from '../../protocol/admitted-request.js';
-import { INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND } from '../../protocol/errors.js';
 import { type ParsedJson, replaceAt, spanOf } from '../../protocol/json/json.js';
-import type { Json } from '../../protocol/jsonrpc.js';
 import {
   isObject,
+  type Json,
   type JsonObject,
   type RpcError,
   type ServerRequestName,
   type Target,
 } from '../../protocol/jsonrpc.js';
-import { PLAIN_SESSION } from '../../protocol/listings.js';
-import type { UpstreamMessage } from '../../protocol/responses.js';
+import {
+  INTERNAL_ERROR,
+  INVALID_PARAMS,
+  METHOD_NOT_FOUND,
+  type UpstreamMessage,
+} from '../../protocol/responses.js';
 import { serverRequestNameOf } from '../../protocol/server-requests.js';
 import { protocolOfSession } from '../../protocol/versions/negotiation.js';
+import { PLAIN_SESSION } from '../../protocol/versions/session.js';
 import { authorize, queryFor, type Stages } from '../authorization.js';
 import type { Snapshot } from '../ports.js';
 import { callerOf, noteRule, profileOf } from '../request-context.js';

@@ -6,14 +6,16 @@
 import { callerKeyOf, type Principal } from '../../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
-import type { SessionFacts } from '../../protocol/admitted-request.js';
-import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
-import { notAcceptable } from '../../protocol/errors.js';
+import { NO_SESSION_ID, type SessionFacts } from '../../protocol/admitted-request.js';
 import { acceptsEventStream } from '../../protocol/headers.js';
-import { encodeSseMessage } from '../../protocol/sse.js';
-import { isEventStream, isExcess } from '../../protocol/sse-reader.js';
-import type { ForwardOutcome, UpstreamResponse } from '../../protocol/transport.js';
-import { errorOfStatus, onAbort } from '../../protocol/transport.js';
+import { notAcceptable } from '../../protocol/responses.js';
+import { encodeSseMessage, isEventStream, isExcess } from '../../protocol/sse.js';
+import {
+  errorOfStatus,
+  type ForwardOutcome,
+  onAbort,
+  type UpstreamResponse,
+} from '../../protocol/transport.js';
 import { protocolOfSession } from '../../protocol/versions/negotiation.js';
 import { type AccessLease, type Grant, startTimer } from '../access-lease.js';
 import {

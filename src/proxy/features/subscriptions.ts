@@ -11,7 +11,6 @@ import { addFinding } from '../../policy/record.js';
 import { type Refusal, refuseWith, renderRefusal } from '../../policy/refusal.js';
 import { normalizeUri } from '../../policy/resource-uri.js';
 import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
-import { METHOD_NOT_FOUND } from '../../protocol/errors.js';
 import { mediaType } from '../../protocol/headers.js';
 import {
   type ParsedJson,
@@ -21,9 +20,12 @@ import {
 } from '../../protocol/json/json.js';
 import type { Json, JsonObject, RequestId } from '../../protocol/jsonrpc.js';
 import { paramsOf } from '../../protocol/params.js';
-import { classifyUpstreamMessage, type UpstreamMessage } from '../../protocol/responses.js';
-import { encodeSseComment, encodeSseMessage } from '../../protocol/sse.js';
-import { isEventStream, isExcess } from '../../protocol/sse-reader.js';
+import {
+  classifyUpstreamMessage,
+  METHOD_NOT_FOUND,
+  type UpstreamMessage,
+} from '../../protocol/responses.js';
+import { encodeSseComment, encodeSseMessage, isEventStream, isExcess } from '../../protocol/sse.js';
 import {
   belongsToSubscription,
   EMPTY_FILTER,

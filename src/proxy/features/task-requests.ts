@@ -14,13 +14,6 @@ import type {
   ProtocolError,
   TextEdit,
 } from '../../protocol/admitted-request.js';
-import {
-  type ErrorContext,
-  errorContextOf,
-  INVALID_PARAMS,
-  METHOD_NOT_FOUND,
-  protocolErrorOf,
-} from '../../protocol/errors.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
 import {
   type ParsedJson,
@@ -31,6 +24,13 @@ import {
 } from '../../protocol/json/json.js';
 import { isObject, type JsonObject, type Message } from '../../protocol/jsonrpc.js';
 import { paramsOf } from '../../protocol/params.js';
+import {
+  type ErrorContext,
+  errorContextOf,
+  INVALID_PARAMS,
+  METHOD_NOT_FOUND,
+  protocolErrorOf,
+} from '../../protocol/responses.js';
 import { findRelatedTask, RELATED_TASK_KEY, type TaskForm } from '../../protocol/tasks.js';
 import { isTranslated, protocolForUpstream } from '../../protocol/versions/negotiation.js';
 import type { ProtocolVersion } from '../../protocol/versions/revisions.js';

@@ -29,13 +29,13 @@ import {
   type ServerRequestName,
   type TaskUse,
 } from '../../protocol/jsonrpc.js';
-import type { ClientTraits } from '../../protocol/listings.js';
 import {
   type InputRequiredResult,
   readInputRequiredResult,
 } from '../../protocol/server-requests.js';
 import { isTaskId, readPlainTask, type Task, type TaskState } from '../../protocol/tasks.js';
 import { hasTask } from '../../protocol/versions/negotiation.js';
+import type { ClientTraits } from '../../protocol/versions/revisions.js';
 import { decideTarget } from '../authorization.js';
 import type { Snapshot } from '../ports.js';
 import { sensitiveFieldsOf } from '../request-context.js';

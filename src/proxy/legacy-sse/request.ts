@@ -9,10 +9,10 @@ import type { Principal } from '../../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { amendAdmitted } from '../../protocol/admission.js';
 import type { AdmittedMessage, SentRequestFacts } from '../../protocol/admitted-request.js';
-import { invalidParams, renderError } from '../../protocol/errors.js';
 import { editedValueAt, spanOf } from '../../protocol/json/json.js';
 import { isJsonRpcId, type RequestId } from '../../protocol/jsonrpc.js';
 import { paramsOf, progressTokenOf } from '../../protocol/params.js';
+import { invalidParams, renderError } from '../../protocol/responses.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import {
   type Body,

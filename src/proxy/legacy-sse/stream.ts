@@ -10,12 +10,19 @@ import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { callerKeyOf, type Principal } from '../../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
-import type { SessionFacts, SessionTarget } from '../../protocol/admitted-request.js';
-import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
-import { notAcceptable } from '../../protocol/errors.js';
+import {
+  NO_SESSION_ID,
+  type SessionFacts,
+  type SessionTarget,
+} from '../../protocol/admitted-request.js';
 import { acceptsEventStream } from '../../protocol/headers.js';
-import { encodeSseMessage } from '../../protocol/sse.js';
-import { isEventStream, isExcess, type StreamLimits } from '../../protocol/sse-reader.js';
+import { notAcceptable } from '../../protocol/responses.js';
+import {
+  encodeSseMessage,
+  isEventStream,
+  isExcess,
+  type StreamLimits,
+} from '../../protocol/sse.js';
 import type {
   ClientEnd,
   ForwardOutcome,

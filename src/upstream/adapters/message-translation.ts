@@ -8,17 +8,6 @@
 import type { AdmittedMessage, TextEdit } from '../../protocol/admitted-request.js';
 import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
 import {
-  HEADER_MISMATCH,
-  INTERNAL_ERROR,
-  INVALID_PARAMS,
-  INVALID_REQUEST,
-  METHOD_NOT_FOUND,
-  MISSING_CAPABILITY,
-  RESOURCE_NOT_FOUND,
-  UNSUPPORTED_VERSION,
-  URL_ELICITATION_REQUIRED,
-} from '../../protocol/errors.js';
-import {
   type HeaderPair,
   type MirroredParameter,
   statelessHeaders,
@@ -44,6 +33,17 @@ import {
 } from '../../protocol/jsonrpc.js';
 import { CACHEABLE, LIST_MEMBERS } from '../../protocol/methods.js';
 import { paramsOf, progressTokenOf } from '../../protocol/params.js';
+import {
+  HEADER_MISMATCH,
+  INTERNAL_ERROR,
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  METHOD_NOT_FOUND,
+  MISSING_CAPABILITY,
+  RESOURCE_NOT_FOUND,
+  UNSUPPORTED_VERSION,
+  URL_ELICITATION_REQUIRED,
+} from '../../protocol/responses.js';
 import { declaresTasks } from '../../protocol/tasks.js';
 import { type Bytes, joinPieces, type UpstreamResponse } from '../../protocol/transport.js';
 import { STATELESS_VERSIONS } from '../../protocol/versions/revisions.js';

@@ -17,12 +17,12 @@ import {
 import type { Caller } from '../../policy/principal.js';
 import { copyAdmitted } from '../../protocol/admission.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
-import { INVALID_REQUEST } from '../../protocol/errors.js';
 import type { JsonObject } from '../../protocol/jsonrpc.js';
-import type { ClientTraits } from '../../protocol/listings.js';
+import { INVALID_REQUEST } from '../../protocol/responses.js';
 import type { ForwardOutcome, RoutedOutcome } from '../../protocol/transport.js';
 import { isTranslated, type SupportedVersions } from '../../protocol/versions/negotiation.js';
 import {
+  type ClientTraits,
   LATEST_SESSION_VERSION,
   LEGACY_SSE_VERSION,
   SESSION_VERSIONS,

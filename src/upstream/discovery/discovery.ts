@@ -8,7 +8,7 @@
 // Apps extension (SEP-1865), capability negotiation; MCP 2026-07-28, versioning (an upstream may speak one era or
 // both).
 
-import { type ClientProfile, isSameProfile, type Listing } from '../../protocol/listings.js';
+import { type ClientProfile, isSameProfile, type Listing } from '../../protocol/methods.js';
 import { protocolListedAs } from '../../protocol/versions/negotiation.js';
 import {
   LISTED_ERAS,

@@ -8,12 +8,11 @@
 // extension (SEP-1865), `_meta.ui.resourceUri`.
 
 import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
-import { HEADER_MISMATCH, METHOD_NOT_FOUND, MISSING_CAPABILITY } from '../../protocol/errors.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
 import { elementSpans, hasInexactNumber, spanOf } from '../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
-import type { ListedItem, Listing } from '../../protocol/listings.js';
-import { LISTS } from '../../protocol/methods.js';
+import { LISTS, type ListedItem, type Listing } from '../../protocol/methods.js';
+import { HEADER_MISMATCH, METHOD_NOT_FOUND, MISSING_CAPABILITY } from '../../protocol/responses.js';
 import { LATEST_SESSION_VERSION, STATELESS_VERSIONS } from '../../protocol/versions/revisions.js';
 import { SESSION } from '../../protocol/versions/session.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';

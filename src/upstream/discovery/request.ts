@@ -6,10 +6,9 @@ import { mediaType } from '../../protocol/headers.js';
 import type { ReadOutcome } from '../../protocol/json/incremental.js';
 import type { JsonObject, RpcError } from '../../protocol/jsonrpc.js';
 import { classifyUpstreamMessage } from '../../protocol/responses.js';
-import { pumpEvents, type ReadEnd } from '../../protocol/sse-reader.js';
+import { pumpEvents, type ReadEnd } from '../../protocol/sse.js';
 import type { ForwardError, UpstreamResponse } from '../../protocol/transport.js';
-import type { ProtocolVersion } from '../../protocol/versions/revisions.js';
-import { namesVersionInHeader } from '../../protocol/versions/revisions.js';
+import { namesVersionInHeader, type ProtocolVersion } from '../../protocol/versions/revisions.js';
 import { DIRECT_MESSAGE_READER, forwardErrorOfEnd, type MessageReader } from '../message-reader.js';
 
 /**

@@ -17,7 +17,7 @@ import {
 } from '../../../src/pins/last-seen.js';
 import type { Lock } from '../../../src/pins/lock.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
-import type { Listing } from '../../../src/protocol/listings.js';
+import type { Listing } from '../../../src/protocol/methods.js';
 import {
   digestOf,
   listingOf,

@@ -11,7 +11,7 @@ import {
   type PinVersion,
 } from '../../../src/pins/lock.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
-import type { Listing } from '../../../src/protocol/listings.js';
+import type { Listing } from '../../../src/protocol/methods.js';
 import type { ListedEra } from '../../../src/protocol/versions/revisions.js';
 
 export const APPROVAL: Approval = { by: 'alex', at: '2026-11-20T10:00:00.000Z', note: 'first' };

@@ -7,13 +7,17 @@
 
 import type { AuthorizedRequest } from '../../../policy/obligations.js';
 import { type Caller, ownerKey } from '../../../policy/principal.js';
-import { INVALID_REQUEST } from '../../../protocol/errors.js';
 import { applyEdits } from '../../../protocol/json/json.js';
 import { isJsonRpcId, type RequestId } from '../../../protocol/jsonrpc.js';
 import { progressTokenOf } from '../../../protocol/params.js';
+import { INVALID_REQUEST } from '../../../protocol/responses.js';
 import type { DisconnectSignal, ForwardOutcome } from '../../../protocol/transport.js';
-import type { GatewayRequest, SessionRef, SessionUpstream } from '../../client.js';
-import { upstreamIdOf } from '../../client.js';
+import {
+  type GatewayRequest,
+  type SessionRef,
+  type SessionUpstream,
+  upstreamIdOf,
+} from '../../client.js';
 import type { CallerOrGateway } from '../../credentials/presenter.js';
 import { bodyResponse, streamResponse } from '../local-response.js';
 import { errorResponseText } from '../message-translation.js';

@@ -15,7 +15,7 @@ import {
   requestIdOf,
   type ServerRequestName,
 } from '../../../protocol/jsonrpc.js';
-import { isEventStream } from '../../../protocol/sse-reader.js';
+import { isEventStream } from '../../../protocol/sse.js';
 import type {
   DisconnectSignal,
   ForwardOutcome,

@@ -3,14 +3,14 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE; docs/contract.md §3 (an endpoint event is of its own
 // origin).
 
-import { type ByteSource, EventReader, isEventStream } from '../../../protocol/sse-reader.js';
-import type {
-  ForwardError,
-  ForwardOutcome,
-  LegacySseOutcome,
-  UpstreamResponse,
+import { type ByteSource, EventReader, isEventStream } from '../../../protocol/sse.js';
+import {
+  amendResponse,
+  type ForwardError,
+  type ForwardOutcome,
+  type LegacySseOutcome,
+  type UpstreamResponse,
 } from '../../../protocol/transport.js';
-import { amendResponse } from '../../../protocol/transport.js';
 import { readEndpoint } from '../../../protocol/versions/legacy-sse.js';
 import { forwardErrorOfEnd, UNSCHEDULED } from '../../message-reader.js';
 

@@ -4,7 +4,6 @@
 // upstream. Does not check the messages.
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports, resumability.
 
-import { INTERNAL_ERROR } from '../../../protocol/errors.js';
 import {
   isJsonRpcId,
   isObject,
@@ -12,6 +11,7 @@ import {
   type JsonObject,
   type RequestId,
 } from '../../../protocol/jsonrpc.js';
+import { INTERNAL_ERROR } from '../../../protocol/responses.js';
 import type { ForwardError, UpstreamResponse } from '../../../protocol/transport.js';
 import { type ReadBounds, readMessages } from '../../message-reader.js';
 import type { OutboundItem, OutboundItems } from '../local-response.js';

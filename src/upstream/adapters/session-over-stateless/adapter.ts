@@ -11,7 +11,7 @@ import type { MirroredParameter } from '../../../protocol/headers.js';
 import { applyEdits } from '../../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
 import { canRequireInput } from '../../../protocol/server-requests.js';
-import { isEventStream } from '../../../protocol/sse-reader.js';
+import { isEventStream } from '../../../protocol/sse.js';
 import {
   amendResponse,
   DisconnectController,

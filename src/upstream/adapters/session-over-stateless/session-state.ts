@@ -10,7 +10,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Caller } from '../../../policy/principal.js';
 import type { Json, JsonObject, RequestId, RpcError } from '../../../protocol/jsonrpc.js';
-import { isEventStream } from '../../../protocol/sse-reader.js';
+import { isEventStream } from '../../../protocol/sse.js';
 import {
   type DisconnectController,
   type DisconnectSignal,

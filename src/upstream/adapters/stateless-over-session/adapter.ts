@@ -8,12 +8,12 @@
 import type { AuthorizedRequest } from '../../../policy/obligations.js';
 import { type Caller, ownerKey, withoutToken } from '../../../policy/principal.js';
 import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
-import { METHOD_NOT_FOUND } from '../../../protocol/errors.js';
 import { applyEdits, editedValueAt } from '../../../protocol/json/json.js';
 import { isObject, type Json } from '../../../protocol/jsonrpc.js';
 import { paramsOf } from '../../../protocol/params.js';
+import { METHOD_NOT_FOUND } from '../../../protocol/responses.js';
 import { canRequireInput } from '../../../protocol/server-requests.js';
-import { isEventStream } from '../../../protocol/sse-reader.js';
+import { isEventStream } from '../../../protocol/sse.js';
 import {
   EMPTY_FILTER,
   filterOfNotification,
@@ -49,8 +49,14 @@ import {
   translatedBody,
   translatedRequestOf,
 } from '../message-translation.js';
-import type { SessionCall, StatelessDependencies, StatelessSettings } from './input-required.js';
-import { createSuspendedCalls, relayInSession, resume } from './input-required.js';
+import {
+  createSuspendedCalls,
+  relayInSession,
+  resume,
+  type SessionCall,
+  type StatelessDependencies,
+  type StatelessSettings,
+} from './input-required.js';
 import {
   createSessionPool,
   createSessionSender,

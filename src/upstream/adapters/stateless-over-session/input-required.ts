@@ -5,7 +5,6 @@
 
 import { type Caller, type Owner, ownerKey } from '../../../policy/principal.js';
 import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
-import { INTERNAL_ERROR, METHOD_NOT_FOUND } from '../../../protocol/errors.js';
 import {
   isJsonRpcId,
   isObject,
@@ -17,15 +16,19 @@ import {
   type ServerRequestName,
 } from '../../../protocol/jsonrpc.js';
 import { paramsOf } from '../../../protocol/params.js';
+import { INTERNAL_ERROR, METHOD_NOT_FOUND } from '../../../protocol/responses.js';
 import { canRequireInput, serverRequestNameOf } from '../../../protocol/server-requests.js';
-import type { DisconnectSignal, UpstreamResponse } from '../../../protocol/transport.js';
-import { onAbort } from '../../../protocol/transport.js';
+import {
+  type DisconnectSignal,
+  onAbort,
+  type UpstreamResponse,
+} from '../../../protocol/transport.js';
 import { createQuota } from '../../../state/quota.js';
 import { type InboundItem, readMessages } from '../../message-reader.js';
 import { type OutboundItem, type OutboundItems, streamResponse } from '../local-response.js';
-import type { TranslatedPages } from '../message-translation.js';
 import {
   inputRequiredResult,
+  type TranslatedPages,
   type TranslatedRequest,
   toStatelessMessage,
 } from '../message-translation.js';

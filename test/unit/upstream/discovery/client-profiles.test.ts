@@ -2,7 +2,7 @@
 // the upstream is fresh only where every face was verified.
 
 import { afterEach, expect, it } from 'vitest';
-import type { ClientProfile, Listing } from '../../../../src/protocol/listings.js';
+import type { ClientProfile, Listing } from '../../../../src/protocol/methods.js';
 import { bodyResponse } from '../../../../src/upstream/adapters/local-response.js';
 import {
   createDiscoveryLister,

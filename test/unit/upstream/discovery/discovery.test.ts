@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { observeListing } from '../../../../src/pins/last-seen.js';
-import type { Listing } from '../../../../src/protocol/listings.js';
+import type { Listing } from '../../../../src/protocol/methods.js';
 import {
   Lister,
   type ListerPorts,
