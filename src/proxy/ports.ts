@@ -46,7 +46,6 @@ import type {
 } from '../protocol/transport.js';
 import type { SupportedVersions } from '../protocol/versions/negotiation.js';
 import type { ClientTraits } from '../protocol/versions/revisions.js';
-import type { Backend, ServerName } from './aggregate/merge.js';
 
 /** One version of what is in force for an upstream. A request is decided under one snapshot throughout. */
 export type Snapshot = {
@@ -92,6 +91,12 @@ export type Snapshot = {
     login: { readonly scheme: string | undefined; readonly proof: ProofError | undefined },
   ): string;
 };
+
+/** A backend: an upstream and the prefix of its names in the aggregate. */
+export type Backend = { readonly upstream: string; readonly prefix: string };
+
+/** The name under which the aggregate presents itself to clients. */
+export type ServerName = { readonly name: string; readonly version: string };
 
 /** An aggregate: its backends, and the snapshot under which each is used there. */
 export type Aggregate = {

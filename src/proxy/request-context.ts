@@ -42,7 +42,22 @@ import type {
 import { PLAIN_SESSION } from '../protocol/versions/session.js';
 import { pointerTo } from '../text/json-pointer.js';
 import type { AnyPort, AuthnError, Ports, Snapshot, StreamReservation } from './ports.js';
-import type { PlannedMessage } from './response-plan.js';
+
+/** What checking a response needs of the admitted request. */
+export type PlannedMessage = Pick<
+  AdmittedMessage,
+  | 'protocol'
+  | 'version'
+  | 'session'
+  | 'rule'
+  | 'target'
+  | 'message'
+  | 'serverRequestId'
+  | 'allowedServerRequests'
+  | 'apps'
+  | 'mayBecomeTask'
+  | 'task'
+>;
 
 /** The progress of a request in progress, registered in its session until `end`. */
 export type FollowedProgress = ProgressCount & {

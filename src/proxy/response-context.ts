@@ -1,6 +1,9 @@
-// What the checks of one response's messages share, and the content inspection of a single message. Findings are
-// recorded here whether or not the message passes. Nothing here decides which request a message belongs to.
-// Source: docs/contract.md §6; ARCHITECTURE.md, "How a response finds its plan".
+// What the checks of one response's messages share: the response plan, which is the request that the response answers,
+// its caller and the obligations on the response; the state of the checks; and the content inspection of a single
+// message, whose findings are recorded whether or not it passes. For an ordinary response the plan is the authorized
+// request itself; for a resumed stream it is read from the sealed event id, and for legacy SSE from the sealed request
+// id. Nothing here decides which request a message belongs to.
+// Source: docs/contract.md §6; ARCHITECTURE.md, "How a response finds its plan"; MCP 2025-11-25, resumability.
 
 import { LARGE_TEXT_CHARS } from '../inspection/jobs.js';
 import type { InspectionOutcome, PreviousTail } from '../inspection/responses.js';
@@ -12,19 +15,86 @@ import type { Principal } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 import { addFinding, type Finding } from '../policy/record.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
-import type { SessionFacts } from '../protocol/admitted-request.js';
-
+import type {
+  OpenedTask,
+  RequestFacts,
+  SessionFacts,
+  TaskFacts,
+} from '../protocol/admitted-request.js';
 import type { LoopScheduler } from '../protocol/json/incremental.js';
 import type { ParsedJson } from '../protocol/json/json.js';
 import type { Target } from '../protocol/jsonrpc.js';
+import { findMethod } from '../protocol/methods.js';
 import { findRelatedTask } from '../protocol/tasks.js';
 import type { Pieces } from '../protocol/transport.js';
+import { protocolOfSession } from '../protocol/versions/negotiation.js';
 import type { ProtocolVersion } from '../protocol/versions/revisions.js';
 import type { NotificationGate } from './features/progress.js';
 import { type MessageWithoutTask, removeRelatedTask } from './features/task-requests.js';
 import type { AnyPort } from './ports.js';
-import type { RequestContext } from './request-context.js';
-import { profileOf, sensitiveFieldsOf } from './request-context.js';
+import {
+  type PlannedMessage,
+  profileOf,
+  type RequestContext,
+  sensitiveFieldsOf,
+} from './request-context.js';
+
+/** By what a response is checked. An authorized request is one of these. */
+export type ResponsePlan = {
+  readonly admitted: PlannedMessage;
+  readonly principal: Principal;
+  readonly responseObligations: ResponseObligations;
+};
+
+/**
+ * The plan of a stream that is resumed; `undefined` if its method is no longer supported, or the task that it is about
+ * has expired.
+ */
+export function resumeResponsePlan(
+  request: RequestFacts,
+  session: SessionFacts,
+  principal: Principal,
+  openTask: (sealed: string) => TaskFacts | undefined,
+): ResponsePlan | undefined {
+  const sealed = request.task;
+  if (sealed === undefined) return responsePlanOf(request, session, principal);
+  const facts = openTask(sealed);
+  return facts && responsePlanOf(request, session, principal, { ...facts, sealed });
+}
+
+/** The plan for the response to a sealed request; `undefined` if its method is no longer supported. */
+export function responsePlanOf(
+  request: RequestFacts,
+  session: SessionFacts,
+  principal: Principal,
+  task?: OpenedTask,
+): ResponsePlan | undefined {
+  const { id, method, target, maxResultBytes, profiles, progressToken } = request;
+  const { mayDefer: mayBecomeTask = false } = request;
+  const protocol = protocolOfSession(session.version);
+  const rule = findMethod(protocol.era, 'client', method, session.version);
+  if (rule?.type !== 'request') return undefined;
+  const params = progressToken === undefined ? undefined : { _meta: { progressToken } };
+  const message = { kind: 'request', id, method, params } as const;
+  const { version, allowedServerRequests = [], apps = false } = session;
+  return {
+    admitted: {
+      protocol,
+      version,
+      session,
+      rule,
+      target,
+      message,
+      serverRequestId: undefined,
+      allowedServerRequests,
+      apps,
+      mayBecomeTask,
+      task,
+    },
+    principal,
+    responseObligations: { maxResultBytes, profiles },
+  };
+}
 
 /** The outcome of checking one message. `text` is absent if the message passes byte for byte. */
 export type MessageOutcome =
@@ -184,7 +254,7 @@ function inspectContent(
     };
     return call.ports.inspection.message(input, call.incoming.upstream, call.callerKey);
   };
-  const planned = fields && plan(call, reading, fields, output);
+  const planned = fields && redactionFor(call, reading, fields, output);
   const outcome =
     planned instanceof Promise ? planned.then(inspectPlanned) : inspectPlanned(planned);
   return outcome instanceof Promise
@@ -193,17 +263,17 @@ function inspectContent(
 }
 
 /** What stands for sensitive fields. A large result takes its turns on the event loop. */
-function plan(
+function redactionFor(
   { ports: { inspection }, incoming: { upstream } }: RequestContext<CheckPorts>,
   { text, value }: ParsedJson,
   fields: SensitiveFields,
   output: CompiledSchema | undefined,
 ): PlannedFields | undefined | Promise<PlannedFields | undefined> {
   if (text.length <= LARGE_TEXT_CHARS) return planRedaction(value, fields, output);
-  return planInTurns(inspection.loopScheduler, upstream, planInSteps(value, fields, output));
+  return redactionInTurns(inspection.loopScheduler, upstream, planInSteps(value, fields, output));
 }
 
-async function planInTurns(
+async function redactionInTurns(
   loopScheduler: LoopScheduler,
   upstream: string,
   steps: ReturnType<typeof planInSteps>,
@@ -220,7 +290,7 @@ async function planInTurns(
 function noteInspected(context: CheckContext, outcome: Inspection, startedMs: number): Inspection {
   const { call } = context;
   call.record.latency.inspect += performance.now() - startedMs;
-  note(call, outcome.findings);
+  noteFindings(call, outcome.findings);
   if (outcome.kind !== 'withhold') context.previousTail = outcome.previousTail;
   return outcome;
 }
@@ -236,9 +306,9 @@ function isLarger(text: string, maxBytes: number): boolean {
 
 /** Records that a message was dropped. */
 export function drop(call: RequestContext, detector: string): void {
-  note(call, [{ detector, direction: 'to-client', path: '', count: 1, action: 'drop' }]);
+  noteFindings(call, [{ detector, direction: 'to-client', path: '', count: 1, action: 'drop' }]);
 }
 
-function note(call: RequestContext, findings: readonly Finding[]): void {
+function noteFindings(call: RequestContext, findings: readonly Finding[]): void {
   for (const finding of findings) addFinding(call.record.findings, finding);
 }

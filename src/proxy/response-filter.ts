@@ -35,8 +35,13 @@ import { type Bytes, sizeOfBytes } from '../protocol/transport.js';
 import { taskForm } from './features/task-requests.js';
 import type { ObservedPage } from './ports.js';
 import { profileOf, type RequestContext, refreshSnapshot } from './request-context.js';
-import { type MessageOutcome, NO_HEADERS, respond, withhold } from './response-context.js';
-import type { ResponsePlan } from './response-plan.js';
+import {
+  type MessageOutcome,
+  NO_HEADERS,
+  type ResponsePlan,
+  respond,
+  withhold,
+} from './response-context.js';
 
 const PINNED_KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
 

@@ -1,67 +1,76 @@
-// The response pipeline: checks the messages of an upstream one at a time, each as a whole. Does the
-// message belong to the request, is it supported here, is its content clean? Only what passes reaches a client.
-// An inspector that throws ends the request with a refusal.
+// The response pipeline: checks the messages of an upstream one at a time, each as a whole. Does the message belong to
+// the request, is it supported here, is its content clean? Only what passes reaches a client. Notifications, server
+// requests and messages that belong to nothing are checked here too, whether they come with a response or on a stream
+// of their own: what is not known to be supported is dropped and recorded. An inspector that throws ends the request
+// with a refusal.
 // Source: ARCHITECTURE.md, "How a response finds its plan"; docs/contract.md §5 (resources that a definition refers
-// to) and §6; MCP Apps extension (SEP-1865).
+// to) and §6; MCP 2025-11-25 and 2026-07-28, base protocol; MCP 2025-11-25, cancellation; MCP Apps extension (SEP-1865).
 
 import { NO_PREVIOUS_TAIL } from '../inspection/responses.js';
 import { type CompiledSchema, outputOf } from '../policy/definitions.js';
 import type { ResponseObligations } from '../policy/obligations.js';
+import type { Principal } from '../policy/principal.js';
 import { isAppUri } from '../policy/resource-uri.js';
-import type { MethodRule, SessionTarget } from '../protocol/admitted-request.js';
+import type { MethodRule, SessionFacts, SessionTarget } from '../protocol/admitted-request.js';
 import type { ReadOutcome } from '../protocol/json/incremental.js';
 import {
   hasInexactNumber,
   type ParsedJson,
+  replaceAt,
   setMember,
   setPrivate,
   spanOf,
 } from '../protocol/json/json.js';
-import { isObject, type JsonObject, type RpcError, requestIdOf } from '../protocol/jsonrpc.js';
-import { isInputRetry } from '../protocol/params.js';
-import { classifyUpstreamMessage, URL_ELICITATION_REQUIRED } from '../protocol/responses.js';
+import {
+  isJsonRpcId,
+  isObject,
+  type JsonObject,
+  type RpcError,
+  requestIdOf,
+  type Target,
+} from '../protocol/jsonrpc.js';
+import { isInputRetry, paramsOf } from '../protocol/params.js';
+import {
+  classifyUpstreamMessage,
+  type UpstreamMessage,
+  URL_ELICITATION_REQUIRED,
+} from '../protocol/responses.js';
 import { canRequireInput } from '../protocol/server-requests.js';
+import { filterOfNotification, type ListFilter } from '../protocol/subscriptions.js';
 import { type Bytes, joinPieces } from '../protocol/transport.js';
+import { protocolOfSession } from '../protocol/versions/negotiation.js';
+import { mayKnowList, maySee } from './authorization.js';
 import { checkInputRequired } from './features/input-required.js';
-import { createGateFor, type NotificationGate } from './features/progress.js';
-import { checkUrlError } from './features/server-requests.js';
-import { checkCreatedTask, checkTaskList, checkTaskResponse } from './features/task-responses.js';
+import { createGateFor, createSessionGate, type NotificationGate } from './features/progress.js';
+import { checkServerRequest, checkUrlError } from './features/server-requests.js';
+import {
+  checkCreatedTask,
+  checkSessionTaskNotification,
+  checkTaskList,
+  checkTaskResponse,
+} from './features/task-responses.js';
 import { createDelivery, type Delivery, recordDelivery } from './flows.js';
-import { nameOf, type RequestContext, readMessage, refuseReadError } from './request-context.js';
+import {
+  isRead,
+  nameOf,
+  type RequestContext,
+  readMessage,
+  refuseReadError,
+} from './request-context.js';
 import {
   type CheckContext,
   type CheckPorts,
+  DROP,
+  drop,
   fieldsOf,
   type Inspection,
   inspect,
   type MessageOutcome,
+  type ResponsePlan,
   respond,
   withhold,
 } from './response-context.js';
 import { type FilterInput, filterResponse, recallList } from './response-filter.js';
-import type { ResponsePlan } from './response-plan.js';
-import { checkOtherMessage } from './unsolicited-messages.js';
-
-/**
- * Corrects an inspected error: the error code that the client's version defines for it, and only versions that
- * the gateway supports. Everything else passes byte for byte.
- * Source: MCP 2026-07-28, error codes and versioning.
- */
-function correctError(
-  { protocol }: CheckContext,
-  outcome: MessageOutcome,
-  text: string,
-  error: RpcError,
-): MessageOutcome {
-  if (outcome.kind !== 'response') return outcome;
-  const correction = protocol.correctionOf(error);
-  let repaired = outcome.text ?? text;
-  if (correction.code !== error.code)
-    repaired = setMember(repaired, ['error'], 'code', correction.code);
-  if (correction.supported !== undefined)
-    repaired = setMember(repaired, ['error', 'data'], 'supported', correction.supported);
-  return repaired === text ? outcome : { ...outcome, text: repaired, rpcCode: correction.code };
-}
 
 export type ResponseCheck = {
   /** Checks one message. Synchronous unless the text waits for inspection or the upstream must be listed again. */
@@ -77,6 +86,7 @@ type ResultContext = Pick<FilterInput, 'responsePlan' | 'openedSession' | 'bytes
 const MAY_BECOME_TASK: ReadonlySet<string> = new Set(['tools/call', 'tasks/result']);
 /** Content that a reviewer has approved byte for byte. */
 const APP_CONTENT = ['/result/contents'];
+const NO_TARGET: Target = { kind: 'none' };
 const NO_ERROR = { isError: false, rpcCode: undefined } as const;
 
 /** Creates the check of every message that answers a request. `opened`: the session that a handshake opens. */
@@ -187,6 +197,55 @@ export function createResponseCheck(
   };
 }
 
+/** Creates the check for the messages of an unsolicited stream. It returns the text to send, or `undefined`. */
+export function createUnsolicitedCheck(
+  call: RequestContext<CheckPorts>,
+  principal: Principal,
+  session: SessionFacts,
+  gate: NotificationGate = createSessionGate(call, session),
+): (data: string) => Promise<string | undefined> {
+  const { version } = session;
+  const protocol = protocolOfSession(version);
+  const context: CheckContext = {
+    call,
+    responseObligations: undefined,
+    principal,
+    protocol,
+    apps: session.apps ?? false,
+    session,
+    requestMethod: undefined,
+    target: NO_TARGET,
+    previousTail: NO_PREVIOUS_TAIL,
+    refusedServerRequests: 0,
+    gate: () => gate,
+  };
+  const delivery = createDelivery(call, principal, NO_TARGET);
+  return async (data) => {
+    const reading = await readMessage(call, data);
+    if (!reading.ok) {
+      drop(call, isRead(reading) ? 'malformed-message' : 'unread-message');
+      return undefined;
+    }
+    const message = classifyUpstreamMessage(reading.value, { protocol, id: undefined, version });
+    if (isResponseMessage(message)) return undefined;
+    // Messages of such a stream are independent: no text continues in the next message.
+    context.previousTail = NO_PREVIOUS_TAIL;
+    const verdict = await checkOtherMessage(context, reading, message);
+    if (verdict.kind !== 'pass' || !(await mayDeliver(context, delivery, message)))
+      return undefined;
+    return verdict.text ?? data;
+  };
+}
+
+type ResponseMessage = Extract<
+  UpstreamMessage,
+  { kind: 'response-result' | 'response-error' | 'response-input-required' | 'response-task' }
+>;
+
+function isResponseMessage(message: UpstreamMessage): message is ResponseMessage {
+  return message.kind.startsWith('response-');
+}
+
 /** Checks a result by its method: only a few methods have a check of their own. */
 type ResultCheck = (
   checkContext: CheckContext,
@@ -284,6 +343,27 @@ function checkError(
   return correctError(context, outcome, text, error);
 }
 
+/**
+ * Corrects an inspected error: the error code that the client's version defines for it, and only versions that
+ * the gateway supports. Everything else passes byte for byte.
+ * Source: MCP 2026-07-28, error codes and versioning.
+ */
+function correctError(
+  { protocol }: CheckContext,
+  outcome: MessageOutcome,
+  text: string,
+  error: RpcError,
+): MessageOutcome {
+  if (outcome.kind !== 'response') return outcome;
+  const correction = protocol.correctionOf(error);
+  let repaired = outcome.text ?? text;
+  if (correction.code !== error.code)
+    repaired = setMember(repaired, ['error'], 'code', correction.code);
+  if (correction.supported !== undefined)
+    repaired = setMember(repaired, ['error', 'data'], 'supported', correction.supported);
+  return repaired === text ? outcome : { ...outcome, text: repaired, rpcCode: correction.code };
+}
+
 type Facts = { readonly isError: boolean; readonly rpcCode: number | undefined };
 
 function outcomeWhenInspected(
@@ -339,4 +419,142 @@ function reviewAppContent(
   const page = { kind: 'resource' as const, items: [item] };
   call.ports.upstreams.notePage(call.incoming.upstream, page);
   return 'changed';
+}
+
+/** Records the delivery of a message with content; without that it is dropped. */
+async function mayDeliver(
+  { call }: CheckContext,
+  delivery: Delivery,
+  message: UpstreamMessage,
+): Promise<boolean> {
+  if (!carriesContent(message) || (await delivery.record())) return true;
+  drop(call, 'unrecorded-delivery');
+  return false;
+}
+
+/** Notifications that are rebuilt carry nothing of the upstream; a cancellation has a reason in its own words. */
+function carriesContent(message: UpstreamMessage): boolean {
+  return message.kind !== 'notification' || filterOfNotification(message.method) === undefined;
+}
+
+/** Checks one message that is not the response itself. */
+function checkOtherMessage(
+  context: CheckContext,
+  reading: ParsedJson,
+  message: Exclude<UpstreamMessage, ResponseMessage>,
+): MessageOutcome | Promise<MessageOutcome> {
+  const { call } = context;
+  switch (message.kind) {
+    case 'notification':
+      return checkNotification(context, reading, message);
+    case 'server-request':
+      return checkServerRequest(context, reading, message);
+    case 'foreign':
+      drop(call, 'foreign-message');
+      return DROP;
+    case 'malformed':
+      drop(call, 'malformed-message');
+      return withhold('upstream-protocol');
+  }
+}
+
+function checkNotification(
+  context: CheckContext,
+  reading: ParsedJson,
+  message: Extract<UpstreamMessage, { kind: 'notification' }>,
+): MessageOutcome | Promise<MessageOutcome> {
+  const { call } = context;
+  const filter = filterOfNotification(message.method);
+  if (filter !== undefined) return passListChanged(context, message.method, filter);
+  if (message.method === 'notifications/cancelled')
+    return checkCancellation(context, reading, message.params);
+  if (message.method === 'notifications/tasks/status')
+    return checkSessionTaskNotification(context, reading, message.params);
+  if (!concernsClient(context, message)) {
+    drop(call, 'unasked-notice');
+    return DROP;
+  }
+  const notificationError = context.gate().check(message.method, message.params);
+  if (notificationError !== undefined) {
+    drop(call, notificationError);
+    return DROP;
+  }
+  const outcome = inspect(context, reading, undefined, [], fieldsOf(context));
+  return outcome instanceof Promise
+    ? outcome.then((resolved) => passInspected(call, resolved))
+    : passInspected(call, outcome);
+}
+
+function passInspected(call: RequestContext, outcome: Inspection): MessageOutcome {
+  if (outcome.kind === 'withhold') {
+    drop(call, 'withheld-notice');
+    return DROP;
+  }
+  return { kind: 'pass', text: outcome.kind === 'changed' ? outcome.text : undefined };
+}
+
+async function passListChanged(
+  context: CheckContext,
+  method: string,
+  filter: ListFilter,
+): Promise<MessageOutcome> {
+  const { call, principal } = context;
+  // The upstream is listed again first, because a client that lists at once must not be shown unverified
+  // definitions.
+  await call.ports.upstreams.noteListChanged(call.incoming.upstream);
+  if (!mayKnowList(call.snapshot, principal, context, filter)) {
+    drop(call, 'unasked-notice');
+    return DROP;
+  }
+  // Rebuilt rather than forwarded: anything else that the upstream put into the notification must not pass.
+  return { kind: 'pass', text: JSON.stringify({ jsonrpc: '2.0', method }) };
+}
+
+function concernsClient(
+  context: CheckContext,
+  { method, params }: Extract<UpstreamMessage, { kind: 'notification' }>,
+): boolean {
+  switch (method) {
+    case 'notifications/resources/updated':
+      return mayKnowResource(context, params);
+    case 'notifications/message':
+      return mayLog(context);
+    case 'notifications/elicitation/complete':
+      return context.session?.allowedServerRequests?.includes('elicitation/url') === true;
+    default:
+      return true;
+  }
+}
+
+/** Passes on the cancellation of a server request. The server names its own id; the client knows the sealed one. */
+async function checkCancellation(
+  context: CheckContext,
+  reading: ParsedJson,
+  params: JsonObject | undefined,
+): Promise<MessageOutcome> {
+  const { call, session } = context;
+  const id = params?.['requestId'];
+  const sealed =
+    isJsonRpcId(id) && session !== undefined
+      ? call.ports.sessions.recallServerRequest(id, session)
+      : undefined;
+  const outcome = sealed === undefined ? undefined : await inspect(context, reading);
+  if (sealed === undefined || outcome === undefined || outcome.kind === 'withhold') {
+    drop(call, sealed === undefined ? 'foreign-message' : 'withheld-notice');
+    return DROP;
+  }
+  const text = outcome.kind === 'changed' ? outcome.text : reading.text;
+  const withSealedId = replaceAt(text, ['params', 'requestId'], JSON.stringify(sealed));
+  return withSealedId === undefined ? DROP : { kind: 'pass', text: withSealedId };
+}
+
+/** In 2026-07-28 a server may log only if the request asked for it (MCP 2026-07-28, logging). */
+function mayLog({ call, protocol }: CheckContext): boolean {
+  return protocol.mayLog(call.admitted && paramsOf(call.admitted)['_meta']);
+}
+
+function mayKnowResource(context: CheckContext, params: JsonObject | undefined): boolean {
+  const uri = params?.['uri'];
+  if (typeof uri !== 'string') return false;
+  return maySee(context.call.snapshot, context.principal, context, { kind: 'resource', uri });
 }

@@ -31,9 +31,8 @@ import {
   refusalContext,
   wasCancelledByDisconnect,
 } from './request-context.js';
-import type { MessageOutcome } from './response-context.js';
+import type { MessageOutcome, ResponsePlan } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
-import type { ResponsePlan } from './response-plan.js';
 
 /** The id to write for an event of the upstream; `undefined` if the stream cannot be resumed after that event. */
 type EventIds = (upstreamId: string | undefined) => string | undefined;

@@ -24,9 +24,8 @@ import {
 } from './access-lease.js';
 import { decideTarget } from './authorization.js';
 import { callerOf, type RequestContext, refreshSnapshot } from './request-context.js';
-import type { CheckPorts } from './response-context.js';
+import type { CheckPorts, ResponsePlan } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
-import type { ResponsePlan } from './response-plan.js';
 import { type GatheredWrites, longLivedStreamLimits, STREAM_HEADERS } from './sse-response.js';
 
 /** How long a stream may stay open after it was ended if its client reads nothing more. */

@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { MAX_PENDING_RESPONSES } from '../../src/proxy/legacy-sse/response.js';
+import { MAX_PENDING_RESPONSES } from '../../src/proxy/legacy-sse/messages.js';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
 import {
   callMessage,

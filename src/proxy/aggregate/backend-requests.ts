@@ -15,6 +15,7 @@ import {
 } from '../../policy/refusal.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
+import { replaceAt } from '../../protocol/json/json.js';
 import { isResponseTo, type RequestId, requestIdOf } from '../../protocol/jsonrpc.js';
 import { errorContextOf, INVALID_PARAMS, protocolErrorOf } from '../../protocol/responses.js';
 import { createSseFramer, encodeSseMessage, type SseEvent } from '../../protocol/sse.js';
@@ -24,10 +25,16 @@ import {
   type Outgoing,
   type ResponseHeaders,
 } from '../../protocol/transport.js';
-import type { Aggregate, HandleRequest, HangingBackends, IdentityPort, Ports } from '../ports.js';
+import type {
+  Aggregate,
+  Backend,
+  HandleRequest,
+  HangingBackends,
+  IdentityPort,
+  Ports,
+} from '../ports.js';
 import { noteAdmitted, noteOverride, presentedScheme } from '../request-context.js';
 import { STREAM_HEADERS } from '../sse-response.js';
-import type { Backend } from './merge.js';
 
 /** One request of a client to an aggregate. Each backend request has a record of its own. */
 export type AggregateContext = {
@@ -69,6 +76,24 @@ export type BackendRequest = {
   /** Made by the gateway and not by the client: it takes no concurrency slot and has a record in addition. */
   readonly isUnasked?: boolean;
 };
+
+/**
+ * The backend that a name belongs to, and the name without its prefix. No prefix begins with another, so there
+ * is at most one match; `undefined` for a name with no known prefix, or nothing after it.
+ */
+export function backendOfName<M extends Backend>(
+  backends: readonly M[],
+  name: string,
+): { readonly backend: M; readonly name: string } | undefined {
+  const backend = backends.find(({ prefix }) => name.startsWith(prefix));
+  if (backend === undefined || name.length === backend.prefix.length) return undefined;
+  return { backend, name: name.slice(backend.prefix.length) };
+}
+
+/** The JSON text with the string at `path` replaced; unchanged if there is none. */
+export function replaceText(text: string, path: readonly string[], value: string): string {
+  return replaceAt(text, path, JSON.stringify(value)) ?? text;
+}
 
 /** Runs one backend request through the pipeline. Never rejects; the response goes to `outgoing`. */
 export async function runBackendRequest(

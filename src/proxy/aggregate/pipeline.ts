@@ -20,22 +20,23 @@ import type { ClientTraits } from '../../protocol/versions/revisions.js';
 import { authenticateAgain } from '../access-lease.js';
 import { maySee } from '../authorization.js';
 import { runBatch } from '../features/batch.js';
-import type { HandleRequest, Ports, SessionScope } from '../ports.js';
+import type { Backend, HandleRequest, Ports, SessionScope } from '../ports.js';
 import { isRead, refuseReadError } from '../request-context.js';
 import { noteCaller } from '../stages.js';
 import {
   type AggregateContext,
   type BackendRequest,
+  backendOfName,
   findFatalOutcome,
   refuseAggregate,
   refuseNotFound,
   refuseParams,
+  replaceText,
   requestBackends,
   runBackendRequest,
   type VerifiedRequest,
 } from './backend-requests.js';
-import { joinHandshakes, joinLists } from './lists.js';
-import { type Backend, backendOfName, isList, replaceText, resultOf } from './merge.js';
+import { isList, joinHandshakes, joinLists, resultOf } from './lists.js';
 import {
   backendRequestIn,
   backendRequestsOf,

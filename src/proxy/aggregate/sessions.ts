@@ -6,7 +6,7 @@ import { callerKeyOf } from '../../policy/principal.js';
 import { type Refusal, refuseProtocolError } from '../../policy/refusal.js';
 import { admitSessionEnd } from '../../protocol/admission.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
-import type { SessionScope } from '../ports.js';
+import type { Backend, SessionScope } from '../ports.js';
 import {
   type BackendOutcome,
   type BackendRequest,
@@ -14,7 +14,6 @@ import {
   runBackendRequest,
   type VerifiedRequest,
 } from './backend-requests.js';
-import type { Backend } from './merge.js';
 
 /** A backend and its session within the aggregate's session. */
 export type BackendSession = {

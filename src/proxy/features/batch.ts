@@ -12,7 +12,7 @@ import { encodeSseMessage } from '../../protocol/sse.js';
 import type { Incoming, Outgoing, ResponseHeaders } from '../../protocol/transport.js';
 import { SESSION } from '../../protocol/versions/session.js';
 import { authorize, passThrough, type Stages } from '../authorization.js';
-import { toJsonRpcMessage } from '../legacy-sse/request.js';
+import { toJsonRpcMessage } from '../legacy-sse/messages.js';
 import type { AnyPort, HandleRequest } from '../ports.js';
 import type { RequestContext } from '../request-context.js';
 import { STREAM_HEADERS } from '../sse-response.js';

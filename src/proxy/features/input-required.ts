@@ -39,9 +39,13 @@ import {
   readInputRequiredResult,
 } from '../../protocol/server-requests.js';
 import type { RequestStateScope } from '../ports.js';
-import { type Feature, nameOf, type RequestContext } from '../request-context.js';
-import { type MessageOutcome, withhold } from '../response-context.js';
-import type { PlannedMessage, ResponsePlan } from '../response-plan.js';
+import {
+  type Feature,
+  nameOf,
+  type PlannedMessage,
+  type RequestContext,
+} from '../request-context.js';
+import { type MessageOutcome, type ResponsePlan, withhold } from '../response-context.js';
 import {
   contentErrorOf,
   contentOf,

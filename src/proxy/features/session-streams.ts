@@ -32,8 +32,8 @@ import {
   type RequestContext,
   type VerifiedCall,
 } from '../request-context.js';
-import { createResponseCheck } from '../response-pipeline.js';
-import { type ResponsePlan, resumeResponsePlan } from '../response-plan.js';
+import { type ResponsePlan, resumeResponsePlan } from '../response-context.js';
+import { createResponseCheck, createUnsolicitedCheck } from '../response-pipeline.js';
 import {
   createGatheredWrites,
   reasonOfEnd,
@@ -53,7 +53,6 @@ import {
   type StreamTerms,
   timeLeftMs,
 } from '../stream-lifetime.js';
-import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 
 function sessionOpener(
   call: RequestContext<'sessions'>,

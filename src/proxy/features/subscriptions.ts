@@ -1,22 +1,27 @@
-// The stream of a subscription (2026-07-28): the acknowledgement first, then the notifications that were
+// Subscriptions (2026-07-28). A request is narrowed to what its caller may receive: list changes if the caller sees an
+// item of that kind, updates of resources that the caller may read, and the status of the caller's own tasks. The rest
+// is removed from the request. On the stream the acknowledgement comes first, then the notifications that were
 // subscribed to. Each is checked under the version then in force: does it belong to the stream, was it subscribed to,
 // may the caller still know it, is its content clean? Drift and reloads are announced by the gateway itself, even if
 // the upstream does not support subscriptions. A client that disconnects cancels the subscription.
-// Source: MCP 2026-07-28, subscriptions (subscriptions/listen).
+// Source: MCP 2026-07-28, subscriptions (subscriptions/listen); docs/contract.md §4, law 2.
 
 import { NO_PREVIOUS_TAIL } from '../../inspection/responses.js';
 import type { AuthorizedRequest } from '../../policy/obligations.js';
+import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
 import { addFinding } from '../../policy/record.js';
 import { type Refusal, refuseWith, renderRefusal } from '../../policy/refusal.js';
 import { normalizeUri } from '../../policy/resource-uri.js';
-import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
+import { amendAdmitted } from '../../protocol/admission.js';
+import { type AdmittedMessage, NO_SESSION_ID } from '../../protocol/admitted-request.js';
 import { mediaType } from '../../protocol/headers.js';
 import {
   type ParsedJson,
   readJsonText,
   removeMember,
   setMember,
+  spanOf,
 } from '../../protocol/json/json.js';
 import type { Json, JsonObject, RequestId } from '../../protocol/jsonrpc.js';
 import { paramsOf } from '../../protocol/params.js';
@@ -41,6 +46,7 @@ import {
 } from '../../protocol/subscriptions.js';
 import type { UpstreamResponse } from '../../protocol/transport.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
+import { decideTarget, mayKnowList } from '../authorization.js';
 import type { Snapshot } from '../ports.js';
 import {
   newestSnapshot,
@@ -63,14 +69,86 @@ import {
   type StreamTerms,
 } from '../stream-lifetime.js';
 import { createResponseGate } from './progress.js';
-import {
-  allowedFilter,
-  isAnyAllowed,
-  mayKnowChanges,
-  openSubscribedTasks,
-  type SubscribedTasks,
-} from './subscription-filter.js';
-import { checkTaskNotification } from './task-responses.js';
+import { openSubscribedTasks, type SubscribedTasks } from './task-requests.js';
+import { checkTaskNotification, mayKnowTask } from './task-responses.js';
+
+/** What may be seen is the same for every client of the era. */
+const SUBSCRIBER = { protocol: STATELESS, apps: false } as const;
+
+/** The message, with its filter reduced to what the caller may receive. */
+export function narrowSubscription(
+  call: RequestContext<'tasks'>,
+  principal: Principal,
+  admitted: AdmittedMessage,
+): AdmittedMessage {
+  const rawFilter = paramsOf(admitted)['notifications'];
+  const requested = readFilter(rawFilter) ?? EMPTY_FILTER;
+  const subscribedTasks = openSubscribedTasks(call, principal, requested.tasks);
+  const allowed = allowedFilter(call.snapshot, principal, requested, subscribedTasks);
+  if (allowed.tasks.length === 0 && matchesExactly(rawFilter, allowed)) return admitted;
+  const span = spanOf(admitted.text, ['params', 'notifications']);
+  if (span === undefined) throw new Error('an admitted subscription has notifications');
+  if (!matchesExactly(rawFilter, allowed)) {
+    addFinding(call.record.findings, {
+      detector: 'subscription',
+      direction: 'to-upstream',
+      path: '/params/notifications',
+      count: 1,
+      action: 'strip',
+    });
+  }
+  const sent = {
+    ...allowed,
+    tasks: allowed.tasks.map((sealed) => subscribedTasks.get(sealed)?.id ?? ''),
+  };
+  return amendAdmitted(admitted, [{ ...span, text: JSON.stringify(writeFilter(sent)) }]);
+}
+
+/** Whether the caller may be told of changes of a list. */
+function mayKnowChanges(snapshot: Snapshot, principal: Principal, filter: ListFilter): boolean {
+  return mayKnowList(snapshot, principal, SUBSCRIBER, filter);
+}
+
+/** Whether the current rules allow this caller a list, a URI or a task of a filter. */
+function rulesFor(snapshot: Snapshot, principal: Principal, subscribedTasks: SubscribedTasks) {
+  return {
+    list: (filter: ListFilter) => mayKnowChanges(snapshot, principal, filter),
+    uri(uri: string) {
+      const target = { kind: 'resource', uri } as const;
+      return decideTarget(snapshot, principal, SUBSCRIBER, { target }).verdict === 'allow';
+    },
+    task(sealed: string) {
+      const task = subscribedTasks.get(sealed);
+      return task !== undefined && mayKnowTask(snapshot, principal, SUBSCRIBER, task) !== undefined;
+    },
+  };
+}
+
+/** The part of a filter that the current rules allow this caller. */
+function allowedFilter(
+  snapshot: Snapshot,
+  principal: Principal,
+  { lists, uris, tasks }: SubscriptionFilter,
+  subscribedTasks: SubscribedTasks,
+): SubscriptionFilter {
+  const allows = rulesFor(snapshot, principal, subscribedTasks);
+  return {
+    lists: lists.filter(allows.list),
+    uris: uris.filter(allows.uri),
+    tasks: tasks.filter(allows.task),
+  };
+}
+
+/** Whether any of it is allowed. Decided for many streams at once, so it stops at the first that is. */
+function isAnyAllowed(
+  snapshot: Snapshot,
+  principal: Principal,
+  { lists, uris, tasks }: SubscriptionFilter,
+  subscribedTasks: SubscribedTasks,
+): boolean {
+  const allows = rulesFor(snapshot, principal, subscribedTasks);
+  return lists.some(allows.list) || uris.some(allows.uri) || tasks.some(allows.task);
+}
 
 /** Statuses of a server without the method, whatever its body says. */
 const UNSUPPORTED_STATUSES: ReadonlySet<number> = new Set([404, 405]);

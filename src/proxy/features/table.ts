@@ -8,13 +8,12 @@ import { isInputRetry, paramsOf, progressTokenOf } from '../../protocol/params.j
 import { findRelatedTask } from '../../protocol/tasks.js';
 import type { Incoming } from '../../protocol/transport.js';
 import { reserveStream } from '../authorization.js';
-import { BRIDGED_LEGACY_SSE, DIRECT_LEGACY_SSE } from '../legacy-sse/request.js';
+import { BRIDGED_LEGACY_SSE, DIRECT_LEGACY_SSE } from '../legacy-sse/messages.js';
 import type { Snapshot } from '../ports.js';
 import type { Feature } from '../request-context.js';
 import { INPUT_RETRY } from './input-required.js';
 import { PROGRESS_REPORTS } from './progress.js';
-import { narrowSubscription } from './subscription-filter.js';
-import { relaySubscription } from './subscriptions.js';
+import { narrowSubscription, relaySubscription } from './subscriptions.js';
 import { TASK_USE } from './task-requests.js';
 
 /** A request that opens the stream of a subscription. */

@@ -32,8 +32,9 @@ import {
   protocolErrorOf,
 } from '../../protocol/responses.js';
 import { findRelatedTask, RELATED_TASK_KEY, type TaskForm } from '../../protocol/tasks.js';
-import { isTranslated, protocolForUpstream } from '../../protocol/versions/negotiation.js';
+import { hasTask, isTranslated, protocolForUpstream } from '../../protocol/versions/negotiation.js';
 import type { ProtocolVersion } from '../../protocol/versions/revisions.js';
+import { STATELESS } from '../../protocol/versions/stateless.js';
 import type { Snapshot, TaskPort, TaskScope } from '../ports.js';
 import type { Feature, RequestContext } from '../request-context.js';
 
@@ -247,4 +248,23 @@ function restoreTaskIds(
   const idEdit = { ...span, text: JSON.stringify(task.id) };
   const nameHeader = admitted.protocol.mirrorsBody ? encodeHeaderValue(task.id) : undefined;
   return copyAdmitted(amendAdmitted(admitted, [...edits, idEdit]), { nameHeader });
+}
+
+/** The tasks in the filter of a subscription, by the ids that the client knows. */
+export type SubscribedTasks = ReadonlyMap<string, OpenedTask>;
+
+/** Those of the given ids that are tasks of this caller at this upstream. */
+export function openSubscribedTasks(
+  { incoming, ports, snapshot }: RequestContext<'tasks'>,
+  principal: Principal,
+  ids: readonly string[],
+): SubscribedTasks {
+  const opened = new Map<string, OpenedTask>();
+  // No tasks exist if the upstream speaks another era.
+  if (isTranslated(STATELESS, snapshot.supportedVersions)) return opened;
+  for (const sealed of ids) {
+    const facts = ports.tasks.open(sealed, { upstream: incoming.upstream, principal });
+    if (facts !== undefined && hasTask(STATELESS, facts)) opened.set(sealed, { ...facts, sealed });
+  }
+  return opened;
 }

@@ -45,10 +45,10 @@ import {
   drop,
   inspect,
   type MessageOutcome,
+  type ResponsePlan,
   respond,
   withhold,
 } from '../response-context.js';
-import type { ResponsePlan } from '../response-plan.js';
 import {
   decideInputRequests,
   limitInputRequests,

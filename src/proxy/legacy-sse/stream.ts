@@ -2,7 +2,7 @@
 // messages arrive on it. It is opened under the same controls as every stream (authentication, record, quota)
 // and ends with its client, token, session or upstream. If the upstream speaks another era, the upstream's
 // session stream is relayed once it exists, and responses are written by their own requests
-// (legacy-sse/request.ts).
+// (legacy-sse/messages.ts).
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports, listening for messages;
 // docs/contract.md §2.
 
@@ -39,10 +39,10 @@ import {
   type RequestContext,
   type VerifiedCall,
 } from '../request-context.js';
+import { createUnsolicitedCheck } from '../response-pipeline.js';
 import { encodeKeepAlive, longLivedStreamLimits, reasonOfEnd } from '../sse-response.js';
 import { aborted, keepStreamOpen, type RelayPorts, relayHeldStream } from '../stream-lifetime.js';
-import { createUnsolicitedCheck } from '../unsolicited-messages.js';
-import { createLegacySseWriter, type LegacySseWriter } from './response.js';
+import { createLegacySseWriter, type LegacySseWriter } from './messages.js';
 
 /** The delay before the upstream's stream is reopened, which a legacy SSE client cannot do itself. */
 const REOPEN_DELAY_MS = 1_000;

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { DisconnectController } from '../../../src/protocol/transport.js';
 import type { LeasePorts } from '../../../src/proxy/access-lease.js';
 import type { RequestContext } from '../../../src/proxy/request-context.js';
-import type { ResponsePlan } from '../../../src/proxy/response-plan.js';
+import type { ResponsePlan } from '../../../src/proxy/response-context.js';
 import { keepStreamOpen, notifyCancelled } from '../../../src/proxy/stream-lifetime.js';
 import { principal } from '../policy/samples.js';
 

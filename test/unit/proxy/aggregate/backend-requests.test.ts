@@ -1,6 +1,7 @@
 // Asking several members at once, over exchanges of literals: what of their answers is waited for, and what
 // is passed on.
 
+import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openRecord } from '../../../../src/policy/record.js';
 import { encodeSseMessage } from '../../../../src/protocol/sse.js';
@@ -8,6 +9,8 @@ import type { Incoming, Outgoing } from '../../../../src/protocol/transport.js';
 import { SESSION } from '../../../../src/protocol/versions/session.js';
 import {
   type AggregateContext,
+  backendOfName,
+  replaceText,
   requestBackends,
 } from '../../../../src/proxy/aggregate/backend-requests.js';
 import type { Aggregate, HandleRequest } from '../../../../src/proxy/ports.js';
@@ -170,5 +173,38 @@ describe('[MRG-06] members that are asked together', () => {
       answer('left'),
       answer('right'),
     ]);
+  });
+});
+
+const MEMBERS = [
+  { upstream: 'github', prefix: 'gh_' },
+  { upstream: 'web', prefix: 'web_' },
+  { upstream: 'mail', prefix: 'm.' },
+];
+const names = fc.string({ minLength: 1, maxLength: 40, unit: 'grapheme' });
+
+describe('[MRG-02] names under prefixes', () => {
+  it('map back to their member and to nothing else', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...MEMBERS), names, (backend, name) => {
+        expect(backendOfName(MEMBERS, backend.prefix + name)).toEqual({ backend, name });
+      }),
+    );
+  });
+
+  it('are nobody’s under no prefix, and behind a prefix alone', () => {
+    for (const { prefix } of MEMBERS) expect(backendOfName(MEMBERS, prefix)).toBeUndefined();
+    for (const name of ['', 'g', 'gh', 'GH_x', ' gh_x', 'x_gh_y', '__proto__'])
+      expect(backendOfName(MEMBERS, name)).toBeUndefined();
+  });
+
+  it('are edited alone: every other byte of the message stays', () => {
+    fc.assert(
+      fc.property(names, fc.json({ maxDepth: 3 }), fc.json({ maxDepth: 2 }), (name, args, rest) => {
+        const before = `{ "jsonrpc":"2.0","id":1, "params" : {"a":${rest},"name":"old" ,"arguments":${args}} }`;
+        const after = replaceText(before, ['params', 'name'], name);
+        expect(after).toBe(before.replace('"old"', () => JSON.stringify(name)));
+      }),
+    );
   });
 });

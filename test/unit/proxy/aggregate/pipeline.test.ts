@@ -1,8 +1,11 @@
-// Who is verified for an aggregate's request when settings change while it waits.
+// Who is verified for an aggregate's request when settings change while it waits, and which URIs a template names.
 
 import { describe, expect, it } from 'vitest';
 import type { Incoming, Outgoing } from '../../../../src/protocol/transport.js';
-import { handleAggregateRequest } from '../../../../src/proxy/aggregate/pipeline.js';
+import {
+  handleAggregateRequest,
+  matchesTemplate,
+} from '../../../../src/proxy/aggregate/pipeline.js';
 import type { Ports } from '../../../../src/proxy/ports.js';
 import { principal } from '../../policy/samples.js';
 
@@ -38,5 +41,21 @@ describe('a request to an aggregate during whose verification settings change', 
     const outgoing = { send: (status: number) => void sent.push(status) } as unknown as Outgoing;
     await handleAggregateRequest(incoming, outgoing, ports, () => Promise.resolve());
     expect([reported, asked, sent]).toEqual([[], 3, [401]]);
+  });
+});
+
+describe('[MRG-05] a URI and a template', () => {
+  it.each([
+    ['memo://notes/{id}', 'memo://notes/7', true],
+    ['memo://notes/{id}', 'memo://notes/', true],
+    ['memo://notes/{id}', 'memo://note/7', false],
+    ['a://{x}/b/{y}.txt', 'a://1/b/2.txt', true],
+    ['a://{x}/b/{y}.txt', 'a://1/2.txt', false],
+    ['a://{x}/b', 'a://1/c', false],
+    ['ab{x}bc', 'abc', false],
+    ['a://fixed', 'a://fixed', true],
+    ['a://fixed', 'a://other', false],
+  ])('%s and %s: %s', (template, uri, fits) => {
+    expect(matchesTemplate(template, uri)).toBe(fits);
   });
 });

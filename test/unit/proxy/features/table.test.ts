@@ -7,7 +7,10 @@ import { INPUT_RETRY } from '../../../../src/proxy/features/input-required.js';
 import { PROGRESS_REPORTS } from '../../../../src/proxy/features/progress.js';
 import { featuresOf, SUBSCRIPTION_STREAM } from '../../../../src/proxy/features/table.js';
 import { TASK_USE } from '../../../../src/proxy/features/task-requests.js';
-import { BRIDGED_LEGACY_SSE, DIRECT_LEGACY_SSE } from '../../../../src/proxy/legacy-sse/request.js';
+import {
+  BRIDGED_LEGACY_SSE,
+  DIRECT_LEGACY_SSE,
+} from '../../../../src/proxy/legacy-sse/messages.js';
 import type { Snapshot } from '../../../../src/proxy/ports.js';
 import { admitted, inSession, META, SESSION, stateless } from '../../protocol/admission.js';
 

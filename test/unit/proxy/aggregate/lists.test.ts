@@ -4,48 +4,14 @@ import type { Json, JsonObject } from '../../../../src/protocol/jsonrpc.js';
 import { SESSION } from '../../../../src/protocol/versions/session.js';
 import { STATELESS } from '../../../../src/protocol/versions/stateless.js';
 import {
-  backendOfName,
   joinDiscover,
   joinInitialize,
   joinPages,
   oldestVersion,
   readPage,
-  replaceText,
-} from '../../../../src/proxy/aggregate/merge.js';
-import { matchesTemplate } from '../../../../src/proxy/aggregate/pipeline.js';
+} from '../../../../src/proxy/aggregate/lists.js';
 
-const MEMBERS = [
-  { upstream: 'github', prefix: 'gh_' },
-  { upstream: 'web', prefix: 'web_' },
-  { upstream: 'mail', prefix: 'm.' },
-];
 const names = fc.string({ minLength: 1, maxLength: 40, unit: 'grapheme' });
-
-describe('[MRG-02] names under prefixes', () => {
-  it('map back to their member and to nothing else', () => {
-    fc.assert(
-      fc.property(fc.constantFrom(...MEMBERS), names, (backend, name) => {
-        expect(backendOfName(MEMBERS, backend.prefix + name)).toEqual({ backend, name });
-      }),
-    );
-  });
-
-  it('are nobody’s under no prefix, and behind a prefix alone', () => {
-    for (const { prefix } of MEMBERS) expect(backendOfName(MEMBERS, prefix)).toBeUndefined();
-    for (const name of ['', 'g', 'gh', 'GH_x', ' gh_x', 'x_gh_y', '__proto__'])
-      expect(backendOfName(MEMBERS, name)).toBeUndefined();
-  });
-
-  it('are edited alone: every other byte of the message stays', () => {
-    fc.assert(
-      fc.property(names, fc.json({ maxDepth: 3 }), fc.json({ maxDepth: 2 }), (name, args, rest) => {
-        const before = `{ "jsonrpc":"2.0","id":1, "params" : {"a":${rest},"name":"old" ,"arguments":${args}} }`;
-        const after = replaceText(before, ['params', 'name'], name);
-        expect(after).toBe(before.replace('"old"', () => JSON.stringify(name)));
-      }),
-    );
-  });
-});
 
 describe('[MRG-01] pages of members', () => {
   const page = (items: string, more = ''): string =>
@@ -148,21 +114,5 @@ describe('[MRG-08] handshakes of members', () => {
       ...{ supportedVersions: ['2026-07-28'], resultType: 'complete', cacheScope: 'private' },
       ttlMs: 5,
     });
-  });
-});
-
-describe('[MRG-05] a URI and a template', () => {
-  it.each([
-    ['memo://notes/{id}', 'memo://notes/7', true],
-    ['memo://notes/{id}', 'memo://notes/', true],
-    ['memo://notes/{id}', 'memo://note/7', false],
-    ['a://{x}/b/{y}.txt', 'a://1/b/2.txt', true],
-    ['a://{x}/b/{y}.txt', 'a://1/2.txt', false],
-    ['a://{x}/b', 'a://1/c', false],
-    ['ab{x}bc', 'abc', false],
-    ['a://fixed', 'a://fixed', true],
-    ['a://fixed', 'a://other', false],
-  ])('%s and %s: %s', (template, uri, fits) => {
-    expect(matchesTemplate(template, uri)).toBe(fits);
   });
 });
