@@ -27,6 +27,7 @@ import type { GatewayState } from '../state/memory.js';
 import type { ReplicaBus } from '../state/replica-bus.js';
 import type { Log } from '../telemetry/log.js';
 import type { Metrics } from '../telemetry/metrics.js';
+import type { StatelessSettings } from '../upstream/adapters/input-required.js';
 import { createLegacySseClientSessions } from '../upstream/adapters/legacy-sse/client-sessions.js';
 import {
   createUpstreamAdapters,
@@ -40,7 +41,6 @@ import {
   type SessionMessage,
 } from '../upstream/adapters/session-over-stateless/session-state.js';
 import { createStatelessClients } from '../upstream/adapters/stateless-over-session/adapter.js';
-import type { StatelessSettings } from '../upstream/adapters/stateless-over-session/input-required.js';
 import type { UpstreamClient } from '../upstream/client.js';
 import type { Presenter } from '../upstream/credentials/presenter.js';
 import { createDiscoveryLister } from '../upstream/discovery/discovery.js';

@@ -37,6 +37,14 @@ import { upstreamIdOf } from '../../client.js';
 import { setUnheldTimer } from '../../discovery/request.js';
 import { createListingRequest } from '../../discovery/transports.js';
 import { isJson, readMessages } from '../../message-reader.js';
+import {
+  createSuspendedCalls,
+  relayInSession,
+  resume,
+  type SessionCall,
+  type StatelessDependencies,
+  type StatelessSettings,
+} from '../input-required.js';
 import { bodyResponse, type OutboundItems, streamResponse } from '../local-response.js';
 import {
   capabilitiesFor,
@@ -49,14 +57,6 @@ import {
   translatedBody,
   translatedRequestOf,
 } from '../message-translation.js';
-import {
-  createSuspendedCalls,
-  relayInSession,
-  resume,
-  type SessionCall,
-  type StatelessDependencies,
-  type StatelessSettings,
-} from './input-required.js';
 import {
   createSessionPool,
   createSessionSender,

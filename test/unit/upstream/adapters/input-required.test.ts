@@ -4,7 +4,7 @@ import {
   MAX_SUSPENDED_CALLS,
   MAX_SUSPENDED_CALLS_PER_CALLER,
   type SuspendedCall,
-} from '../../../../../src/upstream/adapters/stateless-over-session/input-required.js';
+} from '../../../../src/upstream/adapters/input-required.js';
 
 const suspended = { call: { cancel: () => undefined } } as unknown as SuspendedCall;
 const caller = (subject: string) => ({ issuerUrl: 'https://idp.example', subject, client: 'app' });

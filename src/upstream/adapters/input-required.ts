@@ -3,8 +3,8 @@
 // retry resumes it. Suspended calls are bounded in number and time.
 // Source: MCP 2026-07-28, multi-round-trip requests (requestState); MCP 2025-11-25, transports.
 
-import { type Caller, type Owner, ownerKey } from '../../../policy/principal.js';
-import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
+import { type Caller, type Owner, ownerKey } from '../../policy/principal.js';
+import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import {
   isJsonRpcId,
   isObject,
@@ -14,27 +14,27 @@ import {
   type RequestId,
   requestIdOf,
   type ServerRequestName,
-} from '../../../protocol/jsonrpc.js';
-import { paramsOf } from '../../../protocol/params.js';
-import { INTERNAL_ERROR, METHOD_NOT_FOUND } from '../../../protocol/responses.js';
-import { canRequireInput, serverRequestNameOf } from '../../../protocol/server-requests.js';
-import {
-  type DisconnectSignal,
-  onAbort,
-  type UpstreamResponse,
-} from '../../../protocol/transport.js';
-import { createQuota } from '../../../state/quota.js';
-import { type InboundItem, readMessages } from '../../message-reader.js';
-import { type OutboundItem, type OutboundItems, streamResponse } from '../local-response.js';
+} from '../../protocol/jsonrpc.js';
+import { paramsOf } from '../../protocol/params.js';
+import { INTERNAL_ERROR, METHOD_NOT_FOUND } from '../../protocol/responses.js';
+import { canRequireInput, serverRequestNameOf } from '../../protocol/server-requests.js';
+import { type DisconnectSignal, onAbort, type UpstreamResponse } from '../../protocol/transport.js';
+import { createQuota } from '../../state/quota.js';
+import { type InboundItem, readMessages } from '../message-reader.js';
+import { type OutboundItem, type OutboundItems, streamResponse } from './local-response.js';
 import {
   inputRequiredResult,
   type TranslatedPages,
   type TranslatedRequest,
   toStatelessMessage,
-} from '../message-translation.js';
-import type { TranslationSettings } from '../session-over-stateless/adapter.js';
-import { createReplicaScopedId, type SessionBus } from '../session-over-stateless/session-state.js';
-import type { PooledSession, SendInSession, SessionPool } from './session-pool.js';
+} from './message-translation.js';
+import type { TranslationSettings } from './session-over-stateless/adapter.js';
+import { createReplicaScopedId, type SessionBus } from './session-over-stateless/session-state.js';
+import type {
+  PooledSession,
+  SendInSession,
+  SessionPool,
+} from './stateless-over-session/session-pool.js';
 
 export type StatelessSettings = TranslationSettings & { readonly now: () => number };
 
