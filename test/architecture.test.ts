@@ -341,7 +341,7 @@ describe('each module', () => {
 
   it("[D-10] [CRD-05] opens a caller's token in the token exchange alone", () => {
     const found = offenders((module) => /\bopenToken\b/.test(module.code));
-    expect(found).toEqual(['policy/principal.ts', 'upstream/credentials/sources.ts']);
+    expect(found).toEqual(['policy/principal.ts', 'upstream/credentials/credentials.ts']);
   });
 
   it('[D-10] calls each error by the name of its class', () => {

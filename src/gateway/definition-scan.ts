@@ -14,7 +14,7 @@ import type { JsonObject } from '../protocol/jsonrpc.js';
 import type { Listing } from '../protocol/methods.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import { groupBy } from '../text/grouping.js';
-import { type MessageReader, runInTurns } from '../upstream/message-reader.js';
+import { type MessageReader, runInTurns } from '../upstream/response-messages.js';
 
 /** What the scan found in a definition that is offered now. `isFailed`: it could not be scanned. */
 export type ScannedItem = PinName & {

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { KEY_BYTES, readKeyText, writeKeyText } from '../config/keys.js';
 import type { GatewayKey, Settings } from '../config/settings.js';
 import type { KeyRing, PublicKey } from '../state/keys.js';
-import type { AssertionSigner } from '../upstream/credentials/presenter.js';
+import type { AssertionSigner } from '../upstream/credentials/credentials.js';
 
 /**
  * The configured keys or, on loopback without any, one that is generated for the run and never stored (docs/contract.md

@@ -16,14 +16,18 @@ import {
 import {
   type AssertionSigner,
   createAssertion,
+  createCredentialSource,
   createPresenter,
   type Presenter,
   type RegisterCredential,
-} from '../upstream/credentials/presenter.js';
-import { createCredentialSource } from '../upstream/credentials/sources.js';
-import type { ListingError, ListingRequest } from '../upstream/discovery/request.js';
-import { createLegacySseRequest, createListingRequest } from '../upstream/discovery/transports.js';
-import type { MessageReader } from '../upstream/message-reader.js';
+} from '../upstream/credentials/credentials.js';
+import {
+  createLegacySseRequest,
+  createListingRequest,
+  type ListingError,
+  type ListingRequest,
+} from '../upstream/discovery/request.js';
+import type { MessageReader } from '../upstream/response-messages.js';
 import {
   createResponseBufferQuota,
   type ResponseBufferQuota,

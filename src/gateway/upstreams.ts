@@ -42,10 +42,10 @@ import {
 } from '../upstream/adapters/session-over-stateless/session-state.js';
 import { createStatelessClients } from '../upstream/adapters/stateless-over-session/adapter.js';
 import type { UpstreamClient } from '../upstream/client.js';
-import type { Presenter } from '../upstream/credentials/presenter.js';
+import type { Presenter } from '../upstream/credentials/credentials.js';
 import { createDiscoveryLister } from '../upstream/discovery/discovery.js';
 import { createListingAllowance, type ListingError } from '../upstream/discovery/request.js';
-import { type MessageReader, runInTurns } from '../upstream/message-reader.js';
+import { type MessageReader, runInTurns } from '../upstream/response-messages.js';
 import { createDefinitionScan, type DefinitionScan } from './definition-scan.js';
 import { createFirstUse, type FirstUse, type FirstUseKeeper, NO_FIRST_USE } from './first-use.js';
 import {

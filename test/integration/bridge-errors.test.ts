@@ -4,7 +4,7 @@
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { MAX_LEGACY_SSE_SESSIONS_PER_CALLER } from '../../src/upstream/adapters/legacy-sse/connections.js';
+import { MAX_LEGACY_SSE_SESSIONS_PER_CALLER } from '../../src/upstream/adapters/legacy-sse/adapter.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, onlyIn, resultFor, sessionsOnly } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';

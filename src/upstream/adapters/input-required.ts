@@ -1,8 +1,13 @@
-// Relays the streamed response of a session-era server to a stateless client. A server request during a call
-// ends the client's response with an input-required result while the call itself is suspended; the client's
-// retry resumes it. Suspended calls are bounded in number and time.
-// Source: MCP 2026-07-28, multi-round-trip requests (requestState); MCP 2025-11-25, transports.
+// Requests of a server for input, across the eras. For a stateless client of a session-era server, a server request
+// during a call ends the client's response with an input-required result while the call itself is suspended; the
+// client's retry resumes it. Suspended calls are bounded in number and time. For a session-era client of a stateless
+// server, each input request of an input-required result is sent on the open stream as a server request, and the
+// client's replies go back with a retry of the original request. Whether a server request is allowed is checked on its
+// way to the client, like every message.
+// Source: MCP 2026-07-28, multi-round-trip requests (requestState); MCP 2025-11-25, transports, sampling, elicitation,
+// roots.
 
+import { randomUUID } from 'node:crypto';
 import { type Caller, type Owner, ownerKey } from '../../policy/principal.js';
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import {
@@ -17,19 +22,46 @@ import {
 } from '../../protocol/jsonrpc.js';
 import { paramsOf } from '../../protocol/params.js';
 import { INTERNAL_ERROR, METHOD_NOT_FOUND } from '../../protocol/responses.js';
-import { canRequireInput, serverRequestNameOf } from '../../protocol/server-requests.js';
-import { type DisconnectSignal, onAbort, type UpstreamResponse } from '../../protocol/transport.js';
-import { createQuota } from '../../state/quota.js';
-import { type InboundItem, readMessages } from '../message-reader.js';
-import { type OutboundItem, type OutboundItems, streamResponse } from './local-response.js';
 import {
+  canRequireInput,
+  type InputRequest,
+  type InputRequiredResult,
+  readInputRequiredResult,
+  serverRequestNameOf,
+} from '../../protocol/server-requests.js';
+import {
+  type DisconnectSignal,
+  errorOfStatus,
+  type ForwardOutcome,
+  onAbort,
+  type UpstreamResponse,
+} from '../../protocol/transport.js';
+import { createQuota } from '../../state/quota.js';
+import {
+  type InboundItem,
+  type OutboundItem,
+  type OutboundItems,
+  type ReadBounds,
+  readMessages,
+  streamResponse,
+} from '../response-messages.js';
+import {
+  errorResponseText,
+  type InputRetry,
   inputRequiredResult,
+  type SessionResponseContext,
   type TranslatedPages,
   type TranslatedRequest,
+  toSessionMessage,
   toStatelessMessage,
 } from './message-translation.js';
-import type { TranslationSettings } from './session-over-stateless/adapter.js';
-import { createReplicaScopedId, type SessionBus } from './session-over-stateless/session-state.js';
+import {
+  createReplicaScopedId,
+  type ServerRequestReply,
+  type SessionBus,
+  type SessionState,
+  type TranslationSettings,
+} from './session-over-stateless/session-state.js';
 import type {
   PooledSession,
   SendInSession,
@@ -38,7 +70,7 @@ import type {
 
 export type StatelessSettings = TranslationSettings & { readonly now: () => number };
 
-/** Shared by the files of this folder. */
+/** What serving stateless clients on sessions depends on. */
 export type StatelessDependencies = StatelessSettings & {
   readonly pool: SessionPool;
   readonly suspendedCalls: SuspendedCalls;
@@ -72,8 +104,8 @@ type SuspendedCalls = {
 export const MAX_SUSPENDED_CALLS = 256;
 /** Keeps one caller from using up the total. */
 export const MAX_SUSPENDED_CALLS_PER_CALLER = 32;
-/** How long a client may take to respond. Milliseconds. */
-const WAIT_MS = 10 * 60 * 1000;
+/** How long a call may be suspended until its client retries. Milliseconds. */
+const MAX_SUSPENDED_MS = 10 * 60 * 1000;
 
 type SuspendedEntry = {
   readonly suspended: SuspendedCall;
@@ -103,7 +135,7 @@ export function createSuspendedCalls(sessionBus: Pick<SessionBus, 'self'>): Susp
       const owner = ownerKey(caller);
       if (!quota.take(owner)) return undefined;
       const handle = createReplicaScopedId(sessionBus);
-      const timer = setTimeout(() => remove(handle)?.call.cancel(), WAIT_MS);
+      const timer = setTimeout(() => remove(handle)?.call.cancel(), MAX_SUSPENDED_MS);
       timer.unref();
       waiting.set(handle, { suspended, timer, owner });
       return handle;
@@ -146,7 +178,7 @@ export function relayInSession(call: SessionCall, response: UpstreamResponse): U
  * Resumes a suspended call: the server gets the client's response, the client the rest of the call's.
  * `undefined` if too much is queued for the server; nothing has changed then.
  */
-export function resume(
+export function resumeCall(
   { call, remainingItems, requestId, key }: SuspendedCall,
   { admitted, caller }: { readonly admitted: AdmittedMessage; readonly caller: Caller },
   signal: DisconnectSignal | undefined,
@@ -203,7 +235,7 @@ function stepOf(
   const { text, value } = inbound;
   const serverRequest = readServerRequest(value);
   if (serverRequest !== undefined) {
-    const inputRequired = suspend(call, remainingItems, serverRequest);
+    const inputRequired = suspendCall(call, remainingItems, serverRequest);
     if (serverRequest.method === 'ping')
       return { outbound: undefined, isLast: false, isSuspended: false };
     // A disallowed server request is relayed unchanged; the check of this response drops and records it.
@@ -236,7 +268,7 @@ function readServerRequest(value: Json | undefined): ServerRequest | undefined {
 }
 
 /** Suspends the call and returns the input-required result; `undefined` if the gateway replied itself. */
-function suspend(
+function suspendCall(
   call: SessionCall,
   remainingItems: AsyncIterator<InboundItem, unknown>,
   { id, method, params }: ServerRequest,
@@ -266,4 +298,182 @@ function suspend(
     return undefined;
   }
   return inputRequiredResult(sent.id, INPUT_REQUEST_KEY, { method, params }, handle);
+}
+
+/** What the rounds of one request need. */
+type InputRequiredContext = {
+  readonly reader: SessionResponseContext;
+  readonly sessionState: SessionState;
+  readonly sessionBus: Pick<SessionBus, 'self'>;
+  /** Aborted when the response is no longer wanted. */
+  readonly signal: DisconnectSignal;
+  readonly bounds: ReadBounds;
+  /** Retries the request with the client's responses. */
+  sendRetry(retry: InputRetry): Promise<ForwardOutcome>;
+  /** Called once, at the end. */
+  removeRunning(): void;
+};
+
+/** Maximum number of retries of one request. */
+const MAX_INPUT_ROUNDS = 32;
+/** How long a client may take to reply. Milliseconds. */
+const REPLY_TIMEOUT_MS = 30 * 60 * 1000;
+/** Pending server requests per session. */
+const MAX_WAITING_SERVER_REQUESTS = 64;
+
+const UNANSWERED = 'A request of this server was not answered, so there is no result.';
+const TOO_MANY_ROUNDS = 'This server requested input too many times.';
+const MALFORMED = 'This server requested input in an unsupported form, or too much at once.';
+
+/** How one response ended: with an input-required result, or complete. */
+type Round = { readonly result: JsonObject } | undefined;
+
+/** Relays the response and all rounds that follow from it. */
+export async function* relayWithInputRounds(
+  first: UpstreamResponse,
+  context: InputRequiredContext,
+): OutboundItems {
+  const { id } = context.reader;
+  let response = first;
+  let sentId: RequestId = id;
+  try {
+    for (let rounds = 0; rounds < MAX_INPUT_ROUNDS; rounds += 1) {
+      const round = yield* relayRound(response, { ...context.reader, sentId }, context.bounds);
+      if (round === undefined) return;
+      const retry = yield* nextRetry(round.result, context);
+      if (retry === undefined) return;
+      sentId = retry.id;
+      const outcome = await context.sendRetry(retry);
+      if (outcome.kind === 'error') return yield outcome;
+      const reason = errorOfStatus(outcome.status);
+      if (reason !== undefined) {
+        outcome.release();
+        return yield { kind: 'error', reason };
+      }
+      response = outcome;
+    }
+    yield outboundText(errorResponseText(id, TOO_MANY_ROUNDS));
+  } finally {
+    context.removeRunning();
+  }
+}
+
+function outboundText(text: string): OutboundItem {
+  return { kind: 'message', text };
+}
+
+/** Translates a received item for a session-era client. */
+export function toSessionItem(inbound: InboundItem, reader: SessionResponseContext): OutboundItem {
+  if (inbound.kind !== 'message') return inbound;
+  const { text, value } = inbound;
+  return value === undefined
+    ? { kind: 'message', text }
+    : outboundText(toSessionMessage(text, value, reader));
+}
+
+/** Relays one response up to its end or to an input-required result. */
+async function* relayRound(
+  response: UpstreamResponse,
+  reader: SessionResponseContext,
+  bounds: ReadBounds,
+): AsyncGenerator<OutboundItem, Round> {
+  for await (const inbound of readMessages(response, bounds)) {
+    const result = inputRequiredResultOf(inbound, reader.sentId);
+    if (result !== undefined) return { result };
+    yield toSessionItem(inbound, reader);
+    if (isOwnResponse(inbound, reader.sentId)) return undefined;
+  }
+  return undefined;
+}
+
+function isOwnResponse(inbound: InboundItem, sentId: RequestId): boolean {
+  return inbound.kind === 'message' && isObject(inbound.value) && inbound.value['id'] === sentId;
+}
+
+/** Sends the server requests and returns the retry; `undefined` if the client got an error instead. */
+async function* nextRetry(
+  result: JsonObject,
+  context: InputRequiredContext,
+): AsyncGenerator<OutboundItem, InputRetry | undefined> {
+  const { id } = context.reader;
+  const inputRequired = readInputRequiredResult(result);
+  const free = MAX_WAITING_SERVER_REQUESTS - context.sessionState.waiting.size;
+  if (inputRequired === undefined || inputRequired.inputRequests.length > free) {
+    yield outboundText(errorResponseText(id, MALFORMED));
+    return undefined;
+  }
+  const responses = yield* requestInput(inputRequired, context);
+  if (responses !== undefined) return { id: randomUUID(), responses, state: inputRequired.state };
+  yield outboundText(errorResponseText(id, UNANSWERED));
+  return undefined;
+}
+
+function inputRequiredResultOf(inbound: InboundItem, sentId: RequestId): JsonObject | undefined {
+  if (inbound.kind !== 'message' || !isObject(inbound.value) || inbound.value['id'] !== sentId)
+    return undefined;
+  const result = inbound.value['result'];
+  return isObject(result) && result['resultType'] === 'input_required' ? result : undefined;
+}
+
+/** Sends the server requests and waits for all replies; `undefined` if one will not come. */
+async function* requestInput(
+  { inputRequests }: InputRequiredResult,
+  { sessionState, sessionBus, signal }: InputRequiredContext,
+): AsyncGenerator<OutboundItem, JsonObject | undefined> {
+  const sentRequests = inputRequests.map((inputRequest) => ({
+    id: createReplicaScopedId(sessionBus),
+    inputRequest,
+  }));
+  const replies = sentRequests.map(({ id }) => waitForReply(sessionState, id, signal));
+  try {
+    for (const { id, inputRequest } of sentRequests)
+      yield outboundText(requestText(id, inputRequest));
+    const responses: Record<string, Json> = {};
+    for (const [index, { inputRequest }] of sentRequests.entries()) {
+      const reply = await replies[index]?.reply;
+      if (reply?.kind !== 'result') return undefined;
+      responses[inputRequest.key] = reply.result;
+    }
+    return responses;
+  } finally {
+    for (const { end } of replies) end();
+  }
+}
+
+function requestText(id: string, { name, params }: InputRequest): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, method: SERVER_REQUEST_METHODS[name], params });
+}
+
+const SERVER_REQUEST_METHODS: { readonly [name in InputRequest['name']]: string } = {
+  sampling: 'sampling/createMessage',
+  'elicitation/form': 'elicitation/create',
+  'elicitation/url': 'elicitation/create',
+  roots: 'roots/list',
+};
+
+function waitForReply(
+  sessionState: SessionState,
+  id: string,
+  signal: DisconnectSignal,
+): { readonly reply: Promise<ServerRequestReply>; end(): void } {
+  const noReply: ServerRequestReply = { kind: 'error', error: undefined };
+  let settle: (reply: ServerRequestReply) => void = () => undefined;
+  const reply = new Promise<ServerRequestReply>((resolve) => {
+    settle = resolve;
+  });
+  const resolveWithoutReply = (): void => settle(noReply);
+  const timer = setTimeout(resolveWithoutReply, REPLY_TIMEOUT_MS);
+  timer.unref();
+  if (signal.aborted) resolveWithoutReply();
+  signal.addEventListener('abort', resolveWithoutReply, { once: true });
+  sessionState.waiting.set(id, settle);
+  return {
+    reply,
+    end() {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', resolveWithoutReply);
+      sessionState.waiting.delete(id);
+      resolveWithoutReply();
+    },
+  };
 }

@@ -48,7 +48,7 @@ import { declaresTasks } from '../../protocol/tasks.js';
 import { type Bytes, joinPieces, type UpstreamResponse } from '../../protocol/transport.js';
 import { STATELESS_VERSIONS } from '../../protocol/versions/revisions.js';
 import { BoundedMap } from '../../state/bounded-map.js';
-import { type MessageReader, parseBody } from '../message-reader.js';
+import { type MessageReader, parseBody } from '../response-messages.js';
 
 /** How a request is sent within an upstream session, and which ids its client gave it. */
 export type TranslatedRequest = {

@@ -30,8 +30,8 @@ import {
 import { SESSION } from '../../protocol/versions/session.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
 import type { SessionUpstream, UpstreamClient } from '../client.js';
+import { bodyResponse } from '../response-messages.js';
 import type { LegacySseClientSessions } from './legacy-sse/client-sessions.js';
-import { bodyResponse } from './local-response.js';
 import { errorResponseText } from './message-translation.js';
 import type { SessionClients } from './session-over-stateless/adapter.js';
 import type { StatelessClients } from './stateless-over-session/adapter.js';

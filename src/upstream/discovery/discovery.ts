@@ -16,19 +16,19 @@ import {
   perListedEra,
   SESSION_VERSIONS,
 } from '../../protocol/versions/revisions.js';
-import type { MessageReader } from '../message-reader.js';
+import type { MessageReader } from '../response-messages.js';
 import {
   type EraOutcome,
   type EraPorts,
   endSession,
-  LISTING_CAPS,
-  type ListingCaps,
   type ListingSession,
   listSession,
   listStateless,
 } from './lists.js';
 import {
+  LISTING_CAPS,
   type ListingAllowance,
+  type ListingCaps,
   type ListingError,
   type ListingRequest,
   type SetTimer,

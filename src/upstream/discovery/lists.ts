@@ -16,7 +16,7 @@ import { HEADER_MISMATCH, METHOD_NOT_FOUND, MISSING_CAPABILITY } from '../../pro
 import { LATEST_SESSION_VERSION, STATELESS_VERSIONS } from '../../protocol/versions/revisions.js';
 import { SESSION } from '../../protocol/versions/session.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
-import { DIRECT_MESSAGE_READER, type MessageReader, runInTurns } from '../message-reader.js';
+import { DIRECT_MESSAGE_READER, type MessageReader, runInTurns } from '../response-messages.js';
 import {
   type Budget,
   type CallOutcome,
@@ -24,6 +24,7 @@ import {
   callUpstream,
   endGatewaySession,
   isSessionId,
+  type ListingCaps,
   type ListingError,
   notifyInitialized,
   sessionHeaders,
@@ -337,19 +338,6 @@ function readItem(
   if (contents === undefined || span === undefined) return undefined;
   return { definition: { uri, contents }, isExact: !hasInexactNumber(text, span) };
 }
-
-/** Caps of one listing, over all its lists. */
-export type ListingCaps = {
-  readonly maxPages: number;
-  readonly maxItems: number;
-  readonly maxBytes: number;
-};
-
-export const LISTING_CAPS: ListingCaps = {
-  maxPages: 1000,
-  maxItems: 10_000,
-  maxBytes: 8 * 1024 * 1024,
-};
 
 /** The lists that are read, with the capability that declares each. */
 const CAPABILITIES = { tools: 'tools', prompts: 'prompts', templates: 'resources' } as const;

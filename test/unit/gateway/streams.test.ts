@@ -7,7 +7,7 @@ import {
   MAX_STREAMS_A_CALLER,
 } from '../../../src/gateway/streams.js';
 import type { OpenLease } from '../../../src/proxy/ports.js';
-import { UNSCHEDULED } from '../../../src/upstream/message-reader.js';
+import { UNSCHEDULED } from '../../../src/upstream/response-messages.js';
 
 const anna = anonymousPrincipal({ resource: 'http://127.0.0.1/a' });
 

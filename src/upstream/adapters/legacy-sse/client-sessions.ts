@@ -23,8 +23,7 @@ import type {
 } from '../../../protocol/transport.js';
 import { LEGACY_SSE_VERSION } from '../../../protocol/versions/revisions.js';
 import type { UpstreamClient } from '../../client.js';
-import { isJson, type ReadBounds, readMessages } from '../../message-reader.js';
-import { bodyResponse } from '../local-response.js';
+import { bodyResponse, isJson, type ReadBounds, readMessages } from '../../response-messages.js';
 import { readInitializeResult } from '../stateless-over-session/session-pool.js';
 
 export type LegacySseClientSessions = {

@@ -13,8 +13,12 @@ import {
 } from '../../../protocol/jsonrpc.js';
 import { INTERNAL_ERROR } from '../../../protocol/responses.js';
 import type { ForwardError, UpstreamResponse } from '../../../protocol/transport.js';
-import { type ReadBounds, readMessages } from '../../message-reader.js';
-import type { OutboundItem, OutboundItems } from '../local-response.js';
+import {
+  type OutboundItem,
+  type OutboundItems,
+  type ReadBounds,
+  readMessages,
+} from '../../response-messages.js';
 
 type LegacySseSessionSettings = {
   /** Where messages are posted. */

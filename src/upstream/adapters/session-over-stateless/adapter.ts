@@ -23,20 +23,17 @@ import {
   type UpstreamResponse,
 } from '../../../protocol/transport.js';
 import { LEGACY_SSE_VERSION } from '../../../protocol/versions/revisions.js';
-import type { SessionUpstream } from '../../client.js';
-import {
-  isJson,
-  type MessageReader,
-  mentionsInputRequired,
-  readMessages,
-} from '../../message-reader.js';
 import {
   acceptedResponse,
   bodyResponse,
+  isJson,
+  mentionsInputRequired,
   type OutboundItems,
+  readMessages,
   resultResponse,
   streamResponse,
-} from '../local-response.js';
+} from '../../response-messages.js';
+import { relayWithInputRounds, toSessionItem } from '../input-required.js';
 import {
   capabilitiesFor,
   createTranslatedPages,
@@ -49,7 +46,6 @@ import {
   toSessionMessage,
   translatedBody,
 } from '../message-translation.js';
-import { relayWithInputRounds, toSessionItem } from './input-required.js';
 import {
   applySessionChange,
   createSessionStates,
@@ -64,6 +60,7 @@ import {
   type SessionMessage,
   type SessionState,
   type SessionStates,
+  type TranslationSettings,
 } from './session-state.js';
 
 /** The client's self-description in a handshake, in the form that a stateless request carries. */
@@ -205,16 +202,6 @@ async function deliverReply(
   if (delivery === 'delivered') return acceptedResponse();
   return delivery === 'undeliverable' ? HANDLED_ELSEWHERE : UNDELIVERED[delivery];
 }
-
-export type TranslationSettings = {
-  readonly client: SessionUpstream;
-  readonly maxResponseBytes: number;
-  readonly requestTimeoutMs: number;
-  readonly messageReader?: MessageReader | undefined;
-  /** Sent to upstreams in `clientInfo`. */
-  readonly gatewayVersion: string;
-  readonly sessionBus: SessionBus;
-};
 
 export type SessionClients = {
   forward(

@@ -20,13 +20,15 @@ import {
 } from '../../../protocol/transport.js';
 import { OwnedMap } from '../../../state/bounded-map.js';
 import type { SessionUpstream } from '../../client.js';
-import { type ReadBounds, readMessages } from '../../message-reader.js';
 import {
   bodyResponse,
+  type MessageReader,
   type OutboundItem,
   type OutboundItems,
+  type ReadBounds,
+  readMessages,
   streamResponse,
-} from '../local-response.js';
+} from '../../response-messages.js';
 import {
   gatewayForm,
   type RequestEnvelope,
@@ -141,6 +143,17 @@ export type SessionBus = {
    * Delivers to every replica, including this one ({@link receiveSessionMessage}), in one order; or to none.
    */
   publish(message: SessionMessage): Promise<DeliveryError | 'delivered'>;
+};
+
+/** What the translations of one upstream's messages, in either direction, are created with. */
+export type TranslationSettings = {
+  readonly client: SessionUpstream;
+  readonly maxResponseBytes: number;
+  readonly requestTimeoutMs: number;
+  readonly messageReader?: MessageReader | undefined;
+  /** Sent to upstreams in `clientInfo`. */
+  readonly gatewayVersion: string;
+  readonly sessionBus: SessionBus;
 };
 
 /** Why nothing was sent: the bus is unavailable, or too much of this owner's is under way. */

@@ -34,18 +34,22 @@ import {
 } from '../../../protocol/transport.js';
 import { LATEST_SESSION_VERSION } from '../../../protocol/versions/revisions.js';
 import { upstreamIdOf } from '../../client.js';
-import { setUnheldTimer } from '../../discovery/request.js';
-import { createListingRequest } from '../../discovery/transports.js';
-import { isJson, readMessages } from '../../message-reader.js';
+import { createListingRequest, setUnheldTimer } from '../../discovery/request.js';
+import {
+  bodyResponse,
+  isJson,
+  type OutboundItems,
+  readMessages,
+  streamResponse,
+} from '../../response-messages.js';
 import {
   createSuspendedCalls,
   relayInSession,
-  resume,
+  resumeCall,
   type SessionCall,
   type StatelessDependencies,
   type StatelessSettings,
 } from '../input-required.js';
-import { bodyResponse, type OutboundItems, streamResponse } from '../local-response.js';
 import {
   capabilitiesFor,
   createTranslatedPages,
@@ -395,7 +399,7 @@ function resumeSuspended({
   // The connection cannot be handed over: on another replica, or too late, the call must start again.
   if (state === undefined || suspended === undefined)
     return { kind: 'error', reason: 'asked-elsewhere' };
-  const items = resume(suspended, { admitted, caller }, signal);
+  const items = resumeCall(suspended, { admitted, caller }, signal);
   // The call remains suspended, so the client may send the same retry again.
   if (items === undefined) return { kind: 'error', reason: 'overloaded' };
   dependencies.suspendedCalls.remove(state);

@@ -30,7 +30,7 @@ import {
   notifyInitialized,
   sessionHeaders,
 } from '../../discovery/request.js';
-import type { TranslationSettings } from '../session-over-stateless/adapter.js';
+import type { TranslationSettings } from '../session-over-stateless/session-state.js';
 
 /** A session as opened, before it is assigned to its caller. */
 type SessionWithoutCaller = Omit<UpstreamSession, 'caller'>;

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { UpstreamSettings } from '../../../../src/config/settings.js';
 import { messageReaderOf } from '../../../../src/gateway/upstream-connection.js';
 import { createLoopScheduler } from '../../../../src/gateway/worker/json-reader.js';
-import { runInTurns } from '../../../../src/upstream/message-reader.js';
+import { runInTurns } from '../../../../src/upstream/response-messages.js';
 
 /** Turns whose loop goes round when the test says so. */
 function turnsByHand() {

@@ -3,7 +3,6 @@
 
 import { afterEach, expect, it } from 'vitest';
 import type { ClientProfile, Listing } from '../../../../src/protocol/methods.js';
-import { bodyResponse } from '../../../../src/upstream/adapters/local-response.js';
 import {
   createDiscoveryLister,
   type DiscoveryPorts,
@@ -11,6 +10,7 @@ import {
   listProfilesOnce,
 } from '../../../../src/upstream/discovery/discovery.js';
 import type { ListingRequest } from '../../../../src/upstream/discovery/request.js';
+import { bodyResponse } from '../../../../src/upstream/response-messages.js';
 
 const HOST = 'io.modelcontextprotocol/ui';
 

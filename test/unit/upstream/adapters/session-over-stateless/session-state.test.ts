@@ -6,10 +6,6 @@ import { getEventListeners } from 'node:events';
 import { describe, expect, it, vi } from 'vitest';
 import type { Caller } from '../../../../../src/policy/principal.js';
 import type { ForwardOutcome, UpstreamResponse } from '../../../../../src/protocol/transport.js';
-import {
-  bodyResponse,
-  streamResponse,
-} from '../../../../../src/upstream/adapters/local-response.js';
 import { envelopeOf } from '../../../../../src/upstream/adapters/session-over-stateless/adapter.js';
 import {
   createReplicaScopedId,
@@ -27,6 +23,7 @@ import {
   type SessionMessage,
   type SessionStates,
 } from '../../../../../src/upstream/adapters/session-over-stateless/session-state.js';
+import { bodyResponse, streamResponse } from '../../../../../src/upstream/response-messages.js';
 
 const ANN = 'ann';
 const MORE_THAN_ALL = 10_001;

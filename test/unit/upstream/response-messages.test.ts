@@ -7,7 +7,7 @@ import {
   type OutboundItem,
   type OutboundItems,
   streamResponse,
-} from '../../../../src/upstream/adapters/local-response.js';
+} from '../../../src/upstream/response-messages.js';
 
 const SOURCE = { release: () => undefined, abort: () => undefined };
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { UpstreamResponse } from '../../../../../src/protocol/transport.js';
-import { awaitEndpoint } from '../../../../../src/upstream/adapters/legacy-sse/endpoint-event.js';
+import type { UpstreamResponse } from '../../../src/protocol/transport.js';
+import { awaitEndpoint } from '../../../src/upstream/client.js';
 
 const BASE = new URL('https://old.example/events');
 const PATIENCE_MS = 10_000;

@@ -1,12 +1,12 @@
 // What is kept of issued tokens: for whom, how long, and what happens when they end or are not accepted.
 
 import { beforeEach, describe, expect, it } from 'vitest';
-import type {
-  CallerOrGateway,
-  CredentialSource,
-  PresentOutcome,
-} from '../../../../src/upstream/credentials/presenter.js';
-import { createTokenCache } from '../../../../src/upstream/credentials/sources.js';
+import {
+  type CallerOrGateway,
+  type CredentialSource,
+  createTokenCache,
+  type PresentOutcome,
+} from '../../../../src/upstream/credentials/credentials.js';
 import type {
   IssuedToken,
   TokenError,

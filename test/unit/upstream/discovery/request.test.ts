@@ -9,19 +9,26 @@ import { mirroredParameters } from '../../../../src/protocol/headers.js';
 import { createUpstreamClient } from '../../../../src/upstream/client.js';
 import {
   type CredentialSource,
-  createNoCredential,
+  createCredentialSource,
   createPresenter,
-  createStaticCredential,
-} from '../../../../src/upstream/credentials/presenter.js';
+} from '../../../../src/upstream/credentials/credentials.js';
 import { listOnce, type OneListing } from '../../../../src/upstream/discovery/discovery.js';
-import { createListingRequest } from '../../../../src/upstream/discovery/transports.js';
+import { createListingRequest } from '../../../../src/upstream/discovery/request.js';
 import { connectOptionsFor } from '../../../../src/upstream/safe-fetch.js';
 import { startListingUpstream } from '../../../support/mcp-servers.js';
 import { startEverything, startSdkV2Server } from '../../../support/sdk-servers.js';
 import { APPROVAL } from '../../pins/samples.js';
 
 const TIMEOUT_MS = 10_000;
-const NONE = createNoCredential();
+const refuse = () => Promise.reject(new Error('no issuer is asked'));
+const NO_ISSUER = {
+  guardedFetch: { fetchJson: refuse, postForm: refuse },
+  now: Date.now,
+  requestTimeoutMs: TIMEOUT_MS,
+  onError: () => undefined,
+  onCredential: () => undefined,
+};
+const NONE = createCredentialSource({ type: 'none' }, NO_ISSUER);
 
 let closing: (() => Promise<void>)[] = [];
 
@@ -98,7 +105,8 @@ test('[L-39] its own credential is shown, and only to the upstream that it is fo
   const upstream = await startListingUpstream();
   closing.push(upstream.close);
   const value = `Bearer ${'own'.repeat(3)}`;
-  const listed = await list(upstream.url, createStaticCredential('authorization', value));
+  const own = { type: 'static', header: 'authorization', value } as const;
+  const listed = await list(upstream.url, createCredentialSource(own, NO_ISSUER));
   expect(listed.kind).toBe('listed');
   expect(upstream.asked.length).toBeGreaterThan(0);
   for (const { headers } of upstream.asked) expect(headers.authorization).toBe(value);
