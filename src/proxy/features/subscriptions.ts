@@ -81,10 +81,7 @@ export function narrowSubscription(
   principal: Principal,
   admitted: AdmittedMessage,
 ): AdmittedMessage {
-  const rawFilter = paramsOf(admitted)['notifications'];
-  const requested = readFilter(rawFilter) ?? EMPTY_FILTER;
-  const subscribedTasks = openSubscribedTasks(call, principal, requested.tasks);
-  const allowed = allowedFilter(call.snapshot, principal, requested, subscribedTasks);
+  const { rawFilter, allowed, subscribedTasks } = readSubscription(call, principal, admitted);
   if (allowed.tasks.length === 0 && matchesExactly(rawFilter, allowed)) return admitted;
   const span = spanOf(admitted.text, ['params', 'notifications']);
   if (span === undefined) throw new Error('an admitted subscription has notifications');
@@ -102,6 +99,19 @@ export function narrowSubscription(
     tasks: allowed.tasks.map((sealed) => subscribedTasks.get(sealed)?.id ?? ''),
   };
   return amendAdmitted(admitted, [{ ...span, text: JSON.stringify(writeFilter(sent)) }]);
+}
+
+/** The filter of the request, what of it the caller is allowed now, and the tasks that it names. */
+function readSubscription(
+  call: RequestContext<'tasks'>,
+  principal: Principal,
+  admitted: AdmittedMessage,
+) {
+  const rawFilter = paramsOf(admitted)['notifications'];
+  const requested = readFilter(rawFilter) ?? EMPTY_FILTER;
+  const subscribedTasks = openSubscribedTasks(call, principal, requested.tasks);
+  const allowed = allowedFilter(call.snapshot, principal, requested, subscribedTasks);
+  return { rawFilter, allowed, subscribedTasks };
 }
 
 /** Whether the caller may be told of changes of a list. */
@@ -137,17 +147,6 @@ function allowedFilter(
     uris: uris.filter(allows.uri),
     tasks: tasks.filter(allows.task),
   };
-}
-
-/** Whether any of it is allowed. Decided for many streams at once, so it stops at the first that is. */
-function isAnyAllowed(
-  snapshot: Snapshot,
-  principal: Principal,
-  { lists, uris, tasks }: SubscriptionFilter,
-  subscribedTasks: SubscribedTasks,
-): boolean {
-  const allows = rulesFor(snapshot, principal, subscribedTasks);
-  return lists.some(allows.list) || uris.some(allows.uri) || tasks.some(allows.task);
 }
 
 /** Statuses of a server without the method, whatever its body says. */
@@ -262,13 +261,12 @@ function openSubscription(
   authorized: AuthorizedRequest,
 ): Subscription {
   const { admitted, principal } = authorized;
-  const requestedFilter = readFilter(paramsOf(admitted)['notifications']) ?? EMPTY_FILTER;
-  const subscribedTasks = openSubscribedTasks(call, principal, requestedFilter.tasks);
+  const { allowed, subscribedTasks } = readSubscription(call, principal, admitted);
   return {
     call,
     authorized,
     id: idOf(admitted.message),
-    requested: allowedFilter(call.snapshot, principal, requestedFilter, subscribedTasks),
+    requested: allowed,
     subscribedTasks,
     acknowledgedFilter: undefined,
     subscribedUris: [],
@@ -344,12 +342,15 @@ function announce(subscription: Subscription, method: string): void {
   void call.outgoing.write(encodeSseMessage(renderListChanged(id, filter)));
 }
 
+/** Whether any of it is allowed. Decided for many streams at once, so it stops at the first that is. */
 function isAnythingAllowed(
   { authorized, acknowledgedFilter, subscribedTasks }: Subscription,
   snapshot: Snapshot,
 ): boolean {
   if (acknowledgedFilter === undefined) return true;
-  return isAnyAllowed(snapshot, authorized.principal, acknowledgedFilter, subscribedTasks);
+  const { lists, uris, tasks } = acknowledgedFilter;
+  const allows = rulesFor(snapshot, authorized.principal, subscribedTasks);
+  return lists.some(allows.list) || uris.some(allows.uri) || tasks.some(allows.task);
 }
 
 function isEmpty(filter: SubscriptionFilter | undefined): boolean {
@@ -550,9 +551,7 @@ function isSubscribedTo(subscription: Subscription, uri: string): boolean {
   const isSubscribed = subscribedUris.some(
     (one) => updatedUri === one || updatedUri.startsWith(one.endsWith('/') ? one : `${one}/`),
   );
-  if (!isSubscribed) return false;
-  const filter = { ...EMPTY_FILTER, uris: [uri] };
-  return isAnyAllowed(call.snapshot, authorized.principal, filter, subscribedTasks);
+  return isSubscribed && rulesFor(call.snapshot, authorized.principal, subscribedTasks).uri(uri);
 }
 
 async function inspect(
