@@ -235,6 +235,8 @@ async function countSteps(isDone: () => boolean): Promise<number> {
   return steps;
 }
 
+// Events are taken one at a time and in order, at once where nothing waits; whatever ends the taking, the upstream's
+// socket is let go.
 describe('the events of an upstream', () => {
   it('are taken in order, whichever of them have to wait', async () => {
     const taken: string[] = [];
