@@ -22,10 +22,10 @@ export type SseEvent =
   | { readonly kind: 'comment'; readonly text: string }
   | { readonly kind: 'retry'; readonly ms: number };
 
-export type SseError = { readonly error: 'too-large' | 'invalid-utf8' };
+type SseError = { readonly error: 'too-large' | 'invalid-utf8' };
 
 /** Keeps unfinished input between chunks. After an error every further push returns the same error. */
-export type SseFramer = {
+type SseFramer = {
   push(chunk: Uint8Array): readonly SseEvent[] | SseError;
   /** Buffered bytes that are no complete event yet. */
   unfinishedBytes(): number;

@@ -62,7 +62,7 @@ const NOT_SENT: { readonly [why in SendError]: string } = {
   'too-many': 'Too many requests are pending in this session.',
 };
 
-export type LegacySseAdapterSettings = {
+type LegacySseAdapterSettings = {
   readonly client: UpstreamClient;
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
