@@ -32,6 +32,8 @@ const RUNTIME_HEADERS: ReadonlySet<string> = new Set([
   'sec-fetch-mode',
   'user-agent',
 ]);
+/** How long a refusal still holds depends on when the request came. */
+const WAIT = /(?<=Try again in )\d+(?= seconds)/g;
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 
 type AuditLine = { readonly [member: string]: unknown };
@@ -149,6 +151,7 @@ function createPlaceholders({ known, audit }: TourRun): Placeholders {
     in: (text) =>
       known
         .reduce((replaced, [value, name]) => replaced.replaceAll(value, name), text)
+        .replace(WAIT, '<seconds>')
         .replace(UUID, (id) => placeholderOf(decisions.has(id) ? 'decision' : 'uuid', id)),
   };
 }
