@@ -1,12 +1,12 @@
 // Renders the reference pages of metrics, reasons and audit events from the tables that the code itself uses, so that a
 // page cannot deviate from them. Pure: it returns text, and the caller writes the files.
 
-import { MAX_LINES_BETWEEN_CHECKPOINTS, VERIFIER_MAX_INTERVALS } from '../../src/audit/chain.js';
 import {
   AUTH_FAILURES_PER_SECOND,
   DEFINITION_EVENTS,
   FIRST_EVENT_MS,
-} from '../../src/audit/event-rate.js';
+} from '../../src/audit/audit.js';
+import { MAX_LINES_BETWEEN_CHECKPOINTS, VERIFIER_MAX_INTERVALS } from '../../src/audit/chain.js';
 import { CALL_RESERVE, QUEUE_CAPACITY } from '../../src/audit/sink.js';
 import { LEASE_TIMES } from '../../src/audit/writer-lease.js';
 import { EDGE_REFUSALS_PER_SECOND } from '../../src/gateway/observability.js';

@@ -13,7 +13,7 @@ import {
   type PlainResponse,
   readBody,
 } from '../http/internal-server.js';
-import { LOOPBACK_HOSTS } from '../http/routes.js';
+import { LOOPBACK_HOSTS } from '../http/request-checks.js';
 import { urlHost } from '../text/escaping.js';
 import {
   type AccessOutcome,
@@ -25,12 +25,14 @@ import {
   readApiRequest,
   respondToRevocation,
 } from './api.js';
-import { decisionPage, decisionsPage, type ExplainDecision } from './decisions-page.js';
 import { type Frame, html, page, seeOther } from './html.js';
 import {
   blockOrderOf,
   blocksPage,
   controlsPage,
+  decisionPage,
+  decisionsPage,
+  type ExplainDecision,
   type KnownNames,
   resultPage,
   type UpstreamRow,

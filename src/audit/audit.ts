@@ -2,10 +2,14 @@
 // It decides when a request may proceed: when its decision is durable in every sink, or at once if the
 // configuration allows that or nothing would reach an upstream. It never delays a response for its outcome,
 // and writes only what the record names (docs/contract.md §8).
+// What an upstream, or anyone without a token, can cause at will is bounded by a rate, above which events are only
+// counted, so that nobody fills the disk. Decisions have no rate. Nothing that an upstream invents or repeats keeps the
+// first drift of a pinned definition from being written.
 
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import type { AuditSettings } from '../config/settings.js';
 import type { RequestRecord } from '../policy/record.js';
+import { createRate, type RateBounds } from '../state/quota.js';
 import type { MaskText } from '../text/escaping.js';
 import {
   type ChainHead,
@@ -24,7 +28,6 @@ import {
   outcomeEvent,
   type Versions,
 } from './event.js';
-import { type Admission, createEventRate } from './event-rate.js';
 import type { RecentDecisions } from './query.js';
 import { AuditSink, type ChainWriter, type SinkResult } from './sink.js';
 
@@ -50,7 +53,7 @@ export type AuditPorts = {
   readonly signer: AuditSigner;
   readonly now: () => number;
   readonly meters: AuditMeters;
-  /** Creates the writer of a sink; see file.ts. */
+  /** Creates the writer of a sink. */
   readonly newWriter: (sink: AuditSettings['sinks'][number]) => ChainWriter;
   /** Reports the state of the control `audit`: the error of a sink, or `undefined` if all sinks work. */
   readonly onState?: (error: string | undefined) => void;
@@ -280,4 +283,158 @@ export function createAudit(ports: AuditPorts): Audit {
       await Promise.all(sinks.map((sink) => sink.close()));
     },
   };
+}
+
+/** Failed authentications written per second; the others are counted in the next event that is written. */
+export const AUTH_FAILURES_PER_SECOND = 50;
+
+/** Events about definitions of one upstream: of those in its lock file, and again of all others. */
+export const DEFINITION_EVENTS: RateBounds = { burst: 1_000, perSecond: 1 };
+
+/** What is left of the rate of other definitions for those that were not written lately. */
+const KEPT_FOR_FIRST = DEFINITION_EVENTS.burst / 2;
+
+/** After this time an event counts as the first of its definition and kind again. Milliseconds. */
+export const FIRST_EVENT_MS = 3_600_000;
+
+/** Of an event that is written, how many before it were only counted; `undefined` if it is only counted itself. */
+export type Admission = number | undefined;
+
+/** Queues the event with the number of those that were only counted. False if no sink has room: the event is lost. */
+type WriteEvent = (suppressed: number) => boolean;
+
+type DefinitionEvent = Extract<AuditEvent, { readonly type: 'pin.drift' | 'pin.finding' }>;
+
+/** What was written about the definitions of one upstream since `sinceMs`, and how many events were not. */
+type WrittenEvents = {
+  sinceMs: number;
+  readonly pinned: Set<string>;
+  readonly others: Set<string>;
+  readonly suppressed: Map<string, number>;
+};
+
+/**
+ * Creates the function that writes each event, or only counts it. What is lost uses up the rate, but was not written: the
+ * number of those that were only counted stays, and the next event of its definition and kind is still the first.
+ * `now` is in milliseconds.
+ */
+export function createEventRate(
+  now: () => number,
+): (event: AuditEvent, write: WriteEvent) => Admission {
+  const admitUnauthenticated = createUnauthenticatedRate(now);
+  const admitDefinition = createDefinitionRate(now);
+  function always(write: WriteEvent): Admission {
+    write(0);
+    return 0;
+  }
+  return (event, write) => {
+    switch (event.type) {
+      case 'auth.failure':
+        return admitUnauthenticated(true, write);
+      case 'admin.action':
+        return event.subject === undefined ? admitUnauthenticated(false, write) : always(write);
+      case 'pin.drift':
+      case 'pin.finding':
+        return admitDefinition(event, write);
+      // Once for each definition of one listing, or caused by operators and by the sinks themselves.
+      case 'pin.first-use':
+      case 'pin.approval':
+      case 'pin.block':
+      case 'config.reload':
+      case 'lifecycle':
+      case 'checkpoint':
+        return always(write);
+    }
+  };
+}
+
+/** `isCounting`: the event says how many were only counted. */
+function createUnauthenticatedRate(
+  now: () => number,
+): (isCounting: boolean, write: WriteEvent) => Admission {
+  const rate = createRate(
+    { burst: AUTH_FAILURES_PER_SECOND, perSecond: AUTH_FAILURES_PER_SECOND },
+    now,
+  );
+  let suppressed = 0;
+  return (isCounting, write) => {
+    if (rate.left() < 1) {
+      suppressed += 1;
+      return undefined;
+    }
+    rate.spend(1);
+    const counted = isCounting ? suppressed : 0;
+    if (write(counted)) suppressed -= counted;
+    return counted;
+  };
+}
+
+function noneWritten(sinceMs: number): WrittenEvents {
+  return { sinceMs, pinned: new Set(), others: new Set(), suppressed: new Map() };
+}
+
+function createDefinitionRate(
+  now: () => number,
+): (event: DefinitionEvent, write: WriteEvent) => Admission {
+  const rate = createRate(DEFINITION_EVENTS, now);
+  const upstreams = new Map<string, WrittenEvents>();
+
+  function writtenOf(upstream: string): WrittenEvents {
+    const atMs = now();
+    const known = upstreams.get(upstream) ?? noneWritten(atMs);
+    upstreams.set(upstream, known);
+    // A clock that was set back must not keep what was written from ever being forgotten.
+    if (atMs - known.sinceMs >= FIRST_EVENT_MS || atMs < known.sinceMs) {
+      known.sinceMs = atMs;
+      known.pinned.clear();
+      known.others.clear();
+    }
+    return known;
+  }
+
+  return (event, write) => {
+    const { type, upstream } = event;
+    const names = isInLock(event) ? 'pinned' : 'others';
+    const { suppressed, [names]: written } = writtenOf(upstream);
+    const key = definitionEventKey(event);
+    const bucket = `${names} ${upstream}`;
+    const left = rate.left(bucket);
+    const counted = suppressed.get(type) ?? 0;
+    const mayBeWritten = mayWrite(names, !written.has(key), left);
+    if (mayBeWritten && left >= 1) rate.spend(1, bucket);
+    if (mayBeWritten && write(counted)) {
+      written.add(key);
+      suppressed.set(type, 0);
+      return counted;
+    }
+    // What is lost is logged within the rate alone: it is the first of its definition each time.
+    if (mayBeWritten && left >= 1) return counted;
+    suppressed.set(type, counted + 1);
+    return undefined;
+  };
+}
+
+/**
+ * INVARIANT: the first event of a pinned definition does not depend on what is left. It is bounded all the same, because
+ * the names of a lock file are not the upstream's to choose.
+ */
+function mayWrite(names: 'pinned' | 'others', isFirst: boolean, left: number): boolean {
+  if (names === 'pinned') return isFirst || left >= 1;
+  return left >= (isFirst ? 1 : KEPT_FOR_FIRST + 1);
+}
+
+/** Whether the lock file has the name: nothing else says that the upstream did not invent it. */
+function isInLock(event: DefinitionEvent): boolean {
+  return event.type === 'pin.drift' ? event.before !== undefined : event.isPinned;
+}
+
+/**
+ * A definition and what happened to it; after another approval, a drift is another one. A digest, because it is kept, and
+ * the length of the name is the upstream's.
+ */
+function definitionEventKey(event: DefinitionEvent): string {
+  const { type, kind, name } = event;
+  const what =
+    type === 'pin.drift' ? `${event.change} ${event.before ?? ''}` : `${event.found} ${event.tier}`;
+  return createHash('sha256').update(`${type} ${kind} ${what} ${name}`).digest('base64');
 }

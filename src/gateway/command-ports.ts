@@ -8,6 +8,7 @@ import { type FileHandle, mkdir, mkdtemp, open, rename, rm, writeFile } from 'no
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { metadataUrls } from '../auth/discovery.js';
+import { gatewayKeys } from '../config/keys.js';
 import type { IssuerSettings, Network, Settings, UpstreamSettings } from '../config/settings.js';
 import { mergeObserved, type Observed, observeListing } from '../pins/last-seen.js';
 import { bareHost, isAddressAllowed } from '../policy/addresses.js';
@@ -17,8 +18,8 @@ import { escapeForTerminal } from '../text/escaping.js';
 import { systemErrorCode } from '../text/wording.js';
 import { listProfilesOnce } from '../upstream/discovery/discovery.js';
 import { createGuardedFetch } from '../upstream/safe-fetch.js';
-import { assertionSigner, keysOf } from './keys.js';
 import {
+  assertionSigner,
   connectUpstream,
   createSingleUpstreamResources,
   LISTING_ERRORS,
@@ -42,7 +43,7 @@ export async function observeOnce(
     isOwnListener: () => false,
     now: Date.now,
     ...createSingleUpstreamResources(),
-    signer: assertionSigner(createKeyRing(keysOf(gateway))),
+    signer: assertionSigner(createKeyRing(gatewayKeys(gateway))),
     issuer: gateway.publicBase,
     onCredential: () => undefined,
     onConnectionError: (_what, detail) => connectionErrors.push(detail),

@@ -1,7 +1,8 @@
-// Puts the admin listener together: who may use it and how they log in, its sessions, and what its pages show.
-// docs/contract.md §2 and §3.
+// Puts the admin listener together: who may use it and how they log in, its sessions, and what its pages show of how the
+// upstreams are doing. docs/contract.md §2 and §3.
 
 import { readFileSync } from 'node:fs';
+import type { UpstreamRow } from '../admin/pages.js';
 import { type AdminPorts, createAdminServer } from '../admin/server.js';
 import {
   ADMIN_ROLES,
@@ -17,11 +18,20 @@ import { createOidcLogin } from '../auth/login.js';
 import type { AuthnError } from '../auth/presented-token.js';
 import type { AdminSettings } from '../config/settings.js';
 import type { HttpListener, ListenerAddress } from '../http/internal-server.js';
+import type { ObservedListing } from '../pins/last-seen.js';
+import { PIN_KINDS } from '../pins/lock.js';
+import type { Catalog } from '../policy/definitions.js';
+import { PLAIN_SESSION } from '../protocol/versions/session.js';
 import type { KeyRing } from '../state/keys.js';
 import type { GatewayState } from '../state/memory.js';
 import { sealedToken } from '../state/sealed-token.js';
+import type { Metrics } from '../telemetry/metrics.js';
 import type { GuardedFetch } from '../upstream/safe-fetch.js';
+import type { Version } from './config-version.js';
+import { modeOf } from './drift-report.js';
 import type { Identity } from './identity.js';
+import type { SnapshotOf } from './snapshot.js';
+import type { Runtimes } from './upstreams.js';
 
 const NOTHING_REPEATED: ReadonlySet<string> = new Set();
 
@@ -194,4 +204,50 @@ function isRevoked(
         return false;
     }
   });
+}
+
+type RowSources = {
+  readonly version: () => Version;
+  readonly runtimes: Pick<Runtimes, 'all'>;
+  readonly snapshotOf: SnapshotOf;
+};
+
+/** Creates the rows of the page upstreams, one for each upstream. */
+export function createUpstreamRows(
+  { version, runtimes, snapshotOf }: RowSources,
+  metrics: Pick<Metrics, 'loadOf'>,
+): () => readonly UpstreamRow[] {
+  return () => {
+    const current = version();
+    return [...runtimes.all()].map((runtime) => {
+      const { name, resource: url } = runtime.settings;
+      const pinning = modeOf(runtime, current);
+      const catalog = snapshotOf(runtime, current).catalogFor(PLAIN_SESSION);
+      const listings = runtime.observed()?.listings ?? [];
+      return {
+        ...{ name, url, pinning, load: metrics.loadOf(name) },
+        isUp: runtime.isUp(),
+        isFresh: pinning === 'off' || runtime.isFresh(),
+        protocols: [...new Set(listings.flatMap((one) => one.protocolVersions))],
+        states: statesIn(catalog, listings),
+      };
+    });
+  };
+}
+
+/** Counts definitions by the state of their pin. Concrete resources are not pinned but where a definition needs them. */
+function statesIn(
+  catalog: Catalog,
+  listings: readonly ObservedListing[],
+): ReadonlyMap<string, number> {
+  const states = new Map<string, number>();
+  for (const kind of PIN_KINDS) {
+    const offered = listings.flatMap(({ seen }) => [...seen[kind].keys()]);
+    const names = [...catalog.names(kind), ...(kind === 'resource' ? [] : offered)];
+    for (const name of new Set(names)) {
+      const { state } = catalog.statusOf(kind, name);
+      states.set(state, (states.get(state) ?? 0) + 1);
+    }
+  }
+  return states;
 }

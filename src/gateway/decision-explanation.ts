@@ -2,7 +2,7 @@
 // and which clause of each does not hold. Found when somebody looks, by the policies and definitions in force then.
 // docs/contract.md §2 and §4.
 
-import type { DecisionExplanation } from '../admin/decisions-page.js';
+import type { DecisionExplanation } from '../admin/pages.js';
 import { type AuditRecord, valueAt } from '../audit/chain.js';
 import { noteGroups, readCall } from '../audit/recorded.js';
 import { supposePrincipal } from '../auth/principal.js';

@@ -1,8 +1,11 @@
 // Scans what an upstream offers and nobody approved, before anything of it is shown: complete listings of the gateway's
 // own, and without pinning the pages of clients too. Verdicts are kept by the content of a definition. What could not be
-// scanned counts as if a reason to withhold it had been found. docs/contract.md §5 (`pinning.scan`).
+// scanned counts as if a reason to withhold it had been found. What is found is recorded and counted once while it
+// lasts, and named in the control of the upstream's pins. docs/contract.md §5 (`pinning.scan`) and §8 (`pin.finding`).
 
-import type { PinningSettings } from '../config/settings.js';
+import type { Audit } from '../audit/audit.js';
+import type { PinningSettings, UpstreamSettings } from '../config/settings.js';
+import { redactForRecord } from '../inspection/capture.js';
 import type { DefinitionFinding, ScannedDefinition } from '../inspection/definitions/scan.js';
 import { type PinName, pinOf } from '../pins/approval.js';
 import type { WithheldByScan } from '../pins/catalog.js';
@@ -13,11 +16,13 @@ import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import type { Listing } from '../protocol/methods.js';
 import { BoundedMap } from '../state/bounded-map.js';
+import type { Log } from '../telemetry/log.js';
+import type { Metrics } from '../telemetry/metrics.js';
 import { groupBy } from '../text/grouping.js';
 import { type MessageReader, runInTurns } from '../upstream/response-messages.js';
 
 /** What the scan found in a definition that is offered now. `isFailed`: it could not be scanned. */
-export type ScannedItem = PinName & {
+type ScannedItem = PinName & {
   /** SHA-256 of its content, which is not its digest in the lock file. */
   readonly content: string;
   /** Of the tiers block and review, the gravest first. */
@@ -224,7 +229,7 @@ export function createDefinitionScan(
           (isFailed || findings.length > 0) &&
           // If a reviewer has blocked the name, there is nothing left to report.
           pinOf(lock, { kind, name })?.status !== 'blocked' &&
-          offered(observed, { kind, name }).some(
+          offeredForms(observed, { kind, name }).some(
             ({ digest, definition }) =>
               definition !== undefined &&
               contentOf(definition).hash === content &&
@@ -268,11 +273,110 @@ function approvedDigests(lock: Lock | undefined, pin: PinName): readonly string[
 
 type Offered = { readonly digest: string; readonly definition: JsonObject | string | undefined };
 
-function offered(observed: Observed, { kind, name }: PinName): readonly Offered[] {
+function offeredForms(observed: Observed, { kind, name }: PinName): readonly Offered[] {
   if (kind !== 'instructions') return shownItemsOf(observed, kind, name);
   return observed.listings.flatMap(({ instructions }) =>
     instructions === undefined
       ? []
       : [{ digest: instructions.digest, definition: instructions.text }],
   );
+}
+
+/** An upstream with what its definitions were scanned by, and the lock file in force. */
+type ScannedUpstream = {
+  readonly settings: Pick<UpstreamSettings, 'name' | 'pinning'>;
+  readonly scan: Pick<DefinitionScan, 'found'>;
+  lock(): Lock | undefined;
+};
+
+type FindingPorts = {
+  readonly audit: Audit;
+  readonly metrics: Metrics;
+  readonly log: Log;
+};
+
+type FindingReport = {
+  /** Returns the items in which something new was found; `record` writes what was found in one of them. */
+  news(
+    runtime: ScannedUpstream,
+    observed: Observed | undefined,
+    lock: Lock | undefined,
+  ): readonly ScannedItem[];
+  /** False if all of it is only counted. */
+  record(runtime: ScannedUpstream, item: ScannedItem): boolean;
+  /** The definitions that the scan would keep from being used, at the last call of `news`. */
+  blocked(upstream: string): readonly PinName[];
+};
+
+/** What an item that could not be scanned is recorded as. */
+const SCAN_FAILED = {
+  id: 'scan-failed',
+  kind: 'scan-failed',
+  tier: 'block',
+  pointer: '',
+  evidence: '',
+  reason: 'The definition could not be scanned.',
+} as const;
+
+type RecordedFinding = Omit<DefinitionFinding, 'item' | 'kind'> & { readonly kind: string };
+
+function findingsToRecord({ findings, isFailed }: ScannedItem): readonly RecordedFinding[] {
+  return isFailed ? [SCAN_FAILED] : findings;
+}
+
+function isBlocking(item: ScannedItem): boolean {
+  return findingsToRecord(item).some(({ tier }) => tier === 'block');
+}
+
+/** Creates the report of what the scans of all upstreams find. */
+export function createFindingReport({ audit, metrics, log }: FindingPorts): FindingReport {
+  const reported = new Map<string, ReadonlySet<string>>();
+  const blocked = new Map<string, readonly PinName[]>();
+
+  /** False if it is only counted. */
+  function recordFinding(
+    runtime: ScannedUpstream,
+    item: ScannedItem,
+    finding: RecordedFinding,
+  ): boolean {
+    const { name: upstream, pinning } = runtime.settings;
+    const { kind, name } = item;
+    const { id, kind: found, tier, pointer, evidence, reason } = finding;
+    const action = tier === 'block' && pinning.scan === 'block' ? 'withhold' : 'flag';
+    const isPinned = pinOf(runtime.lock(), { kind, name }) !== undefined;
+    const suppressed = audit.event({
+      ...{ type: 'pin.finding', upstream, kind, name, isPinned },
+      ...{ finding: id, found, tier, pointer, evidence, action },
+    });
+    metrics.definitionFinding(upstream, found, action);
+    if (suppressed === undefined) return false;
+    if (tier === 'block')
+      log.write('warn', 'the scan found a reason to withhold a definition that nobody approved', {
+        ...{ upstream, kind, name: redactForRecord(name), detail: `${found}: ${reason}` },
+        ...(suppressed > 0 && { suppressed }),
+      });
+    return true;
+  }
+
+  return {
+    blocked: (upstream) => blocked.get(upstream) ?? [],
+    news(runtime, observed, lock) {
+      const { name } = runtime.settings;
+      const found = runtime.scan.found(observed, lock);
+      const keys = found.map(
+        (item) => `${item.content} ${findingsToRecord(item).map(({ id }) => id)}`,
+      );
+      const before = reported.get(name);
+      reported.set(name, new Set(keys));
+      const blocking = found
+        .filter(isBlocking)
+        .map(({ kind, name: item }) => ({ kind, name: item }));
+      blocked.set(name, blocking);
+      return found.filter((_, index) => before?.has(keys[index] ?? '') !== true);
+    },
+    record: (runtime, item) =>
+      findingsToRecord(item)
+        .map((finding) => recordFinding(runtime, item, finding))
+        .includes(true),
+  };
 }

@@ -23,8 +23,8 @@ import { errorCode, type Log } from '../telemetry/log.js';
 import type { Metrics } from '../telemetry/metrics.js';
 import { cleanForeign } from '../text/escaping.js';
 import type { Version } from './config-version.js';
+import { createFindingReport } from './definition-scan.js';
 import { type DriftClasses, isOpen } from './drift-classes.js';
-import { createFindingReport } from './finding-report.js';
 import type { SnapshotOf } from './snapshot.js';
 import type { StreamRegistry } from './streams.js';
 import type { UpstreamRuntime } from './upstreams.js';
@@ -95,7 +95,7 @@ export function createDriftReport(ports: DriftPorts): {
   announce(runtime: UpstreamRuntime, version: Version): void;
 } {
   const watches = new Map<string, DriftWatch>();
-  const findings = createFindingReport({ ...ports, mask: redactForRecord });
+  const findings = createFindingReport(ports);
   const unusable = new Map<string, readonly PinName[]>();
   const queues = new Map<string, Queue>();
 

@@ -4,8 +4,9 @@
 import type { Socket } from 'node:net';
 import type { Diagnostic } from '../config/diagnostics.js';
 import { type ConfigWatch, watchConfiguration } from '../config/files.js';
+import { gatewayKeys } from '../config/keys.js';
 import type { Settings, StateSettings } from '../config/settings.js';
-import type { EdgeTables } from '../http/routes.js';
+import type { EdgeTables } from '../http/request-checks.js';
 import { createDefinitionCompiler } from '../pins/catalog.js';
 import { refuseBlocked } from '../policy/blocks.js';
 import { prepareSchema } from '../policy/json-schema/validator.js';
@@ -25,14 +26,13 @@ import {
   type Version,
   type VersionReading,
 } from './config-version.js';
-import { createConsole, readReviewGuide } from './console.js';
-import { refreshControls, removeControls } from './control-states.js';
+import { createConsole, createUpstreamRows, readReviewGuide } from './console.js';
+import { refreshControls, removeControls } from './controls.js';
 import { createDecisionExplainer } from './decision-explanation.js';
 import { createDriftClasses, type DriftClasses } from './drift-classes.js';
 import { createDriftReport, recordFirstUse, recordPinDecisions } from './drift-report.js';
 import { createFileKeeper, createStoreKeeper } from './first-use.js';
 import { buildIdentity, type Identity } from './identity.js';
-import { assertionSigner, keysOf, publishedKeys } from './keys.js';
 import {
   buildTables,
   createListeners,
@@ -40,12 +40,13 @@ import {
   ListenerError,
   type Listeners,
   type Listening,
+  publishedKeys,
 } from './listeners.js';
 import { createLockCounters, type LockCounters } from './lock-counters.js';
 import { createEdgeRecorder, createObservability, type Observability } from './observability.js';
 import { createDispatcher, createPorts } from './ports.js';
 import { createReload, targetsOf } from './reload.js';
-import { createReview, createUpstreamRows } from './review.js';
+import { createReview } from './review.js';
 import { createBlockAnnouncer, createRevocationService } from './revocations.js';
 import { type Aggregates, createAggregates, createSnapshots, type SnapshotOf } from './snapshot.js';
 import {
@@ -55,7 +56,11 @@ import {
   type LeaseRegistry,
   type StreamRegistry,
 } from './streams.js';
-import { createSharedResources, type SharedResources } from './upstream-connection.js';
+import {
+  assertionSigner,
+  createSharedResources,
+  type SharedResources,
+} from './upstream-connection.js';
 import {
   createRuntimes,
   createSessionBuses,
@@ -197,7 +202,7 @@ async function openGateway(
   compile: Compile,
   read: (policyInForce: string) => Promise<VersionReading>,
 ): Promise<Gateway | string> {
-  const ring = createKeyRing(keysOf(version.settings));
+  const ring = createKeyRing(gatewayKeys(version.settings));
   const opened: Opened = { dataPort: version.settings.listeners.data.port, listening: [] };
   const phase = { isReady: false, isServing: false };
   const assembly = assemble(options, version, compile, ring, opened);

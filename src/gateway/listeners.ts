@@ -15,19 +15,22 @@ import type {
   TlsSettings,
   UpstreamSettings,
 } from '../config/settings.js';
-import type { HttpListener, ListenerAddress } from '../http/internal-server.js';
-import { createAddressOf } from '../http/peer.js';
+import {
+  createOpsServer,
+  type HttpListener,
+  type ListenerAddress,
+} from '../http/internal-server.js';
+import { createAddressOf } from '../http/request.js';
 import {
   type ConcurrencyLimit,
   type EdgeRoute,
   type EdgeTables,
   servedHosts,
-} from '../http/routes.js';
+} from '../http/request-checks.js';
 import { createDataServer, type DataServerPorts } from '../http/server.js';
 import { arrivesAt } from '../policy/addresses.js';
 import { NO_LEGACY_SSE_HERE } from '../protocol/versions/legacy-sse.js';
-import type { PublicKey } from '../state/keys.js';
-import { createOpsServer } from '../telemetry/ops-server.js';
+import type { KeyRing, PublicKey } from '../state/keys.js';
 import { urlHost } from '../text/escaping.js';
 import { systemErrorCode } from '../text/wording.js';
 import type { Observability } from './observability.js';
@@ -249,6 +252,14 @@ export function buildTables(
     refusesForwarded: (upstream) => unauthenticated.has(upstream),
     addressOf: createAddressOf(settings.listeners.data.trustedProxies),
   };
+}
+
+/**
+ * The public keys by which others verify what this gateway signs: for checkpoints and for assertions, each under its own
+ * id. Every key of the ring is published, so that keys are rotated by putting the new one first.
+ */
+export function publishedKeys(ring: KeyRing): readonly PublicKey[] {
+  return [...ring.publicKeys(), ...ring.assertionKeys()];
 }
 
 /** RFC 7517 §5 with the keys of RFC 8037 §2. */

@@ -2,8 +2,7 @@
 // of all others.
 
 import { randomUUID } from 'node:crypto';
-import { type Audit, createAudit } from '../audit/audit.js';
-import type { Admission } from '../audit/event-rate.js';
+import { type Admission, type Audit, createAudit } from '../audit/audit.js';
 import { createAuditFile, createAuditStream } from '../audit/file.js';
 import { createRecentDecisions, type RecentDecisions } from '../audit/query.js';
 import type { EdgeRefusal } from '../http/request-checks.js';
@@ -12,7 +11,6 @@ import { REASONS } from '../policy/reasons.js';
 import { openRecord, type RequestRecord } from '../policy/record.js';
 import type { AuditPort } from '../proxy/ports.js';
 import type { KeyRing } from '../state/keys.js';
-import { type Controls, createControls } from '../telemetry/controls.js';
 import { errorCode, type Log, logRefusal } from '../telemetry/log.js';
 import {
   type Build,
@@ -21,6 +19,7 @@ import {
   type Metrics,
 } from '../telemetry/metrics.js';
 import type { Version } from './config-version.js';
+import { type Controls, createControls } from './controls.js';
 import { NOT_LISTED_YET } from './upstreams.js';
 
 type RefusalPorts = {

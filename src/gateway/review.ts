@@ -1,17 +1,27 @@
-// What the console shows of upstreams: which definitions need a reviewer and how each differs from its pin, and how the
-// upstreams are doing. Found when somebody looks, from the observations and lock files in force, and kept until either
-// changes. It approves nothing and writes no file. docs/contract.md §2 and §5.
+// What the console shows a reviewer: which definitions need one, how each differs from its pin, and what is found in it,
+// as `pin diff` does: by the scan together with the others of its server, and by a comparison with those of other
+// upstreams, both on another thread. Found when somebody looks, from the observations and lock files in force, and kept
+// until either changes. It approves nothing and writes no file. docs/contract.md §2 and §5.
 
 import { basename, dirname, join, relative } from 'node:path';
-import type { UpstreamRow } from '../admin/pages.js';
 import type { ReviewDetail, ReviewFinding, ReviewItem, ReviewPort } from '../admin/review-pages.js';
+import type { DefinitionFinding, ScannedDefinition } from '../inspection/definitions/scan.js';
 import type { FormsToCompare } from '../inspection/jobs.js';
-import { namedPins, pendingOf, pinOf, withPin } from '../pins/approval.js';
+import {
+  definitionsOf,
+  definitionsToScan,
+  isSamePin,
+  mergeFetched,
+  namedPins,
+  type PinName,
+  pendingOf,
+  pinOf,
+  withPin,
+} from '../pins/approval.js';
 import { unifiedPatch } from '../pins/diff.js';
-import { NO_DIGEST, sha256Hex } from '../pins/digest.js';
+import { NO_DIGEST, type PinnedKind, sha256Hex } from '../pins/digest.js';
 import { formsNotOffered, type ItemDifference, isInformational } from '../pins/drift.js';
 import { trustedPins } from '../pins/first-use.js';
-import type { ObservedListing } from '../pins/last-seen.js';
 import {
   approvedVersions,
   emptyLock,
@@ -26,12 +36,10 @@ import {
 import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../protocol/versions/session.js';
-import type { Metrics } from '../telemetry/metrics.js';
 import { isPasteable, isShownAsIs, quoteForShell } from '../text/escaping.js';
 import type { Version } from './config-version.js';
 import { type DriftClasses, isOpen, measure } from './drift-classes.js';
 import { modeOf } from './drift-report.js';
-import { findInItem } from './review-findings.js';
 import type { SnapshotOf } from './snapshot.js';
 import type { Runtimes, UpstreamRuntime } from './upstreams.js';
 import type { DefinitionTasks } from './worker/inspection.js';
@@ -451,42 +459,123 @@ function pathInRepository({ file, pinsDir }: Version['settings'], upstream: stri
   return path.replaceAll('\\', '/').replace(/^(?:\.\.\/)+/, '') || basename(path);
 }
 
-/** Creates the rows of the page upstreams, one for each upstream. */
-export function createUpstreamRows(
-  { version, runtimes, snapshotOf }: Pick<ReviewSources, 'version' | 'runtimes' | 'snapshotOf'>,
-  metrics: Pick<Metrics, 'loadOf'>,
-): () => readonly UpstreamRow[] {
-  return () => {
-    const current = version();
-    return [...runtimes.all()].map((runtime) => {
-      const { name, resource: url } = runtime.settings;
-      const pinning = modeOf(runtime, current);
-      const catalog = snapshotOf(runtime, current).catalogFor(PLAIN_SESSION);
-      const listings = runtime.observed()?.listings ?? [];
-      return {
-        ...{ name, url, pinning, load: metrics.loadOf(name) },
-        isUp: runtime.isUp(),
-        isFresh: pinning === 'off' || runtime.isFresh(),
-        protocols: [...new Set(listings.flatMap((one) => one.protocolVersions))],
-        states: statesIn(catalog, listings),
-      };
-    });
+type FoundInItem = {
+  readonly findings: readonly DefinitionFinding[];
+  /** Which of the checks were not made, and why, in sentences. */
+  readonly unfinished: readonly string[];
+  /** Whether another attempt would find the same. */
+  readonly isFinal: boolean;
+};
+
+/** If the definitions of its server are longer together, or more, the definition is read alone. */
+const MAX_SIBLING_CHARACTERS = 256 * 1024;
+const MAX_SIBLINGS = 2_000;
+/** Longer definitions of all other upstreams together are not compared for a page. */
+const MAX_OTHERS_CHARACTERS = 4 * 1024 * 1024;
+
+const NOT_SCANNED =
+  'The definition could not be scanned now. Load the page again, or run the first command.';
+const NOT_COMPARED =
+  'The definition could not be compared with those of other upstreams now. Load the page again, or run the first command.';
+const READ_ALONE =
+  'The other definitions of its server are too long to be read together with it here. The first command does that.';
+const OTHERS_TOO_LONG =
+  'The definitions of the other upstreams are too long to be compared with it here. The first command does that.';
+const NOTHING_FOUND: FoundInItem = { findings: [], unfinished: [], isFinal: true };
+
+/** What is found in the definition that is offered. */
+async function findInItem(
+  { item, runtime, offered }: Entry,
+  version: Version,
+  ports: Pick<ReviewSources, 'definitions' | 'now'>,
+): Promise<FoundInItem> {
+  const { upstream, kind, name, after } = item;
+  if (offered === undefined || kind === 'server' || after === item.before) return NOTHING_FOUND;
+  const own = { kind: kind as PinnedKind, name, definition: offered };
+  const held = offeredLock(version.locks.get(upstream), runtime, upstream);
+  const { scanned: together, all, isAlone } = siblingsOf(own, after, held);
+  const [scanned, shadowing] = await Promise.all([
+    ports.definitions('scan', together, upstream),
+    findShadowing(upstream, own, all, version, ports),
+  ]);
+  const isOwn = (finding: DefinitionFinding): boolean => isSamePin(finding.item, own);
+  const unfinished = [
+    ...(scanned === undefined ? [NOT_SCANNED] : []),
+    ...(isAlone ? [READ_ALONE] : []),
+    ...shadowing.unfinished,
+  ];
+  return {
+    findings: [...(scanned ?? []), ...shadowing.findings].filter(isOwn),
+    unfinished,
+    isFinal: unfinished.every((why) => why !== NOT_SCANNED && why !== NOT_COMPARED),
   };
 }
 
-/** Counts definitions by the state of their pin. Concrete resources are not pinned but where a definition needs them. */
-function statesIn(
-  catalog: Catalog,
-  listings: readonly ObservedListing[],
-): ReadonlyMap<string, number> {
-  const states = new Map<string, number>();
-  for (const kind of PIN_KINDS) {
-    const offered = listings.flatMap(({ seen }) => [...seen[kind].keys()]);
-    const names = [...catalog.names(kind), ...(kind === 'resource' ? [] : offered)];
-    for (const name of new Set(names)) {
-      const { state } = catalog.statusOf(kind, name);
-      states.set(state, (states.get(state) ?? 0) + 1);
-    }
-  }
-  return states;
+/** What the definition is read with, as JSON, and all definitions of its server, if they are not too long. */
+function siblingsOf(
+  own: ScannedDefinition,
+  digest: string | undefined,
+  held: Lock | undefined,
+): { readonly scanned: string; readonly all: readonly PinName[]; readonly isAlone: boolean } {
+  const alone = { scanned: JSON.stringify([own]), all: [own], isAlone: true };
+  if (held === undefined) return alone;
+  const isHeld = versionsOf(pinOf(held, own)).some(({ sha256 }) => sha256 === digest);
+  const beside = isHeld ? [] : [own];
+  const others = definitionsToScan(held, pendingOf(held));
+  const scanned = JSON.stringify([
+    ...others.filter((one) => isHeld || !isSamePin(one, own)),
+    ...beside,
+  ]);
+  if (scanned.length > MAX_SIBLING_CHARACTERS) return alone;
+  return { scanned, all: [...definitionsOf(held), ...beside], isAlone: false };
+}
+
+/** The lock file, with what else is offered as pending; `undefined` if that is more than is read for a page. */
+function offeredLock(
+  lock: Lock | undefined,
+  { observed }: UpstreamRuntime,
+  upstream: string,
+): Lock | undefined {
+  const now = observed();
+  const offered = (now?.listings ?? []).flatMap(({ seen }) =>
+    PIN_KINDS.map((one) => seen[one].size),
+  );
+  const count = offered.reduce((sum, size) => sum + size, namedPins(lock).length);
+  if (count > MAX_SIBLINGS) return undefined;
+  if (now === undefined) return lock ?? emptyLock(upstream);
+  return mergeFetched({ upstream, lock, observed: now, approval: undefined }).lock;
+}
+
+/** JSON of the definitions of a lock file, which stay the same as long as it does. */
+const definitionTexts = new WeakMap<Lock, string>();
+
+function definitionsText(lock: Lock): string {
+  const known = definitionTexts.get(lock);
+  if (known !== undefined) return known;
+  const text = JSON.stringify({ upstream: lock.upstream, definitions: definitionsOf(lock) });
+  definitionTexts.set(lock, text);
+  return text;
+}
+
+async function findShadowing(
+  upstream: string,
+  { kind, name }: PinName,
+  definitions: readonly PinName[],
+  { settings, locks, shadowing: exceptions }: Version,
+  { definitions: run, now }: Pick<ReviewSources, 'definitions' | 'now'>,
+): Promise<Omit<FoundInItem, 'isFinal'>> {
+  const others = [...locks.values()]
+    .filter((lock) => lock.upstream !== upstream && settings.upstreams.has(lock.upstream))
+    .map(definitionsText);
+  const length = others.reduce((sum, text) => sum + text.length, 0);
+  if (length > MAX_OTHERS_CHARACTERS) return { findings: [], unfinished: [OTHERS_TOO_LONG] };
+  const given = JSON.stringify({
+    own: { upstream, definitions },
+    asked: [{ kind, name }],
+    exceptions,
+    today: new Date(now()).toISOString().slice(0, 10),
+  });
+  const text = `${given.slice(0, -1)},"others":[${others.join()}]}`;
+  const found = await run('shadowing', text, upstream);
+  return { findings: found ?? [], unfinished: found === undefined ? [NOT_COMPARED] : [] };
 }

@@ -1,7 +1,7 @@
 // Turns the orders of administrators into revocations and blocks: which configured issuer or upstream is meant, and how
 // long it must last. A revocation never expires before the tokens that it names, because no token may live longer than its
-// issuer's configuration allows. And what follows from blocks besides refusals: clients are told that lists changed, and
-// the control `blocks` and its metric say what is blocked, by whom and why. docs/contract.md §3 (`maxLifetime`) and §10.
+// issuer's configuration allows. Also tells clients whose lists a block changes. docs/contract.md §3 (`maxLifetime`) and
+// §10.
 
 import { randomUUID } from 'node:crypto';
 import type {
@@ -12,12 +12,11 @@ import type {
 } from '../admin/api.js';
 import { CLOCK_TOLERANCE_MS, LIFETIME_SKEW_MS } from '../auth/claims.js';
 import type { IssuerSettings, Settings } from '../config/settings.js';
-import { BLOCK_TARGETS, type BlockTarget, type UpstreamBlocks } from '../policy/blocks.js';
+import type { BlockTarget, UpstreamBlocks } from '../policy/blocks.js';
 import { normalizeUri } from '../policy/resource-uri.js';
 import { LIST_CHANGED_NOTIFICATIONS } from '../protocol/subscriptions.js';
 import type { GatewayState } from '../state/memory.js';
 import {
-  type Block,
   type Revocation,
   type Revoked,
   tokenIdBytes,
@@ -25,8 +24,6 @@ import {
 } from '../state/revocations.js';
 import { SESSION_TTL_MS } from '../state/sealed-token.js';
 import type { StatePorts } from '../state/store.js';
-import type { Controls } from '../telemetry/controls.js';
-import type { Metrics } from '../telemetry/metrics.js';
 
 type RevocationServicePorts = StatePorts & {
   readonly settings: () => Settings;
@@ -183,57 +180,7 @@ export function createBlockAnnouncer(
   };
 }
 
-/** Blocks that the control names; the rest are counted. */
-const MAX_DESCRIBED = 5;
-
-/** A block takes no control away, so the control stays armed; the metric is what an alert would use. */
-export function setBlocks(
-  controls: Controls,
-  metrics: Metrics,
-  blocks: readonly Block[],
-  isShared: boolean,
-): void {
-  for (const target of BLOCK_TARGETS)
-    metrics.setBlocks(
-      target,
-      blocks.filter(({ revoked }) => revoked.block.target === target).length,
-    );
-  const described = blocks.slice(0, MAX_DESCRIBED).map(describe);
-  const rest = blocks.length - described.length;
-  const parts = [
-    ...described,
-    ...(rest > 0 ? [`and ${rest} more`] : []),
-    ...(isShared ? [] : ['state.type: memory, so blocks and revocations end with the process']),
-  ];
-  controls.set('blocks', 'armed', parts.join('; '));
-}
-
-function describe({ revoked, by, note, expiresAtMs }: Block): string {
-  const until = endOf(expiresAtMs);
-  const end = until === undefined ? '' : ` until ${until}`;
-  return `${nameOf(revoked.block)} is blocked${end} by ${JSON.stringify(by)}: ${JSON.stringify(note)}`;
-}
-
 /** When a block ends by itself (RFC 3339); `undefined` if only lifting ends it. */
 export function endOf(expiresAtMs: number): string | undefined {
   return expiresAtMs >= UNTIL_LIFTED_MS ? undefined : new Date(expiresAtMs).toISOString();
-}
-
-/** Names of items come from people, but may quote an upstream, so they are quoted. */
-function nameOf(block: BlockTarget): string {
-  switch (block.target) {
-    case 'everything':
-      return 'everything';
-    case 'upstream':
-      return `upstream ${block.upstream}`;
-    case 'subject':
-      return `subject ${JSON.stringify(block.subject)} of ${block.issuer}`;
-    case 'client':
-      return `client ${JSON.stringify(block.client)} of ${block.issuer}`;
-    case 'tool':
-    case 'prompt':
-    case 'template':
-    case 'resource':
-      return `${block.target} ${JSON.stringify(block.name)} of ${block.upstream}`;
-  }
 }

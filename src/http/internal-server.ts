@@ -1,12 +1,14 @@
-// The HTTP server of the ops and admin listeners. A single function answers every request; limits on headers,
-// time and connections are the same for both, and no body is read unless `readBody` is called. Decides nothing
-// about paths or callers.
+// The HTTP server of the ops and admin listeners, and the ops listener itself. A single function answers every request;
+// limits on headers, time and connections are the same for both, and no body is read unless `readBody` is called.
+// The ops listener (docs/contract.md §2) serves metrics, liveness and readiness, nothing else. Ready means that the
+// configuration is loaded, the listeners are open and the audit log can be written; an unreachable upstream or issuer
+// does not affect it. Probes name no upstream and need no credential.
 
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
-import type { TlsOptions } from 'node:tls';
+import type { AddressInfo, Socket } from 'node:net';
+import { TLSSocket, type TlsOptions } from 'node:tls';
 
 const MAX_HEADER_BYTES = 8 * 1024;
 const HEADERS_WITHIN_MS = 5_000;
@@ -114,4 +116,59 @@ export function createHttpListener(
       secureServer.closeAllConnections();
     },
   };
+}
+
+type OpsPorts = {
+  readonly renderMetrics: () => Promise<string>;
+  readonly isReady: () => boolean;
+};
+
+const TEXT = { 'content-type': 'text/plain; charset=utf-8' };
+const METRICS_TEXT = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
+
+const ALIVE: PlainResponse = { status: 200, headers: TEXT, body: 'alive\n' };
+const READY: PlainResponse = { status: 200, headers: TEXT, body: 'ready\n' };
+const NOT_READY: PlainResponse = { status: 503, headers: TEXT, body: 'not ready\n' };
+const FORBIDDEN: PlainResponse = {
+  status: 403,
+  headers: TEXT,
+  body: 'a client certificate is required\n',
+};
+const NOT_FOUND: PlainResponse = { status: 404, headers: TEXT, body: 'not found\n' };
+
+async function respondOps(
+  request: IncomingMessage,
+  ports: OpsPorts,
+  mayRead: boolean,
+): Promise<PlainResponse> {
+  if (request.method !== 'GET' && request.method !== 'HEAD') return NOT_FOUND;
+  switch (request.url) {
+    case '/livez':
+      return ALIVE;
+    case '/readyz':
+      return ports.isReady() ? READY : NOT_READY;
+    case '/metrics':
+      if (!mayRead) return FORBIDDEN;
+      return { status: 200, headers: METRICS_TEXT, body: await ports.renderMetrics() };
+    default:
+      return NOT_FOUND;
+  }
+}
+
+/**
+ * The ops listener; closed until `start`. Where it asks for client certificates, metrics are served only to clients
+ * that prove one; probes, which cannot have a certificate, are always answered.
+ */
+export function createOpsServer(listener: ListenerAddress, ports: OpsPorts): HttpListener {
+  const wantsCertificate = listener.secure?.requestCert === true;
+  return createHttpListener(listener, (request) => {
+    const { socket } = request;
+    return respondOps(request, ports, !wantsCertificate || hasProvedCertificate(socket));
+  });
+}
+
+/** Also requires a certificate: a resumed TLS 1.3 session counts as authorized although its client never showed one. */
+function hasProvedCertificate(socket: Socket): boolean {
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return false;
+  return socket.getPeerX509Certificate() !== undefined;
 }

@@ -1,12 +1,95 @@
-// Checks one HTTP request before any token is looked at (docs/contract.md §6, first row): path, Host, Origin,
-// CORS preflight, framing and content type. Reads no body and no credential. Pages of configured origins may
-// call and read all responses, refusals included; anyone may read the public documents. Browser credentials are
-// never allowed.
+// Checks one HTTP request before any token is looked at (docs/contract.md §6, first row): path, Host, Origin, CORS
+// preflight, framing and content type, against tables that a reload replaces. Reads no body and no credential. Paths are
+// compared exactly as they stand on the request line: any other spelling is an unknown path (docs/reference/attacks.md
+// case 6). Pages of configured origins may call and read all responses, refusals included; anyone may read the public
+// documents. Browser credentials are never allowed.
 // Source: WHATWG Fetch §3.2 and §3.3; RFC 9110 §12.5.5.
 
 import type { IncomingMessage } from 'node:http';
 import type { Reason } from '../policy/reasons.js';
-import { type EdgeRoute, type EdgeTables, hasForwardingHeader } from './routes.js';
+
+/** How many requests may run at once, in total and of one caller; the next one is `overloaded`. */
+export type ConcurrencyLimit = {
+  readonly concurrency: number;
+  readonly concurrencyPerCaller: number;
+};
+
+/** The route of one upstream or aggregate. */
+export type EdgeRoute = ConcurrencyLimit & {
+  readonly upstream: string;
+  /** For an aggregate, the concurrency limit of each backend, by upstream; its own are then 0. */
+  readonly backends?: ReadonlyMap<string, ConcurrencyLimit>;
+  /** A legacy SSE path below the upstream's own; each has a single method. */
+  readonly legacySsePath?: 'events' | 'message';
+  readonly maxRequestBytes: number;
+};
+
+/** One version of the routing tables, replaced as a whole by a reload. */
+export type EdgeTables = {
+  /** Routes by exact path. */
+  readonly routes: ReadonlyMap<string, EdgeRoute>;
+  /** Paths that do not exist although clients may try them, with a sentence that says what to use instead. */
+  readonly absent?: ReadonlyMap<string, string>;
+  /** Public documents by exact path (RFC 9728 metadata). */
+  readonly documents: ReadonlyMap<string, string>;
+  /** Accepted Host values, in lower case. */
+  readonly hosts: ReadonlySet<string>;
+  /** Accepted Origin values. A request without Origin does not come from a page. */
+  readonly origins: ReadonlySet<string>;
+  /** True if the upstream has no authentication: forwarding headers then show that the caller is not local. */
+  readonly refusesForwarded: (upstream: string) => boolean;
+  /**
+   * Maps a peer and the `X-Forwarded-For` that it sent to the address to record; no decision depends on it.
+   */
+  readonly addressOf: (peer: string, forwardedFor: string | undefined) => string;
+};
+
+export const LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
+
+/** True if the URL's host is the local machine, by name or address. */
+function isLoopbackUrl(url: URL): boolean {
+  return LOOPBACK_HOSTS.includes(url.hostname) || url.hostname.startsWith('127.');
+}
+
+/**
+ * The accepted Host values: that of the public URL and, if that is a loopback URL, the loopback names with the
+ * listening port, since a local client may use any of them (DNS rebinding cannot use them).
+ */
+export function servedHosts(publicUrl: URL, listenPort: number): ReadonlySet<string> {
+  const hosts = new Set([publicUrl.host.toLowerCase()]);
+  if (!isLoopbackUrl(publicUrl)) return hosts;
+  for (const host of LOOPBACK_HOSTS) {
+    hosts.add(`${host}:${listenPort}`);
+    hosts.add(publicUrl.port === '' ? host : `${host}:${publicUrl.port}`);
+  }
+  return hosts;
+}
+
+/** Headers in which proxies name the original client, besides all that begin with `x-forwarded`. */
+const FORWARDING_HEADERS: ReadonlySet<string> = new Set([
+  'forwarded',
+  'via',
+  'x-real-ip',
+  'x-client-ip',
+  'x-cluster-client-ip',
+  'x-original-forwarded-for',
+  'x-original-host',
+  'x-original-url',
+  'x-envoy-external-address',
+  'x-azure-clientip',
+  'true-client-ip',
+  'cf-connecting-ip',
+  'fastly-client-ip',
+]);
+const FORWARDING_PREFIX = 'x-forwarded';
+
+/** True if a proxy added a forwarding header. */
+export function hasForwardingHeader(headers: { readonly [name: string]: unknown }): boolean {
+  for (const name in headers) {
+    if (FORWARDING_HEADERS.has(name) || name.startsWith(FORWARDING_PREFIX)) return true;
+  }
+  return false;
+}
 
 /** Headers that a client may send, besides parameter headers (MCP 2026-07-28, custom headers). */
 const REQUEST_HEADERS: readonly string[] = [

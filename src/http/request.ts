@@ -1,13 +1,18 @@
-// Reads request bodies, under a limit for each and one for all unfinished bodies, and turns a node:http request
-// into plain values. Bodies are read before authentication, so they take no concurrency slot of an upstream; if
-// together they exceed their limit, the oldest is dropped, which is the slowest to arrive
-// (docs/reference/attacks.md case 10).
+// Turns a node:http request into plain values: its body, its peer, and whether its client is still there. Bodies are
+// read before authentication, under a limit for each and one for all unfinished bodies; if together they exceed it, the
+// oldest is dropped, which is the slowest to arrive (docs/reference/attacks.md case 10). A header names the peer's address
+// only if a trusted proxy sent it, and never a client certificate, which only the connection itself can prove (RFC 8705
+// §3 and §6.5). Also counts the requests that run at each upstream, in total and of one caller, so that no caller takes
+// all concurrency slots from the others (docs/contract.md §3, `limits.concurrency` and `limits.concurrencyPerCaller`).
 
+import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import ipaddr from 'ipaddr.js';
 import { DisconnectController, type Incoming } from '../protocol/transport.js';
 import { sessionInQuery } from '../protocol/versions/legacy-sse.js';
-import { certificateOf } from './peer.js';
-import type { EdgeRoute } from './routes.js';
+import type { ConcurrencyLimit, EdgeRoute, EdgeTables } from './request-checks.js';
 
 /** Why a body was not read: it exceeded its limit, the client disconnected, or others needed the memory. */
 export type UnreadBody = 'too-large' | 'aborted' | 'crowded-out';
@@ -205,4 +210,115 @@ export function toIncoming(
     receivedAt: facts.receivedAt,
     startedMs: facts.startedMs,
   };
+}
+
+/** The concurrency slots that one request holds: at most one of each upstream it involves, all released together. */
+type ConcurrencySlots = {
+  /** Acquires a slot of the path's own upstream or of a backend; false if none is free for this caller. */
+  acquire(caller: string, backend?: string): boolean;
+  release(): void;
+};
+
+/** The requests that run at one upstream. No caller's count is zero. */
+type Running = { total: number; readonly byCaller: Map<string, number> };
+
+/** Counts running requests by upstream, whatever path they came on, and by caller within each upstream. */
+export function createConcurrencyLimits(): { forOne(route: EdgeRoute): ConcurrencySlots } {
+  const runningAt = new Map<string, Running>();
+
+  function runningOf(upstream: string): Running {
+    const known = runningAt.get(upstream);
+    if (known !== undefined) return known;
+    const running = { total: 0, byCaller: new Map<string, number>() };
+    runningAt.set(upstream, running);
+    return running;
+  }
+
+  return {
+    forOne(route) {
+      const held: { readonly running: Running; readonly caller: string }[] = [];
+      return {
+        acquire(caller, upstream = route.upstream) {
+          const running = runningOf(upstream);
+          for (const one of held) if (one.running === running) return true;
+          if (!take(running, caller, route.backends?.get(upstream) ?? route)) return false;
+          held.push({ running, caller });
+          return true;
+        },
+        release() {
+          for (const { running, caller } of held) giveBack(running, caller);
+          held.length = 0;
+        },
+      };
+    },
+  };
+}
+
+function take(running: Running, caller: string, limit: ConcurrencyLimit): boolean {
+  const own = running.byCaller.get(caller) ?? 0;
+  if (running.total >= limit.concurrency || own >= limit.concurrencyPerCaller) return false;
+  running.total += 1;
+  running.byCaller.set(caller, own + 1);
+  return true;
+}
+
+function giveBack(running: Running, caller: string): void {
+  const own = (running.byCaller.get(caller) ?? 1) - 1;
+  running.total -= 1;
+  if (own === 0) running.byCaller.delete(caller);
+  else running.byCaller.set(caller, own);
+}
+
+/** How many proxies in a row are followed. */
+const MAX_HOPS = 32;
+
+/**
+ * Follows `X-Forwarded-For` from its end as long as the proxies that wrote it are trusted. The first address
+ * that is not trusted, or is not valid, ends it. `trusted` holds addresses and CIDR ranges.
+ */
+export function createAddressOf(trusted: readonly string[]): EdgeTables['addressOf'] {
+  if (trusted.length === 0) return (peer) => peer;
+  const ranges = trusted.map((each) =>
+    each.includes('/') ? ipaddr.parseCIDR(each) : hostRangeOf(ipaddr.process(each)),
+  );
+  const isTrusted = (address: ipaddr.IPv4 | ipaddr.IPv6): boolean =>
+    ranges.some(([base, bits]) => base.kind() === address.kind() && address.match(base, bits));
+
+  return (peer, forwardedFor) => {
+    const named = (forwardedFor ?? '').split(',');
+    let address = peer;
+    for (let hop = 0; hop < MAX_HOPS; hop += 1) {
+      if (!ipaddr.isValid(address) || !isTrusted(ipaddr.process(address))) return address;
+      const next = named.pop()?.trim() ?? '';
+      if (!ipaddr.isValid(next)) return address;
+      address = ipaddr.process(next).toString();
+    }
+    return address;
+  };
+}
+
+function hostRangeOf(address: ipaddr.IPv4 | ipaddr.IPv6): [ipaddr.IPv4 | ipaddr.IPv6, number] {
+  return [address, address.kind() === 'ipv4' ? 32 : 128];
+}
+
+const clientCertificates = new WeakMap<Socket, { readonly thumbprint: string | undefined }>();
+
+/** Discards the client certificate of this connection, because the trusted authorities were replaced. */
+export function discardCertificate(socket: Socket): void {
+  clientCertificates.set(socket, { thumbprint: undefined });
+}
+
+/**
+ * The SHA-256 thumbprint (`x5t#S256`) of the client certificate of this connection, if it was signed by a
+ * configured authority; `undefined` for any other connection. The TLS handshake has proved possession of its
+ * key.
+ */
+function certificateOf(socket: Socket): string | undefined {
+  if (!(socket instanceof TLSSocket)) return undefined;
+  const known = clientCertificates.get(socket);
+  if (known !== undefined) return known.thumbprint;
+  const raw = socket.authorized ? socket.getPeerX509Certificate()?.raw : undefined;
+  const thumbprint = raw === undefined ? undefined : hash('sha256', raw, 'base64url');
+  clientCertificates.set(socket, { thumbprint });
+  return thumbprint;
 }

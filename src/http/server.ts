@@ -12,17 +12,23 @@ import type { TlsOptions } from 'node:tls';
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import fastify from 'fastify';
 import type { Incoming, Outgoing } from '../protocol/transport.js';
-import { discardCertificate } from './peer.js';
-import { createBodyReader, type EdgeFacts, toIncoming, type UnreadBody } from './request.js';
+import {
+  createBodyReader,
+  createConcurrencyLimits,
+  discardCertificate,
+  type EdgeFacts,
+  toIncoming,
+  type UnreadBody,
+} from './request.js';
 import {
   checkRequest,
   corsHeaders,
   type EdgeRefusal,
+  type EdgeTables,
   refusalOfClientError,
   UNKNOWN_PATH,
 } from './request-checks.js';
 import { createOutgoing, edgeBody, encodeRefusal, sendBuffered } from './response.js';
-import { createConcurrencyLimits, type EdgeTables } from './routes.js';
 
 declare module 'fastify' {
   interface FastifyRequest {

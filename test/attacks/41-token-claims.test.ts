@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AUTH_FAILURES_PER_SECOND } from '../../src/audit/event-rate.js';
+import { AUTH_FAILURES_PER_SECOND } from '../../src/audit/audit.js';
 import {
   type AttackRig,
   expectLoginLine,

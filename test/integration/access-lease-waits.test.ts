@@ -24,7 +24,8 @@ import { listenOn } from '../support/wire-client.js';
 /** Jobs that have begun, and what holds back their outcomes. */
 const jobs = vi.hoisted(() => ({ begun: 0, held: Promise.resolve() }));
 
-vi.mock('../../src/gateway/worker/worker.js', () => ({
+vi.mock('../../src/gateway/worker/worker.js', async (load) => ({
+  ...(await load<typeof import('../../src/gateway/worker/worker.js')>()),
   createInspectionWorker: () => ({
     async run(job: Parameters<typeof runJob>[0]) {
       jobs.begun += 1;

@@ -2,7 +2,7 @@
 // that anybody can cause are written at a bounded rate and counted always.
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { AUTH_FAILURES_PER_SECOND, DEFINITION_EVENTS } from '../../src/audit/event-rate.js';
+import { AUTH_FAILURES_PER_SECOND, DEFINITION_EVENTS } from '../../src/audit/audit.js';
 import { EDGE_REFUSALS_PER_SECOND } from '../../src/gateway/observability.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
-import { AUTH_FAILURES_PER_SECOND } from '../../src/audit/event-rate.js';
+import { AUTH_FAILURES_PER_SECOND } from '../../src/audit/audit.js';
 import { createEventJoiner } from '../../src/audit/query.js';
 import { runPinFetch } from '../../src/cli/pin/command.js';
 import type { PinPorts } from '../../src/cli/pin/lock-files.js';

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createControls } from '../../../src/telemetry/controls.js';
 import { createLog, errorCode, type LogFields, logRefusal } from '../../../src/telemetry/log.js';
-import { NOW, sampleRecord } from '../audit/samples.js';
+import { sampleRecord } from '../audit/samples.js';
 
 function capture(level?: Parameters<typeof createLog>[1]) {
   const lines: string[] = [];
@@ -79,48 +78,5 @@ describe('createLog', () => {
     );
     expect(errorCode(new TypeError('secret'))).toBe('TypeError');
     expect(errorCode('secret')).toBe('unknown');
-  });
-});
-
-describe('createControls', () => {
-  it('[O-51] shows each control, its state, why, and since when', () => {
-    let nowMs = NOW;
-    const notified: string[] = [];
-    const controls = createControls({
-      now: () => nowMs,
-      onChange: (row) => notified.push(`${row.control} ${row.state}`),
-      onRemove: (control) => notified.push(`${control} removed`),
-    });
-    controls.set('policy', 'armed');
-    controls.set('authn:corp', 'armed');
-    nowMs += 1000;
-    controls.set('policy', 'armed');
-    controls.set('authn:corp', 'degraded', 'keys not refreshed');
-    nowMs += 1000;
-    controls.set('authn:corp', 'degraded', 'keys gone');
-    controls.set('admin', 'off', 'not configured');
-    controls.remove('policy');
-    expect(controls.snapshot()).toEqual([
-      {
-        control: 'admin',
-        state: 'off',
-        reason: 'not configured',
-        since: '2026-11-20T09:30:02.123Z',
-      },
-      {
-        control: 'authn:corp',
-        state: 'degraded',
-        reason: 'keys gone',
-        since: '2026-11-20T09:30:01.123Z',
-      },
-    ]);
-    expect(notified).toEqual([
-      'policy armed',
-      'authn:corp armed',
-      'authn:corp degraded',
-      'authn:corp degraded',
-      'admin off',
-      'policy removed',
-    ]);
   });
 });

@@ -5,7 +5,6 @@ import { readdirSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { WorkBudget } from '../../../../src/gateway/worker/fair-queue.js';
 import {
   createInspection,
   type Inspection,
@@ -14,6 +13,7 @@ import {
 import {
   createInspectionWorker,
   type InspectionWorker,
+  type WorkBudget,
   type WorkerOptions,
 } from '../../../../src/gateway/worker/worker.js';
 import {

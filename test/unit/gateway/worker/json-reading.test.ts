@@ -2,7 +2,7 @@
 // that fails nothing was read.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createJsonReading } from '../../../../src/gateway/worker/json-reader.js';
+import { createJsonReading } from '../../../../src/gateway/worker/inspection.js';
 import {
   createInspectionWorker,
   type InspectionWorker,

@@ -1,6 +1,8 @@
-// Evaluates for every control whether it is armed, from the states that the components report. A control that is weaker
-// than configured is `degraded`, one that the configuration turns off is `off`; both carry a reason.
+// The table of controls: whether each is armed, from the states that the components report. A control that is weaker
+// than configured is `degraded`, one that the configuration turns off is `off`; both carry a reason. Metrics and the admin
+// listener show the table. Nothing is turned on or off here.
 
+import type { ControlRow } from '../admin/api.js';
 import { isLoopbackHost } from '../config/checks/addresses.js';
 import type {
   AggregateSettings,
@@ -9,16 +11,73 @@ import type {
   Settings,
   UpstreamSettings,
 } from '../config/settings.js';
+import { BLOCK_TARGETS, type BlockTarget } from '../policy/blocks.js';
 import type { Shadow } from '../policy/rules.js';
 import type { StoreStatus } from '../state/memory.js';
-import type { Controls } from '../telemetry/controls.js';
-import type { Metrics } from '../telemetry/metrics.js';
+import type { Block } from '../state/revocations.js';
+import type { ControlState, Metrics } from '../telemetry/metrics.js';
 import { countOf } from '../text/wording.js';
 import { firstOf } from './config-version.js';
 import type { Identity } from './identity.js';
-import { setBlocks } from './revocations.js';
+import { endOf } from './revocations.js';
 import type { Aggregates } from './snapshot.js';
 import { NOT_LISTED_YET, type Runtimes, type UpstreamRuntime } from './upstreams.js';
+
+/** A control by name; one of several with what it protects: an issuer, an upstream, a profile, an aggregate, a listener. */
+type ControlName =
+  | 'policy'
+  | 'audit'
+  | 'metrics'
+  | 'admin'
+  | 'edge'
+  | 'store'
+  | 'pin-signatures'
+  | 'blocks'
+  | 'budgets'
+  | `authn:${string}`
+  | `audience:${string}`
+  | `pins:${string}`
+  | `upstream-connection:${string}`
+  | `upstream-credentials:${string}`
+  | `upstream-identity:${string}`
+  | `binding:${string}`
+  | 'tls:data'
+  | `inspection:${string}`
+  | `endpoint:${string}`;
+
+export interface Controls {
+  set(control: ControlName, state: ControlState, reason?: string): void;
+  /** Removes a control that is no longer configured. */
+  remove(control: ControlName): void;
+  /** All controls, sorted by name. */
+  snapshot(): readonly ControlRow[];
+}
+
+type ControlPorts = {
+  readonly now: () => number;
+  /** Called for every change of state or reason. */
+  readonly onChange: (row: ControlRow) => void;
+  readonly onRemove: (control: string) => void;
+};
+
+/** Creates an empty table. */
+export function createControls({ now, onChange, onRemove }: ControlPorts): Controls {
+  const rows = new Map<string, ControlRow>();
+  return {
+    set(control, state, reason = '') {
+      const known = rows.get(control);
+      if (known?.state === state && known.reason === reason) return;
+      const since = known?.state === state ? known.since : new Date(now()).toISOString();
+      const row = { control, state, reason, since };
+      rows.set(control, row);
+      onChange(row);
+    },
+    remove(control) {
+      if (rows.delete(control)) onRemove(control);
+    },
+    snapshot: () => [...rows.values()].sort((a, b) => (a.control < b.control ? -1 : 1)),
+  };
+}
 
 type ControlSources = {
   readonly settings: Settings;
@@ -38,7 +97,7 @@ type ControlSources = {
   readonly counterError: string | undefined;
   /** The policies in force that are not enforced. */
   readonly shadow: Shadow | undefined;
-  readonly blocks: Parameters<typeof setBlocks>[2];
+  readonly blocks: readonly Block[];
   /** The names of the budgets of all policies. */
   readonly budgets: readonly string[];
 };
@@ -368,4 +427,54 @@ function setAggregate(
     ...(hidden > 0 ? [`hidden because they look alike: ${countOf(hidden, 'name')}`] : []),
   ];
   controls.set(`endpoint:${name}`, reasons.length === 0 ? 'armed' : 'degraded', reasons.join('; '));
+}
+
+/** Blocks that the control names; the rest are counted. */
+const MAX_DESCRIBED_BLOCKS = 5;
+
+/** A block takes no control away, so the control stays armed; the metric is what an alert would use. */
+function setBlocks(
+  controls: Controls,
+  metrics: Metrics,
+  blocks: readonly Block[],
+  isShared: boolean,
+): void {
+  for (const target of BLOCK_TARGETS)
+    metrics.setBlocks(
+      target,
+      blocks.filter(({ revoked }) => revoked.block.target === target).length,
+    );
+  const described = blocks.slice(0, MAX_DESCRIBED_BLOCKS).map(describeBlock);
+  const rest = blocks.length - described.length;
+  const parts = [
+    ...described,
+    ...(rest > 0 ? [`and ${rest} more`] : []),
+    ...(isShared ? [] : ['state.type: memory, so blocks and revocations end with the process']),
+  ];
+  controls.set('blocks', 'armed', parts.join('; '));
+}
+
+function describeBlock({ revoked, by, note, expiresAtMs }: Block): string {
+  const until = endOf(expiresAtMs);
+  const end = until === undefined ? '' : ` until ${until}`;
+  return `${nameOfBlock(revoked.block)} is blocked${end} by ${JSON.stringify(by)}: ${JSON.stringify(note)}`;
+}
+
+/** Names of items come from people, but may quote an upstream, so they are quoted. */
+function nameOfBlock(block: BlockTarget): string {
+  switch (block.target) {
+    case 'everything':
+      return 'everything';
+    case 'upstream':
+      return `upstream ${block.upstream}`;
+    case 'subject':
+      return `subject ${JSON.stringify(block.subject)} of ${block.issuer}`;
+    case 'client':
+      return `client ${JSON.stringify(block.client)} of ${block.issuer}`;
+    case 'tool':
+    case 'prompt':
+    case 'template':
+    case 'resource':
+      return `${block.target} ${JSON.stringify(block.name)} of ${block.upstream}`;
+  }
 }

@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { HttpListener } from '../../../src/http/internal-server.js';
-import { createOpsServer } from '../../../src/telemetry/ops-server.js';
+import { createOpsServer, type HttpListener } from '../../../src/http/internal-server.js';
 
 let server: HttpListener | undefined;
 

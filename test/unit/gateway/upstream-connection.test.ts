@@ -1,10 +1,9 @@
 // Long work on the event loop: at once while little was done, then in turns, whoever has more of it.
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { UpstreamSettings } from '../../../../src/config/settings.js';
-import { messageReaderOf } from '../../../../src/gateway/upstream-connection.js';
-import { createLoopScheduler } from '../../../../src/gateway/worker/json-reader.js';
-import { runInTurns } from '../../../../src/upstream/response-messages.js';
+import type { UpstreamSettings } from '../../../src/config/settings.js';
+import { createLoopScheduler, messageReaderOf } from '../../../src/gateway/upstream-connection.js';
+import { runInTurns } from '../../../src/upstream/response-messages.js';
 
 /** Turns whose loop goes round when the test says so. */
 function turnsByHand() {
