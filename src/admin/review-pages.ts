@@ -3,6 +3,7 @@
 // docs/contract.md §2 and §5.
 
 import type { PlainResponse } from '../http/internal-server.js';
+import { isPasteable, quoteForShell } from '../text/escaping.js';
 import { countOf } from '../text/wording.js';
 import {
   type Frame,
@@ -311,4 +312,82 @@ function linesOf(text: string, max = Number.POSITIVE_INFINITY): string {
     .map((line) => foreign(line, Number.POSITIVE_INFINITY))
     .join('\n');
   return isLong ? `${shown}\u2026 (${text.length} characters)` : shown;
+}
+
+type LockFileFacts = {
+  /** The folder of the lock files in their repository. */
+  readonly folder: string;
+  readonly hasLockFile: boolean;
+  /** False if the form that is offered cannot be pinned. */
+  readonly hasDigest: boolean;
+};
+
+type Commands = Pick<ReviewDetail, 'commands' | 'caution'>;
+
+/** The commands of the guide to reviewing drift, for one definition. */
+export function reviewCommands(
+  item: ReviewItem,
+  findings: readonly ReviewFinding[],
+  { folder, hasLockFile, hasDigest }: LockFileFacts,
+): Commands {
+  const { upstream, kind, name, after } = item;
+  // A name of a megabyte is not read character by character.
+  const isLong = name.length > MAX_NAME;
+  const isNamed = !isLong && isPasteable(name);
+  const look = { what: 'Look at the difference.', line: commandLine('pin', 'diff', upstream) };
+  const fetch = {
+    what: 'Write the first lock file, with everything that is offered as pending.',
+    line: commandLine('pin', 'fetch', upstream),
+  };
+  const rest = [
+    {
+      what: 'Sign the lock file, where signers are configured.',
+      line: commandLine('pin', 'sign', upstream, '--key', 'signer.pem'),
+    },
+    {
+      what: 'Open the pull request.',
+      line: `git add ${quoteForShell(folder)} && git commit -m ${quoteForShell(`Approve ${isNamed ? name : `a ${kind}`} of ${upstream}`)} && git push -u origin HEAD`,
+    },
+  ];
+  if (kind === 'server') {
+    const line = `${commandLine('pin', 'fetch', upstream, '--approve')} --note 'WHY'`;
+    const approve = {
+      what: 'Approve what the server calls itself, and everything it offers now.',
+      line,
+    };
+    return { commands: [look, approve, ...rest], caution: FETCH_APPROVES_ALL };
+  }
+  if (after === undefined) return { commands: [look], caution: NOTHING_TO_APPROVE };
+  if (!hasDigest) return { commands: [look], caution: NO_DIGEST_OFFERED };
+  if (!isNamed) return { commands: [look], caution: isLong ? TOO_LONG : NOT_PASTEABLE };
+  const accept = findings
+    .filter(({ tier }) => tier === 'block')
+    .flatMap(({ id }) => ['--accept', id]);
+  const line = `${commandLine('pin', 'approve', upstream, name, '--kind', kind, '--digest', `sha256:${after}`, ...accept)} --note 'WHY'`;
+  const approve = {
+    what: 'Approve exactly this definition. Put the reason in place of WHY.',
+    line,
+  };
+  return {
+    commands: [look, ...(hasLockFile ? [] : [fetch]), approve, ...rest],
+    caution: accept.length === 0 ? undefined : ACCEPTS_FINDINGS,
+  };
+}
+
+const FETCH_APPROVES_ALL =
+  'The identity of a server is approved together with everything that it offers. Review the other definitions first.';
+const NOTHING_TO_APPROVE =
+  'The upstream does not offer it any more, so there is nothing to approve.';
+const NO_DIGEST_OFFERED =
+  'The definition cannot be pinned: its name is offered twice, or it has no canonical form. The upstream has to be mended.';
+const NOT_PASTEABLE =
+  'The name has characters that a terminal does not show as they are, so that no command with it can be copied.';
+/** Longer names are in no command. */
+const MAX_NAME = 1_024;
+const TOO_LONG = 'The name is too long for a command to be copied.';
+const ACCEPTS_FINDINGS =
+  'The scan has findings of the tier block. The command accepts them by name: run it only if a review shows that each is meant well.';
+
+function commandLine(...terms: readonly string[]): string {
+  return ['sallyport', ...terms.map(quoteForShell)].join(' ');
 }

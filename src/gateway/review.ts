@@ -4,7 +4,12 @@
 // until either changes. It approves nothing and writes no file. docs/contract.md §2 and §5.
 
 import { basename, dirname, join, relative } from 'node:path';
-import type { ReviewDetail, ReviewFinding, ReviewItem, ReviewPort } from '../admin/review-pages.js';
+import {
+  type ReviewDetail,
+  type ReviewItem,
+  type ReviewPort,
+  reviewCommands,
+} from '../admin/review-pages.js';
 import type { DefinitionFinding, ScannedDefinition } from '../inspection/definitions/scan.js';
 import type { FormsToCompare } from '../inspection/jobs.js';
 import {
@@ -36,7 +41,7 @@ import {
 import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../protocol/versions/session.js';
-import { isPasteable, isShownAsIs, quoteForShell } from '../text/escaping.js';
+import { isShownAsIs } from '../text/escaping.js';
 import type { Version } from './config-version.js';
 import { type DriftClasses, isOpen, measure } from './drift-classes.js';
 import { modeOf } from './drift-report.js';
@@ -300,9 +305,10 @@ async function detailOf(
     findings,
     unfinished,
     clientSees: clientSees(item, catalog),
-    ...commandsOf(item, findings, {
+    ...reviewCommands(item, findings, {
       folder: dirname(pathInRepository(version.settings, item.upstream)),
       hasLockFile: lock !== undefined,
+      hasDigest: item.after !== NO_DIGEST,
     }),
     patch: patchOf(entry, lock, version),
   };
@@ -328,76 +334,6 @@ function clientSees({ kind, state }: ReviewItem, catalog: Catalog): string {
   if (kind === 'server') return 'No difference: what a server calls itself hides nothing.';
   if (kind === 'instructions') return 'No instructions: they are removed as long as they differ.';
   return REFUSED_AS[state] ?? `${HIDDEN}.`;
-}
-
-type Commands = Pick<ReviewDetail, 'commands' | 'caution'>;
-
-/** The commands of the guide to reviewing drift, for one definition. */
-function commandsOf(
-  item: ReviewItem,
-  findings: readonly ReviewFinding[],
-  { folder, hasLockFile }: { readonly folder: string; readonly hasLockFile: boolean },
-): Commands {
-  const { upstream, kind, name, after } = item;
-  // A name of a megabyte is not read character by character.
-  const isLong = name.length > MAX_NAME;
-  const isNamed = !isLong && isPasteable(name);
-  const look = { what: 'Look at the difference.', line: commandLine('pin', 'diff', upstream) };
-  const fetch = {
-    what: 'Write the first lock file, with everything that is offered as pending.',
-    line: commandLine('pin', 'fetch', upstream),
-  };
-  const rest = [
-    {
-      what: 'Sign the lock file, where signers are configured.',
-      line: commandLine('pin', 'sign', upstream, '--key', 'signer.pem'),
-    },
-    {
-      what: 'Open the pull request.',
-      line: `git add ${quoteForShell(folder)} && git commit -m ${quoteForShell(`Approve ${isNamed ? name : `a ${kind}`} of ${upstream}`)} && git push -u origin HEAD`,
-    },
-  ];
-  if (kind === 'server') {
-    const line = `${commandLine('pin', 'fetch', upstream, '--approve')} --note 'WHY'`;
-    const approve = {
-      what: 'Approve what the server calls itself, and everything it offers now.',
-      line,
-    };
-    return { commands: [look, approve, ...rest], caution: FETCH_APPROVES_ALL };
-  }
-  if (after === undefined) return { commands: [look], caution: NOTHING_TO_APPROVE };
-  if (after === NO_DIGEST) return { commands: [look], caution: NO_DIGEST_OFFERED };
-  if (!isNamed) return { commands: [look], caution: isLong ? TOO_LONG : NOT_PASTEABLE };
-  const accept = findings
-    .filter(({ tier }) => tier === 'block')
-    .flatMap(({ id }) => ['--accept', id]);
-  const line = `${commandLine('pin', 'approve', upstream, name, '--kind', kind, '--digest', `sha256:${after}`, ...accept)} --note 'WHY'`;
-  const approve = {
-    what: 'Approve exactly this definition. Put the reason in place of WHY.',
-    line,
-  };
-  return {
-    commands: [look, ...(hasLockFile ? [] : [fetch]), approve, ...rest],
-    caution: accept.length === 0 ? undefined : ACCEPTS_FINDINGS,
-  };
-}
-
-const FETCH_APPROVES_ALL =
-  'The identity of a server is approved together with everything that it offers. Review the other definitions first.';
-const NOTHING_TO_APPROVE =
-  'The upstream does not offer it any more, so there is nothing to approve.';
-const NO_DIGEST_OFFERED =
-  'The definition cannot be pinned: its name is offered twice, or it has no canonical form. The upstream has to be mended.';
-const NOT_PASTEABLE =
-  'The name has characters that a terminal does not show as they are, so that no command with it can be copied.';
-/** Longer names are in no command. */
-const MAX_NAME = 1_024;
-const TOO_LONG = 'The name is too long for a command to be copied.';
-const ACCEPTS_FINDINGS =
-  'The scan has findings of the tier block. The command accepts them by name: run it only if a review shows that each is meant well.';
-
-function commandLine(...terms: readonly string[]): string {
-  return ['sallyport', ...terms.map(quoteForShell)].join(' ');
 }
 
 /** Adds the definition to the lock file as `pin fetch` would; `undefined` where that changes nothing, or cannot be shown. */
