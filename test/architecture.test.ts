@@ -42,7 +42,7 @@ const COMPOSITION: ReadonlySet<string> = new Set(['main.ts', 'process.ts', 'gate
 /** The vocabulary of settings is types that every layer with a setting reads. */
 const SHARED_TYPES: ReadonlySet<string> = new Set(['config/settings.ts']);
 /** How a table is bounded and a use is counted: plain structures that import nothing, which every layer may use. */
-const STRUCTURES: ReadonlySet<string> = new Set(['state/bounded-map.ts', 'state/quota.ts']);
+const STRUCTURES: ReadonlySet<string> = new Set(['state/bounds.ts']);
 const PURE: readonly string[] = ['text', 'protocol', 'policy', 'inspection'];
 const PURE_PACKAGES: ReadonlySet<string> = new Set([
   '@bufbuild/cel',

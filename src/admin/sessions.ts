@@ -4,8 +4,7 @@
 
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import type { PlainResponse } from '../http/internal-server.js';
-import { BoundedMap } from '../state/bounded-map.js';
-import { createRate } from '../state/quota.js';
+import { BoundedMap, createRate } from '../state/bounds.js';
 import { foreign, formTokenField, type Html, html, PAGES, page, seeOther } from './html.js';
 
 export const ADMIN_ROLES = ['viewer', 'reviewer', 'admin'] as const;

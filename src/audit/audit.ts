@@ -9,7 +9,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { AuditSettings } from '../config/settings.js';
 import type { RequestRecord } from '../policy/record.js';
-import { createRate, type RateBounds } from '../state/quota.js';
+import { createRate, type RateBounds } from '../state/bounds.js';
 import type { MaskText } from '../text/escaping.js';
 import {
   type ChainHead,

@@ -4,7 +4,7 @@
 // bounds and read only when somebody looks. What the audit log redacts or omits is not here either.
 
 import { isObject } from '../protocol/jsonrpc.js';
-import { BoundedMap } from '../state/bounded-map.js';
+import { BoundedMap } from '../state/bounds.js';
 import { makeVisible } from '../text/escaping.js';
 import { type AuditRecord, valueAt } from './chain.js';
 import type { EventText } from './event.js';

@@ -8,7 +8,7 @@ import { hash } from 'node:crypto';
 import type { IssuerSettings, UpstreamSettings } from '../config/settings.js';
 import type { Principal } from '../policy/principal.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
-import { BoundedMap } from '../state/bounded-map.js';
+import { BoundedMap } from '../state/bounds.js';
 import { type AuthnReason, type ClaimSource, checkClaims } from './claims.js';
 import type { ProofSubject, ProofVerdict } from './dpop.js';
 import type { Introspector } from './introspection.js';

@@ -8,7 +8,7 @@ import { type CryptoKey, compactVerify, importJWK } from 'jose';
 import type { ReplayStore } from '../policy/obligations.js';
 import type { ProofError } from '../policy/principal.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
-import { BoundedMap } from '../state/bounded-map.js';
+import { BoundedMap } from '../state/bounds.js';
 import { isSecretKey } from './jwks.js';
 import { isCompactJws, readObject } from './jwt.js';
 

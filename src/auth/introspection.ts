@@ -6,8 +6,7 @@ import { hash } from 'node:crypto';
 import * as oauth from 'oauth4webapi';
 import type { IntrospectionSettings, IssuerSettings } from '../config/settings.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
-import { BoundedMap } from '../state/bounded-map.js';
-import { createRate } from '../state/quota.js';
+import { BoundedMap, createRate } from '../state/bounds.js';
 import { discover, type FetchJson, learnedUrlRule } from './discovery.js';
 
 type IntrospectionBudget = {

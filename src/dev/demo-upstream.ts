@@ -14,7 +14,7 @@ import {
   type RequestId,
 } from '../protocol/jsonrpc.js';
 import { progressTokenOf } from '../protocol/params.js';
-import { BoundedMap } from '../state/bounded-map.js';
+import { BoundedMap } from '../state/bounds.js';
 import {
   createHelpDesk,
   type DemoSecrets,

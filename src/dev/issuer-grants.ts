@@ -9,7 +9,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { isObject } from '../protocol/jsonrpc.js';
-import { BoundedMap } from '../state/bounded-map.js';
+import { BoundedMap } from '../state/bounds.js';
 
 const MAX_CLIENTS = 1_000;
 const MAX_REDIRECT_URIS = 10;

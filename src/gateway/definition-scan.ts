@@ -15,7 +15,7 @@ import { approvedVersions, type Lock, nameOf, PIN_KINDS } from '../pins/lock.js'
 import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import type { Listing } from '../protocol/methods.js';
-import { BoundedMap } from '../state/bounded-map.js';
+import { BoundedMap } from '../state/bounds.js';
 import type { Log } from '../telemetry/log.js';
 import type { Metrics } from '../telemetry/metrics.js';
 import { groupBy } from '../text/grouping.js';

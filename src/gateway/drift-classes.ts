@@ -13,7 +13,7 @@ import {
 import type { Observed } from '../pins/last-seen.js';
 import type { Lock } from '../pins/lock.js';
 import type { Json } from '../protocol/jsonrpc.js';
-import { BoundedMap } from '../state/bounded-map.js';
+import { BoundedMap } from '../state/bounds.js';
 import { contentHashOf } from './definition-scan.js';
 import type { DefinitionTasks } from './worker/inspection.js';
 

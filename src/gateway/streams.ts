@@ -7,7 +7,7 @@ import { ownerKey, type Principal } from '../policy/principal.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { LoopScheduler } from '../protocol/json/incremental.js';
 import type { Change, OpenLease, OpenStream, StreamReservation } from '../proxy/ports.js';
-import { createQuota } from '../state/quota.js';
+import { createQuota } from '../state/bounds.js';
 
 export type LeaseRegistry = {
   /** Registers a lease until the returned function is called. */

@@ -7,8 +7,8 @@ import type { UpstreamSettings } from '../config/settings.js';
 import type { LoopScheduler, ReadJson } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJson, readJsonText } from '../protocol/json/json.js';
 import { LEGACY_SSE_VERSION } from '../protocol/versions/revisions.js';
+import { createRate } from '../state/bounds.js';
 import type { KeyRing } from '../state/keys.js';
-import { createRate } from '../state/quota.js';
 import type { Log } from '../telemetry/log.js';
 import { createLegacySseUpstreamClient } from '../upstream/adapters/legacy-sse/adapter.js';
 import {

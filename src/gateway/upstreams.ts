@@ -22,7 +22,7 @@ import {
 import { type Lock, PIN_KINDS } from '../pins/lock.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import type { Listing } from '../protocol/methods.js';
-import { BoundedMap } from '../state/bounded-map.js';
+import { BoundedMap } from '../state/bounds.js';
 import type { GatewayState } from '../state/memory.js';
 import type { ReplicaBus } from '../state/replica-bus.js';
 import type { Log } from '../telemetry/log.js';

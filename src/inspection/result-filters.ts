@@ -26,7 +26,7 @@ import {
 import { isObject, type Json, type JsonObject, type RequestId } from '../protocol/jsonrpc.js';
 import { LISTS, type ListKind } from '../protocol/methods.js';
 import type { Bytes, Pieces } from '../protocol/transport.js';
-import { BoundedMap } from '../state/bounded-map.js';
+import { BoundedMap } from '../state/bounds.js';
 import type { Profile } from './findings.js';
 import { hasRemoteIcons, valueAt } from './message-fields.js';
 import type { InspectionInput, InspectionOutcome, WithholdReason } from './responses.js';

@@ -13,7 +13,7 @@ import type {
 } from '../policy/definitions.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { type ClientProfile, isSameProfile } from '../protocol/methods.js';
-import { BoundedMap } from '../state/bounded-map.js';
+import { BoundedMap } from '../state/bounds.js';
 import { NO_DIGEST, sha256Hex } from './digest.js';
 import {
   areNotesFull,

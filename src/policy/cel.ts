@@ -6,7 +6,7 @@
 
 import { CelScalar, celEnv, celFunc, isCelError, parse, plan, unparse } from '@bufbuild/cel';
 import { strings } from '@bufbuild/cel/ext';
-import { BoundedMap } from '../state/bounded-map.js';
+import { BoundedMap } from '../state/bounds.js';
 import { nearestCandidate } from '../text/wording.js';
 import {
   type Bindings,

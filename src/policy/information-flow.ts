@@ -4,7 +4,7 @@
 // or tagged; inspection/sensitive-fields.ts finds and replaces their values. Pure.
 // Source: RFC 6901; docs/contract.md §4.
 
-import { BoundedMap } from '../state/bounded-map.js';
+import { BoundedMap } from '../state/bounds.js';
 import { stepsOf } from '../text/json-pointer.js';
 import type { FlowDocument } from './compile/documents.js';
 import { matchesPattern, type Pattern } from './patterns.js';

@@ -4,7 +4,7 @@
 
 import type { JsonObject, ServerRequestName, Target, TaskUse } from '../protocol/jsonrpc.js';
 import { isGranted, type ServerRequestGrants } from '../protocol/server-requests.js';
-import { BoundedMap } from '../state/bounded-map.js';
+import { BoundedMap } from '../state/bounds.js';
 import type { CostExpression, Expression } from './cel.js';
 import type { RuleDocument, WhoDocument } from './compile/documents.js';
 import type { Budget, RateLimit } from './decision.js';

@@ -12,9 +12,8 @@ import type {
   ReplayStore,
 } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
-import { OwnedMap } from './bounded-map.js';
+import { createQuota, OwnedMap } from './bounds.js';
 import { createMemoryFlows } from './flow-marks.js';
-import { createQuota } from './quota.js';
 import { createLocalReplicaBus, type ReplicaBus } from './replica-bus.js';
 import { createRevocationSet, type Revocation, type RevocationSet } from './revocations.js';
 import type { SeenCounter, StatePorts } from './store.js';

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import type { Json } from '../protocol/jsonrpc.js';
-import { BoundedMap } from './bounded-map.js';
+import { BoundedMap } from './bounds.js';
 import { sealedToken } from './sealed-token.js';
 import type { SealedMessage, SeenBefore, StatePorts, StoreLink, StoreUpdate } from './store.js';
 

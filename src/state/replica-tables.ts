@@ -12,7 +12,7 @@ import type { RequestId } from '../protocol/jsonrpc.js';
 import type { ListedPage } from '../protocol/methods.js';
 import type { ProgressCount } from '../protocol/params.js';
 import type { RememberedInputRequests } from '../protocol/server-requests.js';
-import { BoundedMap, OwnedMap } from './bounded-map.js';
+import { BoundedMap, OwnedMap } from './bounds.js';
 
 /** Beyond this number the oldest are forgotten first. */
 const MAX_FORWARDED_REQUESTS = 4096;

@@ -5,7 +5,7 @@
 
 import { EventEmitter } from 'node:events';
 import type { LimitOutcome, LimitStore, LimitWindow, ReplayStore } from '../policy/obligations.js';
-import { OwnedMap } from './bounded-map.js';
+import { OwnedMap } from './bounds.js';
 import { createSharedFlows } from './flow-marks.js';
 import {
   type AddResult,

@@ -13,7 +13,7 @@ import {
   readEnvelope,
 } from '../protocol/jsonrpc.js';
 import { versionOverHttp } from '../protocol/versions/revisions.js';
-import { BoundedMap } from '../state/bounded-map.js';
+import { BoundedMap } from '../state/bounds.js';
 import { cleanForeign, maskSecrets } from '../text/escaping.js';
 import {
   createLineLimit,

@@ -10,7 +10,7 @@ import type {
   ForwardOutcome,
   UpstreamResponse,
 } from '../protocol/transport.js';
-import { createRate } from '../state/quota.js';
+import { createRate } from '../state/bounds.js';
 
 /** Chunks and bytes that may be buffered before the socket is paused. */
 const MAX_WAITING_CHUNKS = 16;

@@ -8,7 +8,7 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { InspectionJob, JobResult } from '../../inspection/jobs.js';
-import { createRate, type RateBounds } from '../../state/quota.js';
+import { createRate, type RateBounds } from '../../state/bounds.js';
 import type { ThreadMessage } from './thread.js';
 
 /**

@@ -34,7 +34,7 @@ import {
   type PendingResponses,
   type ResponseHeaders,
 } from '../../protocol/transport.js';
-import { BoundedMap } from '../../state/bounded-map.js';
+import { BoundedMap } from '../../state/bounds.js';
 import { maySee } from '../authorization.js';
 import { createCount, createGate, type NotificationGate } from '../features/progress.js';
 import {

@@ -36,7 +36,7 @@ import {
   onAbort,
   type UpstreamResponse,
 } from '../../protocol/transport.js';
-import { createQuota } from '../../state/quota.js';
+import { createQuota } from '../../state/bounds.js';
 import {
   type InboundItem,
   type OutboundItem,

@@ -47,7 +47,7 @@ import {
 import { declaresTasks } from '../../protocol/tasks.js';
 import { type Bytes, joinPieces, type UpstreamResponse } from '../../protocol/transport.js';
 import { STATELESS_VERSIONS } from '../../protocol/versions/revisions.js';
-import { BoundedMap } from '../../state/bounded-map.js';
+import { BoundedMap } from '../../state/bounds.js';
 import { type MessageReader, parseBody } from '../response-messages.js';
 
 /** How a request is sent within an upstream session, and which ids its client gave it. */

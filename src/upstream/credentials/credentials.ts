@@ -21,7 +21,7 @@ import {
   ownerKey,
   type Principal,
 } from '../../policy/principal.js';
-import { BoundedMap } from '../../state/bounded-map.js';
+import { BoundedMap } from '../../state/bounds.js';
 import type { GuardedFetch } from '../safe-fetch.js';
 import {
   createTokenEndpoint,

@@ -18,7 +18,7 @@ import {
   type ForwardOutcome,
   type UpstreamResponse,
 } from '../../../protocol/transport.js';
-import { OwnedMap } from '../../../state/bounded-map.js';
+import { OwnedMap } from '../../../state/bounds.js';
 import type { SessionUpstream } from '../../client.js';
 import {
   bodyResponse,

@@ -12,7 +12,7 @@ import { isObject, type JsonObject } from '../../../protocol/jsonrpc.js';
 import type { ForwardError } from '../../../protocol/transport.js';
 import { SESSION_VERSIONS } from '../../../protocol/versions/revisions.js';
 import { SESSION } from '../../../protocol/versions/session.js';
-import { createQuota } from '../../../state/quota.js';
+import { createQuota } from '../../../state/bounds.js';
 import {
   type GatewayRequest,
   messageEndpointOf,
