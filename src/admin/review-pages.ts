@@ -40,7 +40,7 @@ export type ReviewItem = {
   readonly isNotOffered: boolean;
 };
 
-export type ReviewFinding = {
+type ReviewFinding = {
   readonly id: string;
   readonly tier: string;
   readonly kind: string;

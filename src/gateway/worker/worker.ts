@@ -248,7 +248,7 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
 type WaitingBounds = { readonly jobs: number; readonly chars: number };
 
 /** A job and whose it is; without a caller it is the gateway's own. */
-export type QueuedJob<T> = {
+type QueuedJob<T> = {
   readonly job: T;
   readonly upstream: string;
   readonly caller: string | undefined;
