@@ -2,7 +2,7 @@
 // because a hostile definition of a megabyte takes a second. Until then, and where that fails, a difference is
 // `unclassified`, and as visible as any other. docs/contract.md §5.
 
-import type { Change } from '../pins/compare.js';
+import type { Change } from '../pins/comparison.js';
 import { NO_DIGEST } from '../pins/digest.js';
 import {
   classifyPair,

@@ -5,8 +5,7 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findDecisions } from '../pins/approval.js';
-import { FIRST_USE_SUFFIX, trustObserved, withTrusted } from '../pins/first-use.js';
+import { FIRST_USE_SUFFIX, findDecisions, trustObserved, withTrusted } from '../pins/approval.js';
 import type { Observed } from '../pins/last-seen.js';
 import { type Lock, writeLockParts } from '../pins/lock.js';
 import { inSlices, readLockInParts } from '../pins/lock-reader.js';

@@ -21,12 +21,12 @@ import {
   type PinName,
   pendingOf,
   pinOf,
+  trustedPins,
   withPin,
 } from '../pins/approval.js';
 import { unifiedPatch } from '../pins/diff.js';
 import { NO_DIGEST, type PinnedKind, sha256Hex } from '../pins/digest.js';
 import { formsNotOffered, type ItemDifference, isInformational } from '../pins/drift.js';
-import { trustedPins } from '../pins/first-use.js';
 import {
   approvedVersions,
   emptyLock,

@@ -1,7 +1,7 @@
 // Defines the parts of inspection that can run outside the event loop: jobs of plain data, and the function that
 // runs a job on this thread or another. Scheduling and transfer are not decided here.
 
-import type { Change } from '../pins/compare.js';
+import type { Change } from '../pins/comparison.js';
 import { type ComparedLeaves, compareLeaves } from '../pins/diff.js';
 import { classifyPair, type DefinitionPair } from '../pins/drift.js';
 import { divideJson, type JsonPart } from '../protocol/json/incremental.js';

@@ -5,7 +5,7 @@
 import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { digestsOffered, namedPins, type PinDigest } from './approval.js';
-import { type Change, compareDefinitions, compareTexts } from './compare.js';
+import { type Change, compareDefinitions, compareTexts } from './comparison.js';
 import type { PinnedKind } from './digest.js';
 import { type Observed, observedNames, observedServers, shownItemsOf } from './last-seen.js';
 import {

@@ -8,7 +8,7 @@ import type { PinKind } from '../policy/definitions.js';
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import { quoteYaml } from '../text/escaping.js';
 import { readYaml, type YamlLimits, type YamlPath } from '../text/yaml.js';
-import type { Change } from './compare.js';
+import type { Change } from './comparison.js';
 import { sha256Hex } from './digest.js';
 
 export const LOCKFILE_VERSION = 1;

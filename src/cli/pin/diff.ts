@@ -5,12 +5,15 @@ import { basename, join } from 'node:path';
 import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
 import {
   digestsOffered,
+  FIRST_USE_SUFFIX,
   isSamePin,
   mergeFetched,
   namedPins,
   type PinDigest,
   pendingOf,
   pinOf,
+  trustedPins,
+  withTrusted,
 } from '../../pins/approval.js';
 import { NO_DIGEST } from '../../pins/digest.js';
 import {
@@ -19,7 +22,6 @@ import {
   type ItemDifference,
   isInformational,
 } from '../../pins/drift.js';
-import { FIRST_USE_SUFFIX, trustedPins, withTrusted } from '../../pins/first-use.js';
 import type { Observed } from '../../pins/last-seen.js';
 import { approvedVersions, type Lock, versionsOf } from '../../pins/lock.js';
 import { readLock } from '../../pins/lock-reader.js';

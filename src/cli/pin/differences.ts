@@ -5,8 +5,8 @@
 
 import { nameFile, type SarifResult, sarifLog } from '../../config/diagnostics.js';
 import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
-import { type PinDigest, pinOf } from '../../pins/approval.js';
-import type { Change } from '../../pins/compare.js';
+import { type PinDigest, pinOf, type TrustedPin } from '../../pins/approval.js';
+import type { Change } from '../../pins/comparison.js';
 import {
   changedLines,
   diffDefinitions,
@@ -17,7 +17,6 @@ import {
 } from '../../pins/diff.js';
 import { sha256Hex } from '../../pins/digest.js';
 import type { DriftKind, ItemDifference } from '../../pins/drift.js';
-import type { TrustedPin } from '../../pins/first-use.js';
 import {
   type Lock,
   type PinVersion,

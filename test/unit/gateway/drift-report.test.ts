@@ -7,7 +7,7 @@ import { createDriftReport } from '../../../src/gateway/drift-report.js';
 import { NO_FIRST_USE } from '../../../src/gateway/first-use.js';
 import type { UpstreamRuntime } from '../../../src/gateway/upstreams.js';
 import type { DefinitionTasks } from '../../../src/gateway/worker/inspection.js';
-import type { Change } from '../../../src/pins/compare.js';
+import type { Change } from '../../../src/pins/comparison.js';
 import type { Observed } from '../../../src/pins/last-seen.js';
 import { NO_CATALOG } from '../../../src/policy/decide.js';
 import { lockOf, observedOf, pinOf, toolOf } from '../pins/samples.js';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { compareDefinitions } from '../../../src/pins/compare.js';
+import { compareDefinitions } from '../../../src/pins/comparison.js';
 import {
   differingFields,
   fieldLines,

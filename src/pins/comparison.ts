@@ -1,15 +1,226 @@
-// Compares what two JSON Schemas accept, for a reviewer: whether the new one may accept something that the old one
-// refuses (widened), and the reverse (narrowed). Errs towards both: "not widened" is said only of what was proved
-// keyword by keyword, and a keyword that is not known, or whose effect depends on others, counts as both. Pure.
-// JSON Schema 2020-12, core, applicator, unevaluated and validation vocabularies.
+// Compares two definitions, so that a reviewer knows what to look at first: the classes of their difference, and whether
+// the new schema may accept something that the old one refuses (widened), or the reverse (narrowed). Decides nothing: any
+// difference hides the definition, whatever its class. "Not widened" is said only of what was proved keyword by keyword; a
+// keyword that is not known, or whose effect depends on others, counts as widened and narrowed. Pure.
+// docs/contract.md §5 (classes of a drift); JSON Schema 2020-12, core, applicator, unevaluated and validation vocabularies.
 
+import type { PinKind } from '../policy/definitions.js';
 import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
+import { unseenCharacters } from '../text/escaping.js';
+
+/** The classes of a difference, in the order in which a reviewer should look at them. */
+export const CHANGES = [
+  'new-cue',
+  'input-widened',
+  'description',
+  'output',
+  'annotations',
+  'server',
+  'input-narrowed',
+  'new-tool',
+  'removed',
+  'notation-only',
+  'server-version',
+  // Only the digest is known: the definition was recorded from a page without its content.
+  'unclassified',
+] as const;
+
+export type Change = (typeof CHANGES)[number];
+
+/** Members of a definition that are shown to a person or a model. */
+const DESCRIPTIVE_MEMBERS = [
+  'title',
+  'description',
+  'arguments',
+  'mimeType',
+  'name',
+  'uriTemplate',
+  'contents',
+];
+const TOOL_SCHEMAS = new Set(['inputSchema', 'outputSchema']);
+
+/** The classes of the difference, most serious first; empty if the definitions are equal. */
+export function compareDefinitions(
+  kind: PinKind,
+  before: JsonObject,
+  after: JsonObject,
+): readonly Change[] {
+  if (JSON.stringify(sortMembers(before)) === JSON.stringify(sortMembers(after))) return [];
+  const found = new Set<Change>();
+  if (hasNewCue(before, after)) found.add('new-cue');
+  if (hasDescriptiveDifference(before, after)) found.add('description');
+  if (hasOtherDifference(kind, before, after)) found.add('annotations');
+  if (kind === 'tool') addSchemaChanges(before, after, found);
+  if (found.size === 0) found.add('notation-only');
+  return CHANGES.filter((change) => found.has(change));
+}
+
+/** The same for the instructions of a server. */
+export function compareTexts(before: string, after: string): readonly Change[] {
+  if (before === after) return [];
+  if (normalizeText(before) === normalizeText(after)) return ['notation-only'];
+  return hasNewCue(before, after) ? ['new-cue', 'description'] : ['description'];
+}
+
+function hasNewCue(before: Json, after: Json): boolean {
+  const known = findCues(before);
+  for (const cue of findCues(after)) if (!known.has(cue)) return true;
+  return false;
+}
+
+function hasDescriptiveDifference(before: JsonObject, after: JsonObject): boolean {
+  if (
+    DESCRIPTIVE_MEMBERS.some(
+      (name) => descriptiveForm(before[name]) !== descriptiveForm(after[name]),
+    )
+  )
+    return true;
+  return schemaDescriptions(before['inputSchema']) !== schemaDescriptions(after['inputSchema']);
+}
+
+function descriptiveForm(value: Json | undefined): string {
+  if (value === undefined) return '';
+  return JSON.stringify(sortMembers(value), (_, part: unknown) =>
+    typeof part === 'string' ? normalizeText(part) : part,
+  );
+}
+
+/** The descriptive texts of a schema in their places, without what it accepts. */
+function schemaDescriptions(schema: Json | undefined): string {
+  return JSON.stringify(onlyDescriptive(normalizeSchema(schema ?? null, true), false)) ?? '';
+}
+
+/** Keeps the places by nesting: a path beside each text would be as long as the names that lead there. */
+function onlyDescriptive(value: Json, areNames: boolean): Json | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const kept: [string, Json][] = [];
+  for (const [key, child] of Object.entries(value)) {
+    const isText = !areNames && DESCRIPTIVE_KEYWORDS.has(key);
+    const inner = isText
+      ? descriptiveForm(child)
+      : onlyDescriptive(child, !areNames && (key === 'properties' || key === '$defs'));
+    if (inner !== undefined) kept.push([key, inner]);
+  }
+  return kept.length === 0 ? undefined : Object.fromEntries(kept);
+}
+
+/** Compares all other members: annotations, `_meta`, icons, execution, and those of later revisions. */
+function hasOtherDifference(kind: PinKind, before: JsonObject, after: JsonObject): boolean {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+  for (const name of names) {
+    if (DESCRIPTIVE_MEMBERS.includes(name) || (kind === 'tool' && TOOL_SCHEMAS.has(name))) continue;
+    if (descriptiveForm(ownMember(before, name)) !== descriptiveForm(ownMember(after, name)))
+      return true;
+  }
+  return false;
+}
+
+function addSchemaChanges(before: JsonObject, after: JsonObject, found: Set<Change>): void {
+  const input = compareSchemas(before['inputSchema'], after['inputSchema']);
+  if (input.isWidened) found.add('input-widened');
+  if (input.isNarrowed) found.add('input-narrowed');
+  if (outputForm(before) !== outputForm(after)) found.add('output');
+}
+
+function outputForm(definition: JsonObject): string {
+  const schema = definition['outputSchema'];
+  if (schema === undefined) return '';
+  return isObject(schema)
+    ? descriptiveForm(normalizeSchema(schema, true))
+    : descriptiveForm(schema);
+}
+
+/** Normalizes white space and Unicode composition, which count as notation. */
+function normalizeText(text: string): string {
+  return text.normalize('NFC').replace(/\s+/g, ' ').trim();
+}
+
+/** Phrases of instructions to a model, in lower case with single spaces. */
+const INSTRUCTION_PHRASES = [
+  'ignore previous',
+  'ignore all previous',
+  'ignore the above',
+  'disregard',
+  'forget your',
+  'system prompt',
+  'you must',
+  'you should always',
+  'always call',
+  'always use',
+  'before using',
+  'before calling',
+  'before any other',
+  'first call',
+  'first read',
+  'do not tell',
+  "don't tell",
+  'do not mention',
+  "don't mention",
+  'do not inform',
+  'without asking',
+  'without telling',
+  'without informing',
+  'secretly',
+  'silently',
+  'instead of',
+  'side note',
+  'important:',
+  '<important',
+  '<system',
+  '<instructions',
+  '[system',
+  'assistant:',
+  'api key',
+  'password',
+  'private key',
+  'credentials',
+  '.ssh',
+  '.env',
+  'id_rsa',
+  'base64',
+] as const;
+
+const URL_PATTERN =
+  /(?:https?:\/\/|www\.|javascript:|data:|file:\/\/|mailto:)[^\s"'<>)\]}]{1,200}/g;
+const ENCODED_RUN = /[A-Za-z0-9+/]{80,4000}/g;
+const SPACE_RUN = /\s+/g;
+
+/**
+ * The cues of every string and key of a value, each once. A cue is content that addresses a model or leads out
+ * of a text: instructions, hidden characters, URLs. Cues only label a difference, so a missed one costs a
+ * label. Linear time: literal search over case-folded text, and two patterns without nested repetition.
+ */
+export function findCues(value: Json): ReadonlySet<string> {
+  const cues = new Set<string>();
+  const open: Json[] = [value];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    // The address of the usual dialect leads nowhere.
+    if (typeof next === 'string' && next !== DIALECT) addCues(next, cues);
+    if (typeof next !== 'object' || next === null) continue;
+    for (const [key, child] of Object.entries(next)) {
+      addCues(key, cues);
+      open.push(child);
+    }
+  }
+  return cues;
+}
+
+function addCues(text: string, cues: Set<string>): void {
+  for (const character of unseenCharacters(text)) {
+    cues.add(`unseen:${(character.codePointAt(0) ?? 0).toString(16)}`);
+  }
+  const folded = text.normalize('NFKC').toLowerCase().replace(SPACE_RUN, ' ');
+  for (const phrase of INSTRUCTION_PHRASES)
+    if (folded.includes(phrase)) cues.add(`order:${phrase}`);
+  for (const [address] of folded.matchAll(URL_PATTERN)) cues.add(`address:${address}`);
+  for (const [run] of text.matchAll(ENCODED_RUN)) cues.add(`encoded:${run.slice(0, 40)}`);
+}
 
 /** The dialect of MCP, which a schema without `$schema` has (MCP 2025-11-25, tools, data types). */
-export const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
+const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
 /** Keywords that describe and do not validate. */
-export const DESCRIPTIVE = new Set([
+const DESCRIPTIVE_KEYWORDS = new Set([
   '$comment',
   'default',
   'deprecated',
@@ -26,7 +237,7 @@ const SCHEMA_MAPS = new Set([
   'patternProperties',
   'properties',
 ]);
-const SCHEMAS = new Set([
+const SUBSCHEMAS = new Set([
   'additionalProperties',
   'allOf',
   'anyOf',
@@ -60,12 +271,13 @@ export function sortMembers(value: Json): Json {
  * A schema in normal form: keys sorted, unordered lists sorted, the usual dialect removed and, unless `keepDescriptive`,
  * descriptive keywords removed.
  */
-export function normalizeSchema(schema: Json, keepDescriptive: boolean): Json {
+function normalizeSchema(schema: Json, keepDescriptive: boolean): Json {
   if (Array.isArray(schema)) return schema.map((one) => normalizeSchema(one, keepDescriptive));
   if (!isObject(schema)) return schema;
   const kept = Object.keys(schema).filter(
     (key) =>
-      (keepDescriptive || !DESCRIPTIVE.has(key)) && !(key === '$schema' && isDialect(schema[key])),
+      (keepDescriptive || !DESCRIPTIVE_KEYWORDS.has(key)) &&
+      !(key === '$schema' && isDialect(schema[key])),
   );
   return Object.fromEntries(
     kept.sort().map((key) => [key, normalizeKeyword(key, schema[key] ?? null, keepDescriptive)]),
@@ -84,7 +296,7 @@ function normalizeKeyword(key: string, value: Json, keepDescriptive: boolean): J
       names.map((name) => [name, normalizeSchema(value[name] ?? null, keepDescriptive)]),
     );
   }
-  return SCHEMAS.has(key) ? normalizeSchema(value, keepDescriptive) : sortMembers(value);
+  return SUBSCHEMAS.has(key) ? normalizeSchema(value, keepDescriptive) : sortMembers(value);
 }
 
 function sortValues(values: readonly Json[]): Json[] {
@@ -96,7 +308,7 @@ function sortValues(values: readonly Json[]): Json[] {
 
 type SchemaChange = { readonly isWidened: boolean; readonly isNarrowed: boolean };
 
-const NOTHING: SchemaChange = { isWidened: false, isNarrowed: false };
+const SAME: SchemaChange = { isWidened: false, isNarrowed: false };
 const WIDER: SchemaChange = { isWidened: true, isNarrowed: false };
 const NARROWER: SchemaChange = { isWidened: false, isNarrowed: true };
 const BOTH: SchemaChange = { isWidened: true, isNarrowed: true };
@@ -107,9 +319,9 @@ const BOTH: SchemaChange = { isWidened: true, isNarrowed: true };
  */
 export function compareSchemas(before: Json | undefined, after: Json | undefined): SchemaChange {
   const [a, b] = [asSchema(before), asSchema(after)];
-  if (isEqual(a, b)) return NOTHING;
+  if (isEqual(a, b)) return SAME;
   const [one, other] = [expandReferences(a), expandReferences(b)];
-  return one === undefined || other === undefined ? BOTH : compare(one, other);
+  return one === undefined || other === undefined ? BOTH : compareNormalized(one, other);
 }
 
 /** A boolean schema, or the keywords of one; `undefined` for what is no schema. */
@@ -174,7 +386,7 @@ function expandReferences(root: Schema): Schema {
 
   function expandKeyword(key: string, value: Json, open: readonly Json[]): Json {
     if (key === '$ref') return follow(value, open);
-    if (SCHEMAS.has(key)) return expand(value, open);
+    if (SUBSCHEMAS.has(key)) return expand(value, open);
     if (!SCHEMA_MAPS.has(key) || !isObject(value)) return value;
     const named = Object.entries(value).map(([name, one]) => [name, expand(one, open)] as const);
     return Object.fromEntries(named);
@@ -194,7 +406,7 @@ function expandReferences(root: Schema): Schema {
   return isLost ? undefined : (expanded as JsonObject);
 }
 
-function join(changes: readonly SchemaChange[]): SchemaChange {
+function joinChanges(changes: readonly SchemaChange[]): SchemaChange {
   return {
     isWidened: changes.some((change) => change.isWidened),
     isNarrowed: changes.some((change) => change.isNarrowed),
@@ -202,14 +414,14 @@ function join(changes: readonly SchemaChange[]): SchemaChange {
 }
 
 function compareValues(before: Json | undefined, after: Json | undefined): SchemaChange {
-  return compare(asSchema(before), asSchema(after));
+  return compareNormalized(asSchema(before), asSchema(after));
 }
 
 const MEMBER_KEYWORDS = ['properties', 'patternProperties', 'additionalProperties'];
 const ITEM_KEYWORDS = ['items', 'prefixItems'];
 
-function compare(a: Schema, b: Schema): SchemaChange {
-  if (isEqual(a, b)) return NOTHING;
+function compareNormalized(a: Schema, b: Schema): SchemaChange {
+  if (isEqual(a, b)) return SAME;
   if (a === undefined || b === undefined) return BOTH;
   if (a === false) return WIDER;
   if (b === false) return NARROWER;
@@ -218,12 +430,12 @@ function compare(a: Schema, b: Schema): SchemaChange {
   if (keywords.some((keyword) => keyword.startsWith('unevaluated'))) return BOTH;
   const grouped = new Set([...MEMBER_KEYWORDS, ...ITEM_KEYWORDS]);
   const single = keywords.filter((keyword) => !grouped.has(keyword));
-  return join([
+  return joinChanges([
     compareMembers(a, b),
     compareItems(a, b),
     ...single.map((keyword) => {
       const [one, other] = [ownMember(a, keyword), ownMember(b, keyword)];
-      return isEqual(one, other) ? NOTHING : compareKeyword(keyword, one, other);
+      return isEqual(one, other) ? SAME : compareKeyword(keyword, one, other);
     }),
   ]);
 }
@@ -232,12 +444,12 @@ function compare(a: Schema, b: Schema): SchemaChange {
 function compareMembers(a: JsonObject, b: JsonObject): SchemaChange {
   const [before, after] = [a['properties'] ?? {}, b['properties'] ?? {}];
   const [patterns, laterPatterns] = [a['patternProperties'] ?? {}, b['patternProperties'] ?? {}];
-  if (!isObject(before) || !isObject(after)) return isEqual(before, after) ? NOTHING : BOTH;
+  if (!isObject(before) || !isObject(after)) return isEqual(before, after) ? SAME : BOTH;
   if (!isEqual(patterns, laterPatterns)) return BOTH;
   const hasPatterns = isObject(patterns) && Object.keys(patterns).length > 0;
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   const additional = compareValues(a['additionalProperties'], b['additionalProperties']);
-  return join([
+  return joinChanges([
     additional,
     ...names.map((name) => {
       const isAdded = !Object.hasOwn(before, name);
@@ -254,7 +466,7 @@ function compareMembers(a: JsonObject, b: JsonObject): SchemaChange {
 function compareItems(a: JsonObject, b: JsonObject): SchemaChange {
   const areFirstEqual = isEqual(a['prefixItems'], b['prefixItems']);
   const [items, laterItems] = [a['items'], b['items']];
-  if (areFirstEqual && isEqual(items, laterItems)) return NOTHING;
+  if (areFirstEqual && isEqual(items, laterItems)) return SAME;
   if (!areFirstEqual || Array.isArray(items) || Array.isArray(laterItems)) return BOTH;
   return compareValues(items, laterItems);
 }
@@ -329,7 +541,7 @@ function compareRequired(a: Json | undefined, b: Json | undefined): SchemaChange
 /** Lists of schemas of the same length, one by one. */
 function compareEach(a: Json, b: Json): SchemaChange | undefined {
   if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return undefined;
-  return join(a.map((one: Json, index) => compareValues(one, b[index])));
+  return joinChanges(a.map((one: Json, index) => compareValues(one, b[index])));
 }
 
 /** More alternatives accept more values. */
