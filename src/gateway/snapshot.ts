@@ -14,9 +14,9 @@ import { type BackendName, findConfusableNames } from '../inspection/definitions
 import { type CompileDefinition, createCatalog } from '../pins/catalog.js';
 import { type Observed, observedNames } from '../pins/last-seen.js';
 import type { UpstreamBlocks } from '../policy/blocks.js';
+import { mayShowApps } from '../policy/decide.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
 import { rulesFor } from '../policy/rules.js';
-import { mayShowApps } from '../policy/server-requests.js';
 import type { ClientProfile } from '../protocol/methods.js';
 import { readTaskCapabilities } from '../protocol/tasks.js';
 import { isListedFor, protocolForUpstream } from '../protocol/versions/negotiation.js';

@@ -9,15 +9,18 @@ import { strings } from '@bufbuild/cel/ext';
 import { BoundedMap } from '../state/bounds.js';
 import { nearestCandidate } from '../text/wording.js';
 import {
+  ANY_ARGUMENT,
+  ARGUMENT_TEXTS,
   type Bindings,
   bindingsOf,
+  describeCelError,
   type ExpressionFacts,
+  expandAnyArgument,
   hostOfUrl,
   isPathUnder,
   isPublicUrl,
   readFolder,
-} from './cel-environment.js';
-import { ANY_ARGUMENT, ARGUMENT_TEXTS, describeCelError, expandAnyArgument } from './cel-syntax.js';
+} from './cel-language.js';
 import {
   ARITHMETIC,
   type Expr,

@@ -1,16 +1,24 @@
-// Evaluates the conditions of a rule, its `args` and its `when`, for one call, and determines which arguments
-// a rule reads. Only those must be described by the schema of the tool, and none of them may be present in a
-// second spelling; what cannot be determined exactly counts as read entirely. Errors are values for the
-// caller to handle, never exceptions.
+// Evaluates the conditions of a rule, its `args` and its `when`, for one call, and determines which arguments a rule reads.
+// Only those must be described by the schema of the tool, and none of them may be present in a second spelling; what cannot
+// be determined exactly counts as read entirely. Errors are values for the caller to handle, never exceptions. Also says
+// which arguments are refused and what is expected of them.
 // Source: docs/contract.md §4, laws 5 and 7; JSON Schema 2020-12 core §10; ARCHITECTURE.md, "Bytes".
 
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { foldName } from '../text/case-folding.js';
+import { pointerTo } from '../text/json-pointer.js';
 import type { ConditionResult, ExpressionReads } from './cel.js';
-import type { ExpressionFacts } from './cel-environment.js';
-import type { ArgumentReads, PinnedDefinition, UndeclaredArguments } from './definitions.js';
+import type { ExpressionFacts } from './cel-language.js';
+import type { Deny, Violation } from './decision.js';
+import type {
+  ArgumentReads,
+  PinnedDefinition,
+  SchemaError,
+  UndeclaredArguments,
+  UndeclaredMember,
+} from './definitions.js';
 import type { Principal } from './principal.js';
-import { costOf, type Rule } from './rules.js';
+import { type AllowRule, costOf, type Rule } from './rules.js';
 
 type ReadTree = {
   readsAll: boolean;
@@ -287,4 +295,70 @@ export function promptArguments(definition: JsonObject): ReadonlySet<string> {
     if (typeof name === 'string') names.add(name);
   }
   return names;
+}
+
+/**
+ * What a refusal says of arguments: advice, which is sentences that a model can act on, and violations for the record. Both
+ * are built from positions and names of schemas and rules, never from values or names that came over the wire.
+ */
+type ArgumentRefusal = Pick<Deny, 'advice' | 'violations'>;
+
+/** Of arguments that do not satisfy the approved schema. */
+export function refuseInvalid(errors: readonly SchemaError[]): ArgumentRefusal {
+  const sentences = errors.map(
+    ({ pointer, message }) =>
+      `The ${pointer === '' ? 'object of arguments' : `argument at ${pointer}`} ${message}.`,
+  );
+  return { advice: sentences.join(' '), violations: violationsOf(errors) };
+}
+
+/** The errors of a schema as the record keeps them; `owner` is the pointer of what was checked. */
+function violationsOf(errors: readonly SchemaError[], owner = ''): readonly Violation[] {
+  return errors.map(({ pointer, keyword, missing }) => ({
+    pointer: missing === undefined ? owner + pointer : pointerTo(owner + pointer, missing),
+    keyword,
+  }));
+}
+
+/**
+ * Of arguments that a rule reads and the definition does not describe. They are named in the record by the keys of the
+ * arguments, which are escaped; a pointer would repeat them.
+ */
+export const UNDESCRIBED: ArgumentRefusal = {
+  advice:
+    'The arguments contain a member that the definition does not describe. Send only described members.',
+  violations: [{ pointer: '', keyword: 'undescribed' }],
+};
+
+/** Of an argument that the definition does not declare. Names of members that no schema has are the caller's, and are not recorded. */
+export function refuseUndeclared({ shown }: UndeclaredMember): ArgumentRefusal {
+  return {
+    advice: `The argument at ${shown} is not declared by the definition. Send only declared arguments.`,
+    violations: [{ pointer: shown, keyword: 'undeclared' }],
+  };
+}
+
+const NOT_ALLOWED_ADVICE = 'A policy rule does not allow these arguments.';
+
+/** Of arguments that no alternative allows: the first argument of the first alternative that fails. */
+export function refuseAlternatives(
+  rules: readonly AllowRule[],
+  input: EvaluationInput,
+): ArgumentRefusal {
+  const rule = rules[0];
+  for (const { name, schema } of rule?.args ?? []) {
+    const value = Object.hasOwn(input.args, name) ? input.args[name] : undefined;
+    if (value === undefined) {
+      const violations = [{ pointer: pointerTo('', name), keyword: 'required' }];
+      return { advice: `The argument "${name}" is required by a policy rule.`, violations };
+    }
+    const errors = schema.check(value);
+    const [error] = errors;
+    if (error !== undefined) {
+      const where = error.pointer === '' ? '' : ` at ${error.pointer}`;
+      const advice = `The argument "${name}"${where} is not allowed by a policy rule: ${error.message}.`;
+      return { advice, violations: violationsOf(errors, pointerTo('', name)) };
+    }
+  }
+  return { advice: NOT_ALLOWED_ADVICE };
 }

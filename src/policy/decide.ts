@@ -1,9 +1,9 @@
-// Decides policy queries, for lists and for calls alike: a list is a query with unknown arguments. The checks
-// are in the order of docs/contract.md §6, and whether something is hidden is determined before any pin is
-// read. Uses no store and no clock. An error is a deny.
+// Decides policy queries, for lists, calls and server requests alike: a list is a query with unknown arguments, and a server
+// request (sampling, elicitation, roots) one without any. The checks are in the order of docs/contract.md §6, and whether
+// something is hidden is determined before any pin is read. Uses no store and no clock. An error is a deny.
 
 import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
-import { pointerTo } from '../text/json-pointer.js';
+import type { ServerRequestGrants } from '../protocol/server-requests.js';
 import { blockRule } from './blocks.js';
 import {
   type EvaluationInput,
@@ -11,8 +11,12 @@ import {
   holdsForAllow,
   prepareEvaluation,
   readsUndescribed,
+  refuseAlternatives,
+  refuseInvalid,
+  refuseUndeclared,
+  UNDESCRIBED,
 } from './conditions.js';
-import type { Allow, Decision, Deny, Obligation, Violation } from './decision.js';
+import type { Allow, Decision, Deny, Obligation } from './decision.js';
 import {
   approvedFormFor,
   type Catalog,
@@ -21,8 +25,6 @@ import {
   type PinKind,
   type PinnedDefinition,
   type PinState,
-  type SchemaError,
-  type UndeclaredMember,
 } from './definitions.js';
 import type { Principal } from './principal.js';
 import type { Reason } from './reasons.js';
@@ -39,72 +41,11 @@ import {
   type RequireRule,
   type Rule,
   readsArguments,
+  readsContent,
   rulesFor,
   type TargetKind,
 } from './rules.js';
-
-/**
- * Advice for arguments that do not satisfy the approved schema. All advice is a sentence that a model can act
- * on, built from positions and names of schemas and rules; never from values or names that came over the
- * wire.
- */
-function adviseErrors(errors: readonly SchemaError[]): string {
-  const sentences = errors.map(
-    ({ pointer, message }) =>
-      `The ${pointer === '' ? 'object of arguments' : `argument at ${pointer}`} ${message}.`,
-  );
-  return sentences.join(' ');
-}
-
-/** The errors of a schema as the record keeps them; `owner` is the pointer of what was checked. */
-function violationsOf(errors: readonly SchemaError[], owner = ''): readonly Violation[] {
-  return errors.map(({ pointer, keyword, missing }) => ({
-    pointer: missing === undefined ? owner + pointer : pointerTo(owner + pointer, missing),
-    keyword,
-  }));
-}
-
-const UNDESCRIBED_ADVICE =
-  'The arguments contain a member that the definition does not describe. Send only described members.';
-
-/** The members are named in the record by the keys of the arguments, which are escaped; a pointer would repeat them. */
-const UNDESCRIBED = {
-  advice: UNDESCRIBED_ADVICE,
-  violations: [{ pointer: '', keyword: 'undescribed' }],
-} as const;
-
-/** Names of members that no schema has are the caller's, and are not recorded. */
-function refuseUndeclared({ shown }: UndeclaredMember): Pick<Deny, 'advice' | 'violations'> {
-  return {
-    advice: `The argument at ${shown} is not declared by the definition. Send only declared arguments.`,
-    violations: [{ pointer: shown, keyword: 'undeclared' }],
-  };
-}
-
-const NOT_ALLOWED_ADVICE = 'A policy rule does not allow these arguments.';
-
-/** Of arguments that no alternative allows: the first argument of the first alternative that fails. */
-function refuseAlternatives(
-  rules: readonly AllowRule[],
-  input: EvaluationInput,
-): Pick<Deny, 'advice' | 'violations'> {
-  const rule = rules[0];
-  for (const { name, schema } of rule?.args ?? []) {
-    const value = Object.hasOwn(input.args, name) ? input.args[name] : undefined;
-    if (value === undefined) {
-      const violations = [{ pointer: pointerTo('', name), keyword: 'required' }];
-      return { advice: `The argument "${name}" is required by a policy rule.`, violations };
-    }
-    const errors = schema.check(value);
-    const [error] = errors;
-    if (error !== undefined) {
-      const where = error.pointer === '' ? '' : ` at ${error.pointer}`;
-      const advice = `The argument "${name}"${where} is not allowed by a policy rule: ${error.message}.`;
-      return { advice, violations: violationsOf(errors, pointerTo('', name)) };
-    }
-  }
-  return { advice: NOT_ALLOWED_ADVICE };
-}
+import type { ServerRequestContent } from './server-request-content.js';
 
 const NO_OBLIGATIONS: readonly Obligation[] = Object.freeze([]);
 const NO_POINTERS: readonly string[] = Object.freeze([]);
@@ -455,8 +396,7 @@ function checkArguments(
 ): Deny | undefined {
   const errors = input.described?.input?.check(input.args) ?? [];
   if (errors.length > 0) {
-    const more = { advice: adviseErrors(errors), violations: violationsOf(errors) };
-    return deny('arguments-invalid', true, undefined, more);
+    return deny('arguments-invalid', true, undefined, refuseInvalid(errors));
   }
   const undeclared =
     input.undeclaredArguments === 'declared'
@@ -562,4 +502,73 @@ export function listsKind(
   return catalog
     .names(kind)
     .some((name) => isListed(policies, principal, upstream, { kind, name }));
+}
+
+/**
+ * Decides whether a server may request this of a caller. An allow has the obligations of its rules, limits
+ * included. Never throws; an error is a deny.
+ */
+export function decideServerRequest(
+  policies: PolicySet,
+  query: Omit<PolicyQuery, 'target' | 'args'> & { readonly name: ServerRequestName },
+): Decision {
+  const { name, ...rest } = query;
+  return decide(policies, { ...rest, target: { kind: 'question', name }, args: NO_ARGUMENTS });
+}
+
+/**
+ * What servers may request of a caller: admission keeps only these of the capabilities that a client
+ * declares. Limits are ignored, because they count the requests that are made.
+ */
+export function allowedServerRequestsFor(
+  policies: PolicySet,
+  principal: Principal,
+  upstream: string,
+): ServerRequestGrants {
+  const catalog = { ...NO_CATALOG, upstream };
+  const may = (name: ServerRequestName): boolean =>
+    decideServerRequest(policies, { principal, upstream, catalog, name }).verdict === 'allow';
+  const mayWith = (content: ServerRequestContent): boolean => {
+    const query = { principal, upstream, catalog, name: 'sampling', content } as const;
+    return decideServerRequest(policies, query).verdict === 'allow';
+  };
+  const sampling = may('sampling');
+  return {
+    sampling,
+    ...(sampling &&
+      readsContent(policies, { principal, upstream }, 'sampling') &&
+      cutOfSampling(mayWith)),
+    elicitation: { form: may('elicitation/form'), url: may('elicitation/url') },
+    roots: may('roots'),
+  };
+}
+
+/** What a client may not declare of sampling, because every request that used it would be refused. */
+function cutOfSampling(
+  mayWith: (content: ServerRequestContent) => boolean,
+): Pick<ServerRequestGrants, 'withoutSampling'> {
+  const hasContext = ['thisServer', 'allServers'].some((includeContext) =>
+    mayWith({ includeContext }),
+  );
+  const withoutSampling = [
+    ...(hasContext ? [] : (['context'] as const)),
+    ...(mayWith({ tools: 'some' }) ? [] : (['tools'] as const)),
+  ];
+  return withoutSampling.length === 0 ? {} : { withoutSampling };
+}
+
+/**
+ * Whether a host may declare for this caller that it shows apps: if the rules let the caller read an app that
+ * is in the lock file. Decided by policy alone, regardless of what is currently offered; without pinning, the
+ * rules of an app's URI decide when it is read.
+ */
+export function mayShowApps(
+  policies: PolicySet,
+  principal: Principal,
+  { upstream, mode, names }: Pick<Catalog, 'upstream' | 'mode' | 'names'>,
+): boolean {
+  if (mode === 'off') return true;
+  return names('resource').some((uri) =>
+    isListed(policies, principal, upstream, { kind: 'resource', uri }),
+  );
 }

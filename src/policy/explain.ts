@@ -11,7 +11,7 @@ import {
 } from '../protocol/jsonrpc.js';
 import { pointerTo } from '../text/json-pointer.js';
 import { type ConditionResult, compileExpression } from './cel.js';
-import { STRING } from './cel-syntax.js';
+import { STRING_LITERAL } from './cel-language.js';
 import type { PolicyDocument, RuleDocument, WhoDocument } from './compile/documents.js';
 import { type EvaluationInput, readsUndescribed } from './conditions.js';
 import {
@@ -419,7 +419,7 @@ function termsOf(text: string): readonly string[] {
   let depth = 0;
   let start = 0;
   const terms: string[] = [];
-  const code = text.replace(STRING, (literal) => 's'.repeat(literal.length));
+  const code = text.replace(STRING_LITERAL, (literal) => 's'.repeat(literal.length));
   for (let at = 0; at < code.length; at += 1) {
     const mark = code.charAt(at);
     if ('([{'.includes(mark)) depth += 1;

@@ -5,7 +5,7 @@
 
 import { isObject, type JsonObject, type ServerRequestName } from '../protocol/jsonrpc.js';
 import { foldName } from '../text/case-folding.js';
-import { hostOfUrl } from './cel-environment.js';
+import { hostOfUrl } from './cel-language.js';
 import { matchesPattern, type Pattern } from './patterns.js';
 
 /**

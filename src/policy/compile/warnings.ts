@@ -4,8 +4,7 @@
 // globs over thousands of names. docs/contract.md §4, law 4.
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
-import { isPublicUrl } from '../cel-environment.js';
-import { STRING } from '../cel-syntax.js';
+import { isPublicUrl, STRING_LITERAL } from '../cel-language.js';
 import type { PinnedDefinition } from '../definitions.js';
 import { isExactPattern, matchesPattern, type Pattern } from '../patterns.js';
 import {
@@ -151,7 +150,7 @@ const CLAIM = /\bprincipal\.claims\.([A-Za-z_]\w*)/g;
 
 /** No token has to have a claim. */
 function warnOfClaims({ when = '' }: RuleDocument, report: ReportDiagnostic): void {
-  const code = when.replace(STRING, '""');
+  const code = when.replace(STRING_LITERAL, '""');
   const names = new Set([...code.matchAll(CLAIM)].map(([, name = '']) => name));
   for (const name of names) {
     const isTested =

@@ -17,7 +17,13 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
 import type { CompiledSchema, SchemaError, UndeclaredMember } from '../definitions.js';
 import { compileLinear, type LinearRegex, toRe2Syntax } from '../patterns.js';
-import { findUndescribed } from './described-members.js';
+import {
+  type Alternatives,
+  createUndeclaredSearch,
+  findAlternatives,
+  findUndescribed,
+  type Holds,
+} from './members.js';
 import {
   copySchema,
   type Dialect,
@@ -25,12 +31,6 @@ import {
   type SchemaCopy,
   type SchemaNode,
 } from './sanitizer.js';
-import {
-  type Alternatives,
-  createUndeclaredSearch,
-  findAlternatives,
-  type Holds,
-} from './undeclared-members.js';
 
 /** Maximum number of errors that one check reports. */
 const MAX_SCHEMA_ERRORS = 8;

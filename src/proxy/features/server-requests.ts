@@ -4,6 +4,7 @@
 // Source: MCP 2025-11-25, sampling, elicitation, roots, ping; docs/contract.md §4 and §6.
 
 import { checkForm, readLink } from '../../inspection/elicitation/requests.js';
+import { decideServerRequest } from '../../policy/decide.js';
 import type { Allow, Decision } from '../../policy/decision.js';
 import { enforceLimits, responseObligationsOf } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
@@ -14,7 +15,6 @@ import {
   readServerRequestContent,
   type ServerRequestContent,
 } from '../../policy/server-request-content.js';
-import { decideServerRequest } from '../../policy/server-requests.js';
 import { decideShadows } from '../../policy/shadow.js';
 import type { ServerRequestFacts, SessionFacts } from '../../protocol/admitted-request.js';
 import { type ParsedJson, replaceAt, spanOf } from '../../protocol/json/json.js';

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { compileExpression, type Expression } from '../../../src/policy/cel.js';
-import type { ExpressionFacts } from '../../../src/policy/cel-environment.js';
+import type { ExpressionFacts } from '../../../src/policy/cel-language.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { principal } from './samples.js';
 

@@ -3,11 +3,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RuleDocument, WhatDocument } from '../../../src/policy/compile/documents.js';
+import { allowedServerRequestsFor, decideServerRequest } from '../../../src/policy/decide.js';
 import { readServerRequestContent } from '../../../src/policy/server-request-content.js';
-import {
-  allowedServerRequestsFor,
-  decideServerRequest,
-} from '../../../src/policy/server-requests.js';
 import type { JsonObject, ServerRequestName } from '../../../src/protocol/jsonrpc.js';
 import { catalog, compiled, policiesOf, principal } from './samples.js';
 

@@ -7,7 +7,7 @@ import {
   allowedServerRequestsFor,
   decideServerRequest,
   mayShowApps,
-} from '../../../src/policy/server-requests.js';
+} from '../../../src/policy/decide.js';
 import type { ServerRequestName } from '../../../src/protocol/jsonrpc.js';
 import { catalog, compiled, policiesOf, principal } from './samples.js';
 

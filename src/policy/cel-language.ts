@@ -1,14 +1,16 @@
-// What expressions see: the variables (arguments, caller, tool and URI) as CEL values, converted once for each query and
-// bounded first; and the functions for paths and URLs. Each function reads a text as the most lenient of its readers
-// might, and has no answer where readers could differ: a path that climbs by encoded dots, a host that is a number in
-// octal. An expression then fails, so that neither an allow rule nor a deny rule is got around. Nothing is resolved:
-// neither names nor links. Linear in the text.
-// Source: RFC 3986 §3 and §5.2.4; WHATWG URL, host parsing; RFC 6761; docs/contract.md §4, law 5.
+// The language of expressions, beyond what the CEL library has: the variables (arguments, caller, tool and URI) as CEL
+// values, converted once for each query and bounded first; the functions for paths and URLs; the macro `anyArg`; and why
+// an expression does not parse. Each function reads a text as the most lenient of its readers might, and has no answer
+// where readers could differ: a path that climbs by encoded dots, a host that is a number in octal. An expression then
+// fails, so that neither an allow rule nor a deny rule is got around. Nothing is resolved: neither names nor links. Linear
+// in the text.
+// Source: CEL language definition, "Syntax"; RFC 3986 §3 and §5.2.4; WHATWG URL, host parsing; RFC 6761; docs/contract.md
+// §4, law 5.
 
-import { type CelInput, celMap } from '@bufbuild/cel';
+import { type CelInput, celMap, parse } from '@bufbuild/cel';
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import { bareHost, isAddressAllowed } from './addresses.js';
-import { ARGUMENT_TEXTS, textsIn } from './cel-syntax.js';
+import type { Expr } from './cel-types.js';
 import type { Principal } from './principal.js';
 
 /** The values that a policy query offers to expressions. Converted at most once per query, when first needed. */
@@ -240,4 +242,123 @@ export function isPublicUrl(url: string): boolean | undefined {
   const labels = host.split('.');
   const domain = labels.at(-1) ?? '';
   return labels.length > 1 && !labels.includes('') && !LOCAL_DOMAINS.has(domain);
+}
+
+export const ANY_ARGUMENT = 'anyArg';
+
+/** The variable with the texts of all arguments, which no expression can name. */
+export const ARGUMENT_TEXTS = '@texts';
+
+/**
+ * Replaces a call of the macro, in place, by `@texts.exists(a, condition)`: whether the condition holds for the text of some
+ * argument. Says how the macro is written if it is written otherwise. Expressions are vetted afterwards, so that the cost of
+ * the call is bounded like that of any other.
+ */
+export function expandAnyArgument(expr: Expr): string | undefined {
+  const [variable, condition, ...more] =
+    expr.exprKind.case === 'callExpr' ? expr.exprKind.value.args : [];
+  const name = variable?.exprKind.case === 'identExpr' ? variable.exprKind.value.name : undefined;
+  if (name === undefined || condition === undefined || more.length > 0) {
+    return 'anyArg takes a name and a condition: anyArg(a, a.contains("x"))';
+  }
+  const { exprKind } = parse(`texts.exists(${name}, true)`).expr;
+  const fold = exprKind.case === 'comprehensionExpr' ? exprKind.value : undefined;
+  const range = fold?.iterRange?.exprKind;
+  const step = fold?.loopStep?.exprKind;
+  if (range?.case !== 'identExpr' || step?.case !== 'callExpr') {
+    return 'anyArg takes another name than this for an argument';
+  }
+  range.value.name = ARGUMENT_TEXTS;
+  step.value.args[1] = condition;
+  expr.exprKind = exprKind;
+  return undefined;
+}
+
+/** The text of every value in the arguments, at any depth: strings as they are, numbers and booleans as in JSON. */
+function textsIn(value: Json): readonly string[] {
+  if (typeof value === 'string') return [value];
+  if (value === null) return [];
+  return typeof value === 'object'
+    ? Object.values(value).flatMap(textsIn)
+    : [JSON.stringify(value)];
+}
+
+type CelError = { readonly why: string; readonly suggestion?: string };
+
+/** Operators and words of other languages, and those of CEL. */
+const FOREIGN_OPERATORS: readonly (readonly [RegExp, string])[] = [
+  [/[=!]==/, ''],
+  [/(?<![=!<>])=(?!=)/, '=='],
+  [/(?<!&)&(?!&)/, '&&'],
+  [/(?<!\|)\|(?!\|)/, '||'],
+  [/<>/, '!='],
+  [/\band\b/i, '&&'],
+  [/\bor\b/i, '||'],
+  [/\bnot\b/i, '!'],
+];
+
+const OPENING_BRACKETS: ReadonlyMap<string, string> = new Map([
+  [')', '('],
+  [']', '['],
+  ['}', '{'],
+]);
+const INCOMPLETE_END = /(?:==|!=|<=|>=|&&|\|\||[-<>+*/%!?:,.]|\bin)$/;
+
+/**
+ * Why an expression does not parse, in plain words: the most likely cause, found in the text itself. `error` is that of the
+ * parser, which has the position where it gave up; its words are not passed on.
+ */
+export function describeCelError(text: string, error: unknown): CelError {
+  const scan = scanQuotesAndBrackets(text);
+  if (scan.error !== undefined) return { why: scan.error };
+  const { code } = scan;
+  const trailing = INCOMPLETE_END.exec(code.trimEnd())?.[0];
+  if (trailing !== undefined)
+    return { why: `it ends after "${trailing}", where a value is missing` };
+  for (const [pattern, meant] of FOREIGN_OPERATORS) {
+    const found = pattern.exec(code);
+    if (found === null) continue;
+    const suggestion = meant === '' ? found[0].slice(0, 2) : meant;
+    return {
+      why: `"${found[0]}" at character ${found.index + 1} is not an operator of CEL`,
+      suggestion,
+    };
+  }
+  const at = parseErrorIndex(text, error);
+  if (at === undefined) return { why: 'it cannot be read' };
+  if (at >= text.trimEnd().length)
+    return { why: 'it ends where a value or an operator is expected' };
+  return { why: `${JSON.stringify(text.charAt(at))} at character ${at + 1} is not expected there` };
+}
+
+/** The index in the text where the parser gave up, from the line and column in its message. */
+function parseErrorIndex(text: string, error: unknown): number | undefined {
+  const message = error instanceof Error ? error.message : '';
+  const [, line, column] = /^<input>:(\d+):(\d+):/.exec(message) ?? [];
+  if (line === undefined || column === undefined) return undefined;
+  const before = text.split('\n').slice(0, Number(line) - 1);
+  return before.reduce((sum, one) => sum + one.length + 1, 0) + Number(column) - 1;
+}
+
+/** The string literals of an expression. */
+export const STRING_LITERAL = /"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'/g;
+
+/** The text with a placeholder for each string literal, or what is wrong with its quotes and brackets. */
+function scanQuotesAndBrackets(text: string): { readonly code: string; readonly error?: string } {
+  const code = text.replace(STRING_LITERAL, (literal) => 's'.repeat(literal.length));
+  const quote = code.search(/["']/);
+  if (quote !== -1) {
+    return { code, error: `the quote ${code[quote]} at character ${quote + 1} is never closed` };
+  }
+  const open: number[] = [];
+  for (const { 0: mark, index } of code.matchAll(/[()[\]{}]/g)) {
+    const opening = OPENING_BRACKETS.get(mark);
+    if (opening === undefined) open.push(index);
+    else if (code[open.pop() ?? -1] !== opening) {
+      return { code, error: `the bracket ${mark} at character ${index + 1} closes nothing` };
+    }
+  }
+  const last = open.at(-1);
+  if (last === undefined) return { code };
+  return { code, error: `the bracket ${code[last]} at character ${last + 1} is never closed` };
 }

@@ -1,13 +1,19 @@
-// Finds members of a value that no schema declares. An object whose schema has `properties` is described, and
-// its members must be declared by a schema that holds for it, as if `unevaluatedProperties: false` stood there; an
-// object without `properties`, or with an explicit opening, takes any member. Which alternatives hold is found
-// with validators compiled once per schema; a schema without alternatives needs none.
-// Source: JSON Schema 2020-12 core §10.2, §10.3 and §11.3; docs/contract.md §3 (`arguments`).
+// Finds members of a value that its schema does not describe or declare. What a rule reads must be described: a member
+// that is not, or that only looks like one that is read, could mean something else to the upstream than to the rule.
+// Conservative: an open schema (`true`, `{}`) describes no names; alternatives are taken together. Whatever is read or
+// not, an object whose schema has `properties` is closed: its members must be declared by a schema that holds for it, as
+// if `unevaluatedProperties: false` stood there; an object without `properties`, or with an explicit opening, takes any
+// member. Which alternatives hold is found with validators compiled once per schema; a schema without alternatives needs
+// none.
+// Source: JSON Schema 2020-12 core §10.2, §10.3 and §11.3; docs/contract.md §3 (`arguments`); ARCHITECTURE.md, "Bytes".
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { pointerTo } from '../../text/json-pointer.js';
+import { isAmbiguousWith } from '../conditions.js';
+import type { ArgumentReads } from '../definitions.js';
 import type { LinearRegex } from '../patterns.js';
 import {
+  appliedInPlace,
   isNode,
   resolveReference,
   type Schema,
@@ -15,10 +21,11 @@ import {
   type SchemaNode,
 } from './sanitizer.js';
 
+/** Schemas that one search may apply to values; past it, nothing counts as described or declared. */
+const MAX_VISITS = 200_000;
+
 /** Alternatives of one schema that get a validator; the rest count as holding. */
 const MAX_ALTERNATIVES = 100;
-/** Schemas that one search may apply; past it, a member counts as undeclared. */
-const MAX_VISITS = 200_000;
 
 /** Whether a value satisfies a part of the schema. */
 export type Holds = (value: Json) => boolean;
@@ -26,7 +33,7 @@ export type Holds = (value: Json) => boolean;
 /** The alternatives of a schema whose outcome decides which members are declared, with their JSON pointers. */
 export type Alternatives = ReadonlyMap<SchemaNode, string>;
 
-type Search = {
+type UndeclaredSearch = {
   readonly copy: SchemaCopy;
   readonly patterns: ReadonlyMap<string, LinearRegex>;
   readonly holds: ReadonlyMap<SchemaNode, Holds>;
@@ -51,7 +58,7 @@ export function createUndeclaredSearch(
   return (value) =>
     isPlainlyDeclared(value, shape)
       ? undefined
-      : search(value, top, true, { copy, patterns, holds, plain, visits: 0 });
+      : searchUndeclared(value, top, true, { copy, patterns, holds, plain, visits: 0 });
 }
 
 /**
@@ -239,21 +246,25 @@ function isOpening(node: SchemaNode): boolean {
 }
 
 /** Pointers are relative to the value, and made only where one is returned. `isTop`: the arguments as a whole. */
-function search(
+function searchUndeclared(
   value: Json,
   schemas: readonly Schema[],
   isTop: boolean,
-  state: Search,
+  state: UndeclaredSearch,
 ): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const applied = applicable(value, schemas, state);
   return isObject(value)
-    ? searchMembers(value, applied, isTop, state)
-    : searchItems(value as readonly Json[], applied, state);
+    ? searchUndeclaredMembers(value, applied, isTop, state)
+    : searchUndeclaredItems(value as readonly Json[], applied, state);
 }
 
 /** The schemas that hold for a value: those given, and what they apply in place. */
-function applicable(value: Json, schemas: readonly Schema[], state: Search): readonly SchemaNode[] {
+function applicable(
+  value: Json,
+  schemas: readonly Schema[],
+  state: UndeclaredSearch,
+): readonly SchemaNode[] {
   const given = schemas.filter(isNode);
   state.visits += given.length;
   if (given.every((node) => state.plain.has(node))) return given;
@@ -267,7 +278,7 @@ function applicable(value: Json, schemas: readonly Schema[], state: Search): rea
 }
 
 /** What a schema applies in place to a value that satisfies it. */
-function appliedTo(value: Json, node: SchemaNode, state: Search): readonly unknown[] {
+function appliedTo(value: Json, node: SchemaNode, state: UndeclaredSearch): readonly unknown[] {
   const branches = BRANCH_LISTS.flatMap((keyword) => schemasIn(node[keyword]));
   return [
     referenceOf(state.copy, node),
@@ -278,7 +289,7 @@ function appliedTo(value: Json, node: SchemaNode, state: Search): readonly unkno
   ];
 }
 
-function testedSchemas(value: Json, node: SchemaNode, state: Search): readonly unknown[] {
+function testedSchemas(value: Json, node: SchemaNode, state: UndeclaredSearch): readonly unknown[] {
   const { if: test } = node;
   return holds(test, value, state) ? [test, node['then']] : [node['else']];
 }
@@ -291,49 +302,53 @@ function dependentSchemas(value: Json, node: SchemaNode): readonly unknown[] {
 }
 
 /** Without a validator the outcome does not matter, or there are too many alternatives: it counts as holding. */
-function holds(schema: unknown, value: Json, state: Search): boolean {
+function holds(schema: unknown, value: Json, state: UndeclaredSearch): boolean {
   if (!isNode(schema)) return schema === true;
   const validator = state.holds.get(schema);
   return validator === undefined || validator(value);
 }
 
-function searchMembers(
+function searchUndeclaredMembers(
   value: JsonObject,
   applied: readonly SchemaNode[],
   isTop: boolean,
-  state: Search,
+  state: UndeclaredSearch,
 ): string | undefined {
   const isClosed = applied.some((node) => isDescribing(node, isTop)) && !applied.some(isOpening);
   for (const name of Object.keys(value)) {
     const member = value[name] ?? null;
     if (typeof member !== 'object' && (!isClosed || isProperty(applied, name))) continue;
     state.visits += applied.length;
-    const found = searchMember(member, name, applied, isClosed, state);
+    const found = searchUndeclaredMember(member, name, applied, isClosed, state);
     if (found !== undefined) return pointerTo('', name) + found;
   }
   return undefined;
 }
 
-function searchMember(
+function searchUndeclaredMember(
   member: Json,
   name: string,
   applied: readonly SchemaNode[],
   isClosed: boolean,
-  state: Search,
+  state: UndeclaredSearch,
 ): string | undefined {
-  const declaring = applied.flatMap((node) => memberSchemas(node, name, state));
+  const declaring = applied.flatMap((node) => declaringMemberSchemas(node, name, state));
   if (state.visits > MAX_VISITS) return '';
   if (declaring.length === 0) return isClosed ? '' : undefined;
-  return search(member, declaring, false, state);
+  return searchUndeclared(member, declaring, false, state);
 }
 
 /** True for a member that one of the schemas has under `properties`. */
-export function isProperty(applied: readonly SchemaNode[], name: string): boolean {
+function isProperty(applied: readonly SchemaNode[], name: string): boolean {
   return applied.some(({ properties }) => isNode(properties) && Object.hasOwn(properties, name));
 }
 
 /** The schemas that a schema applies to a member of this name. */
-function memberSchemas(node: SchemaNode, name: string, state: Search): readonly Schema[] {
+function declaringMemberSchemas(
+  node: SchemaNode,
+  name: string,
+  state: UndeclaredSearch,
+): readonly Schema[] {
   const found = namedSchemas(node, name, state);
   if (found.length > 0) return found;
   const others = [node['additionalProperties'], node['unevaluatedProperties']];
@@ -341,7 +356,7 @@ function memberSchemas(node: SchemaNode, name: string, state: Search): readonly 
 }
 
 /** The schemas that a schema has for a member of this name, or for a pattern that the name matches. */
-export function namedSchemas(
+function namedSchemas(
   { properties, patternProperties }: SchemaNode,
   name: string,
   state: { readonly patterns: ReadonlyMap<string, LinearRegex>; visits: number },
@@ -357,10 +372,10 @@ export function namedSchemas(
   return found;
 }
 
-function searchItems(
+function searchUndeclaredItems(
   value: readonly Json[],
   applied: readonly SchemaNode[],
-  state: Search,
+  state: UndeclaredSearch,
 ): string | undefined {
   for (const [index, item] of value.entries()) {
     if (typeof item !== 'object' || item === null) continue;
@@ -368,16 +383,211 @@ function searchItems(
     if (describing.length === 0) continue;
     // `contains` applies to the items that satisfy it: it adds declarations, and describes no item by itself.
     const contained = applied.flatMap(({ contains }) => (isNode(contains) ? [contains] : []));
-    const found = search(item, [...describing, ...contained], false, state);
+    const found = searchUndeclared(item, [...describing, ...contained], false, state);
     if (found !== undefined) return `/${index}${found}`;
   }
   return undefined;
 }
 
-function itemSchemas(node: SchemaNode, index: number): readonly Schema[] {
+/** The schemas of an item by its place, or those of all further items and the others. */
+function itemSchemas(
+  node: SchemaNode,
+  index: number,
+  ...others: readonly unknown[]
+): readonly Schema[] {
   const { items } = node;
   const tuple = Array.isArray(items) ? items : node['prefixItems'];
   if (Array.isArray(tuple) && index < tuple.length) return [tuple[index] as Schema];
   const rest = Array.isArray(items) ? node['additionalItems'] : items;
-  return [rest, node['unevaluatedItems']].filter(isNode);
+  return [rest, node['unevaluatedItems'], ...others].filter(isNode);
+}
+
+type UndescribedSearch = {
+  readonly root: Schema;
+  readonly patterns: ReadonlyMap<string, LinearRegex>;
+  visits: number;
+};
+
+/** Maximum number of names cached as described per schema; its patterns can match any number of names. */
+const MAX_REMEMBERED = 256;
+const MAX_REMEMBERED_CHARS = 64;
+
+/** What is read where everything is: every member, at any depth. */
+const ALL_READS: ArgumentReads = {
+  readsAll: true,
+  members: new Map(),
+  items: undefined,
+  normalizedNames: new Set(),
+  fullyRead: new Set(),
+};
+
+/**
+ * Members of the root with a scalar value that were found described, by what was read of them: for such a
+ * member the name decides everything.
+ */
+const rememberedOf = new WeakMap<SchemaCopy, WeakMap<object, Set<string>>>();
+
+function isRemembered(copy: SchemaCopy, reads: object, value: Json): boolean {
+  const remembered = rememberedOf.get(copy)?.get(reads);
+  if (remembered === undefined || !isObject(value)) return false;
+  for (const name of Object.keys(value)) {
+    if (!isPlain(value[name]) || !remembered.has(name)) return false;
+  }
+  return true;
+}
+
+function isPlain(value: Json | undefined): boolean {
+  return typeof value !== 'object' || value === null;
+}
+
+function remember(copy: SchemaCopy, reads: object, value: Json): void {
+  if (!isObject(value)) return;
+  const ofCopy = rememberedOf.get(copy) ?? new WeakMap<object, Set<string>>();
+  const remembered = ofCopy.get(reads) ?? new Set();
+  for (const name of Object.keys(value)) {
+    const isShort = name.length <= MAX_REMEMBERED_CHARS && remembered.size < MAX_REMEMBERED;
+    if (isShort && isPlain(value[name])) remembered.add(name);
+  }
+  rememberedOf.set(copy, ofCopy.set(reads, remembered));
+}
+
+/**
+ * Pointer (RFC 6901) of the first member that is read and not described, or that could be taken for one that
+ * is read. Without `reads`, every member is read.
+ */
+export function findUndescribed(
+  copy: SchemaCopy,
+  patterns: ReadonlyMap<string, LinearRegex>,
+  value: Json,
+  reads: ArgumentReads = ALL_READS,
+): string | undefined {
+  if (isRemembered(copy, reads, value)) return undefined;
+  const state = { root: copy.root, patterns, visits: 0 };
+  const found = searchUndescribed(value, [copy.root], reads, '', state);
+  if (found === undefined) remember(copy, reads, value);
+  return found;
+}
+
+function searchUndescribed(
+  value: Json,
+  schemas: readonly Schema[],
+  reads: ArgumentReads,
+  pointer: string,
+  state: UndescribedSearch,
+): string | undefined {
+  if (typeof value !== 'object' || value === null || readsNothing(value, reads)) return undefined;
+  const applied = appliedSchemas(schemas, state);
+  state.visits += applied.length;
+  if (state.visits > MAX_VISITS) return pointer;
+  return isObject(value)
+    ? searchUndescribedMembers(value, applied, reads, pointer, state)
+    : searchUndescribedItems(value as readonly Json[], applied, reads, pointer, state);
+}
+
+function readsNothing(value: Json, { readsAll, members, items }: ArgumentReads): boolean {
+  return !readsAll && (isObject(value) ? members.size === 0 : items === undefined);
+}
+
+function searchUndescribedMembers(
+  value: JsonObject,
+  applied: readonly SchemaNode[],
+  reads: ArgumentReads,
+  pointer: string,
+  state: UndescribedSearch,
+): string | undefined {
+  for (const name of Object.keys(value)) {
+    state.visits += applied.length;
+    if (state.visits > MAX_VISITS) return pointer;
+    const below = reads.readsAll ? reads : reads.members.get(name);
+    const found =
+      below === undefined
+        ? findAmbiguousName(name, applied, reads)
+        : searchUndescribedMember(value[name] ?? null, name, applied, below, state);
+    if (found !== undefined) return pointer + found;
+  }
+  return undefined;
+}
+
+function searchUndescribedMember(
+  member: Json,
+  name: string,
+  applied: readonly SchemaNode[],
+  reads: ArgumentReads,
+  state: UndescribedSearch,
+): string | undefined {
+  const at = pointerTo('', name);
+  const describing = applied.flatMap((node) => describingMemberSchemas(node, name, state));
+  if (describing.length === 0 || state.visits > MAX_VISITS) return at;
+  return searchUndescribed(member, describing, reads, at, state);
+}
+
+/** A member that no rule reads, and that could be taken for one that is read. */
+function findAmbiguousName(
+  name: string,
+  applied: readonly SchemaNode[],
+  reads: ArgumentReads,
+): string | undefined {
+  return !isProperty(applied, name) && isAmbiguousWith(name, reads)
+    ? pointerTo('', name)
+    : undefined;
+}
+
+function searchUndescribedItems(
+  value: readonly Json[],
+  applied: readonly SchemaNode[],
+  reads: ArgumentReads,
+  pointer: string,
+  state: UndescribedSearch,
+): string | undefined {
+  const below = reads.readsAll ? reads : reads.items;
+  if (below === undefined) return undefined;
+  for (const [index, item] of value.entries()) {
+    if (typeof item !== 'object' || item === null) continue;
+    const describing = applied.flatMap((node) => itemSchemas(node, index, node['contains']));
+    const found = searchUndescribed(item, describing, below, `${pointer}/${index}`, state);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+const appliedAtRoot = new WeakMap<SchemaNode, readonly SchemaNode[]>();
+
+/** All schemas that apply in place, each once. Cached for the root schema, which every call needs. */
+function appliedSchemas(
+  schemas: readonly Schema[],
+  state: UndescribedSearch,
+): readonly SchemaNode[] {
+  const { root } = state;
+  if (!isNode(root) || schemas.length !== 1 || schemas[0] !== root)
+    return closeInPlace(schemas, state);
+  const known = appliedAtRoot.get(root) ?? closeInPlace(schemas, state);
+  appliedAtRoot.set(root, known);
+  return known;
+}
+
+function closeInPlace(schemas: readonly Schema[], state: UndescribedSearch): readonly SchemaNode[] {
+  const closed = new Set<SchemaNode>();
+  const waiting = [...schemas];
+  for (let schema = waiting.pop(); schema !== undefined; schema = waiting.pop()) {
+    if (!isNode(schema) || closed.has(schema)) continue;
+    closed.add(schema);
+    waiting.push(...appliedInPlace(state.root, schema, true));
+  }
+  return [...closed];
+}
+
+function describingMemberSchemas(
+  node: SchemaNode,
+  name: string,
+  state: UndescribedSearch,
+): readonly Schema[] {
+  const found = namedSchemas(node, name, state);
+  if (found.length > 0) return found;
+  const others = [node['additionalProperties'], node['unevaluatedProperties']];
+  return others.filter((schema): schema is SchemaNode => isNode(schema) && constrains(schema));
+}
+
+function constrains(schema: SchemaNode): boolean {
+  for (const _keyword in schema) return true;
+  return false;
 }

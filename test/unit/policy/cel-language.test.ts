@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { compileExpression } from '../../../src/policy/cel.js';
-import { hostOfUrl, isPathUnder, isPublicUrl } from '../../../src/policy/cel-environment.js';
+import { hostOfUrl, isPathUnder, isPublicUrl } from '../../../src/policy/cel-language.js';
 
 describe('[P-46] path.under', () => {
   it.each([
