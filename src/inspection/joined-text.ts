@@ -5,7 +5,7 @@
 import type { TextEdit } from '../protocol/admitted-request.js';
 import { applyEdits } from '../protocol/json/json.js';
 import { findActiveContent, type Replacement } from './detectors/active-content.js';
-import { findCode } from './detectors/markdown-code.js';
+import { findMarkdownCode } from './detectors/markup.js';
 import type { Hit } from './detectors/secrets.js';
 import { findSensitive, type WantedKinds } from './detectors/text-sanitizer.js';
 import { isExposedIn } from './detectors/upstream-credentials.js';
@@ -52,7 +52,7 @@ function withoutAddressesInData(
 function neutralizeWith(texts: readonly string[], separator: string): readonly string[] {
   const joined = texts.join(separator);
   const found = withoutAddressesInData(
-    findActiveContent(joined, 'markdown', findCode(joined)),
+    findActiveContent(joined, 'markdown', findMarkdownCode(joined)),
     texts,
     separator,
   );

@@ -4,8 +4,7 @@
 
 import type { Finding } from '../policy/record.js';
 import { isObject, type Json } from '../protocol/jsonrpc.js';
-import { findEncodedRuns } from './detectors/encoded-runs.js';
-import { decodeEscapes, foldText } from './detectors/normalized-text.js';
+import { decodeEscapes, findEncodedRuns, foldText } from './detectors/decoded-text.js';
 import { isSecretName, isSecretNumber } from './detectors/secrets.js';
 import { findSensitive } from './detectors/text-sanitizer.js';
 import { createFindingLog, type FindingLog, type Profile } from './findings.js';

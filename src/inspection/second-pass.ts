@@ -9,7 +9,7 @@ import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { stepsOf } from '../text/json-pointer.js';
 import { checkBytes, readableParts, readPayload } from './binary-content.js';
 import { findActiveContent } from './detectors/active-content.js';
-import { findEncodedRuns } from './detectors/encoded-runs.js';
+import { findEncodedRuns } from './detectors/decoded-text.js';
 import { findPersonal } from './detectors/pii.js';
 import { findSecrets } from './detectors/secrets.js';
 import {

@@ -7,7 +7,7 @@ import { micromark, type Options } from 'micromark';
 import { gfm, gfmHtml } from 'micromark-extension-gfm';
 import { type DefaultTreeAdapterTypes, parseFragment } from 'parse5';
 import { neutralize } from '../../src/inspection/detectors/active-content.js';
-import { findCode } from '../../src/inspection/detectors/markdown-code.js';
+import { findMarkdownCode } from '../../src/inspection/detectors/markup.js';
 import { sanitizeText } from '../../src/inspection/detectors/text-sanitizer.js';
 import { isSurelyClean } from '../../src/inspection/prefilter/prefilter.js';
 import { inspectMessage } from '../../src/inspection/responses.js';
@@ -480,7 +480,7 @@ function tryDocument(bench: Bench, texts: readonly string[]): 'clean' | 'changed
       const alone = sanitizeText(text, profile.result, { name: undefined, reading: 'markdown' });
       report(bench, 'first pass', texts, alone.text);
     }
-    if (isSurelyClean(text) && neutralize(text, 'markdown', findCode).text !== text) {
+    if (isSurelyClean(text) && neutralize(text, 'markdown', findMarkdownCode).text !== text) {
       failures.push(`prefilter: calls clean what is changed: ${asAscii(text)}`);
     }
   }

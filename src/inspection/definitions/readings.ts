@@ -3,13 +3,13 @@
 // Italian, Portuguese, Russian, Chinese, Japanese and Korean that matter replaced by English ones, so that the rules
 // read them (no translation: word order and everything else stay). Reports the means of hiding themselves. Linear.
 
-import { findEncodedRuns } from '../detectors/encoded-runs.js';
 import {
   decodeEscapes,
+  findEncodedRuns,
   foldText,
   type NormalizedText,
   originalSpan,
-} from '../detectors/normalized-text.js';
+} from '../detectors/decoded-text.js';
 import { hiddenText, REVERSED } from '../detectors/prompt-injection.js';
 import {
   isConfusable,

@@ -6,7 +6,7 @@ import { sha256Hex } from '../../pins/digest.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
 import { pointerTo } from '../../text/json-pointer.js';
-import { originalSpan } from '../detectors/normalized-text.js';
+import { originalSpan } from '../detectors/decoded-text.js';
 import { confusableForm } from '../detectors/unicode.js';
 import type { DefinitionFinding, Match, ScannedDefinition, UnnamedFinding } from './demands.js';
 import { CLASS } from './lexicon.js';

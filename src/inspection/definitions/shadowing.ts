@@ -8,7 +8,7 @@ import { type PinnedKind, sha256Hex } from '../../pins/digest.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { escapeForTerminal, makeVisible } from '../../text/escaping.js';
 import { groupBy } from '../../text/grouping.js';
-import { foldText } from '../detectors/normalized-text.js';
+import { foldText } from '../detectors/decoded-text.js';
 import { confusableForm } from '../detectors/unicode.js';
 import type { DefinitionFinding } from './demands.js';
 import { CLASS } from './lexicon.js';

@@ -1,5 +1,5 @@
 // Makes active Markdown and HTML inert while the reader still sees text. Images, comments and HTML that runs,
-// loads or frames something are removed. Links with a quiet target stay (html.ts: plain http, https, mailto, tel
+// loads or frames something are removed. Links with a quiet target stay (markup.ts: plain http, https, mailto, tel
 // or relative, without user name or long query); other links keep their text only; script URLs lose their scheme.
 // Code is kept. Tokens are scanned with an explicit stack, so nesting does not affect the linear time.
 // Source: CommonMark 0.31 §6.3 to §6.7; GFM §6.9; HTML §13.2.5 (tokenization).
@@ -12,7 +12,7 @@ import {
   MAX_QUIET_QUERY_CHARS,
   MAX_TARGET_CHARS,
   type TagReading,
-} from './html.js';
+} from './markup.js';
 
 /** A span and its replacement. */
 export type Replacement = {

@@ -3,9 +3,8 @@
 // measured rates are in docs/reference/detectors.md.
 
 import { cuesIn } from '../prefilter/anchors.js';
-import { findEncodedRuns } from './encoded-runs.js';
+import { decodeEscapes, findEncodedRuns, foldText } from './decoded-text.js';
 import { STRUCTURES } from './injection-phrases.js';
-import { decodeEscapes, foldText } from './normalized-text.js';
 import { skeletonOf } from './unicode.js';
 
 const MAX_DEPTH = 2;

@@ -10,9 +10,14 @@ import {
   neutralize,
   type TextFormat,
 } from './active-content.js';
-import { findEncodedRuns } from './encoded-runs.js';
-import { findCode } from './markdown-code.js';
-import { decodeEscapes, foldText, type NormalizedText, originalSpan } from './normalized-text.js';
+import {
+  decodeEscapes,
+  findEncodedRuns,
+  foldText,
+  type NormalizedText,
+  originalSpan,
+} from './decoded-text.js';
+import { findMarkdownCode } from './markup.js';
 import { findPersonal, findSsns, isCardNumber, isSsnName } from './pii.js';
 import { findInjectionCues } from './prompt-injection.js';
 import { findSecrets, type Hit, isSecretName, isSecretNumber } from './secrets.js';
@@ -293,5 +298,5 @@ function applyActiveContentRule(
 
 /** Only Markdown has code; how a client renders a string of structured content is unknown. */
 function codeFinderFor(reading: TextFormat): (text: string) => readonly CodeStretch[] {
-  return reading === 'markdown' ? findCode : () => [];
+  return reading === 'markdown' ? findMarkdownCode : () => [];
 }

@@ -3,7 +3,7 @@
 // Source: MCP 2025-11-25, elicitation (security considerations, URL mode); docs/contract.md §7, elicitation-*.
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
-import { foldText } from '../detectors/normalized-text.js';
+import { foldText } from '../detectors/decoded-text.js';
 import { isSecretName } from '../detectors/secrets.js';
 import { asksAcross, asksForSecret, isSecretField, type TextRole } from './secret-requests.js';
 

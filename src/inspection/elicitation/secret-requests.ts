@@ -3,7 +3,7 @@
 // secret, or means something else of that name. INVARIANT: doubt counts as asking.
 // Source: MCP 2025-11-25, elicitation (no sensitive information through forms); UTS #39; UAX #15.
 
-import { decodeEscapes, foldText } from '../detectors/normalized-text.js';
+import { decodeEscapes, foldText } from '../detectors/decoded-text.js';
 import { skeletonOf } from '../detectors/unicode.js';
 import {
   ACTION,

@@ -3,7 +3,7 @@
 // It also accepts raw JSON text: every escape but those of line ends, tabs, quotes and single backslashes is
 // suspicious, so that an escape hides nothing.
 
-import { MAX_QUIET_QUERY_CHARS } from '../detectors/html.js';
+import { MAX_QUIET_QUERY_CHARS } from '../detectors/markup.js';
 import { IBAN_LENGTHS } from '../detectors/pii.js';
 import { isPlainBeyondAscii } from '../detectors/unicode.js';
 import { ANCHOR_STARTS, isAnchored, nextAnchorKey, resetAnchorChecks } from './anchors.js';

@@ -9,10 +9,10 @@ import {
   type Replacement,
   type TextFormat,
 } from '../../../../src/inspection/detectors/active-content.js';
-import { findCode } from '../../../../src/inspection/detectors/markdown-code.js';
+import { findMarkdownCode } from '../../../../src/inspection/detectors/markup.js';
 
-const inert = (text: string): string => neutralize(text, 'markdown', findCode).text;
-const codeOf = (reading: TextFormat) => (reading === 'markdown' ? findCode : () => []);
+const inert = (text: string): string => neutralize(text, 'markdown', findMarkdownCode).text;
+const codeOf = (reading: TextFormat) => (reading === 'markdown' ? findMarkdownCode : () => []);
 const found = (text: string, reading: TextFormat = 'markdown'): Replacement[] =>
   findActiveContent(text, reading, codeOf(reading)(text));
 const LONG_QUERY = `?q=${'x'.repeat(80)}`;
@@ -92,7 +92,7 @@ describe('Markdown', () => {
   it('[I-09] nested 101 deep is removed like any other, without recursion', () => {
     const depth = 5000;
     const text = `${'!['.repeat(depth)}x${'](https://e.example/p.png)'.repeat(depth)}`;
-    const { text: left, found } = neutralize(text, 'markdown', findCode);
+    const { text: left, found } = neutralize(text, 'markdown', findMarkdownCode);
     expect(left).not.toContain('](');
     expect(left).not.toContain('![');
     expect(found.length).toBe(2 * depth);
@@ -165,7 +165,7 @@ describe('the work of neutralizing', () => {
     const { text, found } = neutralize(
       '!['.repeat(count) + closing.repeat(count),
       'markdown',
-      findCode,
+      findMarkdownCode,
     );
     expect(found).toHaveLength(2 * count);
     expect(text).toBe('(removed image, '.repeat(count) + ')'.repeat(count));

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { findActiveContent } from '../../../../src/inspection/detectors/active-content.js';
-import { findCode } from '../../../../src/inspection/detectors/markdown-code.js';
+import { findMarkdownCode } from '../../../../src/inspection/detectors/markup.js';
 import { findInjectionCues } from '../../../../src/inspection/detectors/prompt-injection.js';
 import {
   findSensitive,
@@ -33,7 +33,7 @@ const ALL = { secrets: true, pii: ['card', 'iban', 'ssn'] } as const;
 function findAnything(text: string): readonly unknown[] {
   return [
     ...findSensitive(text, ALL),
-    ...findActiveContent(text, 'markdown', findCode(text)),
+    ...findActiveContent(text, 'markdown', findMarkdownCode(text)),
     ...findActiveContent(text, 'value', []),
     ...findInjectionCues(text),
     ...(stripInvisible(text).count > 0 ? ['invisible'] : []),
