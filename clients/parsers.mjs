@@ -4,7 +4,7 @@
 import { randomInt } from 'node:crypto';
 import { admitPost } from '../dist/protocol/admission.js';
 import { applyEdits } from '../dist/protocol/json/json.js';
-import { foldName } from '../dist/text/case-folding.js';
+import { foldName } from '../dist/text/json-members.js';
 import { corpus, mutate } from './corpus.mjs';
 import { run } from './process.mjs';
 

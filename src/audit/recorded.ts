@@ -8,7 +8,7 @@ import type { PrincipalFacts } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 import { isObject, type Json, type Target } from '../protocol/jsonrpc.js';
 import { MAX_FOREIGN_CHARACTERS } from '../text/escaping.js';
-import { stepsOf } from '../text/json-pointer.js';
+import { stepsOf } from '../text/json-members.js';
 import { type AuditRecord, requiredText, textAt, textsAt, valueAt } from './chain.js';
 
 /** Lists in a line are cut there. */

@@ -6,7 +6,7 @@ import type { IssuerSettings } from '../config/settings.js';
 import type { Actor, Confirmation } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
-import { stepsOf } from '../text/json-pointer.js';
+import { stepsOf } from '../text/json-members.js';
 
 /**
  * Reads a claim by its configured name: the exact name or, where it begins with `/`, a JSON Pointer into the claims.

@@ -3,7 +3,7 @@
 // never throws. Source: docs/contract.md §4 (audit.capture) and §8.
 
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
-import { stepsOf } from '../text/json-pointer.js';
+import { stepsOf } from '../text/json-members.js';
 import { isSsnName } from './detectors/pii.js';
 import { isSecretName, isSecretNumber, NAMED_SECRET } from './detectors/secrets.js';
 import { placeholder, type ResultRules, redactText } from './detectors/text-sanitizer.js';

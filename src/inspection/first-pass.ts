@@ -6,7 +6,7 @@ import type { TextEdit } from '../protocol/admitted-request.js';
 import { applyEdits } from '../protocol/json/json.js';
 import { isObject, type Json } from '../protocol/jsonrpc.js';
 import { groupBy } from '../text/grouping.js';
-import { pointerOf } from '../text/json-pointer.js';
+import { pointerOf } from '../text/json-members.js';
 import { checkBytes, type Payload, readableParts, readPayload } from './binary-content.js';
 import {
   actionFor,

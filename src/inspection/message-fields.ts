@@ -14,7 +14,7 @@ import {
   SESSION_VERSIONS,
   STATELESS_VERSIONS,
 } from '../protocol/versions/revisions.js';
-import { foldName } from '../text/case-folding.js';
+import { foldName } from '../text/json-members.js';
 
 /** Whether a path leads to text that a client shows: of a block, an error, progress, a log line or a task. */
 export function isReaderText(steps: readonly (string | number)[]): boolean {

@@ -6,7 +6,7 @@
 import { isOwnMember } from '../protocol/capabilities.js';
 import { readJsonText } from '../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
-import { stepsOf } from '../text/json-pointer.js';
+import { stepsOf } from '../text/json-members.js';
 import { checkBytes, readableParts, readPayload } from './binary-content.js';
 import { findActiveContent } from './detectors/active-content.js';
 import { findEncodedRuns } from './detectors/decoded-text.js';

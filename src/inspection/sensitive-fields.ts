@@ -20,7 +20,7 @@ import {
   spanOf,
 } from '../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
-import { stepsOf } from '../text/json-pointer.js';
+import { stepsOf } from '../text/json-members.js';
 import { placeholder } from './detectors/text-sanitizer.js';
 import { createFindingLog, type FindingLog } from './findings.js';
 import {

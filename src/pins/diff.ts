@@ -7,7 +7,7 @@
 import type { PinKind } from '../policy/definitions.js';
 import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
 import { escapeForTerminal } from '../text/escaping.js';
-import { pointerOf, pointerTo } from '../text/json-pointer.js';
+import { pointerOf, pointerTo } from '../text/json-members.js';
 import { type Change, compareDefinitions, sortMembers } from './comparison.js';
 
 /** Above this product of line counts, both sides are shown completely, one after the other. */

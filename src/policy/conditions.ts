@@ -5,8 +5,7 @@
 // Source: docs/contract.md §4, laws 5 and 7; JSON Schema 2020-12 core §10; ARCHITECTURE.md, "Bytes".
 
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
-import { foldName } from '../text/case-folding.js';
-import { pointerTo } from '../text/json-pointer.js';
+import { foldName, pointerTo } from '../text/json-members.js';
 import type { ConditionResult, ExpressionReads } from './cel.js';
 import type { ExpressionFacts } from './cel-language.js';
 import type { Deny, Violation } from './decision.js';

@@ -9,7 +9,7 @@ import {
   ownMember,
   type ServerRequestName,
 } from '../protocol/jsonrpc.js';
-import { pointerTo } from '../text/json-pointer.js';
+import { pointerTo } from '../text/json-members.js';
 import { type ConditionResult, compileExpression } from './cel.js';
 import { STRING_LITERAL } from './cel-language.js';
 import type { PolicyDocument, RuleDocument, WhoDocument } from './compile/documents.js';

@@ -5,7 +5,7 @@
 // Source: RFC 6901; docs/contract.md §4.
 
 import { BoundedMap } from '../state/bounds.js';
-import { stepsOf } from '../text/json-pointer.js';
+import { stepsOf } from '../text/json-members.js';
 import type { FlowDocument } from './compile/documents.js';
 import { matchesPattern, type Pattern } from './patterns.js';
 import type { PrincipalFacts } from './principal.js';

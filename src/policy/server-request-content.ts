@@ -4,7 +4,7 @@
 // Source: MCP 2025-11-25, sampling (includeContext, tools), elicitation (URL mode); docs/contract.md §4.
 
 import { isObject, type JsonObject, type ServerRequestName } from '../protocol/jsonrpc.js';
-import { foldName } from '../text/case-folding.js';
+import { foldName } from '../text/json-members.js';
 import { hostOfUrl } from './cel-language.js';
 import { matchesPattern, type Pattern } from './patterns.js';
 

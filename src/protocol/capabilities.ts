@@ -5,7 +5,7 @@
 // Source: MCP 2025-11-25, lifecycle, capability negotiation; MCP 2026-07-28, server/discover and base
 // protocol, `_meta`; MCP Apps extension (SEP-1865), capability negotiation; docs/contract.md §6.
 
-import { foldName } from '../text/case-folding.js';
+import { foldName } from '../text/json-members.js';
 import type { TextEdit } from './admitted-request.js';
 import { removalEdits, spanOf } from './json/json.js';
 import type { Json } from './jsonrpc.js';

@@ -3,7 +3,7 @@
 // parser would take for a defined one (`Name` for `name`, also if `name` is absent) is refused, never repaired.
 // Source: MCP schema, 2025-03-26 to 2026-07-28; CVE-2026-27896; Go encoding/json, System.Text.Json (web).
 
-import { foldName } from '../text/case-folding.js';
+import { foldName } from '../text/json-members.js';
 import type { Json } from './jsonrpc.js';
 import {
   isJsonRpcId,

@@ -4,7 +4,7 @@
 // Source: MCP 2025-11-25, sampling, elicitation (modes), roots; lifecycle, capability negotiation;
 // MCP 2026-07-28, sampling, elicitation, roots, multi-round-trip requests (InputRequiredResult).
 
-import { foldName } from '../text/case-folding.js';
+import { foldName } from '../text/json-members.js';
 import type { Json } from './jsonrpc.js';
 import { isObject, type JsonObject, type ServerRequestName } from './jsonrpc.js';
 

@@ -40,7 +40,7 @@ import type {
   UpstreamResponse,
 } from '../protocol/transport.js';
 import { PLAIN_SESSION } from '../protocol/versions/session.js';
-import { pointerTo } from '../text/json-pointer.js';
+import { pointerTo } from '../text/json-members.js';
 import type { AnyPort, AuthnError, Ports, Snapshot, StreamReservation } from './ports.js';
 
 /** What checking a response needs of the admitted request. */

@@ -4,7 +4,7 @@
 // must not reach a log. docs/contract.md §3; JSON Schema draft 2020-12.
 
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
-import { stepsOf } from '../../text/json-pointer.js';
+import { stepsOf } from '../../text/json-members.js';
 import { nearestCandidate } from '../../text/wording.js';
 import { type Locate, readYaml, type YamlLimits } from '../../text/yaml.js';
 import {

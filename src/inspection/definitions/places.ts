@@ -5,7 +5,7 @@
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
-import { pointerTo } from '../../text/json-pointer.js';
+import { pointerTo } from '../../text/json-members.js';
 import { hasCommand, isUnabridged, isVaultTool } from './combinations.js';
 import {
   has,

@@ -5,7 +5,7 @@
 import { sha256Hex } from '../../pins/digest.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
-import { pointerTo } from '../../text/json-pointer.js';
+import { pointerTo } from '../../text/json-members.js';
 import { originalSpan } from '../detectors/decoded-text.js';
 import { confusableForm } from '../detectors/unicode.js';
 import type { DefinitionFinding, Match, ScannedDefinition, UnnamedFinding } from './demands.js';

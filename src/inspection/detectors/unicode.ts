@@ -3,7 +3,7 @@
 // Source: Unicode 16.0, Default_Ignorable_Code_Point and Bidi_Control; UAX #9; UAX #15 (NFKC); UTR #36 §3; UTS
 // #39 §4 (confusable detection); UTS #51 §2; ECMA-48 §5.4 and §8.3.
 
-import { foldName } from '../../text/case-folding.js';
+import { foldName } from '../../text/json-members.js';
 
 /** Inclusive ranges of characters that show nothing or reorder their surroundings. */
 const INVISIBLE_RANGES: readonly (readonly [number, number])[] = [

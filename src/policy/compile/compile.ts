@@ -4,7 +4,7 @@
 // change later make no policy invalid. Reads no file. docs/contract.md §4, law 4.
 
 import { isObject, type Json } from '../../protocol/jsonrpc.js';
-import { stepsOf } from '../../text/json-pointer.js';
+import { stepsOf } from '../../text/json-members.js';
 import { createSuggester, type nearestCandidate } from '../../text/wording.js';
 import type { Expression } from '../cel.js';
 import { ANY_TOOL, type KindsAt, kindsInSchema } from '../cel-types.js';

@@ -3,7 +3,7 @@
 // have or that cannot be redacted there. docs/contract.md §4.
 
 import { isObject, type Json } from '../../protocol/jsonrpc.js';
-import { pointerOf } from '../../text/json-pointer.js';
+import { pointerOf } from '../../text/json-members.js';
 import { createSuggester, type nearestCandidate } from '../../text/wording.js';
 import { type CompiledSchema, describesMember, type PinnedDefinition } from '../definitions.js';
 import {

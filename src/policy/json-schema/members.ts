@@ -8,7 +8,7 @@
 // Source: JSON Schema 2020-12 core §10.2, §10.3 and §11.3; docs/contract.md §3 (`arguments`); ARCHITECTURE.md, "Bytes".
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
-import { pointerTo } from '../../text/json-pointer.js';
+import { pointerTo } from '../../text/json-members.js';
 import { isAmbiguousWith } from '../conditions.js';
 import type { ArgumentReads } from '../definitions.js';
 import type { LinearRegex } from '../patterns.js';

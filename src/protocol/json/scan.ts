@@ -4,7 +4,7 @@
 // member names are hashed in place.
 // Source: RFC 8259 §4, §8.2 and §9; RFC 7493 §2.1 and §2.3.
 
-import { foldName } from '../../text/case-folding.js';
+import { foldName } from '../../text/json-members.js';
 
 /** An error in JSON text, or in the bytes that should contain it. */
 export type JsonError = 'malformed-json' | 'duplicate-key' | 'too-deep' | 'too-many-values';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { foldName } from '../../../src/text/case-folding.js';
+import { foldName } from '../../../src/text/json-members.js';
 
 /** Every code point that has a case, as the engine's own Unicode tables say. */
 function casedCharacters(): readonly string[] {
