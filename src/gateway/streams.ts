@@ -3,8 +3,8 @@
 // new version leaves a lease its upstream and its caller.
 
 import type { AggregateSettings, IssuerSettings, Settings } from '../config/settings.js';
+import { type Refusal, refuseWith } from '../policy/decision.js';
 import { ownerKey, type Principal } from '../policy/principal.js';
-import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { LoopScheduler } from '../protocol/json/incremental.js';
 import type { Change, OpenLease, OpenStream, StreamReservation } from '../proxy/ports.js';
 import { createQuota } from '../state/bounds.js';

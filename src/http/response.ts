@@ -3,8 +3,8 @@
 
 import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { FastifyReply } from 'fastify';
+import { refuseWith, renderRefusal } from '../policy/decision.js';
 import { REASONS } from '../policy/reasons.js';
-import { refuseWith, renderRefusal } from '../policy/refusal.js';
 import {
   type Body,
   isInPieces,

@@ -2,7 +2,7 @@
 // in force at one upstream in the form that a decision reads. They are kept with the revocations (state/revocations.ts),
 // and reach decisions through the snapshot, so nothing is looked up where nothing is blocked. docs/contract.md §10.
 
-import { type Refusal, refuseWith } from './refusal.js';
+import { type Refusal, refuseWith } from './decision.js';
 
 /** The kinds of items that can be blocked one by one. */
 type BlockedKind = 'tool' | 'prompt' | 'template' | 'resource';

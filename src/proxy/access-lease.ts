@@ -6,8 +6,8 @@
 // Source: docs/decisions/0023-access-lease.md; docs/contract.md §3 (streams after a reload).
 
 import { refuseBlocked } from '../policy/blocks.js';
+import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { Principal } from '../policy/principal.js';
-import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { OpenLease, Snapshot } from './ports.js';
 import { type RequestContext, refuseAuthn } from './request-context.js';
 

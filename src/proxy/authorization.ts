@@ -5,9 +5,8 @@
 // Source: ARCHITECTURE.md, "The stages of a request".
 
 import { decideRequest, isListed, type ListedKind, listsKind } from '../policy/decide.js';
-import type { Decision } from '../policy/decision.js';
+import { type Decision, type Refusal, refuseWith } from '../policy/decision.js';
 import type { Principal } from '../policy/principal.js';
-import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { PolicyQuery } from '../policy/rules.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import type { JsonObject, Target } from '../protocol/jsonrpc.js';

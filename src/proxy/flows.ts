@@ -2,6 +2,7 @@
 // that a check has passed comes by here, so no way of delivering a result is left out. Where no policy has a flow, none
 // of this runs. docs/contract.md §4.
 
+import { type Refusal, refuseWith } from '../policy/decision.js';
 import {
   type Flow,
   type FlowSet,
@@ -11,7 +12,6 @@ import {
   RECORD_EVERY_MS,
 } from '../policy/information-flow.js';
 import type { Principal } from '../policy/principal.js';
-import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import type { Target } from '../protocol/jsonrpc.js';
 import { nameOf, type RequestContext } from './request-context.js';

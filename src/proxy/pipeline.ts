@@ -5,10 +5,10 @@
 // client's message.
 
 import { refuseBlocked } from '../policy/blocks.js';
+import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { AuthorizedRequest } from '../policy/obligations.js';
 import { callerKeyOf } from '../policy/principal.js';
 import { openRecord } from '../policy/record.js';
-import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Incoming, Outgoing, UpstreamResponse } from '../protocol/transport.js';
 import { authorize, type Stages } from './authorization.js';
 import { runBatch } from './features/batch.js';

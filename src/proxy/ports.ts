@@ -5,6 +5,7 @@ import type { InspectionProfile } from '../config/settings.js';
 import type { InspectionPort } from '../inspection/jobs.js';
 import type { PageCache } from '../inspection/result-filters.js';
 import type { Page } from '../pins/last-seen.js';
+import type { Refusal } from '../policy/decision.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { FlowStore } from '../policy/information-flow.js';
 import type {
@@ -19,7 +20,6 @@ import type {
 import type { Caller, Principal, ProofError } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 import type { RefusedToken, RequestRecord } from '../policy/record.js';
-import type { Refusal } from '../policy/refusal.js';
 import type { PolicySet } from '../policy/rules.js';
 import type {
   EventFacts,

@@ -6,7 +6,14 @@ import { type Profile, strictestProfile } from '../inspection/findings.js';
 import { hideArguments } from '../inspection/sensitive-fields.js';
 import { refuseBlocked } from '../policy/blocks.js';
 import { capturedBy } from '../policy/decide.js';
-import type { Allow, Decision, Deny } from '../policy/decision.js';
+import {
+  type Allow,
+  type Decision,
+  type Deny,
+  type Refusal,
+  refuseWith,
+  renderRefusal,
+} from '../policy/decision.js';
 import {
   type Catalog,
   type DefinitionStatus,
@@ -23,7 +30,6 @@ import type {
 import { type Caller, closeToken, type Principal } from '../policy/principal.js';
 import { REASONS, type Reason } from '../policy/reasons.js';
 import { addFinding, type Finding, type RequestRecord } from '../policy/record.js';
-import { type Refusal, refuseWith, renderRefusal } from '../policy/refusal.js';
 import type { PolicyQuery } from '../policy/rules.js';
 import { decideShadows } from '../policy/shadow.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';

@@ -8,13 +8,13 @@
 import { LARGE_TEXT_CHARS } from '../inspection/jobs.js';
 import type { InspectionOutcome, PreviousTail } from '../inspection/responses.js';
 import { type PlannedFields, planInSteps, planRedaction } from '../inspection/sensitive-fields.js';
+import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { CompiledSchema } from '../policy/definitions.js';
 import type { SensitiveFields } from '../policy/information-flow.js';
 import type { ResponseObligations } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 import { addFinding, type Finding } from '../policy/record.js';
-import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type {
   OpenedTask,
   RequestFacts,

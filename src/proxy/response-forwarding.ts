@@ -3,9 +3,9 @@
 // bytes of its upstream, which changes no byte and no order.
 // Source: MCP transports (2025-11-25 and 2026-07-28), sending messages to the server.
 
+import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { AuthorizedRequest } from '../policy/obligations.js';
 import type { RequestRecord } from '../policy/record.js';
-import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 import { acceptsEventStream, mediaType } from '../protocol/headers.js';
 import { isJsonRpcId } from '../protocol/jsonrpc.js';

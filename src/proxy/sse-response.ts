@@ -4,8 +4,8 @@
 // the limits under which the streams of an upstream are read.
 // Source: MCP 2025-11-25, transports (sending messages to the server, resumability and redelivery).
 
+import { type Refusal, type refuseWith, renderRefusal } from '../policy/decision.js';
 import type { Principal } from '../policy/principal.js';
-import { type Refusal, type refuseWith, renderRefusal } from '../policy/refusal.js';
 import type { EventFacts, SessionFacts } from '../protocol/admitted-request.js';
 import { progressTokenOf } from '../protocol/params.js';
 import {

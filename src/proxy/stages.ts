@@ -5,11 +5,16 @@
 import { type GuardInput, type GuardOutcome, guardArguments } from '../inspection/requests.js';
 import { refuseBlocked } from '../policy/blocks.js';
 import { allowedServerRequestsFor } from '../policy/decide.js';
-import type { Allow, Deny } from '../policy/decision.js';
+import {
+  type Allow,
+  type Deny,
+  type Refusal,
+  refuseProtocolError,
+  refuseWith,
+} from '../policy/decision.js';
 import type { Catalog } from '../policy/definitions.js';
 import { type AuthorizedRequest, enforce } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
-import { type Refusal, refuseProtocolError, refuseWith } from '../policy/refusal.js';
 import { type AdmittedArray, admitPost, copyAdmitted } from '../protocol/admission.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
 import { acceptsEventStream, acceptsType, decodeParamHeaders } from '../protocol/headers.js';

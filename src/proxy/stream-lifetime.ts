@@ -4,8 +4,8 @@
 // Source: docs/contract.md §3 (streams after a reload); MCP 2025-11-25, cancellation; MCP 2025-11-25 and
 // 2026-07-28, transports (keep-alive by comments).
 
+import { type Refusal, refuseWith } from '../policy/decision.js';
 import { type AuthorizedRequest, responseObligationsOf } from '../policy/obligations.js';
-import { type Refusal, refuseWith } from '../policy/refusal.js';
 import {
   encodeSseComment,
   pumpEvents,

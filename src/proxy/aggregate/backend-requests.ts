@@ -5,14 +5,14 @@
 // refusal of one backend. Also the context of an aggregate's request, and its refusals before any backend is involved.
 // Source: MCP 2026-07-28, transports (standard request headers); MCP 2025-11-25, session management.
 
-import type { Principal } from '../../policy/principal.js';
-import type { RequestRecord } from '../../policy/record.js';
 import {
   type Refusal,
   refuseProtocolError,
   refuseWith,
   renderRefusal,
-} from '../../policy/refusal.js';
+} from '../../policy/decision.js';
+import type { Principal } from '../../policy/principal.js';
+import type { RequestRecord } from '../../policy/record.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
 import { replaceAt } from '../../protocol/json/json.js';

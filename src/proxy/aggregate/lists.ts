@@ -8,8 +8,8 @@
 // 2026-07-28, caching.
 
 import { isListed } from '../../policy/decide.js';
+import { type Refusal, refuseWith } from '../../policy/decision.js';
 import { callerKeyOf } from '../../policy/principal.js';
-import { type Refusal, refuseWith } from '../../policy/refusal.js';
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { servesApps, writeExtensions } from '../../protocol/capabilities.js';
 import { elementSpans, spanOf } from '../../protocol/json/json.js';

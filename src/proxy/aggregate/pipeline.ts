@@ -5,9 +5,9 @@
 // backend cannot be determined.
 // Source: docs/reference/protocol.md §6 row 49; MCP 2025-11-25 and 2026-07-28, methods; RFC 6570 §1.1 and §2.
 
+import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/decision.js';
 import { callerKeyOf, type Principal } from '../../policy/principal.js';
 import { openRecord } from '../../policy/record.js';
-import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { type AdmittedArray, admitPost } from '../../protocol/admission.js';
 import type { AdmittedMessage, TaskFacts } from '../../protocol/admitted-request.js';
 import type { ReadOutcome } from '../../protocol/json/incremental.js';

@@ -2,8 +2,8 @@
 // any replica can serve it. A backend that did not respond when the session was opened is not in it.
 // Source: MCP 2025-11-25, session management; docs/contract.md §10.
 
+import { type Refusal, refuseProtocolError } from '../../policy/decision.js';
 import { callerKeyOf } from '../../policy/principal.js';
-import { type Refusal, refuseProtocolError } from '../../policy/refusal.js';
 import { admitSessionEnd } from '../../protocol/admission.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
 import type { Backend, SessionScope } from '../ports.js';

@@ -3,7 +3,7 @@
 // Source: MCP 2025-11-25, transports (listening for messages, resumability); MCP 2026-07-28, subscriptions
 // (subscriptions/listen).
 
-import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
+import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/decision.js';
 import { admitStreamOpen } from '../../protocol/admission.js';
 import type { AdmittedMessage, EventFacts, SessionFacts } from '../../protocol/admitted-request.js';
 import { isObject, type Json, type JsonObject, type RequestId } from '../../protocol/jsonrpc.js';

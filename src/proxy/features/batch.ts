@@ -3,7 +3,7 @@
 // waits.
 // Source: MCP 2025-03-26, transports (a server may answer an array by a stream).
 
-import { type Refusal, refuseProtocolError } from '../../policy/refusal.js';
+import { type Refusal, refuseProtocolError } from '../../policy/decision.js';
 import type { AdmittedArray } from '../../protocol/admission.js';
 import { acceptsEventStream } from '../../protocol/headers.js';
 import type { RequestId } from '../../protocol/jsonrpc.js';

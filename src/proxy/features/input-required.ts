@@ -7,12 +7,11 @@
 
 import { formSize, MAX_FORM_SIZE } from '../../inspection/elicitation/requests.js';
 import { canonicalForm } from '../../pins/digest.js';
-import type { Allow } from '../../policy/decision.js';
+import { type Allow, type Refusal, refuseProtocolError } from '../../policy/decision.js';
 import { enforceLimits } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
 import { addFinding } from '../../policy/record.js';
-import { type Refusal, refuseProtocolError } from '../../policy/refusal.js';
 import { amendAdmitted } from '../../protocol/admission.js';
 import type { AdmittedMessage, TextEdit } from '../../protocol/admitted-request.js';
 import {

@@ -5,12 +5,11 @@
 
 import { checkForm, readLink } from '../../inspection/elicitation/requests.js';
 import { decideServerRequest } from '../../policy/decide.js';
-import type { Allow, Decision } from '../../policy/decision.js';
+import { type Allow, type Decision, type Refusal, refuseWith } from '../../policy/decision.js';
 import { enforceLimits, responseObligationsOf } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import { REASONS, type Reason } from '../../policy/reasons.js';
 import { addFinding, openRecord, type RequestRecord } from '../../policy/record.js';
-import { type Refusal, refuseWith } from '../../policy/refusal.js';
 import {
   readServerRequestContent,
   type ServerRequestContent,

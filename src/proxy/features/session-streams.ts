@@ -3,8 +3,8 @@
 // message is checked when it arrives.
 // Source: MCP 2025-11-25, transports, listening for messages from the server and session management.
 
+import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/decision.js';
 import { callerKeyOf, type Principal } from '../../policy/principal.js';
-import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
 import { NO_SESSION_ID, type SessionFacts } from '../../protocol/admitted-request.js';
 import { acceptsEventStream } from '../../protocol/headers.js';

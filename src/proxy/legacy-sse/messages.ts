@@ -8,11 +8,15 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE; ARCHITECTURE.md, "How a response finds its plan"; MCP
 // 2025-11-25, lifecycle (timeouts).
 
-import type { Allow } from '../../policy/decision.js';
+import {
+  type Allow,
+  type Refusal,
+  refuseProtocolError,
+  refuseWith,
+} from '../../policy/decision.js';
 import { responseObligationsOf } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import { openRecord } from '../../policy/record.js';
-import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { amendAdmitted } from '../../protocol/admission.js';
 import {
   type AdmittedMessage,

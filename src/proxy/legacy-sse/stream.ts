@@ -8,8 +8,8 @@
 
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/decision.js';
 import { callerKeyOf, type Principal } from '../../policy/principal.js';
-import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import {
   NO_SESSION_ID,
   type SessionFacts,

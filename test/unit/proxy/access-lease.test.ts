@@ -1,8 +1,8 @@
 // Whether a caller may still have what was allowed once: each cause alone, their order, and that a lease ends once.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { refuseWith } from '../../../src/policy/decision.js';
 import type { Principal } from '../../../src/policy/principal.js';
-import { refuseWith } from '../../../src/policy/refusal.js';
 import type { AggregateRef } from '../../../src/protocol/transport.js';
 import { createLease, type LeasePorts, type LeaseTerms } from '../../../src/proxy/access-lease.js';
 import type { AuthnError, Change, OpenLease } from '../../../src/proxy/ports.js';

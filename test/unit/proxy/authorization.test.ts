@@ -1,8 +1,8 @@
 // Everything that is decided passes the same stages in the same order, and none after a refusal.
 
 import { describe, expect, it } from 'vitest';
+import { type Refusal, refuseWith } from '../../../src/policy/decision.js';
 import { openRecord, type RequestRecord } from '../../../src/policy/record.js';
-import { type Refusal, refuseWith } from '../../../src/policy/refusal.js';
 import { authorize, passThrough, type Stages } from '../../../src/proxy/authorization.js';
 import type { Ports } from '../../../src/proxy/ports.js';
 

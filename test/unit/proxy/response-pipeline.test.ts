@@ -3,6 +3,7 @@
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { InspectionOutcome, WithholdReason } from '../../../src/inspection/responses.js';
+import { refuseWith } from '../../../src/policy/decision.js';
 import type {
   Catalog,
   DefinitionStatus,
@@ -11,7 +12,6 @@ import type {
 import { compileSchema } from '../../../src/policy/json-schema/validator.js';
 import type { Reason } from '../../../src/policy/reasons.js';
 import type { RequestRecord } from '../../../src/policy/record.js';
-import { refuseWith } from '../../../src/policy/refusal.js';
 import { readJson } from '../../../src/protocol/json/json.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import type { UpstreamResponse } from '../../../src/protocol/transport.js';
