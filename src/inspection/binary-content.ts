@@ -14,10 +14,10 @@ import {
   readBytes,
 } from './charsets.js';
 import { findActiveContent } from './detectors/active-content.js';
-import { findInjectionCues } from './detectors/prompt-injection.js';
 import {
   actionFor,
   detectorOf,
+  findInjectionCues,
   findSensitive,
   type NoteFinding,
   type ResultRules,

@@ -10,9 +10,10 @@ import {
   type NormalizedText,
   originalSpan,
 } from '../detectors/decoded-text.js';
-import { hiddenText, REVERSED } from '../detectors/prompt-injection.js';
 import {
+  hiddenText,
   isConfusable,
+  REVERSED,
   skeletonOf,
   stripInvisible,
   stripTerminalSequences,

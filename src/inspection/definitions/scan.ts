@@ -9,16 +9,16 @@ import { pointerTo } from '../../text/json-members.js';
 import { originalSpan } from '../detectors/decoded-text.js';
 import { confusableForm } from '../detectors/unicode.js';
 import type { DefinitionFinding, Match, ScannedDefinition, UnnamedFinding } from './demands.js';
-import { CLASS } from './lexicon.js';
-import { markersIn } from './markers.js';
 import {
   claimsOf,
   findCarriedOver,
   findDefaults,
+  findMarkers,
   findOutOfPlace,
   findSoughtContent,
   PLACES,
-} from './places.js';
+} from './indicators.js';
+import { CLASS } from './lexicon.js';
 import { type Concealment, hasMixedScripts, type Reading, readingsOf } from './readings.js';
 import { findDemands, SENT_ELSEWHERE } from './rules.js';
 import { type OwnNames, sentencesOf } from './sentences.js';
@@ -273,7 +273,7 @@ function findMatches(reading: Reading, text: Text, own: OwnNames): readonly Matc
     ...findCarriedOver(sentences),
     ...placed,
     ...findDefaults(pointer, sentences),
-    ...markersIn(reading.text, own.parameters, sentences),
+    ...findMarkers(reading.text, own.parameters, sentences),
   ];
 }
 

@@ -1,6 +1,6 @@
 // Phrases and structures by which a text addresses a model instead of a reader: phrases over normalized words,
 // and imitations of conversation roles. Each phrase names literal anchors and the words that must occur near one,
-// so that the prefilter can exclude it. A cue is evidence, not proof.
+// so that the prefilter can exclude it. text-sanitizer.ts looks for them. A cue is evidence, not proof.
 
 /** A word that a phrase requires, and the words of which one must occur near it. */
 export type CueAnchor = { readonly text: string; readonly companion: RegExp | undefined };

@@ -1,8 +1,9 @@
-// The first pass over one string: strips invisible characters, redacts secrets and personal data, neutralizes
-// active content and reports injection cues, as the profile requires. Never decides about the message.
+// The first pass over one string: strips invisible characters, redacts secrets and personal data, neutralizes active
+// content and reports cues of injected instructions, as the profile requires. By default a cue is flagged and never removed:
+// it is evidence, not proof. Never decides about the message. The measured rates are in docs/reference/detectors.md.
 
 import type { InspectionProfile, PiiKind } from '../../config/settings.js';
-import { formatsIn } from '../prefilter/anchors.js';
+import { cuesIn, formatsIn } from '../prefilter/anchors.js';
 import { isSurelyClean } from '../prefilter/prefilter.js';
 import {
   type CodeStretch,
@@ -17,11 +18,17 @@ import {
   type NormalizedText,
   originalSpan,
 } from './decoded-text.js';
+import { STRUCTURES } from './injection-phrases.js';
 import { findMarkdownCode } from './markup.js';
 import { findPersonal, findSsns, isCardNumber, isSsnName } from './pii.js';
-import { findInjectionCues } from './prompt-injection.js';
 import { findSecrets, type Hit, isSecretName, isSecretNumber } from './secrets.js';
-import { stripInvisible, stripTerminalSequences } from './unicode.js';
+import {
+  hiddenText,
+  REVERSED,
+  skeletonOf,
+  stripInvisible,
+  stripTerminalSequences,
+} from './unicode.js';
 import {
   findSentCredentials,
   isExposedIn,
@@ -139,6 +146,46 @@ function mergeHits(hits: Hit[]): readonly Hit[] {
 }
 
 /** The result for one string. A note of the action `withhold` withholds the whole message. */
+/** Blank lines that push text out of sight. */
+const PUSHED = /(?:\n[ \t]{0,40}){24}[ \t]{0,40}\S/;
+
+/**
+ * The kinds of cues of injected instructions in a text, sorted and without duplicates; also those in full-width letters,
+ * look-alikes, invisible and reversed characters, base64 and hex. A cue is evidence, not proof.
+ */
+export function findInjectionCues(text: string): readonly string[] {
+  const kinds = new Set<string>();
+  addCues(text, DECODING_DEPTH, kinds);
+  return [...kinds].sort();
+}
+
+function addCues(text: string, depth: number, kinds: Set<string>): void {
+  const hidden = hiddenText(text);
+  if (hidden !== '') {
+    kinds.add('hidden-characters');
+    addPlainCues(hidden, kinds);
+  }
+  if (PUSHED.test(text)) kinds.add('pushed-text');
+  for (const match of text.matchAll(REVERSED)) {
+    addPlainCues([...(match[1] ?? '')].reverse().join(''), kinds);
+  }
+  const folded = foldText(text);
+  const decoded = decodeEscapes(folded);
+  addPlainCues(folded.text, kinds);
+  if (decoded !== folded) addPlainCues(decoded.text, kinds);
+  if (depth === 0) return;
+  for (const run of findEncodedRuns(decoded.text)) addCues(run.decoded, depth - 1, kinds);
+}
+
+function addPlainCues(text: string, kinds: Set<string>): void {
+  const lower = skeletonOf(text).toLowerCase();
+  for (const { kind, pattern } of STRUCTURES) if (pattern.test(lower)) kinds.add(kind);
+  const cues = cuesIn(lower);
+  if (cues.length === 0) return;
+  const normalized = lower.replace(/[^a-z0-9]+/g, ' ');
+  for (const { kind, phrase } of cues) if (phrase.test(normalized)) kinds.add(kind);
+}
+
 type Sanitized = { readonly text: string; readonly notes: readonly NoteFinding[] };
 
 /** A detector and the action taken; never the content found. */

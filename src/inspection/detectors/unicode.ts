@@ -1,5 +1,6 @@
 // Determines which characters a reader does not see and which a reader takes for plain ASCII, strips invisible
-// characters and terminal escape sequences from texts, and gives names that look alike one form.
+// characters and terminal escape sequences from texts, reads what is hidden in them, and gives names that look alike one
+// form.
 // Source: Unicode 16.0, Default_Ignorable_Code_Point and Bidi_Control; UAX #9; UAX #15 (NFKC); UTR #36 §3; UTS
 // #39 §4 (confusable detection); UTS #51 §2; ECMA-48 §5.4 and §8.3.
 
@@ -248,4 +249,24 @@ export function confusableForm(name: string): string {
   // Capital letters resemble other letters than small ones do, so the skeleton is taken before and after folding.
   const folded = foldName(skeletonOf(foldName(letters)));
   return folded.replace(/[01]/g, (digit) => DIGITS.get(digit) ?? digit);
+}
+
+/** Text that controls show in reverse. */
+export const REVERSED = /\u202e([^\u202c\n]{1,2000})/g;
+
+const TAG_BASE = 0xe0000;
+
+/** ASCII hidden in invisible tag characters or variation selectors (U+E0000 block). */
+export function hiddenText(text: string): string {
+  if (!text.includes('\udb40')) return '';
+  let hidden = '';
+  for (const unit of text) {
+    const code = unit.codePointAt(0) ?? 0;
+    if (code >= TAG_BASE + 0x20 && code <= TAG_BASE + 0x7e) {
+      hidden += String.fromCharCode(code - TAG_BASE);
+    } else if (code >= 0xe0100 && code <= 0xe01ef) {
+      hidden += String.fromCharCode(code - 0xe0100 + 16);
+    }
+  }
+  return hidden.length > 8 ? hidden : '';
 }

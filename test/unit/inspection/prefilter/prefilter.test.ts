@@ -6,8 +6,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { findActiveContent } from '../../../../src/inspection/detectors/active-content.js';
 import { findMarkdownCode } from '../../../../src/inspection/detectors/markup.js';
-import { findInjectionCues } from '../../../../src/inspection/detectors/prompt-injection.js';
 import {
+  findInjectionCues,
   findSensitive,
   sanitizeText,
 } from '../../../../src/inspection/detectors/text-sanitizer.js';

@@ -1,0 +1,381 @@
+// Finds what indicates poison in a definition besides the demands that rules.ts lists: imitated turns and tags of a
+// conversation, and commands of a shell that destroy or send data, which a model heeds without any demand in words; orders
+// in titles, enums, defaults, comments and annotations, which say what something is called or which values it takes;
+// parameters that take the conversation or a file with secrets; annotations and scopes that disagree with the name of the
+// tool. Also what only two sentences demand together: what one names, the next passes on.
+
+import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
+import { makeVisible } from '../../text/escaping.js';
+import { pointerTo } from '../../text/json-members.js';
+import { STRUCTURES } from '../detectors/injection-phrases.js';
+import { hasCommand, isUnabridged, isVaultTool } from './combinations.js';
+import {
+  has,
+  is,
+  isFramed,
+  isOrder,
+  type Match,
+  occurs,
+  type ScannedDefinition,
+  type UnnamedFinding,
+} from './demands.js';
+import { CLASS } from './lexicon.js';
+import type { Sentence, Token } from './sentences.js';
+
+/** Where a name or a value belongs. */
+export const PLACES =
+  /\/(?:title|\$comment|const|default|enum\/\d+|examples\/\d+|annotations\/[^/]+)$/;
+const MIN_TOKENS = 6;
+const { address, answer, call, carry, change, consent, context, disclose, every, execute } = CLASS;
+const { human, model, must, negation, order, override, parameter, read, rule, store, tool } = CLASS;
+const DEMANDED_ACTION = read | carry | call | disclose | override | consent | execute | change;
+const BINDING = must | negation | order | every | override;
+const ADDRESSED = model | human | tool | rule | answer;
+
+/** What is demanded where a name or a value belongs. */
+export function findOutOfPlace(pointer: string, sentences: readonly Sentence[]): readonly Match[] {
+  if (!PLACES.test(pointer)) return [];
+  return sentences.flatMap((sentence) => {
+    const { tokens } = sentence;
+    const [first] = tokens;
+    const last = tokens.at(-1);
+    if (first === undefined || last === undefined || tokens.length < MIN_TOKENS) return [];
+    if (!demandsSomething(first, sentence)) return [];
+    return [
+      {
+        kind: 'order-to-model' as const,
+        tier: 'review' as const,
+        reason: 'It gives orders where a name or a value belongs.',
+        start: first.start,
+        end: last.end,
+      },
+    ];
+  });
+}
+
+function demandsSomething(first: Token, sentence: Sentence): boolean {
+  const { mask } = sentence;
+  if ((mask & DEMANDED_ACTION) === 0) return false;
+  const isBound = (mask & BINDING) !== 0;
+  const isAddressed = (mask & ADDRESSED) !== 0 || isFramed(sentence);
+  const isImperative = first.isBase && (first.mask & DEMANDED_ACTION) !== 0;
+  return (isBound && isAddressed) || (isImperative && (isBound || isAddressed));
+}
+
+const DEFAULT_POINTER = /\/properties\/([^/]+)\/(?:default|const)(?:\/\d+)?$/;
+/** Parameters by which somebody else gets a copy. */
+const COPY_PARAMETERS =
+  /^(?:b?cc|callback|webhook|forward|notify|mirror|archive)|_b?cc$|(?:^|_)(?:audit|mirror|compliance|escrow)(?:_|$)/i;
+/** Parameters for an account that gets an amount, and an account that is more than an example of zeros. */
+const ACCOUNT_PARAMETERS = /wallet|escrow|payee|beneficiary|iban/i;
+const ACCOUNT = /^(?!0x0+$)(?=\D*\d)\w{8,}$/;
+/** Parameters for a file or its folder, which may well be one with secrets. */
+const FILE_PARAMETERS = /file|path|config|key|cred|env|profile|dir|identity|cert/i;
+
+const COPIED = 'Its default sends a copy to another recipient, or names a file that holds secrets.';
+const GRANTED = 'Its default grants unrestricted privileges.';
+const isPrivileged = has('privileged --privileged administratoraccess');
+
+/** What a parameter holds if nobody fills it in: the address of somebody else, or a file with secrets. */
+export function findDefaults(pointer: string, sentences: readonly Sentence[]): readonly Match[] {
+  const name = DEFAULT_POINTER.exec(pointer)?.[1];
+  if (name === undefined) return [];
+  const isGrave = ({ mask, tokens }: Sentence): boolean =>
+    (COPY_PARAMETERS.test(name) && (mask & address) !== 0) ||
+    (!FILE_PARAMETERS.test(name) && (mask & store) !== 0) ||
+    (ACCOUNT_PARAMETERS.test(name) && tokens.some(({ base }) => ACCOUNT.test(base)));
+  return sentences.flatMap((sentence) => {
+    const { tokens } = sentence;
+    const span = { start: tokens[0]?.start ?? 0, end: tokens.at(-1)?.end ?? 0 };
+    const copied = { kind: 'exfiltration', tier: 'review', reason: COPIED, ...span } as const;
+    const granted = { kind: 'excess-scope', tier: 'review', reason: GRANTED, ...span } as const;
+    return [...(isGrave(sentence) ? [copied] : []), ...(isPrivileged(sentence) ? [granted] : [])];
+  });
+}
+
+const isPronoun = is('it its them their this that content result what here there');
+const CARRIED = 'It demands that secrets or the conversation be passed on.';
+
+/** What two sentences demand together: the one names what is to be had, the next where it is to be put. */
+export function findCarriedOver(sentences: readonly Sentence[]): readonly Match[] {
+  return sentences.flatMap((sentence, at) => {
+    const source = sentences[at - 1];
+    if (source === undefined || !namesSource(source) || !putsSomewhere(sentence)) return [];
+    const start = source.tokens[0]?.start ?? 0;
+    const end = sentence.tokens.at(-1)?.end ?? start;
+    return [
+      { kind: 'exfiltration' as const, tier: 'review' as const, reason: CARRIED, start, end },
+    ];
+  });
+}
+
+function namesSource(sentence: Sentence): boolean {
+  if (sentence.index === 0 || (sentence.mask & negation) !== 0) return false;
+  return (sentence.mask & (store | context)) !== 0 || sentence.tokens.some(isVaultTool);
+}
+
+function putsSomewhere(sentence: Sentence): boolean {
+  const isPut =
+    (sentence.mask & carry) !== 0 && (sentence.mask & (parameter | answer | address)) !== 0;
+  return (
+    isPut &&
+    sentence.tokens.some(isPronoun) &&
+    (hasCommand(sentence) || (sentence.mask & must) !== 0)
+  );
+}
+
+/** What a parameter takes, by its description: what the model was told, or the content of a file with secrets. */
+export function findSoughtContent(
+  pointer: string,
+  sentences: readonly Sentence[],
+): readonly Match[] {
+  const taken = /\/properties\/([^/]+)\/description$/.exec(pointer)?.[1];
+  if (taken === undefined) return [];
+  return sentences.flatMap((sentence) => {
+    const { tokens, mask } = sentence;
+    const isConversation =
+      (mask & context) !== 0 && isUnabridged(sentence) && isYours(sentence) && !isSummary(sentence);
+    const isStored = (mask & store) !== 0 && isContent(sentence) && !FILE_PARAMETERS.test(taken);
+    if ((mask & negation) !== 0 || !(isConversation || isStored)) return [];
+    const end = tokens.at(-1)?.end ?? 0;
+    const start = tokens[0]?.start ?? 0;
+    return [
+      { kind: 'context-parameter' as const, tier: 'review' as const, reason: SOUGHT, start, end },
+    ];
+  });
+}
+
+const isYours = has('your you far conversation');
+const isSummary = has('summary');
+const isContent = has('content contents text output value');
+const SOUGHT = 'The parameter takes the conversation, instructions, or a file with secrets.';
+
+const CHANGES =
+  /^(?:create|write|update|insert|put|post|set|add|edit|modify|exec|run|move|rename|upload|merge|push)(?:_|-|[A-Z]|$)/;
+/** What cannot be taken back, or leaves the server. */
+const GRAVE =
+  /^(?:delete|remove|drop|destroy|wipe|purge|send|transfer|pay|execute|deploy|kill|revoke|terminate)(?:_|-|[A-Z]|$)/;
+const READS =
+  /^(?:get|list|read|search|find|fetch|describe|show|count|lookup|view|query)(?:_|-|[A-Z]|$)/;
+/** A scope that allows more than reading, by one of its parts. */
+const WIDE_SCOPE =
+  /(?:^|[.:/_-])(?:write|admin|delete|manage|full|all|\*|readwrite|root|owner|send|modify)(?:$|[.:/_-])/i;
+const MAX_SCOPE_DEPTH = 6;
+const MAX_EVIDENCE = 200;
+
+/** Claims that do not agree with the name. The annotations of MCP are claims as well. */
+export function claimsOf(scanned: ScannedDefinition): readonly UnnamedFinding[] {
+  const { definition, kind } = scanned;
+  if (typeof definition === 'string' || kind !== 'tool') return [];
+  return [...readOnlyClaim(scanned, definition), ...scopeClaims(scanned, definition)];
+}
+
+function readOnlyClaim(
+  { kind, name }: ScannedDefinition,
+  definition: JsonObject,
+): UnnamedFinding[] {
+  const annotations = definition['annotations'];
+  const isReadOnly = isObject(annotations) && annotations['readOnlyHint'] === true;
+  if (!isReadOnly || !(CHANGES.test(name) || GRAVE.test(name))) return [];
+  return [
+    {
+      kind: 'false-annotation',
+      tier: GRAVE.test(name) ? 'review' : 'note',
+      item: { kind, name },
+      pointer: '/annotations/readOnlyHint',
+      evidence: makeVisible(name).slice(0, MAX_EVIDENCE),
+      reason: 'It claims to change nothing, and its name says otherwise.',
+    },
+  ];
+}
+
+/** Scopes for more than reading, required by a tool that only reads by its name. */
+function scopeClaims({ kind, name }: ScannedDefinition, definition: JsonObject): UnnamedFinding[] {
+  if (!READS.test(name)) return [];
+  const scopes: (readonly [string, string])[] = [];
+  for (const [member, value] of Object.entries(definition)) {
+    if (member !== 'inputSchema' && member !== 'outputSchema') {
+      collectScopes(value, member, `/${member}`, MAX_SCOPE_DEPTH, scopes);
+    }
+  }
+  return scopes
+    .filter(([, scope]) => WIDE_SCOPE.test(scope))
+    .map(([pointer, scope]) => ({
+      kind: 'excess-scope',
+      tier: 'review',
+      item: { kind, name },
+      pointer,
+      evidence: makeVisible(scope).slice(0, MAX_EVIDENCE),
+      reason: 'By its name it reads, and it requires a scope for more than reading.',
+    }));
+}
+
+/** The scopes below a member that is named after them, with their pointers. */
+function collectScopes(
+  value: Json | undefined,
+  member: string,
+  pointer: string,
+  depth: number,
+  found: (readonly [string, string])[],
+): void {
+  const isScope = /^(?:required|oauth)?_?scopes?$/i.test(member);
+  if (typeof value === 'string') {
+    if (isScope) for (const scope of value.split(' ')) found.push([pointer, scope]);
+    return;
+  }
+  if (typeof value !== 'object' || value === null || depth === 0) return;
+  for (const [name, inner] of Object.entries(value)) {
+    const owner = Array.isArray(value) ? member : name;
+    collectScopes(inner, owner, pointerTo(pointer, name), depth - 1, found);
+  }
+}
+
+/** Tags and headings that claim to speak to the model, whatever their name is made of. */
+const TAGS: readonly RegExp[] = [
+  /<\/?(?:[a-z]{1,20}[_-]){0,4}(?:important|system|instructions?|admin|secret|hidden|directive|policy|override|mandatory|critical|assistant|internal)(?:[_-][a-z]{1,20}){0,4}>/g,
+  /\[\/?(?:[a-z]{1,20}[_ -]){0,3}(?:instructions?|directive|override|system|assistant)(?:[_ -][a-z]{1,20}){0,3}\]/g,
+  /<\/(?:description|tool|tools|tool_description|function|schema)>/g,
+  /(?:^|\n|[.:] )[ \t]{0,8}#{1,6}[ \t]{1,4}(?:system|assistant|developer)(?: message| prompt| override)?[ \t]{0,4}(?:\n|$)/g,
+  /--[ ]?(?:end|begin|start) of (?:the )?(?:tool |function |system )?(?:description|prompt|message|instructions)/g,
+  /(?:^|[\n.!?:] ?)[ \t*]{0,8}(?:system|developer) (?:instruction|directive|override|prompt|message|note|notice)s?(?: (?:about|for|on|to) [a-z ]{2,40})?:/g,
+  /\[(?:important|system|hidden|admin|critical|note (?:for|to))\b[a-z ]{0,30}:/g,
+  /[-=*]{3} ?(?:system|admin|developer|override)[a-z ]{0,30}[-=*]{3}/g,
+  /<(?:start|end)_of_turn>/g,
+  /(?:^|[\n.!?] ?)#{2,6} ?(?:instruction|human|assistant|system):/g,
+  /\n[ \t]{0,8}(?:new|updated|additional|hidden|secret) (?:system )?instructions?[ \t]{0,4}:/g,
+];
+const ROLE_PATTERNS = [...STRUCTURES.map(({ pattern }) => new RegExp(pattern, 'g')), ...TAGS];
+
+/** Marks of templates for turns of a conversation, which nobody writes to structure a description. */
+const TURN_TEMPLATE = /^(?:<\||<<|<(?:start|end)_of|\|\|\||\[\/?inst\]|-)/;
+
+/** Commands of a shell that delete everything, or send what they are given. */
+const SHELL_COMMAND =
+  /\brm -[rf]{2} [/~](?![\w.])|\|\s{0,4}(?:ba|z)?sh\b|<\(\s{0,4}curl\b|\|\s{0,4}(?:nc|netcat)\s|\/dev\/tcp\/|\bchmod (?:-r )?0?777\b|\bcurl (?:[^\n]{0,120} )?(?:-d|--data|--data-binary|-f) ?@|\$\((?:whoami|hostname|env|cat [^<]|id\))|\benv ?\| ?base64|\b(?:system|popen)\(['"]/;
+
+/** A picture whose address is to be filled in: what is shown is also sent. */
+const PICTURE =
+  /!\[[^\]\n]{0,80}\]\(https?:\/\/[^)\s?]{1,300}\?(?:[^)\s]{0,200}(?:[{<[$]|%7b)|[^)\s]{0,200}=(?:data|text|value|[a-z_]{0,20}(?:content|context|conversation))?\))/;
+
+/** `parameters`: names that a list of arguments in the description may begin a line with. */
+export function findMarkers(
+  text: string,
+  parameters: ReadonlySet<string>,
+  sentences: readonly Sentence[],
+): readonly Match[] {
+  const lower = text.toLowerCase();
+  const commands = matchOf(
+    SHELL_COMMAND,
+    lower,
+    'review',
+    'It has a command that destroys or sends data.',
+  );
+  const pictures = matchOf(PICTURE, lower, 'review', 'It has a picture whose address takes data.');
+  const grave = sentences.filter(demandsHarm);
+  const orders = sentences.filter(isDirective);
+  const roles = ROLE_PATTERNS.flatMap((pattern) =>
+    roleOf(pattern, lower, parameters, grave, orders),
+  );
+  const sent = pictures.map((match) => ({ ...match, kind: 'exfiltration' as const }));
+  return [...commands, ...sent, ...roles];
+}
+
+/** Tags and headings that claim more than to structure a text: an order under one is to be looked at, whatever it is. */
+const WEIGHTY_TAG =
+  /^[<[]\/?(?:important|system|admin|secret|hidden|critical|mandatory|override|directive)[>\]]|^\[(?:important|system|hidden|admin|critical|note)\b|[-=*]$|(?:system|developer) [a-z ]{4,60}:$|#+ ?[a-z]+:$/;
+
+/** Whether it tells the model what to do, or what to leave. */
+function isDirective(sentence: Sentence): boolean {
+  const [first, second] = sentence.tokens;
+  if (first === undefined || second === undefined) return false;
+  const addressed = CLASS.must | CLASS.negation | CLASS.model;
+  return (sentence.mask & addressed) !== 0 || (first.isBase && (first.mask & ORDERED_ACTION) !== 0);
+}
+
+/** How far what a tag or a heading introduces reaches. */
+const TAG_REACH = 600;
+const IMITATED = 'It imitates a role or a message of the conversation.';
+
+/** A tag or a heading structures many a description: it imitates a message only if it introduces a harmful demand. */
+function roleOf(
+  pattern: RegExp,
+  lower: string,
+  parameters: ReadonlySet<string>,
+  grave: readonly Sentence[],
+  orders: readonly Sentence[],
+): readonly Match[] {
+  const demanded = startsAfter(grave);
+  const ordered = startsAfter(orders);
+  let first: Match | undefined;
+  for (const { 0: found, index: start } of lower.matchAll(pattern)) {
+    if (parameters.has(found.replace(/[\s:]/g, '')) || isSlot(lower, start)) continue;
+    const end = start + found.length;
+    const tier = tierOf(found, demanded(start) - end, ordered(end) - end);
+    const match: Match = { kind: 'order-to-model', reason: IMITATED, start, end, tier };
+    if (tier === 'block') return [match];
+    if (tier === 'review' || first === undefined) first = match;
+  }
+  return first === undefined ? [] : [first];
+}
+
+/** How grave a tag or a heading is, by how far after it something harmful is demanded, or anything at all. */
+function tierOf(found: string, demanded: number, ordered: number): Match['tier'] {
+  if (demanded <= TAG_REACH || TURN_TEMPLATE.test(found)) return 'block';
+  return ordered <= TAG_REACH && WEIGHTY_TAG.test(found) ? 'review' : 'note';
+}
+
+/** Where the first sentence starts that ends after a position; for positions in ascending order. */
+function startsAfter(sentences: readonly Sentence[]): (position: number) => number {
+  let next = 0;
+  return (position) => {
+    while (next < sentences.length && endOf(sentences[next]) <= position) next++;
+    return sentences[next]?.tokens[0]?.start ?? Number.POSITIVE_INFINITY;
+  };
+}
+
+/** Whether it is a part of code that is to be filled in: `field:<internal_id>`, `options.<assistant>`, `-m <system_name>`. */
+function isSlot(lower: string, start: number): boolean {
+  return (
+    lower[start] === '<' &&
+    /[\w)][.:=/]$|[{`$%/=]$|\s--?[\w-]{1,20} $/.test(lower.slice(Math.max(0, start - 24), start)) &&
+    lower[start + 1] !== '|'
+  );
+}
+
+function endOf(sentence: Sentence | undefined): number {
+  return sentence?.tokens.at(-1)?.end ?? 0;
+}
+
+const ORDERED_ACTION = read | carry | call | execute | change | disclose | override;
+const HARM =
+  CLASS.store | CLASS.context | CLASS.secret | CLASS.conceal | CLASS.covert | CLASS.remote;
+const EVERY_TOOL = [CLASS.order, CLASS.every, CLASS.tool];
+
+/** Whether a sentence orders something that is harmful under a tag, though it may be a description elsewhere. */
+function demandsHarm(sentence: Sentence): boolean {
+  if ((sentence.mask & negation) !== 0) return (sentence.mask & human) !== 0 && isSecret(sentence);
+  if ((sentence.mask & call) !== 0 && occurs(EVERY_TOOL, 4, sentence)) return true;
+  const runsCommand = (sentence.mask & execute) !== 0 && (sentence.mask & CLASS.command) !== 0;
+  if ((sentence.mask & HARM) === 0 && !runsCommand) return false;
+  const isImperative = sentence.tokens
+    .slice(0, 3)
+    .some((one) => one.isBase && (one.mask & ORDERED_ACTION) !== 0);
+  return isImperative || isOrder(sentence) || hasCommand(sentence);
+}
+
+/** Whether somebody is not to be told. */
+function isSecret({ tokens }: Sentence): boolean {
+  return tokens.some(({ mask, isDenied }) => isDenied === true && (mask & disclose) !== 0);
+}
+
+function matchOf(
+  pattern: RegExp,
+  text: string,
+  tier: Match['tier'],
+  reason: string,
+): readonly Match[] {
+  const match = pattern.exec(text);
+  if (match === null) return [];
+  const end = match.index + match[0].length;
+  return [{ kind: 'order-to-model', tier, reason, start: match.index, end }];
+}
