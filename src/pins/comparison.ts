@@ -190,7 +190,7 @@ const SPACE_RUN = /\s+/g;
  * of a text: instructions, hidden characters, URLs. Cues only label a difference, so a missed one costs a
  * label. Linear time: literal search over case-folded text, and two patterns without nested repetition.
  */
-export function findCues(value: Json): ReadonlySet<string> {
+function findCues(value: Json): ReadonlySet<string> {
   const cues = new Set<string>();
   const open: Json[] = [value];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
@@ -317,7 +317,7 @@ const BOTH: SchemaChange = { isWidened: true, isNarrowed: true };
  * How the set of values that a schema accepts differs; an absent schema accepts all. Describing a parameter that was not
  * described before is a widening, whatever was accepted before under its name: callers learn of it only now.
  */
-export function compareSchemas(before: Json | undefined, after: Json | undefined): SchemaChange {
+function compareSchemas(before: Json | undefined, after: Json | undefined): SchemaChange {
   const [a, b] = [asSchema(before), asSchema(after)];
   if (isEqual(a, b)) return SAME;
   const [one, other] = [expandReferences(a), expandReferences(b)];

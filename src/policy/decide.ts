@@ -144,7 +144,7 @@ export function decideRequest(policies: PolicySet, query: PolicyQuery): Decision
     : decide(policies, query);
 }
 
-export const NO_ARGUMENTS: JsonObject = Object.freeze({});
+const NO_ARGUMENTS: JsonObject = Object.freeze({});
 
 /** A catalog without pins, for callers of `isListed` that have none. */
 export const NO_CATALOG: Omit<Catalog, 'upstream'> = {

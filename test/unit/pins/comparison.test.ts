@@ -1,13 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import {
-  CHANGES,
-  compareDefinitions,
-  compareSchemas,
-  compareTexts,
-  findCues,
-} from '../../../src/pins/comparison.js';
+import { CHANGES, compareDefinitions, compareTexts } from '../../../src/pins/comparison.js';
 import { changedLines, diffDefinitions, printDiffLine } from '../../../src/pins/diff.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { escapeForTerminal } from '../../../src/text/escaping.js';
@@ -138,7 +132,7 @@ test('[L-12] a cue that was there before is no new cue', () => {
   const before = { ...BASE, description: 'See https://docs.example for more.' };
   const after = { ...BASE, description: 'Please see https://docs.example for more.' };
   expect(compareDefinitions('tool', before, after)).toEqual(['description']);
-  expect(findCues('plain \u2764\ufe0f text').size).toBe(0);
+  expect(compareTexts('plain text', 'plain \u2764\ufe0f text')).toEqual(['description']);
 });
 
 test('[L-12] equal definitions, and only those, have no difference', () => {
@@ -355,6 +349,17 @@ function classesOf(before: JsonObject, after: JsonObject): readonly string[] {
   return compareDefinitions('tool', tool(before), tool(after));
 }
 
+function compareInputs(
+  before: JsonObject,
+  after: JsonObject,
+): { readonly isWidened: boolean; readonly isNarrowed: boolean } {
+  const classes = classesOf(before, after);
+  return {
+    isWidened: classes.includes('input-widened'),
+    isNarrowed: classes.includes('input-narrowed'),
+  };
+}
+
 type Validate = (value: unknown) => boolean;
 
 function showsWidening(old: Validate, next: Validate, values: readonly Json[]): boolean {
@@ -504,7 +509,7 @@ describe('[L-95] a change of an input schema', () => {
       'both',
     ],
   ])('is named by what it accepts: %s', (_, before, after, expected) => {
-    const { isWidened, isNarrowed } = compareSchemas(before, after);
+    const { isWidened, isNarrowed } = compareInputs(before, after);
     const found = isWidened && isNarrowed ? 'both' : isWidened ? 'wide' : isNarrowed && 'narrow';
     expect(found || 'none').toBe(expected);
   });
@@ -514,8 +519,8 @@ describe('[L-95] a change of an input schema', () => {
       $defs: { node: { properties: { next: { $ref: '#/$defs/node' }, ...more } } },
       $ref: '#/$defs/node',
     });
-    expect(compareSchemas(node({}), node({}))).toEqual({ isWidened: false, isNarrowed: false });
-    expect(compareSchemas(node({}), node({ a: {} })).isWidened).toBe(true);
+    expect(compareInputs(node({}), node({}))).toEqual({ isWidened: false, isNarrowed: false });
+    expect(compareInputs(node({}), node({ a: {} })).isWidened).toBe(true);
     const names = Array.from({ length: 40 }, (_, index) => `d${index}`);
     const entries = names.map((one, index) => {
       const $ref = `#/$defs/${names[index + 1] ?? 'd39'}`;
@@ -526,6 +531,6 @@ describe('[L-95] a change of an input schema', () => {
       ...{ $defs: Object.fromEntries(entries), $ref: '#/$defs/d0' },
       ...extra,
     });
-    expect(compareSchemas(bomb({}), bomb({ maxProperties: 2 })).isWidened).toBe(true);
+    expect(compareInputs(bomb({}), bomb({ maxProperties: 2 })).isWidened).toBe(true);
   });
 });
