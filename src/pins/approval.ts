@@ -1,7 +1,7 @@
-// Computes the new content of a lock file after a listing, an approval or a block, and what trust on first use adds to
-// it. A listing by itself never approves or unblocks anything, and an approval names the digest that it applies to. Trust
-// on first use treats as approved what an upstream offered when it was listed first, unless the lock file decides about
-// its name; what is added or changed later needs an approval. docs/contract.md §5.
+// Computes the new content of a lock file after a listing, an approval or a block, and what trust on first use adds
+// to it. A listing by itself never approves or unblocks anything, and an approval names the digest that it applies
+// to. Trust on first use treats as approved what an upstream offered when it was listed first, unless the lock file
+// decides about its name; what is added or changed later needs an approval. docs/contract.md §5.
 
 import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
@@ -170,9 +170,9 @@ type PinRefusal = {
 export type PinChange = { readonly ok: true; readonly lock: Lock } | PinRefusal;
 
 /**
- * Approves the definition with this digest. Refused if the lock file does not hold it, or if the upstream
- * was queried and does not offer it. An earlier approval of the name ends if the upstream was queried and no longer offers
- * its definition, because any approved form may be shown to a caller. It also ends where a block is lifted.
+ * Approves the definition with this digest. Refused if the lock file does not hold it, or if the upstream was queried
+ * and does not offer it. An earlier approval of the name ends if the upstream was queried and no longer offers its
+ * definition, because any approved form may be shown to a caller. It also ends where a block is lifted.
  */
 export function approvePin(input: {
   readonly lock: Lock;
@@ -366,7 +366,10 @@ function blockedVersions<Definition>(
 /** Stands in `approval.by` of what nobody approved. */
 export const FIRST_USE = 'trust-on-first-use';
 
-/** Ends the name of the file beside the lock files that records what was trusted. It is not a lock file, because nobody reviewed it. */
+/**
+ * Ends the name of the file beside the lock files that records what was trusted. It is not a lock file, because
+ * nobody reviewed it.
+ */
 export const FIRST_USE_SUFFIX = '.first-use.yaml';
 
 /**
@@ -395,7 +398,9 @@ export function trustObserved(
   };
 }
 
-/** The lock file with what is trusted besides. About a name that was approved or blocked, the lock file alone decides. */
+/**
+ * The lock file with what is trusted besides. About a name that was approved or blocked, the lock file alone decides.
+ */
 export function withTrusted(lock: Lock | undefined, trusted: Lock): Lock {
   const { upstream, server, instructions, pins } = lock ?? emptyLock(trusted.upstream);
   const merged = (of: Pins, known: Pins): Pins => {

@@ -1,8 +1,10 @@
-// Compares two definitions, so that a reviewer knows what to look at first: the classes of their difference, and whether
-// the new schema may accept something that the old one refuses (widened), or the reverse (narrowed). Decides nothing: any
-// difference hides the definition, whatever its class. "Not widened" is said only of what was proved keyword by keyword; a
-// keyword that is not known, or whose effect depends on others, counts as widened and narrowed. Pure.
-// docs/contract.md §5 (classes of a drift); JSON Schema 2020-12, core, applicator, unevaluated and validation vocabularies.
+// Compares two definitions, so that a reviewer knows what to look at first: the classes of their difference, and
+// whether the new schema may accept something that the old one refuses (widened), or the reverse (narrowed). Decides
+// nothing: any difference hides the definition, whatever its class. "Not widened" is said only of what was proved
+// keyword by keyword; a keyword that is not known, or whose effect depends on others, counts as widened and narrowed.
+// Pure.
+// docs/contract.md §5 (classes of a drift); JSON Schema 2020-12, core, applicator, unevaluated and validation
+// vocabularies.
 
 import type { PinKind } from '../policy/definitions.js';
 import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
@@ -268,8 +270,8 @@ export function sortMembers(value: Json): Json {
 }
 
 /**
- * A schema in normal form: keys sorted, unordered lists sorted, the usual dialect removed and, unless `keepDescriptive`,
- * descriptive keywords removed.
+ * A schema in normal form: keys sorted, unordered lists sorted, the usual dialect removed and, unless
+ * `keepDescriptive`, descriptive keywords removed.
  */
 function normalizeSchema(schema: Json, keepDescriptive: boolean): Json {
   if (Array.isArray(schema)) return schema.map((one) => normalizeSchema(one, keepDescriptive));
@@ -314,8 +316,8 @@ const NARROWER: SchemaChange = { isWidened: false, isNarrowed: true };
 const BOTH: SchemaChange = { isWidened: true, isNarrowed: true };
 
 /**
- * How the set of values that a schema accepts differs; an absent schema accepts all. Describing a parameter that was not
- * described before is a widening, whatever was accepted before under its name: callers learn of it only now.
+ * How the set of values that a schema accepts differs; an absent schema accepts all. Describing a parameter that was
+ * not described before is a widening, whatever was accepted before under its name: callers learn of it only now.
  */
 function compareSchemas(before: Json | undefined, after: Json | undefined): SchemaChange {
   const [a, b] = [asSchema(before), asSchema(after)];

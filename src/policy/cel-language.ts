@@ -1,11 +1,11 @@
-// The language of expressions, beyond what the CEL library has: the variables (arguments, caller, tool and URI) as CEL
-// values, converted once for each query and bounded first; the functions for paths and URLs; the macro `anyArg`; and why
-// an expression does not parse. Each function reads a text as the most lenient of its readers might, and has no answer
-// where readers could differ: a path that climbs by encoded dots, a host that is a number in octal. An expression then
-// fails, so that neither an allow rule nor a deny rule is got around. Nothing is resolved: neither names nor links. Linear
-// in the text.
-// Source: CEL language definition, "Syntax"; RFC 3986 §3 and §5.2.4; WHATWG URL, host parsing; RFC 6761; docs/contract.md
-// §4, law 5.
+// The language of expressions, beyond what the CEL library has: the variables (arguments, caller, tool and URI) as
+// CEL values, converted once for each query and bounded first; the functions for paths and URLs; the macro `anyArg`;
+// and why an expression does not parse. Each function reads a text as the most lenient of its readers might, and has
+// no answer where readers could differ: a path that climbs by encoded dots, a host that is a number in octal. An
+// expression then fails, so that neither an allow rule nor a deny rule is got around. Nothing is resolved: neither
+// names nor links. Linear in the text.
+// Source: CEL language definition, "Syntax"; RFC 3986 §3 and §5.2.4; WHATWG URL, host parsing; RFC 6761;
+// docs/contract.md §4, law 5.
 
 import { type CelInput, celMap, parse } from '@bufbuild/cel';
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
@@ -112,7 +112,10 @@ const MAX_DECODINGS = 8;
 const CONTROL = /[\u0000-\u001f\u007f-\u009f]/;
 /** A drive, a home folder, a URL: the start of a path that is not relative and not below `/`. */
 const OTHER_ROOT = /^(?:[A-Za-z]:|~|[A-Za-z][A-Za-z0-9+.-]*:\/)/;
-/** A program that reads URLs takes this for a path of its own, with or without a host; others take it for a name with a colon. */
+/**
+ * A program that reads URLs takes this for a path of its own, with or without a host; others take it for a name with
+ * a colon.
+ */
 const FILE_URL = /^(?:[a-z][a-z0-9+.-]*:)*file:/i;
 /**
  * `...`, `.. ` and `..;x`: readers that drop trailing dots, blanks or parameters take them for `..`, and so do file
@@ -196,7 +199,10 @@ function rootOf(path: string): Path['root'] {
 }
 
 const MAX_URL_CHARS = 8192;
-/** The schemes whose hosts all programs parse alike. Some treat the hosts of others as opaque text (WHATWG URL, special schemes). */
+/**
+ * The schemes whose hosts all programs parse alike. Some treat the hosts of others as opaque text (WHATWG URL,
+ * special schemes).
+ */
 const AUTHORITY = /^(?:https?|wss?|ftp):\/\/([^/?#]*)/i;
 /** A host and a port, after at most one user name. An address in brackets is the only host with a colon. */
 const HOST = /^(?:[^@]*@)?(\[[^\]@]*\]|[^@:[\]]*)(?::[0-9]{0,5})?$/;
@@ -234,7 +240,9 @@ const LOCAL_DOMAINS: ReadonlySet<string> = new Set([
   ...['lan', 'arpa', 'test', 'invalid', 'example', 'onion', 'alt'],
 ]);
 
-/** Whether a URL names a public address, or a name of a public domain, as it is written. Undefined where its host is. */
+/**
+ * Whether a URL names a public address, or a name of a public domain, as it is written. Undefined where its host is.
+ */
 export function isPublicUrl(url: string): boolean | undefined {
   const host = hostOfUrl(url);
   if (host === undefined) return undefined;
@@ -250,9 +258,9 @@ export const ANY_ARGUMENT = 'anyArg';
 export const ARGUMENT_TEXTS = '@texts';
 
 /**
- * Replaces a call of the macro, in place, by `@texts.exists(a, condition)`: whether the condition holds for the text of some
- * argument. Says how the macro is written if it is written otherwise. Expressions are vetted afterwards, so that the cost of
- * the call is bounded like that of any other.
+ * Replaces a call of the macro, in place, by `@texts.exists(a, condition)`: whether the condition holds for the text
+ * of some argument. Says how the macro is written if it is written otherwise. Expressions are vetted afterwards, so
+ * that the cost of the call is bounded like that of any other.
  */
 export function expandAnyArgument(expr: Expr): string | undefined {
   const [variable, condition, ...more] =
@@ -305,8 +313,8 @@ const OPENING_BRACKETS: ReadonlyMap<string, string> = new Map([
 const INCOMPLETE_END = /(?:==|!=|<=|>=|&&|\|\||[-<>+*/%!?:,.]|\bin)$/;
 
 /**
- * Why an expression does not parse, in plain words: the most likely cause, found in the text itself. `error` is that of the
- * parser, which has the position where it gave up; its words are not passed on.
+ * Why an expression does not parse, in plain words: the most likely cause, found in the text itself. `error` is that
+ * of the parser, which has the position where it gave up; its words are not passed on.
  */
 export function describeCelError(text: string, error: unknown): CelError {
   const scan = scanQuotesAndBrackets(text);

@@ -1,7 +1,7 @@
-// Evaluates the conditions of a rule, its `args` and its `when`, for one call, and determines which arguments a rule reads.
-// Only those must be described by the schema of the tool, and none of them may be present in a second spelling; what cannot
-// be determined exactly counts as read entirely. Errors are values for the caller to handle, never exceptions. Also says
-// which arguments are refused and what is expected of them.
+// Evaluates the conditions of a rule, its `args` and its `when`, for one call, and determines which arguments a rule
+// reads. Only those must be described by the schema of the tool, and none of them may be present in a second
+// spelling; what cannot be determined exactly counts as read entirely. Errors are values for the caller to handle,
+// never exceptions. Also says which arguments are refused and what is expected of them.
 // Source: docs/contract.md §4, laws 5 and 7; JSON Schema 2020-12 core §10; ARCHITECTURE.md, "Bytes".
 
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
@@ -297,8 +297,9 @@ export function promptArguments(definition: JsonObject): ReadonlySet<string> {
 }
 
 /**
- * What a refusal says of arguments: advice, which is sentences that a model can act on, and violations for the record. Both
- * are built from positions and names of schemas and rules, never from values or names that came over the wire.
+ * What a refusal says of arguments: advice, which is sentences that a model can act on, and violations for the
+ * record. Both are built from positions and names of schemas and rules, never from values or names that came over the
+ * wire.
  */
 type ArgumentRefusal = Pick<Deny, 'advice' | 'violations'>;
 
@@ -329,7 +330,10 @@ export const UNDESCRIBED: ArgumentRefusal = {
   violations: [{ pointer: '', keyword: 'undescribed' }],
 };
 
-/** Of an argument that the definition does not declare. Names of members that no schema has are the caller's, and are not recorded. */
+/**
+ * Of an argument that the definition does not declare. Names of members that no schema has are the caller's, and are
+ * not recorded.
+ */
 export function refuseUndeclared({ shown }: UndeclaredMember): ArgumentRefusal {
   return {
     advice: `The argument at ${shown} is not declared by the definition. Send only declared arguments.`,

@@ -1,6 +1,7 @@
-// Decides policy queries, for lists, calls and server requests alike: a list is a query with unknown arguments, and a server
-// request (sampling, elicitation, roots) one without any. The checks are in the order of docs/contract.md §6, and whether
-// something is hidden is determined before any pin is read. Uses no store and no clock. An error is a deny.
+// Decides policy queries, for lists, calls and server requests alike: a list is a query with unknown arguments, and a
+// server request (sampling, elicitation, roots) one without any. The checks are in the order of docs/contract.md §6,
+// and whether something is hidden is determined before any pin is read. Uses no store and no clock. An error is a
+// deny.
 
 import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
 import type { ServerRequestGrants } from '../protocol/server-requests.js';
@@ -350,11 +351,11 @@ export function evaluationInputOf(
 const REASON_OF = { holds: 'denied-by-rule', error: 'policy-error' } as const;
 
 /**
- * Decides whether a caller may still use a task, by the rules of the tool whose call created it. The call was decided with
- * its arguments. They are gone here, so conditions on them are not evaluated any more, and everything else is evaluated
- * again: caller, target, scopes, conditions on the caller. Limits count calls, not requests about a task. The caller
- * learns only that the task does not exist, or which scope its tool requires.
- * docs/contract.md §4; MCP 2025-11-25, tasks (security); the Tasks extension.
+ * Decides whether a caller may still use a task, by the rules of the tool whose call created it. The call was decided
+ * with its arguments. They are gone here, so conditions on them are not evaluated any more, and everything else is
+ * evaluated again: caller, target, scopes, conditions on the caller. Limits count calls, not requests about a task.
+ * The caller learns only that the task does not exist, or which scope its tool requires. docs/contract.md §4; MCP
+ * 2025-11-25, tasks (security); the Tasks extension.
  */
 function evaluateTask(candidates: Candidates, input: EvaluationInput): Decision {
   const entitled = candidates.allows.filter((rule) => countMissing(rule, input) === 0);

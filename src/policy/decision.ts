@@ -1,6 +1,6 @@
 // A decision: its two verdicts, the obligations of an allow, and the refusal that a deny becomes, rendered as status,
-// headers and body in this one place. There is no third verdict: an error is a deny. A caller that may not know that a
-// target exists gets the bytes that an unknown name gets (docs/contract.md §6).
+// headers and body in this one place. There is no third verdict: an error is a deny. A caller that may not know that
+// a target exists gets the bytes that an unknown name gets (docs/contract.md §6).
 
 import type { ProtocolError } from '../protocol/admitted-request.js';
 import type { RequestId, Target } from '../protocol/jsonrpc.js';
@@ -61,7 +61,9 @@ export type Allow = AllowBrand & {
   readonly obligations: readonly Obligation[];
 };
 
-/** An argument that was refused, for the record: where it is and which keyword of a schema it fails, never its value. */
+/**
+ * An argument that was refused, for the record: where it is and which keyword of a schema it fails, never its value.
+ */
 export type Violation = { readonly pointer: string; readonly keyword: string };
 
 /** A deny, with what its rendering needs. `listed` determines whether the caller learns the reason. */

@@ -1,6 +1,6 @@
-// The members of JSON values: JSON pointers that lead to them, and names folded so that names that some parser treats as
-// equal compare equal. Simple case folding only, one code point to one code point. Full folding (ß = ss) and normalization
-// are never applied, because no JSON parser applies them to member names.
+// The members of JSON values: JSON pointers that lead to them, and names folded so that names that some parser treats
+// as equal compare equal. Simple case folding only, one code point to one code point. Full folding (ß = ss) and
+// normalization are never applied, because no JSON parser applies them to member names.
 // Source: RFC 6901 §3; Unicode CaseFolding.txt, statuses C and S; CVE-2026-27896.
 
 /** Appends a member or an index to a pointer. */

@@ -1,7 +1,7 @@
-// Reads one YAML 1.2 document of the core schema into plain values, with the position of each, or into mistakes in plain
-// English. Never resolves tags, directives or merge keys, never expands aliases without bound, never throws. After one
-// syntax error a parser guesses, and most of what it reports then is a consequence, so only the most likely cause of the
-// first is described. Never quotes a value, which could be a secret.
+// Reads one YAML 1.2 document of the core schema into plain values, with the position of each, or into mistakes in
+// plain English. Never resolves tags, directives or merge keys, never expands aliases without bound, never throws.
+// After one syntax error a parser guesses, and most of what it reports then is a consequence, so only the most likely
+// cause of the first is described. Never quotes a value, which could be a secret.
 // docs/contract.md §3 and §5: unique keys, one document, warnings are errors. YAML 1.2.2 §10.3 (core schema).
 
 import {
@@ -397,14 +397,14 @@ function findUnclosed(text: string, before: number): DescribedError | undefined 
 }
 
 /**
- * A quote or a bracket where a value may begin, a closing bracket, or a comment. What stands before is looked at last, so
- * that a long run of spaces is not looked at again from each of them.
+ * A quote or a bracket where a value may begin, a closing bracket, or a comment. What stands before is looked at
+ * last, so that a long run of spaces is not looked at again from each of them.
  */
 const MARK = /["'[{](?<=(?:^\s*|[[{,]\s*|[:?-]\s+).)|[\]}]|#(?<=(?:^|\s)#)/g;
 
 /**
- * Follows quotes and brackets through one line, and returns a bracket in the place of whose end another one is closed. A
- * quote in `open` is the last entry.
+ * Follows quotes and brackets through one line, and returns a bracket in the place of whose end another one is
+ * closed. A quote in `open` is the last entry.
  */
 function scanLine(
   line: string,

@@ -1,8 +1,8 @@
 // Finds what indicates poison in a definition besides the demands that rules.ts lists: imitated turns and tags of a
-// conversation, and commands of a shell that destroy or send data, which a model heeds without any demand in words; orders
-// in titles, enums, defaults, comments and annotations, which say what something is called or which values it takes;
-// parameters that take the conversation or a file with secrets; annotations and scopes that disagree with the name of the
-// tool. Also what only two sentences demand together: what one names, the next passes on.
+// conversation, and commands of a shell that destroy or send data, which a model heeds without any demand in words;
+// orders in titles, enums, defaults, comments and annotations, which say what something is called or which values it
+// takes; parameters that take the conversation or a file with secrets; annotations and scopes that disagree with the
+// name of the tool. Also what only two sentences demand together: what one names, the next passes on.
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
@@ -280,7 +280,9 @@ export function findMarkers(
   return [...commands, ...sent, ...roles];
 }
 
-/** Tags and headings that claim more than to structure a text: an order under one is to be looked at, whatever it is. */
+/**
+ * Tags and headings that claim more than to structure a text: an order under one is to be looked at, whatever it is.
+ */
 const WEIGHTY_TAG =
   /^[<[]\/?(?:important|system|admin|secret|hidden|critical|mandatory|override|directive)[>\]]|^\[(?:important|system|hidden|admin|critical|note)\b|[-=*]$|(?:system|developer) [a-z ]{4,60}:$|#+ ?[a-z]+:$/;
 
@@ -333,7 +335,7 @@ function startsAfter(sentences: readonly Sentence[]): (position: number) => numb
   };
 }
 
-/** Whether it is a part of code that is to be filled in: `field:<internal_id>`, `options.<assistant>`, `-m <system_name>`. */
+/** Whether it is a slot of code to be filled in: `field:<internal_id>`, `options.<assistant>`, `-m <system_name>`. */
 function isSlot(lower: string, start: number): boolean {
   return (
     lower[start] === '<' &&

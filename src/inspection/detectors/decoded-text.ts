@@ -1,8 +1,9 @@
-// Decodes what a text may hide from a detector. Produces views of a text as its reader sees it, with a map back to the
-// original, so that what a detector finds in a view can be removed from the original; and finds runs of base64, base64url
-// and hex that hide readable text. Runs that decode to anything else (hashes, images, keys) are left alone. Never decides
-// what is harmful.
-// Source: UAX #15 (NFKC); RFC 3986 §2.1; HTML §13.2.5.72 (character references); ECMA-262 §12.9.4; RFC 4648 §4, §5 and §8.
+// Decodes what a text may hide from a detector. Produces views of a text as its reader sees it, with a map back to
+// the original, so that what a detector finds in a view can be removed from the original; and finds runs of base64,
+// base64url and hex that hide readable text. Runs that decode to anything else (hashes, images, keys) are left alone.
+// Never decides what is harmful.
+// Source: UAX #15 (NFKC); RFC 3986 §2.1; HTML §13.2.5.72 (character references); ECMA-262 §12.9.4; RFC 4648 §4, §5
+// and §8.
 
 import { foldCodePoint, isInvisible } from './unicode.js';
 

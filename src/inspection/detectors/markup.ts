@@ -1,11 +1,12 @@
 // Reads the markup of a text as renderers do. Decides whether an HTML tag is active: whether it runs, loads, frames,
-// submits, restyles or hides something; and whether a link target may stay. Tags that only mark up text stay. Attributes
-// are read as an HTML tokenizer does, and once more without the marks that a Markdown container puts before each of its
-// lines. Finds the stretches of Markdown that every renderer shows as code: fenced blocks whose fences begin in the first
-// column, and code spans within one line. In case of doubt a stretch is not code, and what it holds is neutralized.
-// Source: HTML §13.2.5 (tokenization), §4.8 and §4.12; SVG 2 §11; WHATWG URL §4.4 (tabs, line ends and leading controls are
-// dropped); CommonMark 0.31 §2.1 (lines, blanks), §2.5, §4.5 (fenced code), §4.6 (HTML blocks), §4.7 (definitions), §5.1,
-// §6.1 (code spans), §6.3 (links); GFM §4.10 (tables), §6.9 (autolink literals).
+// submits, restyles or hides something; and whether a link target may stay. Tags that only mark up text stay.
+// Attributes are read as an HTML tokenizer does, and once more without the marks that a Markdown container puts
+// before each of its lines. Finds the stretches of Markdown that every renderer shows as code: fenced blocks whose
+// fences begin in the first column, and code spans within one line. In case of doubt a stretch is not code, and what
+// it holds is neutralized.
+// Source: HTML §13.2.5 (tokenization), §4.8 and §4.12; SVG 2 §11; WHATWG URL §4.4 (tabs, line ends and leading
+// controls are dropped); CommonMark 0.31 §2.1 (lines, blanks), §2.5, §4.5 (fenced code), §4.6 (HTML blocks), §4.7
+// (definitions), §5.1, §6.1 (code spans), §6.3 (links); GFM §4.10 (tables), §6.9 (autolink literals).
 
 import { decodeEscapes, foldText } from './decoded-text.js';
 

@@ -1,10 +1,10 @@
-// Finds secrets in one text: by the formats of secret-formats.ts, and by a random value after a name that denotes a secret.
-// A secret is found from its first to its last character, whatever its length. Documentation samples are told from random
-// values: a value is a sample only where no stretch of it, as long as the shortest random part of its format, looks random,
-// or where it is a published sample; a word next to a secret does not make it a sample. Linear. Never changes a text and
-// never keeps what it found.
-// Source: the ways in which code, configuration and documentation write such values; the sample credentials of the vendors'
-// documentation, RFC 6749, RFC 7515 and jwt.io.
+// Finds secrets in one text: by the formats of secret-formats.ts, and by a random value after a name that denotes a
+// secret. A secret is found from its first to its last character, whatever its length. Documentation samples are told
+// from random values: a value is a sample only where no stretch of it, as long as the shortest random part of its
+// format, looks random, or where it is a published sample; a word next to a secret does not make it a sample. Linear.
+// Never changes a text and never keeps what it found.
+// Source: the ways in which code, configuration and documentation write such values; the sample credentials of the
+// vendors' documentation, RFC 6749, RFC 7515 and jwt.io.
 
 import { sha256Hex } from '../../pins/digest.js';
 import { groupBy } from '../../text/grouping.js';

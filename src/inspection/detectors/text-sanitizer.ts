@@ -1,6 +1,7 @@
 // The first pass over one string: strips invisible characters, redacts secrets and personal data, neutralizes active
-// content and reports cues of injected instructions, as the profile requires. By default a cue is flagged and never removed:
-// it is evidence, not proof. Never decides about the message. The measured rates are in docs/reference/detectors.md.
+// content and reports cues of injected instructions, as the profile requires. By default a cue is flagged and never
+// removed: it is evidence, not proof. Never decides about the message. The measured rates are in
+// docs/reference/detectors.md.
 
 import type { InspectionProfile, PiiKind } from '../../config/settings.js';
 import { cuesIn, formatsIn } from '../prefilter/anchors.js';
@@ -150,8 +151,8 @@ function mergeHits(hits: Hit[]): readonly Hit[] {
 const PUSHED = /(?:\n[ \t]{0,40}){24}[ \t]{0,40}\S/;
 
 /**
- * The kinds of cues of injected instructions in a text, sorted and without duplicates; also those in full-width letters,
- * look-alikes, invisible and reversed characters, base64 and hex. A cue is evidence, not proof.
+ * The kinds of cues of injected instructions in a text, sorted and without duplicates; also those in full-width
+ * letters, look-alikes, invisible and reversed characters, base64 and hex. A cue is evidence, not proof.
  */
 export function findInjectionCues(text: string): readonly string[] {
   const kinds = new Set<string>();

@@ -1,8 +1,8 @@
 // Determines which characters a reader does not see and which a reader takes for plain ASCII, strips invisible
-// characters and terminal escape sequences from texts, reads what is hidden in them, and gives names that look alike one
-// form.
-// Source: Unicode 16.0, Default_Ignorable_Code_Point and Bidi_Control; UAX #9; UAX #15 (NFKC); UTR #36 §3; UTS
-// #39 §4 (confusable detection); UTS #51 §2; ECMA-48 §5.4 and §8.3.
+// characters and terminal escape sequences from texts, reads what is hidden in them, and gives names that look alike
+// one form.
+// Source: Unicode 16.0, Default_Ignorable_Code_Point and Bidi_Control; UAX #9; UAX #15 (NFKC); UTR #36 §3; UTS #39 §4
+// (confusable detection); UTS #51 §2; ECMA-48 §5.4 and §8.3.
 
 import { foldName } from '../../text/json-members.js';
 

@@ -1,11 +1,12 @@
-// Finds members of a value that its schema does not describe or declare. What a rule reads must be described: a member
-// that is not, or that only looks like one that is read, could mean something else to the upstream than to the rule.
-// Conservative: an open schema (`true`, `{}`) describes no names; alternatives are taken together. Whatever is read or
-// not, an object whose schema has `properties` is closed: its members must be declared by a schema that holds for it, as
-// if `unevaluatedProperties: false` stood there; an object without `properties`, or with an explicit opening, takes any
-// member. Which alternatives hold is found with validators compiled once per schema; a schema without alternatives needs
-// none.
-// Source: JSON Schema 2020-12 core §10.2, §10.3 and §11.3; docs/contract.md §3 (`arguments`); ARCHITECTURE.md, "Bytes".
+// Finds members of a value that its schema does not describe or declare. What a rule reads must be described: a
+// member that is not, or that only looks like one that is read, could mean something else to the upstream than to the
+// rule. Conservative: an open schema (`true`, `{}`) describes no names; alternatives are taken together. Whatever is
+// read or not, an object whose schema has `properties` is closed: its members must be declared by a schema that holds
+// for it, as if `unevaluatedProperties: false` stood there; an object without `properties`, or with an explicit
+// opening, takes any member. Which alternatives hold is found with validators compiled once per schema; a schema
+// without alternatives needs none.
+// Source: JSON Schema 2020-12 core §10.2, §10.3 and §11.3; docs/contract.md §3 (`arguments`); ARCHITECTURE.md,
+// "Bytes".
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { pointerTo } from '../../text/json-members.js';
