@@ -32,8 +32,8 @@ export const ANCHOR_STARTS = new Uint8Array(KEY_MASK + 1);
 const fourths = new Int32Array(KEY_MASK + 1);
 const EVERY_CLASS = -1;
 /** The anchors in lower case. */
-const literals: string[] = [];
-export const ANCHORS: readonly string[] = literals;
+const anchors: Pick<Anchor, 'text' | 'beginsWord'>[] = [];
+export const ANCHORS: readonly Pick<Anchor, 'text' | 'beginsWord'>[] = anchors;
 const buckets: (Anchor[] | undefined)[] = Array.from({ length: KEY_MASK + 1 });
 const NO_ANCHORS: readonly Anchor[] = [];
 
@@ -78,13 +78,9 @@ export function isAnchored(
   if (at < 2 || !mayContinue(units, text.length, at, key)) return false;
   const start = at - 2;
   for (const anchor of buckets[key] ?? NO_ANCHORS) {
-    if (!matchesUnits(units, text.length, start, anchor.text)) continue;
+    if (!standsAt(units, text.length, start, anchor)) continue;
     if (++anchorChecks > MAX_ANCHOR_CHECKS) return true;
-    if (
-      !(anchor.beginsWord && isWithinWord(units, start)) &&
-      anchor.check(text, start, anchor.text.length, isJson)
-    )
-      return true;
+    if (anchor.check(text, start, anchor.text.length, isJson)) return true;
   }
   return false;
 }
@@ -92,6 +88,13 @@ export function isAnchored(
 function mayContinue(units: Uint8Array, length: number, at: number, key: number): boolean {
   const next = at + 1 < length ? (units[at + 1] ?? 0) : 0;
   return (((fourths[key] ?? 0) >>> (next & CLASS_MASK)) & 1) === 1;
+}
+
+/** Occurrences that are ignored are not counted as checks either, because the SIMD pass does not return them. */
+function standsAt(units: Uint8Array, length: number, at: number, anchor: Anchor): boolean {
+  return (
+    matchesUnits(units, length, at, anchor.text) && !(anchor.beginsWord && isWithinWord(units, at))
+  );
 }
 
 /** Like {@link matchesAt}. The bytes after the end of the text in `units` belong to another text. */
@@ -325,7 +328,7 @@ function isWithinWord(units: Uint8Array, at: number): boolean {
 }
 
 function addAnchor(text: string, check: Check, of?: SecretFormat | Cue, beginsWord = false): void {
-  literals.push(text);
+  anchors.push({ text, beginsWord });
   let key = 0;
   for (let at = 0; at < 3; at++) key = nextAnchorKey(key, text.charCodeAt(at));
   const bucket = buckets[key] ?? [];

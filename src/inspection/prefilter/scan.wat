@@ -12,7 +12,8 @@
 ;;    33792  by a sign or digit and the next character: 0 no check, 1 check, 2 the last digit of a group, 3 a digit
 ;;           before another digit, 4 the backslash of an escaped line end
 ;;    50176  by number: the address of a list of anchors
-;;    51200  the lists: masks and values of eight bytes each, ended by an empty mask
+;;    51200  the lists: for each anchor its mask and value, eight bytes each, and eight bytes that are not zero where it is
+;;           ignored inside a word; ended by an empty mask
 ;;   131072  positions found, four bytes each, at most 16384
 ;;   196672  the text, after a gap, because bytes before its first character are read too
 ;;   524288  a text beyond ASCII, two bytes a character
@@ -48,6 +49,7 @@
     (local $pair i32)
     (local $list i32)
     (local $entry i32)
+    (local $before_anchor i32) ;; the character before an anchor
     (local $units v128)
     (local $kinds v128)
     (local $class v128)
@@ -219,7 +221,7 @@
                 (v128.xor (local.get $class) (local.get $fifth_bit))))))
 
         ;; Where a bucket matches, eight characters, from two before the position, are compared with each anchor that
-        ;; has the key of the first three (see anchors.ts).
+        ;; has the key of the first three, and its surroundings are looked at if it has to begin a word (anchors.ts).
         (local.set $mask
           (i8x16.bitmask (i8x16.ne (local.get $buckets) (local.get $nothing))))
         (block $no_more_anchors
@@ -251,15 +253,31 @@
             (block $record
               (loop $next_entry
                 (br_if $next_anchor (i64.eqz (i64.load (local.get $entry))))
-                (br_if $record
-                  (i64.eq
-                    (i64.and
-                      (i64.or
-                        (i64.load offset=196670 (local.get $position))
-                        (i64.load offset=32 (i32.const 0)))
-                      (i64.load (local.get $entry)))
-                    (i64.load offset=8 (local.get $entry))))
-                (local.set $entry (i32.add (local.get $entry) (i32.const 16)))
+                (block $not_this
+                  (br_if $not_this
+                    (i64.ne
+                      (i64.and
+                        (i64.or
+                          (i64.load offset=196670 (local.get $position))
+                          (i64.load offset=32 (i32.const 0)))
+                        (i64.load (local.get $entry)))
+                      (i64.load offset=8 (local.get $entry))))
+                  (br_if $record (i64.eqz (i64.load offset=16 (local.get $entry))))
+                  ;; Inside a word: after a letter or digit that no backslash precedes.
+                  (br_if $record
+                    (i32.eq (i32.load8_u offset=196668 (local.get $position)) (i32.const 0x5c)))
+                  (local.set $before_anchor (i32.load8_u offset=196669 (local.get $position)))
+                  (br_if $record
+                    (i32.and
+                      (i32.ge_u
+                        (i32.sub (local.get $before_anchor) (i32.const 0x30))
+                        (i32.const 10))
+                      (i32.ge_u
+                        (i32.sub
+                          (i32.or (local.get $before_anchor) (i32.const 0x20))
+                          (i32.const 0x61))
+                        (i32.const 26)))))
+                (local.set $entry (i32.add (local.get $entry) (i32.const 24)))
                 (br $next_entry)))
             (i32.store offset=131072 (local.get $out) (local.get $position))
             (local.set $out (i32.add (local.get $out) (i32.const 4)))

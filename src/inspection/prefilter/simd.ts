@@ -22,7 +22,7 @@ const MAX_TEXT_UNITS = 256 * 1024;
 const WIDE_AT = 524_288;
 
 const VECTOR_BYTES = 16;
-const ENTRY_BYTES = 16;
+const ENTRY_BYTES = 24;
 /** As many as a byte has bits. */
 const BUCKETS = 8;
 
@@ -166,7 +166,7 @@ function startOf(anchor: string): Bucket {
 }
 
 function fillBuckets(memory: Uint8Array): void {
-  const buckets = sortIntoBuckets(ANCHORS.map(startOf));
+  const buckets = sortIntoBuckets(ANCHORS.map(({ text }) => startOf(text)));
   for (let position = 0; position < BUCKET_POSITIONS; position++) {
     for (const half of [0, 1] as const) {
       const at = BUCKETS_AT + (2 * position + half) * VECTOR_BYTES;
@@ -185,15 +185,16 @@ function fillLists(memory: Uint8Array): void {
   const view = new DataView(memory.buffer);
   let entry = ENTRIES_AT;
   let list = 0;
-  for (const [key, anchors] of groupBy(ANCHORS, keyOf)) {
+  for (const [key, anchors] of groupBy(ANCHORS, ({ text }) => keyOf(text))) {
     list += 1;
     memory[KEYS_AT + key] = list;
     view.setUint32(LISTS_AT + 4 * list, entry, true);
-    for (const anchor of anchors) {
-      for (let at = 0; at < COMPARED_BYTES && at < anchor.length; at++) {
+    for (const { text, beginsWord } of anchors) {
+      for (let at = 0; at < COMPARED_BYTES && at < text.length; at++) {
         memory[entry + at] = 0xff;
-        memory[entry + COMPARED_BYTES + at] = anchor.charCodeAt(at) | CASE_BIT;
+        memory[entry + COMPARED_BYTES + at] = text.charCodeAt(at) | CASE_BIT;
       }
+      if (beginsWord) memory[entry + 2 * COMPARED_BYTES] = 1;
       entry += ENTRY_BYTES;
     }
     // An empty mask ends the list.
