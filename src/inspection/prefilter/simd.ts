@@ -1,6 +1,6 @@
 // Runs the SIMD pass of the prefilter: builds its tables from the anchors and signs that prefilter.ts checks,
 // copies a text into its memory and returns the positions that need a check. Without SIMD, or for a text that is
-// too long or has too many positions, it returns no result, and prefilter.ts reads the text itself.
+// too long, it returns no result, and prefilter.ts reads the text itself.
 // INVARIANT: the tables err only towards a check; prefilter.ts would find nothing at a position that they skip.
 
 import { groupBy } from '../../text/grouping.js';
@@ -16,6 +16,7 @@ const KEYS_AT = 1024;
 const PAIRS_AT = 33_792;
 const LISTS_AT = 50_176;
 const ENTRIES_AT = 51_200;
+const FOURTHS_AT = 118_784;
 const OUT_AT = 131_072;
 const TEXT_AT = 196_672;
 const MAX_TEXT_UNITS = 256 * 1024;
@@ -23,6 +24,7 @@ const WIDE_AT = 524_288;
 
 const VECTOR_BYTES = 16;
 const ENTRY_BYTES = 24;
+const POSITION_BYTES = 4;
 /** As many as a byte has bits. */
 const BUCKETS = 8;
 
@@ -181,6 +183,25 @@ function keyOf(anchor: string): number {
   return key;
 }
 
+/** Adds the classes that the fourth character of an anchor may have to those of its list. */
+function fillFourths(memory: Uint8Array, list: number, classes: number): void {
+  for (let one = 0; one < CLASSES; one++) {
+    if (((classes >>> one) & 1) === 1) memory[FOURTHS_AT + CLASSES * list + one] = POSITION_BYTES;
+  }
+}
+
+function fillEntry(
+  memory: Uint8Array,
+  entry: number,
+  { text, beginsWord }: (typeof ANCHORS)[number],
+): void {
+  for (let at = 0; at < COMPARED_BYTES && at < text.length; at++) {
+    memory[entry + at] = 0xff;
+    memory[entry + COMPARED_BYTES + at] = text.charCodeAt(at) | CASE_BIT;
+  }
+  if (beginsWord) memory[entry + 2 * COMPARED_BYTES] = 1;
+}
+
 function fillLists(memory: Uint8Array): void {
   const view = new DataView(memory.buffer);
   let entry = ENTRIES_AT;
@@ -189,12 +210,9 @@ function fillLists(memory: Uint8Array): void {
     list += 1;
     memory[KEYS_AT + key] = list;
     view.setUint32(LISTS_AT + 4 * list, entry, true);
-    for (const { text, beginsWord } of anchors) {
-      for (let at = 0; at < COMPARED_BYTES && at < text.length; at++) {
-        memory[entry + at] = 0xff;
-        memory[entry + COMPARED_BYTES + at] = text.charCodeAt(at) | CASE_BIT;
-      }
-      if (beginsWord) memory[entry + 2 * COMPARED_BYTES] = 1;
+    for (const anchor of anchors) {
+      fillFourths(memory, list, startOf(anchor.text)[3]);
+      fillEntry(memory, entry, anchor);
       entry += ENTRY_BYTES;
     }
     // An empty mask ends the list.
@@ -234,8 +252,9 @@ export type SimdScan = {
   /** Copies a text into memory for `scan`. Returns false where it is too long. */
   findSuspicious(text: string): boolean;
   /**
-   * Returns how many positions from `from` to `end` need a check, negative where there are too many. They are in
-   * `places` until the next call; some may lie beyond `end`. A run is counted from `from` at the earliest.
+   * Returns how many positions from `from` to `end` need a check, negative where these are more than 4112 characters.
+   * The positions are in `positions` until the next call; some may lie beyond `end`. A run is counted from `from` at the
+   * earliest.
    */
   scan(from: number, end: number): number;
   /** Positions of characters. With RUN_FLAG set, a position within a run or just after its start. */

@@ -395,6 +395,26 @@ describe('the module of the SIMD pass', () => {
     }
   });
 
+  it.each([
+    ['body', 1],
+    ['a body', 1],
+    ['nobody', 0],
+    ['\\nbody', 1],
+    ['nobody, no body', 1],
+    // Secrets may follow any letter.
+    ['xghp_', 1],
+  ])('of %s, returns what begins a word only where it does', (text, count) => {
+    const scan = createSimdScan();
+    expect(scan?.findSuspicious(text)).toBe(true);
+    expect(scan?.scan(0, text.length)).toBe(count);
+  });
+
+  it('scans no range that is longer than the space for its marks', () => {
+    const scan = createSimdScan();
+    expect(scan?.findSuspicious('a'.repeat(5000))).toBe(true);
+    expect([scan?.scan(0, 4112), scan?.scan(0, 4113)]).toEqual([1, -1]);
+  });
+
   it('is what the assembler makes of its source', () => {
     const root = join(import.meta.dirname, '..', '..', '..', '..');
     const check = ['scripts/assemble-scan.mjs', '--check'];
