@@ -17,7 +17,10 @@ import {
 } from '../../../../src/inspection/detectors/unicode.js';
 import { createFindingLog } from '../../../../src/inspection/findings.js';
 import { sanitizeMessage } from '../../../../src/inspection/first-pass.js';
-import { MAX_ANCHOR_CHECKS } from '../../../../src/inspection/prefilter/anchors.js';
+import {
+  hasWordlessStretch,
+  MAX_ANCHOR_CHECKS,
+} from '../../../../src/inspection/prefilter/anchors.js';
 import {
   isCleanWithoutSimd,
   isSurelyClean,
@@ -375,6 +378,37 @@ describe('the prefilter', () => {
     '%41',
   ])('[I-19] what could hide something is looked at: %s', (input) => {
     expect(isSurelyClean(input)).toBe(false);
+  });
+
+  it('finds every stretch of twelve characters without a letter or digit', () => {
+    const unit = fc.constantFrom(
+      'a',
+      'Z',
+      '0',
+      '9',
+      ' ',
+      '-',
+      '\u00e9',
+      '\u4e2d',
+      '@',
+      '[',
+      '`',
+      '{',
+    );
+    const gap = fc.constantFrom(
+      '',
+      ' '.repeat(5),
+      '. '.repeat(6),
+      '-'.repeat(11),
+      '\u4e2d'.repeat(12),
+    );
+    fc.assert(
+      fc.property(fc.array(fc.oneof(unit, gap), { maxLength: 30 }), (pieces) => {
+        const input = pieces.join('');
+        expect(hasWordlessStretch(input)).toBe(/[^A-Za-z0-9]{12}/.test(input));
+      }),
+      { numRuns: 2000 },
+    );
   });
 });
 
