@@ -9,7 +9,7 @@ import { redactForRecord } from '../inspection/capture.js';
 import type { DefinitionFinding, ScannedDefinition } from '../inspection/definitions/scan.js';
 import { type PinName, pinOf } from '../pins/approval.js';
 import type { WithheldByScan } from '../pins/catalog.js';
-import { digestOnce, sha256Hex } from '../pins/digest.js';
+import { contentOf, digestOnce, sha256Hex } from '../pins/digest.js';
 import { itemsByKind, type Observed, observeText, shownItemsOf } from '../pins/last-seen.js';
 import { approvedVersions, type Lock, nameOf, PIN_KINDS } from '../pins/lock.js';
 import type { PinKind } from '../policy/definitions.js';
@@ -67,27 +67,6 @@ const MAX_PARTS = 4_096;
 const MAX_FINDINGS = 8;
 /** Definitions that are scanned in one job: a hostile text of this length takes half a second. */
 const PART_CHARS = 64 * 1024;
-
-type Content = { readonly hash: string; readonly chars: number };
-
-const contents = new WeakMap<JsonObject, Content>();
-
-/** Names a definition by its content, kept with the object, which nobody modifies. */
-function contentOf(definition: JsonObject | string): Content {
-  if (typeof definition === 'string')
-    return { hash: sha256Hex(definition), chars: definition.length };
-  const known = contents.get(definition);
-  if (known !== undefined) return known;
-  const text = JSON.stringify(definition);
-  const content = { hash: sha256Hex(text), chars: text.length };
-  contents.set(definition, content);
-  return content;
-}
-
-/** SHA-256 of the content of a definition. */
-export function contentHashOf(definition: JsonObject | string): string {
-  return contentOf(definition).hash;
-}
 
 /** Consecutive definitions that are scanned together. The first of `items` is the last of the part before. */
 type Part = { readonly items: readonly Item[]; readonly own: readonly Item[] };

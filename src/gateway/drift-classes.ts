@@ -3,7 +3,7 @@
 // `unclassified`, and as visible as any other. docs/contract.md §5.
 
 import type { Change } from '../pins/comparison.js';
-import { NO_DIGEST } from '../pins/digest.js';
+import { formOf } from '../pins/digest.js';
 import {
   classifyPair,
   type DefinitionPair,
@@ -14,7 +14,6 @@ import type { Observed } from '../pins/last-seen.js';
 import type { Lock } from '../pins/lock.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounds.js';
-import { contentHashOf } from './definition-scan.js';
 import type { DefinitionTasks } from './worker/inspection.js';
 
 export type DriftClasses = {
@@ -148,8 +147,7 @@ function keyOf(
   after: string | undefined,
   definition: DefinitionPair['after'] | undefined,
 ): string {
-  const isNamed = after !== NO_DIGEST || definition === undefined;
-  return `${before} ${isNamed ? after : contentHashOf(definition)}`;
+  return `${before} ${after && formOf({ digest: after, definition })}`;
 }
 
 function keyOfDifference({ before, after, afterDefinition }: ItemDifference): string {

@@ -14,7 +14,7 @@ import type {
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { type ClientProfile, isSameProfile } from '../protocol/methods.js';
 import { BoundedMap } from '../state/bounds.js';
-import { NO_DIGEST, sha256Hex } from './digest.js';
+import { contentOf, NO_DIGEST } from './digest.js';
 import {
   areNotesFull,
   lastNoted,
@@ -221,7 +221,7 @@ function listedDefinition(
   const { digest, definition } = shown ?? {};
   if (digest === undefined || definition === undefined) return undefined;
   // A definition without a digest needs a cache key that it does not share with another.
-  const sha256 = digest === NO_DIGEST ? sha256Hex(JSON.stringify(definition)) : digest;
+  const sha256 = digest === NO_DIGEST ? contentOf(definition).hash : digest;
   return compile(kind, name, { sha256, definition });
 }
 

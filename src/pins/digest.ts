@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { PinKind } from '../policy/definitions.js';
+import type { JsonObject } from '../protocol/jsonrpc.js';
 
 /** Canonicalization recurses, so a value nested deeper than this has no canonical form. */
 export const MAX_DEFINITION_DEPTH = 64;
@@ -130,18 +131,49 @@ type CachedDigest = {
   readonly digest: string;
 };
 
-const digestCache = new WeakMap<object, CachedDigest>();
+const digestCache = new WeakMap<JsonObject, CachedDigest>();
 
 /**
  * As {@link digestListed}, cached for the lifetime of the definition object, which must not be modified
- * after it was read. Allows the digests of a long listing to be computed beforehand.
+ * after it was read. Allows the digests of a long listing to be computed beforehand, and the content of what has none.
  */
-export function digestOnce(kind: PinnedKind, definition: object, isExact: boolean): string {
+export function digestOnce(kind: PinnedKind, definition: JsonObject, isExact: boolean): string {
   const known = digestCache.get(definition);
   if (known?.kind === kind && known.isExact === isExact) return known.digest;
   const digest = digestListed(kind, definition, isExact);
+  if (digest === NO_DIGEST) contentOf(definition);
   digestCache.set(definition, { kind, isExact, digest });
   return digest;
+}
+
+type Content = { readonly hash: string; readonly chars: number };
+
+const contentCache = new WeakMap<JsonObject, Content>();
+
+/** SHA-256 of a definition as it was parsed, whether or not it has a digest, and its length. Cached like the digest. */
+export function contentOf(definition: JsonObject | string): Content {
+  if (typeof definition === 'string')
+    return { hash: sha256Hex(definition), chars: definition.length };
+  const known = contentCache.get(definition);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(definition);
+  const content = { hash: sha256Hex(text), chars: text.length };
+  contentCache.set(definition, content);
+  return content;
+}
+
+/**
+ * What tells one form of a definition from another: its digest or, if it has none, its content, because what the scan finds
+ * in it and the schema that it states depend on that.
+ */
+export function formOf(seen: {
+  readonly digest: string;
+  readonly definition: JsonObject | string | undefined;
+}): string {
+  const { digest, definition } = seen;
+  return digest === NO_DIGEST && definition !== undefined
+    ? `${NO_DIGEST} ${contentOf(definition).hash}`
+    : digest;
 }
 
 /** Lower-case hex SHA-256 of a text in UTF-8. */

@@ -12,7 +12,7 @@ import {
   profileKey,
 } from '../protocol/methods.js';
 import { readTaskCapabilities } from '../protocol/tasks.js';
-import { digestListed, digestOnce, NO_DIGEST, sha256Hex } from './digest.js';
+import { digestListed, digestOnce, formOf, NO_DIGEST, sha256Hex } from './digest.js';
 import {
   byKind,
   compareServers,
@@ -51,6 +51,8 @@ type NotedItem = {
   readonly kind: PinKind;
   readonly name: string;
   readonly digest: string;
+  /** Also tells apart what has no digest, and what there was no room for. */
+  readonly form: string;
   readonly definition: JsonObject | undefined;
   readonly notedAtMs: number;
 };
@@ -199,10 +201,11 @@ export function notePage(observed: Observed, page: Page): Observed {
   let noted: Map<string, readonly NotedItem[]> | undefined;
   const added: string[] = [];
   for (const { name, digest = NO_DIGEST, definition } of page.items) {
-    if (!differs(observed, kind, name, digest)) continue;
+    const form = formOf({ digest, definition });
+    if (isShown(observed, kind, name, form)) continue;
     noted ??= new Map(observed.noted);
-    if (addNoted(observed, noted, { kind, name, digest, definition, notedAtMs }))
-      added.push(noteKey(kind, name), digest);
+    if (addNoted(observed, noted, { kind, name, digest, form, definition, notedAtMs }))
+      added.push(noteKey(kind, name), form);
   }
   if (noted === undefined) return observed;
   const { listings, listingsDigest, contentDigest } = observed;
@@ -215,11 +218,14 @@ export function notePage(observed: Observed, page: Page): Observed {
   };
 }
 
-function differs(observed: Observed, kind: PinKind, name: string, digest: string): boolean {
-  return !observed.listings.some((listing) => listing.seen[kind].get(name)?.digest === digest);
+function isShown({ listings }: Observed, kind: PinKind, name: string, form: string): boolean {
+  return listings.some((listing) => {
+    const listed = listing.seen[kind].get(name);
+    return listed !== undefined && formOf(listed) === form;
+  });
 }
 
-/** Returns whether the digests under the name are others than before. */
+/** Returns whether the forms under the name are others than before. */
 function addNoted(
   observed: Observed,
   noted: Map<string, readonly NotedItem[]>,
@@ -230,13 +236,14 @@ function addNoted(
   const isUnlisted = !isListed(observed, item.kind, item.name);
   if (isUnlisted && items.length === 0 && noted.size >= MAX_NOTED_NAMES) return false;
   // Seen again: only a listing that begins after this page may clear the item.
-  const others = items.filter((other) => other.digest !== item.digest);
+  const others = items.filter(({ form }) => form !== item.form);
   if (others.length < MAX_NOTED_PER_NAME) {
     noted.set(key, [...others, item]);
     return others.length === items.length;
   }
-  noted.set(key, [...others.slice(0, MAX_NOTED_PER_NAME - 1), { ...item, digest: NO_DIGEST }]);
-  return items.at(-1)?.digest !== NO_DIGEST;
+  const last = { ...item, digest: NO_DIGEST, form: `${NO_DIGEST} ${item.form}` };
+  noted.set(key, [...others.slice(0, MAX_NOTED_PER_NAME - 1), last]);
+  return items.at(-1)?.form !== last.form;
 }
 
 function noteKey(kind: PinKind, name: string): string {
@@ -302,22 +309,23 @@ function createObservation(
 ): Observed {
   const ordered = [...listings].sort((a, b) => (profileKey(a) < profileKey(b) ? -1 : 1));
   const listingsDigest = sha256Hex(ordered.map((listing) => listing.contentDigest).join());
-  const pages = [...noted].map(([key, items]) => [key, items.map(({ digest }) => digest).sort()]);
+  const pages = [...noted].map(([key, items]) => [key, items.map(({ form }) => form).sort()]);
   pages.sort(([a], [b]) => ((a ?? '') < (b ?? '') ? -1 : 1));
   const contentDigest = sha256Hex(JSON.stringify([listingsDigest, pages]));
   return { listings: ordered, noted, listingsDigest, contentDigest };
 }
 
 function digestListing(listing: Omit<ObservedListing, 'contentDigest'>): string {
+  const { instructions } = listing;
   const content = [
     profileKey(listing),
     listing.protocolVersions,
     readTaskCapabilities(listing.capabilities),
-    listing.instructions?.digest ?? null,
+    instructions === undefined ? null : formOf({ ...instructions, definition: instructions.text }),
     SERVER_MEMBERS.map((member) => listing.serverInfo?.[member] ?? null),
     PIN_KINDS.map((kind) =>
       [...listing.seen[kind]]
-        .map(([name, { digest, isRepeated }]) => `${digest} ${isRepeated} ${name}`)
+        .map(([name, item]) => `${formOf(item)} ${item.isRepeated} ${name}`)
         .sort(),
     ),
   ];

@@ -281,8 +281,8 @@ async function reviewPage(
 }
 
 /**
- * Computes the digests of a long page beforehand and in slices, so that the event loop is not blocked. Pages
- * with numbers that may be inexact are left out, because their digests need the text of each item.
+ * Computes the digests of a long page beforehand and in slices, so that the event loop is not blocked. Of pages with numbers
+ * that may be inexact only the content is hashed, because whether an item has a digest depends on its text.
  */
 async function digestInSlices(
   { call, reading, result }: FilterInput,
@@ -291,11 +291,11 @@ async function digestInSlices(
 ): Promise<void> {
   const { loopScheduler, digest } = call.ports.inspection;
   const items = result[LISTS[list].member];
-  if (reading.suspectNumbers || !Array.isArray(items)) return;
+  if (!Array.isArray(items)) return;
   for (const item of items) {
     await loopScheduler.waitForTurn(call.incoming.upstream);
     const startedMs = performance.now();
-    if (isObject(item)) digest(pin, item, true);
+    if (isObject(item)) digest(pin, item, !reading.suspectNumbers);
     loopScheduler.recordTime(startedMs);
   }
 }

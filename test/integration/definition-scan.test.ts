@@ -4,9 +4,11 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { MAX_DEFINITION_VALUES } from '../../src/pins/digest.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import { PATIENT } from '../support/timing.js';
 import { callStateless, requestStateless, toolNames } from '../support/wire-client.js';
 
 const POISONED: JsonObject = {
@@ -69,6 +71,54 @@ describe('pinning.scan: off', () => {
       await expect
         .poll(() => rig.gateway.log(), SOON)
         .toContain('pinning.mode: off; pinning.scan: off');
+    } finally {
+      await rig.close();
+    }
+  });
+});
+
+describe('pinning.mode: off, and a definition with too many values for a digest', () => {
+  const values = Array.from({ length: MAX_DEFINITION_VALUES }, () => 0);
+  const offered = (description: string) => () => [
+    ...HONEST_TOOLS,
+    { ...POISONED, description, _meta: { values } },
+  ];
+  const clean = offered('Keeps notes.');
+  const poisoned = offered(String(POISONED['description']));
+
+  async function startWith(maxAge: string): Promise<AttackRig> {
+    const rig = await startRig({
+      pin: false,
+      upstream: [`pinning: {mode: off, maxAge: ${maxAge}}`],
+      prepare: (upstream) => upstream.offer(clean),
+    });
+    rig.upstream.answerCalls(() => ({ content: [] }));
+    return rig;
+  }
+
+  it('[L-54] is refused once a page has shown a form that the scan withholds', async () => {
+    const rig = await startWith('10m');
+    try {
+      expect((await callStateless(rig.access, 'notes')).message).toHaveProperty('result.content');
+      rig.upstream.offer(poisoned);
+      const listed = await requestStateless(rig.access, 'tools/list');
+      expect(toolNames(listed)).toEqual(['read_record', 'write_record']);
+      await expectRefusedLines(rig, await callStateless(rig.access, 'notes'), 'tool-poisoned');
+    } finally {
+      await rig.close();
+    }
+  });
+
+  it('[L-54] is usable again once it is listed without what the scan found', async () => {
+    const rig = await startWith('1s');
+    const isUsable = async () =>
+      (await callStateless(rig.access, 'notes')).message?.['result'] !== undefined;
+    try {
+      expect(await isUsable()).toBe(true);
+      rig.upstream.offer(poisoned);
+      await expect.poll(isUsable, PATIENT).toBe(false);
+      rig.upstream.offer(clean);
+      await expect.poll(isUsable, PATIENT).toBe(true);
     } finally {
       await rig.close();
     }
