@@ -12,7 +12,8 @@ import { type Refusal, refuseWith } from '../../policy/decision.js';
 import { callerKeyOf } from '../../policy/principal.js';
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { servesApps, writeExtensions } from '../../protocol/capabilities.js';
-import { elementSpans, spanOf } from '../../protocol/json/json.js';
+import type { LoopScheduler } from '../../protocol/json/incremental.js';
+import { elementSpans, memberSpans, type Span, spanOf } from '../../protocol/json/json.js';
 import {
   isObject,
   type Json,
@@ -119,8 +120,11 @@ export async function joinLists(
   const backendRequests = backendRequestsToSend(verified, admitted, cursors);
   const { hangingBackends } = verified.context.ports.aggregates;
   const fan = await requestBackends(verified, backendRequests, hangingBackends);
-  const fresh = fan.outcomes.flatMap((outcome) => pageOf(outcome, rule.method));
-  const pages = withLastPages(verified, admitted, { backendRequests, fan, fresh, cursors });
+  const read = fan.outcomes.map(({ backendRequest, response }) =>
+    readPageOf(verified, rule.method, backendRequest, response.text),
+  );
+  const fresh = (await Promise.all(read)).filter((page) => page !== undefined);
+  const pages = await withLastPages(verified, admitted, { backendRequests, fan, fresh, cursors });
   const fatal = findFatalOutcome(verified, fan.outcomes, admitted.session);
   if (fatal !== undefined || (pages.length === 0 && backendRequests.length > 0)) {
     fan.fail(fatal);
@@ -205,31 +209,36 @@ type Answers = {
 };
 
 /** The pages in the order of the backends; those that hang have the page that this caller was shown last, if any. */
-function withLastPages(
+async function withLastPages(
   verified: VerifiedRequest,
   admitted: AdmittedMessage,
   { backendRequests, fan, fresh, cursors }: Answers,
-): readonly Page[] {
+): Promise<readonly Page[]> {
   const { method } = admitted.rule;
-  return backendRequests.flatMap((backendRequest) => {
+  const pages = backendRequests.map(async (backendRequest) => {
     const { upstream } = backendRequest.backend;
     const position = { upstream, cursor: cursors?.get(upstream) };
     const response = fan.outcomes.find((one) => one.backendRequest === backendRequest)?.response;
     const page = fresh.find((one) => one.upstream === upstream);
     if (page !== undefined && response?.text !== undefined)
       keepPage(verified, admitted, position, response.text);
-    if (response !== undefined && !isTimeout(response)) return page ?? [];
+    if (response !== undefined && !isTimeout(response)) return page;
     const text = recallPage(verified, admitted, position);
-    const last =
-      text === undefined ? undefined : readPage(text, method, backendRequest.backend.prefix);
-    return last === undefined ? [] : [{ ...last, upstream }];
+    return readPageOf(verified, method, backendRequest, text);
   });
+  return (await Promise.all(pages)).filter((page) => page !== undefined);
 }
 
-function pageOf({ backendRequest, response }: BackendOutcome, method: string): readonly Page[] {
-  const { upstream, prefix } = backendRequest.backend;
-  const page = response.text === undefined ? undefined : readPage(response.text, method, prefix);
-  return page === undefined ? [] : [{ ...page, upstream }];
+async function readPageOf(
+  { context }: VerifiedRequest,
+  method: string,
+  { backend: { upstream, prefix } }: BackendRequest,
+  text: string | undefined,
+): Promise<Page | undefined> {
+  if (text === undefined) return undefined;
+  const { loopScheduler } = context.ports.inspection;
+  const page = await readPage(text, { method, prefix }, { upstream, loopScheduler });
+  return page && { ...page, upstream };
 }
 
 function cursorOf(
@@ -470,34 +479,57 @@ function listItems(text: string, method: string): readonly Json[] | undefined {
   return Array.isArray(list) ? list : undefined;
 }
 
-/** Reads a backend's response; `undefined` if it is an error. */
-export function readPage(text: string, method: string, prefix: string): BackendPage | undefined {
-  const member = JOINED_LISTS.get(method);
-  const result = resultOf(text);
-  const list = member === undefined ? undefined : result?.[member];
-  if (member === undefined || result === undefined || !Array.isArray(list)) return undefined;
-  const span = spanOf(text, ['result', member]);
-  const spans = span === undefined ? [] : elementSpans(text, span);
-  const isNamed = NAMED_LISTS.has(method);
-  const { nextCursor, ttlMs } = { nextCursor: result['nextCursor'], ttlMs: result['ttlMs'] };
+/** The turns on the event loop of the backend whose page is read. */
+type Turns = { readonly upstream: string; readonly loopScheduler: LoopScheduler };
+
+/** Reads a backend's response in turns, because a page may be long; `undefined` if it is an error. */
+export async function readPage(
+  text: string,
+  { method, prefix }: { readonly method: string; readonly prefix: string },
+  { upstream, loopScheduler }: Turns,
+): Promise<BackendPage | undefined> {
+  await loopScheduler.waitForTurn(upstream);
+  const startedMs = performance.now();
+  const list = listIn(text, method);
+  loopScheduler.recordTime(startedMs);
+  if (list === undefined) return undefined;
+  const items: string[] = [];
+  const uris: string[] = [];
+  for (const { start, end } of list.spans) {
+    const turn = loopScheduler.waitForTurn(upstream);
+    if (turn !== undefined) await turn;
+    const itemStartedMs = performance.now();
+    const item = text.slice(start, end);
+    const name = NAMED_LISTS.has(method) ? stringAt(item, spanOf(item, ['name'])) : undefined;
+    const uri = method === 'resources/list' ? stringAt(item, spanOf(item, ['uri'])) : undefined;
+    items.push(name === undefined ? item : replaceText(item, ['name'], prefix + name));
+    if (uri !== undefined) uris.push(uri);
+    loopScheduler.recordTime(itemStartedMs);
+  }
+  return { items, uris, nextCursor: list.nextCursor, ttlMs: list.ttlMs };
+}
+
+/** Finds the items of a list without building their values. */
+function listIn(text: string, method: string) {
+  const result = spanOf(text, ['result']);
+  const members = result === undefined ? [] : memberSpans(text, result);
+  const memberAt = (wanted: string | undefined): Span | undefined =>
+    members.find(({ name }) => name === wanted)?.value;
+  const list = memberAt(JOINED_LISTS.get(method));
+  if (list === undefined || text[list.start] !== '[') return undefined;
+  const ttl = memberAt('ttlMs');
+  const ttlMs: unknown = ttl && JSON.parse(text.slice(ttl.start, ttl.end));
   return {
-    items: spans.map(({ start, end }, index) =>
-      itemText(text.slice(start, end), list[index] ?? null, isNamed, prefix),
-    ),
-    uris: method === 'resources/list' ? list.flatMap(uriOf) : [],
-    nextCursor: typeof nextCursor === 'string' ? nextCursor : undefined,
+    spans: elementSpans(text, list),
+    nextCursor: stringAt(text, memberAt('nextCursor')),
     ttlMs: typeof ttlMs === 'number' ? ttlMs : 0,
   };
 }
 
-function itemText(text: string, item: Json, isNamed: boolean, prefix: string): string {
-  const name = isNamed && isObject(item) ? item['name'] : undefined;
-  return typeof name === 'string' ? replaceText(text, ['name'], prefix + name) : text;
-}
-
-function uriOf(item: Json): readonly string[] {
-  const uri = isObject(item) ? item['uri'] : undefined;
-  return typeof uri === 'string' ? [uri] : [];
+function stringAt(text: string, span: Span | undefined): string | undefined {
+  if (span === undefined || text[span.start] !== '"') return undefined;
+  const value: string = JSON.parse(text.slice(span.start, span.end));
+  return value;
 }
 
 /** What the joined response contains besides its items. */

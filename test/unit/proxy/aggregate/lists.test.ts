@@ -10,6 +10,7 @@ import {
   oldestVersion,
   readPage,
 } from '../../../../src/proxy/aggregate/lists.js';
+import { eachInTurn, FREE_TURNS } from '../../../support/timing.js';
 
 const names = fc.string({ minLength: 1, maxLength: 40, unit: 'grapheme' });
 
@@ -17,20 +18,23 @@ describe('[MRG-01] pages of members', () => {
   const page = (items: string, more = ''): string =>
     `{"jsonrpc":"2.0","id":9,"result":{"tools":[${items}],"cacheScope":"private","ttlMs":500${more}}}`;
 
-  it('are joined item by item, byte for byte but for the names', () => {
+  const read = (text: string, method: string, prefix: string, loopScheduler = FREE_TURNS) =>
+    readPage(text, { method, prefix }, { upstream: 'one', loopScheduler });
+
+  it('are joined item by item, byte for byte but for the names', async () => {
     const items = fc.array(fc.record({ name: names, rest: fc.json({ maxDepth: 3 }) }), {
       maxLength: 5,
     });
-    fc.assert(
-      fc.property(items, items, (left, right) => {
+    await fc.assert(
+      fc.asyncProperty(items, items, async (left, right) => {
         const write = (list: typeof left, prefix: string): string =>
           list
             .map(({ name, rest }) => `{ "x":${rest},"name":${JSON.stringify(prefix + name)}}`)
             .join(',');
         const pages = [
-          readPage(page(write(left, '')), 'tools/list', 'l_'),
-          readPage(page(write(right, '')), 'tools/list', 'r_'),
-        ].flatMap((one) => one ?? []);
+          await read(page(write(left, '')), 'tools/list', 'l_'),
+          await read(page(write(right, '')), 'tools/list', 'r_'),
+        ].filter((one) => one !== undefined);
         const list = { id: 1, protocol: SESSION, method: 'tools/list', isComplete: true } as const;
         const text = joinPages(pages, { ...list, nextCursor: undefined });
         const both = [write(left, 'l_'), write(right, 'r_')].filter((one) => one !== '').join(',');
@@ -39,9 +43,10 @@ describe('[MRG-01] pages of members', () => {
     );
   });
 
-  it('keep the shortest time, and none where a member is missing', () => {
-    const pages = [page('', ''), page('').replace('500', '20')].flatMap(
-      (text) => readPage(text, 'tools/list', 'x_') ?? [],
+  it('keep the shortest time, and none where a member is missing', async () => {
+    const texts = [page('', ''), page('').replace('500', '20')];
+    const pages = (await Promise.all(texts.map((text) => read(text, 'tools/list', 'x_')))).filter(
+      (one) => one !== undefined,
     );
     const list = { id: 'a', protocol: STATELESS, method: 'tools/list', nextCursor: 'c' } as const;
     const resultOf = (isComplete: boolean): JsonObject =>
@@ -54,18 +59,27 @@ describe('[MRG-01] pages of members', () => {
     expect(JSON.parse(joinPages([], { ...list, isComplete: true })).result.ttlMs).toBe(0);
   });
 
-  it('have no prefix where they name URIs, and are none where they are errors', () => {
+  it('have no prefix where they name URIs, and are none where they are errors', async () => {
     const text = '{"jsonrpc":"2.0","id":1,"result":{"resources":[{"uri":"a://b","name":"n"}]}}';
-    expect(readPage(text, 'resources/list', 'p_')).toMatchObject({
+    expect(await read(text, 'resources/list', 'p_')).toMatchObject({
       items: ['{"uri":"a://b","name":"n"}'],
       uris: ['a://b'],
     });
     const error = '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"x"}}';
-    expect(readPage(error, 'tools/list', 'p_')).toBeUndefined();
+    expect(await read(error, 'tools/list', 'p_')).toBeUndefined();
   });
 
-  it('keep an empty cursor', () => {
-    expect(readPage(page('', ',"nextCursor":""'), 'tools/list', '')?.nextCursor).toBe('');
+  it('keep an empty cursor', async () => {
+    const one = await read(page('', ',"nextCursor":""'), 'tools/list', '');
+    expect(one?.nextCursor).toBe('');
+  });
+
+  it('are read item by item in turns of their backend', async () => {
+    const turns = eachInTurn();
+    const resources = Array.from({ length: 100 }, (_, index) => `{"uri":"a://${index}"}`);
+    const text = `{"jsonrpc":"2.0","id":1,"result":{"resources":[${resources.join()}]}}`;
+    expect((await read(text, 'resources/list', '', turns))?.items).toEqual(resources);
+    expect(turns.taken).toEqual(Array.from({ length: 101 }, () => 'one'));
   });
 });
 
