@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest';
 import { prepareDefinitions } from '../../../src/gateway/config-version.js';
-import type { CompileDefinition } from '../../../src/pins/catalog.js';
+import { withSlowClock } from '../../support/timing.js';
 import { lockOf, pinOf, toolOf, versionOf } from '../pins/samples.js';
 
 it('[L-46] reads the schemas of all approved forms, and others are served in between', async () => {
@@ -11,20 +11,13 @@ it('[L-46] reads the schemas of all approved forms, and others are served in bet
     pinOf(toolOf('b'), 'pending'),
     pinOf(toolOf('c')),
   ]);
-  let turns = 0;
-  const compiled: string[] = [];
-  const compile: CompileDefinition = (_, name) => {
-    // Longer than a slice, as the schemas of some hundred tools are together.
-    const untilMs = performance.now() + 15;
-    while (performance.now() < untilMs);
-    compiled.push(`${name} after ${turns}`);
-    return undefined;
-  };
-  let next = setImmediate(function turn() {
-    turns += 1;
-    next = setImmediate(turn);
+  const compiled = await withSlowClock(async (turns) => {
+    const names: string[] = [];
+    await prepareDefinitions([lock], (_, name) => {
+      names.push(`${name} after ${turns()}`);
+      return undefined;
+    });
+    return names;
   });
-  await prepareDefinitions([lock], compile);
-  clearImmediate(next);
-  expect(compiled).toEqual(['a after 0', 'a after 0', 'c after 1']);
+  expect(compiled).toEqual(['a after 0', 'a after 0', 'c after 2']);
 });

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { divideLock, emptyLock, type Lock, type Pin, writeLock } from '../../../src/pins/lock.js';
 import { loadLocks, readLock, readLockInParts } from '../../../src/pins/lock-reader.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
+import { withSlowClock } from '../../support/timing.js';
 import { APPROVAL, digestOf, lockOf, pinOf, textPin, toolOf, versionOf } from './samples.js';
 
 const FILE = 'pins/github.lock.yaml';
@@ -300,25 +301,14 @@ describe('[L-05] a long lock file is read in parts', () => {
     instructions: textPin('Be brief.\ntools:\n  x: y'),
   });
 
-  /** How often the event loop has turned until the file is read. */
-  async function turnsOf(text: string): Promise<number> {
-    let turns = 0;
-    let isDone = false;
-    const turn = (): void => {
-      turns += 1;
-      if (!isDone) setImmediate(turn);
-    };
-    setImmediate(turn);
-    await readLockInParts(FILE, text);
-    isDone = true;
-    return turns;
-  }
-
   test('with the same result, and others are served in between', async () => {
-    const text = writeLock(many(400));
-    expect(divideLock(text)?.length).toBeGreaterThan(20);
-    expect(await readLockInParts(FILE, text)).toEqual(readLock(FILE, text));
-    expect(await turnsOf(text)).toBeGreaterThan(4);
+    const text = writeLock(many(100));
+    const parts = divideLock(text)?.length ?? 0;
+    expect(parts).toBeGreaterThan(5);
+    await withSlowClock(async (turns) => {
+      expect(await readLockInParts(FILE, text)).toEqual(readLock(FILE, text));
+      expect(turns()).toBeGreaterThanOrEqual(parts);
+    });
   });
 
   test('and one with a mistake is reported as one that is read whole', async () => {
