@@ -4,12 +4,12 @@
 import {
   AUTH_FAILURES_PER_SECOND,
   DEFINITION_EVENTS,
+  EDGE_REFUSALS_PER_SECOND,
   FIRST_EVENT_MS,
 } from '../../src/audit/audit.js';
 import { MAX_LINES_BETWEEN_CHECKPOINTS, VERIFIER_MAX_INTERVALS } from '../../src/audit/chain.js';
 import { CALL_RESERVE, QUEUE_CAPACITY } from '../../src/audit/sink.js';
 import { LEASE_TIMES } from '../../src/audit/writer-lease.js';
-import { EDGE_REFUSALS_PER_SECOND } from '../../src/gateway/observability.js';
 import { REASONS, type Rendering } from '../../src/policy/reasons.js';
 import {
   METRIC_NAMES,
@@ -140,7 +140,7 @@ const MEMBERS: readonly (readonly [string, string])[] = [
   ['trace', '`trace_id span_id`.'],
   [
     'detail',
-    'Only in events that do not belong to a request: everything that has no member of its own.',
+    'In events that do not belong to a request: everything that has no member of its own. In `mcp.decision` only of a refusal before authentication, and only if there were any: `suppressed`, how many earlier ones were only counted.',
   ],
   ['chain', '`seq prev hash`, always last.'],
 ];
@@ -197,7 +197,7 @@ const RATES: readonly (readonly string[])[] = [
   [
     'the same, refused before authentication',
     'Anyone.',
-    `${EDGE_REFUSALS_PER_SECOND} requests per second in all. Counted in \`sallyport_denials_total\`, not in \`suppressed\`.`,
+    `${EDGE_REFUSALS_PER_SECOND} requests per second in all, two events each.`,
   ],
   [
     '`auth.failure`, and `admin.action` without a subject',

@@ -81,6 +81,11 @@ export interface Audit {
   /** Records the outcome; `totalMs` is the total time in milliseconds. Does not wait. */
   outcome(record: RequestRecord, totalMs: number): void;
   /**
+   * Records a refusal that precedes authentication as a decision and an outcome. Anyone can cause them, so those above a
+   * rate are only counted, and the next that is written says how many. Does not wait.
+   */
+  edgeRefusal(record: RequestRecord): void;
+  /**
    * Records any other event. One that is above its rate is counted and not written, and whoever logs the event must not
    * log it then.
    */
@@ -99,6 +104,8 @@ export interface Audit {
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 const DURABLE = Promise.resolve(true);
+/** A decision and an outcome. */
+const EVENTS_PER_REQUEST = 2;
 
 function sinkNames(settings: AuditSettings): readonly string[] {
   const counts = new Map<string, number>();
@@ -201,6 +208,7 @@ export function createAudit(ports: AuditPorts): Audit {
   const sinks = createSinks(ports, builder, () => isClosing);
   const [singleSink] = sinks.length === 1 ? sinks : [];
   const admit = createEventRate(now);
+  const admitEdgeRefusal = createEdgeRefusalRate(now);
   const timer = setInterval(checkpoint, Math.min(settings.checkpointEveryMs, MAX_TIMER_MS));
   timer.unref();
 
@@ -211,6 +219,18 @@ export function createAudit(ports: AuditPorts): Audit {
   /** Says of each sink whether it has room for the event. */
   function enqueueEverywhere(event: EventText, mayUseReserve: boolean): readonly boolean[] {
     return sinks.map((sink) => sink.enqueue(event, mayUseReserve));
+  }
+
+  /** Counts events that are above their rate. */
+  function countSuppressed(count: number): void {
+    for (const sink of sinks) ports.meters.auditEvent(sink.name, 'suppressed', count);
+  }
+
+  function outcome(record: RequestRecord, totalMs: number): void {
+    const mayUseReserve = record.decision.verdict === 'allow';
+    const event = outcomeEvent(record, builder.context(), totalMs);
+    recent?.note(event, record.principal !== undefined);
+    enqueueEverywhere(event, mayUseReserve);
   }
 
   /** Callers waiting for one group of one sink share one promise, so its result is computed once. */
@@ -253,11 +273,20 @@ export function createAudit(ports: AuditPorts): Audit {
       if (singleSink !== undefined) return isDurable(singleSink.append(event));
       return isDurable(Promise.all(sinks.map((sink) => sink.append(event))));
     },
-    outcome(record, totalMs) {
-      const mayUseReserve = record.decision.verdict === 'allow';
-      const event = outcomeEvent(record, builder.context(), totalMs);
-      recent?.note(event, record.principal !== undefined);
-      enqueueEverywhere(event, mayUseReserve);
+    outcome,
+    edgeRefusal(record) {
+      let isTried = false;
+      admitEdgeRefusal((counted) => {
+        isTried = true;
+        record.suppressed = counted;
+        const event = decisionEvent(record, builder.context());
+        recent?.note(event, false);
+        const queued = enqueueEverywhere(event, false);
+        record.isDecisionLost = queued.includes(false);
+        outcome(record, 0);
+        return queued.includes(true);
+      });
+      if (!isTried) countSuppressed(EVENTS_PER_REQUEST);
     },
     event(event) {
       let isTried = false;
@@ -267,7 +296,7 @@ export function createAudit(ports: AuditPorts): Audit {
           true,
         );
       });
-      if (!isTried) for (const sink of sinks) ports.meters.auditEvent(sink.name, 'suppressed', 1);
+      if (!isTried) countSuppressed(1);
       return suppressed;
     },
     setVersions: builder.setVersions,
@@ -287,6 +316,9 @@ export function createAudit(ports: AuditPorts): Audit {
 
 /** Failed authentications written per second; the others are counted in the next event that is written. */
 export const AUTH_FAILURES_PER_SECOND = 50;
+
+/** Requests written per second that were refused at the edge, before a token was looked at; the others are only counted. */
+export const EDGE_REFUSALS_PER_SECOND = 50;
 
 /** Events about definitions of one upstream: of those in its lock file, and again of all others. */
 export const DEFINITION_EVENTS: RateBounds = { burst: 1_000, perSecond: 1 };
@@ -321,7 +353,7 @@ type WrittenEvents = {
 export function createEventRate(
   now: () => number,
 ): (event: AuditEvent, write: WriteEvent) => Admission {
-  const admitUnauthenticated = createUnauthenticatedRate(now);
+  const admitUnauthenticated = createUnauthenticatedRate(AUTH_FAILURES_PER_SECOND, now);
   const admitDefinition = createDefinitionRate(now);
   function always(write: WriteEvent): Admission {
     write(0);
@@ -348,14 +380,18 @@ export function createEventRate(
   };
 }
 
+/** The same for refusals at the edge, which have a rate of their own. */
+function createEdgeRefusalRate(now: () => number): (write: WriteEvent) => Admission {
+  const admit = createUnauthenticatedRate(EDGE_REFUSALS_PER_SECOND, now);
+  return (write) => admit(true, write);
+}
+
 /** `isCounting`: the event says how many were only counted. */
 function createUnauthenticatedRate(
+  perSecond: number,
   now: () => number,
 ): (isCounting: boolean, write: WriteEvent) => Admission {
-  const rate = createRate(
-    { burst: AUTH_FAILURES_PER_SECOND, perSecond: AUTH_FAILURES_PER_SECOND },
-    now,
-  );
+  const rate = createRate({ burst: perSecond, perSecond }, now);
   let suppressed = 0;
   return (isCounting, write) => {
     if (rate.left() < 1) {

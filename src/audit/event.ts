@@ -312,6 +312,11 @@ function latencyText({ latency }: RequestRecord, totalMs: number): string {
   return `,"latency_ms":{"total":${quoteNumber(totalMs)},"auth":${quoteNumber(auth)},"policy":${quoteNumber(policy)},"inspect":${quoteNumber(inspect)},"upstream":${quoteNumber(upstream)}}`;
 }
 
+/** Of a refusal at the edge, how many before it were only counted. */
+function suppressedText({ suppressed = 0 }: RequestRecord): string {
+  return suppressed === 0 ? '' : `,"detail":${detailText({ suppressed })}`;
+}
+
 function traceText({ trace }: RequestRecord): string {
   if (trace === undefined) return '';
   return `,"trace":{"trace_id":${quoteVerified(trace.traceId)},"span_id":${quoteVerified(trace.spanId)}}`;
@@ -338,7 +343,7 @@ function decidedText(record: RequestRecord, { gateway, mask }: EventContext): st
     `${versionsText(record.versions ?? gateway)}${actorText(record)}${clientText(record, mask)}` +
     `${targetText(record, mask)}${argsText(record, mask)}` +
     `${decisionText(record, ruleText, shadow.length === 0 ? '' : shadowText(record))}` +
-    `${findingsText(record, mask)}${traceText(record)}`
+    `${findingsText(record, mask)}${traceText(record)}${suppressedText(record)}`
   );
 }
 

@@ -56,6 +56,7 @@ function completeEvent(record: AuditRecord, decided: AuditRecord): AuditRecord {
   const pin = target?.['pin'] ?? null;
   const args = members('args');
   const result = record['result'];
+  const detail = members('detail');
   const { schema, id, time, type, chain } = record;
   const complete = {
     ...{ schema, id, time, type, gateway: members('gateway') ?? null },
@@ -67,7 +68,9 @@ function completeEvent(record: AuditRecord, decided: AuditRecord): AuditRecord {
     findings: record['findings'] ?? [],
     result: isObject(result) ? { ...LEFT_OUT.result, ...result } : null,
     latency_ms: { ...LEFT_OUT.latency, ...members('latency_ms') },
-    ...{ trace: members('trace') ?? null, chain },
+    trace: members('trace') ?? null,
+    ...(detail && { detail }),
+    chain,
   };
   // Later versions may have further members.
   const further = Object.entries(record).filter(([name]) => !Object.hasOwn(complete, name));

@@ -31,31 +31,16 @@ type RefusalPorts = {
 
 type RefusalFacts = { readonly id: string; readonly address: string };
 
-/** Refusals written to the audit log in one second; further ones are only counted. */
-export const EDGE_REFUSALS_PER_SECOND = 50;
-const MS_PER_SECOND = 1000;
-
 /**
  * Creates the recorder of requests that the edge refused before authentication: a decision and an outcome, like every
  * refusal. Anyone can cause them, so they are always counted but written at a bounded rate. A path or method that does
  * not exist has no reason and is not recorded. What was refused before its path was known has an empty upstream.
  */
-export function createEdgeRecorder(
-  ports: RefusalPorts,
-): (refusal: EdgeRefusal, facts: RefusalFacts) => void {
-  let second = 0;
-  let written = 0;
-
-  function mayWrite(): boolean {
-    const now = Math.floor(ports.now() / MS_PER_SECOND);
-    if (now !== second) {
-      second = now;
-      written = 0;
-    }
-    written += 1;
-    return written <= EDGE_REFUSALS_PER_SECOND;
-  }
-
+export function createEdgeRecorder({
+  audit,
+  metrics,
+  now,
+}: RefusalPorts): (refusal: EdgeRefusal, facts: RefusalFacts) => void {
   return ({ upstream, reason, status }, { id, address }) => {
     if (reason === undefined) return;
     const record = openRecord({
@@ -63,15 +48,13 @@ export function createEdgeRecorder(
       upstream: upstream ?? '',
       httpMethod: 'POST',
       remoteAddress: address,
-      receivedAt: ports.now(),
+      receivedAt: now(),
       startedMs: performance.now(),
     });
     record.decision.reasons.push(reason);
     record.result.http = status;
-    ports.metrics.recordRequest(record, 0);
-    if (!mayWrite()) return;
-    void ports.audit.decision(record);
-    ports.audit.outcome(record, 0);
+    metrics.recordRequest(record, 0);
+    audit.edgeRefusal(record);
   };
 }
 

@@ -40,6 +40,7 @@ export function openRecord(
     decidedSession: undefined,
     isDecisionWritten: false,
     isDecisionLost: false,
+    suppressed: 0,
     principal: undefined,
     groupsUsed: NO_GROUPS,
     client: {
@@ -142,6 +143,8 @@ export type RequestRecord = {
   isDecisionWritten?: boolean;
   /** The audit had no room for the line of the decision, so that the outcome has to say all of it. */
   isDecisionLost?: boolean;
+  /** Refusals before this one, at the edge, that the audit has only counted. */
+  suppressed?: number;
   /** For the record alone: whoever acts for the caller has the principal from the request. */
   principal: PrincipalFacts | undefined;
   /** Groups of the principal that the deciding rule names, within a bound. */

@@ -2,8 +2,11 @@
 // that anybody can cause are written at a bounded rate and counted always.
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { AUTH_FAILURES_PER_SECOND, DEFINITION_EVENTS } from '../../src/audit/audit.js';
-import { EDGE_REFUSALS_PER_SECOND } from '../../src/gateway/observability.js';
+import {
+  AUTH_FAILURES_PER_SECOND,
+  DEFINITION_EVENTS,
+  EDGE_REFUSALS_PER_SECOND,
+} from '../../src/audit/audit.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   type AttackRig,
@@ -127,7 +130,10 @@ describe('refusals that anybody can cause', () => {
     expect(JSON.parse(logged.at(-1) ?? '')).toMatchObject({ suppressed: SUPPRESSED });
   });
 
-  it('[G-81] refusals of the edge past a rate are counted, and go on to be written after it', async () => {
+  it('[G-81] refusals of the edge past a rate are counted, and the next that is written says how many', async () => {
+    const suppressed = (): Promise<number> =>
+      countOf(rig, 'sallyport_audit_events_total', '"suppressed"');
+    const before = await suppressed();
     const { headers, body } = statelessParts('tools/list');
     const refuse = async (): Promise<string> => {
       const foreign = { ...headers, origin: 'https://evil.example' };
@@ -146,7 +152,12 @@ describe('refusals that anybody can cause', () => {
     const ofLast = (line: AuditLine): boolean => line['decision']?.id === last;
     // A decision and an outcome each.
     await expect.poll(async () => (await linesOf(ofLast)).length, PATIENT).toBe(2);
-    expect(await linesOf(isRefusal)).toHaveLength(2 * (EDGE_REFUSALS_PER_SECOND + 1));
+    const [first, ...others] = await linesOf(isRefusal);
+    expect(others).toHaveLength(2 * EDGE_REFUSALS_PER_SECOND + 1);
+    expect(first).not.toHaveProperty('detail');
+    for (const line of await linesOf(ofLast))
+      expect(line).toMatchObject({ detail: { suppressed: SUPPRESSED } });
+    expect((await suppressed()) - before).toBe(2 * SUPPRESSED);
     expect(await countOf(rig, 'sallyport_denials_total', 'origin-forbidden')).toBe(all + 1);
   });
 });

@@ -266,7 +266,8 @@ const EVENT_MEMBERS: Readonly<Record<string, Schema>> = {
   trace: { type: ['object', 'null'], properties: { trace_id: TEXT, span_id: TEXT } },
   detail: {
     type: 'object',
-    description: 'What an event that is not of an exchange has to say.',
+    description:
+      'What an event that is not of an exchange has to say; of a refusal at the edge, how many were suppressed.',
     properties: REFUSED_TOKEN,
     additionalProperties: { type: ['string', 'number', 'null'] },
   },

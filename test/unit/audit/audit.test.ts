@@ -12,6 +12,7 @@ import {
   createAudit,
   createEventRate,
   DEFINITION_EVENTS,
+  EDGE_REFUSALS_PER_SECOND,
   FIRST_EVENT_MS,
 } from '../../../src/audit/audit.js';
 import type { AuditEvent } from '../../../src/audit/event.js';
@@ -227,6 +228,32 @@ describe('createAudit', () => {
     expect(written).toHaveLength(AUTH_FAILURES_PER_SECOND + 1);
     expect(written.at(-1)).toMatchObject({ detail: { suppressed: 450 } });
     expect(meters.counts.get('file suppressed')).toBe(450);
+  });
+
+  it('[G-81] counts refusals at the edge past a rate instead of writing them, and says how many', async () => {
+    const { audit, meters, clock } = rig();
+    await audit.start();
+    const refuse = (id: string) => {
+      const record = sampleRecord({ id, principal: undefined });
+      record.decision.verdict = 'deny';
+      audit.edgeRefusal(record);
+    };
+    for (let index = 0; index < EDGE_REFUSALS_PER_SECOND + 450; index += 1) refuse('many');
+    clock.ms += 1000;
+    refuse('next');
+    refuse('after');
+    await audit.close();
+    const written = (await events()).filter(({ type }) => String(type).startsWith('mcp.'));
+    const ids = written.map(({ type, decision }) => `${type} ${Object(decision).id}`);
+    expect(ids.filter((id) => id.endsWith('many'))).toHaveLength(2 * EDGE_REFUSALS_PER_SECOND);
+    const details = written.map(({ type, detail }) => [type, detail]).slice(-4);
+    expect(details).toEqual([
+      ['mcp.decision', { suppressed: 450 }],
+      ['mcp.outcome', undefined],
+      ['mcp.decision', undefined],
+      ['mcp.outcome', undefined],
+    ]);
+    expect(meters.counts.get('file suppressed')).toBe(2 * 450);
   });
 
   it('[O-85] writes the first drift of a pinned definition once there is room, if there was none before', async () => {
