@@ -1,9 +1,18 @@
 // What the gateway reads of a request is plain values: copies of it lose nothing, and all share one shape.
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { EventEmitter } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import { createAddressOf, createConcurrencyLimits, toIncoming } from '../../../src/http/request.js';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  ClientDisconnect,
+  createAddressOf,
+  createBodyReader,
+  createConcurrencyLimits,
+  toIncoming,
+  type UnreadBody,
+} from '../../../src/http/request.js';
 
 describe('a request as the gateway sees it', () => {
   it('[PRF-04] has no accessors, so that a copy of it is the same and tells of the same leave', () => {
@@ -121,5 +130,179 @@ describe('[H-10] a caller', () => {
     expect(limits.forOne(routeOf('left', 2, 1)).acquire('ann')).toBe(true);
     expect(limits.forOne(routeOf('left', 2, 1)).acquire('ann')).toBe(false);
     expect(limits.forOne(routeOf('right', 2, 1)).acquire('ann')).toBe(true);
+  });
+});
+
+describe('body', () => {
+  const MAX_BYTES = 100;
+  const MAX_TOTAL_BYTES = 150;
+
+  describe('bodies on their way', () => {
+    let server: Server;
+    let outcomes: Map<string, Uint8Array | UnreadBody>;
+    let arrived: string[];
+    const sockets: Socket[] = [];
+
+    beforeEach(async () => {
+      // A connection of the test before may end only now.
+      const own = new Map<string, Uint8Array | UnreadBody>();
+      outcomes = own;
+      arrived = [];
+      const bodies = createBodyReader(MAX_TOTAL_BYTES);
+      server = createServer((request: IncomingMessage, response) => {
+        const name = request.url ?? '';
+        request.on('data', () => arrived.push(name));
+        void bodies.read(request, MAX_BYTES).then((outcome) => {
+          own.set(name, outcome);
+          response.end();
+        });
+      });
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    });
+    afterEach(async () => {
+      for (const socket of sockets.splice(0)) socket.destroy();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    });
+
+    /** Begins a body of `length` bytes and sends the first `bytes` of it. */
+    async function begin(name: string, length: number, bytes: number): Promise<Socket> {
+      const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+      sockets.push(socket);
+      socket.on('error', () => undefined);
+      socket.write(`POST ${name} HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n\r\n`);
+      socket.write('a'.repeat(bytes));
+      await expect.poll(() => arrived.includes(name)).toBe(true);
+      return socket;
+    }
+
+    const outcome = (name: string) => expect.poll(() => outcomes.get(name));
+
+    it('[H-02] are whole, too large or aborted, each by itself', async () => {
+      await begin('/whole', 60, 60);
+      await outcome('/whole').toEqual(Buffer.from('a'.repeat(60)));
+      await begin('/large', 101, 101);
+      await outcome('/large').toBe('too-large');
+      (await begin('/gone', 60, 10)).destroy();
+      await outcome('/gone').toBe('aborted');
+    });
+
+    it('[H-02] give way in the order in which they were begun, once all are too much', async () => {
+      await begin('/first', 100, 70);
+      await begin('/second', 100, 70);
+      const third = await begin('/third', 61, 60);
+      await outcome('/first').toBe('crowded-out');
+      third.write('a');
+      await outcome('/third').toEqual(Buffer.from('a'.repeat(61)));
+      expect(outcomes.has('/second')).toBe(false);
+      // What was read or given up counts no longer.
+      await begin('/fourth', 60, 60);
+      await outcome('/fourth').toEqual(Buffer.from('a'.repeat(60)));
+      expect(outcomes.has('/second')).toBe(false);
+    });
+
+    it('[H-02] are whole with their first piece, and then crowd nobody out', async () => {
+      await begin('/first', 100, 70);
+      await begin('/second', 100, 70);
+      await begin('/third', 60, 60);
+      await outcome('/third').toEqual(Buffer.from('a'.repeat(60)));
+      expect([...outcomes.keys()]).toEqual(['/third']);
+    });
+
+    it('[H-02] are read piece by piece, of a length that was told or not', async () => {
+      const declared = await begin('/told', 90, 30);
+      declared.write('b'.repeat(60));
+      await outcome('/told').toEqual(Buffer.from('a'.repeat(30) + 'b'.repeat(60)));
+      const { port } = server.address() as AddressInfo;
+      const response = await fetch(`http://127.0.0.1:${port}/untold`, {
+        method: 'POST',
+        body: new Blob(['a'.repeat(40), 'b'.repeat(40)]).stream(),
+        duplex: 'half',
+      } as RequestInit);
+      expect(response.status).toBe(200);
+      await outcome('/untold').toEqual(Buffer.from('a'.repeat(40) + 'b'.repeat(40)));
+    });
+  });
+});
+
+// A client that leaves is told as an AbortSignal would tell it, to whoever still listens.
+describe('client disconnect', () => {
+  function response(state: { destroyed?: boolean; writableFinished?: boolean } = {}) {
+    const emitter = Object.assign(new EventEmitter(), {
+      destroyed: false,
+      writableFinished: false,
+      ...state,
+    });
+    return emitter as EventEmitter & typeof emitter & ServerResponse;
+  }
+
+  describe('a client that leaves', () => {
+    it('[PRF-04] is told once, to each listener that is still there', () => {
+      const socket = response();
+      const leave = new ClientDisconnect(socket);
+      const notified: string[] = [];
+      const first = (): void => void notified.push('first');
+      const second = (): void => void notified.push('second');
+      leave.addEventListener('abort', first);
+      leave.addEventListener('abort', first);
+      leave.addEventListener('abort', second);
+      leave.addEventListener('abort', () => void notified.push('third'));
+      leave.removeEventListener('abort', second);
+      expect(leave.aborted).toBe(false);
+      leave.addEventListener('abort', { handleEvent: () => void notified.push('object') });
+      socket.emit('close');
+      socket.emit('close');
+      expect(leave.aborted).toBe(true);
+      expect(notified).toEqual(['first', 'third', 'object']);
+    });
+
+    it('[PRF-04] has not left where its answer was written to the end', () => {
+      const socket = response({ writableFinished: true });
+      const leave = new ClientDisconnect(socket);
+      leave.addEventListener('abort', () => expect.unreachable());
+      socket.emit('close');
+      expect(leave.aborted).toBe(false);
+    });
+
+    it('[PRF-04] has left where the connection was gone before anyone asked', () => {
+      const leave = new ClientDisconnect(response({ destroyed: true }));
+      expect(leave.aborted).toBe(true);
+      leave.addEventListener('abort', () => expect.unreachable());
+      const unheard = response();
+      const left = new ClientDisconnect(unheard);
+      unheard.destroyed = true;
+      expect(left.aborted).toBe(true);
+    });
+
+    it.each([
+      ['at once', (work: () => void) => work()],
+      ['in promises', (work: () => void) => void Promise.resolve().then(work)],
+    ])(
+      '[PRF-14] is told of at once, and after other events where those before take long %s',
+      async (_when, take) => {
+        const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+        // A turn of its own: what the tests before took does not count.
+        await nextTurn();
+        let nowMs = 0;
+        const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+        const notified: string[] = [];
+        for (const name of ['first', 'second', 'third']) {
+          const socket = response();
+          new ClientDisconnect(socket).addEventListener('abort', () => {
+            notified.push(name);
+            take(() => {
+              nowMs += 10;
+            });
+          });
+          socket.emit('close');
+          // Each connection closes in an event of its own, after which promises settle.
+          await Promise.resolve();
+        }
+        expect(notified).toEqual(['first']);
+        await nextTurn();
+        expect(notified).toEqual(['first', 'second']);
+        await vi.waitFor(() => expect(notified).toEqual(['first', 'second', 'third']));
+        clock.mockRestore();
+      },
+    );
   });
 });

@@ -1,8 +1,14 @@
 // The order of the checks, and what each refusal says, for one question at a time.
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import type { RuleDocument } from '../../../src/policy/compile/documents.js';
-import { decide, decideRequest, isListed } from '../../../src/policy/decide.js';
+import {
+  decide,
+  decideRequest,
+  isListed,
+  type ListedKind,
+  listsKind,
+} from '../../../src/policy/decide.js';
 import type { Decision } from '../../../src/policy/decision.js';
 import type { Catalog } from '../../../src/policy/definitions.js';
 import type { Principal } from '../../../src/policy/principal.js';
@@ -458,5 +464,47 @@ describe('requests and lists', () => {
     expect(key({ groups: ['eng'] })).not.toBe(key({ groups: ['eng'], subject: 'x' }));
     expect(key({ claims: { level: [1, 3] } })).toBe(key({ claims: { level: 3 } }));
     expect(key({ claims: { level: '3' } })).not.toBe(key({ claims: { level: 3 } }));
+  });
+});
+
+describe('visible kinds', () => {
+  const KINDS: readonly ListedKind[] = ['tool', 'prompt', 'resource'];
+
+  function seen(rules: readonly RuleDocument[], sample: CatalogSample = {}): readonly ListedKind[] {
+    const pins = { tools: { read: {} }, prompts: { greet: {} }, ...sample };
+    return KINDS.filter((kind) => listsKind(policiesOf(rules), principal(), catalog(pins), kind));
+  }
+
+  function allow(what: RuleDocument['what'], id = 'one'): RuleDocument {
+    return { id, effect: 'allow', who: { anyone: true }, what };
+  }
+
+  describe('the kinds that a caller sees something of', () => {
+    test('[T-01] are none without a rule, and those that allow rules list', () => {
+      expect(seen([])).toEqual([]);
+      expect(seen([allow({ tools: ['read'] })])).toEqual(['tool']);
+      expect(seen([allow({ prompts: ['*'] })])).toEqual(['prompt']);
+      expect(seen([allow({ resources: ['memo://**'] })])).toEqual(['resource']);
+      expect(seen([allow({ templates: ['memo://{id}'] })])).toEqual(['resource']);
+      expect(seen([allow({ upstreams: ['mail'], tools: ['read'] })])).toEqual([]);
+      expect(seen([allow({ tools: ['other*'] })])).toEqual([]);
+    });
+
+    test('[T-01] are not those whose every name is denied', () => {
+      const deny: RuleDocument = {
+        id: 'two',
+        effect: 'deny',
+        who: { anyone: true },
+        what: { tools: ['*'] },
+      };
+      expect(seen([allow({ tools: ['read'] }), deny])).toEqual([]);
+    });
+
+    test('[T-01] stay while a definition has drifted, and follow patterns without pins', () => {
+      expect(seen([allow({ tools: ['read'] })], { tools: { read: { state: 'changed' } } })).toEqual(
+        ['tool'],
+      );
+      expect(seen([allow({ tools: ['any*'] })], { mode: 'off', tools: {} })).toEqual(['tool']);
+    });
   });
 });
