@@ -1,7 +1,7 @@
-// The API of the admin listener, for bearer tokens: the controls, and revocations and blocks: list, make, lift. Viewers may
-// list, reviewers and admins may also make one, and only admins may lift it. A changing request is JSON with a bearer
-// token, which a page of another origin cannot send without a preflight request. Parses and authorizes requests; the
-// revocation service behind it keeps the state. RFC 9110 §15.
+// The API of the admin listener, for bearer tokens: the controls, and revocations and blocks: list, make, lift. Viewers
+// may list, reviewers and admins may also make one, and only admins may lift it. A changing request is JSON with a
+// bearer token, which a page of another origin cannot send without a preflight request. Parses and authorizes requests;
+// the revocation service behind it keeps the state. RFC 9110 §15.
 
 import type { IncomingMessage } from 'node:http';
 import { type PlainResponse, readBody } from '../http/internal-server.js';

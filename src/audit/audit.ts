@@ -74,8 +74,8 @@ export interface Audit {
   start(): Promise<boolean>;
   /**
    * Records the decision. For an allow under `onFailure: block` it resolves with true when every sink has it durably, or
-   * with false if one will not have it; otherwise with true at once. Never rejects. `isAwaited: false`: nothing will leave
-   * because of it, and it is kept while a sink cannot be written.
+   * with false if one will not have it; otherwise with true at once. Never rejects. `isAwaited: false`: nothing will
+   * leave because of it, and it is kept while a sink cannot be written.
    */
   decision(record: RequestRecord, isAwaited?: boolean): Promise<boolean>;
   /** Records the outcome; `totalMs` is the total time in milliseconds. Does not wait. */
@@ -317,7 +317,9 @@ export function createAudit(ports: AuditPorts): Audit {
 /** Failed authentications written per second; the others are counted in the next event that is written. */
 export const AUTH_FAILURES_PER_SECOND = 50;
 
-/** Requests written per second that were refused at the edge, before a token was looked at; the others are only counted. */
+/**
+ * Requests written per second that were refused at the edge, before a token was looked at; the others are only counted.
+ */
 export const EDGE_REFUSALS_PER_SECOND = 50;
 
 /** Events about definitions of one upstream: of those in its lock file, and again of all others. */

@@ -3,8 +3,8 @@
 // the line up to and excluding `,"hash":"…"}}`), in base64url; lines of `sallyport.audit/1` have it in hex.
 // `prev` is the hash of the previous line. Line 0 of a chain has 64 zeros and is a `lifecycle` event with the instance,
 // the epoch (the name of the chain) and the public key, so that its hash, the genesis, binds all later lines to them. The
-// lines of one write are linked in a buffer that is reused, so that a line is built once and copied once. Pure: it performs
-// no I/O.
+// lines of one write are linked in a buffer that is reused, so that a line is built once and copied once. Pure: it
+// performs no I/O.
 
 import { createPublicKey, hash, verify } from 'node:crypto';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';

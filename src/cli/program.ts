@@ -304,7 +304,10 @@ export function failToListen(port: number, error: NodeJS.ErrnoException, io: Cli
   return fail(message, EXIT_FAILED, io);
 }
 
-/** Meanings by exit code: 129, 130, 141 and 143 are those of SIGHUP, SIGINT, SIGPIPE and SIGTERM, as a shell reports them. */
+/**
+ * Meanings by exit code: 129, 130, 141 and 143 are those of SIGHUP, SIGINT, SIGPIPE and SIGTERM, as a shell reports
+ * them.
+ */
 type ExitCodes = { readonly [code in 0 | 1 | 2 | 129 | 130 | 141 | 143]?: string };
 
 const DONE = 'Success.';

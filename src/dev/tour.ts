@@ -107,7 +107,9 @@ const SHOWN: ReadonlySet<string> = new Set(['auth.failure', 'pin.drift']);
 const ACTS = /^(?:tools\/call|prompts\/get|resources\/read) /;
 const MAX_ROWS = 10;
 
-/** At most ten rows: an ordinary call, and the first of each kind of refusal, redaction and drift that names its target. */
+/**
+ * At most ten rows: an ordinary call, and the first of each kind of refusal, redaction and drift that names its target.
+ */
 function notableRows(rows: readonly Row[]): readonly Row[] {
   const first = new Map<string, Row>();
   for (const row of rows) {

@@ -99,8 +99,8 @@ const MAX_PRINTED = 64 * 1024;
 
 /**
  * Runs a shell command with this input, which signs with a key that the gateway never reads. Its standard input is a
- * file, because a command may open `/dev/stdin` by name, which is an error for the sockets that Node makes for pipes. What
- * it writes to its standard error is shown. Never rejects.
+ * file, because a command may open `/dev/stdin` by name, which is an error for the sockets that Node makes for pipes.
+ * What it writes to its standard error is shown. Never rejects.
  */
 export async function runCommand(
   command: string,

@@ -1,6 +1,6 @@
 // The table of controls: whether each is armed, from the states that the components report. A control that is weaker
-// than configured is `degraded`, one that the configuration turns off is `off`; both carry a reason. Metrics and the admin
-// listener show the table. Nothing is turned on or off here.
+// than configured is `degraded`, one that the configuration turns off is `off`; both carry a reason. Metrics and the
+// admin listener show the table. Nothing is turned on or off here.
 
 import type { ControlRow } from '../admin/api.js';
 import { isLoopbackHost } from '../config/checks/addresses.js';
@@ -23,7 +23,9 @@ import { endOf } from './revocations.js';
 import type { Aggregates } from './snapshot.js';
 import { NOT_LISTED_YET, type Runtimes, type UpstreamRuntime } from './upstreams.js';
 
-/** A control by name; one of several with what it protects: an issuer, an upstream, a profile, an aggregate, a listener. */
+/**
+ * A control by name; one of several with what it protects: an issuer, an upstream, a profile, an aggregate, a listener.
+ */
 type ControlName =
   | 'policy'
   | 'audit'

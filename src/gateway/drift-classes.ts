@@ -43,7 +43,10 @@ const MEASURED_CHARS = 256;
 const PART_CHARS = 64 * 1024;
 /** What could not be classified is tried again after this time. */
 const RETRY_AFTER_MS = 60_000;
-/** Classifications of one upstream under way: each holds the definitions of a listing, and delays the records of the next. */
+/**
+ * Classifications of one upstream under way: each holds the definitions of a listing, and delays the records of the
+ * next.
+ */
 const MAX_UNDER_WAY = 3;
 
 type OpenDifference = { readonly difference: ItemDifference; readonly pair: DefinitionPair };

@@ -161,7 +161,10 @@ export function createLockCounters({
     }
   }
 
-  /** Writes counters that were accepted while the store could not be read, and reports those that the store shows to be too old. */
+  /**
+   * Writes counters that were accepted while the store could not be read, and reports those that the store shows to be
+   * too old.
+   */
   async function keepLate(signed: Version['signed']): Promise<void> {
     await keep(signed);
     const old = oldIn(signed);

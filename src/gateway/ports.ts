@@ -206,7 +206,10 @@ function createUpstreamPort(
   };
 }
 
-/** Sessions that a caller may open at an upstream: 50 a second, which a service that opens one for each call stays below. */
+/**
+ * Sessions that a caller may open at an upstream: 50 a second, which a service that opens one for each call stays
+ * below.
+ */
 const INITIALIZE_RATE = { count: 3_000, windowMs: 60_000 };
 /** How long a server request waits for its reply, which a person may have to give. */
 const SERVER_REQUEST_TTL_MS = 2 * 60 * 60 * 1000;

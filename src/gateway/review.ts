@@ -152,7 +152,9 @@ type Found = Pick<ReviewItem, 'kind' | 'name' | 'changes' | 'before' | 'after'> 
   Pick<Entry, 'old' | 'offered'> &
   Partial<Pick<ReviewItem, 'isFirstUse' | 'isNotOffered'>>;
 
-/** What differs from the lock file. What is trusted on first use does not, and a new version of the server is no drift. */
+/**
+ * What differs from the lock file. What is trusted on first use does not, and a new version of the server is no drift.
+ */
 function differencesOf(
   runtime: UpstreamRuntime,
   version: Version,
@@ -336,7 +338,10 @@ function clientSees({ kind, state }: ReviewItem, catalog: Catalog): string {
   return REFUSED_AS[state] ?? `${HIDDEN}.`;
 }
 
-/** Adds the definition to the lock file as `pin fetch` would; `undefined` where that changes nothing, or cannot be shown. */
+/**
+ * Adds the definition to the lock file as `pin fetch` would; `undefined` where that changes nothing, or cannot be
+ * shown.
+ */
 function patchOf(
   { item, offered }: Entry,
   lock: Lock | undefined,

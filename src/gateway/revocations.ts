@@ -1,7 +1,7 @@
 // Turns the orders of administrators into revocations and blocks: which configured issuer or upstream is meant, and how
-// long it must last. A revocation never expires before the tokens that it names, because no token may live longer than its
-// issuer's configuration allows. Also tells clients whose lists a block changes. docs/contract.md §3 (`maxLifetime`) and
-// §10.
+// long it must last. A revocation never expires before the tokens that it names, because no token may live longer than
+// its issuer's configuration allows. Also tells clients whose lists a block changes. docs/contract.md §3
+// (`maxLifetime`) and §10.
 
 import { randomUUID } from 'node:crypto';
 import type {
@@ -164,7 +164,10 @@ function shownTarget(
   }
 }
 
-/** Tells the streams of each upstream whose blocks have changed since it was called last that its lists may have changed. */
+/**
+ * Tells the streams of each upstream whose blocks have changed since it was called last that its lists may have
+ * changed.
+ */
 export function createBlockAnnouncer(
   blocksAt: (upstream: string) => UpstreamBlocks | undefined,
   announce: (upstream: string, method: string) => void,

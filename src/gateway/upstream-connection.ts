@@ -59,7 +59,10 @@ type UpstreamResources = Pick<ConnectionPorts, 'readJson' | 'loopScheduler' | 'b
 
 export type SharedResources = UpstreamResources & { readonly inspection: Inspection };
 
-/** The caller closes the inspection. `ownCredentialsOf`: the gateway's credentials that an upstream received and may echo. */
+/**
+ * The caller closes the inspection. `ownCredentialsOf`: the gateway's credentials that an upstream received and may
+ * echo.
+ */
 export function createSharedResources(
   log: Log,
   ownCredentialsOf: OwnCredentialsOf,

@@ -174,7 +174,9 @@ const MAX_REPORT_PAUSE_MS = 10_000;
 type PacedReport = {
   /** Sends the report now. */
   send(): void;
-  /** Sends it now or, if that is too soon after the one before, later: one report for all that was observed until then. */
+  /**
+   * Sends it now or, if that is too soon after the one before, later: one report for all that was observed until then.
+   */
   sendPaced(): void;
   /** Sends now what would be sent later. */
   flush(): void;

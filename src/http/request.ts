@@ -1,9 +1,10 @@
 // Turns a node:http request into plain values: its body, its peer, and whether its client is still there. Bodies are
 // read before authentication, under a limit for each and one for all unfinished bodies; if together they exceed it, the
-// oldest is dropped, which is the slowest to arrive (docs/reference/attacks.md case 10). A header names the peer's address
-// only if a trusted proxy sent it, and never a client certificate, which only the connection itself can prove (RFC 8705
-// §3 and §6.5). Also counts the requests that run at each upstream, in total and of one caller, so that no caller takes
-// all concurrency slots from the others (docs/contract.md §3, `limits.concurrency` and `limits.concurrencyPerCaller`).
+// oldest is dropped, which is the slowest to arrive (docs/reference/attacks.md case 10). A header names the peer's
+// address only if a trusted proxy sent it, and never a client certificate, which only the connection itself can prove
+// (RFC 8705 §3 and §6.5). Also counts the requests that run at each upstream, in total and of one caller, so that no
+// caller takes all concurrency slots from the others (docs/contract.md §3, `limits.concurrency` and
+// `limits.concurrencyPerCaller`).
 
 import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';

@@ -97,7 +97,10 @@ export type FullInspectionOutcome =
 type Inspectors = { readonly sanitize: SanitizeText; readonly recheck: Recheck };
 
 const INSPECTORS: Inspectors = { sanitize: sanitizeText, recheck: findRemaining };
-/** The members of `_meta` that carry the findings shown to the caller, and the places that are tagged (docs/contract.md §6). */
+/**
+ * The members of `_meta` that carry the findings shown to the caller, and the places that are tagged
+ * (docs/contract.md §6).
+ */
 export const FINDINGS_MEMBER = 'dev.sallyport/findings';
 const TAINT_MEMBER = 'dev.sallyport/taint';
 

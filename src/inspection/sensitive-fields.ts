@@ -54,8 +54,8 @@ export type PlannedFields = {
 };
 
 /**
- * Finds a replacement for each field so that the result stays valid. `undefined` if there is none: then the result must be
- * withheld. In steps, because each asks the schema about the whole result, which may be large.
+ * Finds a replacement for each field so that the result stays valid. `undefined` if there is none: then the result must
+ * be withheld. In steps, because each asks the schema about the whole result, which may be large.
  */
 export function* planInSteps(
   message: Json,

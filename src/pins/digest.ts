@@ -163,8 +163,8 @@ export function contentOf(definition: JsonObject | string): Content {
 }
 
 /**
- * What tells one form of a definition from another: its digest or, if it has none, its content, because what the scan finds
- * in it and the schema that it states depend on that.
+ * What tells one form of a definition from another: its digest or, if it has none, its content, because what the scan
+ * finds in it and the schema that it states depend on that.
  */
 export function formOf(seen: {
   readonly digest: string;

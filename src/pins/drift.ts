@@ -87,8 +87,9 @@ export function* walkDifferences(
 }
 
 /**
- * The approved forms that the upstream does not offer, except those that one of the differences reports already. They stay
- * approved, because they may be for other callers; a reviewer sees them, because a form that was replaced stays usable.
+ * The approved forms that the upstream does not offer, except those that one of the differences reports already. They
+ * stay approved, because they may be for other callers; a reviewer sees them, because a form that was replaced stays
+ * usable.
  */
 export function formsNotOffered(
   lock: Lock | undefined,

@@ -12,7 +12,10 @@ import ipaddr from 'ipaddr.js';
  */
 export type AddressClass = 'public' | 'private' | 'loopback' | 'private-only';
 
-/** Cloud metadata addresses outside the link-local and shared ranges, which no class has: AWS, Google, OCI, Scaleway, Linode, Azure. */
+/**
+ * Cloud metadata addresses outside the link-local and shared ranges, which no class has: AWS, Google, OCI, Scaleway,
+ * Linode, Azure.
+ */
 const METADATA_RANGES = [
   ...['fd00:ec2::/32', 'fd20:ce::/32', 'fd00:c1::a9fe:a9fe/128', 'fd00:42::42/128'],
   ...['fd00:a9fe:a9fe::1/128', '168.63.129.16/32'],

@@ -1,7 +1,7 @@
 // Information flow: what policies say about the data that tools return and take. Labels name upstreams and tools. Flows
 // refuse a request because of what its caller has received before; the histories that count for a caller are kept behind
-// `FlowStore`, and lists do not depend on them. Sensitive fields are the places in results and arguments that are redacted
-// or tagged; inspection/sensitive-fields.ts finds and replaces their values. Pure.
+// `FlowStore`, and lists do not depend on them. Sensitive fields are the places in results and arguments that are
+// redacted or tagged; inspection/sensitive-fields.ts finds and replaces their values. Pure.
 // Source: RFC 6901; docs/contract.md §4.
 
 import { BoundedMap } from '../state/bounds.js';

@@ -152,7 +152,9 @@ export type LimitOutcome =
   | 'unavailable';
 
 export interface LimitStore {
-  /** Counts the amount under the key, unless more than `count` would then fall within the last `windowMs` milliseconds. */
+  /**
+   * Counts the amount under the key, unless more than `count` would then fall within the last `windowMs` milliseconds.
+   */
   take(key: string, limit: LimitWindow): LimitOutcome | Promise<LimitOutcome>;
 }
 

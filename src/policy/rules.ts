@@ -192,7 +192,10 @@ type PolicySetParts = {
   readonly shadow?: Shadow;
 };
 
-/** Makes the compiled set. Called by policy/compile/compile.ts, and by nearest-change.ts to try what another set would decide. */
+/**
+ * Makes the compiled set. Called by policy/compile/compile.ts, and by nearest-change.ts to try what another set would
+ * decide.
+ */
 export function createPolicySet(
   hash: string,
   rules: readonly Rule[],

@@ -86,9 +86,9 @@ function readSampling(params: JsonObject): ServerRequestContent {
 }
 
 /**
- * Whether the conditions of a rule on the content hold; `restricts` for deny and require rules. Of several tools, an allow
- * rule needs all to be named, and any other rule one. Content that is not known yet matches every allow rule and no other
- * rule, so that a client may declare what could be allowed.
+ * Whether the conditions of a rule on the content hold; `restricts` for deny and require rules. Of several tools, an
+ * allow rule needs all to be named, and any other rule one. Content that is not known yet matches every allow rule and
+ * no other rule, so that a client may declare what could be allowed.
  */
 export function fitsTerms(
   terms: ServerRequestTerms | undefined,

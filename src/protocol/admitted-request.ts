@@ -97,8 +97,8 @@ export type ServerRequestFacts = {
   readonly method: string;
   readonly name: ServerRequestName;
   /**
-   * The tool of the response with which the server request came; null if that response is about another item. Absent if it
-   * came without a response, as on a stream of the session.
+   * The tool of the response with which the server request came; null if that response is about another item. Absent if
+   * it came without a response, as on a stream of the session.
    */
   readonly tool?: string | null;
 };

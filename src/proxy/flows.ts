@@ -66,7 +66,10 @@ function flowsFor(
   return all.of(call.incoming.upstream, kindOf(target), nameOf(target) ?? '').flows;
 }
 
-/** After the reply, the server continues the request during which it asked. Not every stream tells which request that is. */
+/**
+ * After the reply, the server continues the request during which it asked. Not every stream tells which request that
+ * is.
+ */
 function flowsForReply(
   { incoming, ports }: RequestContext<'sessions'>,
   all: FlowSet,

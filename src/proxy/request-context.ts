@@ -326,7 +326,10 @@ function noteUndeclared(
   record.findings.push({ detector, direction: 'to-upstream', path, count: 1, action: 'flag' });
 }
 
-/** Captures the arguments that rules ask to record, without the sensitive ones. A later decision replaces an earlier one. */
+/**
+ * Captures the arguments that rules ask to record, without the sensitive ones. A later decision replaces an earlier
+ * one.
+ */
 function capture(
   call: RequestContext,
   pointers: readonly string[],

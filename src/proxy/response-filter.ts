@@ -281,8 +281,8 @@ async function reviewPage(
 }
 
 /**
- * Computes the digests of a long page beforehand and in slices, so that the event loop is not blocked. Of pages with numbers
- * that may be inexact only the content is hashed, because whether an item has a digest depends on its text.
+ * Computes the digests of a long page beforehand and in slices, so that the event loop is not blocked. Of pages with
+ * numbers that may be inexact only the content is hashed, because whether an item has a digest depends on its text.
  */
 async function digestInSlices(
   { call, reading, result }: FilterInput,

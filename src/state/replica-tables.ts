@@ -398,8 +398,8 @@ type KeptPages = {
 };
 
 /**
- * The list pages that callers of aggregates saw last, used while a backend does not respond. Bounded: a caller who fills it
- * loses its own pages first. `now` is in milliseconds.
+ * The list pages that callers of aggregates saw last, used while a backend does not respond. Bounded: a caller who
+ * fills it loses its own pages first. `now` is in milliseconds.
  */
 export function createKeptPages(now: () => number): KeptPages {
   /** Ordered by when a page was last stored, the oldest first; so are the pages of each caller. */

@@ -111,8 +111,8 @@ function writeJson(
 }
 
 /**
- * Reads the complete body; `undefined` if it is too large or was not sent to its end. Does not use `for await`: leaving the
- * loop would close the connection on which the refusal still has to be sent.
+ * Reads the complete body; `undefined` if it is too large or was not sent to its end. Does not use `for await`: leaving
+ * the loop would close the connection on which the refusal still has to be sent.
  */
 function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
   return new Promise((resolve) => {

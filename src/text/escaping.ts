@@ -165,7 +165,9 @@ export function quoteYaml(text: string): string {
   });
 }
 
-/** JSON in which every character of a text that cannot be seen is written as `\uXXXX`; without indentation on one line. */
+/**
+ * JSON in which every character of a text that cannot be seen is written as `\uXXXX`; without indentation on one line.
+ */
 export function toVisibleJson(value: object, indent = 2): string {
   return JSON.stringify(value, null, indent).replace(ESCAPED, (character) =>
     Array.from({ length: character.length }, (_, at) => escapeUnit(character.charAt(at))).join(''),
@@ -183,8 +185,8 @@ export function escapeForTerminal(text: string): string {
 }
 
 /**
- * An argument as a shell has to be given it: a POSIX shell, zsh or fish. Between single quotes a backslash is only text in
- * the first two but may escape a quote in fish, and zsh replaces a word that begins with `=`.
+ * An argument as a shell has to be given it: a POSIX shell, zsh or fish. Between single quotes a backslash is only text
+ * in the first two but may escape a quote in fish, and zsh replaces a word that begins with `=`.
  */
 export function quoteForShell(word: string): string {
   if (/^[\w./:@%+,-][\w./:@%+=,-]*$/.test(word)) return word;

@@ -95,7 +95,10 @@ type ClientSettings = {
 
 export type SessionRef = Pick<SessionFacts, 'version' | 'target'>;
 
-/** The id that the upstream issued for the session; `undefined` if it issued none, or if the upstream would not recognize the id. */
+/**
+ * The id that the upstream issued for the session; `undefined` if it issued none, or if the upstream would not
+ * recognize the id.
+ */
 export function upstreamIdOf({ target }: Pick<SessionFacts, 'target'>): string | undefined {
   return target.kind === 'upstream' ? target.id : undefined;
 }

@@ -238,7 +238,9 @@ export type InitPorts = QuestionPorts &
 
 type NewFile = { readonly path: string; readonly text: string; readonly isSecret: boolean };
 
-/** Writes the files and validates them. Exit 2: something is missing, exists or cannot be reached; nothing was written. */
+/**
+ * Writes the files and validates them. Exit 2: something is missing, exists or cannot be reached; nothing was written.
+ */
 async function runInit(options: InitOptions, io: CliIo, ports: InitPorts): Promise<number> {
   const folder = resolve(io.cwd, options.dir ?? '.');
   const answers = await readAnswers(options, io, ports);

@@ -92,7 +92,10 @@ export async function runPinFetch(
   return isComplete ? EXIT_FINE : EXIT_FAILED;
 }
 
-/** The approval that comes with the listing, if one is asked for; `missing`, with the mistake printed, if it is not whole. */
+/**
+ * The approval that comes with the listing, if one is asked for; `missing`, with the mistake printed, if it is not
+ * whole.
+ */
 function approvalFor(
   options: PinFetchOptions,
   io: CliIo,

@@ -166,7 +166,9 @@ async function findDrift(
 
 type Compared = Pick<UpstreamDifferences, 'differences' | 'firstUse'>;
 
-/** What differs from the lock file and, listed apart, what is trusted on first use; `undefined` if that cannot be read. */
+/**
+ * What differs from the lock file and, listed apart, what is trusted on first use; `undefined` if that cannot be read.
+ */
 function compareTarget(
   { settings: { name, pinning }, gateway, locked: { lock } }: PinTarget,
   observed: Observed,
@@ -189,7 +191,10 @@ function compareTarget(
   return { differences: findDifferences(withTrusted(lock, trusted), observed), firstUse: recorded };
 }
 
-/** The gateway may keep its record elsewhere, so everything that is new may have been trusted and is not reported as drift. */
+/**
+ * The gateway may keep its record elsewhere, so everything that is new may have been trusted and is not reported as
+ * drift.
+ */
 function withoutRecord(
   upstream: string,
   differences: readonly ItemDifference[],

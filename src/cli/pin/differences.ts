@@ -53,7 +53,10 @@ export type UpstreamDifferences = {
   readonly signatures: SignatureCheck | undefined;
 };
 
-/** `isRecorded`: the gateway recorded that it trusts this. Otherwise it is only what a gateway without a record would trust. */
+/**
+ * `isRecorded`: the gateway recorded that it trusts this. Otherwise it is only what a gateway without a record would
+ * trust.
+ */
 export type FirstUseItem = TrustedPin & { readonly isRecorded: boolean };
 
 /** The fields of a difference; none if one side does not exist or its content is not known. */

@@ -130,7 +130,10 @@ type Blocks = ReadonlyMap<string, BlockTarget>;
 
 const NO_BLOCKS: Blocks = new Map();
 
-/** The blocks of a file, by their ids. Revocations are left out, because they name tokens and sessions, which are not known here. */
+/**
+ * The blocks of a file, by their ids. Revocations are left out, because they name tokens and sessions, which are not
+ * known here.
+ */
 function readBlocks(
   file: string | undefined,
   io: CliIo,

@@ -1,7 +1,7 @@
-// Decides where content is read and inspected: on the event loop, or on a worker thread where a text is large, where it is
-// long and not surely clean, or where its upstream or its caller has used up its time budget on the loop. Without a worker
-// thread the loop does everything; where a thread died during a job, its text is withheld. The value of a large message is
-// built on the loop in slices, so that no message blocks it for long.
+// Decides where content is read and inspected: on the event loop, or on a worker thread where a text is large, where it
+// is long and not surely clean, or where its upstream or its caller has used up its time budget on the loop. Without a
+// worker thread the loop does everything; where a thread died during a job, its text is withheld. The value of a large
+// message is built on the loop in slices, so that no message blocks it for long.
 
 import { isAscii } from 'node:buffer';
 import type { DefinitionFinding } from '../../inspection/definitions/scan.js';

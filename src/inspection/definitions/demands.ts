@@ -244,7 +244,10 @@ function lowestBit(mask: number): number {
 
 type Key = { readonly bases: readonly string[]; readonly mask: number };
 
-/** What a sentence must have to meet the demand, of all that it must have the narrowest; `undefined` if that is not known. */
+/**
+ * What a sentence must have to meet the demand, of all that it must have the narrowest; `undefined` if that is not
+ * known.
+ */
 function keyOf({ steps, needs = [] }: Demand): Key | undefined {
   const keys = [...steps, ...needs].flatMap((step): Key[] => {
     if (typeof step === 'number') return [{ bases: [], mask: step }];

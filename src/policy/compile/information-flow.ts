@@ -353,7 +353,9 @@ function reportMissing(
   report([], 'warning', message, suggestion);
 }
 
-/** Whether a schema describes a place; `*` is an item, a member of any name or, as the last step, every existing member. */
+/**
+ * Whether a schema describes a place; `*` is an item, a member of any name or, as the last step, every existing member.
+ */
 function describesPlace(schema: CompiledSchema, names: readonly string[]): boolean {
   const asList = names.map((step) => (step === ANY_STEP ? '0' : step));
   if (describesMember(schema, asList) || describesMember(schema, names)) return true;
