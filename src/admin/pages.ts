@@ -110,7 +110,7 @@ const FIELD_LABELS: Readonly<Record<string, string>> = {
 };
 
 /** What a block names, as far as a page knows it. */
-export type BlockTarget = { readonly target: string } & Readonly<Record<string, string>>;
+type BlockTarget = { readonly target: string } & Readonly<Record<string, string>>;
 
 /** The names that a form may offer. */
 export type KnownNames = {

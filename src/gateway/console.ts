@@ -1,5 +1,5 @@
-// Puts the admin listener together: who may use it and how they log in, its sessions, and what its pages show of how the
-// upstreams are doing. docs/contract.md §2 and §3.
+// Puts the admin listener together: who may use it, how they log in, and their sessions. Also creates the rows of its page
+// of upstreams, and reads the guide that it shows. docs/contract.md §2 and §3.
 
 import { readFileSync } from 'node:fs';
 import type { UpstreamRow } from '../admin/pages.js';

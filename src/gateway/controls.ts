@@ -143,6 +143,30 @@ export function refreshControls(
   }
 }
 
+/** Removes the controls of what a reload removed. */
+export function removeControls(controls: Controls, before: Settings, after: Settings): void {
+  const gone = (kind: 'issuers' | 'upstreams' | 'aggregates' | 'profiles'): readonly string[] =>
+    [...before[kind].keys()].filter((name) => !after[kind].has(name));
+  for (const name of gone('issuers')) controls.remove(`authn:${name}`);
+  for (const name of gone('upstreams'))
+    for (const control of OF_UPSTREAMS) controls.remove(`${control}:${name}`);
+  for (const name of gone('aggregates')) {
+    controls.remove(`endpoint:${name}`);
+    controls.remove(`audience:${name}`);
+    controls.remove(`binding:${name}`);
+  }
+  for (const name of gone('profiles')) controls.remove(`inspection:${name}`);
+}
+
+const OF_UPSTREAMS = [
+  'upstream-connection',
+  'pins',
+  'audience',
+  'binding',
+  'upstream-credentials',
+  'upstream-identity',
+] as const;
+
 /** Whether what was spent is remembered. Only where a rule has a budget. */
 function setBudgets(controls: Controls, { budgets, settings, store }: ControlSources): void {
   const what = 'what was spent is kept in memory and forgotten when the process ends';
@@ -317,30 +341,6 @@ function setAudience(
     controls.set(`audience:${name}`, 'degraded', `tokens of ${mapped.join(', ')} ${why}`);
   }
 }
-
-/** Removes the controls of what a reload removed. */
-export function removeControls(controls: Controls, before: Settings, after: Settings): void {
-  const gone = (kind: 'issuers' | 'upstreams' | 'aggregates' | 'profiles'): readonly string[] =>
-    [...before[kind].keys()].filter((name) => !after[kind].has(name));
-  for (const name of gone('issuers')) controls.remove(`authn:${name}`);
-  for (const name of gone('upstreams'))
-    for (const control of OF_UPSTREAMS) controls.remove(`${control}:${name}`);
-  for (const name of gone('aggregates')) {
-    controls.remove(`endpoint:${name}`);
-    controls.remove(`audience:${name}`);
-    controls.remove(`binding:${name}`);
-  }
-  for (const name of gone('profiles')) controls.remove(`inspection:${name}`);
-}
-
-const OF_UPSTREAMS = [
-  'upstream-connection',
-  'pins',
-  'audience',
-  'binding',
-  'upstream-credentials',
-  'upstream-identity',
-] as const;
 
 /** The credentials sent to the upstream: the state for callers, or the degraded one of any of them. */
 function setUpstreamCredentials(

@@ -400,7 +400,7 @@ function pathInRepository({ file, pinsDir }: Version['settings'], upstream: stri
   return path.replaceAll('\\', '/').replace(/^(?:\.\.\/)+/, '') || basename(path);
 }
 
-type FoundInItem = {
+type ItemFindings = {
   readonly findings: readonly DefinitionFinding[];
   /** Which of the checks were not made, and why, in sentences. */
   readonly unfinished: readonly string[];
@@ -422,14 +422,14 @@ const READ_ALONE =
   'The other definitions of its server are too long to be read together with it here. The first command does that.';
 const OTHERS_TOO_LONG =
   'The definitions of the other upstreams are too long to be compared with it here. The first command does that.';
-const NOTHING_FOUND: FoundInItem = { findings: [], unfinished: [], isFinal: true };
+const NOTHING_FOUND: ItemFindings = { findings: [], unfinished: [], isFinal: true };
 
 /** What is found in the definition that is offered. */
 async function findInItem(
   { item, runtime, offered }: Entry,
   version: Version,
   ports: Pick<ReviewSources, 'definitions' | 'now'>,
-): Promise<FoundInItem> {
+): Promise<ItemFindings> {
   const { upstream, kind, name, after } = item;
   if (offered === undefined || kind === 'server' || after === item.before) return NOTHING_FOUND;
   const own = { kind: kind as PinnedKind, name, definition: offered };
@@ -504,7 +504,7 @@ async function findShadowing(
   definitions: readonly PinName[],
   { settings, locks, shadowing: exceptions }: Version,
   { definitions: run, now }: Pick<ReviewSources, 'definitions' | 'now'>,
-): Promise<Omit<FoundInItem, 'isFinal'>> {
+): Promise<Omit<ItemFindings, 'isFinal'>> {
   const others = [...locks.values()]
     .filter((lock) => lock.upstream !== upstream && settings.upstreams.has(lock.upstream))
     .map(definitionsText);

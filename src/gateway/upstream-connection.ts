@@ -1,6 +1,6 @@
-// How one upstream is reached, which credentials it is shown and how it is listed, by the transport that it speaks.
-// Also what all upstreams of a process share, among it the scheduler by which they share the event loop. Nothing connects
-// before it is used.
+// How one upstream is reached, which credentials are sent to it and how it is listed, by the transport that it speaks.
+// Also what all upstreams of a process share, including the scheduler that divides the event loop among them. Nothing
+// connects before it is used.
 
 import type { Socket } from 'node:net';
 import type { UpstreamSettings } from '../config/settings.js';
@@ -226,7 +226,7 @@ const STREAM_BURST_BYTES = 1024 * 1024;
 /** Interval at which a stream that waits for its upstream's rate checks whether it was closed. */
 const CLOSED_CHECK_MS = 500;
 
-/** What a turn counts at least: not all that is done in one is measured. */
+/** The least time that a turn is charged, because not all of its work is measured. */
 const MIN_TURN_MS = 0.25;
 
 type SchedulerOptions = {

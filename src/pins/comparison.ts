@@ -1,8 +1,7 @@
 // Compares two definitions, so that a reviewer knows what to look at first: the classes of their difference, and
-// whether the new schema may accept something that the old one refuses (widened), or the reverse (narrowed). Decides
+// whether the new schema may accept something that the old one refuses (widened), or the reverse (narrowed). Pure, and decides
 // nothing: any difference hides the definition, whatever its class. "Not widened" is said only of what was proved
 // keyword by keyword; a keyword that is not known, or whose effect depends on others, counts as widened and narrowed.
-// Pure.
 // docs/contract.md §5 (classes of a drift); JSON Schema 2020-12, core, applicator, unevaluated and validation
 // vocabularies.
 

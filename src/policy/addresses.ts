@@ -81,7 +81,7 @@ export function isAddressAllowed(address: string, addresses: AddressClass): bool
 }
 
 /** An address that a listener of the gateway is bound to: an IP address or `localhost`. */
-export type BoundAddress = { readonly host: string; readonly port: number };
+type BoundAddress = { readonly host: string; readonly port: number };
 
 /**
  * True if a connection to `address` and `port` arrives at the listener. `isOwn` says that the address is known to be one

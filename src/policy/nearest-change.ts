@@ -12,7 +12,7 @@ import { allRules, createPolicySet, type PolicyQuery, type PolicySet, type Rule 
 import { EVERYTHING } from './shadow.js';
 
 /** One thing to change. */
-export type Step = {
+type Step = {
   /** What is changed: the caller, its token, the call, a rule or a pin. */
   readonly of: 'caller' | 'token' | 'arguments' | 'rule' | 'pin';
   readonly rule?: string;

@@ -1,4 +1,4 @@
-// Event streams: splits bytes into events exactly as a browser would, except that invalid UTF-8 and events past the
+// Event streams: splits bytes into events exactly as a browser would, except that invalid UTF-8 and events above the
 // cap are errors; writes events as bytes; and reads the stream of an upstream, in order and no faster than its events
 // are taken. That reader is the only loop over the bytes of such streams: it bounds their bytes, their memory and their
 // time on the event loop. However a stream ends, its source is released or closed, and the end is a value. Nothing here

@@ -39,7 +39,7 @@ import {
   sensitiveFieldsOf,
 } from './request-context.js';
 
-/** By what a response is checked. An authorized request is one of these. */
+/** What a response is checked against. An authorized request is one. */
 export type ResponsePlan = {
   readonly admitted: PlannedMessage;
   readonly principal: Principal;

@@ -395,8 +395,8 @@ type AppContent = 'approved' | 'changed' | 'none';
 
 /**
  * Compares content that a host runs with its pin: a `ui://` resource passes unchanged if it was approved, and is refused
- * otherwise. A difference updates the catalog for all callers, like a
- * changed definition. Without pinning nothing is compared.
+ * otherwise. A difference updates the catalog for all callers, like a changed definition. Without pinning nothing is
+ * compared.
  */
 function reviewAppContent(
   call: RequestContext<'inspection' | 'upstreams'>,

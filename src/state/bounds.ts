@@ -1,6 +1,7 @@
-// Bounds: maps that forget, with never more entries than their bound, the oldest first; a quota on what is used at once,
-// in total and by each owner, so that none uses up what all have; and a rate on what is used over time. They count only;
-// what is given back, and when, is their holder's affair. Imports nothing, so that every layer may use it.
+// Bounds on memory and use: maps with a maximum number of entries, which evict the oldest first; a quota for what is in
+// use at the same time, in total and per owner, so that no owner uses up what is shared by all; and a rate limit (token
+// bucket) for what is used over time. They only count: whoever takes from a quota also gives back. Imports nothing, so
+// that every folder may use it.
 
 /**
  * A map of at most `max` entries, in the order in which they were set or used last. Entries that were set with a weight
@@ -201,7 +202,7 @@ export type RateBounds = {
 
 type Bucket = { left: number; atMs: number };
 
-export type Rate = {
+type Rate = {
   /** What is left now; negative after more was spent than was left. */
   left(key?: string): number;
   spend(amount: number, key?: string): void;

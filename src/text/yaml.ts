@@ -1,4 +1,4 @@
-// Reads one YAML 1.2 document of the core schema into plain values, with the position of each, or into mistakes in
+// Reads one YAML 1.2 document of the core schema into plain values with their positions, or describes its mistakes in
 // plain English. Never resolves tags, directives or merge keys, never expands aliases without bound, never throws.
 // After one syntax error a parser guesses, and most of what it reports then is a consequence, so only the most likely
 // cause of the first is described. Never quotes a value, which could be a secret.

@@ -1,5 +1,5 @@
 // The messages in an upstream's response. Yields them one at a time and in order, from a JSON body or an event stream:
-// parses and frames them but does not check them. Also builds upstream responses of messages in the gateway itself: for
+// parses and frames them but does not check them. Also builds upstream responses in the gateway itself: for
 // requests that have no equivalent in the upstream's era, and for streams that are translated. They are checked like
 // any other response. Used by the protocol translations and by discovery.
 // Source: MCP 2025-11-25 and 2026-07-28, transports, sending messages to the server.

@@ -110,7 +110,7 @@ describe('a token that only its issuer can read', () => {
     },
   );
 
-  // That each of these outages degrades the control is tested beside it (test/unit/authn/introspection.test.ts).
+  // That each of these outages degrades the control is tested beside it (test/unit/auth/introspection.test.ts).
   it('[X-51, TOK-03] is told by the controls while its issuer is out', async () => {
     const state = (name: string): string =>
       `sallyport_control_state{control="authn:test",state="${name}"} 1`;

@@ -287,7 +287,7 @@ export function checkName(
 const MAX_LISTED_NAMES = 8;
 
 /** The names there are, where none is near and they are few. */
-export function listOf(known: readonly string[], suggestion: string | undefined): string {
+function listOf(known: readonly string[], suggestion: string | undefined): string {
   const isShown = suggestion === undefined && known.length > 0 && known.length <= MAX_LISTED_NAMES;
   return isShown ? `; the gateway file has ${known.map(quote).join(', ')}` : '';
 }

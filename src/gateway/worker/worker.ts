@@ -1,8 +1,8 @@
 // Runs inspection jobs on worker threads, one at a time on each. A thread is started when a job finds none idle, and
 // restarted after it died. A job that ends early always reports how, so that unread text is never taken for clean.
 // In the queue upstreams take turns, and the callers of an upstream take turns in its turn, so that whoever sends much
-// waits for itself. Those whose jobs took more time than their budget has come after all others. Also these budgets of
-// time, which are refilled every second; inspection on the event loop has one too.
+// waits for itself. Those whose jobs took more time than their budget has come after all others. These budgets of time
+// are here too; inspection on the event loop has one as well.
 // Source: docs/reference/performance.md rule 10.
 
 import { availableParallelism } from 'node:os';

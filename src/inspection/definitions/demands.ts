@@ -38,7 +38,7 @@ export type Match = {
 export type Step = number | Condition;
 
 /** A condition on a word. With `bases`, only these or a word of one of the classes `mask` can meet it. */
-export type Condition = {
+type Condition = {
   (token: Token): boolean;
   readonly bases?: readonly string[];
   readonly mask?: number;

@@ -22,8 +22,8 @@ import {
 import { CLASS } from './lexicon.js';
 import type { Sentence, Token } from './sentences.js';
 
-/** Where a name or a value belongs. */
-export const PLACES =
+/** The members of a definition that hold a name, a value or a comment, and no instructions. */
+export const VALUE_POINTER =
   /\/(?:title|\$comment|const|default|enum\/\d+|examples\/\d+|annotations\/[^/]+)$/;
 const MIN_TOKENS = 6;
 const { address, answer, call, carry, change, consent, context, disclose, every, execute } = CLASS;
@@ -32,9 +32,9 @@ const DEMANDED_ACTION = read | carry | call | disclose | override | consent | ex
 const BINDING = must | negation | order | every | override;
 const ADDRESSED = model | human | tool | rule | answer;
 
-/** What is demanded where a name or a value belongs. */
+/** Demands in a member that should only hold a name, a value or a comment. */
 export function findOutOfPlace(pointer: string, sentences: readonly Sentence[]): readonly Match[] {
-  if (!PLACES.test(pointer)) return [];
+  if (!VALUE_POINTER.test(pointer)) return [];
   return sentences.flatMap((sentence) => {
     const { tokens } = sentence;
     const [first] = tokens;
@@ -157,7 +157,7 @@ const GRAVE =
   /^(?:delete|remove|drop|destroy|wipe|purge|send|transfer|pay|execute|deploy|kill|revoke|terminate)(?:_|-|[A-Z]|$)/;
 const READS =
   /^(?:get|list|read|search|find|fetch|describe|show|count|lookup|view|query)(?:_|-|[A-Z]|$)/;
-/** A scope that allows more than reading, by one of its parts. */
+/** A part of the name of a scope that allows more than reading. */
 const WIDE_SCOPE =
   /(?:^|[.:/_-])(?:write|admin|delete|manage|full|all|\*|readwrite|root|owner|send|modify)(?:$|[.:/_-])/i;
 const MAX_SCOPE_DEPTH = 6;
@@ -286,7 +286,7 @@ export function findMarkers(
 const WEIGHTY_TAG =
   /^[<[]\/?(?:important|system|admin|secret|hidden|critical|mandatory|override|directive)[>\]]|^\[(?:important|system|hidden|admin|critical|note)\b|[-=*]$|(?:system|developer) [a-z ]{4,60}:$|#+ ?[a-z]+:$/;
 
-/** Whether it tells the model what to do, or what to leave. */
+/** Whether it tells the model to do something, or not to. */
 function isDirective(sentence: Sentence): boolean {
   const [first, second] = sentence.tokens;
   if (first === undefined || second === undefined) return false;
@@ -294,7 +294,7 @@ function isDirective(sentence: Sentence): boolean {
   return (sentence.mask & addressed) !== 0 || (first.isBase && (first.mask & ORDERED_ACTION) !== 0);
 }
 
-/** How far what a tag or a heading introduces reaches. */
+/** How many characters after a tag or a heading count as introduced by it. */
 const TAG_REACH = 600;
 const IMITATED = 'It imitates a role or a message of the conversation.';
 
@@ -320,7 +320,7 @@ function roleOf(
   return first === undefined ? [] : [first];
 }
 
-/** How grave a tag or a heading is, by how far after it something harmful is demanded, or anything at all. */
+/** The tier of a tag or a heading, by the distance to the next harmful demand, and to the next order of any kind. */
 function tierOf(found: string, demanded: number, ordered: number): Match['tier'] {
   if (demanded <= TAG_REACH || TURN_TEMPLATE.test(found)) return 'block';
   return ordered <= TAG_REACH && WEIGHTY_TAG.test(found) ? 'review' : 'note';

@@ -16,7 +16,7 @@ import {
   findMarkers,
   findOutOfPlace,
   findSoughtContent,
-  PLACES,
+  VALUE_POINTER,
 } from './indicators.js';
 import { CLASS } from './lexicon.js';
 import { type Concealment, hasMixedScripts, type Reading, readingsOf } from './readings.js';
@@ -26,7 +26,7 @@ import { type OwnNames, sentencesOf } from './sentences.js';
 export type { DefinitionFinding, ScannedDefinition } from './demands.js';
 
 /** A string of a definition with its place. `isProse` is false for a name, `areNames` true for several in a row. */
-export type Text = {
+type Text = {
   readonly pointer: string;
   readonly value: string;
   readonly isProse: boolean;
@@ -257,7 +257,7 @@ function graverIfHidden(
 
 function findMatches(reading: Reading, text: Text, own: OwnNames): readonly Match[] {
   const prose = text.isProse ? reading.text : reading.text.replaceAll('_', ' ');
-  const sentences = sentencesOf(prose, own, PLACES.test(text.pointer) ? 1 : 0);
+  const sentences = sentencesOf(prose, own, VALUE_POINTER.test(text.pointer) ? 1 : 0);
   const speaksOfSecrets = sentences.some(
     ({ mask }) => (mask & CONFIDENTIAL) !== 0 && (mask & CLASS.negation) === 0,
   );

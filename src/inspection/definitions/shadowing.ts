@@ -286,7 +286,7 @@ export function withoutExceptions(
 }
 
 /** The definitions of one upstream beside those of the others, and what is allowed. */
-export type ShadowingInput = {
+type ShadowingInput = {
   readonly own: UpstreamDefinitions;
   /** Those of `own` that are asked about. */
   readonly asked: readonly Pick<UpstreamItem, 'kind' | 'name'>[];
@@ -339,7 +339,7 @@ function toFinding({
 }
 
 /** What of a definition is compared. */
-export type Outline = {
+type Outline = {
   readonly description: string;
   /** Its letters and digits, folded. */
   readonly plain: string;
@@ -359,7 +359,7 @@ const COMMON_TERMS: ReadonlySet<string> = new Set(
   ),
 );
 
-export function outlineOf(definition: JsonObject | string): Outline {
+function outlineOf(definition: JsonObject | string): Outline {
   const text = typeof definition === 'string' ? definition : definition['description'];
   const description = typeof text === 'string' ? text.slice(0, MAX_TEXT) : '';
   const plain = foldText(description)

@@ -40,8 +40,9 @@ function isSecretValue(value: string, next = ''): boolean {
   return !isReference(value, next) && !isPublishedSample(value);
 }
 
+/** The shortest value that counts because of its name; also the length of the stretch that has to look random. */
 const MIN_NAMED_CHARS = 8;
-/** Characters of such a stretch that must belong to no sample word. */
+/** Characters of that stretch that must belong to no sample word. */
 const MIN_NAMED_UNEXPLAINED = 3;
 
 const CALLED = /^[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)*$/;
@@ -534,7 +535,7 @@ const MAX_COUNT_DIGITS = 3;
 /** Which short parts count as known. */
 type ShortParts = 'none' | 'beside words' | 'all';
 /** Marks a short part, which does not make its neighbours count as next to a word. */
-const SHORT = 2;
+const SHORT_MARK = 2;
 
 /** Whether a word ends before the sign in front of a part, or begins after the sign behind it. */
 function isBesideWord(known: Uint8Array, value: string, start: number, end: number): boolean {
@@ -548,7 +549,8 @@ function markParts(known: Uint8Array, value: string, short: ShortParts): void {
     if (at < value.length && isAlphanumeric(value.charCodeAt(at))) continue;
     const isShort = short !== 'none' && at - start <= MAX_SHORT;
     if (isShort && SHORT_PART.test(value.slice(start, at))) {
-      if (short === 'all' || isBesideWord(known, value, start, at)) known.fill(SHORT, start, at);
+      if (short === 'all' || isBesideWord(known, value, start, at))
+        known.fill(SHORT_MARK, start, at);
     }
     markCount(known, value, at);
     start = at + 1;

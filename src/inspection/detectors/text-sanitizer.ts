@@ -146,7 +146,6 @@ function mergeHits(hits: Hit[]): readonly Hit[] {
   return merged;
 }
 
-/** The result for one string. A note of the action `withhold` withholds the whole message. */
 /** Blank lines that push text out of sight. */
 const PUSHED = /(?:\n[ \t]{0,40}){24}[ \t]{0,40}\S/;
 
@@ -187,6 +186,7 @@ function addPlainCues(text: string, kinds: Set<string>): void {
   for (const { kind, phrase } of cues) if (phrase.test(normalized)) kinds.add(kind);
 }
 
+/** The result for one string. A note of the action `withhold` withholds the whole message. */
 type Sanitized = { readonly text: string; readonly notes: readonly NoteFinding[] };
 
 /** A detector and the action taken; never the content found. */

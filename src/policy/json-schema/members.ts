@@ -22,7 +22,7 @@ import {
   type SchemaNode,
 } from './sanitizer.js';
 
-/** Schemas that one search may apply to values; past it, nothing counts as described or declared. */
+/** Schemas that one search may apply to values; beyond this number, nothing counts as described or declared. */
 const MAX_VISITS = 200_000;
 
 /** Alternatives of one schema that get a validator; the rest count as holding. */

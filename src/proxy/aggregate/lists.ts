@@ -275,7 +275,7 @@ function hasNoSuchList(text: string | undefined): boolean {
   return isObject(error) && error['code'] === METHOD_NOT_FOUND;
 }
 
-/** A page of a backend's list: its position in the list. */
+/** Where one page is in the list of a backend. */
 type Position = { readonly upstream: string; readonly cursor: string | undefined };
 
 /** Keeps the response of a backend for when it hangs. */
@@ -451,7 +451,7 @@ function instructionsOf(handshakes: readonly BackendHandshake[]): { instructions
   return parts.length === 0 ? {} : { instructions: parts.join('\n\n') };
 }
 
-/** The member that holds a list's items, by its method. */
+/** The member with the items, by the method of each list that can be joined. */
 const JOINED_LISTS: ReadonlyMap<string, string> = new Map<string, string>([
   ...LIST_MEMBERS,
   ['tasks/list', 'tasks'],

@@ -1,5 +1,5 @@
-// The credentials that upstreams are shown. Adds to every request the credential configured for whoever it is sent for,
-// and the assertion that names the caller. Usually synchronous; a request whose configured credential cannot be
+// The credentials for upstreams. Adds to every request the credential that is configured for its caller or for the gateway
+// itself, and the assertion that names the caller. Usually synchronous; a request whose configured credential cannot be
 // obtained is not sent. Never presents the caller's own token, and never one credential in place of another.
 // A credential comes from a source, one for each type: none, a static header, a token issued to the gateway, or one for
 // which the caller's token is exchanged. An upstream has two: one for callers' requests and one for the gateway's own

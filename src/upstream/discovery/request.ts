@@ -91,7 +91,7 @@ export type ListingRequest = (input: {
 }) => Promise<UpstreamResponse | { readonly failure: ListingError }>;
 
 /** The listing error for each connection error. */
-export const LISTING_ERRORS: { readonly [reason in ForwardError]: ListingError } = {
+const LISTING_ERROR_OF: { readonly [reason in ForwardError]: ListingError } = {
   overloaded: 'unavailable',
   'upstream-unavailable': 'unavailable',
   'upstream-timeout': 'timeout',
@@ -380,7 +380,7 @@ async function readStream(
 }
 
 function listingErrorOf(end: ReadEnd): ListingError {
-  return end === 'too-large' ? end : LISTING_ERRORS[forwardErrorOfEnd(end)];
+  return end === 'too-large' ? end : LISTING_ERROR_OF[forwardErrorOfEnd(end)];
 }
 
 function outcomeOf(
@@ -407,7 +407,7 @@ export function createListingRequest(
   return async ({ method, headers, body, timeoutMs }) => {
     const sent = body === undefined ? {} : { body };
     const outcome = await client.request({ caller, method, headers, timeoutMs, ...sent });
-    return outcome.kind === 'error' ? { failure: LISTING_ERRORS[outcome.reason] } : outcome;
+    return outcome.kind === 'error' ? { failure: LISTING_ERROR_OF[outcome.reason] } : outcome;
   };
 }
 
@@ -484,7 +484,7 @@ async function openGatewayStream(
   const opened = await client.openLegacyStream('gateway', timeout.signal);
   clearTimeout(timer);
   if (opened.kind === 'error')
-    return { failure: timeout.signal.aborted ? 'timeout' : LISTING_ERRORS[opened.reason] };
+    return { failure: timeout.signal.aborted ? 'timeout' : LISTING_ERROR_OF[opened.reason] };
   const { messageEndpoint, response } = opened;
   const stream = {
     messageEndpoint,
@@ -542,7 +542,7 @@ async function sendOnStream(
     body: idSpan === undefined ? body : applyEdits(body, [{ ...idSpan, text: String(id) }]),
     timeoutMs,
   });
-  if (posted.kind === 'error') return { failure: LISTING_ERRORS[posted.reason] };
+  if (posted.kind === 'error') return { failure: LISTING_ERROR_OF[posted.reason] };
   posted.release();
   if (posted.status >= FIRST_REFUSAL || pendingResponse === undefined || idSpan === undefined)
     return legacySseResponse(posted.status);

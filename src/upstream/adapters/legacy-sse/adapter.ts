@@ -2,7 +2,7 @@
 // message endpoint that the stream named, and the messages on the stream returned as responses and streams of
 // the later transport. Takes the place of the upstream's client, behind every control, and makes no decisions.
 // The sessions are in a bounded table. Each begins with its stream and the handshake on it, and ends with either; one
-// that rests too long is ended. The handshake uses the version of legacy SSE, whatever the client requests. A session
+// that is idle too long is ended. The handshake uses the version of legacy SSE, whatever the client requests. A session
 // is never shared between principals.
 // Source: MCP 2024-11-05, lifecycle and transports (HTTP with SSE); MCP 2025-11-25, transports and session management;
 // JSON-RPC 2.0; docs/contract.md §10; docs/reference/protocol.md §2.
@@ -67,7 +67,7 @@ type LegacySseAdapterSettings = {
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
   readonly messageReader?: MessageReader | undefined;
-  /** The longest silence of a response, and the longest rest of a session. */
+  /** How long a response may be silent, and a session idle. */
   readonly streamIdleMs: number;
   readonly now: () => number;
 };
@@ -310,17 +310,17 @@ const SWEEPS_PER_IDLE_TIME = 2;
  * caller's first session.
  */
 export function createLegacySseSessionTable(
-  restMs: number,
+  maxIdleMs: number,
   createBudget: () => OwnerBufferBudget,
 ): LegacySseSessionTable {
   const open = new Map<string, LegacySseSession>();
   /** Sessions that are being opened. */
   const opening = new Set<Pick<LegacySseSession, 'owner' | 'budget'>>();
-  const sweeping = setInterval(sweep, Math.max(restMs / SWEEPS_PER_IDLE_TIME, 1));
+  const sweeping = setInterval(sweep, Math.max(maxIdleMs / SWEEPS_PER_IDLE_TIME, 1));
   sweeping.unref();
 
   function sweep(): void {
-    for (const [id, session] of open) if (!session.isUsed(restMs)) end(id, session);
+    for (const [id, session] of open) if (!session.isUsed(maxIdleMs)) end(id, session);
   }
 
   function end(id: string, session: LegacySseSession): void {
@@ -328,14 +328,14 @@ export function createLegacySseSessionTable(
     session.close();
   }
 
-  /** Ends a resting session of a caller at its limit before a new one is refused. */
+  /** Ends an idle session of a caller at its limit before a new one is refused. */
   function evictIdleOfOwner(owner: string): boolean {
     const ownedSessions = [...open].filter(([, session]) => session.owner === owner);
     const coming = [...opening].filter((one) => one.owner === owner);
     if (ownedSessions.length + coming.length < MAX_LEGACY_SSE_SESSIONS_PER_CALLER) return true;
-    const resting = ownedSessions.find(([, session]) => session.isIdle);
-    if (resting !== undefined) end(...resting);
-    return resting !== undefined;
+    const idle = ownedSessions.find(([, session]) => session.isIdle);
+    if (idle !== undefined) end(...idle);
+    return idle !== undefined;
   }
 
   /** A session of the gateway's own has only one caller, and so a budget to itself. */
