@@ -1,7 +1,7 @@
 // The one order of stages for every decision: a client's message, the streams and the end of a session, a batch, and
 // each server request. Only the subject differs, so the order is written here and nowhere else. Input requests in a
-// result (2026-07-28, tasks) are not decided here: features/input-required.ts decides
-// and limits them, the result is inspected afterwards, and they have no record of their own.
+// result (2026-07-28, tasks) are not decided here: features/input-required.ts decides and limits them, the result is
+// inspected afterwards, and they have no record of their own.
 // Source: ARCHITECTURE.md, "The stages of a request".
 
 import { decideRequest, isListed, type ListedKind, listsKind } from '../policy/decide.js';

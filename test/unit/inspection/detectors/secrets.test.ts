@@ -1,13 +1,23 @@
 // Secrets by shape and by name, the samples of documentation that must pass, and the shapes of the patterns
-// themselves, which bound how long they can run.
+// themselves, which bound how long they can run. A real secret is never taken for a sample, whatever word stands beside
+// it, and is removed from its first to its last character; what only begins like a secret passes.
 
 import { describe, expect, it } from 'vitest';
 import { PHRASES } from '../../../../src/inspection/detectors/injection-phrases.js';
-import { SECRET_FORMATS } from '../../../../src/inspection/detectors/secret-formats.js';
-import { findSecrets } from '../../../../src/inspection/detectors/secrets.js';
+import {
+  SECRET_FORMATS,
+  type SecretFormat,
+} from '../../../../src/inspection/detectors/secret-formats.js';
+import {
+  findAssignments,
+  findFormats,
+  findSecrets,
+} from '../../../../src/inspection/detectors/secrets.js';
 import { findSensitive } from '../../../../src/inspection/detectors/text-sanitizer.js';
 import { formatsIn } from '../../../../src/inspection/prefilter/anchors.js';
-import { awsKey, githubToken, HEX, jwt, noise, UPPER } from '../samples.js';
+import { inspectMessage } from '../../../../src/inspection/responses.js';
+import { type Pick, randomValues } from '../../../support/secrets.js';
+import { awsKey, githubToken, HEX, jwt, noise, profile, textResult, UPPER } from '../samples.js';
 
 const SECRETS = { secrets: true, pii: [] } as const;
 
@@ -190,3 +200,269 @@ function shapeProblems(source: string): string[] {
   }
   return problems;
 }
+
+/** Values of each format; `SECRET_VALUES=1000000` takes about half an hour of one core. */
+const VALUES = Number(process.env['SECRET_VALUES'] ?? 10_000);
+const VALUES_A_TEXT = 10_000;
+const MAX_MS = 5_000 * Math.max(1, VALUES / VALUES_A_TEXT);
+const BASE64 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+
+/** Numbers that look random and are the same in every run (xorshift). */
+function createPick(seed: number): Pick {
+  let state = seed;
+  return (bound) => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return (state >>> 0) % bound;
+  };
+}
+
+/** What a pattern takes only behind something else. */
+const COMPLETE: { readonly [kind: string]: RegExp } = {
+  jwt: /eyJ[A-Za-z0-9_-]{10,16}\.eyJ[A-Za-z0-9_-]{10,14}\.[A-Za-z0-9_-]{20,24}/,
+  'terraform-token': /[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70}/,
+};
+
+const RANDOM = SECRET_FORMATS.filter(({ check }) => check === 'random');
+const named = (format: SecretFormat): [string, SecretFormat] => [
+  `${format.kind} ${format.pattern.source.slice(0, 24)}`,
+  format,
+];
+
+function makerOf({ kind, pattern }: SecretFormat, pick: Pick): () => string {
+  return randomValues(COMPLETE[kind] ?? pattern, pick);
+}
+
+function pemKey(body: string): string {
+  const label = `PRIVATE ${'KEY'}`;
+  return `-----BEGIN ${label}-----\n${body}\n-----END ${label}-----`;
+}
+
+/** How many of the values that `make` makes are not found. */
+function missesOf(make: () => string, between: string, find: (text: string) => number): number {
+  let misses = 0;
+  for (let left = VALUES; left > 0; left -= VALUES_A_TEXT) {
+    const count = Math.min(left, VALUES_A_TEXT);
+    misses += count - find(Array.from({ length: count }, make).join(between));
+  }
+  return misses;
+}
+
+function lines(pick: Pick, count: number): string[] {
+  return Array.from({ length: count }, () =>
+    Array.from({ length: 64 }, () => BASE64[pick(64)]).join(''),
+  );
+}
+
+describe('values made at random', () => {
+  it.each(RANDOM.map(named))(
+    '[I-43] are no samples: %s',
+    (_name, format) => {
+      const make = makerOf(format, createPick(format.pattern.source.length * 7919));
+      expect(missesOf(make, '\n', (text) => findFormats(text, [format]).length)).toBe(0);
+    },
+    MAX_MS,
+  );
+
+  const ofKind = (kind: string): readonly SecretFormat[] =>
+    SECRET_FORMATS.filter((format) => format.kind === kind);
+  const pick = createPick(4711);
+  const makePassword = randomValues(/[A-Za-z0-9]{8,12}[a-z][0-9]/, pick);
+  const inContext: readonly (readonly [string, () => string, (text: string) => number])[] = [
+    [
+      'keys in PEM',
+      () => `${pemKey(lines(pick, 2).join('\n'))}\n`,
+      (text) => findFormats(text, ofKind('private-key')).length,
+    ],
+    [
+      'values behind names',
+      () => `password = "${makePassword()}"`,
+      (text) => findAssignments(text).length,
+    ],
+    [
+      'passwords in URLs',
+      () => `postgres://app:${makePassword()}@db/app`,
+      (text) => findFormats(text, ofKind('url-credentials')).length,
+    ],
+    [
+      'passwords in connection strings',
+      () => `Server=db;Password=${makePassword()};`,
+      (text) => findFormats(text, ofKind('connection-password')).length,
+    ],
+  ];
+  it.each(inContext)(
+    '[I-43] are no samples as %s',
+    (_what, make, find) => {
+      expect(missesOf(make, '\n', find)).toBe(0);
+    },
+    MAX_MS,
+  );
+});
+
+describe('a random value that looks made of words', () => {
+  it.each([
+    ['short pieces between signs', `gl${'ptt'}-`, ['2c=gkum', '9_vwqu', 'ywvqb'].join('-')],
+    ['pieces in both cases', `dckr_${'pat'}_`, ['NW_Fyim', 'XceebKy_icc_j'].join('-')],
+    ['long pieces in both cases', `1/${'/0'}`, ['SADaroTsllcAFLYSaQugnug', 'BFYSWOW'].join('-')],
+    ['a repeat in another case', 'password = ', ['pOk1Tk', '1Td8'].join('')],
+    ['few different characters', 'password = ', ['zRliiR', 'Ril6'].join('')],
+    ['a piece in both cases twice', 'password = ', ['d9lCKh', 'lCKh6'].join('')],
+  ])('[I-43] is no sample: %s', (_what, prefix, value) => {
+    const text = `${prefix}${value}`;
+    expect(findSensitive(text, SECRETS)).toMatchObject([{ end: text.length }]);
+  });
+});
+
+const GLUED: readonly (readonly [how: string, glue: (secret: string) => string])[] = [
+  ['a word behind', (secret) => `${secret}example`],
+  ['a word behind a dash', (secret) => `${secret}-your-example`],
+  ['a word before', (secret) => `example${secret}`],
+  ['words on both sides', (secret) => `my-todo-${secret}_xxxx_null`],
+  ['a capital before', (secret) => `EXAMPLE${secret}PLACEHOLDER`],
+];
+
+describe('a word beside a secret', () => {
+  const pick = createPick(31337);
+  const secrets: readonly (readonly [string, string])[] = [
+    ['github', githubToken('glued')],
+    ['aws', awsKey('glued')],
+    ['jwt', jwt('glued')],
+    ['anthropic', `sk-${'ant'}-${noise('glued', 60)}`],
+    ['openai', `sk-${'proj'}-${noise('glued', 60)}`],
+    ['stripe', `sk_${'live'}_${noise('glued', 24)}`],
+    ['slack', `xo${'xb'}-${noise('glued', 12, '0123456789')}-${noise('glued', 24)}`],
+    ['hugging face', `h${'f'}_${noise('glued', 34)}`],
+    ['gitlab', `gl${'pat'}-${noise('glued', 20)}`],
+    ['discord', `M${noise('ai', 25)}.${noise('aj', 6)}.${noise('ak', 38)}`],
+    ['twilio', `S${'K'}${noise('glued', 32, '0123456789abcdef')}`],
+  ];
+
+  it.each(secrets)('[I-43] makes no sample of it: %s', (_what, secret) => {
+    for (const [how, glue] of GLUED) {
+      const text = `see ${glue(secret)} there`;
+      const at = text.indexOf(secret);
+      const [hit] = findSensitive(text, SECRETS);
+      expect([how, hit !== undefined && hit.start <= at]).toEqual([how, true]);
+      expect([how, (hit?.end ?? 0) >= at + secret.length]).toEqual([how, true]);
+    }
+  });
+
+  it('[I-43] makes no sample of a key in PEM, in a line of its own or within one', () => {
+    const [one = '', other = '', third = ''] = lines(pick, 3);
+    for (const body of [
+      [one, 'example', other, third],
+      ['example', one, other, third],
+      [`${one.slice(0, 30)}xxxx${one.slice(30)}`, other, 'todo...', third],
+      [one, `${other.slice(0, 20)} example ${other.slice(20)}`, third, 'your-example'],
+    ]) {
+      const text = pemKey(body.join('\n'));
+      expect(findSensitive(text, SECRETS)).toMatchObject([{ start: 0, end: text.length }]);
+    }
+  });
+
+  it('[I-43] makes no sample of a value behind a name', () => {
+    for (const value of [
+      `${noise('n', 12)}example`,
+      `my-${noise('n', 12)}`,
+      `todo${noise('n', 12)}null`,
+    ]) {
+      expect(findSensitive(`password: ${value}`, SECRETS)).not.toEqual([]);
+      expect(findSensitive(`postgres://app:${value}@db/app`, SECRETS)).not.toEqual([]);
+      expect(findSensitive(value, SECRETS, 'api_key')).not.toEqual([]);
+    }
+  });
+});
+
+describe('a secret that is longer than its pattern', () => {
+  const LONG = 20_000;
+
+  it.each(RANDOM.filter(({ pattern }) => !pattern.source.includes('(?!')).map(named))(
+    '[I-44] is found to its end: %s',
+    (_name, format) => {
+      const pick = createPick(99);
+      const value = makerOf(format, pick)();
+      const goesOn = randomValues(format.tail, pick);
+      let text = value;
+      while (text.length < LONG) text += goesOn();
+      const [hit] = findFormats(`${text}\n.`, [format]);
+      expect(hit?.end).toBe(text.length);
+    },
+  );
+
+  it.each([
+    ['a value behind a name', `password = ${noise('long', LONG)}`],
+    ['a password in a URL', `https://user:${noise('long', 9000)}@host.example/path`],
+    [
+      'a token with a long header and long claims',
+      `eyJ${noise('h', 9000)}.eyJ${noise('c', LONG)}.${noise('s', 9000)}`,
+    ],
+    ['a key in PEM', pemKey(lines(createPick(5), 300).join('\n'))],
+    [
+      'a key in PEM without an end',
+      pemKey(lines(createPick(6), 300).join('\n')).replace(/\n-----END.*/, ''),
+    ],
+  ])('[I-44] is found to its end: %s', (_what, secret) => {
+    const hits = findSensitive(`${secret} "`, SECRETS);
+    const end = secret.length - (secret.startsWith('https') ? '@host.example/path'.length : 0);
+    expect(hits.at(-1)?.end).toBeGreaterThanOrEqual(end);
+    expect(hits.length).toBe(1);
+  });
+
+  it('[I-44] behind a member name is removed whole', () => {
+    const value = noise('member', 5000);
+    expect(findSensitive(value, SECRETS, 'client_secret')).toMatchObject([{ start: 0, end: 5000 }]);
+  });
+
+  it('[I-44] is removed whole where blocks or messages cut it', () => {
+    const secrets = [
+      `sk-${'ant'}-${noise('cut', 900)}`,
+      `eyJ${noise('ch', 2000)}.eyJ${noise('cc', 2000)}.${noise('cs', 900)}`,
+      pemKey(lines(createPick(8), 40).join('\n')),
+    ];
+    for (const secret of secrets) {
+      for (const share of [0.2, 0.5, 0.9]) {
+        const at = Math.floor(secret.length * share);
+        const [one, other] = [secret.slice(0, at), secret.slice(at)];
+        const combined = inspectMessage({ ...textResult(one, other), profile });
+        const first = inspectMessage({ ...textResult(one), profile });
+        const previousTail = first.kind === 'withhold' ? undefined : first.previousTail;
+        const second = inspectMessage({ ...textResult(other), profile, previousTail });
+        for (const outcome of [combined, second]) {
+          const left = outcome.kind === 'changed' ? outcome.text : outcome.kind;
+          expect([share, left.includes(secret.slice(-30, -1))]).toEqual([share, false]);
+          expect(left).not.toBe('clean');
+        }
+      }
+    }
+  });
+});
+
+describe('what only begins like a secret', () => {
+  it.each([
+    'https://example.com/xoxo-love-and-kisses-to-everyone-2024',
+    'hf_TransformersAutoModelForCausalLM2',
+    'div.sk-toggleable__content-label-arrow-2',
+    'use sk-estimator-html-representation-2 here',
+    'task-550e8400-e29b-41d4-a716-446655440000',
+    'disk-0a1b2c3d4e5f67890abcdef',
+    'token = base64.b64decode(payload)',
+    'token = get_token_v2(client)',
+    'secret = crypto.randomBytes32(16)',
+    'access_token = self.oauth2.fetch_token(url)',
+    'api_key=config.api_key_v2',
+    'password: Uint8Array',
+    'token: Sha256Digest',
+    'password = process.env.DB_PASSWORD_2',
+    'pypi-publish-action-for-github-workflows-with-trusted-publishing-2',
+    'redis://:$REDIS_AUTH@host',
+    'xoxb-your-token-goes-here-123',
+    'sk-1234567890abcdef1234567890abcdef',
+    `gh${'p'}_exampleexampleexampleexampleexample1`,
+    pemKey(
+      'Put your private key here, in PEM form, with all of its lines as the tool has written them',
+    ),
+  ])('[I-45] passes: %s', (text) => {
+    expect(findSensitive(text, SECRETS)).toEqual([]);
+  });
+});
