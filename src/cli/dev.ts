@@ -193,7 +193,7 @@ async function runTarget(
     io.stdout(`approved   ${countOffered(offered)} from ${target.shown}\n`);
     if (save !== undefined) {
       const dir = resolve(io.cwd, save);
-      // What is secret is ignored before it exists.
+      // Files with secrets are in .gitignore before they exist.
       await addIgnored(dir, ignoredFiles(target.saved.server));
       const setup = { ...target.saved, offered, port: stage.ports.data };
       const saved = await saveDevFiles(dir, files, setup);

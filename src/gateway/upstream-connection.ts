@@ -212,7 +212,7 @@ function presenterOf(
   });
 }
 
-/** Time spent on the loop, in milliseconds, after which further work has to wait. */
+/** How long work may use the event loop before further work has to wait. Milliseconds. */
 const SLICE_MS = 10;
 /** The fraction of elapsed time that such work may use without waiting. */
 const UNTHROTTLED_FRACTION = 0.5;
@@ -237,8 +237,8 @@ type SchedulerOptions = {
 };
 
 /**
- * Schedules long work on the event loop: immediately as long as little was done, then one piece at a time of the upstream
- * that has used the least time, with pending events served in between.
+ * Schedules long work on the event loop: immediately while little time was used, then one piece at a time, always of the
+ * upstream that has used the least time, with pending events served in between.
  */
 export function createLoopScheduler({
   sliceMs = SLICE_MS,

@@ -83,17 +83,17 @@ function joinChunks(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
   return chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks, bytes);
 }
 
-/** Time on the event loop, in milliseconds, after which clients that left meanwhile have to wait to be told of. */
+/** How long requests of disconnected clients are aborted without a pause. Milliseconds of the event loop. */
 const LEAVE_SLICE_MS = 2;
-/** More than fit into a slice. */
+/** More aborts than fit into a slice. */
 const MAX_LEAVES_A_TURN = 64;
-/** Between two such turns: what gives back may wait, and takes no more than a third of the loop. */
+/** The pause between two turns, so that aborts take no more than a third of the event loop. Milliseconds. */
 const LEAVE_PAUSE_MS = 4;
 
 /**
- * Tells those who listen that clients have left: at once, and where thousands leave together in turns, between which the
- * event loop serves other events. What a client held open takes a while to be given back, most of it in promises that
- * settle afterwards: each client has an immediate of its own, behind which they do, so that the slice counts them.
+ * Aborts the requests of clients that have disconnected: at once or, if thousands disconnect together, in turns, between
+ * which the event loop serves other events. Most of what a request holds is released in promises that settle after its
+ * abort. Each abort has an immediate of its own, so that they settle before the next one and their time counts too.
  */
 function createLeaveTurns(): (disconnect: DisconnectController) => void {
   const left: DisconnectController[] = [];
@@ -270,7 +270,7 @@ function giveBack(running: Running, caller: string): void {
   else running.byCaller.set(caller, own);
 }
 
-/** How many proxies in a row are followed. */
+/** How many trusted proxies in a row are skipped. */
 const MAX_HOPS = 32;
 
 /**

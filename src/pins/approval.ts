@@ -398,9 +398,7 @@ export function trustObserved(
   };
 }
 
-/**
- * The lock file with what is trusted besides. About a name that was approved or blocked, the lock file alone decides.
- */
+/** The lock file merged with what is trusted. About a name that was approved or blocked, the lock file alone decides. */
 export function withTrusted(lock: Lock | undefined, trusted: Lock): Lock {
   const { upstream, server, instructions, pins } = lock ?? emptyLock(trusted.upstream);
   const merged = (of: Pins, known: Pins): Pins => {

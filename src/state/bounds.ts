@@ -81,7 +81,7 @@ export class BoundedMap<K, V> extends Map<K, V> {
 type OwnedBounds<V> = {
   readonly max: number;
   readonly maxPerOwner: number;
-  /** Whether a value may be forgotten now; where none may, the map exceeds its bounds. */
+  /** Whether a value may be evicted now; if none may, the map exceeds its bounds. */
   readonly mayForget?: (value: V) => boolean;
 };
 
@@ -141,11 +141,12 @@ export class OwnedMap<K, V> {
 
 type Quota = {
   /**
-   * Takes `amount` for an owner; false, and nothing is taken, where that exceeds a bound. Who holds nothing may take
-   * any amount that is left in total, and the first of all any amount, so that something large is not refused for ever.
+   * Takes `amount` for an owner; false, and nothing is taken, if that exceeds a bound. An owner that holds nothing may
+   * take any amount that is left in total, and any amount at all while nothing is in use, so that something large is not
+   * refused for ever.
    */
   take(owner: string, amount?: number): boolean;
-  /** Whether it could be taken. */
+  /** Whether `take` would succeed. */
   fits(owner: string, amount?: number): boolean;
   give(owner: string, amount?: number): void;
   usedBy(owner: string): number;
@@ -208,7 +209,7 @@ type Rate = {
   spend(amount: number, key?: string): void;
 };
 
-/** Above this number, buckets that are full again are forgotten: they are those that a new one would be. */
+/** Above this number, buckets that are full again are removed: they equal new ones. */
 const MAX_BUCKETS = 1_000;
 
 /** A token bucket for each key, which refills evenly. `now` is in milliseconds; a clock set back adds nothing. */

@@ -260,9 +260,9 @@ export type FairQueue<T> = {
   add(queued: QueuedJob<T>): boolean;
   /** Removes and returns the next job that may start, which then runs until `end`; `undefined` where none may. */
   next(): QueuedJob<T> | undefined;
-  /** A job that was returned by `next` has ended after this time. */
+  /** Reports that a job that `next` returned has ended after this time. */
   end(queued: QueuedJob<T>, ms: number): void;
-  /** A job that was returned by `next` could not run, and is the next of its caller again. */
+  /** Returns a job that `next` had returned and that could not run; it is the next of its caller again. */
   putBack(queued: QueuedJob<T>): void;
   /** Removes and returns all jobs that wait. */
   drain(): readonly T[];
@@ -365,7 +365,7 @@ export function createFairQueue<T>({ bounds, threads, budget }: QueueOptions): F
     else runningByCaller.set(caller, running);
   }
 
-  /** The next turn is that of the other upstreams, and in this upstream that of the other callers. */
+  /** Moves the upstream to the end of the queue, and the caller to the end of those of the upstream. */
   function passTurn({ upstream, caller = NOBODY }: QueuedJob<T>): void {
     const all = upstreams.get(upstream);
     const own = all?.lines.get(caller);

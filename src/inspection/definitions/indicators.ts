@@ -2,7 +2,8 @@
 // conversation, and commands of a shell that destroy or send data, which a model heeds without any demand in words;
 // orders in titles, enums, defaults, comments and annotations, which say what something is called or which values it
 // takes; parameters that take the conversation or a file with secrets; annotations and scopes that disagree with the
-// name of the tool. Also what only two sentences demand together: what one names, the next passes on.
+// name of the tool. Also demands that are spread over two sentences: the first names the data, the second says where it
+// goes.
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
@@ -76,7 +77,7 @@ const COPIED = 'Its default sends a copy to another recipient, or names a file t
 const GRANTED = 'Its default grants unrestricted privileges.';
 const isPrivileged = has('privileged --privileged administratoraccess');
 
-/** What a parameter holds if nobody fills it in: the address of somebody else, or a file with secrets. */
+/** Dangerous defaults of parameters: the address of a third party, a file with secrets, unrestricted privileges. */
 export function findDefaults(pointer: string, sentences: readonly Sentence[]): readonly Match[] {
   const name = DEFAULT_POINTER.exec(pointer)?.[1];
   if (name === undefined) return [];
@@ -96,7 +97,7 @@ export function findDefaults(pointer: string, sentences: readonly Sentence[]): r
 const isPronoun = is('it its them their this that content result what here there');
 const CARRIED = 'It demands that secrets or the conversation be passed on.';
 
-/** What two sentences demand together: the one names what is to be had, the next where it is to be put. */
+/** Demands that are spread over two sentences: the first names the data, the second says where it goes. */
 export function findCarriedOver(sentences: readonly Sentence[]): readonly Match[] {
   return sentences.flatMap((sentence, at) => {
     const source = sentences[at - 1];
@@ -124,7 +125,7 @@ function putsSomewhere(sentence: Sentence): boolean {
   );
 }
 
-/** What a parameter takes, by its description: what the model was told, or the content of a file with secrets. */
+/** Parameters whose description asks for what the model was told, or for the content of a file with secrets. */
 export function findSoughtContent(
   pointer: string,
   sentences: readonly Sentence[],

@@ -2,8 +2,8 @@
 // the replica that holds the stream knows the plan of its response; a cancellation names the request by the same id.
 // What the server sends on its stream is checked here: a response by the plan in its sealed id, after which it gets the
 // client's own id back; anything else like a message of a session stream. Each response has a record of its own,
-// because the request that it answers ended when it was posted, on whichever replica; one that does not arrive within
-// the time a request may take is refused on the stream. If the upstream speaks another era, the POST ends with 202 and
+// because the request that it answers ended when it was posted, on whichever replica. A request whose response does not
+// arrive within the time limit is refused on the stream. If the upstream speaks another era, the POST ends with 202 and
 // the response is written to the client's stream.
 // Source: MCP 2024-11-05, transports, HTTP with SSE; ARCHITECTURE.md, "How a response finds its plan"; MCP
 // 2025-11-25, lifecycle (timeouts).

@@ -18,12 +18,12 @@ import { SESSION } from '../../protocol/versions/session.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
 import { DIRECT_MESSAGE_READER, type MessageReader, runInTurns } from '../response-messages.js';
 import {
-  type Budget,
   type CallOutcome,
   type CallPorts,
   callUpstream,
   endGatewaySession,
   isSessionId,
+  type ListingBudget,
   type ListingCaps,
   type ListingError,
   notifyInitialized,
@@ -82,7 +82,7 @@ const TROUBLE_STATUSES = new Set([408, 425, 429]);
 /** MCP 2026-07-28: header and body disagree, or a capability is missing. Sent only in that era. */
 const STATELESS_CODES = new Set([HEADER_MISMATCH, MISSING_CAPABILITY]);
 
-function budgetOf(ports: EraPorts): Budget {
+function budgetOf(ports: EraPorts): ListingBudget {
   return { bytesLeft: ports.caps.maxBytes, deadlineMs: ports.now() + ports.listingTimeoutMs };
 }
 

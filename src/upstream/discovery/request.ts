@@ -135,7 +135,7 @@ export type CallOutcome =
   | { readonly kind: 'failed'; readonly why: ListingError };
 
 /** What one listing may still use, over all its requests. */
-export type Budget = { bytesLeft: number; readonly deadlineMs: number };
+export type ListingBudget = { bytesLeft: number; readonly deadlineMs: number };
 
 export type CallPorts = {
   readonly request: ListingRequest;
@@ -151,7 +151,7 @@ export type CallPorts = {
 
 /** The bounds under which a response is read. */
 type ReadLimits = {
-  readonly budget: Budget;
+  readonly budget: ListingBudget;
   readonly messageReader: MessageReader;
   readonly allowance: ListingAllowance | undefined;
 };
@@ -171,7 +171,7 @@ const FAILED_STATUSES: ReadonlyMap<number, ListingError> = new Map([
 export async function callUpstream(
   ports: CallPorts,
   call: ListingCall,
-  budget: Budget,
+  budget: ListingBudget,
 ): Promise<CallOutcome> {
   const body = { jsonrpc: '2.0', id: REQUEST_ID, method: call.method, params: call.params };
   const { messageReader = DIRECT_MESSAGE_READER, allowance } = ports;
@@ -185,7 +185,7 @@ export async function callUpstream(
 export async function notifyInitialized(
   ports: CallPorts,
   headers: ListingCall['headers'],
-  budget: Budget,
+  budget: ListingBudget,
 ): Promise<CallOutcome> {
   const body = JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' });
   return sendRequest(ports, headers, body, budget, async ({ status, headers: received }) =>
@@ -229,7 +229,7 @@ async function sendRequest(
   ports: CallPorts,
   headers: ListingCall['headers'],
   body: string,
-  budget: Budget,
+  budget: ListingBudget,
   read: (response: UpstreamResponse) => Promise<CallOutcome>,
 ): Promise<CallOutcome> {
   const timeoutMs = Math.min(ports.requestTimeoutMs, budget.deadlineMs - ports.now());
