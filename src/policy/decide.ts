@@ -27,9 +27,9 @@ import {
   type PinnedDefinition,
   type PinState,
 } from './definitions.js';
+import { isAppUri, normalizeUri } from './patterns.js';
 import type { Principal } from './principal.js';
 import type { Reason } from './reasons.js';
-import { isAppUri, normalizeUri } from './resource-uri.js';
 import {
   type AllowRule,
   type Candidates,

@@ -7,8 +7,13 @@ import { compileCost, compileExpression, type Expression } from '../cel.js';
 import { ANY_TOOL } from '../cel-types.js';
 import { collectReads } from '../conditions.js';
 import { compileSchema } from '../json-schema/validator.js';
-import { compilePattern, isExactPattern, type Pattern, type PatternSpace } from '../patterns.js';
-import { normalizeUriPattern } from '../resource-uri.js';
+import {
+  compilePattern,
+  isExactPattern,
+  normalizeUriPattern,
+  type Pattern,
+  type PatternSpace,
+} from '../patterns.js';
 import {
   type AllowRule,
   compileWho,
