@@ -31,10 +31,10 @@ import {
 } from './diagnostics.js';
 import type { Files } from './files.js';
 import { type CompileInput, compileHierarchy, compileSettings } from './resolve.js';
+import { entriesOf, readable, resolveMeanings, textsOf } from './schema/definitions.js';
 import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
 import { POLICY_SCHEMA } from './schema/policy.js';
 import { locateDiagnostic, readDocument } from './schema/validation.js';
-import { entriesOf, readable, resolveMeanings, textsOf } from './schema/values.js';
 import { readSecrets, signingOf } from './secrets.js';
 import type { BackendSettings, IssuerSettings, LockSigning, Settings } from './settings.js';
 import { readListenerTls, readTlsFiles } from './tls.js';

@@ -1,4 +1,4 @@
-// Turns a validated gateway file into settings. schema/values.ts resolves what a key says by itself: units,
+// Turns a validated gateway file into settings. schema/definitions.ts resolves what a key says by itself: units,
 // secrets, files. Here is what depends on other keys or on the place of the file: paths, audiences, issuers,
 // credentials that stand for others. Checks nothing; a value that is missing here is a bug and throws.
 // docs/contract.md §3; the result is settings.ts, frozen.
@@ -7,7 +7,14 @@ import { dirname, resolve } from 'node:path';
 import { includedScopes } from './checks/gateway.js';
 import { backendsOf, ownAudiences } from './checks/upstreams.js';
 import { readKeyText } from './keys.js';
-import type { Resolved, SecretReference, SettingsOf } from './schema/definitions.js';
+import {
+  findMeanings,
+  type Readable,
+  type Resolved,
+  resolveMeanings,
+  type SecretReference,
+  type SettingsOf,
+} from './schema/definitions.js';
 import {
   GATEWAY_SCHEMA,
   type GatewayFile,
@@ -15,7 +22,6 @@ import {
   type ReadableGateway,
 } from './schema/gateway.js';
 import type { AGGREGATE_SCHEMA } from './schema/upstream.js';
-import { findMeanings, type Readable, resolveMeanings } from './schema/values.js';
 import { requireSecret, type Secrets, signingOf } from './secrets.js';
 import type {
   AdminSettings,

@@ -8,9 +8,15 @@ import { describeReadError, nearestCandidate } from '../text/wording.js';
 import type { FilePath, ReportDiagnostic } from './diagnostics.js';
 import { decodeUtf8, type Files } from './files.js';
 import { findClientKeyError, findTlsKeyError, readKeyText, readPublicSignerKey } from './keys.js';
-import type { Meaning, SecretReference, SecretUse } from './schema/definitions.js';
+import {
+  entriesOf,
+  findMeanings,
+  type Meaning,
+  type Readable,
+  type SecretReference,
+  type SecretUse,
+} from './schema/definitions.js';
 import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
-import { entriesOf, findMeanings, type Readable } from './schema/values.js';
 import type { LockSigning } from './settings.js';
 
 export type SecretSources = {

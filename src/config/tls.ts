@@ -8,8 +8,8 @@ import { createSecureContext } from 'node:tls';
 import type { FilePath, ReportDiagnostic } from './diagnostics.js';
 import { decodeUtf8, type Files } from './files.js';
 import { isKeyOf, readCertificates } from './keys.js';
+import { findMeanings } from './schema/definitions.js';
 import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
-import { findMeanings } from './schema/values.js';
 import {
   describeFile,
   describeSource,

@@ -6,9 +6,8 @@
 import ipaddr from 'ipaddr.js';
 import { arrivesAt, bareHost, isAddressAllowed } from '../../policy/addresses.js';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
-import { readDurationMs } from '../schema/definitions.js';
+import { entriesOf, readDurationMs, textsOf } from '../schema/definitions.js';
 import type { ReadableGateway } from '../schema/gateway.js';
-import { entriesOf, textsOf } from '../schema/values.js';
 import type { Network } from '../settings.js';
 
 /** True for localhost, names under it (RFC 6761 §6.3), 127.0.0.0/8 and ::1. */

@@ -5,10 +5,9 @@
 
 import { nearestCandidate } from '../../text/wording.js';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
-import { readDurationMs } from '../schema/definitions.js';
+import { entriesOf, readDurationMs, textsOf } from '../schema/definitions.js';
 import type { ReadableGateway } from '../schema/gateway.js';
 import { checkName, quote } from '../schema/validation.js';
-import { entriesOf, textsOf } from '../schema/values.js';
 import type { BackendSettings } from '../settings.js';
 import {
   checkOrigin,

@@ -14,6 +14,7 @@ import {
   type Parsed,
   PLAINTEXT,
   published,
+  type Readable,
   record,
   SCOPE_PATTERN,
   scopeList,
@@ -26,7 +27,6 @@ import {
   union,
 } from './definitions.js';
 import { AGGREGATE_SCHEMA, UPSTREAM_SCHEMA } from './upstream.js';
-import type { Readable } from './values.js';
 
 export const PII_ACTIONS = ['off', 'flag', 'redact', 'block'] as const;
 export const PII_KINDS = ['card', 'iban', 'ssn'] as const;
