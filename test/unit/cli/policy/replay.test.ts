@@ -12,8 +12,7 @@ import {
   readCall,
 } from '../../../../src/audit/recorded.js';
 import { supposePrincipal } from '../../../../src/auth/principal.js';
-import { runReplay } from '../../../../src/cli/policy/replay.js';
-import { compileFor, suggestPolicy } from '../../../../src/cli/policy/suggest.js';
+import { compileSuggested, runReplay, suggestPolicy } from '../../../../src/cli/policy/replay.js';
 import type { Workspace } from '../../../../src/cli/policy/workspace.js';
 import { evaluate } from '../../../../src/cli/policy/workspace.js';
 import { loadPolicies } from '../../../../src/config/load.js';
@@ -162,7 +161,7 @@ describe('[POL-08] a suggested policy', () => {
           members.map(({ read }) => read),
           workspace,
         );
-        const suggested = compileFor(suggestion.document, workspace);
+        const suggested = compileSuggested(suggestion.document, workspace);
         const isApart = ({ upstream, kind, name }: RecordedCall): boolean =>
           suggestion.apart.some(
             (one) => one.upstream === upstream && one.kind === kind && one.name === name,
