@@ -10,7 +10,6 @@ import type { Principal } from '../policy/principal.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounds.js';
 import { type AuthnReason, type ClaimSource, checkClaims } from './claims.js';
-import type { ProofSubject, ProofVerdict } from './dpop.js';
 import type { Introspector } from './introspection.js';
 import type { KeySource } from './jwks.js';
 import {
@@ -24,6 +23,8 @@ import {
   type AuthnError,
   type BindingDemand,
   type Possession,
+  type ProofSubject,
+  type ProofVerdict,
   proveBinding,
   readBearer,
 } from './presented-token.js';

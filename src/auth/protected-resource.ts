@@ -7,8 +7,7 @@
 import type { IssuerSettings, UpstreamSettings } from '../config/settings.js';
 import type { ProofError } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
-import { PROOF_ALGORITHMS } from './dpop.js';
-import type { BindingDemand, TokenScheme } from './presented-token.js';
+import { type BindingDemand, PROOF_ALGORITHMS, type TokenScheme } from './presented-token.js';
 
 /** Whether to request it is the client's choice, never the server's (MCP 2026-07-28, scope challenge handling). */
 const NEVER_OFFERED = 'offline_access';

@@ -9,13 +9,17 @@ import {
   isAuthnError,
   refuseRevoked,
 } from '../auth/authenticator.js';
-import { createProofNonces, createProofVerifier, type ProofNonces } from '../auth/dpop.js';
 import {
   createIntrospector,
   type Introspector,
   type IntrospectorStatus,
 } from '../auth/introspection.js';
 import { createKeySource, type KeySource, type KeySourceStatus } from '../auth/jwks.js';
+import {
+  createProofNonces,
+  createProofVerifier,
+  type ProofNonces,
+} from '../auth/presented-token.js';
 import { anonymousPrincipal } from '../auth/principal.js';
 import type { IssuerSettings, Settings, UpstreamSettings } from '../config/settings.js';
 import type { ReplayStore } from '../policy/obligations.js';

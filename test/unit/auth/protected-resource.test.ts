@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { PROOF_ALGORITHMS } from '../../../src/auth/dpop.js';
+import { PROOF_ALGORITHMS } from '../../../src/auth/presented-token.js';
 import {
   challengeFor,
   metadataDocument,
