@@ -1,18 +1,12 @@
 // Classifies the base64 of a content block: media, which is not read as text, or bytes that are. Bytes are media
 // if they begin as their media type requires and are not all text; anything else is inspected as text, whatever
-// its encoding.
+// its encoding. Decodes such bytes to the texts that clients may read in them, and encodes an edited text in the same
+// charset again: any bytes decode to some text, and clients may disagree about the charset, so there are alternatives.
 // Source: MCP 2025-11-25, tools (image and audio content, embedded resources); RFC 4648 §4 and §5; RFC 2045 §5;
-// WHATWG MIME Sniffing §6; the specifications of the formats.
+// WHATWG MIME Sniffing §6; the specifications of the formats; WHATWG Encoding §4 and §10; Unicode 16 §3.10 (encoding
+// schemes), §23.8 (byte order mark).
 
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
-import {
-  encodeAs,
-  isHardlyLatin,
-  isHardlyText,
-  otherTexts,
-  type Reading,
-  readBytes,
-} from './charsets.js';
 import { findActiveContent } from './detectors/active-content.js';
 import {
   actionFor,
@@ -24,22 +18,18 @@ import {
   wantedKindsOf,
 } from './detectors/text-sanitizer.js';
 
-// Latin-1 strings at offsets, all of which must match. Only the start is checked: anything may follow a real
-// header.
-type Signature = readonly (readonly [at: number, bytes: string])[];
+/**
+ * A Latin-1 string at the start, or several at offsets, all of which must match. Only the start is checked: anything may
+ * follow a real header.
+ */
+type Signature = string | readonly (readonly [at: number, bytes: string])[];
 type Format = { readonly types: RegExp; readonly signatures: readonly Signature[] };
-
-function startSignatures(...texts: readonly string[]): readonly Signature[] {
-  return texts.map((text) => [[0, text]]);
-}
 
 const RIFF = [0, 'RIFF'] as const;
 const FORM = [0, 'FORM'] as const;
 /** MPEG audio of layer II or III, and AAC. Frame headers are all that identifies them. */
-const MP3 = startSignatures(
-  ...'\xfa\xfb\xfc\xfd\xf2\xf3\xf4\xf5\xe2\xe3'.split('').map((one) => `\xff${one}`),
-);
-const AAC = startSignatures('\xff\xf0', '\xff\xf1', '\xff\xf8', '\xff\xf9', 'ADIF');
+const MP3 = Array.from('\xfa\xfb\xfc\xfd\xf2\xf3\xf4\xf5\xe2\xe3', (one) => `\xff${one}`);
+const AAC = ['\xff\xf0', '\xff\xf1', '\xff\xf8', '\xff\xf9', 'ADIF'];
 const BASE_MEDIA: readonly Signature[] = [
   'ftyp',
   'moov',
@@ -49,15 +39,15 @@ const BASE_MEDIA: readonly Signature[] = [
   'free',
   'skip',
 ].map((box) => [[4, box]]);
-const MATROSKA = startSignatures('\x1aE\xdf\xa3');
-const OGG = startSignatures('OggS');
-const ZIP = startSignatures('PK\x03\x04', 'PK\x05\x06', 'PK\x07\x08');
-const COMPOUND = startSignatures('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1');
+const MATROSKA = ['\x1aE\xdf\xa3'];
+const OGG = ['OggS'];
+const ZIP = ['PK\x03\x04', 'PK\x05\x06', 'PK\x07\x08'];
+const COMPOUND = ['\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1'];
 
 const FORMATS: readonly Format[] = [
-  { types: /^image\/(?:x-)?(?:png|apng)$/, signatures: startSignatures('\x89PNG\r\n\x1a\n') },
-  { types: /^image\/p?jpe?g$/, signatures: startSignatures('\xff\xd8\xff') },
-  { types: /^image\/gif$/, signatures: startSignatures('GIF87a', 'GIF89a') },
+  { types: /^image\/(?:x-)?(?:png|apng)$/, signatures: ['\x89PNG\r\n\x1a\n'] },
+  { types: /^image\/p?jpe?g$/, signatures: ['\xff\xd8\xff'] },
+  { types: /^image\/gif$/, signatures: ['GIF87a', 'GIF89a'] },
   { types: /^image\/webp$/, signatures: [[RIFF, [8, 'WEBP']]] },
   {
     types: /^image\/(?:x-(?:ms-)?)?bmp$/,
@@ -68,26 +58,17 @@ const FORMATS: readonly Format[] = [
       ],
     ],
   },
-  {
-    types: /^image\/tiff(?:-fx)?$/,
-    signatures: startSignatures('II*\0', 'MM\0*', 'II+\0', 'MM\0+'),
-  },
-  {
-    types: /^image\/(?:x-icon|vnd\.microsoft\.icon|ico)$/,
-    signatures: startSignatures('\0\0\x01\0'),
-  },
+  { types: /^image\/tiff(?:-fx)?$/, signatures: ['II*\0', 'MM\0*', 'II+\0', 'MM\0+'] },
+  { types: /^image\/(?:x-icon|vnd\.microsoft\.icon|ico)$/, signatures: ['\0\0\x01\0'] },
   { types: /^image\/(?:avif|hei[cf])(?:-sequence)?$/, signatures: [[[4, 'ftyp']]] },
-  { types: /^image\/jxl$/, signatures: startSignatures('\xff\x0a', '\0\0\0\x0cJXL \r\n\x87\n') },
-  { types: /^image\/jp[2xm]$/, signatures: startSignatures('\0\0\0\x0cjP  \r\n\x87\n') },
-  { types: /^image\/(?:vnd\.adobe\.photoshop|x-photoshop)$/, signatures: startSignatures('8BPS') },
+  { types: /^image\/jxl$/, signatures: ['\xff\x0a', '\0\0\0\x0cJXL \r\n\x87\n'] },
+  { types: /^image\/jp[2xm]$/, signatures: ['\0\0\0\x0cjP  \r\n\x87\n'] },
+  { types: /^image\/(?:vnd\.adobe\.photoshop|x-photoshop)$/, signatures: ['8BPS'] },
 
   { types: /^audio\/(?:vnd\.wave|wave?|x-wav|x-pn-wav)$/, signatures: [[RIFF, [8, 'WAVE']]] },
-  {
-    types: /^audio\/(?:x-)?(?:mpeg|mp3|mpeg3|mpa)$/,
-    signatures: [...startSignatures('ID3'), ...MP3],
-  },
+  { types: /^audio\/(?:x-)?(?:mpeg|mp3|mpeg3|mpa)$/, signatures: ['ID3', ...MP3] },
   { types: /^audio\/(?:x-)?(?:aac|aacp|hx-aac-adts)$/, signatures: AAC },
-  { types: /^audio\/(?:x-)?flac$/, signatures: startSignatures('fLaC') },
+  { types: /^audio\/(?:x-)?flac$/, signatures: ['fLaC'] },
   { types: /^audio\/(?:ogg|opus|vorbis|speex)$/, signatures: OGG },
   { types: /^audio\/(?:x-)?(?:mp4|m4a|3gpp2?)$/, signatures: BASE_MEDIA },
   { types: /^(?:audio|video)\/(?:webm|(?:x-)?matroska)$/, signatures: MATROSKA },
@@ -98,15 +79,15 @@ const FORMATS: readonly Format[] = [
       [FORM, [8, 'AIFC']],
     ],
   },
-  { types: /^audio\/(?:x-)?midi?$/, signatures: startSignatures('MThd\0\0\0') },
-  { types: /^audio\/amr(?:-wb)?$/, signatures: startSignatures('#!AMR') },
-  { types: /^audio\/(?:basic|au|x-au)$/, signatures: startSignatures('.snd\0') },
-  { types: /^audio\/x-caf$/, signatures: startSignatures('caff\0') },
+  { types: /^audio\/(?:x-)?midi?$/, signatures: ['MThd\0\0\0'] },
+  { types: /^audio\/amr(?:-wb)?$/, signatures: ['#!AMR'] },
+  { types: /^audio\/(?:basic|au|x-au)$/, signatures: ['.snd\0'] },
+  { types: /^audio\/x-caf$/, signatures: ['caff\0'] },
 
   { types: /^video\/(?:mp4|quicktime|x-m4v|3gpp2?)$/, signatures: BASE_MEDIA },
   { types: /^(?:video|application)\/ogg$/, signatures: OGG },
   { types: /^video\/(?:x-msvideo|avi|msvideo)$/, signatures: [[RIFF, [8, 'AVI ']]] },
-  { types: /^video\/mpeg$/, signatures: startSignatures('\0\0\x01\xba', '\0\0\x01\xb3') },
+  { types: /^video\/mpeg$/, signatures: ['\0\0\x01\xba', '\0\0\x01\xb3'] },
   {
     types: /^video\/mp2t$/,
     signatures: [
@@ -116,13 +97,10 @@ const FORMATS: readonly Format[] = [
       ],
     ],
   },
-  { types: /^video\/(?:x-flv|flv)$/, signatures: startSignatures('FLV\x01') },
-  {
-    types: /^(?:video|audio)\/x-ms-(?:wmv|wma|asf)$/,
-    signatures: startSignatures('0&\xb2u\x8ef\xcf\x11'),
-  },
+  { types: /^video\/(?:x-flv|flv)$/, signatures: ['FLV\x01'] },
+  { types: /^(?:video|audio)\/x-ms-(?:wmv|wma|asf)$/, signatures: ['0&\xb2u\x8ef\xcf\x11'] },
 
-  { types: /^application\/(?:x-)?pdf$/, signatures: startSignatures('%PDF-') },
+  { types: /^application\/(?:x-)?pdf$/, signatures: ['%PDF-'] },
   {
     types:
       /^application\/(?:(?:x-)?zip(?:-compressed)?|epub\+zip|java-archive|vnd\.(?:openxmlformats-officedocument|oasis\.opendocument|ms-(?:excel|word|powerpoint)\.).{1,100}|vnd\.android\.package-archive)$/,
@@ -132,44 +110,29 @@ const FORMATS: readonly Format[] = [
     types: /^application\/(?:msword|vnd\.(?:ms-(?:excel|powerpoint|outlook)|visio))$/,
     signatures: COMPOUND,
   },
-  { types: /^application\/(?:x-)?gzip$/, signatures: startSignatures('\x1f\x8b\x08') },
-  { types: /^application\/(?:x-)?bzip2?$/, signatures: startSignatures('BZh') },
-  { types: /^application\/(?:x-)?xz$/, signatures: startSignatures('\xfd7zXZ\0') },
-  { types: /^application\/(?:x-)?zstd$/, signatures: startSignatures('(\xb5/\xfd') },
-  {
-    types: /^application\/(?:x-)?7z-compressed$/,
-    signatures: startSignatures('7z\xbc\xaf\x27\x1c'),
-  },
-  {
-    types: /^application\/(?:vnd\.rar|x-rar(?:-compressed)?)$/,
-    signatures: startSignatures('Rar!\x1a\x07'),
-  },
+  { types: /^application\/(?:x-)?gzip$/, signatures: ['\x1f\x8b\x08'] },
+  { types: /^application\/(?:x-)?bzip2?$/, signatures: ['BZh'] },
+  { types: /^application\/(?:x-)?xz$/, signatures: ['\xfd7zXZ\0'] },
+  { types: /^application\/(?:x-)?zstd$/, signatures: ['(\xb5/\xfd'] },
+  { types: /^application\/(?:x-)?7z-compressed$/, signatures: ['7z\xbc\xaf\x27\x1c'] },
+  { types: /^application\/(?:vnd\.rar|x-rar(?:-compressed)?)$/, signatures: ['Rar!\x1a\x07'] },
   { types: /^application\/(?:x-)?tar$/, signatures: [[[257, 'ustar']]] },
-  {
-    types: /^(?:font\/woff2?|application\/font-woff)$/,
-    signatures: startSignatures('wOFF', 'wOF2'),
-  },
+  { types: /^(?:font\/woff2?|application\/font-woff)$/, signatures: ['wOFF', 'wOF2'] },
   {
     types: /^(?:font\/(?:otf|ttf|sfnt|collection)|application\/x-font-(?:otf|ttf))$/,
-    signatures: startSignatures('OTTO\0', '\0\x01\0\0', 'true\0', 'ttcf\0'),
+    signatures: ['OTTO\0', '\0\x01\0\0', 'true\0', 'ttcf\0'],
   },
-  { types: /^application\/wasm$/, signatures: startSignatures('\0asm\x01\0\0\0') },
-  {
-    types: /^application\/(?:vnd\.sqlite3|x-sqlite3)$/,
-    signatures: startSignatures('SQLite format 3\0'),
-  },
-  {
-    types: /^application\/(?:vnd\.apache\.parquet|x-parquet)$/,
-    signatures: startSignatures('PAR1'),
-  },
-  { types: /^application\/vnd\.apache\.arrow\.file$/, signatures: startSignatures('ARROW1\0\0') },
-  { types: /^application\/x-hdf5?$/, signatures: startSignatures('\x89HDF\r\n\x1a\n') },
+  { types: /^application\/wasm$/, signatures: ['\0asm\x01\0\0\0'] },
+  { types: /^application\/(?:vnd\.sqlite3|x-sqlite3)$/, signatures: ['SQLite format 3\0'] },
+  { types: /^application\/(?:vnd\.apache\.parquet|x-parquet)$/, signatures: ['PAR1'] },
+  { types: /^application\/vnd\.apache\.arrow\.file$/, signatures: ['ARROW1\0\0'] },
+  { types: /^application\/x-hdf5?$/, signatures: ['\x89HDF\r\n\x1a\n'] },
 ];
 
 /** Types that name no format: the bytes may be in any of the formats above. */
 const CLAIMS_NOTHING = /^(?:(?:application|binary)\/octet-stream)?$/;
 /** A byte order mark identifies text, whatever else the bytes resemble. */
-const TEXT_MARKS = startSignatures('\xef\xbb\xbf', '\xff\xfe', '\xfe\xff', '\0\0\xfe\xff');
+const TEXT_MARKS = ['\xef\xbb\xbf', '\xff\xfe', '\xfe\xff', '\0\0\xfe\xff'];
 
 /** Whether bytes begin as their media type requires. `head` is the start of the bytes. */
 function beginsAsClaimed(type: string, head: Uint8Array): boolean {
@@ -179,7 +142,11 @@ function beginsAsClaimed(type: string, head: Uint8Array): boolean {
 }
 
 function isAny(signatures: readonly Signature[], head: Uint8Array): boolean {
-  return signatures.some((parts) => parts.every(([at, bytes]) => hasBytesAt(head, at, bytes)));
+  return signatures.some((one) =>
+    typeof one === 'string'
+      ? hasBytesAt(head, 0, one)
+      : one.every(([at, bytes]) => hasBytesAt(head, at, bytes)),
+  );
 }
 
 function hasBytesAt(head: Uint8Array, at: number, bytes: string): boolean {
@@ -360,4 +327,242 @@ function activeIn(
       notes.push(noteOf(`active:${kind}`, activeContent));
   }
   return notes;
+}
+
+/** Decoded bytes. `bom` is the length of the byte order mark in bytes, which is not part of the text. */
+type Reading = { readonly text: string; readonly charset: string; readonly bom: number };
+
+type Wide = 'utf-16le' | 'utf-16be' | 'utf-32le' | 'utf-32be';
+
+const BOMS: readonly (readonly [charset: string, bytes: readonly number[]])[] = [
+  ['utf-8', [0xef, 0xbb, 0xbf]],
+  ['utf-32le', [0xff, 0xfe, 0, 0]],
+  ['utf-32be', [0, 0, 0xfe, 0xff]],
+  ['utf-16le', [0xff, 0xfe]],
+  ['utf-16be', [0xfe, 0xff]],
+];
+/** Text without code units beyond ASCII reads the same in every single-byte charset. */
+const LATIN_1 = 'latin1';
+/** Bytes sampled to guess a charset. Must be a multiple of every unit size. */
+const CHARSET_SAMPLE = 64 * 1024;
+const REPLACEMENT = '\ufffd';
+const REPLACEMENT_UNIT = 0xfffd;
+const UTF_16: readonly Wide[] = ['utf-16le', 'utf-16be'];
+const ALL_WIDE: readonly Wide[] = ['utf-16le', 'utf-16be', 'utf-32le', 'utf-32be'];
+
+/**
+ * Decodes bytes by their byte order mark, else by the declared charset, else by the NUL pattern of wide units,
+ * else as UTF-8, else as Latin-1.
+ */
+function readBytes(bytes: Buffer, declared: string | undefined): Reading {
+  return (
+    readMarked(bytes) ??
+    readDeclared(bytes, declared) ??
+    readWide(bytes) ??
+    readUtf8(bytes) ?? { text: bytes.toString(LATIN_1), charset: LATIN_1, bom: 0 }
+  );
+}
+
+/** The texts of clients that ignore the charset or guess another one. */
+function otherTexts(bytes: Buffer, { charset }: Reading): readonly string[] {
+  const isByBytes = charset === LATIN_1 || charset === 'utf-8';
+  const others = isByBytes ? [] : [bytes.toString(LATIN_1)];
+  // Wide text with any ASCII contains NUL, and text without ASCII holds nothing that detectors look for.
+  if (!bytes.includes(0)) return others;
+  const pattern = readWide(bytes)?.charset;
+  const wide = new Set<string>(pattern === undefined ? UTF_16 : [...UTF_16, pattern]);
+  wide.delete(charset);
+  return [...others, ...Array.from(wide, (one) => decodeAs(bytes, one))];
+}
+
+/** Encodes a changed text in its original charset; undefined where that cannot represent it. */
+function encodeAs(text: string, { charset, bom }: Reading, original: Buffer): Buffer | undefined {
+  const body = encode(text, charset);
+  if (body === undefined || decodeAs(body, charset) !== text) return undefined;
+  return bom === 0 ? body : Buffer.concat([original.subarray(0, bom), body]);
+}
+
+function readMarked(bytes: Buffer): Reading | undefined {
+  const found = BOMS.find(([, mark]) => mark.every((byte, at) => bytes[at] === byte));
+  if (found === undefined) return undefined;
+  const [charset, { length: bom }] = found;
+  return { text: decodeAs(bytes.subarray(bom), charset), charset, bom };
+}
+
+function readDeclared(bytes: Buffer, declared: string | undefined): Reading | undefined {
+  const label = declared?.toLowerCase();
+  if (label === undefined || label === 'binary') return undefined;
+  const wide = ALL_WIDE.find((one) => one === label);
+  if (wide !== undefined) return { text: decodeAs(bytes, wide), charset: wide, bom: 0 };
+  if (/^(?:iso-8859-1|latin-?1|us-ascii|ascii)$/.test(label)) return undefined;
+  try {
+    const decoder = new TextDecoder(label, { fatal: true, ignoreBOM: true });
+    return { text: decoder.decode(bytes), charset: decoder.encoding, bom: 0 };
+  } catch {
+    // An unknown charset, or bytes that are invalid in it.
+    return undefined;
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** Decodes UTF-8. Some invalid bytes are accepted if most of what is beyond ASCII is valid. */
+function readUtf8(bytes: Buffer): Reading | undefined {
+  const text = utf8.decode(bytes);
+  if (text.includes(REPLACEMENT) && !isMostlySound(text)) return undefined;
+  return { text, charset: 'utf-8', bom: 0 };
+}
+
+const MAX_ASCII = 0x7f;
+
+/** A manual loop: a regular expression would create a string for every character of an image. */
+function isMostlySound(text: string): boolean {
+  let replacements = 0;
+  let sound = 0;
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit === REPLACEMENT_UNIT) replacements++;
+    // Of a surrogate pair, only the first half counts.
+    else if (unit > MAX_ASCII && (unit < 0xdc00 || unit > 0xdfff)) sound++;
+  }
+  return sound > replacements;
+}
+
+const MIN_WIDE_RATIO = 0.4;
+/** How many times more NULs one half of the units must have than the other. */
+const ONE_SIDED = 4;
+
+// Detects UTF-16 and UTF-32 without a byte order mark: in ASCII text, every other byte is NUL, or three of four.
+function readWide(bytes: Buffer): Reading | undefined {
+  const isMultipleOfFour = bytes.length % 4 === 0;
+  const sample = bytes.subarray(0, Math.min(CHARSET_SAMPLE, bytes.length));
+  const charset = wideBy(countNuls(sample), sample.length, isMultipleOfFour);
+  return charset === undefined ? undefined : { text: decodeAs(bytes, charset), charset, bom: 0 };
+}
+
+type Nuls = readonly [number, number, number, number];
+
+/** Counts NULs by their position in a group of four bytes. */
+function countNuls(bytes: Buffer): Nuls {
+  const nuls: [number, number, number, number] = [0, 0, 0, 0];
+  for (let at = bytes.indexOf(0); at >= 0; at = bytes.indexOf(0, at + 1)) {
+    nuls[(at & 3) as 0 | 1 | 2 | 3] += 1;
+  }
+  return nuls;
+}
+
+function wideBy(nuls: Nuls, length: number, isMultipleOfFour: boolean): Wide | undefined {
+  const [first, second, third, fourth] = nuls;
+  const groups = length / 4;
+  if (isMultipleOfFour && fourth === groups && third * 2 > groups && first * 2 < groups)
+    return 'utf-32le';
+  if (isMultipleOfFour && first === groups && second * 2 > groups && fourth * 2 < groups)
+    return 'utf-32be';
+  const even = first + third;
+  const odd = second + fourth;
+  const least = (length / 2) * MIN_WIDE_RATIO;
+  if (odd > even * ONE_SIDED && odd >= least) return 'utf-16le';
+  return even > odd * ONE_SIDED && even >= least ? 'utf-16be' : undefined;
+}
+
+function decodeAs(bytes: Buffer, charset: string): string {
+  switch (charset) {
+    case LATIN_1:
+      return bytes.toString(LATIN_1);
+    case 'utf-32le':
+    case 'utf-32be':
+      return decodeUtf32(bytes, charset === 'utf-32le');
+    default:
+      return new TextDecoder(charset, { ignoreBOM: true }).decode(bytes);
+  }
+}
+
+const MAX_CODE_POINT = 0x10ffff;
+
+/** Node.js has no decoder for UTF-32. */
+function decodeUtf32(bytes: Buffer, isLittle: boolean): string {
+  const pieces: string[] = [];
+  for (let at = 0; at + 4 <= bytes.length; at += 4) {
+    const code = isLittle ? bytes.readUInt32LE(at) : bytes.readUInt32BE(at);
+    pieces.push(code <= MAX_CODE_POINT ? String.fromCodePoint(code) : REPLACEMENT);
+  }
+  return pieces.join('');
+}
+
+function encode(text: string, charset: string): Buffer | undefined {
+  switch (charset) {
+    case 'utf-8':
+      return Buffer.from(text, 'utf8');
+    case LATIN_1:
+      return Buffer.from(text, LATIN_1);
+    case 'utf-16le':
+      return Buffer.from(text, 'utf16le');
+    case 'utf-16be':
+      return Buffer.from(text, 'utf16le').swap16();
+    case 'utf-32le':
+    case 'utf-32be':
+      return encodeUtf32(text, charset === 'utf-32le');
+    default:
+      return encodeByTable(text, tableOf(charset));
+  }
+}
+
+function encodeUtf32(text: string, isLittle: boolean): Buffer {
+  const codes = Array.from(text, (unit) => unit.codePointAt(0) ?? 0);
+  const bytes = Buffer.alloc(codes.length * 4);
+  for (const [at, code] of codes.entries()) {
+    if (isLittle) bytes.writeUInt32LE(code, at * 4);
+    else bytes.writeUInt32BE(code, at * 4);
+  }
+  return bytes;
+}
+
+/** The characters encoded by a single byte. Longer sequences of a multi-byte charset are not supported. */
+function tableOf(charset: string): ReadonlyMap<string, number> {
+  const table = new Map<string, number>();
+  for (let byte = 0; byte <= 0xff; byte++) {
+    const unit = decodeAs(Buffer.of(byte), charset);
+    if (unit.length === 1 && unit !== REPLACEMENT) table.set(unit, byte);
+  }
+  return table;
+}
+
+function encodeByTable(text: string, table: ReadonlyMap<string, number>): Buffer | undefined {
+  const bytes = Buffer.alloc(text.length);
+  for (let at = 0; at < text.length; at++) {
+    const byte = table.get(text.charAt(at));
+    if (byte === undefined) return undefined;
+    bytes[at] = byte;
+  }
+  return bytes;
+}
+
+const MAX_CONTROL_RATIO = 0.1;
+const CONTROL =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: controls are what is counted
+  /[\0-\x06\x0b\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd\ufffe\uffff\ud800-\udfff]/gu;
+
+/** Whether a text has so many control and replacement characters that it is probably binary. */
+function isHardlyText(text: string): boolean {
+  const sample = text.slice(0, CHARSET_SAMPLE);
+  return countMatches(sample, CONTROL) > sample.length * MAX_CONTROL_RATIO;
+}
+
+const MIN_ASCII_RATIO = 0.7;
+const ASCII_TEXT = /[\t\n\f\r\x20-\x7e]/g;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: what a terminal obeys begins with one
+const TERMINAL = /\x1b[[\]PX^_]/;
+
+/**
+ * Whether bytes decoded as Latin-1 for lack of anything better may be random or in an unknown charset. If such
+ * bytes were treated as text, half of them would be stripped.
+ */
+function isHardlyLatin({ text, charset }: Reading): boolean {
+  if (charset !== LATIN_1 || TERMINAL.test(text)) return false;
+  const sample = text.slice(0, CHARSET_SAMPLE);
+  return countMatches(sample, ASCII_TEXT) < sample.length * MIN_ASCII_RATIO;
+}
+
+function countMatches(text: string, pattern: RegExp): number {
+  return text.match(pattern)?.length ?? 0;
 }
