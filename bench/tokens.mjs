@@ -5,7 +5,7 @@ import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createAuthenticator } from '../dist/auth/authenticator.js';
-import { createKeySource } from '../dist/auth/jwks.js';
+import { createKeySource } from '../dist/auth/issuer.js';
 import { startIssuer } from '../dist/dev/issuer.js';
 import { createGuardedFetch } from '../dist/upstream/safe-fetch.js';
 import { startGatewayForBench } from './gateway.mjs';

@@ -11,7 +11,7 @@ import type { JsonObject } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounds.js';
 import { type AuthnReason, type ClaimSource, checkClaims } from './claims.js';
 import type { Introspector } from './introspection.js';
-import type { KeySource } from './jwks.js';
+import type { KeySource } from './issuer.js';
 import {
   planVerification,
   presentedFacts,

@@ -7,7 +7,7 @@ import * as oauth from 'oauth4webapi';
 import type { IntrospectionSettings, IssuerSettings } from '../config/settings.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { BoundedMap, createRate } from '../state/bounds.js';
-import { discover, type FetchJson, learnedUrlRule } from './discovery.js';
+import { discover, type FetchJson, learnedUrlRule } from './issuer.js';
 
 type IntrospectionBudget = {
   /** Takes one request; false where none is left for a known or an unknown token. */

@@ -9,7 +9,7 @@ import type { IssuerSettings } from '../config/settings.js';
 import type { TokenFacts } from '../policy/record.js';
 import { type Json, type JsonObject, parseObject } from '../protocol/jsonrpc.js';
 import { type AuthnReason, CLOCK_TOLERANCE_MS, type ClaimSource } from './claims.js';
-import type { Header } from './jwks.js';
+import type { Header } from './issuer.js';
 
 /** Three parts: unsecured tokens have an empty third, encrypted ones have five (RFC 7516 §3.1). */
 const COMPACT_JWS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;

@@ -6,9 +6,8 @@
 import * as oauth from 'oauth4webapi';
 import type { AdminSettings, IssuerSettings } from '../config/settings.js';
 import { checkIdToken } from './claims.js';
-import { discoverMetadata, type FetchJson, learnedUrlRule } from './discovery.js';
 import { clientAuthenticationOf, type PostForm } from './introspection.js';
-import type { KeySource } from './jwks.js';
+import { discoverMetadata, type FetchJson, type KeySource, learnedUrlRule } from './issuer.js';
 import { planVerification, type SignaturePlan, verifySignature } from './jwt.js';
 
 type LoginSettings = NonNullable<AdminSettings['issuers'][string]['login']>;

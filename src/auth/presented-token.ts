@@ -18,7 +18,7 @@ import type { RefusedToken } from '../policy/record.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounds.js';
 import type { AuthnReason } from './claims.js';
-import { isSecretKey } from './jwks.js';
+import { isSecretKey } from './issuer.js';
 import { hasCanonicalParts, isCompactJws, readObject } from './jwt.js';
 
 const MAX_TOKEN_BYTES = 8 * 1024;

@@ -7,7 +7,7 @@ import { lookup } from 'node:dns/promises';
 import { type FileHandle, mkdir, mkdtemp, open, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { metadataUrls } from '../auth/discovery.js';
+import { metadataUrls } from '../auth/issuer.js';
 import { gatewayKeys } from '../config/keys.js';
 import type { IssuerSettings, Network, Settings, UpstreamSettings } from '../config/settings.js';
 import { mergeObserved, type Observed, observeListing } from '../pins/last-seen.js';

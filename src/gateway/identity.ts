@@ -14,7 +14,7 @@ import {
   type Introspector,
   type IntrospectorStatus,
 } from '../auth/introspection.js';
-import { createKeySource, type KeySource, type KeySourceStatus } from '../auth/jwks.js';
+import { createKeySource, type KeySource, type KeySourceStatus } from '../auth/issuer.js';
 import {
   createProofNonces,
   createProofVerifier,

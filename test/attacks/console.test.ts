@@ -3,7 +3,7 @@
 
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readKeySet, selectKey } from '../../src/auth/jwks.js';
+import { readKeySet, selectKey } from '../../src/auth/issuer.js';
 import { createOidcLogin } from '../../src/auth/login.js';
 import type { IssuerSettings } from '../../src/config/settings.js';
 import {

@@ -8,7 +8,7 @@ import {
   type ProtectedResource,
 } from '../../../src/auth/authenticator.js';
 import { createIntrospector, type Introspector } from '../../../src/auth/introspection.js';
-import { createKeySource, type KeySource } from '../../../src/auth/jwks.js';
+import { createKeySource, type KeySource } from '../../../src/auth/issuer.js';
 import type { IssuerSettings } from '../../../src/config/settings.js';
 import { createGuardedFetch } from '../../../src/upstream/safe-fetch.js';
 

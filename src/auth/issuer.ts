@@ -1,19 +1,139 @@
-// The keys of one issuer: fetched when first needed, again when old or when a token names an unknown one, and kept for
-// a bounded time while the issuer cannot be reached. A key set serves only the tokens of its own issuer. Nothing is
-// verified here.
-// RFC 8414 §3.3, RFC 7517 §5; OpenID Connect Core §10.1.1 (rotation).
+// What is fetched from an issuer: its metadata, and its keys. Endpoints are discovered by authorization server metadata,
+// then by OpenID Connect. A document that names another issuer is discarded, and the URL found must be of the issuer's own
+// origin or public https; of a plaintext issuer it may be plain http on that origin alone. Keys are fetched when first
+// needed, again when old or when a token names an unknown one, and kept for a bounded time while the issuer cannot be
+// reached. A key set serves only the tokens of its own issuer. No token is verified here.
+// RFC 8414 §3 and §3.3, RFC 7517 §5; OpenID Connect Discovery 1.0 §4; OpenID Connect Core §10.1.1 (rotation); MCP
+// 2026-07-28, authorization server discovery.
 
 import { type CryptoKey, importJWK, type JWK } from 'jose';
-import type { IssuerSettings } from '../config/settings.js';
+import type { IssuerSettings, Network } from '../config/settings.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
-import { discover, type FetchJson, learnedUrlRule } from './discovery.js';
+
+/** The part of the guarded fetch that discovery uses. */
+export type FetchJson = (
+  url: URL,
+  rule: {
+    readonly network: Network;
+    readonly plaintext?: 'accepted' | undefined;
+    readonly origins?: readonly string[];
+    readonly maxBytes: number;
+    readonly timeoutMs: number;
+  },
+) => Promise<
+  | { readonly ok: true; readonly value: Json }
+  | { readonly ok: false; readonly why: string; readonly detail: string }
+>;
+
+/** The metadata members that are read, and their names in error messages. */
+const ENDPOINTS = {
+  jwks_uri: 'key set',
+  introspection_endpoint: 'introspection endpoint',
+  authorization_endpoint: 'authorization endpoint',
+  token_endpoint: 'token endpoint',
+} as const;
+
+type EndpointMember = keyof typeof ENDPOINTS;
+
+type Failed = { readonly ok: false; readonly detail: string };
+type Discovery = { readonly ok: true; readonly url: URL } | Failed;
+type MetadataReading = { readonly ok: true; readonly metadata: JsonObject } | Failed;
+
+const MAX_METADATA_BYTES = 64 * 1024;
+const METADATA_TIMEOUT_MS = 5_000;
+
+/** All candidates have the same origin: when it cannot be reached, the next would fail too. */
+const ORIGIN_ERRORS: ReadonlySet<string> = new Set(['refused-address', 'timeout', 'unreachable']);
+
+/**
+ * The metadata URLs of an issuer, in the order in which they are tried: RFC 8414 with the path inserted, OpenID Connect
+ * with the path inserted, OpenID Connect with the path in front.
+ */
+export function metadataUrls(issuer: string): readonly URL[] {
+  const { origin, pathname } = new URL(issuer);
+  const path = pathname.endsWith('/') ? pathname.slice(0, -1) : pathname;
+  const inserted = [
+    new URL(`${origin}/.well-known/oauth-authorization-server${path}`),
+    new URL(`${origin}/.well-known/openid-configuration${path}`),
+  ];
+  if (path === '') return inserted;
+  return [...inserted, new URL(`${origin}${path}/.well-known/openid-configuration`)];
+}
+
+function failed(detail: string): Failed {
+  return { ok: false, detail };
+}
+
+function readMetadata(
+  document: Json,
+  issuer: IssuerSettings,
+  members: readonly EndpointMember[],
+): MetadataReading {
+  if (!isObject(document)) return failed('the metadata document is not a JSON object');
+  // Compared as strings, without normalization (RFC 8414 §3.3).
+  if (document['issuer'] !== issuer.issuer) return failed('the metadata names another issuer');
+  const missing = members.find((member) => {
+    const written = document[member];
+    return typeof written !== 'string' || !URL.canParse(written);
+  });
+  if (missing !== undefined) return failed(`the metadata names no ${ENDPOINTS[missing]}`);
+  return { ok: true, metadata: document };
+}
+
+/** Finds one URL in the metadata of `issuer`; see {@link discoverMetadata}. */
+export async function discover(
+  issuer: IssuerSettings,
+  member: EndpointMember,
+  fetchJson: FetchJson,
+): Promise<Discovery> {
+  const found = await discoverMetadata(issuer, [member], fetchJson);
+  return found.ok ? { ok: true, url: new URL(String(found.metadata[member])) } : found;
+}
+
+/**
+ * Finds the metadata of `issuer` that name all of these URLs. A document that is absent, invalid or of another issuer
+ * counts as not found, and the next is tried. Whether a URL is allowed is checked when it is fetched (see
+ * {@link learnedUrlRule}).
+ */
+export async function discoverMetadata(
+  issuer: IssuerSettings,
+  members: readonly EndpointMember[],
+  fetchJson: FetchJson,
+): Promise<MetadataReading> {
+  let last: MetadataReading = failed('no metadata document was found');
+  for (const url of metadataUrls(issuer.issuer)) {
+    const outcome = await fetchJson(url, {
+      network: issuer.network,
+      plaintext: issuer.plaintext,
+      maxBytes: MAX_METADATA_BYTES,
+      timeoutMs: METADATA_TIMEOUT_MS,
+    });
+    if (outcome.ok) {
+      last = readMetadata(outcome.value, issuer, members);
+      if (last.ok) return last;
+    } else {
+      last = failed(`the metadata ${outcome.detail}`);
+      if (ORIGIN_ERRORS.has(outcome.why)) return last;
+    }
+  }
+  return last;
+}
+
+/** Where a URL found in the metadata may point: to the issuer's own origin, in its network, or to public https. */
+export function learnedUrlRule({ issuer, network, plaintext }: IssuerSettings): {
+  readonly network: Network;
+  readonly plaintext: 'accepted' | undefined;
+  readonly origins: readonly string[];
+} {
+  return { network, plaintext, origins: [new URL(issuer).origin] };
+}
 
 const MAX_KEYS = 100;
 const MIN_RSA_BITS = 2048;
 const MAX_RSA_BITS = 8192;
 
 /** The algorithms that can be configured, with the one kind of key that each takes. */
-const KINDS: ReadonlyMap<string, string> = new Map([
+const KEY_KINDS: ReadonlyMap<string, string> = new Map([
   ['ES256', 'EC P-256'],
   ['ES384', 'EC P-384'],
   ['ES512', 'EC P-521'],
@@ -41,7 +161,7 @@ type KeySetReading =
     }
   | { readonly ok: false; readonly detail: string };
 
-function kindOf(jwk: JsonObject): string {
+function keyKindOf(jwk: JsonObject): string {
   return jwk['kty'] === 'RSA' ? 'RSA' : `${String(jwk['kty'])} ${String(jwk['crv'])}`;
 }
 
@@ -83,7 +203,7 @@ function publicMembers(jwk: JsonObject): JWK {
 }
 
 async function importKey(jwk: JsonObject, algorithm: string): Promise<CryptoKey | undefined> {
-  if (KINDS.get(algorithm) !== kindOf(jwk)) return undefined;
+  if (KEY_KINDS.get(algorithm) !== keyKindOf(jwk)) return undefined;
   if (jwk['alg'] !== undefined && jwk['alg'] !== algorithm) return undefined;
   try {
     const key = await importJWK(publicMembers(jwk), algorithm);
@@ -93,12 +213,16 @@ async function importKey(jwk: JsonObject, algorithm: string): Promise<CryptoKey 
   }
 }
 
-type Draft = {
+type KeySetDraft = {
   readonly keys: Map<string, Map<string | undefined, CryptoKey>>;
   readonly used: string[];
 };
 
-async function addKey(draft: Draft, jwk: JsonObject, algorithms: readonly string[]): Promise<void> {
+async function addKey(
+  draft: KeySetDraft,
+  jwk: JsonObject,
+  algorithms: readonly string[],
+): Promise<void> {
   const kid = typeof jwk['kid'] === 'string' ? jwk['kid'] : undefined;
   for (const algorithm of algorithms) {
     const key = await importKey(jwk, algorithm);
@@ -122,7 +246,7 @@ export async function readKeySet(
   if (!Array.isArray(entries))
     return { ok: false, detail: 'the document at jwks_uri is not a key set' };
   if (entries.length > MAX_KEYS) return { ok: false, detail: 'the key set has more than 100 keys' };
-  const draft: Draft = { keys: new Map(), used: [] };
+  const draft: KeySetDraft = { keys: new Map(), used: [] };
   for (const jwk of withoutDuplicates(entries.filter(isCandidate))) {
     await addKey(draft, jwk, algorithms);
   }
@@ -192,9 +316,9 @@ export type KeySource = {
 /** The header members that select the key. */
 export type Header = { readonly kid?: string; readonly alg: string };
 
-type Ports = { readonly fetchJson: FetchJson; readonly now: () => number };
+type KeySourcePorts = { readonly fetchJson: FetchJson; readonly now: () => number };
 
-type State = {
+type KeySourceState = {
   keys: KeySet | undefined;
   fingerprint: string | undefined;
   generation: number;
@@ -213,8 +337,8 @@ function hasPassed(since: number | undefined, durationMs: number, now: number): 
 /** Fetches the set once; undefined on success, else why it failed. */
 async function fetchKeySet(
   issuer: IssuerSettings,
-  ports: Ports,
-  state: State,
+  ports: KeySourcePorts,
+  state: KeySourceState,
 ): Promise<string | undefined> {
   if (
     state.jwksUri === undefined ||
@@ -238,7 +362,11 @@ async function fetchKeySet(
   return undefined;
 }
 
-async function fetchAndNote(issuer: IssuerSettings, ports: Ports, state: State): Promise<boolean> {
+async function fetchAndNote(
+  issuer: IssuerSettings,
+  ports: KeySourcePorts,
+  state: KeySourceState,
+): Promise<boolean> {
   const failure = await fetchKeySet(issuer, ports, state).catch(() => 'the keys could not be read');
   state.failure = failure;
   if (failure === undefined) {
@@ -254,13 +382,13 @@ async function fetchAndNote(issuer: IssuerSettings, ports: Ports, state: State):
 }
 
 /** The keys that may be used now; undefined when there are none or they are too old. */
-function currentKeys(state: State, maxAgeMs: number, now: number): KeySet | undefined {
+function currentKeys(state: KeySourceState, maxAgeMs: number, now: number): KeySet | undefined {
   return hasPassed(state.lastSuccessAt, maxAgeMs, now) ? undefined : state.keys;
 }
 
 /** Creates the key source of one issuer. It connects to nothing until it is used, and needs no closing. */
-export function createKeySource(issuer: IssuerSettings, ports: Ports): KeySource {
-  const state: State = {
+export function createKeySource(issuer: IssuerSettings, ports: KeySourcePorts): KeySource {
+  const state: KeySourceState = {
     keys: undefined,
     fingerprint: undefined,
     generation: 0,
