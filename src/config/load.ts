@@ -35,9 +35,8 @@ import { entriesOf, readable, resolveMeanings, textsOf } from './schema/definiti
 import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
 import { POLICY_SCHEMA } from './schema/policy.js';
 import { locateDiagnostic, readDocument } from './schema/validation.js';
-import { readSecrets, signingOf } from './secrets.js';
+import { readListenerTls, readSecrets, readTlsFiles, signingOf } from './secrets.js';
 import type { BackendSettings, IssuerSettings, LockSigning, Settings } from './settings.js';
-import { readListenerTls, readTlsFiles } from './tls.js';
 
 type UpstreamOutline = {
   readonly name: string;

@@ -22,7 +22,7 @@ import {
   type ReadableGateway,
 } from './schema/gateway.js';
 import type { AGGREGATE_SCHEMA } from './schema/upstream.js';
-import { requireSecret, type Secrets, signingOf } from './secrets.js';
+import { type ListenerTls, requireSecret, type Secrets, signingOf } from './secrets.js';
 import type {
   AdminSettings,
   AggregateSettings,
@@ -40,7 +40,6 @@ import type {
   UpstreamSettings,
   UpstreamTls,
 } from './settings.js';
-import type { ListenerTls } from './tls.js';
 
 /** The gateway file with units and references resolved. */
 type File = Resolved<GatewayFile>;

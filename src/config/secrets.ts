@@ -1,13 +1,24 @@
-// Reads the secrets that a gateway file refers to, from the environment and from files, and checks their
-// form. A secret is never quoted, shortened or described in a diagnostic. docs/contract.md §3: the file
-// holds secrets only as {env: NAME} or {file: PATH}, and an empty secret is an error.
+// Reads the secrets that a gateway file refers to, from the environment and from files, with the TLS certificates that
+// belong to its private keys, and checks their form before anything listens: certificates and keys are readable and belong
+// together. A secret is never quoted, shortened or described in a diagnostic. Trust in a certificate is decided at each
+// connection. docs/contract.md §3: the file holds secrets only as {env: NAME} or {file: PATH}, and an empty secret is an
+// error. RFC 5280, RFC 7468.
 
+import { createPrivateKey, type X509Certificate } from 'node:crypto';
 import { isAbsolute, resolve } from 'node:path';
+import { createSecureContext } from 'node:tls';
 import { cleanForeign, maskSecrets } from '../text/escaping.js';
 import { describeReadError, nearestCandidate } from '../text/wording.js';
 import type { FilePath, ReportDiagnostic } from './diagnostics.js';
 import { decodeUtf8, type Files } from './files.js';
-import { findClientKeyError, findTlsKeyError, readKeyText, readPublicSignerKey } from './keys.js';
+import {
+  findClientKeyError,
+  findTlsKeyError,
+  isKeyOf,
+  readCertificates,
+  readKeyText,
+  readPublicSignerKey,
+} from './keys.js';
 import {
   entriesOf,
   findMeanings,
@@ -17,9 +28,9 @@ import {
   type SecretUse,
 } from './schema/definitions.js';
 import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
-import type { LockSigning } from './settings.js';
+import type { LockSigning, TlsSettings } from './settings.js';
 
-export type SecretSources = {
+type SecretSources = {
   readonly files: Pick<Files, 'readFile' | 'modeOf'>;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Folder of the gateway file. */
@@ -29,11 +40,11 @@ export type SecretSources = {
 /** Secrets by their path in the gateway file; see `secretAt`. */
 export type Secrets = ReadonlyMap<string, string>;
 
-export const MAX_SECRET_BYTES = 64 * 1024;
+const MAX_SECRET_BYTES = 64 * 1024;
 const MIN_BREAK_GLASS_LENGTH = 32;
 
 /** The secret at a path, if one was read. */
-export function secretAt(secrets: Secrets, path: FilePath): string | undefined {
+function secretAt(secrets: Secrets, path: FilePath): string | undefined {
   return secrets.get(JSON.stringify(path));
 }
 
@@ -135,7 +146,7 @@ function namesOf(env: SecretSources['env']): readonly string[] {
 }
 
 /** `the environment variable "NAME"` or `the file "PATH"`, as a reference names it. */
-export function describeSource(reference: unknown): string {
+function describeSource(reference: unknown): string {
   const { env, file } = (reference ?? {}) as Readable<SecretReference>;
   return env ? `the environment variable ${quoteName(env)}` : describeFile(file ?? '');
 }
@@ -146,7 +157,7 @@ export function describeFile(file: string): string {
 }
 
 /** Why a file could not be read, for one that may be named relative to the gateway file. */
-export function describeUnreadable(file: string, error: unknown): string {
+function describeUnreadable(file: string, error: unknown): string {
   const why = describeReadError(error);
   const isRelative = why.startsWith('does not exist') && !isAbsolute(file);
   return `${describeFile(file)} ${why}${isRelative ? ' (its path is relative to the gateway file)' : ''}`;
@@ -294,4 +305,168 @@ function checkKeysDiffer(
     }
     seen.add(id);
   }
+}
+
+const LISTENER_NAMES = ['data', 'ops', 'admin'] as const;
+type ListenerName = (typeof LISTENER_NAMES)[number];
+
+/** TLS settings of the listeners that use TLS. */
+export type ListenerTls = { readonly [Name in ListenerName]?: TlsSettings };
+
+type TlsSources = {
+  readonly files: Pick<Files, 'readFile'>;
+  /** Folder of the gateway file. */
+  readonly folder: string;
+  readonly secrets: Secrets;
+};
+
+const MAX_PEM_BYTES = 256 * 1024;
+
+/** Reads and checks the TLS files of every listener. Listeners without TLS are skipped. */
+export function readListenerTls(
+  { listeners = {} }: ReadableGateway,
+  sources: TlsSources,
+  report: ReportDiagnostic,
+): ListenerTls {
+  const found: { -readonly [Name in ListenerName]?: TlsSettings } = {};
+  for (const name of LISTENER_NAMES) {
+    const written = listeners[name]?.tls;
+    const tls = written && readTls(written, ['listeners', name, 'tls'], sources, report);
+    if (tls !== undefined) found[name] = tls;
+  }
+  return found;
+}
+
+type WrittenTls = NonNullable<
+  NonNullable<NonNullable<ReadableGateway['listeners']>['data']>['tls']
+>;
+
+function readTls(
+  written: WrittenTls,
+  path: FilePath,
+  sources: TlsSources,
+  report: ReportDiagnostic,
+): TlsSettings | undefined {
+  const read = (member: 'cert' | 'clientCa') =>
+    readListenerCertificates(written[member], [...path, member], sources, report);
+  const cert = read('cert');
+  const clientCa = read('clientCa');
+  const key = secretAt(sources.secrets, [...path, 'key']);
+  const lacksAuthorities = written.clientCa && clientCa === undefined;
+  if (cert === undefined || key === undefined || lacksAuthorities) return undefined;
+  const error = findPairError(cert.text, key);
+  if (error !== undefined) {
+    report([...path, 'key'], `${describeSource(written.key)} ${error}`, 'secret');
+    return undefined;
+  }
+  const keyFile = written.key?.file;
+  const watched = [cert.file, clientCa?.file, keyFile && resolve(sources.folder, keyFile)];
+  return {
+    cert: cert.text,
+    key,
+    clientCa: clientCa?.text,
+    expiresAtMs: cert.expiresAtMs,
+    files: watched.filter((file) => file !== undefined),
+  };
+}
+
+type Certificates = { readonly file: string; readonly text: string; readonly expiresAtMs: number };
+
+/** One PEM file with one or more certificates, the first of which is the listener's own. */
+function readListenerCertificates(
+  written: string | undefined,
+  path: FilePath,
+  { files, folder }: TlsSources,
+  report: ReportDiagnostic,
+): Certificates | undefined {
+  if (!written) return undefined;
+  const file = resolve(folder, written);
+  let bytes: Uint8Array;
+  try {
+    bytes = files.readFile(file);
+  } catch (error) {
+    report(path, describeUnreadable(written, error), 'unreadable');
+    return undefined;
+  }
+  const text = bytes.byteLength > MAX_PEM_BYTES ? '' : new TextDecoder().decode(bytes);
+  const [certificate] = readCertificates(text) ?? [];
+  if (certificate !== undefined)
+    return { file, text, expiresAtMs: Date.parse(certificate.validTo) };
+  report(path, `${describeFile(written)} holds no certificates in PEM`);
+  return undefined;
+}
+
+function findPairError(cert: string, key: string): string | undefined {
+  try {
+    createPrivateKey(key);
+  } catch {
+    return 'holds no private key in PEM without a passphrase';
+  }
+  try {
+    createSecureContext({ cert, key });
+    return undefined;
+  } catch {
+    return 'holds a private key that is not that of the certificate';
+  }
+}
+
+/**
+ * The texts of the upstreams' certificate files by path, for `secretAt`. `keys` are the secrets read
+ * before, among them the private keys of the certificates.
+ */
+export function readTlsFiles(
+  gateway: ReadableGateway,
+  sources: Pick<SecretSources, 'files' | 'folder'>,
+  keys: Secrets,
+  report: ReportDiagnostic,
+): Secrets {
+  const texts = new Map<string, string>();
+  for (const { path, meaning, value } of findMeanings(GATEWAY_SCHEMA, gateway)) {
+    if (meaning !== 'file-content' || !value) continue;
+    const file = resolve(sources.folder, String(value));
+    const read = readTextFile(String(value), () => sources.files.readFile(file));
+    const certificate = checkCertificate(String(value), read, path, report);
+    if (!('text' in read) || certificate === undefined) continue;
+    const { text } = read;
+    texts.set(JSON.stringify(path), text);
+    const keyPath = [...path.slice(0, -1), 'key'];
+    const key = path.at(-1) === 'cert' ? secretAt(keys, keyPath) : undefined;
+    if (key === undefined || isKeyOf(key, certificate)) continue;
+    report(keyPath, 'this is not the private key of the certificate', 'certificate');
+  }
+  return texts;
+}
+
+/** The first certificate of a file's text. */
+function checkCertificate(
+  file: string,
+  read: FileReading,
+  path: FilePath,
+  report: ReportDiagnostic,
+): X509Certificate | undefined {
+  const refuse = (message: string, severity: 'error' | 'warning' = 'error'): void =>
+    report(path, message, 'certificate', { severity });
+  const [certificate] = ('text' in read ? readCertificates(read.text) : undefined) ?? [];
+  if ('why' in read) refuse(read.why);
+  else if (certificate === undefined) {
+    refuse(`${describeFile(file)} holds no certificate in PEM, or one that cannot be read`);
+  } else if (Date.parse(certificate.validTo) < Date.now()) {
+    refuse(`the certificate of ${describeFile(file)} has expired`, 'warning');
+  }
+  return certificate;
+}
+
+type FileReading = { readonly text: string } | { readonly why: string };
+
+function readTextFile(file: string, read: () => Uint8Array): FileReading {
+  let bytes: Uint8Array;
+  try {
+    bytes = read();
+  } catch (error) {
+    return { why: describeUnreadable(file, error) };
+  }
+  const text = bytes.byteLength > MAX_SECRET_BYTES ? undefined : decodeUtf8(bytes);
+  return text === undefined
+    ? { why: `${describeFile(file)} is not UTF-8 text of at most ${MAX_SECRET_BYTES} bytes` }
+    : { text };
 }
