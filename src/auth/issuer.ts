@@ -1,8 +1,8 @@
-// What is fetched from an issuer: its metadata, and its keys. Endpoints are discovered by authorization server metadata,
-// then by OpenID Connect. A document that names another issuer is discarded, and the URL found must be of the issuer's own
-// origin or public https; of a plaintext issuer it may be plain http on that origin alone. Keys are fetched when first
-// needed, again when old or when a token names an unknown one, and kept for a bounded time while the issuer cannot be
-// reached. A key set serves only the tokens of its own issuer. No token is verified here.
+// What is fetched from an issuer: its metadata, and its keys. Endpoints are discovered by authorization server
+// metadata, then by OpenID Connect. A document that names another issuer is discarded, and the URL found must be of
+// the issuer's own origin or public https; of a plaintext issuer it may be plain http on that origin alone. Keys are
+// fetched when first needed, again when old or when a token names an unknown one, and kept for a bounded time while
+// the issuer cannot be reached. A key set serves only the tokens of its own issuer. No token is verified here.
 // RFC 8414 §3 and §3.3, RFC 7517 §5; OpenID Connect Discovery 1.0 §4; OpenID Connect Core §10.1.1 (rotation); MCP
 // 2026-07-28, authorization server discovery.
 

@@ -1,11 +1,12 @@
 // How a request presents its token. Reads the one token in canonical encoding, or says why there is none: one in the
-// query, in two headers, with whitespace or, in compact form, with padding or spare bits is malformed, so that a token has
-// one encoding wherever it is hashed. Once the token is verified, checks that it is presented as its binding requires: one
-// bound to a key with a DPoP proof of that key, one bound to a certificate over a connection that proved the certificate,
-// an unbound one as a bearer token and only where no binding is demanded. That is checked at every request, because a
-// token verified earlier says nothing about who sends it now. A DPoP proof is one fresh signature, by the key that the
-// token is bound to, over this method, this resource and this token, used once. The resource URL is the configured one and
-// no header contributes to it, so a proxy before the gateway changes nothing.
+// query, in two headers, with whitespace or, in compact form, with padding or spare bits is malformed, so that a
+// token has one encoding wherever it is hashed. Once the token is verified, checks that it is presented as its
+// binding requires: one bound to a key with a DPoP proof of that key, one bound to a certificate over a connection
+// that proved the certificate, an unbound one as a bearer token and only where no binding is demanded. That is
+// checked at every request, because a token verified earlier says nothing about who sends it now. A DPoP proof is one
+// fresh signature, by the key that the token is bound to, over this method, this resource and this token, used once.
+// The resource URL is the configured one and no header contributes to it, so a proxy before the gateway changes
+// nothing.
 // RFC 6750 §2.1; RFC 9449 §4.2, §4.3, §7 to §9, §11.1, §11.3 and §11.6; RFC 8705 §3; RFC 7800 §3.1; RFC 7516 §3.1;
 // RFC 8725 §3.1, §3.10 and §3.11.
 

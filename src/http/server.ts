@@ -1,8 +1,8 @@
 // The data listener: Fastify for sockets, bodies and what it finds wrong with them, plain values behind it. One hook
 // checks what HTTP itself defines (path, Host, Origin, size and type) before Fastify reads anything of a request; the
 // rest is up to proxy/pipeline.ts. The router decides nothing: it decodes paths, and takes no routes once it listens
-// (docs/decisions/0026-fastify.md). Also writes responses to the client's socket, where a client that has disconnected is
-// no error, and renders refusals that precede authentication.
+// (docs/decisions/0026-fastify.md). Also writes responses to the client's socket, where a client that has
+// disconnected is no error, and renders refusals that precede authentication.
 
 import { randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns/promises';

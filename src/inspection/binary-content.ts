@@ -1,7 +1,8 @@
-// Classifies the base64 of a content block: media, which is not read as text, or bytes that are. Bytes are media
-// if they begin as their media type requires and are not all text; anything else is inspected as text, whatever
-// its encoding. Decodes such bytes to the texts that clients may read in them, and encodes an edited text in the same
-// charset again: any bytes decode to some text, and clients may disagree about the charset, so there are alternatives.
+// Classifies the base64 of a content block: media, which is not read as text, or bytes that are. Bytes are media if
+// they begin as their media type requires and are not all text; anything else is inspected as text, whatever its
+// encoding. Decodes such bytes to the texts that clients may read in them, and encodes an edited text in the same
+// charset again: any bytes decode to some text, and clients may disagree about the charset, so there are
+// alternatives.
 // Source: MCP 2025-11-25, tools (image and audio content, embedded resources); RFC 4648 §4 and §5; RFC 2045 §5;
 // WHATWG MIME Sniffing §6; the specifications of the formats; WHATWG Encoding §4 and §10; Unicode 16 §3.10 (encoding
 // schemes), §23.8 (byte order mark).

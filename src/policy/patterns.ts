@@ -1,9 +1,9 @@
 // Matches names and resource URIs with the patterns of policies: exact strings, `*` and `**` globs, and `re:` with an
-// anchored RE2 expression. A pattern matches a complete name or normalized URI; it never folds case and never searches
-// inside. Matching takes time linear in text times pattern, never backtracks and never throws; schemas and CEL
-// expressions use the same regular expressions. URIs are parsed and normalized, so that one resource has one spelling,
-// and never repaired: one with more than one reading is refused and matches nothing. A URI is forwarded as it was
-// received; its normal form is matched.
+// anchored RE2 expression. A pattern matches a complete name or normalized URI; it never folds case and never
+// searches inside. Matching takes time linear in text times pattern, never backtracks and never throws; schemas and
+// CEL expressions use the same regular expressions. URIs are parsed and normalized, so that one resource has one
+// spelling, and never repaired: one with more than one reading is refused and matches nothing. A URI is forwarded as
+// it was received; its normal form is matched.
 // Source: RE2 syntax; RFC 3986 §3, §5.2.4 and §6.2.2; docs/contract.md §4, law 6.
 
 import { RE2JS } from 're2js';

@@ -1,8 +1,9 @@
 // `sallyport replay`: which recorded decisions would be others under the policies of a folder, and of whom: known
-// changes, and apart from them what the record does not tell. Reads files only; the chain is verified first, and nothing
-// is concluded from audit files that were altered. With `--suggest`, the policy for one group that keeps what its members
-// were allowed and refused: exact names, as few rules as upstreams and scopes permit. A target of which the record does
-// not tell allowed from refused calls is left out and named; this part, at the end of the file, is pure.
+// changes, and apart from them what the record does not tell. Reads files only; the chain is verified first, and
+// nothing is concluded from audit files that were altered. With `--suggest`, the policy for one group that keeps what
+// its members were allowed and refused: exact names, as few rules as upstreams and scopes permit. A target of which
+// the record does not tell allowed from refused calls is left out and named; this part, at the end of the file, is
+// pure.
 // docs/contract.md §1 and §8.
 
 import { resolve } from 'node:path';

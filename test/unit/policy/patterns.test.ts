@@ -1,5 +1,5 @@
-// Patterns of policies: exact, globs, RE2; held against a slow reading of the same definition. Normal forms of URIs: what
-// is the same resource, and what has more than one reading.
+// Patterns of policies: exact, globs, RE2; held against a slow reading of the same definition. Normal forms of URIs:
+// what is the same resource, and what has more than one reading.
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
