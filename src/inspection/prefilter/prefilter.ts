@@ -37,7 +37,7 @@ function isSuspiciousSign(text: string, at: number, code: number, isJson: boolea
     case 0x5d: // ]
       return next === '(' || next === '[' || next === ':';
     case 0x21: // !
-      return next === '[' || (next === '\\' && /^\\{1,12}\[/.test(text.slice(at + 1, at + 14)));
+      return isImageStart(text, at + 1);
     case 0x3f: // ?
     case 0x23: // #
       return isLongQuery(text, at + 1, isJson);
@@ -48,6 +48,15 @@ function isSuspiciousSign(text: string, at: number, code: number, isJson: boolea
     default: // a control character
       return true;
   }
+}
+
+/** The three backslashes that may stand before the bracket, escaped twice. */
+const MAX_IMAGE_SLASHES = 12;
+
+function isImageStart(text: string, at: number): boolean {
+  let end = at;
+  while (end - at < MAX_IMAGE_SLASHES && text.charCodeAt(end) === BACKSLASH) end++;
+  return text[end] === '[';
 }
 
 /** A query longer than a link target may have, up to white space. */

@@ -129,7 +129,8 @@ const REQUIRED_NEXT: { readonly [sign: string]: RegExp } = {
   '%': /[0-9A-Fa-f]/,
   '&': /[#A-Za-z]/,
   ']': /[([:]/,
-  '!': /\[/,
+  // Backslashes may stand before the bracket (active-content.ts).
+  '!': /[[\\]/,
   '?': /[!-\u007f]/,
   '#': /[!-\u007f]/,
   '|': /\|/,

@@ -97,6 +97,7 @@ const FRAGMENTS = [
     'data:',
     'javascript:',
     '![',
+    '!\\[',
     '](',
   ],
   ...[
@@ -374,6 +375,7 @@ describe('the prefilter', () => {
     '1234 5678 9012',
     '<b>',
     '[a](b)',
+    '!\\[a]',
     '&#65;',
     '%41',
   ])('[I-19] what could hide something is looked at: %s', (input) => {
