@@ -191,16 +191,17 @@ function isClean(text: string, isJson: boolean): boolean {
   if (simdScan?.findSuspicious(text) !== true) return isCleanWithoutSimd(text, isJson);
   for (let from = 0; from < text.length; from += SLICE) {
     // A run may cross the boundary between two slices.
-    const count = simdScan.scan(Math.max(0, from - MIN_RUN), Math.min(text.length, from + SLICE));
+    const start = Math.max(0, from - MIN_RUN);
+    const count = simdScan.scan(start, Math.min(text.length, from + SLICE));
     if (count < 0) return isCleanWithoutSimd(text, isJson);
-    if (isSuspiciousSlice(simdScan, count, text, isJson)) return false;
+    if (isSuspiciousSlice(simdScan, { start, count }, text, isJson)) return false;
   }
   return true;
 }
 
 function isSuspiciousSlice(
   { positions, units }: SimdScan,
-  count: number,
+  { start, count }: { readonly start: number; readonly count: number },
   text: string,
   isJson: boolean,
 ): boolean {
@@ -212,7 +213,9 @@ function isSuspiciousSlice(
     const isSuspicious =
       at === flaggedPosition
         ? isSuspiciousPosition(text, units, at, isJson)
-        : isSuspiciousRun(units, runStart(units, at), runEnd(units, at, length));
+        : // A run that began in an earlier slice was judged there, to its end: a text may be one run.
+          !(at === start && at > 0 && isTokenUnit(units, at - 1)) &&
+          isSuspiciousRun(units, runStart(units, at), runEnd(units, at, length));
     if (isSuspicious) return true;
   }
   return false;
@@ -268,17 +271,21 @@ function unitsOf(text: string): Uint8Array {
   return units;
 }
 
+function isTokenUnit(units: Uint8Array, at: number): boolean {
+  return ((traits[units[at] ?? 0] ?? 0) & TOKEN) !== 0;
+}
+
 /** Start of the run of token characters around `at`. */
 function runStart(units: Uint8Array, at: number): number {
   let start = at;
-  while (start > 0 && ((traits[units[start - 1] ?? 0] ?? 0) & TOKEN) !== 0) start--;
+  while (start > 0 && isTokenUnit(units, start - 1)) start--;
   return start;
 }
 
 /** End of the run of token characters around `at`. */
 function runEnd(units: Uint8Array, at: number, length: number): number {
   let end = at + 1;
-  while (end < length && ((traits[units[end] ?? 0] ?? 0) & TOKEN) !== 0) end++;
+  while (end < length && isTokenUnit(units, end)) end++;
   return end;
 }
 

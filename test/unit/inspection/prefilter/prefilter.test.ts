@@ -347,6 +347,16 @@ describe('the prefilter', () => {
     },
   );
 
+  it('judges a run that crosses the border of a slice wherever it begins and ends', () => {
+    for (let before = 4060; before < 4130; before++) {
+      for (const length of [15, 16, 17, 33, 4100, 8300]) {
+        const letters = `${' '.repeat(before)}${'x'.repeat(length - 1)}`;
+        expect(isSurelyClean(`${letters}x `)).toBe(true);
+        expect(isSurelyClean(`${letters}7 `)).toBe(length < 16);
+      }
+    }
+  });
+
   it('judges long runs and long texts in one pass, and texts beyond ASCII alike', () => {
     const letters = 'abcdefgh'.repeat(80_000);
     expect(isSurelyClean(letters)).toBe(true);
