@@ -31,7 +31,7 @@ export type CodeStretch = { readonly start: number; readonly end: number };
 export type TextFormat = 'markdown' | 'value';
 
 const MAY_BE_ACTIVE =
-  /[\]<]|!\[|script:|data:|[?#;]\S{60}|(?::\/\/|www\.)(?:[^\s/@&]{2049}|[^\s/@&]{0,2048}[@&])/i;
+  /[\]<]|!\\{0,3}\[|script:|data:|[?#;]\S{60}|(?::\/\/|www\.)(?:[^\s/@&]{2049}|[^\s/@&]{0,2048}[@&])/i;
 // A backslash hides no token, because not every renderer treats it as an escape everywhere. After `!` backslashes
 // are matched, because one renderer drops them from a link text and parses it again.
 const TOKEN =

@@ -40,6 +40,9 @@ describe('Markdown', () => {
       '[![a](https://e.example/p.png)](https://e.example/)',
       '[(removed image, a)](https://e.example/)',
     ],
+    // What follows may be in another message.
+    ['the opening of an image alone', 'see ![a', 'see ! [a'],
+    ['the same with a backslash', 'see !\\[a', 'see ! [a'],
     ['a script link', '[click](javascript:alert(1))', '[click] (removed link)'],
     ['a script link with a tab', '[click](java\tscript:alert(1))', '[click] (removed link)'],
     [
