@@ -138,7 +138,7 @@ const REQUIRED_NEXT: { readonly [sign: string]: RegExp } = {
   '\n': /[\u0000-\u0020\\]/,
 };
 const HARMLESS = /[=}_\t\r>^~{[]/;
-const LINE_ESCAPE = /[nrt\\]/;
+const LINE_ESCAPE = /[n\\]/;
 
 function pairKind(unit: number, next: number): number {
   const sign = String.fromCharCode(unit);

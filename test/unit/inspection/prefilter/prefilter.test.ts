@@ -18,6 +18,7 @@ import {
 import { createFindingLog } from '../../../../src/inspection/findings.js';
 import { sanitizeMessage } from '../../../../src/inspection/first-pass.js';
 import {
+  ANCHORS,
   hasWordlessStretch,
   MAX_ANCHOR_CHECKS,
 } from '../../../../src/inspection/prefilter/anchors.js';
@@ -347,6 +348,18 @@ describe('the prefilter', () => {
     },
   );
 
+  it.each(['\\t', '\\r', '\\\\t', ' ', '\t'])(
+    'finds blank lines after many other blanks, and none in these alone: %j',
+    (blank) => {
+      for (const line of ['\n', '\\n', '\\r\\n', '\\\\n']) {
+        const blanks = blank.repeat(300);
+        expect(isSurelyClean(`${blanks}x${blanks}`)).toBe(true);
+        expect(isSurelyClean(`${blanks}${line.repeat(7)}x`)).toBe(true);
+        expect(isSurelyClean(`${blanks}${line.repeat(8)}x`)).toBe(false);
+      }
+    },
+  );
+
   it('judges a run that crosses the border of a slice wherever it begins and ends', () => {
     for (let before = 4060; before < 4130; before++) {
       for (const length of [15, 16, 17, 33, 4100, 8300]) {
@@ -453,6 +466,26 @@ describe('the module of the SIMD pass', () => {
     const scan = createSimdScan();
     expect(scan?.findSuspicious(text)).toBe(true);
     expect(scan?.scan(0, text.length)).toBe(count);
+  });
+
+  it('returns every anchor in either case, wherever it stands', () => {
+    const scan = createSimdScan();
+    for (const { text, beginsWord } of ANCHORS) {
+      for (let before = 0; before < 70; before++) {
+        const gap = `${' '.repeat(before)}${beginsWord ? '' : 'x'}`;
+        for (const input of [gap + text, gap + text.toUpperCase()]) {
+          expect(scan?.findSuspicious(input)).toBe(true);
+          const found = scan?.positions.subarray(0, scan.scan(0, input.length));
+          expect([input, found?.includes(gap.length + 2)]).toEqual([input, true]);
+        }
+      }
+    }
+  });
+
+  it('of escaped blanks, returns only the line ends before others', () => {
+    const scan = createSimdScan();
+    expect(scan?.findSuspicious('\\t\\r\\n\\t\\nx')).toBe(true);
+    expect([...(scan?.positions.subarray(0, scan.scan(0, 11)) ?? [])]).toEqual([4]);
   });
 
   it('scans no range that is longer than the space for its marks', () => {
