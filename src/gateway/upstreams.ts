@@ -9,6 +9,7 @@ import {
   type OwnCredentialStore,
   type SentCredentials,
 } from '../inspection/detectors/upstream-credentials.js';
+import { withholding } from '../pins/catalog.js';
 import { digestOnce } from '../pins/digest.js';
 import {
   dropListing,
@@ -382,7 +383,13 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
       return verified === 'fresh' && firstUse.isSettled();
     },
     notePage(page) {
-      if (observed !== undefined) setObserved(notePage(observed, { ...page, atMs: now() }), true);
+      if (observed === undefined) return;
+      const { withholds } = withholding({
+        isWithheld: scan.isWithheld,
+        mode: pinning.mode === 'off' ? 'off' : 'strict',
+        lock: lockInForce(),
+      });
+      setObserved(notePage(observed, { ...page, atMs: now() }, withholds), true);
     },
     noteListChanged: () => lister.noteListChanged(),
     noteUnavailable() {

@@ -134,7 +134,11 @@ function scannedStatus(
 }
 
 /** Without pins, a page may show a caller what no listing showed. */
-function withholding({ isWithheld, mode, lock }: CatalogInput): Pick<Catalog, 'withholds'> {
+export function withholding({
+  isWithheld,
+  mode,
+  lock,
+}: Pick<CatalogInput, 'isWithheld' | 'mode' | 'lock'>): Pick<Catalog, 'withholds'> {
   if (isWithheld === undefined || mode === 'strict') return {};
   return {
     withholds: (kind, name, item) =>

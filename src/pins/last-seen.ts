@@ -2,7 +2,7 @@
 // requested by clients since then. A page can only make a definition differ; only a complete listing that
 // began later can show that the definition is restored. docs/contract.md §5.
 
-import type { PinKind } from '../policy/definitions.js';
+import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import {
   type ClientProfile,
@@ -24,15 +24,20 @@ import {
   type ServerIdentity,
 } from './lock.js';
 
-/** One definition as it was seen. `isRepeated`: its name occurred more than once in one listing. */
+/** One definition as it was seen. */
 export type ObservedItem = {
   readonly digest: string;
   /** Absent if only the digest was recorded from a page. */
   readonly definition: JsonObject | undefined;
+  /** The name occurred more than once in one listing. */
   readonly isRepeated: boolean;
 };
 
-type ListedObservation = ObservedItem & { readonly definition: JsonObject };
+type ListedObservation = ObservedItem & {
+  readonly definition: JsonObject;
+  /** What the same listing held before it under the name. */
+  readonly earlier?: ListedObservation;
+};
 
 /** One complete listing for one client profile. */
 export type ObservedListing = ClientProfile & {
@@ -71,6 +76,9 @@ export type Observed = {
   readonly contentDigest: string;
 };
 
+/** Whether the scan keeps a form that a page showed from being used. */
+type Withholds = NonNullable<Catalog['withholds']>;
+
 /** The items of one page that a client requested, as the upstream wrote them. */
 export type Page = {
   readonly kind: PinKind;
@@ -84,8 +92,10 @@ export type Page = {
   readonly atMs: number;
 };
 
-/** Definitions recorded per name; a further one replaces the last and counts as different from every pin. */
+/** Definitions recorded per name. A further one replaces the last and counts as different from every pin. */
 export const MAX_NOTED_PER_NAME = 4;
+/** Begins the form of what replaced the last, which has no digest that could equal a pin. */
+const FURTHER = 'further';
 /** Beyond this, names that no listing showed are dropped, as they cannot be called. Listed ones are kept. */
 export const MAX_NOTED_NAMES = 1000;
 
@@ -127,7 +137,11 @@ function observeItems(
     const name = nameOf(kind, definition);
     if (name === undefined) continue;
     const digest = digestOnce(kind, definition, isExact);
-    seen.set(name, { digest, definition, isRepeated: seen.has(name) });
+    const earlier = seen.get(name);
+    seen.set(name, {
+      ...{ digest, definition, isRepeated: earlier !== undefined },
+      ...(earlier && { earlier }),
+    });
   }
   return seen;
 }
@@ -196,7 +210,11 @@ export function dropListing(
  * listings did not, which is the usual case and costs one map lookup per item. The listings are not read again:
  * callers request pages at any rate, and a listing has thousands of items.
  */
-export function notePage(observed: Observed, page: Page): Observed {
+export function notePage(
+  observed: Observed,
+  page: Page,
+  withholds: Withholds = () => false,
+): Observed {
   const { kind, atMs: notedAtMs } = page;
   let noted: Map<string, readonly NotedItem[]> | undefined;
   const added: string[] = [];
@@ -204,8 +222,8 @@ export function notePage(observed: Observed, page: Page): Observed {
     const form = formOf({ digest, definition });
     if (isShown(observed, kind, name, form)) continue;
     noted ??= new Map(observed.noted);
-    if (addNoted(observed, noted, { kind, name, digest, form, definition, notedAtMs }))
-      added.push(noteKey(kind, name), form);
+    const item = { kind, name, digest, form, definition, notedAtMs };
+    if (addNoted(observed, noted, item, withholds)) added.push(noteKey(kind, name), form);
   }
   if (noted === undefined) return observed;
   const { listings, listingsDigest, contentDigest } = observed;
@@ -225,11 +243,16 @@ function isShown({ listings }: Observed, kind: PinKind, name: string, form: stri
   });
 }
 
-/** Returns whether the forms under the name are others than before. */
+/**
+ * Returns whether the forms under the name are others than before. Of those that there is no room for, the first and the
+ * first that is withheld count as a change: a server may change its definitions at each page, and callers request pages at
+ * any rate.
+ */
 function addNoted(
   observed: Observed,
   noted: Map<string, readonly NotedItem[]>,
   item: NotedItem,
+  withholds: Withholds,
 ): boolean {
   const key = noteKey(item.kind, item.name);
   const items = noted.get(key) ?? [];
@@ -241,9 +264,14 @@ function addNoted(
     noted.set(key, [...others, item]);
     return others.length === items.length;
   }
-  const last = { ...item, digest: NO_DIGEST, form: `${NO_DIGEST} ${item.form}` };
-  noted.set(key, [...others.slice(0, MAX_NOTED_PER_NAME - 1), last]);
-  return items.at(-1)?.form !== last.form;
+  const last = others.at(-1);
+  const isWithheld = withholds(item.kind, item.name, item);
+  const wasWithheld = last !== undefined && withholds(item.kind, item.name, last);
+  // What is withheld must not be forgotten because the server shows something else.
+  if (wasWithheld && !isWithheld) return false;
+  const further = { ...item, digest: NO_DIGEST, form: `${FURTHER} ${item.form}` };
+  noted.set(key, [...others.slice(0, MAX_NOTED_PER_NAME - 1), further]);
+  return last?.form.startsWith(FURTHER) !== true || isWithheld !== wasWithheld;
 }
 
 function noteKey(kind: PinKind, name: string): string {
@@ -272,13 +300,20 @@ export function areNotesFull(observed: Observed | undefined): boolean {
   return observed !== undefined && observed.noted.size >= MAX_NOTED_NAMES;
 }
 
+/** The forms that one listing held under a name, the last first. */
+function formsIn(item: ListedObservation | undefined): readonly ListedObservation[] {
+  const forms: ListedObservation[] = [];
+  for (let each = item; each !== undefined; each = each.earlier) forms.push(each);
+  return forms;
+}
+
 /** Everything seen under a name, also where only pages showed it, which no pin can match. */
 export function shownItemsOf(
   observed: Observed | undefined,
   kind: PinKind,
   name: string,
 ): readonly Pick<ObservedItem, 'digest' | 'definition'>[] {
-  const listed = (observed?.listings ?? []).flatMap((each) => each.seen[kind].get(name) ?? []);
+  const listed = (observed?.listings ?? []).flatMap((each) => formsIn(each.seen[kind].get(name)));
   return [...listed, ...(observed?.noted.get(noteKey(kind, name)) ?? [])];
 }
 
@@ -325,7 +360,7 @@ function digestListing(listing: Omit<ObservedListing, 'contentDigest'>): string 
     SERVER_MEMBERS.map((member) => listing.serverInfo?.[member] ?? null),
     PIN_KINDS.map((kind) =>
       [...listing.seen[kind]]
-        .map(([name, item]) => `${formOf(item)} ${item.isRepeated} ${name}`)
+        .map(([name, item]) => `${formsIn(item).map(formOf).join(' ')} ${item.isRepeated} ${name}`)
         .sort(),
     ),
   ];

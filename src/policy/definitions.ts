@@ -186,7 +186,7 @@ export interface Catalog {
   withholds?(
     kind: PinKind,
     name: string,
-    item: { readonly digest: string; readonly definition: JsonObject },
+    item: { readonly digest: string; readonly definition: JsonObject | undefined },
   ): boolean;
   /** The approved instructions text, if any. */
   readonly instructions: string | undefined;

@@ -125,6 +125,64 @@ describe('pinning.mode: off, and a definition with too many values for a digest'
   });
 });
 
+describe('pinning.mode: off, and a name in several forms', () => {
+  const notes = (description: string): JsonObject => ({ ...POISONED, description });
+
+  it('[L-54] is refused however many forms pages show after the one that the scan withholds', async () => {
+    let page = 0;
+    const rig = await startRig({
+      pin: false,
+      upstream: ['pinning: {mode: off, maxAge: 10m}'],
+      prepare: (upstream) =>
+        upstream.offer(() => {
+          page += 1;
+          return [...HONEST_TOOLS, notes(`Keeps notes on page ${page}.`)];
+        }),
+    });
+    rig.upstream.answerCalls(() => ({ content: [] }));
+    const list = async (times: number) => {
+      for (let each = 0; each < times; each += 1) {
+        const listed = await requestStateless(rig.access, 'tools/list');
+        expect(toolNames(listed)).toContain('read_record');
+      }
+    };
+    try {
+      expect((await callStateless(rig.access, 'notes')).message).toHaveProperty('result.content');
+      await list(6);
+      rig.upstream.offer(() => [...HONEST_TOOLS, POISONED]);
+      await list(1);
+      await expectRefusedLines(rig, await callStateless(rig.access, 'notes'), 'tool-poisoned');
+      rig.upstream.offer(() => {
+        page += 1;
+        return [...HONEST_TOOLS, notes(`Keeps notes on page ${page}.`)];
+      });
+      await list(6);
+      await expectRefusedLines(rig, await callStateless(rig.access, 'notes'), 'tool-poisoned');
+    } finally {
+      await rig.close();
+    }
+  });
+
+  it('[L-54] is refused if one listing holds it twice and the scan withholds the first form', async () => {
+    // Long enough that the forms are scanned apart.
+    const between = Array.from({ length: 3 }, (_, index): JsonObject => {
+      const values = Array.from({ length: 10_000 }, (_each, value) => `v${value}`);
+      return { name: `other_${index}`, inputSchema: { type: 'object' }, _meta: { values } };
+    });
+    const rig = await startRig({
+      pin: false,
+      upstream: ['pinning: {mode: off, maxAge: 10m}'],
+      prepare: (upstream) => upstream.offer(() => [POISONED, ...between, notes('Keeps notes.')]),
+    });
+    rig.upstream.answerCalls(() => ({ content: [] }));
+    try {
+      await expectRefusedLines(rig, await callStateless(rig.access, 'notes'), 'tool-poisoned');
+    } finally {
+      await rig.close();
+    }
+  });
+});
+
 describe('pinning.mode: trust-on-first-use', () => {
   let rig: AttackRig;
   beforeAll(async () => {
