@@ -312,7 +312,10 @@ function latencyText({ latency }: RequestRecord, totalMs: number): string {
   return `,"latency_ms":{"total":${quoteNumber(totalMs)},"auth":${quoteNumber(auth)},"policy":${quoteNumber(policy)},"inspect":${quoteNumber(inspect)},"upstream":${quoteNumber(upstream)}}`;
 }
 
-/** Of a refusal at the edge, how many before it were only counted. */
+/**
+ * Of a refusal at the edge, how many before it were only counted. In no outcome, even if a sink had no room for the decision:
+ * another has the number already, or the next event that is written says it.
+ */
 function suppressedText({ suppressed = 0 }: RequestRecord): string {
   return suppressed === 0 ? '' : `,"detail":${detailText({ suppressed })}`;
 }
@@ -343,7 +346,7 @@ function decidedText(record: RequestRecord, { gateway, mask }: EventContext): st
     `${versionsText(record.versions ?? gateway)}${actorText(record)}${clientText(record, mask)}` +
     `${targetText(record, mask)}${argsText(record, mask)}` +
     `${decisionText(record, ruleText, shadow.length === 0 ? '' : shadowText(record))}` +
-    `${findingsText(record, mask)}${traceText(record)}${suppressedText(record)}`
+    `${findingsText(record, mask)}${traceText(record)}`
   );
 }
 
@@ -367,7 +370,7 @@ export function decisionEvent(record: RequestRecord, context: EventContext): Eve
   record.decidedSession = record.client.session;
   return {
     before: requestHead('mcp.decision', context),
-    after: decidedText(record, context),
+    after: `${decidedText(record, context)}${suppressedText(record)}`,
     timeMs: context.nowMs,
   };
 }

@@ -56,7 +56,6 @@ function completeEvent(record: AuditRecord, decided: AuditRecord): AuditRecord {
   const pin = target?.['pin'] ?? null;
   const args = members('args');
   const result = record['result'];
-  const detail = members('detail');
   const { schema, id, time, type, chain } = record;
   const complete = {
     ...{ schema, id, time, type, gateway: members('gateway') ?? null },
@@ -69,7 +68,8 @@ function completeEvent(record: AuditRecord, decided: AuditRecord): AuditRecord {
     result: isObject(result) ? { ...LEFT_OUT.result, ...result } : null,
     latency_ms: { ...LEFT_OUT.latency, ...members('latency_ms') },
     trace: members('trace') ?? null,
-    ...(detail && { detail }),
+    // The number that a decision says is not said again, so that numbers can be summed over lines.
+    ...(isObject(record['detail']) && { detail: record['detail'] }),
     chain,
   };
   // Later versions may have further members.

@@ -324,6 +324,12 @@ describe('decisionEvent and outcomeEvent', () => {
       parsed(decisionEvent(sampleRecord({ principal: undefined }), context)),
     ).not.toHaveProperty('actor');
   });
+
+  it('[G-81] say once how many refusals were only counted, even if a sink had no room for the decision', () => {
+    const record = sampleRecord({ suppressed: 7, isDecisionLost: true });
+    expect(parsed(decisionEvent(record, context))['detail']).toEqual({ suppressed: 7 });
+    expect(parsed(outcomeEvent(record, context, 1))).not.toHaveProperty('detail');
+  });
 });
 
 describe('auth.failure', () => {
