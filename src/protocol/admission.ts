@@ -17,11 +17,14 @@ import type {
 import { ownMetaEdits } from './capabilities.js';
 import { NO_PARAM_HEADERS } from './headers.js';
 import {
+  decodeUtf8,
   elementSpans,
   hasInexactNumber,
   type JsonReading,
   type ParsedJson,
   readJson,
+  readJsonText,
+  replaceLoneSurrogates,
   spanOf,
 } from './json/json.js';
 import {
@@ -37,7 +40,6 @@ import { readParams } from './params.js';
 import {
   type ErrorContext,
   errorContextOf,
-  INVALID_PARAMS,
   INVALID_REQUEST,
   invalidMessage,
   invalidParams,
@@ -54,7 +56,13 @@ import {
   cutUndefinedParams,
   type SessionCheck,
 } from './versions/admission-rules.js';
-import { checkRepeated, classify, hasTask, protocolOfReply } from './versions/negotiation.js';
+import {
+  checkRepeated,
+  classify,
+  hasTask,
+  protocolOfCall,
+  protocolOfReply,
+} from './versions/negotiation.js';
 import { hasArrays } from './versions/revisions.js';
 import { checkSession, unknownSession } from './versions/session.js';
 import { CLIENT_INFO_KEY, claimsStateless } from './versions/stateless.js';
@@ -87,7 +95,10 @@ const CHECKED_NUMBERS = [
  */
 export function admitPost(input: AdmissionInput): AdmittedMessage | AdmittedArray | ProtocolError {
   const { reading = readJson(input.body) } = input;
-  if (!reading.ok) return unreadable(reading.error);
+  if (!reading.ok)
+    return reading.error === 'lone-surrogate'
+      ? refuseLoneSurrogate(input)
+      : unreadable(reading.error);
   if (!Array.isArray(reading.value)) return admitReading(input, reading);
   return input.isLegacySse === true
     ? batchForbidden()
@@ -113,7 +124,12 @@ function admitReading(input: AdmissionInput, reading: ParsedJson): AdmittedMessa
   }
 }
 
-function unreadable(error: Extract<JsonReading, { readonly ok: false }>['error']): ProtocolError {
+type UnreadableError = Exclude<
+  Extract<JsonReading, { readonly ok: false }>['error'],
+  'lone-surrogate'
+>;
+
+function unreadable(error: UnreadableError): ProtocolError {
   switch (error) {
     case 'malformed-json':
       return protocolErrorOf(error, PARSE_ERROR, 'The body is not valid JSON in UTF-8.', {});
@@ -124,6 +140,23 @@ function unreadable(error: Extract<JsonReading, { readonly ok: false }>['error']
     case 'too-many-values':
       return invalidMessage({}, 'The body contains too many values.');
   }
+}
+
+const LONE_SURROGATE_TEXT =
+  'A string contains half of a surrogate pair (an escape from \\ud800 to \\udfff without its other half), which is ' +
+  'no character: text was cut inside a character. Send whole characters.';
+
+/**
+ * The error for JSON that has half of a surrogate pair: no two parsers make the same text of it, so it is not repaired.
+ * The request is read without it, for its id and its era.
+ */
+function refuseLoneSurrogate({ body, headers, isLegacySse }: AdmissionInput): ProtocolError {
+  const reading = readJsonText(replaceLoneSurrogates(decodeUtf8(body) ?? '').text);
+  const message = reading.ok ? readEnvelope(reading.value) : undefined;
+  if (message?.kind !== 'request') return invalidParams({}, LONE_SURROGATE_TEXT);
+  const protocol = protocolOfCall({ headers, isLegacySse }, metaOf(message));
+  const status = protocol.statusOfInvalidParams('request');
+  return invalidParams({ id: message.id }, LONE_SURROGATE_TEXT, status);
 }
 
 /**
@@ -200,9 +233,11 @@ function admitCall(
   const undeclared = protocol.checkTasksDeclared(context);
   if (undeclared !== undefined) return undeclared;
   const params = readParams(rule.method, call.params, protocol);
-  if (!params.ok) return invalidParams(errorContext, params.why);
+  const status = protocol.statusOfInvalidParams(call.kind);
+  if (!params.ok) return invalidParams(errorContext, params.why, status);
   if (reading.suspectNumbers && isAmbiguous(reading.text)) {
-    return invalidParams(errorContext, 'A number loses its value when it is read as a double.');
+    const why = 'A number loses its value when it is read as a double.';
+    return invalidParams(errorContext, why, status);
   }
   const paramHeaders = protocol.readMirrorHeaders(context);
   if (isProtocolError(paramHeaders)) return paramHeaders;
@@ -395,7 +430,7 @@ function readTasks(context: ClassifiedCall, target: Target): TaskReading | Proto
   const isRequested = mayBecomeTask && protocol.tasks?.areRequested === true;
   if (isRequested && !isTaskParam(call.params?.['task'])) {
     const text = 'task must be an object with a time to live, or without.';
-    return protocolErrorOf('invalid-message', INVALID_PARAMS, text, context.errorContext);
+    return invalidParams(context.errorContext, text, protocol.statusOfInvalidParams(call.kind));
   }
   const hasNoTask = !isRequested;
   if (target.kind !== 'task')

@@ -137,9 +137,13 @@ export function invalidMessage(errorContext: ErrorContext, message: string): Pro
   return protocolErrorOf('invalid-message', INVALID_REQUEST, message, errorContext);
 }
 
-/** 400 / -32602: the envelope is valid, the params are not. */
-export function invalidParams(errorContext: ErrorContext, message: string): ProtocolError {
-  return protocolErrorOf('invalid-message', INVALID_PARAMS, message, errorContext);
+/** -32602: the envelope is valid, the params are not. The era says with which status (`statusOfInvalidParams`). */
+export function invalidParams(
+  errorContext: ErrorContext,
+  message: string,
+  status?: number,
+): ProtocolError {
+  return protocolErrorOf('invalid-message', INVALID_PARAMS, message, errorContext, status);
 }
 
 /** 400 / -32020: a header is missing, repeated, malformed or differs from the body. */

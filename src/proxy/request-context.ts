@@ -575,6 +575,7 @@ export function reasonOfReadError(error: ReadError): Reason {
     case 'internal':
       return error;
     case 'malformed-json':
+    case 'lone-surrogate':
     case 'duplicate-key':
     case 'too-deep':
       return 'upstream-protocol';

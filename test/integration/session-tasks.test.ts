@@ -143,7 +143,7 @@ describe('what is declared', () => {
     expect([reply.status, errorOf(reply)['code']]).toEqual([200, -32601]);
     await expectRefusedLines(rig, reply, 'method-forbidden');
     const odd = await session.request('tools/call', { name: 'talk', task: 'yes' });
-    expect([odd.status, errorOf(odd)['code']]).toEqual([400, -32602]);
+    expect([odd.status, errorOf(odd)['code']]).toEqual([200, -32602]);
     expectNothingForwarded(rig);
   });
 

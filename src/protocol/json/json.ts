@@ -44,8 +44,8 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
 }
 
 /**
- * Reads UTF-8 bytes as one JSON value. Refuses invalid UTF-8, a byte order mark, lone surrogates (also
- * escaped ones), nesting and values past their caps, and in any object two names that are equal after simple
+ * Reads UTF-8 bytes as one JSON value. Refuses invalid UTF-8, a byte order mark, escaped lone surrogates
+ * (`lone-surrogate`), nesting and values past their caps, and in any object two names that are equal after simple
  * case folding, a name with NUL (both `duplicate-key`), and `__proto__`. Linear; does not recurse.
  * Source: RFC 8259 §8.1; RFC 7493 §2.1, §2.3.
  */
@@ -143,6 +143,29 @@ function putBack(holder: { [name: string]: Json }, content: string): boolean {
       return true;
   }
   return false;
+}
+
+const SURROGATE_PAIR = 'u[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}';
+const SURROGATE_HALF = 'u[dD][89a-fA-F][0-9a-fA-F]{2}';
+/** Every escape in turn, so that an escaped backslash begins none. */
+const ESCAPES = new RegExp(`\\\\(?:${SURROGATE_PAIR}|(${SURROGATE_HALF})|[^])`, 'g');
+
+/** JSON text in which no surrogate is alone, and where the replaced ones stood. */
+type MendedText = { readonly text: string; readonly positions: readonly number[] };
+
+/**
+ * Replaces each escape of a lone surrogate by that of U+FFFD, for text that was refused as `lone-surrogate`. Both are
+ * six characters long, so every span of the text stays what it was. The result must be read again.
+ * Source: Unicode 15.1 §3.9 (U+FFFD substitution); RFC 8259 §8.2.
+ */
+export function replaceLoneSurrogates(text: string): MendedText {
+  const positions: number[] = [];
+  const mended = text.replace(ESCAPES, (written, half: string | undefined, at: number) => {
+    if (half === undefined) return written;
+    positions.push(at);
+    return '\\ufffd';
+  });
+  return { text: mended, positions };
 }
 
 /** The names of members, and the indices of elements, from the root to a value. */

@@ -7,7 +7,12 @@
 import { foldName } from '../../text/json-members.js';
 
 /** An error in JSON text, or in the bytes that should contain it. */
-export type JsonError = 'malformed-json' | 'duplicate-key' | 'too-deep' | 'too-many-values';
+export type JsonError =
+  | 'malformed-json'
+  | 'lone-surrogate'
+  | 'duplicate-key'
+  | 'too-deep'
+  | 'too-many-values';
 
 /** Limits of JSON text. Values are objects, arrays, strings other than member names, numbers and literals. */
 export type JsonCaps = { readonly maxDepth: number; readonly maxValues: number };
@@ -232,7 +237,7 @@ function takeString(scan: Scan): JsonError | undefined {
   const start = scan.at + 1;
   const escapesBefore = scan.escapes;
   const end = endOfString(scan, start);
-  if (end < 0) return 'malformed-json';
+  if (end < 0) return end === LONE_SURROGATE ? 'lone-surrogate' : 'malformed-json';
   scan.at = end + 1;
   if (!scan.isNameNext) {
     scan.values++;
@@ -250,7 +255,10 @@ function noteLongString(scan: Scan, start: number, end: number): void {
     scan.longest = { start, end };
 }
 
-/** The position of the closing quote; negative if there is none or a surrogate is unpaired. */
+/** Instead of a position: half of a surrogate pair without the other half, which is no character. */
+const LONE_SURROGATE = -2;
+
+/** The position of the closing quote; -1 if there is none, or {@link LONE_SURROGATE}. */
 function endOfString(scan: Scan, start: number): number {
   const { text } = scan;
   let at = start;
@@ -261,7 +269,7 @@ function endOfString(scan: Scan, start: number): number {
     if (scan.backslash === text.length) return -1;
     scan.escapes++;
     at = afterEscape(text, scan.backslash);
-    if (at < 0) return -1;
+    if (at < 0) return at;
   }
 }
 
@@ -270,11 +278,11 @@ function indexOrEnd(text: string, needle: string, from: number): number {
   return found < 0 ? text.length : found;
 }
 
-/** The position after the escape (or pair of escapes) at `at`; negative for a lone surrogate. */
+/** The position after the escape (or pair of escapes) at `at`, or {@link LONE_SURROGATE}. */
 function afterEscape(text: string, at: number): number {
   const half = surrogateHalf(text, at);
   if (half === 'none') return at + 2;
-  return half === 'high' && surrogateHalf(text, at + 6) === 'low' ? at + 12 : -1;
+  return half === 'high' && surrogateHalf(text, at + 6) === 'low' ? at + 12 : LONE_SURROGATE;
 }
 
 /** Which half of a surrogate pair the escape at `at` is; its last two digits do not matter. */

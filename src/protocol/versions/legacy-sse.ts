@@ -31,6 +31,7 @@ export const LEGACY_SSE: SessionRules = {
   namesVersionAnew: () => true,
   // What is posted to a session has no response but its status.
   statusOfRefusedMethod: () => 400,
+  statusOfInvalidParams: () => 400,
   classify({ input, errorContext, meta }) {
     const checked = checkLegacySse(input, errorContext, meta);
     if (checked.kind === 'error') return checked;

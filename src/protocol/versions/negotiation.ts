@@ -49,7 +49,11 @@ export function classify(context: CallContext): Classified | ProtocolError {
   return checkRepeated(input, errorContext) ?? protocolOfCall(input, meta).classify(context);
 }
 
-function protocolOfCall(input: AdmissionInput, meta: JsonObject | undefined): AdmissionRules {
+/** The family that a call claims by its body and its headers. */
+export function protocolOfCall(
+  input: Pick<AdmissionInput, 'headers' | 'isLegacySse'>,
+  meta: JsonObject | undefined,
+): AdmissionRules {
   if (input.isLegacySse === true) return LEGACY_SSE;
   return claimsStateless(meta, input.headers) ? STATELESS : SESSION;
 }

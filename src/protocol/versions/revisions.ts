@@ -118,6 +118,8 @@ export type ProtocolVersion = {
 
   /** The HTTP status for a method that is refused. */
   statusOfRefusedMethod(kind: 'request' | 'notification'): number;
+  /** The HTTP status for a message whose params are invalid. */
+  statusOfInvalidParams(kind: 'request' | 'notification'): number;
   /** The HTTP status of a response to relay, by the upstream's status and the code of its error. */
   statusOfResponse(status: number, rpcCode: number | undefined): number;
   /** What an upstream's error becomes: the code to use, and the versions that may be offered if they change. */

@@ -109,6 +109,8 @@ export const SESSION: SessionRules = {
   namesVersionAnew: (method) => method === 'initialize',
   // A 404 would mean that the session is lost. Only a notification has no response but its status.
   statusOfRefusedMethod: (kind) => (kind === 'request' ? 200 : 400),
+  // A client takes another status for an error of the transport, and shows its user no text.
+  statusOfInvalidParams: (kind) => (kind === 'request' ? 200 : 400),
   classify: classifyInSession,
   checkReply: ({ headers, openSession }, errorContext) =>
     checkSession(headers, openSession, errorContext),

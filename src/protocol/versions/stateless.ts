@@ -116,6 +116,7 @@ export const STATELESS: AdmissionRules = {
   resourceNotFoundCode: INVALID_PARAMS,
   unsupportedVersionCode: UNSUPPORTED_VERSION,
   statusOfRefusedMethod: () => 404,
+  statusOfInvalidParams: () => 400,
   statusOfResponse,
   correctionOf,
   namesVersionAnew: () => true,

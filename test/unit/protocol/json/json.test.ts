@@ -9,6 +9,7 @@ import {
   readJson,
   readJsonText,
   removalEdits,
+  replaceLoneSurrogates,
   spanOf,
 } from '../../../../src/protocol/json/json.js';
 import type { Json } from '../../../../src/protocol/jsonrpc.js';
@@ -100,8 +101,25 @@ describe('reading bytes', () => {
     String.raw`"\ud83d\ud83d\ude00"`,
     String.raw`{"\uDFFF":1}`,
     String.raw`["ok","a\n\uDBFF"]`,
-  ])('[M-01] the lone surrogate in %s is malformed', (text) => {
-    expect(errorOf(text)).toBe('malformed-json');
+  ])('[M-01] the lone surrogate in %s is refused as such, and can be replaced', (text) => {
+    expect(errorOf(text)).toBe('lone-surrogate');
+    const mended = replaceLoneSurrogates(text);
+    expect(mended.positions.length).toBeGreaterThan(0);
+    expect(mended.text).toHaveLength(text.length);
+    expect(read(mended.text)).toMatchObject({ ok: true });
+  });
+
+  test('[M-01] replacing lone surrogates changes nothing but them', () => {
+    const unit = fc.constantFrom('\\ud83d', '\\uDE00', '\\\\', '\\n', 'ud83d', 'a', '\\u0041', 'é');
+    fc.assert(
+      fc.property(fc.array(unit, { maxLength: 12 }), (units) => {
+        const text = `"${units.join('')}"`;
+        const { text: mended, positions } = replaceLoneSurrogates(text);
+        expect(JSON.parse(mended)).toBe(Buffer.from(String(JSON.parse(text))).toString());
+        expect(positions.length === 0).toBe(mended === text);
+        expect(read(mended).ok).toBe(true);
+      }),
+    );
   });
 
   test.each([

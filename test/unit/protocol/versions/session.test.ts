@@ -193,7 +193,7 @@ describe('initialize', () => {
   ])('[M-18] with %s it is refused', (_what, params) => {
     expect(initialize(params)).toMatchObject({
       reason: 'invalid-message',
-      status: 400,
+      status: 200,
       code: -32602,
       id: 1,
     });
@@ -330,10 +330,10 @@ describe('methods and params in a session', () => {
         context: { arguments: 1 },
       },
     ],
-  ])('[M-18] %s with %j is 400 with -32602', (method, params) => {
+  ])('[M-18] %s with %j is -32602 with status 200', (method, params) => {
     expect(inSession(method, params)).toMatchObject({
       reason: 'invalid-message',
-      status: 400,
+      status: 200,
       code: -32602,
       id: 1,
     });

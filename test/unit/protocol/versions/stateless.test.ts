@@ -190,7 +190,7 @@ describe('methods', () => {
       }
       expect(stateless('tools/list', extra)).toMatchObject({ status: 400, code: -32602 });
       expect(inSession('tools/call', { name: 't', ...extra })).toMatchObject({
-        status: 400,
+        status: 200,
         code: -32602,
       });
     }
