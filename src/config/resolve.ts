@@ -27,6 +27,7 @@ import type {
   AdminSettings,
   AggregateSettings,
   ClientAuthentication,
+  ContentSettings,
   GatewayKey,
   InspectionProfile,
   IssuerSettings,
@@ -184,7 +185,7 @@ function compileUpstream(
   own: TokenRequestSettings['own'],
   folder: string,
 ): UpstreamSettings {
-  const { url, socket, credentials, tls, identity, pinning, limits, ...rest } = file;
+  const { url, socket, credentials, tls, identity, pinning, limits, content, ...rest } = file;
   const path = file.path ?? `/${name}`;
   const resource = own.base + path;
   return {
@@ -206,7 +207,20 @@ function compileUpstream(
       ...limits,
       concurrencyPerCaller: limits.concurrencyPerCaller ?? callerQuotaOf(file),
     },
+    content: compileContent(content),
   };
+}
+
+function compileContent({ kind, tools }: UpstreamFile['content']): ContentSettings {
+  const compiled = Object.entries(tools).map(([name, written]) => {
+    const chosen = typeof written === 'string' ? { kind: written } : written;
+    const { digest } = chosen;
+    return [
+      name,
+      { kind: chosen.kind, digests: digest === undefined ? undefined : [digest].flat() },
+    ] as const;
+  });
+  return { kind, tools: new Map(compiled) };
 }
 
 /** Without authentication all callers are one, so a quota would only make the upstream smaller. */

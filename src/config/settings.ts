@@ -15,7 +15,7 @@ import type {
   PROFILE,
   STATE,
 } from './schema/gateway.js';
-import type { IDENTITY, LIMITS, PINNING, UPSTREAM_SCHEMA } from './schema/upstream.js';
+import type { CONTENT, IDENTITY, LIMITS, PINNING, UPSTREAM_SCHEMA } from './schema/upstream.js';
 
 /** The addresses that an origin may resolve to. */
 export type Network = SettingsOf<typeof NETWORK>;
@@ -146,9 +146,34 @@ export type PinningSettings = Omit<SettingsOf<typeof PINNING>, 'credentials'> & 
   readonly credentials: OwnCredentials;
 };
 
+/** What content is: how much of it is changed (src/inspection/content-kind.ts). */
+export type ContentKind = SettingsOf<typeof CONTENT>['kind'];
+
+/** The kind of what an upstream returns, and the kinds of single tools by name. */
+export type ContentSettings = {
+  readonly kind: ContentKind;
+  readonly tools: ReadonlyMap<
+    string,
+    {
+      readonly kind: ContentKind;
+      /** The definitions that the kind was chosen for; `undefined`: whichever is approved. */
+      readonly digests: readonly string[] | undefined;
+    }
+  >;
+};
+
 export type UpstreamSettings = Omit<
   SettingsOf<typeof UPSTREAM_SCHEMA>,
-  'url' | 'socket' | 'path' | 'issuers' | 'credentials' | 'tls' | 'identity' | 'pinning' | 'limits'
+  | 'url'
+  | 'socket'
+  | 'path'
+  | 'issuers'
+  | 'credentials'
+  | 'tls'
+  | 'identity'
+  | 'pinning'
+  | 'limits'
+  | 'content'
 > & {
   readonly name: string;
   readonly url: URL;
@@ -166,6 +191,7 @@ export type UpstreamSettings = Omit<
   readonly identity: UpstreamIdentity | undefined;
   readonly pinning: PinningSettings;
   readonly limits: UpstreamLimits;
+  readonly content: ContentSettings;
 };
 
 /** One backend of an aggregate. */
@@ -199,6 +225,8 @@ export type InspectionProfile = {
       readonly action: (typeof PII_ACTIONS)[number];
       readonly kinds: readonly PiiKind[];
     };
+    /** The kind of content that these rules are for; absent: `auto`. */
+    readonly kind?: ContentKind;
   };
 };
 

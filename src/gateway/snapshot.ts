@@ -130,6 +130,7 @@ function buildSnapshot(
     versions: version.hashes,
     profile,
     profiles: settings.profiles,
+    content: upstream.content,
     block: blocks?.entire,
     limits: upstream.limits,
     supportedVersions,

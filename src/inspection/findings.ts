@@ -5,6 +5,7 @@
 import type { InspectionProfile } from '../config/settings.js';
 import type { Finding } from '../policy/record.js';
 import type { Json } from '../protocol/jsonrpc.js';
+import { stricterKind } from './content-kind.js';
 import { findSensitive, type NoteFinding, type WantedKinds } from './detectors/text-sanitizer.js';
 import type { SentCredentials } from './detectors/upstream-credentials.js';
 
@@ -85,6 +86,7 @@ export function strictestProfile(one: Profile, other: Profile): Profile {
       activeContent: stricter(a.activeContent, b.activeContent),
       invisible: stricter(a.invisible, b.invisible),
       injection: stricter(a.injection, b.injection),
+      kind: stricterKind(a.kind, b.kind),
     },
   };
 }

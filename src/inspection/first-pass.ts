@@ -8,6 +8,7 @@ import { isObject, type Json } from '../protocol/jsonrpc.js';
 import { groupBy } from '../text/grouping.js';
 import { pointerOf } from '../text/json-members.js';
 import { checkBytes, type Payload, readableParts, readPayload } from './binary-content.js';
+import { findMarkdownCode } from './detectors/markup.js';
 import {
   actionFor,
   detectorOf,
@@ -440,9 +441,12 @@ function removeSplitSecrets(state: PassState, parts: readonly TextLeaf[], tail: 
 
 /** Makes content inert that only acts where a client shows the texts as one. */
 function neutralizeJoinedTexts(state: PassState): void {
-  const { activeContent } = state.input.rules;
+  const { activeContent, kind } = state.input.rules;
   if (activeContent === 'off' || state.reader.length < 2) return;
-  const joined = neutralizeJoined(state.reader.map((part) => part.text));
+  const joined = neutralizeJoined(
+    state.reader.map((part) => part.text),
+    kind === 'markup' ? () => [] : findMarkdownCode,
+  );
   if (joined === undefined) {
     state.isBlocked = true;
     return;

@@ -4,8 +4,11 @@
 
 import type { TextEdit } from '../protocol/admitted-request.js';
 import { applyEdits } from '../protocol/json/json.js';
-import { findActiveContent, type Replacement } from './detectors/active-content.js';
-import { findMarkdownCode } from './detectors/markup.js';
+import {
+  type CodeStretch,
+  findActiveContent,
+  type Replacement,
+} from './detectors/active-content.js';
 import type { Hit } from './detectors/secrets.js';
 import { findSensitive, type WantedKinds } from './detectors/text-sanitizer.js';
 import { isExposedIn } from './detectors/upstream-credentials.js';
@@ -17,13 +20,18 @@ const CONTENT_SEPARATORS = ['', ' ', '\n', '\n\n'] as const;
 /** Content that is still active after this many rounds is given up on, and the message is withheld. */
 const MAX_ROUNDS = 6;
 
+type FindCode = (text: string) => readonly CodeStretch[];
+
 /** Makes texts inert that act only once a client joins them. Returns undefined where that fails. */
-export function neutralizeJoined(texts: readonly string[]): readonly string[] | undefined {
+export function neutralizeJoined(
+  texts: readonly string[],
+  findCode: FindCode,
+): readonly string[] | undefined {
   if (isSurelyClean(texts.join(''))) return texts;
   let inert = texts;
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const before = inert;
-    for (const separator of CONTENT_SEPARATORS) inert = neutralizeWith(inert, separator);
+    for (const separator of CONTENT_SEPARATORS) inert = neutralizeWith(inert, separator, findCode);
     if (inert === before) return inert;
   }
   return undefined;
@@ -49,10 +57,14 @@ function withoutAddressesInData(
   });
 }
 
-function neutralizeWith(texts: readonly string[], separator: string): readonly string[] {
+function neutralizeWith(
+  texts: readonly string[],
+  separator: string,
+  findCode: FindCode,
+): readonly string[] {
   const joined = texts.join(separator);
   const found = withoutAddressesInData(
-    findActiveContent(joined, 'markdown', findMarkdownCode(joined)),
+    findActiveContent(joined, 'markdown', findCode(joined)),
     texts,
     separator,
   );

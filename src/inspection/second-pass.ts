@@ -85,7 +85,7 @@ export function findRemaining(input: RecheckInput): readonly string[] {
   if (
     isActiveRemoved(input.rules) &&
     collected.shown.length > 1 &&
-    isActiveJoined(collected.shown)
+    isActiveJoined(collected.shown, input.rules.kind)
   ) {
     remains.add('split');
   }
@@ -235,11 +235,13 @@ function recheckShape(
   remains: Set<string>,
 ): void {
   const { invisible } = rules;
-  if (stripTerminalSequences(text).count > 0) remains.add('terminal-escape');
+  if (rules.kind !== 'code' && stripTerminalSequences(text).count > 0)
+    remains.add('terminal-escape');
   if ((invisible === 'strip' || invisible === 'block') && stripInvisible(text).count > 0) {
     remains.add('invisible');
   }
-  if (isActiveRemoved(rules) && isActive(text, role === 'prose')) remains.add('active-content');
+  if (isActiveRemoved(rules) && isActive(text, role === 'prose', rules.kind))
+    remains.add('active-content');
 }
 
 function isActiveRemoved({ activeContent }: ResultRules): boolean {
@@ -247,8 +249,8 @@ function isActiveRemoved({ activeContent }: ResultRules): boolean {
 }
 
 /** Whether a text is active where it is shown. Code, and links made of bare addresses, exist only in prose. */
-function isActive(text: string, isProse: boolean): boolean {
-  const code = isProse ? findSureCode(text) : [];
+function isActive(text: string, isProse: boolean, kind: ResultRules['kind']): boolean {
+  const code = isProse && kind !== 'markup' ? findSureCode(text) : [];
   if (hasImage(text, code) || hasLoadingTag(text, code)) return true;
   if (isProse && hasLeakingAddress(text, code)) return true;
   return findActiveContent(text, isProse ? 'markdown' : 'value', code).length > 0;
@@ -258,11 +260,11 @@ function isActive(text: string, isProse: boolean): boolean {
 const CONTENT_SEPARATORS = ['', ' ', '\n', '\n\n'] as const;
 
 /** Whether texts that are inert apart become active when a client shows them as one. */
-function isActiveJoined(texts: readonly string[]): boolean {
+function isActiveJoined(texts: readonly string[], kind: ResultRules['kind']): boolean {
   const mayHoldData = texts.some((text) => parseJsonText(text) !== undefined);
   return CONTENT_SEPARATORS.some((separator) => {
     const joined = texts.join(separator);
-    const code = findSureCode(joined);
+    const code = kind === 'markup' ? [] : findSureCode(joined);
     if (hasImage(joined, code) || hasLoadingTag(joined, code)) return true;
     if (!mayHoldData && hasLeakingAddress(joined, code)) return true;
     const found = findActiveContent(joined, 'markdown', code);

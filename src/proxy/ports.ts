@@ -1,7 +1,7 @@
 // The pipeline's ports: the I/O of a gateway and one version of its tables, in small types by the matter that each is
 // about. gateway/ builds each where that matter is kept; tests build them from literals. Nothing here decides.
 
-import type { InspectionProfile } from '../config/settings.js';
+import type { ContentSettings, InspectionProfile } from '../config/settings.js';
 import type { InspectionPort } from '../inspection/jobs.js';
 import type { PageCache } from '../inspection/result-filters.js';
 import type { Page } from '../pins/last-seen.js';
@@ -57,6 +57,7 @@ export type Snapshot = {
   readonly versions: { readonly config: string; readonly policy: string; readonly pins: string };
   readonly profile: InspectionProfile;
   readonly profiles: ReadonlyMap<string, InspectionProfile>;
+  readonly content: ContentSettings;
   /** The id of the block of the whole upstream, or of everything. */
   readonly block?: string | undefined;
   readonly limits: {

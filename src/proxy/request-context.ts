@@ -1,7 +1,9 @@
 // The context of one request, which the stages share, and the facts that they note in its record for the audit
 // log. Also renders refusals, and reads JSON from upstreams under that upstream's limits. Nothing here decides.
 
+import type { ContentKind } from '../config/settings.js';
 import { captureArguments } from '../inspection/capture.js';
+import { kindOfTool, profileForKind } from '../inspection/content-kind.js';
 import { type Profile, strictestProfile } from '../inspection/findings.js';
 import { hideArguments } from '../inspection/sensitive-fields.js';
 import { refuseBlocked } from '../policy/blocks.js';
@@ -45,6 +47,7 @@ import type {
   Outgoing,
   UpstreamResponse,
 } from '../protocol/transport.js';
+import type { ClientTraits } from '../protocol/versions/revisions.js';
 import { PLAIN_SESSION } from '../protocol/versions/session.js';
 import { pointerTo } from '../text/json-members.js';
 import type { AnyPort, AuthnError, Ports, Snapshot, StreamReservation } from './ports.js';
@@ -529,12 +532,31 @@ export function refusalContext(call: RequestContext): Parameters<typeof renderRe
   };
 }
 
-/** The strictest of the upstream's inspection profile and those that matching rules name. */
+/**
+ * The kind of content that an exchange about this target carries. Where the target is no tool, it is the kind of the
+ * upstream.
+ */
+export function contentKindOf(
+  { snapshot }: RequestContext,
+  target: Target,
+  client: ClientTraits,
+): ContentKind {
+  const { content } = snapshot;
+  const tool = target.kind === 'tool' || target.kind === 'task' ? nameOf(target) : undefined;
+  if (tool === undefined || content.tools.size === 0) return content.kind;
+  return kindOfTool(content, tool, () => snapshot.catalogFor(client).statusOf('tool', tool));
+}
+
+/**
+ * The strictest of the upstream's inspection profile and those that matching rules name. The kind of the content changes
+ * only what the first of them does. Without a kind, as for lists and what a server asks of its client, it is `auto`.
+ */
 export function profileOf(
   call: RequestContext,
   responseObligations: ResponseObligations | undefined,
+  kind: ContentKind = 'auto',
 ): Profile {
-  let { profile } = call.snapshot;
+  let profile = profileForKind(call.snapshot.profile, kind);
   for (const name of responseObligations?.profiles ?? []) {
     const named = call.snapshot.profiles.get(name);
     if (named === undefined)

@@ -33,6 +33,7 @@ import type { NotificationGate } from './features/progress.js';
 import { type MessageWithoutTask, removeRelatedTask } from './features/task-requests.js';
 import type { AnyPort } from './ports.js';
 import {
+  contentKindOf,
   type PlannedMessage,
   profileOf,
   type RequestContext,
@@ -236,7 +237,11 @@ function inspectContent(
     return { kind: 'withhold', reason: 'result-too-large', findings: [] };
   }
   const startedMs = performance.now();
-  const profile = profileOf(call, responseObligations);
+  const profile = profileOf(
+    call,
+    responseObligations,
+    contentKindOf(call, context.target, context),
+  );
   const { previousTail, requestMethod } = context;
   const inspectPlanned = (
     sensitive: PlannedFields | undefined,

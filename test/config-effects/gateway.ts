@@ -69,6 +69,11 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'integration/apps-by-capability.test.ts > gets what was pinned for hosts',
   'upstreams.<name>.inspect':
     'integration/effects-of-settings.test.ts > inspect of the upstream chooses',
+  'upstreams.<name>.content.kind': 'integration/content-kinds.test.ts > leaves every character',
+  'upstreams.<name>.content.tools.<name>':
+    'integration/content-kinds.test.ts > markup has no code in which something may stay',
+  'upstreams.<name>.content.tools.<name>.{kind,digest}':
+    'integration/content-kinds.test.ts > ends when the server changes the definition',
   'upstreams.<name>.credentials.type':
     'e2e/upstream-credentials.test.ts > are got by %s, for the resource',
   'upstreams.<name>.credentials.{header,value}':

@@ -49,6 +49,7 @@ export function checkUpstreams(file: ReadableGateway, report: ReportDiagnostic):
     checkPath(at, upstream, report);
     checkCallerAuthentication(file, at, upstream, report);
     if (inspect) checkName([...at, 'inspect'], 'inspection profile', inspect, profiles, report);
+    checkContent([...at, 'content', 'tools'], upstream, report);
     checkTimes([...at, 'limits'], upstream, report);
     checkConcurrency([...at, 'limits'], upstream, report);
     checkUpstreamAuthentication(file, at, upstream, report);
@@ -84,6 +85,22 @@ function checkSocket(
   }
   if (socket?.includes('\0') === true) {
     report([...owner, 'socket'], 'a path has no NUL character');
+  }
+}
+
+/** Without pins nothing says which definition of a tool a person has seen, so `code` has to name it. */
+function checkContent(
+  path: FilePath,
+  { content, pinning }: Upstream,
+  report: ReportDiagnostic,
+): void {
+  if (pinning?.mode !== 'off') return;
+  for (const [name, written] of entriesOf(content?.tools)) {
+    const chosen = typeof written === 'string' ? { kind: written } : written;
+    if (chosen.kind !== 'code' || chosen.digest !== undefined) continue;
+    const message =
+      'without pins, "code" needs the digest of the definition: {kind: code, digest: …}, as "sallyport dev" prints it';
+    report([...path, name], message, 'conflict');
   }
 }
 

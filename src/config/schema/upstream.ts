@@ -250,6 +250,61 @@ export const LIMITS = record(
   { default: {} },
 );
 
+export const CONTENT_KINDS = ['auto', 'code', 'markup', 'text'] as const;
+type ContentKind = (typeof CONTENT_KINDS)[number];
+type Digests = string | readonly string[];
+/** What a tool returns, as it is written: a kind, or a kind with the definitions that it was chosen for. */
+type ToolContent = ContentKind | { readonly kind: ContentKind; readonly digest?: Digests };
+
+const KIND: Schema = { type: 'string', enum: CONTENT_KINDS };
+const DIGEST = '^[0-9a-f]{64}$';
+
+const TOOL_CONTENT = typed<ToolContent>({
+  type: ['string', 'object'],
+  title: 'a kind, or {kind: …, digest: …}',
+  description: 'Kind of what one tool returns.',
+  if: { type: 'string' },
+  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+  then: { enum: CONTENT_KINDS },
+  else: {
+    properties: {
+      kind: { ...KIND, description: 'Kind of what the tool returns.' },
+      digest: {
+        type: ['string', 'array'],
+        title: 'a SHA-256 digest in lower-case hex, or a list of them',
+        description:
+          'The `sha256` of the definition that the kind was chosen for. For any other definition of the tool the kind is `auto`.',
+        pattern: DIGEST,
+        minItems: 1,
+        uniqueItems: true,
+        items: { type: 'string', title: 'a SHA-256 digest in lower-case hex', pattern: DIGEST },
+      },
+    },
+    required: ['kind'],
+    additionalProperties: false,
+  },
+});
+
+export const CONTENT = record(
+  'What the server returns, which says how much of it is changed. Decided here alone, never by what a message says of itself.',
+  {
+    kind: oneOfStrings(
+      '`auto`: what would act by itself is made inert. `code`: nothing is changed but secrets and personal data; the rest is flagged. `markup`: as `auto`, also inside code spans and fences, for hosts that render the whole text. `text`: as `auto`, but active content is flagged only, for hosts that show plain text.',
+      CONTENT_KINDS,
+      { default: 'auto' },
+    ),
+    tools: typed<Readonly<Record<string, ToolContent>>, { default: object }>({
+      type: 'object',
+      description:
+        'Kinds by the exact name of a tool, instead of `kind`: a kind, or `{kind: …, digest: …}` with the `sha256` of the definition that it was chosen for, or a list of them. For another definition of the tool the kind is `auto`. Without a digest, `code` counts for a definition that is approved.',
+      propertyNames: { title: 'the name of a tool', minLength: 1 },
+      additionalProperties: TOOL_CONTENT,
+      default: {},
+    }),
+  },
+  { default: {} },
+);
+
 export const UPSTREAM_SCHEMA = record(
   'One MCP server behind the gateway.',
   {
@@ -302,6 +357,7 @@ export const UPSTREAM_SCHEMA = record(
       { default: 'declared' },
     ),
     inspect: text('Name of an inspection profile.', { default: 'default' }),
+    content: CONTENT,
     limits: LIMITS,
   },
   { required: ['url'] },

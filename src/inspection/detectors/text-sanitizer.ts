@@ -253,19 +253,25 @@ function flagOr(rule: string): 'flag' | 'withhold' {
 function stripInvisibleText(text: string, rules: ResultRules, notes: NoteFinding[]): string {
   const withoutSequences = stripTerminalSequences(text);
   if (withoutSequences.count > 0) {
-    const action = rules.activeContent === 'block' ? 'withhold' : 'strip';
+    const action = terminalAction(rules);
     notes.push({ detector: 'terminal-escape', action, count: withoutSequences.count });
   }
-  if (rules.invisible === 'off') return withoutSequences.text;
+  const seen = rules.kind === 'code' ? text : withoutSequences.text;
+  if (rules.invisible === 'off') return seen;
   const stripped = stripInvisible(withoutSequences.text);
-  if (stripped.count === 0) return withoutSequences.text;
+  if (stripped.count === 0) return seen;
   const isStripped = rules.invisible === 'strip';
   notes.push({
     detector: 'invisible',
     action: isStripped ? 'strip' : flagOr(rules.invisible),
     count: stripped.count,
   });
-  return isStripped ? stripped.text : withoutSequences.text;
+  return isStripped ? stripped.text : seen;
+}
+
+function terminalAction({ activeContent, kind }: ResultRules): 'withhold' | 'flag' | 'strip' {
+  if (activeContent === 'block') return 'withhold';
+  return kind === 'code' ? 'flag' : 'strip';
 }
 
 /** A removal may reveal something that the next round finds. The second pass checks what remains. */
@@ -332,19 +338,26 @@ function applyActiveContentRule(
   const { activeContent } = rules;
   if (activeContent === 'off') return text;
   if (activeContent === 'neutralize') {
-    const inert = neutralize(text, reading, codeFinderFor(reading));
+    const inert = neutralize(text, reading, codeFinderFor(reading, rules.kind));
     for (const { kind } of inert.found) {
       notes.push({ detector: `active:${kind}`, action: 'neutralize', count: 1 });
     }
     return inert.text;
   }
-  for (const { kind } of findActiveContent(text, reading, codeFinderFor(reading)(text))) {
+  const codeIn = codeFinderFor(reading, rules.kind);
+  for (const { kind } of findActiveContent(text, reading, codeIn(text))) {
     notes.push({ detector: `active:${kind}`, action: flagOr(activeContent), count: 1 });
   }
   return text;
 }
 
-/** Only Markdown has code; how a client renders a string of structured content is unknown. */
-function codeFinderFor(reading: TextFormat): (text: string) => readonly CodeStretch[] {
-  return reading === 'markdown' ? findMarkdownCode : () => [];
+/**
+ * Only Markdown has code; how a client renders a string of structured content is unknown, and what is shown whole as
+ * markup has none that it may rely on.
+ */
+function codeFinderFor(
+  reading: TextFormat,
+  kind: ResultRules['kind'],
+): (text: string) => readonly CodeStretch[] {
+  return reading === 'markdown' && kind !== 'markup' ? findMarkdownCode : () => [];
 }

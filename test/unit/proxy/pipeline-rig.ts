@@ -162,6 +162,7 @@ export const SNAPSHOT: Snapshot = {
   versions: { config: 'config-1', policy: 'policy-1', pins: 'pins-1' },
   profile,
   profiles: new Map(),
+  content: { kind: 'auto', tools: new Map() },
   limits: {
     maxResponseBytes: 64 * 1024,
     maxStreamBytesPerMinute: 64 * 1024,

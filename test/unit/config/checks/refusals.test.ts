@@ -84,6 +84,25 @@ describe('[C-07, MCP-66] serve refuses to start: origins', () => {
   ])('%s', (_, text, line) => expect(diagnosticLines(text)).toContain(line));
 });
 
+describe('serve refuses to start: content', () => {
+  const withContent = (tools: string): string =>
+    swap(
+      'issuers: [corp]',
+      `issuers: [corp]\n    pinning: {mode: "off"}\n    content: {tools: {${tools}}}`,
+    );
+
+  it('without pins, code is chosen for no definition', () => {
+    expect(diagnosticLines(withContent('read_file: code'))).toEqual([
+      '13:34 error without pins, "code" needs the digest of the definition: {kind: code, digest: …}, as "sallyport dev" prints it',
+    ]);
+  });
+
+  it.each(['read_file: text', `read_file: {kind: code, digest: ${'a1'.repeat(32)}}`])(
+    '%s needs no pin',
+    (tools) => expect(diagnosticLines(withContent(tools))).toEqual([]),
+  );
+});
+
 describe('[LEG-10] serve refuses to start: times', () => {
   it('an exchange must end before its first byte may come', () => {
     const limits = 'issuers: [corp]\n    limits: {requestTimeout: 30s, exchangeMax: 10s}';
