@@ -1,6 +1,6 @@
 // The first pass over a message towards the client: sanitizes every string, member name and number and returns
 // edits of the text; what no edit covers stays untouched. JSON inside a text is treated like the structured
-// content that it may repeat, so that both copies agree. second-pass.ts does not rely on this pass.
+// content that it may repeat, so that both copies agree.
 
 import type { TextEdit } from '../protocol/admitted-request.js';
 import { applyEdits } from '../protocol/json/json.js';
@@ -8,6 +8,7 @@ import { isObject, type Json } from '../protocol/jsonrpc.js';
 import { groupBy } from '../text/grouping.js';
 import { pointerOf } from '../text/json-members.js';
 import { checkBytes, type Payload, readableParts, readPayload } from './binary-content.js';
+import { findActiveContent } from './detectors/active-content.js';
 import { findMarkdownCode } from './detectors/markup.js';
 import {
   actionFor,
@@ -22,7 +23,13 @@ import {
 } from './detectors/text-sanitizer.js';
 import { findSentCredentials } from './detectors/upstream-credentials.js';
 import type { FindingLog } from './findings.js';
-import { cutText, findSplit, neutralizeJoined, type SplitHit } from './joined-text.js';
+import {
+  cutText,
+  editJsonText,
+  findSplit,
+  neutralizeJoined,
+  type SplitHit,
+} from './joined-text.js';
 import {
   areRemote,
   ICONS,
@@ -272,8 +279,21 @@ function sanitizeProse(state: PassState, text: string, steps: Steps): string {
   }
   removeSplitSecrets(inner, inner.structured, '');
   state.isBlocked ||= inner.isBlocked;
-  return applyEdits(text, sortEdits(inner.edits));
+  return neutralizeJson(state, applyEdits(text, sortEdits(inner.edits)), steps);
 }
+
+/** Makes content inert that acts where a client shows the JSON itself, such as a tag that begins in one string. */
+function neutralizeJson(state: PassState, text: string, steps: Steps): string {
+  const { activeContent } = state.input.rules;
+  if (activeContent === 'off') return text;
+  const found = findActiveContent(text, 'value', []);
+  const action = ACTIVE_ACTIONS[activeContent];
+  for (const { kind } of found)
+    addNote(state, steps, { detector: `active:${kind}`, action, count: 1 });
+  return activeContent === 'neutralize' ? editJsonText(text, found) : text;
+}
+
+const ACTIVE_ACTIONS = { neutralize: 'neutralize', flag: 'flag', block: 'withhold' } as const;
 
 /** A base64 payload as it may leave: media unchanged, everything else sanitized as the text that it encodes. */
 function visitPayload(state: PassState, leaf: Leaf): string | undefined {
@@ -381,7 +401,7 @@ function removeContinuedSecrets(state: PassState, parts: readonly TextLeaf[], ta
     const part = parts[hit.part - before.length];
     const action = actionFor(hit, state.input.rules);
     if (part === undefined || action === 'flag') continue;
-    const text = withoutEdge(part, hit, placeholder(hit.kind));
+    const text = withoutStretch(part, hit, placeholder(hit.kind));
     if (text === part.text) continue;
     addNote(state, part.steps, { detector: detectorOf(hit.kind), action, count: 1 });
     if (action !== 'redact') continue;
@@ -390,17 +410,19 @@ function removeContinuedSecrets(state: PassState, parts: readonly TextLeaf[], ta
   }
 }
 
-/** The text of a part without the given stretch of its original, which reaches one of its ends. */
-function withoutEdge(
+/** The text of a part without the given stretch of its original, as far as that is still there. */
+function withoutStretch(
   { text, original }: TextLeaf,
-  splitHit: SplitHit,
+  { start, end }: SplitHit,
   replacement: string,
 ): string {
-  if (splitHit.start === 0) {
-    const same = Math.min(splitHit.end, commonStart(text, original));
+  if (text === original) return text.slice(0, start) + replacement + text.slice(end);
+  if (start === 0) {
+    const same = Math.min(end, commonStart(text, original));
     return same === 0 ? text : replacement + text.slice(same);
   }
-  const same = Math.min(original.length - splitHit.start, commonEnd(text, original));
+  if (end < original.length) return text;
+  const same = Math.min(original.length - start, commonEnd(text, original));
   return same === 0 ? text : text.slice(0, text.length - same) + replacement;
 }
 
@@ -451,13 +473,12 @@ function neutralizeJoinedTexts(state: PassState): void {
     state.isBlocked = true;
     return;
   }
-  const action = { neutralize: 'neutralize', flag: 'flag', block: 'withhold' } as const;
   for (const [index, part] of state.reader.entries()) {
     const text = joined[index];
     if (text === undefined || text === part.text) continue;
     addNote(state, part.steps, {
       detector: 'active:split',
-      action: action[activeContent],
+      action: ACTIVE_ACTIONS[activeContent],
       count: 1,
     });
     if (activeContent !== 'neutralize') continue;

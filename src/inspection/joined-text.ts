@@ -9,10 +9,10 @@ import {
   findActiveContent,
   type Replacement,
 } from './detectors/active-content.js';
-import type { Hit } from './detectors/secrets.js';
+import { type Hit, isLongRandomRun } from './detectors/secrets.js';
 import { findSensitive, type WantedKinds } from './detectors/text-sanitizer.js';
 import { isExposedIn } from './detectors/upstream-credentials.js';
-import { parseContainer } from './message-fields.js';
+import { parseContainer, walkJson } from './message-fields.js';
 import { isSurelyClean } from './prefilter/prefilter.js';
 
 /** How clients join the texts of one result before they render them. */
@@ -92,6 +92,37 @@ function trimUnchanged(joined: string, { start, end, text }: Replacement): TextE
   let tail = 0;
   while (tail < most - head && joined[end - 1 - tail] === text[text.length - 1 - tail]) tail++;
   return { start: start + head, end: end - tail, text: text.slice(head, text.length - tail) };
+}
+
+/**
+ * Applies replacements to a text that is JSON, so that it stays JSON: within a string as its escapes, and where one
+ * reaches beyond the string in which it begins, its first character alone is replaced.
+ */
+export function editJsonText(json: string, found: readonly Replacement[]): string {
+  if (found.length === 0) return json;
+  const edits: TextEdit[] = [];
+  let next = 0;
+  walkJson(json, { maxDepth: Infinity, maxStrings: Infinity }, ({ kind, start, end }) => {
+    if (kind === 'number') return;
+    for (let one = found[next]; one !== undefined && one.start < end; one = found[++next]) {
+      if (one.start <= start) continue;
+      const isWithin = one.end < end;
+      const {
+        start: from,
+        end: to,
+        text,
+      } = isWithin
+        ? trimUnchanged(json, one)
+        : { start: one.start, end: one.start + 1, text: inertCharacter(json.charAt(one.start)) };
+      edits.push({ start: from, end: to, text: JSON.stringify(text).slice(1, -1) });
+    }
+  });
+  return applyEdits(json, edits);
+}
+
+/** A character in a form that begins no tag, link, image or address. */
+function inertCharacter(character: string): string {
+  return character === '<' ? '&lt;' : `${character} `;
 }
 
 /** The portion of a replacement within `from` to `to`. Its text goes where the replacement begins. */
@@ -224,16 +255,97 @@ function findInRun(
 ): SplitHit[] {
   const joined = run.map((segment) => segment.text).join(separator);
   if (isSurelyClean(joined) && !isExposedIn(joined, wantedKinds.own)) return [];
-  const spans = spansOf(run, separator);
+  const joinedRun: JoinedRun = {
+    joined,
+    spans: spansOf(run, separator),
+    alone: new Map(),
+    wantedKinds,
+  };
   const split: SplitHit[] = [];
   let first = 0;
   // Hits are in ascending order, so `first` never has to move back.
   for (const hit of findSensitive(joined, wantedKinds)) {
-    while ((spans[first]?.end ?? hit.start) < hit.start) first++;
-    const cuts = cutToParts(spans, first, hit);
-    if (cuts.length > 1) split.push(...cuts);
+    while ((joinedRun.spans[first]?.end ?? hit.start) <= hit.start) first++;
+    split.push(...cutsNeeded(joinedRun, first, hit));
   }
   return split;
+}
+
+type JoinedRun = {
+  readonly joined: string;
+  readonly spans: readonly SegmentSpan[];
+  /** What was found in single segments, which is asked only of those in which a hit lies. */
+  readonly alone: Map<number, readonly Hit[]>;
+  readonly wantedKinds: WantedKinds;
+};
+
+/**
+ * The cuts of a hit that is none without the text on both sides of a boundary. What is already complete before a boundary
+ * takes nothing behind it, and what is complete behind one takes nothing before it.
+ */
+function cutsNeeded(run: JoinedRun, first: number, hit: Hit): readonly SplitHit[] {
+  const { spans } = run;
+  let last = first;
+  while ((spans[last + 1]?.start ?? hit.end) < hit.end) last++;
+  if (first === last) return isFoundAlone(run, first, hit) ? [] : cutToParts(spans, first, hit);
+  const end = lastNeeded(run, { first, last }, hit);
+  const upTo = { ...hit, end: Math.min(hit.end, spans[end]?.end ?? hit.end) };
+  const isWholeBehind = (at: number): boolean =>
+    isFoundIn(run, upTo, spans[at]?.start ?? 0, upTo.end + CONTEXT_CHARS);
+  const start = end - firstThat(0, end - first, (behind) => isWholeBehind(end - behind));
+  if (start === end) return [];
+  const from = Math.max(hit.start, spans[start]?.start ?? hit.start);
+  return cutToParts(spans, start, { ...upTo, start: from });
+}
+
+/** The segment with which a hit is complete. A key is so with its last line; other secrets may be longer than they must. */
+function lastNeeded(
+  run: JoinedRun,
+  { first, last }: { readonly first: number; readonly last: number },
+  hit: Hit,
+): number {
+  const { joined, spans } = run;
+  const value = joined.slice(hit.start, hit.end);
+  if (value.startsWith(KEY_BEGINS)) return last;
+  const from = hit.start - CONTEXT_CHARS;
+  let end = firstThat(first, last, (at) => isFoundIn(run, hit, from, spans[at]?.end ?? 0));
+  while (end < last && isLongRandomRun(spans[end + 1]?.segment.text ?? '')) end++;
+  return end;
+}
+
+/** How far before a value its name may begin. */
+const CONTEXT_CHARS = 256;
+
+function isFoundAlone({ spans, alone, wantedKinds }: JoinedRun, index: number, hit: Hit): boolean {
+  const span = spans[index];
+  if (span === undefined) return false;
+  const found = alone.get(index) ?? findSensitive(span.segment.text, wantedKinds);
+  alone.set(index, found);
+  return found.some((one) => one.start + span.start < hit.end && one.end + span.start > hit.start);
+}
+
+/** Whether something of a hit is found if only this stretch of the joined text is read. */
+function isFoundIn(
+  { joined, wantedKinds }: JoinedRun,
+  hit: Hit,
+  from: number,
+  to: number,
+): boolean {
+  const start = Math.max(0, from);
+  const found = findSensitive(joined.slice(start, to), wantedKinds);
+  return found.some((one) => one.start + start < hit.end && one.end + start > hit.start);
+}
+
+/** The first number of a range for which something holds that also holds for all greater ones; else the last. */
+function firstThat(from: number, to: number, holds: (at: number) => boolean): number {
+  let low = from;
+  let high = to;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (holds(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
 
 /** The span of a segment in the joined text. */

@@ -1,10 +1,10 @@
 // Inspects one message of an upstream before it is forwarded to the client: unchanged to the byte, changed in
-// single strings, or withheld. The first pass sanitizes, an independent second pass checks what would leave, and
-// an error in either withholds. Nothing leaves unless the prefilter or both passes have read it.
+// single strings, or withheld. What an edit leaves is inspected again by the same definitions until nothing more is
+// found, and an error withholds. Nothing leaves unless the prefilter or the sanitizer has read it as it leaves.
 
 import type { CompiledSchema } from '../policy/definitions.js';
 import type { Finding } from '../policy/record.js';
-import { applyEdits, setMember } from '../protocol/json/json.js';
+import { applyEdits, readJsonText, setMember } from '../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { LIST_MEMBERS } from '../protocol/methods.js';
 import { mayHoldPayload } from './binary-content.js';
@@ -13,9 +13,8 @@ import { isExposedIn, type SentCredentials } from './detectors/upstream-credenti
 import { createFindingLog, type FindingLog, type Profile, publicFindings } from './findings.js';
 import { sanitizeMessage } from './first-pass.js';
 import { headOf, tailOf } from './joined-text.js';
-import { exemptIn, ICONS, isFreeForm, parseContainer, valueAt } from './message-fields.js';
+import { exemptIn, ICONS, isFreeForm, valueAt } from './message-fields.js';
 import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
-import { findRemaining, type Recheck } from './second-pass.js';
 import { type PlannedFields, redactFields } from './sensitive-fields.js';
 
 /** Bounds of one inspection. A message beyond any of them is withheld. */
@@ -93,10 +92,6 @@ export type FullInspectionOutcome =
   | Exclude<InspectionOutcome, { readonly kind: 'changed' }>
   | Omit<Extract<InspectionOutcome, { readonly kind: 'changed' }>, 'value'>;
 
-/** The two inspectors. Tests replace one to show that the other still works. */
-type Inspectors = { readonly sanitize: SanitizeText; readonly recheck: Recheck };
-
-const INSPECTORS: Inspectors = { sanitize: sanitizeText, recheck: findRemaining };
 /**
  * The members of `_meta` that carry the findings shown to the caller, and the places that are tagged
  * (docs/contract.md §6).
@@ -107,9 +102,9 @@ const TAINT_MEMBER = 'dev.sallyport/taint';
 /** Inspects one message towards the client. Never throws: an error in an inspector withholds with `internal`. */
 export function inspectMessage(
   input: InspectionInput,
-  inspectors: Inspectors = INSPECTORS,
+  sanitize: SanitizeText = sanitizeText,
 ): InspectionOutcome {
-  return inspectWithPrefilter(input) ?? completeInspection(input, inspectFully(input, inspectors));
+  return inspectWithPrefilter(input) ?? completeInspection(input, inspectFully(input, sanitize));
 }
 
 /** The outcome of a message that violates its schema or needs no full inspection; otherwise undefined. */
@@ -132,12 +127,12 @@ export function checkOutput(
 /** Full inspection of a message, which may take long. Never throws. */
 export function inspectFully(
   input: FullInspectionInput,
-  inspectors: Inspectors = INSPECTORS,
+  sanitize: SanitizeText = sanitizeText,
 ): FullInspectionOutcome {
-  if (input.sensitive !== undefined) return inspectRedacted(input, input.sensitive, inspectors);
+  if (input.sensitive !== undefined) return inspectRedacted(input, input.sensitive, sanitize);
   const log = createFindingLog('to-client', input.own);
   try {
-    return inspect(input, inspectors, log);
+    return inspect(input, sanitize, log);
   } catch {
     return withhold('internal', log);
   }
@@ -147,7 +142,7 @@ export function inspectFully(
 function inspectRedacted(
   input: FullInspectionInput,
   planned: PlannedFields,
-  inspectors: Inspectors,
+  sanitize: SanitizeText,
 ): FullInspectionOutcome {
   try {
     const redacted = redactFields(input.text, planned, input.caps ?? INSPECTION_CAPS);
@@ -155,7 +150,7 @@ function inspectRedacted(
     const { text, tagged } = redacted;
     const value: Json = text === input.text ? input.value : JSON.parse(text);
     const rest = { ...input, text, value, sensitive: undefined };
-    const outcome = passIfClean(rest) ?? inspectFully(rest, inspectors);
+    const outcome = passIfClean(rest) ?? inspectFully(rest, sanitize);
     const findings = [...redacted.findings, ...outcome.findings];
     if (outcome.kind === 'withhold') return { ...outcome, findings };
     const inspected = outcome.kind === 'changed' ? outcome.text : text;
@@ -220,45 +215,86 @@ export function passIfClean(
 
 function inspect(
   input: FullInspectionInput,
-  inspectors: Inspectors,
+  sanitize: SanitizeText,
   log: FindingLog,
 ): FullInspectionOutcome {
-  const caps = input.caps ?? INSPECTION_CAPS;
-  const { text, value } = input;
-  const { own } = input;
+  const { text, own } = input;
   const { result } = input.profile;
-  const rules = own === undefined ? result : { ...result, own };
   const tail = input.previousTail?.tail ?? '';
-  const approved = new Set(input.approved);
-  const { sanitize, recheck } = inspectors;
-  const exempt = exemptIn(value, input.requestMethod);
-  const pass = sanitizeMessage({ text, value, rules, caps, log, sanitize, approved, exempt, tail });
+  const settings = {
+    rules: own === undefined ? result : { ...result, own },
+    caps: input.caps ?? INSPECTION_CAPS,
+    sanitize,
+    approved: new Set(input.approved),
+    tail,
+  };
+  const exempt = exemptIn(input.value, input.requestMethod);
+  const pass = sanitizeMessage({ ...settings, text, value: input.value, exempt, log });
   if (pass.kind === 'too-large') return withhold('result-too-large', log);
   if (pass.isBlocked) return withhold('result-content', log);
-  const edited = applyEdits(text, pass.edits);
-  const remains = recheck({
-    ...{ text: edited, rules, approved, tail },
-    requestMethod: input.requestMethod,
-    maxDepth: caps.maxDepth,
+  const edited = inspectAgain(applyEdits(text, pass.edits), text, {
+    log,
+    inspectEdited: (again, value, againLog) =>
+      sanitizeMessage({
+        ...settings,
+        text: again,
+        value,
+        exempt: exemptIn(value, input.requestMethod),
+        log: againLog,
+      }),
   });
-  if (remains.length > 0) {
-    for (const kind of remains) {
-      log.add([], { detector: `recheck:${kind}`, action: 'withhold', count: 1 });
-    }
-    return withhold('result-content', log);
-  }
+  if ('reason' in edited) return withhold(edited.reason, log);
   const previousTail = nextTail(tail, pass.readerTexts);
   const findings = log.list();
-  const changed = findings.length === 0 ? edited : withFindings(edited, findings);
+  const changed = findings.length === 0 ? edited.text : withFindings(edited.text, findings);
   if (changed === text) return { kind: 'clean', findings, previousTail };
-  // A text block that repeated the structured content must still do so after the change.
-  if (
-    pass.edits.length > 0 &&
-    hasMatchingTextCopy(value) &&
-    !hasMatchingTextCopy(JSON.parse(changed))
-  )
-    return withhold('result-content', log);
   return { kind: 'changed', text: changed, findings, previousTail };
+}
+
+/** How often what leaves is inspected again and edited at what only that inspection finds. */
+const MAX_CHECKS = 6;
+
+type Check = {
+  readonly log: FindingLog;
+  readonly inspectEdited: (
+    text: string,
+    value: Json,
+    log: FindingLog,
+  ) => ReturnType<typeof sanitizeMessage>;
+};
+
+/**
+ * Inspects what an edit leaves, because an edit may bring together what was apart. What only this finds is edited too
+ * and recorded as `recheck:` and the detector. After the last round a text is withheld that is still not inert or still
+ * has something that a rule removes.
+ */
+function inspectAgain(
+  edited: string,
+  original: string,
+  { log, inspectEdited }: Check,
+): { readonly text: string } | { readonly reason: WithholdReason } {
+  let before = original;
+  let text = edited;
+  for (let round = 0; text !== before; round++) {
+    const reading = readJsonText(text);
+    if (!reading.ok) return { reason: 'internal' };
+    let isHarmless = true;
+    const pass = inspectEdited(text, reading.value, {
+      list: log.list,
+      add(steps, note) {
+        // A flag was recorded when the original was read.
+        if (note.action === 'flag') return;
+        isHarmless &&= note.action === 'strip';
+        log.add(steps, { ...note, detector: `recheck:${note.detector}` });
+      },
+    });
+    if (pass.kind === 'too-large') return { reason: 'result-too-large' };
+    if (pass.isBlocked) return { reason: 'result-content' };
+    if (round === MAX_CHECKS) return isHarmless ? { text } : { reason: 'result-content' };
+    before = text;
+    text = applyEdits(text, pass.edits);
+  }
+  return { text };
 }
 
 function withhold(
@@ -369,19 +405,6 @@ function nextTail(tail: string, texts: readonly string[]): PreviousTail {
   let joined = tail;
   for (const text of texts) joined = tailOf(joined + tailOf(text));
   return { tail: joined };
-}
-
-/** Whether a text block repeats the structured content as JSON (MCP 2025-06-18, tools, structured content). */
-function hasMatchingTextCopy(value: Json): boolean {
-  const structured = valueAt(value, ['result', 'structuredContent']);
-  const content = valueAt(value, ['result', 'content']);
-  if (structured === undefined || !Array.isArray(content)) return false;
-  const wanted = JSON.stringify(structured);
-  return content.some((block: Json) => {
-    const text = isObject(block) ? block['text'] : undefined;
-    const copy = typeof text === 'string' ? parseContainer(text) : undefined;
-    return copy !== undefined && JSON.stringify(copy) === wanted;
-  });
 }
 
 /** Adds the findings to `_meta` of a result. Errors and notifications have no member for them. */

@@ -64,6 +64,16 @@ function isReference(value: string, next: string): boolean {
   });
 }
 
+/** Whether a text, up to the first blank, is longer than a digest and as random as a secret. */
+export function isLongRandomRun(text: string): boolean {
+  const run = /^\S*/.exec(text)?.[0] ?? '';
+  if (run.length <= MAX_DIGEST_CHARS) return false;
+  return hasRandomWindow(run, 24, { vocabulary: 'any', unexplained: 8 });
+}
+
+/** SHA-256 in hex. */
+const MAX_DIGEST_CHARS = 64;
+
 /** Common placeholders. A password shorter than SHORT_PASSWORD needs only one unexplained character. */
 const USUAL_PASSWORD = /^(?:pass|pwd|pw|user|admin|root|postgres|guest|test|xxx|abc|foo|bar)$/i;
 const SHORT_PASSWORD = 6;

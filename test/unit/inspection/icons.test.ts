@@ -3,7 +3,6 @@
 import { describe, expect, it } from 'vitest';
 import { sanitizeText } from '../../../src/inspection/detectors/text-sanitizer.js';
 import { inspectMessage } from '../../../src/inspection/responses.js';
-import { findRemaining } from '../../../src/inspection/second-pass.js';
 import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { profile } from './samples.js';
@@ -145,13 +144,6 @@ describe('[I-36] remote icons', () => {
     expect(inspect(build([{ src: 'https://collect.example/a.png' }])).kind).toBe('clean');
   });
 
-  it.each(PLACES)('are seen by the second check in %s', (_place, build) => {
-    const text = JSON.stringify(build('https://collect.example/a.png'));
-    const rules = profile.result;
-    const remains = findRemaining({ text, rules, approved: new Set(), tail: '', maxDepth: 64 });
-    expect(remains).toEqual(['remote-icons']);
-  });
-
   it('are gone with all that they hold, and everything beside them stays byte for byte', () => {
     const block =
       '{ "type":"resource_link" ,"icons" : [{"icons":["https://a.example/"] , "x":"\\u005d}"}]';
@@ -171,10 +163,10 @@ describe('[I-36] remote icons', () => {
       looked += 1;
       return sanitizeText(one, rules, place);
     };
-    const inspectors = { sanitize: count, recheck: findRemaining };
-    const outcome = inspectMessage({ text, value: message, profile }, inspectors);
+    const outcome = inspectMessage({ text, value: message, profile }, count);
     expect(outcome.kind).toBe('changed');
-    expect(looked).toBeLessThan(content.length * 8);
+    // Once each as it came and as it leaves.
+    expect(looked).toBeLessThan(content.length * 16);
   });
 });
 

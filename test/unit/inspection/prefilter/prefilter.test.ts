@@ -29,7 +29,6 @@ import {
 } from '../../../../src/inspection/prefilter/prefilter.js';
 import { createSimdScan } from '../../../../src/inspection/prefilter/simd.js';
 import { INSPECTION_CAPS } from '../../../../src/inspection/responses.js';
-import { findRemaining } from '../../../../src/inspection/second-pass.js';
 import { awsKey, cardNumber, githubToken, iban, jwt, noise, ssn, textResult } from '../samples.js';
 
 const ALL = { secrets: true, pii: ['card', 'iban', 'ssn'] } as const;
@@ -53,10 +52,9 @@ const RULES = {
   injection: 'flag',
 } as const;
 
-/** Whatever the two passes of an inspection see in a message, its joined texts included. */
+/** Whatever a full inspection sees in a message, its joined texts included. */
 function findAll(raw: string): readonly unknown[] {
   const log = createFindingLog('to-client');
-  const approved = new Set<string>();
   const pass = sanitizeMessage({
     text: raw,
     value: JSON.parse(raw),
@@ -64,12 +62,11 @@ function findAll(raw: string): readonly unknown[] {
     caps: INSPECTION_CAPS,
     log,
     sanitize: sanitizeText,
-    approved,
+    approved: new Set(),
     exempt: new Set(),
     tail: '',
   });
-  const remains = findRemaining({ text: raw, rules: RULES, approved, tail: '', maxDepth: 64 });
-  return [...log.list(), ...(pass.kind === 'passed' ? pass.edits : [pass.kind]), ...remains];
+  return [...log.list(), ...(pass.kind === 'passed' ? pass.edits : [pass.kind])];
 }
 
 const FRAGMENTS = [
