@@ -4,7 +4,7 @@
 // never exceptions. Also says which arguments are refused and what is expected of them.
 // Source: docs/contract.md §4, laws 5 and 7; JSON Schema 2020-12 core §10; ARCHITECTURE.md, "Bytes".
 
-import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
 import { foldName, pointerTo } from '../text/json-members.js';
 import type { ConditionResult, ExpressionReads } from './cel.js';
 import type { ExpressionFacts } from './cel-language.js';
@@ -258,13 +258,60 @@ export function holdsForAllow(rule: Rule, input: EvaluationInput): ConditionResu
  * True if the arguments have a member that the rule reads and the definition does not describe, or one that
  * could be taken for such a member.
  */
-export function readsUndescribed({ reads }: Rule, input: EvaluationInput): boolean {
+export function readsUndescribed(rule: Rule, input: EvaluationInput): boolean {
+  const { reads } = rule;
+  if (readsAnyArgument(rule) && hasCaseTwin(input.args)) return true;
   if (reads === undefined) return false;
   const known = input.undescribed.get(reads);
   if (known !== undefined) return known;
-  const found = findUndescribed(input, reads);
+  const found = hasReadTwin(input.args, reads) || findUndescribed(input, reads);
   input.undescribed.set(reads, found);
   return found;
+}
+
+function readsAnyArgument(rule: Rule): boolean {
+  const cost = costOf(rule);
+  return rule.when?.reads.readsAnyArgument === true || cost?.reads.readsAnyArgument === true;
+}
+
+/**
+ * True if an object of the value has a member that is read beside one whose name differs only in case, whether or not
+ * the definition describes both: a reader that folds case takes one for the other (CVE-2026-27896).
+ */
+function hasReadTwin(value: Json, reads: ArgumentReads): boolean {
+  if (reads.readsAll) return hasCaseTwin(value);
+  if (Array.isArray(value)) {
+    const { items } = reads;
+    return items !== undefined && (value as readonly Json[]).some((one) => hasReadTwin(one, items));
+  }
+  if (!isObject(value) || reads.members.size === 0) return false;
+  const twins = caseTwinsIn(value);
+  return [...reads.members].some(
+    ([name, below]) =>
+      twins?.has(foldName(name)) === true || hasReadTwin(ownMember(value, name) ?? null, below),
+  );
+}
+
+/** Whether two members of an object anywhere in the value differ only in case. */
+function hasCaseTwin(value: Json): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (isObject(value) && caseTwinsIn(value) !== undefined) return true;
+  return Object.values(value).some(hasCaseTwin);
+}
+
+/** The folded names that several members of the object have; undefined if there are none. */
+function caseTwinsIn(value: JsonObject): ReadonlySet<string> | undefined {
+  const names = Object.keys(value);
+  // Of two names that fold alike, one is not in its folded form.
+  if (names.every((name) => foldName(name) === name)) return undefined;
+  const seen = new Set<string>();
+  const twins = new Set<string>();
+  for (const name of names) {
+    const folded = foldName(name);
+    if (seen.has(folded)) twins.add(folded);
+    seen.add(folded);
+  }
+  return twins.size === 0 ? undefined : twins;
 }
 
 const NO_NAMES: ReadonlySet<string> = new Set();
@@ -326,7 +373,8 @@ function violationsOf(errors: readonly SchemaError[], owner = ''): readonly Viol
  */
 export const UNDESCRIBED: ArgumentRefusal = {
   advice:
-    'The arguments contain a member that the definition does not describe. Send only described members.',
+    'The arguments contain a member that the definition does not describe, or two whose names differ only in case, ' +
+    'and a policy reads it. Send only described members, each once.',
   violations: [{ pointer: '', keyword: 'undescribed' }],
 };
 

@@ -35,13 +35,17 @@ const SPELLINGS: readonly (readonly [string, string, string])[] = [
   ['params twice', '"params":{', '"params":{},"params":{'],
   ['params in another case', '"params":{', '"Params":{},"params":{'],
   ['an argument twice', '"id":"safe"', '"id":"safe","id":"evil"'],
-  ['an argument in another case', '"id":"safe"', '"id":"safe","ID":"evil"'],
-  ['an argument that folds to another', '"id":"safe"', '"id":"safe","k":1,"\u212a":2'],
-  ['an argument with a long s', '"id":"safe"', '"id":"safe","s":1,"\u017f":2'],
   ['an argument cut by NUL', '"id":"safe"', '"id":"safe","id\\u0000x":"evil"'],
   ['a deep argument', '"id":"safe"', '"id":"safe","deep":[{"a":{"b":[1,{"c":1,"c":2}]}}]'],
   ['arguments in another case', '"arguments":{', '"Arguments":{"id":"evil"},"arguments":{'],
   ['a member of _meta', '"_meta":{', '"_meta":{"x":1,"x":2,'],
+];
+
+/** Names of arguments are the tool's own: one in another case is another name, which has to be declared. */
+const UNDECLARED: readonly (readonly [string, string])[] = [
+  ['an argument in another case', '"id":"safe","ID":"evil"'],
+  ['an argument that folds to another', '"id":"safe","k":1,"\u212a":2'],
+  ['an argument with a long s', '"id":"safe","s":1,"\u017f":2'],
 ];
 
 describe('a message with members of one name', () => {
@@ -82,6 +86,13 @@ describe('a message with members of one name', () => {
     const spelled = text.replace(mark, () => spelling);
     const reply = await post(rig.access, spelled, sessionHeaders(session.id));
     expect(reply.status).toBe(400);
+    expectNothingForwarded(rig);
+  });
+
+  it.each(UNDECLARED)('[X-17] is not forwarded: %s', async (_name, spelling) => {
+    const reply = await post(rig.access, good.replace('"id":"safe"', spelling), parts.headers);
+    expect([reply.status, reply.text]).toEqual([200, expect.stringContaining('arguments-invalid')]);
+    await expectRefusedLines(rig, reply, 'arguments-invalid');
     expectNothingForwarded(rig);
   });
 

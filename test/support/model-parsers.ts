@@ -43,6 +43,11 @@ export const MODEL_PARSERS: readonly Parser[] = [
   })),
 );
 
+/** The same parser in a program that asks for names exactly as they are written. */
+export function withExactCase(parser: Parser): Parser {
+  return parser.isNamed === inAnyCase ? { ...parser, isNamed: exactly } : parser;
+}
+
 const TOKEN = /[{}[\]:,]|"(?:[^"\\]|\\.)*"|[^\s{}[\]:,"]+/gsu;
 
 /** Reads valid JSON text without losing a member. */

@@ -1,7 +1,8 @@
 // Scans JSON text before it is parsed, in one linear pass: nesting depth, number of values, duplicate
-// members, lone surrogates. Checks only what a JSON parser would accept silently; the grammar is left to
-// JSON.parse, so nothing here makes invalid text valid. For speed, strings are skipped with indexOf and
-// member names are hashed in place.
+// members, lone surrogates. Names that differ only in case are duplicates where the protocol defines the members, and
+// distinct in data, whose names belong to a tool. Checks only what a JSON parser would accept silently; the grammar is
+// left to JSON.parse, so nothing here makes invalid text valid. For speed, strings are skipped with indexOf and member
+// names are hashed in place.
 // Source: RFC 8259 §4, §8.2 and §9; RFC 7493 §2.1 and §2.3.
 
 import { foldName } from '../../text/json-members.js';
@@ -25,6 +26,7 @@ const MAX_EXACT_LENGTH = 15;
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
+const COLON = 0x3a;
 const MINUS = 0x2d;
 const DIGIT_0 = 0x30;
 const DIGIT_9 = 0x39;
@@ -71,12 +73,16 @@ type Scan = {
   backslash: number;
   depth: number;
   isNameNext: boolean;
+  /** The naming in the value of the last name, if it is another than where the name stands. */
+  namingNext: Naming | undefined;
   suspectNumbers: boolean;
   /** Escapes so far. */
   escapes: number;
   longest: PlainString | undefined;
   /** By depth: whether the container is an object, the index of its first name, and its name set once it is large. */
   readonly isObject: boolean[];
+  /** By depth. */
+  readonly naming: Naming[];
   readonly firstName: number[];
   readonly sets: (Set<string> | undefined)[];
   hasSets: boolean;
@@ -117,10 +123,12 @@ const kept: Scan = {
   backslash: -1,
   depth: 0,
   isNameNext: false,
+  namingNext: undefined,
   suspectNumbers: false,
   escapes: 0,
   longest: undefined,
   isObject: [false],
+  naming: ['protocol'],
   firstName: [0],
   sets: [undefined],
   hasSets: false,
@@ -140,6 +148,7 @@ function begin(text: string, { maxDepth, maxValues }: JsonCaps): Scan {
   kept.backslash = -1;
   kept.depth = 0;
   kept.isNameNext = false;
+  kept.namingNext = undefined;
   kept.suspectNumbers = false;
   kept.escapes = 0;
   kept.longest = undefined;
@@ -170,6 +179,7 @@ function step(scan: Scan, code: number): JsonError | undefined {
     case CLOSE_BRACKET:
       return close(scan);
     case COMMA:
+      scan.namingNext = undefined;
       // Every further scalar needs a comma, so the cap on scalars is checked here.
       if (scan.values > scan.maxValues) return 'too-many-values';
       scan.isNameNext = scan.isObject[scan.depth] === true;
@@ -195,8 +205,11 @@ function open(scan: Scan, isObject: boolean): JsonError | undefined {
   if (scan.depth >= scan.maxDepth) return 'too-deep';
   scan.values++;
   if (scan.values > scan.maxValues) return 'too-many-values';
+  const naming = scan.namingNext ?? scan.naming[scan.depth] ?? 'protocol';
+  scan.namingNext = undefined;
   scan.depth++;
   scan.isObject[scan.depth] = isObject;
+  scan.naming[scan.depth] = naming;
   scan.firstName[scan.depth] = scan.nameCount;
   scan.sets[scan.depth] = undefined;
   scan.isNameNext = isObject;
@@ -303,9 +316,65 @@ function takeName(scan: Scan, start: number, end: number): JsonError | undefined
     if (code >= 0x41 && code <= 0x5a) code |= 0x20;
     hash = (Math.imul(hash, 31) + code) & 0x3fffffff;
   }
+  scan.namingNext = namingBelow(scan, start, end);
   // Assigning to `__proto__` would set the prototype, so a plain object cannot hold such a member.
   if (end - start === 9 && text.startsWith('__proto__', start)) return 'malformed-json';
   return addName(scan, start, end, hash);
+}
+
+/**
+ * Whose the names of an object are. `protocol`: those that MCP or JSON-RPC define, compared as the laxest parser would.
+ * `data`: those of a tool or a schema, compared exactly (RFC 8259 §4). `mixed`: data beside members of the protocol.
+ */
+type Naming = 'protocol' | 'mixed' | 'data';
+
+/**
+ * Members whose value has names of its own: those of messages, and those of JSON Schema that hold names of properties or
+ * examples of values. Not `arguments` as a list, which describes the arguments of a prompt.
+ */
+const NAMING_BELOW: ReadonlyMap<string, Naming> = new Map<string, Naming>([
+  ...['_meta', 'data'].map((name) => [name, 'mixed'] as const),
+  ...['arguments', 'structuredContent', 'input', 'metadata'].map((name) => [name, 'data'] as const),
+  ...['properties', 'patternProperties', '$defs', 'definitions'].map(
+    (name) => [name, 'data'] as const,
+  ),
+  ...['dependentSchemas', 'dependentRequired', 'default', 'const', 'enum', 'examples'].map(
+    (name) => [name, 'data'] as const,
+  ),
+]);
+const NAMING_LENGTHS: ReadonlySet<number> = new Set(
+  [...NAMING_BELOW.keys()].map(({ length }) => length),
+);
+
+/** The members of the protocol in `_meta` and in the `data` of an error, folded; all with the prefix are, too. */
+const MIXED_MEMBERS: ReadonlySet<string> = new Set([
+  ...['progresstoken', 'supported', 'requested', 'elicitations', 'requiredcapabilities'],
+]);
+const PROTOCOL_PREFIX = 'io.modelcontextprotocol/';
+
+function isOfProtocol(folded: string): boolean {
+  return MIXED_MEMBERS.has(folded) || folded.startsWith(PROTOCOL_PREFIX);
+}
+
+/** The naming below a member whose name ends at `end`; undefined if it is that of the object the member is in. */
+function namingBelow(scan: Scan, start: number, end: number): Naming | undefined {
+  const { text, depth } = scan;
+  switch (scan.naming[depth]) {
+    case 'data':
+      return undefined;
+    case 'mixed':
+      return isOfProtocol(foldName(readName(text, start, end) ?? '')) ? 'protocol' : 'data';
+  }
+  if (!NAMING_LENGTHS.has(end - start)) return undefined;
+  const name = text.slice(start, end);
+  return name === 'arguments' && beginsList(text, end + 1) ? undefined : NAMING_BELOW.get(name);
+}
+
+/** Whether the value of the member whose name ends at `from` is a list. */
+function beginsList(text: string, from: number): boolean {
+  let at = from;
+  while (text.charCodeAt(at) <= 0x20 || text.charCodeAt(at) === COLON) at++;
+  return text.charCodeAt(at) === OPEN_BRACKET;
 }
 
 function takeUnusualName(scan: Scan, start: number, end: number): JsonError | undefined {
@@ -313,6 +382,7 @@ function takeUnusualName(scan: Scan, start: number, end: number): JsonError | un
   if (name === undefined || name === '__proto__') return 'malformed-json';
   // Parsers written in C end a name at NUL, so such a name may duplicate any other.
   if (name.includes('\0')) return 'duplicate-key';
+  scan.namingNext = namingBelow(scan, start, end);
   const folded = foldName(name);
   let hash = 0;
   for (let at = 0; at < folded.length; at++) {
@@ -333,12 +403,12 @@ function readName(text: string, start: number, end: number): string | undefined 
 
 function addName(scan: Scan, start: number, end: number, hash: number): JsonError | undefined {
   const set = scan.sets[scan.depth];
-  if (set !== undefined) return addToSet(set, foldedName(scan.text, start, end));
+  if (set !== undefined) return addToSet(set, comparedName(scan, start, end));
   const first = scan.firstName[scan.depth] ?? 0;
   for (let at = first; at < scan.nameCount; at++) {
     if (scan.nameHash[at] !== hash) continue;
-    const other = foldedName(scan.text, scan.nameStart[at] ?? 0, scan.nameEnd[at] ?? 0);
-    if (other === foldedName(scan.text, start, end)) return 'duplicate-key';
+    const other = comparedName(scan, scan.nameStart[at] ?? 0, scan.nameEnd[at] ?? 0);
+    if (other === comparedName(scan, start, end)) return 'duplicate-key';
   }
   scan.nameHash[scan.nameCount] = hash;
   scan.nameStart[scan.nameCount] = start;
@@ -354,17 +424,21 @@ function addName(scan: Scan, start: number, end: number, hash: number): JsonErro
 function setOf(scan: Scan, first: number): Set<string> {
   const set = new Set<string>();
   for (let at = first; at < scan.nameCount; at++) {
-    set.add(foldedName(scan.text, scan.nameStart[at] ?? 0, scan.nameEnd[at] ?? 0));
+    set.add(comparedName(scan, scan.nameStart[at] ?? 0, scan.nameEnd[at] ?? 0));
   }
   return set;
 }
 
-function addToSet(set: Set<string>, folded: string): JsonError | undefined {
-  if (set.has(folded)) return 'duplicate-key';
-  set.add(folded);
+function addToSet(set: Set<string>, compared: string): JsonError | undefined {
+  if (set.has(compared)) return 'duplicate-key';
+  set.add(compared);
   return undefined;
 }
 
-function foldedName(text: string, start: number, end: number): string {
-  return foldName(readName(text, start, end) ?? '');
+/** A name in the form in which it must be the only one of its object. */
+function comparedName({ text, naming, depth }: Scan, start: number, end: number): string {
+  const name = readName(text, start, end) ?? '';
+  if (naming[depth] === 'data') return name;
+  const folded = foldName(name);
+  return naming[depth] === 'protocol' || isOfProtocol(folded) ? folded : name;
 }

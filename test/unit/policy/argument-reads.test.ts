@@ -103,6 +103,47 @@ describe('what no rule reads', () => {
   });
 });
 
+describe('two members whose names differ only in case', () => {
+  const both: JsonObject = {
+    type: 'object',
+    properties: {
+      ...{ path: {}, Path: {}, other: {}, Other: {}, free: {}, '\u212aey': {}, key: {} },
+      list: { type: 'array', items: { type: 'object', properties: { kind: {}, KIND: {} } } },
+    },
+  };
+  const declared = catalog({ tools: { fetch: { inputSchema: both } } });
+  const verdictsOf = (reading: Reading, args: JsonObject): readonly string[] =>
+    (['allow', 'deny'] as const).map((effect) => {
+      const rule: RuleDocument = { id: 'x', effect, ...WHO, ...reading };
+      return verdictOf(effect === 'allow' ? [rule] : [ALL, rule], args, declared);
+    });
+
+  it.each<[string, Reading, JsonObject]>([
+    ['args', { args: { path: { const: '/a' } } }, { path: '/a', Path: '/b' }],
+    ['when', { when: 'args.path == "/a"' }, { path: '/a', Path: '/b' }],
+    ['has()', { when: 'has(args.path)' }, { path: '/a', Path: '/b' }],
+    ['a Kelvin sign', { when: 'args.key == "/a"' }, { key: '/a', '\u212aey': '/b' }],
+    [
+      'items',
+      { args: { list: { items: { properties: { kind: { const: 'a' } } } } } },
+      { list: [{ kind: 'a', KIND: 'b' }] },
+    ],
+    ['anyArg', { when: 'anyArg(a, a == "/a")' }, { path: '/a', other: '1', Other: '2' }],
+    ['anyArg, deeply', { when: 'anyArg(a, a == "1")' }, { free: [{ x: '1', X: '2' }] }],
+  ])(
+    'are refused where a rule reads one of them, although both are declared: %s [P-10]',
+    (_what, reading, args) => {
+      expect(verdictsOf(reading, args)).toEqual(['arguments-invalid', 'arguments-invalid']);
+    },
+  );
+
+  it('pass where no rule reads them [P-10]', () => {
+    const args = { path: '/a', other: '1', Other: '2', free: { A: 1, a: 2 } };
+    expect(verdictsOf({ when: 'args.path == "/a"' }, args)).toEqual(['allow', 'denied-by-rule']);
+    expect(verdictsOf({}, args)).toEqual(['allow', 'denied-by-rule']);
+  });
+});
+
 describe('what a rule reads', () => {
   it.each<[string, Reading, JsonObject]>([
     [

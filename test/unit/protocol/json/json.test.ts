@@ -175,6 +175,38 @@ describe('duplicate members', () => {
     );
   });
 
+  test.each([
+    '{"params":{"arguments":{"env":{"HTTP_PROXY":1,"http_proxy":2}}}}',
+    '{"params":{"arguments":{"a":[{"CO":1,"Co":2}]}}}',
+    '{"result":{"structuredContent":{"CO":1,"Co":2,"cO":3}}}',
+    '{"result":{"_meta":{"vendor/X":1,"vendor/x":2,"v":{"A":1,"a":2}}}}',
+    '{"tools":[{"inputSchema":{"properties":{"-A":{},"-a":{"properties":{"B":{},"b":{}}}}}}]}',
+    '{"inputSchema":{"$defs":{"Node":{},"node":{}},"default":{"A":1,"a":2}}}',
+    '{"params":{"data":{"CO":1,"Co":2}}}',
+    '{"arguments":{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8,"i":9,"j":10,"J":11}}',
+  ])('[M-02] names of a tool that differ in case are different names: %s', (text) => {
+    expect(read(text)).toMatchObject({ ok: true, value: JSON.parse(text) });
+  });
+
+  test.each([
+    '{"params":{"arguments":{"a":1,"a":2}}}',
+    String.raw`{"params":{"arguments":{"a":1,"\u0061":2}}}`,
+    '{"arguments":{"a":1},"Arguments":{"a":2}}',
+    '{"arguments":{"A":1},"name":"x","Name":"y"}',
+    '{"arguments":[{"name":"x","Name":"y"}]}',
+    '{"arguments":"x","a":{"b":1,"B":2}}',
+    '{"_meta":{"progressToken":1,"ProgressToken":2}}',
+    '{"_meta":{"io.modelcontextprotocol/x":1,"IO.modelcontextprotocol/x":2}}',
+    '{"_meta":{"io.modelcontextprotocol/clientCapabilities":{"roots":{},"Roots":{}}}}',
+    String.raw`{"_meta":{"io.modelcontextprotocol\/clientCapabilities":{"roots":{},"Roots":{}}}}`,
+    '{"error":{"code":1,"data":{"elicitations":[{"url":1,"URL":2}]}}}',
+    '{"error":{"data":{"supported":[],"Supported":[]}}}',
+    '{"content":[{"type":"text","text":"a","Text":"b"}]}',
+    '{"properties":{"a":1},"result":{"x":1,"X":2}}',
+  ])('[M-02] names of the protocol, and names that are equal, are duplicates: %s', (text) => {
+    expect(errorOf(text)).toBe('duplicate-key');
+  });
+
   test('[M-02] names that hash alike are compared in full', () => {
     // 31 * '0' + '~' = 31 * '1' + '_'
     expect(errorOf('{"0~":1,"1_":2,"0~x":3,"1_x":4}')).toBeUndefined();
