@@ -2,7 +2,7 @@
 
 import { expect } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { body, jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
+import { body, jsonBody, onMethod, resultFor, textResult } from '../support/hostile-acts.js';
 import { errorOf, resultOf, toolNames } from '../support/wire-client.js';
 import { type CompatRow, withWorld } from './rig.js';
 
@@ -21,7 +21,7 @@ export const rows: readonly CompatRow[] = [
     verdict: 'accepts',
     sees: 'The server gets them byte for byte.',
     run: () =>
-      withWorld({ tools: [OPEN_TOOL] }, async (world) => {
+      withWorld({ tools: [OPEN_TOOL], result: () => textResult('ok') }, async (world) => {
         const env = { HTTP_PROXY: 'p', http_proxy: 'q', a: [{ Mg: 1, MG: 2 }] };
         const reply = await world.call('run', { env });
         expect([reply.status, errorOf(reply)]).toEqual([200, {}]);
@@ -44,7 +44,9 @@ export const rows: readonly CompatRow[] = [
       return withWorld(
         { order: onMethod('tools/call', (request) => jsonBody(resultFor(request, result))) },
         async (world) => {
-          const { resultType: _, ...received } = resultOf(await world.call('read_record'));
+          const { resultType: _, ...received } = resultOf(
+            await world.call('read_record', { id: 'one' }),
+          );
           expect(received).toEqual(result);
         },
       );
@@ -65,7 +67,11 @@ export const rows: readonly CompatRow[] = [
         inputSchema: { type: 'object', properties },
       };
       return withWorld(
-        { tools: [OPEN_TOOL, tool], upstream: ['pinning: {maxAge: 10m}'] },
+        {
+          tools: [OPEN_TOOL, tool],
+          upstream: ['pinning: {maxAge: 10m}'],
+          result: () => textResult('ok'),
+        },
         async (world) => {
           expect(toolNames(await world.request('tools/list'))).toEqual(['run', 'ls']);
           const reply = await world.call('ls', { '-A': 'x', '-a': 'y' });
