@@ -1,11 +1,13 @@
 // Finds payment cards, IBANs and US social security numbers in one text. Each kind needs evidence beyond its
 // form: a check digit and an issuer range, a checksum and the country's length, or the numbering rules with
-// separators or a cue word. Never changes a text.
+// separators or a cue word. A number that is part of another one (a decimal, a UUID, an identifier, an amount), or that
+// stands under a name that speaks of something else, is none. Never changes a text.
 // Source: ISO/IEC 7812-1 (annex B, Luhn); ISO 13616-1 and its SWIFT registry; ISO/IEC 7064 (mod 97-10); SSA POMS
 // RM 10201.
 
 import type { PiiKind } from '../../config/settings.js';
 import type { Hit } from './secrets.js';
+import { createValueNames, type FindValueName, type ValueName } from './value-names.js';
 
 const LENGTHS =
   'AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 ' +
@@ -22,7 +24,8 @@ export const IBAN_LENGTHS: ReadonlyMap<string, number> = new Map(
 const MIN_CARD_DIGITS = 13;
 const MAX_CARD_DIGITS = 19;
 const CUE_WINDOW = 48;
-const CARD_CUE = /card|visa|master|amex|american express|discover|\bpan\b|credit|debit|cc\b/i;
+const CARD_CUE =
+  /card|visa|master|amex|american express|discover|\bpan\b|credit|debit|(?<![a-z0-9])cc\b/i;
 
 /** Issuer ranges: first and last prefix, and the lengths issued under them. */
 const ISSUERS: readonly (readonly [string, string, readonly number[]])[] = [
@@ -85,16 +88,26 @@ const DIGIT_RUN = /\d(?:[ .-]?\d){12}/g;
 const DIGITS = /\d{1,64}/g;
 
 /** Payment cards, written without separators, in their usual groups, or in any groups after a cue word. */
-function findCards(text: string): Hit[] {
+function findCards(text: string, name: string | undefined): Hit[] {
   const hits: Hit[] = [];
+  let names: FindValueName | undefined;
+  const nameOf: FindValueName = (start, end) => {
+    if (name !== undefined && isWholeText(text, start, end)) return { kind: 'member', name };
+    names ??= createValueNames(text);
+    return names(start, end);
+  };
   DIGIT_RUN.lastIndex = 0;
   for (let match = DIGIT_RUN.exec(text); match !== null; match = DIGIT_RUN.exec(text)) {
     const groups = groupsFrom(text, match.index);
     const last = groups.at(-1);
-    addCards(text, groups, hits);
+    addCards(text, groups, nameOf, hits);
     DIGIT_RUN.lastIndex = last === undefined ? match.index + 1 : last.end;
   }
   return hits;
+}
+
+function isWholeText(text: string, start: number, end: number): boolean {
+  return text.slice(0, start).trim() === '' && text.slice(end).trim() === '';
 }
 
 /** Groups of digits with one separator between them, from the digit at `from`. */
@@ -108,10 +121,13 @@ function groupsFrom(text: string, from: number): Group[] {
     let end = at + match[0].length;
     while (isDigit(text.charCodeAt(end))) end++;
     groups.push({ start: at, end });
-    const separator = text[end];
-    if (separator !== ' ' && separator !== '-' && separator !== '.') return groups;
+    if (!isSeparator(text.charAt(end))) return groups;
     at = end + 1;
   }
+}
+
+function isSeparator(unit: string): boolean {
+  return unit === ' ' || unit === '-' || unit === '.';
 }
 
 function isDigit(code: number): boolean {
@@ -124,13 +140,19 @@ type DigitRun = {
   readonly groups: readonly Group[];
   readonly digits: string;
   readonly offsets: readonly number[];
+  readonly nameOf: FindValueName;
 };
 
-function addCards(text: string, groups: readonly Group[], hits: Hit[]): void {
+function addCards(
+  text: string,
+  groups: readonly Group[],
+  nameOf: FindValueName,
+  hits: Hit[],
+): void {
   const digits = groups.map((group) => text.slice(group.start, group.end)).join('');
   const offsets = [0];
   for (const { start, end } of groups) offsets.push((offsets.at(-1) ?? 0) + end - start);
-  const run: DigitRun = { text, groups, digits, offsets };
+  const run: DigitRun = { text, groups, digits, offsets, nameOf };
   for (let first = 0; first < groups.length; ) {
     const last = lastGroupOfCard(run, first);
     const head = groups[first];
@@ -151,7 +173,7 @@ function lastGroupOfCard(run: DigitRun, first: number): number | undefined {
     const end = run.offsets[at + 1] ?? 0;
     if (end - start > MAX_CARD_DIGITS) return undefined;
     if (end - start < MIN_CARD_DIGITS || !isCardNumber(run.digits.slice(start, end))) continue;
-    if (isWrittenAsCard(run.text, run.groups.slice(first, at + 1))) return at;
+    if (isWrittenAsCard(run, first, at)) return at;
   }
   return undefined;
 }
@@ -164,14 +186,144 @@ export function isCardNumber(digits: string): boolean {
 
 const USUAL_GROUPS = new Set(['4-4-4-4', '4-6-5', '4-6-4', '4-4-4-4-3', '4-4-4-1', '6-13']);
 
-function isWrittenAsCard(text: string, groups: readonly Group[]): boolean {
-  if (groups.length === 1) return true;
-  const sizes = groups.map((group) => group.end - group.start);
+function isWrittenAsCard(run: DigitRun, first: number, last: number): boolean {
+  const { text, groups } = run;
+  const start = groups[first]?.start ?? 0;
+  const end = groups[last]?.end ?? 0;
+  const isCued = CARD_CUE.test(text.slice(Math.max(0, start - CUE_WINDOW), start));
+  if (first === last) return isBareCard(run, { start, end }, isCued);
+  const separator = text.charAt(groups[first]?.end ?? 0);
+  if (!isEvenlySeparated(run, first, last, separator)) return false;
+  if (separator === '-' && isPartOfIdentifier(text, start, end)) return false;
+  if (isUsualGrouping(groups.slice(first, last + 1).map(sizeOf), separator)) {
+    return !isInSeries(run, first, last);
+  }
+  return isCued && separator !== '.';
+}
+
+/** The groups in which cards are printed, or digit by digit, or in pairs. */
+function isUsualGrouping(sizes: readonly number[], separator: string): boolean {
+  // Two groups with a dot between them are a decimal.
+  if (separator === '.' && sizes.length === 2) return false;
   if (USUAL_GROUPS.has(sizes.join('-'))) return true;
-  const isEven = sizes.every((size) => size === sizes[0]);
-  if (isEven && (sizes[0] === 1 || sizes[0] === 2)) return true;
-  const start = groups[0]?.start ?? 0;
-  return CARD_CUE.test(text.slice(Math.max(0, start - CUE_WINDOW), start));
+  const [size = 0] = sizes;
+  return separator !== '.' && size <= 2 && sizes.every((one) => one === size);
+}
+
+function isEvenlySeparated(
+  { text, groups }: DigitRun,
+  first: number,
+  last: number,
+  separator: string,
+): boolean {
+  return groups.slice(first, last).every(({ end }) => text.charAt(end) === separator);
+}
+
+/** A UUID, or the dashes of another identifier. */
+function isPartOfIdentifier(text: string, start: number, end: number): boolean {
+  return (
+    /[A-Za-z0-9_]-?$/.test(text.slice(Math.max(0, start - 2), start)) ||
+    /^-?[A-Za-z0-9_]/.test(text.slice(end, end + 2))
+  );
+}
+
+/** Four groups and the expiry or the year beside them are still one card. */
+const MAX_GROUPS_OF_CARD = 5;
+
+/**
+ * Whether groups belong to a longer series of numbers of the same size, such as the row of a table. Cards in a row are
+ * no such series.
+ */
+function isInSeries(run: DigitRun, first: number, last: number): boolean {
+  const size = sizeOf(run.groups[first]);
+  const groups = run.groups.slice(first, last + 1);
+  if (!groups.every((group) => sizeOf(group) === size)) return false;
+  const { from, to } = seriesAround(run, first);
+  const most = size <= 2 ? groups.length : MAX_GROUPS_OF_CARD;
+  if (to - from <= most) return false;
+  for (let at = from; at + 4 <= to; at += 4) {
+    const block = run.digits.slice(run.offsets[at] ?? 0, run.offsets[at + 4] ?? 0);
+    if (!isCardNumber(block)) return true;
+  }
+  return size <= 2;
+}
+
+/** The groups of the same size with the same separators around one. `to` is the first behind them. */
+function seriesAround(
+  { text, groups }: DigitRun,
+  first: number,
+): { readonly from: number; readonly to: number } {
+  const size = sizeOf(groups[first]);
+  const separator = text.charAt(groups[first]?.end ?? 0);
+  const belongs = (at: number): boolean =>
+    sizeOf(groups[at]) === size && text.charAt(groups[at]?.end ?? 0) === separator;
+  let from = first;
+  while (from > 0 && belongs(from - 1)) from--;
+  let to = first;
+  while (belongs(to)) to++;
+  return { from, to: sizeOf(groups[to]) === size ? to + 1 : to };
+}
+
+function sizeOf(group: Group | undefined): number {
+  return group === undefined ? 0 : group.end - group.start;
+}
+
+/** After these characters digits go on with something else: a word, a path, an amount, a phone number. */
+const BOUND_BEFORE =
+  /(?:[A-Za-z0-9_@#$\u20ac\u00a3\u00a5+/\\-]|(?:^|[^\d,])\d{1,3},|(?:^|[^A-Za-z])\.)$/;
+const ESCAPED_LINE = /\\[nrt]$/;
+/** Before these, they are the beginning of something else. */
+const BOUND_BEHIND = /^(?:[A-Za-z_%/@]|-[A-Za-z_])/;
+
+/** Whether digits without separators are a card: no part of anything else, and no value of another name. */
+function isBareCard({ text, nameOf }: DigitRun, { start, end }: Group, isCued: boolean): boolean {
+  const before = text.slice(Math.max(0, start - 5), start);
+  const behind = text.slice(end, end + 2);
+  if (/\d\.$/.test(before) || /^\.\d/.test(behind)) return false;
+  const named = nameOf(start, end);
+  const isNamed = named === undefined ? undefined : isNameOfCard(named, isCued);
+  if (isNamed !== undefined) return isNamed;
+  if (isCued || ESCAPED_LINE.test(before)) return true;
+  return !BOUND_BEFORE.test(before) && !BOUND_BEHIND.test(behind);
+}
+
+/** Whether a name speaks of a card; undefined where the number is one in prose. */
+function isNameOfCard({ kind, name }: ValueName, isCued: boolean): boolean | undefined {
+  if (kind === 'item') return false;
+  if (isCardName(name)) return true;
+  if (kind === 'label') return !isCued && isOtherLabel(name) ? false : undefined;
+  if (PROSE_NAME.test(wordsOf(name))) return undefined;
+  return kind === 'column' && isCued;
+}
+
+/** Words of a name, in lower case: `creditCardNo`, `credit_card_no` and `Credit card no.` are the same. */
+function wordsOf(name: string): string {
+  return name
+    .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}]+/u)
+    .join(' ')
+    .trim();
+}
+
+const CARD_NAME =
+  /\b(?:cards?|pan|cc|ccn|credit|debit|visa|mastercard|maestro|amex|discover|diners|jcb|unionpay|payment|karten?|kartennummer|kreditkartennummer|tarjeta|carte|carta|cart[aã]o)\b|(?:credit|debit|bank|payment)card|card(?:num|no\b)|\bcc(?:num|no\b)|american express|primary account|kreditkarte|^(?:number|numbers|no|nr|num)$/u;
+
+/** Whether a member, key or heading speaks of a payment card, or only of a number. */
+export function isCardName(name: string): boolean {
+  return CARD_NAME.test(wordsOf(name));
+}
+
+/** Last words of names of what people write: a number in it is one in prose. */
+const PROSE_NAME =
+  /(?:^| )(?:text|texts|content|contents|message|messages|msg|note|notes|comments?|body|description|summary|details?|output|stdout|stderr|log|logs|lines?|result|response|reply|answer|markdown|html|title|subject|prompt|input)$/;
+
+const OTHER_WORDS =
+  /\b(?:ids?|uuid|guid|ts|time|timestamp|date|at|epoch|order|orders|invoice|tracking|shipment|parcel|phone|tel|telephone|mobile|fax|imei|isbn|ean|gtin|upc|sku|serial|ticket|case|issue|commit|build|version|revision|size|bytes|offset|length|count|amount|price|balance|seq|sequence|index|hash|checksum|crc|trace|span|request|session|cursor|snowflake|tweet|channel|guild|ref|reference|transaction|txn|lat|lon|lng|latitude|longitude|seed|duration|elapsed|nanoseconds|ns|us|ms|key|code|barcode|inode|address|value)\b/;
+
+/** Whether what stands before a colon names something else than a card. Words of prose do not. */
+function isOtherLabel(label: string): boolean {
+  return OTHER_WORDS.test(wordsOf(label)) || /[a-z0-9][A-Z]|[\w$]\.[\w$]|_|^[$@]/.test(label);
 }
 
 const IBAN_START = /(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}[ -]?[A-Za-z0-9]/g;
@@ -196,7 +348,20 @@ function ibanEnd(text: string, start: number): number | undefined {
   const { compact, end } = readGroups(text, start, length);
   if (compact.length !== length || ALPHANUMERIC.test(text.charAt(end))) return undefined;
   const isOneCase = compact === compact.toUpperCase() || compact === compact.toLowerCase();
-  return isOneCase && hasMod97(compact.toUpperCase()) ? end : undefined;
+  if (!isOneCase || !hasMod97(compact.toUpperCase())) return undefined;
+  return text[end] === '-' || text[start - 1] === '-' || isInUuid(text, start) ? undefined : end;
+}
+
+const UUID_CHARS = 36;
+const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi;
+
+/** Whether the character at `at` lies in a UUID, whose groups may look like an account number. */
+function isInUuid(text: string, at: number): boolean {
+  const from = Math.max(0, at - UUID_CHARS);
+  for (const { index } of text.slice(from, at + UUID_CHARS).matchAll(UUID)) {
+    if (from + index <= at && at < from + index + UUID_CHARS) return true;
+  }
+  return false;
 }
 
 const ALPHANUMERIC = /[A-Za-z0-9]/;
@@ -228,10 +393,11 @@ function hasMod97(iban: string): boolean {
 }
 
 const SSN = /(?<![\d.-])(\d{3})([-. ]?)(\d{2})\2(\d{4})(?![\d]|[-.]\d)/g;
-const SSN_CUE = /ssn|ss#|social[\s_-]{0,4}security/i;
+const SSN_CUE = /(?<![a-z])ssn(?![a-z])|(?<![a-z])ss#|social[\s_-]{0,4}security/i;
+
 /** Whether a member name denotes a social security number. */
 export function isSsnName(name: string): boolean {
-  return SSN_CUE.test(name);
+  return SSN_CUE.test(name.replace(/([a-z0-9])([A-Z])/g, '$1_$2'));
 }
 
 /** Numbers published in advertisements, which belong to no person. */
@@ -245,12 +411,27 @@ export function findSsns(text: string, name?: string): Hit[] {
   for (let match = SSN.exec(text); match !== null; match = SSN.exec(text)) {
     const [matched, area = '', separator = '', group = '', serial = ''] = match;
     if (!isAssignable(area, group, serial)) continue;
-    const before = text.slice(Math.max(0, match.index - CUE_WINDOW), match.index);
-    if (separator !== '' || isNamed || SSN_CUE.test(before)) {
-      hits.push({ kind: 'ssn', start: match.index, end: match.index + matched.length });
+    const { index } = match;
+    const end = index + matched.length;
+    const before = text.slice(Math.max(0, index - CUE_WINDOW), index);
+    if (isNamed || SSN_CUE.test(before) || isSeparatedSsn(text, { start: index, end }, separator)) {
+      hits.push({ kind: 'ssn', start: index, end });
     }
   }
   return hits;
+}
+
+/**
+ * Whether the separators alone show a number of this kind: dashes outside identifiers, or blanks and dots where no other
+ * number, word or sign of a number stands directly beside it.
+ */
+function isSeparatedSsn(text: string, { start, end }: Group, separator: string): boolean {
+  if (separator === '-') return !isPartOfIdentifier(text, start, end);
+  if (separator === '') return false;
+  const isBeside =
+    /[\dA-Za-z_$,/+]$|\d[ \t,|;]{1,8}$/.test(text.slice(Math.max(0, start - 9), start)) ||
+    /^(?:[A-Za-z_%]|[ \t,|;]{1,8}-?\d|[.,]\d)/.test(text.slice(end, end + 10));
+  return !isBeside;
 }
 
 function isAssignable(area: string, group: string, serial: string): boolean {
@@ -261,7 +442,7 @@ function isAssignable(area: string, group: string, serial: string): boolean {
 
 /** Personal data of the given kinds. `name` is the member name before the text. */
 export function findPersonal(text: string, kinds: readonly PiiKind[], name?: string): Hit[] {
-  const cards = kinds.includes('card') ? findCards(text) : [];
+  const cards = kinds.includes('card') ? findCards(text, name) : [];
   const ibans = kinds.includes('iban') ? findIbans(text) : [];
   return cards.concat(ibans, kinds.includes('ssn') ? findSsns(text, name) : []);
 }

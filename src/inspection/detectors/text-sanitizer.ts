@@ -21,7 +21,7 @@ import {
 } from './decoded-text.js';
 import { STRUCTURES } from './injection-phrases.js';
 import { findMarkdownCode } from './markup.js';
-import { findPersonal, findSsns, isCardNumber, isSsnName } from './pii.js';
+import { findPersonal, findSsns, isCardName, isCardNumber, isSsnName } from './pii.js';
 import { findSecrets, type Hit, isSecretName, isSecretNumber } from './secrets.js';
 import {
   hiddenText,
@@ -41,7 +41,7 @@ const MIN_DIGITS = 8;
 
 /**
  * The kind of secret or personal data in a JSON number, such as a card number without quotes, by its digits and
- * the member name before it; undefined for any other number.
+ * the member name before it; undefined for any other number. Without a name that says so, a number is none.
  */
 export function numberKind(
   literal: string,
@@ -51,7 +51,9 @@ export function numberKind(
   if (findSentCredentials(literal, wantedKinds.own).length > 0) return OWN_CREDENTIAL;
   const digits = digitsOf(literal);
   if (digits === undefined || digits.length < MIN_DIGITS) return undefined;
-  if (wantedKinds.pii.includes('card') && isCardNumber(digits)) return 'card';
+  if (wantedKinds.pii.includes('card') && isCardName(name ?? '') && isCardNumber(digits)) {
+    return 'card';
+  }
   if (wantedKinds.pii.includes('ssn') && findSsns(digits, name).length > 0) return 'ssn';
   return wantedKinds.secrets && isSecretNumber(digits, name) ? 'secret' : undefined;
 }
