@@ -17,6 +17,7 @@ import {
   IN_SESSIONS,
   sessionRequired,
   unknownSession,
+  withoutMatchingMirrorHeaders,
 } from './session.js';
 import { claimsStateless } from './stateless.js';
 
@@ -32,8 +33,9 @@ export const LEGACY_SSE: SessionRules = {
   // What is posted to a session has no response but its status.
   statusOfRefusedMethod: () => 400,
   statusOfInvalidParams: () => 400,
-  classify({ input, errorContext, meta }) {
-    const checked = checkLegacySse(input, errorContext, meta);
+  classify({ input, call, errorContext, meta }) {
+    const headers = withoutMatchingMirrorHeaders(input.headers, call);
+    const checked = checkLegacySse({ ...input, headers }, errorContext, meta);
     if (checked.kind === 'error') return checked;
     const { version, session } = checked;
     return { kind: 'classified', protocol: LEGACY_SSE, version, session };

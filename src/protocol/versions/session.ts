@@ -176,18 +176,17 @@ export function checkDeclaredByServer({
 }
 
 /**
- * Removes `Mcp-Method` and `Mcp-Name` if both say what the body says and the version header names a revision
- * with sessions; otherwise returns the headers as they are, and they are refused later. Clients of both eras
- * send them with every request. In a session they decide nothing and are not forwarded; they are ignored only
- * if a reader that trusted them would read what the body says.
+ * Removes `Mcp-Method` and `Mcp-Name` if what is sent of them says what the body says, whatever the version header says;
+ * otherwise returns the headers as they are, and they are refused later. Clients of both eras send them with every
+ * request, `initialize` included, before any version is agreed. In a session they decide nothing and are not forwarded;
+ * they are ignored only if a reader that trusted them would read what the body says.
  * Source: MCP 2026-07-28, transports, validation of standard headers by intermediaries.
  */
-function withoutMatchingMirrorHeaders(headers: HeaderMap, call: Call): HeaderMap {
+export function withoutMatchingMirrorHeaders(headers: HeaderMap, call: Call): HeaderMap {
   if (headers['mcp-method'] === undefined && headers['mcp-name'] === undefined) return headers;
   const { 'mcp-method': method, 'mcp-name': name, ...others } = headers;
-  const version = headers['mcp-protocol-version']?.trim();
-  if (version === undefined || !SESSION_VERSIONS.includes(version)) return headers;
-  const isAgreed = matchesPlain(method, call.method) && agreesWithName(name, call);
+  const isAgreed =
+    (method === undefined || matchesPlain(method, call.method)) && agreesWithName(name, call);
   return isAgreed ? others : headers;
 }
 

@@ -287,8 +287,7 @@ describe('which era', () => {
         const isSession =
           (header === undefined || header === '2025-11-25') &&
           session === 's-1' &&
-          (meta === undefined || Object.keys(meta).length === 0) &&
-          (!mirrors || header === '2025-11-25');
+          (meta === undefined || Object.keys(meta).length === 0);
         const outcome = post(body, { headers });
         const era = outcome.kind === 'admitted' ? outcome.protocol.era : undefined;
         expect(era).toBe(isStateless ? '2026' : isSession ? '2025' : undefined);
