@@ -47,6 +47,8 @@ export type DevTarget = {
   readonly saved: { readonly server: DevServer; readonly note?: string };
   /** The command that serves it to a gateway of its own, safe on a terminal; absent if it is reached by HTTP. */
   readonly startedBy?: string;
+  /** The command itself; absent if it is reached by HTTP. */
+  readonly command?: readonly string[];
   /** What it is called, safe on a terminal. */
   readonly shown: string;
   /** Why it could not be listed, if more is known than the listing printed. */
@@ -161,6 +163,7 @@ export async function startCommand(
       // Arguments may be secrets, and the file holds none.
       note: `Served by: sallyport stdio ${options} -- COMMAND`,
     },
+    command: [command, ...args],
     startedBy: escapeForTerminal(`sallyport stdio ${options} -- ${commandLine}`),
     shown: escapeForTerminal([command, ...args].join(' ')),
     explain: (printed) =>
@@ -206,20 +209,23 @@ export async function pinServer(
   return isUsable ? undefined : code;
 }
 
-/** The names that were approved, by kind. A name that reads as a pattern would grant more than itself in a rule. */
-export async function readOffered({ lockFile }: DevFiles): Promise<Offered> {
+/** The lock file, and the names that were approved, by kind. A name that reads as a pattern would grant more than itself in a rule. */
+export async function readOffered({
+  lockFile,
+}: DevFiles): Promise<{ readonly offered: Offered; readonly lock: Lock | undefined }> {
   const { lock } = readLock(lockFile, await readFile(lockFile, 'utf8'));
   const namesOf = (kind: keyof Lock['pins']): readonly string[] =>
     [...(lock?.pins[kind] ?? [])]
       .filter(([, pin]) => approvedVersions(pin).length > 0)
       .map(([name]) => name);
   const [tools, prompts] = [namesOf('tool'), namesOf('prompt')];
-  return {
+  const offered = {
     tools: tools.filter(isExactPattern),
     prompts: prompts.filter(isExactPattern),
     templates: namesOf('template'),
     patterns: [...tools, ...prompts].filter((name) => !isExactPattern(name)),
   };
+  return { offered, lock };
 }
 
 export function countOffered({ tools, prompts, templates }: Offered): string {

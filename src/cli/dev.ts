@@ -23,6 +23,7 @@ import {
   type DemoUser,
   findSavedFile,
   ignoredFiles,
+  rewriteDevConfig,
   saveDevFiles,
   writeDemoFiles,
   writeDevFiles,
@@ -34,6 +35,7 @@ import { isReason, REASONS } from '../policy/reasons.js';
 import type { ProcessPorts } from '../stdio/server-process.js';
 import { cleanForeign, escapeForTerminal } from '../text/escaping.js';
 import { followLines } from './audit/read.js';
+import { chooseContent } from './content-choice.js';
 import {
   countOffered,
   type DevTarget,
@@ -182,20 +184,27 @@ async function runTarget(
   try {
     const publicUrl = `http://127.0.0.1:${stage.ports.data}`;
     const resource = `${publicUrl}${DEV_UPSTREAM.path}`;
-    const files = await writeDevFiles(folder, {
+    const input = {
       ...{ publicUrl, issuer: issuer.issuer, server: target.server },
       ...{ ports: stage.ports, adminToken: stage.adminToken },
-    });
+    };
+    const files = await writeDevFiles(folder, input);
     const code = await pinServer(target, files, stage, ports.pin);
     if (code !== undefined) return code;
-    const offered = await readOffered(files);
+    const { offered, lock } = await readOffered(files);
+    const content = chooseContent(lock, { command: target.command, isApproved: true });
+    const chosen = { content: content?.lines };
+    if (content !== undefined)
+      await rewriteDevConfig(files, { ...input, server: { ...target.server, ...chosen } });
     await writeDevPolicy(files, offered);
     io.stdout(`approved   ${countOffered(offered)} from ${target.shown}\n`);
+    if (content !== undefined) io.stdout(`content    ${content.shown}\n`);
     if (save !== undefined) {
       const dir = resolve(io.cwd, save);
       // Files with secrets are in .gitignore before they exist.
       await addIgnored(dir, ignoredFiles(target.saved.server));
-      const setup = { ...target.saved, offered, port: stage.ports.data };
+      const server = { ...target.saved.server, ...chosen };
+      const setup = { ...target.saved, server, offered, port: stage.ports.data };
       const saved = await saveDevFiles(dir, files, setup);
       io.stdout(`saved      ${escapeForTerminal(saved.configFile)}, with policy and lock file\n`);
       if (target.startedBy !== undefined) io.stdout(`serve it   ${target.startedBy}\n`);

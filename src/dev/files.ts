@@ -199,6 +199,8 @@ export type DevServer = {
   readonly header?: DevHeader | undefined;
   /** The key `limits.requestTimeout`, if it is not the default. */
   readonly requestTimeout?: string | undefined;
+  /** The lines of the key `content`, if anything but the default was chosen. */
+  readonly content?: readonly string[] | undefined;
 };
 
 type DevFilesInput = {
@@ -244,6 +246,11 @@ export async function writeDevFiles(dir: string, input: DevFilesInput): Promise<
   await writeHeader(dir, input.server.header);
   await writeFile(files.configFile, devGatewayText(input));
   return files;
+}
+
+/** Writes the gateway file again, with what the definitions of the server decided. */
+export function rewriteDevConfig(files: DevFiles, input: DevFilesInput): Promise<void> {
+  return writeFile(files.configFile, devGatewayText(input));
 }
 
 /** Lets the developers use exactly what was offered. */
@@ -303,7 +310,7 @@ async function writeHeader(dir: string, header: DevHeader | undefined): Promise<
 
 /** The upstream of a gateway file, indented below `upstreams:`. */
 function upstreamText(server: DevServer, issuer: string): string {
-  const { url, network, transport, header, requestTimeout } = server;
+  const { url, network, transport, header, requestTimeout, content = [] } = server;
   const reference = header && `{file: ${quoteYaml(`./${header.file}`)}}`;
   const keys = [
     `url: ${quoteYaml(url)}`,
@@ -317,6 +324,7 @@ function upstreamText(server: DevServer, issuer: string): string {
       ? []
       : [`credentials: {type: static, header: ${quoteYaml(header.name)}, value: ${reference}}`]),
     ...(requestTimeout === undefined ? [] : [`limits: {requestTimeout: ${requestTimeout}}`]),
+    ...content,
   ];
   return `  ${DEV_UPSTREAM.name}:\n${keys.map((key) => `    ${key}\n`).join('')}`;
 }

@@ -15,6 +15,7 @@ import type { IssuerSettings, Network, Settings } from '../../config/settings.js
 import { mergeFetched, pendingOf } from '../../pins/approval.js';
 import { type Lock, writeLock } from '../../pins/lock.js';
 import { escapeForTerminal, quoteForShell } from '../../text/escaping.js';
+import { chooseContent } from '../content-choice.js';
 import { observeTarget, type PinPorts } from '../pin/lock-files.js';
 import {
   type CliIo,
@@ -263,11 +264,16 @@ async function runInit(options: InitOptions, io: CliIo, ports: InitPorts): Promi
   const test = { path: paths.test, text: testText(answers, pinned), isSecret: false };
   const locks =
     pinned === undefined ? [] : [{ path: paths.lock, text: writeLock(pinned), isSecret: false }];
-  const error = await writeFiles(folder, [...files, policy, test, ...locks]);
+  // What the tools return is known now.
+  const config = { path: paths.config, text: gatewayText(answers, pinned), isSecret: false };
+  const all = [config, ...files.slice(1), policy, test, ...locks];
+  const error = await writeFiles(folder, all);
   if (error !== undefined) return fail(`nothing was written: ${error}`, EXIT_UNCHECKED, io);
-  const written = [...files, policy, test, ...locks].map(({ path }) => path);
+  const written = all.map(({ path }) => path);
   io.stdout(`written to ${shown(folder, io)}: ${[...written, paths.ignore].join(', ')}\n`);
   if (pinned !== undefined) io.stdout(`${escapeForTerminal(describeGrants(answers, pinned))}\n`);
+  const content = chooseContent(pinned, { isApproved: false });
+  if (content !== undefined) io.stdout(`Content: ${content.shown}\n`);
   const code = await ports.validate(join(folder, paths.config));
   if (code === EXIT_FINE) printNext(folder, answers, fetched, io, ports);
   return code;

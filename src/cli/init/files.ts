@@ -10,6 +10,7 @@ import { type Lock, type Pin, versionsOf } from '../../pins/lock.js';
 import { isExactPattern } from '../../policy/patterns.js';
 import { isObject } from '../../protocol/jsonrpc.js';
 import { quoteYaml } from '../../text/escaping.js';
+import { chooseContent } from '../content-choice.js';
 import { scanOwn } from '../pin/lock-files.js';
 import { CONFIG_FILE } from '../program.js';
 
@@ -81,7 +82,7 @@ function plaintextOf(url: string, network: Network): string {
     : '';
 }
 
-export function gatewayText(answers: InitAnswers): string {
+export function gatewayText(answers: InitAnswers, lock?: Lock): string {
   const { name, url, network, issuer, issuerNetwork, publicUrl, audience, header, scopes } =
     answers;
   const paths = initPaths(name);
@@ -97,6 +98,9 @@ export function gatewayText(answers: InitAnswers): string {
       ? ''
       : `\n    # The server gets this credential; the caller's token is never forwarded.
     credentials: {type: static, header: ${quoteYaml(header.name)}, value: {file: ./${paths.header}}}`;
+  const content = chooseContent(lock, { isApproved: false })
+    ?.lines.map((line) => `\n    ${line}`)
+    .join('');
   return `# The gateway in front of ${name}, written by \`sallyport init\`. Every key is explained in
 # docs/reference/configuration.md; a key that is absent has its default. Paths are relative to this file.
 version: 1
@@ -125,7 +129,7 @@ upstreams:
   ${name}:
     url: ${quoteYaml(url)}
     network: ${network}${plaintextOf(url, network)}
-    issuers: [${ISSUER_NAME}]${audiences}${requested}${credentials}
+    issuers: [${ISSUER_NAME}]${audiences}${requested}${credentials}${content ?? ''}
 
 policies: {dir: ./policies}
 pins: {dir: ./${PINS_FOLDER}}
