@@ -135,7 +135,10 @@ const MEMBERS: readonly (readonly [string, string])[] = [
     'findings',
     'Findings of detectors: `detector direction path count action`. The content itself is never recorded.',
   ],
-  ['result', '`status http rpc_code bytes digest list{advertised,visible}`, in `mcp.outcome`.'],
+  [
+    'result',
+    '`status http rpc_code bytes digest altered list{advertised,visible}`, in `mcp.outcome`. `altered` is true if the client got something else than the upstream sent; `findings` say what was changed or left out.',
+  ],
   ['latency_ms', '`total auth policy inspect upstream`, in `mcp.outcome`.'],
   ['trace', '`trace_id span_id`.'],
   [

@@ -7,7 +7,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { PrincipalFacts } from '../policy/principal.js';
-import type { RefusedToken, RequestRecord } from '../policy/record.js';
+import type { Finding, RefusedToken, RequestRecord } from '../policy/record.js';
 import {
   type MaskText,
   quoteForeign,
@@ -101,6 +101,11 @@ function principalText(principal: PrincipalFacts): SharedText {
 function foreignMember(name: string, text: string | undefined, mask: MaskText | undefined): string {
   return text === undefined ? '' : `,"${name}":${quoteForeign(text, mask)}`;
 }
+
+/** The actions of findings that leave a message other than it came. */
+const ALTERING: ReadonlySet<Finding['action']> = new Set([
+  ...(['redact', 'neutralize', 'strip', 'drop'] as const),
+]);
 
 const AUDIT_SCHEMA = 'sallyport.audit/2';
 
@@ -294,13 +299,22 @@ function findingsText({ findings }: RequestRecord, mask: MaskText | undefined): 
   return `,"findings":[${texts.join()}]`;
 }
 
-function resultText({ result }: RequestRecord): string {
-  const { status, http, rpcCode, bytes, digest, list } = result;
+/** Whether what the client got differs from what the upstream sent, because of what a detector found. */
+function isAltered({ decision, findings }: RequestRecord): boolean {
+  return (
+    decision.action === 'forwarded' &&
+    findings.some(({ direction, action }) => direction === 'to-client' && ALTERING.has(action))
+  );
+}
+
+function resultText(record: RequestRecord): string {
+  const { status, http, rpcCode, bytes, digest, list } = record.result;
   return (
     `,"result":{"status":"${status}","http":${quoteNumber(http)}` +
     (rpcCode === undefined ? '' : `,"rpc_code":${quoteNumber(rpcCode)}`) +
     `,"bytes":${quoteNumber(bytes)}` +
     (digest === undefined ? '' : `,"digest":${quoteUnescaped(digest)}`) +
+    (isAltered(record) ? ',"altered":true' : '') +
     (list === undefined
       ? '}'
       : `,"list":{"advertised":${quoteNumber(list.advertised)},"visible":${quoteNumber(list.visible)}}}`)

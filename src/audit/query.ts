@@ -15,6 +15,8 @@ type AuditFilter = {
   readonly subject?: string | undefined;
   readonly upstream?: string | undefined;
   readonly reason?: string | undefined;
+  /** Only outcomes whose client got something else than the upstream sent. */
+  readonly altered?: boolean | undefined;
   /** Milliseconds since the epoch: events at or after it. */
   readonly sinceMs?: number | undefined;
 };
@@ -39,7 +41,10 @@ const LEFT_OUT = {
     },
     ...{ policy: null, rule: null, reasons: [], causes: [], shadow: [] },
   },
-  result: { status: undefined, http: null, rpc_code: null, bytes: null, digest: null, list: null },
+  result: {
+    ...{ status: undefined, http: null, rpc_code: null, bytes: null, digest: null },
+    ...{ altered: false, list: null },
+  },
   latency: { total: null, auth: null, policy: null, inspect: null, upstream: null },
 };
 
@@ -116,13 +121,14 @@ export function createEventJoiner(): (record: AuditRecord, length: number) => Jo
 
 /** True if the event matches the filter. */
 export function isMatch(record: AuditRecord, filter: AuditFilter): boolean {
-  const { type, subject, upstream, reason, sinceMs } = filter;
+  const { type, subject, upstream, reason, altered, sinceMs } = filter;
   const reasons = valueAt(record, 'decision', 'reasons');
   return (
     (type === undefined || record['type'] === type) &&
     (subject === undefined || valueAt(record, 'actor', 'sub') === subject) &&
     (upstream === undefined || valueAt(record, 'target', 'upstream') === upstream) &&
     (reason === undefined || (Array.isArray(reasons) && reasons.includes(reason))) &&
+    (altered !== true || isAltered(record)) &&
     (sinceMs === undefined || Date.parse(String(record['time'])) >= sinceMs)
   );
 }
@@ -140,6 +146,38 @@ function quoteIfNeeded(value: unknown): string {
 function reasonsOf(record: AuditRecord): string {
   const reasons = valueAt(record, 'decision', 'reasons');
   return Array.isArray(reasons) && reasons.length > 0 ? reasons.map(quoteIfNeeded).join(',') : '';
+}
+
+function isAltered(record: AuditRecord): boolean {
+  return valueAt(record, 'result', 'altered') === true;
+}
+
+/** What was done about a finding, as a person reads it. Flags change nothing. */
+const DONE: { readonly [action: string]: string } = {
+  redact: 'redacted',
+  neutralize: 'made inert',
+  strip: 'removed',
+  drop: 'left out',
+  withhold: 'because of',
+  block: 'because of',
+};
+
+/**
+ * What was changed in a message, or why it was withheld, by the findings of an event: `redacted secret:npm-token (2)`.
+ * Equal ones are counted together. No control characters.
+ */
+export function describeFindings(record: AuditRecord, direction = 'to-client'): string {
+  const findings = record['findings'];
+  if (!Array.isArray(findings)) return '';
+  const counts = new Map<string, number>();
+  for (const found of findings) {
+    if (!isObject(found) || found['direction'] !== direction) continue;
+    const done = DONE[String(found['action'])];
+    if (done === undefined) continue;
+    const text = `${done} ${quoteIfNeeded(found['detector'])}`;
+    counts.set(text, (counts.get(text) ?? 0) + Number(found['count'] ?? 1));
+  }
+  return [...counts].map(([text, count]) => (count === 1 ? text : `${text} (${count})`)).join(', ');
 }
 
 /** Counts that a row shows only if they are not zero. */
@@ -197,7 +235,10 @@ export function createRowPrinter(print: (row: string) => void): {
   };
 }
 
-/** Renders one line: time, type, subject, target and decision, and of an outcome its result. No control characters. */
+/**
+ * Renders one line: time, type, subject, target and decision, and of an outcome its result and what was altered in it. No
+ * control characters.
+ */
 export function renderAuditRow(record: AuditRecord): string {
   const parts = [quoteIfNeeded(record['time']), quoteIfNeeded(record['type'])];
   if (isObject(record['actor'])) parts.push(quoteIfNeeded(valueAt(record, 'actor', 'sub')));
@@ -220,6 +261,7 @@ export function renderAuditRow(record: AuditRecord): string {
   }
   const result = resultOf(record);
   if (result !== '') parts.push(result);
+  if (isAltered(record)) parts.push(`altered: ${describeFindings(record)}`);
   const detail = detailOf(record);
   if (detail !== '') parts.push(detail);
   return parts.join('  ');

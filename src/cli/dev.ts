@@ -12,7 +12,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Option } from 'commander';
 import { type AuditRecord, requiredText, valueAt } from '../audit/chain.js';
-import { createEventJoiner } from '../audit/query.js';
+import { createEventJoiner, describeFindings } from '../audit/query.js';
 import { type DemoUpstream, startDemoUpstream } from '../dev/demo-upstream.js';
 import {
   DEMO_USERS,
@@ -257,7 +257,8 @@ export function decisionLine(event: AuditRecord): string | undefined {
     return `${time}  ${'changed'.padEnd(VERB_WIDTH)}  ${what}`;
   }
   if (event['type'] !== 'mcp.outcome' && event['type'] !== 'auth.failure') return undefined;
-  const verb = VERBS[visibleAt(event, 'decision', 'action')] ?? 'refused';
+  const isAltered = valueAt(event, 'result', 'altered') === true;
+  const verb = isAltered ? 'altered' : (VERBS[visibleAt(event, 'decision', 'action')] ?? 'refused');
   const method = visibleAt(event, 'target', 'method') || 'request';
   const target = `${method} ${name}`.trim().padEnd(TARGET_WIDTH);
   return `${time}  ${verb.padEnd(VERB_WIDTH)}  ${target}  ${whyDecided(event)}`.trimEnd();
@@ -267,8 +268,17 @@ function visibleAt(event: AuditRecord, ...path: readonly string[]): string {
   return cleanForeign(requiredText(event, ...path));
 }
 
-/** The reasons of a refusal, else the rule that allowed it and how much of a list was shown. */
+/** Why it was decided so, and what was altered all the same. */
 function whyDecided(event: AuditRecord): string {
+  const [sent, received] = (['to-upstream', 'to-client'] as const).map((direction) =>
+    describeFindings(event, direction),
+  );
+  const cut = sent === '' ? '' : `in the request: ${sent}`;
+  return [whyActed(event), received, cut].filter((part) => part !== '').join('; ');
+}
+
+/** The reasons of a refusal, else the rule that allowed it and how much of a list was shown. */
+function whyActed(event: AuditRecord): string {
   const reasons = valueAt(event, 'decision', 'reasons');
   const [reason] = Array.isArray(reasons) ? reasons : [];
   if (typeof reason === 'string') {

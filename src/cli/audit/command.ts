@@ -195,6 +195,7 @@ function configureReadCommands(
     .option('--subject <subject>', 'exact subject of the caller')
     .option('--upstream <name>', 'name of the upstream')
     .option('--reason <reason>', 'reason of a refusal')
+    .option('--altered', 'only results that were changed on their way to the client')
     .option('--since <time>', 'start time: RFC 3339, or a duration before now, for example 30m')
     .option('--json', 'print JSON, with all members of each event')
     .action(async (files: string[], options: Omit<AuditQueryOptions, 'files'>) =>

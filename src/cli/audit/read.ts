@@ -152,6 +152,8 @@ export type AuditQueryOptions = FileSelection & {
   readonly subject?: string;
   readonly upstream?: string;
   readonly reason?: string;
+  /** Only outcomes whose client got something else than the upstream sent. */
+  readonly altered?: boolean;
   /** RFC 3339, or a duration before now: `90s 30m 6h 7d`. */
   readonly since?: string;
   readonly json?: boolean;

@@ -200,6 +200,11 @@ const RESULT = group('What came back.', {
   rpc_code: { type: ['integer', 'null'] },
   bytes: NUMBER,
   digest: MAYBE_TEXT,
+  altered: {
+    type: 'boolean',
+    description:
+      'Whether the client got something else than the upstream sent; `findings` say what.',
+  },
   list: {
     type: ['object', 'null'],
     properties: { advertised: NUMBER, visible: NUMBER },

@@ -69,6 +69,26 @@ describe('decisionEvent and outcomeEvent', () => {
     expect(namesOf(outcomeEvent(record, context, 20))).toBe(ENDED);
   });
 
+  it.each<[string, Partial<Finding>, boolean]>([
+    ['a redaction', { action: 'redact' }, true],
+    ['what was made inert', { action: 'neutralize' }, true],
+    ['a removal', { action: 'strip' }, true],
+    ['what was left out', { action: 'drop' }, true],
+    ['a flag', { action: 'flag' }, false],
+    ['what was cut from the request', { action: 'drop', direction: 'to-upstream' }, false],
+  ])('an outcome says whether the result was altered: %s', (_what, change, isAltered) => {
+    const record = sampleRecord({ findings: [{ ...finding, ...change }] });
+    const { result } = parsed(outcomeEvent(record, context, 20));
+    expect((result as Parsed)['altered']).toBe(isAltered ? true : undefined);
+  });
+
+  it('an outcome that was withheld altered nothing', () => {
+    const record = sampleRecord({ findings: [{ ...finding, action: 'redact' }] });
+    const { decision } = record;
+    const withheld = { ...record, decision: { ...decision, action: 'withheld' as const } };
+    expect(parsed(outcomeEvent(withheld, context, 20))['result']).not.toHaveProperty('altered');
+  });
+
   it('[O-01] a decision says who, what, why and under which files', () => {
     const event = parsed(decisionEvent(sampleRecord(), context));
     expect(event).toEqual({

@@ -4,6 +4,7 @@ import {
   createEventJoiner,
   createRecentDecisions,
   createRowPrinter,
+  isMatch,
   MAX_RECENT,
   MAX_RECENT_ANONYMOUS,
   renderAuditRow,
@@ -49,6 +50,24 @@ describe('[O-16] the rows of audit query', () => {
     );
     expect(renderAuditRow({ ...outcome, result: { status: 'none' } })).toMatch(/x {2}in 1\.3 ms$/);
     expect(renderAuditRow(event('mcp.outcome', 'x'))).toMatch(/ x$/);
+  });
+
+  it('say what was altered in a result, and are found by it', () => {
+    const outcome = {
+      ...event('mcp.outcome', 'x'),
+      findings: [
+        { detector: 'secret:npm-token', direction: 'to-client', count: 2, action: 'redact' },
+        { detector: 'invisible\u001b', direction: 'to-client', count: 1, action: 'strip' },
+        { detector: 'active:html', direction: 'to-client', count: 1, action: 'flag' },
+      ],
+      result: { status: 'ok', altered: true },
+    };
+    expect(renderAuditRow(outcome)).toMatch(
+      / {2}altered: redacted secret:npm-token \(2\), removed invisible\\u\{1b\}$/,
+    );
+    expect(isMatch(outcome, { altered: true })).toBe(true);
+    expect(isMatch({ ...outcome, result: { status: 'ok' } }, { altered: true })).toBe(false);
+    expect(isMatch({ ...outcome, result: { status: 'ok' } }, {})).toBe(true);
   });
 
   const rowsOf = (events: readonly (readonly [ReturnType<typeof event>, boolean])[]) => {

@@ -17,6 +17,10 @@ function outcome(decision: object, more: object = {}): Record<string, unknown> {
   };
 }
 
+function finding(detector: string, action: string, path: string, count: number): object {
+  return { detector, direction: 'to-client', path, count, action };
+}
+
 describe('[E-40] a line for a decision', () => {
   it.each([
     [
@@ -44,6 +48,31 @@ describe('[E-40] a line for a decision', () => {
         { target: { method: 'tools/call', name: '\u001b[2Jx' } },
       ),
       '19:47:18  refused   tools/call \\u{1b}[2Jx',
+    ],
+    [
+      'says what was altered, and what of a request was left out',
+      outcome(
+        { action: 'forwarded', rule: 'all', reasons: [] },
+        {
+          result: { status: 'ok', altered: true },
+          findings: [
+            finding('secret:npm-token', 'redact', '/result/content/0/text', 2),
+            finding('secret:npm-token', 'redact', '/result/content/1/text', 1),
+            finding('active:image', 'neutralize', '/result/content/0/text', 1),
+            finding('injection:override', 'flag', '/result/content/0/text', 1),
+            { ...finding('undefined-params', 'drop', '/params/x', 1), direction: 'to-upstream' },
+          ],
+        },
+      ),
+      '19:47:18  altered   tools/call echo                       by rule all; redacted secret:npm-token (3), made inert active:image; in the request: left out undefined-params',
+    ],
+    [
+      'says because of what a result was withheld',
+      outcome(
+        { action: 'withheld', reasons: ['result-content'] },
+        { findings: [finding('active:html', 'withhold', '', 1)] },
+      ),
+      `19:47:18  withheld  tools/call echo                       result-content: ${REASONS['result-content'].text}; because of active:html`,
     ],
     [
       'is there for a definition that has changed',
