@@ -143,7 +143,12 @@ async function pinOffered(file: string): Promise<PinnedOnce> {
   const keep = (text: string): void => {
     printed += text;
   };
-  const approval = { approve: true, by: 'sallyport dev', note: 'offered when dev was started' };
+  const approval = {
+    approve: true,
+    acceptsReview: true,
+    by: 'sallyport dev',
+    note: 'offered when dev was started',
+  };
   const quiet: CliIo = { ...io, stdout: keep, stderr: keep };
   const code = await runPinFetch({ config: file, ...approval }, quiet, await pinPorts());
   return { code, printed, wasAsked: true };

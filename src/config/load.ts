@@ -51,6 +51,16 @@ type UpstreamOutline = {
   readonly position: Position;
 };
 
+/** Which upstreams are the same server, and which are shown in one list (inspection/definitions/shadowing.ts). */
+type DeploymentOutline = {
+  readonly upstreams: readonly {
+    readonly name: string;
+    readonly host: string | undefined;
+    readonly sameAs: string | undefined;
+  }[];
+  readonly aggregates: readonly (readonly string[])[];
+};
+
 /** An aggregate's backends and prefixes, and its position in the file. */
 export type AggregateOutline = {
   readonly name: string;
@@ -90,6 +100,7 @@ export type Outline = {
   readonly signing: LockSigning | 'incomplete' | undefined;
   /** Pairs of definitions that may stand side by side, with their positions. */
   readonly shadowing: readonly ShadowingOutline[];
+  readonly deployment: DeploymentOutline;
   readonly opsHost: string | undefined;
   readonly opsPort: number | undefined;
   readonly isOpsSecure: boolean;
@@ -277,11 +288,23 @@ function outlineOf(
     pinsDir: pins?.dir ? resolve(folder, pins.dir) : policiesDir && resolve(policiesDir, 'pins'),
     signing,
     shadowing: exceptionsOf(pins?.shadowing, locate),
+    deployment: {
+      upstreams: entriesOf(gateway.upstreams).map(([name, { url, socket, sameAs }]) => {
+        return { name, host: socket || hostOf(url), sameAs: sameAs || undefined };
+      }),
+      aggregates: entriesOf(gateway.endpoints).map(([, aggregate]) =>
+        backendsOf(aggregate).map(({ upstream }) => upstream),
+      ),
+    },
     opsHost: listeners?.ops?.host || undefined,
     isOpsSecure: listeners?.ops?.tls !== undefined,
     opsPort: listeners?.ops?.port,
     admin: adminOutline(gateway),
   };
+}
+
+function hostOf(url: string | undefined): string | undefined {
+  return url && URL.canParse(url) ? new URL(url).host : undefined;
 }
 
 function adminOutline({ admin, listeners }: ReadableGateway): Outline['admin'] {

@@ -14,16 +14,16 @@ import {
 import { DISK_FILES } from '../config/files.js';
 import { type AggregateOutline, loadGateway, loadPolicies, type Outline } from '../config/load.js';
 import type { LockSigning, Settings } from '../config/settings.js';
-import { scanDefinitions } from '../inspection/definitions/scan.js';
+import { isAbout, scanDefinitions } from '../inspection/definitions/scan.js';
 import {
   type BackendName,
+  exceptionsOn,
   findConfusableNames,
   findShadowing,
   type Shadowing,
   type UpstreamItem,
-  withoutExceptions,
 } from '../inspection/definitions/shadowing.js';
-import { definitionsOf, isSamePin, pendingOf } from '../pins/approval.js';
+import { definitionsOf, pendingOf } from '../pins/approval.js';
 import {
   type CompileDefinition,
   createCatalog,
@@ -143,7 +143,10 @@ function todayInUtc(): string {
 /** Reads the lock files of a folder for `validate`. Commands are named as they are run in `cwd`. */
 export async function readLocksForPolicies(
   folder: string,
-  outline: Pick<Outline, 'file' | 'aggregates' | 'signing' | 'upstreams' | 'shadowing'>,
+  outline: Pick<
+    Outline,
+    'file' | 'aggregates' | 'signing' | 'upstreams' | 'shadowing' | 'deployment'
+  >,
   cwd = dirname(outline.file),
 ) {
   const { locks, invalid, diagnostics } = await loadLocks(folder, LOCK_PORTS, signingOf(outline));
@@ -213,6 +216,7 @@ export type Version = {
   readonly issuerFacts: Outline['issuerFacts'];
   /** The exceptions of `pins.shadowing`. */
   readonly shadowing: Outline['shadowing'];
+  readonly deployment: Outline['deployment'];
   readonly locks: ReadonlyMap<string, Lock>;
   /** What is signed, by upstream, where signatures are required. */
   readonly signed: ReadonlyMap<string, SignedLock>;
@@ -302,6 +306,7 @@ export async function loadVersion(
       written: writtenRules(policies.documents),
       issuerFacts: outline.issuerFacts,
       shadowing: outline.shadowing,
+      deployment: outline.deployment,
       locks: pins.locks,
       signed: pins.signed,
       hashes,
@@ -330,9 +335,11 @@ function readPolicies(
 
 const MAX_REPORTED = 20;
 
+type ShadowingOutline = Pick<Outline, 'file' | 'shadowing' | 'upstreams' | 'deployment'>;
+
 /** Warnings, at the positions of the upstreams in the gateway file. `today` is a date as in RFC 3339, in UTC. */
 export function checkShadowing(
-  { file, shadowing, upstreams }: Pick<Outline, 'file' | 'shadowing' | 'upstreams'>,
+  { file, shadowing, upstreams, deployment }: ShadowingOutline,
   locks: ReadonlyMap<string, Lock>,
   today: string,
 ): readonly Diagnostic[] {
@@ -340,8 +347,10 @@ export function checkShadowing(
     const lock = locks.get(upstream);
     return lock === undefined ? [] : [{ upstream, definitions: definitionsOf(lock) }];
   });
-  const { findings, collisions } = findShadowing(compared);
-  const found = withoutExceptions(findings, shadowing, today);
+  const exceptions = exceptionsOn(shadowing, today);
+  const { findings, collisions } = findShadowing(compared, deployment, exceptions);
+  const found = findings.filter(({ tier }) => tier !== 'note');
+  const notes = findings.filter(({ tier }) => tier === 'note').map(({ reason }) => reason);
   const more = found.length - MAX_REPORTED;
   const at = { file, line: 1, column: 1, severity: 'warning', rule: 'lock' } as const;
   const expired = shadowing
@@ -353,7 +362,8 @@ export function checkShadowing(
   const reported = found.slice(0, MAX_REPORTED).map(messageOf);
   const rest = more > 0 ? [`${more} further definitions stand in for others`] : [];
   const warnings = [...reported, ...rest].map((message): Diagnostic => ({ ...at, message }));
-  return [...warnings, ...expired, ...noteCollisions(file, collisions)];
+  const declared = notes.map((message): Diagnostic => ({ ...at, severity: 'note', message }));
+  return [...warnings, ...expired, ...declared, ...noteCollisions(file, collisions)];
 }
 
 /** Notes the names that several upstreams share, which is no finding: each upstream has a path of its own. */
@@ -374,7 +384,8 @@ function quoteItem(upstream: string, name: string): string {
   return JSON.stringify(`${upstream}/${name}`);
 }
 
-function messageOf({ items: [item, other], reason }: Shadowing): string {
+function messageOf({ how, items: [item, other], reason }: Shadowing): string {
+  if (how === 'same') return reason;
   const [one, two] = [item, other].map(({ upstream, name }) => quoteItem(upstream, name));
   return `${one} can be taken for ${two}, or gives orders about it: ${reason} If both are meant, add an exception to pins.shadowing`;
 }
@@ -391,7 +402,7 @@ export function checkPending(
     const pending = pendingOf(lock);
     if (lock === undefined || pending.length === 0) return [];
     const found = scanDefinitions(definitionsOf(lock)).filter(
-      ({ tier, item }) => tier !== 'note' && pending.some((one) => isSamePin(one, item)),
+      (finding) => finding.tier !== 'note' && pending.some((one) => isAbout(finding, one)),
     );
     const items = new Set(found.map(({ item }) => `${item.kind} ${item.name}`)).size;
     if (items === 0) return [];

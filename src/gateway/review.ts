@@ -10,7 +10,11 @@ import {
   type ReviewPort,
   reviewCommands,
 } from '../admin/review-pages.js';
-import type { DefinitionFinding, ScannedDefinition } from '../inspection/definitions/scan.js';
+import {
+  type DefinitionFinding,
+  isAbout,
+  type ScannedDefinition,
+} from '../inspection/definitions/scan.js';
 import type { FormsToCompare } from '../inspection/jobs.js';
 import {
   definitionsOf,
@@ -432,14 +436,17 @@ async function findInItem(
 ): Promise<ItemFindings> {
   const { upstream, kind, name, after } = item;
   if (offered === undefined || kind === 'server' || after === item.before) return NOTHING_FOUND;
-  const own = { kind: kind as PinnedKind, name, definition: offered };
+  const own = {
+    ...{ kind: kind as PinnedKind, name, definition: offered },
+    ...(after === undefined ? {} : { digest: after }),
+  };
   const held = offeredLock(version.locks.get(upstream), runtime, upstream);
   const { scanned: together, all, isAlone } = siblingsOf(own, after, held);
   const [scanned, shadowing] = await Promise.all([
     ports.definitions('scan', together, upstream),
     findShadowing(upstream, own, all, version, ports),
   ]);
-  const isOwn = (finding: DefinitionFinding): boolean => isSamePin(finding.item, own);
+  const isOwn = (finding: DefinitionFinding): boolean => isAbout(finding, own);
   const unfinished = [
     ...(scanned === undefined ? [NOT_SCANNED] : []),
     ...(isAlone ? [READ_ALONE] : []),
@@ -502,7 +509,7 @@ async function findShadowing(
   upstream: string,
   { kind, name }: PinName,
   definitions: readonly PinName[],
-  { settings, locks, shadowing: exceptions }: Version,
+  { settings, locks, shadowing: exceptions, deployment }: Version,
   { definitions: run, now }: Pick<ReviewSources, 'definitions' | 'now'>,
 ): Promise<Omit<ItemFindings, 'isFinal'>> {
   const others = [...locks.values()]
@@ -514,6 +521,7 @@ async function findShadowing(
     own: { upstream, definitions },
     asked: [{ kind, name }],
     exceptions,
+    deployment,
     today: new Date(now()).toISOString().slice(0, 10),
   });
   const text = `${given.slice(0, -1)},"others":[${others.join()}]}`;

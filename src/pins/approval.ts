@@ -293,7 +293,9 @@ export function definitionsOf(lock: Lock) {
   return namedPins(lock).flatMap(({ kind, name, pin }) =>
     pin.status === 'blocked'
       ? []
-      : versionsOf<JsonObject | string>(pin).map(({ definition }) => ({ kind, name, definition })),
+      : versionsOf<JsonObject | string>(pin).map(({ sha256: digest, definition }) => {
+          return { kind, name, definition, digest };
+        }),
   );
 }
 

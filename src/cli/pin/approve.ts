@@ -3,7 +3,8 @@
 // them. An approval is of the digests that the lock file showed when the command began, and each is refused if its
 // definition has changed since, in the file or at the upstream. docs/contract.md §5.
 
-import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
+import { type DefinitionFinding, isAbout } from '../../inspection/definitions/scan.js';
+import { SAME_SERVER } from '../../inspection/definitions/shadowing.js';
 import {
   addOffered,
   approvePin,
@@ -75,7 +76,7 @@ export type PinApproveOptions = DecisionOptions & {
   readonly all?: boolean;
   /** The digest that was reviewed, or at least its first 16 digits; for one name. */
   readonly digest?: string;
-  /** Findings of the tier block that are accepted; for one name. */
+  /** Findings that are accepted; for one name, unless they are about the whole upstream. */
   readonly accept?: readonly string[];
 };
 
@@ -138,7 +139,7 @@ export async function runPinApprove(
   const approve = (lock: Lock | undefined) =>
     approveSelected(lock, selection.pins, {
       ...{ before: before.lock, observed, approval },
-      accept: options.accept ?? [],
+      ...{ accept: options.accept ?? [], isNamed: options.all !== true },
       isExact: completeDigest(options.digest) !== undefined,
       others: readOthers(options.config, upstream, io, ports),
     });
@@ -206,7 +207,7 @@ function findUsageError({ names, all, digest, accept }: PinApproveOptions): stri
   if ((all === true) === names.length > 0) {
     return 'say what to approve: the names of what is pending, or --all';
   }
-  if (accept !== undefined && names.length !== 1) {
+  if (names.length !== 1 && accept?.every((id) => id.startsWith(SAME_SERVER)) === false) {
     return '--accept is for one definition: give one name with it';
   }
   if (digest === undefined) return undefined;
@@ -356,6 +357,8 @@ type Given = {
   readonly observed: Observed | undefined;
   readonly approval: Approval;
   readonly accept: readonly string[];
+  /** Each definition is named, by a person who has looked at it. */
+  readonly isNamed: boolean;
   /** The whole digest was given: the lock file need not hold the definition yet. */
   readonly isExact: boolean;
   readonly others: OtherUpstreams;
@@ -432,14 +435,14 @@ function approveOne(
   pin: PinDigest,
   found: readonly DefinitionFinding[],
   pins: readonly PinDigest[],
-  { observed, approval, accept }: Given,
+  { observed, approval, accept: accepted, isNamed }: Given,
 ): Extract<PinChange, { ok: true }> | RefusedOne {
   if (lock === undefined) return { ok: false, why: 'not-in-lock', digests: [] };
-  const recorded = withAccepted(approval, found, pin, accept);
+  const recorded = withAccepted(approval, found, pin, accepted);
   const together = pins.filter((one) => isSamePin(one, pin)).map(({ digest }) => digest);
   const order = { lock, pin, digest: pin.digest, approval: recorded, observed, together };
   const change = approvePin(order);
-  const findings = blockingFindings(found, pin, accept);
+  const findings = blockingFindings(found, pin, { accepted, isNamed });
   if (!change.ok || findings.length === 0) return change;
   return { ok: false, why: 'finding', digests: [], findings };
 }
@@ -451,7 +454,7 @@ function withAccepted(
   pin: PinName,
   accept: readonly string[],
 ): Approval {
-  const own = found.filter(({ id, item }) => isSamePin(pin, item) && accept.includes(id));
+  const own = found.filter((finding) => accept.includes(finding.id) && isAbout(finding, pin));
   return own.length === 0 ? approval : { ...approval, accepted: own.map(({ id }) => id) };
 }
 
@@ -468,9 +471,13 @@ function printApproved(
   const { kept: _, ...shown } = outcome;
   const { approved, refused, pending } = shown;
   for (const note of notes) io.stderr(`note: ${note}\n`);
+  const withheld = refused.flatMap(({ findings, ...pin }) =>
+    findings === undefined ? [] : { pin, findings },
+  );
+  printWithheld(upstream, config, withheld, io);
   for (const one of refused) {
-    if (one.findings !== undefined) printWithheld(upstream, config, one, one.findings, io);
-    else io.stderr(`error: ${upstream} ${pinLabel(one)} ${refusalText(one, fetchLine)}\n`);
+    if (one.findings === undefined)
+      io.stderr(`error: ${upstream} ${pinLabel(one)} ${refusalText(one, fetchLine)}\n`);
   }
   if (json) {
     io.stdout(`${toVisibleJson({ upstream, ...shown }, 0)}\n`);

@@ -4,7 +4,7 @@
 
 import { type Command as Commander, InvalidArgumentError, Option } from 'commander';
 import { REPORT_FORMATS } from '../../config/diagnostics.js';
-import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
+import { type DefinitionFinding, isAbout } from '../../inspection/definitions/scan.js';
 import {
   countReviewed,
   isSamePin,
@@ -60,6 +60,8 @@ import { type PinSignOptions, runPinSign } from './sign.js';
 type PinFetchOptions = PinOptions & {
   /** Approves exactly what is offered. */
   readonly approve?: boolean;
+  /** Approves also what a person should look at: for `dev`, which grants everything. */
+  readonly acceptsReview?: boolean;
   readonly by?: string;
   readonly note?: string;
 };
@@ -75,10 +77,12 @@ export async function runPinFetch(
   const targets = readTargets(options, io, ports, () => true);
   if (targets === undefined) return EXIT_UNCHECKED;
   const fetched: FetchedUpstream[] = [];
+  const others = readOthers(options.config, options.upstream, io, ports);
+  const isNamed = options.acceptsReview === true;
   for (const target of targets) {
     const observed = await observeTarget(target, io, ports);
-    const others = readOthers(options.config, target.settings.name, io, ports);
-    const done = observed && (await fetchOne(target, { observed, approval, others }, io, ports));
+    const input = observed && { observed, approval, others, isNamed };
+    const done = input && (await fetchOne(target, input, io, ports));
     if (done !== undefined) fetched.push(done);
   }
   printFetched(options, fetched, io);
@@ -127,11 +131,13 @@ type FetchInput = {
   readonly observed: Observed;
   readonly approval: Approval | undefined;
   readonly others: OtherUpstreams;
+  /** Whether what a person should look at is approved too. */
+  readonly isNamed: boolean;
 };
 
 async function fetchOne(
   { settings, gateway }: PinTarget,
-  { observed, approval, others }: FetchInput,
+  { observed, approval, others, isNamed }: FetchInput,
   io: CliIo,
   ports: PinPorts,
 ): Promise<FetchedUpstream | undefined> {
@@ -141,9 +147,11 @@ async function fetchOne(
     const fetched = mergeFetched({ upstream, lock: before, observed, approval: undefined });
     const offered = pendingOf(fetched.lock);
     const findings = scanPins(fetched.lock, offered, others);
-    const isWithheld = (pin: PinName): boolean => blockingFindings(findings, pin).length > 0;
+    const isWithheld = (pin: PinName): boolean =>
+      blockingFindings(findings, pin, { isNamed }).length > 0;
     const withheld = approval === undefined ? [] : offered.filter(isWithheld);
-    const isLeftOut = (pin: PinName): boolean => withheld.some((one) => isSamePin(one, pin));
+    const names = new Set(withheld.map(({ kind, name }) => `${kind} ${name}`));
+    const isLeftOut = ({ kind, name }: PinName): boolean => names.has(`${kind} ${name}`);
     const merged = mergeFetched({ upstream, lock: before, observed, approval, isLeftOut });
     return { lock: merged.lock, outcome: { ...merged, findings, withheld } };
   };
@@ -153,7 +161,7 @@ async function fetchOne(
   const { lock, unusable, findings, withheld } = changed.outcome;
   const file = lockFileOf(pinsDir, upstream);
   const pending = pendingOf(lock);
-  const left = findings.filter(({ item }) => pending.some((one) => isSamePin(one, item)));
+  const left = findings.filter((one) => pending.some((pin) => isAbout(one, pin)));
   const counts = countReviewed(lock);
   return { upstream, file, isChanged, ...counts, pending, unusable, findings: left, withheld };
 }
@@ -177,9 +185,8 @@ function printOne(options: PinOptions, one: FetchedUpstream, io: CliIo): void {
     if (!isWithheld) io.stdout(findingsText(findings, pin));
   }
   for (const pin of unusable) io.stdout(`  cannot be pinned: ${pinLabel(pin)}\n`);
-  for (const pin of one.withheld) {
-    printWithheld(upstream, options.config, pin, blockingFindings(findings, pin), io);
-  }
+  const held = one.withheld.map((pin) => ({ pin, findings: blockingFindings(findings, pin) }));
+  printWithheld(upstream, options.config, held, io);
   if (pending.length > 0) {
     const review = commandLine(io, ['pin', 'diff', '-c', options.config, upstream]);
     io.stderr(`To review what is pending, run: ${review}\n`);

@@ -6,7 +6,6 @@ import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
 import {
   digestsOffered,
   FIRST_USE_SUFFIX,
-  isSamePin,
   mergeFetched,
   namedPins,
   type PinDigest,
@@ -145,6 +144,7 @@ async function findDrift(
   const targets = readTargets(options, io, ports, ({ pinning }) => pinning.mode !== 'off');
   if (targets === undefined) return undefined;
   const upstreams: Found[] = [];
+  const others = readOthers(options.config, options.upstream, io, ports);
   for (const target of targets) {
     const observed = await observeTarget(target, io, ports);
     const compared = observed && compareTarget(target, observed, io, ports);
@@ -153,7 +153,6 @@ async function findDrift(
     const signatures = checkTarget(target, ports);
     const pending = pendingOf(lock);
     const upstream = target.settings.name;
-    const others = readOthers(options.config, upstream, io, ports);
     const findings = scanOffered(upstream, lock, observed, others);
     const file = lockFileOf(target.gateway.pinsDir, upstream);
     const notOffered = formsNotOffered(lock, observed, compared.differences);
@@ -228,9 +227,8 @@ function scanOffered(
 }
 
 function printFindings({ upstream, findings }: Found, io: CliIo): void {
-  const items = findings.map(({ item }) => item);
-  const named = items.filter((item, at) => items.findIndex((one) => isSamePin(one, item)) === at);
-  for (const item of named) {
+  const items = new Map(findings.map(({ item }) => [`${item.kind} ${item.name}`, item]));
+  for (const item of items.values()) {
     const text = findingsText(findings, item);
     if (text !== '') io.stdout(`${upstream} ${pinLabel(item)}: found by the scan\n${text}`);
   }
@@ -256,7 +254,7 @@ function printStatus({ upstream, differences, pending, firstUse }: Found, io: Cl
 }
 
 const HOW_TO_ACCEPT =
-  'note: pin approve leaves out what has a finding of the tier block; --accept FINDING approves one nevertheless\n';
+  'note: pin approve --all leaves out what has a finding of the tiers block and review; a name approves one with a finding of the tier review, and --accept FINDING any\n';
 
 function printForReview(found: Found, config: string, io: CliIo, ports: PinPorts): void {
   const { upstream, differences, pending, lock } = found;
@@ -275,7 +273,7 @@ function printForReview(found: Found, config: string, io: CliIo, ports: PinPorts
   printFirstUse(found, true, io);
   printFindings(found, io);
   printStatus(found, io);
-  if (found.findings.some(({ tier }) => tier === 'block')) io.stderr(HOW_TO_ACCEPT);
+  if (found.findings.some(({ tier }) => tier !== 'note')) io.stderr(HOW_TO_ACCEPT);
   const next = nextCommand(found, config, io, ports);
   if (next !== undefined) io.stderr(`After this review, run: ${next}\n`);
 }
@@ -303,14 +301,19 @@ function nextCommand(
   // Without an identity in git, the shell fills in who runs the command.
   const by = ports.gitIdentity?.() === undefined ? ' --by "$(id -un)"' : '';
   const isClean = (one: PinDigest): boolean => blockingFindings(findings, one).length === 0;
-  const [only] = unread.filter((one) => isClean(one) && isPasteable(one.name));
+  const isApprovable = (one: PinDigest): boolean =>
+    isPasteable(one.name) && blockingFindings(findings, one, { isNamed: true }).length === 0;
+  const [only] = unread.filter(isApprovable);
   if (only !== undefined && lock !== undefined && unread.length === 1 && pending.length === 0) {
     return commandLine(io, ['pin', 'approve', ...target, ...argumentsFor([only])]) + by;
   }
   const isUnreviewed = firstUse.some(({ digest }) => !held.has(digest));
   if (unread.length > 0 || isStale || isUnreviewed)
     return commandLine(io, ['pin', 'fetch', ...target]);
-  const clean = pending.filter(isClean);
+  // One is approved by its name, which is a decision about it.
+  const clean = pending.filter(
+    (one) => isClean(one) || (pending.length === 1 && isApprovable(one)),
+  );
   if (pending.length > 0 && clean.length === 0) return undefined;
   if (pending.length > 0) {
     return commandLine(io, ['pin', 'approve', ...target, ...argumentsFor(clean)]) + by;

@@ -251,7 +251,7 @@ function resultsOf(found: UpstreamDifferences, folder: string): readonly SarifRe
       .filter(({ tier }) => tier !== 'note')
       .map((finding) => ({
         file,
-        ...locate(finding.item, undefined, []),
+        ...placeOf(finding, locate),
         ...findingResult(finding),
       })),
   ];
@@ -320,6 +320,11 @@ function itemResult({ upstream, file, difference }: At, locate: Locate): SarifRe
     fingerprint: sha256Hex(JSON.stringify([upstream, kind, name, '', before, after])),
     properties: { upstream, kind, name, changes, digests: { before, after } },
   };
+}
+
+/** Its entry in the lock file; a finding about the whole upstream has none. */
+function placeOf({ item: { kind, name } }: DefinitionFinding, locate: Locate): Position {
+  return kind === 'upstream' ? START : locate({ kind, name }, undefined, []);
 }
 
 function findingResult({ id, kind, tier, item, pointer, evidence, reason }: DefinitionFinding) {

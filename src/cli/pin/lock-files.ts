@@ -14,16 +14,21 @@ import {
 import type { Files } from '../../config/files.js';
 import { type GatewayReading, loadGateway } from '../../config/load.js';
 import type { LockSigning, Settings, UpstreamSettings } from '../../config/settings.js';
-import { type DefinitionFinding, scanDefinitions } from '../../inspection/definitions/scan.js';
 import {
-  findShadowingOf,
+  type DefinitionFinding,
+  isAbout,
+  scanDefinitions,
+} from '../../inspection/definitions/scan.js';
+import {
+  createShadowingIndex,
+  type Deployment,
+  findShadowingIn,
   type ShadowingException,
-  type UpstreamDefinitions,
+  type ShadowingIndex,
 } from '../../inspection/definitions/shadowing.js';
 import {
   definitionsOf,
   definitionsToScan,
-  isSamePin,
   type PinDigest,
   type PinName,
 } from '../../pins/approval.js';
@@ -281,63 +286,79 @@ export function approvalOf(
 export const NO_NAME =
   'error: an approval names who gives it: add --by NAME, or set user.name and user.email in git\n';
 
+const KINDS_WITHOUT_NAME: ReadonlySet<string> = new Set(['instructions', 'server', 'upstream']);
+
 /** An item as it is printed, safe on a terminal. A kind of which there is one has no name of its own. */
 export function pinLabel({ kind, name }: { readonly kind: string; readonly name: string }): string {
-  return kind === 'instructions' || kind === 'server' ? kind : `${kind} ${escapeForTerminal(name)}`;
+  return KINDS_WITHOUT_NAME.has(kind) ? kind : `${kind} ${escapeForTerminal(name)}`;
 }
 
-/** What the definitions of one upstream are compared with: those of the others, and what is allowed. */
+/** What the definitions of one upstream are compared with: those of all upstreams, and what is allowed. */
 export type OtherUpstreams = {
-  readonly upstreams: readonly UpstreamDefinitions[];
+  readonly index: ShadowingIndex;
+  readonly deployment: Deployment;
   readonly exceptions: readonly ShadowingException[];
   /** As in RFC 3339, in UTC. */
   readonly today: string;
 };
 
-/** The lock files of the other upstreams. One that cannot be read is reported and not compared. */
+/**
+ * The lock files of all upstreams, read once for a command. One that cannot be read is reported and not compared.
+ * `own`: the one upstream that the command reads itself.
+ */
 export function readOthers(
   config: string,
-  upstream: string,
+  own: string | undefined,
   io: CliIo,
   ports: PinPorts,
 ): OtherUpstreams {
   const { outline } = readGateway(config, io, ports, 'skip');
   const folder = outline?.pinsDir;
-  const others = (outline?.upstreams ?? []).filter(({ name }) => name !== upstream);
+  const others = (outline?.upstreams ?? []).filter(({ name }) => name !== own);
   const upstreams = others.flatMap(({ name }) => {
     const read = folder === undefined ? 'invalid' : readLockFile(folder, name, io, ports);
     if (read === 'invalid' || read.lock === undefined) return [];
     return [{ upstream: name, definitions: definitionsOf(read.lock) }];
   });
-  const today = new Date(ports.now()).toISOString().slice(0, 10);
-  return { upstreams, exceptions: outline?.shadowing ?? [], today };
+  return {
+    index: createShadowingIndex(upstreams),
+    deployment: outline?.deployment ?? { upstreams: [], aggregates: [] },
+    exceptions: outline?.shadowing ?? [],
+    today: new Date(ports.now()).toISOString().slice(0, 10),
+  };
 }
 
 /** What is found in the given definitions of a lock file, read together with the others of all servers. */
 export function scanPins(
   lock: Lock,
   pins: readonly PinDigest[],
-  { upstreams: others, exceptions, today }: OtherUpstreams,
+  { index, ...others }: OtherUpstreams,
 ): readonly DefinitionFinding[] {
   const own = { upstream: lock.upstream, definitions: definitionsOf(lock) };
-  const shadowing = findShadowingOf({ own, asked: pins, others, exceptions, today });
-  return [...scanOwn(lock, pins), ...shadowing];
+  return [...scanOwn(lock, pins), ...findShadowingIn(index, { own, asked: pins, ...others })];
 }
 
 /** What is found in the given definitions, read together with the others of their server. */
 export function scanOwn(lock: Lock, pins: readonly PinDigest[]): readonly DefinitionFinding[] {
   const found = scanDefinitions(definitionsToScan(lock, pins));
-  return found.filter(({ item }) => pins.some((pin) => isSamePin(pin, item)));
+  const names = new Set(pins.map(({ kind, name }) => `${kind} ${name}`));
+  return found.filter(({ item: { kind, name } }) => names.has(`${kind} ${name}`));
 }
 
-/** The findings that keep a definition from being approved. */
+/**
+ * The findings that keep a definition from being approved: those of the tier block, and where it is approved together
+ * with others, without being named, also those that a person has to look at.
+ */
 export function blockingFindings(
   findings: readonly DefinitionFinding[],
   pin: PinName,
-  accepted: readonly string[] = [],
+  { accepted = [], isNamed = false }: { accepted?: readonly string[]; isNamed?: boolean } = {},
 ): readonly DefinitionFinding[] {
   return findings.filter(
-    ({ id, tier, item }) => tier === 'block' && isSamePin(pin, item) && !accepted.includes(id),
+    (finding) =>
+      (finding.tier === 'block' || (finding.tier === 'review' && !isNamed)) &&
+      isAbout(finding, pin) &&
+      !accepted.includes(finding.id),
   );
 }
 
@@ -348,29 +369,55 @@ function findingLine({ id, tier, pointer, evidence, reason }: DefinitionFinding)
 }
 
 /** The findings of one definition that a reviewer is shown; notes are left to JSON. */
-export function findingsText(findings: readonly DefinitionFinding[], pin: PinName): string {
+export function findingsText(
+  findings: readonly DefinitionFinding[],
+  pin: DefinitionFinding['item'],
+): string {
   return findings
-    .filter(({ tier, item }) => tier !== 'note' && isSamePin(pin, item))
+    .filter(({ tier, item: { kind, name } }) => {
+      return tier !== 'note' && kind === pin.kind && name === pin.name;
+    })
     .map(findingLine)
     .join('');
 }
 
-/** Says why a definition was not approved, and how it is approved nevertheless. */
+/** A definition that was not approved, and what was found in it. */
+export type HeldBack = { readonly pin: PinDigest; readonly findings: readonly DefinitionFinding[] };
+
+/** Says why definitions were not approved, and how they are approved nevertheless. */
 export function printWithheld(
   upstream: string,
   config: string,
-  pin: PinDigest,
-  findings: readonly DefinitionFinding[],
+  withheld: readonly HeldBack[],
   io: CliIo,
 ): void {
-  const label = `${upstream} ${pinLabel(pin)}`;
-  io.stderr(`error: ${label} is not approved, because the scan found in it:\n`);
-  io.stderr(findings.map(findingLine).join(''));
-  const accept = findings.flatMap(({ id }) => ['--accept', id]);
-  const line = commandLine(io, [
-    ...['pin', 'approve', '-c', config, upstream, pin.name, '--kind', pin.kind],
-    ...['--digest', digestText(pin.digest), ...accept],
-  ]);
-  if (!isPasteable(pin.name)) return;
-  io.stderr(`If a review shows that this is meant well, run: ${line}\n`);
+  const target = ['pin', 'approve', '-c', config, upstream];
+  const found = withheld.flatMap(({ findings }) => findings);
+  const wide = new Map(
+    found.filter(({ item }) => item.kind === 'upstream').map((one) => [one.id, one]),
+  );
+  for (const finding of wide.values()) {
+    const count = withheld.filter(({ findings }) => findings.includes(finding)).length;
+    const what = count === 1 ? 'definition is' : 'definitions are';
+    io.stderr(
+      `error: ${upstream}: ${count} ${what} not approved, because the scan found in them:\n`,
+    );
+    io.stderr(findingLine(finding));
+    const line = commandLine(io, [...target, '--all', '--accept', finding.id]);
+    io.stderr(`To approve them all the same, run: ${line}\n`);
+  }
+  for (const { pin, findings } of withheld) {
+    const own = findings.filter(({ item }) => item.kind !== 'upstream');
+    if (own.length === 0) continue;
+    const label = `${upstream} ${pinLabel(pin)}`;
+    io.stderr(`error: ${label} is not approved, because the scan found in it:\n`);
+    io.stderr(own.map(findingLine).join(''));
+    if (!isPasteable(pin.name)) continue;
+    const accept = findings.flatMap(({ id }) => ['--accept', id]);
+    const line = commandLine(io, [
+      ...[...target, pin.name, '--kind', pin.kind, '--digest', digestText(pin.digest)],
+      ...accept,
+    ]);
+    io.stderr(`If a review shows that this is meant well, run: ${line}\n`);
+  }
 }

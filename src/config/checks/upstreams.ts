@@ -50,10 +50,25 @@ export function checkUpstreams(file: ReadableGateway, report: ReportDiagnostic):
     checkCallerAuthentication(file, at, upstream, report);
     if (inspect) checkName([...at, 'inspect'], 'inspection profile', inspect, profiles, report);
     checkContent([...at, 'content', 'tools'], upstream, report);
+    checkTwin(at, name, upstream, Object.keys(file.upstreams ?? {}), report);
     checkTimes([...at, 'limits'], upstream, report);
     checkConcurrency([...at, 'limits'], upstream, report);
     checkUpstreamAuthentication(file, at, upstream, report);
   }
+}
+
+/** `sameAs` names another upstream of the file. */
+function checkTwin(
+  owner: FilePath,
+  name: string,
+  { sameAs }: Upstream,
+  names: readonly string[],
+  report: ReportDiagnostic,
+): void {
+  if (!sameAs) return;
+  const at = [...owner, 'sameAs'];
+  if (sameAs === name) report(at, 'an upstream is not a deployment of itself; name another');
+  else checkName(at, 'upstream', sameAs, names, report);
 }
 
 /** Checks the path of an upstream or aggregate, if one is configured. */

@@ -344,6 +344,9 @@ export const UPSTREAM_SCHEMA = record(
       [NONE, STATIC, CLIENT_CREDENTIALS, TOKEN_EXCHANGE],
       { default: { type: 'none' } },
     ),
+    sameAs: text(
+      'Name of another upstream of which this one is a second deployment, such as production of a staging server. Definitions that both offer in the same form are then no findings of shadowing. It approves nothing.',
+    ),
     apps: flag(
       'Whether clients may declare the Apps extension, if rules let their caller read a `ui://` resource of the lock file. The gateway then lists twice, with and without the declaration, because servers may offer different definitions; both are pinned. Pins that were fetched without this setting lack what such clients are shown, which then counts as changed.',
       false,

@@ -369,14 +369,21 @@ export type ScannedDefinition = {
   readonly kind: PinnedKind;
   readonly name: string;
   readonly definition: JsonObject | string;
+  /** Of the whole definition, where it is known (pins/digest.ts). */
+  readonly digest?: string;
 };
+
+/** What a finding is about: a definition, or an upstream with several of its definitions. */
+export type FoundItem = { readonly kind: PinnedKind | 'upstream'; readonly name: string };
 
 export type DefinitionFinding = {
   /** Names the finding in a command. Another text at its place makes another finding. */
   readonly id: string;
   readonly kind: FindingKind;
   readonly tier: Tier;
-  readonly item: { readonly kind: PinnedKind; readonly name: string };
+  readonly item: FoundItem;
+  /** Where it is about an upstream, which of its definitions. */
+  readonly covers?: readonly FoundItem[];
   /** JSON pointer to the string in the definition. */
   readonly pointer: string;
   /** The words that were found, with invisible characters visible, at most 200 characters. */
@@ -386,3 +393,8 @@ export type DefinitionFinding = {
 
 /** A finding before it is named. */
 export type UnnamedFinding = Omit<DefinitionFinding, 'id'>;
+
+/** Whether a finding is about this definition, by itself or together with others of its upstream. */
+export function isAbout({ item, covers = [] }: DefinitionFinding, pin: FoundItem): boolean {
+  return [item, ...covers].some(({ kind, name }) => kind === pin.kind && name === pin.name);
+}

@@ -23,7 +23,7 @@ import { type Concealment, hasMixedScripts, type Reading, readingsOf } from './r
 import { findDemands, SENT_ELSEWHERE } from './rules.js';
 import { type OwnNames, sentencesOf } from './sentences.js';
 
-export type { DefinitionFinding, ScannedDefinition } from './demands.js';
+export { type DefinitionFinding, isAbout, type ScannedDefinition } from './demands.js';
 
 /** A string of a definition with its place. `isProse` is false for a name, `areNames` true for several in a row. */
 type Text = {

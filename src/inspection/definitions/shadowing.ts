@@ -4,7 +4,7 @@
 // the names of an aggregate's backends that look alike. Pure, and bounded for hostile input: each definition is compared
 // with few others. docs/contract.md §5; docs/reference/attacks.md case 60.
 
-import { type PinnedKind, sha256Hex } from '../../pins/digest.js';
+import { digestListed, NO_DIGEST, type PinnedKind, sha256Hex } from '../../pins/digest.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { escapeForTerminal, makeVisible } from '../../text/escaping.js';
 import { groupBy } from '../../text/grouping.js';
@@ -27,11 +27,29 @@ export type UpstreamItem = {
   readonly name: string;
 };
 
+/** What the gateway file says of upstreams that are compared, as plain data. */
+export type Deployment = {
+  readonly upstreams: readonly {
+    readonly name: string;
+    /** Where it is reached, for people. */
+    readonly host?: string | undefined;
+    /** Another upstream that the operator declares to be the same server. */
+    readonly sameAs?: string | undefined;
+  }[];
+  /** The backends of each aggregate, whose definitions one caller may see in one list. */
+  readonly aggregates: readonly (readonly string[])[];
+};
+
+const ALONE: Deployment = { upstreams: [], aggregates: [] };
+
 /** Two definitions, one of which passes for the other or gives orders about it. */
 export type Shadowing = {
-  /** Both look alike, or the first gives orders about the second. */
-  readonly how: 'alike' | 'order';
+  /** Both look alike, the first gives orders about the second, or the first upstream is the second once more. */
+  readonly how: 'alike' | 'order' | 'same';
+  readonly tier: DefinitionFinding['tier'];
   readonly items: readonly [UpstreamItem, UpstreamItem];
+  /** Where the upstream is the same as another, its definitions that are the same. */
+  readonly covers?: readonly (UpstreamItem & { readonly digest: string })[];
   /** JSON pointer into the first. */
   readonly pointer: string;
   readonly evidence: string;
@@ -46,12 +64,18 @@ type FoundShadowing = {
 
 type Entry = UpstreamItem & {
   readonly definition: ScannedDefinition['definition'];
+  /** Of equal definitions only, whatever their order of members. */
+  readonly digest: string;
   readonly simple: string;
+  /** The forms in which names that look alike are equal. */
+  readonly forms: readonly string[];
   outline?: Outline;
 };
 
 /** With how many of the definitions that share a form each is compared; beyond that, the form itself is found. */
 const MAX_ALIKE = 12;
+/** How many definitions that share a form are looked through for those. */
+const MAX_VISITED = 1_000;
 const MAX_EVIDENCE = 200;
 const MAX_NAME = 512;
 /** How many orders about others are reported of one definition. */
@@ -59,47 +83,334 @@ const MAX_MENTIONS = 8;
 /** Shorter identifiers are words of the language. */
 const MIN_MENTIONED = 5;
 
-/** Compares the definitions of all upstreams with one another. Orders are looked for in those that are asked about. */
+/**
+ * The definitions of many upstreams, found by the forms of their names, so that those of one upstream are compared with
+ * all others in a time that depends on its own.
+ */
+export type ShadowingIndex = {
+  /** Adds the definitions of an upstream, in place of those that it had. */
+  set(upstream: UpstreamDefinitions): void;
+  readonly entries: () => Iterable<Entry>;
+  /** What has one of the forms, in the order in which the upstreams were added. */
+  readonly sharing: (form: string) => readonly Entry[];
+  readonly identical: (digest: string) => readonly Entry[];
+  /** The tools with exactly this name that a text may mention. */
+  readonly mentioned: (name: string) => readonly Entry[];
+  /** How many definitions an upstream has. */
+  readonly size: (upstream: string) => number;
+};
+
+export function createShadowingIndex(
+  upstreams: readonly UpstreamDefinitions[] = [],
+): ShadowingIndex {
+  const byUpstream = new Map<string, readonly Entry[]>();
+  const byForm = new Map<string, Entry[]>();
+  const byDigest = new Map<string, Entry[]>();
+  const byName = new Map<string, Entry[]>();
+  const add = (map: Map<string, Entry[]>, key: string, entry: Entry): void => {
+    const known = map.get(key);
+    if (known === undefined) map.set(key, [entry]);
+    else known.push(entry);
+  };
+  const remove = (map: Map<string, Entry[]>, key: string, upstream: string): void => {
+    const left = (map.get(key) ?? []).filter((entry) => entry.upstream !== upstream);
+    if (left.length === 0) map.delete(key);
+    else map.set(key, left);
+  };
+  function forget({ upstream, forms, name, digest }: Entry): void {
+    for (const form of forms) remove(byForm, form, upstream);
+    remove(byDigest, digest, upstream);
+    remove(byName, name, upstream);
+  }
+  function note(entry: Entry): void {
+    for (const form of entry.forms) add(byForm, form, entry);
+    if (entry.digest !== NO_DIGEST) add(byDigest, entry.digest, entry);
+    if (isMentionable(entry)) add(byName, entry.name, entry);
+  }
+  function set({ upstream, definitions }: UpstreamDefinitions): void {
+    byUpstream.get(upstream)?.forEach(forget);
+    const named = definitions.filter(({ kind }) => kind !== 'instructions');
+    const entries = named.map((one) => entryOf(upstream, one));
+    byUpstream.set(upstream, entries);
+    entries.forEach(note);
+  }
+  for (const one of upstreams) set(one);
+  return {
+    set,
+    *entries() {
+      for (const entries of byUpstream.values()) yield* entries;
+    },
+    sharing: (form) => byForm.get(form) ?? [],
+    identical: (digest) => byDigest.get(digest) ?? [],
+    mentioned: (name) => byName.get(name) ?? [],
+    size: (upstream) => byUpstream.get(upstream)?.length ?? 0,
+  };
+}
+
+function entryOf(upstream: string, { kind, name, definition, digest }: ScannedDefinition): Entry {
+  return {
+    ...{ upstream, kind, name, definition },
+    digest: digest ?? digestListed(kind, definition, true),
+    simple: simpleForm(name),
+    forms: lookForms(kind, name),
+  };
+}
+
+/** The name of a tool that is no ordinary word. */
+function isMentionable({ kind, name }: Entry): boolean {
+  return kind === 'tool' && name.length >= MIN_MENTIONED && IS_JOINED.test(name);
+}
+
+/** Which upstreams are declared to be one server, and which one caller may see in one list. */
+type Relations = {
+  readonly areDeclared: (one: string, other: string) => boolean;
+  readonly areTogether: (one: string, other: string) => boolean;
+  /** The name of an upstream and where it is reached. */
+  readonly place: (upstream: string) => string;
+  readonly sameAs: (upstream: string) => string | undefined;
+  /** The position in the file. */
+  readonly rank: (upstream: string) => number;
+};
+
+function relationsOf({ upstreams, aggregates }: Deployment): Relations {
+  const known = new Map(upstreams.map((one, rank) => [one.name, { ...one, rank }]));
+  // Two upstreams that are declared to be the same as a third are the same as each other.
+  const groups = new Map<string, string>();
+  const groupOf = (name: string): string => {
+    let group = name;
+    for (let next = groups.get(group); next !== undefined; next = groups.get(group)) group = next;
+    return group;
+  };
+  for (const { name, sameAs } of upstreams) {
+    if (sameAs === undefined || groupOf(name) === groupOf(sameAs)) continue;
+    groups.set(groupOf(name), groupOf(sameAs));
+  }
+  const sets = aggregates.map((backends) => new Set(backends));
+  return {
+    areDeclared: (one, other) => groupOf(one) === groupOf(other),
+    areTogether: (one, other) =>
+      one === other || sets.some((backends) => backends.has(one) && backends.has(other)),
+    place(upstream) {
+      const host = known.get(upstream)?.host;
+      return host === undefined ? upstream : `${upstream} (${host})`;
+    },
+    sameAs: (upstream) => known.get(upstream)?.sameAs,
+    rank: (upstream) => known.get(upstream)?.rank ?? known.size,
+  };
+}
+
+/** Compares the definitions of all upstreams with one another. */
 export function findShadowing(
   upstreams: readonly UpstreamDefinitions[],
-  isAsked: (item: UpstreamItem) => boolean = () => true,
+  deployment: Deployment = ALONE,
+  exceptions: readonly ShadowingException[] = [],
 ): FoundShadowing {
-  const entries = upstreams.flatMap(({ upstream, definitions }) =>
-    definitions
-      .filter(({ kind }) => kind !== 'instructions')
-      .map(({ kind, name, definition }): Entry => {
-        return { upstream, kind, name, definition, simple: simpleForm(name) };
-      }),
+  const relations = relationsOf(deployment);
+  const index = createShadowingIndex();
+  const findings = upstreams.flatMap((own) => {
+    index.set(own);
+    return likenesses(own, { index, relations, exceptions, isAsked: () => true });
+  });
+  const orders = upstreams.flatMap((own) =>
+    mentionsIn(own, { index, relations, isAsked: () => true }),
   );
-  const groups = groupsOf(entries);
+  const all = withoutRepetitions([...findings, ...withoutExceptions(orders, exceptions)]);
+  const found = new Set(
+    all.flatMap(({ items, covers = [] }) => [...items, ...covers]).map(itemKeyOf),
+  );
+  const excepted = new Set(exceptions.flatMap(({ items }) => items));
+  const collisions = collisionsIn(index).filter(
+    (items) =>
+      !items.some(
+        (item) => found.has(itemKeyOf(item)) || excepted.has(`${item.upstream}/${item.name}`),
+      ),
+  );
+  return { findings: all, collisions };
+}
+
+/** The names that look alike at several upstreams. */
+function collisionsIn(index: ShadowingIndex): readonly (readonly UpstreamItem[])[] {
+  const seen = new Set<string>();
   const collisions: UpstreamItem[][] = [];
-  for (const group of groups) {
-    const shared = new Map(group.map((entry) => [`${entry.upstream} ${entry.name}`, entry]));
-    const names = new Set(group.map(({ upstream }) => upstream));
-    if (names.size > 1) collisions.push([...shared.values()].map(itemOf));
+  for (const { forms } of index.entries()) {
+    for (const form of forms) {
+      if (seen.has(form)) continue;
+      seen.add(form);
+      const sharing = new Map(
+        index.sharing(form).map((entry) => [`${entry.upstream} ${entry.name}`, entry]),
+      );
+      const entries = [...sharing.values()];
+      if (entries.some(({ upstream }) => upstream !== entries[0]?.upstream))
+        collisions.push(entries.map(itemOf));
+    }
   }
-  const findings = groups.flatMap(compareGroup).concat(mentionsIn(upstreams, entries, isAsked));
-  const found = new Set(findings.flatMap(({ items }) => items.map(keyOf)));
-  const mere = collisions.filter((items) => !items.some((item) => found.has(keyOf(item))));
-  return { findings: withoutRepetitions(findings), collisions: mere };
+  return collisions;
 }
 
 function itemOf({ upstream, kind, name }: UpstreamItem): UpstreamItem {
   return { upstream, kind, name };
 }
 
-function keyOf({ upstream, kind, name }: UpstreamItem): string {
+function itemKeyOf({ upstream, kind, name }: UpstreamItem): string {
   return JSON.stringify([upstream, kind, name]);
 }
 
 function withoutRepetitions(findings: readonly Shadowing[]): readonly Shadowing[] {
   const named = new Map<string, Shadowing>();
   for (const finding of findings) {
-    const key = JSON.stringify([finding.items.map(keyOf).sort(), finding.reason]);
+    const key = JSON.stringify([finding.items.map(itemKeyOf).sort(), finding.reason]);
     if (!named.has(key)) named.set(key, finding);
   }
   return [...named.values()];
 }
+
+type Comparison = {
+  readonly index: ShadowingIndex;
+  readonly relations: Relations;
+  readonly isAsked: (item: UpstreamItem) => boolean;
+};
+
+/** Compares the definitions of one upstream with those in the index, and their spellings with each other. */
+function likenesses(
+  { upstream, definitions }: UpstreamDefinitions,
+  comparison: Comparison & { readonly exceptions: readonly ShadowingException[] },
+): readonly Shadowing[] {
+  const { index, relations, isAsked, exceptions } = comparison;
+  const own = new Map<string, Entry[]>();
+  const findings: Shadowing[] = [];
+  const same: Same[] = [];
+  for (const one of definitions) {
+    if (one.kind === 'instructions') continue;
+    const entry = entryOf(upstream, one);
+    const isAskedNow = isAsked(entry);
+    const twins = index.identical(entry.digest).filter((other) => other.upstream !== upstream);
+    same.push(...twins.map((other) => ({ entry, other })));
+    for (const form of entry.forms) {
+      const before = own.get(form) ?? [];
+      own.set(form, [...before.slice(-MAX_ALIKE), entry]);
+      // Of two names within one server either may be the one that is asked about.
+      const spelt = before.filter((other) => isAskedNow || isAsked(other));
+      const others = isAskedNow ? differentOf(entry, index.sharing(form), twins) : [];
+      findings.push(...compareAll(entry, [...spelt, ...others], relations));
+    }
+  }
+  // All of an upstream tell whether it is a twin, whichever of them are asked about.
+  const servers = sameServers(upstream, same, { index, relations, exceptions });
+  const about = servers.filter(({ items: [item], covers = [item] }) => covers.some(isAsked));
+  return withoutExceptions([...findings, ...about], exceptions);
+}
+
+/** An own definition and an identical one of another upstream. */
+type Same = { readonly entry: Entry; readonly other: Entry };
+
+/**
+ * The different definitions of others that share a form with one, those that were added last, and no more than tell
+ * whether they are too many. What several upstreams have in common is compared once.
+ */
+function differentOf(
+  entry: Entry,
+  sharing: readonly Entry[],
+  twins: readonly Entry[],
+): readonly Entry[] {
+  // Of an upstream that has two forms of a definition for a while, the identical one counts.
+  const having = new Set(twins.map(({ upstream }) => upstream));
+  const forms = new Map<string, Entry>();
+  for (const other of sharing.slice(-MAX_VISITED).reverse()) {
+    if (other.upstream === entry.upstream) continue;
+    if (having.has(other.upstream) && other.name === entry.name) continue;
+    const key = other.digest === NO_DIGEST ? `${forms.size}` : `${other.digest} ${other.name}`;
+    if (!forms.has(key)) forms.set(key, other);
+    if (forms.size > MAX_ALIKE) break;
+  }
+  return [...forms.values()];
+}
+
+function compareAll(
+  entry: Entry,
+  others: readonly Entry[],
+  relations: Relations,
+): readonly Shadowing[] {
+  const findings = others
+    .slice(-MAX_ALIKE)
+    .flatMap((other) => compare(entry, other, relations) ?? []);
+  const [first] = others;
+  if (others.length <= MAX_ALIKE || findings.length > 0 || first === undefined) return findings;
+  const reason = 'More names are spelt like it than can be compared.';
+  const isTogether = others.some(({ upstream }) => relations.areTogether(entry.upstream, upstream));
+  const tier = isTogether ? 'block' : 'review';
+  return [found('alike', tier, [entry, first], '/name', entry.name, reason)];
+}
+
+type SameInput = Pick<Comparison, 'index' | 'relations'> & {
+  readonly exceptions: readonly ShadowingException[];
+};
+
+/**
+ * What identical definitions mean. Of a declared twin they are one note. Where most of an upstream is the same as
+ * another, that is one finding about the upstream, which its operator decides; else each is one by itself.
+ */
+function sameServers(
+  upstream: string,
+  same: readonly Same[],
+  { index, relations, exceptions }: SameInput,
+): readonly Shadowing[] {
+  if (same.length === 0) return [];
+  const { areDeclared, areTogether } = relations;
+  const declared = same.filter(({ other }) => areDeclared(upstream, other.upstream));
+  const isDeclared = new Set(declared.map(({ entry }) => entry.digest));
+  // What a declared twin has too is what the operator spoke of, whoever else has it.
+  const undeclared = same
+    .filter(({ entry }) => !isDeclared.has(entry.digest))
+    .filter(({ entry, other }) => !isExcepted([entry, other], exceptions));
+  const ofOther = groupBy(undeclared, ({ other }) => other.upstream);
+  const whole: Same[] = [];
+  const single: Shadowing[] = [];
+  for (const [other, pairs] of ofOther) {
+    const [count, sizes] = [pairs.length, [index.size(upstream), index.size(other)]];
+    const isTogether = areTogether(upstream, other);
+    // Beside each other in one list, a server that copies a part of another must not pass for a second deployment.
+    const all = isTogether ? Math.max(...sizes) : Math.min(...sizes);
+    if (count * 2 > all) whole.push(...pairs);
+    else single.push(...pairs.flatMap((pair) => compare(pair.entry, pair.other, relations) ?? []));
+  }
+  const isFound = whole.some(({ entry, other }) => compare(entry, other, relations) !== undefined);
+  return [
+    ...sameServer(upstream, declared, relations),
+    ...(isFound ? sameServer(upstream, whole, relations) : []),
+    ...single,
+  ];
+}
+
+/** One finding about an upstream and the one that it has most in common with. */
+function sameServer(
+  upstream: string,
+  pairs: readonly Same[],
+  { areDeclared, place, sameAs, rank }: Relations,
+): readonly Shadowing[] {
+  const counted = [...groupBy(pairs, ({ other }) => other.upstream)].sort(
+    ([one, ours], [other, theirs]) => theirs.length - ours.length || rank(one) - rank(other),
+  );
+  const [[other, shared] = []] = counted;
+  const [first] = shared ?? [];
+  if (other === undefined || first === undefined) return [];
+  const entries = new Map(pairs.map(({ entry }) => [entry.digest, entry]));
+  const covers = [...entries.values()].map((entry) => ({ ...itemOf(entry), digest: entry.digest }));
+  const names = covers.slice(0, MAX_NAMES).map(({ name }) => name);
+  const evidence = `${names.join(', ')}${covers.length > MAX_NAMES ? ` and ${covers.length - MAX_NAMES} more` : ''}`;
+  const more = counted.length > 1 ? ` and ${counted.length - 1} more` : '';
+  const what = covers.length === 1 ? '1 definition is' : `${covers.length} definitions are`;
+  const isDeclared = areDeclared(upstream, other);
+  // An upstream names one other.
+  const [adding, named] = sameAs(upstream) === undefined ? [upstream, other] : [other, upstream];
+  const reason = isDeclared
+    ? `The gateway file declares ${place(upstream)} to be the same server as ${place(other)}${more}: ${what} the same.`
+    : `${place(upstream)} seems to be a second deployment of ${place(other)}${more}: ${what} the same. If both are yours to trust, add to upstreams.${adding} of the gateway file: sameAs: ${named}`;
+  const tier = isDeclared ? 'note' : 'review';
+  return [{ ...found('same', tier, [first.entry, first.other], '', evidence, reason), covers }];
+}
+
+/** How many names a finding about an upstream quotes. */
+const MAX_NAMES = 5;
 
 /** The name without case and separators, as two teams may write the same words. */
 function simpleForm(name: string): string {
@@ -110,7 +421,7 @@ function simpleForm(name: string): string {
 }
 
 /** The forms in which names that look alike are equal: `rn` passes for `m`, and a capital i for an l. */
-function lookForms({ kind, name }: Entry): readonly string[] {
+function lookForms(kind: PinnedKind, name: string): readonly string[] {
   const short = name.slice(0, MAX_NAME);
   const forms = [short, short.replace(/[I|]/g, 'l')].map((one) =>
     confusableForm(one).replaceAll('rn', 'm').replaceAll('vv', 'w'),
@@ -118,68 +429,36 @@ function lookForms({ kind, name }: Entry): readonly string[] {
   return [...new Set(forms)].map((form) => `${kind} ${form}`);
 }
 
-function groupsOf(entries: readonly Entry[]): readonly (readonly Entry[])[] {
-  const forms = entries.flatMap((entry) => lookForms(entry).map((form) => ({ form, entry })));
-  return [...groupBy(forms, ({ form }) => form).values()]
-    .filter(({ length }) => length > 1)
-    .map((group) => group.map(({ entry }) => entry));
-}
-
-function compareGroup(group: readonly Entry[]): readonly Shadowing[] {
-  return group.flatMap((entry, at) => {
-    const earlier = group.slice(Math.max(0, at - MAX_ALIKE), at);
-    const findings = earlier.flatMap((other) => compare(entry, other) ?? []);
-    const [first] = group;
-    if (at <= MAX_ALIKE || findings.length > 0 || first === undefined) return findings;
-    return [
-      found(
-        'alike',
-        entry,
-        first,
-        '/name',
-        entry.name,
-        'More names are spelt like it than can be compared.',
-      ),
-    ];
-  });
-}
-
-function compare(entry: Entry, other: Entry): Shadowing | undefined {
+/** Definitions that one caller may see in one list block each other; elsewhere a person decides. */
+function compare(
+  entry: Entry,
+  other: Entry,
+  { areTogether }: Pick<Relations, 'areTogether'>,
+): Shadowing | undefined {
+  const tier = areTogether(entry.upstream, other.upstream) ? 'block' : 'review';
   if (entry.name !== other.name && entry.simple !== other.simple) {
-    return found(
-      'alike',
-      entry,
-      other,
-      '/name',
-      entry.name,
-      'Its name is spelt with look-alikes of another name.',
-    );
+    const reason = 'Its name is spelt with look-alikes of another name.';
+    return found('alike', tier, [entry, other], '/name', entry.name, reason);
   }
   if (entry.upstream === other.upstream) return undefined;
   entry.outline ??= outlineOf(entry.definition);
   other.outline ??= outlineOf(other.definition);
   if (!isNearlyEqual(entry.outline, other.outline)) return undefined;
   const { description } = entry.outline;
-  return found(
-    'alike',
-    entry,
-    other,
-    '/description',
-    description,
-    'It is nearly a copy of a definition of another upstream.',
-  );
+  const reason = 'It is nearly a copy of a definition of another upstream.';
+  return found('alike', tier, [entry, other], '/description', description, reason);
 }
 
 function found(
   how: Shadowing['how'],
-  entry: UpstreamItem,
-  other: UpstreamItem,
+  tier: Shadowing['tier'],
+  [entry, other]: readonly [UpstreamItem, UpstreamItem],
   pointer: string,
   evidence: string,
   reason: string,
 ): Shadowing {
   const shown = makeVisible(evidence.slice(0, MAX_EVIDENCE)).slice(0, MAX_EVIDENCE);
-  return { how, items: [itemOf(entry), itemOf(other)], pointer, evidence: shown, reason };
+  return { how, tier, items: [itemOf(entry), itemOf(other)], pointer, evidence: shown, reason };
 }
 
 const IDENTIFIER = /[A-Za-z0-9](?:[A-Za-z0-9_-]{0,126}[A-Za-z0-9])?/g;
@@ -188,33 +467,29 @@ const IS_JOINED = /[A-Za-z0-9][_-][A-Za-z0-9]|[a-z][A-Z]/;
 
 /** Descriptions that give orders about a tool which another upstream alone has. */
 function mentionsIn(
-  upstreams: readonly UpstreamDefinitions[],
-  entries: readonly Entry[],
-  isAsked: (item: UpstreamItem) => boolean,
+  { upstream, definitions }: UpstreamDefinitions,
+  { index, relations, isAsked }: Comparison,
 ): readonly Shadowing[] {
-  const named = new Map<string, Entry>();
-  for (const entry of entries) {
-    if (entry.name.length < MIN_MENTIONED || entry.kind !== 'tool') continue;
-    if (IS_JOINED.test(entry.name) && !named.has(entry.name)) named.set(entry.name, entry);
-  }
-  return upstreams.flatMap(({ upstream, definitions }) => {
-    const own = new Set(definitions.map(({ name }) => simpleForm(name)));
-    const others = (word: string): Entry | undefined => {
-      const other = named.get(word) ?? named.get(word.slice(word.lastIndexOf('__') + 2));
-      return other === undefined || own.has(other.simple) ? undefined : other;
-    };
-    return definitions.flatMap((scanned) =>
-      isAsked({ upstream, ...scanned })
-        ? mentionsOf(upstream, scanned, others).slice(0, MAX_MENTIONS)
-        : [],
-    );
-  });
+  const own = new Set(definitions.map(({ name }) => simpleForm(name)));
+  const others = (word: string): Entry | undefined => {
+    const named = index.mentioned(word);
+    const all = named.length > 0 ? named : index.mentioned(word.slice(word.lastIndexOf('__') + 2));
+    const isTogether = (entry: Entry): boolean => relations.areTogether(upstream, entry.upstream);
+    const other = all.find(isTogether) ?? all[0];
+    return other === undefined || own.has(other.simple) ? undefined : other;
+  };
+  return definitions.flatMap((scanned) =>
+    isAsked({ upstream, ...scanned })
+      ? mentionsOf(upstream, scanned, others, relations).slice(0, MAX_MENTIONS)
+      : [],
+  );
 }
 
 function mentionsOf(
   upstream: string,
   scanned: ScannedDefinition,
   others: (word: string) => Entry | undefined,
+  { areTogether }: Relations,
 ): readonly Shadowing[] {
   const texts = textsOf(scanned.definition) ?? [];
   // What is a value or a name of the definition itself is its own.
@@ -235,16 +510,9 @@ function mentionsOf(
       if (other === undefined || !isOrderAbout(sentence, at)) return [];
       const evidence = text.slice(sentence.tokens[0]?.start ?? 0, sentence.tokens.at(-1)?.end);
       const item = { upstream, kind: scanned.kind, name: scanned.name };
-      return [
-        found(
-          'order',
-          item,
-          other,
-          pointer,
-          evidence,
-          `It gives orders about ${JSON.stringify(makeVisible(other.name))} of another upstream.`,
-        ),
-      ];
+      const tier = areTogether(upstream, other.upstream) ? 'block' : 'review';
+      const reason = `It gives orders about ${JSON.stringify(makeVisible(other.name))} of another upstream.`;
+      return [found('order', tier, [item, other], pointer, evidence, reason)];
     });
   });
 }
@@ -272,41 +540,69 @@ export type ShadowingException = {
   readonly until: string;
 };
 
-/** The findings that no exception allows on the given day. */
-export function withoutExceptions(
-  findings: readonly Shadowing[],
+/** The exceptions that hold on the given day, as in RFC 3339. */
+export function exceptionsOn(
   exceptions: readonly ShadowingException[],
   today: string,
-): readonly Shadowing[] {
-  const allowed = exceptions.filter(({ until }) => until >= today);
-  return findings.filter(({ items }) => {
-    const names = items.map(({ upstream, name }) => `${upstream}/${name}`);
-    return !allowed.some((exception) => names.every((name) => exception.items.includes(name)));
-  });
+): readonly ShadowingException[] {
+  return exceptions.filter(({ until }) => until >= today);
 }
 
-/** The definitions of one upstream beside those of the others, and what is allowed. */
-type ShadowingInput = {
+function isExcepted(
+  items: readonly UpstreamItem[],
+  exceptions: readonly ShadowingException[],
+): boolean {
+  const names = items.map(({ upstream, name }) => `${upstream}/${name}`);
+  return exceptions.some((exception) => names.every((name) => exception.items.includes(name)));
+}
+
+/** The findings that no exception allows. What an upstream has in common with another is looked at by definition. */
+function withoutExceptions(
+  findings: readonly Shadowing[],
+  exceptions: readonly ShadowingException[],
+): readonly Shadowing[] {
+  return findings.filter(({ how, items }) => how === 'same' || !isExcepted(items, exceptions));
+}
+
+/** The definitions of one upstream beside those of the others, and what is allowed. Plain data. */
+export type ShadowingInput = {
   readonly own: UpstreamDefinitions;
   /** Those of `own` that are asked about. */
   readonly asked: readonly Pick<UpstreamItem, 'kind' | 'name'>[];
-  readonly others: readonly UpstreamDefinitions[];
   readonly exceptions: readonly ShadowingException[];
   /** As in RFC 3339, in UTC. */
   readonly today: string;
+  readonly deployment: Deployment;
 };
 
 const ID_DIGITS = 8;
 
 /** Which of the definitions pass for those of other upstreams, or give orders about them. */
-export function findShadowingOf(given: ShadowingInput): readonly DefinitionFinding[] {
-  const { own, others, exceptions, today } = given;
+export function findShadowingOf(
+  given: ShadowingInput & { readonly others: readonly UpstreamDefinitions[] },
+): readonly DefinitionFinding[] {
+  return findShadowingIn(createShadowingIndex(given.others), given);
+}
+
+/** As {@link findShadowingOf}. The index holds the other upstreams, and then also the own one. */
+export function findShadowingIn(
+  index: ShadowingIndex,
+  given: ShadowingInput,
+): readonly DefinitionFinding[] {
+  const { own, deployment, today } = given;
   const { upstream } = own;
-  const asked = new Set(given.asked.map(({ kind, name }) => keyOf({ upstream, kind, name })));
+  const asked = new Set(given.asked.map(({ kind, name }) => itemKeyOf({ upstream, kind, name })));
   if (asked.size === 0) return [];
-  const isAsked = (item: UpstreamItem): boolean => asked.has(keyOf(item));
-  const { findings } = findShadowing([...others, own], isAsked);
-  return withoutExceptions(findings, exceptions, today).flatMap((finding) => {
+  const isAsked = (item: UpstreamItem): boolean => asked.has(itemKeyOf(item));
+  const exceptions = exceptionsOn(given.exceptions, today);
+  const comparison = { index, relations: relationsOf(deployment), isAsked, exceptions };
+  index.set(own);
+  const findings = [
+    ...likenesses(own, comparison),
+    ...withoutExceptions(mentionsIn(own, comparison), exceptions),
+  ];
+  return withoutRepetitions(findings).flatMap((finding) => {
+    if (finding.how === 'same') return [toUpstreamFinding(finding)];
     const [first, second] = finding.items;
     const passing = [{ ...finding, item: first, other: second }];
     // Of two that look alike either may be the one that passes for the other.
@@ -328,14 +624,32 @@ function evidenceIn({ pointer, evidence }: Shadowing, { name }: UpstreamItem): s
 function toFinding({
   item,
   other,
+  tier,
   pointer,
   evidence,
   reason: what,
 }: Shadowing & { readonly item: UpstreamItem; readonly other: UpstreamItem }): DefinitionFinding {
   const { kind, name } = item;
   const reason = `${what} The other is ${JSON.stringify(escapeForTerminal(`${other.upstream}/${other.name}`))}.`;
-  const id = `shadowing-${sha256Hex(JSON.stringify([item, other, reason, evidence])).slice(0, ID_DIGITS)}`;
-  return { id, kind: 'shadowing', tier: 'block', item: { kind, name }, pointer, evidence, reason };
+  const id = `shadowing-${shortHash([item, other, reason, evidence])}`;
+  return { id, kind: 'shadowing', tier, item: { kind, name }, pointer, evidence, reason };
+}
+
+/** A finding about the whole upstream. Its id holds for exactly these definitions. */
+function toUpstreamFinding(finding: Shadowing): DefinitionFinding {
+  const { tier, items, covers = [], evidence, reason } = finding;
+  const [{ upstream }] = items;
+  const id = SAME_SERVER + shortHash([upstream, covers.map(({ digest }) => digest), reason]);
+  const item = { kind: 'upstream', name: upstream } as const;
+  const covered = covers.map(({ kind, name }) => ({ kind, name }));
+  return { id, kind: 'shadowing', tier, item, covers: covered, pointer: '', evidence, reason };
+}
+
+/** Begins the ids of findings about a whole upstream, which may be accepted for all of its definitions. */
+export const SAME_SERVER = 'same-server-';
+
+function shortHash(of: Json): string {
+  return sha256Hex(JSON.stringify(of)).slice(0, ID_DIGITS);
 }
 
 /** What of a definition is compared. */

@@ -14,6 +14,10 @@ const FILE = '/srv/config/policies/pins/github.lock.yaml';
 const TOOL = toolOf('get_issue');
 const OTHER = toolOf('get_issue', { description: 'Reads any issue.\u0007[2J' });
 const APPROVED = writeLock(lockOf([pinOf(TOOL)]));
+/** Another form, in which the scan finds nothing. */
+const CLEAN = toolOf('get_issue', { description: 'Reads any issue.' });
+const CLEAN_WAITING = writeLock(lockOf([pinOf(TOOL, 'approved', [versionOf(CLEAN, 'pending')])]));
+const OFFERS_CLEAN: Observation = { kind: 'observed', observed: observedOf([CLEAN]) };
 const WAITING = writeLock(lockOf([pinOf(TOOL, 'approved', [versionOf(OTHER, 'pending')])]));
 
 const OFFERS_TOOL: Observation = { kind: 'observed', observed: observedOf([TOOL]) };
@@ -427,7 +431,7 @@ describe('[L-73] pin approve of what is pending', () => {
   });
 
   it('is by whom git names, which is said, where nobody is named', async () => {
-    const given = { lock: WAITING, offers: OFFERS_OTHER, git: 'Kim <kim@example.com>' };
+    const given = { lock: CLEAN_WAITING, offers: OFFERS_CLEAN, git: 'Kim <kim@example.com>' };
     const { code, err, text } = await run('approve github --all', given);
     expect([code, err]).toEqual([
       0,
@@ -496,12 +500,12 @@ describe('[L-74] pin diff', () => {
     const offers: Observation = { kind: 'observed', observed: observedOf([TOOL, poisoned]) };
     const { err } = await run('diff', { lock: APPROVED, offers });
     const lines = err.trimEnd().split('\n');
-    expect(lines.at(-2)).toMatch(/^note: pin approve leaves out what has a finding/);
+    expect(lines.at(-2)).toMatch(/^note: pin approve --all leaves out what has a finding/);
     expect(lines.at(-1)).toMatch(NEXT);
   });
 
   it('leads from several drifts to their approval by the commands that it prints', async () => {
-    const offers: Observation = { kind: 'observed', observed: observedOf([OTHER, LIST]) };
+    const offers: Observation = { kind: 'observed', observed: observedOf([CLEAN, LIST]) };
     const drift = await run('diff', { lock: APPROVED, offers });
     expect(nextOf(drift.err)).toBe('fetch github');
     const fetched = await run(nextOf(drift.err), { lock: APPROVED, offers });
@@ -510,7 +514,7 @@ describe('[L-74] pin diff', () => {
     );
     const lock = fetched.text ?? '';
     const review = await run('diff github', { lock, offers });
-    expect(review.out).toContain(`-> sha256:${digestOf(OTHER)}), pending\n`);
+    expect(review.out).toContain(`-> sha256:${digestOf(CLEAN)}), pending\n`);
     expect(review.out).toContain('github: 2 pending approval\n');
     const done = await run(nextOf(review.err), { lock, offers });
     expect([done.code, statuses(done.text)]).toEqual([0, ['approved']]);
@@ -571,10 +575,10 @@ describe('[L-91] a change of a lock file that must be signed', () => {
   it.each([
     ['fetch', undefined],
     ['fetch --approve --by alex', undefined],
-    [`approve github --all --by alex`, WAITING],
+    [`approve github --all --by alex`, CLEAN_WAITING],
     ['block github get_issue', WAITING],
   ])('is followed by the command that signs it: %s', async (line, lock) => {
-    const own = { ...given, offers: OFFERS_OTHER, ...(lock === undefined ? {} : { lock }) };
+    const own = { ...given, offers: OFFERS_CLEAN, ...(lock === undefined ? {} : { lock }) };
     const { code, err } = await run(line, own);
     expect([code, err]).toEqual([0, expect.stringContaining(NEXT)]);
     const unsigned = await run(line, { ...own, gateway: GOOD });
@@ -684,6 +688,34 @@ describe('[L-77] the scan before an approval', () => {
       given,
     );
     expect([other.code, other.text]).toEqual([1, lock]);
+  });
+
+  it.each(['fetch github --approve --by alex', 'approve github --all --by alex'])(
+    'leaves pending what a person should look at, and prints the command that accepts it: %s',
+    async (line) => {
+      const offers: Observation = { kind: 'observed', observed: observedOf([OTHER, LIST]) };
+      const lock = (await run('fetch github', { offers })).text ?? '';
+      const left = await run(line, { lock, offers });
+      expect(left.code).toBe(1);
+      expect([statusOf(left.text, 'get_issue'), statusOf(left.text, 'list_issues')]).toEqual([
+        'pending',
+        'approved',
+      ]);
+      expect(left.err).toMatch(/get_issue is not approved.*:\n {2}review hidden-text-/);
+      const next = /run: sallyport pin (approve .*)$/m.exec(left.err)?.[1] ?? '';
+      const again = `${next.replace(' -c config/gateway.yaml', '')} --by alex`;
+      const done = await run(again, { lock: left.text ?? '', offers });
+      expect([done.code, statusOf(done.text, 'get_issue')]).toEqual([0, 'approved']);
+      const pin = readLock(FILE, done.text ?? '').lock?.pins.tool.get('get_issue');
+      expect(pin?.approval?.accepted).toEqual([expect.stringMatching(/^hidden-text-/)]);
+    },
+  );
+
+  it('approves what a person should look at where that person names it', async () => {
+    const { code, text } = await run('approve github get_issue --by alex', {
+      ...{ lock: WAITING, offers: OFFERS_OTHER },
+    });
+    expect([code, statusOf(text, 'get_issue')]).toEqual([0, 'approved']);
   });
 
   it('keeps the approved definition where the new one is left out', async () => {

@@ -18,21 +18,27 @@ const GATEWAY = GOOD.replace(
 const EXCEPTION = `${GATEWAY}pins:
   shadowing: [{items: [github/get_issue, mail/get_issue], owner: alex, until: 2026-11-30}]
 `;
+/** Both upstreams in one list. */
+const TOGETHER = (gateway: string) =>
+  `${gateway}endpoints: {all: {issuers: [corp], upstreams: {github: {}, mail: {}}}}\n`;
+const DECLARED = GATEWAY.replace('  mail:\n', '  mail:\n    sameAs: github\n');
 const TOOL = toolOf('get_issue', { description: 'Gets an issue of a repository by its number.' });
+const COPY = toolOf('get_issue', { description: 'Gets an issue of a repository, by its number.' });
 const PINS = '/srv/config/policies/pins';
 const PENDING = lockOf([pinOf(TOOL, 'pending')]);
-const MAIL = { ...lockOf([pinOf(TOOL)]), upstream: 'mail' };
+const MAIL = { ...lockOf([pinOf(COPY)]), upstream: 'mail' };
+const TWIN = { ...lockOf([pinOf(TOOL)]), upstream: 'mail' };
 
 function offeredIn(lock: Lock): readonly JsonObject[] {
   return [...lock.pins.tool.values()].map(({ definition }) => definition);
 }
 
-async function run(line: string, gateway: string, day = 20, lock = PENDING) {
+async function run(line: string, gateway: string, day = 20, lock = PENDING, mail: Lock = MAIL) {
   const io = terminal({ env: { KEY: KEY_HEX } });
   const files = new Map([
     ['/srv/config/gateway.yaml', gateway],
     [`${PINS}/github.lock.yaml`, writeLock(lock)],
-    [`${PINS}/mail.lock.yaml`, writeLock(MAIL)],
+    [`${PINS}/mail.lock.yaml`, writeLock(mail)],
   ]);
   const ports: PinPorts = {
     files: {
@@ -71,22 +77,24 @@ function outlineOf(gateway: string) {
   return outline;
 }
 
-function warnings(gateway: string, today: string) {
+function warnings(gateway: string, today: string, mail: Lock = MAIL) {
   const locks = new Map([
     ['github', PENDING],
-    ['mail', MAIL],
+    ['mail', mail],
   ]);
   return checkShadowing(outlineOf(gateway), locks, today);
 }
 
 describe('[L-76] a definition that can be taken for one of another upstream', () => {
   it('is refused when it is approved, and the command that accepts it is printed', async () => {
-    const { code, err, status } = await run('approve github --all --by alex', GATEWAY);
+    const { code, err, status } = await run('approve github --all --by alex', TOGETHER(GATEWAY));
     expect([code, status]).toEqual([1, 'pending']);
     expect(err).toContain('The other is "mail/get_issue".');
     const [, accept = ''] = /--accept (shadowing-[0-9a-f]{8})/.exec(err) ?? [];
     const line = `approve github get_issue --by alex --accept ${accept}`;
-    const accepted = await run(line, GATEWAY);
+    const named = await run('approve github get_issue --by alex', TOGETHER(GATEWAY));
+    expect([named.code, named.status]).toEqual([1, 'pending']);
+    const accepted = await run(line, TOGETHER(GATEWAY));
     expect([accepted.code, accepted.status]).toEqual([0, 'approved']);
     expect(accepted.approval?.accepted).toEqual([accept]);
   });
@@ -95,8 +103,16 @@ describe('[L-76] a definition that can be taken for one of another upstream', ()
     const fetched = await run('fetch github --approve --by alex', GATEWAY);
     expect([fetched.code, fetched.status]).toEqual([1, 'pending']);
     for (const word of ['diff', 'verify']) {
-      expect((await run(`${word} github`, GATEWAY)).out).toContain('block shadowing-');
+      expect((await run(`${word} github`, TOGETHER(GATEWAY))).out).toContain('block shadowing-');
     }
+  });
+
+  it('is a finding for review where no caller sees both in one list', async () => {
+    const all = await run('approve github --all --by alex', GATEWAY);
+    expect([all.code, all.status]).toEqual([1, 'pending']);
+    expect(all.err).toContain('review shadowing-');
+    const named = await run('approve github get_issue --by alex', GATEWAY);
+    expect([named.code, named.status]).toEqual([0, 'approved']);
   });
 
   it('is approved where an exception names both, until its last day', async () => {
@@ -116,6 +132,62 @@ describe('[L-76] a definition that can be taken for one of another upstream', ()
       expect.stringContaining('can be taken for'),
       'the exception for github/get_issue and mail/get_issue ended on 2026-11-30',
     ]);
+  });
+});
+
+describe('[L-76] the same server under two names', () => {
+  const twin = (line: string, gateway: string) => run(line, gateway, 20, PENDING, TWIN);
+
+  it('is one finding for review, with both hosts and the line to add', async () => {
+    const { code, err, status } = await twin('fetch github --approve --by alex', GATEWAY);
+    expect([code, status]).toEqual([1, 'pending']);
+    expect(err).toContain('github (github.example.com)');
+    expect(err).toContain('mail (mail.example.com)');
+    expect(err).toContain('add to upstreams.github of the gateway file: sameAs: mail');
+    expect(err.match(/same-server-/g)).toHaveLength(2);
+    const next = /run: sallyport pin (approve .* --all --accept \S+)$/m.exec(err)?.[1] ?? '';
+    const line = `${next.replace(' -c config/gateway.yaml', '')} --by alex`;
+    const accepted = await twin(line, GATEWAY);
+    expect([accepted.code, accepted.status]).toEqual([0, 'approved']);
+    expect(accepted.approval?.accepted).toEqual([expect.stringMatching(/^same-server-/)]);
+  });
+
+  it('is approved without a finding where the gateway file declares it', async () => {
+    for (const line of ['fetch github --approve --by alex', 'approve github --all --by alex']) {
+      expect(await twin(line, DECLARED)).toMatchObject({ code: 0, err: '', status: 'approved' });
+    }
+    expect((await twin('fetch github --json', DECLARED)).out).toContain('"tier": "note"');
+  });
+
+  it('is a warning of validate, or a note where it is declared', () => {
+    expect(warnings(GATEWAY, '2026-11-20', TWIN)).toMatchObject([
+      { severity: 'warning', message: expect.stringContaining('sameAs: github') },
+    ]);
+    expect(warnings(DECLARED, '2026-11-20', TWIN)).toMatchObject([
+      { severity: 'note', message: expect.stringContaining('declares mail (mail.example.com)') },
+    ]);
+  });
+
+  it('differs as any other definition where it is declared and not the same', async () => {
+    const { code, err, status } = await run('fetch github --approve --by alex', DECLARED);
+    expect([code, status]).toEqual([1, 'pending']);
+    expect(err).toContain('review shadowing-');
+    const beside = await run('approve github get_issue --by alex', TOGETHER(DECLARED));
+    expect([beside.code, beside.status]).toEqual([1, 'pending']);
+  });
+
+  it('is declared by another upstream of the file', () => {
+    const diagnosticsOf = (sameAs: string) =>
+      loadGateway('/srv/config/gateway.yaml', {
+        readFile: () =>
+          new TextEncoder().encode(
+            GATEWAY.replace('  mail:\n', `  mail:\n    sameAs: ${sameAs}\n`),
+          ),
+        env: { KEY: KEY_HEX },
+      }).diagnostics.map(({ severity, message }) => `${severity} ${message}`);
+    expect(diagnosticsOf('github')).toEqual([]);
+    expect(diagnosticsOf('githup')).toEqual([expect.stringMatching(/^error .*"githup"/)]);
+    expect(diagnosticsOf('mail')).toEqual([expect.stringMatching(/^error .*deployment of itself/)]);
   });
 });
 

@@ -2,10 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { CLONES, randomFrom } from '../../../../bench/clones.mjs';
 import type { ScannedDefinition } from '../../../../src/inspection/definitions/scan.js';
 import {
+  type Deployment,
+  exceptionsOn,
   findConfusableNames,
   findShadowing,
+  findShadowingOf,
   type Shadowing,
-  withoutExceptions,
 } from '../../../../src/inspection/definitions/shadowing.js';
 import type { JsonObject } from '../../../../src/protocol/jsonrpc.js';
 
@@ -91,17 +93,22 @@ describe('[L-76] shadowing', () => {
 
   it('leaves out a pair that an exception names, until its last day', () => {
     const [email] = TOOLS as [Tool];
-    const { findings } = between([email], [email]);
+    const on = (exceptions: Parameters<typeof exceptionsOn>[0], today: string) => {
+      const both = ['mail', 'notes'].map((upstream) => ({
+        upstream,
+        definitions: [scanned(email)],
+      }));
+      return findShadowing(both, undefined, exceptionsOn(exceptions, today)).findings;
+    };
     const exception = {
       items: ['notes/send_email', 'mail/send_email'],
       owner: 'alex',
       until: '2026-12-31',
     };
-    expect(findings).toHaveLength(1);
-    expect(withoutExceptions(findings, [exception], '2026-12-31')).toEqual([]);
-    expect(withoutExceptions(findings, [exception], '2027-01-01')).toEqual(findings);
+    expect(on([exception], '2026-12-31')).toEqual([]);
+    expect(on([exception], '2027-01-01')).toHaveLength(1);
     const other = { ...exception, items: ['notes/send_email', 'mail/other'] };
-    expect(withoutExceptions(findings, [other], '2026-12-31')).toEqual(findings);
+    expect(on([other], '2026-12-31')).toHaveLength(1);
   });
 
   it('compares each definition with a bounded number of others', () => {
@@ -112,6 +119,177 @@ describe('[L-76] shadowing', () => {
       );
     const { findings } = between(many('one'), many('another'));
     expect(findings.length).toBeGreaterThan(0);
+  });
+});
+
+describe('[L-76] the same server twice', () => {
+  const NAMES = ['prod', 'staging', 'eu', 'us'] as const;
+  type Declared = { readonly [name: string]: string };
+  type Case = {
+    /** The definitions of each upstream, by name. */
+    readonly offered: { readonly [name: string]: readonly Tool[] };
+    readonly sameAs?: Declared;
+    readonly aggregates?: readonly (readonly string[])[];
+  };
+  const changed = (one: Tool): Tool => ({ ...one, description: `${one.description} Now faster.` });
+  const [first, second, third] = TOOLS as [Tool, Tool, Tool];
+  const rest = TOOLS.slice(1);
+  const foreign = tool('convert', 'Converts an amount from one currency into another.', 'amount');
+
+  /** What is found in the definitions of the upstream that is named last. */
+  function findingsIn({ offered, sameAs = {}, aggregates = [] }: Case) {
+    const names = Object.keys(offered);
+    const [upstream = ''] = names.slice(-1);
+    const definitionsOf = (name: string) => ({
+      upstream: name,
+      definitions: (offered[name] ?? []).map(scanned),
+    });
+    const deployment: Deployment = {
+      upstreams: NAMES.map((name) => ({ name, host: `${name}.example`, sameAs: sameAs[name] })),
+      aggregates,
+    };
+    const own = definitionsOf(upstream);
+    return findShadowingOf({
+      ...{ own, asked: own.definitions, others: names.slice(0, -1).map(definitionsOf) },
+      ...{ exceptions: [], today: '2026-11-28', deployment },
+    });
+  }
+  const shortOf = (found: ReturnType<typeof findingsIn>) =>
+    found.map(({ tier, item, covers }) => `${tier} ${item.name} ${covers?.length ?? 1}`);
+
+  const together = [['prod', 'staging']];
+  const declared = { staging: 'prod' };
+  const rows: readonly (readonly [string, Case, readonly string[]])[] = [
+    ['alone', { offered: { prod: [], staging: TOOLS } }, []],
+    ['identical', { offered: { prod: TOOLS, staging: TOOLS } }, ['review staging 8']],
+    [
+      'identical in other order',
+      { offered: { prod: TOOLS, staging: [...TOOLS].reverse() } },
+      ['review staging 8'],
+    ],
+    [
+      'identical and declared',
+      { offered: { prod: TOOLS, staging: TOOLS }, sameAs: declared },
+      ['note staging 8'],
+    ],
+    [
+      'identical and declared by the other',
+      { offered: { prod: TOOLS, staging: TOOLS }, sameAs: { prod: 'staging' } },
+      ['note staging 8'],
+    ],
+    [
+      'declared by way of a third',
+      { offered: { eu: TOOLS, us: TOOLS }, sameAs: { eu: 'prod', us: 'prod' } },
+      ['note us 8'],
+    ],
+    [
+      'identical to several',
+      { offered: { prod: TOOLS, staging: TOOLS, eu: TOOLS } },
+      ['review eu 8'],
+    ],
+    [
+      'a declared twin beside an undeclared one',
+      { offered: { prod: TOOLS, us: TOOLS, staging: TOOLS }, sameAs: declared },
+      ['note staging 8'],
+    ],
+    [
+      'identical and in one list',
+      { offered: { prod: TOOLS, staging: TOOLS }, aggregates: together },
+      ['review staging 8'],
+    ],
+    [
+      'identical, declared and in one list',
+      { offered: { prod: TOOLS, staging: TOOLS }, sameAs: declared, aggregates: together },
+      ['note staging 8'],
+    ],
+    [
+      'declared, and one definition differs',
+      { offered: { prod: TOOLS, staging: [changed(first), ...rest] }, sameAs: declared },
+      ['review send_email 1', 'note staging 7'],
+    ],
+    [
+      'declared and in one list, and one definition differs',
+      {
+        offered: { prod: TOOLS, staging: [changed(first), ...rest] },
+        ...{ sameAs: declared, aggregates: together },
+      },
+      ['block send_email 1', 'note staging 7'],
+    ],
+    [
+      'undeclared, and one definition differs',
+      { offered: { prod: TOOLS, staging: [changed(first), ...rest] } },
+      ['review send_email 1', 'review staging 7'],
+    ],
+    [
+      'one definition of many copied, elsewhere',
+      { offered: { prod: TOOLS, staging: [first, foreign, tool('other', 'Other.')] } },
+      ['review send_email 1'],
+    ],
+    [
+      'a part of a server, elsewhere',
+      { offered: { prod: TOOLS, staging: [first, second, third] } },
+      ['review staging 3'],
+    ],
+    [
+      'a part of a server in one list with it',
+      { offered: { prod: TOOLS, staging: [first, second] }, aggregates: together },
+      ['block send_email 1', 'block get_issue 1'],
+    ],
+    [
+      'a copy in a list of others',
+      { offered: { prod: [first], staging: [first, foreign] }, aggregates: [['prod', 'eu']] },
+      ['review staging 1'],
+    ],
+    [
+      'two forms of a definition while it is rolled out',
+      { offered: { prod: [first, changed(first)], staging: [first] }, sameAs: declared },
+      ['note staging 1'],
+    ],
+    ['a clone', { offered: { prod: [first], staging: [changed(first)] } }, ['review send_email 1']],
+    [
+      'a clone in one list',
+      { offered: { prod: [first], staging: [changed(first)] }, aggregates: together },
+      ['block send_email 1'],
+    ],
+    [
+      'names that look alike in one server',
+      { offered: { prod: [], staging: [first, { ...first, name: 's\u0435nd_email' }] } },
+      ['block s\u0435nd_email 1', 'block send_email 1'],
+    ],
+    [
+      'nothing in common but a name and few words',
+      { offered: { prod: [tool('ping', '')], staging: [tool('ping', '')] } },
+      [],
+    ],
+  ];
+  it.each(rows)('%s', (_what, given, expected) => {
+    expect(shortOf(findingsIn(given)).sort()).toEqual([...expected].sort());
+  });
+
+  it('names both hosts and the line to add', () => {
+    const [found] = findingsIn({ offered: { prod: TOOLS, staging: TOOLS } });
+    expect(found?.reason).toContain('staging (staging.example)');
+    expect(found?.reason).toContain('prod (prod.example)');
+    expect(found?.reason).toMatch(/upstreams\.staging of the gateway file: sameAs: prod$/);
+  });
+
+  it('has the same id for a part of what it is about, and another for other definitions', () => {
+    const ids = [TOOLS, rest].map(
+      (offered) => findingsIn({ offered: { prod: TOOLS, staging: offered } })[0]?.id,
+    );
+    expect(new Set(ids).size).toBe(2);
+  });
+
+  it('is no finding too many among a hundred deployments', () => {
+    const names = Array.from({ length: 100 }, (_, at) => `u${at}`);
+    const deployment = {
+      upstreams: names.map((name) => ({ name, sameAs: name === 'u0' ? undefined : 'u0' })),
+      aggregates: [],
+    };
+    const upstreams = names.map((upstream) => ({ upstream, definitions: TOOLS.map(scanned) }));
+    const { findings, collisions } = findShadowing(upstreams, deployment);
+    expect(findings.map(({ tier }) => tier)).toEqual(names.slice(1).map(() => 'note'));
+    expect(collisions).toEqual([]);
   });
 });
 
