@@ -201,19 +201,31 @@ export const ICONS = 'icons';
  */
 const EMBEDDED_ICON = /^data:image\/(?:png|jpe?g|gif|webp);base64,[A-Za-z0-9+/]*={0,2}$/;
 
-/** Whether an object has icons other than images in data URLs. */
+/** Whether an object has icons other than images in data URLs, or icons that no client reads. */
 export function hasRemoteIcons(holder: { readonly [name: string]: Json }): boolean {
   const icons = holder[ICONS];
   return icons !== undefined && areRemote(icons);
 }
 
-/** Whether a value of `icons` is anything but a list of images in data URLs. */
+/** Whether a value of `icons` is anything but a list of images in data URLs, as the official SDKs read it. */
 export function areRemote(icons: Json): boolean {
   if (!Array.isArray(icons)) return true;
   return !icons.every((icon: Json) => {
     const source = isObject(icon) ? icon['src'] : undefined;
-    return typeof source === 'string' && EMBEDDED_ICON.test(source);
+    return typeof source === 'string' && EMBEDDED_ICON.test(source) && isReadable(icon);
   });
+}
+
+/** Whether the members beside `src` have the types that MCP gives them. One icon that has not costs a client the list. */
+function isReadable(icon: Json): boolean {
+  if (!isObject(icon)) return false;
+  const { mimeType = null, sizes = null, theme = null } = icon;
+  return (
+    (mimeType === null || typeof mimeType === 'string') &&
+    (sizes === null ||
+      (Array.isArray(sizes) && sizes.every((size: Json) => typeof size === 'string'))) &&
+    (theme === null || theme === 'light' || theme === 'dark')
+  );
 }
 
 /** Members below which the server, a tool or the user chooses the names. Clients show no icons found there. */

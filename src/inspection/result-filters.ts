@@ -1,5 +1,5 @@
-// Filters the results that depend on their caller. From a page of a list, hidden items, names that occur twice, remote
-// icons and shared cache scopes are removed by span; everything else stays byte for byte, so that an approved definition
+// Filters the results that depend on their caller. From a page of a list, hidden items, names that occur twice, items that
+// clients cannot read, remote icons and shared cache scopes are removed by span; everything else stays byte for byte, so that an approved definition
 // reaches the client as it was reviewed. `isVisible` decides who may see what, and filtered pages are cached. From the
 // results of `initialize` and `server/discover`, everything is removed but supported capabilities, versions that the
 // gateway enforces policy for, and approved instructions.
@@ -8,6 +8,7 @@
 
 import type { SchemaEdit } from '../policy/narrowed-schema.js';
 import type { Finding } from '../policy/record.js';
+import type { FindShapeError } from '../protocol/definition-shape.js';
 import {
   applyEdits,
   elementSpans,
@@ -27,7 +28,8 @@ import { isObject, type Json, type JsonObject, type RequestId } from '../protoco
 import { LISTS, type ListKind } from '../protocol/methods.js';
 import type { Bytes, Pieces } from '../protocol/transport.js';
 import { BoundedMap } from '../state/bounds.js';
-import type { Profile } from './findings.js';
+import { stepsOf } from '../text/json-members.js';
+import { createFindingLog, type Profile } from './findings.js';
 import { hasRemoteIcons, valueAt } from './message-fields.js';
 import type { InspectionInput, InspectionOutcome, WithholdReason } from './responses.js';
 
@@ -47,6 +49,8 @@ export type ListInput = {
   /** Digest of an item's original bytes. An item without a digest never matches a pin. */
   digestOf(item: JsonObject, itemText: string): string | undefined;
   isVisible(item: ListItem): boolean;
+  /** What keeps clients from reading a list with this item in it: it is left out, and a finding names the place. */
+  readonly findShapeError: FindShapeError;
   /** What of a visible definition is shown otherwise to this caller. */
   editsOf?(definition: JsonObject): readonly SchemaEdit[];
   /** Position of an item in the first listing. Items without a position are sorted to the end. */
@@ -78,7 +82,13 @@ export type ListOutcome =
     }
   | WithheldResponse;
 
-type Candidate = { readonly value: JsonObject; readonly span: Span; readonly item: ListItem };
+type Candidate = {
+  readonly value: JsonObject;
+  /** In the list as the upstream sent it. */
+  readonly index: number;
+  readonly span: Span;
+  readonly item: ListItem;
+};
 
 /** A page reduced to its visible items, with the text that still has to be inspected. */
 type FilteredPage = {
@@ -87,14 +97,17 @@ type FilteredPage = {
   readonly advertised: number;
   readonly visible: number;
   readonly items: readonly ListItem[];
+  /** Items that the caller could be shown, and clients could not read. */
+  readonly leftOut: readonly Finding[];
 };
 
 /** Combines a filtered page with the outcome of its inspection. */
 export function completeList(page: FilteredPage, inspected: InspectionOutcome): ListOutcome {
   if (inspected.kind === 'withhold') return inspected;
-  const { inspectionInput, advertised, visible, items } = page;
+  const { inspectionInput, advertised, visible, items, leftOut } = page;
   const text = inspected.kind === 'changed' ? inspected.text : inspectionInput.text;
-  return { kind: 'listed', text, advertised, visible, items, findings: inspected.findings };
+  const findings = [...leftOut, ...inspected.findings];
+  return { kind: 'listed', text, advertised, visible, items, findings };
 }
 
 /** Filters one page, uninspected. `upstream-protocol` where the result is no list of that kind. */
@@ -110,9 +123,10 @@ export function filterItems(input: ListInput): FilteredPage | WithheldResponse {
   const spans = elementSpans(text, span);
   const candidates = readItems(input, list, spans);
   const names = countNames(candidates);
-  const visible = candidates.filter(
+  const offered = candidates.filter(
     ({ item }) => names.get(item.name) === 1 && input.isVisible(item),
   );
+  const { visible, leftOut } = withoutUnreadable(offered, input);
   const kept = sortByRank(visible, input);
   let filtered = writeShown(text, span, kept, input, kept === visible ? spans.length : undefined);
   if (input.hasCacheHints) filtered = setPrivate(filtered, result, input.listTtlMs);
@@ -122,8 +136,37 @@ export function filterItems(input: ListInput): FilteredPage | WithheldResponse {
     advertised: spans.length,
     visible: kept.length,
     items: candidates.map(({ item }) => item),
+    leftOut,
   };
 }
+
+/**
+ * Leaves out what clients cannot read: the official SDKs check a list as a whole, so that one such item costs the caller
+ * all others.
+ */
+function withoutUnreadable(
+  offered: readonly Candidate[],
+  { kind, findShapeError }: Pick<ListInput, 'kind' | 'findShapeError'>,
+): { readonly visible: readonly Candidate[]; readonly leftOut: readonly Finding[] } {
+  const log = createFindingLog('to-client');
+  const visible = offered.filter(({ value, index }) => {
+    const error = findShapeError(kind, value);
+    if (error === undefined) return true;
+    const steps = ['result', LISTS[kind].member, index, ...placeOf(error.pointer)];
+    log.add(steps, { detector: 'definition', action: 'drop', count: 1 });
+    return false;
+  });
+  if (visible.length === offered.length) return { visible: offered, leftOut: NOTHING_FOUND };
+  return { visible, leftOut: log.list() };
+}
+
+/** The place in the definition, without names that the upstream chose. */
+function placeOf(pointer: string): readonly (string | number)[] {
+  const steps = stepsOf(pointer);
+  return steps.map((step, at) => (steps[at - 1] === 'properties' ? '*' : step));
+}
+
+const NOTHING_FOUND: readonly Finding[] = Object.freeze([]);
 
 function readItems(input: ListInput, list: readonly Json[], spans: readonly Span[]): Candidate[] {
   const { name: member } = LISTS[input.kind];
@@ -134,7 +177,7 @@ function readItems(input: ListInput, list: readonly Json[], spans: readonly Span
     const name = value[member];
     if (typeof name !== 'string') continue;
     const digest = input.digestOf(value, input.text.slice(span.start, span.end));
-    candidates.push({ value, span, item: { name, digest } });
+    candidates.push({ value, index, span, item: { name, digest } });
   }
   return candidates;
 }

@@ -378,7 +378,7 @@ function listInput(
   cachedPage: CachedPage | undefined,
   listed: ReadonlyMap<string, boolean> | undefined,
 ): ListInput {
-  const { hasCacheHints } = responsePlan.admitted.protocol;
+  const { hasCacheHints, findShapeError } = responsePlan.admitted.protocol;
   const digests = new Map(cachedPage?.items.map((item) => [item.name, item.digest]));
   const observedItems: { name: string; digest: string; definition: JsonObject }[] = [];
   let isNoted = pin === undefined;
@@ -401,6 +401,7 @@ function listInput(
     value: reading.value,
     kind: list,
     hasCacheHints,
+    findShapeError,
     profile: profileOf(call, responsePlan.responseObligations),
     listTtlMs: call.snapshot.limits.listTtlMs,
     isReviewed:

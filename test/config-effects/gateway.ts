@@ -65,6 +65,8 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'upstreams.<name>.binding':
     'integration/bound-tokens.test.ts > takes them with their proof, and no other token',
   'upstreams.<name>.scopesSupported': 'integration/reload.test.ts > of the gateway file is applied',
+  'upstreams.<name>.sameAs':
+    'unit/cli/pin/shadowing.test.ts > is approved without a finding where the gateway file declares it',
   'upstreams.<name>.apps':
     'integration/apps-by-capability.test.ts > gets what was pinned for hosts',
   'upstreams.<name>.inspect':

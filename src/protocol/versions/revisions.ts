@@ -5,6 +5,7 @@
 // folder, upstream/adapters and the table of methods compares eras or revisions (the demo in dev/ aside).
 // Source: MCP 2026-07-28, versioning.
 
+import type { FindShapeError } from '../definition-shape.js';
 import type { Json, JsonObject, RpcError } from '../jsonrpc.js';
 import type { Task, TaskForm } from '../tasks.js';
 
@@ -109,6 +110,8 @@ export type ProtocolVersion = {
   /** `undefined` where the family has no tasks. */
   readonly tasks: TaskRules | undefined;
 
+  /** What keeps the official SDKs from reading a list of these revisions with this definition in it. */
+  readonly findShapeError: FindShapeError;
   /** Whether results say for how long and for whom they may be cached. */
   readonly hasCacheHints: boolean;
   /** The members that every complete result has. */

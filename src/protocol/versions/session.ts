@@ -9,6 +9,7 @@ import {
   cutCapabilities,
   grantsOf,
 } from '../capabilities.js';
+import { findSessionShapeError } from '../definition-shape.js';
 import {
   type HeaderMap,
   matchesName,
@@ -82,6 +83,7 @@ export const IN_SESSIONS = {
   disconnectCancels: false,
   mirrorsBody: false,
   hasInputRequired: false,
+  findShapeError: findSessionShapeError,
   hasCacheHints: false,
   completeResult: {},
   resourceNotFoundCode: RESOURCE_NOT_FOUND,

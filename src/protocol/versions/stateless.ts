@@ -6,6 +6,7 @@
 
 import type { AdmittedMessage, MethodRule, ProtocolError } from '../admitted-request.js';
 import { type CapabilityCut, cutCapabilities, grantsOf } from '../capabilities.js';
+import { findShapeError } from '../definition-shape.js';
 import {
   type HeaderMap,
   matchesName,
@@ -111,6 +112,7 @@ export const STATELESS: AdmissionRules = {
   mirrorsBody: true,
   hasInputRequired: true,
   tasks: TASKS,
+  findShapeError,
   hasCacheHints: true,
   completeResult: { resultType: 'complete' },
   resourceNotFoundCode: INVALID_PARAMS,

@@ -42,6 +42,7 @@ function reviewOf(
     },
     locks: new Map([['github', lockOf(pins)], ...others]),
     shadowing: [],
+    deployment: { upstreams: [], aggregates: [['github', 'desk']] },
   } as unknown as Version;
   const snapshotOf = (() => ({ catalogFor: () => NO_CATALOG })) as unknown as SnapshotOf;
   const definitions = (async (task: DefinitionTask, text: string) => {

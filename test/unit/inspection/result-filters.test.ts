@@ -16,6 +16,7 @@ import {
   type PageCache,
   reduceHandshake,
 } from '../../../src/inspection/result-filters.js';
+import { findShapeError } from '../../../src/protocol/definition-shape.js';
 import type { Json, JsonObject, RequestId } from '../../../src/protocol/jsonrpc.js';
 import { profile, resultOf } from './samples.js';
 
@@ -43,6 +44,8 @@ function filterAny(
     isReviewed: true,
     digestOf: (_item, itemText) => `digest of ${itemText.length}`,
     isVisible: ({ name }) => visible.includes(name),
+    // Most of these definitions have no schemas.
+    findShapeError: () => undefined,
     ...more,
   });
   return page.kind === 'withhold' ? page : completeList(page, inspectMessage(page.inspectionInput));
@@ -56,6 +59,26 @@ const tool = (name: string, more: JsonObject = {}): JsonObject => ({
 });
 
 describe('lists', () => {
+  it('lose an item that clients cannot read, and keep its siblings and the place of the fault', () => {
+    const page = resultOf({ tools: [tool('a'), tool('b', { title: 7 }), tool('c')] });
+    const { text, advertised, visible, findings } = filter(page, ['a', 'b', 'c'], {
+      findShapeError,
+    });
+    expect(JSON.parse(text).result.tools.map(({ name }: { name: string }) => name)).toEqual([
+      'a',
+      'c',
+    ]);
+    expect([advertised, visible]).toEqual([3, 2]);
+    expect(findings).toEqual([
+      {
+        ...{ detector: 'definition', direction: 'to-client', path: '/result/tools/1/title' },
+        ...{ count: 1, action: 'drop' },
+      },
+    ]);
+    // What the caller would not see is not named.
+    expect(filter(page, ['a', 'c'], { findShapeError }).findings).toEqual([]);
+  });
+
   it('[I-35] lose hidden items and keep the rest, the cursor and its position, byte for byte', () => {
     const kept = '{"name":"b", "description":"\\u0042 <script>x</script>","inputSchema":{"n":1E2}}';
     const text = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"a"}, ${kept} ,{"name":"c"}],"nextCursor":"p2","ttlMs":5}}`;
