@@ -177,12 +177,8 @@ function authenticateCaller(
   incoming: Incoming,
   outgoing: Pick<Outgoing, 'addHeader'>,
 ): AuthnOutcome | Promise<AuthnOutcome> {
-  const { headers, repeated, query, httpMethod, clientCertificate, isProofUsed, legacySsePath } =
-    incoming;
-  const uri =
-    legacySsePath === undefined
-      ? upstream.resource
-      : `${upstream.resource}/${legacySsePathOf(legacySsePath)}`;
+  const { headers, repeated, query, httpMethod, clientCertificate, isProofUsed } = incoming;
+  const uri = `${upstream.resource}${suffixOf(incoming)}`;
   const outcome = authenticator.authenticate(
     { headers, repeated, query, httpMethod, clientCertificate, isProofUsed, uri },
     upstream,
@@ -199,7 +195,14 @@ function usesProofs(outcome: AuthnOutcome): boolean {
   return isAuthnError(outcome) ? outcome.proof !== undefined : outcome.token.binding === 'dpop';
 }
 
-/** The legacy SSE paths below the upstream's own (docs/contract.md §2). */
-function legacySsePathOf(legacySsePath: 'events' | 'message'): string {
-  return legacySsePath === 'events' ? 'sse' : 'message';
+/** What of the requested path follows the upstream's own (docs/contract.md §2). */
+function suffixOf({ legacySsePath, hasTrailingSlash }: Incoming): string {
+  switch (legacySsePath) {
+    case 'events':
+      return '/sse';
+    case 'message':
+      return '/message';
+    case undefined:
+      return hasTrailingSlash === true ? '/' : '';
+  }
 }

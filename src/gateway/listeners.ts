@@ -220,13 +220,13 @@ export function buildTables(
   const documents = new Map([[KEY_SET_PATH, keySetDocument(keys)]]);
   for (const upstream of settings.upstreams.values()) {
     const route = routeOf(upstream);
-    routes.set(upstream.path, route);
+    setRoute(routes, upstream.path, route);
     routes.set(`${upstream.path}/sse`, { ...route, legacySsePath: 'events' });
     routes.set(`${upstream.path}/message`, { ...route, legacySsePath: 'message' });
   }
   const aggregates = [...settings.aggregates.values()];
   for (const aggregate of aggregates)
-    routes.set(aggregate.path, routeOfAggregate(aggregate, settings));
+    setRoute(routes, aggregate.path, routeOfAggregate(aggregate, settings));
   const absent = new Map(
     aggregates
       .flatMap(({ path }) => [`${path}/sse`, `${path}/message`])
@@ -237,8 +237,10 @@ export function buildTables(
     // Without authentication there is no authorization server to name.
     if (resource.authentication === 'none') continue;
     const document = metadataDocument(resource, settings.issuers, takesCertificates);
-    for (const path of metadataPaths(settings.publicUrl, resource.path))
+    for (const path of metadataPaths(settings.publicUrl, resource.path)) {
       documents.set(path, document);
+      documents.set(`${path}/`, document);
+    }
   }
   const unauthenticated = new Set(
     resources.filter(({ authentication }) => authentication === 'none').map(({ name }) => name),
@@ -252,6 +254,12 @@ export function buildTables(
     refusesForwarded: (upstream) => unauthenticated.has(upstream),
     addressOf: createAddressOf(settings.listeners.data.trustedProxies),
   };
+}
+
+/** Sets the route of a path, which clients also write with a slash behind it. No configured path ends with one. */
+function setRoute(routes: Map<string, EdgeRoute>, path: string, route: EdgeRoute): void {
+  routes.set(path, route);
+  routes.set(`${path}/`, { ...route, hasTrailingSlash: true });
 }
 
 /**

@@ -7,6 +7,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { Reason } from '../policy/reasons.js';
+import { mediaType } from '../protocol/headers.js';
 
 /** How many requests may run at once, in total and of one caller; the next one is `overloaded`. */
 export type ConcurrencyLimit = {
@@ -21,6 +22,8 @@ export type EdgeRoute = ConcurrencyLimit & {
   readonly backends?: ReadonlyMap<string, ConcurrencyLimit>;
   /** A legacy SSE path below the upstream's own; each has a single method. */
   readonly legacySsePath?: 'events' | 'message';
+  /** The route of the path with a slash behind it. */
+  readonly hasTrailingSlash?: boolean;
   readonly maxRequestBytes: number;
 };
 
@@ -319,23 +322,9 @@ function isPlainlyChunked(transfer: string, httpVersion: string): boolean {
 function isPlainJson(headers: IncomingMessage['headers']): boolean {
   const encoding = headers['content-encoding'];
   const isPlain = encoding === undefined || encoding.toLowerCase() === 'identity';
-  return isPlain && isJsonType(headers['content-type']);
-}
-
-/** `application/json`, alone or with `charset=utf-8` (docs/reference/attacks.md cases 11, 20 and 28). */
-function isJsonType(contentType: string | undefined): boolean {
-  if (contentType === undefined) return false;
-  if (contentType === 'application/json') return true;
-  const [type, ...parameters] = contentType
-    .toLowerCase()
-    .split(';')
-    .map((part) => part.trim());
-  return (
-    type === 'application/json' &&
-    parameters.every(
-      (part) => part === '' || part === 'charset=utf-8' || part === 'charset="utf-8"',
-    )
-  );
+  // Its parameters mean nothing: JSON is UTF-8, whatever a charset says (RFC 8259 §8.1 and §11). What is not UTF-8 is
+  // malformed, and what is forwarded has a type of the gateway's own (docs/reference/attacks.md case 28).
+  return isPlain && mediaType(headers['content-type']) === 'application/json';
 }
 
 /** Lower-case names of headers that occur on several lines. Node would silently keep the first line of some. */

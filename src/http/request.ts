@@ -198,6 +198,7 @@ export function toIncoming(
     upstream: facts.route.upstream,
     httpMethod: request.method === 'GET' ? 'GET' : request.method === 'DELETE' ? 'DELETE' : 'POST',
     legacySsePath: facts.route.legacySsePath,
+    hasTrailingSlash: facts.route.hasTrailingSlash,
     headers,
     repeated,
     query: facts.query,

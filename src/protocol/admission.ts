@@ -36,6 +36,7 @@ import {
   type Target,
 } from './jsonrpc.js';
 import { findMethod, isDefinedMethod } from './methods.js';
+import { cutClientNulls } from './null-members.js';
 import { readParams } from './params.js';
 import {
   type ErrorContext,
@@ -99,21 +100,37 @@ export function admitPost(input: AdmissionInput): AdmittedMessage | AdmittedArra
     return reading.error === 'lone-surrogate'
       ? refuseLoneSurrogate(input)
       : unreadable(reading.error);
-  if (!Array.isArray(reading.value)) return admitReading(input, reading);
+  if (!Array.isArray(reading.value)) return admitWithoutNulls(input, reading);
   return input.isLegacySse === true
     ? batchForbidden()
     : admitArray(input, reading.text, reading.value);
 }
 
-function admitReading(input: AdmissionInput, reading: ParsedJson): AdmittedMessage | ProtocolError {
+/** What is read, judged and forwarded has no null in optional members: there it means that they are absent. */
+function admitWithoutNulls(
+  input: AdmissionInput,
+  reading: ParsedJson,
+): AdmittedMessage | ProtocolError {
+  const { text, value, cut } = cutClientNulls(reading.text, reading.value);
+  if (cut.length === 0) return admitReading(input, reading, cut);
+  return admitReading({ ...input, body: encoder.encode(text) }, { ...reading, text, value }, cut);
+}
+
+const encoder = new TextEncoder();
+
+function admitReading(
+  input: AdmissionInput,
+  reading: ParsedJson,
+  nulls: readonly string[],
+): AdmittedMessage | ProtocolError {
   const envelope = readEnvelope(reading.value);
   switch (envelope.kind) {
     case 'request':
     case 'notification':
-      return admitCall(input, reading, envelope);
+      return admitCall(input, { ...reading, nulls }, envelope);
     case 'result':
     case 'error':
-      return admitReply(input, reading.text, envelope);
+      return admitReply(input, { text: reading.text, nulls }, envelope);
     case 'batch':
       return batchForbidden();
     case 'malformed':
@@ -168,7 +185,7 @@ function refuseLoneSurrogate({ body, headers, isLegacySse }: AdmissionInput): Pr
  */
 function admitReply(
   input: AdmissionInput,
-  text: string,
+  { text, nulls }: { readonly text: string; readonly nulls: readonly string[] },
   reply: Reply,
 ): AdmittedMessage | ProtocolError {
   const protocol = protocolOfReply(input);
@@ -207,6 +224,7 @@ function admitReply(
     selfReported: undefined,
     removed: metaEdits.removed,
     undefinedParams: NO_NAMES,
+    nulls,
   });
 }
 
@@ -216,7 +234,7 @@ function unexpectedReply(): ProtocolError {
 
 function admitCall(
   input: AdmissionInput,
-  reading: ParsedJson,
+  reading: ParsedJson & { readonly nulls: readonly string[] },
   call: Call,
 ): AdmittedMessage | ProtocolError {
   const meta = metaOf(call);
@@ -227,7 +245,8 @@ function admitCall(
   const rule = findRule(classified, call, errorContext);
   if ('kind' in rule) return rule;
   if (rule.method === ROOTS_CHANGED && !protocol.mayNotifyRoots(input, session)) {
-    return protocolErrorOf('method-forbidden', METHOD_NOT_FOUND, 'Method not found', errorContext);
+    const refusedStatus = protocol.statusOfRefusedMethod(call.kind);
+    return refuseMethod('method-forbidden', errorContext, refusedStatus);
   }
   const context = { input, classified, rule, call, text: reading.text, meta, errorContext };
   const undeclared = protocol.checkTasksDeclared(context);
@@ -269,6 +288,7 @@ function admitCall(
     selfReported: readSelfReported(call, meta),
     removed: metaEdits.removed,
     undefinedParams: cutParams.names,
+    nulls: reading.nulls,
   });
 }
 
@@ -323,13 +343,15 @@ function findRule(
     return invalidMessage(errorContext, 'This method is a request and needs an id.');
   }
   const reason = isDefinedMethod(call.method) ? 'method-forbidden' : 'method-unknown';
-  return protocolErrorOf(
-    reason,
-    METHOD_NOT_FOUND,
-    'Method not found',
-    errorContext,
-    protocol.statusOfRefusedMethod(call.kind),
-  );
+  return refuseMethod(reason, errorContext, protocol.statusOfRefusedMethod(call.kind));
+}
+
+function refuseMethod(
+  reason: 'method-forbidden' | 'method-unknown',
+  errorContext: ErrorContext,
+  status: number,
+): ProtocolError {
+  return protocolErrorOf(reason, METHOD_NOT_FOUND, 'Method not found', errorContext, status);
 }
 
 function isProtocolError(
@@ -485,7 +507,10 @@ function admitArray(
   }
   const spans = elementSpans(text, { start: text.indexOf('['), end: text.length });
   const elements = spans.map(({ start, end }) => text.slice(start, end));
-  const hasRequests = value.some((one) => readEnvelope(one).kind === 'request');
+  const hasRequests = elements.some((element, index) => {
+    const { value: one } = cutClientNulls(element, value[index] ?? null);
+    return readEnvelope(one).kind === 'request';
+  });
   return { kind: 'array', session, elements, hasRequests };
 }
 

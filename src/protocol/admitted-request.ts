@@ -196,6 +196,8 @@ export type AdmittedMessage<M extends Message = Message> = AdmittedBrand & {
   readonly removed: readonly string[];
   /** The names of the members of `params` that were cut, because the revision does not define them. */
   readonly undefinedParams: readonly string[];
+  /** Pointers to the optional members that were null, and were cut: they count as absent. */
+  readonly nulls: readonly string[];
 };
 
 /** Replaces the characters from `start` to `end` (UTF-16 offsets) by `text`. */

@@ -151,6 +151,8 @@ export type Incoming = {
   readonly aggregate?: AggregateRef | undefined;
   /** The legacy SSE path below the upstream's own that was requested; absent on the upstream's own path. */
   readonly legacySsePath?: 'events' | 'message' | undefined;
+  /** The path was requested with a slash behind it: a proof of possession names it so. */
+  readonly hasTrailingSlash?: boolean | undefined;
   readonly httpMethod: 'POST' | 'GET' | 'DELETE';
   /** Lower-case names. A header that was sent more than once is listed in `repeated`. */
   readonly headers: { readonly [name: string]: string | undefined };

@@ -220,6 +220,7 @@ export function noteAdmitted(
   record.client.session = admitted.session?.hash;
   noteRemoved(record, admitted.removed, RESERVED_META);
   noteRemoved(record, admitted.undefinedParams, UNDEFINED_PARAMS);
+  noteRemoved(record, admitted.nulls, NULL_MEMBERS);
   if (args === undefined) return;
   const text = JSON.stringify(args);
   record.args = {
@@ -250,7 +251,9 @@ const UNDEFINED_PARAMS: RemovedKind = {
   holder: '/params',
 };
 
-/** Notes members that were cut out of the message, by their names or by their pointers below `holder`. */
+const NULL_MEMBERS: RemovedKind = { detector: 'null-members', action: 'drop' };
+
+/** Notes members that were cut out of the message, by their pointers or by their names below `holder`. */
 function noteRemoved(
   { findings }: RequestRecord,
   names: readonly string[],
@@ -404,11 +407,13 @@ export function refuse(
   noteRefusal(call, refusal);
   const rendered = renderRefusal(refusal, refusalContext(call));
   const isSentOnStream = rendered.status === 200 && sendOnLegacyStream(call, rendered.body);
-  const status = isSentOnStream ? 202 : statusFor(call, rendered.status);
+  const status = isSentOnStream ? ACCEPTED : statusFor(call, rendered.status);
+  const isDropped = status === ACCEPTED && !isSentOnStream;
   record.result.http = status;
   record.result.rpcCode = rendered.rpcCode;
-  record.result.bytes = Buffer.byteLength(rendered.body);
-  if (isSentOnStream) outgoing.send(status, {}, '');
+  record.result.bytes = isDropped ? 0 : Buffer.byteLength(rendered.body);
+  if (isDropped) outgoing.send(status, { 'sallyport-decision': call.incoming.id }, '');
+  else if (isSentOnStream) outgoing.send(status, {}, '');
   else outgoing.send(status, rendered.headers, rendered.body);
   void refuseToServer(call);
 }
@@ -431,12 +436,18 @@ function sendOnLegacyStream(
   return true;
 }
 
-/** A message that has no response body is refused by its status (MCP transports, sending messages to the server). */
+const ACCEPTED = 202;
+
+/**
+ * A message that has no response body is refused by its status (MCP transports, sending messages to the server), except
+ * a notification, which is dropped as if it had been forwarded: clients close their connection on an error, and nobody
+ * waits for what it would have done.
+ */
 function statusFor({ admitted }: RequestContext, status: number): number {
-  const hasResponseBody =
-    admitted === undefined ||
-    (admitted.message.kind === 'request' && !admitted.protocol.answersOnStream);
-  return status === 200 && !hasResponseBody ? 400 : status;
+  if (status !== 200 || admitted === undefined) return status;
+  const { message, protocol } = admitted;
+  if (message.kind === 'notification') return ACCEPTED;
+  return message.kind === 'request' && !protocol.answersOnStream ? status : 400;
 }
 
 /** Sends an error to the server whose client's reply was refused, unless it already has a reply. */

@@ -29,6 +29,7 @@ import {
   type Target,
 } from '../protocol/jsonrpc.js';
 import { LISTS, type ListKind } from '../protocol/methods.js';
+import { cutServerNulls } from '../protocol/null-members.js';
 import { paramsOf } from '../protocol/params.js';
 import { readTaskCapabilities } from '../protocol/tasks.js';
 import { type Bytes, sizeOfBytes } from '../protocol/transport.js';
@@ -211,6 +212,7 @@ function finishHandshakeResponse(
   const { protocol, apps } = responsePlan.admitted;
   if (outcome.kind === 'withhold') return refuseWithheld(call, outcome);
   call.record.findings.push(...outcome.findings);
+  const text = cutServerNulls(responsePlan.admitted.rule.method, outcome.text);
   if (outcome.hadOtherInstructions) {
     call.record.findings.push({
       detector: 'instructions',
@@ -220,7 +222,7 @@ function finishHandshakeResponse(
       action: 'strip',
     });
   }
-  if (!protocol.issuesSessionIds) return respond(outcome.text);
+  if (!protocol.issuesSessionIds) return respond(text);
   if (
     openedSession.kind === 'upstream' &&
     openedSession.id !== undefined &&
@@ -242,7 +244,7 @@ function finishHandshakeResponse(
   call.record.client.session = call.ports.audit.keyedHash('session', sealed);
   return {
     kind: 'response',
-    text: outcome.text,
+    text,
     headers: { 'mcp-session-id': sealed },
     isError: false,
     rpcCode: undefined,
@@ -354,7 +356,9 @@ function finishListResponse(
   outcome: ListOutcome,
 ): MessageOutcome {
   if (outcome.kind === 'withhold') return refuseWithheld(call, outcome);
-  const { text, items, findings } = outcome;
+  const { items, findings } = outcome;
+  // Last: pins and digests are of what the server said.
+  const text = cutServerNulls(responsePlan.admitted.rule.method, outcome.text);
   call.record.findings.push(...findings);
   const receivedBytes = bytes?.byteLength ?? Buffer.byteLength(reading.text);
   noteList(call, outcome, receivedBytes, Buffer.byteLength(text));

@@ -2,8 +2,18 @@
 
 import { expect } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { decisionOf, linesOf } from '../support/gateway.js';
 import { body, jsonBody, onMethod, resultFor, textResult } from '../support/hostile-acts.js';
-import { errorOf, resultOf, toolNames } from '../support/wire-client.js';
+import {
+  callStateless,
+  errorOf,
+  post,
+  type Reply,
+  resultOf,
+  sessionHeaders,
+  statelessParts,
+  toolNames,
+} from '../support/wire-client.js';
 import { type CompatRow, withWorld } from './rig.js';
 
 const OPEN_TOOL = {
@@ -119,5 +129,181 @@ export const rows: readonly CompatRow[] = [
         expect([reply.status, code]).toEqual([200, -32602]);
         expect(message).toContain('surrogate');
       }),
+  },
+  {
+    id: 'null-in-optional-members-of-clients',
+    area: 'clients',
+    source: 'MonkeyCode#1268, mcp.el#85',
+    given:
+      'A client sends `params`, `arguments`, `_meta`, a cursor or a progress token that is null.',
+    verdict: 'mends',
+    sees: 'The request is served as if the member were absent, and the server never sees it.',
+    run: () =>
+      withWorld({}, async (world) => {
+        const { id } = await world.openSession();
+        const send = (rest: string): Promise<Reply> =>
+          post(world.access, `{"jsonrpc":"2.0","id":1,${rest}}`, sessionHeaders(id));
+        for (const rest of [
+          '"method":"tools/list","params":null',
+          '"method":"tools/list","params":{"cursor":null,"_meta":null}',
+          '"method":"tools/list","params":{"_meta":{"progressToken":null}}',
+          '"method":"ping","params":null',
+        ]) {
+          const reply = await send(rest);
+          expect([rest, reply.status, errorOf(reply)]).toEqual([rest, 200, {}]);
+        }
+        for (const { body: text } of world.upstream.seen()) expect(text).not.toContain('null');
+      }),
+  },
+  {
+    id: 'null-in-required-members-of-clients',
+    area: 'clients',
+    source: 'JSON-RPC 2.0 §5.1, MonkeyCode#1268',
+    given: 'A client sends null where the revision requires a member.',
+    verdict: 'refuses',
+    sees: 'A JSON-RPC error -32602 under its id: status 200 in a session, 400 in the stateless era.',
+    run: () =>
+      withWorld({}, async (world) => {
+        const session = await world.openSession();
+        const params = { name: null };
+        const inSession = await session.request('tools/call', params);
+        expect([inSession.status, errorOf(inSession)['code']]).toEqual([200, -32602]);
+        const level = await session.request('logging/setLevel', { level: null });
+        expect([level.status, errorOf(level)['code']]).toEqual([200, -32602]);
+        const stateless = await world.request('tools/call', params);
+        expect([stateless.status, errorOf(stateless)['code']]).toEqual([400, -32602]);
+      }),
+  },
+  {
+    id: 'notification-that-is-not-forwarded',
+    area: 'clients',
+    source: 'MCP 2025-11-25, transports (sending messages to the server)',
+    given:
+      'A client in a session sends a notification that the protocol does not know or no rule grants.',
+    verdict: 'accepts',
+    sees: 'Status 202, so that the client stays; the notification is not forwarded, and recorded as refused.',
+    run: () =>
+      withWorld({}, async (world) => {
+        const { id } = await world.openSession();
+        world.upstream.forget();
+        for (const method of ['notifications/roots/list_changed', 'notifications/vendor/x']) {
+          const text = JSON.stringify({ jsonrpc: '2.0', method });
+          const reply = await post(world.access, text, sessionHeaders(id));
+          expect([reply.status, reply.text]).toEqual([202, '']);
+          const [line] = await linesOf(world.gateway, decisionOf(reply).id, 2);
+          expect(line?.['decision']).toMatchObject({ action: 'refused' });
+          const dead = await post(world.access, text, sessionHeaders('dead'));
+          expect(dead.status).toBe(404);
+        }
+        expect(world.upstream.seen()).toEqual([]);
+      }),
+  },
+  {
+    id: 'initialize-with-a-dead-session',
+    area: 'clients',
+    source: 'diegosouzapw/OmniRoute#5957, claude-code#27425',
+    given: 'A client sends initialize with the id of a session that has ended.',
+    verdict: 'refuses',
+    sees: 'Status 404, by which clients forget the session, and not 400.',
+    run: () =>
+      withWorld({}, async (world) => {
+        const text = JSON.stringify({
+          ...{ jsonrpc: '2.0', id: 1, method: 'initialize' },
+          params: { protocolVersion: '2025-11-25', capabilities: {} },
+        });
+        const reply = await post(world.access, text, { 'mcp-session-id': 'stale' });
+        expect(reply.status).toBe(404);
+      }),
+  },
+  {
+    id: 'mirror-headers-in-a-session',
+    area: 'clients',
+    source: 'MCP 2026-07-28, transports (validation by intermediaries)',
+    given:
+      'A client of both eras sends `Mcp-Method` and `Mcp-Name` in a session, without a version header.',
+    verdict: 'accepts',
+    sees: 'The call passes where they equal the body; one that differs is refused with 400.',
+    run: () =>
+      withWorld({}, async (world) => {
+        const { id } = await world.openSession();
+        const params = { name: 'read_record', arguments: { id: 'one' } };
+        const text = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+        const send = (headers: Record<string, string>): Promise<Reply> =>
+          post(world.access, text, { 'mcp-session-id': id, ...headers });
+        const mirrors = { 'mcp-method': 'tools/call', 'mcp-name': 'read_record' };
+        expect((await send(mirrors)).text).toContain('read_record one');
+        expect((await send({ ...mirrors, 'mcp-name': 'write_record' })).status).toBe(400);
+      }),
+  },
+  {
+    id: 'json-with-parameters',
+    area: 'clients',
+    source: 'RFC 8259 §11, envoyproxy/ai-gateway#2568',
+    given: 'A client sends JSON as `application/json` with any parameter.',
+    verdict: 'accepts',
+    sees: 'The body is read as JSON in UTF-8; bytes that are something else are malformed.',
+    run: () =>
+      withWorld({}, async (world) => {
+        const parts = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'é' } });
+        for (const parameter of ['charset=utf8', 'odata=verbose', 'charset="UTF-8"; q=1', '']) {
+          const type = { 'content-type': `application/json; ${parameter}` };
+          const reply = await post(world.access, JSON.stringify(parts.body), {
+            ...parts.headers,
+            ...type,
+          });
+          expect([parameter, reply.status]).toEqual([parameter, 200]);
+        }
+      }),
+  },
+  {
+    id: 'path-with-a-trailing-slash',
+    area: 'clients',
+    source: 'exa-mcp-server#340, claude-ai-mcp#299',
+    given: 'A client writes a slash behind the path of an endpoint, or of its metadata document.',
+    verdict: 'accepts',
+    sees: 'The same endpoint and the same document, whose resource has no slash; `//` and `%2F` stay unknown.',
+    run: () =>
+      withWorld({}, async (world) => {
+        const { access, gateway } = world;
+        const call = (url: string): Promise<Reply> =>
+          callStateless({ ...access, url }, 'read_record', { id: 'one' });
+        expect((await call(`${access.url}/`)).text).toContain('read_record one');
+        expect((await call(`${access.url}//`)).status).toBe(404);
+        expect((await call(`${access.url}%2F`)).status).toBe(404);
+        const { origin, pathname } = new URL(access.url);
+        const document = `${origin}/.well-known/oauth-protected-resource${pathname}`;
+        const [plain, slashed] = await Promise.all(
+          [document, `${document}/`].map(async (url) => (await fetch(url)).text()),
+        );
+        expect(slashed).toBe(plain);
+        const unknown = await callStateless({ url: `${access.url}/`, token: 'x' }, 'read_record');
+        expect(unknown.status).toBe(401);
+        expect(unknown.headers.get('www-authenticate')).toContain(`${pathname}"`);
+        expect(gateway).toBeDefined();
+      }),
+  },
+  {
+    id: 'null-in-lists-of-servers',
+    area: 'servers',
+    source: 'gensecaihq/Wazuh-MCP-Server#75, Hmbown/Codewhale#5336',
+    given:
+      'A list or a handshake has null in an optional member, such as `nextCursor` or `instructions`.',
+    verdict: 'mends',
+    sees: 'The list without these members, which SDK clients reject; pins are of what the server said.',
+    run: () => {
+      const tool = { ...OPEN_TOOL, title: null, annotations: null };
+      return withWorld(
+        {
+          order: onMethod('tools/list', (request) =>
+            jsonBody(resultFor(request, { tools: [tool], nextCursor: null })),
+          ),
+        },
+        async (world) => {
+          const session = await world.openSession();
+          const { resultType: _, ...result } = resultOf(await session.request('tools/list'));
+          expect(result).toEqual({ tools: [OPEN_TOOL] });
+        },
+      );
+    },
   },
 ];

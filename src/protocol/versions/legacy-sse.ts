@@ -30,8 +30,8 @@ export const LEGACY_SSE: SessionRules = {
   answersOnStream: true,
   tasks: undefined,
   namesVersionAnew: () => true,
-  // What is posted to a session has no response but its status.
-  statusOfRefusedMethod: () => 400,
+  // What is posted to a session has no response but its status, and a notification is dropped.
+  statusOfRefusedMethod: (kind) => (kind === 'request' ? 400 : 202),
   statusOfInvalidParams: () => 400,
   classify({ input, call, errorContext, meta }) {
     const headers = withoutMatchingMirrorHeaders(input.headers, call);

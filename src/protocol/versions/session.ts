@@ -109,8 +109,8 @@ export const SESSION: SessionRules = {
   answersOnStream: false,
   tasks: TASKS,
   namesVersionAnew: (method) => method === 'initialize',
-  // A 404 would mean that the session is lost. Only a notification has no response but its status.
-  statusOfRefusedMethod: (kind) => (kind === 'request' ? 200 : 400),
+  // A 404 would mean that the session is lost. A notification is dropped: clients close their connection on an error.
+  statusOfRefusedMethod: (kind) => (kind === 'request' ? 200 : 202),
   // A client takes another status for an error of the transport, and shows its user no text.
   statusOfInvalidParams: (kind) => (kind === 'request' ? 200 : 400),
   classify: classifyInSession,
@@ -134,7 +134,7 @@ function classifyInSession({ input, call, errorContext }: CallContext): Classifi
     return unsupportedVersion(errorContext, header, input.supportedVersions ?? ALL_VERSIONS);
   const headers = withoutMatchingMirrorHeaders(input.headers, call);
   if (call.method === 'initialize') {
-    const error = checkInitialize(headers, errorContext);
+    const error = checkInitialize(headers, input.openSession, errorContext);
     if (error !== undefined) return error;
     const requested = call.params?.['protocolVersion'];
     // The requested version, otherwise the latest supported one.
@@ -228,14 +228,22 @@ export function checkSession(
   );
 }
 
-/** Checks the headers of an `initialize`: it opens a session, so it may not name one. */
+/**
+ * Checks the headers of an `initialize`: it opens a session, so it may not name one. One that is no session of the
+ * caller gets the 404 of every dead session, by which clients know that they have to forget it.
+ * Source: MCP 2025-11-25, transports, session management.
+ */
 function checkInitialize(
   headers: HeaderMap,
+  openSession: OpenSession,
   errorContext: ErrorContext,
 ): ProtocolError | undefined {
   const stray = checkStrayHeaders(headers, errorContext);
-  if (stray !== undefined || headers['mcp-session-id'] === undefined) return stray;
-  return invalidMessage(errorContext, 'initialize may not name a session.');
+  const id = headers['mcp-session-id'];
+  if (stray !== undefined || id === undefined) return stray;
+  return openSession(id) === undefined
+    ? unknownSession(errorContext)
+    : invalidMessage(errorContext, 'initialize may not name a session.');
 }
 
 /**
@@ -274,12 +282,13 @@ export function checkStrayHeaders(
   }
   for (const name in headers) {
     if (headers[name] === undefined) continue;
-    if (name === 'mcp-method' || name === 'mcp-name' || name.startsWith(PARAM_PREFIX)) {
+    if (name === 'mcp-method' || name === 'mcp-name')
+      return headerMismatch(errorContext, 'Mcp-Method or Mcp-Name does not match the body.');
+    if (name.startsWith(PARAM_PREFIX))
       return headerMismatch(
         errorContext,
-        'Headers that mirror the body require a protocol version that defines them.',
+        'Headers that mirror arguments require a protocol version that defines them.',
       );
-    }
   }
   return undefined;
 }

@@ -186,7 +186,7 @@ describe('[Q-17] changed roots', () => {
         allowedServerRequests === undefined ? SESSION : { ...SESSION, allowedServerRequests };
       expect(submit(changed, { session })).toMatchObject({
         reason: 'method-forbidden',
-        status: 400,
+        status: 202,
       });
     }
   });

@@ -194,13 +194,7 @@ describe('methods', () => {
         code: -32602,
       });
     }
-    for (const extra of [
-      { inputResponses: [] },
-      { inputResponses: null },
-      { requestState: 1 },
-      { requestState: null },
-      { InputResponses: {} },
-    ]) {
+    for (const extra of [{ inputResponses: [] }, { requestState: 1 }, { InputResponses: {} }]) {
       expect(stateless('tools/call', { name: 't', ...extra })).toMatchObject({
         status: 400,
         code: -32602,
