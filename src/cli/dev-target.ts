@@ -228,6 +228,23 @@ export async function readOffered({
   return { offered, lock };
 }
 
+/** What is not approved and therefore hidden, one line each, with the reason. Safe on a terminal. */
+export function describeHidden(lock: Lock | undefined): readonly string[] {
+  if (lock === undefined) return [];
+  const { tool, prompt, template } = lock.pins;
+  return Object.entries({ tool, prompt, template }).flatMap(([kind, pins]) =>
+    [...pins]
+      .filter(([, pin]) => approvedVersions(pin).length === 0)
+      .map(([name, { status }]) => `${kind} ${cleanForeign(name)}: ${HIDDEN_BECAUSE[status]}`),
+  );
+}
+
+const HIDDEN_BECAUSE = {
+  pending: 'not approved, because of what the scan found in its definition',
+  blocked: 'blocked in the lock file',
+  approved: 'not approved',
+} as const;
+
 export function countOffered({ tools, prompts, templates }: Offered): string {
   const counts = [countOf(tools.length, 'tool'), countOf(prompts.length, 'prompt')];
   if (templates.length > 0) counts.push(countOf(templates.length, 'template'));

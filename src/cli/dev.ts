@@ -39,6 +39,7 @@ import { chooseContent } from './content-choice.js';
 import {
   countOffered,
   type DevTarget,
+  describeHidden,
   findUrlMistake,
   HTTP_SSE,
   type PinnedOnce,
@@ -198,6 +199,8 @@ async function runTarget(
       await rewriteDevConfig(files, { ...input, server: { ...target.server, ...chosen } });
     await writeDevPolicy(files, offered);
     io.stdout(`approved   ${countOffered(offered)} from ${target.shown}\n`);
+    for (const line of describeHidden(lock)) io.stdout(`hidden     ${line}\n`);
+    io.stdout(`allowed    ${EVERYTHING}\n`);
     if (content !== undefined) io.stdout(`content    ${content.shown}\n`);
     if (save !== undefined) {
       const dir = resolve(io.cwd, save);
@@ -219,6 +222,9 @@ async function runTarget(
     await issuer.close();
   }
 }
+
+const EVERYTHING =
+  'all of them, every resource, and what the server requests of clients: sampling, elicitation, roots';
 
 /** Prints a line for each decision until `ended` resolves. */
 async function followDecisions(

@@ -253,10 +253,17 @@ export function rewriteDevConfig(files: DevFiles, input: DevFilesInput): Promise
   return writeFile(files.configFile, devGatewayText(input));
 }
 
-/** Lets the developers use exactly what was offered. */
-export function writeDevPolicy(files: DevFiles, offered: Offered): Promise<void> {
-  return writeFile(files.policyFile, policyText('dev', offered));
+/**
+ * Lets the developers use everything: what is pinned and approved under any name, each resource, and what the server
+ * requests of their clients.
+ */
+export function writeDevPolicy(files: DevFiles, { templates }: Offered): Promise<void> {
+  const everything = { tools: ['*'], prompts: ['*'], templates, patterns: [] };
+  return writeFile(files.policyFile, policyText('dev', everything, SERVER_REQUESTS));
 }
+
+/** What a server may request of its clients, as lines of `what`. */
+const SERVER_REQUESTS = ['sampling: true', 'elicitation: [form, url]', 'roots: true'];
 
 /** The first of the files that `saveDevFiles` would overwrite. */
 export async function findSavedFile(dir: string): Promise<string | undefined> {
@@ -281,7 +288,14 @@ export async function saveDevFiles(
   await mkdir(join(dir, 'policies', 'pins'), { recursive: true });
   await writeHeader(dir, server.header);
   await copyFile(running.lockFile, files.lockFile, constants.COPYFILE_EXCL);
-  await writeFile(files.policyFile, policyText(SAVED_ISSUER, offered), NEW_FILE);
+  await writeFile(
+    files.policyFile,
+    policyText(SAVED_ISSUER, offered, [
+      '# The server may also be let request of its clients:',
+      ...SERVER_REQUESTS.map((line) => `# ${line}`),
+    ]),
+    NEW_FILE,
+  );
   await writeFile(files.configFile, savedGatewayText(server, port, note), NEW_FILE);
   return files;
 }
@@ -366,7 +380,12 @@ audit: {sinks: [{type: file, path: ./audit.jsonl}]}
 `;
 }
 
-function policyText(issuer: string, { patterns, ...kinds }: Offered): string {
+/** `more`: further lines of `what`. */
+function policyText(
+  issuer: string,
+  { patterns, ...kinds }: Offered,
+  more: readonly string[],
+): string {
   const named = Object.entries(kinds)
     .filter(([, names]) => names.length > 0)
     .map(([kind, names]) => `      ${kind}: [${names.map(quoteYaml).join(', ')}]\n`);
@@ -382,5 +401,5 @@ rules:
     what:
       upstreams: [${DEV_UPSTREAM.name}]
 ${named.join('')}${refused.join('')}      resources: ["**"]
-`;
+${more.map((line) => `      ${line}\n`).join('')}`;
 }
