@@ -129,7 +129,7 @@ const MEMBERS: readonly (readonly [string, string])[] = [
   ],
   [
     'decision',
-    '`id verdict action mode stage policy rule reasons causes shadow`. `causes` are the decisions because of which a flow refused. Both events of a request have the same id, and so does the refusal on the wire. An absent `action` means forwarded; an absent `mode` means `enforce`. An entry of `shadow` says what a policy that is not enforced would have decided: `verdict policy rule reason`; without `policy` it is what all policies together would have, under `policies.mode: observe`.',
+    '`id verdict action mode stage policy rule reasons causes detail shadow`. `detail` says in one clause what was wrong with what the server or the caller sent, such as `404 to prompts/list`. `causes` are the decisions because of which a flow refused. Both events of a request have the same id, and so does the refusal on the wire. An absent `action` means forwarded; an absent `mode` means `enforce`. An entry of `shadow` says what a policy that is not enforced would have decided: `verdict policy rule reason`; without `policy` it is what all policies together would have, under `policies.mode: observe`.',
   ],
   [
     'findings',

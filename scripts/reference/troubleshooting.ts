@@ -276,12 +276,12 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
   },
   'upstream-protocol': {
     cause:
-      'The server sent something other than MCP: a redirect, an HTML page, invalid JSON, or an unexpected status such as 404.',
-    cure: 'The log names what was wrong. Often the path is missing from `url` (`/mcp`), or the server refuses the `Host` header.',
+      'The server sent something other than MCP: a redirect, an HTML page, invalid JSON, a content encoding, or an unexpected status such as 404.',
+    cure: '`detail` of the log line and of the audit event (`decision.detail`) says what was wrong, such as `404 to tools/list`, `redirect to https://…` or `content-encoding: gzip`. Often the path is missing from `url` (`/mcp`), or the server refuses the `Host` header.',
   },
   'upstream-credentials': {
     cause:
-      'The gateway could not obtain the credential for this upstream, or the upstream refused it.',
+      'The gateway could not obtain the credential for this upstream, or the upstream refused it (401, 403 or 407, named in `detail`).',
     cure: 'Check `credentials` of the upstream and the authorization server named there. The control `upstream-credentials:<upstream>` states the error.',
   },
   'asked-elsewhere': {

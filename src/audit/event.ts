@@ -281,11 +281,17 @@ function argsText({ args }: RequestRecord, mask: MaskText | undefined): string {
 }
 
 /** The decision; its policy and rule stand in one line alone. What was forwarded says neither action nor stage. */
-function decisionText({ id, decision }: RequestRecord, rule: string, shadow = ''): string {
-  const { verdict, action, stage, reasons } = decision;
+function decisionText(
+  { id, decision }: RequestRecord,
+  rule: string,
+  shadow = '',
+  mask?: MaskText,
+): string {
+  const { verdict, action, stage, reasons, detail } = decision;
   const end = action === 'forwarded' ? '' : `,"action":"${action}","stage":"${stage}"`;
   const why = reasons.length === 0 ? '' : `,"reasons":${quoteList(reasons, MAX_LISTED)}`;
-  return `,"decision":{"id":${quoteUnescaped(id)},"verdict":"${verdict}"${end}${rule}${why}${shadow}}`;
+  const detailed = detail === undefined ? '' : `,"detail":${quoteForeign(detail, mask)}`;
+  return `,"decision":{"id":${quoteUnescaped(id)},"verdict":"${verdict}"${end}${rule}${why}${detailed}${shadow}}`;
 }
 
 function findingsText({ findings }: RequestRecord, mask: MaskText | undefined): string {
@@ -359,7 +365,7 @@ function decidedText(record: RequestRecord, { gateway, mask }: EventContext): st
   return (
     `${versionsText(record.versions ?? gateway)}${actorText(record)}${clientText(record, mask)}` +
     `${targetText(record, mask)}${argsText(record, mask)}` +
-    `${decisionText(record, ruleText, shadow.length === 0 ? '' : shadowText(record))}` +
+    `${decisionText(record, ruleText, shadow.length === 0 ? '' : shadowText(record), mask)}` +
     `${findingsText(record, mask)}${traceText(record)}`
   );
 }
@@ -375,7 +381,7 @@ function endedText(record: RequestRecord, { mask }: EventContext): string {
       : `,"client":{"session":${quoteVerified(client.session)}}`;
   return (
     `"}${actor}${session}${targetStart(record, mask)}}` +
-    `${decisionText(record, '')}${findingsText(record, mask)}`
+    `${decisionText(record, '', '', mask)}${findingsText(record, mask)}`
   );
 }
 

@@ -22,11 +22,17 @@ import {
   assertionSigner,
   connectUpstream,
   createSingleUpstreamResources,
-  LISTING_ERRORS,
+  describeListingFailure,
+  listingNotes,
 } from './upstream-connection.js';
 
 type ObserveOnceOutcome =
-  | { readonly kind: 'observed'; readonly observed: Observed }
+  | {
+      readonly kind: 'observed';
+      readonly observed: Observed;
+      /** What of it could not be read, one clause each. */
+      readonly notes: readonly string[];
+    }
   | { readonly kind: 'unreachable'; readonly why: string };
 
 /** Lists what the upstream offers now, in every era that it speaks and for every client profile. Never rejects. */
@@ -58,23 +64,16 @@ export async function observeOnce(
       return {
         kind: 'observed',
         observed: mergeObserved(outcome.listings.map(observeListing)),
+        notes: [...new Set(outcome.listings.flatMap(listingNotes))],
       };
     const [connectionError] = connectionErrors;
-    const why = `${LISTING_ERRORS[outcome.why]}${outcome.why === 'protocol' ? WHERE_TO_LOOK : ''}`;
-    return {
-      ...outcome,
-      why: connectionError === undefined ? why : `${why} (${connectionError})`,
-    };
+    return { kind: 'unreachable', why: describeListingFailure(outcome, connectionError) };
   } finally {
     await sessions.close();
     await client.close();
     await guardedFetch.close();
   }
 }
-
-/** A listing knows only that the answer was none of MCP; `dev` asks again and says what came back. */
-const WHERE_TO_LOOK =
-  '; is the path of its URL right, such as /mcp? To see what it answered, run: sallyport dev --upstream URL';
 
 const GIT_TIMEOUT_MS = 2_000;
 

@@ -395,6 +395,9 @@ function setProfile(controls: Controls, { name, request, result }: InspectionPro
   }
 }
 
+/** Notes of a listing that the control states; the log has all. */
+const MAX_LISTING_NOTES = 5;
+
 /** What differs or is withheld is hidden and refused, and somebody has to look at it. The reasons name it. */
 function setPins(controls: Controls, runtime: UpstreamRuntime, problems: readonly string[]): void {
   const { name, pinning } = runtime.settings;
@@ -407,6 +410,7 @@ function setPins(controls: Controls, runtime: UpstreamRuntime, problems: readonl
   if (runtime.observed() === undefined) reasons.unshift(NOT_LISTED_YET);
   else if (!runtime.isFresh())
     reasons.unshift('the definitions could not be verified within pinning.maxAge');
+  reasons.push(...runtime.listingNotes().slice(0, MAX_LISTING_NOTES));
   if (pinning.mode === 'trust-on-first-use') reasons.push(runtime.firstUse.describe());
   // Without it, what is hidden in strict mode is hidden unscanned, and what is not hidden is trusted unscanned.
   const scan = pinning.scan === 'off' ? ['pinning.scan: off'] : [];

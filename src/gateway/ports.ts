@@ -197,6 +197,10 @@ function createUpstreamPort(
       const adapter = findRuntime(upstream)?.adapters.forSession(session);
       return adapter?.endSession(session, caller) ?? Promise.resolve(NOT_RUNNING);
     },
+    pingSession(upstream, session, caller) {
+      const adapter = findRuntime(upstream)?.adapters.forSession(session);
+      return adapter?.pingSession(session, caller) ?? Promise.resolve(true);
+    },
     replyToServer: (upstream, serverRequest, reply) =>
       findRuntime(upstream)
         ?.adapters.forSession(serverRequest.session)

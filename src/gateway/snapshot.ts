@@ -145,6 +145,7 @@ function buildSnapshot(
     get isFresh() {
       return mode === 'off' || (verify !== 'before-call' && runtime.isFresh());
     },
+    isKindVerified: (kind) => mode === 'off' || runtime.isKindVerified(kind),
     reviewsPages: mode === 'off' && scan !== 'off',
     challenge: challengeOf(settings, upstream),
   };

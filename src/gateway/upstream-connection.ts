@@ -6,6 +6,7 @@ import type { Socket } from 'node:net';
 import type { UpstreamSettings } from '../config/settings.js';
 import type { LoopScheduler, ReadJson } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJson, readJsonText } from '../protocol/json/json.js';
+import type { Listing } from '../protocol/methods.js';
 import { LEGACY_SSE_VERSION } from '../protocol/versions/revisions.js';
 import { createRate } from '../state/bounds.js';
 import type { KeyRing } from '../state/keys.js';
@@ -24,6 +25,7 @@ import {
   type Presenter,
   type RegisterCredential,
 } from '../upstream/credentials/credentials.js';
+import type { ListingFailure } from '../upstream/discovery/discovery.js';
 import {
   createLegacySseRequest,
   createListingRequest,
@@ -44,14 +46,31 @@ import {
 } from '../upstream/safe-fetch.js';
 import { type Inspection, type OwnCredentialsOf, startInspection } from './worker/inspection.js';
 
-/** Why a listing failed, in words for people. */
-export const LISTING_ERRORS: { readonly [error in ListingError]: string } = {
+const LISTING_ERRORS: { readonly [error in ListingError]: string } = {
   unavailable: 'it cannot be reached, or answered that it is not available',
   timeout: 'it did not answer in time',
-  credentials: 'it asks for other credentials, or none could be obtained for it',
+  credentials: 'it refused the credential, or none could be obtained for it',
   protocol: 'what it answered is not valid MCP',
   'too-large': 'its lists are longer than the limits allow',
 };
+
+/** Why a listing failed, in words for people: what it means, and in brackets what was wrong. */
+export function describeListingFailure(
+  { why, detail }: ListingFailure,
+  connectionError: string | undefined,
+): string {
+  const cause = detail ?? connectionError;
+  const where = why === 'protocol' ? '; is the path of its URL right, such as /mcp?' : '';
+  return `${LISTING_ERRORS[why]}${cause === undefined ? '' : ` (${cause})`}${where}`;
+}
+
+/** What of a listing could not be read, one clause each. */
+export function listingNotes({ unavailable = [], leftOut = [] }: Listing): readonly string[] {
+  const kinds = unavailable.map(
+    ({ kind, detail }) => `the list of ${kind} is unavailable: ${detail}`,
+  );
+  return [...kinds, ...leftOut.map((clause) => `left out: ${clause}`)];
+}
 
 // What the upstreams of one process share, so that none can use all of it: the event loop, the worker thread that reads
 // and inspects beside it, and the memory for buffered responses.

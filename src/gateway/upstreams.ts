@@ -21,6 +21,7 @@ import {
   type Page,
 } from '../pins/last-seen.js';
 import { type Lock, PIN_KINDS } from '../pins/lock.js';
+import type { PinKind } from '../policy/definitions.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import type { Listing } from '../protocol/methods.js';
 import { BoundedMap } from '../state/bounds.js';
@@ -44,15 +45,16 @@ import {
 import { createStatelessClients } from '../upstream/adapters/stateless-over-session/adapter.js';
 import type { UpstreamClient } from '../upstream/client.js';
 import type { Presenter } from '../upstream/credentials/credentials.js';
-import { createDiscoveryLister } from '../upstream/discovery/discovery.js';
-import { createListingAllowance, type ListingError } from '../upstream/discovery/request.js';
+import { createDiscoveryLister, type ListingFailure } from '../upstream/discovery/discovery.js';
+import { createListingAllowance } from '../upstream/discovery/request.js';
 import { type MessageReader, runInTurns } from '../upstream/response-messages.js';
 import { createDefinitionScan, type DefinitionScan } from './definition-scan.js';
 import { createFirstUse, type FirstUse, type FirstUseKeeper, NO_FIRST_USE } from './first-use.js';
 import {
   type ConnectionPorts,
   connectUpstream,
-  LISTING_ERRORS,
+  describeListingFailure,
+  listingNotes,
   messageReaderOf,
 } from './upstream-connection.js';
 import type { Inspection } from './worker/inspection.js';
@@ -128,6 +130,10 @@ export type UpstreamRuntime = {
   observed(): Observed | undefined;
   /** Whether every page was verified within `pinning.maxAge`. */
   isFresh(): boolean;
+  /** False while the list of this kind cannot be read: what is known of its items was not verified. */
+  isKindVerified(kind: PinKind): boolean;
+  /** What of the last listings could not be read, one clause each. */
+  listingNotes(): readonly string[];
   /** Whether the newest listing succeeded. */
   isUp(): boolean;
   /**
@@ -164,7 +170,9 @@ type SharedPorts = {
 type RuntimePorts = ConnectionPorts &
   SharedPorts & {
     readonly onListed: (runtime: UpstreamRuntime) => void;
-    readonly onFailure: (runtime: UpstreamRuntime, why: ListingError) => void;
+    readonly onFailure: (runtime: UpstreamRuntime, failure: ListingFailure) => void;
+    /** What of a listing could not be read, where that is new. */
+    readonly onNotes: (notes: readonly string[]) => void;
   };
 
 /** After a report the next waits for this many times as long as that one took, so that reports take 10 % of the loop. */
@@ -248,6 +256,10 @@ export function createPacedReport(report: () => Promise<void> | undefined): Pace
   };
 }
 
+type PartialListing = { readonly kinds: readonly PinKind[]; readonly notes: readonly string[] };
+
+const KIND_OF_LIST = { tools: 'tool', prompts: 'prompt', templates: 'template' } as const;
+
 /** Computes the digests that an observation needs, in slices, so that a long listing does not block the event loop. */
 async function digestInSlices(listing: Listing, messageReader: MessageReader): Promise<void> {
   const items = itemsByKind(listing);
@@ -299,10 +311,26 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
         })
       : NO_FIRST_USE;
   let observed: Observed | undefined;
+  /** By client profile: what could not be read of its last listing. */
+  const partial = new Map<string, PartialListing>();
+  let notes: readonly string[] = [];
   let reportedRevision = 0;
 
   function lockInForce(): Lock | undefined {
     return firstUse.lockWith(ports.lockOf(settings.name));
+  }
+
+  /** Notes which kinds are unavailable and what was left out, and says so once. */
+  function noteParts(listings: readonly Listing[]): void {
+    for (const listing of listings) {
+      const kinds = (listing.unavailable ?? []).map(({ kind }) => KIND_OF_LIST[kind]);
+      const key = `${listing.era} ${listing.apps}`;
+      partial.set(key, { kinds, notes: listingNotes(listing) });
+    }
+    const next = [...new Set([...partial.values()].flatMap((one) => one.notes))];
+    const fresh = next.filter((note) => !notes.includes(note));
+    notes = next;
+    if (fresh.length > 0) ports.onNotes(fresh);
   }
 
   const observedReport = createPacedReport(() => ports.onObserved(runtime));
@@ -341,6 +369,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
       },
       onListings(listings) {
         const startedMs = performance.now();
+        noteParts(listings);
         // A listing may remove what pages showed, and while it is being trusted nothing is known to differ.
         observedReport.flush();
         const next = listings.map(observeListing).reduce(noteListing, observed);
@@ -351,10 +380,11 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
         messageReader.loopScheduler.recordTime(startedMs);
       },
       onProfileGone(clientProfile) {
+        partial.delete(`${clientProfile.era} ${clientProfile.apps}`);
         observedReport.flush();
         setObserved(dropListing(observed, clientProfile));
       },
-      onFailure: (_era, why) => ports.onFailure(runtime, why),
+      onFailure: (_era, failure) => ports.onFailure(runtime, failure),
     },
   );
   const runtime: UpstreamRuntime = {
@@ -373,6 +403,8 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
     lock: lockInForce,
     observed: () => observed,
     isUp: () => lister.isUp(),
+    isKindVerified: (kind) => [...partial.values()].every(({ kinds }) => !kinds.includes(kind)),
+    listingNotes: () => notes,
     isFresh: () => lister.isFresh(pinning.maxAgeMs) && firstUse.isSettled(),
     async refreshListing() {
       const verified =
@@ -448,11 +480,18 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
         if (!isReachable) ports.onReachable(runtime);
         isReachable = true;
       },
-      onFailure(_runtime, why) {
+      onNotes(notes) {
+        for (const detail of notes)
+          log.write('warn', 'part of a listing cannot be used', {
+            upstream: settings.name,
+            detail,
+          });
+      },
+      onFailure(_runtime, failure) {
         metrics.setUpstreamUp(settings.name, false);
         isReachable = false;
         const { name: upstream, resource: url } = settings;
-        const detail = LISTING_ERRORS[why];
+        const detail = describeListingFailure(failure, undefined);
         log.write('warn', 'upstream could not be listed', { upstream, url, detail });
       },
     });

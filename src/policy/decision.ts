@@ -88,6 +88,8 @@ export type Deny = {
   readonly captures?: readonly string[];
   /** For a failed authentication whose challenge must name an error of the proof of possession. */
   readonly proof?: ProofError;
+  /** One clause for the log and the record that says what was wrong. INVARIANT: never rendered. */
+  readonly detail?: string | undefined;
 };
 
 export type Decision = Allow | Deny;

@@ -70,6 +70,7 @@ export function openRecord(
       mode: 'enforce',
       shadow: NO_SHADOW,
       causes: undefined,
+      detail: undefined,
     },
     findings: [],
     result: {
@@ -193,6 +194,8 @@ export type RequestRecord = {
     shadow: readonly ShadowDecision[];
     /** The decisions that caused this one. */
     causes?: readonly string[] | undefined;
+    /** What was wrong, in one clause: of an upstream's answer, or of what a caller sent. */
+    detail?: string | undefined;
   };
   findings: Finding[];
   result: {

@@ -73,6 +73,21 @@ export type SessionTarget =
   /** The sealed sessions of an aggregate's backends, by upstream. */
   | { readonly kind: 'aggregate'; readonly sessions: ReadonlyMap<string, string> };
 
+/** Whether requests of this session name a session that the upstream itself has opened and may have lost. */
+export function namesUpstreamSession(session: Pick<SessionFacts, 'target'> | undefined): boolean {
+  if (session === undefined) return false;
+  const { target } = session;
+  switch (target.kind) {
+    case 'upstream':
+      return target.id !== undefined;
+    case 'gateway':
+    case 'legacy-sse':
+    case 'bridged':
+    case 'aggregate':
+      return true;
+  }
+}
+
 /** A session of an upstream that issues no session ids. */
 export const NO_SESSION_ID: SessionTarget = { kind: 'upstream', id: undefined };
 

@@ -52,6 +52,11 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Whether a value calls itself a JSON-RPC message, or is an array, which may hold some. */
+export function isJsonRpc(value: Json): boolean {
+  return Array.isArray(value) || (isObject(value) && 'jsonrpc' in value);
+}
+
 /** The id of a request; `undefined` for any other message. */
 export function requestIdOf(message: Message | undefined): RequestId | undefined {
   return message?.kind === 'request' ? message.id : undefined;

@@ -265,6 +265,14 @@ export type ListedPage = {
   readonly nextCursor: string | undefined;
 };
 
+/** A kind of list that the upstream declares and that could not be read. */
+export type UnavailableKind = {
+  readonly kind: 'tools' | 'prompts' | 'templates';
+  readonly why: string;
+  /** One clause that says what was wrong. */
+  readonly detail: string;
+};
+
 /** Every page of every kind that the upstream offers to this profile. */
 export type Listing = ClientProfile & {
   /** When the listing began, in milliseconds since the epoch: nothing in it was verified earlier. */
@@ -279,4 +287,8 @@ export type Listing = ClientProfile & {
   readonly serverInfo: JsonObject | undefined;
   /** Versions of this era that both the upstream and the gateway support. */
   readonly protocolVersions: readonly string[];
+  /** Kinds whose items here were not verified: those of an earlier listing, or none. */
+  readonly unavailable?: readonly UnavailableKind[] | undefined;
+  /** One clause for each item that is no definition, or whose name is given twice. */
+  readonly leftOut?: readonly string[] | undefined;
 };

@@ -308,6 +308,15 @@ export function isEventStream({
   return status === 200 && mediaType(headers['content-type']) === 'text/event-stream';
 }
 
+/**
+ * Whether the data of an event can be a JSON-RPC message, which is an object or an array; servers send other things to
+ * keep a stream alive, such as `ping`. An event without data opens a resumable stream (MCP 2025-11-25).
+ */
+export function mayBeMessage(data: string): boolean {
+  const first = data.trimStart()[0];
+  return first === '{' || first === '[';
+}
+
 /** Whether the gateway ended a stream because it exceeded a limit. */
 export function isExcess(end: ReadEnd): boolean {
   return end === 'too-large' || end === 'rate-limited' || end === 'overloaded';

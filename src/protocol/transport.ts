@@ -222,12 +222,6 @@ export type ForwardError =
   | 'upstream-protocol'
   | 'upstream-credentials';
 
-/** The error that this status stands for regardless of the body; `undefined` if the response is usable. */
-export function errorOfStatus(status: number): ForwardError | undefined {
-  if (status === 401 || status === 403) return 'upstream-credentials';
-  return status === 429 || status === 503 ? 'upstream-unavailable' : undefined;
-}
-
 /** All bytes of a response, or why they are not available. */
 export type ResponseBody = Bytes | 'too-large' | ForwardError;
 
@@ -265,20 +259,21 @@ export type LegacySseOutcome =
       readonly messageEndpoint: string;
       readonly response: UpstreamResponse;
     }
-  | { readonly kind: 'error'; readonly reason: ForwardError };
+  | { readonly kind: 'error'; readonly reason: ForwardError; readonly detail?: string | undefined };
 
+/** `detail`: one clause for the operator that says what was wrong, escaped and cut; never sent to a client. */
 export type ForwardOutcome =
   | UpstreamResponse
-  | { readonly kind: 'error'; readonly reason: ForwardError };
+  | { readonly kind: 'error'; readonly reason: ForwardError; readonly detail?: string | undefined };
 
 /**
- * Why nothing was sent. `asked-elsewhere`: the message concerns a request that another replica handles or
+ * Why nothing was sent. `unknown-session`: no way leads to the session any more. `asked-elsewhere`: the message concerns a request that another replica handles or
  * handled. `store-unavailable`: the replicas could not be notified. `overloaded`: the caller has too much in
  * flight.
  */
-type UnsentError = 'asked-elsewhere' | 'store-unavailable' | 'overloaded';
+type UnsentError = 'asked-elsewhere' | 'store-unavailable' | 'overloaded' | 'unknown-session';
 
 /** The outcome of a message that may concern a request of another replica, or that was not sent at all. */
 export type RoutedOutcome =
   | ForwardOutcome
-  | { readonly kind: 'error'; readonly reason: UnsentError };
+  | { readonly kind: 'error'; readonly reason: UnsentError; readonly detail?: undefined };

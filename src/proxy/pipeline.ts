@@ -28,6 +28,7 @@ import {
   inspectArguments,
 } from './stages.js';
 import { notifyCancelled } from './stream-lifetime.js';
+import { endSessionOf } from './upstream-errors.js';
 
 /** Takes one client request through every control. Never rejects; responds and closes the record exactly once. */
 export async function handleRequest(
@@ -126,8 +127,11 @@ async function forward(
   const outcome = await call.ports.upstreams.forward(upstream, { authorized, caller, signal });
   call.record.latency.upstream = performance.now() - startedMs;
   if (outcome.kind !== 'error') return measureWaits(call.record, outcome);
-  if (outcome.reason === 'upstream-unavailable') call.ports.upstreams.noteUnavailable(upstream);
-  return refuseWith(outcome.reason);
+  const { reason, detail } = outcome;
+  if (reason === 'upstream-unavailable') call.ports.upstreams.noteUnavailable(upstream);
+  return reason === 'unknown-session'
+    ? endSessionOf(call, 'the upstream no longer speaks the revision of this session')
+    : refuseWith(reason, { detail });
 }
 
 /** Relays the response to the client, as its features require or as a plain one. */

@@ -83,6 +83,8 @@ export type Snapshot = {
    * verified before each call.
    */
   readonly isFresh: boolean;
+  /** False while the list of this kind cannot be read, so that no use of its items may rest on what is known. */
+  isKindVerified(kind: PinKind): boolean;
   /** Whether the pages of clients are scanned before they are shown, because no pins decide about what they show. */
   readonly reviewsPages: boolean;
   /** Builds the WWW-Authenticate value for a refusal; `scheme` is the scheme that the request used. */
@@ -294,6 +296,8 @@ export type UpstreamPort = {
     signal: DisconnectSignal,
   ): Promise<LegacySseOutcome>;
   endSession(upstream: string, session: SessionFacts, caller: Caller): Promise<ForwardOutcome>;
+  /** False if the upstream does not answer a ping in the session either, so that it has lost it. Bounded in time. */
+  pingSession(upstream: string, session: SessionFacts, caller: Caller): Promise<boolean>;
   /** Sends the gateway's own reply to a server request within a caller's session. */
   replyToServer(upstream: string, serverRequest: SessionRequest, reply: GatewayReply): void;
   /** Notifies the server of a session that the response to this request is no longer awaited. */

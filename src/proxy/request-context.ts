@@ -45,6 +45,7 @@ import type {
   DisconnectSignal,
   Incoming,
   Outgoing,
+  ResponseHeaders,
   UpstreamResponse,
 } from '../protocol/transport.js';
 import type { ClientTraits } from '../protocol/versions/revisions.js';
@@ -418,6 +419,17 @@ export function refuse(
   void refuseToServer(call);
 }
 
+/** Sends a complete answer: to a legacy SSE client a message goes on its stream, if that can take it. */
+export function sendAnswer(
+  call: RequestContext<'legacySse'>,
+  status: number,
+  headers: ResponseHeaders,
+  body: string,
+): void {
+  const isOnStream = status === 200 && sendOnLegacyStream(call, body);
+  call.outgoing.send(isOnStream ? 202 : status, isOnStream ? {} : headers, isOnStream ? '' : body);
+}
+
 /**
  * Writes the response to a legacy SSE request to the stream on which the client waits for it (MCP 2024-11-05).
  * False if another replica holds the stream, or the client has too much unread; then the status of the POST must
@@ -512,6 +524,7 @@ export function noteRefusal(call: RequestContext, refusal: Refusal): void {
     noteOverride(decision, refusal.deny);
   }
   decision.stage = refusal.stage;
+  decision.detail = refusal.deny.detail ?? decision.detail;
   if (decision.reasons.at(-1) !== refusal.deny.reason) decision.reasons.push(refusal.deny.reason);
 }
 
@@ -596,8 +609,10 @@ export function isRead(outcome: ReadOutcome): outcome is JsonReading {
 }
 
 /** The refusal that replaces a message that was not read. */
-export function refuseReadError(error: ReadError): Refusal {
-  return refuseWith(reasonOfReadError(error));
+export function refuseReadError(error: ReadError, method?: string): Refusal {
+  const detail =
+    method === undefined ? undefined : `${method}: the answer cannot be read (${error})`;
+  return refuseWith(reasonOfReadError(error), { detail });
 }
 
 export function reasonOfReadError(error: ReadError): Reason {

@@ -170,8 +170,8 @@ export function respond(
 }
 
 /** Nothing of the message passes. */
-export function withhold(reason: Reason): MessageOutcome {
-  return { kind: 'refused', refusal: refuseWith(reason) };
+export function withhold(reason: Reason, detail?: string): MessageOutcome {
+  return { kind: 'refused', refusal: refuseWith(reason, { detail }) };
 }
 
 const MAX_BYTES_A_CHAR = 3;

@@ -6,12 +6,13 @@
 import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { AuthorizedRequest } from '../policy/obligations.js';
 import type { RequestRecord } from '../policy/record.js';
-import type { SessionFacts } from '../protocol/admitted-request.js';
 import { acceptsEventStream, mediaType } from '../protocol/headers.js';
 import { isJsonRpcId } from '../protocol/jsonrpc.js';
 import { paramsOf } from '../protocol/params.js';
 import { isEventStream, pumpEvents } from '../protocol/sse.js';
-import { type Body, errorOfStatus, type UpstreamResponse } from '../protocol/transport.js';
+import type { Body, UpstreamResponse } from '../protocol/transport.js';
+import { readUpstreamStatus } from '../protocol/upstream-status.js';
+import { describeType } from '../text/clause.js';
 import { callerOf, noteRefusal, type RequestContext } from './request-context.js';
 import type { MessageOutcome } from './response-context.js';
 import { createResponseCheck, type ResponseCheck } from './response-pipeline.js';
@@ -36,9 +37,12 @@ import {
   timeLeftMs,
   watchResponse,
 } from './stream-lifetime.js';
+import { refuseUndelivered, relayErrorStatus } from './upstream-errors.js';
 
-/** Upstream statuses that accept a message which has no response body. */
-const ACCEPTED: ReadonlySet<number> = new Set([200, 202, 204]);
+const OK = 200;
+const FIRST_SUCCESS = 200;
+const FIRST_REDIRECT = 300;
+const NO_FACTS = { error: undefined, namesSession: false } as const;
 
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 
@@ -52,18 +56,15 @@ export function relayResponse(
   response: UpstreamResponse,
 ): Refusal | undefined | Promise<Refusal | undefined> {
   const { admitted } = authorized;
-  if (admitted.message.kind !== 'request') return acknowledge(call, response);
-  const status = refuseStatus(call, response, admitted.session);
-  if (status !== undefined) {
-    response.release();
-    return status;
-  }
+  if (admitted.message.kind !== 'request') return acknowledge(call, authorized, response);
   const openedSession = response.openedSession ?? {
     kind: 'upstream',
     id: response.headers['mcp-session-id'],
   };
   const responseCheck = createResponseCheck(call, authorized, openedSession);
-  const relayed = relayChecked(call, authorized, response, responseCheck);
+  const relayed = isSuccess(response)
+    ? relayChecked(call, authorized, response, responseCheck)
+    : relayErrorStatus(call, authorized, response, responseCheck);
   if (admitted.rule.method !== 'initialize') return relayed;
   return Promise.resolve(relayed).then((refusal) =>
     endUnlessHeld(call, authorized, response, refusal),
@@ -84,7 +85,9 @@ function relayChecked(
       : relayEvents(call, authorized, response, responseCheck);
   }
   response.release();
-  return refuseWith(response.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
+  return refuseWith('upstream-protocol', {
+    detail: describeType(response.headers['content-type']),
+  });
 }
 
 /**
@@ -115,12 +118,23 @@ function endUnlessHeld(
 
 /** A message without a response body (a notification, a reply) is acknowledged with 202, or refused. */
 export function acknowledge(
-  call: RequestContext<'sessions' | 'streams'>,
+  call: RequestContext<'inspection' | 'sessions' | 'streams' | 'upstreams'>,
+  authorized: AuthorizedRequest,
   response: UpstreamResponse,
-): Refusal | undefined {
-  response.release();
-  if (!ACCEPTED.has(response.status))
-    return refuseStatus(call, response, call.admitted?.session) ?? refuseWith('upstream-protocol');
+): Refusal | undefined | Promise<Refusal | undefined> {
+  if (isDelivered(response)) {
+    response.release();
+    return accept(call);
+  }
+  return refuseUndelivered(call, authorized, response).then((refusal) => refusal ?? accept(call));
+}
+
+/** A message without a response is delivered by any success, whether or not it has a body. */
+export function isDelivered({ status }: UpstreamResponse): boolean {
+  return status >= FIRST_SUCCESS && status < FIRST_REDIRECT;
+}
+
+function accept(call: RequestContext<'streams'>): undefined {
   passCancellation(call);
   call.record.result.status = 'ok';
   call.record.result.http = 202;
@@ -136,25 +150,9 @@ function passCancellation({ admitted, incoming, ports }: RequestContext<'streams
   if (isJsonRpcId(id)) ports.streams.cancelResponse(session, id);
 }
 
-/** Refusals that follow from the status alone, whatever the body says. */
-export function refuseStatus(
-  call: RequestContext<'sessions'>,
-  response: UpstreamResponse,
-  session: SessionFacts | undefined,
-): Refusal | undefined {
-  const reason = errorOfStatus(response.status);
-  if (reason !== undefined) return refuseWith(reason);
-  if (response.status === 404 && session !== undefined) {
-    const sealed = call.incoming.headers['mcp-session-id'];
-    if (sealed !== undefined) call.ports.sessions.end(sealed, call.callerKey ?? '');
-    return refuseWith('unknown-session');
-  }
-  return isResponseStatus(response.status) ? undefined : refuseWith('upstream-protocol');
-}
-
-/** A request is answered with 200 or with an HTTP error: a 205 would lose its body, and 999 is undefined. */
-function isResponseStatus(status: number): boolean {
-  return status === 200 || (status >= 400 && status < 600);
+/** The body of a success is the response, whatever 2xx carries it; some of them can carry none. */
+function isSuccess({ status }: UpstreamResponse): boolean {
+  return readUpstreamStatus(status, NO_FACTS).kind === 'success';
 }
 
 async function relayBody(
@@ -177,7 +175,7 @@ async function relayBody(
     const pending = responseCheck.checkBytes(bytes);
     loopScheduler.recordTime(startedMs);
     const outcome = pending instanceof Promise ? await pending : pending;
-    return sendResponse(call, outcome, response.status, bytes);
+    return sendResponse(call, outcome, OK, bytes);
   } finally {
     // Frees the bytes that were held for the body.
     response.release();

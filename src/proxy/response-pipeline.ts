@@ -22,6 +22,7 @@ import {
   spanOf,
 } from '../protocol/json/json.js';
 import {
+  isJsonRpc,
   isJsonRpcId,
   isObject,
   type JsonObject,
@@ -36,6 +37,7 @@ import {
   URL_ELICITATION_REQUIRED,
 } from '../protocol/responses.js';
 import { canRequireInput } from '../protocol/server-requests.js';
+import { mayBeMessage } from '../protocol/sse.js';
 import { filterOfNotification, type ListFilter } from '../protocol/subscriptions.js';
 import { type Bytes, joinPieces } from '../protocol/transport.js';
 import { protocolOfSession } from '../protocol/versions/negotiation.js';
@@ -142,7 +144,9 @@ export function createResponseCheck(
     reading: ReadOutcome,
     bytes?: Uint8Array,
   ): MessageOutcome | Promise<MessageOutcome> {
-    if (!reading.ok) return { kind: 'refused', refusal: refuseReadError(reading.error) };
+    if (!reading.ok)
+      return { kind: 'refused', refusal: refuseReadError(reading.error, rule.method) };
+    if (bytes === undefined && !isJsonRpc(reading.value)) return dropEvent(call);
     const { protocol, version } = admitted;
     const mayRequireInput = canRequireInput(rule.method);
     const mayBecomeTask = MAY_BECOME_TASK.has(rule.method) ? admitted.mayBecomeTask : undefined;
@@ -190,11 +194,17 @@ export function createResponseCheck(
     checkBytes(bytes) {
       return recallList(call, responsePlan, bytes) ?? checkSource(joinPieces(bytes));
     },
-    checkText: checkSource,
+    checkText: (text) => (mayBeMessage(text) ? checkSource(text) : dropEvent(call)),
     setObligations(responseObligations) {
       context.responseObligations = responseObligations;
     },
   };
+}
+
+/** An event that is no message, such as `ping`: skipped, as SDK clients do, and counted. */
+function dropEvent(call: RequestContext): MessageOutcome {
+  drop(call, 'not-a-message');
+  return DROP;
 }
 
 /** Creates the check for the messages of an unsolicited stream. It returns the text to send, or `undefined`. */
@@ -221,11 +231,8 @@ export function createUnsolicitedCheck(
   };
   const delivery = createDelivery(call, principal, NO_TARGET);
   return async (data) => {
-    const reading = await readMessage(call, data);
-    if (!reading.ok) {
-      drop(call, isRead(reading) ? 'malformed-message' : 'unread-message');
-      return undefined;
-    }
+    const reading = await readUnsolicited(call, data);
+    if (reading === undefined) return undefined;
     const message = classifyUpstreamMessage(reading.value, { protocol, id: undefined, version });
     if (isResponseMessage(message)) return undefined;
     // Messages of such a stream are independent: no text continues in the next message.
@@ -235,6 +242,21 @@ export function createUnsolicitedCheck(
       return undefined;
     return verdict.text ?? data;
   };
+}
+
+/** Reads one message of such a stream; what cannot be read is dropped and recorded. */
+async function readUnsolicited(
+  call: RequestContext<CheckPorts>,
+  data: string,
+): Promise<ParsedJson | undefined> {
+  if (!mayBeMessage(data)) {
+    drop(call, 'not-a-message');
+    return undefined;
+  }
+  const reading = await readMessage(call, data);
+  if (reading.ok) return reading;
+  drop(call, isRead(reading) ? 'malformed-message' : 'unread-message');
+  return undefined;
 }
 
 type ResponseMessage = Extract<
@@ -454,7 +476,10 @@ function checkOtherMessage(
       return DROP;
     case 'malformed':
       drop(call, 'malformed-message');
-      return withhold('upstream-protocol');
+      return withhold(
+        'upstream-protocol',
+        `${context.requestMethod ?? 'a stream'}: the message is not valid JSON-RPC`,
+      );
   }
 }
 

@@ -208,11 +208,30 @@ function decideNow(
   }
   if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
   if (needsFreshListing(admitted) && !isFresh) return refuseWith('pins-stale');
+  if (!isKindVerified(call, admitted))
+    return refuseWith('pins-stale', {
+      detail: `the list of ${admitted.target.kind}s is unavailable`,
+    });
   call.features = call.featuresOf(admitted, call.snapshot);
   const catalog = call.snapshot.catalogFor(admitted);
   const protocolError =
     checkParamHeaders(admitted, catalog) ?? checkFeatures(call, admitted, catalog);
   return protocolError === undefined ? decision : refuseProtocolError(protocolError);
+}
+
+/** Whether the list was read in which the target stands. Resources that no definition refers to stand in none. */
+function isKindVerified({ snapshot }: RequestContext, { target }: AdmittedMessage): boolean {
+  switch (target.kind) {
+    case 'tool':
+    case 'prompt':
+    case 'template':
+      return snapshot.isKindVerified(target.kind);
+    case 'resource':
+    case 'question':
+    case 'task':
+    case 'none':
+      return true;
+  }
 }
 
 function checkFeatures(

@@ -116,9 +116,10 @@ export function logRefusal(log: Log, record: RequestRecord, suppressed = 0): voi
   const reason = record.decision.reasons[0];
   if (reason === undefined) return;
   const { upstream, id } = record;
-  const { stage } = record.decision;
+  const { stage, detail } = record.decision;
   log.write(REASONS[reason].level, 'request refused', {
     ...{ upstream, decision: id, reason, stage },
+    ...(detail !== undefined && { detail }),
     ...(suppressed > 0 && { suppressed }),
   });
 }

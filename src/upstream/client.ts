@@ -22,8 +22,10 @@ import {
   type LegacySseOutcome,
   type UpstreamResponse,
 } from '../protocol/transport.js';
+import { errorOfStatus } from '../protocol/upstream-status.js';
 import { readEndpoint } from '../protocol/versions/legacy-sse.js';
 import { namesVersionInHeader } from '../protocol/versions/revisions.js';
+import { clauseName, clauseUrl, describeStatus } from '../text/clause.js';
 import type { TranslatedForm } from './adapters/message-translation.js';
 import type { CallerOrGateway, Presenter, PresentOutcome } from './credentials/credentials.js';
 import { forwardErrorOfEnd, UNSCHEDULED } from './response-messages.js';
@@ -215,7 +217,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
         return resolve({ kind: 'error', reason: 'upstream-unavailable' });
       const settleOnce = (outcome: ForwardOutcome): void => {
         if (isCredentialRejected(outcome)) presenter.reportRejected(caller, credentials);
-        resolve(checkResponse(outcome));
+        resolve(checkResponse(outcome, url));
       };
       const reader = createResponseReader(settleOnce, signal, settings.openReservation);
       try {
@@ -305,13 +307,23 @@ function isCredentialRejected(outcome: ForwardOutcome): boolean {
  * Redirects are not followed and content encodings not decoded: both are protocol errors
  * (docs/reference/attacks.md cases 12 and 14).
  */
-function checkResponse(outcome: ForwardOutcome): ForwardOutcome {
+function checkResponse(outcome: ForwardOutcome, url: URL): ForwardOutcome {
   if (outcome.kind === 'error') return outcome;
   const encoding = outcome.headers['content-encoding'];
   const isEncoded = encoding !== undefined && encoding !== 'identity';
   if (!isEncoded && (outcome.status < 300 || outcome.status >= 400)) return outcome;
   outcome.abort();
-  return PROTOCOL_ERROR;
+  const { location } = outcome.headers;
+  if (isEncoded) return protocolError(`content-encoding: ${clauseName(encoding)}`);
+  return protocolError(
+    location === undefined
+      ? `${outcome.status} without a location`
+      : `redirect to ${clauseUrl(location, url.href)}`,
+  );
+}
+
+function protocolError(detail: string): Extract<ForwardOutcome, { readonly kind: 'error' }> {
+  return { kind: 'error', reason: 'upstream-protocol', detail };
 }
 
 /** The first event contains only a URL. */
@@ -320,8 +332,6 @@ const MAX_ENDPOINT_EVENT_BYTES = 8 * 1024;
 const MAX_OPENING_BYTES = 64 * 1024;
 const LF = 10;
 const CR = 13;
-
-const PROTOCOL_ERROR = { kind: 'error', reason: 'upstream-protocol' } as const;
 
 type FirstEvent = { readonly messageEndpoint: string; readonly remaining: Uint8Array };
 
@@ -339,7 +349,7 @@ export async function awaitEndpoint(
   const refused = openingErrorOf(opened);
   if (refused !== undefined) {
     opened.release();
-    return { kind: 'error', reason: refused };
+    return { kind: 'error', reason: refused, detail: describeStatus(opened, 'GET') };
   }
   let isTimedOut = false;
   const timer = setTimeout(() => {
@@ -354,13 +364,14 @@ export async function awaitEndpoint(
   if (messageEndpoint !== undefined)
     return { kind: 'opened', messageEndpoint, response: continueAfter(opened, first.remaining) };
   opened.abort();
-  return PROTOCOL_ERROR;
+  return protocolError('endpoint: not a URL of the same origin');
 }
 
 function openingErrorOf(opened: UpstreamResponse): ForwardError | undefined {
   const { status } = opened;
-  if (status === 401 || status === 403) return 'upstream-credentials';
-  if (status === 429 || status >= 500) return 'upstream-unavailable';
+  const error = errorOfStatus(status);
+  if (error !== undefined) return error;
+  if (status >= 500) return 'upstream-unavailable';
   return isEventStream(opened) ? undefined : 'upstream-protocol';
 }
 

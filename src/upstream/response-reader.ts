@@ -11,6 +11,7 @@ import type {
   UpstreamResponse,
 } from '../protocol/transport.js';
 import { createRate } from '../state/bounds.js';
+import { systemErrorCode } from '../text/wording.js';
 
 /** Chunks and bytes that may be buffered before the socket is paused. */
 const MAX_WAITING_CHUNKS = 16;
@@ -124,7 +125,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     const reason = forwardErrorOf(error);
     if (!this.#settled) {
       this.#settled = true;
-      this.#settle({ kind: 'error', reason });
+      this.#settle({ kind: 'error', reason, detail: describeError(reason, error) });
     }
     this.#finish(reason);
   }
@@ -315,6 +316,12 @@ export function forwardErrorOf(error: unknown): ForwardError {
     return 'upstream-protocol';
   if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return 'upstream-protocol';
   return 'upstream-unavailable';
+}
+
+/** What was wrong with the HTTP of a response, by the code of the error. */
+function describeError(reason: ForwardError, error: unknown): string | undefined {
+  const code = systemErrorCode(error);
+  return reason === 'upstream-protocol' ? `invalid HTTP (${code ?? 'no code'})` : undefined;
 }
 
 function flattenHeaders(

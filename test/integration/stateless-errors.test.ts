@@ -38,7 +38,7 @@ describe('an error of the upstream', () => {
     ['params that are wrong', -32602, 200, 200],
     ['params that are wrong, as 400', -32602, 400, 400],
     ['params that are wrong, as 404', -32602, 404, 200],
-    ['a fault of its own', -32603, 500, 500],
+    ['a fault of its own', -32603, 500, 502],
   ])('[T-12] keeps its code and has its status: %s', async (_what, code, came, status) => {
     const error = {
       code,

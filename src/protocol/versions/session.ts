@@ -88,7 +88,8 @@ export const IN_SESSIONS = {
   completeResult: {},
   resourceNotFoundCode: RESOURCE_NOT_FOUND,
   unsupportedVersionCode: INVALID_PARAMS,
-  statusOfResponse: (status) => status,
+  /** The body says what failed; a session ends by a status of its own (MCP 2025-11-25, transports). */
+  statusOfResponse: () => 200,
   correctionOf: ({ code }) => ({ code }),
   /** A server without tasks answers the call at once, even if a task was requested. */
   kindOfResult(result, { version, mayBecomeTask }) {

@@ -6,17 +6,18 @@
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/decision.js';
 import { callerKeyOf, type Principal } from '../../policy/principal.js';
 import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
-import { NO_SESSION_ID, type SessionFacts } from '../../protocol/admitted-request.js';
+import {
+  NO_SESSION_ID,
+  namesUpstreamSession,
+  type SessionFacts,
+} from '../../protocol/admitted-request.js';
 import { acceptsEventStream } from '../../protocol/headers.js';
 import { notAcceptable } from '../../protocol/responses.js';
 import { encodeSseMessage, isEventStream, isExcess } from '../../protocol/sse.js';
-import {
-  errorOfStatus,
-  type ForwardOutcome,
-  onAbort,
-  type UpstreamResponse,
-} from '../../protocol/transport.js';
+import { type ForwardOutcome, onAbort, type UpstreamResponse } from '../../protocol/transport.js';
+import { errorOfStatus } from '../../protocol/upstream-status.js';
 import { protocolOfSession } from '../../protocol/versions/negotiation.js';
+import { describeStatus } from '../../text/clause.js';
 import { type AccessLease, type Grant, startTimer } from '../access-lease.js';
 import {
   authorize,
@@ -53,6 +54,12 @@ import {
   type StreamTerms,
   timeLeftMs,
 } from '../stream-lifetime.js';
+import { endSessionOf } from '../upstream-errors.js';
+
+/** Statuses that say that there is no such route, and nothing of the session. */
+const NO_STREAM: ReadonlySet<number> = new Set([405, 501]);
+const CLIENT_ERROR = 400;
+const SERVER_ERROR = 500;
 
 function sessionOpener(
   call: RequestContext<'sessions'>,
@@ -89,7 +96,7 @@ export async function openSessionStream(
     signal: incoming.signal,
     lastEventId,
   });
-  const refusal = refusalOf(outcome, responsePlan !== undefined);
+  const refusal = await refusalOf(stream, outcome, responsePlan !== undefined);
   return refusal ?? serve(stream, outcome);
 }
 
@@ -107,7 +114,7 @@ async function serve(stream: OpenedStream, outcome: ForwardOutcome): Promise<Ref
       void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
     },
   };
-  const isStream = outcome.kind === 'response' && outcome.status === 200;
+  const isStream = outcome.kind === 'response' && isEventStream(outcome);
   const ended = await keepStreamOpen(call, streamTerms, (endSignal, lease) =>
     isStream ? relaySessionStream(stream, outcome, endSignal, lease) : aborted(endSignal),
   );
@@ -176,15 +183,35 @@ type OpenedStream = VerifiedCall<RelayPorts> & {
   readonly lastEventId: string | undefined;
 };
 
-/** A server that offers no stream (405) is no reason to refuse one: the gateway announces drift on it. */
-function refusalOf(outcome: ForwardOutcome, isResponse: boolean): Refusal | undefined {
-  if (outcome.kind === 'error') return refuseWith(outcome.reason);
+/**
+ * A server without a stream is no reason to refuse one: the gateway announces drift on it. Servers without a route for
+ * GET say so by 405, by 404 or otherwise, so a session is lost only if a ping in it fails too.
+ */
+async function refusalOf(
+  { call, principal, session }: OpenedStream,
+  outcome: ForwardOutcome,
+  isResponse: boolean,
+): Promise<Refusal | undefined> {
+  if (outcome.kind === 'error') return refuseWith(outcome.reason, { detail: outcome.detail });
   if (isEventStream(outcome)) return undefined;
   outcome.release();
+  const detail = describeStatus(outcome, 'GET');
   const { status } = outcome;
-  if (status === 405 && !isResponse) return undefined;
-  const reason = status === 404 ? 'unknown-session' : 'upstream-protocol';
-  return refuseWith(errorOfStatus(status) ?? reason);
+  if (status < CLIENT_ERROR) return refuseWith('upstream-protocol', { detail });
+  const hasNoStream = NO_STREAM.has(status);
+  const reason =
+    status >= SERVER_ERROR && !hasNoStream ? 'upstream-unavailable' : errorOfStatus(status);
+  if (reason !== undefined) return refuseWith(reason, { detail });
+  const isAlive =
+    hasNoStream ||
+    !namesUpstreamSession(session) ||
+    (await call.ports.upstreams.pingSession(
+      call.incoming.upstream,
+      session,
+      callerOf(call, principal),
+    ));
+  if (!isAlive) return endSessionOf(call, detail);
+  return isResponse ? refuseWith('upstream-protocol', { detail }) : undefined;
 }
 
 async function relaySessionStream(

@@ -44,7 +44,8 @@ import {
   type SubscriptionFilter,
   writeFilter,
 } from '../../protocol/subscriptions.js';
-import type { UpstreamResponse } from '../../protocol/transport.js';
+import { amendResponse, joinPieces, type UpstreamResponse } from '../../protocol/transport.js';
+import { errorOfStatus, errorSeenIn } from '../../protocol/upstream-status.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
 import { decideTarget, mayKnowList } from '../authorization.js';
 import type { Snapshot } from '../ports.js';
@@ -58,7 +59,7 @@ import {
   refusalContext,
 } from '../request-context.js';
 import { type CheckContext, type CheckPorts, drop } from '../response-context.js';
-import { refuseStatus, sendResponse } from '../response-forwarding.js';
+import { sendResponse } from '../response-forwarding.js';
 import { createResponseCheck } from '../response-pipeline.js';
 import { createGatheredWrites, reasonOfEnd, writeFailure } from '../sse-response.js';
 import {
@@ -68,6 +69,7 @@ import {
   relayHeldStream,
   type StreamTerms,
 } from '../stream-lifetime.js';
+import { relayErrorStatus } from '../upstream-errors.js';
 import { createResponseGate } from './progress.js';
 import { openSubscribedTasks, type SubscribedTasks } from './task-requests.js';
 import { checkTaskNotification, mayKnowTask } from './task-responses.js';
@@ -149,8 +151,9 @@ function allowedFilter(
   };
 }
 
+const OK = 200;
 /** Statuses of a server without the method, whatever its body says. */
-const UNSUPPORTED_STATUSES: ReadonlySet<number> = new Set([404, 405]);
+const UNSUPPORTED_STATUSES: ReadonlySet<number> = new Set([404, 405, 501]);
 
 /** One open subscription. Nothing but the acknowledgement passes before `acknowledgedFilter` is set. */
 type Subscription = {
@@ -177,17 +180,19 @@ export async function relaySubscription(
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
 ): Promise<Refusal | undefined> {
-  const status = refuseStatus(call, response, undefined);
-  if (status !== undefined) {
-    response.release();
-    return status;
-  }
   if (isEventStream(response)) return serve(call, authorized, response);
   if (mediaType(response.headers['content-type']) === 'application/json')
     return relayJsonError(call, authorized, response);
-  response.release();
-  if (UNSUPPORTED_STATUSES.has(response.status)) return serve(call, authorized, undefined);
-  return refuseWith(response.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
+  if (UNSUPPORTED_STATUSES.has(response.status)) {
+    response.release();
+    return serve(call, authorized, undefined);
+  }
+  return relayErrorStatus(
+    call,
+    authorized,
+    response,
+    createResponseCheck(call, authorized, NO_SESSION_ID),
+  );
 }
 
 /** A JSON response is an error: the server lacks the method (then the gateway serves alone), or refuses. */
@@ -201,10 +206,18 @@ async function relayJsonError(
   response.release();
   if (bytes === 'too-large') return refuseWith('result-too-large');
   if (typeof bytes === 'string') return refuseWith(bytes);
-  const outcome = await createResponseCheck(call, authorized, NO_SESSION_ID).checkBytes(bytes);
-  if (outcome.kind === 'response' && outcome.rpcCode === METHOD_NOT_FOUND)
-    return serve(call, authorized, undefined);
-  if (outcome.kind === 'response' && !outcome.isError) return refuseWith('upstream-protocol');
+  const reading = await readMessage(call, joinPieces(bytes));
+  const error = reading.ok ? errorSeenIn(reading.value, undefined) : undefined;
+  const isRefused = errorOfStatus(response.status) !== undefined;
+  if (error?.code === METHOD_NOT_FOUND && !isRefused) return serve(call, authorized, undefined);
+  const responseCheck = createResponseCheck(call, authorized, NO_SESSION_ID);
+  if (response.status !== OK) {
+    const read = amendResponse(response, { readBody: () => bytes });
+    return relayErrorStatus(call, authorized, read, responseCheck);
+  }
+  const outcome = await responseCheck.checkBytes(bytes);
+  if (outcome.kind === 'response' && !outcome.isError)
+    return refuseWith('upstream-protocol', { detail: 'a subscription answered without a stream' });
   return sendResponse(call, outcome, response.status, bytes);
 }
 

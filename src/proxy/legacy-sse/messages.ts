@@ -48,6 +48,7 @@ import {
   noteTarget,
   type RequestContext,
   readMessage,
+  sendAnswer,
 } from '../request-context.js';
 import {
   type CheckPorts,
@@ -58,10 +59,11 @@ import {
   responsePlanOf,
   withhold,
 } from '../response-context.js';
-import { acknowledge } from '../response-forwarding.js';
+import { acknowledge, isDelivered } from '../response-forwarding.js';
 import { createResponseCheck, createUnsolicitedCheck } from '../response-pipeline.js';
 import { createGatheredWrites, writeFailure, writeOutcome } from '../sse-response.js';
 import { timeLeftMs } from '../stream-lifetime.js';
+import { relayErrorStatus } from '../upstream-errors.js';
 
 /** Error codes for refusals that have only an HTTP status: this plus the status, outside -32768..-32000. */
 const STATUS_CODE_OFFSET = 1000;
@@ -71,8 +73,15 @@ const ACCEPTED = 202;
 export const DIRECT_LEGACY_SSE: Feature = {
   prepare: (call, { principal, admitted, allow }) =>
     sealRequestId(call, principal, admitted, allow),
-  relay(call, { admitted }, response) {
-    const refusal = acknowledge(call, response);
+  async relay(call, authorized, response) {
+    const { admitted } = authorized;
+    if (admitted.message.kind === 'request' && !isDelivered(response)) {
+      const responseCheck = createResponseCheck(call, authorized, NO_SESSION_ID);
+      return relayErrorStatus(call, authorized, response, responseCheck, (...answer) =>
+        sendAnswer(call, ...answer),
+      );
+    }
+    const refusal = await acknowledge(call, authorized, response);
     if (refusal === undefined) awaitStreamResponse(call, admitted);
     return refusal;
   },

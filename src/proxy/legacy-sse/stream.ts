@@ -29,6 +29,7 @@ import type {
   PendingResponses,
   UpstreamResponse,
 } from '../../protocol/transport.js';
+import { errorOfStatus } from '../../protocol/upstream-status.js';
 import { legacySseAddress, probesForLegacySse } from '../../protocol/versions/legacy-sse.js';
 import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
 import { authorize, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
@@ -48,9 +49,8 @@ import { createLegacySseWriter, type LegacySseWriter } from './messages.js';
 const REOPEN_DELAY_MS = 1_000;
 /** Upper bound of that delay, which doubles with each failure. */
 const MAX_REOPEN_DELAY_MS = 30_000;
-/** Statuses of a server without such a stream. The client's stays open for what the gateway itself announces. */
-const NO_STREAM: ReadonlySet<number> = new Set([405]);
-const SESSION_LOST: ReadonlySet<number> = new Set([400, 404]);
+const CLIENT_ERROR = 400;
+const SERVER_ERROR = 500;
 
 /** What a bridged stream needs. */
 type BridgedStream = VerifiedCall<RelayPorts> & {
@@ -85,12 +85,27 @@ async function relayNextStream(
   if (outcome === undefined) return false;
   position.waitMs = Math.min(2 * position.waitMs, MAX_REOPEN_DELAY_MS);
   if (outcome.kind === 'error') return true;
-  if (NO_STREAM.has(outcome.status)) await aborted(ended);
   if (isEventStream(outcome)) {
     position.waitMs = REOPEN_DELAY_MS;
-    if (!(await relayStream(bridged, outcome, ended, position))) return false;
+    return relayStream(bridged, outcome, ended, position);
   }
-  return !SESSION_LOST.has(outcome.status);
+  if (!isRefusal(outcome.status)) return true;
+  if (!(await isSessionAlive(bridged))) return false;
+  // A server without such a stream. The client's stays open for what the gateway itself announces.
+  await aborted(ended);
+  return true;
+}
+
+/** Whether the status refuses the stream, rather than asking for another attempt. */
+function isRefusal(status: number): boolean {
+  return status >= CLIENT_ERROR && status < SERVER_ERROR && errorOfStatus(status) === undefined;
+}
+
+async function isSessionAlive({ call, principal, session }: BridgedStream): Promise<boolean> {
+  const facts = session();
+  if (facts === undefined) return false;
+  const caller = callerOf(call, principal);
+  return call.ports.upstreams.pingSession(call.incoming.upstream, facts, caller);
 }
 
 async function open(

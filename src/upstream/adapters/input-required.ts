@@ -31,11 +31,11 @@ import {
 } from '../../protocol/server-requests.js';
 import {
   type DisconnectSignal,
-  errorOfStatus,
   type ForwardOutcome,
   onAbort,
   type UpstreamResponse,
 } from '../../protocol/transport.js';
+import { errorOfStatus } from '../../protocol/upstream-status.js';
 import { createQuota } from '../../state/bounds.js';
 import {
   type InboundItem,

@@ -35,7 +35,7 @@ import type { LegacySseClientSessions } from './legacy-sse/client-sessions.js';
 import { errorResponseText } from './message-translation.js';
 import type { SessionClients } from './session-over-stateless/adapter.js';
 import type { StatelessClients } from './stateless-over-session/adapter.js';
-import { postInSession } from './stateless-over-session/session-pool.js';
+import { pingInSession, postInSession } from './stateless-over-session/session-pool.js';
 
 /** What is known of the upstream when a message is sent. */
 export type UpstreamOffer = {
@@ -50,6 +50,8 @@ type UpstreamAdapter = {
   /** The offer is read when the stream is opened, because a session that is not initialized is waited for. */
   openStream(stream: OutboundStream, currentOffer: () => UpstreamOffer): Promise<ForwardOutcome>;
   endSession(session: SessionFacts, caller: Caller): Promise<ForwardOutcome>;
+  /** False if the server does not answer a ping in the session, so that it has lost it. */
+  pingSession(session: SessionFacts, caller: Caller): Promise<boolean>;
   replyToServer(serverRequest: SessionRequest, reply: GatewayReply): void;
   /** Notifies the server of a session that the response to this request is no longer awaited. */
   cancelAtServer(request: SessionRequest): void;
@@ -86,7 +88,7 @@ export type UpstreamAdapters = {
 
 export function createUpstreamAdapters(parts: UpstreamParts): UpstreamAdapters {
   const { client, sessions, translation, isLegacySse } = parts;
-  const count = { inProgress: 0 };
+  const count = { inProgress: 0, pings: 0 };
   const direct = createDirectAdapter(client, count);
   const directSessions = sessions === client ? direct : createDirectAdapter(sessions, count);
   const sessionOverStateless = overStateless(translation.sessions);
@@ -162,8 +164,11 @@ const GATEWAY_MESSAGE_TIMEOUT_MS = 5_000;
 /** Such messages in progress at one upstream; a server that sends requests faster gets no reply to the rest. */
 const MAX_GATEWAY_MESSAGES = 4;
 
+/** Pings in progress at one upstream; beyond them no session is taken for lost. */
+const MAX_PINGS = 4;
+
 /** How many messages of the gateway's own are being sent to one upstream. */
-type GatewayMessageCount = { inProgress: number };
+type GatewayMessageCount = { inProgress: number; pings: number };
 
 /** The session in which the gateway sends a message of its own, and on whose behalf. */
 type GatewayMessageContext = { readonly session: SessionFacts; readonly caller: Caller };
@@ -173,6 +178,8 @@ function createDirectAdapter(
   client: Pick<SessionUpstream, 'forward' | 'openStream' | 'endSession' | 'request'>,
   count: GatewayMessageCount,
 ): UpstreamAdapter {
+  const pings = new Map<string, Promise<boolean>>();
+
   /** Sends a message unless too many are in progress. */
   function send({ session, caller }: GatewayMessageContext, message: JsonObject): void {
     if (count.inProgress >= MAX_GATEWAY_MESSAGES) return;
@@ -189,6 +196,21 @@ function createDirectAdapter(
     openStream: ({ session, caller, signal, lastEventId }) =>
       client.openStream(session, caller, signal, lastEventId),
     endSession: (session, caller) => client.endSession(session, caller),
+    pingSession(session, caller) {
+      // Requests of one session that fail together need one ping.
+      const known = pings.get(session.hash ?? '');
+      if (known !== undefined) return known;
+      if (count.pings >= MAX_PINGS) return Promise.resolve(true);
+      count.pings += 1;
+      const ping = pingInSession(client, session, caller, GATEWAY_MESSAGE_TIMEOUT_MS).finally(
+        () => {
+          count.pings -= 1;
+          pings.delete(session.hash ?? '');
+        },
+      );
+      pings.set(session.hash ?? '', ping);
+      return ping;
+    },
     replyToServer({ session, id, caller }, reply) {
       send({ session, caller }, { jsonrpc: '2.0', id, ...membersOf(reply) });
     },
@@ -212,6 +234,8 @@ function overStateless(sessions: SessionClients): UpstreamAdapter {
       sessions.forward(authorized, caller, mirroredParametersOf(offer, authorized.admitted)),
     openStream: ({ session, caller, signal }) => sessions.openStream(session, caller, signal),
     endSession: (session) => Promise.resolve(sessions.endSession(session)),
+    // A server without sessions has lost none.
+    pingSession: () => Promise.resolve(true),
     replyToServer({ session, id, caller }, reply) {
       const error = reply === 'pong' ? undefined : reply;
       sessions.replyToServerRequest(session, caller, id, { kind: 'error', error });
@@ -236,9 +260,10 @@ const NOT_FOUND = (): Promise<ReturnType<typeof bodyResponse>> =>
 
 /** The session does not exist at the upstream. */
 const UNREACHABLE: UpstreamAdapter = {
-  forward: NOT_FOUND,
+  forward: () => Promise.resolve({ kind: 'error', reason: 'unknown-session' }),
   openStream: NOT_FOUND,
   endSession: NOT_FOUND,
+  pingSession: () => Promise.resolve(false),
   replyToServer: () => undefined,
   cancelAtServer: () => undefined,
 };
@@ -329,6 +354,12 @@ export function createBridgeAdapter({
       return upstreamSession === undefined || !canBeEnded(upstreamSession)
         ? Promise.resolve(bodyResponse(200))
         : adapterForKnown(upstreamSession).endSession(upstreamSession, caller);
+    },
+    pingSession(session, caller) {
+      const upstreamSession = clientSessions.find(session);
+      return upstreamSession === undefined
+        ? Promise.resolve(false)
+        : adapterForKnown(upstreamSession).pingSession(upstreamSession, caller);
     },
     replyToServer(serverRequest, reply) {
       const upstreamSession = clientSessions.find(serverRequest.session);

@@ -111,6 +111,9 @@ function recordOutcome(
   }
 }
 
+/** `detail`: one clause that says what was wrong. */
+export type ListingFailure = { readonly why: ListingError; readonly detail?: string | undefined };
+
 /**
  * Why a finished round failed in this era, or `undefined` if it did not. Not speaking an era is no failure
  * while the upstream speaks the other.
@@ -120,14 +123,15 @@ function failureOf(
   era: ListedEra,
   outcome: EraOutcome,
   nowMs: number,
-): ListingError | undefined {
+): ListingFailure | undefined {
   switch (outcome.kind) {
     case 'listed':
       return undefined;
     case 'not-spoken':
-      return isAnyKnown(eras) ? undefined : 'protocol';
+      return isAnyKnown(eras) ? undefined : { why: 'protocol', detail: outcome.detail };
     case 'failed':
-      if (outcome.isSpoken || isKnown(eras, era) || !isAnyKnown(eras)) return outcome.why;
+      if (outcome.isSpoken || isKnown(eras, era) || !isAnyKnown(eras))
+        return { why: outcome.why, detail: outcome.detail };
       // The other era responds and this one never did: treat it as not spoken. An upstream that was only
       // overloaded is probed again with the next listing.
       if (outcome.why !== 'unavailable') eras[era].lastUnsupportedAtMs = nowMs;
@@ -165,7 +169,7 @@ export type ListerPorts = {
   /** The upstream no longer speaks an era that it spoke before. */
   readonly onEraGone?: (era: ListedEra) => void;
   /** No listing in an era that the upstream speaks, or in any era. The previous listing keeps aging. */
-  readonly onFailure?: (era: ListedEra, why: ListingError) => void;
+  readonly onFailure?: (era: ListedEra, failure: ListingFailure) => void;
   /** Every era that was due has been listed or has failed. */
   readonly onRoundEnd?: () => void;
 };
@@ -179,6 +183,8 @@ const JITTER_FRACTION = 0.1;
 const MAX_INTERVAL_MS = 3_600_000;
 /** The time after a failed listing: a server that comes back may have changed. Milliseconds. */
 const RETRY_INTERVAL_MS = 10_000;
+/** The same after one in which a kind of list was unavailable. */
+const PARTIAL_RETRY_INTERVAL_MS = 60_000;
 
 /** The gateway as a client of one upstream on its own behalf. Sends nothing before it is started or queried. */
 export class Lister {
@@ -192,6 +198,9 @@ export class Lister {
   #next: Promise<void> | undefined;
   #startedAtMs = Number.NEGATIVE_INFINITY;
   #hasFailed = false;
+  #isPartial = false;
+  /** The last listing of each era, whose items stand in for those of a kind that is unavailable. */
+  readonly #previous = new Map<ListedEra, Listing>();
   #isClosed = false;
   #cancelTimer: () => void = () => undefined;
   #endWait: () => void = () => undefined;
@@ -211,6 +220,7 @@ export class Lister {
       apps: settings.apps ?? false,
       messageReader: ports.messageReader,
       allowance: ports.allowance,
+      silentKinds: new Set(),
       prepare: ports.prepare,
     };
   }
@@ -275,6 +285,7 @@ export class Lister {
   async #listAll(): Promise<void> {
     this.#startedAtMs = this.#ports.now();
     this.#hasFailed = false;
+    this.#isPartial = false;
     const due = dueEras(this.#eras, this.#startedAtMs);
     // While no era is known, outcomes are recorded together: one era alone would look like all that is
     // spoken.
@@ -283,10 +294,10 @@ export class Lister {
     if (this.#isClosed) return this.#endOwnSession();
     if (isFirst) for (const { era, outcome } of outcomes) this.#enter(era, outcome);
     for (const { era, outcome } of outcomes) {
-      const why = failureOf(this.#eras, era, outcome, this.#ports.now());
-      if (why === undefined) continue;
+      const failure = failureOf(this.#eras, era, outcome, this.#ports.now());
+      if (failure === undefined) continue;
       this.#hasFailed = true;
-      this.#ports.onFailure?.(era, why);
+      this.#ports.onFailure?.(era, failure);
     }
     this.#schedule();
     this.#ports.onRoundEnd?.();
@@ -304,7 +315,11 @@ export class Lister {
   #enter(era: ListedEra, outcome: EraOutcome): void {
     const isGone = recordOutcome(this.#eras, era, outcome, this.#ports.now());
     if (isGone) this.#ports.onEraGone?.(era);
-    if (outcome.kind === 'listed') this.#ports.onListing(outcome.listing);
+    if (outcome.kind !== 'listed') return;
+    const listing = withPrevious(outcome.listing, this.#previous.get(era));
+    this.#previous.set(era, listing);
+    this.#isPartial ||= (listing.unavailable ?? []).length > 0;
+    this.#ports.onListing(listing);
   }
 
   async #requestListing(era: ListedEra, isSpoken: boolean): Promise<EraOutcome> {
@@ -325,7 +340,8 @@ export class Lister {
     if (this.#isClosed) return;
     const random = this.#ports.random ?? Math.random;
     const fraction = REFRESH_FRACTION + JITTER_FRACTION * (2 * random() - 1);
-    const longestMs = this.#hasFailed ? RETRY_INTERVAL_MS : MAX_INTERVAL_MS;
+    const partialMs = this.#isPartial ? PARTIAL_RETRY_INTERVAL_MS : MAX_INTERVAL_MS;
+    const longestMs = this.#hasFailed ? RETRY_INTERVAL_MS : partialMs;
     const delayMs = Math.min(Math.max(this.#maxAgeMs * fraction, MIN_INTERVAL_MS), longestMs);
     this.#cancelTimer = this.#eraPorts.setTimer(() => this.start(), delayMs);
   }
@@ -358,9 +374,22 @@ export class Lister {
   }
 }
 
+/**
+ * A kind that is unavailable keeps the items that were listed last, so that nothing counts as removed; they are not
+ * verified, and whoever asks for them is refused.
+ */
+function withPrevious(listing: Listing, previous: Listing | undefined): Listing {
+  const { unavailable = [] } = listing;
+  if (unavailable.length === 0 || previous === undefined) return listing;
+  const kept = unavailable.map(({ kind }) => [kind, previous[kind]] as const);
+  const hasTools = unavailable.every(({ kind }) => kind !== 'tools');
+  const resources = hasTools ? listing.resources : previous.resources;
+  return { ...listing, ...Object.fromEntries(kept), resources };
+}
+
 export type OneListing =
   | { readonly kind: 'listed'; readonly listings: readonly Listing[] }
-  | { readonly kind: 'unreachable'; readonly why: ListingError };
+  | ({ readonly kind: 'unreachable' } & ListingFailure);
 
 /** Lists once in every era that the upstream speaks and closes everything: for the command line. */
 export async function listOnce(
@@ -368,20 +397,20 @@ export async function listOnce(
   ports: Pick<ListerPorts, 'request' | 'now' | 'setTimer'>,
 ): Promise<OneListing> {
   const listings: Listing[] = [];
-  const failures: ListingError[] = [];
+  const failures: ListingFailure[] = [];
   const lister = new Lister(
     { ...settings, maxAgeMs: settings.requestTimeoutMs },
     {
       ...ports,
       onListing: (listing) => listings.push(listing),
-      onFailure: (_, why) => failures.push(why),
+      onFailure: (_, failure) => failures.push(failure),
     },
   );
   await lister.ensureFresh();
   await lister.close();
-  const [why] = failures;
-  if (why === undefined && listings.length > 0) return { kind: 'listed', listings };
-  return { kind: 'unreachable', why: why ?? 'protocol' };
+  const [failure] = failures;
+  if (failure === undefined && listings.length > 0) return { kind: 'listed', listings };
+  return { kind: 'unreachable', why: failure?.why ?? 'protocol', detail: failure?.detail };
 }
 
 /** `apps`: clients may declare the extension. */
@@ -427,9 +456,9 @@ export function createDiscoveryLister(
             firstRound.add(listing);
           },
           onEraGone: (era) => firstRound.drop({ era, apps }),
-          onFailure(era, why) {
+          onFailure(era, failure) {
             failing.add(apps);
-            ports.onFailure?.(era, why);
+            ports.onFailure?.(era, failure);
           },
           onRoundEnd: () => firstRound.end(apps),
         },

@@ -1,6 +1,7 @@
 // Lists an upstream as a client of one era: its self-description, then every page of its lists, then the `ui://`
-// resources that its tools refer to. Answers no server requests, holds no caller's rights, and never returns a partial
-// list.
+// resources that its tools refer to. Answers no server requests, holds no caller's rights. The kinds of lists are
+// independent: one that fails is named and the others are returned; an item that is no definition is named and left
+// out. A list itself is returned whole or not at all.
 // In the session era it declares every capability that a client could be allowed to declare, because servers
 // choose which tools to offer by it, and what is not listed could never be approved (docs/contract.md §5).
 // For the same reason it declares the Apps extension, in either era, where clients may declare it.
@@ -11,11 +12,22 @@ import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
 import { elementSpans, hasInexactNumber, spanOf } from '../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
-import { LISTS, type ListedItem, type Listing } from '../../protocol/methods.js';
+import {
+  LISTS,
+  type ListedItem,
+  type Listing,
+  type UnavailableKind,
+} from '../../protocol/methods.js';
 import { HEADER_MISMATCH, METHOD_NOT_FOUND, MISSING_CAPABILITY } from '../../protocol/responses.js';
-import { LATEST_SESSION_VERSION, STATELESS_VERSIONS } from '../../protocol/versions/revisions.js';
+import { isAliveByPing, readUpstreamStatus } from '../../protocol/upstream-status.js';
+import {
+  LATEST_SESSION_VERSION,
+  STATELESS_VERSIONS,
+  versionOverHttp,
+} from '../../protocol/versions/revisions.js';
 import { SESSION } from '../../protocol/versions/session.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
+import { clauseName, kindOf } from '../../text/clause.js';
 import { DIRECT_MESSAGE_READER, type MessageReader, runInTurns } from '../response-messages.js';
 import {
   type CallOutcome,
@@ -33,9 +45,15 @@ import {
 /** `not-spoken`: the upstream responded and does not speak this era. */
 export type EraOutcome =
   | { readonly kind: 'listed'; readonly listing: Listing }
-  | { readonly kind: 'not-spoken' }
+  /** `detail`: one clause that says what it answered instead, for the case that it speaks no era. */
+  | { readonly kind: 'not-spoken'; readonly detail?: string | undefined }
   /** `isSpoken`: the upstream showed that it speaks this era before it failed. */
-  | { readonly kind: 'failed'; readonly why: ListingError; readonly isSpoken: boolean };
+  | {
+      readonly kind: 'failed';
+      readonly why: ListingError;
+      readonly isSpoken: boolean;
+      readonly detail?: string | undefined;
+    };
 
 export type EraPorts = CallPorts & {
   readonly caps: ListingCaps;
@@ -47,6 +65,8 @@ export type EraPorts = CallPorts & {
   readonly sessionVersions: readonly string[];
   /** Whether the Apps extension is declared. */
   readonly apps: boolean;
+  /** The lists that did not answer in the listing before: not waited for as long. */
+  readonly silentKinds?: Set<string> | undefined;
   /** Precomputes, in slices, what is expensive about a complete listing. */
   readonly prepare?: ((listing: Listing) => Promise<void>) | undefined;
 };
@@ -62,7 +82,9 @@ export type ListingSession = {
 };
 
 /** A response in an era that the upstream speaks, but in violation of its rules. */
-const PROTOCOL_FAILURE = { kind: 'failed', why: 'protocol', isSpoken: true } as const;
+function protocolFailure(detail: string): Extract<EraOutcome, { readonly kind: 'failed' }> {
+  return { kind: 'failed', why: 'protocol', isSpoken: true, detail };
+}
 
 /** Everything that policies can grant. No server request is answered: a listing opens no stream for them. */
 const SERVER_REQUEST_CAPABILITIES: JsonObject = {
@@ -74,8 +96,6 @@ const SERVER_REQUEST_CAPABILITIES: JsonObject = {
 /** Maximum age of a session; a new one shows changed instructions and capabilities. Milliseconds. */
 const MAX_SESSION_AGE_MS = 600_000;
 
-/** The specification says 404; servers that have lost a session also respond with 400. */
-const LOST_STATUSES = new Set([400, 404]);
 /** Statuses from `SERVER_ERROR` on, and `TROUBLE_STATUSES`, indicate a server problem, not an unknown era. */
 const SERVER_ERROR = 500;
 const TROUBLE_STATUSES = new Set([408, 425, 429]);
@@ -95,17 +115,20 @@ export async function listStateless(ports: EraPorts, isKnown: boolean): Promise<
   const verifiedAtMs = ports.now();
   const budget = budgetOf(ports);
   const [version = ''] = STATELESS_VERSIONS;
-  const sendQuery = (method: string, params: JsonObject): Promise<CallOutcome> =>
-    callUpstream(ports, statelessCall(ports, version, method, params), budget);
+  const sendQuery = (method: string, params: JsonObject, waitMs?: number): Promise<CallOutcome> =>
+    callUpstream(waiting(ports, waitMs), statelessCall(ports, version, method, params), budget);
   const discovered = await sendQuery('server/discover', {});
   if (discovered.kind !== 'result') return probeFailureOf(discovered, isKnown);
   const { result } = discovered;
   const versions = supportedVersionsIn(result['supportedVersions']);
   const capabilities = result['capabilities'];
-  if (versions.length === 0 || !isObject(capabilities)) return { kind: 'not-spoken' };
+  if (versions.length === 0)
+    return { kind: 'not-spoken', detail: describeVersions(result['supportedVersions']) };
+  if (!isObject(capabilities))
+    return { kind: 'not-spoken', detail: expected('capabilities', 'object', capabilities) };
   const instructions = readInstructions(result);
-  if (instructions === 'malformed') return PROTOCOL_FAILURE;
-  const read = await readLists(capabilities, ports.caps, sendQuery, ports.messageReader);
+  if (typeof instructions === 'object') return protocolFailure(instructions.malformed);
+  const read = await readLists(capabilities, ports, sendQuery);
   if (read.kind !== 'lists') return readFailureOf(read);
   const meta = result['_meta'];
   const serverInfo = isObject(meta) ? meta['io.modelcontextprotocol/serverInfo'] : undefined;
@@ -114,6 +137,7 @@ export async function listStateless(ports: EraPorts, isKnown: boolean): Promise<
     apps: ports.apps,
     verifiedAtMs,
     ...read.lists,
+    ...read.notes,
     instructions,
     capabilities,
     serverInfo: isObject(serverInfo) ? serverInfo : undefined,
@@ -127,6 +151,19 @@ function supportedVersionsIn(offered: Json | undefined): readonly string[] {
   if (!Array.isArray(offered)) return [];
   return STATELESS_VERSIONS.filter((version) => offered.includes(version));
 }
+
+/** Such as `nextCursor: expected string, got number`. */
+function expected(member: string, type: string, value: Json | undefined): string {
+  return `${member}: expected ${type}, got ${kindOf(value)}`;
+}
+
+function describeVersions(offered: Json | undefined): string {
+  if (!Array.isArray(offered)) return expected('supportedVersions', 'array', offered);
+  const named = offered.slice(0, MAX_NAMED_VERSIONS).map((one) => clauseName(String(one)));
+  return `supportedVersions: ${named.join(', ')} are not supported here`;
+}
+
+const MAX_NAMED_VERSIONS = 4;
 
 function statelessCall(ports: EraPorts, version: string, method: string, params: JsonObject) {
   const meta = {
@@ -172,7 +209,10 @@ export async function listSession(
   const opened = await openSession(ports, isKnown);
   if (opened.kind !== 'opened') return { outcome: opened, session: undefined };
   const listed = await listInSession(ports, opened.session);
-  const outcome = listed === 'session-lost' ? PROTOCOL_FAILURE : listed;
+  const outcome =
+    listed === 'session-lost'
+      ? protocolFailure('the session was lost as soon as it was opened')
+      : listed;
   return keepOrEnd(ports, opened.session, outcome);
 }
 
@@ -194,9 +234,15 @@ async function listInSession(
   const budget = budgetOf(ports);
   const { version, id } = session;
   const headers = sessionHeaders(version, id);
-  const sendQuery: ListingQuery = (method, params) =>
-    callUpstream(ports, { protocol: SESSION, version, method, params, headers }, budget);
-  const read = await readLists(session.capabilities, ports.caps, sendQuery, ports.messageReader);
+  const sendQuery: DirectQuery = (method, params, waitMs) =>
+    callUpstream(
+      waiting(ports, waitMs),
+      { protocol: SESSION, version, method, params, headers },
+      budget,
+    );
+  const sendInSession = id === undefined ? sendQuery : watchingSession(sendQuery);
+  const read = await readLists(session.capabilities, ports, sendInSession);
+  if (read.kind === 'session-lost') return read.kind;
   if (read.kind === 'lists') {
     const { capabilities, serverInfo, instructions } = session;
     const handshake = { capabilities, serverInfo, instructions };
@@ -205,6 +251,7 @@ async function listInSession(
       apps: ports.apps,
       verifiedAtMs,
       ...read.lists,
+      ...read.notes,
       ...handshake,
       // A server responds with the newest version it speaks, up to the requested one.
       protocolVersions: ports.sessionVersions.filter((older) => older <= version),
@@ -212,8 +259,30 @@ async function listInSession(
     await ports.prepare?.(listing);
     return { kind: 'listed', listing };
   }
-  const isLost = read.kind === 'refused' && LOST_STATUSES.has(read.status);
-  return isLost && id !== undefined ? 'session-lost' : readFailureOf(read);
+  return readFailureOf(read);
+}
+
+/** Finds out whether a refusal means that the session is lost, by a ping where it may mean something else too. */
+function watchingSession(sendQuery: DirectQuery): ListingQuery {
+  return async (method, params, waitMs) => {
+    const response = await sendQuery(method, params, waitMs);
+    if (response.kind !== 'refused') return response;
+    const { status, error, isOwn } = response;
+    const seen = error && { code: error.code, isOwn };
+    const reading = readUpstreamStatus(status, { error: seen, namesSession: true });
+    const isDoubtful =
+      reading.kind === 'lost-if-ping-fails' || (reading.kind === 'answer' && reading.unlessLost);
+    const isLost = reading.kind === 'lost' || (isDoubtful && !(await isAlive(sendQuery)));
+    return isLost ? { kind: 'session-lost' } : response;
+  };
+}
+
+async function isAlive(sendQuery: DirectQuery): Promise<boolean> {
+  const pong = await sendQuery('ping', {});
+  if (pong.kind === 'result') return true;
+  if (pong.kind !== 'refused') return false;
+  const { status, error, isOwn } = pong;
+  return isAliveByPing(status, error && { code: error.code, isOwn }, isOwn);
 }
 
 type Opened = { readonly kind: 'opened'; readonly session: ListingSession };
@@ -234,27 +303,35 @@ async function openSession(
   const response = await callUpstream(ports, call, budget);
   if (response.kind !== 'result') return probeFailureOf(response, isKnown);
   const session = readSession(response, ports.sessionVersions, openedAtMs);
-  if (session === undefined) return { kind: 'not-spoken' };
-  if (session === 'malformed') return PROTOCOL_FAILURE;
+  if ('unsupported' in session) return { kind: 'not-spoken', detail: session.unsupported };
+  if ('malformed' in session) return protocolFailure(session.malformed);
   const headers = sessionHeaders(session.version, session.id);
   const notified = await notifyInitialized(ports, headers, budget);
   if (notified.kind === 'result') return { kind: 'opened', session };
   await endSession(ports, session);
-  return notified.kind === 'failed' ? { ...notified, isSpoken: true } : PROTOCOL_FAILURE;
+  return notified.kind === 'failed'
+    ? { ...notified, isSpoken: true }
+    : protocolFailure(notified.detail);
 }
 
 function readSession(
   { result, headers }: Extract<CallOutcome, { readonly kind: 'result' }>,
   versions: readonly string[],
   openedAtMs: number,
-): ListingSession | 'malformed' | undefined {
-  const version = result['protocolVersion'];
-  if (typeof version !== 'string' || !versions.includes(version)) return undefined;
+): ListingSession | { readonly malformed: string } | { readonly unsupported: string } {
+  const negotiated = result['protocolVersion'];
+  if (typeof negotiated !== 'string')
+    return { unsupported: expected('protocolVersion', 'string', negotiated) };
+  const version = versions.includes(negotiated) ? negotiated : versionOverHttp(negotiated);
+  if (!versions.includes(version))
+    return { unsupported: `protocolVersion: ${clauseName(negotiated)} is not supported here` };
   const { capabilities, serverInfo } = result as { [name: string]: Json | undefined };
   const instructions = readInstructions(result);
   const id = headers['mcp-session-id'];
-  if (!isObject(capabilities) || instructions === 'malformed' || !isSessionId(id))
-    return 'malformed';
+  if (!isObject(capabilities))
+    return { malformed: expected('capabilities', 'object', capabilities) };
+  if (typeof instructions === 'object') return instructions;
+  if (!isSessionId(id)) return { malformed: 'Mcp-Session-Id: not visible ASCII, or too long' };
   const reportedInfo = isObject(serverInfo) ? serverInfo : undefined;
   return { id, version, openedAtMs, capabilities, serverInfo: reportedInfo, instructions };
 }
@@ -264,10 +341,12 @@ export function endSession(ports: EraPorts, { version, id }: ListingSession): Pr
   return endGatewaySession(ports, sessionHeaders(version, id));
 }
 
-function readInstructions(result: JsonObject): string | 'malformed' | undefined {
+function readInstructions(result: JsonObject): string | { readonly malformed: string } | undefined {
   const instructions = result['instructions'];
-  if (instructions === undefined || instructions === '') return undefined;
-  return typeof instructions === 'string' ? instructions : 'malformed';
+  if (instructions === undefined || instructions === null || instructions === '') return undefined;
+  return typeof instructions === 'string'
+    ? instructions
+    : { malformed: expected('instructions', 'string', instructions) };
 }
 
 /**
@@ -279,21 +358,40 @@ function probeFailureOf(
   isKnown: boolean,
 ): Exclude<EraOutcome, { readonly kind: 'listed' }> {
   if (response.kind === 'failed') {
-    if (response.why === 'protocol' && !isKnown) return { kind: 'not-spoken' };
+    if (response.why === 'protocol' && !isKnown)
+      return { kind: 'not-spoken', detail: response.detail };
     return { ...response, isSpoken: false };
   }
-  const { status, error } = response;
+  const { status, error, detail } = response;
   const isServerFailure =
     status >= SERVER_ERROR || TROUBLE_STATUSES.has(status) || STATELESS_CODES.has(error?.code ?? 0);
-  return isServerFailure && isKnown ? PROTOCOL_FAILURE : { kind: 'not-spoken' };
+  return isServerFailure && isKnown ? protocolFailure(detail) : { kind: 'not-spoken', detail };
 }
 
-function readFailureOf(error: ListReadError): Exclude<EraOutcome, { readonly kind: 'listed' }> {
-  return error.kind === 'failed' ? { ...error, isSpoken: true } : PROTOCOL_FAILURE;
+function readFailureOf(
+  error: ListFailure | SessionLost,
+): Extract<EraOutcome, { readonly kind: 'failed' }> {
+  if (error.kind === 'session-lost') return protocolFailure('the session was lost');
+  return { kind: 'failed', isSpoken: true, why: error.why, detail: error.detail };
 }
 
-/** Sends one request of the listing. */
-type ListingQuery = (method: string, params: JsonObject) => Promise<CallOutcome>;
+/** The ports with this time limit for one request. */
+function waiting(ports: EraPorts, waitMs: number | undefined): EraPorts {
+  return waitMs === undefined || waitMs >= ports.requestTimeoutMs
+    ? ports
+    : { ...ports, requestTimeoutMs: waitMs };
+}
+
+type DirectQuery = (method: string, params: JsonObject, waitMs?: number) => Promise<CallOutcome>;
+
+type SessionLost = { readonly kind: 'session-lost' };
+
+/** Sends one request of the listing. `waitMs`: at most this long, for a kind that did not answer before. */
+type ListingQuery = (
+  method: string,
+  params: JsonObject,
+  waitMs?: number,
+) => Promise<CallOutcome | SessionLost>;
 
 /** Resources read per listing. Those beyond it are not read and therefore not pinned. */
 const MAX_APP_RESOURCES = 200;
@@ -308,16 +406,17 @@ async function readAppResources(
   capabilities: JsonObject,
   sendQuery: ListingQuery,
 ): Promise<ListOutcome> {
-  if (!isObject(capabilities['resources'])) return { kind: 'items', items: [] };
+  if (!isObject(capabilities['resources'])) return NO_ITEMS;
   const uris = new Set(tools.flatMap(({ definition }) => appResourceOf(definition) ?? []));
   const items: ListedItem[] = [];
   for (const uri of [...uris].slice(0, MAX_APP_RESOURCES)) {
     const response = await sendQuery('resources/read', { uri });
-    if (response.kind === 'failed') return response;
+    if (response.kind === 'session-lost') return response;
+    if (response.kind === 'failed') return failureOf(response);
     const item = response.kind === 'result' ? readItem(uri, response) : undefined;
     if (item !== undefined) items.push(item);
   }
-  return { kind: 'items', items };
+  return { kind: 'items', items, leftOut: [] };
 }
 
 /** The `ui://` resource named by a tool's definition, in the current or the older member. */
@@ -349,44 +448,94 @@ type Lists = { readonly [name in ListName]: readonly ListedItem[] } & {
   readonly resources: readonly ListedItem[];
 };
 
-/** Why reading ended early. `refused` has the HTTP status of the response. */
-type ListReadError =
-  | { readonly kind: 'failed'; readonly why: ListingError }
-  | { readonly kind: 'refused'; readonly status: number };
+/** Why a list could not be read. `detail`: one clause that says what was wrong. */
+type ListFailure = {
+  readonly kind: 'failed';
+  readonly why: ListingError;
+  readonly detail: string | undefined;
+};
 
-type ListsOutcome = { readonly kind: 'lists'; readonly lists: Lists } | ListReadError;
+/** What the operator has to know of lists that could be read only in part. */
+type ListNotes = Pick<Listing, 'unavailable' | 'leftOut'>;
+
+type ListsOutcome =
+  | { readonly kind: 'lists'; readonly lists: Lists; readonly notes: ListNotes }
+  | ListFailure
+  | SessionLost;
+
+/** How long a kind is waited for that did not answer in the listing before. Milliseconds. */
+const SILENT_KIND_WAIT_MS = 2_000;
+/** Items that are named as left out, over all lists. */
+const MAX_LEFT_OUT = 64;
+const NAMES = ['tools', 'prompts', 'templates'] as const satisfies readonly ListName[];
 
 /**
  * Reads every page of every list whose capability the upstream declares, and the `ui://` resources of its tools: their
- * content is pinned like a definition, because a host runs it. No other reference is followed. An absent cursor ends a
- * list and an empty one does not; a repeated cursor and an endless list are refused.
+ * content is pinned like a definition, because a host runs it. No other reference is followed. The lists are read side
+ * by side, so that one that is not answered delays no other. The reading fails only if no list could be read.
  */
 async function readLists(
   capabilities: JsonObject,
-  limits: ListingCaps,
+  ports: Pick<EraPorts, 'caps' | 'messageReader' | 'silentKinds'>,
   sendQuery: ListingQuery,
-  messageReader: MessageReader = DIRECT_MESSAGE_READER,
 ): Promise<ListsOutcome> {
-  const remaining = { pages: limits.maxPages, items: limits.maxItems };
+  const { caps, messageReader = DIRECT_MESSAGE_READER, silentKinds = new Set<string>() } = ports;
+  const remaining = { pages: caps.maxPages, items: caps.maxItems };
+  const declared = NAMES.filter((name) => isObject(capabilities[CAPABILITIES[name]]));
+  const outcomes = await Promise.all(
+    declared.map((name) => {
+      const waitMs = silentKinds.has(name) ? SILENT_KIND_WAIT_MS : undefined;
+      const send: ListingQuery = (method, params) => sendQuery(method, params, waitMs);
+      return readList(name, remaining, send, messageReader);
+    }),
+  );
   const lists: Record<ListName, readonly ListedItem[]> = { tools: [], prompts: [], templates: [] };
-  for (const name of ['tools', 'prompts', 'templates'] as const) {
-    if (!isObject(capabilities[CAPABILITIES[name]])) continue;
-    const outcome = await readList(name, remaining, sendQuery, messageReader);
-    if (outcome.kind !== 'items') return outcome;
-    lists[name] = outcome.items;
+  const unavailable: UnavailableKind[] = [];
+  const leftOut: string[] = [];
+  let failure: ListFailure | undefined;
+  for (const [at, name] of declared.entries()) {
+    const outcome = outcomes[at];
+    if (outcome === undefined || outcome.kind === 'session-lost') return { kind: 'session-lost' };
+    silentKinds.delete(name);
+    if (outcome.kind === 'items') {
+      lists[name] = outcome.items;
+      leftOut.push(...outcome.leftOut);
+      continue;
+    }
+    if (outcome.why === 'timeout') silentKinds.add(name);
+    failure ??= outcome;
+    unavailable.push({ kind: name, why: outcome.why, detail: outcome.detail ?? outcome.why });
   }
+  if (failure !== undefined && unavailable.length === declared.length) return failure;
   const apps = await readAppResources(lists.tools, capabilities, sendQuery);
-  return apps.kind === 'items'
-    ? { kind: 'lists', lists: { ...lists, resources: apps.items } }
-    : apps;
+  if (apps.kind !== 'items') return apps;
+  return {
+    kind: 'lists',
+    lists: { ...lists, resources: apps.items },
+    notes: { unavailable, leftOut: leftOut.slice(0, MAX_LEFT_OUT) },
+  };
 }
 
 type ListOutcome =
-  | { readonly kind: 'items'; readonly items: readonly ListedItem[] }
-  | ListReadError;
+  | {
+      readonly kind: 'items';
+      readonly items: readonly ListedItem[];
+      /** One clause for each item that is no definition. */
+      readonly leftOut: readonly string[];
+    }
+  | ListFailure
+  | SessionLost;
 
-const PROTOCOL_VIOLATION: ListReadError = { kind: 'failed', why: 'protocol' };
+const NO_ITEMS: ListOutcome = { kind: 'items', items: [], leftOut: [] };
 
+function violation(detail: string): ListFailure {
+  return { kind: 'failed', why: 'protocol', detail };
+}
+
+/**
+ * Reads one list to its end. An absent cursor ends it and an empty one does not; so does a cursor or a page that is
+ * repeated, because what follows would repeat too.
+ */
 async function readList(
   name: ListName,
   remaining: { pages: number; items: number },
@@ -394,36 +543,97 @@ async function readList(
   messageReader: MessageReader,
 ): Promise<ListOutcome> {
   const items: ListedItem[] = [];
+  const leftOut: string[] = [];
   const seenCursors = new Set<string | undefined>();
+  const seenPages = new Set<string>();
   let cursor: string | undefined;
   do {
-    remaining.pages -= 1;
-    if (remaining.pages < 0 || seenCursors.has(cursor)) return PROTOCOL_VIOLATION;
     seenCursors.add(cursor);
-    const response = await sendQuery(LISTS[name].method, cursor === undefined ? {} : { cursor });
-    if (response.kind !== 'result') return listReadErrorOf(name, response, cursor);
-    const page = await readPage(name, response, messageReader);
-    remaining.items -= page?.items.length ?? 0;
-    if (page === undefined || remaining.items < 0) return PROTOCOL_VIOLATION;
+    const page = await nextPage(name, cursor, { remaining, sendQuery, messageReader });
+    if ('kind' in page) return page;
+    if (page.items.length > 0 && seenPages.has(page.text)) break;
+    seenPages.add(page.text);
     items.push(...page.items);
+    leftOut.push(...page.leftOut);
     cursor = page.nextCursor;
-  } while (cursor !== undefined);
-  return { kind: 'items', items };
+  } while (cursor !== undefined && !seenCursors.has(cursor));
+  return { kind: 'items', ...withoutRepetitions(name, items, leftOut) };
 }
 
-/** A server with resources may have no templates, and then need not know the method. */
-function listReadErrorOf(
+/** Reads the page behind a cursor, or says why there is none. */
+async function nextPage(
   name: ListName,
+  cursor: string | undefined,
+  { remaining, sendQuery, messageReader }: PageReading,
+): Promise<ReadPage | ListOutcome> {
+  const { method } = LISTS[name];
+  remaining.pages -= 1;
+  if (remaining.pages < 0) return violation(`${method}: too many pages`);
+  const response = await sendQuery(method, cursor === undefined ? {} : { cursor });
+  if (response.kind === 'session-lost') return response;
+  if (response.kind !== 'result') return outcomeOfRefusal(response, cursor);
+  const page = await readPage(name, response, messageReader);
+  if (typeof page === 'string') return violation(page);
+  remaining.items -= page.items.length;
+  return remaining.items < 0 ? violation(`${method}: too many items`) : page;
+}
+
+type PageReading = {
+  readonly remaining: { pages: number; items: number };
+  readonly sendQuery: ListingQuery;
+  readonly messageReader: MessageReader;
+};
+
+/** An identical definition given twice counts once. One that differs is named; the catalog shows neither of the two. */
+function withoutRepetitions(
+  name: ListName,
+  items: readonly ListedItem[],
+  leftOut: readonly string[],
+): { readonly items: readonly ListedItem[]; readonly leftOut: readonly string[] } {
+  const { name: nameMember } = LISTS[name];
+  const texts = new Map<string, Set<string>>();
+  const kept = items.filter(({ definition }) => {
+    const itemName = String(definition[nameMember]);
+    const text = JSON.stringify(definition);
+    const known = texts.get(itemName);
+    if (known === undefined) {
+      texts.set(itemName, new Set([text]));
+      return true;
+    }
+    const isNew = !known.has(text);
+    known.add(text);
+    return isNew;
+  });
+  if (kept.length === items.length && texts.size === items.length) return { items, leftOut };
+  const repeated = [...texts]
+    .filter(([, forms]) => forms.size > 1)
+    .map(
+      ([itemName]) => `${name}: ${clauseName(itemName)} is given twice with different definitions`,
+    );
+  return { items: kept, leftOut: [...leftOut, ...repeated] };
+}
+
+/** A server need not know the method of a list that is empty, whatever status says so. */
+function outcomeOfRefusal(
   response: Exclude<CallOutcome, { readonly kind: 'result' }>,
   cursor: string | undefined,
 ): ListOutcome {
-  if (response.kind === 'failed') return response;
-  const isUnknown = response.error?.code === METHOD_NOT_FOUND && cursor === undefined;
-  if (name === 'templates' && isUnknown) return { kind: 'items', items: [] };
-  return { kind: 'refused', status: response.status };
+  if (response.kind === 'failed') return failureOf(response);
+  if (response.error?.code === METHOD_NOT_FOUND && cursor === undefined) return NO_ITEMS;
+  return violation(response.detail);
 }
 
-type ReadPage = { readonly items: readonly ListedItem[]; readonly nextCursor: string | undefined };
+function failureOf({ why, detail }: Extract<CallOutcome, { kind: 'failed' }>): ListFailure {
+  return { kind: 'failed', why, detail };
+}
+
+type ReadPage = {
+  readonly items: readonly ListedItem[];
+  readonly leftOut: readonly string[];
+  readonly nextCursor: string | undefined;
+  /** The items as text, by which a repeated page is recognized. */
+  readonly text: string;
+};
 
 /** The members of a response that a page is read from. */
 type PageResponse = Pick<
@@ -431,33 +641,47 @@ type PageResponse = Pick<
   'result' | 'text' | 'suspectNumbers'
 >;
 
+/** The page, or one clause that says why it is none. */
 async function readPage(
   name: ListName,
   { result, text, suspectNumbers }: PageResponse,
   messageReader: MessageReader,
-): Promise<ReadPage | undefined> {
+): Promise<ReadPage | string> {
   const { member, name: nameMember } = LISTS[name];
   const entries = result[member];
-  const nextCursor = result['nextCursor'];
-  if (!Array.isArray(entries)) return undefined;
-  if (nextCursor !== undefined && typeof nextCursor !== 'string') return undefined;
-  if (!entries.every((one: Json): one is JsonObject => isNamed(one, nameMember))) return undefined;
+  const nextCursor = result['nextCursor'] ?? undefined;
+  if (!Array.isArray(entries)) return expected(member, 'array', entries);
+  if (nextCursor !== undefined && typeof nextCursor !== 'string')
+    return expected('nextCursor', 'string', nextCursor);
+  const pageText = JSON.stringify(entries);
+  const leftOut: string[] = [];
+  const definitions = new Map<number, JsonObject>();
+  for (const [index, entry] of entries.entries()) {
+    const odd = describeOdd(entry, nameMember);
+    if (odd !== undefined) leftOut.push(`${member}/${index}: ${odd}`);
+    else if (isObject(entry)) definitions.set(index, entry);
+  }
   // If no number is suspect, the positions of the items are not needed.
-  if (!suspectNumbers)
-    return { items: entries.map((definition) => ({ definition, isExact: true })), nextCursor };
+  if (!suspectNumbers) {
+    const items = [...definitions.values()].map((definition) => ({ definition, isExact: true }));
+    return { items, leftOut, nextCursor, text: pageText };
+  }
   const list = spanOf(text, ['result', member]);
   const spans = list === undefined ? [] : elementSpans(text, list);
-  if (spans.length !== entries.length) return undefined;
+  if (spans.length !== entries.length) return `${member}: the list cannot be read by position`;
   const items: ListedItem[] = [];
-  await runInTurns(messageReader, entries.entries(), ([index, definition]) => {
+  await runInTurns(messageReader, definitions, ([index, definition]) => {
     const span = spans[index];
     const isExact = span !== undefined && !hasInexactNumber(text, span);
     items.push({ definition, isExact });
   });
-  return { items, nextCursor };
+  return { items, leftOut, nextCursor, text: pageText };
 }
 
-function isNamed(definition: Json, nameMember: string): definition is JsonObject {
-  if (!isObject(definition)) return false;
-  return typeof definition[nameMember] === 'string' && definition[nameMember] !== '';
+/** What is wrong with an item of a list; `undefined` for a definition. */
+export function describeOdd(entry: Json, nameMember: string): string | undefined {
+  if (!isObject(entry)) return `expected object, got ${kindOf(entry)}`;
+  const named = entry[nameMember];
+  if (named === undefined || named === null || named === '') return `no ${nameMember}`;
+  return typeof named === 'string' ? undefined : expected(nameMember, 'string', named);
 }

@@ -16,9 +16,10 @@ import {
   readEnvelope,
 } from '../../protocol/jsonrpc.js';
 import { classifyUpstreamMessage } from '../../protocol/responses.js';
-import { pumpEvents, type ReadEnd } from '../../protocol/sse.js';
+import { mayBeMessage, pumpEvents, type ReadEnd } from '../../protocol/sse.js';
 import type { ForwardError, UpstreamResponse } from '../../protocol/transport.js';
 import { namesVersionInHeader, type ProtocolVersion } from '../../protocol/versions/revisions.js';
+import { describeStatus, describeType, kindOf } from '../../text/clause.js';
 import type { UpstreamClient } from '../client.js';
 import type { CallerOrGateway } from '../credentials/credentials.js';
 import {
@@ -88,7 +89,10 @@ export type ListingRequest = (input: {
   readonly headers: { readonly [name: string]: string };
   readonly body?: string;
   readonly timeoutMs: number;
-}) => Promise<UpstreamResponse | { readonly failure: ListingError }>;
+}) => Promise<UpstreamResponse | RequestFailure>;
+
+/** `detail`: one clause that says what was wrong. */
+type RequestFailure = { readonly failure: ListingError; readonly detail?: string | undefined };
 
 /** The listing error for each connection error. */
 const LISTING_ERROR_OF: { readonly [reason in ForwardError]: ListingError } = {
@@ -130,9 +134,14 @@ export type CallOutcome =
   | {
       readonly kind: 'refused';
       readonly status: number;
+      /** The JSON-RPC error in the body, whatever its id. */
       readonly error: RpcError | undefined;
+      /** Whether it carries the id of the request. */
+      readonly isOwn: boolean;
+      readonly detail: string;
     }
-  | { readonly kind: 'failed'; readonly why: ListingError };
+  /** `detail`: one clause for the operator that says what was wrong. */
+  | { readonly kind: 'failed'; readonly why: ListingError; readonly detail?: string | undefined };
 
 /** What one listing may still use, over all its requests. */
 export type ListingBudget = { bytesLeft: number; readonly deadlineMs: number };
@@ -161,6 +170,7 @@ const REQUEST_ID = 1;
 const FAILED_STATUSES: ReadonlyMap<number, ListingError> = new Map([
   [401, 'credentials'],
   [403, 'credentials'],
+  [407, 'credentials'],
   [429, 'unavailable'],
   [502, 'unavailable'],
   [503, 'unavailable'],
@@ -178,7 +188,8 @@ export async function callUpstream(
   if (allowance?.isLeft === false) return { kind: 'failed', why: 'too-large' };
   const reading = (response: UpstreamResponse): Promise<CallOutcome> =>
     readOutcome(call, response, { budget, messageReader, allowance });
-  return sendRequest(ports, call.headers, JSON.stringify(body), budget, reading);
+  const { headers, method } = call;
+  return sendRequest(ports, { headers, method, body: JSON.stringify(body) }, budget, reading);
 }
 
 /** Notifies the server that its session is initialized; the response body is not read. */
@@ -187,11 +198,12 @@ export async function notifyInitialized(
   headers: ListingCall['headers'],
   budget: ListingBudget,
 ): Promise<CallOutcome> {
-  const body = JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' });
-  return sendRequest(ports, headers, body, budget, async ({ status, headers: received }) =>
-    status < 300
-      ? { kind: 'result', result: {}, text: '', suspectNumbers: false, headers: received }
-      : { kind: 'refused', status, error: undefined },
+  const method = 'notifications/initialized';
+  const body = JSON.stringify({ jsonrpc: '2.0', method });
+  return sendRequest(ports, { headers, method, body }, budget, async (response) =>
+    response.status < 300
+      ? { kind: 'result', result: {}, text: '', suspectNumbers: false, headers: response.headers }
+      : refusedBy(response, method, undefined),
   );
 }
 
@@ -227,13 +239,17 @@ export async function endGatewaySession(
 
 async function sendRequest(
   ports: CallPorts,
-  headers: ListingCall['headers'],
-  body: string,
+  { headers, method, body }: Pick<ListingCall, 'headers' | 'method'> & { readonly body: string },
   budget: ListingBudget,
   read: (response: UpstreamResponse) => Promise<CallOutcome>,
 ): Promise<CallOutcome> {
   const timeoutMs = Math.min(ports.requestTimeoutMs, budget.deadlineMs - ports.now());
-  if (timeoutMs <= 0) return TIMED_OUT;
+  const timedOut: CallOutcome = {
+    kind: 'failed',
+    why: 'timeout',
+    detail: `no answer to ${method}`,
+  };
+  if (timeoutMs <= 0) return timedOut;
   let response: UpstreamResponse | undefined;
   let isTimedOut = false;
   let cancelTimer: () => void = () => undefined;
@@ -253,13 +269,16 @@ async function sendRequest(
       timeoutMs,
     });
     const received = await Promise.race([sent, timeout]);
-    if (received === 'timeout') return TIMED_OUT;
-    if ('failure' in received) return { kind: 'failed', why: received.failure };
+    if (received === 'timeout') return timedOut;
+    if ('failure' in received) {
+      const { failure: why, detail } = received;
+      return why === 'timeout' ? timedOut : { kind: 'failed', why, detail };
+    }
     response = received;
     const why = FAILED_STATUSES.get(response.status);
-    if (why !== undefined) return { kind: 'failed', why };
+    if (why !== undefined) return { kind: 'failed', why, detail: describeStatus(response, method) };
     const outcome = await read(response);
-    return isTimedOut && outcome.kind === 'failed' ? TIMED_OUT : outcome;
+    return isTimedOut && outcome.kind === 'failed' ? timedOut : outcome;
   } catch {
     // Whatever broke, there is no response; there is nothing to recover here.
     return { kind: 'failed', why: 'unavailable' };
@@ -268,8 +287,6 @@ async function sendRequest(
     response?.release();
   }
 }
-
-const TIMED_OUT: CallOutcome = { kind: 'failed', why: 'timeout' };
 
 /** The headers of every message that the gateway itself posts. */
 export const COMMON_HEADERS = {
@@ -286,15 +303,60 @@ async function readOutcome(
   const type = mediaType(headers['content-type']);
   if (type === 'text/event-stream' && status < 300) return readStream(call, response, limits);
   const body = await readEntireBody(response, limits);
-  if (typeof body === 'string') return { kind: 'failed', why: listingErrorOf(body) };
+  if (typeof body === 'string')
+    return { kind: 'failed', why: listingErrorOf(body), detail: describeEnd(body, call.method) };
   const isJson = type === 'application/json';
   const json = isJson ? await limits.messageReader.read(body) : undefined;
   const expectedResponse =
     json?.ok === true ? readExpectedResponse(call, response, json) : undefined;
   if (expectedResponse !== undefined) return expectedResponse;
-  if (json?.ok === false && isExcess(json)) return { kind: 'failed', why: 'too-large' };
-  if (status >= 300) return { kind: 'refused', status, error: undefined };
-  return { kind: 'failed', why: 'protocol' };
+  if (json?.ok === false && isExcess(json))
+    return { kind: 'failed', why: 'too-large', detail: `${call.method}: too many values` };
+  if (status >= 300)
+    return refusedBy(response, call.method, json?.ok === true ? json.value : undefined);
+  const detail =
+    json === undefined ? describeType(headers['content-type']) : describeReading(call.method, json);
+  return { kind: 'failed', why: 'protocol', detail };
+}
+
+/** A refusal by its status, with the error in its body, whatever the id of that. */
+function refusedBy(
+  response: UpstreamResponse,
+  method: string,
+  value: Json | undefined,
+): CallOutcome {
+  const envelope = value === undefined ? undefined : readEnvelope(value);
+  const error = envelope?.kind === 'error' ? envelope.error : undefined;
+  const { status } = response;
+  return { kind: 'refused', status, error, isOwn: false, detail: describeStatus(response, method) };
+}
+
+function describeReading(method: string, json: ReadOutcome): string {
+  if (!json.ok) return `${method}: ${json.error}`;
+  const { value } = json;
+  if (!isObject(value)) return `${method}: expected a JSON-RPC response, got ${kindOf(value)}`;
+  if (!('id' in value)) return `${method}: the response has no id`;
+  if (value['id'] !== REQUEST_ID) return `${method}: the response has another id`;
+  return `${method}: the response is not valid JSON-RPC`;
+}
+
+function describeEnd(end: ReadEnd, method: string): string {
+  switch (end) {
+    case 'ended':
+    case 'stopped':
+      return `${method}: the stream ended without a response`;
+    case 'too-large':
+      return `${method}: more bytes than the limits of a listing allow`;
+    case 'rate-limited':
+    case 'overloaded':
+      return `${method}: no room to read the answer`;
+    case 'upstream-timeout':
+      return `no answer to ${method}`;
+    case 'upstream-protocol':
+    case 'upstream-unavailable':
+    case 'upstream-credentials':
+      return `${method}: the answer broke off`;
+  }
 }
 
 type OkReading = Extract<ReadOutcome, { readonly ok: true }>;
@@ -313,7 +375,14 @@ function readExpectedResponse(
   const response = classifyUpstreamMessage(json.value, { protocol, version, id: REQUEST_ID });
   switch (response.kind) {
     case 'response-result':
-      if (status >= 300) return { kind: 'refused', status, error: undefined };
+      if (status >= 300)
+        return {
+          kind: 'refused',
+          status,
+          error: undefined,
+          isOwn: true,
+          detail: `${status} to ${call.method}`,
+        };
       return {
         kind: 'result',
         result: response.result,
@@ -322,11 +391,19 @@ function readExpectedResponse(
         headers,
       };
     case 'response-error':
-      return { kind: 'refused', status, error: response.error };
+      return {
+        kind: 'refused',
+        status,
+        error: response.error,
+        isOwn: true,
+        detail: `${call.method}: ${status === 200 ? '' : `${status} with `}error ${response.error.code}`,
+      };
     case 'response-input-required':
     case 'response-task':
     case 'malformed':
-      return status >= 300 ? undefined : { kind: 'failed', why: 'protocol' };
+      return status >= 300
+        ? undefined
+        : { kind: 'failed', why: 'protocol', detail: describeReading(call.method, json) };
     case 'notification':
     case 'server-request':
     case 'foreign':
@@ -367,8 +444,8 @@ async function readStream(
     loopScheduler,
   };
   const end = await pumpEvents(response, streamLimits, (event) => {
-    // An event without data opens a resumable stream (MCP 2025-11-25).
-    if (event.kind !== 'message' || event.data === '') return undefined;
+    // An event without data opens a resumable stream (MCP 2025-11-25); others are not messages at all.
+    if (event.kind !== 'message' || !mayBeMessage(event.data)) return undefined;
     const handleReading = (json: ReadOutcome): 'stop' | undefined => {
       outcome = outcomeOf(call, response, json);
       return outcome === undefined ? undefined : 'stop';
@@ -376,7 +453,8 @@ async function readStream(
     const json = read(event.data);
     return json instanceof Promise ? json.then(handleReading) : handleReading(json);
   });
-  return outcome ?? { kind: 'failed', why: listingErrorOf(end) };
+  const detail = describeEnd(end, call.method);
+  return outcome ?? { kind: 'failed', why: listingErrorOf(end), detail };
 }
 
 function listingErrorOf(end: ReadEnd): ListingError {
@@ -389,7 +467,8 @@ function outcomeOf(
   json: ReadOutcome,
 ): CallOutcome | undefined {
   if (json.ok) return readExpectedResponse(call, response, json);
-  return { kind: 'failed', why: isExcess(json) ? 'too-large' : 'protocol' };
+  const detail = describeReading(call.method, json);
+  return { kind: 'failed', why: isExcess(json) ? 'too-large' : 'protocol', detail };
 }
 
 /** Counts bytes that were read; says so if they were too many. */
@@ -407,7 +486,9 @@ export function createListingRequest(
   return async ({ method, headers, body, timeoutMs }) => {
     const sent = body === undefined ? {} : { body };
     const outcome = await client.request({ caller, method, headers, timeoutMs, ...sent });
-    return outcome.kind === 'error' ? { failure: LISTING_ERROR_OF[outcome.reason] } : outcome;
+    return outcome.kind === 'error'
+      ? { failure: LISTING_ERROR_OF[outcome.reason], detail: outcome.detail }
+      : outcome;
   };
 }
 
@@ -442,9 +523,7 @@ export function createLegacySseRequest(
   }
 
   /** A session begins with its stream; the previous stream is closed. */
-  async function reopen(
-    timeoutMs: number,
-  ): Promise<{ readonly failure: ListingError } | undefined> {
+  async function reopen(timeoutMs: number): Promise<RequestFailure | undefined> {
     close();
     const opened = await openGatewayStream(client, timeoutMs);
     if ('failure' in opened) return opened;
@@ -478,13 +557,15 @@ function isInitialize(body: string | undefined): boolean {
 async function openGatewayStream(
   client: Pick<UpstreamClient, 'openLegacyStream'>,
   timeoutMs: number,
-): Promise<GatewayLegacyStream | { readonly failure: ListingError }> {
+): Promise<GatewayLegacyStream | RequestFailure> {
   const timeout = new AbortController();
   const timer = setTimeout(() => timeout.abort(), timeoutMs);
   const opened = await client.openLegacyStream('gateway', timeout.signal);
   clearTimeout(timer);
   if (opened.kind === 'error')
-    return { failure: timeout.signal.aborted ? 'timeout' : LISTING_ERROR_OF[opened.reason] };
+    return timeout.signal.aborted
+      ? { failure: 'timeout' }
+      : { failure: LISTING_ERROR_OF[opened.reason], detail: opened.detail };
   const { messageEndpoint, response } = opened;
   const stream = {
     messageEndpoint,
@@ -542,9 +623,11 @@ async function sendOnStream(
     body: idSpan === undefined ? body : applyEdits(body, [{ ...idSpan, text: String(id) }]),
     timeoutMs,
   });
-  if (posted.kind === 'error') return { failure: LISTING_ERROR_OF[posted.reason] };
+  if (posted.kind === 'error')
+    return { failure: LISTING_ERROR_OF[posted.reason], detail: posted.detail };
+  if (posted.status >= FIRST_REFUSAL) return posted;
   posted.release();
-  if (posted.status >= FIRST_REFUSAL || pendingResponse === undefined || idSpan === undefined)
+  if (pendingResponse === undefined || idSpan === undefined)
     return legacySseResponse(posted.status);
   const text = await pendingResponse;
   if (text === undefined) return { failure: stream.isOpen ? 'timeout' : 'unavailable' };

@@ -179,6 +179,7 @@ export const SNAPSHOT: Snapshot = {
   mayShowApps: () => false,
   isFresh: true,
   reviewsPages: false,
+  isKindVerified: () => true,
   challenge: () => 'Bearer',
 };
 

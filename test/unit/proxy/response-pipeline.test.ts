@@ -387,8 +387,6 @@ describe('the reader of messages', () => {
     [403, 'upstream-credentials'],
     [205, 'upstream-protocol'],
     [302, 'upstream-protocol'],
-    [429, 'upstream-unavailable'],
-    [503, 'upstream-unavailable'],
   ] as const)('[PIP-03] reads no body of a response with status %i', async (status, reason) => {
     let released = 0;
     const response = { ...jsonResponse(CONTENT, status), readBody: refuseUse };

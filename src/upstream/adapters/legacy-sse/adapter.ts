@@ -26,10 +26,11 @@ import {
 } from '../../../protocol/jsonrpc.js';
 import { progressTokenOf } from '../../../protocol/params.js';
 import { INVALID_REQUEST } from '../../../protocol/responses.js';
-import type {
-  DisconnectSignal,
-  ForwardOutcome,
-  UpstreamResponse,
+import {
+  amendResponse,
+  type DisconnectSignal,
+  type ForwardOutcome,
+  type UpstreamResponse,
 } from '../../../protocol/transport.js';
 import { LEGACY_SSE_VERSION } from '../../../protocol/versions/revisions.js';
 import {
@@ -164,11 +165,11 @@ async function sendWithoutResponse(
   { method, params }: SentMessage,
 ): Promise<ForwardOutcome> {
   const posted = await post(session.messageEndpoint, text, signal);
-  if (posted.kind === 'error') return posted;
-  posted.release();
   const id = params['requestId'];
   if (method === 'notifications/cancelled' && isJsonRpcId(id)) session.cancel(id);
-  return bodyResponse(posted.status < FIRST_REFUSAL ? 202 : posted.status);
+  if (posted.kind === 'error' || posted.status >= FIRST_REFUSAL) return posted;
+  posted.release();
+  return bodyResponse(202);
 }
 
 type LegacySseRequest = MessageToSend & {
@@ -208,11 +209,11 @@ async function startRequest(
   if (typeof eventBuffer === 'string')
     return bodyResponse(200, errorResponseText(id, NOT_SENT[eventBuffer], INVALID_REQUEST));
   const posted = await post(session.messageEndpoint, text, signal);
-  if (posted.kind === 'response') posted.release();
   if (posted.kind === 'error' || posted.status >= FIRST_REFUSAL) {
     session.drop(eventBuffer);
-    return posted.kind === 'error' ? posted : bodyResponse(posted.status);
+    return posted;
   }
+  posted.release();
   const isPrimed = version !== undefined && version >= FIRST_PRIMED_VERSION;
   const reading = eventBuffer.read(0, { isPrimed });
   return reading === undefined
@@ -522,8 +523,10 @@ async function performHandshake(
     AbortSignal.timeout(withinMs),
   );
   if (posted.kind === 'error') return posted;
+  // A session id here opens nothing.
+  if (posted.status >= FIRST_REFUSAL)
+    return amendResponse(posted, { headers: { ...posted.headers, 'mcp-session-id': undefined } });
   posted.release();
-  if (posted.status >= FIRST_REFUSAL) return bodyResponse(posted.status);
   const reading = eventBuffer.read(0, { isPrimed: false });
   const awaitedResponse =
     reading === undefined ? UNAVAILABLE : await awaitResponse(reading, withinMs);

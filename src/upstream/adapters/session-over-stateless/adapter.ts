@@ -16,7 +16,6 @@ import {
   amendResponse,
   DisconnectController,
   type DisconnectSignal,
-  errorOfStatus,
   type ForwardOutcome,
   joinPieces,
   type RoutedOutcome,
@@ -394,22 +393,28 @@ function translateResponse(
   };
   return amendResponse(response, {
     status: statusOf(response),
-    headers: { 'content-type': response.headers['content-type'] },
+    headers: {
+      'content-type': response.headers['content-type'],
+      'retry-after': response.headers['retry-after'],
+      'www-authenticate': response.headers['www-authenticate'],
+    },
     readBody: translatedBody(response, pages, page),
   });
 }
 
 /**
- * Session-era clients learn from the body, not from the status, that a method failed; a status that says why
- * there is no response stays. A 404 would mean that the session is lost, which a server without sessions
- * cannot know.
+ * The status as a session-era client may be shown it, which reads it together with the body. A 404 would mean that the
+ * session is lost, which a server without sessions cannot know.
  */
 function statusOf(response: UpstreamResponse): number {
   const { status } = response;
-  if (errorOfStatus(status) !== undefined) return status;
-  if (isJson(response) && status >= 400 && status < 600) return 200;
-  return status === 404 || status === 405 ? 502 : status;
+  if (status !== NOT_FOUND) return status;
+  return isJson(response) ? BAD_REQUEST : BAD_GATEWAY;
 }
+
+const BAD_REQUEST = 400;
+const NOT_FOUND = 404;
+const BAD_GATEWAY = 502;
 
 async function* translateStream(
   request: Request,
@@ -433,7 +438,7 @@ async function withInputRequired(
 ): Promise<ForwardOutcome> {
   const { dependencies, authorized, caller, mirrored, sessionState, cancellation } = request;
   let first = response;
-  if (isJson(response) && statusOf(response) === 200) {
+  if (isJson(response) && response.status === 200) {
     const body = await response.readBody(
       dependencies.maxResponseBytes,
       dependencies.requestTimeoutMs,

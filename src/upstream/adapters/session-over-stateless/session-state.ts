@@ -11,13 +11,13 @@ import { randomUUID } from 'node:crypto';
 import type { Caller } from '../../../policy/principal.js';
 import type { Json, JsonObject, RequestId, RpcError } from '../../../protocol/jsonrpc.js';
 import { isEventStream } from '../../../protocol/sse.js';
-import {
-  type DisconnectController,
-  type DisconnectSignal,
-  errorOfStatus,
-  type ForwardOutcome,
-  type UpstreamResponse,
+import type {
+  DisconnectController,
+  DisconnectSignal,
+  ForwardOutcome,
+  UpstreamResponse,
 } from '../../../protocol/transport.js';
+import { errorOfStatus } from '../../../protocol/upstream-status.js';
 import { OwnedMap } from '../../../state/bounds.js';
 import type { SessionUpstream } from '../../client.js';
 import {

@@ -25,13 +25,17 @@ import {
   amendResponse,
   DisconnectController,
   type DisconnectSignal,
-  errorOfStatus,
   type ForwardError,
   type ForwardOutcome,
   onAbort,
   type RoutedOutcome,
   type UpstreamResponse,
 } from '../../../protocol/transport.js';
+import {
+  errorOfStatus,
+  errorSeenIn,
+  readUpstreamStatus,
+} from '../../../protocol/upstream-status.js';
 import { LATEST_SESSION_VERSION } from '../../../protocol/versions/revisions.js';
 import { upstreamIdOf } from '../../client.js';
 import { createListingRequest, setUnheldTimer } from '../../discovery/request.js';
@@ -39,6 +43,7 @@ import {
   bodyResponse,
   isJson,
   type OutboundItems,
+  parseBody,
   readMessages,
   streamResponse,
 } from '../../response-messages.js';
@@ -66,6 +71,7 @@ import {
   createSessionSender,
   openUpstreamSession,
   type PooledSession,
+  pingInSession,
   sessionHeadersOf,
   type UpstreamSession,
 } from './session-pool.js';
@@ -184,8 +190,6 @@ export type StatelessClients = {
 const MAX_SESSIONS = 1_000;
 const IDLE_MS = 5 * 60 * 1000;
 const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
-/** The specification says 404; servers that have lost a session also respond with 400. */
-const LOST_STATUSES: ReadonlySet<number> = new Set([400, 404]);
 const SESSION_LOST =
   'The session with this server was lost. The call may have been executed, so it was not retried.';
 
@@ -341,8 +345,10 @@ async function send(
     end();
     return outcome;
   }
-  if (LOST_STATUSES.has(outcome.status) && upstreamIdOf(session) !== undefined) {
-    outcome.release();
+  const response = isEventStream(outcome)
+    ? outcome
+    : await unlessLost(outcome, { dependencies, caller, session, sentId: sent.sentId });
+  if (response === 'lost') {
     end();
     dependencies.pool.forget(session);
     return 'lost';
@@ -356,7 +362,41 @@ async function send(
     end,
     allowedServerRequests: admitted.allowedServerRequests,
   };
-  return isEventStream(outcome) ? relayInSession(call, outcome) : translateBody(outcome, call);
+  return isEventStream(response) ? relayInSession(call, response) : translateBody(response, call);
+}
+
+/** Bytes and milliseconds within which an error is read that may say that the session is lost. */
+const MAX_ERROR_BYTES = 1024 * 1024;
+const PING_TIMEOUT_MS = 5_000;
+const FIRST_CLIENT_ERROR = 400;
+
+/** The response, or `lost` if its status and its body say that the session is. */
+async function unlessLost(
+  response: UpstreamResponse,
+  {
+    dependencies,
+    caller,
+    session,
+    sentId,
+  }: Pick<ForwardContext, 'dependencies' | 'caller'> & {
+    readonly session: PooledSession;
+    readonly sentId: number;
+  },
+): Promise<UpstreamResponse | 'lost'> {
+  const { status } = response;
+  const namesSession = upstreamIdOf(session) !== undefined;
+  if (status < FIRST_CLIENT_ERROR || !namesSession) return response;
+  const read = await response.readBody(MAX_ERROR_BYTES, dependencies.requestTimeoutMs);
+  response.release();
+  const inbound = isJson(response) ? await parseBody(read) : undefined;
+  const value = inbound?.kind === 'message' ? inbound.value : undefined;
+  const reading = readUpstreamStatus(status, { error: errorSeenIn(value, sentId), namesSession });
+  const isDoubtful =
+    reading.kind === 'lost-if-ping-fails' || (reading.kind === 'answer' && reading.unlessLost);
+  const isLost =
+    reading.kind === 'lost' ||
+    (isDoubtful && !(await pingInSession(dependencies.client, session, caller, PING_TIMEOUT_MS)));
+  return isLost ? 'lost' : amendResponse(response, { readBody: () => read });
 }
 
 /** Translates a response that has one body. Until that was read, the request may still be cancelled. */

@@ -8,8 +8,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Caller, ownerKey } from '../../../policy/principal.js';
 import type { SessionTarget } from '../../../protocol/admitted-request.js';
-import { isObject, type JsonObject } from '../../../protocol/jsonrpc.js';
+import { isObject, isResponseTo, type JsonObject } from '../../../protocol/jsonrpc.js';
 import type { ForwardError } from '../../../protocol/transport.js';
+import { errorSeenIn, isAliveByPing } from '../../../protocol/upstream-status.js';
 import { SESSION_VERSIONS } from '../../../protocol/versions/revisions.js';
 import { SESSION } from '../../../protocol/versions/session.js';
 import { createQuota } from '../../../state/bounds.js';
@@ -30,6 +31,7 @@ import {
   notifyInitialized,
   sessionHeaders,
 } from '../../discovery/request.js';
+import { readMessages } from '../../response-messages.js';
 import type { TranslationSettings } from '../session-over-stateless/session-state.js';
 
 /** A session as opened, before it is assigned to its caller. */
@@ -342,6 +344,48 @@ export function createSessionSender({
     return true;
   };
 }
+
+const PING_ID = 'sallyport-ping';
+/** A pong is short; a server that sends more has not answered. */
+const PING_BOUNDS = { maxResponseBytes: 64 * 1024, requestTimeoutMs: 5_000 };
+
+/**
+ * Whether the server answers a ping in the session. A server of legacy SSE answers on its stream, which others read, so
+ * there the status of the POST must do. Never rejects.
+ */
+export async function pingInSession(
+  client: Pick<SessionUpstream, 'request'>,
+  session: SessionRef,
+  caller: Caller,
+  timeoutMs: number,
+): Promise<boolean> {
+  const target = messageEndpointOf(session);
+  const own = target === undefined ? sessionHeadersOf(session) : {};
+  const outcome = await client.request({
+    caller,
+    method: 'POST',
+    target,
+    headers: { ...COMMON_HEADERS, ...own },
+    body: JSON.stringify({ jsonrpc: '2.0', id: PING_ID, method: 'ping' }),
+    timeoutMs,
+  });
+  if (outcome.kind === 'error') return false;
+  const { status } = outcome;
+  if (target !== undefined) {
+    outcome.release();
+    return isAliveByPing(status, undefined, status < FIRST_REFUSAL);
+  }
+  for await (const inbound of readMessages(outcome, {
+    ...PING_BOUNDS,
+    requestTimeoutMs: timeoutMs,
+  })) {
+    if (inbound.kind !== 'message' || !isResponseTo(inbound.value, PING_ID)) continue;
+    return isAliveByPing(status, errorSeenIn(inbound.value, PING_ID), true);
+  }
+  return isAliveByPing(status, undefined, false);
+}
+
+const FIRST_REFUSAL = 300;
 
 /** Posts a message in a session; the response is not read. A legacy SSE session has a message endpoint of its own. */
 export async function postInSession(

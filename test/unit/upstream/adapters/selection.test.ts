@@ -40,7 +40,7 @@ function adaptersOf(isLegacySse: boolean) {
   return createUpstreamAdapters(parts as never);
 }
 
-/** What takes the message: the name of an adapter, or the status of a response of the gateway's own. */
+/** What takes the message: the name of an adapter, or why no way leads to the session. */
 async function takerOf(
   client: ProtocolVersion,
   supportedVersions: SupportedVersions | undefined,
@@ -63,7 +63,7 @@ async function takerOf(
   const outcome: unknown = await adaptersOf(isLegacySse)
     .forMessage(admitted, offer)
     .forward(request, offer);
-  return typeof outcome === 'object' ? (outcome as { status: number }).status : outcome;
+  return typeof outcome === 'object' ? (outcome as { reason: string }).reason : outcome;
 }
 
 const UPSTREAM: SessionTarget = { kind: 'upstream', id: 'u' };
@@ -94,8 +94,8 @@ describe('a message of a client with sessions', () => {
     [MODERN, GATEWAY, 'session over stateless'],
     [undefined, GATEWAY, 'session over stateless'],
     // The server has changed its era since the session was opened.
-    [MODERN, UPSTREAM, 404],
-    [SESSIONS, GATEWAY, 404],
+    [MODERN, UPSTREAM, 'unknown-session'],
+    [SESSIONS, GATEWAY, 'unknown-session'],
   ])('to a server of %j in the session %j goes by %s', async (carried, target, expected) => {
     expect(await takerOf(SESSION, carried, target)).toBe(expected);
   });
@@ -110,8 +110,8 @@ describe('a message of a client of legacy SSE', () => {
     [BRIDGED, false, 'bridge'],
     [ENDPOINT, true, 'direct'],
     // The server has changed its transport since the session was opened.
-    [BRIDGED, true, 404],
-    [ENDPOINT, false, 404],
+    [BRIDGED, true, 'unknown-session'],
+    [ENDPOINT, false, 'unknown-session'],
   ])(
     'in the session %j to a server (HTTP+SSE: %s) goes by %s',
     async (target, isLegacySse, expected) => {

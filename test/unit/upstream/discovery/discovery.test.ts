@@ -53,7 +53,7 @@ function ports(): ListerPorts {
     random: () => 0.5,
     onListing: (listing) => listings.push(listing),
     onEraGone: (era) => events.push(`gone ${era}`),
-    onFailure: (era, why) => events.push(`failed ${era} ${why}`),
+    onFailure: (era, { why }) => events.push(`failed ${era} ${why}`),
   };
 }
 
@@ -236,11 +236,6 @@ test('[L-27] an era that the upstream gives up is told and no longer holds calls
 });
 
 test.each([
-  [
-    '[L-28] a cursor that comes back (docs/reference/attacks.md case 57)',
-    { tools: [], nextCursor: 'again' },
-  ],
-  ['[L-28] an item without a name', { tools: [{ description: 'x' }] }],
   ['[L-28] a cursor that is no text', { tools: [], nextCursor: 3 }],
   ['[L-28] a list that is none', { tools: {} }],
   ['[L-28] a result of another type', { tools: [], resultType: 'input_required' }],
@@ -256,6 +251,38 @@ test.each([
   expect(listings).toEqual([]);
   expect(events).toContain('failed 2026 protocol');
   expect(upstream.count('tools/list')).toBeLessThan(3);
+});
+
+test.each([
+  ['comes back', [{ tools: [toolNamed('one')], nextCursor: 'again' }], ['one']],
+  [
+    'is new each time, with the same page behind it',
+    [
+      { tools: [toolNamed('one')], nextCursor: 'a' },
+      { tools: [toolNamed('one')], nextCursor: 'b' },
+    ],
+    ['one'],
+  ],
+  ['is null', [{ tools: [toolNamed('one')], nextCursor: null }], ['one']],
+  [
+    'follows items that are no definitions',
+    [{ tools: [{ description: 'x' }, 7, null, { name: '' }, { name: 3 }, toolNamed('one')] }],
+    ['one'],
+  ],
+] as const)('[L-28] a list ends whose cursor %s', async (_, pages, names) => {
+  upstream.script.speaks.sessions = false;
+  let sent = 0;
+  upstream.script.intercept = ({ method }, response) => {
+    if (method !== 'tools/list') return false;
+    const result = { resultType: 'complete', ...pages[Math.min(sent, pages.length - 1)] };
+    sent += 1;
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result }));
+    return true;
+  };
+  expect(await newLister().ensureFresh()).toBe('fresh');
+  expect(listings.at(-1)?.tools.map(({ definition }) => definition['name'])).toEqual(names);
+  expect(upstream.count('tools/list')).toBeLessThan(4);
 });
 
 test('[L-29] endless cursors and endless bytes end at the caps (docs/reference/attacks.md case 57)', async () => {
@@ -402,6 +429,7 @@ test('[L-37] listing once tells why an upstream cannot be listed', async () => {
   expect(await listOnce(once, { request: requestOver(upstream.url), now: Date.now })).toEqual({
     kind: 'unreachable',
     why: 'credentials',
+    detail: '401 to initialize',
   });
 });
 

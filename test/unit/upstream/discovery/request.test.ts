@@ -118,7 +118,15 @@ test('[L-39] an upstream that is not there, or redirects, is unreachable', async
     response.writeHead(307, { location: 'http://127.0.0.1:9/' }).end();
     return true;
   };
-  expect(await list(upstream.url)).toEqual({ kind: 'unreachable', why: 'protocol' });
+  expect(await list(upstream.url)).toEqual({
+    kind: 'unreachable',
+    why: 'protocol',
+    detail: 'redirect to http://127.0.0.1:9/',
+  });
   await upstream.close();
-  expect(await list(upstream.url)).toEqual({ kind: 'unreachable', why: 'unavailable' });
+  expect(await list(upstream.url)).toEqual({
+    kind: 'unreachable',
+    why: 'unavailable',
+    detail: undefined,
+  });
 });

@@ -1,0 +1,322 @@
+// What servers do with HTTP statuses, sessions and lists that is unusual and can be served.
+
+import { expect } from 'vitest';
+import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
+import type { Act, HostileRequest, Order } from '../support/hostile-upstream.js';
+import { errorOf, type OpenSession } from '../support/wire-client.js';
+import { type CompatRow, type World, withWorld } from './rig.js';
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+/** A body, with the id of the request in place of `{id}`. */
+function answering(
+  request: HostileRequest,
+  status: number,
+  body: string | undefined,
+  headers: Readonly<Record<string, string>> = JSON_TYPE,
+): Act {
+  const text = body?.replace('{id}', JSON.stringify(request.id ?? null));
+  return { kind: 'http', status, headers, ...(text === undefined ? {} : { body: text }) };
+}
+
+function errorText(id: string | undefined, code: number, message: string): string {
+  const member = id === undefined ? '' : `,"id":${id}`;
+  return `{"jsonrpc":"2.0"${member},"error":{"code":${code},"message":${JSON.stringify(message)}}}`;
+}
+
+type StatusCase = {
+  readonly status: number;
+  readonly body?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Whether the session is gone, so that a ping fails like the call. */
+  readonly isLost?: boolean;
+};
+
+/** Answers calls as told, and pings of a lost session like the calls. */
+function answeringCalls({ status, body, headers, isLost = false }: StatusCase): Order {
+  return (request) => {
+    const isCall = request.method === 'tools/call';
+    if (!isCall && !(isLost && request.method === 'ping')) return undefined;
+    const isOwn = isCall || body === undefined;
+    return answering(request, status, isOwn ? body : body.replace('{id}', '{id}'), headers);
+  };
+}
+
+async function callInSession(
+  world: World,
+  given: StatusCase,
+): Promise<{
+  readonly reply: Awaited<ReturnType<OpenSession['call']>>;
+  readonly session: OpenSession;
+}> {
+  const session = await world.openSession();
+  world.upstream.obey(answeringCalls(given));
+  const reply = await session.call('read_record', { id: 'one' });
+  world.upstream.repent();
+  return { reply, session };
+}
+
+async function statusAfter(session: OpenSession): Promise<number> {
+  return (await session.call('read_record', { id: 'one' })).status;
+}
+
+const STRAY_IDS = ['null', '"server-error"', undefined];
+
+/** The detail of the newest outcome of a call in the audit log. */
+async function lastDetail({ gateway }: World): Promise<Json | undefined> {
+  const lines = (await gateway.audit()).filter((line) => line['target']?.method === 'tools/call');
+  const decision: JsonObject = lines.at(-1)?.['decision'] ?? {};
+  return decision['detail'];
+}
+
+const statusRows: readonly CompatRow[] = [
+  {
+    id: 'status-401-403-407-of-a-server',
+    area: 'servers',
+    source: 'RFC 9110 §15.5, RFC 6750 §3',
+    given: 'A server answers 401, 403 or 407, with whatever body.',
+    verdict: 'refuses',
+    sees: 'It is a fault of the credential of the gateway: 502, with the cause in the log.',
+    run: () =>
+      withWorld({}, async (world) => {
+        for (const status of [401, 403, 407])
+          for (const body of [undefined, errorText('{id}', -32001, 'who are you')]) {
+            const { reply, session } = await callInSession(world, {
+              status,
+              ...(body && { body }),
+            });
+            expect([status, reply.status]).toEqual([status, 502]);
+            expect(reply.text).toContain('could not authenticate');
+            expect(reply.text).not.toContain('who are you');
+            expect(await statusAfter(session)).toBe(200);
+          }
+        await expect.poll(() => world.gateway.log()).toContain('401 to tools/call');
+      }),
+  },
+  {
+    id: 'status-429-and-503-of-a-server',
+    area: 'servers',
+    source: 'smart-mcp-proxy/mcpproxy-go#1042, brightdata-mcp#104',
+    given: 'A server is busy and says so by 429 or 503 with `Retry-After`, whatever the id.',
+    verdict: 'accepts',
+    sees: 'Status, text and `Retry-After` reach the client, and the session goes on.',
+    run: () =>
+      withWorld({}, async (world) => {
+        for (const status of [429, 503])
+          for (const id of ['{id}', ...STRAY_IDS]) {
+            const { reply, session } = await callInSession(world, {
+              status,
+              body: errorText(id, -32000, 'slow down'),
+              headers: { ...JSON_TYPE, 'retry-after': '7' },
+            });
+            expect([reply.status, reply.headers.get('retry-after')]).toEqual([status, '7']);
+            expect(reply.message).toMatchObject({ id: 7, error: { message: 'slow down' } });
+            expect(await statusAfter(session)).toBe(200);
+          }
+        const { reply } = await callInSession(world, {
+          status: 429,
+          body: 'Too many requests',
+          headers: { 'content-type': 'text/plain', 'retry-after': 'soon' },
+        });
+        expect([reply.status, reply.headers.get('retry-after')]).toEqual([429, null]);
+        expect(errorOf(reply)['message']).toBe('Too many requests');
+        world.upstream.obey(answeringCalls({ status: 429, body: errorText('{id}', -1, 'slow') }));
+        expect((await world.call('read_record', { id: 'one' })).status).toBe(429);
+      }),
+  },
+  {
+    id: 'status-4xx-with-an-error-of-the-request',
+    area: 'servers',
+    source: 'MCP 2026-07-28, agentgateway#3622',
+    given: 'A server answers a 4xx with a JSON-RPC error under the id of the request.',
+    verdict: 'mends',
+    sees: 'It is the answer to the request: 200 in a session, and the session goes on.',
+    run: () =>
+      withWorld({}, async (world) => {
+        for (const status of [400, 404, 405, 409, 413, 422])
+          for (const code of [-32601, -32602, -32000]) {
+            const body = errorText('{id}', code, `no: ${code}`);
+            const { reply, session } = await callInSession(world, { status, body });
+            expect([status, code, reply.status]).toEqual([status, code, 200]);
+            expect(errorOf(reply)).toMatchObject({ code, message: `no: ${code}` });
+            expect(await statusAfter(session)).toBe(200);
+          }
+        world.upstream.obey(
+          answeringCalls({ status: 404, body: errorText('{id}', -32601, 'unknown') }),
+        );
+        expect((await world.call('read_record', { id: 'one' })).status).toBe(404);
+      }),
+  },
+  {
+    id: 'status-404-with-another-error-in-a-dead-session',
+    area: 'servers',
+    source: 'MCP 2025-11-25, session management',
+    given: 'A server answers 404 with an error under the id of the request, and a ping likewise.',
+    verdict: 'refuses',
+    sees: 'The session is lost: 404, so that the client opens a new one.',
+    run: () =>
+      withWorld({}, async (world) => {
+        const body = errorText('{id}', -32001, 'Session not found');
+        const { reply, session } = await callInSession(world, { status: 404, body, isLost: true });
+        expect(reply.status).toBe(404);
+        expect(await statusAfter(session)).toBe(404);
+      }),
+  },
+  {
+    id: 'status-404-of-a-restarted-server',
+    area: 'servers',
+    source: 'microsoft/vscode#246685, claude-code#27425, DAWNCR0W/affine-mcp-server#301',
+    given: 'A restarted server answers 404 without a body, or with an id that is null or foreign.',
+    verdict: 'refuses',
+    sees: 'The session is lost: 404, so that the client opens a new one.',
+    run: () =>
+      withWorld({}, async (world) => {
+        const bodies = STRAY_IDS.map((id) => errorText(id, -32001, 'Session not found'));
+        for (const body of [undefined, '<p>Cannot POST</p>', ...bodies]) {
+          const { reply } = await callInSession(world, { status: 404, ...(body && { body }) });
+          expect([body, reply.status]).toEqual([body, 404]);
+          expect(reply.text).toContain('Initialize again');
+        }
+      }),
+  },
+  {
+    id: 'status-400-of-a-restarted-server',
+    area: 'servers',
+    source: 'microsoft/vscode#246685, agentic-community/mcp-gateway-registry#960',
+    given: 'A restarted server answers 400 "No valid session ID provided" to every message.',
+    verdict: 'refuses',
+    sees: 'A ping fails too, so the session is lost: 404.',
+    run: () =>
+      withWorld({}, async (world) => {
+        for (const id of STRAY_IDS) {
+          const body = errorText(id, -32000, 'Bad Request: No valid session ID provided');
+          const { reply } = await callInSession(world, { status: 400, body, isLost: true });
+          expect([id, reply.status]).toEqual([id, 404]);
+        }
+      }),
+  },
+  {
+    id: 'status-400-for-one-bad-request',
+    area: 'servers',
+    source: 'modelcontextprotocol/typescript-sdk, modelcontextprotocol/python-sdk',
+    given: 'A server answers 400 to one request, with an id that is null, absent or foreign.',
+    verdict: 'mends',
+    sees: 'The text is the error of the request, with status 400, and the session goes on.',
+    run: () =>
+      withWorld({}, async (world) => {
+        for (const id of STRAY_IDS) {
+          const { reply, session } = await callInSession(world, {
+            status: 400,
+            body: errorText(id, -32000, 'this one was bad'),
+          });
+          expect([id, reply.status]).toEqual([id, 400]);
+          expect(reply.message).toMatchObject({ id: 7, error: { message: 'this one was bad' } });
+          expect(await statusAfter(session)).toBe(200);
+        }
+        world.upstream.obey(
+          answeringCalls({ status: 409, body: errorText('null', -32000, 'conflict') }),
+        );
+        const reply = await world.call('read_record', { id: 'one' });
+        expect([reply.status, errorOf(reply)['message']]).toEqual([400, 'conflict']);
+      }),
+  },
+  {
+    id: 'status-without-a-message',
+    area: 'servers',
+    source: 'docs/contract.md §6',
+    given: 'A server answers another status without a JSON-RPC error.',
+    verdict: 'refuses',
+    sees: 'No status of the server reaches the client: 502, with the cause in the audit record.',
+    run: () =>
+      withWorld({}, async (world) => {
+        for (const status of [400, 405, 410, 418, 500, 502, 504]) {
+          const { reply, session } = await callInSession(world, { status });
+          expect([status, reply.status]).toEqual([status, 502]);
+          await expect.poll(() => lastDetail(world)).toBe(`${status} to tools/call`);
+          expect(await statusAfter(session)).toBe(200);
+        }
+      }),
+  },
+  {
+    id: 'status-500-with-an-error-of-the-request',
+    area: 'servers',
+    source: 'JSON-RPC 2.0 §5.1',
+    given: 'A server fails with 500 and says in a JSON-RPC error under the id of the request why.',
+    verdict: 'mends',
+    sees: 'The inspected text under status 502.',
+    run: () =>
+      withWorld({}, async (world) => {
+        const body = errorText('{id}', -32603, 'disk full');
+        const { reply } = await callInSession(world, { status: 500, body });
+        expect([reply.status, errorOf(reply)['message']]).toEqual([502, 'disk full']);
+      }),
+  },
+  {
+    id: 'server-without-a-get-route',
+    area: 'servers',
+    source: 'agentgateway#1582, expressjs/express "Cannot GET"',
+    given: 'A server has no route for GET and answers 400, 404, 405 or 501.',
+    verdict: 'mends',
+    sees: 'It is a server without a stream; the session goes on.',
+    run: () =>
+      withWorld({}, async (world) => {
+        for (const status of [400, 404, 405, 501]) {
+          const session = await world.openSession();
+          world.upstream.obey((request) =>
+            request.httpMethod === 'GET'
+              ? answering(request, status, '<p>Cannot GET</p>', { 'content-type': 'text/html' })
+              : undefined,
+          );
+          const abort = new AbortController();
+          const response = await fetch(world.access.url, {
+            signal: abort.signal,
+            headers: {
+              accept: 'text/event-stream',
+              authorization: `Bearer ${world.access.token}`,
+              'mcp-session-id': session.id,
+              'mcp-protocol-version': '2025-11-25',
+            },
+          });
+          abort.abort();
+          expect([status, response.status]).toEqual([status, 200]);
+          expect(await statusAfter(session)).toBe(200);
+        }
+      }),
+  },
+  {
+    id: 'notification-refused-by-a-server',
+    area: 'servers',
+    source: 'MCP 2025-11-25, transports',
+    given: 'A server answers a notification with a JSON-RPC error and a 4xx.',
+    verdict: 'accepts',
+    sees: '202, because clients give up a connection over a refused notification.',
+    run: () =>
+      withWorld({}, async (world) => {
+        const session = await world.openSession();
+        world.upstream.obey((request) =>
+          request.method?.startsWith('notifications/') === true
+            ? answering(request, 400, errorText('null', -32601, 'no such thing'))
+            : undefined,
+        );
+        const response = await fetch(world.access.url, {
+          method: 'POST',
+          headers: {
+            ...JSON_TYPE,
+            accept: 'application/json, text/event-stream',
+            authorization: `Bearer ${world.access.token}`,
+            'mcp-session-id': session.id,
+            'mcp-protocol-version': '2025-11-25',
+          },
+          body: JSON.stringify({
+            jsonrpc: '2.0',
+            method: 'notifications/cancelled',
+            params: { requestId: 99 },
+          }),
+        });
+        expect(response.status).toBe(202);
+        expect(await statusAfter(session)).toBe(200);
+      }),
+  },
+];
+
+export const rows: readonly CompatRow[] = [...statusRows];
