@@ -107,7 +107,10 @@ describe('an error in the body', () => {
       { code: -1, isOwn: false },
     ],
     [{ error: 'not found' }, undefined],
-    [{ jsonrpc: '2.0', id: 7, result: {} }, { code: undefined, isOwn: true }],
+    [
+      { jsonrpc: '2.0', id: 7, result: {} },
+      { code: undefined, isOwn: true },
+    ],
     [{ jsonrpc: '2.0', id: 8, result: {} }, undefined],
     [[], undefined],
   ])('%j', (value, seen) => {
