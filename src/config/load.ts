@@ -264,7 +264,7 @@ function outlineOf(
     upstreams: entriesOf(gateway.upstreams).map(
       ([name, { issuers, pinning, arguments: undeclared }]) => ({
         name,
-        undeclaredArguments: undeclared,
+        undeclaredArguments: undeclaredWord(undeclared),
         position: locate(['upstreams', name], 'key'),
         ...(areIssuersWrong(name, found)
           ? {}
@@ -305,6 +305,13 @@ function outlineOf(
 
 function hostOf(url: string | undefined): string | undefined {
   return url && URL.canParse(url) ? new URL(url).host : undefined;
+}
+
+/** What is done with undeclared arguments, in the word that is short for it. */
+function undeclaredWord(written: unknown): string | undefined {
+  if (typeof written === 'string') return written;
+  const { undeclared } = (written ?? {}) as { readonly undeclared?: unknown };
+  return undeclared === 'refuse' || undeclared === undefined ? 'declared' : String(undeclared);
 }
 
 function adminOutline({ admin, listeners }: ReadableGateway): Outline['admin'] {

@@ -26,6 +26,7 @@ import { type ListenerTls, requireSecret, type Secrets, signingOf } from './secr
 import type {
   AdminSettings,
   AggregateSettings,
+  ArgumentSettings,
   ClientAuthentication,
   ContentSettings,
   GatewayKey,
@@ -203,6 +204,7 @@ function compileUpstream(
       ...pinning,
       credentials: compileOwnCredentials(pinning.credentials ?? credentials, url, own),
     },
+    arguments: compileArguments(file.arguments),
     limits: {
       ...limits,
       concurrencyPerCaller: limits.concurrencyPerCaller ?? callerQuotaOf(file),
@@ -221,6 +223,12 @@ function compileContent({ kind, tools }: UpstreamFile['content']): ContentSettin
     ] as const;
   });
   return { kind, tools: new Map(compiled) };
+}
+
+function compileArguments(written: UpstreamFile['arguments']): ArgumentSettings {
+  if (typeof written === 'string') return { undeclared: written, coerce: false, drop: [] };
+  const { undeclared, coerce, drop } = written;
+  return { undeclared: undeclared === 'refuse' ? 'declared' : undeclared, coerce, drop };
 }
 
 /** Without authentication all callers are one, so a quota would only make the upstream smaller. */

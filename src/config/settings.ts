@@ -174,6 +174,7 @@ export type UpstreamSettings = Omit<
   | 'pinning'
   | 'limits'
   | 'content'
+  | 'arguments'
 > & {
   readonly name: string;
   readonly url: URL;
@@ -190,8 +191,16 @@ export type UpstreamSettings = Omit<
   /** `undefined` if no assertion is sent. */
   readonly identity: UpstreamIdentity | undefined;
   readonly pinning: PinningSettings;
+  readonly arguments: ArgumentSettings;
   readonly limits: UpstreamLimits;
   readonly content: ContentSettings;
+};
+
+/** What happens to tool arguments that do not fit the input schema. */
+export type ArgumentSettings = {
+  readonly undeclared: 'declared' | 'observe' | 'any';
+  readonly coerce: boolean;
+  readonly drop: readonly string[];
 };
 
 /** One backend of an aggregate. */

@@ -35,7 +35,7 @@ import { SIGNATURE_SUFFIX } from '../pins/signature.js';
 import { compilePolicies } from '../policy/compile/compile.js';
 import type { Catalog } from '../policy/definitions.js';
 import { type WrittenRules, writtenRules } from '../policy/explain.js';
-import { prepareSchema } from '../policy/json-schema/validator.js';
+import { compileSchema } from '../policy/json-schema/validator.js';
 import type { PolicySet } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
 import { escapeForTerminal, quoteForShell } from '../text/escaping.js';
@@ -151,7 +151,7 @@ export async function readLocksForPolicies(
 ) {
   const { locks, invalid, diagnostics } = await loadLocks(folder, LOCK_PORTS, signingOf(outline));
   const unchecked = noteUnchecked(folder, outline);
-  const compile = createDefinitionCompiler({ compileSchema: prepareSchema, mirroredParameters });
+  const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
   const pins = pinsOf(locks, compile);
   const alike = checkAggregateNames(outline, pins, 'error');
   const review = (upstream: string): string =>

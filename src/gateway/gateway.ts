@@ -10,7 +10,7 @@ import type { EdgeTables } from '../http/request-checks.js';
 import { createDefinitionCompiler } from '../pins/catalog.js';
 import { refuseBlocked } from '../policy/blocks.js';
 import { refuseWith } from '../policy/decision.js';
-import { prepareSchema } from '../policy/json-schema/validator.js';
+import { compileSchema } from '../policy/json-schema/validator.js';
 import { mirroredParameters } from '../protocol/headers.js';
 import { createKeyRing, type KeyRing } from '../state/keys.js';
 import { createMemoryState, type GatewayState } from '../state/memory.js';
@@ -186,7 +186,7 @@ const CONTROLS_EVERY_MS = 1_000;
 
 /** Starts a gateway from its files. An invalid file refuses the start. A start that fails leaves nothing open. */
 export async function startGateway(options: GatewayOptions): Promise<GatewayStart> {
-  const compile = createDefinitionCompiler({ compileSchema: prepareSchema, mirroredParameters });
+  const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
   const read = (policyInForce?: string) =>
     loadVersion(options.file, { env: options.env, compile }, policyInForce);
   const { version, diagnostics } = await read();

@@ -111,7 +111,8 @@ function buildSnapshot(
       observed,
       mode: mode === 'off' ? 'off' : 'strict',
       onDrift,
-      undeclaredArguments: upstream.arguments,
+      undeclaredArguments: upstream.arguments.undeclared,
+      formats: upstream.formats,
       compile,
       isWithheld: runtime.scan.isWithheld,
       clientProfile,
@@ -131,6 +132,7 @@ function buildSnapshot(
     profile,
     profiles: settings.profiles,
     content: upstream.content,
+    mending: mendingOf(upstream),
     block: blocks?.entire,
     limits: upstream.limits,
     supportedVersions,
@@ -149,6 +151,11 @@ function buildSnapshot(
     reviewsPages: mode === 'off' && scan !== 'off',
     challenge: challengeOf(settings, upstream),
   };
+}
+
+/** What is mended in arguments; undefined if nothing is. */
+function mendingOf({ arguments: { coerce, drop } }: UpstreamSettings): Snapshot['mending'] {
+  return coerce || drop.length > 0 ? { coerce, drop } : undefined;
 }
 
 /**

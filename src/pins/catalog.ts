@@ -9,6 +9,7 @@ import type {
   DefinitionStatus,
   PinKind,
   PinnedDefinition,
+  SchemaOptions,
   UndeclaredArguments,
 } from '../policy/definitions.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
@@ -44,6 +45,8 @@ export type CatalogInput = {
   readonly mode: 'strict' | 'off';
   readonly onDrift: 'hide-tool' | 'stop-upstream';
   readonly undeclaredArguments: UndeclaredArguments;
+  /** Whether formats are asserted; they are annotations if this is absent. */
+  readonly formats?: SchemaOptions['formats'];
   readonly compile: CompileDefinition;
   /** Whether the scan keeps what nobody approved from being used; absent if it withholds nothing. */
   readonly isWithheld?: WithheldByScan | undefined;
@@ -82,8 +85,7 @@ export function createCatalog(input: CatalogInput): Catalog {
       if (known !== undefined) return known;
       const pin = lock?.pins[kind].get(name);
       const listed = mode === 'off' ? listedDefinition(input, kind, name) : undefined;
-      const baseStatus = scannedStatus(input, kind, name, pin);
-      const status = listed === undefined ? baseStatus : { ...baseStatus, listed };
+      const status = statusWith(scannedStatus(input, kind, name, pin), listed);
       // Only pinned or listed names are cached: clients can send any number of other names.
       if (pin !== undefined || listed !== undefined) statuses[kind].set(name, status);
       return status;
@@ -97,6 +99,19 @@ export function createCatalog(input: CatalogInput): Catalog {
     ...withholding(input),
   };
 }
+
+/** Without pins, a definition that cannot be used for checks is not used at all. */
+function statusWith(
+  status: DefinitionStatus,
+  listed: ReturnType<typeof listedDefinition>,
+): DefinitionStatus {
+  if (listed === undefined) return status;
+  if (listed !== 'unusable') return { ...status, listed };
+  return WITHHELD_STATES.has(status.state) ? status : { ...status, state: 'invalid' };
+}
+
+/** States that withhold an item without pins. */
+const WITHHELD_STATES: ReadonlySet<DefinitionStatus['state']> = new Set(['shadowed', 'poisoned']);
 
 /** The listings for the client profile, or all listings if no profile is given. */
 function listingsFor({
@@ -179,7 +194,8 @@ function pinnedStatus(
   );
   const seen = findUnapproved(comparison) ?? listedForProfile ?? comparison.observedItems[0];
   const version = chooseVersion(listedForProfile, comparison);
-  const compiled = version === undefined ? undefined : input.compile(kind, name, version);
+  const compiled =
+    version === undefined ? undefined : input.compile(kind, name, version, input.formats);
   const isUsable = compiled !== undefined && comparison.state !== 'invalid';
   const state = comparison.state === 'approved' && !isUsable ? 'invalid' : comparison.state;
   // Without pinning, a schema that may no longer be the upstream's must not be used for checks.
@@ -195,7 +211,7 @@ function pinnedStatus(
  * listed for another client profile is for clients of that profile alone. One that cannot be used is no form.
  */
 function otherForms(
-  { compile, observed }: CatalogInput,
+  { compile, formats, observed }: CatalogInput,
   kind: PinKind,
   name: string,
   { approved }: PinComparison,
@@ -203,20 +219,19 @@ function otherForms(
   const listed = (observed?.listings ?? []).flatMap((each) => each.seen[kind].get(name) ?? []);
   return approved
     .filter((version) => !matchesAny([version], listed))
-    .flatMap((version) => compile(kind, name, version) ?? []);
+    .flatMap((version) => compile(kind, name, version, formats) ?? []);
 }
 
 /**
  * The definition that the upstream last listed under a name, for the client profile if there are several;
- * `undefined` if it is ambiguous or unusable. Approves nothing: it describes arguments and results of
- * upstreams without pinning.
+ * `undefined` if it is ambiguous. Approves nothing: it describes arguments and results of upstreams without pinning.
  */
 function listedDefinition(
   input: CatalogInput,
   kind: PinKind,
   name: string,
-): PinnedDefinition | undefined {
-  const { observed, compile } = input;
+): PinnedDefinition | 'unusable' | undefined {
+  const { observed, compile, formats } = input;
   const observedItems = observedItemsOf(observed, kind, name);
   if (observedItems.some(({ isRepeated }) => isRepeated)) return undefined;
   const [listing] = listingsFor(input).filter(({ seen }) => seen[kind].has(name));
@@ -226,7 +241,7 @@ function listedDefinition(
   if (digest === undefined || definition === undefined) return undefined;
   // A definition without a digest needs a cache key that it does not share with another.
   const sha256 = digest === NO_DIGEST ? contentOf(definition).hash : digest;
-  return compile(kind, name, { sha256, definition });
+  return compile(kind, name, { sha256, definition }, formats) ?? 'unusable';
 }
 
 /** Compares the definitions seen under a name with its pin. Shared with the drift report. */
@@ -296,23 +311,35 @@ function approvedInstructions(input: CatalogInput): string | undefined {
   return version?.definition;
 }
 
+/** A place in a definition, and what is wrong there: a sentence that quotes nothing of it. */
+export type DefinitionFault = { readonly pointer: string; readonly why: string };
+
+type CompiledSchemaResult =
+  | {
+      readonly ok: true;
+      readonly schema: CompiledSchema;
+      readonly unchecked?: readonly DefinitionFault[];
+    }
+  | ({ readonly ok: false } & Partial<DefinitionFault>);
+
 /** Compiles schemas and finds mirrored parameters: policy/json-schema/validator.ts, protocol/headers.ts. */
 export type SchemaCompilers = {
-  compileSchema(
-    schema: JsonObject | boolean,
-  ): { readonly ok: true; readonly schema: CompiledSchema } | { readonly ok: false };
+  compileSchema(schema: JsonObject | boolean, options?: SchemaOptions): CompiledSchemaResult;
   mirroredParameters(
     inputSchema: JsonObject,
   ):
     | { readonly valid: true; readonly mirrored: PinnedDefinition['mirrored'] }
-    | { readonly valid: false };
+    | { readonly valid: false; readonly why?: string };
 };
+
+type Version = { readonly sha256: string; readonly definition: JsonObject };
 
 /** Compiles one definition; `undefined` if it cannot be used. Never throws. */
 export type CompileDefinition = (
   kind: PinKind,
   name: string,
-  version: { readonly sha256: string; readonly definition: JsonObject },
+  version: Version,
+  formats?: SchemaOptions['formats'],
 ) => PinnedDefinition | undefined;
 
 /** Compiled definitions that are kept; beyond that, the oldest is removed. Twice as many as one listing may have. */
@@ -329,37 +356,68 @@ export function createDefinitionCompiler(
   const known = new BoundedMap<string, { readonly pinned: PinnedDefinition | undefined }>(
     maxCompiled,
   );
-  return (kind, name, version) => {
+  return (kind, name, version, formats = 'annotation') => {
     // The digest covers the name: definitions of one kind with equal digests are equal.
-    const key = `${kind} ${version.sha256}`;
+    const key = `${kind} ${formats} ${version.sha256}`;
     const cached = known.get(key);
     if (cached !== undefined) return cached.pinned;
-    const pinned = compile(tools, kind, name, version);
+    const compiled = compileDefinition(tools, kind, version.definition, formats);
+    const pinned =
+      'fault' in compiled
+        ? undefined
+        : { kind, name, digest: version.sha256, definition: version.definition, ...compiled.parts };
     known.set(key, { pinned });
     return pinned;
   };
 }
 
-function compile(
+type CompiledParts = Pick<PinnedDefinition, 'input' | 'output' | 'mirrored'>;
+
+/** What a definition is checked by, with what of it is not checked; or why it cannot be used. */
+type CompiledDefinition =
+  | { readonly parts: CompiledParts; readonly unchecked: readonly DefinitionFault[] }
+  | { readonly fault: DefinitionFault };
+
+const NO_SCHEMAS: CompiledParts = { input: undefined, output: undefined, mirrored: [] };
+
+/** Compiles the schemas of one definition. Never throws. */
+export function compileDefinition(
   tools: SchemaCompilers,
-  ...[kind, name, { sha256, definition }]: Parameters<CompileDefinition>
-): PinnedDefinition | undefined {
-  const pinned = { kind, name, digest: sha256, definition };
-  if (kind !== 'tool') return { ...pinned, input: undefined, output: undefined, mirrored: [] };
-  const { inputSchema, outputSchema } = definition;
-  if (!isObject(inputSchema)) return undefined;
+  kind: PinKind,
+  definition: JsonObject,
+  formats: SchemaOptions['formats'] = 'annotation',
+): CompiledDefinition {
+  if (kind !== 'tool') return { parts: NO_SCHEMAS, unchecked: [] };
   try {
-    const input = tools.compileSchema(inputSchema);
-    if (!input.ok) return undefined;
-    const mirrored = tools.mirroredParameters(inputSchema);
-    if (!mirrored.valid) return undefined;
-    const known = { ...pinned, input: input.schema, mirrored: mirrored.mirrored };
-    if (outputSchema === undefined) return { ...known, output: undefined };
-    if (!isObject(outputSchema) && typeof outputSchema !== 'boolean') return undefined;
-    const output = tools.compileSchema(outputSchema);
-    return output.ok ? { ...known, output: output.schema } : undefined;
+    return compileTool(tools, definition, formats);
   } catch {
     // Schemas come from upstreams: one that makes the compiler throw is treated as unusable.
-    return undefined;
+    return { fault: { pointer: '', why: 'the definition could not be read' } };
   }
+}
+
+function compileTool(
+  tools: SchemaCompilers,
+  { inputSchema, outputSchema }: JsonObject,
+  formats: SchemaOptions['formats'],
+): CompiledDefinition {
+  if (!isObject(inputSchema)) return { fault: { pointer: '/inputSchema', why: 'it is no object' } };
+  const input = tools.compileSchema(inputSchema, { formats, defaults: 'may-be-absent' });
+  if (!input.ok) return { fault: faultIn('/inputSchema', input) };
+  const mirrored = tools.mirroredParameters(inputSchema);
+  if (!mirrored.valid)
+    return { fault: { pointer: '/inputSchema', why: mirrored.why ?? 'x-mcp-header is not valid' } };
+  const parts = { input: input.schema, output: undefined, mirrored: mirrored.mirrored };
+  const unchecked = (input.unchecked ?? []).map((fault) => faultIn('/inputSchema', fault));
+  if (outputSchema === undefined) return { parts, unchecked };
+  if (!isObject(outputSchema) && typeof outputSchema !== 'boolean')
+    return { fault: { pointer: '/outputSchema', why: 'it is neither an object nor a boolean' } };
+  const output = tools.compileSchema(outputSchema, { formats });
+  if (!output.ok) return { fault: faultIn('/outputSchema', output) };
+  const more = (output.unchecked ?? []).map((fault) => faultIn('/outputSchema', fault));
+  return { parts: { ...parts, output: output.schema }, unchecked: [...unchecked, ...more] };
+}
+
+function faultIn(schema: string, { pointer = '', why }: Partial<DefinitionFault>): DefinitionFault {
+  return { pointer: schema + pointer, why: why ?? 'the schema cannot be used' };
 }

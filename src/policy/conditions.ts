@@ -5,7 +5,8 @@
 // Source: docs/contract.md §4, laws 5 and 7; JSON Schema 2020-12 core §10; ARCHITECTURE.md, "Bytes".
 
 import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
-import { foldName, pointerTo } from '../text/json-members.js';
+import { cleanForeign } from '../text/escaping.js';
+import { foldName, pointerTo, stepsOf } from '../text/json-members.js';
 import type { ConditionResult, ExpressionReads } from './cel.js';
 import type { ExpressionFacts } from './cel-language.js';
 import type { Deny, Violation } from './decision.js';
@@ -17,7 +18,7 @@ import type {
   UndeclaredMember,
 } from './definitions.js';
 import type { Principal } from './principal.js';
-import { type AllowRule, costOf, type Rule } from './rules.js';
+import { type AllowRule, costOf, type Rule, readsArguments } from './rules.js';
 
 type ReadTree = {
   readsAll: boolean;
@@ -184,10 +185,12 @@ export function isAmbiguousWith(name: string, reads: ArgumentReads): boolean {
 /** `filter.state`, `filter[state]`, `filter/state`; if nothing but an index follows, the match includes it. */
 const PATH = /^([^.[\]/:]+)(?:\[\d*\]$|[.[/:])/;
 
+/** Arguments as a server may read them, and what expressions see of the call with them. */
+export type EvaluationWorld = { readonly args: JsonObject; readonly facts: ExpressionFacts };
+
 /** One call, as the input of conditions. */
-export type EvaluationInput = {
+export type EvaluationInput = EvaluationWorld & {
   readonly principal: Principal;
-  readonly args: JsonObject;
   /** The definition that describes the arguments: the pin, or without pinning what the upstream listed. */
   readonly described: PinnedDefinition | undefined;
   /**
@@ -196,12 +199,18 @@ export type EvaluationInput = {
    */
   readonly mustDescribe: boolean;
   readonly undeclaredArguments: UndeclaredArguments;
-  readonly facts: ExpressionFacts;
   /** Cached results, by what is read. */
   readonly undescribed: Map<ArgumentReads, boolean>;
+  /** The call with the defaults of absent arguments filled in, once that is known; see `withDefaults`. */
+  filled?: EvaluationWorld | 'unknown';
+  /** Whether somebody approved the defaults, as part of the definition. */
+  readonly hasApprovedDefaults: boolean;
 };
 
-type EvaluationSource = Omit<EvaluationInput, 'facts' | 'undescribed'> & {
+type EvaluationSource = Omit<
+  EvaluationInput,
+  'facts' | 'undescribed' | 'filled' | 'hasApprovedDefaults'
+> & {
   /** The approved definition only. */
   readonly pinned: PinnedDefinition | undefined;
   readonly upstream: string;
@@ -230,20 +239,83 @@ export function prepareEvaluation(source: EvaluationSource): EvaluationInput {
       uri,
     },
     undescribed: new Map(),
+    hasApprovedDefaults: pinned !== undefined && pinned === source.described,
   };
 }
 
-/** Evaluates `args`, `when` and the cost of a rule. `args` first: `when` may rely on what they guarantee. */
+/**
+ * The call with the defaults of absent arguments filled in, as the server will read it if it keeps its definition; the
+ * call itself if there is nothing to fill in. `unknown`: that takes too much work.
+ */
+function withDefaults(input: EvaluationInput): EvaluationWorld | 'unknown' {
+  if (input.filled !== undefined) return input.filled;
+  const fill = input.described?.input?.withDefaults;
+  const args = fill === undefined ? input.args : fill(input.args);
+  const filled =
+    args === undefined ? 'unknown' : args === input.args ? input : withArguments(input, args);
+  input.filled = filled;
+  return filled;
+}
+
+function withArguments({ facts }: EvaluationInput, args: JsonObject): EvaluationWorld {
+  return { args, facts: { ...facts, args } };
+}
+
+/**
+ * The forms of the call that decide whether a rule holds. An allow rule holds with the approved defaults filled in, and
+ * with defaults that nobody approved only if it holds without them too. A rule that restricts holds if it does in one
+ * form or the other.
+ */
+export function worldsFor(
+  rule: Rule,
+  input: EvaluationInput,
+): readonly EvaluationWorld[] | 'unknown' {
+  if (!readsArguments(rule)) return [input];
+  const filled = withDefaults(input);
+  if (filled === 'unknown' || filled === input) return filled === input ? [input] : 'unknown';
+  return rule.effect === 'allow' && input.hasApprovedDefaults ? [filled] : [input, filled];
+}
+
+/**
+ * Evaluates `args`, `when` and the cost of a rule. What cannot be read because it is absent is read from its default, so
+ * an error counts where it remains with the defaults filled in.
+ */
 export function holdsFor(rule: Rule, input: EvaluationInput): ConditionResult {
-  for (const { name, schema } of rule.args) {
-    const value = Object.hasOwn(input.args, name) ? input.args[name] : undefined;
+  const worlds = worldsFor(rule, input);
+  if (worlds === 'unknown') return 'error';
+  const results = worlds.map((world) => conditionIn(rule, world));
+  const result = combine(rule, results);
+  // A call that cannot be charged is refused.
+  return result !== 'holds' || costOf(rule) === undefined || costFor(rule, input) !== undefined
+    ? result
+    : 'error';
+}
+
+function combine(rule: Rule, results: readonly ConditionResult[]): ConditionResult {
+  const last = results.at(-1) ?? 'error';
+  if (results.length < 2) return last;
+  if (rule.effect === 'allow') return results.find((result) => result !== 'holds') ?? 'holds';
+  return results.includes('holds') ? 'holds' : last;
+}
+
+/** `args` first: `when` may rely on what they guarantee. */
+function conditionIn({ args, when }: Rule, world: EvaluationWorld): ConditionResult {
+  for (const { name, schema } of args) {
+    const value = Object.hasOwn(world.args, name) ? world.args[name] : undefined;
     if (value === undefined || schema.check(value).length > 0) return 'fails';
   }
-  const result = rule.when === undefined ? 'holds' : rule.when.evaluate(input.facts);
-  // A call that cannot be charged is refused.
+  return when === undefined ? 'holds' : when.evaluate(world.facts);
+}
+
+/** What a call costs by a rule: of the call as it came and with its defaults, the dearer. Undefined if neither has a cost. */
+export function costFor(rule: Rule, input: EvaluationInput): number | undefined {
   const cost = costOf(rule);
-  const isFree = cost === undefined || result !== 'holds';
-  return isFree || cost.evaluate(input.facts) !== undefined ? result : 'error';
+  const filled = cost === undefined || !readsArguments(rule) ? input : withDefaults(input);
+  if (cost === undefined || filled === 'unknown') return undefined;
+  const amounts = (filled === input ? [input] : [input, filled]).flatMap(
+    ({ facts }) => cost.evaluate(facts) ?? [],
+  );
+  return amounts.length === 0 ? undefined : Math.max(...amounts);
 }
 
 /**
@@ -352,11 +424,22 @@ type ArgumentRefusal = Pick<Deny, 'advice' | 'violations'>;
 
 /** Of arguments that do not satisfy the approved schema. */
 export function refuseInvalid(errors: readonly SchemaError[]): ArgumentRefusal {
-  const sentences = errors.map(
-    ({ pointer, message }) =>
-      `The ${pointer === '' ? 'object of arguments' : `argument at ${pointer}`} ${message}.`,
+  const sentences = errors.map(({ pointer, message, undeclared }) =>
+    undeclared === undefined
+      ? `The ${pointer === '' ? 'object of arguments' : `argument at ${pointer}`} ${message}.`
+      : sentenceOfUndeclared(undeclared, pointer),
   );
   return { advice: sentences.join(' '), violations: violationsOf(errors) };
+}
+
+/** A longer name is cut: it comes from the caller, who sees it again. */
+const MAX_SHOWN_NAME = 64;
+
+/** Names the argument to its sender, who knows it; `holder` is the masked pointer of the object that has it. */
+function sentenceOfUndeclared(name: string, holder: string): string {
+  const where = holder === '' ? '' : ` in ${holder}`;
+  const shown = JSON.stringify(cleanForeign(name, undefined, MAX_SHOWN_NAME));
+  return `The argument ${shown}${where} is not declared.`;
 }
 
 /** The errors of a schema as the record keeps them; `owner` is the pointer of what was checked. */
@@ -379,12 +462,18 @@ export const UNDESCRIBED: ArgumentRefusal = {
 };
 
 /**
- * Of an argument that the definition does not declare. Names of members that no schema has are the caller's, and are
- * not recorded.
+ * Of an argument that the definition does not declare. Names of members that no schema has are the caller's: they are
+ * shown to the caller, and not recorded.
  */
-export function refuseUndeclared({ shown }: UndeclaredMember): ArgumentRefusal {
+export function refuseUndeclared({ pointer, shown }: UndeclaredMember): ArgumentRefusal {
+  const name = stepsOf(pointer).at(-1);
+  const holder = shown.slice(0, shown.lastIndexOf('/'));
+  const sentence =
+    name === undefined
+      ? 'The arguments take too much work to check.'
+      : sentenceOfUndeclared(name, holder);
   return {
-    advice: `The argument at ${shown} is not declared by the definition. Send only declared arguments.`,
+    advice: `${sentence} Send only declared arguments.`,
     violations: [{ pointer: shown, keyword: 'undeclared' }],
   };
 }
@@ -397,8 +486,10 @@ export function refuseAlternatives(
   input: EvaluationInput,
 ): ArgumentRefusal {
   const rule = rules[0];
+  const filled = withDefaults(input);
+  const { args } = filled === 'unknown' ? input : filled;
   for (const { name, schema } of rule?.args ?? []) {
-    const value = Object.hasOwn(input.args, name) ? input.args[name] : undefined;
+    const value = Object.hasOwn(args, name) ? args[name] : undefined;
     if (value === undefined) {
       const violations = [{ pointer: pointerTo('', name), keyword: 'required' }];
       return { advice: `The argument "${name}" is required by a policy rule.`, violations };

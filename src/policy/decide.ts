@@ -7,6 +7,7 @@ import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.
 import type { ServerRequestGrants } from '../protocol/server-requests.js';
 import { blockRule } from './blocks.js';
 import {
+  costFor,
   type EvaluationInput,
   holdsFor,
   holdsForAllow,
@@ -88,11 +89,11 @@ function collectObligations(
 }
 
 /** What a call costs of the budget of a rule, which has found out that there is a cost. */
-function chargeOf({ id, budget }: AllowRule | RequireRule, input: EvaluationInput): Obligation[] {
-  if (budget === undefined) return [];
-  const { cost: expression, ...terms } = budget;
-  const cost = expression.evaluate(input.facts);
-  return cost === undefined ? [] : [{ kind: 'budget', budget: terms, rule: id, cost }];
+function chargeOf(rule: AllowRule | RequireRule, input: EvaluationInput): Obligation[] {
+  if (rule.budget === undefined) return [];
+  const { cost: _expression, ...terms } = rule.budget;
+  const cost = costFor(rule, input);
+  return cost === undefined ? [] : [{ kind: 'budget', budget: terms, rule: rule.id, cost }];
 }
 
 /** All pointers that the rules name, each once, sorted. */
@@ -317,8 +318,7 @@ export function targetPinOf(
   const form =
     variants === undefined || args === 'unknown' ? pinned : approvedFormFor(status, args);
   const approved = state === 'approved' ? form : undefined;
-  if (state === 'shadowed' || state === 'poisoned')
-    return { ...NOT_PINNED, refusal: PIN_REFUSALS[state] };
+  if (isWithheldIn(catalog.mode, state)) return { ...NOT_PINNED, refusal: PIN_REFUSALS[state] };
   if (catalog.mode === 'off') {
     const mustDescribe = status.observed !== undefined;
     const described = definitionOf(status);
@@ -326,6 +326,11 @@ export function targetPinOf(
   }
   const refusal = PIN_REFUSALS[state] ?? (approved === undefined ? 'tool-unpinned' : undefined);
   return { refusal, pinned: approved, described: approved, mustDescribe: true };
+}
+
+/** States that refuse also where nothing is pinned: without a usable schema no arguments could be checked. */
+function isWithheldIn(mode: Catalog['mode'], state: PinState): boolean {
+  return state === 'shadowed' || state === 'poisoned' || (state === 'invalid' && mode === 'off');
 }
 
 export function evaluationInputOf(

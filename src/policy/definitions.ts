@@ -36,6 +36,8 @@ export type SchemaError = {
   readonly message: string;
   /** For a member that is required: its name, which the schema has. */
   readonly missing?: string;
+  /** For a member that the schema closes its object to: its name, which the value has. */
+  readonly undeclared?: string;
 };
 
 /** Which members of a value a rule reads. Made by policy/conditions.ts. */
@@ -55,6 +57,14 @@ export type ArgumentReads = {
   readonly fullyRead: ReadonlySet<string>;
 };
 
+/** How a schema is compiled where its dialect leaves a choice. */
+export type SchemaOptions = {
+  /** Whether the formats whose syntax is simple are asserted; otherwise every format is an annotation. */
+  readonly formats?: 'annotation' | 'assertion' | undefined;
+  /** Whether a required member that has a default may be absent: the default is the server's to fill in. */
+  readonly defaults?: 'annotation' | 'may-be-absent';
+};
+
 /** A compiled JSON Schema. `check` never throws, and its caps bound how long it runs. */
 export type CompiledSchema = {
   /** Empty if valid. At most eight errors. */
@@ -69,7 +79,19 @@ export type CompiledSchema = {
    * valid. Undefined for a schema that itself says of every object which members it takes.
    */
   readonly firstUndeclared?: ((value: Json) => UndeclaredMember | undefined) | undefined;
+  /**
+   * A copy of the arguments with the defaults of absent members filled in; the arguments themselves if there are none,
+   * undefined if that takes too much work. Absent for a schema without defaults.
+   */
+  readonly withDefaults?: ((args: JsonObject) => JsonObject | undefined) | undefined;
+  /** Whether the schema has a member of this name at the top. */
+  declares?(name: string): boolean;
+  /** The strings that stand for another type where the schema admits none; empty for a value that is valid as it is. */
+  coercions?(args: JsonObject): readonly Coercion[];
 };
+
+/** A string that is JSON: the names and indices that lead to it, and the text to put in its place. */
+export type Coercion = { readonly path: readonly (string | number)[]; readonly json: string };
 
 /** A member that no schema declares. `shown` has `*` for what is neither an index nor a name of the schema. */
 export type UndeclaredMember = { readonly pointer: string; readonly shown: string };

@@ -13,7 +13,13 @@ import { pointerTo } from '../text/json-members.js';
 import { type ConditionResult, compileExpression } from './cel.js';
 import { STRING_LITERAL } from './cel-language.js';
 import type { PolicyDocument, RuleDocument, WhoDocument } from './compile/documents.js';
-import { type EvaluationInput, readsUndescribed } from './conditions.js';
+import {
+  costFor,
+  type EvaluationInput,
+  type EvaluationWorld,
+  readsUndescribed,
+  worldsFor,
+} from './conditions.js';
 import {
   decide,
   evaluationInputOf,
@@ -374,18 +380,40 @@ function combine(
   return worlds;
 }
 
-/** The clauses that do not hold for these arguments. Of a rule whose `args` fail, `when` is not evaluated. */
+/**
+ * The clauses that do not hold for these arguments, in the form of them that decides: as conditions.ts evaluates the
+ * rule, with the defaults of absent arguments filled in, or without them.
+ */
 function evaluateIn(
   rule: Rule,
-  { when }: RuleDocument,
+  document: RuleDocument,
   input: EvaluationInput,
 ): readonly ClauseResult[] {
   if (readsUndescribed(rule, input))
     return [rule.effect === 'allow' ? { ...UNDESCRIBED, result: 'fails' } : UNDESCRIBED];
+  const worlds = worldsFor(rule, input);
+  if (worlds === 'unknown')
+    return [{ path: ['when'], result: 'error', text: 'filling in defaults takes too much work' }];
+  const forms = worlds.map((world) => conditionsIn(rule, document, world));
+  const isAllow = rule.effect === 'allow';
+  const failing = forms.find((clauses) => clauses.length > 0 === isAllow) ?? forms.at(-1) ?? [];
+  if (failing.length > 0) return failing;
+  if (costOf(rule) === undefined || costFor(rule, input) !== undefined) return [];
+  return [
+    { path: ['limits', 'budget', 'cost'], result: 'error', text: 'it is no amount for this call' },
+  ];
+}
+
+/** Of a rule whose `args` fail, `when` is not evaluated. */
+function conditionsIn(
+  rule: Rule,
+  { when }: RuleDocument,
+  world: EvaluationWorld,
+): readonly ClauseResult[] {
   const failing = rule.args.flatMap(({ name, schema }): ClauseResult[] => {
     const path = ['args', name];
     const pointer = pointerTo('', name);
-    const value = ownMember(input.args, name);
+    const value = ownMember(world.args, name);
     if (value === undefined)
       return [{ path, result: 'fails', text: 'the argument is missing', pointer }];
     return schema.check(value).map((error) => {
@@ -393,17 +421,13 @@ function evaluateIn(
     });
   });
   if (failing.length > 0) return failing;
-  const result = rule.when === undefined ? 'holds' : rule.when.evaluate(input.facts);
-  if (result !== 'holds')
-    return [{ path: ['when'], result, text: firstFailing(when ?? '', result, input) }];
-  if (costOf(rule)?.evaluate(input.facts) !== undefined || costOf(rule) === undefined) return [];
-  return [
-    { path: ['limits', 'budget', 'cost'], result: 'error', text: 'it is no amount for this call' },
-  ];
+  const result = rule.when === undefined ? 'holds' : rule.when.evaluate(world.facts);
+  if (result === 'holds') return [];
+  return [{ path: ['when'], result, text: firstFailing(when ?? '', result, world) }];
 }
 
 /** The first of the terms that an expression joins by `&&` which does not hold; of any other, all of it. */
-function firstFailing(text: string, result: ConditionResult, { facts }: EvaluationInput): string {
+function firstFailing(text: string, result: ConditionResult, { facts }: EvaluationWorld): string {
   const terms = termsOf(text);
   const failing = terms.find((term) => {
     const compiled = compileExpression(term);

@@ -104,7 +104,15 @@ export type Finding = {
   /** A JSON pointer into the message; names that no pinned schema has are cut and escaped. */
   readonly path: string;
   readonly count: number;
-  readonly action: 'redact' | 'neutralize' | 'strip' | 'withhold' | 'block' | 'flag' | 'drop';
+  readonly action:
+    | 'redact'
+    | 'neutralize'
+    | 'strip'
+    | 'withhold'
+    | 'block'
+    | 'flag'
+    | 'drop'
+    | 'coerce';
 };
 
 /** Maximum number of separate findings in a record; a long stream would otherwise collect them without bound. */

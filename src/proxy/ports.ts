@@ -5,6 +5,7 @@ import type { ContentSettings, InspectionProfile } from '../config/settings.js';
 import type { InspectionPort } from '../inspection/jobs.js';
 import type { PageCache } from '../inspection/result-filters.js';
 import type { Page } from '../pins/last-seen.js';
+import type { MendingSettings } from '../policy/argument-mending.js';
 import type { Refusal } from '../policy/decision.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { FlowStore } from '../policy/information-flow.js';
@@ -58,6 +59,8 @@ export type Snapshot = {
   readonly profile: InspectionProfile;
   readonly profiles: ReadonlyMap<string, InspectionProfile>;
   readonly content: ContentSettings;
+  /** What may be mended in the arguments of tools; absent if nothing is. */
+  readonly mending?: MendingSettings | undefined;
   /** The id of the block of the whole upstream, or of everything. */
   readonly block?: string | undefined;
   readonly limits: {

@@ -6,6 +6,7 @@ import { captureArguments } from '../inspection/capture.js';
 import { kindOfTool, profileForKind } from '../inspection/content-kind.js';
 import { type Profile, strictestProfile } from '../inspection/findings.js';
 import { hideArguments } from '../inspection/sensitive-fields.js';
+import type { MendedArguments } from '../policy/argument-mending.js';
 import { refuseBlocked } from '../policy/blocks.js';
 import { capturedBy } from '../policy/decide.js';
 import {
@@ -268,6 +269,21 @@ function noteRemoved(
   }
   const count = names.length - MAX_NOTED;
   if (count > 0) addFinding(findings, { ...removed, path: '', count });
+}
+
+/** Notes what was mended in the arguments, by pointers. */
+export function noteMended(
+  { record }: Pick<RequestContext, 'record'>,
+  { dropped, coerced }: MendedArguments,
+): void {
+  const note = (detector: string, action: 'drop' | 'coerce', pointers: readonly string[]): void => {
+    for (const pointer of pointers) {
+      const path = `/params/arguments${pointer}`;
+      addFinding(record.findings, { detector, direction: 'to-upstream', action, path, count: 1 });
+    }
+  };
+  note('dropped-argument', 'drop', dropped);
+  note('coerced-argument', 'coerce', coerced);
 }
 
 /** The name of a target in rules, pins and records. */

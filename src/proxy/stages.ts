@@ -3,6 +3,7 @@
 // Source: MCP 2026-07-28, multi-round-trip requests; tasks of both revisions.
 
 import { type GuardInput, type GuardOutcome, guardArguments } from '../inspection/requests.js';
+import { type MendedArguments, mendArguments } from '../policy/argument-mending.js';
 import { refuseBlocked } from '../policy/blocks.js';
 import { allowedServerRequestsFor } from '../policy/decide.js';
 import {
@@ -19,6 +20,7 @@ import { type AdmittedArray, admitPost, copyAdmitted } from '../protocol/admissi
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
 import { acceptsEventStream, acceptsType, decodeParamHeaders } from '../protocol/headers.js';
 import type { ReadOutcome } from '../protocol/json/incremental.js';
+import { applyEdits } from '../protocol/json/json.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { paramsOf } from '../protocol/params.js';
 import { notAcceptable } from '../protocol/responses.js';
@@ -38,6 +40,7 @@ import {
   isRead,
   noteAdmitted,
   noteDecision,
+  noteMended,
   noteShadow,
   presentedToken,
   type RequestContext,
@@ -99,26 +102,36 @@ export function admit(
   principal: Principal,
 ): AdmittedMessage | AdmittedArray | Refusal | Promise<AdmittedMessage | AdmittedArray | Refusal> {
   const reading = readMessage(call, call.incoming.body);
-  if (!(reading instanceof Promise)) return admitRead(call, principal, reading);
+  const read = { body: call.incoming.body, mended: [] };
+  if (!(reading instanceof Promise)) return admitRead(call, principal, { ...read, reading });
   return reading.then((resolved) => {
     call.wasParsedElsewhere = true;
     refreshAfterWait(call);
-    return admitRead(call, principal, resolved);
+    return admitRead(call, principal, { ...read, reading: resolved });
   });
 }
 
+type Admission = AdmittedMessage | AdmittedArray | Refusal;
+
+/** A message as it was read, and what was mended to get it. */
+type ReadBody = {
+  readonly body: Uint8Array;
+  readonly reading: ReadOutcome;
+  readonly mended: readonly MendedArguments[];
+};
+
 function admitRead(
-  call: RequestContext<'audit' | 'sessions' | 'tasks'>,
+  call: RequestContext<'audit' | 'inspection' | 'sessions' | 'tasks' | 'upstreams'>,
   principal: Principal,
-  reading: ReadOutcome,
-): AdmittedMessage | AdmittedArray | Refusal {
+  { body, reading, mended }: ReadBody,
+): Admission | Promise<Admission> {
   if (!isRead(reading)) return refuseReadError(reading.error);
   const { incoming, ports, snapshot } = call;
   const { upstream } = incoming;
   const outcome = admitPost({
     headers: incoming.headers,
     repeated: incoming.repeated,
-    body: incoming.body,
+    body,
     reading,
     isLegacySse: incoming.legacySsePath === 'message',
     openSession: (sealed) => ports.sessions.open(sealed, upstream, principal),
@@ -131,11 +144,58 @@ function admitRead(
   });
   if (outcome.kind === 'error') return refuseProtocolError(outcome);
   if (outcome.kind === 'array') return outcome;
+  const finish = () => finishAdmission(call, principal, outcome, mended);
+  const more = mended.length < MAX_MENDED ? findMending(call, outcome) : undefined;
+  return more === undefined
+    ? finish()
+    : admitMended(call, principal, { mended: [...mended, more], text: outcome.text, finish });
+}
+
+/** How often arguments are mended: dropped, coerced, and coerced again inside of what a string held. */
+const MAX_MENDED = 4;
+
+function findMending(
+  { snapshot }: RequestContext,
+  admitted: AdmittedMessage,
+): MendedArguments | undefined {
+  const { mending } = snapshot;
+  const { target, args, text } = admitted;
+  if (mending === undefined || target.kind !== 'tool' || args === undefined) return undefined;
+  return mendArguments(mending, snapshot.catalogFor(admitted), { name: target.name, args, text });
+}
+
+/**
+ * Edits the message and admits it as if it had come so, which is why nothing later sees what was dropped. A message that
+ * cannot be read after the edit stays as it came, and is refused by its schema.
+ */
+function admitMended(
+  call: RequestContext<'audit' | 'inspection' | 'sessions' | 'tasks' | 'upstreams'>,
+  principal: Principal,
+  {
+    mended,
+    text,
+    finish,
+  }: Pick<ReadBody, 'mended'> & { readonly text: string; readonly finish: () => Admission },
+): Admission | Promise<Admission> {
+  const body = new TextEncoder().encode(applyEdits(text, mended.at(-1)?.edits ?? []));
+  const proceed = (reading: ReadOutcome): Admission | Promise<Admission> =>
+    reading.ok ? admitRead(call, principal, { body, reading, mended }) : finish();
+  const reading = readMessage(call, body);
+  return reading instanceof Promise ? reading.then(proceed) : proceed(reading);
+}
+
+function finishAdmission(
+  call: RequestContext<'audit' | 'sessions'>,
+  principal: Principal,
+  outcome: AdmittedMessage,
+  mended: readonly MendedArguments[],
+): AdmittedMessage | Refusal {
   const admitted = adaptToAcceptHeader(call, outcome);
   call.admitted = admitted.kind === 'admitted' ? admitted : outcome;
   // The server of a reply that is refused gets an error on behalf of the client that was to reply.
   if (outcome.serverRequestId !== undefined) callerOf(call, principal);
   noteAdmitted(call, outcome);
+  for (const one of mended) noteMended(call, one);
   return admitted;
 }
 

@@ -106,6 +106,14 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'integration/upstream-identity.test.ts > is as long as configured',
   'upstreams.<name>.arguments':
     'integration/effects-of-settings.test.ts > arguments says what happens to those that nobody declared',
+  'upstreams.<name>.arguments.undeclared':
+    'integration/mended-arguments.test.ts > undeclared is what the words are short for',
+  'upstreams.<name>.arguments.coerce':
+    'integration/mended-arguments.test.ts > coerce turns strings into what the schema admits',
+  'upstreams.<name>.arguments.drop':
+    'integration/mended-arguments.test.ts > drop removes what no schema declares',
+  'upstreams.<name>.formats':
+    'integration/mended-arguments.test.ts > formats says whether a format is asserted',
   'upstreams.<name>.pinning.mode':
     'integration/effects-of-settings.test.ts > mode: off calls what nobody has pinned',
   'upstreams.<name>.pinning.maxAge':

@@ -305,6 +305,42 @@ export const CONTENT = record(
   { default: {} },
 );
 
+type UndeclaredWord = 'declared' | 'observe' | 'any';
+
+/** Words are short for a map with that `undeclared`; `declared` is the one for `refuse`. */
+const ARGUMENTS = typed<
+  | UndeclaredWord
+  | {
+      readonly undeclared: 'refuse' | 'observe' | 'any';
+      readonly coerce: boolean;
+      readonly drop: readonly string[];
+    },
+  { default: string }
+>({
+  type: ['string', 'object'],
+  title: 'declared, observe, any, or a map with undeclared, coerce and drop',
+  description:
+    'What happens to tool arguments that do not fit the input schema. The words `declared`, `observe` and `any` are short for a map with `undeclared: refuse`, `observe` or `any`.',
+  pattern: '^(declared|observe|any)$',
+  default: 'declared',
+  properties: {
+    undeclared: oneOfStrings(
+      'Members that the input schema does not declare, in objects that it describes: refused (`refuse`), recorded as a finding (`observe`), or left to the schema as it is written (`any`).',
+      ['refuse', 'observe', 'any'],
+      { default: 'refuse' },
+    ),
+    coerce: flag(
+      'Whether a string becomes a number, a boolean or JSON where the schema admits no string and nothing is lost: `"5"` for an integer, `"[1]"` for an array. Recorded as the finding `coerced-argument`.',
+      false,
+    ),
+    drop: textList(
+      'Names of arguments that are removed where the schema of the tool does not declare them, because some client adds them to every call. Recorded as the finding `dropped-argument`.',
+      { default: [], maxItems: 32 },
+    ),
+  },
+  additionalProperties: false,
+});
+
 export const UPSTREAM_SCHEMA = record(
   'One MCP server behind the gateway.',
   {
@@ -354,10 +390,11 @@ export const UPSTREAM_SCHEMA = record(
     tls: UPSTREAM_TLS,
     identity: IDENTITY,
     pinning: PINNING,
-    arguments: oneOfStrings(
-      'Members of tool arguments that the input schema does not declare, in objects that it describes: refused (`declared`), recorded as a finding (`observe`), or left to the schema as it is written (`any`).',
-      ['declared', 'observe', 'any'],
-      { default: 'declared' },
+    arguments: ARGUMENTS,
+    formats: oneOfStrings(
+      'What `format` means in the schemas of the upstream. `annotation`: nothing is refused by it, as JSON Schema has it. `assertion`: date, time, date-time, email, uri, uuid and ipv4 are checked, in arguments and in structured results.',
+      ['annotation', 'assertion'],
+      { default: 'annotation' },
     ),
     inspect: text('Name of an inspection profile.', { default: 'default' }),
     content: CONTENT,

@@ -306,7 +306,9 @@ const ajv = new Ajv2020({
   strictTypes: false,
   allowUnionTypes: true,
   ownProperties: true,
-  // See policy/json-schema/validator.ts.
+  // INVARIANT: ajv optimizes no code. For that it makes a thousand objects whose first member is the name of a variable,
+  // and V8 then has no room for further hidden classes of plain objects, which makes all code slow that reads them
+  // (docs/reference/performance.md).
   code: { optimize: false },
 });
 ajv.addKeyword({ keyword: NOT_AVAILABLE, validate: isAvailable, errors: false });

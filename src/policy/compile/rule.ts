@@ -327,9 +327,11 @@ function compileArguments(
   report: ReportDiagnostic,
 ): Rule['args'] {
   return Object.entries(args).flatMap(([name, written]) => {
-    const compiled = compileSchema(written);
-    if (compiled.ok) return [{ name, schema: compiled.schema, written }];
-    report(['args', name], 'error', compiled.why);
+    // The author of a rule means what it says: a format is asserted, and a pattern that cannot be checked is an error.
+    const compiled = compileSchema(written, { formats: 'assertion' });
+    const fault = compiled.ok ? compiled.unchecked[0] : compiled;
+    if (compiled.ok && fault === undefined) return [{ name, schema: compiled.schema, written }];
+    report(['args', name], 'error', fault?.why ?? '');
     return [];
   });
 }

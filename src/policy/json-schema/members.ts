@@ -3,8 +3,7 @@
 // rule. Conservative: an open schema (`true`, `{}`) describes no names; alternatives are taken together. Whatever is
 // read or not, an object whose schema has `properties` is closed: its members must be declared by a schema that holds
 // for it, as if `unevaluatedProperties: false` stood there; an object without `properties`, or with an explicit
-// opening, takes any member. Which alternatives hold is found with validators compiled once per schema; a schema
-// without alternatives needs none.
+// opening, takes any member. A name that a schema requires is declared by it.
 // Source: JSON Schema 2020-12 core §10.2, §10.3 and §11.3; docs/contract.md §3 (`arguments`); ARCHITECTURE.md,
 // "Bytes".
 
@@ -16,7 +15,7 @@ import type { LinearRegex } from '../patterns.js';
 import {
   appliedInPlace,
   isNode,
-  resolveReference,
+  referencedBy,
   type Schema,
   type SchemaCopy,
   type SchemaNode,
@@ -25,41 +24,64 @@ import {
 /** Schemas that one search may apply to values; beyond this number, nothing counts as described or declared. */
 const MAX_VISITS = 200_000;
 
-/** Alternatives of one schema that get a validator; the rest count as holding. */
-const MAX_ALTERNATIVES = 100;
+/** The steps that are left of a budget. */
+export type Meter = { steps: number };
 
-/** Whether a value satisfies a part of the schema. */
-export type Holds = (value: Json) => boolean;
+/** Tells which alternatives hold. */
+export type Evaluation = {
+  /** A full budget. */
+  meter(): Meter;
+  /** Whether a value satisfies one schema of the document; false where the budget is spent. */
+  holds(schema: Schema, value: Json, meter: Meter): boolean;
+};
 
-/** The alternatives of a schema whose outcome decides which members are declared, with their JSON pointers. */
-export type Alternatives = ReadonlyMap<SchemaNode, string>;
-
-type UndeclaredSearch = {
+/** What finds the schemas that apply to the parts of a value. */
+export type MemberSearch = {
   readonly copy: SchemaCopy;
   readonly patterns: ReadonlyMap<string, LinearRegex>;
-  readonly holds: ReadonlyMap<SchemaNode, Holds>;
+  readonly evaluator: Evaluation;
   /** Schemas that apply nothing else in place. */
   readonly plain: ReadonlySet<SchemaNode>;
+  /** The work of the alternatives that are tried. */
+  readonly meter: Meter;
   visits: number;
 };
+
+export function startSearch(
+  { copy, patterns, evaluator }: Pick<MemberSearch, 'copy' | 'patterns' | 'evaluator'>,
+  plain: ReadonlySet<SchemaNode>,
+): MemberSearch {
+  return { copy, patterns, evaluator, plain, meter: evaluator.meter(), visits: 0 };
+}
+
+/** Whether a search has taken more work than it may. */
+export function isSpent({ visits, meter }: MemberSearch): boolean {
+  return visits > MAX_VISITS || meter.steps < 0;
+}
+
+/** The schemas that apply nothing else in place. */
+export function plainSchemas({ nodes }: SchemaCopy): ReadonlySet<SchemaNode> {
+  return new Set([...nodes.keys()].filter((node) => !appliesInPlace(node)));
+}
 
 /** Returns the pointer (RFC 6901) of the first member that no schema declares. */
 type FindUndeclared = (value: Json) => string | undefined;
 
 /** Makes the search for a schema; undefined for a schema that itself says of every object which members it takes. */
 export function createUndeclaredSearch(
-  copy: SchemaCopy,
-  patterns: ReadonlyMap<string, LinearRegex>,
-  holds: ReadonlyMap<SchemaNode, Holds>,
+  parts: Pick<MemberSearch, 'copy' | 'patterns' | 'evaluator'>,
 ): FindUndeclared | undefined {
+  const { copy } = parts;
   if (!reachableSchemas(copy).some((node) => mayLackDeclarations(copy, node))) return undefined;
-  const plain = new Set(copy.nodes.filter((node) => !appliesInPlace(node)));
+  const plain = plainSchemas(copy);
   const top = [copy.root];
   const shape = isNode(copy.root) ? shapeOf(copy, copy.root, true, plain) : 'unknown';
-  return (value) =>
-    isPlainlyDeclared(value, shape)
-      ? undefined
-      : searchUndeclared(value, top, true, { copy, patterns, holds, plain, visits: 0 });
+  return (value) => {
+    if (isPlainlyDeclared(value, shape)) return undefined;
+    const search = startSearch(parts, plain);
+    const found = searchUndeclared(value, top, true, search);
+    return isSpent(search) ? '' : found;
+  };
 }
 
 /**
@@ -84,14 +106,17 @@ function shapeOf(
 ): Shape {
   if (!inPlace(copy, node).some(declaresAnything)) return 'any';
   const { properties, additionalProperties: others, items } = node;
-  const isSimple = [...UNSHAPED, 'additionalItems'].every((keyword) => !(keyword in node));
-  if (!plain.has(node) || !isSimple || Array.isArray(items)) return 'unknown';
+  if (!plain.has(node) || UNSHAPED.some((keyword) => keyword in node)) return 'unknown';
   const below = (schema: unknown): Shape =>
     isNode(schema) ? shapeOf(copy, schema, false, plain) : 'any';
   const members = Object.entries(isNode(properties) ? properties : {});
   const isOpen = !isDescribing(node, isTop) || isOpening(node);
+  const required = [...requiredNames(node)].map((name): [string, Shape] => [name, 'any']);
   return {
-    members: new Map(members.map(([name, schema]) => [name, below(schema)])),
+    members: new Map([
+      ...required,
+      ...members.map(([name, schema]): [string, Shape] => [name, below(schema)]),
+    ]),
     others: isOpen ? below(others) : undefined,
     items: below(items),
   };
@@ -115,7 +140,7 @@ function isPlainlyDeclared(value: Json | undefined, shape: Shape): boolean {
 }
 
 const IN_PLACE_KEYWORDS = [
-  ...['$ref', 'allOf', 'anyOf', 'oneOf', 'if', 'dependentSchemas', 'dependencies'],
+  ...['$ref', '$dynamicRef', '$recursiveRef', 'allOf', 'anyOf', 'oneOf', 'if', 'dependentSchemas'],
 ];
 
 function appliesInPlace(node: SchemaNode): boolean {
@@ -129,46 +154,11 @@ const MEMBER_KEYWORDS = [
   'additionalProperties',
   'unevaluatedProperties',
 ];
-const ITEM_KEYWORDS = ['items', 'prefixItems', 'additionalItems', 'unevaluatedItems', 'contains'];
+const ITEM_KEYWORDS = ['items', 'prefixItems', 'unevaluatedItems', 'contains'];
 const BRANCH_LISTS = ['anyOf', 'oneOf'];
-
-/** The alternatives that need a validator: members of anyOf and oneOf, and `if`, where their outcome matters. */
-export function findAlternatives(copy: SchemaCopy): Alternatives {
-  const pointers = pointersOf(copy);
-  const found = new Map<SchemaNode, string>();
-  const matters = (schema: unknown): schema is SchemaNode =>
-    isNode(schema) && inPlace(copy, schema).some(declaresAnything);
-  for (const node of copy.nodes) {
-    const branches = BRANCH_LISTS.flatMap((keyword) => schemasIn(node[keyword])).filter(matters);
-    const { if: test } = node;
-    const isTested = [test, node['then'], node['else']].some(matters);
-    for (const branch of isTested && isNode(test) ? [...branches, test] : branches) {
-      const pointer = pointers.get(branch);
-      if (pointer !== undefined && found.size < MAX_ALTERNATIVES) found.set(branch, pointer);
-    }
-  }
-  return found;
-}
 
 function declaresAnything(node: SchemaNode): boolean {
   return [...MEMBER_KEYWORDS, ...ITEM_KEYWORDS].some((keyword) => keyword in node);
-}
-
-/** The pointer of each schema within the copy, as a URI fragment. */
-function pointersOf({ root, nodes }: SchemaCopy): ReadonlyMap<SchemaNode, string> {
-  const known = new Set<unknown>(nodes);
-  const pointers = new Map<SchemaNode, string>();
-  const waiting: (readonly [unknown, string])[] = [[root, '']];
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    const [value, pointer] = next;
-    if (typeof value !== 'object' || value === null) continue;
-    if (known.has(value)) pointers.set(value as SchemaNode, pointer);
-    // The values of enum and const are no schemas, and none of `nodes` is among them.
-    for (const [name, member] of Object.entries(value)) {
-      waiting.push([member, pointerTo(pointer, encodeURIComponent(name))]);
-    }
-  }
-  return pointers;
 }
 
 /** A schema and all that it applies in place, whatever the value, references resolved. */
@@ -178,19 +168,13 @@ function inPlace(copy: SchemaCopy, schema: SchemaNode): readonly SchemaNode[] {
   return [...closed];
 }
 
-function appliedAnyway(copy: SchemaCopy, node: SchemaNode): readonly SchemaNode[] {
-  const lists = ['allOf', ...BRANCH_LISTS].flatMap((keyword) => schemasIn(node[keyword]));
-  const single = [node['if'], node['then'], node['else'], referenceOf(copy, node)];
-  const dependent = ['dependentSchemas', 'dependencies'].flatMap((keyword) => {
-    const map = node[keyword];
-    return isNode(map) ? Object.values(map) : [];
-  });
-  return [...lists, ...single, ...dependent].filter(isNode);
+/** All schemas that may apply to the value as a whole. */
+export function appliedAtTop(copy: SchemaCopy): readonly SchemaNode[] {
+  return isNode(copy.root) ? inPlace(copy, copy.root) : [];
 }
 
-function referenceOf({ root }: SchemaCopy, node: SchemaNode): Schema | undefined {
-  const ref = node['$ref'];
-  return typeof ref === 'string' ? resolveReference(root, ref) : undefined;
+function appliedAnyway(copy: SchemaCopy, node: SchemaNode): readonly SchemaNode[] {
+  return appliedInPlace(copy, node, true).filter(isNode);
 }
 
 function schemasIn(list: unknown): readonly unknown[] {
@@ -227,7 +211,7 @@ function isDecided(copy: SchemaCopy, schema: SchemaNode): boolean {
   const always = new Set<SchemaNode>([schema]);
   for (const node of always) {
     if (MEMBER_KEYWORDS.slice(1).some((keyword) => keyword in node)) return true;
-    for (const next of [...schemasIn(node['allOf']), referenceOf(copy, node)]) {
+    for (const next of [...schemasIn(node['allOf']), ...referencedBy(copy, node)]) {
       if (isNode(next)) always.add(next);
     }
   }
@@ -251,7 +235,7 @@ function searchUndeclared(
   value: Json,
   schemas: readonly Schema[],
   isTop: boolean,
-  state: UndeclaredSearch,
+  state: MemberSearch,
 ): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const applied = applicable(value, schemas, state);
@@ -261,10 +245,10 @@ function searchUndeclared(
 }
 
 /** The schemas that hold for a value: those given, and what they apply in place. */
-function applicable(
+export function applicable(
   value: Json,
   schemas: readonly Schema[],
-  state: UndeclaredSearch,
+  state: MemberSearch,
 ): readonly SchemaNode[] {
   const given = schemas.filter(isNode);
   state.visits += given.length;
@@ -279,10 +263,10 @@ function applicable(
 }
 
 /** What a schema applies in place to a value that satisfies it. */
-function appliedTo(value: Json, node: SchemaNode, state: UndeclaredSearch): readonly unknown[] {
+function appliedTo(value: Json, node: SchemaNode, state: MemberSearch): readonly unknown[] {
   const branches = BRANCH_LISTS.flatMap((keyword) => schemasIn(node[keyword]));
   return [
-    referenceOf(state.copy, node),
+    ...referencedBy(state.copy, node),
     ...schemasIn(node['allOf']),
     ...branches.filter((branch) => holds(branch, value, state)),
     ...('if' in node ? testedSchemas(value, node, state) : []),
@@ -290,30 +274,27 @@ function appliedTo(value: Json, node: SchemaNode, state: UndeclaredSearch): read
   ];
 }
 
-function testedSchemas(value: Json, node: SchemaNode, state: UndeclaredSearch): readonly unknown[] {
+function testedSchemas(value: Json, node: SchemaNode, state: MemberSearch): readonly unknown[] {
   const { if: test } = node;
   return holds(test, value, state) ? [test, node['then']] : [node['else']];
 }
 
 function dependentSchemas(value: Json, node: SchemaNode): readonly unknown[] {
   if (!isObject(value)) return [];
-  const maps = [node['dependentSchemas'], node['dependencies']].filter(isNode);
-  const named = maps.flatMap((map) => Object.entries(map));
+  const { dependentSchemas: map } = node;
+  const named = isNode(map) ? Object.entries(map) : [];
   return named.flatMap(([name, schema]) => (Object.hasOwn(value, name) ? [schema] : []));
 }
 
-/** Without a validator the outcome does not matter, or there are too many alternatives: it counts as holding. */
-function holds(schema: unknown, value: Json, state: UndeclaredSearch): boolean {
-  if (!isNode(schema)) return schema === true;
-  const validator = state.holds.get(schema);
-  return validator === undefined || validator(value);
+function holds(schema: unknown, value: Json, { evaluator, meter }: MemberSearch): boolean {
+  return isNode(schema) ? evaluator.holds(schema, value, meter) : schema === true;
 }
 
 function searchUndeclaredMembers(
   value: JsonObject,
   applied: readonly SchemaNode[],
   isTop: boolean,
-  state: UndeclaredSearch,
+  state: MemberSearch,
 ): string | undefined {
   const isClosed = applied.some((node) => isDescribing(node, isTop)) && !applied.some(isOpening);
   for (const name of Object.keys(value)) {
@@ -331,24 +312,45 @@ function searchUndeclaredMember(
   name: string,
   applied: readonly SchemaNode[],
   isClosed: boolean,
-  state: UndeclaredSearch,
+  state: MemberSearch,
 ): string | undefined {
   const declaring = applied.flatMap((node) => declaringMemberSchemas(node, name, state));
-  if (state.visits > MAX_VISITS) return '';
+  if (isSpent(state)) return '';
   if (declaring.length === 0) return isClosed ? '' : undefined;
   return searchUndeclared(member, declaring, false, state);
 }
 
-/** True for a member that one of the schemas has under `properties`. */
-function isProperty(applied: readonly SchemaNode[], name: string): boolean {
-  return applied.some(({ properties }) => isNode(properties) && Object.hasOwn(properties, name));
+/** True for a member that one of the schemas has under `properties`, or requires. */
+export function isProperty(applied: readonly SchemaNode[], name: string): boolean {
+  return applied.some(
+    (node) =>
+      (isNode(node['properties']) && Object.hasOwn(node['properties'], name)) ||
+      requiredNames(node).has(name),
+  );
+}
+
+const NO_NAMES: ReadonlySet<string> = new Set();
+const requiredOf = new WeakMap<SchemaNode, ReadonlySet<string>>();
+
+/** The names that a schema requires, always or beside other members. */
+export function requiredNames(node: SchemaNode): ReadonlySet<string> {
+  const { required, dependentRequired } = node;
+  if (required === undefined && dependentRequired === undefined) return NO_NAMES;
+  const known = requiredOf.get(node);
+  if (known !== undefined) return known;
+  const dependent = Object.values(
+    (dependentRequired ?? {}) as { [name: string]: readonly string[] },
+  );
+  const names = new Set([...((required ?? []) as readonly string[]), ...dependent.flat()]);
+  requiredOf.set(node, names);
+  return names;
 }
 
 /** The schemas that a schema applies to a member of this name. */
-function declaringMemberSchemas(
+export function declaringMemberSchemas(
   node: SchemaNode,
   name: string,
-  state: UndeclaredSearch,
+  state: MemberSearch,
 ): readonly Schema[] {
   const found = namedSchemas(node, name, state);
   if (found.length > 0) return found;
@@ -358,11 +360,12 @@ function declaringMemberSchemas(
 
 /** The schemas that a schema has for a member of this name, or for a pattern that the name matches. */
 function namedSchemas(
-  { properties, patternProperties }: SchemaNode,
+  node: SchemaNode,
   name: string,
   state: { readonly patterns: ReadonlyMap<string, LinearRegex>; visits: number },
 ): readonly Schema[] {
   const found: Schema[] = [];
+  const { properties, patternProperties } = node;
   if (isNode(properties) && Object.hasOwn(properties, name)) found.push(properties[name] as Schema);
   if (isNode(patternProperties)) {
     for (const [pattern, schema] of Object.entries(patternProperties)) {
@@ -370,13 +373,14 @@ function namedSchemas(
       if (state.patterns.get(pattern)?.test(name) === true) found.push(schema as Schema);
     }
   }
+  if (found.length === 0 && requiredNames(node).has(name)) found.push(true);
   return found;
 }
 
 function searchUndeclaredItems(
   value: readonly Json[],
   applied: readonly SchemaNode[],
-  state: UndeclaredSearch,
+  state: MemberSearch,
 ): string | undefined {
   for (const [index, item] of value.entries()) {
     if (typeof item !== 'object' || item === null) continue;
@@ -391,20 +395,19 @@ function searchUndeclaredItems(
 }
 
 /** The schemas of an item by its place, or those of all further items and the others. */
-function itemSchemas(
+export function itemSchemas(
   node: SchemaNode,
   index: number,
   ...others: readonly unknown[]
 ): readonly Schema[] {
-  const { items } = node;
-  const tuple = Array.isArray(items) ? items : node['prefixItems'];
-  if (Array.isArray(tuple) && index < tuple.length) return [tuple[index] as Schema];
-  const rest = Array.isArray(items) ? node['additionalItems'] : items;
-  return [rest, node['unevaluatedItems'], ...others].filter(isNode);
+  const { prefixItems, items } = node;
+  if (Array.isArray(prefixItems) && index < prefixItems.length)
+    return [prefixItems[index] as Schema];
+  return [items, node['unevaluatedItems'], ...others].filter(isNode);
 }
 
 type UndescribedSearch = {
-  readonly root: Schema;
+  readonly copy: SchemaCopy;
   readonly patterns: ReadonlyMap<string, LinearRegex>;
   visits: number;
 };
@@ -463,7 +466,7 @@ export function findUndescribed(
   reads: ArgumentReads = ALL_READS,
 ): string | undefined {
   if (isRemembered(copy, reads, value)) return undefined;
-  const state = { root: copy.root, patterns, visits: 0 };
+  const state = { copy, patterns, visits: 0 };
   const found = searchUndescribed(value, [copy.root], reads, '', state);
   if (found === undefined) remember(copy, reads, value);
   return found;
@@ -558,7 +561,7 @@ function appliedSchemas(
   schemas: readonly Schema[],
   state: UndescribedSearch,
 ): readonly SchemaNode[] {
-  const { root } = state;
+  const { root } = state.copy;
   if (!isNode(root) || schemas.length !== 1 || schemas[0] !== root)
     return closeInPlace(schemas, state);
   const known = appliedAtRoot.get(root) ?? closeInPlace(schemas, state);
@@ -572,7 +575,7 @@ function closeInPlace(schemas: readonly Schema[], state: UndescribedSearch): rea
   for (let schema = waiting.pop(); schema !== undefined; schema = waiting.pop()) {
     if (!isNode(schema) || closed.has(schema)) continue;
     closed.add(schema);
-    waiting.push(...appliedInPlace(state.root, schema, true));
+    waiting.push(...appliedInPlace(state.copy, schema, true));
   }
   return [...closed];
 }

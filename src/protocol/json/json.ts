@@ -288,7 +288,8 @@ export function hasInexactNumber(text: string, span: Span): boolean {
   return false;
 }
 
-function isInexact(literal: string): boolean {
+/** Whether a number literal has another decimal value after a round trip through a double. */
+export function isInexact(literal: string): boolean {
   const value = Number(literal);
   return !Number.isFinite(value) || decimalForm(literal) !== decimalForm(String(value));
 }
@@ -319,7 +320,7 @@ function valueAt(text: string, start: number): Span {
   return { start, end: skipScalar(text, start) };
 }
 
-function skipBlank(text: string, from: number): number {
+export function skipBlank(text: string, from: number): number {
   let at = from;
   while (at < text.length && text.charCodeAt(at) <= 0x20) at++;
   return at;
@@ -355,7 +356,7 @@ function skipContainer(text: string, from: number): number {
   return at;
 }
 
-function skipScalar(text: string, from: number): number {
+export function skipScalar(text: string, from: number): number {
   let at = from;
   for (; at < text.length; at++) {
     const code = text.charCodeAt(at);
