@@ -282,6 +282,8 @@ function* cutNames(names: Iterable<string>, length: number): Iterable<string> {
 type ArgumentUse = {
   /** The expression asks by has() whether the argument is there, so a tool may lack it. */
   readonly isOptional?: boolean;
+  /** What is not there is not captured, so a tool that only a glob names may lack it. */
+  readonly isCapture?: boolean;
   readonly path: readonly (string | number)[];
   readonly names: readonly string[];
 };
@@ -297,8 +299,13 @@ function checkArguments(
   if (definitions.length === 0) return;
   for (const use of uses) {
     const without = definitions.filter(({ pinned }) => !describesPath(pinned, use.names));
-    const isOptional = use.isOptional === true && without.length < definitions.length;
-    const lacking = isOptional ? without.filter(({ pinned }) => hasFirst(pinned, use)) : without;
+    const mayLack = (use.isOptional ?? use.isCapture) === true;
+    const lacking =
+      mayLack && without.length < definitions.length
+        ? without.filter(
+            ({ pinned, isExact }) => (use.isCapture && isExact) || hasFirst(pinned, use),
+          )
+        : without;
     if (lacking.length === 0) continue;
     const isError = lacking.length === definitions.length || lacking.some(({ isExact }) => isExact);
     const message = `${lackingNames(lacking)} no argument /${use.names.join('/')} in ${lacking.length === 1 ? 'its pinned schema' : 'their pinned schemas'}`;
@@ -370,6 +377,7 @@ function argumentUses(rule: Rule, written: RuleDocument): readonly ArgumentUse[]
   const captured = (rule.effect === 'require' ? rule.captures : []).map((pointer, index) => ({
     path: ['audit', 'capture', index],
     names: stepsOf(pointer),
+    isCapture: true,
   }));
   const inCost = usesOf(costOf(rule), ['limits', 'budget', 'cost']);
   return [...narrowed, ...inWhen, ...inCost, ...captured];
