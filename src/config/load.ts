@@ -30,6 +30,7 @@ import {
   sortDiagnostics,
 } from './diagnostics.js';
 import type { Files } from './files.js';
+import { profileNames } from './profiles.js';
 import { type CompileInput, compileHierarchy, compileSettings } from './resolve.js';
 import { entriesOf, readable, resolveMeanings, textsOf } from './schema/definitions.js';
 import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
@@ -281,7 +282,7 @@ function outlineOf(
         return [name, { url: issuer ?? '', impliedScopes, isIntrospected }] as const;
       }),
     ),
-    profiles: Object.keys(inspection?.profiles ?? {}),
+    profiles: profileNames(Object.keys(inspection?.profiles ?? {})),
     unknownNames: findUnknownNames(found),
     policiesMode: policies?.mode === 'observe' ? 'observe' : 'enforce',
     policiesDir,

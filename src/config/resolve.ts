@@ -7,6 +7,7 @@ import { dirname, resolve } from 'node:path';
 import { includedScopes } from './checks/gateway.js';
 import { backendsOf, ownAudiences } from './checks/upstreams.js';
 import { readKeyText } from './keys.js';
+import { BUILT_IN_PROFILES } from './profiles.js';
 import {
   findMeanings,
   type Readable,
@@ -94,7 +95,10 @@ export function compileSettings({ file, gateway, secrets, tls, hash }: CompileIn
     policiesDir,
     pinsDir: pinsDir === undefined ? resolve(policiesDir, 'pins') : resolve(folder, pinsDir),
     signing: compileSigning(gateway, secrets),
-    profiles: mapOf(written.inspection.profiles, compileProfile),
+    profiles: new Map([
+      ...BUILT_IN_PROFILES.map((profile) => [profile.name, profile] as const),
+      ...mapOf(written.inspection.profiles, compileProfile),
+    ]),
     state,
     audit: {
       sinks: audit.sinks.map((sink) =>

@@ -4,6 +4,7 @@
 
 import type { ControlRow } from '../admin/api.js';
 import { isLoopbackHost } from '../config/checks/addresses.js';
+import { BUILT_IN_PROFILES } from '../config/profiles.js';
 import type {
   AggregateSettings,
   InspectionProfile,
@@ -131,7 +132,8 @@ export function refreshControls(
     setBinding(controls, upstream);
     setConnection(controls, upstream, settings);
   }
-  for (const profile of settings.profiles.values()) setProfile(controls, profile);
+  for (const profile of settings.profiles.values())
+    if (isProfileUsed(settings, profile)) setProfile(controls, profile);
   for (const runtime of sources.runtimes.all()) {
     setPins(controls, runtime, sources.describePins(runtime.settings));
     setUpstreamCredentials(controls, runtime, settings);
@@ -145,7 +147,7 @@ export function refreshControls(
 
 /** Removes the controls of what a reload removed. */
 export function removeControls(controls: Controls, before: Settings, after: Settings): void {
-  const gone = (kind: 'issuers' | 'upstreams' | 'aggregates' | 'profiles'): readonly string[] =>
+  const gone = (kind: 'issuers' | 'upstreams' | 'aggregates'): readonly string[] =>
     [...before[kind].keys()].filter((name) => !after[kind].has(name));
   for (const name of gone('issuers')) controls.remove(`authn:${name}`);
   for (const name of gone('upstreams'))
@@ -155,7 +157,10 @@ export function removeControls(controls: Controls, before: Settings, after: Sett
     controls.remove(`audience:${name}`);
     controls.remove(`binding:${name}`);
   }
-  for (const name of gone('profiles')) controls.remove(`inspection:${name}`);
+  for (const name of before.profiles.keys()) {
+    const kept = after.profiles.get(name);
+    if (kept === undefined || !isProfileUsed(after, kept)) controls.remove(`inspection:${name}`);
+  }
 }
 
 const OF_UPSTREAMS = [
@@ -373,6 +378,12 @@ function credentialsWeaknessOf(
     .flatMap((one) => ('request' in one ? one.request : []))
     .map((request) => weaknessOf([new URL(request.server.url)], request, settings))
     .find((weakness) => weakness !== undefined);
+}
+
+/** A profile that nobody wrote counts only where an upstream is inspected by it. */
+function isProfileUsed({ upstreams }: Settings, profile: InspectionProfile): boolean {
+  if (!BUILT_IN_PROFILES.includes(profile)) return true;
+  return [...upstreams.values()].some(({ inspect }) => inspect === profile.name);
 }
 
 function setProfile(controls: Controls, { name, request, result }: InspectionProfile): void {

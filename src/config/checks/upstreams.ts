@@ -5,6 +5,7 @@
 
 import { nearestCandidate } from '../../text/wording.js';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
+import { profileNames } from '../profiles.js';
 import { entriesOf, readDurationMs, textsOf } from '../schema/definitions.js';
 import type { ReadableGateway } from '../schema/gateway.js';
 import { checkName, quote } from '../schema/validation.js';
@@ -40,7 +41,7 @@ const MIN_ASSERTION_MS = 1_000;
 
 /** Checks each upstream by itself. */
 export function checkUpstreams(file: ReadableGateway, report: ReportDiagnostic): void {
-  const profiles = ['default', ...Object.keys(file.inspection?.profiles ?? {})];
+  const profiles = profileNames(Object.keys(file.inspection?.profiles ?? {}));
   for (const [name, upstream] of entriesOf(file.upstreams)) {
     const at = ['upstreams', name];
     const { url, network, plaintext, inspect, socket } = upstream;

@@ -83,14 +83,18 @@ export const PROFILE = record('What detectors do. A key that is absent has its d
   ),
 });
 
-/** `inspection` in the gateway file. The profile `default` always exists. */
+/** `inspection` in the gateway file. Some profiles exist without being written (profiles.ts). */
 const INSPECTION = record(
   'Inspection of content.',
   {
-    profiles: named('Profiles by name; `default` always exists.', PROFILE, {
-      properties: { default: { ...PROFILE, default: {} } },
-      default: {},
-    }),
+    profiles: named(
+      'Profiles by name; `default`, `strict` and `developer` always exist, and one that is written here takes their place.',
+      PROFILE,
+      {
+        properties: { default: { ...PROFILE, default: {} } },
+        default: {},
+      },
+    ),
   },
   { default: {} },
 );

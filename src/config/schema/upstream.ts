@@ -396,7 +396,10 @@ export const UPSTREAM_SCHEMA = record(
       ['annotation', 'assertion'],
       { default: 'annotation' },
     ),
-    inspect: text('Name of an inspection profile.', { default: 'default' }),
+    inspect: text(
+      'Name of an inspection profile: `default`, `strict`, `developer`, or one of `inspection.profiles`.',
+      { default: 'default' },
+    ),
     content: CONTENT,
     limits: LIMITS,
   },

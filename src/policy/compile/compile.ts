@@ -288,6 +288,16 @@ type ArgumentUse = {
   readonly names: readonly string[];
 };
 
+/** The definitions that lack an argument although they should have it. */
+function lackingOf(use: ArgumentUse, definitions: readonly Match[]): readonly Match[] {
+  const without = definitions.filter(({ pinned }) => !describesPath(pinned, use.names));
+  const mayLack = (use.isOptional ?? use.isCapture) === true;
+  if (!mayLack || without.length === definitions.length) return without;
+  return without.filter(
+    ({ pinned, isExact }) => (use.isCapture === true && isExact) || hasFirst(pinned, use),
+  );
+}
+
 function checkArguments(
   rule: Rule,
   uses: readonly ArgumentUse[],
@@ -298,14 +308,7 @@ function checkArguments(
   const definitions = matched.filter(({ pinned }) => pinned !== undefined && hasArguments(pinned));
   if (definitions.length === 0) return;
   for (const use of uses) {
-    const without = definitions.filter(({ pinned }) => !describesPath(pinned, use.names));
-    const mayLack = (use.isOptional ?? use.isCapture) === true;
-    const lacking =
-      mayLack && without.length < definitions.length
-        ? without.filter(
-            ({ pinned, isExact }) => (use.isCapture && isExact) || hasFirst(pinned, use),
-          )
-        : without;
+    const lacking = lackingOf(use, definitions);
     if (lacking.length === 0) continue;
     const isError = lacking.length === definitions.length || lacking.some(({ isExact }) => isExact);
     const message = `${lackingNames(lacking)} no argument /${use.names.join('/')} in ${lacking.length === 1 ? 'its pinned schema' : 'their pinned schemas'}`;
