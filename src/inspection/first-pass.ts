@@ -34,9 +34,7 @@ import {
   areRemote,
   ICONS,
   isProtocolIcons,
-  isReaderText,
   isReserved,
-  isStructured,
   type Leaf,
   nearestName,
   parseContainer,
@@ -45,6 +43,7 @@ import {
   type WalkCaps,
   walkJson,
 } from './message-fields.js';
+import { type Place, placeOf } from './message-map.js';
 
 type PassInput = {
   readonly text: string;
@@ -78,13 +77,20 @@ type TextLeaf = {
   readonly original: string;
 };
 
+type TextGroup = { readonly isReader: boolean; readonly parts: TextLeaf[] };
+
 type PassState = {
-  readonly input: PassInput;
+  readonly input: PassInput & {
+    /** The whole message, where `value` is that of a text. */
+    readonly message: Json;
+  };
   /** The path of the text whose JSON is being walked, or undefined while the message itself is walked. */
   readonly within: Steps | undefined;
   readonly edits: Map<number, TextEdit>;
-  readonly reader: TextLeaf[];
-  readonly structured: TextLeaf[];
+  /** The texts that are joined, by their groups (message-map.ts). */
+  readonly groups: Map<string, TextGroup>;
+  /** The original texts that a later message may continue. */
+  readonly continued: string[];
   isBlocked: boolean;
   changedNames: number;
   /** Everything before this offset is already removed and is skipped. */
@@ -99,23 +105,24 @@ const MAX_PAIR_CHARS = 512;
 
 /** Runs the first pass. Returns `too-large` where the walk exceeds a bound. */
 export function sanitizeMessage(input: PassInput): Pass | { readonly kind: 'too-large' } {
-  const state = createPassState(input, undefined, { chars: 0 });
+  const state = createPassState({ ...input, message: input.value }, undefined, { chars: 0 });
   const end = walkJson(input.text, input.caps, (leaf) => visitValue(state, leaf));
   if (end === 'too-large' || state.budgetUsed.chars > input.caps.maxWork)
     return { kind: 'too-large' };
-  removeSplitSecrets(state, state.reader, input.tail);
-  removeSplitSecrets(state, state.structured, '');
-  neutralizeJoinedTexts(state);
+  for (const { isReader, parts } of state.groups.values()) {
+    removeSplitSecrets(state, parts, isReader ? input.tail : '');
+    if (isReader) neutralizeJoinedTexts(state, parts);
+  }
   return {
     kind: 'passed',
     edits: sortEdits(state.edits),
     isBlocked: state.isBlocked,
-    readerTexts: state.reader.map((part) => part.original),
+    readerTexts: state.continued,
   };
 }
 
 function createPassState(
-  input: PassInput,
+  input: PassState['input'],
   within: Steps | undefined,
   budgetUsed: { chars: number },
 ): PassState {
@@ -123,8 +130,8 @@ function createPassState(
     input,
     within,
     edits: new Map(),
-    reader: [],
-    structured: [],
+    groups: new Map(),
+    continued: [],
     isBlocked: false,
     changedNames: 0,
     removedUntil: 0,
@@ -240,21 +247,34 @@ function visitString(state: PassState, leaf: Leaf): void {
   const { start, end, value } = leaf;
   const isMessage = state.within === undefined;
   const encoded = isMessage ? visitPayload(state, leaf) : undefined;
-  const isReader = isMessage && isReaderText(leaf.steps);
+  const { role, group, isContinued } = isMessage ? placeOf(leaf.steps) : IN_JSON;
   // Where a text that a client shows is JSON, its strings are inspected like structured content.
-  const text =
-    encoded ?? (isReader ? sanitizeProse(state, value, leaf.steps) : sanitizeValue(state, leaf));
-  if (isReader) state.reader.push({ start, end, steps: [...leaf.steps], text, original: value });
-  else if (!isMessage || isStructured(leaf.steps)) {
-    state.structured.push({ start, end, steps: [...leaf.steps], text, original: value });
+  const text = encoded ?? sanitizeValue(state, leaf, role === 'reader' ? 'markdown' : 'value');
+  if (isContinued) state.continued.push(value);
+  if (group !== undefined) {
+    const part = { start, end, steps: [...leaf.steps], text, original: value };
+    const known = state.groups.get(group);
+    if (known === undefined)
+      state.groups.set(group, { isReader: role === 'reader', parts: [part] });
+    else known.parts.push(part);
   }
   if (text !== value) addEdit(state, start, end, JSON.stringify(text));
 }
 
-/** Inspects a string of structured content alone and after its name: a secret may be split between them. */
-function sanitizeValue(state: PassState, leaf: Leaf): string {
+/** The strings of a text that is JSON: data, which is joined in order. */
+const IN_JSON: Place = { role: 'value', group: 'json', isContinued: false };
+
+/** Inspects a string alone and after its name: a secret may be split between them. */
+function sanitizeValue(
+  state: PassState,
+  leaf: Leaf,
+  reading: 'markdown' | 'value' = 'value',
+): string {
   const name = nearestName(leaf.steps);
-  const text = sanitizeLeaf(state, leaf.value, leaf.steps, name, 'value');
+  const text =
+    reading === 'markdown'
+      ? sanitizeProse(state, leaf.value, leaf.steps, name)
+      : sanitizeLeaf(state, leaf.value, leaf.steps, name, 'value');
   if (text !== leaf.value || name === undefined || text.length > MAX_PAIR_CHARS) return text;
   const wanted = wantedKindsOf(state.input.rules);
   for (const splitHit of findSplit([name, text], wanted)) {
@@ -266,9 +286,9 @@ function sanitizeValue(state: PassState, leaf: Leaf): string {
   return text;
 }
 
-function sanitizeProse(state: PassState, text: string, steps: Steps): string {
+function sanitizeProse(state: PassState, text: string, steps: Steps, name?: string): string {
   const value = parseContainer(text);
-  if (value === undefined) return sanitizeLeaf(state, text, steps, undefined, 'markdown');
+  if (value === undefined) return sanitizeLeaf(state, text, steps, name, 'markdown');
   const inner = createPassState(
     { ...state.input, text, value },
     state.within ?? [...steps],
@@ -277,9 +297,17 @@ function sanitizeProse(state: PassState, text: string, steps: Steps): string {
   if (walkJson(text, state.input.caps, (leaf) => visitValue(inner, leaf)) === 'too-large') {
     state.isBlocked = true;
   }
-  removeSplitSecrets(inner, inner.structured, '');
+  // Strings of data are not joined by those who show the data, but a copy of structured content is read like it.
+  if (isStructuredCopy(state, value)) {
+    for (const { parts } of inner.groups.values()) removeSplitSecrets(inner, parts, '');
+  }
   state.isBlocked ||= inner.isBlocked;
   return neutralizeJson(state, applyEdits(text, sortEdits(inner.edits)), steps);
+}
+
+function isStructuredCopy({ input }: PassState, copy: Json): boolean {
+  const structured = valueAt(input.message, ['result', 'structuredContent']);
+  return structured !== undefined && JSON.stringify(structured) === JSON.stringify(copy);
 }
 
 /** Makes content inert that acts where a client shows the JSON itself, such as a tag that begins in one string. */
@@ -462,18 +490,18 @@ function removeSplitSecrets(state: PassState, parts: readonly TextLeaf[], tail: 
 }
 
 /** Makes content inert that only acts where a client shows the texts as one. */
-function neutralizeJoinedTexts(state: PassState): void {
+function neutralizeJoinedTexts(state: PassState, parts: readonly TextLeaf[]): void {
   const { activeContent, kind } = state.input.rules;
-  if (activeContent === 'off' || state.reader.length < 2) return;
+  if (activeContent === 'off' || parts.length < 2) return;
   const joined = neutralizeJoined(
-    state.reader.map((part) => part.text),
+    parts.map((part) => part.text),
     kind === 'markup' ? () => [] : findMarkdownCode,
   );
   if (joined === undefined) {
     state.isBlocked = true;
     return;
   }
-  for (const [index, part] of state.reader.entries()) {
+  for (const [index, part] of parts.entries()) {
     const text = joined[index];
     if (text === undefined || text === part.text) continue;
     addNote(state, part.steps, {

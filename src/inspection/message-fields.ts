@@ -16,24 +16,6 @@ import {
 } from '../protocol/versions/revisions.js';
 import { foldName } from '../text/json-members.js';
 
-/** Whether a path leads to text that a client shows: of a block, an error, progress, a log line or a task. */
-export function isReaderText(steps: readonly (string | number)[]): boolean {
-  const last = steps.at(-1);
-  if (last === 'statusMessage') return isOfTask(steps);
-  if (steps.length === 2) {
-    if (steps[0] === 'error') return last === 'message';
-    return steps[0] === 'params' && (last === 'message' || last === 'data');
-  }
-  return last === 'text' && steps[0] === 'result' && steps[1] !== 'structuredContent';
-}
-
-/** Whether a `statusMessage` belongs to a task: alone, in the result that created it, or in a list. */
-function isOfTask([holder, member, ...rest]: readonly (string | number)[]): boolean {
-  if (rest.length === 0) return holder === 'result' || holder === 'params';
-  if (holder !== 'result') return false;
-  return rest.length === 1 ? member === 'task' : rest.length === 2 && member === 'tasks';
-}
-
 /** Whether a path lies in structured content, at any depth. */
 export function isStructured(steps: readonly (string | number)[]): boolean {
   return steps[0] === 'result' && steps[1] === 'structuredContent';

@@ -14,6 +14,7 @@ import { createFindingLog, type FindingLog, type Profile, publicFindings } from 
 import { sanitizeMessage } from './first-pass.js';
 import { headOf, tailOf } from './joined-text.js';
 import { exemptIn, ICONS, isFreeForm, valueAt } from './message-fields.js';
+import { joinedTextsOf } from './message-map.js';
 import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
 import { type PlannedFields, redactFields } from './sensitive-fields.js';
 
@@ -204,10 +205,10 @@ export function passIfClean(
     )
       return undefined;
     const tail = input.previousTail?.tail ?? '';
-    const texts = readerTextsOf(input.value);
+    const { groups, continued } = joinedTextsOf(input.value);
     const isClean = (text: string): boolean => isSurelyClean(text) && !isExposedIn(text, own);
-    if (!areTextsClean(input.value, texts, { tail, isClean })) return undefined;
-    return { kind: 'clean', findings: NO_FINDINGS, previousTail: nextTail(tail, texts) };
+    if (!areJoinedClean(groups, tail, isClean)) return undefined;
+    return { kind: 'clean', findings: NO_FINDINGS, previousTail: nextTail(tail, continued) };
   } catch {
     return withheld('internal');
   }
@@ -313,43 +314,21 @@ function satisfiesSchema(value: Json, output: CompiledSchema | undefined): boole
   return structured !== undefined && output.check(structured).length === 0;
 }
 
-/** Whether the texts of a message, joined as a client may join them, need no full inspection. */
-function areTextsClean(
-  value: Json,
-  texts: readonly string[],
-  { tail, isClean }: { readonly tail: string; readonly isClean: (text: string) => boolean },
+/** Whether each group of texts, joined as a host may join them, needs no full inspection. */
+function areJoinedClean(
+  groups: ReadonlyMap<string, readonly string[]>,
+  tail: string,
+  isClean: (text: string) => boolean,
 ): boolean {
-  if (tail !== '' && texts.length > 0) {
-    if (!isClean(tail + headOf(texts[0] ?? ''))) return false;
+  for (const texts of groups.values()) {
+    if (
+      tail !== '' &&
+      !(isClean(tail + headOf(texts[0] ?? '')) && isClean(`${tail} ${headOf(texts[0] ?? '')}`))
+    )
+      return false;
+    if (texts.length > 1 && !(isClean(texts.join('')) && isClean(texts.join(' ')))) return false;
   }
-  if (texts.length > 1 && !(isClean(texts.join('')) && isClean(texts.join(' ')))) {
-    return false;
-  }
-  const structured = valueAt(value, STRUCTURED);
-  return structured === undefined || isClean(stringsOf(structured).join(''));
-}
-
-const STRUCTURED = ['result', 'structuredContent'] as const;
-
-/** Member names and strings in order, which together could form one secret. */
-function stringsOf(value: Json): readonly string[] {
-  if (typeof value === 'string') return [value];
-  if (Array.isArray(value)) return value.flatMap(stringsOf);
-  if (!isObject(value)) return [];
-  return Object.entries(value).flatMap(([name, one]) => [name, ...stringsOf(one)]);
-}
-
-/** The texts of a message that a client shows one after another. */
-function readerTextsOf(value: Json): readonly string[] {
-  const texts: string[] = [];
-  if (!isObject(value)) return texts;
-  const result = value['result'];
-  pushMembers(value['error'], ERROR_MEMBERS, texts);
-  pushMembers(value['params'], NOTIFICATION_MEMBERS, texts);
-  pushMembers(result, RESULT_MEMBERS, texts);
-  if (isObject(result)) pushMembers(result['task'], TASK_MEMBERS, texts);
-  pushMembers(result, TASK_LIST_MEMBERS, texts);
-  return texts;
+  return true;
 }
 
 /** Whether a message holds something that the prefilter cannot assess from its text: encoded bytes or icons. */
@@ -372,33 +351,6 @@ function hasUnprefilteredMember(value: JsonObject, parentName?: string, listed?:
 
 function isSkippedMember(name: string, parentName: string | undefined, listed?: string): boolean {
   return isFreeForm(name, parentName) || (parentName === 'result' && name === listed);
-}
-
-const ERROR_MEMBERS = ['message'] as const;
-const NOTIFICATION_MEMBERS = ['message', 'data', 'statusMessage'] as const;
-const RESULT_MEMBERS = ['content', 'contents', 'messages', 'statusMessage'] as const;
-const TASK_MEMBERS = ['statusMessage'] as const;
-const TASK_LIST_MEMBERS = ['tasks'] as const;
-
-/** None of the names exists on Object.prototype, so plain property access is safe. */
-function pushMembers(holder: Json | undefined, names: readonly string[], texts: string[]): void {
-  if (!isObject(holder)) return;
-  for (const name of names) {
-    const memberValue = holder[name];
-    if (typeof memberValue === 'string') texts.push(memberValue);
-    else if (Array.isArray(memberValue))
-      for (const block of memberValue) pushBlockText(block, texts);
-  }
-}
-
-function pushBlockText(block: Json, texts: string[]): void {
-  if (!isObject(block)) return;
-  for (const holder of [block, block['resource'], block['content']]) {
-    const text = isObject(holder) ? holder['text'] : undefined;
-    if (typeof text === 'string') texts.push(text);
-  }
-  const status = block['statusMessage'];
-  if (typeof status === 'string') texts.push(status);
 }
 
 function nextTail(tail: string, texts: readonly string[]): PreviousTail {
