@@ -1,16 +1,12 @@
 // Redacts and tags sensitive fields of results, and keeps those of arguments out of records. Edits the text by spans: the
-// places that the pointers name, the same places in texts that are JSON, and every other text of the result in which a
-// redacted value occurs. docs/contract.md §4; RFC 6901.
+// places that the pointers name, the same places in data within texts, and every other text of the result in which a
+// redacted value occurs. Names and texts are read without what some reader skips. docs/contract.md §4; RFC 6901.
 
 import type { CompiledSchema, SchemaError } from '../policy/definitions.js';
-import {
-  ANY_STEP,
-  isStep,
-  type SensitiveField,
-  type SensitiveFields,
-} from '../policy/information-flow.js';
+import { ANY_STEP, type SensitiveField, type SensitiveFields } from '../policy/information-flow.js';
 import type { Finding } from '../policy/record.js';
 import type { TextEdit } from '../protocol/admitted-request.js';
+import { type DataNode, findData } from '../protocol/json/data-text.js';
 import {
   applyEdits,
   elementSpans,
@@ -20,7 +16,14 @@ import {
   spanOf,
 } from '../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
-import { stepsOf } from '../text/json-members.js';
+import { foldName, stepsOf } from '../text/json-members.js';
+import {
+  foldText,
+  foldView,
+  type NormalizedText,
+  originalSpan,
+  unescapeStretch,
+} from './detectors/decoded-text.js';
 import { placeholder } from './detectors/text-sanitizer.js';
 import { createFindingLog, type FindingLog } from './findings.js';
 import {
@@ -37,6 +40,15 @@ const DETECTOR = 'sensitive';
 const MARKER = placeholder(DETECTOR);
 const MARKER_JSON = JSON.stringify(MARKER);
 const MARKER_BLOCK = `{"type":"text","text":${MARKER_JSON}}`;
+
+/** A member name as it is compared: whatever its case, and without what some reader skips. */
+function foldFieldName(name: string): string {
+  return foldName(foldText(name).text);
+}
+
+function isStep(step: string | undefined, name: string | number): boolean {
+  return step === ANY_STEP || foldFieldName(step ?? '') === foldFieldName(String(name));
+}
 
 /** What replaces the value of a field: the marker, `null`, or nothing. Each is tried if the one before is invalid. */
 type Replacement = 'marker' | 'null' | 'nothing';
@@ -172,7 +184,7 @@ function mapPlaces(
     rest.length === 0 ? replace(child) : mapPlaces(child, rest, replace);
   if (Array.isArray(value))
     return value.map((item: Json, index) => (isStep(step, index) ? replaceChild(item) : item));
-  if (!isObject(value) || (step !== ANY_STEP && !Object.hasOwn(value, step ?? ''))) return value;
+  if (!isObject(value)) return value;
   const members = Object.entries(value).map(([name, member]): [string, Json] => [
     name,
     isStep(step, name) ? replaceChild(member) : member,
@@ -238,7 +250,8 @@ function collectValues(json: string, values: Set<string>): void {
   });
 }
 
-function addValue(text: string, values: Set<string>): void {
+function addValue(value: string, values: Set<string>): void {
+  const { text } = foldText(value);
   if (text.trim().length >= MIN_VALUE_CHARS) values.add(text);
 }
 
@@ -283,22 +296,45 @@ function createSearch(values: ReadonlySet<string>): Search {
     return lengths.find((length) => length >= minChars && isAt(text, at, length)) ?? 0;
   }
 
+  function spansIn(view: NormalizedText, minChars: number, found: Span[]): void {
+    for (let at = 0; at <= view.text.length - minChars; ) {
+      const length = lengthAt(view.text, at, minChars);
+      if (length > 0) found.push(originalSpan(view, at, at + length));
+      at += Math.max(1, length);
+    }
+  }
+
   return (text, minChars) => {
     if (values.size === 0) return { text, count: 0 };
-    let kept = '';
-    let from = 0;
-    let count = 0;
-    for (let at = 0; at <= text.length - minChars; ) {
-      const length = lengthAt(text, at, minChars);
-      if (length === 0) at++;
-      else {
-        kept += text.slice(from, at) + MARKER;
-        from = at += length;
-        count++;
-      }
+    const found: Span[] = [];
+    let view = foldText(text);
+    spansIn(view, minChars, found);
+    for (let depth = 0; depth < MAX_ESCAPES && view.text.includes('\\'); depth++) {
+      view = foldView(unescapeStretch(view, 0, view.text.length));
+      spansIn(view, minChars, found);
     }
-    return count === 0 ? { text, count } : { text: kept + text.slice(from), count };
+    if (found.length === 0) return { text, count: 0 };
+    const spans = mergeSpans(found);
+    const edits = spans.map(({ start, end }) => ({ start, end, text: MARKER }));
+    return { text: applyEdits(text, edits), count: spans.length };
   };
+}
+
+/** How many lists may hold one another around structured content. */
+const MAX_LISTS = 4;
+
+/** How often a text may have been written into a string of another one. */
+const MAX_ESCAPES = 6;
+
+/** Spans in order, those that overlap as one. */
+function mergeSpans(spans: readonly Span[]): readonly Span[] {
+  const merged: Span[] = [];
+  for (const span of [...spans].sort((one, other) => one.start - other.start)) {
+    const last = merged.at(-1);
+    if (last === undefined || span.start >= last.end) merged.push(span);
+    else if (span.end > last.end) merged[merged.length - 1] = { start: last.start, end: span.end };
+  }
+  return merged;
 }
 
 function startKey(text: string, at: number): number {
@@ -332,13 +368,14 @@ type FieldTree = {
 
 function createTree(active: Active): FieldTree {
   const open = active.filter(({ steps }) => steps.length > 0);
-  const names = new Set(open.map(({ steps: [step] }) => step));
+  const names = new Set(open.map(({ steps: [step] }) => foldFieldName(step ?? '')));
   const known = new Map<string, FieldTree | undefined>();
   return {
     ended: active.filter(({ steps }) => steps.length === 0).map(({ field }) => field),
     isOpen: open.length > 0,
     below(child) {
-      const name = names.has(String(child)) ? String(child) : ANY_STEP;
+      const folded = foldFieldName(String(child));
+      const name = names.has(folded) ? folded : ANY_STEP;
       if (known.has(name)) return known.get(name);
       const next = open.flatMap(({ field, steps: [step, ...steps] }) =>
         isStep(step, name) ? [{ field, steps }] : [],
@@ -517,33 +554,248 @@ function treesOf(fields: readonly SensitiveField[]): TextTrees {
 
 function readLeaf(walk: Walk, leaf: Leaf, trees: TextTrees): TextLeaf {
   const { kind, value } = leaf;
-  const json = kind === 'string' ? redactJsonText(walk, value, trees) : undefined;
-  const steps = [...leaf.steps];
-  return { ...leaf, steps, redacted: json ?? value, isJson: json !== undefined };
+  const isJson = kind === 'string' && parseContainer(value) !== undefined;
+  const redacted = kind === 'string' ? redactText(walk, value, trees) : value;
+  return { ...leaf, steps: [...leaf.steps], redacted, isJson };
 }
 
 function isSearched({ kind, steps }: Leaf): boolean {
   const isInside = ['result', 'error', 'params'].includes(String(steps[0])) && steps.length > 1;
   if (!isInside || kind === 'number') return false;
   if (kind === 'name') return isStructured(steps) && steps.length > 2;
-  return isStructured(steps) || !NOT_TEXT.has(nearestName(steps));
+  if (isStructured(steps) || isData(steps)) return true;
+  return !NOT_TEXT.has(nearestName(steps));
 }
 
-/** Redacts the fields in a text that is JSON. `undefined` for any other text. */
-function redactJsonText(outer: Walk, value: string, trees: TextTrees): string | undefined {
-  if (parseContainer(value) === undefined) return undefined;
+/** Whether a path leads into the data of an error or of a log entry. */
+function isData([holder, member]: Leaf['steps']): boolean {
+  return (holder === 'error' || holder === 'params') && member === 'data';
+}
+
+/** Redacts the fields of all data in a text. What is valid JSON as a whole stays valid. */
+function redactText(outer: Walk, value: string, trees: TextTrees): string {
+  if (!mayHoldField(outer, value)) return value;
+  if (parseContainer(value) === undefined) return redactData(outer, value, trees);
   const { planned, counts, values } = outer;
   const walk: Walk = { planned, text: value, places: [], edits: [], counts: [...counts], values };
   visitCopy(walk, spanOf(value, []) ?? { start: 0, end: 0 }, trees);
-  return applyEdits(value, sortEdits(walk));
+  const redacted = applyEdits(value, sortEdits(walk));
+  const edits: TextEdit[] = [];
+  walkJson(redacted, UNBOUNDED, ({ kind, start, end, value: inner }) => {
+    const text = kind === 'string' ? redactText(outer, inner, trees) : inner;
+    if (text !== inner) edits.push({ start, end, text: JSON.stringify(text) });
+  });
+  return applyEdits(redacted, edits);
+}
+
+/** Whether a text may hold data with a field: it has an opening bracket and a name, unless that is escaped. */
+function mayHoldField({ planned: { fields } }: Walk, value: string): boolean {
+  if (!/[[{]|\\u/.test(value)) return false;
+  if (value.includes('\\u')) return true;
+  const { text } = foldText(value);
+  const lower = text.toLowerCase();
+  return fields.some(({ steps, effect }) => {
+    const last = steps.at(-1) ?? ANY_STEP;
+    return (
+      effect === 'redact' &&
+      (last === ANY_STEP || lower.includes(foldText(last).text.toLowerCase()))
+    );
+  });
+}
+
+/** The reading of one text that has data in it, by views of it in which less and less is escaped. */
+type DataReading = {
+  readonly outer: Walk;
+  readonly trees: TextTrees;
+  readonly edits: TextEdit[];
+  /** How a quote is written at this depth. */
+  readonly quote: string;
+  readonly depth: number;
+};
+
+function redactData(outer: Walk, text: string, trees: TextTrees): string {
+  const edits: TextEdit[] = [];
+  readData({ outer, trees, edits, quote: '"', depth: 0 }, foldText(text));
+  if (edits.length === 0) return text;
+  const kept: TextEdit[] = [];
+  for (const edit of edits.sort((one, other) => one.start - other.start)) {
+    const before = kept.at(-1)?.end ?? 0;
+    if (edit.end <= before) continue;
+    kept.push({ ...edit, start: Math.max(edit.start, before) });
+  }
+  return applyEdits(text, kept);
+}
+
+function readData(reading: DataReading, view: NormalizedText): void {
+  for (const node of findData(view.text)) {
+    visitOutermost(reading, view, node);
+    visitStrings(reading, view, node);
+  }
+  // What is escaped, whole or in part, is read once more without one level of its escapes.
+  if (reading.depth >= MAX_ESCAPES || !/\\["'u\\]/.test(view.text)) return;
+  const quote = JSON.stringify(reading.quote).slice(1, -1);
+  const inner = foldView(unescapeStretch(view, 0, view.text.length));
+  readData({ ...reading, quote, depth: reading.depth + 1 }, inner);
+}
+
+/** Data may be structured content as a whole, or else one of its lists or an item of one. */
+function visitOutermost(
+  reading: DataReading,
+  view: NormalizedText,
+  node: DataNode,
+  depth = 0,
+): void {
+  const { trees, edits } = reading;
+  const before = edits.length;
+  const isList = node.kind === 'array';
+  visitNode(reading, view, { node, tree: trees.root });
+  if (edits.length > before) return;
+  if (!isList || isDataList(view, node)) {
+    visitNode(reading, view, { node, tree: isList ? trees.list : trees.item });
+  }
+  if (!isList || edits.length > before || depth >= MAX_LISTS) return;
+  for (const { value } of node.items) visitOutermost(reading, view, value, depth + 1);
+}
+
+/** Whether a list in a text is data and no reference, index or mark: it has structure, or only quoted texts. */
+function isDataList({ text }: NormalizedText, { start, items }: DataNode): boolean {
+  if (/[\w\])]$/.test(text.slice(Math.max(0, start - 1), start))) return false;
+  return (
+    items.every(({ value: { kind } }) => kind === 'string') ||
+    items.some(({ value: { items: inner } }) => inner.length > 0)
+  );
+}
+
+type NodeVisit = {
+  readonly node: DataNode;
+  readonly tree: FieldTree;
+  readonly name?: DataNode | undefined;
+};
+
+function visitNode(
+  reading: DataReading,
+  view: NormalizedText,
+  { node, tree, name }: NodeVisit,
+): void {
+  const { planned, counts } = reading.outer;
+  for (const field of tree.ended) counts[field] = (counts[field] ?? 0) + 1;
+  const redacted = tree.ended.find((field) => planned.fields[field]?.effect === 'redact');
+  if (redacted !== undefined) {
+    const how = name === undefined ? 'marker' : (planned.replacements[redacted] ?? 'marker');
+    redactNode(reading, view, { node, name, how });
+    return;
+  }
+  if (!tree.isOpen) return;
+  for (const [index, { name: itemName, value }] of node.items.entries()) {
+    const next = tree.below(itemName === undefined ? index : contentOf(view, itemName));
+    if (next !== undefined) visitNode(reading, view, { node: value, tree: next, name: itemName });
+  }
+}
+
+/** The content of a string, decoded. */
+function contentOf(view: NormalizedText, node: DataNode): string {
+  const { start, end } = contentSpan(view, node);
+  return view.text.slice(start, end).includes('\\')
+    ? unescapeStretch(view, start, end).text
+    : view.text.slice(start, end);
+}
+
+/** The span within the quotes of a string, or of a name without quotes. */
+function contentSpan({ text }: NormalizedText, { kind, start, end }: DataNode): Span {
+  if (kind !== 'string') return { start, end };
+  const isClosed = end - start > 1 && text[end - 1] === text[start];
+  return { start: start + 1, end: isClosed ? end - 1 : end };
+}
+
+type NodeEdit = {
+  readonly node: DataNode;
+  readonly name: DataNode | undefined;
+  readonly how: Replacement;
+};
+
+function redactNode(
+  reading: DataReading,
+  view: NormalizedText,
+  { node, name, how }: NodeEdit,
+): void {
+  const { edits, quote, outer } = reading;
+  collectNode(view, node, outer.values);
+  const marker = `${quote}${MARKER}${quote}`;
+  if (how === 'nothing' && name !== undefined) {
+    edits.push({ ...originalSpan(view, ...memberSpan(view, name, node)), text: '' });
+  } else if (how === 'marker' && node.kind === 'string') {
+    const { start, end } = contentSpan(view, node);
+    const at = originalSpan(view, node.start, start).end;
+    edits.push(
+      start < end
+        ? { ...originalSpan(view, start, end), text: MARKER }
+        : { start: at, end: at, text: MARKER },
+    );
+  } else {
+    edits.push({
+      ...originalSpan(view, node.start, node.end),
+      text: how === 'marker' ? marker : 'null',
+    });
+  }
+}
+
+/** A member with one of the commas beside it. */
+function memberSpan({ text }: NormalizedText, name: DataNode, { end }: DataNode): [number, number] {
+  const after = /^\s*,/.exec(text.slice(end))?.[0].length ?? 0;
+  if (after > 0) return [name.start, end + after];
+  const before =
+    /,\s*$/.exec(text.slice(Math.max(0, name.start - 64), name.start))?.[0].length ?? 0;
+  return [name.start - before, end];
+}
+
+/** The texts and numbers of a redacted value, which are searched for in other texts. */
+function collectNode(view: NormalizedText, node: DataNode, values: Set<string>): void {
+  for (const { kind, start, end } of leavesOf(node)) {
+    const text = view.text.slice(start, end);
+    if (kind === 'string') addValue(contentOf(view, { kind, start, end, items: [] }), values);
+    else if (/\d/.test(text)) {
+      addValue(text, values);
+      addValue(String(Number(text)), values);
+    }
+  }
+}
+
+/** The strings and scalars of data, in order. Without recursion: a text may nest without end. */
+function leavesOf(node: DataNode): readonly DataNode[] {
+  const leaves: DataNode[] = [];
+  const open = [node];
+  for (let one = open.pop(); one !== undefined; one = open.pop()) {
+    if (one.kind === 'string' || one.kind === 'scalar') leaves.push(one);
+    for (let at = one.items.length - 1; at >= 0; at--) {
+      const item = one.items[at];
+      if (item !== undefined) open.push(item.value);
+    }
+  }
+  return leaves;
+}
+
+/** Reads the strings of data, as far as nothing in them is escaped, as texts of their own. */
+function visitStrings(reading: DataReading, view: NormalizedText, node: DataNode): void {
+  if (reading.depth >= MAX_ESCAPES) return;
+  for (const leaf of leavesOf(node)) {
+    if (leaf.kind !== 'string') continue;
+    const { start, end } = contentSpan(view, leaf);
+    const content = view.text.slice(start, end);
+    if (content.includes('\\') || !/[[{]/.test(content)) continue;
+    readData({ ...reading, depth: reading.depth + 1 }, unescapeStretch(view, start, end));
+  }
 }
 
 /** Redacts in what may repeat structured content: as a whole, or else as one of its lists or an item of one. */
-function visitCopy(walk: Walk, span: Span, trees: TextTrees): void {
+function visitCopy(walk: Walk, span: Span, trees: TextTrees, depth = 0): void {
   const before = walk.places.length;
   visit(walk, span, trees.root);
   if (walk.places.length > before) return;
-  visit(walk, span, walk.text[span.start] === '[' ? trees.list : trees.item);
+  const isList = walk.text[span.start] === '[';
+  visit(walk, span, isList ? trees.list : trees.item);
+  if (!isList || walk.places.length > before || depth >= MAX_LISTS) return;
+  // Servers also write several structured contents as one list.
+  for (const element of elementSpans(walk.text, span)) visitCopy(walk, element, trees, depth + 1);
 }
 
 /** The fields of structured content that are redacted, with all of their steps or those from given positions on. */

@@ -5,7 +5,7 @@
 // Source: UAX #15 (NFKC); RFC 3986 §2.1; HTML §13.2.5.72 (character references); ECMA-262 §12.9.4; RFC 4648 §4, §5
 // and §8.
 
-import { foldCodePoint, isInvisible } from './unicode.js';
+import { foldCodePoint, isInvisible, terminalSequenceAt } from './unicode.js';
 
 /** `starts[i]` and `ends[i]` are the original span of code unit `i`. No map where the view equals the text. */
 export type NormalizedText = {
@@ -25,20 +25,35 @@ export function originalSpan(
 
 const BEYOND_PRINTABLE = /[^\t\n\r\x20-\x7e]/;
 
-/** Drops invisible characters and folds compatibility forms of ASCII to ASCII. Linear. */
+/** Drops terminal sequences and invisible characters and folds compatibility forms of ASCII to ASCII. Linear. */
 export function foldText(text: string): NormalizedText {
-  if (!BEYOND_PRINTABLE.test(text)) return { text, map: undefined };
+  return foldView({ text, map: undefined });
+}
+
+/** The same for a view, with a map to what that is a view of. */
+export function foldView(view: NormalizedText): NormalizedText {
+  const { text } = view;
+  if (!BEYOND_PRINTABLE.test(text)) return view;
   const out = createViewBuilder();
   let isChanged = false;
   for (let at = 0; at < text.length; ) {
     const code = text.codePointAt(at) ?? 0;
     const own = code > 0xffff ? text.slice(at, at + 2) : text.charAt(at);
-    const folded = code > 0x7e || code < 0x20 ? foldVisible(code, own) : own;
-    isChanged ||= folded !== own;
-    out.put(folded, at, at + own.length);
-    at += own.length;
+    const width = Math.max(own.length, isTerminalStart(code) ? terminalSequenceAt(text, at) : 0);
+    const folded = isPrintable(code) ? own : foldVisible(code, own);
+    isChanged ||= folded !== own || width > own.length;
+    out.put(folded, at, at + width);
+    at += width;
   }
-  return isChanged ? out.toNormalizedText(undefined) : { text, map: undefined };
+  return isChanged ? out.toNormalizedText(view.map) : view;
+}
+
+function isPrintable(code: number): boolean {
+  return code >= 0x20 && code <= 0x7e;
+}
+
+function isTerminalStart(code: number): boolean {
+  return code === 0x1b || (code >= 0x80 && code <= 0x9f);
 }
 
 function foldVisible(code: number, own: string): string {
@@ -150,6 +165,38 @@ function decodeOne(encoded: string): string | undefined {
 
 function fromCode(code: number, max: number): string | undefined {
   return code <= max ? String.fromCodePoint(code) : undefined;
+}
+
+/**
+ * A view of a stretch of another view in which one level of the escapes of JSON strings is decoded: what a text that is
+ * written into a string says.
+ */
+export function unescapeStretch(view: NormalizedText, from: number, to: number): NormalizedText {
+  const stretch = view.text.slice(from, to);
+  const out = createViewBuilder();
+  let at = 0;
+  for (const match of stretch.matchAll(JSON_ESCAPE)) {
+    out.copy(view.text, from + at, from + match.index);
+    at = match.index + match[0].length;
+    out.put(unescaped(match[0]), from + match.index, from + at);
+  }
+  out.copy(view.text, from + at, to);
+  return out.toNormalizedText(view.map);
+}
+
+const JSON_ESCAPE = /\\(?:u[0-9A-Fa-f]{4}|[^u])/g;
+const CONTROL_ESCAPES: ReadonlyMap<string, string> = new Map([
+  ['n', '\n'],
+  ['r', '\r'],
+  ['t', '\t'],
+  ['b', '\b'],
+  ['f', '\f'],
+]);
+
+function unescaped(written: string): string {
+  const sign = written.charAt(1);
+  if (sign === 'u') return String.fromCharCode(Number.parseInt(written.slice(2), 16));
+  return CONTROL_ESCAPES.get(sign) ?? sign;
 }
 
 type ViewBuilder = {

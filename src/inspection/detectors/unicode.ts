@@ -148,6 +148,14 @@ const TERMINAL_SEQUENCE = new RegExp(
 
 const TERMINAL_START = new RegExp(`[${ESC}\u0080-\u009f]`);
 
+/** The length of the terminal sequence at a position, or 0. */
+export function terminalSequenceAt(text: string, at: number): number {
+  SEQUENCE_HERE.lastIndex = at;
+  return SEQUENCE_HERE.test(text) ? SEQUENCE_HERE.lastIndex - at : 0;
+}
+
+const SEQUENCE_HERE = new RegExp(TERMINAL_SEQUENCE, 'y');
+
 /** Removes terminal escape sequences. Text that a sequence would hide becomes visible. */
 export function stripTerminalSequences(text: string): Stripped {
   if (!TERMINAL_START.test(text)) return { text, count: 0 };
