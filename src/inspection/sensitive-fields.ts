@@ -611,11 +611,13 @@ type DataReading = {
   /** How a quote is written at this depth. */
   readonly quote: string;
   readonly depth: number;
+  /** How many levels of escapes were decoded. */
+  readonly level: number;
 };
 
 function redactData(outer: Walk, text: string, trees: TextTrees): string {
   const edits: TextEdit[] = [];
-  readData({ outer, trees, edits, quote: '"', depth: 0 }, foldText(text));
+  readData({ outer, trees, edits, quote: '"', depth: 0, level: 0 }, foldText(text));
   if (edits.length === 0) return text;
   const kept: TextEdit[] = [];
   for (const edit of edits.sort((one, other) => one.start - other.start)) {
@@ -635,7 +637,7 @@ function readData(reading: DataReading, view: NormalizedText): void {
   if (reading.depth >= MAX_ESCAPES || !/\\["'u\\]/.test(view.text)) return;
   const quote = JSON.stringify(reading.quote).slice(1, -1);
   const inner = foldView(unescapeStretch(view, 0, view.text.length));
-  readData({ ...reading, quote, depth: reading.depth + 1 }, inner);
+  readData({ ...reading, quote, depth: reading.depth + 1, level: reading.level + 1 }, inner);
 }
 
 /** Data may be structured content as a whole, or else one of its lists or an item of one. */
@@ -677,12 +679,10 @@ function visitNode(
   view: NormalizedText,
   { node, tree, name }: NodeVisit,
 ): void {
-  const { planned, counts } = reading.outer;
-  for (const field of tree.ended) counts[field] = (counts[field] ?? 0) + 1;
-  const redacted = tree.ended.find((field) => planned.fields[field]?.effect === 'redact');
+  const { fields } = reading.outer.planned;
+  const redacted = tree.ended.find((field) => fields[field]?.effect === 'redact');
   if (redacted !== undefined) {
-    const how = name === undefined ? 'marker' : (planned.replacements[redacted] ?? 'marker');
-    redactNode(reading, view, { node, name, how });
+    redactFound(reading, view, { node, tree, name }, redacted);
     return;
   }
   if (!tree.isOpen) return;
@@ -690,6 +690,30 @@ function visitNode(
     const next = tree.below(itemName === undefined ? index : contentOf(view, itemName));
     if (next !== undefined) visitNode(reading, view, { node: value, tree: next, name: itemName });
   }
+}
+
+function redactFound(
+  reading: DataReading,
+  view: NormalizedText,
+  { node, tree, name }: NodeVisit,
+  redacted: number,
+): void {
+  const { planned, counts } = reading.outer;
+  if (!isOfLevel(reading, view, name ?? node)) return;
+  for (const field of tree.ended) counts[field] = (counts[field] ?? 0) + 1;
+  const how = name === undefined ? 'marker' : (planned.replacements[redacted] ?? 'marker');
+  redactNode(reading, view, { node, name, how });
+}
+
+/** Whether the quote of a name or text is written with the escapes of this level: others were read before. */
+function isOfLevel(
+  { level }: DataReading,
+  view: NormalizedText,
+  { start, kind }: DataNode,
+): boolean {
+  if (level === 0) return true;
+  const quote = originalSpan(view, start, start + 1);
+  return kind === 'string' && quote.end - quote.start >= 2 ** level;
 }
 
 /** The content of a string, decoded. */

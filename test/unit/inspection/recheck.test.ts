@@ -144,7 +144,7 @@ describe('what leaves', () => {
         if (again.kind === 'changed')
           expect(withoutMeta(again.value)).toEqual(withoutMeta(first.value));
       }),
-      { numRuns: 400 },
+      { numRuns: 200 },
     );
   });
 });
