@@ -3,6 +3,7 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { inspectorOptions } from '../dist/cli/dev.js';
 import { freePort, run, runToEnd } from './process.mjs';
 
 const FOLDER = fileURLToPath(new URL('./inspector', import.meta.url));
@@ -26,11 +27,7 @@ export async function prepareInspector() {
 export async function askInspector(order) {
   const node = existsSync(OWN_NODE) ? OWN_NODE : process.execPath;
   const ask = async (args) =>
-    runToEnd(node, [
-      LAUNCHER,
-      ...['--cli', order.url, '--transport', 'http'],
-      ...['--header', `Authorization: Bearer ${order.token}`, ...args],
-    ]);
+    runToEnd(node, [LAUNCHER, ...inspectorOptions(order.url, order.token), ...args]);
   const call = ({ name, arguments: given }) => {
     const pairs = Object.entries(given).flatMap(([key, value]) => [
       '--tool-arg',

@@ -12,6 +12,7 @@ import { askInspector, loginWithInspector, prepareInspector } from './inspector.
 import { prepareGo, prepareJava, preparePython } from './languages.mjs';
 import { compareParsers } from './parsers.mjs';
 import { run } from './process.mjs';
+import { askRemote, prepareRemote } from './remote.mjs';
 import { startDesk, startEverything, startRecords } from './upstreams.mjs';
 
 const UNKNOWN_TOOL = 'no_such_tool';
@@ -36,6 +37,7 @@ function clientsOf({ python, go, java, noInspector }) {
   const typescript = { client: TYPESCRIPT };
   return [
     { title: 'MCP Inspector', mode: '', ask: askInspector, missing: noInspector },
+    { title: 'mcp-remote, as dev prints it', mode: '', ask: askRemote },
     of(typescript, 'TypeScript SDK v1', 'v1'),
     of(typescript, 'TypeScript SDK v2, sessions', 'v2 legacy'),
     of(typescript, 'TypeScript SDK v2, automatic', 'v2 auto'),
@@ -124,6 +126,7 @@ async function main() {
       prepareGo(folder),
       prepareJava(folder),
       prepareInspector(),
+      prepareRemote(),
     ]);
     const versions = [python, go, java].flatMap((one) => one?.version ?? []);
     console.log(`${[`Node ${process.version}`, ...versions].join(', ')}\n`);

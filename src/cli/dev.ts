@@ -417,20 +417,44 @@ Press Ctrl-C to end.
 `);
 }
 
+/** What stands for the token in the configuration of Claude Desktop, which reads no variables. */
+export const PASTED = 'PASTE_TOKEN';
+
+/**
+ * The server in the configuration of Claude Desktop: a bridge, because its local servers speak stdio. `npm run clients`
+ * runs this one.
+ */
+export function desktopServer(url: string): {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+} {
+  // The space stands in the variable: some versions of Claude Desktop split arguments at spaces.
+  return {
+    command: 'npx',
+    args: ['-y', BRIDGE, url, '--header', `Authorization:\${AUTHORIZATION}`],
+    env: { AUTHORIZATION: `Bearer ${PASTED}` },
+  };
+}
+
+const BRIDGE = 'mcp-remote';
+
+/** The options with which the command line of MCP Inspector reaches an endpoint. `npm run clients` uses them. */
+export function inspectorOptions(url: string, token: string): readonly string[] {
+  return ['--cli', url, '--transport', 'http', '--header', `Authorization: Bearer ${token}`];
+}
+
 /**
  * The configuration of each client, under its name. None repeats the token: it is read from the variable TOKEN or asked
  * for where the client can do that, and pasted where it cannot.
  */
 export function clientConfigurations(name: string, url: string): string {
-  // The space stands in the variable: some versions of Claude Desktop split arguments at spaces.
-  const remote = {
-    command: 'npx',
-    args: ['-y', 'mcp-remote', url, '--header', `Authorization:\${AUTHORIZATION}`],
-    env: { AUTHORIZATION: 'Bearer PASTE_TOKEN' },
-  };
   const [asked, read] = [`\${input:token}`, `\${env:TOKEN}`].map((token) => ({
     Authorization: `Bearer ${token}`,
   }));
+  const inspected = inspectorOptions(url, '$TOKEN')
+    .map((word) => (word.includes(' ') ? `"${word}"` : word))
+    .join(' ');
   const input = { type: 'promptString', id: 'token', description: 'token', password: true };
   const clients = [
     [
@@ -439,7 +463,7 @@ export function clientConfigurations(name: string, url: string): string {
     ],
     [
       'Claude Desktop, in claude_desktop_config.json (through mcp-remote; put the token in place of PASTE_TOKEN)',
-      JSON.stringify({ mcpServers: { [name]: remote } }),
+      JSON.stringify({ mcpServers: { [name]: desktopServer(url) } }),
     ],
     [
       'VS Code, in .vscode/mcp.json (asks for the token)',
@@ -455,7 +479,7 @@ export function clientConfigurations(name: string, url: string): string {
     [
       // By tag: on an older Node npx takes an old version, which knows no headers.
       'MCP Inspector, with Node 22.19 or later',
-      `npx @modelcontextprotocol/inspector@latest --cli ${url} --transport http --header "Authorization: Bearer $TOKEN" --method tools/list`,
+      `npx @modelcontextprotocol/inspector@latest ${inspected} --method tools/list`,
     ],
   ];
   return clients.map(([client, text]) => `${client}\n  ${text}\n`).join('\n');
