@@ -240,11 +240,19 @@ function narrowObject(
     (name) =>
       !own.includes(name) &&
       Object.hasOwn(properties, name) &&
+      !mayBeFilledIn(properties[name]) &&
       others.every((names) => names.includes(name)),
   );
   if (added.length > 0) {
     edits.push({ path, keyword: 'required', value: [...own, ...new Set(added)] });
   }
+}
+
+/** A rule that requires an argument is also met by its default. */
+function mayBeFilledIn(property: Json | undefined): boolean {
+  return (
+    isObject(property) && (property['default'] !== undefined || property['$ref'] !== undefined)
+  );
 }
 
 function propertyOf(rule: JsonObject, name: string): RuleSchema | undefined {

@@ -173,14 +173,20 @@ function absentMembers(
   applied: readonly SchemaNode[],
   { extent, search }: Filling,
 ): readonly (readonly [string, Schema])[] {
+  const required = extent === 'required' ? requiredByAny(applied, search) : undefined;
   return applied.flatMap(({ properties }) => {
     if (!isNode(properties)) return [];
     const members = Object.entries(properties) as [string, Schema][];
     search.visits += members.length;
     return members.filter(
-      ([name]) =>
-        !Object.hasOwn(object, name) &&
-        (extent === 'all' || applied.some((node) => requiredNames(node).has(name))),
+      ([name]) => !Object.hasOwn(object, name) && (required === undefined || required.has(name)),
     );
   });
+}
+
+/** What schemas require, also as alternatives: which of them holds may depend on the default. */
+function requiredByAny(applied: readonly SchemaNode[], search: MemberSearch): ReadonlySet<string> {
+  const all = new Set(applied.flatMap((node) => appliedBeside(search.copy, node)));
+  search.visits += all.size;
+  return new Set([...all].flatMap((node) => [...requiredNames(node)]));
 }
