@@ -250,9 +250,7 @@ function narrowObject(
 
 /** A rule that requires an argument is also met by its default. */
 function mayBeFilledIn(property: Json | undefined): boolean {
-  return (
-    isObject(property) && (property['default'] !== undefined || property['$ref'] !== undefined)
-  );
+  return isObject(property) && property['default'] !== undefined;
 }
 
 function propertyOf(rule: JsonObject, name: string): RuleSchema | undefined {
