@@ -254,9 +254,8 @@ function textsOf(bytes: Buffer): readonly string[] {
 const STRETCHES = /[\t\n\f\r\x20-\x7e]{10,}/g;
 /** Plain characters that must follow the start of markup: random bytes contain the beginnings of tags too. */
 const MIN_MARKUP_CHARS = 10;
-/** The same for a tag that acts through its attributes or is not closed. */
+/** The same for a tag, which acts through its attributes or is not closed. */
 const MIN_TAG_CHARS = 16;
-const UNNAMED_TAG = '(removed html)';
 /** Characters around a stretch that are inspected with it. */
 const MARGIN = 256;
 /** A text up to this length is inspected whole. */
@@ -320,10 +319,10 @@ function activeIn(
   if (activeContent === 'off') return [];
   const notes: NoteFinding[] = [];
   let next = 0;
-  for (const { kind, start, text: shown } of findActiveContent(text, 'value', [])) {
+  for (const { kind, start } of findActiveContent(text, []).found) {
     while ((stretches[next]?.end ?? start + 1) <= start) next++;
     const stretch = stretches[next];
-    const least = shown === UNNAMED_TAG ? MIN_TAG_CHARS : MIN_MARKUP_CHARS;
+    const least = kind === 'html' ? MIN_TAG_CHARS : MIN_MARKUP_CHARS;
     if (stretch !== undefined && stretch.start <= start && stretch.end - start >= least)
       notes.push(noteOf(`active:${kind}`, activeContent));
   }

@@ -9,7 +9,7 @@ import { groupBy } from '../text/grouping.js';
 import { pointerOf } from '../text/json-members.js';
 import { checkBytes, type Payload, readableParts, readPayload } from './binary-content.js';
 import { findActiveContent } from './detectors/active-content.js';
-import { findMarkdownCode } from './detectors/markup.js';
+import { findMarkdownCode } from './detectors/markdown-code.js';
 import {
   actionFor,
   detectorOf,
@@ -314,7 +314,7 @@ function isStructuredCopy({ input }: PassState, copy: Json): boolean {
 function neutralizeJson(state: PassState, text: string, steps: Steps): string {
   const { activeContent } = state.input.rules;
   if (activeContent === 'off') return text;
-  const found = findActiveContent(text, 'value', []);
+  const { found } = findActiveContent(text, []);
   const action = ACTIVE_ACTIONS[activeContent];
   for (const { kind } of found)
     addNote(state, steps, { detector: `active:${kind}`, action, count: 1 });

@@ -12,7 +12,7 @@ import {
 import { type Hit, isLongRandomRun } from './detectors/secrets.js';
 import { findSensitive, type WantedKinds } from './detectors/text-sanitizer.js';
 import { isExposedIn } from './detectors/upstream-credentials.js';
-import { parseContainer, walkJson } from './message-fields.js';
+import { walkJson } from './message-fields.js';
 import { isSurelyClean } from './prefilter/prefilter.js';
 
 /** How clients join the texts of one result before they render them. */
@@ -37,37 +37,13 @@ export function neutralizeJoined(
   return undefined;
 }
 
-/** The findings, in order, without bare addresses inside texts that are JSON: in data they may stay. */
-function withoutAddressesInData(
-  found: readonly Replacement[],
-  texts: readonly string[],
-  separator: string,
-): readonly Replacement[] {
-  if (!found.some((one) => one.isBare === true)) return found;
-  const data: { start: number; end: number }[] = [];
-  let at = 0;
-  for (const text of texts) {
-    if (parseContainer(text) !== undefined) data.push({ start: at, end: at + text.length });
-    at += text.length + separator.length;
-  }
-  let next = 0;
-  return found.filter((one) => {
-    while ((data[next]?.end ?? one.end) <= one.start) next++;
-    return one.isBare !== true || (data[next]?.start ?? one.end) >= one.end;
-  });
-}
-
 function neutralizeWith(
   texts: readonly string[],
   separator: string,
   findCode: FindCode,
 ): readonly string[] {
   const joined = texts.join(separator);
-  const found = withoutAddressesInData(
-    findActiveContent(joined, 'markdown', findCode(joined)),
-    texts,
-    separator,
-  );
+  const { found } = findActiveContent(joined, findCode(joined));
   if (found.length === 0) return texts;
   const pieces = found.map((one) => trimUnchanged(joined, one));
   let start = 0;

@@ -58,7 +58,7 @@ describe('text in base64', () => {
     const left = block?.resource?.blob ?? block?.data ?? '';
     const text = Buffer.from(left, 'base64').toString(encoding);
     expect(text).toMatch(/^é \[redacted:github-token\] .*ü$/);
-    expect(text).not.toContain('collect.example');
+    expect(text).toContain('!\\[x](https://collect.example');
     expect(JSON.stringify(await rig.gateway.audit())).not.toContain(secret);
   });
 

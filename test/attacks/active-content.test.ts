@@ -19,7 +19,10 @@ const SAMPLES: readonly (readonly [string, ...string[]])[] = [
   ['a fence that an ideographic space keeps open', `\`\`\`\nx\n\`\`\`\u3000\n\`\`\`\n${IMAGE}\n`],
   ['a fence that a line separator keeps open', `\`\`\`\nx\n\`\`\`\u2028\n\`\`\`\n${IMAGE}\n`],
   ['a line of a no-break space within a paragraph', `one \`\n\u00a0\n\` ${IMAGE} \``],
-  ['a line of a no-break space within HTML', `<div>\n\u00a0\n\`\`\`\n<img src=x>\n\`\`\`\n</div>`],
+  [
+    'a line of a no-break space within HTML',
+    `<div>\n\u00a0\n\`\`\`\n<img src=//e.example/p>\n\`\`\`\n</div>`,
+  ],
   ['a carriage return in a code span', `\`a\r\r${IMAGE}\r\r\``],
   ['a backtick in an address', `http://a.example/\` ${IMAGE} \``],
   ['a backtick in an address without a scheme', `www.a.example/\` ${IMAGE} \``],
@@ -29,15 +32,27 @@ const SAMPLES: readonly (readonly [string, ...string[]])[] = [
   ['a backtick in a target', `[a](\`)${IMAGE}[b](\`)`],
   ['a backtick in a target on the next line', `[a](\n\`)${IMAGE}\``],
   ['a target on the next line of a note', '[^1]: [a](\n`)![x](//e.example/`p`)'],
-  ['a target with a tag behind it on the next line of a note', '[^1]: [a](\n`)<img src=x>`'],
-  ['a target on the next line of a quoted note', '> [^1]: [a](\n> `)<img src=x>`'],
-  ['a target on the next line of a word in a note', '[^1]: y[a](\n`)<img src=x>`'],
-  ['a target on the next line of a definition in a paragraph', 'x\n[b]: y[a](\n`)<img src=x>`'],
-  ['a target on the next line of no definition', '[b]: [a](\n`)<img src=x>`'],
-  ['a target on the next line of no definition in a list', '- [b]: [a](\n  `)<img src=x>`'],
-  ['a target on the next line of no definition in a heading', '[b]: [a](\n`)<img src=x>`\n==='],
-  ['a target on the next line of a list', '- [a](\n  `)<img src=x>`'],
-  ['a target on the next line of a quote', '> [a](\n> `)<img src=x>`'],
+  [
+    'a target with a tag behind it on the next line of a note',
+    '[^1]: [a](\n`)<img src=//e.example/p>`',
+  ],
+  ['a target on the next line of a quoted note', '> [^1]: [a](\n> `)<img src=//e.example/p>`'],
+  ['a target on the next line of a word in a note', '[^1]: y[a](\n`)<img src=//e.example/p>`'],
+  [
+    'a target on the next line of a definition in a paragraph',
+    'x\n[b]: y[a](\n`)<img src=//e.example/p>`',
+  ],
+  ['a target on the next line of no definition', '[b]: [a](\n`)<img src=//e.example/p>`'],
+  [
+    'a target on the next line of no definition in a list',
+    '- [b]: [a](\n  `)<img src=//e.example/p>`',
+  ],
+  [
+    'a target on the next line of no definition in a heading',
+    '[b]: [a](\n`)<img src=//e.example/p>`\n===',
+  ],
+  ['a target on the next line of a list', '- [a](\n  `)<img src=//e.example/p>`'],
+  ['a target on the next line of a quote', '> [a](\n> `)<img src=//e.example/p>`'],
   ['a backtick in an autolink', `<\`a@b.example>${IMAGE}\``],
   ['a fence in the title of a definition', `[a]: /b "\n\`\`\`\n"\n${IMAGE}\n\`\`\``],
   ['many blanks before the sign of style', `<p style${WIDE}="background:url(https://e.example)">x`],
@@ -51,103 +66,22 @@ const SAMPLES: readonly (readonly [string, ...string[]])[] = [
   ['a definition behind the mark of a quote', '> [x]:\n> javascript:alert(1)\n\n[x]'],
   ['a definition with brackets in its label', '[x\\]]\n\n[x\\]]: <javascript:alert(1)>'],
   ['a target behind the mark of a quote', '> [x](\n> javascript&colon;alert(1))'],
-  ['a query behind a reference', `[x](https://e.example/&quest;${QUERY}${QUERY})`],
-  ['an address with a user name', 'see https://bank.example@e.example/ there'],
-  ['an address with a long query', `see https://e.example/?${QUERY}${QUERY} there`],
-  [
-    'an address without a scheme and with a long query',
-    `see www.e.example/?${QUERY}${QUERY} there`,
-  ],
-  [
-    'an address behind one that is broken',
-    `https://user@e.example/A.https://e.example/?${QUERY}${QUERY}`,
-  ],
-  ['an address behind an emphasis', `_www.e.example/?${QUERY}${QUERY}`],
-  ['an address in a note', 'x\n[^1]: www.bank.example@e.example\n'],
   ['a tag that is open behind preformatted text', 'a <pre> `! [a]<a onclick="alert(1)"\n\n'],
-  [
-    'an address in a tag that is cut by a table',
-    "| a |\n|---|\n<b\ntitle='https://a.example'>mailto:a@b.example/",
-  ],
   [
     'an attribute behind the name of a tag that is too long to be read',
     `<div>\n<${'a'.repeat(65)}b="x onclick=alert(1)>y"z>`,
   ],
-  ['a user name with an encoded slash in it', '[a](https://bank.example%2f@e.example/)'],
-  [
-    'a user name with an encoded slash before a reference',
-    '[a](https://bank.example%2f&commat;e.example/)',
-  ],
-  ['a user name with a full-width slash in it', '[a](https://bank.example\uff0f@e.example/)'],
-  ['a user name behind backslashes in an attribute', '<a href="&bsol;&bsol;u@e.example/">x</a>'],
-  [
-    'a user name behind a link and a backslash in an address',
-    ' https://a.example[a]("`")]\\xmpp:a@b.example/',
-  ],
-  ['a user name with a backslash in it', 'see https://bank.example\\x@e.example/ there'],
-  ['a user name with an escaped backslash in it', 'see https://bank.example\\\\x@e.example/'],
-  ['a user name with a backslash and no scheme', 'see www.bank.example\\x@e.example/ there'],
-  ['a user name with a backslash in a target', '[a](https://bank.example\\x@e.example/)'],
-  ['a user name with a backslash and no scheme in a target', '[a](//bank.example\\x@e.example/)'],
-  ['a user name with a backslash in an angled target', '[a](<https://bank.example\\x@e.example/>)'],
-  ['a user name with a backslash in an autolink', '<https://bank.example\\x@e.example/>'],
-  [
-    'a user name with a backslash in a definition',
-    '[a]\n\n[a]: https://bank.example\\x@e.example/',
-  ],
-  ['a user name with a link in it', 'see https://bank.example[a](b)@e.example/'],
-  ['a user name with quotes and a backtick in it', 'see https://bank.example"`"@e.example/'],
-  ['a query behind an escaped line end', `[a](\\\n/x?${QUERY}${QUERY})`],
-  ['an address behind the target of no link', '[a](b https://user@e.example/)'],
-  ['an address in the title of no link', '\\[a](b "https://user@e.example/")'],
-  ['an address in a title that a heading ends', '[a](b "\n# https://user@e.example/")'],
-  ['an address in an attribute that a list ends', '<b title="\n- https://user@e.example/">'],
-  [
-    'an address in an attribute that a cell ends',
-    '|a|b|\n|-|-|\n|<b title="|//a https://u@e.example/">|',
-  ],
-  [
-    'an address in what follows a tag in quotes',
-    '![``<x-y  title="<b x=\'"/>\\`<div title\f="https://user@e.example/\u4e2d" \' >\n```\u3000\n     ',
-  ],
-  ['an address in a tag within a tag', `<x y="<b x='"/><b title="https://user@e.example/" ' >`],
-  ['an address in a tag that a span ends', '` <b title="` https://user@e.example/"> |'],
-  ['an address in a tag that a target ends', '[x](<b title="y>)https://user@e.example/ ">'],
-  ['an address in a tag that a title ends', '[x](y "<b title=")https://user@e.example/">'],
-  ['an address in a tag that a declaration ends', 'a <!A <b title=">https://user@e.example/">'],
-  ['an address in a tag that an instruction ends', 'a <?a <b title="?>https://user@e.example/">'],
-  ['an address in a tag that a section ends', 'a <![CDATA[ <b title="]]>https://user@e.example/">'],
-  ['an address in a tag that an emphasis ends', '*<b title="*< https://user@e.example/">'],
-  ['an address in a tag without a blank', '<b title="x"y="https://user@e.example/">'],
-  ['an address in a tag with a quote too many', `a <b title="https://user@e.example/" ' >`],
-  ['an address in a closing tag', 'a </b title="https://user@e.example/">'],
-  ['an address behind a bracket in a tag', `<x y="[a">](https://a.example/)?${QUERY}${QUERY}`],
-  ['an address behind a bracket in a title', `[b](x "[a")](https://a.example/)?${QUERY}${QUERY}`],
-  ['an address behind a bracket in a target', `[b](<[a>)](https://a.example/)?${QUERY}${QUERY}`],
-  [
-    'an address behind a bracket in a declaration',
-    `a <!A [a>](https://a.example/)?${QUERY}${QUERY}`,
-  ],
-  ['an address within the target of no link', '\\[a](/x,https://user@e.example/)'],
   ['an escaped image in the text of a link', '[!\\[a\\](https://e.example/p.png)](y)'],
   ['an image in two texts', 'see !', '[a](https://e.example/p.png)'],
   ['a tag in two texts', 'see <im', 'g src=https://e.example/p.png>'],
   ['a target in three texts', '[a](java', 'script', ':alert(1))'],
   ['a fence of one text in another', '```', `\`\`\`\n${IMAGE}\n\`\`\``],
-  ['an address in two texts', 'see https://bank.example', '@e.example/'],
-  ['a fence that texts joined by a blank end', '`\n\n\u00a0\n```<iframe>', '``', '`\n'],
   [
-    'an address that goes on over the target of a link',
-    `\`\`![a][a]\`\`ftp://a.example/&#106;avascript\\:alert(1)[a](<#a>)\\\`https://e.example/?${QUERY}${QUERY}\``,
+    'a fence that texts joined by a blank end',
+    '`\n\n\u00a0\n```<iframe src=//e.example>',
+    '``',
+    '`\n',
   ],
-  [
-    'an address that goes on over a tag in parentheses',
-    `HTTP://A.example/(\`</pre>)https://e.example/\\?${QUERY}${QUERY}<object\n>onload\n='<b x=''/>`,
-  ],
-  ['an address that goes on over the sign of a tag in quotes', `//a.example/"<"?${QUERY}${QUERY}`],
-  ['an address that goes on over a link', `https://a.example/[a](/x)?${QUERY}${QUERY}`],
-  ['a query that begins with a tag', `https://a.example/?{<b>}${QUERY}${QUERY}`],
-  ['an address behind an escaped bracket', `\\<https://b.example/>?${QUERY}${QUERY}`],
   ['a target behind a label', '][a](\n`)``![x](//e.example/`p`)'],
   ['a label that ends in a span', `[[\`]](<b>)\`\`\`${IMAGE}\\\`\n`],
 ];
@@ -206,13 +140,9 @@ describe('active content', () => {
     ]);
   });
 
-  it('[X-70] an address that may not stay is still read as it was written, but for its beginning', () => {
-    expect(passed([`see https://e.example/a?${QUERY}, now`])).toEqual([
-      `see hxxps://e.example/a?${QUERY}, now`,
-    ]);
-    expect(passed([`see www.e.example/a?${QUERY}, now`])).toEqual([
-      `see www[.]e[.]example/a?${QUERY}, now`,
-    ]);
+  it('[I-10] an address in prose stays byte for byte, however long its query', () => {
+    const text = `see https://e.example/a?${QUERY}, www.e.example/?${QUERY} and [a](https://e.example/?${QUERY})`;
+    expect(passed([text])).toEqual([text]);
   });
 
   it('[X-70, I-13] nothing in random documents loads, runs or links to a script', () => {

@@ -7,7 +7,7 @@ import { micromark, type Options } from 'micromark';
 import { gfm, gfmHtml } from 'micromark-extension-gfm';
 import { type DefaultTreeAdapterTypes, parseFragment } from 'parse5';
 import { neutralize } from '../../src/inspection/detectors/active-content.js';
-import { findMarkdownCode } from '../../src/inspection/detectors/markup.js';
+import { findMarkdownCode } from '../../src/inspection/detectors/markdown-code.js';
 import { sanitizeText } from '../../src/inspection/detectors/text-sanitizer.js';
 import { isSurelyClean } from '../../src/inspection/prefilter/prefilter.js';
 import { inspectMessage } from '../../src/inspection/responses.js';
@@ -148,7 +148,7 @@ const SCRIPT_STARTS = [
   '<',
   '\\',
 ];
-const EVENTS = ['onclick', 'onload', 'ONERROR', 'onmouseover', 'style', 'background'];
+const EVENTS = ['onclick', 'onload', 'ONERROR', 'onmouseover'];
 const ELEMENTS = [
   'img',
   'script',
@@ -160,10 +160,42 @@ const ELEMENTS = [
   'style',
   'video',
   'meta',
+  ...['form', 'base', 'embed', 'source', 'image', 'use', 'input', 'button', 'textarea', 'title'],
 ];
 const NAMES = ['b', 'a', 'p', 'div', 'td', 'details', 'x-y', 'B', 'center', 'section'];
 const EQUALS = ['=', '=', '=', ' =', '= ', `${' '.repeat(20)}=`, '\n=', '\t=\n', '/=', '\f='];
 const MARKS_OF_QUERY = ['?', '?', '#', '&quest;', '&num;', '&#63;', '\\?'];
+
+const ELSEWHERE = [
+  ...[
+    '//e.example/x',
+    '<https://e.example/x y>',
+    ' https://e.example/x ',
+    'https://e.example/x "t"',
+  ],
+  ...[
+    'x',
+    '/\\e.example/x',
+    '\\\\e.example\\x',
+    '/\t/e.example/x',
+    'https&colon;//e.example',
+    '&#47;/e.example',
+  ],
+];
+const LOADING = [
+  ...[
+    'src',
+    'srcset',
+    'href',
+    'xlink:href',
+    'data',
+    'poster',
+    'background',
+    'action',
+    'ping',
+    'formaction',
+  ],
+];
 
 type Rule = (random: Random) => string;
 
@@ -199,6 +231,10 @@ const attribute: Rule = (random) =>
   random.pick([
     () => `${random.pick(EVENTS)}${random.pick(EQUALS)}${quoted(random)}`,
     () => `href${random.pick(EQUALS)}${quoted(random)}`,
+    () =>
+      `${random.pick(LOADING)}${random.pick(EQUALS)}${random.pick(['"', "'", ''])}${random.pick(ELSEWHERE)}`,
+    () => `style${random.pick(EQUALS)}"a:url(${random.pick(ELSEWHERE)})"`,
+    () => `rel="stylesheet"`,
     () => `title${random.pick(EQUALS)}${quoted(random)}`,
     () => random.pick(['x', 'class', '"', "'", '/', '=', '`', random.pick(MARKS)]),
   ])();
@@ -215,8 +251,7 @@ const tag: Rule = (random) => {
 const image: Rule = (random) =>
   random.pick([
     () => '![a](https://e.example/p.png)',
-    () =>
-      `![${random.pick(['a', '`', ']', '\\]', '[b]', '\n'])}](${random.pick(['x', '<x y>', ' x ', 'x "t"'])})`,
+    () => `![${random.pick(['a', '`', ']', '\\]', '[b]', '\n'])}](${random.pick(ELSEWHERE)})`,
     () => '![a][a]',
     () => '![a]',
     () => '![x](//e.example/`p`)',
@@ -338,11 +373,11 @@ export const RENDERERS: Renderers = new Map([
 const PLAIN_TAG =
   /<\/?(?:p|em|strong|code|pre|ul|ol|li|blockquote|h[1-6]|del|b|div|table|thead|tbody|tr|th|td|s)>|<(?:hr|br)(?: \/)?>|<a href="(?:https?:\/\/|#)?[\w./%-]*">|<\/a>/g;
 
-/** What a page of this HTML would do; empty where it only shows text and ordinary links. */
+/** What a page of this HTML would do; empty where it only shows text, ordinary links and what is relative. */
 export function effectsOf(html: string): readonly string[] {
   if (!html.replace(PLAIN_TAG, '').includes('<')) return [];
   const effects: string[] = [];
-  collect(parseFragment(html), effects);
+  collect(parseFragment(html, { sourceCodeLocationInfo: true }), effects);
   return effects;
 }
 
@@ -367,43 +402,116 @@ function collect(node: DefaultTreeAdapterTypes.ParentNode, effects: string[]): v
   }
 }
 
-const ACTING: ReadonlySet<string> = new Set(
-  (
-    'script style iframe frame frameset object embed applet img image picture source audio video track ' +
-    'svg math link meta base form button textarea select portal bgsound layer ilayer noscript plaintext ' +
-    'xmp marquee template'
-  ).split(' '),
-);
-const LOADING =
-  /^(?:on.*|src|srcset|imagesrcset|srcdoc|style|background|poster|action|formaction|ping|lowsrc|dynsrc|data|manifest|codebase|attributionsrc)$/;
-/** What renderers of tables and task lists write of their own. */
-const OWN_STYLE = /^text-align: ?(?:left|right|center);?$/;
-const OWN_INPUT: ReadonlySet<string> = new Set(['type', 'disabled', 'checked']);
+/** What a browser fetches by an attribute. */
+const LOADED: Readonly<Record<string, readonly string[]>> = {
+  ...{ img: ['src', 'srcset'], image: ['href', 'xlink:href'], source: ['src', 'srcset'] },
+  ...{
+    iframe: ['src'],
+    frame: ['src'],
+    embed: ['src'],
+    object: ['data'],
+    script: ['src', 'href', 'xlink:href'],
+  },
+  ...{
+    audio: ['src'],
+    video: ['src', 'poster'],
+    track: ['src'],
+    bgsound: ['src'],
+    portal: ['src'],
+  },
+  ...{
+    use: ['href', 'xlink:href'],
+    feimage: ['href', 'xlink:href'],
+    base: ['href'],
+    form: ['action'],
+  },
+  ...{
+    button: ['formaction'],
+    input: ['formaction'],
+    body: ['background'],
+    table: ['background'],
+    td: ['background'],
+  },
+};
+const FRAMES: ReadonlySet<string> = new Set(['iframe', 'frame', 'embed', 'object', 'script']);
+const LOADING_LINK = /stylesheet|icon|preload|prefetch|preconnect|manifest|prerender/i;
+const HANDLER =
+  /^on(?:click|load|error|mouse\w+|focus\w*|key\w+|toggle|begin|start|pointer\w+|animation\w+)$/;
+const DATA_SCRIPT = /json|template/i;
+const STYLE_LOADS = /(?:url\(|@import|image-set\()\s*["']?\s*(?:[a-z]+:)?[\\/]{2}/i;
+
+/** Whether the address is that of another origin for a page, or of another host for a file. */
+export function leadsElsewhere(target: string): boolean {
+  if (/^(?:data|about|attachment|cid):/i.test(target.replace(/[\t\n\r]/g, '').trimStart()))
+    return false;
+  const read = (base: string): URL | undefined =>
+    URL.canParse(target, base) ? new URL(target, base) : undefined;
+  const onPage = read('https://host.example/a/b');
+  const inFile = read('file:///a/b');
+  return (
+    (onPage !== undefined && onPage.origin !== 'https://host.example') ||
+    (inFile !== undefined && (inFile.protocol !== 'file:' || inFile.host !== ''))
+  );
+}
 
 function checkElement(element: DefaultTreeAdapterTypes.Element, effects: string[]): void {
-  const { tagName, attrs } = element;
-  if (ACTING.has(tagName)) effects.push(`<${tagName}>`);
-  if (tagName === 'input') {
-    const isOwn = attrs.every(({ name }) => OWN_INPUT.has(name));
-    if (!isOwn || !attrs.some(({ value }) => value === 'checkbox')) effects.push('<input>');
+  const tagName = element.tagName.toLowerCase();
+  const attrs = new Map(
+    element.attrs.map(({ name, prefix, value }) => [
+      (prefix ? `${prefix}:${name}` : name).toLowerCase(),
+      value,
+    ]),
+  );
+  if (tagName === 'script') checkScript(element, attrs, effects);
+  if (tagName === 'style' && STYLE_LOADS.test(textOf(element))) effects.push('<style> that loads');
+  if (
+    tagName === 'link' &&
+    LOADING_LINK.test(attrs.get('rel') ?? '') &&
+    leadsElsewhere(attrs.get('href') ?? '')
+  )
+    effects.push('<link> that loads');
+  if (tagName === 'meta' && /refresh/i.test(attrs.get('http-equiv') ?? '')) effects.push('<meta>');
+  if (tagName === 'form' && /post/i.test(attrs.get('method') ?? ''))
+    effects.push('<form> that posts');
+  for (const name of LOADED[tagName] ?? []) {
+    const value = attrs.get(name) ?? '';
+    const targets = name === 'srcset' ? value.split(/[\s,]+/) : [value];
+    if (targets.some(leadsElsewhere)) effects.push(`<${tagName} ${name}=>`);
+    if (FRAMES.has(tagName) && /^\s*(?:data|javascript):/i.test(value))
+      effects.push(`<${tagName} ${name}=data>`);
   }
-  for (const { name, value } of attrs) {
-    if (name === 'href') checkLink(value, effects);
-    else if (value !== '' && LOADING.test(name) && !(name === 'style' && OWN_STYLE.test(value)))
-      effects.push(`${name}=`);
+  for (const [name, value] of attrs) {
+    if (name === 'href' || name === 'xlink:href') {
+      if (!['link', 'image', 'feimage'].includes(tagName)) checkLink(value, effects);
+    } else if (name === 'srcdoc' && value !== '') effects.push('srcdoc=');
+    else if (HANDLER.test(name) && value !== '') effects.push(`${name}=`);
+    else if (name === 'style' && STYLE_LOADS.test(value)) effects.push('style= that loads');
+    else if (name === 'ping' && ['a', 'area'].includes(tagName) && leadsElsewhere(value))
+      effects.push('ping=');
   }
 }
 
-const QUIET: ReadonlySet<string> = new Set(['http:', 'https:', 'mailto:', 'tel:', 'ftp:', 'xmpp:']);
-/** Some more than the gateway grants: renderers write some characters in three. */
-const MAX_QUERY_CHARS = 100;
+/** A script runs where its end is read; one that is data never does. */
+function checkScript(
+  element: DefaultTreeAdapterTypes.Element,
+  attrs: ReadonlyMap<string, string>,
+  effects: string[],
+): void {
+  if (DATA_SCRIPT.test(attrs.get('type') ?? '') && !attrs.has('src')) return;
+  const isClosed = element.sourceCodeLocation?.endTag !== undefined;
+  if (isClosed || leadsElsewhere(attrs.get('src') ?? '')) effects.push('<script>');
+}
+
+function textOf(element: DefaultTreeAdapterTypes.Element): string {
+  return element.childNodes.map((child) => ('value' in child ? child.value : '')).join('');
+}
 
 function checkLink(target: string, effects: string[]): void {
   if (!URL.canParse(target, 'https://host.example/')) return;
-  const url = new URL(target, 'https://host.example/');
-  if (!QUIET.has(url.protocol)) effects.push(`link to ${url.protocol}`);
-  if (url.protocol !== 'mailto:' && url.username !== '') effects.push('link with a user name');
-  if (url.search.length + url.hash.length > MAX_QUERY_CHARS) effects.push('link with a long query');
+  const { protocol, pathname } = new URL(target, 'https://host.example/');
+  const isDocument =
+    protocol === 'data:' && /^\s*(?:text\/html|image\/svg|[\w.+/-]*xml)/i.test(pathname);
+  if (/^(?:java|vb|live)script:$/.test(protocol) || isDocument) effects.push(`link to ${protocol}`);
 }
 
 // Runs random documents through the content inspection and looks at what a client would make of what is
@@ -479,7 +587,7 @@ function tryDocument(bench: Bench, texts: readonly string[]): 'clean' | 'changed
       const alone = sanitizeText(text, profile.result, { name: undefined, reading: 'markdown' });
       report(bench, 'first pass', texts, alone.text);
     }
-    if (isSurelyClean(text) && neutralize(text, 'markdown', findMarkdownCode).text !== text) {
+    if (isSurelyClean(text) && neutralize(text, findMarkdownCode).text !== text) {
       failures.push(`prefilter: calls clean what is changed: ${asAscii(text)}`);
     }
   }

@@ -5,8 +5,8 @@
 import type { Random } from './active-content.js';
 
 const PAYLOADS = [
-  '<iframe>',
-  '<img src=x>',
+  '<iframe src=//e.example>',
+  '<img src=https://e.example/p>',
   '![a](https://e.example/p.png)',
   '![a][a]',
   '<b onclick=x>',

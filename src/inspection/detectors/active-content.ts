@@ -1,18 +1,14 @@
-// Makes active Markdown and HTML inert while the reader still sees text. Images, comments and HTML that runs,
-// loads or frames something are removed. Links with a quiet target stay (markup.ts: plain http, https, mailto, tel
-// or relative, without user name or long query); other links keep their text only; script URLs lose their scheme.
-// Code is kept. Tokens are scanned with an explicit stack, so nesting does not affect the linear time.
-// Source: CommonMark 0.31 §6.3 to §6.7; GFM §6.9; HTML §13.2.5 (tokenization).
+// Makes active Markdown and HTML inert by the smallest edit that loses no character: the `<` of a tag that runs, loads,
+// posts or redirects becomes `&lt;`, the `![` of an image from elsewhere becomes `!\\[`, the colon of a script link is put
+// in brackets, and so are those of addresses that a drawn diagram would load. Everything else stays byte for byte:
+// links, relative targets, comments, code. Tokens are scanned with an explicit stack, so nesting does not affect the
+// linear time.
+// Source: CommonMark 0.31 §4.7, §6.3 to §6.7; GFM §6.9; HTML §13.2.5 (tokenization).
 
-import {
-  createTagReading,
-  defangTarget,
-  findHtml,
-  isQuietTarget,
-  MAX_QUIET_QUERY_CHARS,
-  MAX_TARGET_CHARS,
-  type TagReading,
-} from './markup.js';
+import { sureCommentEnd } from './comments.js';
+import { findDrawnAddresses } from './drawn-fences.js';
+import { createTagReading, type HtmlTag, readHtmlTag, type TagReading } from './markup.js';
+import { isElsewhere, scriptColon } from './targets.js';
 
 /** A span and its replacement. */
 export type Replacement = {
@@ -20,8 +16,8 @@ export type Replacement = {
   readonly start: number;
   readonly end: number;
   readonly text: string;
-  /** A bare address, which is plain text to renderers that do not autolink. */
-  readonly isBare?: true;
+  /** The end of what the edit makes inert. */
+  readonly reach: number;
 };
 
 /** A stretch of code, which is kept. Lists of stretches are in order and do not overlap. */
@@ -30,75 +26,77 @@ export type CodeStretch = { readonly start: number; readonly end: number };
 /** `markdown`: code is kept. `value`: a string of structured content, whose rendering is unknown. */
 export type TextFormat = 'markdown' | 'value';
 
-const MAY_BE_ACTIVE =
-  /[\]<]|!\\{0,3}\[|script:|data:|[?#;]\S{60}|(?::\/\/|www\.)(?:[^\s/@&]{2049}|[^\s/@&]{0,2048}[@&])/i;
-// A backslash hides no token, because not every renderer treats it as an escape everywhere. After `!` backslashes
-// are matched, because one renderer drops them from a link text and parses it again.
-const TOKEN =
-  /!\\{0,3}\[|\[|\]|<|(?:java|vb|live)script:(?=[^\s])|data:(?=\s{0,4}(?:text\/html|image\/svg|application\/(?:xhtml|javascript|xml)|text\/(?:xml|javascript)))|[?#](?=[\S\ufeff]{65})|&(?:#|quest;|num;)(?=[\S\ufeff]{65})|(?::\/\/|www\.)(?=[^\s/?#@&]{2049}|[^\s/?#@&]{0,2048}[@&])/gi;
+/** What the markup of a text does, and how much of it a reader does not see. */
+export type ActiveContent = {
+  /** In order and without overlaps. */
+  readonly found: readonly Replacement[];
+  readonly comments: number;
+  readonly hiddenElements: number;
+};
 
-/** `image` is the index in `found` of the opening of an image; undefined for other brackets. */
-type Opener = { readonly at: number; readonly image: number | undefined };
+const MAY_BE_ACTIVE = /<[a-z!]|!\\{0,3}\[|\](?:\(|:)|<(?:java|vb|live)script:|`{3}|~{3}/i;
+// Images begin with `![` in every renderer; behind backslashes only in one, which drops them from a link text and
+// reads it again. Blank lines end paragraphs, and with them every bracket that is open.
+const TOKEN = /!\\{0,3}\[|\[|\]|<|`|(?:\r\n|\r(?!\n)|\n)[ \t>]*(?=[\r\n])/g;
+
+/** The opening of an image that is not surely closed. */
+type ImageOpener = {
+  readonly at: number;
+  /** Brackets that were surely open when it began, its own included. */
+  readonly depth: number;
+  /** Brackets that may be none, met before it. */
+  readonly doubtful: number;
+};
+
+/** The opening of an image behind backslashes, of which a renderer may drop one with each link around it. */
+type EscapedOpener = { readonly at: number; readonly depth: number; isArmed: boolean };
 
 type Scan = {
   readonly text: string;
-  readonly reading: TextFormat;
-  readonly found: Replacement[];
-  readonly openers: Opener[];
+  readonly code: readonly CodeStretch[];
+  readonly found: Map<number, Replacement>;
   readonly tags: TagReading;
-  /** Set once no comment ends after this point, so that the search is not repeated. */
-  hasNoCommentEnd: boolean;
-  /** The last bracket, if it begins its line and no other followed it: a definition may begin there. */
-  label: number | undefined;
-  /** Targets and tags that contain addresses and were already checked, in the order of their ends. */
-  readonly targets: CodeStretch[];
-  /** How many of them end before the last address that was checked. */
-  passedTargets: number;
-  /** Where the last link text began: a link around another one is no link. */
-  lastText: number;
-  /** The last word that was searched as the target of a definition. */
-  wordStart: number;
-  wordEnd: number;
-  /** The word around the last position that needed an address search. */
-  word: Word | undefined;
+  /** Open images in the order of their depth. */
+  openers: ImageOpener[];
+  escaped: EscapedOpener[];
+  /** Brackets that may be open, brackets that are open as they are written, and brackets so far that may be none. */
+  depth: number;
+  written: number;
+  doubtful: number;
+  /** A backtick or a tag in this paragraph may include the brackets behind it. */
+  isDoubtful: boolean;
+  hasBacktick: boolean;
+  /** Labels of definitions that lead elsewhere; computed when an image needs them. */
+  labels: ReadonlySet<string> | 'any' | undefined;
+  /** The end of the last tag that was read, and of every one before. */
+  tagsEnd: number;
+  /** Where the search for schemes in tags has ended. */
+  brokenUntil: number;
+  /** The raw-text element that is open. */
+  rawElement: string | undefined;
+  readonly firstDefinition: number;
+  comments: number;
+  hiddenElements: number;
 };
 
-/** Characters without white space, which may hold addresses. */
-type Word = {
-  readonly end: number;
-  /** Positions that end an address for every renderer, in order. */
-  readonly walls: readonly number[];
-  /** How many of these precede the last position that was searched. */
-  passedWalls: number;
-  /** How far the word was searched for addresses. */
-  searched: number;
-};
-
-/** A target with deeper nested parentheses is no target. */
-const MAX_TARGET_NESTING = 8;
-
-/** Finds all active content of a text, in order and without overlaps. Linear. */
-export function findActiveContent(
-  text: string,
-  reading: TextFormat,
-  code: readonly CodeStretch[],
-): Replacement[] {
-  if (!MAY_BE_ACTIVE.test(text)) return [];
+/** Finds all active content of a text. Linear. */
+export function findActiveContent(text: string, code: readonly CodeStretch[]): ActiveContent {
+  if (!MAY_BE_ACTIVE.test(text)) return NOTHING;
   const scan: Scan = {
-    text,
-    reading,
-    found: [],
-    openers: [],
-    tags: createTagReading(text),
-    hasNoCommentEnd: false,
-    label: undefined,
-    targets: [],
-    passedTargets: 0,
-    lastText: -1,
-    wordStart: 0,
-    wordEnd: 0,
-    word: undefined,
+    ...{ text, code, found: new Map(), tags: createTagReading(text) },
+    firstDefinition: text.indexOf(']:'),
+    ...{ openers: [], escaped: [], depth: 0, written: 0, doubtful: 0, isDoubtful: false },
+    ...{ hasBacktick: false },
+    ...{
+      labels: undefined,
+      tagsEnd: 0,
+      brokenUntil: 0,
+      rawElement: undefined,
+      comments: 0,
+      hiddenElements: 0,
+    },
   };
+  for (const address of findDrawnAddresses(text, code)) add(scan, 'link', address, address.end);
   let region = 0;
   TOKEN.lastIndex = 0;
   for (let match = TOKEN.exec(text); match !== null; match = TOKEN.exec(text)) {
@@ -108,32 +106,36 @@ export function findActiveContent(
       TOKEN.lastIndex = stretch.end;
       continue;
     }
+    // A line end that is not consumed may begin the next blank line.
     TOKEN.lastIndex = readToken(scan, match[0], match.index);
   }
-  return scan.found.sort((one, other) => one.start - other.start);
+  const found = [...scan.found.values()].sort((one, other) => one.start - other.start);
+  return { found, comments: scan.comments, hiddenElements: scan.hiddenElements };
 }
 
-/** Maximum number of rounds: a removal may reveal a token that was hidden by the removed one. */
+const NOTHING: ActiveContent = { found: [], comments: 0, hiddenElements: 0 };
+
+/** Maximum number of rounds: an edit may reveal a token. */
 const MAX_ROUNDS = 16;
 
 /** Finds the code of a text, which is kept. */
 type FindCode = (text: string) => readonly CodeStretch[];
 
-/** Replaces all active content. Returns the text and the replacements made. */
+/** Makes all active content inert. Returns the text, the edits made, and what is hidden in the text as it was. */
 export function neutralize(
   text: string,
-  reading: TextFormat,
   findKept: FindCode,
-): { readonly text: string; readonly found: readonly Replacement[] } {
-  const all: Replacement[] = [];
-  let inert = text;
-  for (let round = 0; round < MAX_ROUNDS; round++) {
-    const found = findActiveContent(inert, reading, findKept(inert));
+): ActiveContent & { readonly text: string } {
+  const first = findActiveContent(text, findKept(text));
+  const all = [...first.found];
+  let inert = replaceAll(text, first.found);
+  for (let round = 1; round < MAX_ROUNDS && inert !== text; round++) {
+    const { found } = findActiveContent(inert, findKept(inert));
     if (found.length === 0) break;
     inert = replaceAll(inert, found);
     for (const one of found) all.push(one);
   }
-  return { text: inert, found: all };
+  return { ...first, text: inert, found: all };
 }
 
 function replaceAll(text: string, found: readonly Replacement[]): string {
@@ -146,417 +148,303 @@ function replaceAll(text: string, found: readonly Replacement[]): string {
   return inert + text.slice(at);
 }
 
+function add(
+  { found, text }: Scan,
+  kind: Replacement['kind'],
+  { start, end }: CodeStretch,
+  reach: number,
+): void {
+  const written = text.slice(start, end);
+  const replacement = kind === 'html' ? '&lt;' : kind === 'image' ? `${written}\\` : `[${written}]`;
+  found.set(start, { kind, start, end, text: replacement, reach });
+}
+
 /** Reads one token and returns where to continue. */
 function readToken(scan: Scan, token: string, at: number): number {
-  const { text } = scan;
   const after = at + token.length;
-  const sign = token.startsWith('!') ? '![' : token.toLowerCase();
-  switch (sign) {
-    case '![':
-      scan.openers.push({ at, image: scan.found.length });
-      // Broken up at once, so that it is no image whatever follows; closeBracket adds more where it was one.
-      scan.found.push({ kind: 'image', start: at, end: after, text: '! [' });
-      scan.label = undefined;
-      return after;
+  switch (token) {
     case '[':
-      scan.openers.push({ at, image: undefined });
-      scan.lastText = at;
-      if (startsLine(text, at)) scan.label = at;
-      else if (text[at - 1] !== '\\') scan.label = undefined;
+      openBracket(scan, at);
       return after;
     case ']':
-      return closeBracket(scan, at);
+      closeBracket(scan, at);
+      return after;
     case '<':
       return readTag(scan, at);
-    case '?':
-    case '#':
-    case '://':
-    case 'www.':
-    case '&#':
-    case '&quest;':
-    case '&num;':
-      return readAddress(scan, token, at);
+    case '`':
+      scan.isDoubtful = true;
+      scan.hasBacktick = true;
+      return after;
     default:
-      scan.found.push({ kind: 'script-url', start: at, end: after, text: '(removed script URL) ' });
+      if (token.startsWith('!')) openImage(scan, token, at);
+      else endParagraph(scan);
       return after;
   }
+}
+
+function endParagraph(scan: Scan): void {
+  scan.openers = [];
+  scan.escaped = [];
+  scan.depth = 0;
+  scan.written = 0;
+  scan.isDoubtful = false;
+  scan.hasBacktick = false;
+}
+
+function openBracket(scan: Scan, at: number): void {
+  const isBackslashed = isEscaped(scan.text, at);
+  scan.depth++;
+  if (!isBackslashed) scan.written++;
+  if (scan.isDoubtful || isBackslashed) scan.doubtful++;
+}
+
+function openImage(scan: Scan, token: string, at: number): void {
+  if (token.length > 2 && scan.written > 0) {
+    scan.escaped.push({ at, depth: scan.written, isArmed: false });
+  }
+  scan.depth++;
+  if (!isEscaped(scan.text, at + token.length - 1)) scan.written++;
+  if (token.length > 2) {
+    scan.doubtful++;
+    return;
+  }
+  if (isShortReference(scan, at)) add(scan, 'image', { start: at, end: at + 1 }, at + 2);
+  else scan.openers.push({ at, depth: scan.depth, doubtful: scan.doubtful });
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let slashes = 0;
+  while (text.charCodeAt(at - slashes - 1) === BACKSLASH) slashes++;
+  return slashes % 2 === 1;
+}
+
+const BACKSLASH = 0x5c;
+
+/** An image whose text is its label, unless something else that it may have behind it is read. */
+const SHORT_REFERENCE = /!\[((?:\\[\s\S]|[^[\]\\]){1,999})\]/y;
+
+function isShortReference(scan: Scan, at: number): boolean {
+  SHORT_REFERENCE.lastIndex = at;
+  const match = SHORT_REFERENCE.exec(scan.text);
+  return match !== null && isLoadingLabel(scan, match[1] ?? '');
 }
 
 /** Reads what follows a closing bracket: a target, a reference, a definition, or none of them. */
-function closeBracket(scan: Scan, at: number): number {
+function closeBracket(scan: Scan, at: number): void {
   const { text } = scan;
-  const opener = scan.openers.pop();
-  const sign = text[at + 1];
-  if (sign === '(') return closeWithTarget(scan, opener, at);
-  if (sign === '[' && opener?.image !== undefined) {
-    const close = text.indexOf(']', at + 2);
-    if (close >= 0 && close - at < MAX_TARGET_CHARS)
-      return removeImage(scan, opener.image, at, close + 1);
+  const isBackslashed = isEscaped(text, at);
+  const isSure = !scan.isDoubtful && !isBackslashed;
+  if (!isSure) scan.doubtful++;
+  const sign = text.startsWith('\\[', at + 1) ? '[' : text[at + 1];
+  if (sign === '(') readInline(scan, at, isBackslashed);
+  else if (sign === '[') readReference(scan, at, isBackslashed);
+  else if (sign === ':') breakScript(scan, readTarget(text, at + 2), DEFINITION_END);
+  if (!isBackslashed) {
+    fireEscaped(scan);
+    scan.written = Math.max(0, scan.written - 1);
   }
-  if (sign === ':' && scan.label !== undefined) return readDefinition(scan, at);
-  return at + 1;
+  if (!isSure) return;
+  scan.depth = Math.max(0, scan.depth - 1);
+  while ((scan.openers.at(-1)?.depth ?? 0) > scan.depth) scan.openers.pop();
 }
 
-function closeWithTarget(scan: Scan, opener: Opener | undefined, at: number): number {
-  const target = readInlineTarget(scan.text, at + 2);
-  if (opener?.image !== undefined)
-    return removeImage(scan, opener.image, at, target?.end ?? at + 2);
-  if (target === undefined) {
-    // Its end may lie beyond the limit read here, so the opening is broken: then no client reads a target.
-    scan.found.push({ kind: 'link', start: at, end: at + 2, text: '] (' });
-    return at + 2;
-  }
-  // Some renderers end a target at a tab, others drop the tab.
-  if (isQuietTarget(target.text) && isQuietTarget(target.toBlank)) {
-    // Autolinked, an address without a scheme leads elsewhere than the same text as a link target.
-    const isAddress = /^www\./i.test(target.text);
-    const inner = scan.text.slice(at + 2, target.end);
-    if (
-      !isAddress &&
-      opener?.at === scan.lastText &&
-      isLinkText(scan.text, opener.at, at) &&
-      ONE_TARGET.test(inner)
-    ) {
-      const start = scan.text.indexOf(target.text, at + 2);
-      trustTarget(scan, start, start + target.text.length);
-    }
-    return at + 2;
-  }
-  scan.found.push({ kind: 'link', start: at, end: target.end, text: removedLink(target.text) });
-  return target.end;
+function readInline(scan: Scan, at: number, isBackslashed: boolean): void {
+  const target = readTarget(scan.text, at + 2);
+  const isImage = !scan.isDoubtful && !isBackslashed && scan.openers.at(-1)?.depth === scan.depth;
+  // In an image a document as data neither runs nor loads.
+  if (!isImage || !isData(target)) breakScript(scan, target, undefined);
+  if (scan.openers.length === 0 && scan.escaped.length === 0) return;
+  if (target.readings.some(isElsewhere)) closeImages(scan, target.end, isBackslashed);
 }
 
-/** A target and its title, in the form that all renderers read alike. */
-const ONE_TARGET =
-  /^(?:<[^<>\\\r\n]*>|(?:[^\s()<>\\]|\([^\s()<>\\]*\))*)(?:[ \t]+(?:"[^"\\\r\n]*"|'[^'\\\r\n]*'))?\)$/;
-
-/**
- * Whether the text between two brackets is a link text to all renderers: on one line, in one cell, and without a
- * sign at which a span, a tag or a title may end that includes the first bracket.
- */
-function isLinkText(text: string, from: number, to: number): boolean {
-  return text[from - 1] !== '\\' && !/[\r\n|`>)]/.test(text.slice(from, to));
+function isData({ readings }: Target): boolean {
+  return readings.every((target) => /^data:/i.test(target));
 }
 
-const ANOTHER_ADDRESS = /.(?:(?:https?|ftp):\/\/|(?<!^https?:\/\/)www\.)/is;
-
-// Marks a target as checked, unless another address begins inside it: that is a link of its own where the whole
-// turns out to be none.
-function trustTarget(scan: Scan, start: number, end: number): void {
-  if (!ANOTHER_ADDRESS.test(scan.text.slice(start, end))) addTarget(scan, start, end);
+function readReference(scan: Scan, at: number, isBackslashed: boolean): void {
+  if (scan.openers.length === 0 && scan.escaped.length === 0) return;
+  const from = scan.text.indexOf('[', at) + 1;
+  const label = /^(?:\\[\s\S]|[^[\]\\]){1,999}/.exec(scan.text.slice(from, from + 1000))?.[0];
+  if (label !== undefined && isLoadingLabel(scan, label)) closeImages(scan, from + label.length, isBackslashed);
 }
 
-function addTarget({ targets }: Scan, start: number, end: number): void {
-  if (end > (targets.at(-1)?.end ?? 0)) targets.push({ start, end });
+/** Breaks up every image that may end here, and notes the escaped ones that a renderer may read as such. */
+function closeImages(scan: Scan, reach: number, isBackslashed: boolean): void {
+  for (const one of scan.escaped)
+    one.isArmed ||= isBackslashed || scan.hasBacktick || one.depth > 1;
+  if (isBackslashed && !scan.isDoubtful) return;
+  const { openers } = scan;
+  while (openers.length > 0 && openers.at(-1)?.depth === scan.depth)
+    breakImage(scan, openers.pop(), reach);
+  if ((openers[0]?.doubtful ?? scan.doubtful) === scan.doubtful) return;
+  const sure = openers.findIndex(({ doubtful }) => doubtful === scan.doubtful);
+  const ended = openers.splice(0, sure < 0 ? openers.length : sure);
+  for (const one of ended) breakImage(scan, one, reach);
 }
 
-/** Marks the opening of an image as removed. Its index is known, which avoids a search for each image. */
-function removeImage({ found }: Scan, image: number, at: number, end: number): number {
-  const opening = found[image];
-  if (opening !== undefined) found[image] = { ...opening, text: '(removed image, ' };
-  found.push({ kind: 'image', start: at, end, text: ')' });
-  return end;
+function breakImage(scan: Scan, opener: { readonly at: number } | undefined, reach: number): void {
+  if (opener !== undefined) add(scan, 'image', { start: opener.at, end: opener.at + 1 }, reach);
 }
 
-function removedLink(target: string): string {
-  const defanged = defangTarget(target);
-  return defanged === '' ? '] (removed link)' : `] (removed link ${defanged})`;
+/** At the end of a link: an image in its text may be read without its backslash. */
+function fireEscaped(scan: Scan): void {
+  if (scan.escaped.length === 0) return;
+  for (const one of scan.escaped) if (one.isArmed) breakImage(scan, one, one.at + 2);
+  scan.escaped = scan.escaped.filter(({ isArmed }) => !isArmed);
 }
 
 type Target = {
-  readonly text: string;
-  /** Up to an unescaped blank or line end, controls included. */
-  readonly toBlank: string;
-  /** The offset after the closing parenthesis. */
+  /** The offset of the target. */
+  readonly start: number;
+  /** The end of the target as most renderers read it. */
   readonly end: number;
+  /** The target up to a control or blank, and up to a blank or line end. */
+  readonly readings: readonly string[];
 };
 
-/** Reads `(target "title")` from after the parenthesis, with the nested parentheses that a target may hold. */
-function readInlineTarget(text: string, from: number): Target | undefined {
-  const limit = Math.min(text.length, from + MAX_TARGET_CHARS);
-  let depth = 0;
-  for (let at = from; at < limit; at++) {
-    const unit = text[at];
-    if (unit === '\\') at++;
-    else if (unit === '(' && ++depth > MAX_TARGET_NESTING) return undefined;
-    else if (unit === ')' && depth-- === 0) {
-      const inner = text.slice(from, at).trimStart();
-      const toBlank = /^(?:\\(?:\r\n|[\r\n])|[^ \r\n])*/.exec(inner)?.[0] ?? '';
-      return { text: targetAt(text, from), toBlank, end: at + 1 };
-    }
-  }
-  return undefined;
-}
-
 const TARGET_START = /[\s>]*/y;
+/** No renderer needs more of a target to know where it leads. */
+const MAX_TARGET_CHARS = 2048;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a target ends at every control
 const TARGET = /<((?:\\.|[^>\r\n])*)>?|([^\x00-\x20\x7f]*)/y;
+const TO_BLANK = /[^ \r\n\\]*(?:\\(?:\r\n|[\r\n])?[^ \r\n\\]*)*/y;
 
 /** The target that begins here or after blanks, line ends and quote marks, without its title. */
-function targetAt(text: string, from: number): string {
+function readTarget(text: string, from: number): Target {
   TARGET_START.lastIndex = from;
   TARGET_START.test(text);
-  const slice = text.slice(TARGET_START.lastIndex, TARGET_START.lastIndex + MAX_TARGET_CHARS + 1);
+  const at = TARGET_START.lastIndex;
+  const slice = text.slice(at, at + MAX_TARGET_CHARS + 1);
   TARGET.lastIndex = 0;
   const match = TARGET.exec(slice);
-  return match?.[1] ?? match?.[2] ?? '';
+  const isBracketed = match?.[1] !== undefined;
+  const target = match?.[1] ?? match?.[2] ?? '';
+  const start = isBracketed ? at + 1 : at;
+  const end = at + (match?.[0].length ?? 0);
+  const behind = slice[match?.[0].length ?? 0] ?? ' ';
+  // Some renderers end a target at a tab, others drop the tab; behind a backslash a line end is none.
+  if (isBracketed || behind === ' ' || (/[\r\n]/.test(behind) && !target.endsWith('\\')))
+    return { start, end, readings: [target] };
+  TO_BLANK.lastIndex = 0;
+  return { start, end, readings: [target, TO_BLANK.exec(slice)?.[0] ?? ''] };
 }
 
-/** Reads `[label]: target`, with the target on this line or the next. A quiet target stays. */
-function readDefinition(scan: Scan, at: number): number {
-  const { text } = scan;
-  TARGET_START.lastIndex = at + 2;
-  TARGET_START.test(text);
-  const start = TARGET_START.lastIndex;
-  const isBracketed = text[start] === '<';
-  const target = isBracketed ? targetAt(text, start) : text.slice(start, wordEnd(scan, start));
-  const end = start + target.length + (isBracketed ? 1 : 0);
-  if (target === '' || !DEFINITION_END.test(text.slice(end, end + 80))) return at + 1;
-  if (isQuietTarget(target)) return at + 1;
-  const afterTarget = text[end] === '>' ? end + 1 : end;
-  scan.found.push({ kind: 'link', start: at, end: afterTarget, text: removedLink(target) });
-  return afterTarget;
-}
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: a target ends at every control
-const WORD = /[^\x00-\x20\x7f]*/y;
-
-/** End of the word at an offset, searched once per word. */
-function wordEnd(scan: Scan, at: number): number {
-  if (at >= scan.wordEnd || at < scan.wordStart) {
-    scan.wordStart = at;
-    WORD.lastIndex = at;
-    WORD.test(scan.text);
-    scan.wordEnd = WORD.lastIndex;
-  }
-  return scan.wordEnd;
+/** Puts the colon of a script link in brackets. `behind`: what must follow the target, or it is none. */
+function breakScript(
+  scan: Scan,
+  { start, end, readings }: Target,
+  behind: RegExp | undefined,
+): void {
+  if (behind !== undefined && !behind.test(scan.text.slice(end, end + 80))) return;
+  const [target = '', toBlank] = readings;
+  const colon = scriptColon(target) ?? (toBlank === undefined ? undefined : scriptColon(toBlank));
+  if (colon === undefined) return;
+  add(scan, 'link', { start: start + colon.start, end: start + colon.end }, end);
 }
 
 /** Only a title may follow the target of a definition. */
 const DEFINITION_END = /^>?[ \t]*(?:$|[\r\n"'(])/;
 
-/** Removes autolinks with a target that is not quiet, comments, and active tags. */
+/** Whether a label names a definition that leads elsewhere. */
+function isLoadingLabel(scan: Scan, label: string): boolean {
+  scan.labels ??= loadingLabels(scan);
+  return scan.labels === 'any' || (scan.labels.size > 0 && scan.labels.has(labelKey(label)));
+}
+
+// Renderers differ about case, blanks and escapes in labels; letters and digits are what counts here.
+function labelKey(label: string): string {
+  return label
+    .normalize('NFKC')
+    .toLowerCase()
+    .toUpperCase()
+    .replace(/[^\p{L}\p{N}]+/gu, '');
+}
+
+const MAX_LABEL_CHARS = 1000;
+/** A label may hold escaped brackets. */
+const MAX_LABEL_BRACKETS = 3;
+/** How many times the labels of a text may be read over. Beyond that, any label counts as one that leads elsewhere. */
+const LABEL_READS = 8;
+
+function loadingLabels({ text, code }: Scan): ReadonlySet<string> | 'any' {
+  const labels = new Set<string>();
+  let region = 0;
+  let budget = LABEL_READS * (text.length + MAX_LABEL_CHARS);
+  for (const { index } of text.matchAll(/\]:/g)) {
+    while ((code[region]?.end ?? Number.POSITIVE_INFINITY) <= index) region++;
+    const isCode = (code[region]?.start ?? text.length) <= index;
+    if (isCode || !readTarget(text, index + 2).readings.some(isElsewhere)) continue;
+    budget -= addLabels(text.slice(Math.max(0, index - MAX_LABEL_CHARS), index), labels);
+    if (budget < 0) return 'any';
+  }
+  return labels;
+}
+
+/** Adds the labels that may end at the end of this text. Returns how many characters were read. */
+function addLabels(before: string, labels: Set<string>): number {
+  let read = 0;
+  let open = before.lastIndexOf('[');
+  for (let brackets = 0; open >= 0 && brackets < MAX_LABEL_BRACKETS; brackets++) {
+    labels.add(labelKey(before.slice(open + 1)));
+    read += before.length - open;
+    open = open === 0 ? -1 : before.lastIndexOf('[', open - 1);
+  }
+  return read;
+}
+
+const RAW_ELEMENTS: ReadonlySet<string> = new Set(
+  'script style textarea title xmp iframe noembed noframes noscript plaintext'.split(' '),
+);
+// biome-ignore lint/suspicious/noControlCharactersInRegex: an autolink ends at every control
+const AUTOLINK = /<([a-z][a-z0-9+.-]{1,31}:[^\x00-\x20<>]{0,2048})>/iy;
+const CLOSING_TAG = /<\/([a-z]+)/iy;
+
+/** Breaks up autolinks to scripts and active tags, and skips the comments that every renderer takes for such. */
 function readTag(scan: Scan, at: number): number {
   const { text } = scan;
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: an autolink ends at every control
-  const auto = /^<([a-z][a-z0-9+.-]{1,31}:[^\x00-\x20<>]{0,2048})>/i.exec(
-    text.slice(at, at + 2100),
-  )?.[1];
-  if (auto !== undefined) {
-    const end = at + auto.length + 2;
-    if (isQuietTarget(auto)) {
-      scan.lastText = at;
-      // Behind a backslash it is none, but an address by itself.
-      if (text[at - 1] !== '\\') trustTarget(scan, at + 1, end - 1);
-      return at + 1;
-    }
-    scan.found.push({ kind: 'link', start: at, end, text: removedAddress(auto) });
-    return end;
+  if (text.startsWith('<!--', at)) {
+    scan.comments++;
+    const isOutside = at >= scan.tagsEnd && scan.rawElement === undefined;
+    return (isOutside ? sureCommentEnd(text, at, scan.firstDefinition) : undefined) ?? at + 4;
   }
-  if (text.startsWith('<!--', at)) return removeComment(scan, at);
-  const html = findHtml(at, scan.tags);
-  if (html === undefined) return at + 1;
-  if ('shown' in html) {
-    scan.found.push({ kind: 'html', start: at, end: html.end, text: html.shown });
-    return html.end;
+  AUTOLINK.lastIndex = at;
+  const target = AUTOLINK.exec(text)?.[1];
+  if (target !== undefined) {
+    breakScript(
+      scan,
+      { start: at + 1, end: at + 1 + target.length, readings: [target] },
+      undefined,
+    );
+    return at + 1;
   }
-  const { quietEnd } = html;
-  if (quietEnd !== undefined && text[at - 1] !== '\\' && PLAIN_TAG.test(text.slice(at, quietEnd))) {
-    addTarget(scan, at, quietEnd);
-  }
+  CLOSING_TAG.lastIndex = at;
+  const closed = CLOSING_TAG.exec(text)?.[1];
+  if (closed !== undefined && closed.toLowerCase() === scan.rawElement) scan.rawElement = undefined;
+  const tag = readHtmlTag(at, scan.tags);
+  if (tag !== undefined) readElement(scan, tag, at);
+  if (tag !== undefined || /[/!?]/.test(text[at + 1] ?? '')) scan.isDoubtful = true;
   return at + 1;
 }
 
-/**
- * A tag to every renderer, so that an address inside it is not autolinked: on one line, in one cell, and without a
- * sign at which another tag, a span, a target or a label may end that includes its beginning.
- */
-const PLAIN_TAG =
-  /^<[a-z][a-z0-9-]*(?:[ \t]+[a-z_:][\w.:-]*(?:=(?:"[^"<>`)\]|\r\n]*"|'[^'<>`)\]|\r\n]*'))?)*[ \t]*\/?>$/i;
-
-/** Removes a comment with its content, or only its opening where it does not end. */
-function removeComment(scan: Scan, at: number): number {
-  const close = scan.hasNoCommentEnd ? -1 : scan.text.indexOf('-->', at + 4);
-  if (close < 0) scan.hasNoCommentEnd = true;
-  const end = close < 0 ? at + 4 : close + 3;
-  scan.found.push({ kind: 'html', start: at, end, text: '(removed comment)' });
-  return end;
-}
-
-function removedAddress(target: string): string {
-  const defanged = defangTarget(target);
-  return defanged === '' ? '(removed link)' : `(removed link ${defanged})`;
-}
-
-/** Starts of addresses that renderers turn into links by themselves. */
-const ADDRESS =
-  /(?:https?|ftp):\/\/|(?<![:/])\/\/|(?:mailto|xmpp):|www\.|[\p{L}\p{N}]\.\p{L}{2}/giu;
-const HOST = /[\p{L}\p{N}.-]+/uy;
-const HOST_UNIT = /[\p{L}\p{N}.-]/u;
-/** After these characters a host without a scheme belongs to something else. */
-const NO_HOST_BEHIND = /[:/\\@]/;
-
-// Breaks a bare address, which some renderers turn into a link, where it has a user name or a long query. It
-// stays readable, but its start is rewritten so that it is not a link.
-function readAddress(scan: Scan, token: string, at: number): number {
-  const { found, targets } = scan;
-  const after = at + token.length;
-  if (scan.reading === 'value') return after;
-  if (token === '://' || /^www/i.test(token)) {
-    if (at >= (targets.at(-1)?.end ?? 0)) breakUserName(scan, at);
-  } else {
-    const word = wordAround(scan, at);
-    const end = word.walls[word.passedWalls] ?? word.end;
-    if (end - after > MAX_QUIET_QUERY_CHARS) breakAddresses(scan, word, at);
+function readElement(scan: Scan, tag: HtmlTag, at: number): void {
+  const { text } = scan;
+  const end = tag.end ?? text.length;
+  scan.tagsEnd = Math.max(scan.tagsEnd, end);
+  if (tag.isHidden) scan.hiddenElements++;
+  if (RAW_ELEMENTS.has(tag.element)) scan.rawElement ??= tag.element;
+  if (!tag.isActive) return;
+  add(scan, 'html', { start: at, end: at + 1 }, end);
+  if (!tag.hasScriptLink) return;
+  // The scheme is broken as well, so that nobody copies and opens it.
+  SCHEME.lastIndex = Math.max(at, scan.brokenUntil);
+  for (
+    let match = SCHEME.exec(text);
+    match !== null && match.index < end;
+    match = SCHEME.exec(text)
+  ) {
+    add(scan, 'link', { start: SCHEME.lastIndex - 1, end: SCHEME.lastIndex }, end);
   }
-  return Math.max(after, found.at(-1)?.end ?? 0);
+  scan.brokenUntil = end;
 }
 
-function breakUserName({ text, found }: Scan, at: number): void {
-  const start = at - schemeBefore(text, at).length;
-  if (start < (found.at(-1)?.end ?? 0) || !hasUserName(text, at)) return;
-  found.push({ kind: 'link', start, ...breakAddress(text, start), isBare: true });
-}
-
-/** Any of the addresses that precede the query may become the link, so all are broken. */
-function breakAddresses(scan: Scan, word: Word, at: number): void {
-  const { text, found, targets } = scan;
-  let from = Math.max(word.searched, found.at(-1)?.end ?? 0);
-  for (let one = nextAddress(text, from, at); one !== undefined; ) {
-    while ((targets[scan.passedTargets]?.end ?? text.length) <= one) scan.passedTargets++;
-    const target = targets[scan.passedTargets];
-    if (target !== undefined && target.start <= one) {
-      from = target.end;
-    } else {
-      const broken = breakAddress(text, one);
-      found.push({ kind: 'link', start: one, ...broken, isBare: true });
-      from = Math.max(one + 1, broken.end);
-    }
-    one = nextAddress(text, from, at);
-  }
-  word.searched = Math.max(from, at);
-}
-
-const SCHEME_BEFORE = /(?:https?|ftp)$/i;
-
-function schemeBefore(text: string, at: number): string {
-  if (text[at] !== ':') return '';
-  return SCHEME_BEFORE.exec(text.slice(Math.max(0, at - 5), at))?.[0] ?? '';
-}
-
-/**
- * Whether a user name precedes the host after the `://` or `www.` at `at`. The beginning of a tag may be part of
- * it, because some renderers look for addresses before they look for tags.
- */
-function hasUserName(text: string, at: number): boolean {
-  const isScheme = text[at] === ':';
-  if (isScheme && schemeBefore(text, at) === '') return false;
-  const from = isScheme ? at + 3 : at;
-  const authority = /^[^\s/?#]*/.exec(text.slice(from, from + MAX_TARGET_CHARS + 1))?.[0] ?? '';
-  return !isQuietTarget(`http://${authority}`);
-}
-
-/** The start of an address in a form that is readable but not a link. */
-function breakAddress(
-  text: string,
-  start: number,
-): { readonly end: number; readonly text: string } {
-  const scheme = /^(?:https?|ftp|mailto|xmpp):/i.exec(text.slice(start, start + 7))?.[0];
-  if (scheme !== undefined) {
-    const broken = scheme.startsWith('h') || scheme.startsWith('H') ? `hxxp${scheme.slice(4)}` : '';
-    return { end: start + scheme.length, text: broken || `${scheme.slice(0, -1)} :` };
-  }
-  if (text.startsWith('//', start)) return { end: start + 2, text: '/ /' };
-  HOST.lastIndex = start;
-  const host = HOST.exec(text)?.[0].replace(/\.+$/, '') ?? '';
-  // What follows `www.` may be no host.
-  if (!host.includes('.')) return { end: start + 4, text: `${text.slice(start, start + 3)}[.]` };
-  return { end: start + host.length, text: host.replaceAll('.', '[.]') };
-}
-
-/** The word around a position; `searched` moves past the last wall before it. Positions only ascend. */
-function wordAround(scan: Scan, at: number): Word {
-  if (scan.word === undefined || at >= scan.word.end) scan.word = readWord(scan, at);
-  const { word } = scan;
-  for (let wall = word.walls[word.passedWalls]; wall !== undefined && wall < at; ) {
-    word.searched = Math.max(word.searched, wall + 1);
-    wall = word.walls[++word.passedWalls];
-  }
-  return word;
-}
-
-/** White space that ends an address; a byte order mark does not. */
-const BLANK = /[^\S\ufeff]/;
-
-function readWord({ text, found }: Scan, at: number): Word {
-  const least = found.at(-1)?.end ?? 0;
-  let start = at;
-  while (start > least && !BLANK.test(text[start - 1] ?? '')) start--;
-  const length = text.slice(at).search(BLANK);
-  const end = length < 0 ? text.length : at + length;
-  return { end, walls: findBoundaries(text, start, end), passedWalls: 0, searched: start };
-}
-
-const OPENING_SIGNS = `([{"'`;
-const CLOSING_SIGNS = `)]}"'`;
-
-/**
- * Where a `<` ends an address for every renderer. Inside parentheses, brackets, braces and quotes it does not: one
- * renderer treats what they hold as part of the address, tags and links included.
- */
-function findBoundaries(text: string, start: number, end: number): readonly number[] {
-  const word = text.slice(start, end);
-  const walls: number[] = [];
-  if (!word.includes('<')) return walls;
-  const kinds = [...OPENING_SIGNS].map((sign, kind) => {
-    const closing = CLOSING_SIGNS.charAt(kind);
-    return { sign, closing, last: word.lastIndexOf(closing), depth: 0 };
-  });
-  for (const { 0: sign, index } of word.matchAll(/[<()[\]{}"']/g)) {
-    if (sign === '<') {
-      if (!kinds.some(({ depth, last }) => depth > 0 && last > index)) walls.push(start + index);
-      continue;
-    }
-    // An open quote stays open, because which one closes it depends on where the address begins.
-    const opened = kinds.find((kind) => kind.sign === sign);
-    const closed = kinds.find((kind) => kind.closing === sign);
-    if (opened !== undefined) opened.depth++;
-    else if (closed !== undefined) closed.depth = Math.max(0, closed.depth - 1);
-  }
-  return walls;
-}
-
-/** The start of the next address in a range. */
-function nextAddress(text: string, from: number, to: number): number | undefined {
-  const run = text.slice(0, to);
-  let hostEnd = from;
-  ADDRESS.lastIndex = from;
-  for (let match = ADDRESS.exec(run); match !== null; match = ADDRESS.exec(run)) {
-    if (/[:/]$|^www/i.test(match[0])) return match.index;
-    // Another address may begin within what looks like a host.
-    ADDRESS.lastIndex = match.index + 1;
-    if (match.index < hostEnd) continue;
-    const first = hostStart(text, from, match.index);
-    if (!NO_HOST_BEHIND.test(text[first - 1] ?? '')) return first;
-    HOST.lastIndex = first;
-    hostEnd = HOST.test(text) ? HOST.lastIndex : first;
-  }
-  return undefined;
-}
-
-function hostStart(text: string, from: number, at: number): number {
-  let first = at;
-  while (first > from && HOST_UNIT.test(text[first - 1] ?? '')) first--;
-  return first;
-}
-
-const CONTAINER_MARK = /[ \t>*+\-0-9.)\ufeff]/;
-
-/** Whether only blanks and the marks of quotes, lists and notes precede `at` on its line. */
-function startsLine(text: string, at: number): boolean {
-  let before = at - 1;
-  while (before >= 0 && CONTAINER_MARK.test(text[before] ?? '')) before--;
-  const unit = text[before];
-  if (unit === undefined || unit === '\n' || unit === '\r') return true;
-  return unit === ':' && text[before - 1] === ']';
-}
+const SCHEME = /(?:java|vb|live)script:|data:(?=\s*(?:text\/html|image\/svg|[\w.+/-]*xml))/gi;

@@ -62,7 +62,7 @@ function foldVisible(code: number, own: string): string {
 }
 
 /** Named references to characters that detectors look for. Others stay as written. */
-const NAMED_REFERENCES: ReadonlyMap<string, string> = new Map([
+export const NAMED_REFERENCES: ReadonlyMap<string, string> = new Map([
   ['amp', '&'],
   ['excl', '!'],
   ['dollar', '$'],

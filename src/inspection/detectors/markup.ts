@@ -1,208 +1,259 @@
-// Reads the markup of a text as renderers do. Decides whether an HTML tag is active: whether it runs, loads, frames,
-// submits, restyles or hides something; and whether a link target may stay. Tags that only mark up text stay.
-// Attributes are read as an HTML tokenizer does, and once more without the marks that a Markdown container puts
-// before each of its lines. Finds the stretches of Markdown that every renderer shows as code: fenced blocks whose
-// fences begin in the first column, and code spans within one line. In case of doubt a stretch is not code, and what
-// it holds is neutralized.
-// Source: HTML §13.2.5 (tokenization), §4.8 and §4.12; SVG 2 §11; WHATWG URL §4.4 (tabs, line ends and leading
-// controls are dropped); CommonMark 0.31 §2.1 (lines, blanks), §2.5, §4.5 (fenced code), §4.6 (HTML blocks), §4.7
-// (definitions), §5.1, §6.1 (code spans), §6.3 (links); GFM §4.10 (tables), §6.9 (autolink literals).
+// Reads the HTML tags of a text as renderers do, and says of each whether it acts by itself: whether it runs something,
+// loads something from elsewhere, posts or redirects. Attributes are read as an HTML tokenizer does, and once more
+// without the marks that a Markdown quote puts before each of its lines. Tags that only mark up text, and those whose
+// targets are relative, do nothing. In case of doubt about where a tag ends it acts.
+// Source: HTML §13.2.5 (tokenization), §4 (elements), §8.1.8 (event handlers); SVG 2 §16; CommonMark 0.31 §4.6 (HTML
+// blocks), §5.1 (block quotes).
 
-import { decodeEscapes, foldText } from './decoded-text.js';
+import {
+  decodeReferences,
+  hasCandidateElsewhere,
+  isDataOrScript,
+  isElsewhere,
+  lastStyleLoad,
+  scriptColon,
+} from './targets.js';
 
-/** A query or fragment up to this length counts as part of an address, not as a message. */
-export const MAX_QUIET_QUERY_CHARS = 64;
-/** Maximum length of a target. A longer one is never kept as a link. */
-export const MAX_TARGET_CHARS = 2048;
+/** What is known of a tag from its attributes, one bit for each fact. Of attributes given twice, both count. */
+const FACT = {
+  handler: 1 << 0,
+  source: 1 << 1,
+  sourceSet: 1 << 2,
+  sourceIsData: 1 << 3,
+  hasSource: 1 << 4,
+  link: 1 << 5,
+  scriptLink: 1 << 6,
+  style: 1 << 7,
+  background: 1 << 8,
+  poster: 1 << 9,
+  document: 1 << 10,
+  action: 1 << 11,
+  posts: 1 << 12,
+  formPosts: 1 << 13,
+  ping: 1 << 14,
+  loadingRelation: 1 << 15,
+  refresh: 1 << 16,
+  leadsOn: 1 << 17,
+  dataType: 1 << 18,
+  scriptType: 1 << 19,
+  imageType: 1 << 20,
+  animates: 1 << 21,
+  program: 1 << 22,
+  manifest: 1 << 23,
+  hidden: 1 << 24,
+} as const;
 
-const QUIET_SCHEMES: ReadonlySet<string> = new Set(['http', 'https', 'mailto', 'tel']);
-
-/**
- * Whether a target may stay: plain http(s), mail, telephone or relative, without a long query, by which data
- * leaves with a click, and without a user name, which disguises the host. Reads the whole target as browsers do,
- * blanks included.
- */
-export function isQuietTarget(target: string): boolean {
-  if (target.length > MAX_TARGET_CHARS) return false;
-  if (!hasQuietHost(target)) return false;
-  const read = readTarget(target);
-  const first = /^[^/?#\\]*/.exec(read)?.[0] ?? '';
-  // An unknown reference may stand for any character of the scheme.
-  if (/&[a-z][a-z0-9]{0,31};/i.test(first)) return false;
-  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(first)?.[1]?.toLowerCase();
-  if (scheme === undefined ? first.includes(':') : !QUIET_SCHEMES.has(scheme)) return false;
-  const query = read.search(/[?#]/);
-  return query < 0 || read.length - query - 1 <= MAX_QUIET_QUERY_CHARS;
-}
-
-const REFERENCE = /&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,16});?/g;
-
-// Whether a target has no user name in any reading of its host. Browsers split an address before they decode
-// percent triplets and fold look-alikes, so neither ends a user name; and a backslash is no escape in an
-// attribute.
-function hasQuietHost(target: string): boolean {
-  if (!/[@&%\\]|[^!-~]/.test(target)) return true;
-  const folded = foldText(target).text;
-  const written = folded === target ? [target] : [target, folded];
-  const readings = written.flatMap((text) => {
-    const once = text.replace(REFERENCE, readReference);
-    return [text, once, once.replace(REFERENCE, readReference)];
-  });
-  return [...readings, readTarget(target)].every(
-    (text) => !hasUserName(trimTarget(text)) && !hasUserName(trimTarget(unescapeSigns(text))),
-  );
-}
-
-function readReference(reference: string): string {
-  return decodeEscapes({ text: reference, map: undefined }).text;
-}
-
-/**
- * Browsers drop surplus slashes before the host and add missing ones. A backslash ends the host only where it is
- * written as it is: renderers of Markdown encode it, which makes it a part of the user name.
- */
-function hasUserName(read: string): boolean {
-  const host = /^(?:https?:[\\/]*|[\\/]{2,})([^/?#]*)/i.exec(read)?.[1];
-  return host?.includes('@') === true;
-}
-
-/** A target as a browser reads it: references, escapes and invisible characters resolved. */
-function readTarget(target: string): string {
-  let normalized = decodeEscapes(decodeEscapes(foldText(target)));
-  if (normalized.text.includes('%')) normalized = decodeEscapes(normalized);
-  return trimTarget(unescapeSigns(normalized.text));
-}
-
-function unescapeSigns(text: string): string {
-  return text.replace(/\\([!-/:-@[-`{-~])/g, '$1');
-}
-
-/** Drops what browsers drop: line ends and tabs anywhere, controls and blanks at both ends. */
-function trimTarget(text: string): string {
-  return text
-    .replace(/[\t\n\r]/g, '')
-    .replace(/^[\0-\x20]+/, '')
-    .trim();
-}
-
-/** A readable target that is not a link: scheme broken, query cut. */
-export function defangTarget(target: string): string {
-  const read = readTarget(target)
-    .replace(/[^\x21-\x7e]/g, '')
-    .replace(/[<>()[\]`"'|!]/g, '');
-  const bare = read.split(/[?#]/, 1)[0] ?? '';
-  const http = /^http(s?):[\\/]*(?:[^/@]*@)?([^@:&]{0,120})/i.exec(bare);
-  return http === null ? '' : `hxxp${http[1] ?? ''}://${http[2] ?? ''}`;
-}
-
-/** A tag to be removed: where it ends and what replaces it. */
-type ActiveHtml = { readonly end: number; readonly shown: string };
-
-/** A tag that stays, and where it ends, if that is known. */
-type QuietHtml = { readonly quietEnd: number | undefined };
-
-/** Maximum number of characters read of a tag. A longer tag counts as active. */
-const MAX_TAG_CHARS = 4096;
-
-/** Elements that are active whatever their attributes. */
-const ACTIVE_ELEMENTS: ReadonlySet<string> = new Set(
+/** The facts each of which makes an element act; others are in `actsByFacts`. */
+const ACTING: ReadonlyMap<string, number> = new Map(
   (
-    'script style iframe frame frameset object embed applet img image picture source audio video track ' +
-    'svg math link meta base form input button textarea select option template slot portal dialog ' +
-    'marquee bgsound layer ilayer foreignobject animate animatetransform animatemotion set use feimage ' +
-    'noscript noembed noframes plaintext xmp isindex keygen canvas title fencedframe webview model'
+    [
+      ['img source', FACT.source | FACT.sourceSet],
+      ['image', FACT.source | FACT.sourceSet | FACT.link],
+      ['audio video', FACT.source | FACT.poster],
+      ['track bgsound portal fencedframe webview model', FACT.source],
+      ['iframe frame embed', FACT.source | FACT.sourceIsData | FACT.document],
+      ['object', FACT.document | FACT.program],
+      ['applet', FACT.program | FACT.document],
+      ['use feimage cursor font-face-uri mpath tref base', FACT.link],
+      ['animate animatetransform animatemotion animatecolor set discard', FACT.animates],
+      ['form', FACT.action | FACT.posts],
+      ['input button isindex', FACT.action | FACT.formPosts],
+      ['body table thead tbody tfoot tr td th', FACT.background],
+      ['html', FACT.manifest],
+      ['a area', FACT.ping],
+    ] as const
+  ).flatMap(([names, facts]) => names.split(' ').map((name) => [name, facts] as const)),
+);
+/** The facts that make any element act. */
+const ACTING_EVERYWHERE = FACT.handler | FACT.scriptLink | FACT.style;
+/** Elements whose link is an image or the like, in which a document as data does not run. */
+const SHOWS_LINK: ReadonlySet<string> = new Set(['link', 'image', 'feimage']);
+
+/** Relations of a `link` for which a browser fetches or connects to its target. */
+const LOADING_RELATIONS =
+  /(?:^|\s)(?:stylesheet|icon|shortcut|apple-touch-(?:icon|startup-image)(?:-precomposed)?|mask-icon|fluid-icon|preload|modulepreload|prefetch|prerender|dns-prefetch|preconnect|manifest|import|compression-dictionary)(?:\s|$)/i;
+/** Types of scripts that run or say what is loaded. Scripts of any other type are data to a browser. */
+const SCRIPT_TYPE =
+  /^$|(?:java|ecma|j|live|vb)script|^(?:module|importmap|speculationrules)$|babel|jsx/;
+
+/** The event handlers that browsers know as attributes. */
+const HANDLERS: ReadonlySet<string> = new Set(
+  (
+    'abort activate afterprint afterscriptexecute afterupdate animationcancel animationend animationiteration ' +
+    'animationstart ariarequest auxclick beforeactivate beforecopy beforecut beforedeactivate beforeeditfocus ' +
+    'beforeinput beforematch beforepaste beforeprint beforescriptexecute beforetoggle beforeunload beforeupdate begin ' +
+    'blur bounce cached cancel canplay canplaythrough cellchange change checking click close command contentvisibilityautostatechange ' +
+    'contextlost contextmenu contextrestored controlselect copy cuechange cut dataavailable datasetchanged datasetcomplete ' +
+    'dblclick deactivate devicemotion deviceorientation deviceorientationabsolute downloading drag dragend dragenter ' +
+    'dragexit dragleave dragover dragstart drop durationchange emptied encrypted end ended error errorupdate ' +
+    'filterchange finish focus focusin focusout formdata freezeframe fullscreenchange fullscreenerror gesturechange gestureend ' +
+    'gesturestart gotpointercapture hashchange help input invalid keydown keypress keyup languagechange layoutcomplete load ' +
+    'loadeddata loadedmetadata loadend loadstart location losecapture lostpointercapture message messageerror ' +
+    'mousedown mouseenter mouseleave mousemove mouseout mouseover mouseup mousewheel move moveend movestart noupdate obsolete ' +
+    'offline online orientationchange page pagehide pagereveal pageshow pageswap paste pause play playing pointercancel ' +
+    'pointerdown pointerenter pointerleave pointermove pointerout pointerover pointerrawupdate pointerup popstate ' +
+    'progress promptaction promptdismiss propertychange ratechange readystatechange rejectionhandled repeat reset resize resizeend resizestart ' +
+    'rowdelete rowenter rowexit rowinserted rowsdelete rowsinserted scroll scrollend scrollsnapchange scrollsnapchanging ' +
+    'search securitypolicyviolation seeked seeking select selectionchange selectstart show slotchange stalled start stop ' +
+    'storage submit suspend syncrestored timeerror timeupdate timeout toggle touchcancel touchend touchmove touchstart trackchange ' +
+    'transitioncancel transitionend transitionrun transitionstart unhandledrejection unload updateready urlflip ' +
+    'validationstatuschange visibilitychange volumechange waiting wheel zoom'
   ).split(' '),
 );
-const ACTIVE_ATTRIBUTES: ReadonlySet<string> = new Set(
-  (
-    'src srcset imagesrcset srcdoc style background poster action formaction ping lowsrc dynsrc manifest ' +
-    'codebase profile cite longdesc usemap data archive classid attributionsrc base icon'
-  ).split(' '),
+const VENDOR_HANDLER = /^on(?:webkit|moz|ms)[a-z]+$/;
+/** Attributes of SVG that may hold `url(…)`. */
+const PAINTED: ReadonlySet<string> = new Set(
+  'fill stroke filter mask clip-path marker marker-start marker-mid marker-end cursor'.split(' '),
 );
-const TAG_NAME = /<\/?([a-z][^\t\n\f\r />]{0,64})/iy;
-/** No element has a longer name, so its end is not searched. */
-const MAX_NAME_CHARS = 64;
+
+/** Whether an attribute name is that of an event handler. */
+export function isHandlerName(name: string): boolean {
+  return name.startsWith('on') && (HANDLERS.has(name.slice(2)) || VENDOR_HANDLER.test(name));
+}
+
+/** A tag: the offset behind it where it ends, and what it does. */
+export type HtmlTag = {
+  readonly end: number | undefined;
+  /** It runs, loads, posts or redirects. */
+  readonly isActive: boolean;
+  /** Its target is a script. */
+  readonly hasScriptLink: boolean;
+  readonly isHidden: boolean;
+  readonly element: string;
+};
+
+const TAG_NAME = /<([a-z][^\t\n\f\r />]*)/iy;
 
 /** What is known of a text's tags, and the remaining reading budget. */
 export type TagReading = {
   readonly text: string;
-  /** Offset of the last `>`. */
-  readonly lastClose: number;
+  /** What follows each offset at which an attribute was read, so that no attribute is read twice. */
+  readonly rests: Map<number, Rest>;
+  readonly lastQuotes: { readonly [quote: string]: number };
+  readonly lastScriptClose: number;
   budget: number;
   /** Where HTML blocks may begin, with the blank line that ends each; computed on first use. */
   blocks: readonly HtmlBlock[] | undefined;
+  /** The text without the marks of quotes; computed on first use. */
+  unmarked: UnmarkedText | undefined;
+  /** The line of the last tag of several lines. */
+  line: TagLine | undefined;
+  /** The end of the last style sheet that was read, and where in it the last load is. */
+  style: { readonly end: number; readonly lastLoad: number } | undefined;
 };
+
+/** What is read from an attribute on: the facts of it and those that follow, and where the tag ends. */
+type Rest = {
+  readonly facts: number;
+  readonly end: number | undefined;
+  /** A quoted value does not end, or has a blank line in it. */
+  readonly isOpen: boolean;
+};
+
+/** The end of a line, and whether it belongs to a quote, if that was asked. */
+type TagLine = { readonly end: number; isQuoted: boolean | undefined };
 
 type HtmlBlock = { readonly start: number; readonly end: number };
 
 /** How many times the tags of a text may be read over. Beyond that, a tag counts as active. */
-const READS_A_CHAR = 8;
+const READS_A_CHAR = 16;
+const LEAST_BUDGET = 4096;
 
 /** Prepares the reading of a text's tags, with a budget that keeps it linear in the text. */
 export function createTagReading(text: string): TagReading {
-  const budget = READS_A_CHAR * text.length + MAX_TAG_CHARS;
-  return { text, lastClose: text.lastIndexOf('>'), budget, blocks: undefined };
+  return {
+    text,
+    rests: new Map(),
+    lastQuotes: { '"': text.lastIndexOf('"'), "'": text.lastIndexOf("'") },
+    lastScriptClose: lastMatch(text, /<\/script/gi),
+    budget: READS_A_CHAR * text.length + LEAST_BUDGET,
+    blocks: undefined,
+    unmarked: undefined,
+    line: undefined,
+    style: undefined,
+  };
 }
 
-/** Classifies the `<` at `at`: an active tag, a tag that stays, or undefined where it is no tag. */
-export function findHtml(at: number, tags: TagReading): ActiveHtml | QuietHtml | undefined {
-  const { text } = tags;
+function lastMatch(text: string, pattern: RegExp): number {
+  let last = -1;
+  for (const { index } of text.matchAll(pattern)) last = index;
+  return last;
+}
+
+/** Reads the tag that begins with the `<` at `at`; undefined where none does. Closing tags do nothing. */
+export function readHtmlTag(at: number, tags: TagReading): HtmlTag | undefined {
   TAG_NAME.lastIndex = at;
-  const name = TAG_NAME.exec(text)?.[1]?.toLowerCase();
+  const name = TAG_NAME.exec(tags.text)?.[1]?.toLowerCase();
   if (name === undefined) return undefined;
-  const behindName = at + name.length + (text[at + 1] === '/' ? 2 : 1);
-  const element = bareName(name);
-  const isReadable = at <= tags.lastClose && tags.budget > 0;
-  const tag = isReadable ? readTag(behindName, tags, false) : UNREAD;
-  const end = tag.end ?? behindName;
-  if (ACTIVE_ELEMENTS.has(element)) return { end, shown: `(removed html ${element})` };
-  if (
-    name.length > MAX_NAME_CHARS ||
+  const element = name.replace(/^(?:svg|html|xhtml):/, '');
+  const from = at + 1 + name.length;
+  tags.budget -= name.length;
+  const place = { at, from, tags };
+  const rest = readRest(from, tags);
+  const isActive =
     tags.budget <= 0 ||
-    tag.isActive ||
-    mayContinue(at, tag, tags) ||
-    hidesAttribute(behindName, tag, tags)
-  ) {
-    return { end, shown: '(removed html)' };
+    isActing(element, rest, place) ||
+    (rest.isOpen && mayBeInBlock(at, tags)) ||
+    isActiveUnmarked(element, rest.end, place);
+  return {
+    end: rest.end,
+    isActive,
+    hasScriptLink: (rest.facts & FACT.scriptLink) !== 0,
+    isHidden: (rest.facts & FACT.hidden) !== 0,
+    element,
+  };
+}
+
+type TagPlace = { readonly at: number; readonly from: number; readonly tags: TagReading };
+
+function isActing(element: string, { facts, end }: Rest, place: TagPlace): boolean {
+  const everywhere = SHOWS_LINK.has(element) ? FACT.handler | FACT.style : ACTING_EVERYWHERE;
+  if ((facts & everywhere) !== 0) return true;
+  switch (element) {
+    case 'script':
+      return isRunningScript(facts, end ?? place.from, place);
+    case 'style':
+      return end !== undefined && isLoadingStyle(end, place.tags);
+    case 'link':
+      return hasAll(facts, FACT.loadingRelation) && (facts & (FACT.link | FACT.sourceSet)) !== 0;
+    case 'meta':
+      return hasAll(facts, FACT.refresh | FACT.leadsOn);
+    case 'input':
+      if (hasAll(facts, FACT.imageType | FACT.source)) return true;
+      return (facts & (ACTING.get(element) ?? 0)) !== 0;
+    default:
+      return (facts & (ACTING.get(element) ?? 0)) !== 0;
   }
-  if (tag.end === undefined) return undefined;
-  return { quietEnd: tag.hasMarks || tag.hasBlankLine ? undefined : tag.end };
 }
 
-// Whether a tag without an end, or with a blank line in it, may still act. It is text, unless it is in an HTML
-// block, where it continues into whatever the renderer writes next.
-function mayContinue(at: number, tag: Tag, tags: TagReading): boolean {
-  if (tag.end !== undefined && !tag.hasBlankLine) return false;
-  return tag.isTooLong || mayBeInBlock(at, tags);
+function hasAll(facts: number, wanted: number): boolean {
+  return (facts & wanted) === wanted;
 }
 
-/** Whether the tag is active once the marks of a quote are removed from it. */
-function hidesAttribute(behindName: number, tag: Tag, tags: TagReading): boolean {
-  return tag.end !== undefined && tag.hasMarks && readTag(behindName, tags, true).isActive;
+/** A call directly behind the tag: a script, not the placeholder of a usage line. */
+const CALL = /\s{0,64}[\w$][\w$.]{0,64}\(/y;
+
+// A script runs once its closing tag is read. Without one it is a type parameter or a placeholder, unless it has a
+// source elsewhere or is followed by a call.
+function isRunningScript(facts: number, end: number, { tags, at }: TagPlace): boolean {
+  if ((facts & (FACT.source | FACT.sourceIsData | FACT.link)) !== 0) return true;
+  const isData = hasAll(facts, FACT.dataType) && (facts & FACT.scriptType) === 0;
+  if (isData && (facts & FACT.hasSource) === 0) return false;
+  CALL.lastIndex = end;
+  return at < tags.lastScriptClose || CALL.test(tags.text);
 }
 
-/** A name without its prefix: `svg:script` is a script. */
-function bareName(name: string): string {
-  return name.slice(name.lastIndexOf(':') + 1);
+const STYLE_CLOSE = /<\/style/gi;
+
+function isLoadingStyle(from: number, tags: TagReading): boolean {
+  if (tags.style === undefined || from > tags.style.end) {
+    STYLE_CLOSE.lastIndex = from;
+    const end = STYLE_CLOSE.exec(tags.text)?.index ?? tags.text.length;
+    const load = lastStyleLoad(tags.text.slice(from, end));
+    tags.style = { end, lastLoad: load < 0 ? -1 : from + load };
+  }
+  return tags.style.lastLoad >= from;
 }
-
-type Tag = {
-  /** The offset after its closing `>`. */
-  readonly end: number | undefined;
-  readonly isTooLong: boolean;
-  readonly isActive: boolean;
-  readonly hasBlankLine: boolean;
-  /** One of its lines begins like a line of a quote. */
-  readonly hasMarks: boolean;
-};
-
-const UNREAD: Tag = {
-  end: undefined,
-  isTooLong: false,
-  isActive: false,
-  hasBlankLine: false,
-  hasMarks: false,
-};
 
 // Exactly the white space of HTML: any other character would end a value too early.
 const ATTRIBUTE_NAME = /[^\t\n\f\r />][^\t\n\f\r />=]*/y;
@@ -210,52 +261,62 @@ const SPACES = /[\t\n\f\r /]*/y;
 const BLANKS = /[\t\n\f\r ]*/y;
 const UNQUOTED = /[^\t\n\f\r >]*/y;
 const BLANK_LINE = /(?:\r\n?|\n)[ \t>]*[\r\n]/;
-const MARKED_LINE = /[\r\n][ \t]*>/;
-const LINE_MARKS = /(\r\n?|\n)(?:[ \t]*>)+/g;
+const NOTHING_MORE: Rest = { facts: 0, end: undefined, isOpen: false };
 
 /** Reads the attributes of a tag from after its name. */
-function readTag(from: number, tags: TagReading, isUnmarked: boolean): Tag {
-  const slice = tags.text.slice(from, from + MAX_TAG_CHARS);
-  const text = isUnmarked ? slice.replace(LINE_MARKS, '$1') : slice;
-  let isActive = false;
-  let at = matchEnd(SPACES, text, 0);
-  while (at < text.length && text[at] !== '>') {
-    const attribute = readAttribute(text, at);
-    isActive ||=
-      attribute.value !== undefined && isActiveAttribute(attribute.name, attribute.value);
+function readRest(from: number, tags: TagReading): Rest {
+  const { text, rests } = tags;
+  const read: { readonly at: number; readonly attribute: Attribute }[] = [];
+  let rest: Rest = NOTHING_MORE;
+  for (let at = matchEnd(SPACES, text, from); at < text.length && tags.budget > 0; ) {
+    const known = rests.get(at);
+    if (known !== undefined || text[at] === '>') {
+      rest = known ?? { ...NOTHING_MORE, end: at + 1 };
+      break;
+    }
+    const attribute = readAttribute(text, at, tags.lastQuotes);
+    read.push({ at, attribute });
+    tags.budget -= attribute.end - at;
     at = matchEnd(SPACES, text, attribute.end);
   }
-  const end = text[at] === '>' ? at + 1 : undefined;
-  tags.budget -= end ?? text.length;
-  return {
-    end: end === undefined ? undefined : from + end,
-    isTooLong: end === undefined && from + MAX_TAG_CHARS < tags.text.length,
-    isActive,
-    hasBlankLine: BLANK_LINE.test(text.slice(0, end)),
-    hasMarks: MARKED_LINE.test(slice.slice(0, end)),
-  };
+  for (let index = read.length - 1; index >= 0; index--) {
+    const one = read[index];
+    if (one === undefined) break;
+    const { name, value, isOpen } = one.attribute;
+    const facts = value === undefined ? bareFacts(name) : factsOf(name, value);
+    rest = { facts: facts | rest.facts, end: rest.end, isOpen: isOpen || rest.isOpen };
+    rests.set(one.at, rest);
+  }
+  return rest;
 }
 
 type Attribute = {
   readonly name: string;
   readonly value: string | undefined;
   readonly end: number;
+  readonly isOpen: boolean;
 };
 
-function readAttribute(text: string, at: number): Attribute {
+function readAttribute(text: string, at: number, lastQuotes: TagReading['lastQuotes']): Attribute {
   const nameEnd = matchEnd(ATTRIBUTE_NAME, text, at);
-  const name = text.slice(at, nameEnd).toLowerCase();
+  // The name may begin with a sign that some renderer takes away.
+  const name = text
+    .slice(at, nameEnd)
+    .toLowerCase()
+    .replace(/^["'=\\]+/, '');
   const sign = matchEnd(BLANKS, text, nameEnd);
-  if (text[sign] !== '=') return { name, value: undefined, end: sign };
+  if (text[sign] !== '=') return { name, value: undefined, end: nameEnd, isOpen: false };
   const start = matchEnd(BLANKS, text, sign + 1);
   const quote = text[start];
   if (quote !== '"' && quote !== "'") {
     const end = matchEnd(UNQUOTED, text, start);
-    return { name, value: text.slice(start, end), end };
+    return { name, value: text.slice(start, end), end, isOpen: false };
   }
-  const close = text.indexOf(quote, start + 1);
-  const valueEnd = close < 0 ? text.length : close;
-  return { name, value: text.slice(start + 1, valueEnd), end: Math.min(valueEnd + 1, text.length) };
+  const isClosed = (lastQuotes[quote] ?? -1) > start;
+  const valueEnd = isClosed ? text.indexOf(quote, start + 1) : text.length;
+  const value = text.slice(start + 1, valueEnd);
+  const isOpen = !isClosed || BLANK_LINE.test(value);
+  return { name, value, end: Math.min(valueEnd + 1, text.length), isOpen };
 }
 
 function matchEnd(pattern: RegExp, text: string, at: number): number {
@@ -263,10 +324,187 @@ function matchEnd(pattern: RegExp, text: string, at: number): number {
   return pattern.test(text) ? pattern.lastIndex : at;
 }
 
-function isActiveAttribute(written: string, value: string): boolean {
-  const name = bareName(written).replace(/^["'=\\]+/, '');
-  if (/^on[a-z]/.test(name) || ACTIVE_ATTRIBUTES.has(name)) return true;
-  return name === 'href' && !isQuietTarget(value);
+function bareFacts(name: string): number {
+  return name === 'hidden' ? FACT.hidden : 0;
+}
+
+/** Values that hide an element from the reader but not from a model. */
+const HIDING_STYLE =
+  /(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*hidden|opacity\s*:\s*0*\.?0+\s*(?:[;!]|$)|font-size\s*:\s*0(?![.\d]*[1-9])|(?:left|top|text-indent)\s*:\s*-\d{3,})/i;
+
+function factsOf(name: string, value: string): number {
+  if (isHandlerName(name)) return FACT.handler;
+  if (PAINTED.has(name))
+    return value.includes('(') && lastStyleLoad(decodeReferences(value)) >= 0 ? FACT.style : 0;
+  const read = READERS.get(name);
+  return read === undefined ? 0 : read(value);
+}
+
+const ifElsewhere =
+  (fact: number) =>
+  (value: string): number =>
+    isElsewhere(value) ? fact : 0;
+
+const ifFilled =
+  (fact: number) =>
+  (value: string): number =>
+    value.trim() === '' ? 0 : fact;
+
+function linkFacts(value: string): number {
+  const script = scriptColon(value) === undefined ? 0 : FACT.scriptLink;
+  const link = isElsewhere(value) ? FACT.link : 0;
+  return link | script | (isDataOrScript(value) ? FACT.sourceIsData : 0);
+}
+
+function sourceFacts(value: string): number {
+  const own = FACT.hasSource | (isElsewhere(value) ? FACT.source : 0);
+  return own | (isDataOrScript(value) ? FACT.sourceIsData : 0);
+}
+
+function styleFacts(value: string): number {
+  const style = decodeReferences(value);
+  return (lastStyleLoad(style) < 0 ? 0 : FACT.style) | (HIDING_STYLE.test(style) ? FACT.hidden : 0);
+}
+
+function typeFacts(value: string): number {
+  const type = decodeReferences(value).trim().toLowerCase();
+  if (type === 'image') return FACT.imageType | FACT.scriptType;
+  return SCRIPT_TYPE.test(type) ? FACT.scriptType : FACT.dataType;
+}
+
+/** A link or a value that an animation sets. */
+function animationFacts(value: string): number {
+  const values = decodeReferences(value).split(';');
+  const acts = values.some(
+    (one) => isElsewhere(one.trim()) || scriptColon(one) !== undefined || lastStyleLoad(one) >= 0,
+  );
+  return acts ? FACT.animates : 0;
+}
+
+function submitFacts(fact: number): (value: string) => number {
+  return (value) => (decodeReferences(value).trim().toLowerCase() === 'post' ? fact : 0);
+}
+
+const READERS: ReadonlyMap<string, (value: string) => number> = new Map([
+  ['src', sourceFacts],
+  ['lowsrc', sourceFacts],
+  ['dynsrc', sourceFacts],
+  ['srcset', (value: string) => (hasCandidateElsewhere(value) ? FACT.sourceSet : 0)],
+  ['imagesrcset', (value: string) => (hasCandidateElsewhere(value) ? FACT.sourceSet : 0)],
+  ['srcdoc', ifFilled(FACT.document)],
+  ['href', linkFacts],
+  ['xlink:href', linkFacts],
+  ['style', styleFacts],
+  ['background', ifElsewhere(FACT.background)],
+  ['poster', ifElsewhere(FACT.poster)],
+  ['data', (value: string) => (isElsewhere(value) || isDataOrScript(value) ? FACT.document : 0)],
+  ['action', ifElsewhere(FACT.action)],
+  ['formaction', ifElsewhere(FACT.action)],
+  ['method', submitFacts(FACT.posts)],
+  ['formmethod', submitFacts(FACT.formPosts)],
+  ['ping', (value: string) => (hasCandidateElsewhere(value) ? FACT.ping : 0)],
+  ['attributionsrc', (value: string) => (hasCandidateElsewhere(value) ? FACT.handler : 0)],
+  [
+    'rel',
+    (value: string) => (LOADING_RELATIONS.test(decodeReferences(value)) ? FACT.loadingRelation : 0),
+  ],
+  [
+    'http-equiv',
+    (value: string) => (/^\s*refresh\s*$/i.test(decodeReferences(value)) ? FACT.refresh : 0),
+  ],
+  ['content', (value: string) => (/[^\d.\s]/.test(value) ? FACT.leadsOn : 0)],
+  ['type', typeFacts],
+  ['to', animationFacts],
+  ['from', animationFacts],
+  ['by', animationFacts],
+  ['values', animationFacts],
+  ['code', ifFilled(FACT.program)],
+  ['classid', ifFilled(FACT.program)],
+  ['codebase', ifElsewhere(FACT.program)],
+  ['archive', (value: string) => (hasCandidateElsewhere(value) ? FACT.program : 0)],
+  ['manifest', ifElsewhere(FACT.manifest)],
+  ['hidden', () => FACT.hidden],
+]);
+
+const LINE_END = /[\r\n]/g;
+const LINE_MARKS = /(\r\n?|\n)(?:[ \t]*>)+/g;
+
+/** A text without the marks of quotes: where they were, and how many characters of them precede each place. */
+type UnmarkedText = {
+  readonly tags: TagReading;
+  readonly ends: readonly number[];
+  readonly removed: readonly number[];
+};
+
+/** Whether a tag of several lines is active once the marks of a quote are removed from it. */
+function isActiveUnmarked(
+  element: string,
+  end: number | undefined,
+  { at, from, tags }: TagPlace,
+): boolean {
+  const line = lineAt(at, tags);
+  if (line.end === tags.text.length || (end !== undefined && end <= line.end)) return false;
+  line.isQuoted ??= isQuoted(at, tags.text);
+  if (!line.isQuoted) return false;
+  tags.unmarked ??= unmark(tags.text);
+  const { ends, removed, tags: unmarked } = tags.unmarked;
+  let low = 0;
+  let high = ends.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((ends[middle] ?? 0) <= at) low = middle + 1;
+    else high = middle;
+  }
+  const bareFrom = from - (low === 0 ? 0 : (removed[low - 1] ?? 0));
+  const rest = readRest(bareFrom, unmarked);
+  return (
+    unmarked.budget <= 0 ||
+    isActing(element, rest, { at: bareFrom, from: bareFrom, tags: unmarked })
+  );
+}
+
+function unmark(text: string): UnmarkedText {
+  const ends: number[] = [];
+  const removed: number[] = [];
+  let total = 0;
+  const bare = text.replace(LINE_MARKS, (marks: string, lineEnd: string, at: number) => {
+    total += marks.length - lineEnd.length;
+    ends.push(at + marks.length);
+    removed.push(total);
+    return lineEnd;
+  });
+  return { tags: createTagReading(bare), ends, removed };
+}
+
+/** The line around an offset, which ends before its line end. Offsets only ascend. */
+function lineAt(at: number, tags: TagReading): TagLine {
+  if (tags.line === undefined || at >= tags.line.end) {
+    LINE_END.lastIndex = at;
+    tags.line = { end: LINE_END.exec(tags.text)?.index ?? tags.text.length, isQuoted: undefined };
+  }
+  return tags.line;
+}
+
+/** How many lines of a paragraph are read back for the mark of a quote. */
+const MAX_LAZY_LINES = 64;
+const QUOTED_LINE = /^(?:[ \t>*+-]|\d{1,9}[.)]|\[\^[^[\]]*\]:)*>[ \t>]*[^\s>]/;
+const MAX_HEAD_CHARS = 256;
+
+/** Whether the line at `at` may be one of a quote: it or a line before it in its paragraph begins with a mark and text. */
+function isQuoted(at: number, text: string): boolean {
+  let end = at;
+  for (let lines = 0; lines < MAX_LAZY_LINES; lines++) {
+    const start = lineStart(text, end);
+    const line = text.slice(start, Math.min(end, start + MAX_HEAD_CHARS));
+    if (QUOTED_LINE.test(lines === 0 ? `${line}<` : line)) return true;
+    if (start === 0 || (lines > 0 && line.trim() === '')) return false;
+    end = start - 1;
+  }
+  return true;
+}
+
+function lineStart(text: string, at: number): number {
+  return Math.max(text.lastIndexOf('\n', at - 1), text.lastIndexOf('\r', at - 1)) + 1;
 }
 
 const LINE_WITH_END = /[^\r\n]*(?:\r\n?|\n|$)/y;
@@ -308,226 +546,4 @@ function findBlocks(text: string): readonly HtmlBlock[] {
   }
   if (start !== undefined) blocks.push({ start, end: text.length });
   return blocks;
-}
-
-/** A stretch of code. Lists of regions are in order and do not overlap. */
-type CodeRegion = { readonly start: number; readonly end: number };
-
-type Fence = { readonly sign: string; readonly length: number };
-
-// The state after a line. `plain`: all backticks are paired and nothing is open. `unsure`: a later backtick of
-// the same paragraph may close a pair, or belong to a tag or target. `raw`: nothing that follows is certain to be
-// Markdown.
-type Trust = 'plain' | 'unsure' | 'raw';
-
-type LineSpan = { readonly start: number; readonly end: number; readonly next: number };
-
-const BLANKS_ONLY = /^[ \t]*$/;
-/** A run that may open or close a fence for some renderer: nothing that is certainly text precedes it. */
-const FENCE_LIKE = /^[^\p{L}`~]*(?:\[\^[^[\]]*\]:[^\p{L}`~]*)?(?:`{3,}|~{3,})/u;
-const WITHOUT_LETTERS = /^[^\p{L}`~]*$/u;
-/** Container marks beyond this length are not read. */
-const MAX_MARKS_CHARS = 256;
-const FENCE = /^(?:(`{3,})[^`]*|(~{3,}).*)$/s;
-/** Tags after which Markdown is not parsed, even across blank lines. */
-const RAW_HTML = /<(?:pre|textarea|script|style|!|\?)/i;
-/** Unclosed tags, targets and labels, which may include a backtick that then begins no code span. */
-const SWALLOWING = /<[A-Za-z/!?]|\]\(|\]\[/;
-const LINK_TARGET = /\]\((?:<[^<>\\`"'\r\n]*>|[^\s()<>\\`"']*)\)|\]\[[^[\]\\`]*\](?![([])/g;
-/** Where a title may begin, which may continue over lines and in some renderers over blank lines. */
-const TITLE_START = /^[^A-Za-z]*["'(]/;
-
-/** Progress through a text, and the state that it leaves for the next line. */
-type CodeSearch = {
-  readonly text: string;
-  readonly regions: CodeRegion[];
-  readonly lastDefinition: number;
-  trust: Trust;
-  isBehindDefinition: boolean;
-};
-
-/** The code of a text. Linear. */
-export function findMarkdownCode(text: string): CodeRegion[] {
-  const regions: CodeRegion[] = [];
-  if (!text.includes('`') && !text.includes('~~~')) return regions;
-  const lastDefinition = text.lastIndexOf(']:');
-  const state: CodeSearch = {
-    text,
-    regions,
-    lastDefinition,
-    trust: 'plain',
-    isBehindDefinition: false,
-  };
-  let at: number | undefined = 0;
-  while (at !== undefined && at < text.length) at = readCode(state, readLine(text, at));
-  return regions;
-}
-
-// Reads a line or the fence that it opens. Returns where to continue, undefined where nothing more is certain.
-function readCode(state: CodeSearch, lineSpan: LineSpan): number | undefined {
-  const line = state.text.slice(lineSpan.start, lineSpan.end);
-  const definition = readDefinition(line, lineSpan.start <= state.lastDefinition);
-  if (definition === 'open' || (state.isBehindDefinition && TITLE_START.test(line)))
-    return undefined;
-  state.isBehindDefinition = definition === 'whole';
-  if (isFenceLike(line) && !isInlineRun(line)) {
-    return state.isBehindDefinition ? undefined : readFence(state, line, lineSpan);
-  }
-  state.trust = trustAfter(state, line, lineSpan.start);
-  return state.trust === 'raw' ? undefined : lineSpan.next;
-}
-
-function readFence(state: CodeSearch, line: string, { next }: LineSpan): number | undefined {
-  const fence = state.trust === 'plain' ? openFence(line) : undefined;
-  if (fence === undefined) return undefined;
-  const closing = findClosing(state.text, next, fence);
-  // What follows the fence in its line is no code: with one more text behind it, the line may open none.
-  state.regions.push({ start: Math.min(next, closing.end), end: closing.end });
-  return closing.isSure ? closing.next : undefined;
-}
-
-function trustAfter(state: CodeSearch, line: string, offset: number): Trust {
-  if (BLANKS_ONLY.test(line)) return 'plain';
-  if (state.trust === 'unsure') return RAW_HTML.test(line) ? 'raw' : 'unsure';
-  // In a note or a paragraph a definition is prose, in which a tag or a target may begin.
-  return state.isBehindDefinition ? trustBehind(line) : readSpans(line, offset, state.regions);
-}
-
-const LINE_END = /\r\n?|\n/g;
-
-/** Lines end with a line feed, a carriage return, or both (CommonMark 0.31 §2.1). */
-function readLine(text: string, start: number): LineSpan {
-  LINE_END.lastIndex = start;
-  const match = LINE_END.exec(text);
-  if (match === null) return { start, end: text.length, next: text.length };
-  return { start, end: match.index, next: LINE_END.lastIndex };
-}
-
-// Whether the line begins a link reference definition: `whole` if it ends with the line, `open` if its label,
-// target or title may continue, in some renderers across fences.
-function readDefinition(line: string, mayDefine: boolean): 'none' | 'whole' | 'open' {
-  if (!mayDefine || !/^[^A-Za-z[\]`]*\[/.test(line)) return 'none';
-  const label = DEFINITION_LABEL.exec(line)?.[0];
-  if (label === undefined) {
-    const labelEnd = line.indexOf(']', line.indexOf('['));
-    return labelEnd < 0 || line.includes(']:') ? 'open' : 'none';
-  }
-  const rest = line.slice(label.length).replace(/^[ \t]+/, '');
-  if (COMPLETE_TARGET.test(rest)) return 'whole';
-  return NO_TITLE.test(rest) ? 'none' : 'open';
-}
-
-const DEFINITION_LABEL = /^[^A-Za-z[\]`]*\[[^[\]\\]+\]:(?=[ \t])/;
-const COMPLETE_TARGET = /^[^\s"'(<\\][^\s\\]*(?:[ \t]+(?:"[^"\\]*"|'[^'\\]*'))?[ \t]*$/;
-/** Text after a target that is no title: the line is no definition. */
-const NO_TITLE = /^[^\s"'(<\\][^\s\\]*[ \t]+[^\s"'(]/;
-
-function isFenceLike(line: string): boolean {
-  const head = line.slice(0, MAX_MARKS_CHARS);
-  return FENCE_LIKE.test(head) || (head.length < line.length && WITHOUT_LETTERS.test(head));
-}
-
-/** A backtick run in the first column with another one after it is inline code. Tildes never are. */
-function isInlineRun(line: string): boolean {
-  return /^`{3,}[^`]+`/.test(line);
-}
-
-function openFence(line: string): Fence | undefined {
-  const match = FENCE.exec(line);
-  const run = match?.[1] ?? match?.[2];
-  const sign = run?.[0];
-  return run === undefined || sign === undefined ? undefined : { sign, length: run.length };
-}
-
-type Closing = { readonly end: number; readonly next: number; readonly isSure: boolean };
-
-// The end of the line that closes a fence, or the end of the text if no line does. If renderers differ about a
-// line, the code ends before it and nothing after it is certain.
-function findClosing(text: string, from: number, fence: Fence): Closing {
-  for (let at = from; at < text.length; ) {
-    const { start, end, next } = readLine(text, at);
-    at = next;
-    const run = fenceRunOf(text, start, end, fence.sign);
-    if (run === undefined || run.end - run.start < fence.length) continue;
-    const rest = text.slice(run.end, end);
-    if (run.start === start && /^ *$/.test(rest)) return { end, next, isSure: true };
-    // Only blanks may follow a closing fence. With letters after it, every renderer takes the line for code.
-    if (!/[\p{L}\p{N}]/u.test(rest)) return { end: start, next: start, isSure: false };
-  }
-  return { end: text.length, next: text.length, isSure: true };
-}
-
-/** The run of a fence's sign at the start of a line, after blanks of any kind. */
-function fenceRunOf(
-  text: string,
-  start: number,
-  end: number,
-  sign: string,
-): CodeRegion | undefined {
-  let first = start;
-  while (first < end && text[first] !== sign && /[\s\p{Cf}\p{Cc}]/u.test(text[first] ?? ''))
-    first++;
-  let last = first;
-  while (last < end && text[last] === sign) last++;
-  return last === first ? undefined : { start: first, end: last };
-}
-
-const TICKS = /`+/g;
-/** Some renderers do not accept longer runs. */
-const MAX_RUN = 32;
-
-/** Adds the code spans of a line up to the first cell, tag, target or escape about which renderers differ. */
-function readSpans(line: string, offset: number, regions: CodeRegion[]): Trust {
-  let done = 0;
-  let open: { readonly at: number; readonly run: string } | undefined;
-  TICKS.lastIndex = 0;
-  for (let match = TICKS.exec(line); match !== null; match = TICKS.exec(line)) {
-    const run = match[0];
-    if (open === undefined) {
-      if (isDoubtful(line, done, match.index, run)) break;
-      open = { at: match.index, run };
-    } else if (open.run === run) {
-      // One renderer looks for the end of a label before it looks for spans.
-      if (closesLabel(line.slice(open.at, match.index))) break;
-      done = match.index + run.length;
-      regions.push({ start: offset + open.at, end: offset + done });
-      open = undefined;
-    }
-  }
-  return trustBehind(line.slice(done));
-}
-
-function trustBehind(rest: string): Trust {
-  if (RAW_HTML.test(rest)) return 'raw';
-  return rest.includes('`') || maySwallow(rest) ? 'unsure' : 'plain';
-}
-
-function isDoubtful(line: string, from: number, at: number, run: string): boolean {
-  if (run.length > MAX_RUN || line.includes('|')) return true;
-  const before = line.slice(from, at);
-  return maySwallow(before) || clings(before);
-}
-
-/** Whether a bracket that was opened before the span would end in it, with a target or a label behind it. */
-function closesLabel(span: string): boolean {
-  if (!/\][([]/.test(span)) return false;
-  let depth = 0;
-  for (const { 0: sign } of span.matchAll(/\[|\][([]?/g)) {
-    depth += sign === '[' ? 1 : -1;
-    if (depth < 0 && sign.length > 1) return true;
-    if (sign === '][') depth++;
-  }
-  return false;
-}
-
-function maySwallow(prose: string): boolean {
-  return SWALLOWING.test(prose) && SWALLOWING.test(prose.replace(LINK_TARGET, ''));
-}
-
-/** Whether an escape, an address or an autolink directly before a backtick may include it. */
-function clings(before: string): boolean {
-  if (before.endsWith('\\')) return true;
-  let start = before.length;
-  while (start > 0 && !/[ \t]/.test(before[start - 1] ?? '')) start--;
-  return /:\/\/|www\.|[<@]/i.test(before.slice(start));
 }

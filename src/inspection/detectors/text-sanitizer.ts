@@ -20,7 +20,7 @@ import {
   originalSpan,
 } from './decoded-text.js';
 import { STRUCTURES } from './injection-phrases.js';
-import { findMarkdownCode } from './markup.js';
+import { findMarkdownCode } from './markdown-code.js';
 import { findPersonal, findSsns, isCardName, isCardNumber, isSsnName } from './pii.js';
 import { findSecrets, type Hit, isSecretName, isSecretNumber } from './secrets.js';
 import {
@@ -339,18 +339,20 @@ function applyActiveContentRule(
 ): string {
   const { activeContent } = rules;
   if (activeContent === 'off') return text;
-  if (activeContent === 'neutralize') {
-    const inert = neutralize(text, reading, codeFinderFor(reading, rules.kind));
-    for (const { kind } of inert.found) {
-      notes.push({ detector: `active:${kind}`, action: 'neutralize', count: 1 });
-    }
-    return inert.text;
+  const findCode = codeFinderFor(reading, rules.kind);
+  const isChanged = activeContent === 'neutralize';
+  const read = isChanged
+    ? neutralize(text, findCode)
+    : { ...findActiveContent(text, findCode(text)), text };
+  const action = isChanged ? 'neutralize' : flagOr(activeContent);
+  for (const { kind } of read.found) notes.push({ detector: `active:${kind}`, action, count: 1 });
+  // What a reader does not see stays: its cues were looked for with those of the text around it.
+  const { comments, hiddenElements } = read;
+  if (comments > 0) notes.push({ detector: 'hidden:comment', action: 'flag', count: comments });
+  if (hiddenElements > 0) {
+    notes.push({ detector: 'hidden:element', action: 'flag', count: hiddenElements });
   }
-  const codeIn = codeFinderFor(reading, rules.kind);
-  for (const { kind } of findActiveContent(text, reading, codeIn(text))) {
-    notes.push({ detector: `active:${kind}`, action: flagOr(activeContent), count: 1 });
-  }
-  return text;
+  return read.text;
 }
 
 /**

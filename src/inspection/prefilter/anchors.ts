@@ -2,6 +2,7 @@
 // folded characters indexes a table, and only where an anchor may begin is it compared. An anchor may have a
 // check of its surroundings. INVARIANT: errs only towards a match.
 
+import { drawnLanguage } from '../detectors/drawn-fences.js';
 import {
   type Cue,
   type CueAnchor,
@@ -279,6 +280,10 @@ function isConnectionPassword(text: string, at: number): boolean {
   return /^(?:password|pwd)(?:\s|\\{1,4}[nrt]){0,4}=/i.test(text.slice(at, at + ASSIGNMENT_REACH));
 }
 
+/** As much of the info string of a fence is read as its language may take, behind blanks that may be escaped. */
+const INFO_REACH = 96;
+const FENCE_START = /^(?:[`~]|\\t)*/;
+
 const DANGEROUS_DATA = /^data:\s{0,4}(?:text|image|application|[;,])/i;
 
 /** How far from its anchor a cue may reach, in raw characters. */
@@ -373,6 +378,13 @@ for (const anchor of [
 }
 addAnchor('://', hasUserNameAhead);
 addAnchor('www.', hasUserNameAhead);
+for (const fence of ['```', '~~~']) {
+  addAnchor(
+    fence,
+    (text, at) =>
+      drawnLanguage(text.slice(at, at + INFO_REACH).replace(FENCE_START, '')) !== undefined,
+  );
+}
 addAnchor('data:', (text, at) => DANGEROUS_DATA.test(text.slice(at, at + 24)));
 for (const cue of PHRASES) {
   // Phrases consist of whole words.

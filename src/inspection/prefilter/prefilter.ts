@@ -3,7 +3,6 @@
 // It also accepts raw JSON text: every escape but those of line ends, tabs, quotes and single backslashes is
 // suspicious, so that an escape hides nothing.
 
-import { MAX_QUIET_QUERY_CHARS } from '../detectors/markup.js';
 import { IBAN_LENGTHS } from '../detectors/pii.js';
 import { isPlainBeyondAscii } from '../detectors/unicode.js';
 import { ANCHOR_STARTS, isAnchored, nextAnchorKey, resetAnchorChecks } from './anchors.js';
@@ -13,17 +12,17 @@ const MAX_ASCII = 0x7e;
 const BACKSLASH = 0x5c;
 
 // Whether a digit, sign or character beyond ASCII at this position could belong to something that a detector
-// finds. `isJson`: the text is valid JSON.
-function isSuspiciousUnit(text: string, at: number, isJson: boolean): boolean {
+// finds.
+function isSuspiciousUnit(text: string, at: number): boolean {
   if (isDigit(text, at)) return isSuspiciousDigit(text, at);
   const code = text.charCodeAt(at);
-  if (code <= MAX_ASCII) return isSuspiciousSign(text, at, code, isJson);
+  if (code <= MAX_ASCII) return isSuspiciousSign(text, at, code);
   return !isPlainBeyond(text, at, code);
 }
 
 const MIN_BLANK_LINES = 8;
 
-function isSuspiciousSign(text: string, at: number, code: number, isJson: boolean): boolean {
+function isSuspiciousSign(text: string, at: number, code: number): boolean {
   const next = text.charAt(at + 1);
   switch (code) {
     case 0x3c: // <
@@ -38,9 +37,6 @@ function isSuspiciousSign(text: string, at: number, code: number, isJson: boolea
       return next === '(' || next === '[' || next === ':';
     case 0x21: // !
       return isImageStart(text, at + 1);
-    case 0x3f: // ?
-    case 0x23: // #
-      return isLongQuery(text, at + 1, isJson);
     case 0x7c: // |
       return text.startsWith('||', at + 1);
     case 0x0a: // line feed
@@ -57,16 +53,6 @@ function isImageStart(text: string, at: number): boolean {
   let end = at;
   while (end - at < MAX_IMAGE_SLASHES && text.charCodeAt(end) === BACKSLASH) end++;
   return text[end] === '[';
-}
-
-/** A query longer than a link target may have, up to white space. */
-const LONG_QUERY = new RegExp(`^\\S{${MAX_QUIET_QUERY_CHARS + 1}}`);
-/** The same within one JSON string. */
-const LONG_JSON_QUERY = new RegExp(`^(?:\\\\.|[^\\s"\\\\]){${MAX_QUIET_QUERY_CHARS + 1}}`);
-
-function isLongQuery(text: string, at: number, isJson: boolean): boolean {
-  const ahead = text.slice(at, at + 2 * (MAX_QUIET_QUERY_CHARS + 1));
-  return (isJson ? LONG_JSON_QUERY : LONG_QUERY).test(ahead);
 }
 
 /** How far blank lines are followed, in raw characters. */
@@ -153,7 +139,7 @@ for (let code = 0; code <= MAX_ASCII; code++) {
   let trait = 0;
   if (/[A-Za-z0-9+/_-]/.test(unit)) trait |= TOKEN;
   if (/[0-9]/.test(unit)) trait |= DIGIT;
-  if (/[<\\%&\]!|\n?#]/.test(unit) || (code < 0x20 && !/[\t\r]/.test(unit))) trait |= SUSPICIOUS;
+  if (/[<\\%&\]!|\n]/.test(unit) || (code < 0x20 && !/[\t\r]/.test(unit))) trait |= SUSPICIOUS;
   traits[code] = trait;
 }
 
@@ -263,7 +249,7 @@ function isSuspiciousPosition(
   }
   if (ANCHOR_STARTS[key] === 1 && isAnchored(text, units, at, key, isJson)) return true;
   const trait = traits[units[at] ?? 0] ?? SUSPICIOUS;
-  return trait > TOKEN && isSuspiciousUnit(text, at, isJson);
+  return trait > TOKEN && isSuspiciousUnit(text, at);
 }
 
 /** Texts up to this length reuse one buffer. */

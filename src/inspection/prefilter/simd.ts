@@ -131,13 +131,11 @@ const REQUIRED_NEXT: { readonly [sign: string]: RegExp } = {
   ']': /[([:]/,
   // Backslashes may stand before the bracket (active-content.ts).
   '!': /[[\\]/,
-  '?': /[!-\u007f]/,
-  '#': /[!-\u007f]/,
   '|': /\|/,
   // biome-ignore lint/suspicious/noControlCharactersInRegex: blanks and every control before them
   '\n': /[\u0000-\u0020\\]/,
 };
-const HARMLESS = /[=}_\t\r>^~{[]/;
+const HARMLESS = /[=}_\t\r>^~{[?#]/;
 const LINE_ESCAPE = /[n\\]/;
 
 function pairKind(unit: number, next: number): number {

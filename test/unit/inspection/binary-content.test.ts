@@ -78,7 +78,7 @@ function through(bytes: Buffer, mimeType?: string): Buffer | undefined {
 describe('[I-53] text in a blob', () => {
   const texts: readonly (readonly [string, string])[] = [
     [`é see ${TOKEN} ü`, 'é see [redacted:github-token] ü'],
-    [`é see ${IMAGE} ü`, 'collect.example'],
+    [`é see ${IMAGE} ü`, '![x]'],
     [`<p>é ${SCRIPT}</p>`, '<script'],
     [JSON.stringify({ note: `é ${TOKEN}` }), '[redacted:github-token]'],
   ];
@@ -141,7 +141,7 @@ describe('[I-53] text in a blob', () => {
   it('is found however short it is', () => {
     for (const charset of Object.keys(ENCODERS)) {
       const left = through(ENCODERS[charset]?.('![](//a.bc)') ?? Buffer.alloc(0), 'text/markdown');
-      expect(decodeOf(charset, left ?? Buffer.alloc(0))).not.toContain('](//');
+      expect(decodeOf(charset, left ?? Buffer.alloc(0))).not.toContain('![');
     }
     const nested = {
       jsonrpc: '2.0',
@@ -176,7 +176,7 @@ describe('[I-53] text in a blob', () => {
   ])('is read as careless decoders read it: with %s', (_what, blob) => {
     const message = blobOf(blob, 'text/plain');
     const left = leaving(inspect(message), message);
-    expect(left?.toString() ?? '').not.toContain('](https');
+    expect(left?.toString() ?? '').not.toContain('![x]');
     expect(inspect(message).kind).not.toBe('clean');
   });
 
@@ -249,7 +249,7 @@ describe('[I-54] media', () => {
     const read = ['latin1', 'utf16le'].map((one) => left?.toString(one as BufferEncoding) ?? '');
     for (const text of read) {
       expect(text).not.toContain(TOKEN);
-      if (!_what.startsWith('a picture')) expect(text).not.toContain('](https');
+      if (!_what.startsWith('a picture')) expect(text).not.toContain('![x]');
     }
   });
 

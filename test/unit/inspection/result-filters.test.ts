@@ -146,9 +146,9 @@ describe('lists', () => {
 
   it('[I-37] are inspected beside their reviewed items, and wholly where items were not reviewed', () => {
     const hostile = { _meta: { note: '<script>x</script>' } };
-    const page = resultOf({ tools: [tool('a', { description: '<img src=x>' })], ...hostile });
+    const page = resultOf({ tools: [tool('a', { description: '<img src=//e.example>' })], ...hostile });
     const reviewed = filter(page, ['a']);
-    expect(reviewed.text).toContain('<img src=x>');
+    expect(reviewed.text).toContain('<img src=//e.example>');
     expect(reviewed.text).not.toContain('<script>');
     const unreviewed = filter(page, ['a'], { isReviewed: false });
     expect(unreviewed.text).not.toContain('<img');
@@ -347,10 +347,10 @@ describe('handshakes', () => {
     const serverInfo = {
       name: 'x',
       version: '1',
-      title: 'a <script>b',
+      title: 'a <script>b()',
       icons: [{ src: 'https://e.example/i.svg' }],
     };
     const info = resultIn(shake({ ...initialize, serverInfo })).serverInfo;
-    expect(info).toEqual({ name: 'x', version: '1', title: 'a (removed html script)b' });
+    expect(info).toEqual({ name: 'x', version: '1', title: 'a &lt;script>b()' });
   });
 });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { findActiveContent } from '../../../../src/inspection/detectors/active-content.js';
-import { findMarkdownCode } from '../../../../src/inspection/detectors/markup.js';
+import { findMarkdownCode } from '../../../../src/inspection/detectors/markdown-code.js';
 import {
   findInjectionCues,
   findSensitive,
@@ -36,8 +36,8 @@ const ALL = { secrets: true, pii: ['card', 'iban', 'ssn'] } as const;
 function findAnything(text: string): readonly unknown[] {
   return [
     ...findSensitive(text, ALL),
-    ...findActiveContent(text, 'markdown', findMarkdownCode(text)),
-    ...findActiveContent(text, 'value', []),
+    ...findActiveContent(text, findMarkdownCode(text)).found,
+    ...findActiveContent(text, []).found,
     ...findInjectionCues(text),
     ...(stripInvisible(text).count > 0 ? ['invisible'] : []),
     ...(stripTerminalSequences(text).count > 0 ? ['terminal'] : []),
