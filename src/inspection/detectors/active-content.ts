@@ -265,7 +265,8 @@ function readReference(scan: Scan, at: number, isBackslashed: boolean): void {
   if (scan.openers.length === 0 && scan.escaped.length === 0) return;
   const from = scan.text.indexOf('[', at) + 1;
   const label = /^(?:\\[\s\S]|[^[\]\\]){1,999}/.exec(scan.text.slice(from, from + 1000))?.[0];
-  if (label !== undefined && isLoadingLabel(scan, label)) closeImages(scan, from + label.length, isBackslashed);
+  if (label !== undefined && isLoadingLabel(scan, label))
+    closeImages(scan, from + label.length, isBackslashed);
 }
 
 /** Breaks up every image that may end here, and notes the escaped ones that a renderer may read as such. */

@@ -146,7 +146,10 @@ describe('lists', () => {
 
   it('[I-37] are inspected beside their reviewed items, and wholly where items were not reviewed', () => {
     const hostile = { _meta: { note: '<script>x</script>' } };
-    const page = resultOf({ tools: [tool('a', { description: '<img src=//e.example>' })], ...hostile });
+    const page = resultOf({
+      tools: [tool('a', { description: '<img src=//e.example>' })],
+      ...hostile,
+    });
     const reviewed = filter(page, ['a']);
     expect(reviewed.text).toContain('<img src=//e.example>');
     expect(reviewed.text).not.toContain('<script>');
