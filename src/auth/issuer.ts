@@ -165,25 +165,23 @@ function keyKindOf(jwk: JsonObject): string {
   return jwk['kty'] === 'RSA' ? 'RSA' : `${String(jwk['kty'])} ${String(jwk['crv'])}`;
 }
 
+/** Issuers write `null` where they have nothing to say. */
+function isAbsent(member: Json | undefined): boolean {
+  return member === undefined || member === null;
+}
+
 /** False where the key itself says that it is for another use (RFC 7517 §4.2, §4.3). */
 function isForVerifying(jwk: JsonObject): boolean {
   const { use, key_ops: operations } = jwk;
-  if (use !== undefined && use !== 'sig') return false;
-  return operations === undefined || (Array.isArray(operations) && operations.includes('verify'));
+  if (!isAbsent(use) && use !== 'sig') return false;
+  return isAbsent(operations) || (Array.isArray(operations) && operations.includes('verify'));
 }
 
 function isCandidate(jwk: Json): jwk is JsonObject {
   if (!isObject(jwk)) return false;
   const { kid } = jwk;
-  if (kid !== undefined && typeof kid !== 'string') return false;
+  if (!isAbsent(kid) && typeof kid !== 'string') return false;
   return !isSecretKey(jwk) && isForVerifying(jwk);
-}
-
-/** Of keys with the same id none is used, because it is ambiguous which was meant. */
-function withoutDuplicates(jwks: readonly JsonObject[]): readonly JsonObject[] {
-  const seen = new Map<Json | undefined, number>();
-  for (const jwk of jwks) seen.set(jwk['kid'], (seen.get(jwk['kid']) ?? 0) + 1);
-  return jwks.filter((jwk) => seen.get(jwk['kid']) === 1);
 }
 
 function isStrong(key: CryptoKey): boolean {
@@ -204,7 +202,7 @@ function publicMembers(jwk: JsonObject): JWK {
 
 async function importKey(jwk: JsonObject, algorithm: string): Promise<CryptoKey | undefined> {
   if (KEY_KINDS.get(algorithm) !== keyKindOf(jwk)) return undefined;
-  if (jwk['alg'] !== undefined && jwk['alg'] !== algorithm) return undefined;
+  if (!isAbsent(jwk['alg']) && jwk['alg'] !== algorithm) return undefined;
   try {
     const key = await importJWK(publicMembers(jwk), algorithm);
     return key instanceof Uint8Array || !isStrong(key) ? undefined : key;
@@ -216,8 +214,13 @@ async function importKey(jwk: JsonObject, algorithm: string): Promise<CryptoKey 
 type KeySetDraft = {
   readonly keys: Map<string, Map<string | undefined, CryptoKey>>;
   readonly used: string[];
+  /** The public members of each key, by algorithm and id. */
+  readonly members: Map<string, string>;
+  /** Algorithm and id of different keys: it is ambiguous which was meant, so none is used. */
+  readonly ambiguous: Set<string>;
 };
 
+/** Adds a key for each algorithm that it may verify. Keys of different algorithms may share an id (RFC 7517 §4.5). */
 async function addKey(
   draft: KeySetDraft,
   jwk: JsonObject,
@@ -227,9 +230,15 @@ async function addKey(
   for (const algorithm of algorithms) {
     const key = await importKey(jwk, algorithm);
     if (key === undefined) continue;
+    const name = JSON.stringify([algorithm, kid ?? null]);
+    const members = JSON.stringify([algorithm, kid ?? null, publicMembers(jwk)]);
+    // The same key given twice counts once.
+    if (draft.members.get(name) === members) continue;
+    if (draft.members.has(name)) draft.ambiguous.add(name);
+    draft.members.set(name, members);
     const byId = draft.keys.get(algorithm) ?? new Map<string | undefined, CryptoKey>();
     draft.keys.set(algorithm, byId.set(kid, key));
-    draft.used.push(JSON.stringify([algorithm, kid ?? null, publicMembers(jwk)]));
+    draft.used.push(members);
   }
 }
 
@@ -246,14 +255,25 @@ export async function readKeySet(
   if (!Array.isArray(entries))
     return { ok: false, detail: 'the document at jwks_uri is not a key set' };
   if (entries.length > MAX_KEYS) return { ok: false, detail: 'the key set has more than 100 keys' };
-  const draft: KeySetDraft = { keys: new Map(), used: [] };
-  for (const jwk of withoutDuplicates(entries.filter(isCandidate))) {
-    await addKey(draft, jwk, algorithms);
-  }
+  const draft: KeySetDraft = {
+    keys: new Map(),
+    used: [],
+    members: new Map(),
+    ambiguous: new Set(),
+  };
+  for (const jwk of entries.filter(isCandidate)) await addKey(draft, jwk, algorithms);
   const { keys, used } = draft;
-  if (used.length === 0)
+  dropAmbiguous(draft);
+  if ([...keys.values()].every(({ size }) => size === 0))
     return { ok: false, detail: 'the key set has no key for the configured algorithms' };
   return { ok: true, keys, fingerprint: used.sort().join('\n') };
+}
+
+function dropAmbiguous({ keys, ambiguous }: KeySetDraft): void {
+  for (const name of ambiguous) {
+    const [algorithm, kid]: readonly [string, string | null] = JSON.parse(name);
+    keys.get(algorithm)?.delete(kid ?? undefined);
+  }
 }
 
 /**
@@ -263,7 +283,8 @@ export async function readKeySet(
 export function selectKey(keys: KeySet, header: Header): CryptoKey | undefined {
   const byId = keys.get(header.alg);
   if (byId === undefined) return undefined;
-  if (header.kid !== undefined) return byId.get(header.kid);
+  // Ids are optional on both sides (RFC 7517 §4.5): a key without one stands for any, if it is the only one.
+  if (header.kid !== undefined) return byId.get(header.kid) ?? byId.get(undefined);
   if (byId.size !== 1) return undefined;
   return byId.values().next().value;
 }

@@ -273,6 +273,8 @@ type ProbeOutcome =
       readonly status: number;
       readonly contentType: string;
       readonly location: string | undefined;
+      /** Whether `WWW-Authenticate` came with it. */
+      readonly hasChallenge: boolean;
       /** What a JSON response of status 200 is; absent if it was not read. */
       readonly body?: ProbedBody;
     }
@@ -315,7 +317,8 @@ async function probeServer({ url, isLegacySse, header }: ProbedServer): Promise<
     const { status, headers: received } = response;
     const location = received.get('location') ?? undefined;
     const contentType = mediaType(received.get('content-type') ?? '');
-    const outcome = { kind: 'response', status, contentType, location } as const;
+    const hasChallenge = received.has('www-authenticate');
+    const outcome = { kind: 'response', status, contentType, location, hasChallenge } as const;
     if (isLegacySse || status !== 200 || contentType !== 'application/json') return outcome;
     return { ...outcome, body: describeBody(await readStart(response)) };
   } catch (error) {
@@ -378,9 +381,9 @@ function describeProbe(
 ): string | undefined {
   const shown = cleanForeign(`${url.origin}${url.pathname}`, undefined, 300);
   if (outcome.kind === 'error') return `${shown} ${describeProbeError(url, outcome.code)}`;
-  const { status, contentType, location } = outcome;
+  const { status, contentType, location, hasChallenge } = outcome;
   const answered = `${shown} answered ${status}`;
-  if (status === 401 || status === 403) {
+  if ((status === 401 || status === 403) && (hasChallenge || header !== undefined)) {
     const advice =
       header === undefined
         ? "it wants credentials; try --header 'Authorization: Bearer TOKEN'"

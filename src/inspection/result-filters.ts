@@ -27,7 +27,9 @@ import {
 import { isObject, type Json, type JsonObject, type RequestId } from '../protocol/jsonrpc.js';
 import { LISTS, type ListKind } from '../protocol/methods.js';
 import type { Bytes, Pieces } from '../protocol/transport.js';
+import { servedVersion } from '../protocol/versions/revisions.js';
 import { BoundedMap } from '../state/bounds.js';
+import { clauseName, kindOf } from '../text/clause.js';
 import { stepsOf } from '../text/json-members.js';
 import { createFindingLog, type Profile } from './findings.js';
 import { hasRemoteIcons, valueAt } from './message-fields.js';
@@ -61,13 +63,15 @@ type WithheldResponse = {
   readonly kind: 'withhold';
   readonly reason: WithholdReason | 'upstream-protocol';
   readonly findings: readonly Finding[];
+  /** One clause for the operator that says what was wrong. */
+  readonly detail?: string | undefined;
 };
 
-const NOT_OF_THE_PROTOCOL: WithheldResponse = {
-  kind: 'withhold',
-  reason: 'upstream-protocol',
-  findings: Object.freeze([]),
-};
+const NO_FINDINGS: readonly Finding[] = Object.freeze([]);
+
+function notOfTheProtocol(detail: string): WithheldResponse {
+  return { kind: 'withhold', reason: 'upstream-protocol', findings: NO_FINDINGS, detail };
+}
 
 export type ListOutcome =
   | {
@@ -79,6 +83,8 @@ export type ListOutcome =
       /** Every readable item of the page, including hidden ones and duplicates. */
       readonly items: readonly ListItem[];
       readonly findings: readonly Finding[];
+      /** One clause for each item that is no definition, or whose name is given twice. */
+      readonly odd: readonly string[];
     }
   | WithheldResponse;
 
@@ -99,15 +105,17 @@ type FilteredPage = {
   readonly items: readonly ListItem[];
   /** Items that the caller could be shown, and clients could not read. */
   readonly leftOut: readonly Finding[];
+  /** One clause for each item that is no definition, or whose name is given twice. */
+  readonly odd: readonly string[];
 };
 
 /** Combines a filtered page with the outcome of its inspection. */
 export function completeList(page: FilteredPage, inspected: InspectionOutcome): ListOutcome {
   if (inspected.kind === 'withhold') return inspected;
-  const { inspectionInput, advertised, visible, items, leftOut } = page;
+  const { inspectionInput, advertised, visible, items, leftOut, odd } = page;
   const text = inspected.kind === 'changed' ? inspected.text : inspectionInput.text;
   const findings = [...leftOut, ...inspected.findings];
-  return { kind: 'listed', text, advertised, visible, items, findings };
+  return { kind: 'listed', text, advertised, visible, items, findings, odd };
 }
 
 /** Filters one page, uninspected. `upstream-protocol` where the result is no list of that kind. */
@@ -118,14 +126,13 @@ export function filterItems(input: ListInput): FilteredPage | WithheldResponse {
   const list = isObject(result) ? result[member] : undefined;
   const span = spanOf(text, ['result', member]);
   if (!isObject(result) || !Array.isArray(list) || span === undefined) {
-    return NOT_OF_THE_PROTOCOL;
+    return notOfTheProtocol(`${member}: expected array, got ${kindOf(list)}`);
   }
   const spans = elementSpans(text, span);
-  const candidates = readItems(input, list, spans);
-  const names = countNames(candidates);
-  const offered = candidates.filter(
-    ({ item }) => names.get(item.name) === 1 && input.isVisible(item),
-  );
+  const odd: string[] = [];
+  const candidates = readItems(input, list, spans, odd);
+  const single = withoutRepetitions(candidates, input, odd);
+  const offered = single.filter(({ item }) => input.isVisible(item));
   const { visible, leftOut } = withoutUnreadable(offered, input);
   const kept = sortByRank(visible, input);
   let filtered = writeShown(text, span, kept, input, kept === visible ? spans.length : undefined);
@@ -137,6 +144,7 @@ export function filterItems(input: ListInput): FilteredPage | WithheldResponse {
     visible: kept.length,
     items: candidates.map(({ item }) => item),
     leftOut,
+    odd,
   };
 }
 
@@ -168,24 +176,49 @@ function placeOf(pointer: string): readonly (string | number)[] {
 
 const NOTHING_FOUND: readonly Finding[] = Object.freeze([]);
 
-function readItems(input: ListInput, list: readonly Json[], spans: readonly Span[]): Candidate[] {
-  const { name: member } = LISTS[input.kind];
+/** Reads the items; what is no definition is named in `odd`. */
+function readItems(
+  input: ListInput,
+  list: readonly Json[],
+  spans: readonly Span[],
+  odd: string[],
+): Candidate[] {
+  const { name: member, member: listName } = LISTS[input.kind];
   const candidates: Candidate[] = [];
   for (const [index, value] of list.entries()) {
     const span = spans[index];
-    if (span === undefined || !isObject(value)) continue;
-    const name = value[member];
-    if (typeof name !== 'string') continue;
+    const name = isObject(value) ? value[member] : undefined;
+    if (span === undefined || !isObject(value) || typeof name !== 'string' || name === '') {
+      odd.push(`${listName}/${index}: no ${member}`);
+      continue;
+    }
     const digest = input.digestOf(value, input.text.slice(span.start, span.end));
     candidates.push({ value, index, span, item: { name, digest } });
   }
   return candidates;
 }
 
-function countNames(candidates: readonly Candidate[]): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>();
-  for (const { item } of candidates) counts.set(item.name, (counts.get(item.name) ?? 0) + 1);
-  return counts;
+/** An identical item given twice counts once; of items that differ under one name none is shown. */
+function withoutRepetitions(
+  candidates: readonly Candidate[],
+  { text, kind }: ListInput,
+  odd: string[],
+): readonly Candidate[] {
+  const firsts = new Map<string, Candidate>();
+  const ambiguous = new Set<string>();
+  const textOf = ({ span }: Candidate): string => text.slice(span.start, span.end);
+  for (const candidate of candidates) {
+    const { name } = candidate.item;
+    const first = firsts.get(name);
+    if (first === undefined) firsts.set(name, candidate);
+    else if (textOf(first) !== textOf(candidate)) ambiguous.add(name);
+  }
+  if (firsts.size === candidates.length) return candidates;
+  for (const name of ambiguous)
+    odd.push(
+      `${LISTS[kind].member}: ${clauseName(name)} is given twice with different definitions`,
+    );
+  return [...firsts.values()].filter(({ item }) => !ambiguous.has(item.name));
 }
 
 /** The items in the order of the first listing. Returns the same array where the page already has that order. */
@@ -398,7 +431,7 @@ export function reduceHandshake(input: HandshakeInput): FilteredHandshake | With
   const result = valueAt(input.value, ['result']);
   const text = isObject(result) ? withCarriedVersions(input, result) : undefined;
   if (!isObject(result) || text === undefined) {
-    return NOT_OF_THE_PROTOCOL;
+    return notOfTheProtocol(describeHandshake(input, result));
   }
   const instructions = result['instructions'];
   const isApproved = instructions !== undefined && instructions === input.instructions;
@@ -420,12 +453,25 @@ export function reduceHandshake(input: HandshakeInput): FilteredHandshake | With
   };
 }
 
+/** Why a handshake cannot be served: its version, or what came in its place. */
+function describeHandshake({ method }: HandshakeInput, result: Json | undefined): string {
+  const member = method === 'initialize' ? 'protocolVersion' : 'supportedVersions';
+  const value = isObject(result) ? result[member] : undefined;
+  const isExpected = method === 'initialize' ? typeof value === 'string' : Array.isArray(value);
+  return isExpected
+    ? `${member}: ${clauseName(String(value))} is not supported here`
+    : `${member}: got ${kindOf(value)}`;
+}
+
 /** The text reduced to carried versions, or undefined where none is left. */
 function withCarriedVersions(input: HandshakeInput, result: JsonObject): string | undefined {
   const { text, method, carriedVersions } = input;
   if (method === 'initialize') {
     const version = result['protocolVersion'];
-    return typeof version === 'string' && carriedVersions.includes(version) ? text : undefined;
+    if (typeof version !== 'string') return undefined;
+    const served = servedVersion(version, carriedVersions);
+    if (served === undefined || served === version) return served && text;
+    return setMember(text, ['result'], 'protocolVersion', served);
   }
   const versions = result['supportedVersions'];
   if (!Array.isArray(versions)) return undefined;

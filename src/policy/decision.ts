@@ -193,7 +193,7 @@ export function renderRefusal(refusal: Refusal, context: RefusalContext): Render
         rpcCode: undefined,
       };
     case 'error': {
-      const body = renderError(context.requestId, rendering.code, row.text, {
+      const body = renderError(context.requestId, rendering.code, textFor(deny.reason, context), {
         'dev.sallyport/decision': { id: context.decisionId, reason: deny.reason },
       });
       return {
@@ -222,6 +222,21 @@ export function renderRefusal(refusal: Refusal, context: RefusalContext): Render
         ...renderVisible(refusal, context, rendering.code),
       };
   }
+}
+
+/** The lists that clients request, as an error names them. */
+const LIST_NAMES: ReadonlyMap<string | undefined, string> = new Map([
+  ['tools/list', 'tools'],
+  ['prompts/list', 'prompts'],
+  ['resources/list', 'resources'],
+  ['resources/templates/list', 'resource templates'],
+]);
+
+/** Of a list that fails at its server, which one it is comes first: the others may be usable. */
+function textFor(reason: Reason, { method }: RefusalContext): string {
+  const { text, stage } = REASONS[reason];
+  const list = stage === 'forward' ? LIST_NAMES.get(method) : undefined;
+  return list === undefined ? text : `The list of ${list} is not available. ${text}`;
 }
 
 function renderVisible(

@@ -241,13 +241,13 @@ function notFound(
 ): readonly [number, string] {
   switch (kind) {
     case 'tool':
-      return [INVALID_PARAMS, 'Unknown tool'];
+      return [INVALID_PARAMS, 'Unknown tool. Request the list again.'];
     case 'prompt':
-      return [INVALID_PARAMS, 'Unknown prompt'];
+      return [INVALID_PARAMS, 'Unknown prompt. Request the list again.'];
     case 'resource':
-      return [protocol?.resourceNotFoundCode ?? RESOURCE_NOT_FOUND, 'Resource not found'];
+      return [protocol?.resourceNotFoundCode ?? RESOURCE_NOT_FOUND, 'Resource not found. Request the list again.'];
     case 'template':
-      return [INVALID_PARAMS, 'Unknown resource template'];
+      return [INVALID_PARAMS, 'Unknown resource template. Request the list again.'];
     case 'task':
       return [INVALID_PARAMS, 'Task not found'];
     case 'question':

@@ -33,6 +33,7 @@ import { cutServerNulls } from '../protocol/null-members.js';
 import { paramsOf } from '../protocol/params.js';
 import { readTaskCapabilities } from '../protocol/tasks.js';
 import { type Bytes, sizeOfBytes } from '../protocol/transport.js';
+import { servedVersion } from '../protocol/versions/revisions.js';
 import { taskForm } from './features/task-requests.js';
 import type { ObservedPage } from './ports.js';
 import { profileOf, type RequestContext, refreshSnapshot } from './request-context.js';
@@ -134,6 +135,8 @@ const LIST_METHODS: {
 };
 /** MCP 2025-11-25, session management: visible ASCII only. */
 const SESSION_ID = /^[\x21-\x7e]{1,4096}$/;
+/** Items that the record names as left out. */
+const MAX_NAMED_ITEMS = 5;
 /** Items of longer pages are digested in slices, so that other work can run in between. */
 const LARGE_PAGE_CHARS = 32 * 1024;
 
@@ -229,7 +232,8 @@ function finishHandshakeResponse(
     !SESSION_ID.test(openedSession.id)
   )
     return withhold('upstream-protocol');
-  const version = String(result['protocolVersion']);
+  const negotiated = String(result['protocolVersion']);
+  const version = servedVersion(negotiated, protocol.revisions) ?? negotiated;
   const sealed = call.ports.sessions.seal(
     {
       version,
@@ -356,7 +360,9 @@ function finishListResponse(
   outcome: ListOutcome,
 ): MessageOutcome {
   if (outcome.kind === 'withhold') return refuseWithheld(call, outcome);
-  const { items, findings } = outcome;
+  const { items, findings, odd } = outcome;
+  if (odd.length > 0)
+    call.record.decision.detail = `left out: ${odd.slice(0, MAX_NAMED_ITEMS).join('; ')}`;
   // Last: pins and digests are of what the server said.
   const text = cutServerNulls(responsePlan.admitted.rule.method, outcome.text);
   call.record.findings.push(...findings);
@@ -451,7 +457,7 @@ function refuseWithheld(
   outcome: Extract<HandshakeOutcome, { kind: 'withhold' }>,
 ): MessageOutcome {
   call.record.findings.push(...outcome.findings);
-  return withhold(outcome.reason);
+  return withhold(outcome.reason, outcome.detail);
 }
 
 function noteList(

@@ -161,6 +161,11 @@ function followStandardError(
   return lastLines;
 }
 
+/** The first line without the byte order mark that some runtimes write before it (RFC 8259 §8.1). */
+function withoutMark(line: Buffer): Buffer {
+  return line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf ? line.subarray(3) : line;
+}
+
 function describeSpawnError(error: NodeJS.ErrnoException, command: string): string {
   const name = cleanForeign(command);
   if (error.code === 'ENOENT') return `the command "${name}" was not found`;
@@ -207,8 +212,11 @@ export function startServerProcess(
     return gone;
   }
 
+  let isFirstLine = true;
   const split = createLineSplitter(MAX_LINE_BYTES, (line) => {
-    if (!isOver && ending === undefined) handlers.onLine(line);
+    const text = isFirstLine ? withoutMark(line) : line;
+    isFirstLine = false;
+    if (!isOver && ending === undefined) handlers.onLine(text);
   });
   child.stdout.on('data', (chunk: Buffer) => {
     if (ending === undefined && !split(chunk))

@@ -12,7 +12,7 @@ import {
   type RequestId,
   readEnvelope,
 } from '../protocol/jsonrpc.js';
-import { versionOverHttp } from '../protocol/versions/revisions.js';
+import { versionOfStdio } from '../protocol/versions/revisions.js';
 import { BoundedMap } from '../state/bounds.js';
 import { cleanForeign, maskSecrets } from '../text/escaping.js';
 import {
@@ -258,7 +258,7 @@ export class StdioSession {
    */
   #initialize(message: Reply, text: string): string {
     const stated = message.kind === 'result' ? message.result['protocolVersion'] : undefined;
-    const version = typeof stated === 'string' ? versionOverHttp(stated) : undefined;
+    const version = typeof stated === 'string' ? versionOfStdio(stated) : undefined;
     this.#ports.onInitialized(version);
     const span = version === stated ? undefined : spanOf(text, ['result', 'protocolVersion']);
     if (span === undefined) return text;

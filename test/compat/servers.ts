@@ -3,7 +3,13 @@
 import { expect } from 'vitest';
 import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import type { Act, HostileRequest, Order } from '../support/hostile-upstream.js';
-import { errorOf, type OpenSession } from '../support/wire-client.js';
+import {
+  errorOf,
+  initialize,
+  type OpenSession,
+  resultOf,
+  toolNames,
+} from '../support/wire-client.js';
 import { type CompatRow, type World, withWorld } from './rig.js';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -319,4 +325,269 @@ const statusRows: readonly CompatRow[] = [
   },
 ];
 
-export const rows: readonly CompatRow[] = [...statusRows];
+/** Answers one method with a result of its own. */
+function resulting(method: string, result: (request: HostileRequest) => Json): Order {
+  return (request) =>
+    request.method === method
+      ? answering(
+          request,
+          200,
+          JSON.stringify({ jsonrpc: '2.0', id: request.id ?? 0, result: result(request) }),
+        )
+      : undefined;
+}
+
+function first(...orders: readonly Order[]): Order {
+  return (request) => {
+    for (const order of orders) {
+      const act = order(request);
+      if (act !== undefined) return act;
+    }
+    return undefined;
+  };
+}
+
+const ALL_KINDS = { tools: {}, prompts: {}, resources: {} };
+
+/** A server of sessions only, with a handshake of its own. */
+function handshake(members: JsonObject, session = 's-1'): Order {
+  const result = {
+    protocolVersion: '2025-11-25',
+    capabilities: ALL_KINDS,
+    serverInfo: { name: 'odd', version: '1' },
+    ...members,
+  };
+  return first(
+    (request) =>
+      request.method === 'server/discover'
+        ? answering(request, 404, errorText('{id}', -32601, 'Method not found'))
+        : undefined,
+    (request) =>
+      request.method === 'initialize'
+        ? answering(request, 200, JSON.stringify({ jsonrpc: '2.0', id: request.id ?? 0, result }), {
+            ...JSON_TYPE,
+            'mcp-session-id': session,
+          })
+        : undefined,
+    (request) =>
+      request.method?.startsWith('notifications/') === true
+        ? { kind: 'http', status: 202 }
+        : undefined,
+  );
+}
+
+const TOOL = { name: 'a', inputSchema: { type: 'object' } };
+const CALLED = { content: [{ type: 'text', text: 'called' }] };
+const USABLE = first(
+  resulting('tools/list', () => ({ tools: [TOOL] })),
+  resulting('tools/call', () => CALLED),
+  resulting('prompts/list', () => ({ prompts: [] })),
+  resulting('resources/templates/list', () => ({ resourceTemplates: [] })),
+  resulting('ping', () => ({})),
+);
+
+/** Starts with pins and expects the good tool to be listed and called. */
+async function expectUsable(
+  order: Order,
+  check?: (world: World) => Promise<void>,
+  members: readonly string[] = [],
+): Promise<void> {
+  const upstream = ['limits: {requestTimeout: 2s}', ...members];
+  await withWorld({ order, upstream }, async (world) => {
+    const session = await world.openSession();
+    const listed = await session.request('tools/list');
+    expect(toolNames(listed)).toEqual(['a']);
+    const reply = await session.call('a');
+    expect(reply.status).toBe(200);
+    expect(reply.text).toContain('called');
+    await check?.(world);
+  });
+}
+
+function refusing(method: string, act: (request: HostileRequest) => Act): Order {
+  return (request) => (request.method === method ? act(request) : undefined);
+}
+
+const METHOD_NOT_FOUND = errorText('{id}', -32601, 'Method not found');
+
+const listRows: readonly CompatRow[] = [
+  {
+    id: 'server-of-2024-11-05-over-streamable-http',
+    area: 'servers',
+    source: 'vercel-labs/fx#994, java-sdk#1088, Kuadrant/mcp-gateway#354',
+    given: 'A server over Streamable HTTP negotiates 2024-11-05.',
+    verdict: 'mends',
+    sees: 'It is served as one of 2025-03-26, whose messages it has.',
+    run: () =>
+      expectUsable(first(handshake({ protocolVersion: '2024-11-05' }), USABLE), async (world) => {
+        const { reply } = await world.openSession();
+        expect(resultOf(reply)['protocolVersion']).toBe('2025-03-26');
+      }),
+  },
+  {
+    id: 'server-of-an-unknown-revision',
+    area: 'servers',
+    source: 'MCP 2025-11-25, lifecycle',
+    given: 'A server negotiates a revision that nobody knows.',
+    verdict: 'refuses',
+    sees: 'The handshake is 502, and log and audit record name the revision.',
+    run: () =>
+      withWorld(
+        { order: first(handshake({ protocolVersion: '2023-01-01' }), USABLE) },
+        async (world) => {
+          expect((await initialize(world.access)).status).toBe(502);
+          await expect
+            .poll(() => world.gateway.log())
+            .toContain('protocolVersion: 2023-01-01 is not supported');
+        },
+      ),
+  },
+  {
+    id: 'list-of-a-kind-refused',
+    area: 'servers',
+    source: 'google-labs-code/stitch-sdk#367, claude-code#77106, arabold/docs-mcp-server#226',
+    given: 'A server declares prompts and answers `prompts/list` with an error, or not at all.',
+    verdict: 'accepts',
+    sees: 'Its tools are listed and called; "method not found" is an empty kind, whatever the status.',
+    run: async () => {
+      const answers: readonly (readonly [isEmpty: boolean, Order])[] = [
+        [true, refusing('prompts/list', (request) => answering(request, 404, METHOD_NOT_FOUND))],
+        [true, refusing('prompts/list', (request) => answering(request, 400, METHOD_NOT_FOUND))],
+        [true, refusing('prompts/list', (request) => answering(request, 200, METHOD_NOT_FOUND))],
+        [
+          false,
+          refusing('prompts/list', (request) =>
+            answering(request, 200, errorText('{id}', -32603, 'broken')),
+          ),
+        ],
+        [false, refusing('prompts/list', (request) => answering(request, 500, undefined))],
+        [false, refusing('prompts/list', () => ({ kind: 'hold' }))],
+        [false, resulting('prompts/list', () => ({ prompts: 'none' }))],
+      ];
+      for (const [isEmpty, answer] of answers)
+        await expectUsable(first(answer, handshake({}), USABLE), async ({ gateway }) => {
+          const says = gateway.log().includes('the list of prompts is unavailable');
+          expect(says).toBe(!isEmpty);
+          const metrics = await gateway.metrics();
+          expect(/sallyport_control_state\{[^}]*pins:u[^}]*\}/.test(metrics) || !isEmpty).toBe(
+            true,
+          );
+        });
+    },
+  },
+  {
+    id: 'list-with-odd-items',
+    area: 'servers',
+    source: 'mcpproxy and ToolHive, "one bad tool, all tools lost"',
+    given: 'A list has items without a name, with an empty one, or that are no objects.',
+    verdict: 'mends',
+    sees: 'They are left out and named in the log; their siblings are listed and called.',
+    run: () =>
+      expectUsable(
+        first(
+          resulting('tools/list', () => ({
+            tools: [{ description: 'x' }, { ...TOOL, name: '' }, 7, null, TOOL],
+          })),
+          handshake({}),
+          USABLE,
+        ),
+        async ({ gateway }) => {
+          expect(gateway.log()).toContain('tools/0: no name');
+          expect(gateway.log()).toContain('tools/2: expected object, got number');
+        },
+      ),
+  },
+  {
+    id: 'list-with-repetitions',
+    area: 'servers',
+    source: 'MCP 2025-11-25, pagination',
+    given:
+      'A server gives a definition twice, and two that differ under one name, over pages that repeat.',
+    verdict: 'mends',
+    sees: 'The identical one counts once; of those that differ none is shown, and they are named.',
+    run: () =>
+      expectUsable(
+        first(
+          resulting('tools/list', () => ({
+            tools: [TOOL, { ...TOOL, name: 'b' }, { ...TOOL, name: 'b', description: 'x' }, TOOL],
+            nextCursor: 'again',
+          })),
+          handshake({}),
+          USABLE,
+        ),
+        async ({ gateway }) => {
+          await expect
+            .poll(() => gateway.log())
+            .toContain('tools: b is given twice with different definitions');
+        },
+        ['pinning: {mode: "off"}'],
+      ),
+  },
+  {
+    id: 'null-in-optional-members-of-a-server',
+    area: 'servers',
+    source: 'gensecaihq/Wazuh-MCP-Server#75, Hmbown/Codewhale#5336',
+    given: 'A server writes `nextCursor: null` and `instructions: null`.',
+    verdict: 'accepts',
+    sees: 'Null counts as absence in what the gateway reads.',
+    run: () =>
+      expectUsable(
+        first(
+          resulting('tools/list', () => ({ tools: [TOOL], nextCursor: null })),
+          handshake({ instructions: null }),
+          USABLE,
+        ),
+      ),
+  },
+  {
+    id: 'list-of-a-client-fails',
+    area: 'servers',
+    source: 'docs/contract.md §6',
+    given: 'The list that a client requests fails at the server.',
+    verdict: 'refuses',
+    sees: 'The error says which list it is and why.',
+    run: () =>
+      withWorld({}, async (world) => {
+        const session = await world.openSession();
+        world.upstream.obey(refusing('prompts/list', (request) => answering(request, 418, 'tea')));
+        const reply = await session.request('prompts/list');
+        expect(reply.status).toBe(502);
+        expect(errorOf(reply)['message']).toMatch(
+          /^The list of prompts is not available\. .*invalid/,
+        );
+      }),
+  },
+  {
+    id: 'event-that-is-no-message',
+    area: 'servers',
+    source: 'servers that keep streams alive by data, such as `data: ping`',
+    given: 'A stream has events whose data is no JSON-RPC message.',
+    verdict: 'mends',
+    sees: 'They are skipped and counted; the response arrives.',
+    run: () =>
+      withWorld({}, async (world) => {
+        for (const data of ['ping', '{}', '{"type":"ping"}', '"ping"', '1', 'null']) {
+          const session = await world.openSession();
+          world.upstream.obey((request) =>
+            request.method === 'tools/call'
+              ? {
+                  kind: 'chunks',
+                  contentType: 'text/event-stream',
+                  chunks: [
+                    `data: ${data}\n\n`,
+                    `data: ${JSON.stringify({ jsonrpc: '2.0', id: request.id ?? 0, result: CALLED })}\n\n`,
+                  ],
+                  ending: 'end',
+                }
+              : undefined,
+          );
+          const reply = await session.call('read_record', { id: 'one' });
+          expect([data, reply.text.includes('called')]).toEqual([data, true]);
+          expect(reply.text).not.toContain('ping');
+          world.upstream.repent();
+        }
+      }),
+  },
+];
+
+export const rows: readonly CompatRow[] = [...statusRows, ...listRows];

@@ -41,7 +41,12 @@ import { type CliIo, commandLine, didYouMean } from '../program.js';
 
 /** What one upstream offers now. */
 export type Observation =
-  | { readonly kind: 'observed'; readonly observed: Observed }
+  | {
+      readonly kind: 'observed';
+      readonly observed: Observed;
+      /** What of it could not be read, one clause each. */
+      readonly notes?: readonly string[];
+    }
   | { readonly kind: 'unreachable'; readonly why: string };
 
 export type PinPorts = {
@@ -258,7 +263,11 @@ export async function observeTarget(
   ports: Pick<PinPorts, 'observe'>,
 ): Promise<Observed | undefined> {
   const observation = await ports.observe(settings, gateway);
-  if (observation.kind === 'observed') return observation.observed;
+  if (observation.kind === 'observed') {
+    for (const note of observation.notes ?? [])
+      io.stderr(`note: ${settings.name}: ${escapeForTerminal(note)}\n`);
+    return observation.observed;
+  }
   const why = escapeForTerminal(observation.why);
   io.stderr(`error: ${settings.name} could not be listed: ${why}\n`);
   return undefined;

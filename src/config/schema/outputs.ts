@@ -166,6 +166,7 @@ const DECISION = group('What was decided, where and why.', {
   rule: MAYBE_TEXT,
   reasons: TEXTS,
   causes: TEXTS,
+  detail: TEXT,
   shadow: {
     type: 'array',
     description: 'What policies that are not enforced would have decided.',

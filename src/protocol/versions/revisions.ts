@@ -40,6 +40,23 @@ export function versionOverHttp(version: string): string {
   return version === LEGACY_SSE_VERSION ? oldest : version;
 }
 
+/** The same for a stdio server, of which some still speak the first revision of all. */
+export function versionOfStdio(version: string): string {
+  return versionOverHttp(version === FIRST_VERSION ? LEGACY_SSE_VERSION : version);
+}
+
+/** The first published revision; its messages are those of 2024-11-05 as far as servers use them. */
+const FIRST_VERSION = '2024-10-07';
+
+/** The supported revision under which a server is served that negotiated this one; `undefined` if there is none. */
+export function servedVersion(
+  negotiated: string,
+  supported: readonly string[],
+): string | undefined {
+  const version = supported.includes(negotiated) ? negotiated : versionOverHttp(negotiated);
+  return supported.includes(version) ? version : undefined;
+}
+
 /** Whether a session of this revision has arrays of messages; one revision does. */
 export function hasArrays(version: string): boolean {
   return version === '2025-03-26';

@@ -23,7 +23,7 @@ import { isAliveByPing, readUpstreamStatus } from '../../protocol/upstream-statu
 import {
   LATEST_SESSION_VERSION,
   STATELESS_VERSIONS,
-  versionOverHttp,
+  servedVersion,
 } from '../../protocol/versions/revisions.js';
 import { SESSION } from '../../protocol/versions/session.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
@@ -322,8 +322,8 @@ function readSession(
   const negotiated = result['protocolVersion'];
   if (typeof negotiated !== 'string')
     return { unsupported: expected('protocolVersion', 'string', negotiated) };
-  const version = versions.includes(negotiated) ? negotiated : versionOverHttp(negotiated);
-  if (!versions.includes(version))
+  const version = servedVersion(negotiated, versions);
+  if (version === undefined)
     return { unsupported: `protocolVersion: ${clauseName(negotiated)} is not supported here` };
   const { capabilities, serverInfo } = result as { [name: string]: Json | undefined };
   const instructions = readInstructions(result);

@@ -11,7 +11,7 @@ import type { SessionTarget } from '../../../protocol/admitted-request.js';
 import { isObject, isResponseTo, type JsonObject } from '../../../protocol/jsonrpc.js';
 import type { ForwardError } from '../../../protocol/transport.js';
 import { errorSeenIn, isAliveByPing } from '../../../protocol/upstream-status.js';
-import { SESSION_VERSIONS } from '../../../protocol/versions/revisions.js';
+import { SESSION_VERSIONS, servedVersion } from '../../../protocol/versions/revisions.js';
 import { SESSION } from '../../../protocol/versions/session.js';
 import { createQuota } from '../../../state/bounds.js';
 import {
@@ -97,9 +97,11 @@ export function readInitializeResult(
   result: JsonObject,
   headers: { readonly [name: string]: string | undefined },
 ): SessionWithoutCaller | undefined {
-  const version = result['protocolVersion'];
+  const negotiated = result['protocolVersion'];
   const id = headers['mcp-session-id'];
-  if (typeof version !== 'string' || !SESSION_VERSIONS.includes(version)) return undefined;
+  if (typeof negotiated !== 'string') return undefined;
+  const version = servedVersion(negotiated, SESSION_VERSIONS);
+  if (version === undefined) return undefined;
   if (!isObject(result['capabilities']) || !isSessionId(id)) return undefined;
   return { version, target: { kind: 'upstream', id }, handshake: result };
 }
