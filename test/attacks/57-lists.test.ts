@@ -67,12 +67,11 @@ describe('a list of several pages', () => {
     expect(rig.upstream.uses()).toEqual([]);
   });
 
-  it('[X-57] that says a name twice, on one page or on two, loses that name', async () => {
+  it('[X-57] that gives a name two definitions, on one page or on two, loses that name', async () => {
     const evil = { ...READ, description: 'Other.' };
     for (const all of [
       [[READ, evil], [WRITE]],
       [[READ], [WRITE, evil]],
-      [[READ], [WRITE, READ]],
     ]) {
       rig.upstream.obey(pages(all));
       rig.passTime(MAX_AGE_MS);
@@ -95,8 +94,25 @@ describe('a list of several pages', () => {
     }
   });
 
+  it('[X-57] whose cursor or page comes back ends there, with each definition once', async () => {
+    for (const order of [pages([[READ], [WRITE]], '0'), pages([[READ], [WRITE, READ]])]) {
+      rig.upstream.obey(order);
+      rig.passTime(MAX_AGE_MS);
+      const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+      expect([reply.status, 'result' in (reply.message ?? {})]).toEqual([200, true]);
+    }
+  });
+
   it('[X-57] that never ends is not verified, so nothing is called', async () => {
-    rig.upstream.obey(pages([[READ], [WRITE]], '0'));
+    let page = 0;
+    rig.upstream.obey(
+      onMethod('tools/list', (request) => {
+        page += 1;
+        const tools = [{ ...READ, name: `t${page}` }];
+        const result = { tools, nextCursor: `${page}`, ttlMs: 0, cacheScope: 'private' };
+        return jsonBody(resultFor(request, result));
+      }),
+    );
     rig.passTime(MAX_AGE_MS);
     await expect
       .poll(async () => (await callStateless(rig.access, 'read_record', { id: 'one' })).status)

@@ -299,7 +299,7 @@ export const rows: readonly CompatRow[] = [
         },
         async (world) => {
           const reply = await world.call('second', {});
-          expect(errorOf(reply)['message']).toBe('Unknown tool. Request the list again.');
+          expect(errorOf(reply)['message']).toBe('Unknown tool');
           expect(resultOf(await world.request('tools/list'))).toHaveProperty('nextCursor', '');
           expect(toolNames(await world.request('tools/list', { cursor: '' }))).toEqual(['second']);
         },
