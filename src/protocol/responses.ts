@@ -245,7 +245,10 @@ function notFound(
     case 'prompt':
       return [INVALID_PARAMS, 'Unknown prompt. Request the list again.'];
     case 'resource':
-      return [protocol?.resourceNotFoundCode ?? RESOURCE_NOT_FOUND, 'Resource not found. Request the list again.'];
+      return [
+        protocol?.resourceNotFoundCode ?? RESOURCE_NOT_FOUND,
+        'Resource not found. Request the list again.',
+      ];
     case 'template':
       return [INVALID_PARAMS, 'Unknown resource template. Request the list again.'];
     case 'task':

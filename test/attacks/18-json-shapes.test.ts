@@ -59,7 +59,10 @@ describe('JSON that is not what it seems', () => {
     '[X-18] knows no tool, prompt or session of the name %s',
     async (name) => {
       const call = await callStateless(rig.access, name);
-      expect(errorOf(call)).toMatchObject({ code: -32602, message: 'Unknown tool. Request the list again.' });
+      expect(errorOf(call)).toMatchObject({
+        code: -32602,
+        message: 'Unknown tool. Request the list again.',
+      });
       const prompt = await requestStateless(rig.access, 'prompts/get', { name });
       expect(errorOf(prompt)).toMatchObject({ code: -32602 });
       expectNothingForwarded(rig);

@@ -103,7 +103,10 @@ describe('a definition that changes', () => {
       rig.upstream.forget();
       const reply = await callStateless(rig.access, name, { id: 'a' });
       expect(reply.status).toBe(200);
-      expect(errorOf(reply)).toMatchObject({ code: -32602, message: 'Unknown tool. Request the list again.' });
+      expect(errorOf(reply)).toMatchObject({
+        code: -32602,
+        message: 'Unknown tool. Request the list again.',
+      });
       const [line] = await expectRefusedLines(rig, reply, 'tool-changed');
       expect(line?.['target'].definition).not.toBe(line?.['target'].pin);
       await expectRefusedLines(rig, await session.call(name, { id: 'a' }), 'tool-changed');

@@ -29,7 +29,10 @@ describe('a definition that changes between list and call', () => {
     rig.passTime(MAX_AGE_MS);
     rig.upstream.forget();
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
-    expect(errorOf(reply)).toMatchObject({ code: -32602, message: 'Unknown tool. Request the list again.' });
+    expect(errorOf(reply)).toMatchObject({
+      code: -32602,
+      message: 'Unknown tool. Request the list again.',
+    });
     await expectRefusedLines(rig, reply, 'tool-changed');
     expect(rig.upstream.uses()).toEqual([]);
   });

@@ -64,9 +64,13 @@ describe('[Q-14, MCP-31] an array', () => {
     const byId = new Map(answer.messages.map((message) => [message.id, message]));
     expect(byId.get(1)).toMatchObject({ result: { content: [{ text: 'read_record one' }] } });
     expect(byId.get(2)).toMatchObject({ result: {} });
-    expect(byId.get(3)).toMatchObject({ error: { code: -32602, message: 'Unknown tool. Request the list again.' } });
+    expect(byId.get(3)).toMatchObject({
+      error: { code: -32602, message: 'Unknown tool. Request the list again.' },
+    });
     expect(byId.get(4)).toMatchObject({ result: { isError: true } });
-    expect(byId.get(5)).toMatchObject({ error: { code: -32602, message: 'Unknown tool. Request the list again.' } });
+    expect(byId.get(5)).toMatchObject({
+      error: { code: -32602, message: 'Unknown tool. Request the list again.' },
+    });
     expect(answer.messages).toHaveLength(5);
     // Each leaves alone, as the object that it is.
     expect(rig.upstream.seen().map(({ id }) => id)).toEqual([1, 2]);

@@ -419,7 +419,10 @@ describe('the state of a dialogue', () => {
   it('[T-09] says nothing of what its caller may not see', async () => {
     const sealed = await firstLeg();
     const hidden = await call({ more: { name: 'no_such_tool', requestState: sealed } });
-    expect([hidden.status, errorOf(hidden)['message']]).toEqual([200, 'Unknown tool. Request the list again.']);
+    expect([hidden.status, errorOf(hidden)['message']]).toEqual([
+      200,
+      'Unknown tool. Request the list again.',
+    ]);
   });
 });
 

@@ -136,7 +136,10 @@ describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upst
     const listed = await caller.request('tools/list');
     expect(listed.text).not.toContain('delete_record');
     const reply = await caller.call('delete_record');
-    expect(errorOf(reply)).toMatchObject({ code: -32602, message: 'Unknown tool. Request the list again.' });
+    expect(errorOf(reply)).toMatchObject({
+      code: -32602,
+      message: 'Unknown tool. Request the list again.',
+    });
     await expectRefusedLines(rig, reply, 'no-matching-allow');
     expect(rig.upstream.uses()).toEqual([]);
   });

@@ -152,8 +152,12 @@ describe('bodies of our own', () => {
     const resource = { kind: 'resource', uri: 'x:y' } as const;
     const template = { kind: 'template', uriTemplate: 'x:{y}' } as const;
     for (const protocol of [SESSION, STATELESS]) {
-      expect(renderNotFound(protocol, tool, 1, 'd-1')).toBe(body(-32602, 'Unknown tool. Request the list again.'));
-      expect(renderNotFound(protocol, prompt, 1, 'd-1')).toBe(body(-32602, 'Unknown prompt. Request the list again.'));
+      expect(renderNotFound(protocol, tool, 1, 'd-1')).toBe(
+        body(-32602, 'Unknown tool. Request the list again.'),
+      );
+      expect(renderNotFound(protocol, prompt, 1, 'd-1')).toBe(
+        body(-32602, 'Unknown prompt. Request the list again.'),
+      );
       expect(renderNotFound(protocol, template, 1, 'd-1')).toBe(
         body(-32602, 'Unknown resource template. Request the list again.'),
       );
@@ -161,8 +165,12 @@ describe('bodies of our own', () => {
         body(-32601, 'Method not found'),
       );
     }
-    expect(renderNotFound(SESSION, resource, 1, 'd-1')).toBe(body(-32002, 'Resource not found. Request the list again.'));
-    expect(renderNotFound(STATELESS, resource, 1, 'd-1')).toBe(body(-32602, 'Resource not found. Request the list again.'));
+    expect(renderNotFound(SESSION, resource, 1, 'd-1')).toBe(
+      body(-32002, 'Resource not found. Request the list again.'),
+    );
+    expect(renderNotFound(STATELESS, resource, 1, 'd-1')).toBe(
+      body(-32602, 'Resource not found. Request the list again.'),
+    );
   });
 
   test('[M-33] what is hidden and what does not exist are one body but for ids', () => {
