@@ -172,6 +172,7 @@ function createUpstreamPort(
       return (await runtime.refreshListing()) && findRuntime(upstream) === runtime;
     },
     notePage: (upstream, page) => findRuntime(upstream)?.notePage(page),
+    confirmForms: (upstream, digests) => findRuntime(upstream)?.confirmForms(digests),
     reviewPage: (upstream, kind, definitions) =>
       runtimeOf(upstream).scan.reviewPage(kind, definitions),
     noteListChanged: (upstream) => runtimeOf(upstream).noteListChanged(),

@@ -45,7 +45,11 @@ import {
 import { createStatelessClients } from '../upstream/adapters/stateless-over-session/adapter.js';
 import type { UpstreamClient } from '../upstream/client.js';
 import type { Presenter } from '../upstream/credentials/credentials.js';
-import { createDiscoveryLister, type ListingFailure } from '../upstream/discovery/discovery.js';
+import {
+  createDiscoveryLister,
+  type ListingFailure,
+  MIN_INTERVAL_MS,
+} from '../upstream/discovery/discovery.js';
 import { createListingAllowance } from '../upstream/discovery/request.js';
 import { type MessageReader, runInTurns } from '../upstream/response-messages.js';
 import { createDefinitionScan, type DefinitionScan } from './definition-scan.js';
@@ -142,6 +146,8 @@ export type UpstreamRuntime = {
    */
   refreshListing(): Promise<boolean>;
   notePage(page: Omit<Page, 'atMs'>): void;
+  /** Lists again where one of these approved forms was not looked for yet; `undefined` if none is due. */
+  confirmForms(digests: readonly string[]): Promise<void> | undefined;
   noteListChanged(): Promise<void>;
   /** A request found the upstream unavailable: what answers after this may not be what was listed. */
   noteUnavailable(): void;
@@ -259,6 +265,49 @@ export function createPacedReport(report: () => Promise<void> | undefined): Pace
 type PartialListing = { readonly kinds: readonly PinKind[]; readonly notes: readonly string[] };
 
 const KIND_OF_LIST = { tools: 'tool', prompts: 'prompt', templates: 'template' } as const;
+
+/** Forms that were looked for lately; a server that shows more of them is listed when it is due. */
+const MAX_CONFIRMED = 1_000;
+/** How long a caller's list waits for the gateway's own. */
+const MAX_CONFIRMATION_MS = 5_000;
+
+/**
+ * Lists for the sake of approved forms that callers were shown, once for each within `maxAge` and at most once in a
+ * second: a server that shows callers another form than the gateway could otherwise have it list at every page.
+ */
+function createConfirmation(
+  { maxAgeMs }: Pick<UpstreamSettings['pinning'], 'maxAgeMs'>,
+  now: () => number,
+  list: () => Promise<unknown>,
+): UpstreamRuntime['confirmForms'] {
+  const lookedForAtMs = new BoundedMap<string, number>(MAX_CONFIRMED);
+  let running: Promise<void> | undefined;
+  let startedAtMs = Number.NEGATIVE_INFINITY;
+  return (digests) => {
+    const nowMs = now();
+    const isDue = (digest: string): boolean =>
+      nowMs - (lookedForAtMs.get(digest) ?? Number.NEGATIVE_INFINITY) >= maxAgeMs;
+    const due = digests.filter(isDue);
+    if (due.length === 0 || (running === undefined && nowMs - startedAtMs < MIN_INTERVAL_MS))
+      return running;
+    for (const digest of due) lookedForAtMs.set(digest, nowMs);
+    startedAtMs = nowMs;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, MAX_CONFIRMATION_MS).unref();
+    });
+    const listed = list().then(
+      () => undefined,
+      () => undefined,
+    );
+    const own = Promise.race([listed, late]).finally(() => {
+      clearTimeout(timer);
+      if (running === own) running = undefined;
+    });
+    running = own;
+    return own;
+  };
+}
 
 /** Computes the digests that an observation needs, in slices, so that a long listing does not block the event loop. */
 async function digestInSlices(listing: Listing, messageReader: MessageReader): Promise<void> {
@@ -423,6 +472,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
       });
       setObserved(notePage(observed, { ...page, atMs: now() }, withholds), true);
     },
+    confirmForms: createConfirmation(pinning, now, () => lister.verifyNow()),
     noteListChanged: () => lister.noteListChanged(),
     noteUnavailable() {
       // While listings fail, the timer tries again.

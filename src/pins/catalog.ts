@@ -90,6 +90,8 @@ export function createCatalog(input: CatalogInput): Catalog {
       if (pin !== undefined || listed !== undefined) statuses[kind].set(name, status);
       return status;
     },
+    approves: (kind, name, digest) =>
+      matchesAny(approvedVersions(lock?.pins[kind].get(name)), [{ digest }]),
     names: (kind) => [...(lock?.pins[kind].keys() ?? [])],
     rankOf(kind, name) {
       ranks[kind] ??= ranksOf(input, kind);

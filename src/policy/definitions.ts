@@ -198,6 +198,8 @@ export interface Catalog {
   /** Everything is refused because of a drift (`onDrift: stop-upstream`). */
   readonly isStopped: boolean;
   statusOf(kind: PinKind, name: string): DefinitionStatus;
+  /** Whether the lock file approves this form. Absent where nothing is pinned. */
+  approves?(kind: PinKind, name: string, digest: string): boolean;
   /** The names that the lock file has. */
   names(kind: PinKind): readonly string[];
   /** The position of a name in lists: the order of the first listing. `undefined` for names that were never listed. */

@@ -15,7 +15,7 @@ import {
   reduceHandshake,
 } from '../inspection/result-filters.js';
 import { isListed as isListedFor } from '../policy/decide.js';
-import type { PinKind } from '../policy/definitions.js';
+import type { PinKind, PinState } from '../policy/definitions.js';
 import { narrowInputSchema } from '../policy/narrowed-schema.js';
 import { matchKey } from '../policy/rules.js';
 import type { SessionTarget } from '../protocol/admitted-request.js';
@@ -256,6 +256,45 @@ function finishHandshakeResponse(
 }
 
 function filterListResponse(
+  filtering: FilterInput,
+  kind: { readonly list: ListKind; readonly pin: PinKind | undefined },
+): MessageOutcome | Promise<MessageOutcome> {
+  const { call } = filtering;
+  const confirmed = kind.pin && confirmApproved(filtering, kind.list, kind.pin);
+  if (confirmed === undefined) return filterListSoon(filtering, kind);
+  return confirmed.then(() => {
+    refreshSnapshot(call);
+    return filterListSoon(filtering, kind);
+  });
+}
+
+/**
+ * An update that was approved may show in a page before the gateway has listed it. The page alone brings no form into
+ * force, because a server may show its callers different ones: the gateway lists again at once, and its own listing
+ * decides. `undefined` if the page shows nothing of the kind.
+ */
+function confirmApproved(
+  { call, responsePlan, result }: FilterInput,
+  list: ListKind,
+  pin: PinKind,
+): Promise<void> | undefined {
+  const { mode, approves, statusOf } = call.snapshot.catalogFor(responsePlan.admitted);
+  const items = result[LISTS[list].member];
+  if (mode === 'off' || approves === undefined || !Array.isArray(items)) return undefined;
+  const forms = items.filter(isObject).flatMap((item) => {
+    const name = item[LISTS[list].name];
+    if (typeof name !== 'string' || !OUT_OF_FORCE.has(statusOf(pin, name).state)) return [];
+    const digest = call.ports.inspection.digest(pin, item, true);
+    return approves(pin, name, digest) ? [digest] : [];
+  });
+  if (forms.length === 0) return undefined;
+  return call.ports.upstreams.confirmForms(call.incoming.upstream, forms);
+}
+
+/** States in which an approved form is in force for nobody, until a listing shows it and no other. */
+const OUT_OF_FORCE: ReadonlySet<PinState> = new Set(['changed', 'absent']);
+
+function filterListSoon(
   filtering: FilterInput,
   kind: { readonly list: ListKind; readonly pin: PinKind | undefined },
 ): MessageOutcome | Promise<MessageOutcome> {

@@ -315,12 +315,13 @@ function differentOf(
   // Of an upstream that has two forms of a definition for a while, the identical one counts.
   const having = new Set(twins.map(({ upstream }) => upstream));
   const forms = new Map<string, Entry>();
-  for (const other of sharing.slice(-MAX_VISITED).reverse()) {
-    if (other.upstream === entry.upstream) continue;
+  const end = Math.max(0, sharing.length - MAX_VISITED);
+  for (let at = sharing.length - 1; at >= end && forms.size <= MAX_ALIKE; at -= 1) {
+    const other = sharing[at];
+    if (other === undefined || other.upstream === entry.upstream) continue;
     if (having.has(other.upstream) && other.name === entry.name) continue;
     const key = other.digest === NO_DIGEST ? `${forms.size}` : `${other.digest} ${other.name}`;
     if (!forms.has(key)) forms.set(key, other);
-    if (forms.size > MAX_ALIKE) break;
   }
   return [...forms.values()];
 }
