@@ -49,6 +49,8 @@ type UpstreamOutline = {
   readonly isFirstUse: boolean;
   /** What happens to arguments that the schema of a tool does not declare, if it can be read. */
   readonly undeclaredArguments: string | undefined;
+  /** Whether formats are asserted, if that can be read. */
+  readonly formats?: 'annotation' | 'assertion' | undefined;
   readonly position: Position;
 };
 
@@ -263,8 +265,9 @@ function outlineOf(
       position: locate(['endpoints', name], 'key'),
     })),
     upstreams: entriesOf(gateway.upstreams).map(
-      ([name, { issuers, pinning, arguments: undeclared }]) => ({
+      ([name, { issuers, pinning, formats, arguments: undeclared }]) => ({
         name,
+        formats: formats === 'assertion' ? formats : 'annotation',
         undeclaredArguments: undeclaredWord(undeclared),
         position: locate(['upstreams', name], 'key'),
         ...(areIssuersWrong(name, found)

@@ -28,6 +28,8 @@ import {
   type CompileDefinition,
   createCatalog,
   createDefinitionCompiler,
+  describeFault,
+  findFaults,
 } from '../pins/catalog.js';
 import { approvedVersions, LOCK_SUFFIX, type Lock, PIN_KINDS } from '../pins/lock.js';
 import { inSlices, loadLocks, type SignedLock } from '../pins/lock-reader.js';
@@ -159,7 +161,8 @@ export async function readLocksForPolicies(
   const pending = [...locks.values()].flatMap((lock) => notePending(folder, lock, review));
   const shadowing = checkShadowing(outline, locks, todayInUtc());
   const inPending = [...pending, ...checkPending(folder, outline, locks, review)];
-  const found = [...diagnostics, ...unchecked, ...alike, ...shadowing, ...inPending];
+  const unusable = checkUsable(folder, outline, locks);
+  const found = [...diagnostics, ...unchecked, ...alike, ...shadowing, ...inPending, ...unusable];
   const notes = noteUndeclaredArguments(outline, pins);
   return { upstreams: locks.keys(), diagnostics: found, notes, invalid, pins };
 }
@@ -286,9 +289,7 @@ export async function loadVersion(
     ...(pins?.diagnostics ?? []),
     ...alike,
     // Comparing thousands of definitions would delay the requests of a running gateway.
-    ...(pins !== undefined && policyInForce === undefined
-      ? checkShadowing(outline, pins.locks, todayInUtc())
-      : []),
+    ...(policyInForce === undefined ? checkDefinitions(outline, pins?.locks) : []),
   ];
   if (
     settings === undefined ||
@@ -314,6 +315,17 @@ export async function loadVersion(
     unsigned,
     diagnostics: found,
   };
+}
+
+/** What is wrong with what the lock files hold, and what looks alike in them. */
+function checkDefinitions(
+  outline: Outline,
+  locks: ReadonlyMap<string, Lock> = new Map(),
+): readonly Diagnostic[] {
+  return [
+    ...checkShadowing(outline, locks, todayInUtc()),
+    ...checkUsable(outline.pinsDir ?? '', outline, locks),
+  ];
 }
 
 function readPolicies(
@@ -388,6 +400,32 @@ function messageOf({ how, items: [item, other], reason }: Shadowing): string {
   if (how === 'same') return reason;
   const [one, two] = [item, other].map(({ upstream, name }) => quoteItem(upstream, name));
   return `${one} can be taken for ${two}, or gives orders about it: ${reason} If both are meant, add an exception to pins.shadowing`;
+}
+
+/** Of one upstream. */
+const MAX_FAULTS = 20;
+
+/** A warning for each approved definition that cannot be used, and a note for each that is not checked in one place. */
+export function checkUsable(
+  folder: string,
+  { upstreams }: Pick<Outline, 'upstreams'>,
+  locks: ReadonlyMap<string, Lock>,
+): readonly Diagnostic[] {
+  return upstreams.flatMap(({ name, formats }): Diagnostic[] => {
+    const tools = { compileSchema, mirroredParameters };
+    const faults = findFaults(locks.get(name), tools, formats);
+    const file = join(folder, `${name}${LOCK_SUFFIX}`);
+    const at = { file, line: 1, column: 1, rule: 'lock' } as const;
+    const shown = faults.slice(0, MAX_FAULTS).map((fault): Diagnostic => {
+      const what = `${fault.kind} ${quoteItem(name, fault.name)} of the approved definitions`;
+      const message = escapeForTerminal(`${what} ${describeFault(fault)}`);
+      return { ...at, message, severity: fault.effect === 'unusable' ? 'warning' : 'note' };
+    });
+    const more = faults.length - shown.length;
+    if (more <= 0) return shown;
+    const message = `${countOf(more, 'further definition')} of ${name} cannot be used or checked as a whole`;
+    return [...shown, { ...at, severity: 'warning', message }];
+  });
 }
 
 /** A note for each upstream with findings in what is pending, at its lock file. `review`: the command that shows them. */

@@ -6,6 +6,7 @@ import type { Audit } from '../audit/audit.js';
 import type { UpstreamSettings } from '../config/settings.js';
 import { redactForRecord } from '../inspection/capture.js';
 import { findDecisions, type PinDecision, type PinName } from '../pins/approval.js';
+import { compileDefinition } from '../pins/catalog.js';
 import {
   createDriftWatch,
   type DriftRound,
@@ -13,10 +14,13 @@ import {
   type ItemDifference,
   isInformational,
 } from '../pins/drift.js';
-import type { Observed } from '../pins/last-seen.js';
+import { type Observed, shownItemsOf } from '../pins/last-seen.js';
 import { approvedVersions, type Lock, PIN_KINDS } from '../pins/lock.js';
 import type { PinKind, PinState } from '../policy/definitions.js';
+import { compileSchema } from '../policy/json-schema/validator.js';
+import { mirroredParameters } from '../protocol/headers.js';
 import type { LoopScheduler } from '../protocol/json/incremental.js';
+import { isObject } from '../protocol/jsonrpc.js';
 import { LIST_CHANGED_NOTIFICATIONS } from '../protocol/subscriptions.js';
 import { PLAIN_SESSION } from '../protocol/versions/session.js';
 import { errorCode, type Log } from '../telemetry/log.js';
@@ -96,7 +100,7 @@ export function createDriftReport(ports: DriftPorts): {
 } {
   const watches = new Map<string, DriftWatch>();
   const findings = createFindingReport(ports);
-  const unusable = new Map<string, readonly PinName[]>();
+  const unusable = new Map<string, readonly UnusableItem[]>();
   const queues = new Map<string, Queue>();
 
   function recordDrifts(upstream: string, drifts: readonly ItemDifference[]): void {
@@ -148,12 +152,31 @@ export function createDriftReport(ports: DriftPorts): {
     const { name } = runtime.settings;
     round.end();
     reportDrifts(pass);
-    const isPinned = modeOf(runtime, version) !== 'off';
     const isOver = () => waiting.length > 0;
     return findStates(runtime, version, { ...ports, isOver }, (states) => {
-      unusable.set(name, isPinned ? states.filter(({ state }) => state === 'invalid') : []);
+      noteUnusable(
+        pass,
+        states.filter(({ state }) => state === 'invalid'),
+      );
       setToolGauges(name, states, ports);
     });
+  }
+
+  /** Logs each definition that cannot be used when it becomes so, with the place and the error. */
+  function noteUnusable({ runtime, lock, observed }: Pass, items: readonly PinName[]): void {
+    const { name: upstream } = runtime.settings;
+    const before = unusable.get(upstream) ?? [];
+    const known = new Map(before.map((one) => [`${one.kind} ${one.name}`, one]));
+    const next = items.map((item): UnusableItem => {
+      const detail = describeUnusable(runtime.settings, item, lock, observed);
+      const isKnown = known.get(`${item.kind} ${item.name}`)?.detail === detail;
+      if (!isKnown)
+        ports.log.write('warn', 'definition cannot be used', {
+          ...{ upstream, kind: item.kind, name: redactForRecord(item.name), detail },
+        });
+      return { ...item, detail };
+    });
+    unusable.set(upstream, next);
   }
 
   /** A report that fails keeps none of those that wait from being made. */
@@ -254,15 +277,43 @@ export function createDriftReport(ports: DriftPorts): {
   };
 }
 
+/** A definition that cannot be used, and why, in words that are safe in a log. */
+type UnusableItem = PinName & { readonly detail: string };
+
+const MAX_DETAIL = 300;
+
+/** The place and the error, of the approved form if there is one, else of one that is offered. */
+function describeUnusable(
+  { formats }: Pick<UpstreamSettings, 'formats'>,
+  { kind, name }: PinName,
+  lock: Lock | undefined,
+  observed: Observed | undefined,
+): string {
+  if (kind === 'instructions') return 'unusable';
+  const approved = approvedVersions(lock?.pins[kind].get(name)).map((one) => one.definition);
+  const offered = shownItemsOf(observed, kind, name).flatMap((one) => one.definition ?? []);
+  const tools = { compileSchema, mirroredParameters };
+  for (const definition of [...approved, ...offered]) {
+    if (!isObject(definition)) continue;
+    const compiled = compileDefinition(tools, kind, definition, formats);
+    if (!('fault' in compiled)) continue;
+    const { pointer, why } = compiled.fault;
+    const clause = `${pointer === '' ? '' : `${pointer.slice(1)}: `}${why}`;
+    return cleanForeign(redactForRecord(clause)).slice(0, MAX_DETAIL);
+  }
+  return 'its name is offered more than once';
+}
+
 const MAX_DESCRIBED = 3;
 
 /** `tool "a", prompt "b" and 3 more`. */
-function describeItems(items: readonly Pick<ItemDifference, 'kind' | 'name'>[]): string {
-  const shown = items
-    .slice(0, MAX_DESCRIBED)
-    .map(({ kind, name }) =>
-      kind === name ? kind : `${kind} "${cleanForeign(redactForRecord(name))}"`,
-    );
+function describeItems(
+  items: readonly (Pick<ItemDifference, 'kind' | 'name'> & { readonly detail?: string })[],
+): string {
+  const shown = items.slice(0, MAX_DESCRIBED).map(({ kind, name, detail }) => {
+    const item = kind === name ? kind : `${kind} "${cleanForeign(redactForRecord(name))}"`;
+    return detail === undefined ? item : `${item} (${detail})`;
+  });
   const rest = items.length - MAX_DESCRIBED;
   return `${shown.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }

@@ -12,8 +12,9 @@ import type {
   SchemaOptions,
   UndeclaredArguments,
 } from '../policy/definitions.js';
+import { findSessionShapeError, findShapeError } from '../protocol/definition-shape.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
-import { type ClientProfile, isSameProfile } from '../protocol/methods.js';
+import { type ClientProfile, isSameProfile, type ListKind } from '../protocol/methods.js';
 import { BoundedMap } from '../state/bounds.js';
 import { contentOf, NO_DIGEST } from './digest.js';
 import {
@@ -380,6 +381,14 @@ type CompiledDefinition =
   | { readonly parts: CompiledParts; readonly unchecked: readonly DefinitionFault[] }
   | { readonly fault: DefinitionFault };
 
+/** The list that shows a kind; the content of a `ui://` resource is in none. */
+const LIST_OF: { readonly [kind in PinKind]: ListKind | undefined } = {
+  tool: 'tools',
+  prompt: 'prompts',
+  template: 'templates',
+  resource: undefined,
+};
+
 const NO_SCHEMAS: CompiledParts = { input: undefined, output: undefined, mirrored: [] };
 
 /** Compiles the schemas of one definition. Never throws. */
@@ -389,6 +398,9 @@ export function compileDefinition(
   definition: JsonObject,
   formats: SchemaOptions['formats'] = 'annotation',
 ): CompiledDefinition {
+  const list = LIST_OF[kind];
+  const shape = list && findShapeError(list, definition);
+  if (shape !== undefined) return { fault: shape };
   if (kind !== 'tool') return { parts: NO_SCHEMAS, unchecked: [] };
   try {
     return compileTool(tools, definition, formats);
@@ -422,4 +434,66 @@ function compileTool(
 
 function faultIn(schema: string, { pointer = '', why }: Partial<DefinitionFault>): DefinitionFault {
   return { pointer: schema + pointer, why: why ?? 'the schema cannot be used' };
+}
+
+/** What keeps a definition, which the lock file has with this digest, from being used or shown, or is not checked. */
+export type FaultyDefinition = DefinitionFault & {
+  readonly kind: PinKind;
+  readonly name: string;
+  readonly digest: string;
+  /** `unusable`: neither listed nor callable. `sessions`: left out of lists of revisions with sessions. */
+  readonly effect: 'unusable' | 'sessions' | 'unchecked';
+};
+
+/** The faults of the definitions of a lock file that are approved, and of those that are pending if they count. */
+export function findFaults(
+  lock: Lock | undefined,
+  tools: SchemaCompilers,
+  formatsOf: SchemaOptions['formats'] = 'annotation',
+  withPending = false,
+): readonly FaultyDefinition[] {
+  if (lock === undefined) return [];
+  return PIN_KINDS.flatMap((kind) =>
+    [...lock.pins[kind]].flatMap(([name, pin]) =>
+      versionsOf(pin)
+        .filter(({ status }) => status === 'approved' || (withPending && status === 'pending'))
+        .flatMap(({ sha256: digest, definition }) =>
+          faultsOf(tools, kind, definition, formatsOf).map((fault) => {
+            return { kind, name, digest, ...fault };
+          }),
+        ),
+    ),
+  );
+}
+
+function faultsOf(
+  tools: SchemaCompilers,
+  kind: PinKind,
+  definition: JsonObject,
+  formats: SchemaOptions['formats'],
+): readonly Pick<FaultyDefinition, 'pointer' | 'why' | 'effect'>[] {
+  const compiled = compileDefinition(tools, kind, definition, formats);
+  if ('fault' in compiled) return [{ ...compiled.fault, effect: 'unusable' }];
+  const list = LIST_OF[kind];
+  const shape = list && findSessionShapeError(list, definition);
+  return [
+    ...(shape === undefined ? [] : [{ ...shape, effect: 'sessions' } as const]),
+    ...compiled.unchecked.map((fault) => ({ ...fault, effect: 'unchecked' }) as const),
+  ];
+}
+
+const EFFECTS: { readonly [effect in FaultyDefinition['effect']]: string } = {
+  unusable: 'cannot be used, and is neither listed nor callable',
+  sessions: 'is left out of lists for clients of revisions before 2026-07-28, which cannot read it',
+  unchecked: 'is not checked in one place',
+};
+
+/** What becomes of a definition and why, for an operator. The place has names that the upstream chose. */
+export function describeFault({
+  effect,
+  pointer,
+  why,
+}: Omit<FaultyDefinition, 'kind' | 'name' | 'digest'>): string {
+  const place = pointer === '' ? '' : `${pointer.slice(1)}: `;
+  return `${EFFECTS[effect]}: ${place}${why}`;
 }

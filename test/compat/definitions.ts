@@ -146,6 +146,35 @@ export const rows: readonly CompatRow[] = [
       ),
   },
   {
+    id: 'approved-definition-that-cannot-be-used',
+    area: 'definitions',
+    source: 'getsentry/sentry-mcp, toolDefinitions.json',
+    given: 'An approved tool has an input schema that refers to nothing.',
+    verdict: 'refuses',
+    sees: 'That tool is not listed, its siblings are; the log and the control of the pins name it, with the error and its place.',
+    run: () =>
+      withWorld(
+        {
+          tools: [
+            GOOD,
+            {
+              ...GOOD,
+              name: 'odd',
+              inputSchema: { type: 'object', properties: { id: { $ref: '#/$defs/none' } } },
+            },
+          ],
+          upstream: LONG_AGE,
+        },
+        async (world) => {
+          expect(toolNames(await world.request('tools/list'))).toEqual(['read_record']);
+          await expect
+            .poll(() => world.gateway.log())
+            .toMatch(/unusable: tool \\"odd\\" \(inputSchema\/properties\/id/);
+          expect(world.gateway.log()).toContain('definition cannot be used');
+        },
+      ),
+  },
+  {
     id: 'approved-update-shown-to-a-client',
     area: 'definitions',
     source: 'docs/contract.md §5',

@@ -13,6 +13,7 @@ import {
   type PinName,
   pendingOf,
 } from '../../pins/approval.js';
+import type { FaultyDefinition } from '../../pins/catalog.js';
 import type { Observed } from '../../pins/last-seen.js';
 import type { Approval, Lock } from '../../pins/lock.js';
 import { isCounter, MAX_COUNTER } from '../../pins/signature.js';
@@ -40,6 +41,7 @@ import {
   blockingFindings,
   changeLockFile,
   digestText,
+  faultsIn,
   findingsText,
   lockFileOf,
   NO_NAME,
@@ -49,6 +51,7 @@ import {
   type PinPorts,
   type PinTarget,
   pinLabel,
+  printFaults,
   printSignNext,
   printWithheld,
   readOthers,
@@ -123,6 +126,8 @@ type FetchedUpstream = {
   readonly unusable: readonly PinName[];
   /** What the scan found in what is pending. */
   readonly findings: readonly DefinitionFinding[];
+  /** What cannot be used, shown or checked as it is, approved or not. */
+  readonly faults: readonly FaultyDefinition[];
   /** What was to be approved, and was not because of a finding. */
   readonly withheld: readonly PinDigest[];
 };
@@ -163,10 +168,13 @@ async function fetchOne(
   const pending = pendingOf(lock);
   const left = findings.filter((one) => pending.some((pin) => isAbout(one, pin)));
   const counts = countReviewed(lock);
-  return { upstream, file, isChanged, ...counts, pending, unusable, findings: left, withheld };
+  const faults = faultsIn(lock, settings, true);
+  const reviewed = { pending, unusable, faults, findings: left, withheld };
+  return { upstream, file, isChanged, ...counts, ...reviewed };
 }
 
 function printFetched(options: PinOptions, fetched: readonly FetchedUpstream[], io: CliIo): void {
+  for (const { upstream, faults } of fetched) printFaults(upstream, faults, io);
   if (options.json) {
     io.stdout(`${toVisibleJson({ upstreams: fetched })}\n`);
     return;

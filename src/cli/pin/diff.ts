@@ -39,6 +39,7 @@ import {
 } from './differences.js';
 import {
   blockingFindings,
+  faultsIn,
   findingsText,
   lockFileOf,
   type OtherUpstreams,
@@ -47,6 +48,7 @@ import {
   type PinPorts,
   type PinTarget,
   pinLabel,
+  printFaults,
   readContent,
   readOthers,
   readTargets,
@@ -155,6 +157,7 @@ async function findDrift(
     const upstream = target.settings.name;
     const findings = scanOffered(upstream, lock, observed, others);
     const file = lockFileOf(target.gateway.pinsDir, upstream);
+    printFaults(upstream, faultsIn(lock, target.settings), io);
     const notOffered = formsNotOffered(lock, observed, compared.differences);
     const locked = { lock, text, file };
     const reviewed = { pending, notOffered, findings, signatures };

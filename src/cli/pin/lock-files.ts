@@ -32,9 +32,12 @@ import {
   type PinDigest,
   type PinName,
 } from '../../pins/approval.js';
+import { describeFault, type FaultyDefinition, findFaults } from '../../pins/catalog.js';
 import type { Observed } from '../../pins/last-seen.js';
 import { type Approval, LOCK_SUFFIX, type Lock, writeLock } from '../../pins/lock.js';
 import { readLock } from '../../pins/lock-reader.js';
+import { compileSchema } from '../../policy/json-schema/validator.js';
+import { mirroredParameters } from '../../protocol/headers.js';
 import { escapeForTerminal, isPasteable } from '../../text/escaping.js';
 import { systemErrorCode } from '../../text/wording.js';
 import { type CliIo, commandLine, didYouMean } from '../program.js';
@@ -388,6 +391,29 @@ export function findingsText(
     })
     .map(findingLine)
     .join('');
+}
+
+const COMPILERS = { compileSchema, mirroredParameters };
+
+/** What of a lock file cannot be used, shown or checked, as the gateway would find it. */
+export function faultsIn(
+  lock: Lock | undefined,
+  { formats }: Pick<UpstreamSettings, 'formats'>,
+  withPending = false,
+): readonly FaultyDefinition[] {
+  return findFaults(lock, COMPILERS, formats, withPending);
+}
+
+/** Names each such definition with the place and the error. */
+export function printFaults(
+  upstream: string,
+  faults: readonly FaultyDefinition[],
+  io: CliIo,
+): void {
+  for (const fault of faults)
+    io.stderr(
+      `warning: ${upstream} ${pinLabel(fault)} ${escapeForTerminal(describeFault(fault))}\n`,
+    );
 }
 
 /** A definition that was not approved, and what was found in it. */

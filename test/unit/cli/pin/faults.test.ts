@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest';
+import { pinCommand } from '../../../../src/cli/pin/command.js';
+import type { PinPorts } from '../../../../src/cli/pin/lock-files.js';
+import { buildProgram } from '../../../../src/cli/program.js';
+import { loadGateway } from '../../../../src/config/load.js';
+import { checkUsable } from '../../../../src/gateway/config-version.js';
+import { writeLock } from '../../../../src/pins/lock.js';
+import type { JsonObject } from '../../../../src/protocol/jsonrpc.js';
+import { GOOD, KEY_HEX } from '../../config/reading.js';
+import { lockOf, observedOf, pinOf, toolOf } from '../../pins/samples.js';
+import { terminal } from '../console.js';
+
+const FINE = toolOf('get_issue');
+/** A reference to nothing. */
+const DANGLING = toolOf('list_issues', {
+  inputSchema: { type: 'object', properties: { id: { $ref: '#/$defs/nothing' } } },
+});
+const UNREADABLE = toolOf('add_issue', { annotations: { readOnlyHint: 'true' } });
+const FOR_LATER_CLIENTS = toolOf('count_issues', { outputSchema: { type: 'array' } });
+const LOCK = lockOf([FINE, DANGLING, UNREADABLE, FOR_LATER_CLIENTS].map((one) => pinOf(one)));
+
+async function run(line: string, offered: readonly JsonObject[]) {
+  const io = terminal({ env: { KEY: KEY_HEX } });
+  const files = new Map([
+    ['/srv/config/gateway.yaml', GOOD],
+    ['/srv/config/policies/pins/github.lock.yaml', writeLock(LOCK)],
+  ]);
+  const ports: PinPorts = {
+    files: {
+      readFile(path) {
+        const text = files.get(path);
+        if (text === undefined) throw Object.assign(new Error('missing'), { code: 'ENOENT' });
+        return new TextEncoder().encode(text);
+      },
+      listFolder: () => [...files.keys()],
+    },
+    updateFile: async (_path, update) => {
+      update();
+      return undefined;
+    },
+    observe: async () => ({ kind: 'observed', observed: observedOf(offered) }),
+    now: () => Date.UTC(2026, 10, 20),
+  };
+  const [word = '', ...rest] = line.split(' ');
+  const code = await buildProgram(io, [pinCommand(io, ports)]).run([
+    ...['pin', word, '-c', 'config/gateway.yaml'],
+    ...rest,
+  ]);
+  return { code, out: io.out(), err: io.err() };
+}
+
+const ALL = [FINE, DANGLING, UNREADABLE, FOR_LATER_CLIENTS];
+
+describe('[L-46] an approved definition that cannot be used', () => {
+  it.each(['fetch --approve --by alex', 'verify', 'diff'])(
+    'is named with the place and the error, and the others are not: pin %s',
+    async (line) => {
+      const { err } = await run(line, ALL);
+      expect(err).toMatch(
+        /^warning: github tool list_issues cannot be used, .*: inputSchema\/properties\/id\S*: \S/m,
+      );
+      expect(err).toContain(
+        'warning: github tool add_issue cannot be used, and is neither listed nor callable: annotations/readOnlyHint: expected boolean, got string\n',
+      );
+      expect(err).toMatch(
+        /^warning: github tool count_issues is left out of lists .*: outputSchema/m,
+      );
+      expect(err).not.toContain('tool get_issue');
+    },
+  );
+
+  it('is in the JSON of pin fetch', async () => {
+    const { out } = await run('fetch --json', ALL);
+    const { faults } = JSON.parse(out).upstreams[0];
+    expect(faults).toMatchObject([
+      { name: 'add_issue', effect: 'unusable', pointer: '/annotations/readOnlyHint' },
+      { name: 'count_issues', effect: 'sessions' },
+      { name: 'list_issues', effect: 'unusable' },
+    ]);
+  });
+
+  it('is a warning of validate and of the start', () => {
+    const { outline } = loadGateway('/srv/config/gateway.yaml', {
+      readFile: () => new TextEncoder().encode(GOOD),
+      env: {},
+      secrets: 'skip',
+    });
+    if (outline === undefined) throw new Error('the gateway file has mistakes');
+    const found = checkUsable('/srv/pins', outline, new Map([['github', LOCK]]));
+    expect(found.map(({ severity, message }) => `${severity} ${message}`).sort()).toEqual([
+      expect.stringMatching(/^note .*github\/count_issues/),
+      expect.stringMatching(/^warning .*github\/add_issue.* expected boolean, got string/),
+      expect.stringMatching(/^warning .*github\/list_issues.* inputSchema\/properties\/id/),
+    ]);
+    expect(checkUsable('/srv/pins', outline, new Map([['github', lockOf([pinOf(FINE)])]]))).toEqual(
+      [],
+    );
+  });
+});
