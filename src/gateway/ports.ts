@@ -172,7 +172,7 @@ function createUpstreamPort(
       return (await runtime.refreshListing()) && findRuntime(upstream) === runtime;
     },
     notePage: (upstream, page) => findRuntime(upstream)?.notePage(page),
-    confirmForms: (upstream, digests) => findRuntime(upstream)?.confirmForms(digests),
+    confirmForms: (upstream, ...page) => findRuntime(upstream)?.confirmForms(...page),
     reviewPage: (upstream, kind, definitions) =>
       runtimeOf(upstream).scan.reviewPage(kind, definitions),
     noteListChanged: (upstream) => runtimeOf(upstream).noteListChanged(),

@@ -13,6 +13,7 @@ import { withholding } from '../pins/catalog.js';
 import { digestOnce } from '../pins/digest.js';
 import {
   dropListing,
+  isListingBehind,
   itemsByKind,
   noteListing,
   notePage,
@@ -20,7 +21,7 @@ import {
   observeListing,
   type Page,
 } from '../pins/last-seen.js';
-import { type Lock, PIN_KINDS } from '../pins/lock.js';
+import { approvedVersions, type Lock, PIN_KINDS } from '../pins/lock.js';
 import type { PinKind } from '../policy/definitions.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import type { Listing } from '../protocol/methods.js';
@@ -147,7 +148,10 @@ export type UpstreamRuntime = {
   refreshListing(): Promise<boolean>;
   notePage(page: Omit<Page, 'atMs'>): void;
   /** Lists again where one of these approved forms was not looked for yet; `undefined` if none is due. */
-  confirmForms(digests: readonly string[]): Promise<void> | undefined;
+  confirmForms(
+    kind: PinKind,
+    forms: readonly { readonly name: string; readonly digest: string }[],
+  ): Promise<void> | undefined;
   noteListChanged(): Promise<void>;
   /** A request found the upstream unavailable: what answers after this may not be what was listed. */
   noteUnavailable(): void;
@@ -279,7 +283,7 @@ function createConfirmation(
   { maxAgeMs }: Pick<UpstreamSettings['pinning'], 'maxAgeMs'>,
   now: () => number,
   list: () => Promise<unknown>,
-): UpstreamRuntime['confirmForms'] {
+): (digests: readonly string[]) => Promise<void> | undefined {
   const lookedForAtMs = new BoundedMap<string, number>(MAX_CONFIRMED);
   let running: Promise<void> | undefined;
   let startedAtMs = Number.NEGATIVE_INFINITY;
@@ -436,6 +440,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
       onFailure: (_era, failure) => ports.onFailure(runtime, failure),
     },
   );
+  const confirm = createConfirmation(pinning, now, () => lister.verifyNow());
   const runtime: UpstreamRuntime = {
     settings,
     client,
@@ -472,7 +477,14 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
       });
       setObserved(notePage(observed, { ...page, atMs: now() }, withholds), true);
     },
-    confirmForms: createConfirmation(pinning, now, () => lister.verifyNow()),
+    confirmForms(kind, forms) {
+      const lock = lockInForce();
+      const due = forms.filter(({ name, digest }) => {
+        const approved = approvedVersions(lock?.pins[kind].get(name)).map(({ sha256 }) => sha256);
+        return isListingBehind(observed, { kind, name, digest }, approved);
+      });
+      return due.length === 0 ? undefined : confirm(due.map(({ digest }) => digest));
+    },
     noteListChanged: () => lister.noteListChanged(),
     noteUnavailable() {
       // While listings fail, the timer tries again.

@@ -317,6 +317,25 @@ export function shownItemsOf(
   return [...listed, ...(observed?.noted.get(noteKey(kind, name)) ?? [])];
 }
 
+/**
+ * Whether a form that a page shows is one that no listing has shown yet, and no page showed one that nobody approved: a
+ * server that shows such forms to some callers is not listed sooner because it shows others an approved one.
+ */
+export function isListingBehind(
+  observed: Observed | undefined,
+  {
+    kind,
+    name,
+    digest,
+  }: { readonly kind: PinKind; readonly name: string; readonly digest: string },
+  approved: readonly string[],
+): boolean {
+  const listed = (observed?.listings ?? []).flatMap((each) => each.seen[kind].get(name) ?? []);
+  if (listed.some((item) => item.digest === digest)) return false;
+  const noted = observed?.noted.get(noteKey(kind, name)) ?? [];
+  return noted.every((item) => approved.includes(item.digest));
+}
+
 /** The last item recorded with a definition from a page after `afterMs`, for a listed name. */
 export function lastNoted(
   observed: Observed | undefined,

@@ -285,11 +285,15 @@ export type UpstreamPort = {
   /** Notes what a page of a list showed. It takes effect for all callers at once. */
   notePage(upstream: string, page: ObservedPage): void;
   /**
-   * A page shows these approved forms, given by their digests, and the newest listing does not: lists again, once for
-   * each of them within `pinning.maxAge`. Resolves after that listing, or soon where it takes long; `undefined` if none is
+   * A page shows these approved forms. If the newest listing does not, and no page showed one that nobody approved, lists
+   * again, once for each of them within `pinning.maxAge`. Resolves after that listing, or soon where it takes long; `undefined` if none is
    * due. Never rejects.
    */
-  confirmForms(upstream: string, digests: readonly string[]): Promise<void> | undefined;
+  confirmForms(
+    upstream: string,
+    kind: PinKind,
+    forms: readonly { readonly name: string; readonly digest: string }[],
+  ): Promise<void> | undefined;
   /** Scans the definitions of a page before any of them is shown. Never rejects. */
   reviewPage(upstream: string, kind: PinKind, definitions: readonly JsonObject[]): Promise<void>;
   /** Handles a list-changed notification of the upstream; resolves when the definitions were verified again. */

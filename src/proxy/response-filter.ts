@@ -285,10 +285,10 @@ function confirmApproved(
     const name = item[LISTS[list].name];
     if (typeof name !== 'string' || !OUT_OF_FORCE.has(statusOf(pin, name).state)) return [];
     const digest = call.ports.inspection.digest(pin, item, true);
-    return approves(pin, name, digest) ? [digest] : [];
+    return approves(pin, name, digest) ? [{ name, digest }] : [];
   });
   if (forms.length === 0) return undefined;
-  return call.ports.upstreams.confirmForms(call.incoming.upstream, forms);
+  return call.ports.upstreams.confirmForms(call.incoming.upstream, pin, forms);
 }
 
 /** States in which an approved form is in force for nobody, until a listing shows it and no other. */
