@@ -1,0 +1,99 @@
+// What becomes of active content, and of what only looks like it, in the results of tools.
+
+import { expect } from 'vitest';
+import { resultOf } from '../support/wire-client.js';
+import { type CompatRow, withWorld } from './rig.js';
+
+/** Proves that a client gets the texts of a result as they are given second. */
+async function arrives(texts: readonly (readonly [given: string, seen: string])[]): Promise<void> {
+  const content = (index: 0 | 1): { type: string; text: string }[] =>
+    texts.map((one) => ({ type: 'text', text: one[index] }));
+  await withWorld(
+    { upstream: ['pinning: {mode: "off"}'], result: () => ({ content: content(0) }) },
+    async ({ call }) => {
+      expect(resultOf(await call('read_record', { id: 'one' }))['content']).toEqual(content(1));
+    },
+  );
+}
+
+const same = (...texts: string[]): [string, string][] => texts.map((text) => [text, text]);
+
+export const rows: readonly CompatRow[] = [
+  {
+    id: 'source-code-is-no-markup',
+    area: 'content',
+    source: 'CommonMark §6.4, HTML §13.2.5',
+    given: 'A result holds an assertion behind an index, a look-behind, generics and usage lines.',
+    verdict: 'accepts',
+    sees: 'The client gets every character.',
+    run: () =>
+      arrives(
+        same(
+          'scope.scopes![0] (?<![A-Z0-9])',
+          'Promise<object> Array<link> Map<style, form>',
+          'cmd <script> [-o <object>]',
+          '<Bar foo={1} onUpdate={() => {}} />',
+        ),
+      ),
+  },
+  {
+    id: 'relative-targets-load-nothing-from-elsewhere',
+    area: 'content',
+    source: 'WHATWG URL §4.4',
+    given:
+      'A page has pictures, frames and style sheets with relative targets, and ordinary links.',
+    verdict: 'accepts',
+    sees: 'The client gets every character.',
+    run: () =>
+      arrives(
+        same(
+          '![a](p.png) <img src="/p.png"> <iframe src="a"></iframe> <link rel=stylesheet href=a.css>',
+          `[a](https://e.example/?q=${'x'.repeat(90)})`,
+        ),
+      ),
+  },
+  {
+    id: 'what-loads-is-escaped-where-it-stands',
+    area: 'content',
+    source: 'CommonMark §2.4, HTML §13.2.5',
+    given: 'A result has pictures from elsewhere, scripts, handlers and links to scripts.',
+    verdict: 'changes',
+    sees: 'One character of each is escaped, so that nothing loads or runs and nothing is lost.',
+    run: () =>
+      arrives([
+        ['![a](https://e.example/p.png)', '!\\[a](https://e.example/p.png)'],
+        ['![a](\\\\host\\share)', '!\\[a](\\\\host\\share)'],
+        ['<script>a()</script>', '&lt;script>a()</script>'],
+        ['<b onClick={a}>', '&lt;b onClick={a}>'],
+        ['[a](javascript:b)', '[a](javascript[:]b)'],
+      ]),
+  },
+  {
+    id: 'diagrams-that-load-nothing',
+    area: 'content',
+    source: 'GitHub, creating diagrams',
+    given: 'A fence that hosts draw holds a diagram with an ordinary link.',
+    verdict: 'accepts',
+    sees: 'The client gets every character.',
+    run: () => arrives(same('```mermaid\nA --> B\nclick A "https://docs.example/"\n```')),
+  },
+  {
+    id: 'diagrams-that-load',
+    area: 'content',
+    source: 'Mermaid, image shapes; Vega, data',
+    given: 'A fence that hosts draw loads a picture or data from elsewhere.',
+    verdict: 'changes',
+    sees: 'The address is broken visibly, so that the diagram loads nothing.',
+    run: () =>
+      arrives([
+        [
+          '```mermaid\nA@{ img: "https://e.example/p" }\n```',
+          '```mermaid\nA@{ img: "https[:]//e.example/p" }\n```',
+        ],
+        [
+          '```vega\n{"url":"https://e.example/d"}\n```',
+          '```vega\n{"url":"https[:]//e.example/d"}\n```',
+        ],
+      ]),
+  },
+];
