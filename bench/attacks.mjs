@@ -18,8 +18,9 @@ const EVENT_CHARS = 55_000;
 const CALLS_AT_ONCE = 100;
 /** More than an upstream takes at once by default, of all its callers. */
 const SLOW_CALLS = 130;
-/** The body stays below the megabyte that a request may have. */
-const ARGUMENT_BYTES = 1024 * 1024 - 1024;
+/** The body stays below the four megabytes that a request may have. */
+const ARGUMENT_BYTES = 4 * 1024 * 1024 - 1024;
+const UPLOADS_AT_ONCE = 12;
 const LARGE_CALLS = 20;
 const LISTS_AT_ONCE = 10;
 /** As many as a listing may have. */
@@ -58,6 +59,8 @@ const COSTLY = [
 
 const objectsOf = (bytes) => `[${'{},'.repeat(Math.floor((bytes - 4) / 3))}{}]`;
 const emptyObjects = objectsOf(ANSWER_BYTES);
+/** A picture as clients send it, in base64. */
+const UPLOAD = JSON.stringify({ text: fill('iVBORw0KGgoAAAANSUhEUgAA', ARGUMENT_BYTES) });
 const LARGE_ARGUMENTS = `{"items":${objectsOf(ARGUMENT_BYTES)}}`;
 const prose = fill(
   'The quick report says that every part arrived on time and that nobody was hurt. ',
@@ -181,6 +184,11 @@ export const ATTACKS = [
   {
     name: 'large-arguments',
     attack: (caller) => caller.callAtOnce(LARGE_CALLS, LARGE_ARGUMENTS),
+    proof: 'answered',
+  },
+  {
+    name: 'uploads',
+    attack: (caller) => caller.callAtOnce(UPLOADS_AT_ONCE, UPLOAD),
     proof: 'answered',
   },
   {

@@ -211,11 +211,17 @@ function compileUpstream(
     arguments: compileArguments(file.arguments),
     limits: {
       ...limits,
+      requestTimeoutMs: limits.requestTimeoutMs ?? CALL_TIMEOUT_MS,
+      handshakeTimeoutMs: limits.requestTimeoutMs ?? HANDSHAKE_TIMEOUT_MS,
       concurrencyPerCaller: limits.concurrencyPerCaller ?? callerQuotaOf(file),
     },
     content: compileContent(content),
   };
 }
+
+/** Tools take their time, and clients wait for a minute or longer; what the protocol itself needs is quick. */
+const CALL_TIMEOUT_MS = 120_000;
+const HANDSHAKE_TIMEOUT_MS = 30_000;
 
 function compileContent({ kind, tools }: UpstreamFile['content']): ContentSettings {
   const compiled = Object.entries(tools).map(([name, written]) => {

@@ -64,6 +64,10 @@ export type IssuerSettings = Omit<
 };
 
 type UpstreamLimits = SettingsOf<typeof LIMITS> & {
+  /** For calls. */
+  readonly requestTimeoutMs: number;
+  /** For handshakes, lists, discovery and credentials. */
+  readonly handshakeTimeoutMs: number;
   /** At most `concurrency`. */
   readonly concurrencyPerCaller: number;
 };

@@ -54,7 +54,7 @@ export async function observeOnce(
     onCredential: () => undefined,
     onConnectionError: (_what, detail) => connectionErrors.push(detail),
   });
-  const { requestTimeoutMs } = upstream.limits;
+  const { handshakeTimeoutMs: requestTimeoutMs } = upstream.limits;
   try {
     const outcome = await listProfilesOnce(
       { requestTimeoutMs, gatewayVersion, sessionVersions, apps: upstream.apps },

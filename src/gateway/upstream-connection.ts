@@ -215,7 +215,7 @@ function presenterOf(
   const sources = {
     guardedFetch,
     now,
-    requestTimeoutMs: limits.requestTimeoutMs,
+    requestTimeoutMs: limits.handshakeTimeoutMs,
     onCredential,
     onError: (detail: string) => onConnectionError('credentials', detail),
   };

@@ -340,6 +340,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
     gatewayVersion: ports.gatewayVersion,
     maxResponseBytes: limits.maxResponseBytes,
     requestTimeoutMs: limits.requestTimeoutMs,
+    handshakeTimeoutMs: limits.handshakeTimeoutMs,
     messageReader,
     sessionBus: ports.sessionBusOf(settings.name),
     now,
@@ -401,7 +402,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
   const lister = createDiscoveryLister(
     {
       maxAgeMs: pinning.maxAgeMs,
-      requestTimeoutMs: limits.requestTimeoutMs,
+      requestTimeoutMs: limits.handshakeTimeoutMs,
       gatewayVersion: ports.gatewayVersion,
       sessionVersions,
       apps: settings.apps,

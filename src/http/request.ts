@@ -18,16 +18,49 @@ import type { ConcurrencyLimit, EdgeRoute, EdgeTables } from './request-checks.j
 /** Why a body was not read: it exceeded its limit, the client disconnected, or others needed the memory. */
 export type UnreadBody = 'too-large' | 'aborted' | 'crowded-out';
 
+/** A complete body for as long as its request runs. */
+type HeldBody = {
+  /** Counts it as one of this caller, who is now known; false if the caller holds too much already. */
+  assign(caller: string): boolean;
+  release(): void;
+};
+
 type BodyReader = {
   /** Reads a body of at most `maxBytes`, or says why it was not read to its end. Never rejects. */
   read(request: IncomingMessage, maxBytes: number): Promise<Uint8Array | UnreadBody>;
+  /** Counts a body that was read until it is released. */
+  hold(body: Uint8Array): HeldBody;
 };
 
-/** Creates a reader whose unfinished bodies hold at most `maxTotalBytes` together. */
-export function createBodyReader(maxTotalBytes: number): BodyReader {
+/** What request bodies may hold together: those that are still read, and those whose requests run. In bytes. */
+type BodyBudget = { readonly maxTotalBytes: number; readonly maxCallerBytes: number };
+
+/** Smaller bodies are not counted once they were read: the bounds on concurrency are enough. */
+const MIN_HELD_BYTES = 64 * 1024;
+const NOT_HELD: HeldBody = { assign: () => true, release: () => undefined };
+
+/**
+ * Creates a reader for one budget of memory. Where bodies exceed it together, those that are still read are dropped,
+ * the oldest first; a caller who holds a share of it gets no more, except a single body of any size.
+ */
+export function createBodyReader({ maxTotalBytes, maxCallerBytes }: BodyBudget): BodyReader {
   /** In the order in which they were begun. */
   const unfinished = new Set<(why: UnreadBody) => void>();
+  const heldBy = new Map<string, number>();
   let totalBytes = 0;
+
+  function holdFor(caller: string, bytes: number): boolean {
+    const held = heldBy.get(caller) ?? 0;
+    if (held > 0 && held + bytes > maxCallerBytes) return false;
+    heldBy.set(caller, held + bytes);
+    return true;
+  }
+
+  function releaseOf(caller: string, bytes: number): void {
+    const left = (heldBy.get(caller) ?? bytes) - bytes;
+    if (left > 0) heldBy.set(caller, left);
+    else heldBy.delete(caller);
+  }
 
   function dropOldest(): void {
     for (const finish of unfinished) {
@@ -75,6 +108,23 @@ export function createBodyReader(maxTotalBytes: number): BodyReader {
         request.on('error', () => finish('aborted'));
         request.on('close', () => finish('aborted'));
       }),
+    hold({ byteLength: bytes }) {
+      if (bytes < MIN_HELD_BYTES) return NOT_HELD;
+      totalBytes += bytes;
+      dropOldest();
+      let owner: string | undefined;
+      return {
+        assign(caller) {
+          if (owner !== undefined || !holdFor(caller, bytes)) return owner !== undefined;
+          owner = caller;
+          return true;
+        },
+        release() {
+          totalBytes -= bytes;
+          if (owner !== undefined) releaseOf(owner, bytes);
+        },
+      };
+    },
   };
 }
 
@@ -185,12 +235,13 @@ function headersOf(
     : { headers: named, repeated: new Set([...repeated, 'mcp-session-id']) };
 }
 
-/** Builds the request. `acquireSlot` acquires a concurrency slot of the upstream. */
+/** Builds the request. `acquireSlot` acquires a concurrency slot of the upstream, `holdBody` memory for the body. */
 export function toIncoming(
   request: IncomingMessage,
   response: ServerResponse,
   facts: EdgeFacts,
   acquireSlot: Incoming['acquireSlot'],
+  holdBody?: Incoming['holdBody'],
 ): Incoming {
   const { headers, repeated } = headersOf(request, facts);
   return {
@@ -206,6 +257,7 @@ export function toIncoming(
     remoteAddress: facts.remoteAddress,
     clientCertificate: certificateOf(request.socket),
     acquireSlot,
+    holdBody,
     // INVARIANT: a plain value. With an accessor of its own, each of these objects would get its own hidden
     // class, which slows down whatever reads it and keeps it from being collected young.
     signal: new ClientDisconnect(response),

@@ -76,8 +76,8 @@ const DRAIN_SWEEP_MS = 50;
 /** How long, and how many bytes, are read and dropped after the last response of a connection. */
 const LINGER_MS = 5_000;
 const MAX_DROPPED_BYTES = 16 * 1024 * 1024;
-/** The limit for all unfinished request bodies together. */
-const MAX_BODIES_BYTES = 64 * 1024 * 1024;
+/** What all request bodies may hold together, and those of one caller. */
+const BODY_BUDGET = { maxTotalBytes: 64 * 1024 * 1024, maxCallerBytes: 32 * 1024 * 1024 };
 const NO_BODY = new Uint8Array(0);
 /** The response while the gateway is starting, since its ports open before it can serve, and while it is closing. */
 const NOT_SERVING: EdgeRefusal = {
@@ -123,7 +123,7 @@ function createApp(secure: TlsOptions | undefined, handlers: ErrorHandlers): Fas
 /** Creates the listener; nothing is open before `listen`. With `secure` it accepts TLS only. */
 export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): DataServer {
   const concurrencyLimits = createConcurrencyLimits();
-  const bodies = createBodyReader(MAX_BODIES_BYTES);
+  const bodies = createBodyReader(BODY_BUDGET);
   let isClosing = false;
   const app = createApp(secure, {
     // A request target that cannot be decoded is an unknown path.
@@ -233,14 +233,16 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   ): Promise<void> {
     if (outdated.has(request.socket)) reply.raw.shouldKeepAlive = false;
     const slots = concurrencyLimits.forOne(facts.route);
+    const body = bodies.hold(facts.body);
     try {
-      const incoming = toIncoming(request, reply.raw, facts, slots.acquire);
+      const incoming = toIncoming(request, reply.raw, facts, slots.acquire, body.assign);
       await ports.handle(incoming, createOutgoing(reply));
     } catch (error) {
       if (reply.raw.headersSent) reply.raw.destroy();
       else reply.send(error);
     } finally {
       slots.release();
+      body.release();
     }
   }
 

@@ -177,6 +177,11 @@ export type Incoming = {
    * the path is that of an aggregate.
    */
   acquireSlot(caller: string, backend?: string): boolean;
+  /**
+   * Counts the memory of the body for this caller as long as the request runs; false if the caller holds too much.
+   * Absent for a part of another request, which holds the body.
+   */
+  readonly holdBody?: ((caller: string) => boolean) | undefined;
   /** Aborted when the client's connection ends before the response does. */
   readonly signal: DisconnectSignal;
   /** Time of arrival: milliseconds since the epoch, and a monotonic reading in milliseconds. */

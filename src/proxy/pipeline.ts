@@ -74,7 +74,9 @@ async function runStages(call: RequestContext<AnyPort>): Promise<Refusal | undef
   const caller = callerKeyOf(principal);
   call.callerKey = caller;
   if (call.incoming.httpMethod === 'GET') return openGetStream(call, principal);
-  if (!acquireSlot(call.incoming, caller)) return refuseWith('overloaded');
+  const { incoming } = call;
+  if (incoming.holdBody?.(caller) === false || !acquireSlot(incoming, caller))
+    return refuseWith('overloaded');
   if (call.incoming.httpMethod === 'DELETE') return endSession(call, principal);
 
   const admitted = await admit(call, principal);

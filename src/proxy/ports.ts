@@ -69,6 +69,7 @@ export type Snapshot = {
     readonly maxValues: number;
     readonly listTtlMs: number;
     readonly requestTimeoutMs: number;
+    readonly handshakeTimeoutMs: number;
     readonly streamIdleMs: number;
     readonly exchangeMaxMs: number;
     readonly keepAliveMs: number;

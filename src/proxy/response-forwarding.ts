@@ -160,8 +160,9 @@ async function relayBody(
   response: UpstreamResponse,
   responseCheck: ResponseCheck,
 ): Promise<Refusal | undefined> {
-  const { maxResponseBytes, requestTimeoutMs } = call.snapshot.limits;
-  const withinMs = Math.min(requestTimeoutMs, timeLeftMs(call));
+  const { maxResponseBytes, requestTimeoutMs, handshakeTimeoutMs } = call.snapshot.limits;
+  const isList = call.admitted?.rule.response === 'filter';
+  const withinMs = Math.min(isList ? handshakeTimeoutMs : requestTimeoutMs, timeLeftMs(call));
   const body = response.readBody(maxResponseBytes, withinMs);
   // A short response is complete: an await costs a turn of the microtask queue.
   const bytes = body instanceof Promise ? await body : body;

@@ -86,6 +86,8 @@ type ClientSettings = {
   readonly presenter: Presenter;
   readonly limits: {
     readonly requestTimeoutMs: number;
+    /** In place of it for handshakes and lists. */
+    readonly handshakeTimeoutMs: number;
     readonly streamIdleMs: number;
     readonly concurrency: number;
   };
@@ -173,6 +175,8 @@ type OutboundRequest = {
   readonly target?: string | undefined;
   readonly headers: HeaderList;
   readonly body?: Uint8Array | string | null | undefined;
+  /** How long the first byte of the response may take, if not as long as that of a call. */
+  readonly headersTimeout?: number | undefined;
 };
 
 /** Creates the connection pools of one upstream. Nothing connects before the first request. */
@@ -205,7 +209,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
 
   function send(
     pool: Pool,
-    { caller, method, target = path, headers, body = null }: OutboundRequest,
+    { caller, method, target = path, headers, body = null, headersTimeout }: OutboundRequest,
     credentials: PresentOutcome,
     signal: DisconnectSignal | undefined,
   ): Promise<ForwardOutcome> {
@@ -221,11 +225,18 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       };
       const reader = createResponseReader(settleOnce, signal, settings.openReservation);
       try {
-        pool.dispatch({ path: target, method, headers, body }, reader);
+        pool.dispatch(
+          { path: target, method, headers, body, headersTimeout: headersTimeout ?? null },
+          reader,
+        );
       } catch (error) {
         resolve({ kind: 'error', reason: forwardErrorOf(error) });
       }
     });
+  }
+
+  function timeoutOf({ rule }: AdmittedMessage): number | undefined {
+    return rule.response === 'filter' ? limits.handshakeTimeoutMs : undefined;
   }
 
   return {
@@ -237,13 +248,17 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       const pool = admitted.rule.response === 'subscription' ? streams : calls;
       const headers = messageHeaders(admitted);
       const target = messageEndpointOf(admitted.session);
-      return dispatch(pool, { caller, method: 'POST', target, headers, body }, signal);
+      const headersTimeout = timeoutOf(admitted);
+      const sent = { caller, method: 'POST', target, headers, body, headersTimeout } as const;
+      return dispatch(pool, sent, signal);
     },
-    forwardAs(_authorized, caller, form, signal, mayWaitForInput) {
+    forwardAs(authorized, caller, form, signal, mayWaitForInput) {
       const pool = mayWaitForInput ? streams : calls;
       const headers = formHeaders(form.headers);
       const { body, target } = form;
-      return dispatch(pool, { caller, method: 'POST', target, headers, body }, signal);
+      const headersTimeout = timeoutOf(authorized.admitted);
+      const sent = { caller, method: 'POST', target, headers, body, headersTimeout } as const;
+      return dispatch(pool, sent, signal);
     },
     subscribe(form, caller, signal) {
       const headers = formHeaders(form.headers);
@@ -257,7 +272,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
     async openLegacyStream(caller, signal) {
       const headers = baseHeaders('text/event-stream');
       const opened = await dispatch(streams, { caller, method: 'GET', headers }, signal);
-      return awaitEndpoint(opened, url, limits.requestTimeoutMs);
+      return awaitEndpoint(opened, url, limits.handshakeTimeoutMs);
     },
     endSession(session, caller) {
       const headers = sessionHeaders(session, 'application/json');

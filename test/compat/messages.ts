@@ -1,5 +1,6 @@
 // Rows about single messages of clients and servers: names, null, characters, ids, headers and sizes.
 
+import { randomBytes } from 'node:crypto';
 import { expect } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { decisionOf, linesOf } from '../support/gateway.js';
@@ -305,5 +306,28 @@ export const rows: readonly CompatRow[] = [
         },
       );
     },
+  },
+  {
+    id: 'body-of-four-mebibytes',
+    area: 'clients',
+    source: 'uploads of screenshots (SDK servers take 4 MiB)',
+    given: 'A client sends a call of nearly 4 MiB, such as a screenshot in base64.',
+    verdict: 'accepts',
+    sees: 'The call passes byte for byte; a body over the limit is 413.',
+    run: () =>
+      withWorld({}, async (world) => {
+        const parts = (bytes: number) =>
+          statelessParts('tools/call', {
+            name: 'read_record',
+            arguments: { id: randomBytes((bytes * 3) / 4).toString('base64') },
+          });
+        const small = parts(4 * 1024 * 1024 - 4096);
+        const passed = await post(world.access, JSON.stringify(small.body), small.headers);
+        expect(passed.status).toBe(200);
+        expect(world.upstream.uses().at(-1)?.body).toBe(JSON.stringify(small.body));
+        const large = parts(4 * 1024 * 1024);
+        const refused = await post(world.access, JSON.stringify(large.body), large.headers);
+        expect(refused.status).toBe(413);
+      }),
   },
 ];

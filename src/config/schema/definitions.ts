@@ -145,9 +145,15 @@ export function count(description: string, bounds: Bounds, fallback?: number): T
   });
 }
 
+const DURATION_TITLE = 'a duration such as 30s, 5m or 1h';
+
 export function duration(description: string, fallback: string) {
-  const title = 'a duration such as 30s, 5m or 1h';
-  return quantity('duration', title, DURATION_PATTERN, { description, default: fallback });
+  return quantity('duration', DURATION_TITLE, DURATION_PATTERN, { description, default: fallback });
+}
+
+/** Of a duration whose default depends on its use. */
+export function optionalDuration(description: string) {
+  return quantity('duration', DURATION_TITLE, DURATION_PATTERN, { description });
 }
 
 export function size(description: string, fallback: string) {

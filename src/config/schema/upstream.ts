@@ -11,6 +11,7 @@ import {
   NETWORK,
   named,
   oneOfStrings,
+  optionalDuration,
   PLAINTEXT,
   record,
   type Schema,
@@ -215,14 +216,16 @@ export const PINNING = record(
 export const LIMITS = record(
   'Limits on requests to this upstream and on their responses.',
   {
-    requestTimeout: duration('Maximum wait for the first byte of a response.', '30s'),
+    requestTimeout: optionalDuration(
+      'Maximum wait for the first byte of a response. By default `2m` for calls, and `30s` for handshakes, lists, discovery and credentials.',
+    ),
     streamIdle: duration('Maximum idle time of a stream.', '5m'),
     exchangeMax: duration(
       'Maximum duration of a request and its response, including events in between; GET streams and subscriptions are exempt.',
       '10m',
     ),
     keepAlive: duration('Interval of keep-alives on an idle stream.', '25s'),
-    maxRequestBytes: size('Maximum size of a request body.', '1MiB'),
+    maxRequestBytes: size('Maximum size of a request body.', '4MiB'),
     maxResponseBytes: size(
       'Maximum decoded size of a response: a complete body, or all events of a stream that answers one request.',
       '8MiB',

@@ -81,8 +81,9 @@ async function runStages(context: AggregateContext): Promise<Refusal | undefined
   const changesAtStart = ports.leases.countChanges();
   const caller = noteCaller(context, await ports.identity.authenticate(incoming, outgoing));
   if ('kind' in caller) return caller;
-  const reading =
-    incoming.httpMethod === 'POST' ? await readBody(context, callerKeyOf(caller)) : undefined;
+  const callerKey = callerKeyOf(caller);
+  if (incoming.holdBody?.(callerKey) === false) return refuseWith('overloaded');
+  const reading = incoming.httpMethod === 'POST' ? await readBody(context, callerKey) : undefined;
   if (reading !== undefined && !isRead(reading)) return refuseReadError(reading.error);
   const principal = await verifyAfterWait(context, caller, changesAtStart);
   if ('kind' in principal) return principal;

@@ -201,8 +201,8 @@ async function relayJsonError(
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
 ): Promise<Refusal | undefined> {
-  const { maxResponseBytes, requestTimeoutMs } = call.snapshot.limits;
-  const bytes = await response.readBody(maxResponseBytes, requestTimeoutMs);
+  const { maxResponseBytes, handshakeTimeoutMs } = call.snapshot.limits;
+  const bytes = await response.readBody(maxResponseBytes, handshakeTimeoutMs);
   response.release();
   if (bytes === 'too-large') return refuseWith('result-too-large');
   if (typeof bytes === 'string') return refuseWith(bytes);
@@ -315,7 +315,7 @@ async function relayNotifications(
   const timer = setTimeout(() => {
     isTimedOut = subscription.acknowledgedFilter === undefined;
     if (isTimedOut) response.abort();
-  }, call.snapshot.limits.requestTimeoutMs);
+  }, call.snapshot.limits.handshakeTimeoutMs);
   const end = await relayHeldStream(call, response, { ended }, async (event) => {
     if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
     if (event.kind !== 'message') return undefined;

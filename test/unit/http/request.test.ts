@@ -137,6 +137,29 @@ describe('body', () => {
   const MAX_BYTES = 100;
   const MAX_TOTAL_BYTES = 150;
 
+  describe('bodies of running requests', () => {
+    const size = 64 * 1024;
+    const bodies = createBodyReader({ maxTotalBytes: 4 * size, maxCallerBytes: 2 * size });
+    const hold = (bytes: number) => bodies.hold(new Uint8Array(bytes));
+
+    it('[H-02] are held for a caller up to its share, and one of any size', () => {
+      const first = hold(size);
+      const second = hold(size);
+      const third = hold(size);
+      expect([first, second, third].map((body) => body.assign('a'))).toEqual([true, true, false]);
+      expect(third.assign('b')).toBe(true);
+      expect(hold(10 * size).assign('c')).toBe(true);
+      expect(first.assign('a')).toBe(true);
+      first.release();
+      expect(hold(size).assign('a')).toBe(true);
+    });
+
+    it('[H-02] that are small are not counted', () => {
+      const small = Array.from({ length: 100 }, () => hold(size - 1).assign('d'));
+      expect(small).toEqual(small.map(() => true));
+    });
+  });
+
   describe('bodies on their way', () => {
     let server: Server;
     let outcomes: Map<string, Uint8Array | UnreadBody>;
@@ -148,7 +171,10 @@ describe('body', () => {
       const own = new Map<string, Uint8Array | UnreadBody>();
       outcomes = own;
       arrived = [];
-      const bodies = createBodyReader(MAX_TOTAL_BYTES);
+      const bodies = createBodyReader({
+        maxTotalBytes: MAX_TOTAL_BYTES,
+        maxCallerBytes: MAX_TOTAL_BYTES,
+      });
       server = createServer((request: IncomingMessage, response) => {
         const name = request.url ?? '';
         request.on('data', () => arrived.push(name));

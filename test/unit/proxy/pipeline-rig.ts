@@ -169,6 +169,7 @@ export const SNAPSHOT: Snapshot = {
     maxValues: 1_000,
     listTtlMs: 0,
     requestTimeoutMs: 30_000,
+    handshakeTimeoutMs: 30_000,
     streamIdleMs: 30_000,
     exchangeMaxMs: 600_000,
     keepAliveMs: 25_000,

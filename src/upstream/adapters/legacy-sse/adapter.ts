@@ -67,6 +67,7 @@ type LegacySseAdapterSettings = {
   readonly client: UpstreamClient;
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
+  readonly handshakeTimeoutMs: number;
   readonly messageReader?: MessageReader | undefined;
   /** How long a response may be silent, and a session idle. */
   readonly streamIdleMs: number;
@@ -498,7 +499,7 @@ async function openSession(
     sendMessage: createMessageSender(settings, handshake.caller, messageEndpoint),
     onEnd: () => table.remove(id),
   });
-  const response = await performHandshake(session, handshake, settings.requestTimeoutMs);
+  const response = await performHandshake(session, handshake, settings.handshakeTimeoutMs);
   const isOpened = response.kind === 'response' && response.headers['mcp-session-id'] !== undefined;
   // If the stream ended with its handshake, no request would ever get a response.
   if (!isOpened || session.isOver) {

@@ -150,6 +150,7 @@ export type TranslationSettings = {
   readonly client: SessionUpstream;
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
+  readonly handshakeTimeoutMs: number;
   readonly messageReader?: MessageReader | undefined;
   /** Sent to upstreams in `clientInfo`. */
   readonly gatewayVersion: string;

@@ -273,7 +273,7 @@ async function openSession(
   { dependencies, authorized: { admitted }, caller }: ForwardContext,
   version: string,
 ): Promise<UpstreamSession | ForwardError> {
-  const { client, requestTimeoutMs, gatewayVersion, now } = dependencies;
+  const { client, handshakeTimeoutMs: requestTimeoutMs, gatewayVersion, now } = dependencies;
   const request = createListingRequest(client, caller);
   const ports = { request, now, requestTimeoutMs, setTimer: setUnheldTimer };
   const opened = await openUpstreamSession(ports, {
