@@ -250,8 +250,8 @@ describe('a session', () => {
     const params = { progressToken: 'p', progress: 1 };
     const note = { jsonrpc: '2.0', method: 'notifications/progress', params };
     const reply = await post(rig.access, JSON.stringify(note), sessionHeaders(session.id));
-    expect(reply.status).toBe(400);
-    expect(errorOf(reply)['message']).toContain('several servers');
+    // A notification is dropped; the record has the reason.
+    expect([reply.status, reply.text]).toEqual([202, '']);
     // The gateway may be listing by itself again, because an earlier test made a backend unavailable.
     const methods = [...methodsAt(rig.left), ...methodsAt(rig.right)];
     expect(methods).not.toContain('notifications/progress');

@@ -359,7 +359,7 @@ describe('[Q-17] what a server says about links', () => {
     expect((await post(rig.access, note, session.headers)).status).toBe(202);
     const none = await open({ sampling: {} });
     rig.upstream.forget();
-    expect((await post(rig.access, note, none.headers)).status).toBe(400);
+    expect((await post(rig.access, note, none.headers)).status).toBe(202);
     expect(rig.upstream.seen()).toEqual([]);
   });
 });

@@ -41,7 +41,12 @@ function list(url: string, own: CredentialSource = NONE): Promise<OneListing> {
   const client = createUpstreamClient({
     url: new URL(url),
     presenter: createPresenter({ callerSource: NONE, gatewaySource: own }),
-    limits: { requestTimeoutMs: TIMEOUT_MS, handshakeTimeoutMs: TIMEOUT_MS, streamIdleMs: TIMEOUT_MS, concurrency: 4 },
+    limits: {
+      requestTimeoutMs: TIMEOUT_MS,
+      handshakeTimeoutMs: TIMEOUT_MS,
+      streamIdleMs: TIMEOUT_MS,
+      concurrency: 4,
+    },
     connect: connectOptionsFor('loopback'),
   });
   closing.push(() => client.close());
