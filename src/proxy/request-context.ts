@@ -464,14 +464,14 @@ function sendOnLegacyStream(
   return true;
 }
 
-const ACCEPTED = 202;
+export const ACCEPTED = 202;
 
 /**
  * A message that has no response body is refused by its status (MCP transports, sending messages to the server), except
  * a notification, which is dropped as if it had been forwarded: clients close their connection on an error, and nobody
  * waits for what it would have done.
  */
-function statusFor({ admitted }: RequestContext, status: number): number {
+export function statusFor({ admitted }: Pick<RequestContext, 'admitted'>, status: number): number {
   if (status !== 200 || admitted === undefined) return status;
   const { message, protocol } = admitted;
   if (message.kind === 'notification') return ACCEPTED;

@@ -33,7 +33,13 @@ import type {
   IdentityPort,
   Ports,
 } from '../ports.js';
-import { noteAdmitted, noteOverride, presentedScheme } from '../request-context.js';
+import {
+  ACCEPTED,
+  noteAdmitted,
+  noteOverride,
+  presentedScheme,
+  statusFor,
+} from '../request-context.js';
 import { STREAM_HEADERS } from '../sse-response.js';
 
 /** One request of a client to an aggregate. Each backend request has a record of its own. */
@@ -207,12 +213,13 @@ export function refuseAggregate(context: AggregateContext, refusal: Refusal): vo
   record.decision.reasons.push(refusal.deny.reason);
   noteOverride(record.decision, refusal.deny);
   const rendered = renderAggregateRefusal(context, refusal);
-  const hasResponseBody = admitted === undefined || admitted.message.kind === 'request';
-  const status = rendered.status === 200 && !hasResponseBody ? 400 : rendered.status;
+  const status = statusFor({ admitted }, rendered.status);
+  const isDropped = status === ACCEPTED;
   record.result.http = status;
   record.result.rpcCode = rendered.rpcCode;
-  record.result.bytes = Buffer.byteLength(rendered.body);
-  outgoing.send(status, rendered.headers, rendered.body);
+  record.result.bytes = isDropped ? 0 : Buffer.byteLength(rendered.body);
+  if (isDropped) outgoing.send(status, { 'sallyport-decision': context.incoming.id }, '');
+  else outgoing.send(status, rendered.headers, rendered.body);
 }
 
 /** A bound for the framer only; each event was already bounded when it was read from its upstream. */
