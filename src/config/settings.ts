@@ -232,8 +232,10 @@ type WrittenProfile = SettingsOf<typeof PROFILE>;
 
 export type InspectionProfile = {
   readonly name: string;
-  readonly request: WrittenProfile['request'];
-  readonly result: Omit<WrittenProfile['result'], 'pii'> & {
+  readonly request: Pick<WrittenProfile['request'], 'secrets'> & Partial<WrittenProfile['request']>;
+  readonly result: Omit<WrittenProfile['result'], 'pii' | 'links'> & {
+    /** Absent: `flag`. */
+    readonly links?: WrittenProfile['result']['links'];
     readonly pii: {
       readonly action: (typeof PII_ACTIONS)[number];
       readonly kinds: readonly PiiKind[];

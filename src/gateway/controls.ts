@@ -389,7 +389,9 @@ function isProfileUsed({ upstreams }: Settings, profile: InspectionProfile): boo
 function setProfile(controls: Controls, { name, request, result }: InspectionProfile): void {
   const actions = {
     'request secrets': request.secrets,
+    'request links': request.links,
     secrets: result.secrets,
+    links: result.links,
     pii: result.pii.action,
     activeContent: result.activeContent,
     invisible: result.invisible,

@@ -17,6 +17,8 @@ const RULES: ResultRules = {
   activeContent: 'off',
   invisible: 'off',
   injection: 'off',
+  // A record needs neither the signature of a link nor the user of an address.
+  links: 'redact',
 };
 
 /**

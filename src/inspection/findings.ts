@@ -76,9 +76,13 @@ export function strictestProfile(one: Profile, other: Profile): Profile {
   const { result: b } = other;
   return {
     name: one.name === other.name ? one.name : `${one.name}+${other.name}`,
-    request: { secrets: stricter(one.request.secrets, other.request.secrets) },
+    request: {
+      secrets: stricter(one.request.secrets, other.request.secrets),
+      links: stricter(one.request.links ?? 'flag', other.request.links ?? 'flag'),
+    },
     result: {
       secrets: stricter(a.secrets, b.secrets),
+      links: stricter(a.links ?? 'flag', b.links ?? 'flag'),
       pii: {
         action: stricter(a.pii.action, b.pii.action),
         kinds: [...new Set([...activeKinds(a), ...activeKinds(b)])],

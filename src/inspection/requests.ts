@@ -5,8 +5,9 @@
 import type { Finding } from '../policy/record.js';
 import { isObject, type Json } from '../protocol/jsonrpc.js';
 import { decodeEscapes, findEncodedRuns, foldText } from './detectors/decoded-text.js';
+import { isLinkKind } from './detectors/links.js';
 import { isSecretName, isSecretNumber } from './detectors/secrets.js';
-import { findSensitive } from './detectors/text-sanitizer.js';
+import { detectorOf, findSensitive } from './detectors/text-sanitizer.js';
 import { createFindingLog, type FindingLog, type Profile } from './findings.js';
 import { nearestName } from './message-fields.js';
 import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
@@ -32,7 +33,7 @@ export type GuardOutcome =
 type Steps = readonly (string | number)[];
 type Guard = {
   readonly log: FindingLog;
-  readonly action: 'flag' | 'block';
+  readonly rules: Profile['request'];
   isRefused: boolean;
 };
 
@@ -58,9 +59,9 @@ export function guardFully(input: GuardInput): GuardOutcome {
   const log = createFindingLog('to-upstream');
   try {
     if (containsToken(input)) return refuseToken(log);
-    const rule = input.profile.request.secrets;
-    if (rule === 'off') return CLEAR;
-    const guard: Guard = { log, action: rule, isRefused: false };
+    const rules = input.profile.request;
+    if (rules.secrets === 'off' && rules.links === 'off') return CLEAR;
+    const guard: Guard = { log, rules, isRefused: false };
     search(input.value, [], guard);
     const findings = log.list();
     if (guard.isRefused) return { kind: 'refuse', reason: 'arguments-content', findings };
@@ -142,7 +143,7 @@ function containsDecoded(text: string, needle: string, depth: number): boolean {
   return false;
 }
 
-const SECRETS_ONLY = { secrets: true, pii: [] } as const;
+const WANTED = { secrets: true, pii: [], links: true } as const;
 
 function search(value: Json, steps: Steps, guard: Guard): void {
   if (typeof value === 'string') searchText(value, steps, guard);
@@ -160,14 +161,17 @@ function search(value: Json, steps: Steps, guard: Guard): void {
 function searchText(text: string, steps: Steps, guard: Guard): void {
   const name = nearestName(steps);
   if (isSurelyClean(text) && (name === undefined || !isSecretName(name))) return;
-  for (const { kind } of findSensitive(text, SECRETS_ONLY, name)) noteSecret(guard, steps, kind);
+  for (const { kind } of findSensitive(text, WANTED, name)) noteFound(guard, steps, kind);
 }
 
 function searchNumber(value: number, steps: Steps, guard: Guard): void {
-  if (isSecretNumber(String(value), nearestName(steps))) noteSecret(guard, steps, 'secret');
+  if (isSecretNumber(String(value), nearestName(steps))) noteFound(guard, steps, 'secret');
 }
 
-function noteSecret(guard: Guard, steps: Steps, kind: string): void {
-  guard.log.add(steps, { detector: `secret:${kind}`, action: guard.action, count: 1 });
-  if (guard.action === 'block') guard.isRefused = true;
+function noteFound(guard: Guard, steps: Steps, kind: string): void {
+  const { links = 'flag', secrets } = guard.rules;
+  const action = isLinkKind(kind) ? links : secrets;
+  if (action === 'off') return;
+  guard.log.add(steps, { detector: detectorOf(kind), action, count: 1 });
+  if (action === 'block') guard.isRefused = true;
 }

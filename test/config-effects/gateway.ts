@@ -174,7 +174,9 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
 
   'inspection.profiles.<name>.request.secrets':
     'integration/effects-of-settings.test.ts > secrets of requests leave where nobody looks',
-  'inspection.profiles.<name>.result.{secrets,activeContent,invisible,injection}':
+  'inspection.profiles.<name>.request.links':
+    'integration/effects-of-settings.test.ts > links of requests stay where a profile says so',
+  'inspection.profiles.<name>.result.{secrets,links,activeContent,invisible,injection}':
     'integration/effects-of-settings.test.ts > acts on what it is about',
   'inspection.profiles.<name>.result.pii':
     'integration/effects-of-settings.test.ts > inspect of the upstream chooses',

@@ -38,13 +38,25 @@ type Pii =
 export const PROFILE = record('What detectors do. A key that is absent has its default.', {
   request: record(
     'Arguments sent to the upstream.',
-    { secrets: oneOfStrings('Secrets.', ['off', 'flag', 'block'], { default: 'block' }) },
+    {
+      secrets: oneOfStrings('Secrets.', ['off', 'flag', 'block'], { default: 'block' }),
+      links: oneOfStrings(
+        'Signatures of signed links, and user names in addresses without a password.',
+        ['off', 'flag', 'block'],
+        { default: 'flag' },
+      ),
+    },
     { default: {} },
   ),
   result: record(
     'Everything sent to the client.',
     {
       secrets: oneOfStrings('Secrets.', PII_ACTIONS, { default: 'redact' }),
+      links: oneOfStrings(
+        'Signatures of signed links, and user names in addresses without a password.',
+        PII_ACTIONS,
+        { default: 'flag' },
+      ),
       pii: typed<Pii, { default: Pii }>({
         type: ['string', 'object'],
         title: 'an action, or {action: …, kinds: […]}',

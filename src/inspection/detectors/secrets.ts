@@ -8,6 +8,7 @@
 
 import { sha256Hex } from '../../pins/digest.js';
 import { groupBy } from '../../text/grouping.js';
+import { withSignedLinks } from './links.js';
 import { SECRET_FORMATS, type SecretFormat } from './secret-formats.js';
 
 /** Endings of member, variable and label names that denote a secret. */
@@ -57,6 +58,11 @@ function isReference(value: string, next: string): boolean {
   const isCall =
     (next === '(' || next === '[') && CALLED.test(value) && /[._]|::|->|[a-z][A-Z]/.test(value);
   if (!isCall && !VARIABLE.test(value) && !ENVIRONMENT_REFERENCE.test(value)) return false;
+  return isWords(value);
+}
+
+/** Whether a name consists of words, so that it hides no value. */
+function isWords(value: string): boolean {
   const letters = value.replace(/\d{1,3}/g, '');
   return !hasRandomWindow(letters, MIN_NAMED_CHARS, {
     vocabulary: 'any',
@@ -74,16 +80,42 @@ export function isLongRandomRun(text: string): boolean {
 /** SHA-256 in hex. */
 const MAX_DIGEST_CHARS = 64;
 
-/** Common placeholders. A password shorter than SHORT_PASSWORD needs only one unexplained character. */
-const USUAL_PASSWORD = /^(?:pass|pwd|pw|user|admin|root|postgres|guest|test|xxx|abc|foo|bar)$/i;
+/** Passwords of examples, of the images of databases, and of local setups. */
+const USUAL_PASSWORD =
+  /^(?:pass|passw|pwd|pw|user|admin|root|postgres|guest|test|xxx|abc|foo|bar|app|db|dbpass|mysql|maria|mariadb|mongo|mongodb|redis|rabbit|rabbitmq|minio|minioadmin|elastic|neo4j|airflow|django|laravel|wordpress|grafana|keycloak|vagrant|docker|dev|prod|stage|me|hello|welcome|letmein|qwerty|hunter2|[0-9*x.\u2022-]{1,12})$/i;
 const SHORT_PASSWORD = 6;
 
-/** Whether a password in a URL or connection string is none of the usual samples. */
-function isRealPassword(value: string): boolean {
-  if (USUAL_PASSWORD.test(value) || isReference(value, '')) return false;
-  const unexplained = countUnexplained(value);
-  return unexplained > 2 || (unexplained > 0 && value.length < SHORT_PASSWORD);
+/** Variables and placeholders in a value. A default in `${NAME:-default}` is kept. */
+const VARIABLES =
+  /\$\{{1,2}[^{}]{0,128}\}{1,2}|\$\([^()]{0,128}\)|\$(?:env:)?[A-Za-z_]\w{0,63}|#\{[^{}]{0,128}\}|\{{1,2}[^{}]{0,128}\}{1,2}|\[[A-Za-z_ -]{1,64}\]|%\([^()]{0,64}\)[sd]|%[A-Za-z_]\w{0,63}%|%[sdv](?![0-9A-Za-z])/g;
+const DEFAULT_VALUE = /^\$\{\w{1,64}:?[-=](.*)\}$/;
+
+/** Whether a password in a URL or connection string is none of the usual samples, no variable and not the user name. */
+function isRealPassword(value: string, user: string | undefined): boolean {
+  if (user !== undefined && user.toLowerCase() === value.toLowerCase()) return false;
+  const fixed = value.replace(VARIABLES, (variable) => {
+    const byDefault = DEFAULT_VALUE.exec(variable)?.[1];
+    if (byDefault !== undefined) return byDefault;
+    return isWords(variable) ? '' : variable;
+  });
+  if (fixed === '' || USUAL_PASSWORD.test(fixed)) return false;
+  if (isReference(value, '')) return false;
+  const unexplained = countUnexplained(fixed);
+  return unexplained > 2 || (unexplained > 0 && fixed.length < SHORT_PASSWORD);
 }
+
+/** The user name before the password of an address, or among the other settings of a connection string. */
+function userOf(text: string, start: number): string | undefined {
+  const before = text.slice(Math.max(0, start - MAX_USER_CHARS), start);
+  const inAddress = /:\/\/([^\s/?#:@"'<>]{0,1000}):$/.exec(before)?.[1];
+  if (inAddress !== undefined) return inAddress;
+  const around = before + text.slice(start, start + MAX_USER_CHARS);
+  return /(?:^|[;\s"'])(?:user id|userid|user name|username|user|uid)\s{0,2}=\s{0,2}([^;"'\s]{1,128})/i.exec(
+    around,
+  )?.[1];
+}
+
+const MAX_USER_CHARS = 1024;
 
 /** The span of something found in a text. */
 export type Hit = { readonly kind: string; readonly start: number; readonly end: number };
@@ -114,7 +146,7 @@ export function findFormats(
       // The whole candidate is checked once, so the search continues after it.
       pattern.lastIndex = Math.max(end, matched);
       const value = text.slice(start, end);
-      if (mayBegin(text, start, value, format) && isSecretMatch(value, format)) {
+      if (mayBegin(text, start, value, format) && isSecretMatch(text, start, value, format)) {
         hits.push({ kind, start, end });
       }
     }
@@ -184,9 +216,9 @@ const RANDOM_RATIO = 1 / 3;
 const SHORT_WINDOW = 24;
 const SHORT_RATIO = 0.125;
 
-function isSecretMatch(value: string, format: SecretFormat): boolean {
+function isSecretMatch(text: string, start: number, value: string, format: SecretFormat): boolean {
   const { check, window, hasNoDictionaryTerms } = format;
-  if (check === 'password') return isRealPassword(value);
+  if (check === 'password') return isRealPassword(value, userOf(text, start));
   const vocabulary = hasNoDictionaryTerms === true ? 'sample' : 'strict';
   const unexplained = Math.ceil(window * (window <= SHORT_WINDOW ? SHORT_RATIO : RANDOM_RATIO));
   if (check === 'random') {
@@ -239,10 +271,14 @@ function nameEndingAt(text: string, end: number): string {
   return text.slice(start, end);
 }
 
-/** All secrets of a text. `name` is the member name before the text, if any. */
+/**
+ * All secrets of a text. `name` is the member name before the text, if any. What only opens a signed link has a kind of
+ * its own (links.ts).
+ */
 export function findSecrets(text: string, name?: string, formats?: readonly SecretFormat[]): Hit[] {
-  const hits = findFormats(text, formats);
-  for (const hit of findAssignments(text)) hits.push(hit);
+  const found = findFormats(text, formats);
+  for (const hit of findAssignments(text)) found.push(hit);
+  const hits = [...withSignedLinks(text, found)];
   if (name !== undefined && isSecretName(name) && isSecretValue(text)) {
     hits.push({ kind: NAMED_SECRET, start: 0, end: text.length });
   }
@@ -461,7 +497,7 @@ const SAMPLE_TERMS = termPattern(
   [
     'placeholder|example|sample|dummy|fake|mock|demo|test|xxx|your|my|insert|replace|enter|paste|change|changeme',
     'here|goes|this|with|real|some|custom|default|invalid|redacted|hidden|todo|null|none|undefined|value|string',
-    'password|passw0rd|p@ssw0rd|p@ssword|p4ssw0rd|pa55word|passwd|pass|secret|token|credential|credentials|key|api|access|refresh',
+    'password|passw0rd|p@ssw0rd|p@ssword|p4ssw0rd|pa55word|passwd|pass|s3cret|s3cr3t|secret|token|credential|credentials|key|api|access|refresh',
     'client|auth|authorization|bearer|oauth2?|account|username|user|admin|root|guest|postgres|project|org|name|id',
     'local|localhost|development|production|staging|super|strong|secure|random|generated|private|public',
     'length|characters?|chars?|least|minimum|long|process|environ|getenv|env|config|settings|vars',

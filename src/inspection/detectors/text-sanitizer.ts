@@ -20,6 +20,7 @@ import {
   originalSpan,
 } from './decoded-text.js';
 import { STRUCTURES } from './injection-phrases.js';
+import { findAddressUsers, isLinkKind } from './links.js';
 import { findMarkdownCode } from './markdown-code.js';
 import { findPersonal, findSsns, isCardName, isCardNumber, isSsnName } from './pii.js';
 import { findSecrets, type Hit, isSecretName, isSecretNumber } from './secrets.js';
@@ -72,6 +73,8 @@ export const DECODING_DEPTH = 2;
 export type WantedKinds = {
   readonly secrets: boolean;
   readonly pii: readonly PiiKind[];
+  /** Whether user names in addresses are looked for. Signed links are found with the secrets. */
+  readonly links?: boolean | undefined;
   /** The gateway's own credentials, which are looked for in addition to everything else. */
   readonly own?: SentCredentials | undefined;
 };
@@ -118,6 +121,7 @@ function findPlain(
   name: string | undefined,
 ): readonly Hit[] {
   const secrets = wantedKinds.secrets ? findSecrets(text, name, formatsIn(text)) : [];
+  if (wantedKinds.links === true) secrets.push(...findAddressUsers(text));
   if (wantedKinds.own !== undefined) secrets.push(...findSentCredentials(text, wantedKinds.own));
   if (wantedKinds.pii.length === 0) return secrets;
   return secrets.concat(findPersonal(text, wantedKinds.pii, name));
@@ -136,8 +140,23 @@ function kindWithin(text: string, wantedKinds: WantedKinds, depth: number): stri
   return undefined;
 }
 
-/** Sorts hits and joins overlapping ones, keeping the kind of the first, or of the longest at the same start. */
-function mergeHits(hits: Hit[]): readonly Hit[] {
+/**
+ * Sorts hits and joins overlapping ones, keeping the kind of the first, or of the longest at the same start. A link is
+ * no longer one where a secret is in it.
+ */
+function mergeHits(hits: readonly Hit[]): readonly Hit[] {
+  const merged = mergeAlike(hits.filter(({ kind }) => !isLinkKind(kind)));
+  const links = hits.filter(({ kind }) => isLinkKind(kind));
+  if (links.length === 0) return merged;
+  let next = 0;
+  const apart = mergeAlike(links).filter(({ start, end }) => {
+    while ((merged[next]?.end ?? end) <= start) next++;
+    return (merged[next]?.start ?? end) >= end;
+  });
+  return merged.concat(apart).sort((one, other) => one.start - other.start);
+}
+
+function mergeAlike(hits: Hit[]): Hit[] {
   hits.sort((one, other) => one.start - other.start || other.end - one.end);
   const merged: Hit[] = [];
   for (const hit of hits) {
@@ -210,6 +229,7 @@ export function wantedKindsOf(rules: ResultRules): WantedKinds {
   return {
     secrets: rules.secrets !== 'off',
     pii: rules.pii.action === 'off' ? [] : rules.pii.kinds,
+    links: rules.links !== 'off',
     own: rules.own,
   };
 }
@@ -318,9 +338,14 @@ function redactHits(
   return kept + text.slice(at);
 }
 
+function ruleFor(kind: string, rules: ResultRules): ResultRules['secrets'] {
+  if (isLinkKind(kind)) return rules.links ?? 'flag';
+  return PERSONAL_KINDS.has(kind) ? rules.pii.action : rules.secrets;
+}
+
 /** The action of the rules for a hit. */
 export function actionFor(hit: Hit, rules: ResultRules): 'redact' | 'withhold' | 'flag' {
-  const rule = PERSONAL_KINDS.has(hit.kind) ? rules.pii.action : rules.secrets;
+  const rule = ruleFor(hit.kind, rules);
   if (hit.kind === OWN_CREDENTIAL) return rule === 'block' ? 'withhold' : 'redact';
   if (rule === 'block') return 'withhold';
   return rule === 'redact' ? 'redact' : 'flag';
@@ -328,6 +353,7 @@ export function actionFor(hit: Hit, rules: ResultRules): 'redact' | 'withhold' |
 
 /** The name of a detector in findings and metrics. */
 export function detectorOf(kind: string): string {
+  if (isLinkKind(kind)) return `link:${kind}`;
   return PERSONAL_KINDS.has(kind) ? `pii:${kind}` : `secret:${kind}`;
 }
 
