@@ -221,6 +221,11 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
     cause: 'A detector found a secret, or the caller’s own token, in the arguments.',
     cure: '`findings` of the audit event name detector and path. Remove the value, or change `request.secrets` of the inspection profile.',
   },
+  'arguments-redacted': {
+    cause:
+      'The arguments contain a redaction mark of this gateway. The text that was read had been altered, and the mark would overwrite the original. Upstreams and tools whose content is of the kind `code` refuse this by default.',
+    cure: 'Change only parts without a mark (an edit instead of a whole write). To let the text be read whole, change `secrets` or `pii` of the inspection profile; to let marks pass, set its `request.marks`.',
+  },
   'result-invalid': {
     cause: 'The structured result does not match the approved output schema.',
     cure: 'Correct the server, or fetch and approve the definition that describes what it returns.',

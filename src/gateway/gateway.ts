@@ -365,9 +365,8 @@ function assemble(
     unsigned: new Set(),
   };
   const counters = createLockCounters({ state, settings });
-  const sharedResources = createSharedResources(log, (upstream) =>
-    runtimes.ownCredentials(upstream),
-  );
+  const ownCredentialsOf = (upstream: string) => runtimes.ownCredentials(upstream);
+  const sharedResources = createSharedResources(log, ownCredentialsOf, ring);
   const streams = createStreamRegistry(
     observability.metrics.openStreams,
     sharedResources.loopScheduler,

@@ -4,6 +4,7 @@
 
 import type { Socket } from 'node:net';
 import type { UpstreamSettings } from '../config/settings.js';
+import type { MarkKeys } from '../inspection/redaction-marks.js';
 import type { LoopScheduler, ReadJson } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJson, readJsonText } from '../protocol/json/json.js';
 import type { Listing } from '../protocol/methods.js';
@@ -85,15 +86,23 @@ export type SharedResources = UpstreamResources & { readonly inspection: Inspect
 export function createSharedResources(
   log: Log,
   ownCredentialsOf: OwnCredentialsOf,
+  ring: Pick<KeyRing, 'hmacAll'>,
 ): SharedResources {
   const loopScheduler = createLoopScheduler();
-  const inspection = startInspection(log, loopScheduler, ownCredentialsOf);
+  const inspection = startInspection(log, loopScheduler, ownCredentialsOf, markKeys(ring));
   return {
     loopScheduler,
     inspection,
     readJson: inspection.readJson,
     bufferQuota: createResponseBufferQuota(),
   };
+}
+
+/** The purpose of the keys from which the tags of redaction marks are derived. */
+const MARK_PURPOSE = 'redaction-mark';
+
+function markKeys(ring: Pick<KeyRing, 'hmacAll'>): MarkKeys {
+  return ring.hmacAll(MARK_PURPOSE, 'tags');
 }
 
 /** For the command line, which waits for one upstream only and needs no worker thread. */

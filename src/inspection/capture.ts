@@ -6,8 +6,9 @@ import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { stepsOf } from '../text/json-members.js';
 import { isSsnName } from './detectors/pii.js';
 import { isSecretName, isSecretNumber, NAMED_SECRET } from './detectors/secrets.js';
-import { placeholder, type ResultRules, redactText } from './detectors/text-sanitizer.js';
+import { type ResultRules, redactText } from './detectors/text-sanitizer.js';
 import { isSurelyClean } from './prefilter/prefilter.js';
+import { redactionMark } from './redaction-marks.js';
 import { containsPresentedToken } from './requests.js';
 
 // Every detector that applies to results, whatever the inspection profile of the upstream says.
@@ -28,11 +29,11 @@ const RULES: ResultRules = {
  */
 export function redactForRecord(text: string, name?: string): string {
   try {
-    if (name !== undefined && text !== '' && isSecretName(name)) return placeholder(NAMED_SECRET);
+    if (name !== undefined && text !== '' && isSecretName(name)) return redactionMark(NAMED_SECRET);
     const isNamed = name !== undefined && isSsnName(name);
     return !isNamed && isSurelyClean(text) ? text : redactText(text, RULES, [], name);
   } catch {
-    return placeholder('unread');
+    return redactionMark('unread');
   }
 }
 
@@ -45,8 +46,8 @@ const MAX_READ_CHARACTERS = 1024;
 const MAX_READ_IN_SUM = 16 * 1024;
 const MIN_READ_CHARACTERS = 256;
 
-const TOKEN = placeholder('token');
-const UNREAD = placeholder('unread');
+const TOKEN = redactionMark('token');
+const UNREAD = redactionMark('unread');
 
 /**
  * The value at each pointer (RFC 6901) as text; absent values are left out. Objects and arrays are written as
@@ -186,7 +187,7 @@ function writePlain(value: Json, name: string, walk: CaptureState): void {
   const text = String(value);
   if (typeof value === 'number' && isSecretNumber(text, name)) {
     walk.isRedacted = true;
-    walk.text += JSON.stringify(placeholder(NAMED_SECRET));
+    walk.text += JSON.stringify(redactionMark(NAMED_SECRET));
     return;
   }
   const kept = readText(text, typeof value === 'number' ? name : '', walk);

@@ -77,6 +77,7 @@ export function strictestProfile(one: Profile, other: Profile): Profile {
   return {
     name: one.name === other.name ? one.name : `${one.name}+${other.name}`,
     request: {
+      ...stricterMarks(one.request, other.request),
       secrets: stricter(one.request.secrets, other.request.secrets),
       links: stricter(one.request.links ?? 'flag', other.request.links ?? 'flag'),
     },
@@ -93,6 +94,14 @@ export function strictestProfile(one: Profile, other: Profile): Profile {
       kind: stricterKind(a.kind, b.kind),
     },
   };
+}
+
+function stricterMarks(
+  { marks: one }: Profile['request'],
+  { marks: other }: Profile['request'],
+): Pick<Profile['request'], 'marks'> {
+  if (one === undefined) return other === undefined ? {} : { marks: other };
+  return { marks: other === undefined ? one : stricter(one, other) };
 }
 
 function activeKinds(rules: Profile['result']): Profile['result']['pii']['kinds'] {

@@ -16,7 +16,6 @@ import {
   findSensitive,
   type NoteFinding,
   numberKind,
-  placeholder,
   type ResultRules,
   type SanitizeText,
   wantedKindsOf,
@@ -44,6 +43,7 @@ import {
   walkJson,
 } from './message-fields.js';
 import { type Place, placeOf } from './message-map.js';
+import { redactionMark } from './redaction-marks.js';
 
 type PassInput = {
   readonly text: string;
@@ -177,7 +177,10 @@ function redactOwnCredentials(state: PassState, text: string, steps: Steps): str
   for (const hit of [...findSensitive(text, { secrets: false, pii: [], own })].reverse()) {
     const action = actionFor(hit, state.input.rules);
     addNote(state, steps, { detector: detectorOf(hit.kind), action, count: 1 });
-    kept = kept.slice(0, hit.start) + placeholder(hit.kind) + kept.slice(hit.end);
+    kept =
+      kept.slice(0, hit.start) +
+      redactionMark(hit.kind, state.input.rules.marks) +
+      kept.slice(hit.end);
   }
   return kept;
 }
@@ -240,7 +243,13 @@ function visitNumber(state: PassState, leaf: Leaf): void {
   if (kind === undefined) return;
   const action = actionFor({ kind, start: 0, end: 0 }, state.input.rules);
   addNote(state, leaf.steps, { detector: detectorOf(kind), action, count: 1 });
-  if (action === 'redact') addEdit(state, leaf.start, leaf.end, JSON.stringify(placeholder(kind)));
+  if (action === 'redact')
+    addEdit(
+      state,
+      leaf.start,
+      leaf.end,
+      JSON.stringify(redactionMark(kind, state.input.rules.marks)),
+    );
 }
 
 function visitString(state: PassState, leaf: Leaf): void {
@@ -281,7 +290,7 @@ function sanitizeValue(
     if (splitHit.part !== 1) continue;
     const action = actionFor(splitHit, state.input.rules);
     addNote(state, leaf.steps, { detector: detectorOf(splitHit.kind), action, count: 1 });
-    if (action === 'redact') return placeholder(splitHit.kind);
+    if (action === 'redact') return redactionMark(splitHit.kind, state.input.rules.marks);
   }
   return text;
 }
@@ -365,7 +374,7 @@ function replaceOwnCredentials(state: PassState, { value, steps }: Leaf): string
   if (hit === undefined) return value;
   const action = actionFor(hit, state.input.rules);
   addNote(state, steps, { detector: detectorOf(hit.kind), action, count: 1 });
-  return placeholder(hit.kind);
+  return redactionMark(hit.kind, state.input.rules.marks);
 }
 
 const UNENCODABLE = { detector: 'encoding', action: 'withhold', count: 1 } as const;
@@ -429,7 +438,7 @@ function removeContinuedSecrets(state: PassState, parts: readonly TextLeaf[], ta
     const part = parts[hit.part - before.length];
     const action = actionFor(hit, state.input.rules);
     if (part === undefined || action === 'flag') continue;
-    const text = withoutStretch(part, hit, placeholder(hit.kind));
+    const text = withoutStretch(part, hit, redactionMark(hit.kind, state.input.rules.marks));
     if (text === part.text) continue;
     addNote(state, part.steps, { detector: detectorOf(hit.kind), action, count: 1 });
     if (action !== 'redact') continue;
@@ -483,7 +492,8 @@ function removeSplitSecrets(state: PassState, parts: readonly TextLeaf[], tail: 
     const removed = splitHits.filter(
       (splitHit) => actionFor(splitHit, state.input.rules) === 'redact',
     );
-    part.text = cutText(part.text, removed, placeholder);
+    const { marks } = state.input.rules;
+    part.text = cutText(part.text, removed, (kind) => redactionMark(kind, marks));
     if (part.text !== part.original)
       addEdit(state, part.start, part.end, JSON.stringify(part.text));
   }

@@ -10,6 +10,7 @@ import type { JsonError } from '../protocol/json/scan.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { type DefinitionFinding, scanDefinitions } from './definitions/scan.js';
 import { findShadowingOf } from './definitions/shadowing.js';
+import type { MarkKeys } from './redaction-marks.js';
 import { type GuardInput, type GuardOutcome, guardClean, guardFully } from './requests.js';
 import {
   type FullInspectionInput,
@@ -25,6 +26,8 @@ import {
  * texts are queued per upstream and caller; `caller` identifies the one for whom the upstream was asked.
  */
 export type InspectionPort = {
+  /** What tags the marks of this gateway. */
+  readonly marks?: MarkKeys | undefined;
   /** Like `inspectMessage`, never throws or rejects. */
   message(
     input: InspectionInput,

@@ -1,5 +1,6 @@
 // Inspects the content of a request before it is forwarded: no secret where the profile blocks secrets, and never
-// the caller's own token in any encoding. It changes nothing; it clears or refuses.
+// the caller's own token in any encoding, and no mark of a redaction where it would overwrite what was redacted. It
+// changes nothing; it clears or refuses.
 // Source: MCP authorization (token passthrough is forbidden); docs/contract.md §3, inspection profiles.
 
 import type { Finding } from '../policy/record.js';
@@ -11,6 +12,7 @@ import { detectorOf, findSensitive } from './detectors/text-sanitizer.js';
 import { createFindingLog, type FindingLog, type Profile } from './findings.js';
 import { nearestName } from './message-fields.js';
 import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
+import { countMarks, MARK_START, type MarkKeys } from './redaction-marks.js';
 
 export type GuardInput = {
   /** What is inspected for secrets: the params of the request. */
@@ -19,6 +21,8 @@ export type GuardInput = {
   readonly text: string;
   readonly profile: Profile;
   readonly presentedToken?: string | undefined;
+  /** What the marks of this gateway are recognized by; absent: none is looked for. */
+  readonly marks?: MarkKeys | undefined;
 };
 
 export type GuardOutcome =
@@ -26,7 +30,7 @@ export type GuardOutcome =
   | {
       readonly kind: 'refuse';
       /** Inspection never returns `internal` or `overloaded`; they mean that nothing was inspected. */
-      readonly reason: 'arguments-content' | 'internal' | 'overloaded';
+      readonly reason: 'arguments-content' | 'arguments-redacted' | 'internal' | 'overloaded';
       readonly findings: readonly Finding[];
     };
 
@@ -34,7 +38,8 @@ type Steps = readonly (string | number)[];
 type Guard = {
   readonly log: FindingLog;
   readonly rules: Profile['request'];
-  isRefused: boolean;
+  readonly marks: MarkKeys | undefined;
+  refusal: 'arguments-content' | 'arguments-redacted' | undefined;
 };
 
 /** Inspects the content of a request. An error in a detector is a refusal. */
@@ -45,7 +50,7 @@ export function guardArguments(input: GuardInput): GuardOutcome {
 /** The outcome where the prefilter suffices, or undefined where the body needs full inspection. Never throws. */
 export function guardClean(input: GuardInput): GuardOutcome | undefined {
   try {
-    if (!isSurelyCleanJson(input.text)) return undefined;
+    if (!isSurelyCleanJson(input.text) || mayHoldMarks(input)) return undefined;
     const needle = needleOf(input);
     if (needle === undefined || !input.text.includes(needle)) return CLEAR;
     return refuseToken(createFindingLog('to-upstream'));
@@ -60,11 +65,12 @@ export function guardFully(input: GuardInput): GuardOutcome {
   try {
     if (containsToken(input)) return refuseToken(log);
     const rules = input.profile.request;
-    if (rules.secrets === 'off' && rules.links === 'off') return CLEAR;
-    const guard: Guard = { log, rules, isRefused: false };
+    const marks = rules.marks === 'off' ? undefined : input.marks;
+    if (rules.secrets === 'off' && rules.links === 'off' && marks === undefined) return CLEAR;
+    const guard: Guard = { log, rules, marks, refusal: undefined };
     search(input.value, [], guard);
     const findings = log.list();
-    if (guard.isRefused) return { kind: 'refuse', reason: 'arguments-content', findings };
+    if (guard.refusal !== undefined) return { kind: 'refuse', reason: guard.refusal, findings };
     return { kind: 'clear', findings };
   } catch {
     return refuseAfterError(log);
@@ -159,6 +165,7 @@ function search(value: Json, steps: Steps, guard: Guard): void {
 }
 
 function searchText(text: string, steps: Steps, guard: Guard): void {
+  searchMarks(text, steps, guard);
   const name = nearestName(steps);
   if (isSurelyClean(text) && (name === undefined || !isSecretName(name))) return;
   for (const { kind } of findSensitive(text, WANTED, name)) noteFound(guard, steps, kind);
@@ -173,5 +180,18 @@ function noteFound(guard: Guard, steps: Steps, kind: string): void {
   const action = isLinkKind(kind) ? links : secrets;
   if (action === 'off') return;
   guard.log.add(steps, { detector: detectorOf(kind), action, count: 1 });
-  if (action === 'block') guard.isRefused = true;
+  if (action === 'block') guard.refusal = 'arguments-content';
+}
+
+function mayHoldMarks({ text, marks, profile }: GuardInput): boolean {
+  return marks !== undefined && profile.request.marks !== 'off' && text.includes(MARK_START);
+}
+
+/** A mark says that what stands here was altered on its way to the client, and would now overwrite the original. */
+function searchMarks(text: string, steps: Steps, guard: Guard): void {
+  const count = guard.marks === undefined ? 0 : countMarks(text, guard.marks);
+  if (count === 0) return;
+  const action = guard.rules.marks === 'block' ? 'block' : 'flag';
+  guard.log.add(steps, { detector: 'redaction-mark', action, count });
+  if (action === 'block') guard.refusal ??= 'arguments-redacted';
 }

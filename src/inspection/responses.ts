@@ -16,6 +16,7 @@ import { headOf, tailOf } from './joined-text.js';
 import { exemptIn, ICONS, isFreeForm, valueAt } from './message-fields.js';
 import { joinedTextsOf } from './message-map.js';
 import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
+import type { MarkKeys } from './redaction-marks.js';
 import { type PlannedFields, redactFields } from './sensitive-fields.js';
 
 /** Bounds of one inspection. A message beyond any of them is withheld. */
@@ -53,6 +54,8 @@ export type InspectionInput = {
   readonly requestMethod?: string | undefined;
   /** Credentials shown to the upstream. They are removed from every member, whatever the profile. */
   readonly own?: SentCredentials | undefined;
+  /** What tags the marks that stand in place of redacted content. */
+  readonly marks?: MarkKeys | undefined;
   /** The sensitive fields of the called tool. They are redacted before anything else is looked for. */
   readonly sensitive?: PlannedFields | undefined;
 };
@@ -219,11 +222,11 @@ function inspect(
   sanitize: SanitizeText,
   log: FindingLog,
 ): FullInspectionOutcome {
-  const { text, own } = input;
+  const { text, own, marks } = input;
   const { result } = input.profile;
   const tail = input.previousTail?.tail ?? '';
   const settings = {
-    rules: own === undefined ? result : { ...result, own },
+    rules: own === undefined && marks === undefined ? result : { ...result, own, marks },
     caps: input.caps ?? INSPECTION_CAPS,
     sanitize,
     approved: new Set(input.approved),

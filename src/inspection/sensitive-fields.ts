@@ -24,7 +24,6 @@ import {
   originalSpan,
   unescapeStretch,
 } from './detectors/decoded-text.js';
-import { placeholder } from './detectors/text-sanitizer.js';
 import { createFindingLog, type FindingLog } from './findings.js';
 import {
   isStructured,
@@ -35,11 +34,11 @@ import {
   type WalkCaps,
   walkJson,
 } from './message-fields.js';
+import { type MarkKeys, redactionMark } from './redaction-marks.js';
 
 const DETECTOR = 'sensitive';
-const MARKER = placeholder(DETECTOR);
-const MARKER_JSON = JSON.stringify(MARKER);
-const MARKER_BLOCK = `{"type":"text","text":${MARKER_JSON}}`;
+/** What records say in place of a value. Only marks in results have a tag. */
+const RECORDED = redactionMark(DETECTOR);
 
 /** A member name as it is compared: whatever its case, and without what some reader skips. */
 function foldFieldName(name: string): string {
@@ -63,6 +62,8 @@ export type PlannedFields = {
   readonly fields: readonly SensitiveField[];
   readonly replacements: readonly Replacement[];
   readonly labels: readonly string[];
+  /** The mark that replaces values. */
+  readonly mark: string;
 };
 
 /**
@@ -73,16 +74,17 @@ export function* planInSteps(
   message: Json,
   { results: fields, labels }: SensitiveFields,
   output: CompiledSchema | undefined,
+  marks?: MarkKeys,
 ): Generator<void, PlannedFields | undefined> {
   const replacements = fields.map((): Replacement => 'marker');
-  const planned = { fields, replacements, labels };
+  const planned = { fields, replacements, labels, mark: redactionMark(DETECTOR, marks) };
   const structured = checkedContent(message);
   if (output === undefined || structured === undefined) return planned;
   const places: Place[] = [];
   const copy = copyWithPlaces(structured, createTree(redactedFrom(fields)), places);
   // Each attempt but the last gives a field its next replacement.
   for (;;) {
-    for (const place of places) replaceAt(place, replacements);
+    for (const place of places) replaceAt(place, planned);
     const errors = output.check(copy);
     if (errors.length === 0) return planned;
     if (!tryOthers(fields, replacements, errors)) break;
@@ -134,10 +136,10 @@ function copyWithPlaces(value: Json, tree: FieldTree, places: Place[]): Json {
   return copy;
 }
 
-function replaceAt({ holder, key, fields }: Place, replacements: readonly Replacement[]): void {
+function replaceAt({ holder, key, fields }: Place, { replacements, mark }: PlannedFields): void {
   const [first = 0] = fields;
   const isLeftOut = fields.some((field) => replacements[field] === 'nothing');
-  const value = replacements[first] === 'marker' ? MARKER : null;
+  const value = replacements[first] === 'marker' ? mark : null;
   if (Array.isArray(holder)) holder[Number(key)] = value;
   else if (isLeftOut) Reflect.deleteProperty(holder, key);
   else holder[key] = value;
@@ -209,10 +211,10 @@ function hideFields(args: JsonObject, hidden: SensitiveFields['arguments']): Jso
     if (steps.length === 0) return {};
     copy = mapPlaces(copy, steps, (value) => {
       collectValues(JSON.stringify(value), values);
-      return MARKER;
+      return RECORDED;
     });
   }
-  const find = createSearch(values);
+  const find = createSearch(values, RECORDED);
   const hide = (value: Json): Json => {
     if (typeof value === 'string') return find(value, MIN_VALUE_CHARS).text;
     if (Array.isArray(value)) return value.map(hide);
@@ -272,7 +274,7 @@ const MAX_COMPARED_CHARS = 16 * 1024 * 1024;
 class TooLarge extends Error {}
 
 /** Creates the search that replaces all occurrences of the values in a text. Throws beyond its bound. */
-function createSearch(values: ReadonlySet<string>): Search {
+function createSearch(values: ReadonlySet<string>, mark: string): Search {
   const lengthsByStart = new Map<number, number[]>();
   for (const value of values) {
     const start = startKey(value, 0);
@@ -315,7 +317,7 @@ function createSearch(values: ReadonlySet<string>): Search {
     }
     if (found.length === 0) return { text, count: 0 };
     const spans = mergeSpans(found);
-    const edits = spans.map(({ start, end }) => ({ start, end, text: MARKER }));
+    const edits = spans.map(({ start, end }) => ({ start, end, text: mark }));
     return { text: applyEdits(text, edits), count: spans.length };
   };
 }
@@ -505,7 +507,8 @@ function redactPlace(walk: Walk, { start, end }: Span, field: number): void {
   const steps = planned.fields[field]?.steps ?? [];
   const isContent = steps[0] === 'content';
   if (!isContent) collectValues(text.slice(start, end), values);
-  const marker = isContent && steps.length === 2 ? MARKER_BLOCK : MARKER_JSON;
+  const mark = JSON.stringify(planned.mark);
+  const marker = isContent && steps.length === 2 ? `{"type":"text","text":${mark}}` : mark;
   const replacement = planned.replacements[field] === 'marker' ? marker : 'null';
   walk.places.push({ start, end });
   walk.edits.push({ start, end, text: replacement });
@@ -743,8 +746,9 @@ function redactNode(
   { node, name, how }: NodeEdit,
 ): void {
   const { edits, quote, outer } = reading;
+  const { mark } = outer.planned;
   collectNode(view, node, outer.values);
-  const marker = `${quote}${MARKER}${quote}`;
+  const marker = `${quote}${mark}${quote}`;
   if (how === 'nothing' && name !== undefined) {
     edits.push({ ...originalSpan(view, ...memberSpan(view, name, node)), text: '' });
   } else if (how === 'marker' && node.kind === 'string') {
@@ -752,8 +756,8 @@ function redactNode(
     const at = originalSpan(view, node.start, start).end;
     edits.push(
       start < end
-        ? { ...originalSpan(view, start, end), text: MARKER }
-        : { start: at, end: at, text: MARKER },
+        ? { ...originalSpan(view, start, end), text: mark }
+        : { start: at, end: at, text: mark },
     );
   } else {
     edits.push({
@@ -846,7 +850,7 @@ function redactLeaves(
   leaves: readonly TextLeaf[],
   { caps, log }: { readonly caps: WalkCaps; readonly log: FindingLog },
 ): void {
-  const find = createSearch(walk.values);
+  const find = createSearch(walk.values, walk.planned.mark);
   let changedNames = 0;
   for (const { kind, start, end, steps, value, redacted, isJson } of leaves) {
     const minChars = isStructured(steps) ? MIN_PART_CHARS : MIN_VALUE_CHARS;

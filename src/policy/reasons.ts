@@ -160,6 +160,12 @@ export const REASONS = {
     1423,
     'The arguments contain content that may not be sent to this server.',
   ),
+  'arguments-redacted': refusal(
+    'guard',
+    'info',
+    1436,
+    'The arguments contain a redaction mark of this gateway, such as [redacted:secret#…]: the text that was read had been altered, and sent back the mark would overwrite the original. Change only parts without a mark, or ask the operator for access under which the text is read whole.',
+  ),
   'result-invalid': refusal(
     'inspect',
     'warn',

@@ -274,8 +274,10 @@ function redactionFor(
   fields: SensitiveFields,
   output: CompiledSchema | undefined,
 ): PlannedFields | undefined | Promise<PlannedFields | undefined> {
-  if (text.length <= LARGE_TEXT_CHARS) return planRedaction(value, fields, output);
-  return redactionInTurns(inspection.loopScheduler, upstream, planInSteps(value, fields, output));
+  const { marks } = inspection;
+  if (text.length <= LARGE_TEXT_CHARS) return planRedaction(value, fields, output, marks);
+  const steps = planInSteps(value, fields, output, marks);
+  return redactionInTurns(inspection.loopScheduler, upstream, steps);
 }
 
 async function redactionInTurns(

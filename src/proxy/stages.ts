@@ -2,6 +2,7 @@
 // them. A stage returns its value or a refusal, and notes facts in the request record.
 // Source: MCP 2026-07-28, multi-round-trip requests; tasks of both revisions.
 
+import type { InspectionProfile } from '../config/settings.js';
 import { type GuardInput, type GuardOutcome, guardArguments } from '../inspection/requests.js';
 import { type MendedArguments, mendArguments } from '../policy/argument-mending.js';
 import { refuseBlocked } from '../policy/blocks.js';
@@ -37,6 +38,7 @@ import type { AnyPort, AuthnError, Snapshot } from './ports.js';
 import {
   callerOf,
   claimReply,
+  contentKindOf,
   isRead,
   noteAdmitted,
   noteDecision,
@@ -368,7 +370,7 @@ export function inspectArguments(
 ): DecidedRequest | Refusal | Promise<DecidedRequest | Refusal> {
   const startedMs = performance.now();
   const { restored } = decided;
-  const input = guardInput(call, contentOf(call, restored), restored.text);
+  const input = guardInput(call, restored, contentOf(call, restored), restored.text);
   const outcome = call.ports.inspection.request(input, call.incoming.upstream, call.callerKey);
   if (outcome instanceof Promise)
     return outcome.then(
@@ -437,12 +439,33 @@ async function decideAgain(
 function guardHeaders(call: RequestContext, admitted: AdmittedMessage): Refusal | undefined {
   const headers = decodeParamHeaders(admitted.paramHeaders);
   if (headers === undefined) return undefined;
-  return noteGuarded(call, guardArguments(guardInput(call, headers, JSON.stringify(headers))));
+  return noteGuarded(
+    call,
+    guardArguments(guardInput(call, admitted, headers, JSON.stringify(headers))),
+  );
 }
 
-function guardInput(call: RequestContext, value: JsonObject, text: string): GuardInput {
-  const { profile } = call.snapshot;
+function guardInput(
+  call: RequestContext,
+  admitted: AdmittedMessage,
+  value: JsonObject,
+  text: string,
+): GuardInput {
+  const profile = withMarks(call, admitted, call.snapshot.profile);
   return { value, text, profile, presentedToken: presentedToken(call.incoming) };
+}
+
+/** What is read as code is written back as code: a redaction mark in it would overwrite what was redacted. */
+function withMarks(
+  call: RequestContext,
+  admitted: AdmittedMessage,
+  profile: InspectionProfile,
+): InspectionProfile {
+  if (profile.request.marks !== undefined) return profile;
+  const kind = contentKindOf(call, admitted.target, admitted);
+  return kind === 'code'
+    ? { ...profile, request: { ...profile.request, marks: 'block' } }
+    : profile;
 }
 
 function noteGuarded(call: RequestContext, outcome: GuardOutcome): Refusal | undefined {

@@ -182,7 +182,7 @@ describe('a secret on its way to a client', () => {
       ),
     );
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
-    expect(reply.text).toMatch(/before \[redacted:[a-z-]+\] after/);
+    expect(reply.text).toMatch(/before \[redacted:[a-z-]+#[a-z2-7]{4}\] after/);
     expect(reply.text).toContain('dev.sallyport/findings');
     const found = async () =>
       (await rig.gateway.audit()).findLast((line) => line['type'] === 'mcp.outcome')?.['findings'];

@@ -255,7 +255,7 @@ describe("the gateway's credentials", () => {
     const token = await gateway.token('exchange', { sub });
     const { text } = await callStateless({ url: one.url, token }, 'read_record', read);
     expect(first.filter((each) => text.includes(each))).toEqual([]);
-    expect(text).toContain('[redacted:upstream-credential]');
+    expect(text).toContain('[redacted:upstream-credential#');
   });
 
   it('[CRD-14] stand in no question of a server', async () => {
@@ -273,6 +273,6 @@ describe("the gateway's credentials", () => {
     const text = JSON.stringify(asked.messages);
     expect(asked.messages[0]).toMatchObject({ method: 'elicitation/create' });
     expect(forms.filter((each) => text.includes(each))).toEqual([]);
-    expect(text).toContain('[redacted:upstream-credential]');
+    expect(text).toContain('[redacted:upstream-credential#');
   });
 });

@@ -174,6 +174,8 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
 
   'inspection.profiles.<name>.request.secrets':
     'integration/effects-of-settings.test.ts > secrets of requests leave where nobody looks',
+  'inspection.profiles.<name>.request.marks':
+    'integration/redaction-marks.test.ts > are let pass where the profile says so',
   'inspection.profiles.<name>.request.links':
     'integration/effects-of-settings.test.ts > links of requests stay where a profile says so',
   'inspection.profiles.<name>.result.{secrets,links,activeContent,invisible,injection}':

@@ -123,7 +123,7 @@ describe('two callers', () => {
       const { client, close } = await openAs('alice', era);
       const result = await client.callTool({ name: 'get_secret', arguments: {} });
       const [block] = result.content as { text: string }[];
-      expect(block?.text).toMatch(/^The key is \[redacted:[a-z-]+\]\.$/);
+      expect(block?.text).toMatch(/^The key is \[redacted:[a-z-]+#[a-z2-7]{4}\]\.$/);
       expect(JSON.stringify(result)).not.toContain(secret);
       expect(result._meta?.['dev.sallyport/findings']).toHaveLength(1);
       const log = JSON.stringify(await gateway.audit()) + gateway.log();

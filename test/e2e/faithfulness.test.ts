@@ -197,7 +197,7 @@ describe('bytes', () => {
     const seen = await askFor(`${write(card)}}}`);
     expect(seen).not.toContain(card);
     expect(seen).toContain(odd);
-    expect(seen).toMatch(/Paid with \[redacted:[a-z-]+\], thanks\./);
+    expect(seen).toMatch(/Paid with \[redacted:[a-z-]+#[a-z2-7]{4}\], thanks\./);
     expect(JSON.parse(seen).result._meta['dev.sallyport/findings']).toHaveLength(1);
   });
 });

@@ -285,7 +285,7 @@ ${names.map((name) => `  - {id: by-${name}, effect: require, who: {anyone: true}
   });
 
   it('links of requests stay where a profile says so', async () => {
-    const reply = await callStateless(rig.access, 'bare_secrets', { url: TEXTS['links'] });
+    const reply = await callStateless(rig.access, 'bare_secrets', { url: TEXTS['links'] ?? '' });
     expect(decisionOf(reply).reason).toBe('arguments-content');
   });
 

@@ -21,6 +21,7 @@ import {
   type Reply,
   requestStateless,
   statelessParts,
+  withoutTags,
 } from '../support/wire-client.js';
 
 const threads = vi.hoisted(() => ({
@@ -102,7 +103,7 @@ describe('a long hostile text', () => {
     expect(short.message).toHaveProperty('result');
     const reply = await long;
     expect(came).toEqual(['short', 'long']);
-    expect(resultText(reply).endsWith('[redacted:github-token]')).toBe(true);
+    expect(resultText(reply)).toMatch(/\[redacted:github-token#[a-z2-7]{4}\]$/);
     expect(reply.text.includes(secret)).toBe(false);
   });
 
@@ -230,7 +231,7 @@ describe('a long hostile text', () => {
     const list = await requestStateless(rig.access, 'tools/list', { _meta: { fresh: 2 } });
     expect(list.message).toHaveProperty('result.tools');
     expect(list.text.includes('read_record')).toBe(true);
-    expect(list.text.includes('[redacted:github-token]')).toBe(true);
+    expect(list.text.includes('[redacted:github-token#')).toBe(true);
     expect(list.text.includes(secret)).toBe(false);
     expect(threads.begun).toBe(before + 1);
     rig.upstream.introduce({ name: 'target', version: `${HOSTILE}${secret}` });
@@ -310,6 +311,6 @@ describe('a thread that dies', () => {
   it('[PRF-08] leaves short texts as they were', async () => {
     rig.upstream.answerCalls(() => textResult(`a <b>tag</b> ${makeGithubToken()}`));
     const reply = await callStateless(rig.access, 'read_record', CALL);
-    expect(resultText(reply)).toBe('a <b>tag</b> [redacted:github-token]');
+    expect(withoutTags(resultText(reply))).toBe('a <b>tag</b> [redacted:github-token]');
   });
 });

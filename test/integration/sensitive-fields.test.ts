@@ -39,8 +39,12 @@ import {
   callStateless,
   openSession,
   requestStateless,
-  resultOf,
+  resultOf as resultWithTags,
+  withoutTags,
 } from '../support/wire-client.js';
+
+const resultOf = (reply: Parameters<typeof resultWithTags>[0]): ReturnType<typeof resultWithTags> =>
+  withoutTags(resultWithTags(reply));
 
 const MARKER = '[redacted:sensitive]';
 const VALUE = 'C-77-4711-Lovelace';
@@ -123,7 +127,8 @@ const CLEAN: JsonObject = {
 };
 
 /** What a client may have of the result above. */
-function expectRedacted(result: Json | undefined): void {
+function expectRedacted(written: Json | undefined): void {
+  const result = withoutTags(written);
   const text = JSON.stringify(result);
   expect(text).not.toContain(VALUE);
   expect(text).not.toContain(OTHER);
@@ -320,7 +325,8 @@ describe('a sensitive field', () => {
     const params = { name: 'get_customer', arguments: {}, _meta: { progressToken: 1 } };
     const { messages } = await session.ask(9, 'tools/call', params);
     const clean = { code: MARKER, about: `not ${MARKER}` };
-    expect(messages.map((message) => message['params'] ?? message['error'])).toMatchObject([
+    const came = withoutTags(messages);
+    expect(came.map((message) => message['params'] ?? message['error'])).toMatchObject([
       // The list has none of the places, and is none of the lists that a pointer passes through.
       log,
       { data: clean },

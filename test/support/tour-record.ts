@@ -34,6 +34,8 @@ const RUNTIME_HEADERS: ReadonlySet<string> = new Set([
 ]);
 /** How long a refusal still holds depends on when the request came. */
 const WAIT = /(?<=Try again in )\d+(?= seconds)/g;
+/** The tag of a redaction mark depends on the key of the gateway. */
+const TAG = /(?<=\[redacted:[a-z-]{1,40}#)[a-z2-7]{4}(?=\])/g;
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 
 type AuditLine = { readonly [member: string]: unknown };
@@ -152,6 +154,7 @@ function createPlaceholders({ known, audit }: TourRun): Placeholders {
       known
         .reduce((replaced, [value, name]) => replaced.replaceAll(value, name), text)
         .replace(WAIT, '<seconds>')
+        .replace(TAG, '<tag>')
         .replace(UUID, (id) => placeholderOf(decisions.has(id) ? 'decision' : 'uuid', id)),
   };
 }

@@ -45,6 +45,10 @@ export const PROFILE = record('What detectors do. A key that is absent has its d
         ['off', 'flag', 'block'],
         { default: 'flag' },
       ),
+      marks: oneOfStrings(
+        'Redaction marks of this gateway, which would overwrite what was redacted. By default `block` where the content is of the kind `code`, and `flag` elsewhere.',
+        ['off', 'flag', 'block'],
+      ),
     },
     { default: {} },
   ),

@@ -15,6 +15,7 @@ import {
   LONG_TEXT_CHARS,
   runDefinitionTask,
 } from '../../inspection/jobs.js';
+import type { MarkKeys } from '../../inspection/redaction-marks.js';
 import {
   type GuardInput,
   type GuardOutcome,
@@ -86,6 +87,7 @@ export function startInspection(
   log: Log,
   loopScheduler: LoopScheduler,
   ownOf: OwnCredentialsOf = NOTHING_OWN,
+  marks?: MarkKeys,
 ): Inspection {
   const worker = createInspectionWorker({
     onThread(isThere) {
@@ -97,7 +99,7 @@ export function startInspection(
         });
     },
   });
-  return createInspection(worker, loopScheduler, { ownOf });
+  return createInspection(worker, loopScheduler, { ownOf, marks });
 }
 
 /** The credentials of the gateway that an upstream received and may echo. */
@@ -116,13 +118,17 @@ const FREE_MS_A_CHAR = 20 / 1_000_000;
 /** Whose text it is; without a caller it is the gateway's own. */
 type Owner = { readonly upstream: string; readonly caller: string | undefined };
 
-type InspectionOptions = { readonly ownOf?: OwnCredentialsOf; readonly budget?: WorkBudget };
+type InspectionOptions = {
+  readonly ownOf?: OwnCredentialsOf;
+  readonly budget?: WorkBudget;
+  readonly marks?: MarkKeys | undefined;
+};
 
 /** Creates inspection over a worker. A schema is code and is validated here, before and after the inspection. */
 export function createInspection(
   worker: InspectionWorker,
   loopScheduler: LoopScheduler,
-  { ownOf = NOTHING_OWN, budget = createWorkBudget() }: InspectionOptions = {},
+  { ownOf = NOTHING_OWN, budget = createWorkBudget(), marks }: InspectionOptions = {},
 ): Inspection {
   const readJson = createJsonReading(worker, loopScheduler);
   let threadUnavailableAtMs = Number.NEGATIVE_INFINITY;
@@ -138,8 +144,19 @@ export function createInspection(
     owner: Owner,
     needsPrefilter: boolean,
   ): Promise<InspectionOutcome> {
-    const { text, profile, previousTail, caps, approved, requestMethod, own, sensitive } = input;
-    const job = { text, profile, previousTail, caps, approved, requestMethod, own, sensitive };
+    const { text, profile, previousTail, caps, approved, requestMethod, sensitive } = input;
+    const { own } = input;
+    const job = {
+      text,
+      profile,
+      previousTail,
+      caps,
+      approved,
+      requestMethod,
+      sensitive,
+      own,
+      marks,
+    };
     const end = await run({ kind: 'message', input: job, needsPrefilter }, owner);
     switch (end.kind) {
       case 'message':
@@ -247,6 +264,7 @@ export function createInspection(
     runTask({ task, text }, { upstream, caller: undefined }) as never;
 
   return {
+    marks,
     close: worker.close,
     readJson,
     definitions,
@@ -254,7 +272,8 @@ export function createInspection(
     message(given, upstream, caller) {
       const owner = { upstream, caller };
       const own = ownOf(upstream);
-      const input = own === undefined ? given : withOwnCredentials(given, own);
+      const input =
+        own === undefined && marks === undefined ? given : withOwnData(given, { own, marks });
       const { text } = input;
       if (isPrefilteredOnWorker(text, owner))
         return checkOutput(input) ?? message(input, owner, true);
@@ -263,8 +282,9 @@ export function createInspection(
       if (text.length > LONG_TEXT_CHARS || !runsOnLoop(owner)) return message(input, owner, false);
       return chargeToBudget(owner, 0, () => completeInspection(input, inspectFully(input)));
     },
-    request(input, upstream, caller) {
+    request(given, upstream, caller) {
       const owner = { upstream, caller };
+      const input = { ...given, marks };
       const { text } = input;
       if (isPrefilteredOnWorker(text, owner)) return request(input, owner, true);
       const prefiltered = runPrefilter(text, owner, () => guardClean(input));
@@ -275,12 +295,28 @@ export function createInspection(
   };
 }
 
-/** Adds the credentials. The value of a large text is not parsed for this, because the worker thread parses it. */
-function withOwnCredentials(input: InspectionInput, own: SentCredentials): InspectionInput {
-  if (input.text.length <= LARGE_TEXT_CHARS) return { ...input, own };
+/**
+ * Adds the gateway's credentials and keys. The value of a large text is not parsed for this, because the worker thread
+ * parses it.
+ */
+function withOwnData(
+  input: InspectionInput,
+  ownData: Pick<InspectionInput, 'own' | 'marks'>,
+): InspectionInput {
+  if (input.text.length <= LARGE_TEXT_CHARS) return { ...input, ...ownData };
   const { text, profile, output, previousTail, caps, approved, requestMethod, sensitive } = input;
   return {
-    ...{ text, profile, output, previousTail, caps, approved, requestMethod, own, sensitive },
+    ...{
+      text,
+      profile,
+      output,
+      previousTail,
+      caps,
+      approved,
+      requestMethod,
+      sensitive,
+      ...ownData,
+    },
     get value() {
       return input.value;
     },

@@ -33,13 +33,21 @@ function mayBeSecretValue(value: string): boolean {
 
 // Whether a value after a secret's name looks like a secret rather than a word, a type or a sample. `next` is the
 // character after it.
-function isSecretValue(value: string, next = ''): boolean {
+function isSecretValue(written: string, next = ''): boolean {
+  const value = withoutMarks(written);
   if (!mayBeSecretValue(value) || /\s/.test(value)) return false;
   if (!/\d/.test(value) || !/[A-Za-z]/.test(value)) return false;
   const unexplained = { vocabulary: 'sample', unexplained: MIN_NAMED_UNEXPLAINED } as const;
   if (!hasRandomWindow(value, MIN_NAMED_CHARS, unexplained)) return false;
   return !isReference(value, next) && !isPublishedSample(value);
 }
+
+/** A value without the marks of redactions, whose tags look random. */
+function withoutMarks(value: string): string {
+  return value.includes('[redacted:') ? value.replace(REDACTION, '') : value;
+}
+
+const REDACTION = /\[redacted:[a-z0-9-]{1,40}(?:#[a-z2-7]{4})?\]/g;
 
 /** The shortest value that counts because of its name; also the length of the stretch that has to look random. */
 const MIN_NAMED_CHARS = 8;
@@ -48,7 +56,7 @@ const MIN_NAMED_UNEXPLAINED = 3;
 
 const CALLED = /^[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)*$/;
 const VARIABLE =
-  /^(?:\$\{{1,2}[^{}]*\}{1,2}|\$[A-Za-z_][A-Za-z0-9_]*|\{\{[^{}]*\}\}|<[^<>]*>|%\([^()]*\)s|\[redacted:[a-z-]+\])$/;
+  /^(?:\$\{{1,2}[^{}]*\}{1,2}|\$[A-Za-z_][A-Za-z0-9_]*|\{\{[^{}]*\}\}|<[^<>]*>|%\([^()]*\)s)$/;
 const ENVIRONMENT_REFERENCE =
   /^(?:process\.env|import\.meta\.env|os\.environ|os\.getenv|env|secrets|vars|config|settings|self|this|args|options)\.[A-Za-z_]/;
 
@@ -91,7 +99,9 @@ const VARIABLES =
 const DEFAULT_VALUE = /^\$\{\w{1,64}:?[-=](.*)\}$/;
 
 /** Whether a password in a URL or connection string is none of the usual samples, no variable and not the user name. */
-function isRealPassword(value: string, user: string | undefined): boolean {
+function isRealPassword(written: string, user: string | undefined): boolean {
+  const value = withoutMarks(written);
+  if (value === '') return false;
   if (user !== undefined && user.toLowerCase() === value.toLowerCase()) return false;
   const fixed = value.replace(VARIABLES, (variable) => {
     const byDefault = DEFAULT_VALUE.exec(variable)?.[1];

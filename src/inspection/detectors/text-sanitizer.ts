@@ -6,6 +6,7 @@
 import type { InspectionProfile, PiiKind } from '../../config/settings.js';
 import { cuesIn, formatsIn } from '../prefilter/anchors.js';
 import { isSurelyClean } from '../prefilter/prefilter.js';
+import { type MarkKeys, redactionMark } from '../redaction-marks.js';
 import {
   type CodeStretch,
   findActiveContent,
@@ -220,6 +221,8 @@ export type NoteFinding = {
 /** The profile's rules for results, and the gateway's own credentials, which every profile removes. */
 export type ResultRules = InspectionProfile['result'] & {
   readonly own?: SentCredentials | undefined;
+  /** What tags the marks; absent: they have no tag. */
+  readonly marks?: MarkKeys | undefined;
 };
 
 const PERSONAL_KINDS: ReadonlySet<string> = new Set(['card', 'iban', 'ssn']);
@@ -232,11 +235,6 @@ export function wantedKindsOf(rules: ResultRules): WantedKinds {
     links: rules.links !== 'off',
     own: rules.own,
   };
-}
-
-/** The replacement for redacted content of a kind (docs/contract.md §6). */
-export function placeholder(kind: string): string {
-  return `[redacted:${kind}]`;
 }
 
 /** The member name before a string, and how the string may be rendered. */
@@ -332,7 +330,7 @@ function redactHits(
       log.notes.push({ detector: detectorOf(hit.kind), action, count: 1 });
     }
     if (action === 'flag') continue;
-    kept += text.slice(at, hit.start) + placeholder(hit.kind);
+    kept += text.slice(at, hit.start) + redactionMark(hit.kind, rules.marks);
     at = hit.end;
   }
   return kept + text.slice(at);

@@ -182,7 +182,12 @@ describe('inspection on another thread', () => {
       const input: InspectionInput = {
         ...messageOf({ jsonrpc: '2.0', id: 1, result }),
         profile,
-        sensitive: { fields: [field], replacements: ['marker'], labels: [] },
+        sensitive: {
+          fields: [field],
+          replacements: ['marker'],
+          labels: [],
+          mark: '[redacted:sensitive]',
+        },
       };
       for (const way of [inspection, withOwn]) {
         const outcome = await way.message(input, 'one');
