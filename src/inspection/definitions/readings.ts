@@ -102,7 +102,8 @@ function concealmentsOf(text: string): readonly Concealment[] {
   if (hiddenText(text) !== '') found.push('tag characters');
   if (stripTerminalSequences(text).count > 0) found.push('terminal sequences');
   if (BIDI.test(text)) found.push('bidirectional controls');
-  if (stripInvisible(text).count > 0) found.push('invisible characters');
+  const { count, unusual } = stripInvisible(text);
+  if (count + unusual > 0) found.push('invisible characters');
   if (hasMixedScripts(text)) found.push('look-alike letters');
   if (PUSHED.test(text)) found.push('blank space');
   if (OTHER_FORMS.test(text)) found.push('other letter forms');

@@ -279,13 +279,14 @@ function stripInvisibleText(text: string, rules: ResultRules, notes: NoteFinding
   const seen = rules.kind === 'code' ? text : withoutSequences.text;
   if (rules.invisible === 'off') return seen;
   const stripped = stripInvisible(withoutSequences.text);
-  if (stripped.count === 0) return seen;
   const isStripped = rules.invisible === 'strip';
-  notes.push({
-    detector: 'invisible',
-    action: isStripped ? 'strip' : flagOr(rules.invisible),
-    count: stripped.count,
-  });
+  if (isStripped && stripped.unusual > 0) {
+    notes.push({ detector: 'invisible', action: 'flag', count: stripped.unusual });
+  }
+  const count = isStripped ? stripped.count : stripped.count + stripped.unusual;
+  if (count === 0) return seen;
+  const action = isStripped ? 'strip' : flagOr(rules.invisible);
+  notes.push({ detector: 'invisible', action, count });
   return isStripped ? stripped.text : seen;
 }
 

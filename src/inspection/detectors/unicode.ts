@@ -72,7 +72,12 @@ function needsJoiners(codePoint: number): boolean {
     (codePoint >= 0x600 && codePoint <= 0x8ff) ||
     (codePoint >= 0x900 && codePoint <= 0xfff) ||
     (codePoint >= 0x1000 && codePoint <= 0x109f) ||
-    (codePoint >= 0x1780 && codePoint <= 0x18af)
+    (codePoint >= 0x1780 && codePoint <= 0x18af) ||
+    (codePoint >= 0xa800 && codePoint <= 0xabff) ||
+    (codePoint >= 0xfb50 && codePoint <= 0xfdff) ||
+    (codePoint >= 0xfe70 && codePoint <= 0xfefc) ||
+    (codePoint >= 0x10a00 && codePoint <= 0x11fff) ||
+    (codePoint >= 0x1e900 && codePoint <= 0x1e95f)
   );
 }
 
@@ -174,40 +179,247 @@ export function stripTerminalSequences(text: string): Stripped {
 
 const BEYOND_PRINTABLE = /[^\t\n\r\x20-\x7e]/;
 
+/** What was removed, and how many characters stayed that show nothing and are not needed where they stand. */
+type StrippedInvisible = Stripped & { readonly unusual: number };
+
+/** A removal may bring characters together that were apart. After this many rounds nothing invisible stays. */
+const MAX_ROUNDS = 4;
+
 /**
- * Removes invisible and bidi characters, tags, variation selectors and controls, except those that spelling
- * needs: U+FE0E and U+FE0F after an emoji, and joiners in an emoji or between letters of joining scripts. Linear.
+ * Removes what hides or reorders text: controls, bidi controls that reorder text written from left to right, tags
+ * outside flags, zero-width characters inside words and in a row, and selectors and joiners where nothing takes them.
+ * What spelling, emoji and files need stays, and so does a single character that hides nothing. Linear.
  */
-export function stripInvisible(text: string): Stripped {
-  const first = text.search(BEYOND_PRINTABLE);
-  if (first < 0) return { text, count: 0 };
-  let kept = text.slice(0, first);
+export function stripInvisible(text: string): StrippedInvisible {
+  let kept = text;
   let count = 0;
-  let pieceStart = first;
+  for (let round = 0; ; round++) {
+    const stripped = stripOnce(kept, round === MAX_ROUNDS);
+    count += stripped.count;
+    kept = stripped.text;
+    if (stripped.count === 0) return { text: kept, count, unusual: stripped.unusual };
+  }
+}
+
+function stripOnce(text: string, isLast: boolean): StrippedInvisible {
+  const first = text.search(BEYOND_PRINTABLE);
+  if (first < 0) return { text, count: 0, unusual: 0 };
+  const reordering = findReordering(text);
+  let kept = '';
+  let [count, unusual, pieceStart] = [0, 0, 0];
   let previous = first > 0 ? codePointBefore(text, first) : 0;
   for (let at = first; at < text.length; ) {
     const code = text.codePointAt(at) ?? 0;
-    const width = code > 0xffff ? 2 : 1;
-    if (isInvisible(code) && !isNeeded(code, previous, text.codePointAt(at + 1) ?? 0)) {
+    const end = at + (code > 0xffff ? 2 : 1);
+    const role = isInvisible(code)
+      ? roleAt(text, at, { code, end, previous, reordering, isLast })
+      : 'needed';
+    if (role === 'hides') {
       kept += text.slice(pieceStart, at);
-      pieceStart = at + width;
+      pieceStart = end;
       count++;
-    } else {
-      previous = code;
-    }
-    at += width;
+    } else unusual += Number(role === 'unusual');
+    previous = code;
+    at = end;
   }
-  return count === 0 ? { text, count } : { text: kept + text.slice(pieceStart), count };
+  return { text: count === 0 ? text : kept + text.slice(pieceStart), count, unusual };
 }
 
-/** Whether spelling needs an invisible character between its two neighbours. */
-function isNeeded(code: number, previous: number, next: number): boolean {
+function roleAt(
+  text: string,
+  at: number,
+  found: Pick<Surroundings, 'code' | 'previous' | 'reordering'> & {
+    readonly end: number;
+    readonly isLast: boolean;
+  },
+): Role {
+  const { code, end, isLast } = found;
+  if (isLast) return 'hides';
+  const flag = code >= TAG_BASE && code <= TAG_END && isInFlag(text, at);
+  return roleOf({ ...found, next: text.codePointAt(end) ?? 0, at, flag });
+}
+
+type Surroundings = {
+  readonly code: number;
+  readonly previous: number;
+  readonly next: number;
+  readonly at: number;
+  readonly reordering: ReadonlySet<number>;
+  /** Whether a tag belongs to a flag. */
+  readonly flag: boolean;
+};
+
+/** `needed`: spelling or the format of files takes it there. `unusual`: it hides nothing. `hides`: it is removed. */
+type Role = 'needed' | 'unusual' | 'hides';
+
+function roleOf(around: Surroundings): Role {
+  const { code, previous, next, at } = around;
+  if (code === FORM_FEED || (code === BOM && at === 0) || around.flag) return 'needed';
+  if (isBidiControl(code)) return around.reordering.has(at) ? 'hides' : 'unusual';
+  if (isSelector(code)) return takesSelector(code, previous, next) ? 'needed' : 'hides';
+  if (isInScript(code, previous, next)) return 'needed';
+  return isZeroWidth(code) ? roleOfZeroWidth(around) : 'hides';
+}
+
+function roleOfZeroWidth({ code, previous, next }: Surroundings): Role {
+  if (isJoined(code, previous, next)) return 'needed';
+  if (isZeroWidth(previous) || isZeroWidth(next) || isSelector(next)) return 'hides';
+  if (code === SOFT_HYPHEN || isMark(code)) return 'unusual';
+  return isWordUnit(previous) && isWordUnit(next) ? 'hides' : 'unusual';
+}
+
+const FORM_FEED = 0x0c;
+const BOM = 0xfeff;
+const SOFT_HYPHEN = 0xad;
+const TAG_END = 0xe007f;
+
+function isBidiControl(code: number): boolean {
+  return (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+/** Left-to-right, right-to-left and Arabic letter marks. */
+function isMark(code: number): boolean {
+  return code === 0x200e || code === 0x200f || code === 0x61c;
+}
+
+function isZeroWidth(code: number): boolean {
+  return (
+    (code >= 0x200b && code <= 0x200f) ||
+    (code >= 0x2060 && code <= 0x2064) ||
+    code === BOM ||
+    code === SOFT_HYPHEN ||
+    code === 0x61c ||
+    code === 0x34f
+  );
+}
+
+function isSelector(code: number): boolean {
+  return (code >= 0xfe00 && code <= 0xfe0f) || (code >= 0xe0100 && code <= 0xe01ef);
+}
+
+/** Letters and digits of the scripts before Hebrew: Latin, Greek, Cyrillic, Armenian. No spelling joins these. */
+function isWordUnit(code: number): boolean {
+  return code < 0x590 && /[\p{L}\p{N}\p{M}_]/u.test(String.fromCodePoint(code));
+}
+
+function isHan(code: number): boolean {
+  return (
+    (code >= 0x3400 && code <= 0x9fff) ||
+    (code >= 0xf900 && code <= 0xfaff) ||
+    (code >= 0x20000 && code <= 0x3ffff) ||
+    (code >= 0x3000 && code <= 0x303f)
+  );
+}
+
+/** The last selector of ideographs in use; those behind it can spell ASCII. */
+const LAST_IDEOGRAPHIC = 0xe010f;
+
+/** Characters with standardized variants: mathematical signs, Myanmar and Phags-pa letters, full-width signs. */
+const WITH_VARIANTS: readonly (readonly [number, number])[] = [
+  [0x1000, 0x109f],
+  [0x2200, 0x22ff],
+  [0x2a00, 0x2aff],
+  [0xa840, 0xa877],
+  [0xff01, 0xff60],
+];
+
+/** Whether a variation selector follows a character that has such variants. */
+function takesSelector(code: number, previous: number, next: number): boolean {
   if (code === 0xfe0f || code === 0xfe0e) {
     return isEmojiLike(previous) || (isKeycapBase(previous) && next === 0x20e3);
   }
+  if (code >= 0xe0100) return code <= LAST_IDEOGRAPHIC && isHan(previous);
+  if (code > 0xfe02) return false;
+  return (
+    isHan(previous) || WITH_VARIANTS.some(([low, high]) => low <= previous && previous <= high)
+  );
+}
+
+/** Signs that belong to one script and show nothing by themselves, in text of that script. */
+function isInScript(code: number, previous: number, next: number): boolean {
+  if (code >= 0x180b && code <= 0x180f) return isMongolian(previous);
+  if (code === 0x17b4 || code === 0x17b5) return previous >= 0x1780 && previous <= 0x17ff;
+  if (code === 0x115f || code === 0x1160) return isJamo(previous) || isJamo(next);
+  return code >= 0x1d173 && code <= 0x1d17a && isMusic(previous) && isMusic(next);
+}
+
+function isMongolian(code: number): boolean {
+  return code >= 0x1820 && code <= 0x18aa;
+}
+
+function isJamo(code: number): boolean {
+  return code >= 0x1100 && code <= 0x11ff && code !== 0x115f && code !== 0x1160;
+}
+
+function isMusic(code: number): boolean {
+  return code >= 0x1d100 && code <= 0x1d1ff && !isInvisible(code);
+}
+
+/** Whether a joiner stands in an emoji, or beside a letter of a script whose spelling needs it. */
+function isJoined(code: number, previous: number, next: number): boolean {
   if (code !== 0x200d && code !== 0x200c) return false;
-  if (needsJoiners(previous) && needsJoiners(next)) return true;
+  if (isZeroWidth(previous) || isZeroWidth(next)) return false;
+  if (needsJoiners(previous) || (needsJoiners(next) && !isWordUnit(previous))) return true;
   return code === 0x200d && (isEmojiLike(previous) || previous === 0xfe0f) && isEmojiLike(next);
+}
+
+const FLAG = /\u{1f3f4}([\u{e0061}-\u{e007a}]{4,5})\u{e007f}/uy;
+/** Tags that a flag takes, in code units. */
+const MAX_FLAG_UNITS = 14;
+/** England, Scotland, Wales, and the states of the USA, which some fonts have. */
+const SUBDIVISION = /^(?:gb(?:eng|sct|wls|nir)|us[a-z]{2})$/;
+
+/** Whether the tag at a position belongs to the flag of a subdivision (UTS #51, annex C). */
+function isInFlag(text: string, at: number): boolean {
+  const from = Math.max(0, at - MAX_FLAG_UNITS);
+  const start = text.slice(from, at).lastIndexOf('\u{1f3f4}');
+  if (start < 0) return false;
+  FLAG.lastIndex = from + start;
+  const tags = FLAG.exec(text)?.[1];
+  if (tags === undefined || at >= FLAG.lastIndex) return false;
+  const code = [...tags].map((tag) => String.fromCharCode((tag.codePointAt(0) ?? 0) - TAG_BASE));
+  return SUBDIVISION.test(code.join(''));
+}
+
+const BIDI_CONTROL = /[\u202a-\u202e\u2066-\u2069]/;
+const RIGHT_TO_LEFT =
+  /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]|[\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+
+/**
+ * Positions of the bidi controls that reorder text written from left to right: overrides, and embeddings and isolates
+ * from right to left around text without a letter of such a script; with what closes them (UAX #9).
+ */
+function findReordering(text: string): ReadonlySet<number> {
+  const found = new Set<number>();
+  if (!BIDI_CONTROL.test(text)) return found;
+  let lineStart = 0;
+  while (lineStart <= text.length) {
+    const end = text.indexOf('\n', lineStart);
+    const lineEnd = end < 0 ? text.length : end;
+    findReorderingIn(text.slice(lineStart, lineEnd), lineStart, found);
+    lineStart = lineEnd + 1;
+  }
+  return found;
+}
+
+function findReorderingIn(line: string, offset: number, found: Set<number>): void {
+  if (!BIDI_CONTROL.test(line)) return;
+  const hasRightToLeft = RIGHT_TO_LEFT.test(line);
+  const open: boolean[] = [];
+  for (let at = 0; at < line.length; at++) {
+    const code = line.charCodeAt(at);
+    if (!isBidiControl(code)) continue;
+    const isClosing = code === 0x202c || code === 0x2069;
+    const isRemoved = isClosing ? (open.pop() ?? true) : reorders(code, hasRightToLeft);
+    if (!isClosing) open.push(isRemoved);
+    if (isRemoved) found.add(offset + at);
+  }
+}
+
+/** Overrides always do; embeddings and isolates from right to left do where nothing is written so. */
+function reorders(code: number, hasRightToLeft: boolean): boolean {
+  if (code === 0x202d || code === 0x202e) return true;
+  return (code === 0x202b || code === 0x2067) && !hasRightToLeft;
 }
 
 function codePointBefore(text: string, at: number): number {
