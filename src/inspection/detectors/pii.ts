@@ -184,13 +184,19 @@ export function isCardNumber(digits: string): boolean {
   return isIssued(digits) && hasLuhnDigit(digits) && new Set(digits).size > 1;
 }
 
+/** Where a cue may stand before a number. The mark of a redaction is none, although it names its kind. */
+function cueWindow(text: string, start: number): string {
+  const before = text.slice(Math.max(0, start - 2 * CUE_WINDOW), start);
+  return before.replace(/\[redacted:[^\]]{1,48}\]/g, '').slice(-CUE_WINDOW);
+}
+
 const USUAL_GROUPS = new Set(['4-4-4-4', '4-6-5', '4-6-4', '4-4-4-4-3', '4-4-4-1', '6-13']);
 
 function isWrittenAsCard(run: DigitRun, first: number, last: number): boolean {
   const { text, groups } = run;
   const start = groups[first]?.start ?? 0;
   const end = groups[last]?.end ?? 0;
-  const isCued = CARD_CUE.test(text.slice(Math.max(0, start - CUE_WINDOW), start));
+  const isCued = CARD_CUE.test(cueWindow(text, start));
   if (first === last) return isBareCard(run, { start, end }, isCued);
   const separator = text.charAt(groups[first]?.end ?? 0);
   if (!isEvenlySeparated(run, first, last, separator)) return false;
@@ -413,8 +419,11 @@ export function findSsns(text: string, name?: string): Hit[] {
     if (!isAssignable(area, group, serial)) continue;
     const { index } = match;
     const end = index + matched.length;
-    const before = text.slice(Math.max(0, index - CUE_WINDOW), index);
-    if (isNamed || SSN_CUE.test(before) || isSeparatedSsn(text, { start: index, end }, separator)) {
+    if (
+      isNamed ||
+      SSN_CUE.test(cueWindow(text, index)) ||
+      isSeparatedSsn(text, { start: index, end }, separator)
+    ) {
       hits.push({ kind: 'ssn', start: index, end });
     }
   }

@@ -74,6 +74,7 @@ describe('cards', () => {
     ['a column', `id,total\n${card},3.50\n${other},4.50`],
     ['a column of tabs', `at\tid\n1\t${card}\n2\t${other}`],
     ['a column of Markdown', `| id | n |\n|---|---|\n| ${card} | 1 |`],
+    ['an identifier behind the mark of a card', `[redacted:card#abcd] run_${card}`],
     ['the only column', `order_id\n${card}\n${other}`],
   ])('are not seen in %s', (_what, text) => {
     expect(kinds(text)).toEqual([]);
