@@ -4,7 +4,8 @@
 
 import type { CompiledSchema } from '../policy/definitions.js';
 import type { Finding } from '../policy/record.js';
-import { applyEdits, readJsonText, setMember } from '../protocol/json/json.js';
+import { keepExactNumbers } from '../protocol/json/exact-numbers.js';
+import { applyEdits, readJsonText, setMember, spanOf } from '../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { LIST_MEMBERS } from '../protocol/methods.js';
 import { mayHoldPayload } from './binary-content.js';
@@ -118,11 +119,13 @@ export function inspectWithPrefilter(input: InspectionInput): InspectionOutcome 
 
 /** The outcome of a message that violates its schema; otherwise undefined. */
 export function checkOutput(
-  input: Pick<InspectionInput, 'value' | 'output'>,
+  input: Pick<InspectionInput, 'value' | 'text' | 'output'>,
 ): (InspectionOutcome & FullInspectionOutcome) | undefined {
   if (input.output === undefined) return undefined;
   try {
-    return satisfiesSchema(input.value, input.output) ? undefined : withheld('result-invalid');
+    return satisfiesSchema(input.value, input.text, input.output)
+      ? undefined
+      : withheld('result-invalid');
   } catch {
     return withheld('internal');
   }
@@ -181,7 +184,7 @@ export function completeInspection(
   const { findings } = outcome;
   try {
     const value: Json = changed ?? JSON.parse(outcome.text);
-    if (!satisfiesSchema(value, output))
+    if (!satisfiesSchema(value, outcome.text, output))
       return { kind: 'withhold', reason: 'result-invalid', findings };
     return { ...outcome, value };
   } catch {
@@ -309,12 +312,17 @@ function withhold(
 }
 
 /** Whether structured content is present and valid where a schema was approved (MCP, tools, outputSchema). */
-function satisfiesSchema(value: Json, output: CompiledSchema | undefined): boolean {
+function satisfiesSchema(value: Json, text: string, output: CompiledSchema | undefined): boolean {
   if (output === undefined) return true;
   const result = valueAt(value, ['result']);
   if (!isObject(result) || result['isError'] === true) return true;
   const structured = result['structuredContent'];
-  return structured !== undefined && output.check(structured).length === 0;
+  if (structured === undefined) return false;
+  if (output.check(structured).length === 0) return true;
+  // A number that no double holds may satisfy the schema as it is written.
+  const span = spanOf(text, ['result', 'structuredContent']);
+  const hasExact = span !== undefined && keepExactNumbers(text, span, structured);
+  return hasExact && output.check(structured).length === 0;
 }
 
 /** Whether each group of texts, joined as a host may join them, needs no full inspection. */

@@ -195,6 +195,36 @@ export const rows: readonly CompatRow[] = [
     ),
   },
   {
+    id: 'result-with-a-number-that-no-double-holds',
+    area: 'schemas',
+    source: 'RFC 8259 §6',
+    given:
+      'A structured result has a number of twenty digits, of which its schema wants a multiple of 3.',
+    verdict: 'accepts',
+    sees: 'It is checked as it is written and arrives byte for byte.',
+    run: () => {
+      const schema = { type: 'object', properties: { n: { type: 'integer', multipleOf: 3 } } };
+      return withWorld(
+        {
+          tools: [tool({ type: 'object' }, { outputSchema: schema })],
+          upstream: [PINNED],
+          order: ({ method, id }) =>
+            method === 'tools/call'
+              ? {
+                  kind: 'http',
+                  status: 200,
+                  headers: { 'content-type': 'application/json' },
+                  body: `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"resultType":"complete","content":[],"structuredContent":{"n":9007199254740993}}}`,
+                }
+              : undefined,
+        },
+        async ({ call }) => {
+          expect((await call('work')).text).toContain('{"n":9007199254740993}');
+        },
+      );
+    },
+  },
+  {
     id: 'pattern-with-look-around',
     area: 'schemas',
     source: 'JSON Schema 2020-12 core §6.4',

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { compileSchema } from '../../../../src/policy/json-schema/validator.js';
+import { keepExactNumbers } from '../../../../src/protocol/json/exact-numbers.js';
 import type { Json, JsonObject } from '../../../../src/protocol/jsonrpc.js';
 
 const D4 = 'http://json-schema.org/draft-04/schema#';
@@ -422,4 +423,28 @@ it('a name that is only required is declared and described', () => {
   expect(compiled.schema.firstUndeclared?.({ a: 1, zz: 1, y: 1 })?.pointer).toBe('/y');
   expect(compiled.schema.firstUndescribed({ zz: 1 })).toBeUndefined();
   expect(compiled.schema.firstUndescribed({ zz: { deep: 1 } })).toBe('/zz/deep');
+});
+
+describe('a number that no double holds', () => {
+  const compiled = (schema: JsonObject) => {
+    const result = compileSchema({ properties: { a: schema } });
+    if (!result.ok) throw new Error(result.why);
+    return result.schema;
+  };
+
+  it.each<readonly [JsonObject, literal: string, isValid: boolean]>([
+    [{ type: 'integer' }, '12345678901234567890', true],
+    [{ type: 'integer' }, '9007199254740993.5', false],
+    [{ multipleOf: 3 }, '9007199254740993', true],
+    [{ multipleOf: 2 }, '9007199254740993', false],
+    [{ exclusiveMinimum: 9007199254740992 }, '9007199254740993', true],
+    [{ maximum: 0.1 }, '0.10000000000000000000001', false],
+    [{ enum: [9007199254740992] }, '9007199254740993', false],
+    [{ type: 'integer' }, '1e400', true],
+  ])('is checked as it is written: %j with %s', (schema, literal, isValid) => {
+    const text = `{"b":[ 1, {"x":"\\""}], "a": ${literal} }`;
+    const value = JSON.parse(text) as JsonObject;
+    expect(keepExactNumbers(text, { start: 0, end: text.length }, value)).toBe(true);
+    expect(compiled(schema).check(value).length === 0).toBe(isValid);
+  });
 });
