@@ -199,7 +199,7 @@ export const rows: readonly CompatRow[] = [
     area: 'schemas',
     source: 'RFC 8259 §6',
     given:
-      'A structured result has a number of twenty digits, of which its schema wants a multiple of 3.',
+      'A structured result has a number of sixteen digits, of which its schema wants a multiple of 3.',
     verdict: 'accepts',
     sees: 'It is checked as it is written and arrives byte for byte.',
     run: () => {
