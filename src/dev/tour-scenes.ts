@@ -353,14 +353,15 @@ const redacted: Scene = {
   },
 };
 
-/** Content that a client would load, hide or run: images, markup, links to script. */
-const ACTIVE = /!\[[^\]]*\]\(|<img|<!--|\]\(\s*javascript:/i;
+/** Content that a client would load or run: images, elements, links to script. Comments stay: they do neither. */
+const ACTIVE = /!\[[^\]]*\]\(|<(?:img|script|iframe)|\]\(\s*javascript:/i;
 /** Control and format characters other than white space: terminal escapes, zero width, tags. */
 const UNSEEN = /(?![\n\r\t])[\p{Cc}\p{Cf}]/u;
 
 const neutralized: Scene = {
   title: 'A page that was tampered with',
-  expect: 'the text arrives without images, markup, terminal escapes and invisible characters',
+  expect:
+    'the text arrives, its images and markup inert, without terminal escapes and invisible characters',
   run: (stage) =>
     withSession(stage, 'engineer', async (session) => {
       const response = await callTool(session, 'search_docs', { query: 'returns' });
