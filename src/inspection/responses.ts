@@ -31,7 +31,7 @@ type InspectionCaps = {
 export const INSPECTION_CAPS: InspectionCaps = {
   maxDepth: 64,
   maxStrings: 200_000,
-  maxWork: 1024 * 1024,
+  maxWork: 4 * 1024 * 1024,
 };
 
 /** The end of the text sent so far in response to a request, unredacted: a secret may span messages. */
