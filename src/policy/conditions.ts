@@ -307,15 +307,14 @@ function conditionIn({ args, when }: Rule, world: EvaluationWorld): ConditionRes
   return when === undefined ? 'holds' : when.evaluate(world.facts);
 }
 
-/** What a call costs by a rule: of the call as it came and with its defaults, the dearer. Undefined if neither has a cost. */
+/** What a call costs by a rule: of the call as it came and with its defaults, the dearer. Undefined if it has none with them. */
 export function costFor(rule: Rule, input: EvaluationInput): number | undefined {
   const cost = costOf(rule);
   const filled = cost === undefined || !readsArguments(rule) ? input : withDefaults(input);
   if (cost === undefined || filled === 'unknown') return undefined;
-  const amounts = (filled === input ? [input] : [input, filled]).flatMap(
-    ({ facts }) => cost.evaluate(facts) ?? [],
-  );
-  return amounts.length === 0 ? undefined : Math.max(...amounts);
+  const amount = cost.evaluate(filled.facts);
+  const absent = filled === input ? amount : cost.evaluate(input.facts);
+  return amount === undefined ? undefined : Math.max(amount, absent ?? amount);
 }
 
 /**
@@ -333,6 +332,9 @@ export function holdsForAllow(rule: Rule, input: EvaluationInput): ConditionResu
 export function readsUndescribed(rule: Rule, input: EvaluationInput): boolean {
   const { reads } = rule;
   if (readsAnyArgument(rule) && hasCaseTwin(input.args)) return true;
+  // The record would show one of the two, and the upstream may read the other.
+  const captured = rule.effect === 'require' ? rule.captureReads : undefined;
+  if (captured !== undefined && hasReadTwin(input.args, captured)) return true;
   if (reads === undefined) return false;
   const known = input.undescribed.get(reads);
   if (known !== undefined) return known;
@@ -353,8 +355,10 @@ function readsAnyArgument(rule: Rule): boolean {
 function hasReadTwin(value: Json, reads: ArgumentReads): boolean {
   if (reads.readsAll) return hasCaseTwin(value);
   if (Array.isArray(value)) {
-    const { items } = reads;
-    return items !== undefined && (value as readonly Json[]).some((one) => hasReadTwin(one, items));
+    const { items, members } = reads;
+    return (value as readonly Json[]).some((one, index) =>
+      [items, members.get(String(index))].some((below) => below && hasReadTwin(one, below)),
+    );
   }
   if (!isObject(value) || reads.members.size === 0) return false;
   const twins = caseTwinsIn(value);

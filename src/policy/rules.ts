@@ -109,6 +109,8 @@ export type RequireRule = RuleBase & {
   readonly profile: string | undefined;
   readonly maxResultBytes: number | undefined;
   readonly captures: readonly string[];
+  /** What the captures read of the arguments. */
+  readonly captureReads: ArgumentReads | undefined;
 };
 
 export type Rule = AllowRule | DenyRule | RequireRule;

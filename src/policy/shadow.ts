@@ -57,6 +57,7 @@ export function observedRules(rules: readonly Rule[]): readonly Rule[] {
         budget: undefined,
         maxResultBytes: undefined,
         captures: [],
+        captureReads: undefined,
       },
     };
     return [forServers, inspecting];

@@ -17,7 +17,6 @@ const SCHEMA: JsonObject = {
   },
   required: ['mode', 'size'],
 };
-const TOOLS = [{ name: 'work', description: 'Does the work.', inputSchema: SCHEMA }];
 const ALLOW = '  - {id: all, effect: allow, who: {anyone: true}, what: {tools: ["*"]}}';
 
 function policy(...rules: readonly string[]): { readonly p: string } {
@@ -33,9 +32,11 @@ async function outcomes(
   rules: readonly string[],
   calls: readonly JsonObject[],
   upstream: readonly string[] = ['pinning: {maxAge: 1h}'],
+  schema = SCHEMA,
 ): Promise<readonly boolean[]> {
   const reached: boolean[] = [];
-  await withWorld({ tools: TOOLS, upstream, policies: policy(...rules) }, async (world) => {
+  const tools = [{ name: 'work', description: 'Does the work.', inputSchema: schema }];
+  await withWorld({ tools, upstream, policies: policy(...rules) }, async (world) => {
     for (const args of calls) reached.push(await isForwarded(world, args));
   });
   return reached;
@@ -145,5 +146,88 @@ describe('an argument that is left out', () => {
     expect(await outcomes([byArgs], [{}, { note: 'plain' }], off)).toEqual([false, true]);
     const onDefault = rule('no', 'deny', `when: 'args.mode == "delete"'`);
     expect(await outcomes([ALLOW, onDefault], [{}, { mode: 'read' }], off)).toEqual([false, true]);
+  });
+});
+
+const NESTED: JsonObject = {
+  type: 'object',
+  properties: {
+    config: { anyOf: [{ $ref: '#/$defs/Config' }, { type: 'null' }] },
+    kind: { type: 'string', default: 'all' },
+    mode: { type: 'string' },
+  },
+  if: { properties: { kind: { const: 'all' } }, required: ['kind'] },
+  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+  then: { properties: { mode: { default: 'delete' } } },
+  else: { properties: { mode: { default: 'read' } } },
+  $defs: {
+    Config: {
+      type: 'object',
+      properties: { mode: { type: 'string', default: 'delete' } },
+      required: ['mode'],
+    },
+  },
+};
+
+describe('a default in an alternative', () => {
+  it('is filled in where the alternative requires it, and closes the object', async () => {
+    const onDefault = rule(
+      'no',
+      'deny',
+      `when: 'has(args.config.mode) && args.config.mode != "read"'`,
+    );
+    const calls = [{ config: {} }, { config: { mode: 'read' } }, { config: null }];
+    expect(await outcomes([ALLOW, onDefault], calls, undefined, NESTED)).toEqual([
+      false,
+      true,
+      true,
+    ]);
+    const byWhen = rule(
+      'some',
+      'allow',
+      `when: '!has(args.config) || !has(args.config.mode) || args.config.mode == "read"'`,
+    );
+    expect(await outcomes([byWhen], calls.slice(0, 2), undefined, NESTED)).toEqual([false, true]);
+    expect(await outcomes([ALLOW], [{ config: { other: 1 } }], undefined, NESTED)).toEqual([false]);
+  });
+
+  it('is that of the branch which a default chooses', async () => {
+    const onDefault = rule('no', 'deny', `args: {mode: {const: delete}}`);
+    const calls = [{}, { kind: 'one' }, { mode: 'read' }];
+    expect(await outcomes([ALLOW, onDefault], calls, undefined, NESTED)).toEqual([
+      false,
+      true,
+      true,
+    ]);
+  });
+
+  it('is unknown where two alternatives disagree', async () => {
+    const schema = {
+      type: 'object',
+      properties: { note: { type: 'string' } },
+      anyOf: [
+        { properties: { mode: { type: 'string', default: 'read' } } },
+        { properties: { mode: { type: 'string', default: 'delete' } } },
+      ],
+    };
+    const some = rule('some', 'allow', `when: '!has(args.mode) || args.mode == "read"'`);
+    expect(await outcomes([some], [{}, { mode: 'read' }], undefined, schema)).toEqual([
+      false,
+      true,
+    ]);
+    expect(await outcomes([ALLOW], [{}], undefined, schema)).toEqual([true]);
+  });
+});
+
+describe('a name that differs only in case', () => {
+  it('is refused beside an argument that the audit log captures', async () => {
+    const schema = {
+      type: 'object',
+      properties: { amount: { type: 'integer' }, Amount: { type: 'integer' } },
+    };
+    const captured = rule('log', 'require', 'audit: {capture: [/amount]}');
+    const calls = [{ amount: 1, Amount: 9 }, { amount: 1 }];
+    expect(await outcomes([ALLOW, captured], calls, undefined, schema)).toEqual([false, true]);
+    expect(await outcomes([ALLOW], calls, undefined, schema)).toEqual([true, true]);
   });
 });

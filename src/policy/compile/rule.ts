@@ -2,6 +2,7 @@
 // schemas and expressions that do not compile, conditions that could never hold. docs/contract.md §4.
 
 import type { ServerRequestGrants } from '../../protocol/server-requests.js';
+import { stepsOf } from '../../text/json-members.js';
 import { nearestCandidate } from '../../text/wording.js';
 import { compileCost, compileExpression, type Expression } from '../cel.js';
 import { ANY_TOOL } from '../cel-types.js';
@@ -102,7 +103,9 @@ function addEffect(
       if (inspect !== undefined)
         checkName(inspect, ['inspection profile', context.profiles], context, ['inspect'], report);
       const captures = audit?.capture ?? [];
-      return { ...base, effect: 'require', ...limits, profile: inspect, maxResultBytes, captures };
+      const captureReads = collectReads({}, { valuePaths: [], testedPaths: captures.map(stepsOf) });
+      const more = { profile: inspect, maxResultBytes, captures, captureReads };
+      return { ...base, effect: 'require', ...limits, ...more };
     }
   }
 }

@@ -3,6 +3,7 @@
 // the value that came is forwarded as it is.
 // Source: JSON Schema 2020-12 validation §9.2; docs/contract.md §4, "Defaults".
 
+import { isDeepStrictEqual } from 'node:util';
 import { shareExactNumbers } from '../../protocol/json/exact-numbers.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import {
@@ -108,18 +109,46 @@ export function createDefaults(
   };
 }
 
-type Filling = { readonly extent: Extent; readonly search: MemberSearch };
+type Filling = {
+  readonly extent: Extent;
+  readonly search: MemberSearch;
+  /** The value is a default itself: a schema may have defaults in itself without end. */
+  readonly isDefault?: boolean;
+};
 
 /** The value itself if nothing is filled in. */
 function fill(value: Json, schemas: readonly Schema[], depth: number, filling: Filling): Json {
-  const { search } = filling;
-  if (typeof value !== 'object' || value === null || depth > MAX_FILLED_DEPTH || isSpent(search))
-    return value;
-  const applied = applicable(value, schemas, search);
-  if (applied.length === 0) return value;
-  return isObject(value)
-    ? fillMembers(value, applied, depth, filling)
-    : fillItems(value as readonly Json[], applied, depth, filling);
+  const { search, isDefault } = filling;
+  if (typeof value !== 'object' || value === null || isSpent(search)) return value;
+  if (depth > MAX_FILLED_DEPTH) return isDefault === true ? value : giveUp(value, search);
+  if (!isObject(value)) {
+    const applied = applicable(value, schemas, search);
+    return applied.length === 0
+      ? value
+      : fillItems(value as readonly Json[], applied, depth, filling);
+  }
+  // Which alternative holds may depend on a default of what always holds.
+  const always = alwaysApplied(schemas, search);
+  const known = fillAbsent(value, always, filling, (one) => one);
+  const applied = applicable(known, schemas, search);
+  return applied.length === 0 ? value : fillMembers(value, applied, depth, filling);
+}
+
+/** What is read of the value cannot be told. */
+function giveUp<Value>(value: Value, search: MemberSearch): Value {
+  search.visits = Number.POSITIVE_INFINITY;
+  return value;
+}
+
+/** The schemas, and those that they apply to every value. */
+function alwaysApplied(schemas: readonly Schema[], { copy }: MemberSearch): readonly SchemaNode[] {
+  const all = new Set(schemas.filter(isNode));
+  for (const node of all) {
+    const { allOf } = node;
+    for (const next of [...referencedBy(copy, node), ...(Array.isArray(allOf) ? allOf : [])])
+      if (isNode(next)) all.add(next);
+  }
+  return [...all];
 }
 
 function fillItems(
@@ -156,10 +185,29 @@ function fillMembers(
     const after = fill(member, schemas, depth + 1, filling);
     if (after !== member) added.set(name, after);
   }
+  const below = (member: Json, schema: Schema): Json =>
+    fill(member, [schema], depth + 1, { ...filling, isDefault: true });
+  return fillAbsent(object, applied, filling, below, added);
+}
+
+/** Fills in what is absent. Where two schemas disagree about it, nobody knows what the server reads. */
+function fillAbsent(
+  object: JsonObject,
+  applied: readonly SchemaNode[],
+  filling: Filling,
+  fillBelow: (value: Json, schema: Schema) => Json,
+  added = new Map<string, Json>(),
+): JsonObject {
+  const { search } = filling;
+  const written = new Map<string, Json>();
   for (const [name, schema] of absentMembers(object, applied, filling)) {
     const value = defaultOf(search.copy, schema);
-    if (value !== undefined && !added.has(name))
-      added.set(name, fill(value, [schema], depth + 1, filling));
+    if (value === undefined) continue;
+    const other = written.get(name);
+    if (other === undefined) {
+      written.set(name, value);
+      added.set(name, fillBelow(value, schema));
+    } else if (!isDeepStrictEqual(other, value)) return giveUp(object, search);
   }
   if (added.size === 0) return object;
   const filled = { ...object, ...Object.fromEntries(added) };

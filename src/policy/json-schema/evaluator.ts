@@ -50,6 +50,8 @@ export type Outcome = 'valid' | 'exhausted' | readonly Failure[];
 export type EvaluationOptions = {
   /** Whether `format` is an assertion, and not an annotation. */
   readonly assertsFormats: boolean;
+  /** Whether an alternative also holds for a value that lacks required members which have a default. */
+  readonly mayLackDefaults: boolean;
   readonly patterns: ReadonlyMap<string, LinearRegex>;
 };
 
@@ -139,7 +141,10 @@ export function createEvaluator(copy: SchemaCopy, options: EvaluationOptions): E
     },
     holds(schema, value, meter) {
       try {
-        return lazily(schema, compiling)(value, start(value, meter, false, false));
+        const check = lazily(schema, compiling);
+        if (check(value, start(value, meter, false, false))) return true;
+        const mayLack = options.mayLackDefaults && compiling.defaults.size > 0;
+        return mayLack && check(value, start(value, meter, true, false));
       } catch {
         return false;
       }

@@ -111,7 +111,8 @@ function shapeOf(
     isNode(schema) ? shapeOf(copy, schema, false, plain) : 'any';
   const members = Object.entries(isNode(properties) ? properties : {});
   const isOpen = !isDescribing(node, isTop) || isOpening(node);
-  const required = [...requiredNames(node)].map((name): [string, Shape] => [name, 'any']);
+  const ofOthers = isOpen ? below(others) : 'any';
+  const required = [...requiredNames(node)].map((name): [string, Shape] => [name, ofOthers]);
   return {
     members: new Map([
       ...required,
@@ -354,8 +355,10 @@ export function declaringMemberSchemas(
 ): readonly Schema[] {
   const found = namedSchemas(node, name, state);
   if (found.length > 0) return found;
-  const others = [node['additionalProperties'], node['unevaluatedProperties']];
-  return others.filter((schema): schema is Schema => schema !== undefined && schema !== false);
+  const others = [node['additionalProperties'], node['unevaluatedProperties']].filter(
+    (schema): schema is Schema => schema !== undefined && schema !== false,
+  );
+  return others.length === 0 && requiredNames(node).has(name) ? [true] : others;
 }
 
 /** The schemas that a schema has for a member of this name, or for a pattern that the name matches. */
@@ -373,7 +376,6 @@ function namedSchemas(
       if (state.patterns.get(pattern)?.test(name) === true) found.push(schema as Schema);
     }
   }
-  if (found.length === 0 && requiredNames(node).has(name)) found.push(true);
   return found;
 }
 
@@ -587,8 +589,10 @@ function describingMemberSchemas(
 ): readonly Schema[] {
   const found = namedSchemas(node, name, state);
   if (found.length > 0) return found;
-  const others = [node['additionalProperties'], node['unevaluatedProperties']];
-  return others.filter((schema): schema is SchemaNode => isNode(schema) && constrains(schema));
+  const others = [node['additionalProperties'], node['unevaluatedProperties']].filter(
+    (schema): schema is SchemaNode => isNode(schema) && constrains(schema),
+  );
+  return others.length === 0 && requiredNames(node).has(name) ? [true] : others;
 }
 
 function constrains(schema: SchemaNode): boolean {

@@ -151,10 +151,11 @@ export function compileSchema(
   if ('why' in compiled) return { ok: false, ...compiled };
   const { patterns, unchecked } = compiled;
   const assertsFormats = options.formats === 'assertion';
-  const evaluator = createEvaluator(copy, { assertsFormats, patterns });
+  const mayLackDefaults = options.defaults === 'may-be-absent';
+  const evaluator = createEvaluator(copy, { assertsFormats, mayLackDefaults, patterns });
   const parts = { copy, patterns, evaluator };
   const findUndeclared = createUndeclaredSearch(parts);
-  const fillDefaults = options.defaults === 'may-be-absent' ? createDefaults(parts) : undefined;
+  const fillDefaults = mayLackDefaults ? createDefaults(parts) : undefined;
   const evaluate = (value: Json): Outcome => {
     const outcome = evaluator.evaluate(value);
     if (outcome === 'valid' || fillDefaults === undefined || !evaluator.requiresDefaults)
