@@ -8,6 +8,7 @@
 import { randomUUID } from 'node:crypto';
 import type { PrincipalFacts } from '../policy/principal.js';
 import type { Finding, RefusedToken, RequestRecord } from '../policy/record.js';
+import { recordedId } from '../protocol/json/request-ids.js';
 import {
   type MaskText,
   quoteForeign,
@@ -254,7 +255,8 @@ function targetStart(record: RequestRecord, mask: MaskText | undefined): string 
 }
 
 function targetText(record: RequestRecord, mask: MaskText | undefined): string {
-  const { kind, definition, pin, requestId } = record.target;
+  const { kind, definition, pin } = record.target;
+  const requestId = recordedId(record.target.requestId);
   // Without this member, the definition was seen as it is pinned.
   const seen = definition === pin ? '' : `,"definition":${quoteOptional(definition)}`;
   const id =

@@ -4,8 +4,8 @@
 // base protocol, transports (headers and `_meta`), error map.
 
 import {
-  isJsonRpcId,
   isObject,
+  isRequestId,
   type JsonObject,
   type RequestId,
   type RpcError,
@@ -304,7 +304,7 @@ export function classifyPost(
     return refusePost(400, INVALID_REQUEST, 'Invalid request');
   const method = value['method'];
   const { id: sent } = value;
-  const id = isJsonRpcId(sent) ? sent : undefined;
+  const id = isRequestId(sent) ? sent : undefined;
   if (typeof method !== 'string')
     return refusePost(400, INVALID_REQUEST, 'Responses are not expected', id);
   const params = isObject(value['params']) ? value['params'] : {};

@@ -22,11 +22,18 @@ import {
   hasInexactNumber,
   type JsonReading,
   type ParsedJson,
+  parseMessage,
   readJson,
   readJsonText,
   replaceLoneSurrogates,
   spanOf,
 } from './json/json.js';
+import {
+  isUnboundedNumber,
+  MAX_ID_EXPONENT,
+  MAX_ID_NUMBER_CHARACTERS,
+  renderJson,
+} from './json/request-ids.js';
 import {
   isObject,
   type Json,
@@ -77,12 +84,8 @@ const ROOTS_CHANGED = 'notifications/roots/list_changed';
 // Numbers that the gateway compares or evaluates: another parser that reads them differently would mean
 // something else.
 const CHECKED_NUMBERS = [
-  ['id'],
   ['params', 'arguments'],
   ['params', 'inputResponses'],
-  ['params', 'requestId'],
-  ['params', 'progressToken'],
-  ['params', '_meta', 'progressToken'],
 ];
 
 /**
@@ -101,9 +104,7 @@ export function admitPost(input: AdmissionInput): AdmittedMessage | AdmittedArra
       ? refuseLoneSurrogate(input)
       : unreadable(reading.error);
   if (!Array.isArray(reading.value)) return admitWithoutNulls(input, reading);
-  return input.isLegacySse === true
-    ? batchForbidden()
-    : admitArray(input, reading.text, reading.value);
+  return input.isLegacySse === true ? batchForbidden() : admitArray(input, reading, reading.value);
 }
 
 /** What is read, judged and forwarded has no null in optional members: there it means that they are absent. */
@@ -134,11 +135,14 @@ function admitReading(
     case 'batch':
       return batchForbidden();
     case 'malformed':
-      return invalidMessage(
-        { id: envelope.id },
-        'The body is not a single valid JSON-RPC message.',
-      );
+      return invalidMessage({ id: envelope.id }, malformedText(reading.value));
   }
+}
+
+function malformedText(value: Json): string {
+  return isObject(value) && isUnboundedNumber(value['id'])
+    ? `The id is a number of more than ${MAX_ID_NUMBER_CHARACTERS} characters, or with an exponent beyond ${MAX_ID_EXPONENT}.`
+    : 'The body is not a single valid JSON-RPC message.';
 }
 
 type UnreadableError = Exclude<
@@ -201,7 +205,7 @@ function admitReply(
     return unexpectedReply();
   const meta = reply.kind === 'result' ? reply.result['_meta'] : undefined;
   const metaEdits = ownMetaEdits(text, isObject(meta) ? meta : undefined, 'result');
-  const idEdit = { ...id, text: JSON.stringify(serverRequest.id) };
+  const idEdit = { ...id, text: renderJson(serverRequest.id) };
   return admit({
     kind: 'admitted',
     protocol,
@@ -490,7 +494,7 @@ export type AdmittedArray = {
  */
 function admitArray(
   input: AdmissionInput,
-  text: string,
+  { text, suspectNumbers }: ParsedJson,
   value: readonly Json[],
 ): AdmittedArray | ProtocolError {
   const { headers } = input;
@@ -502,11 +506,10 @@ function admitArray(
   if (opened.kind === 'error') return opened;
   const { session } = opened;
   if (!hasArrays(session.version)) return batchForbidden();
-  if (value.length === 0 || value.length > MAX_ARRAY_ELEMENTS || !areIndependent(value)) {
-    return batchForbidden();
-  }
+  if (value.length === 0 || value.length > MAX_ARRAY_ELEMENTS) return batchForbidden();
   const spans = elementSpans(text, { start: text.indexOf('['), end: text.length });
   const elements = spans.map(({ start, end }) => text.slice(start, end));
+  if (!areIndependent(suspectNumbers ? elements.map(parseMessage) : value)) return batchForbidden();
   const hasRequests = elements.some((element, index) => {
     const { value: one } = cutClientNulls(element, value[index] ?? null);
     return readEnvelope(one).kind === 'request';

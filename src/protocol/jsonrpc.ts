@@ -8,7 +8,7 @@ export type Json = null | boolean | number | string | readonly Json[] | JsonObje
 /** A JSON object. Read members with brackets: `params['name']`. */
 export type JsonObject = { readonly [member: string]: Json };
 
-/** A JSON-RPC id. MCP forbids null and fractional ids. */
+/** A JSON-RPC id: a string or any number (see json/request-ids.ts for numbers that no double holds), never null. */
 export type RequestId = string | number;
 
 /** The JSON-RPC error object. */
@@ -98,8 +98,7 @@ const ERROR_OBJECT_MEMBERS = new Set(['code', 'message', 'data']);
 
 /**
  * Reads an envelope. It must have exactly one of the shapes request, notification, result and error, no
- * unknown member, `jsonrpc` exactly "2.0", and an id that is a string or a safe integer (`null` only on an
- * error). An array is reported as `batch`, whatever it contains.
+ * unknown member, `jsonrpc` exactly "2.0", and an id that is a string or a number (`null` only on an error). An array is reported as `batch`, whatever it contains.
  * Source: JSON-RPC 2.0 §4, §5, §6; MCP 2025-11-25, base protocol (ids are never null).
  */
 export function readEnvelope(value: Json): EnvelopeReading {
@@ -108,18 +107,15 @@ export function readEnvelope(value: Json): EnvelopeReading {
   return readCall(value) ?? readResult(value) ?? readFailure(value) ?? malformed(value);
 }
 
-/** True for an id that MCP allows: a string or a safe integer. */
-export function isRequestId(value: Json | undefined): value is RequestId {
-  return typeof value === 'string' || Number.isSafeInteger(value);
-}
-
-/** True for an id of JSON-RPC 2.0 §4, which allows fractions too; a progress token has the same form. */
-export function isJsonRpcId(value: unknown): value is RequestId {
+/** True for a string or a number, as ids and progress tokens are (JSON-RPC 2.0 §4). */
+export function isRequestId(value: unknown): value is RequestId {
   return typeof value === 'string' || typeof value === 'number';
 }
 
 function readCall(value: JsonObject): Message | undefined {
-  const { method, params, id } = envelopeMembers(value);
+  const { method, id, ...members } = envelopeMembers(value);
+  // What many libraries write for no params.
+  const params = members.params ?? undefined;
   if (typeof method !== 'string' || !isClosed(value, REQUEST_MEMBERS)) return undefined;
   if (params !== undefined && !isObject(params)) return undefined;
   if (id === undefined) return { kind: 'notification', method, params };

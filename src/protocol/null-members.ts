@@ -8,6 +8,7 @@ import {
   applyEdits,
   elementSpans,
   memberSpans,
+  type ParsedJson,
   removalEdits,
   type Span,
   spanOf,
@@ -178,6 +179,14 @@ export function cutServerNulls(method: string, text: string): string {
   if (result === undefined || !text.includes('null')) return text;
   const value: Json = JSON.parse(text);
   return cutNulls(text, value, { below: { result } }).text;
+}
+
+/** A server's notification or request without `params` that is null, which SDK clients reject. */
+export function cutNullParams(reading: ParsedJson): ParsedJson {
+  const { text, value } = reading;
+  if (!isObject(value) || value['params'] !== null || value['method'] === undefined) return reading;
+  const kept = cutNulls(text, value, { optional: ['params'] });
+  return { ...reading, text: kept.text, value: kept.value };
 }
 
 function clientShape(message: JsonObject): Shape {

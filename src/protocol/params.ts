@@ -6,7 +6,6 @@
 import { foldName } from '../text/json-members.js';
 import type { Json } from './jsonrpc.js';
 import {
-  isJsonRpcId,
   isObject,
   isRequestId,
   type JsonObject,
@@ -181,7 +180,7 @@ export function progressTokenOf(
 ): RequestId | undefined {
   const meta = 'params' in message ? message.params?.['_meta'] : undefined;
   const token = isObject(meta) ? meta['progressToken'] : undefined;
-  return isJsonRpcId(token) ? token : undefined;
+  return isRequestId(token) ? token : undefined;
 }
 
 /** The newest progress of a request. It only increases. */
@@ -224,7 +223,7 @@ function checkCommonMembers(params: JsonObject): string | undefined {
   }
   const token = meta['progressToken'];
   const isValid = token === undefined || isRequestId(token);
-  return isValid ? undefined : 'progressToken must be a string or an integer.';
+  return isValid ? undefined : 'progressToken must be a string or a number.';
 }
 
 /** An error text for the members of an input retry, where the method or the revision has none. */

@@ -7,6 +7,7 @@
 // resources, prompts; docs/contract.md §6.
 
 import type { MethodRule, ProtocolError } from './admitted-request.js';
+import { renderJson } from './json/request-ids.js';
 import {
   type Json,
   type JsonObject,
@@ -188,7 +189,7 @@ export function renderError(
   data?: Json,
 ): string {
   const error = data === undefined ? { code, message } : { code, message, data };
-  return JSON.stringify({ jsonrpc: '2.0', id, error });
+  return renderJson({ jsonrpc: '2.0', id, error });
 }
 
 /**
@@ -218,7 +219,7 @@ export function renderToolRefusal(
     _meta: decisionData(decision),
   };
   const result = { ...protocol?.completeResult, ...refusal };
-  return JSON.stringify({ jsonrpc: '2.0', id, result });
+  return renderJson({ jsonrpc: '2.0', id, result });
 }
 
 /** A refusal of another method that the caller may know about: an error with the gateway's own code, HTTP 200. */

@@ -2,6 +2,7 @@
 // such a stream. Reads and writes values; who may listen to what is decided elsewhere.
 // Source: MCP 2026-07-28, subscriptions (subscriptions/listen).
 
+import { renderJson } from './json/request-ids.js';
 import type { Json } from './jsonrpc.js';
 import { isObject, type JsonObject, type RequestId } from './jsonrpc.js';
 
@@ -93,19 +94,19 @@ export function matchesExactly(value: Json | undefined, filter: SubscriptionFilt
 /** The first message of a stream: the filter that was accepted. */
 export function renderAcknowledged(id: RequestId, filter: SubscriptionFilter): string {
   const params = { notifications: writeFilter(filter), _meta: { [SUBSCRIPTION_ID_KEY]: id } };
-  return JSON.stringify({ jsonrpc: '2.0', method: ACKNOWLEDGED, params });
+  return renderJson({ jsonrpc: '2.0', method: ACKNOWLEDGED, params });
 }
 
 /** A list-changed notification of the gateway's own. */
 export function renderListChanged(id: RequestId, filter: ListFilter): string {
   const params = { _meta: { [SUBSCRIPTION_ID_KEY]: id } };
-  return JSON.stringify({ jsonrpc: '2.0', method: LIST_CHANGED_METHODS[filter], params });
+  return renderJson({ jsonrpc: '2.0', method: LIST_CHANGED_METHODS[filter], params });
 }
 
 /** The result that ends a stream normally. */
 export function renderFinalResponse(id: RequestId): string {
   const result = { resultType: 'complete', _meta: { [SUBSCRIPTION_ID_KEY]: id } };
-  return JSON.stringify({ jsonrpc: '2.0', id, result });
+  return renderJson({ jsonrpc: '2.0', id, result });
 }
 
 /** True if a notification names the subscription on whose stream it came. */

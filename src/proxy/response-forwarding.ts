@@ -7,7 +7,7 @@ import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { AuthorizedRequest } from '../policy/obligations.js';
 import type { RequestRecord } from '../policy/record.js';
 import { acceptsEventStream, mediaType } from '../protocol/headers.js';
-import { isJsonRpcId } from '../protocol/jsonrpc.js';
+import { isRequestId } from '../protocol/jsonrpc.js';
 import { paramsOf } from '../protocol/params.js';
 import { isEventStream, pumpEvents } from '../protocol/sse.js';
 import type { Body, UpstreamResponse } from '../protocol/transport.js';
@@ -147,7 +147,7 @@ function passCancellation({ admitted, incoming, ports }: RequestContext<'streams
   const session = incoming.headers['mcp-session-id'];
   if (admitted?.rule.method !== 'notifications/cancelled' || session === undefined) return;
   const id = paramsOf(admitted)['requestId'];
-  if (isJsonRpcId(id)) ports.streams.cancelResponse(session, id);
+  if (isRequestId(id)) ports.streams.cancelResponse(session, id);
 }
 
 /** The body of a success is the response, whatever 2xx carries it; some of them can carry none. */

@@ -23,13 +23,14 @@ import {
 } from '../protocol/json/json.js';
 import {
   isJsonRpc,
-  isJsonRpcId,
   isObject,
+  isRequestId,
   type JsonObject,
   type RpcError,
   requestIdOf,
   type Target,
 } from '../protocol/jsonrpc.js';
+import { cutNullParams } from '../protocol/null-members.js';
 import { isInputRetry, paramsOf } from '../protocol/params.js';
 import {
   classifyUpstreamMessage,
@@ -459,8 +460,27 @@ function carriesContent(message: UpstreamMessage): boolean {
   return message.kind !== 'notification' || filterOfNotification(message.method) === undefined;
 }
 
-/** Checks one message that is not the response itself. */
+/** Checks one message that is not the response itself. It leaves without `params` that is null. */
 function checkOtherMessage(
+  context: CheckContext,
+  received: ParsedJson,
+  message: Exclude<UpstreamMessage, ResponseMessage>,
+): MessageOutcome | Promise<MessageOutcome> {
+  const reading = cutNullParams(received);
+  const outcome = checkWithoutNull(context, reading, message);
+  if (reading === received) return outcome;
+  const { text } = reading;
+  return outcome instanceof Promise
+    ? outcome.then((resolved) => withText(resolved, text))
+    : withText(outcome, text);
+}
+
+/** What passes as it was read leaves as this text. */
+function withText(outcome: MessageOutcome, text: string): MessageOutcome {
+  return outcome.kind === 'pass' ? { ...outcome, text: outcome.text ?? text } : outcome;
+}
+
+function checkWithoutNull(
   context: CheckContext,
   reading: ParsedJson,
   message: Exclude<UpstreamMessage, ResponseMessage>,
@@ -560,7 +580,7 @@ async function checkCancellation(
   const { call, session } = context;
   const id = params?.['requestId'];
   const sealed =
-    isJsonRpcId(id) && session !== undefined
+    isRequestId(id) && session !== undefined
       ? call.ports.sessions.recallServerRequest(id, session)
       : undefined;
   const outcome = sealed === undefined ? undefined : await inspect(context, reading);

@@ -8,7 +8,8 @@ import type { AuthorizedRequest } from '../policy/obligations.js';
 import { namesUpstreamSession } from '../protocol/admitted-request.js';
 import { mediaType } from '../protocol/headers.js';
 import { editedValueAt, replaceAt, setMember } from '../protocol/json/json.js';
-import { isJsonRpcId, type RequestId, requestIdOf } from '../protocol/jsonrpc.js';
+import { renderJson } from '../protocol/json/request-ids.js';
+import { isRequestId, type RequestId, requestIdOf } from '../protocol/jsonrpc.js';
 import { renderError } from '../protocol/responses.js';
 import { createSseFramer } from '../protocol/sse.js';
 import { joinPieces, type ResponseHeaders, type UpstreamResponse } from '../protocol/transport.js';
@@ -164,7 +165,7 @@ function sentIdOf(
   id: RequestId | undefined,
 ): RequestId | undefined {
   const sent = admitted.edits.length === 0 ? undefined : editedValueAt(admitted, ['id']);
-  return isJsonRpcId(sent) ? sent : id;
+  return isRequestId(sent) ? sent : id;
 }
 
 /** Reads the body, within the bounds of any response; what cannot be read is no JSON-RPC error. */
@@ -212,7 +213,7 @@ function decode(bytes: Uint8Array): string {
 /** The error under the id of the request that it answers. */
 function withId(text: string, id: RequestId | undefined): string {
   if (id === undefined) return text;
-  return replaceAt(text, ['id'], JSON.stringify(id)) ?? setMember(text, [], 'id', id);
+  return replaceAt(text, ['id'], renderJson(id)) ?? setMember(text, [], 'id', id);
 }
 
 /** A server that takes no more requests, in words of its own where it has any. */

@@ -4,9 +4,10 @@
 // Source: MCP 2025-11-25, transports (streamable HTTP: which message may be sent on which stream; stdio).
 
 import { applyEdits, type ParsedJson, readJson, spanOf } from '../protocol/json/json.js';
+import { renderJson } from '../protocol/json/request-ids.js';
 import {
-  isJsonRpcId,
   isObject,
+  isRequestId,
   type Json,
   type Message,
   type RequestId,
@@ -86,7 +87,7 @@ function keyOf(id: RequestId): string {
 }
 
 function errorText(id: RequestId, message: string): string {
-  return JSON.stringify({ jsonrpc: '2.0', id, error: { code: INTERNAL_ERROR, message } });
+  return renderJson({ jsonrpc: '2.0', id, error: { code: INTERNAL_ERROR, message } });
 }
 
 /** One line for the process: between tokens a line break is white space, and in strings there is none. */
@@ -197,7 +198,7 @@ export class StdioSession {
 
   /** A server does not answer a request that was cancelled, so nothing else would end its stream. */
   #endCancelled(id: Json | undefined): void {
-    const pending = isJsonRpcId(id) ? this.#pending.get(keyOf(id)) : undefined;
+    const pending = isRequestId(id) ? this.#pending.get(keyOf(id)) : undefined;
     const stream = pending?.stream;
     if (pending !== undefined) pending.stream = undefined;
     stream?.finish();
@@ -346,7 +347,7 @@ export class StdioSession {
       return named?.stream ?? this.#events;
     }
     const cancelled = method === 'notifications/cancelled' ? params?.['requestId'] : undefined;
-    if (isJsonRpcId(cancelled)) return this.#serverRequests.get(keyOf(cancelled)) ?? this.#events;
+    if (isRequestId(cancelled)) return this.#serverRequests.get(keyOf(cancelled)) ?? this.#events;
     if (open.length === 1) return open[0]?.stream;
     return this.#events ?? open.at(-1)?.stream;
   }

@@ -7,6 +7,7 @@
 import { mediaType } from '../protocol/headers.js';
 import type { LoopScheduler, ReadOutcome } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJson, readJsonText } from '../protocol/json/json.js';
+import { renderJson } from '../protocol/json/request-ids.js';
 import type { Json, RequestId } from '../protocol/jsonrpc.js';
 import {
   EventReader,
@@ -225,7 +226,7 @@ export function bodyResponse(status: number, body: Uint8Array | string = ''): Up
 
 /** An empty result of the gateway's own. */
 export function resultResponse(id: RequestId): UpstreamResponse {
-  return bodyResponse(200, JSON.stringify({ jsonrpc: '2.0', id, result: {} }));
+  return bodyResponse(200, renderJson({ jsonrpc: '2.0', id, result: {} }));
 }
 
 /** 202: a notification, or the response to a server request, was accepted. */

@@ -7,6 +7,7 @@ import {
   expectRefusedLines,
   startRig,
 } from '../support/gateway.js';
+import { body, onMethod } from '../support/hostile-acts.js';
 import {
   callStateless,
   errorOf,
@@ -101,14 +102,59 @@ describe('JSON that is not what it seems', () => {
     rig.upstream.forget();
   });
 
-  it.each(['null', '{}', '[]', '1.5', 'true', '9007199254740993', '1e400'])(
-    '[X-23] refuses an id that is neither a text nor an integer: %s',
+  it.each(['null', '{}', '[]', 'true', '1e1000', '1e999999999', `1${'0'.repeat(4096)}`])(
+    '[X-23] refuses an id that is neither a text nor a number within bounds: %s',
     async (id) => {
       const reply = await send('"id":1', `"id":${id}`);
       expect(reply.status).toBe(400);
       expectNothingForwarded(rig);
     },
   );
+
+  const answerWith = (id: string): void =>
+    rig.upstream.obeyOnce(
+      onMethod('tools/call', () =>
+        body(
+          `{"jsonrpc":"2.0","id":${id},"result":{"resultType":"complete","content":[{"type":"text","text":"own"}]}}`,
+        ),
+      ),
+    );
+
+  it.each([
+    ['1732789123456789123', '1732789123456789123'],
+    ['1732789123456789123', '1732789123456789.1230e3'],
+    ['1', '1.0'],
+    ['1.0', '1e0'],
+    ['-0', '0'],
+    ['1e400', '10e399'],
+  ])('[X-23] knows the answer to %s under %s', async (asked, answered) => {
+    answerWith(answered);
+    const reply = await send('"id":1', `"id":${asked}`);
+    expect(reply.status).toBe(200);
+    expect(reply.text).toContain(`"id":${answered},`);
+    expect(reply.text).toContain('own');
+    expect(rig.upstream.uses()[0]?.body).toContain(`"id":${asked}`);
+    rig.upstream.forget();
+  });
+
+  it.each([
+    ['1732789123456789123', '1732789123456789124'],
+    ['1732789123456789123', '1732789123456789100'],
+    ['1732789123456789123', '"1732789123456789123"'],
+    ['1732789123456789123', '"\\ud8001732789123456789123"'],
+    ['9007199254740992', '9007199254740993'],
+    ['1', '1.00000000000000000001'],
+    ['0', '1e-999'],
+    ['1e400', '1e401'],
+    ['1', '1e999999999'],
+  ])('[X-23] takes for the answer to %s none under %s', async (asked, answered) => {
+    answerWith(answered);
+    const reply = await send('"id":1', `"id":${asked}`);
+    expect(reply.status).toBe(502);
+    expect(reply.text).not.toContain('own');
+    expect(reply.text).toContain(`"id":${asked},`);
+    rig.upstream.forget();
+  });
 
   it('[X-23] echoes ids as they came, and keeps those of two callers apart', async () => {
     const bob = rig.as(await rig.gateway.token('target', { sub: 'bob' }));
@@ -166,7 +212,6 @@ describe('JSON that is not what it seems', () => {
     ['an empty name', '"name":"read_record"', '"name":""'],
     ['arguments that are a list', '{"id":"MARK"}', '["x"]'],
     ['arguments that are a text', '{"id":"MARK"}', '"x"'],
-    ['arguments that are null', '{"id":"MARK"}', 'null'],
     ['_meta that is a list', '"_meta":{', '"_meta":[],"x":{'],
     ['another jsonrpc', '"jsonrpc":"2.0"', '"jsonrpc":"1.0"'],
     ['no jsonrpc', '"jsonrpc":"2.0",', ''],

@@ -157,6 +157,81 @@ export const rows: readonly CompatRow[] = [
       }),
   },
   {
+    id: 'ids-that-are-any-number',
+    area: 'messages',
+    source: 'JSON-RPC 2.0 §4 (UnixNano as id, in clients written in Go)',
+    given:
+      'A client sends ids and progress tokens that are fractions, or whole numbers beyond 2^53.',
+    verdict: 'accepts',
+    sees: 'The server gets them as they came, the answer or refusal has the same number, and the audit log has it as text beyond 2^53.',
+    run: () =>
+      withWorld(
+        {
+          upstream: ['pinning: {maxAge: 10m}'],
+          order: onMethod('tools/call', ({ body: sent }) => {
+            const id = /"id":([^,]+),/.exec(sent)?.[1] ?? '';
+            return body(`{"jsonrpc":"2.0","id":${id},"result":{"content":[]}}`);
+          }),
+        },
+        async (world) => {
+          const session = await world.openSession();
+          for (const [id, recorded] of [
+            ['1732789123456789123', '1732789123456789123'],
+            ['1.5', 1.5],
+            ['17.0', 17],
+          ] as const) {
+            const send = (name: string): Promise<Reply> => {
+              const params = `{"name":"${name}","arguments":{"id":"one"},"_meta":{"progressToken":${id}}}`;
+              const text = `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":${params}}`;
+              return post(world.access, text, sessionHeaders(session.id));
+            };
+            const reply = await send('read_record');
+            expect([reply.status, errorOf(reply)]).toEqual([200, {}]);
+            expect(reply.text).toContain(`"id":${id},`);
+            expect(world.upstream.uses().at(-1)?.body).toContain(`"progressToken":${id}}`);
+            const refused = await send('unknown');
+            expect(refused.text).toMatch(new RegExp(`"id":${id.replace('.0', '')}[,}]`));
+            const [line] = await linesOf(world.gateway, decisionOf(refused).id, 1);
+            expect(line?.['target']).toMatchObject({ request_id: recorded });
+          }
+        },
+      ),
+  },
+  {
+    id: 'null-params-of-servers',
+    area: 'servers',
+    source: 'JSON-RPC 2.0 §4.2 (libraries that write null for absent params)',
+    given: 'A server sends a notification with `params` that is null.',
+    verdict: 'mends',
+    sees: 'The message reaches the client without the member.',
+    run: () =>
+      withWorld(
+        {
+          order: onMethod('tools/call', (request) => {
+            const notice = {
+              jsonrpc: '2.0',
+              method: 'notifications/tools/list_changed',
+              params: null,
+            };
+            const answer = resultFor(request, textResult('ok'));
+            const events = [notice, answer].map((one) => `data: ${JSON.stringify(one)}\n\n`);
+            return body(events.join(''), 'text/event-stream');
+          }),
+        },
+        async (world) => {
+          const session = await world.openSession();
+          const reply = await session.request('tools/call', {
+            name: 'read_record',
+            arguments: { id: 'one' },
+          });
+          expect(reply.status).toBe(200);
+          expect(reply.text).toContain('"ok"');
+          expect(reply.text).toContain('notifications/tools/list_changed');
+          expect(reply.text).not.toContain('null');
+        },
+      ),
+  },
+  {
     id: 'null-in-required-members-of-clients',
     area: 'clients',
     source: 'JSON-RPC 2.0 §5.1, MonkeyCode#1268',

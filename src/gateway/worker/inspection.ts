@@ -44,6 +44,7 @@ import {
 import {
   decodeUtf8,
   type JsonReading,
+  keepExactIds,
   MAX_JSON_DEPTH,
   parseScanned,
   readJsonText,
@@ -342,6 +343,7 @@ export function createJsonReading(
         if (!outcome.ok) return outcome;
         const { suspectNumbers, values, parts } = outcome;
         const value = await buildInSlices(text, parts, { loopScheduler, upstream });
+        if (suspectNumbers) keepExactIds(text, value);
         return { ok: true, text, suspectNumbers, values, value };
       }
       case 'unavailable':

@@ -4,7 +4,8 @@
 // Source: RFC 8259 §6; RFC 7493 §2.2.
 
 import type { Json, JsonObject } from '../jsonrpc.js';
-import { isInexact, type Span, skipBlank, skipScalar, skipString } from './json.js';
+import { type Span, skipBlank, skipScalar, skipString } from './json.js';
+import { isInexact } from './number-literals.js';
 
 /** The literals of the members or items of one container whose doubles differ from them. */
 export type ExactNumbers = ReadonlyMap<string | number, string>;

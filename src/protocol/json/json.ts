@@ -3,8 +3,10 @@
 // Source: RFC 8259; RFC 7493 (I-JSON) §2.1 to §2.3; JSON-RPC 2.0 §4 and §5.
 
 import type { TextEdit } from '../admitted-request.js';
-import type { Json, JsonObject, RequestId } from '../jsonrpc.js';
+import { isObject, type Json, type JsonObject, type RequestId } from '../jsonrpc.js';
 import { type Bytes, isInPieces, type Pieces } from '../transport.js';
+import { isInexact } from './number-literals.js';
+import { exactIdOf, renderJson } from './request-ids.js';
 import { type JsonCaps, type JsonError, type PlainString, type Scanned, scanJson } from './scan.js';
 
 /** Maximum nesting of objects and arrays, where a caller sets no cap of its own. */
@@ -75,10 +77,57 @@ export function parseScanned(
   const { suspectNumbers, values } = scanned;
   try {
     const value = parseAroundLongest(text, scanned, source) ?? (JSON.parse(text) as Json);
+    if (suspectNumbers) keepExactIds(text, value);
     return { ok: true, text, value, suspectNumbers, values };
   } catch {
     return { ok: false, error: 'malformed-json' };
   }
+}
+
+/** Parses text that was read before as a message, with its ids exact. */
+export function parseMessage(text: string): Json {
+  const value: Json = JSON.parse(text);
+  keepExactIds(text, value);
+  return value;
+}
+
+/** Where a message holds ids that its sender chose. */
+const ID_PLACES: readonly (readonly string[])[] = [
+  ['id'],
+  ['params', 'requestId'],
+  ['params', 'progressToken'],
+  ['params', '_meta', 'progressToken'],
+  ['params', '_meta', 'io.modelcontextprotocol/subscriptionId'],
+  ['result', '_meta', 'io.modelcontextprotocol/subscriptionId'],
+];
+
+/**
+ * Puts the exact ids into the value of a text, which must be freshly parsed. Call it for text with suspect numbers; a
+ * text of another kind is left as it is.
+ */
+export function keepExactIds(text: string, value: Json): void {
+  if (Array.isArray(value) || !isObject(value)) return;
+  for (const path of ID_PLACES) keepExactId(text, value, path);
+}
+
+function keepExactId(text: string, message: JsonObject, path: readonly string[]): void {
+  let holder: Json | undefined = message;
+  for (const name of path.slice(0, -1)) holder = isObject(holder) ? holder[name] : undefined;
+  const name = path.at(-1) ?? '';
+  if (!isObject(holder) || typeof holder[name] !== 'number') return;
+  if (path.length === 1 && isPlainlyWritten(text, holder[name])) return;
+  const span = spanOf(text, path);
+  if (span === undefined) return;
+  const id = exactIdOf(text.slice(span.start, span.end));
+  if (id !== holder[name]) (holder as { [member: string]: Json })[name] = id;
+}
+
+/** Spares a long message the search: the two places where nearly every sender has the id, written as a safe integer. */
+function isPlainlyWritten(text: string, id: number): boolean {
+  return (
+    Number.isSafeInteger(id) &&
+    (text.startsWith(`{"jsonrpc":"2.0","id":${id},`) || text.endsWith(`,"id":${id}}`))
+  );
 }
 
 /** With more values, finding the string again costs more than was saved. */
@@ -288,27 +337,6 @@ export function hasInexactNumber(text: string, span: Span): boolean {
   return false;
 }
 
-/** Whether a number literal has another decimal value after a round trip through a double. */
-export function isInexact(literal: string): boolean {
-  const value = Number(literal);
-  return !Number.isFinite(value) || decimalForm(literal) !== decimalForm(String(value));
-}
-
-/** Writes a number literal as its significant digits and the power of ten of the last of them. */
-function decimalForm(literal: string): string {
-  const [mantissa = '', exponent = '0'] = literal.toLowerCase().split('e');
-  const sign = mantissa.startsWith('-') ? '-' : '';
-  const [integer = '', fraction = ''] = mantissa.slice(sign.length).split('.');
-  const digits = integer + fraction;
-  let first = 0;
-  while (digits.charCodeAt(first) === 0x30) first++;
-  let last = digits.length;
-  while (last > first && digits.charCodeAt(last - 1) === 0x30) last--;
-  if (first === last) return '0';
-  const power = Number(exponent) - fraction.length + (digits.length - last);
-  return `${sign}${digits.slice(first, last)}e${power}`;
-}
-
 function fullTextSpan(text: string): Span {
   return valueAt(text, skipBlank(text, 0));
 }
@@ -370,7 +398,7 @@ export function setMember(text: string, path: Path, name: string, value: Json): 
   const object = spanOf(text, path);
   if (object === undefined || text[object.start] !== '{') return text;
   const members = memberSpans(text, object);
-  const json = JSON.stringify(value);
+  const json = renderJson(value);
   const known = members.find((member) => member.name === name);
   if (known !== undefined) return applyEdits(text, [{ ...known.value, text: json }]);
   const member = `${JSON.stringify(name)}:${json}${members.length === 0 ? '' : ','}`;
@@ -415,11 +443,10 @@ export type IsEqual = (one: Uint8Array, other: Uint8Array) => boolean;
 const encoder = new TextEncoder();
 const NO_BYTES = new Uint8Array(0);
 
-/** Splits a message at its id; undefined if the id is not spelled as JSON.stringify would spell it. */
+/** Splits a message at its id; undefined if the id is not spelled as renderJson would spell it. */
 export function splitAtId(text: string, id: RequestId): SplitMessage | undefined {
   const span = spanOf(text, ['id']);
-  if (span === undefined || text.slice(span.start, span.end) !== JSON.stringify(id))
-    return undefined;
+  if (span === undefined || text.slice(span.start, span.end) !== renderJson(id)) return undefined;
   return {
     head: encoder.encode(text.slice(0, span.start)),
     tail: encoder.encode(text.slice(span.end)),
@@ -458,7 +485,7 @@ function matchesBytes(
   id: RequestId,
   isEqual: IsEqual,
 ): boolean {
-  const idBytes = encoder.encode(JSON.stringify(id));
+  const idBytes = encoder.encode(renderJson(id));
   const idEnd = head.length + idBytes.length;
   return (
     bytes.length === idEnd + tail.length &&
@@ -470,7 +497,7 @@ function matchesBytes(
 
 /** The message with this id: the stored bytes and the encoded id as pieces, without copying. */
 export function piecesAtId({ head, tail }: SplitMessage, id: RequestId): Pieces {
-  return [head, encoder.encode(JSON.stringify(id)), tail];
+  return [head, encoder.encode(renderJson(id)), tail];
 }
 
 const NOTHING: JsonObject = {};
@@ -492,7 +519,7 @@ export function memberEdits(
   const goes = (name: string): boolean => cut?.has(name) === true || Object.hasOwn(set, name);
   const removals = removalEdits(text, object, goes);
   const added = Object.entries(set).map(
-    ([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`,
+    ([name, value]) => `${JSON.stringify(name)}:${renderJson(value)}`,
   );
   if (added.length === 0) return removals;
   const isEmpty = memberSpans(text, object).every((member) => goes(member.name));

@@ -15,7 +15,7 @@ import type { Principal } from '../../policy/principal.js';
 import type { RequestRecord } from '../../policy/record.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
-import { replaceAt } from '../../protocol/json/json.js';
+import { parseMessage, replaceAt } from '../../protocol/json/json.js';
 import { isResponseTo, type RequestId, requestIdOf } from '../../protocol/jsonrpc.js';
 import { errorContextOf, INVALID_PARAMS, protocolErrorOf } from '../../protocol/responses.js';
 import { createSseFramer, encodeSseMessage, type SseEvent } from '../../protocol/sse.js';
@@ -295,7 +295,7 @@ export function collectResponse(
       open: () => undefined,
       write: createEventWriter((event) => {
         if (event.kind !== 'message' || event.data === '') return undefined;
-        if (!isResponseTo(JSON.parse(event.data), id)) return onOtherMessage(event.data);
+        if (!isResponseTo(parseMessage(event.data), id)) return onOtherMessage(event.data);
         return settle({ status: 200, headers: {}, body: event.data, text: event.data });
       }),
       end: () => settle(NO_RESPONSE),

@@ -14,6 +14,7 @@ import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { servesApps, writeExtensions } from '../../protocol/capabilities.js';
 import type { LoopScheduler } from '../../protocol/json/incremental.js';
 import { elementSpans, memberSpans, type Span, spanOf } from '../../protocol/json/json.js';
+import { renderJson } from '../../protocol/json/request-ids.js';
 import {
   isObject,
   type Json,
@@ -387,7 +388,7 @@ export function joinInitialize(
     serverInfo: server,
     ...instructionsOf(handshakes),
   };
-  return JSON.stringify({ jsonrpc: '2.0', id, result });
+  return renderJson({ jsonrpc: '2.0', id, result });
 }
 
 /** The joined response to `server/discover`, with the versions that all backends support. */
@@ -406,7 +407,7 @@ export function joinDiscover(
     ttlMs: isComplete ? ttlMs : 0,
     _meta: { [SERVER_INFO_KEY]: server },
   };
-  return JSON.stringify({ jsonrpc: '2.0', id, result });
+  return renderJson({ jsonrpc: '2.0', id, result });
 }
 
 function sharedVersions(handshakes: readonly BackendHandshake[]): readonly string[] {
@@ -554,5 +555,5 @@ export function joinPages(pages: readonly BackendPage[], list: JoinedList): stri
     const ttlMs = isComplete && pages.length > 0 ? Math.min(...pages.map((page) => page.ttlMs)) : 0;
     members.push('"resultType":"complete"', '"cacheScope":"private"', `"ttlMs":${ttlMs}`);
   }
-  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{${members.join(',')}}}`;
+  return `{"jsonrpc":"2.0","id":${renderJson(id)},"result":{${members.join(',')}}}`;
 }

@@ -6,6 +6,7 @@
 import { type Refusal, refuseProtocolError } from '../../policy/decision.js';
 import type { AdmittedArray } from '../../protocol/admission.js';
 import { acceptsEventStream } from '../../protocol/headers.js';
+import { parseMessage } from '../../protocol/json/json.js';
 import type { RequestId } from '../../protocol/jsonrpc.js';
 import { notAcceptable } from '../../protocol/responses.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
@@ -83,7 +84,7 @@ function elementOf(incoming: Incoming, element: string, id: string): Incoming {
 
 /** The id of a request; `undefined` for an element that gets no response. */
 function idOf(element: string): RequestId | undefined {
-  const { id, method } = JSON.parse(element) as { id?: RequestId; method?: unknown };
+  const { id, method } = parseMessage(element) as { id?: RequestId; method?: unknown };
   return method === undefined ? undefined : id;
 }
 

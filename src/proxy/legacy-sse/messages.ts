@@ -25,7 +25,8 @@ import {
   type SessionFacts,
 } from '../../protocol/admitted-request.js';
 import { editedValueAt, replaceAt, setMember, spanOf } from '../../protocol/json/json.js';
-import { isJsonRpcId, type RequestId, readEnvelope } from '../../protocol/jsonrpc.js';
+import { renderJson } from '../../protocol/json/request-ids.js';
+import { isRequestId, type RequestId, readEnvelope } from '../../protocol/jsonrpc.js';
 import { type ProgressCount, paramsOf, progressTokenOf } from '../../protocol/params.js';
 import { invalidParams, renderError } from '../../protocol/responses.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
@@ -249,7 +250,7 @@ function sealCancelledId(
   const { session, rule } = admitted;
   if (rule.method !== 'notifications/cancelled' || session === undefined) return admitted;
   const id = paramsOf(admitted)['requestId'];
-  const sealed = isJsonRpcId(id) ? call.ports.legacySse.recallRequest(id, session) : undefined;
+  const sealed = isRequestId(id) ? call.ports.legacySse.recallRequest(id, session) : undefined;
   return sealed === undefined ? admitted : replaceValue(admitted, ['params', 'requestId'], sealed);
 }
 
@@ -429,7 +430,7 @@ async function writeResponse(
 ): Promise<void> {
   const { call, principal, session } = stream;
   const plan = responsePlanOf(sent, session, principal);
-  const text = replaceAt(data, ['id'], JSON.stringify(sent.id));
+  const text = replaceAt(data, ['id'], renderJson(sent.id));
   if (plan === undefined || text === undefined) return drop(call, 'foreign-message');
   await writeAndRecord(openResponseContext(call, plan, sent), text, async (responseContext) => {
     const outcome = isTimedOut(call, sent)

@@ -10,9 +10,10 @@
 import { randomUUID } from 'node:crypto';
 import { type Caller, type Owner, ownerKey } from '../../policy/principal.js';
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
+import { renderJson } from '../../protocol/json/request-ids.js';
 import {
-  isJsonRpcId,
   isObject,
+  isRequestId,
   isResponseTo,
   type Json,
   type JsonObject,
@@ -263,7 +264,7 @@ type ServerRequest = {
 function readServerRequest(value: Json | undefined): ServerRequest | undefined {
   if (!isObject(value)) return undefined;
   const { id, method, params } = value as { readonly [name: string]: Json | undefined };
-  if (typeof method !== 'string' || !isJsonRpcId(id)) return undefined;
+  if (typeof method !== 'string' || !isRequestId(id)) return undefined;
   return { id, method, params: isObject(params) ? params : undefined };
 }
 
@@ -441,7 +442,7 @@ async function* requestInput(
 }
 
 function requestText(id: string, { name, params }: InputRequest): string {
-  return JSON.stringify({ jsonrpc: '2.0', id, method: SERVER_REQUEST_METHODS[name], params });
+  return renderJson({ jsonrpc: '2.0', id, method: SERVER_REQUEST_METHODS[name], params });
 }
 
 const SERVER_REQUEST_METHODS: { readonly [name in InputRequest['name']]: string } = {

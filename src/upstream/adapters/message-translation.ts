@@ -23,6 +23,7 @@ import {
   spanOf,
   splitAtId,
 } from '../../protocol/json/json.js';
+import { renderJson } from '../../protocol/json/request-ids.js';
 import {
   isObject,
   isResponseTo,
@@ -113,7 +114,7 @@ export function toStatelessMessage(
   if (isObject(error) && error['code'] === URL_ELICITATION_REQUIRED)
     return toUrlElicitation(error, sent);
   const id = spanOf(text, ['id']);
-  const edits = idEdits(id, JSON.stringify(sent.id));
+  const edits = idEdits(id, renderJson(sent.id));
   if (isObject(result)) {
     const set = CACHEABLE.has(sent.method) ? UNCACHED : COMPLETE;
     edits.push(...memberEdits(text, { path: ['result'], set }));
@@ -148,7 +149,7 @@ function toUrlElicitation({ data }: JsonObject, { id }: TranslatedRequest): stri
     };
   }
   const result = { resultType: 'input_required', inputRequests };
-  return JSON.stringify({ jsonrpc: '2.0', id, result });
+  return renderJson({ jsonrpc: '2.0', id, result });
 }
 
 /** The input-required result for a server request during a call; `state` identifies the suspended call. */
@@ -164,7 +165,7 @@ export function inputRequiredResult(
     inputRequests: { [key]: inputRequest },
     requestState: state,
   };
-  return JSON.stringify({ jsonrpc: '2.0', id, result });
+  return renderJson({ jsonrpc: '2.0', id, result });
 }
 
 /** The response to server/discover, from the server's handshake. */
@@ -179,7 +180,7 @@ export function discoverResult(id: RequestId, handshake: JsonObject): string {
     ...(instructions === undefined ? {} : { instructions }),
     ...(serverInfo === undefined ? {} : { _meta: { [`${META}serverInfo`]: serverInfo } }),
   };
-  return JSON.stringify({ jsonrpc: '2.0', id, result });
+  return renderJson({ jsonrpc: '2.0', id, result });
 }
 
 /** A message in the form of another era, ready to be sent. */
@@ -253,7 +254,7 @@ export function gatewayForm(
   envelope: RequestEnvelope,
 ): TranslatedForm {
   const body = { jsonrpc: '2.0', id, method, params: { ...params, _meta: envelopeOf(envelope) } };
-  return { headers: statelessHeaders(VERSION, method, params, []), body: JSON.stringify(body) };
+  return { headers: statelessHeaders(VERSION, method, params, []), body: renderJson(body) };
 }
 
 /** An admitted session request as a stateless one; `retry` if it responds to an input-required result. */
@@ -335,7 +336,7 @@ const UNKNOWN_RESULT =
 
 /** An error of the gateway's own in place of a response that cannot be translated. */
 export function errorResponseText(id: RequestId, message: string, code = INTERNAL_ERROR): string {
-  return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } });
+  return renderJson({ jsonrpc: '2.0', id, error: { code, message } });
 }
 
 function toSessionError(text: string, error: JsonObject, context: SessionResponseContext): string {
@@ -379,7 +380,7 @@ function initializeResult(result: JsonObject, { id, version }: SessionResponseCo
     serverInfo: isObject(server) ? server : UNNAMED,
     ...(instructions === undefined ? {} : { instructions }),
   };
-  return JSON.stringify({ jsonrpc: '2.0', id, result: sessionResult });
+  return renderJson({ jsonrpc: '2.0', id, result: sessionResult });
 }
 
 /** Servers of the stateless era need not name themselves; the session era requires a name. */
@@ -428,7 +429,7 @@ type CachedTranslation = { readonly source: SplitMessage; readonly translated: S
 export function createTranslatedPages(): TranslatedPages {
   const pages = new BoundedMap<string, CachedTranslation>(MAX_CACHED_PAGES);
   const keyOf = (method: string, length: number, id: RequestId): string =>
-    `${method} ${length - JSON.stringify(id).length}`;
+    `${method} ${length - renderJson(id).length}`;
 
   function recall(method: string, bytes: Uint8Array, ids: TranslationIds): Bytes | undefined {
     const cached = pages.get(keyOf(method, bytes.length, ids.source));

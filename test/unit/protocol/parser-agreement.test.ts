@@ -134,7 +134,6 @@ describe('a body that parsers may read differently', () => {
     'the value NaN',
     'the value 1e400',
     'the value 9007199254740993',
-    'the id 9007199254740993',
     'arrays one too deep',
     'arrays that overflow a stack',
     '__proto__ as an argument',

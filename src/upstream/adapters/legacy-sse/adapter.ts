@@ -18,8 +18,8 @@ import {
   spanOf,
 } from '../../../protocol/json/json.js';
 import {
-  isJsonRpcId,
   isObject,
+  isRequestId,
   type Json,
   type JsonObject,
   type RequestId,
@@ -167,7 +167,7 @@ async function sendWithoutResponse(
 ): Promise<ForwardOutcome> {
   const posted = await post(session.messageEndpoint, text, signal);
   const id = params['requestId'];
-  if (method === 'notifications/cancelled' && isJsonRpcId(id)) session.cancel(id);
+  if (method === 'notifications/cancelled' && isRequestId(id)) session.cancel(id);
   if (posted.kind === 'error' || posted.status >= FIRST_REFUSAL) return posted;
   posted.release();
   return bodyResponse(202);
@@ -383,7 +383,7 @@ function readSentMessage(text: string): SentMessage {
   const reading = readJsonText(text);
   const value = reading.ok && isObject(reading.value) ? reading.value : {};
   const { method, id, params } = value as { readonly [name: string]: Json | undefined };
-  const isRequest = typeof method === 'string' && isJsonRpcId(id);
+  const isRequest = typeof method === 'string' && isRequestId(id);
   return {
     method: typeof method === 'string' ? method : undefined,
     id: isRequest ? id : undefined,

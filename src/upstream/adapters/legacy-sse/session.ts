@@ -5,8 +5,8 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports, resumability.
 
 import {
-  isJsonRpcId,
   isObject,
+  isRequestId,
   type Json,
   type JsonObject,
   type RequestId,
@@ -107,7 +107,7 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
 
   function routeMessage(text: string, { id, method, params }: JsonObject): void {
     if (typeof method !== 'string') routeResponse(id, text);
-    else if (isJsonRpcId(id)) routeServerRequest(id, method, text);
+    else if (isRequestId(id)) routeServerRequest(id, method, text);
     else routeNotification(method, params, text);
   }
 
@@ -124,7 +124,7 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
   }
 
   function routeResponse(id: Json | undefined, text: string): void {
-    const found = isJsonRpcId(id) ? pending.get(keyOf(id)) : undefined;
+    const found = isRequestId(id) ? pending.get(keyOf(id)) : undefined;
     // A response to no request: the check of the session's own stream drops and records it.
     const eventBuffer = found?.eventBuffer ?? sessionBuffer;
     eventBuffer.put(text);
@@ -153,7 +153,7 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
 
   function bufferOfProgressToken(params: Json | undefined): EventBuffer | undefined {
     const token = isObject(params) ? params['progressToken'] : undefined;
-    if (!isJsonRpcId(token)) return undefined;
+    if (!isRequestId(token)) return undefined;
     for (const { request, eventBuffer } of pending.values())
       if (request.token === token) return eventBuffer;
     return undefined;
