@@ -217,7 +217,8 @@ function claimOf(block: JsonObject, member: string, essence: string): string {
   return member === 'data' && isMediaBlock(block) && !essence.includes('/') ? '' : essence;
 }
 
-function readMimeType(mimeType: Json | undefined): {
+/** A media type without its parameters, in lower case, and the charset that it names. */
+export function readMimeType(mimeType: Json | undefined): {
   readonly essence: string;
   readonly charset: string | undefined;
 } {

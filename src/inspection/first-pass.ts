@@ -4,12 +4,13 @@
 
 import type { TextEdit } from '../protocol/admitted-request.js';
 import { applyEdits } from '../protocol/json/json.js';
-import { isObject, type Json } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { groupBy } from '../text/grouping.js';
 import { pointerOf } from '../text/json-members.js';
 import { checkBytes, type Payload, readableParts, readPayload } from './binary-content.js';
 import { findActiveContent } from './detectors/active-content.js';
 import { findMarkdownCode } from './detectors/markdown-code.js';
+import { isInertSvg, neutralizeSvg } from './detectors/svg.js';
 import {
   actionFor,
   detectorOf,
@@ -22,6 +23,7 @@ import {
 } from './detectors/text-sanitizer.js';
 import { findSentCredentials } from './detectors/upstream-credentials.js';
 import type { FindingLog } from './findings.js';
+import { areOdd, ICONS, withoutOddIcons } from './icons.js';
 import {
   cutText,
   editJsonText,
@@ -30,9 +32,7 @@ import {
   type SplitHit,
 } from './joined-text.js';
 import {
-  areRemote,
-  ICONS,
-  isProtocolIcons,
+  isProtocolPlace,
   isReserved,
   type Leaf,
   nearestName,
@@ -44,6 +44,7 @@ import {
 } from './message-fields.js';
 import { type Place, placeOf } from './message-map.js';
 import { redactionMark } from './redaction-marks.js';
+import { canShowSource, type ShownSources, sourceEdits, sourceText, svgIn } from './svg-images.js';
 
 type PassInput = {
   readonly text: string;
@@ -91,6 +92,8 @@ type PassState = {
   readonly groups: Map<string, TextGroup>;
   /** The original texts that a later message may continue. */
   readonly continued: string[];
+  /** What is shown in place of images that would act. */
+  readonly sources: ShownSources;
   isBlocked: boolean;
   changedNames: number;
   /** Everything before this offset is already removed and is skipped. */
@@ -113,6 +116,9 @@ export function sanitizeMessage(input: PassInput): Pass | { readonly kind: 'too-
     removeSplitSecrets(state, parts, isReader ? input.tail : '');
     if (isReader) neutralizeJoinedTexts(state, parts);
   }
+  const { edits, removed } = sourceEdits(input.text, input.caps, state.sources);
+  for (const start of removed) state.edits.delete(start);
+  for (const edit of edits) state.edits.set(edit.start, edit);
   return {
     kind: 'passed',
     edits: sortEdits(state.edits),
@@ -132,6 +138,7 @@ function createPassState(
     edits: new Map(),
     groups: new Map(),
     continued: [],
+    sources: new Map(),
     isBlocked: false,
     changedNames: 0,
     removedUntil: 0,
@@ -152,7 +159,7 @@ function visitValue(state: PassState, leaf: Leaf): void {
 }
 
 function visitContent(state: PassState, leaf: Leaf): void {
-  if (leaf.kind === 'name' && hasRemoteIcons(state, leaf)) removeIcons(state, leaf);
+  if (leaf.kind === 'name' && hasOddIcons(state, leaf)) removeIcons(state, leaf);
   else if (leaf.kind === 'name') visitName(state, leaf);
   else if (leaf.kind === 'number') visitNumber(state, leaf);
   else visitString(state, leaf);
@@ -199,18 +206,20 @@ function visitName(state: PassState, leaf: Leaf): void {
   addEdit(state, leaf.start, leaf.end, JSON.stringify(name));
 }
 
-function hasRemoteIcons({ within, input }: PassState, { value, steps }: Leaf): boolean {
-  if (value !== ICONS || within !== undefined || !isProtocolIcons(steps)) return false;
+function hasOddIcons({ within, input }: PassState, { value, steps }: Leaf): boolean {
+  if (value !== ICONS || within !== undefined || !isProtocolPlace(steps)) return false;
   const icons = valueAt(input.value, steps);
-  return icons !== undefined && areRemote(icons);
+  return icons !== undefined && areOdd(icons);
 }
 
-/** Empties the list but keeps the member, so that clients that expect it do not fail. */
+/** Keeps the member even where no icon is left, so that clients that expect it do not fail. */
 function removeIcons(state: PassState, leaf: Leaf): void {
-  const end = valueEnd(state.input.text, leaf.end);
-  addEdit(state, leaf.end, end, ':[]');
+  const { text } = state.input;
+  const end = valueEnd(text, leaf.end);
+  const left = withoutOddIcons(text.slice(text.indexOf(':', leaf.end) + 1, end));
+  addEdit(state, leaf.end, end, `:${left.text}`);
   state.removedUntil = end;
-  addNote(state, leaf.steps, { detector: 'remote-icons', action: 'drop', count: 1 });
+  addNote(state, leaf.steps, { detector: 'remote-icons', action: 'drop', count: left.dropped });
 }
 
 /** Removes a member under the gateway's own prefix, with the comma that would be left over. */
@@ -255,7 +264,7 @@ function visitNumber(state: PassState, leaf: Leaf): void {
 function visitString(state: PassState, leaf: Leaf): void {
   const { start, end, value } = leaf;
   const isMessage = state.within === undefined;
-  const encoded = isMessage ? visitPayload(state, leaf) : undefined;
+  const encoded = isMessage ? (visitSvgText(state, leaf) ?? visitPayload(state, leaf)) : undefined;
   const { role, group, isContinued } = isMessage ? placeOf(leaf.steps) : IN_JSON;
   // Where a text that a client shows is JSON, its strings are inspected like structured content.
   const text = encoded ?? sanitizeValue(state, leaf, role === 'reader' ? 'markdown' : 'value');
@@ -340,28 +349,86 @@ function visitPayload(state: PassState, leaf: Leaf): string | undefined {
   const payload = isObject(block) ? readPayload(block, member, leaf.value) : undefined;
   if (!isObject(block) || payload === undefined) return undefined;
   if (payload.kind === 'media') return replaceOwnCredentials(state, leaf);
-  const written = payload.kind === 'none' ? leaf.value : rewritePayload(state, leaf, payload);
-  const remainingPayload = written === leaf.value ? payload : readPayload(block, member, written);
-  if (remainingPayload !== undefined && remainingPayload.kind !== 'media')
-    withholdOtherReadings(state, leaf, remainingPayload.others);
-  // A word or a token may be valid base64: a client that does not decode it sees the string as it is.
-  const isBase64 = payload.kind !== 'none';
-  const isRun = isBase64 && written.length > MAX_TOKEN_CHARS && !/\s/.test(written);
-  const clean = isRun ? written : sanitizeValue(state, { ...leaf, value: written });
+  const svg = activeSvg(state, leaf, block, payload);
+  // The block shows the text in place of the image.
+  if (showSource(state, leaf, block, svg) !== undefined) return leaf.value;
+  const inert = svg === undefined ? undefined : neutralizeSvg(svg);
+  const written = rewritePayload(state, leaf, payload, inert);
+  const left = written === leaf.value ? payload : readPayload(block, member, written);
+  if (left !== undefined && left.kind !== 'media') withholdOtherReadings(state, leaf, left.others);
+  const clean = isRunOfBase64(payload, written)
+    ? written
+    : sanitizeValue(state, { ...leaf, value: written });
   return replaceOwnCredentials(state, { ...leaf, value: clean });
+}
+
+/** A word or a token may be valid base64: a client that does not decode it sees the string as it is. */
+function isRunOfBase64({ kind }: Payload, written: string): boolean {
+  return kind !== 'none' && written.length > MAX_TOKEN_CHARS && !/\s/.test(written);
+}
+
+/** A text that is declared as an SVG image, as what is shown in its place; undefined for every other string. */
+function visitSvgText(state: PassState, leaf: Leaf): string | undefined {
+  if (leaf.steps.at(-1) !== 'text') return undefined;
+  const block = valueAt(state.input.value, leaf.steps.slice(0, -1));
+  if (!isObject(block)) return undefined;
+  const svg = activeSvg(state, leaf, block, undefined);
+  return showSource(state, leaf, block, svg);
+}
+
+/** The SVG image in a string of a block, if it acts and the rules change it. */
+function activeSvg(
+  state: PassState,
+  { steps, value }: Leaf,
+  block: JsonObject,
+  payload: Payload | undefined,
+): string | undefined {
+  const { activeContent } = state.input.rules;
+  const svg = svgIn(block, String(steps.at(-1)), value, payload);
+  if (svg === undefined || activeContent === 'off') return undefined;
+  state.budgetUsed.chars += svg.length;
+  if (state.budgetUsed.chars > state.input.caps.maxWork || isInertSvg(svg)) return undefined;
+  addNote(state, steps, {
+    detector: 'active:svg',
+    action: ACTIVE_ACTIONS[activeContent],
+    count: 1,
+  });
+  return activeContent === 'neutralize' ? svg : undefined;
+}
+
+/** Lets a block show the source of its image as a text, where the protocol has one at this place. */
+function showSource(
+  state: PassState,
+  { steps }: Leaf,
+  block: JsonObject,
+  svg: string | undefined,
+): string | undefined {
+  const holder = steps.slice(0, -1);
+  const member = String(steps.at(-1));
+  if (svg === undefined || !isProtocolPlace(holder) || !canShowSource(block, member))
+    return undefined;
+  const text = sanitizeProse(state, sourceText(svg), [...steps]);
+  state.sources.set(pointerOf(holder), { block, text });
+  return text;
 }
 
 /** No secret of only base64 characters is longer than this. */
 const MAX_TOKEN_CHARS = 1024;
 
-type ReadablePayload = Extract<Payload, { readonly kind: 'text' | 'bytes' }>;
+type ReadablePayload = Exclude<Payload, { readonly kind: 'media' }>;
 
-function rewritePayload(state: PassState, leaf: Leaf, payload: ReadablePayload): string {
-  const { text } = payload.reading;
-  if (payload.kind === 'bytes' && !containsForbiddenContent(state, leaf.steps, text))
-    return leaf.value;
+function rewritePayload(
+  state: PassState,
+  leaf: Leaf,
+  payload: ReadablePayload,
+  inert: string | undefined,
+): string {
+  if (payload.kind === 'none') return leaf.value;
+  const text = inert ?? payload.reading.text;
+  const isPassable = payload.kind === 'bytes' && inert === undefined;
+  if (isPassable && !containsForbiddenContent(state, leaf.steps, text)) return leaf.value;
   const sanitizedText = sanitizeProse(state, text, leaf.steps);
-  if (sanitizedText === text) return leaf.value;
+  if (sanitizedText === payload.reading.text) return leaf.value;
   const written = payload.rewrite(sanitizedText);
   if (written === undefined) addNote(state, leaf.steps, UNENCODABLE);
   return written ?? leaf.value;

@@ -1,5 +1,5 @@
 // Walks the JSON text of a message for inspection, and knows what of it is content: which members of MCP messages are
-// exempt, where the text is that clients show, and which icons they load. Every other string and member name of a
+// exempt, where the text is that clients show, and whose names are the protocol's. Every other string and member name of a
 // message towards a client is inspected. The walk reports each with its span, so that a visitor can replace one without
 // touching the bytes next to it; it never builds a value and never recurses.
 // Source: RFC 8259; MCP 2025-11-25 and 2026-07-28, base protocol, tools, resources, prompts, pagination, logging,
@@ -175,41 +175,6 @@ function isDefinedFor(
   return typeof method === 'string' && of.has(method);
 }
 
-export const ICONS = 'icons';
-
-/**
- * An image embedded as a data URL. Every other icon is either fetched from elsewhere by the client or may contain
- * script (SVG). Source: MCP 2025-11-25, base protocol (icons).
- */
-const EMBEDDED_ICON = /^data:image\/(?:png|jpe?g|gif|webp);base64,[A-Za-z0-9+/]*={0,2}$/;
-
-/** Whether an object has icons other than images in data URLs, or icons that no client reads. */
-export function hasRemoteIcons(holder: { readonly [name: string]: Json }): boolean {
-  const icons = holder[ICONS];
-  return icons !== undefined && areRemote(icons);
-}
-
-/** Whether a value of `icons` is anything but a list of images in data URLs, as the official SDKs read it. */
-export function areRemote(icons: Json): boolean {
-  if (!Array.isArray(icons)) return true;
-  return !icons.every((icon: Json) => {
-    const source = isObject(icon) ? icon['src'] : undefined;
-    return typeof source === 'string' && EMBEDDED_ICON.test(source) && isReadable(icon);
-  });
-}
-
-/** Whether the members beside `src` have the types that MCP gives them. One icon that has not costs a client the list. */
-function isReadable(icon: Json): boolean {
-  if (!isObject(icon)) return false;
-  const { mimeType = null, sizes = null, theme = null } = icon;
-  return (
-    (mimeType === null || typeof mimeType === 'string') &&
-    (sizes === null ||
-      (Array.isArray(sizes) && sizes.every((size: Json) => typeof size === 'string'))) &&
-    (theme === null || theme === 'light' || theme === 'dark')
-  );
-}
-
 /** Members below which the server, a tool or the user chooses the names. Clients show no icons found there. */
 const FREE_FORM_MEMBERS: ReadonlySet<string | number> = new Set([
   'structuredContent',
@@ -235,8 +200,8 @@ export function isFreeForm(
   return FREE_FORM_MEMBERS.has(step) || (parentStep === META && step !== SERVER_INFO);
 }
 
-/** Whether a member called `icons` at this path is defined by the protocol. */
-export function isProtocolIcons(path: readonly (string | number)[]): boolean {
+/** Whether a member at this path is the protocol's, by the names above it: an icon, or a member of a content block. */
+export function isProtocolPlace(path: readonly (string | number)[]): boolean {
   return !path.some((step, at) => isFreeForm(step, path[at - 1]));
 }
 

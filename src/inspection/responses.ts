@@ -13,8 +13,9 @@ import { type SanitizeText, sanitizeText } from './detectors/text-sanitizer.js';
 import { isExposedIn, type SentCredentials } from './detectors/upstream-credentials.js';
 import { createFindingLog, type FindingLog, type Profile, publicFindings } from './findings.js';
 import { sanitizeMessage } from './first-pass.js';
+import { ICONS } from './icons.js';
 import { headOf, tailOf } from './joined-text.js';
-import { exemptIn, ICONS, isFreeForm, valueAt } from './message-fields.js';
+import { exemptIn, isFreeForm, valueAt } from './message-fields.js';
 import { joinedTextsOf } from './message-map.js';
 import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
 import type { MarkKeys } from './redaction-marks.js';
@@ -205,7 +206,7 @@ export function passIfClean(
   if (input.sensitive !== undefined) return undefined;
   try {
     if (!isSurelyCleanJson(input.text) || isExposedIn(input.text, own)) return undefined;
-    // The items of a list have already lost their remote icons (result-filters.ts).
+    // The items of a list have already lost their odd icons (result-filters.ts).
     if (
       needsStructuralInspection(input.value, undefined, LIST_MEMBERS.get(input.requestMethod ?? ''))
     )
@@ -353,11 +354,16 @@ function hasUnprefilteredMember(value: JsonObject, parentName?: string, listed?:
   for (const name in value) {
     const member = value[name];
     if (name === ICONS) return true;
-    if (typeof member === 'string' && mayHoldPayload(value, name)) return true;
+    if (typeof member === 'string' && needsReading(value, name, member)) return true;
     if (typeof member !== 'object' || isSkippedMember(name, parentName, listed)) continue;
     if (needsStructuralInspection(member, name, listed)) return true;
   }
   return false;
+}
+
+/** Encoded bytes, and texts that are read as XML. */
+function needsReading(holder: JsonObject, name: string, text: string): boolean {
+  return mayHoldPayload(holder, name) || (name === 'mimeType' && /svg/i.test(text));
 }
 
 function isSkippedMember(name: string, parentName: string | undefined, listed?: string): boolean {

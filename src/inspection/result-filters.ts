@@ -1,5 +1,5 @@
 // Filters the results that depend on their caller. From a page of a list, hidden items, names that occur twice, items that
-// clients cannot read, remote icons and shared cache scopes are removed by span; everything else stays byte for byte, so that an approved definition
+// clients cannot read, icons from elsewhere and shared cache scopes are removed by span; everything else stays byte for byte, so that an approved definition
 // reaches the client as it was reviewed. `isVisible` decides who may see what, and filtered pages are cached. From the
 // results of `initialize` and `server/discover`, everything is removed but supported capabilities, versions that the
 // gateway enforces policy for, and approved instructions.
@@ -15,7 +15,6 @@ import {
   type IsEqual,
   matchesMessage,
   piecesAtId,
-  removalEdits,
   removeMember,
   type Span,
   type SplitMessage,
@@ -32,7 +31,8 @@ import { BoundedMap } from '../state/bounds.js';
 import { clauseName, kindOf } from '../text/clause.js';
 import { stepsOf } from '../text/json-members.js';
 import { createFindingLog, type Profile } from './findings.js';
-import { hasRemoteIcons, valueAt } from './message-fields.js';
+import { hasOddIcons, withoutOddIconsIn } from './icons.js';
+import { valueAt } from './message-fields.js';
 import type { InspectionInput, InspectionOutcome, WithholdReason } from './responses.js';
 
 export type ListItem = { readonly name: string; readonly digest: string | undefined };
@@ -245,10 +245,10 @@ function writeShown(
   const elements = kept.map(({ value, span }) => {
     const element = text.slice(span.start, span.end);
     const edits = editsOf?.(value) ?? [];
-    const hasIcons = hasRemoteIcons(value);
+    const hasIcons = hasOddIcons(value);
     if (!hasIcons && edits.length === 0) return element;
     isChanged = true;
-    return narrowed(hasIcons ? withoutIcons(element) : element, edits);
+    return narrowed(hasIcons ? withoutOddIconsIn(element) : element, edits);
   });
   if (!isChanged) return text;
   return applyEdits(text, [{ ...array, text: `[${elements.join(',')}]` }]);
@@ -258,15 +258,6 @@ function narrowed(element: string, edits: readonly SchemaEdit[]): string {
   return edits.reduce(
     (shown, { path, keyword, value }) => setMember(shown, path, keyword, value),
     element,
-  );
-}
-
-function withoutIcons(element: string): string {
-  const elementSpan = spanOf(element, []);
-  if (elementSpan === undefined) return element;
-  return applyEdits(
-    element,
-    removalEdits(element, elementSpan, (name) => name === 'icons'),
   );
 }
 
@@ -494,8 +485,11 @@ function filterMembers(input: HandshakeInput, text: string, result: JsonObject):
   if (input.method === 'server/discover') filtered = setPrivate(filtered, result, input.listTtlMs);
   for (const path of SERVER_INFO_PATHS) {
     const holder = valueAt(result, path.slice(1));
-    if (isObject(holder) && hasRemoteIcons(holder))
-      filtered = removeMember(filtered, path, 'icons');
+    if (!isObject(holder) || !hasOddIcons(holder)) continue;
+    const span = spanOf(filtered, path);
+    if (span === undefined) continue;
+    const left = withoutOddIconsIn(filtered.slice(span.start, span.end));
+    filtered = applyEdits(filtered, [{ ...span, text: left }]);
   }
   return filtered;
 }

@@ -1,6 +1,7 @@
 // What becomes of active content, and of what only looks like it, in the results of tools.
 
 import { expect } from 'vitest';
+import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import { resultOf } from '../support/wire-client.js';
 import { type CompatRow, withWorld } from './rig.js';
 
@@ -18,7 +19,50 @@ async function arrives(texts: readonly (readonly [given: string, seen: string])[
 
 const same = (...texts: string[]): [string, string][] => texts.map((text) => [text, text]);
 
+const svgImage = (inner: string): JsonObject => ({
+  type: 'image',
+  data: Buffer.from(`<svg xmlns="http://www.w3.org/2000/svg">${inner}</svg>`).toString('base64'),
+  mimeType: 'image/svg+xml',
+});
+
+/** Proves what a client gets in place of one block. */
+async function blockArrives(given: JsonObject, seen: Json): Promise<void> {
+  await withWorld(
+    { upstream: ['pinning: {mode: "off"}'], result: () => ({ content: [given] }) },
+    async ({ call }) => {
+      expect(resultOf(await call('read_record', { id: 'one' }))['content']).toEqual([seen]);
+    },
+  );
+}
+
 export const rows: readonly CompatRow[] = [
+  {
+    id: 'svg-images-that-do-nothing',
+    area: 'content',
+    source: 'SVG 2 §16, XML 1.0',
+    given: 'An image is an SVG drawing with a style sheet, a link and references within itself.',
+    verdict: 'accepts',
+    sees: 'The client gets the image byte for byte.',
+    run: () => {
+      const image = svgImage(
+        '<style>a{fill:url(#g)}</style><a href="https://docs.example/"><use href="#g"/></a>',
+      );
+      return blockArrives(image, image);
+    },
+  },
+  {
+    id: 'svg-images-that-act',
+    area: 'content',
+    source: 'SVG 2 §16, XML 1.0',
+    given: 'An image is an SVG drawing with a script.',
+    verdict: 'changes',
+    sees: 'The block is a text that says so and holds the source, in which the tag is escaped.',
+    run: () =>
+      blockArrives(svgImage('<script>a()</script>'), {
+        type: 'text',
+        text: expect.stringContaining('>&lt;script>a()</script></svg>') as unknown as string,
+      }),
+  },
   {
     id: 'source-code-is-no-markup',
     area: 'content',

@@ -133,17 +133,25 @@ const STRINGS = /"([^"]{0,2048})"|'([^']{0,2048})'/g;
 /** The offset of the last thing that a style sheet loads from elsewhere; negative where it loads nothing. */
 export function lastStyleLoad(css: string): number {
   if (!/[u@\\&c(]/i.test(css)) return -1;
-  const last = lastLoadAsWritten(css);
+  const last = lastLoadIn(css, true);
   const decoded = decodeStyle(css);
   // Offsets of a decoded text are not those of the text.
-  return decoded !== css && lastLoadAsWritten(decoded) >= 0 ? css.length : last;
+  return decoded !== css && lastLoadIn(decoded, false) >= 0 ? css.length : last;
 }
 
-function lastLoadAsWritten(css: string): number {
+/** The name of a namespace, which nothing loads. */
+const NAMESPACE = /(?:^|[;{}>])\s{0,64}@namespace\s{1,16}(?:[\w-]{1,64}\s{1,16})?$/i;
+const MAX_NAMESPACE_CHARS = 200;
+
+// Signs that were written as escapes begin no rule, so that of a decoded text nothing is taken for a namespace.
+function lastLoadIn(css: string, isAsWritten: boolean): number {
   let last = -1;
   STYLE_LOAD.lastIndex = 0;
   for (let match = STYLE_LOAD.exec(css); match !== null; match = STYLE_LOAD.exec(css)) {
-    if (loadsBehind(css, match[0].toLowerCase(), STYLE_LOAD.lastIndex)) last = match.index;
+    if (!loadsBehind(css, match[0].toLowerCase(), STYLE_LOAD.lastIndex)) continue;
+    const from = Math.max(0, match.index - MAX_NAMESPACE_CHARS);
+    const before = (from > 0 ? '.' : '') + css.slice(from, match.index);
+    if (!isAsWritten || !NAMESPACE.test(before)) last = match.index;
   }
   return last;
 }

@@ -8,10 +8,11 @@ import { isObject, type JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { profile } from './samples.js';
 
 const PIXEL = `data:image/png;base64,${Buffer.from('pixel').toString('base64')}`;
-const REMOTE: readonly (readonly [string, Json])[] = [
+/** What it is, the icons, and those that are left. */
+const REMOTE: readonly (readonly [string, Json, Json?])[] = [
   ['https', [{ src: 'https://collect.example/a.png' }]],
   ['http', [{ src: 'http://collect.example/a.png' }]],
-  ['one of two', [{ src: PIXEL }, { src: 'https://collect.example/a.png' }]],
+  ['one of two', [{ src: PIXEL }, { src: 'https://collect.example/a.png' }], [{ src: PIXEL }]],
   ['a data URL with script', [{ src: 'data:image/svg+xml;base64,AAAA' }]],
   ['no list', { src: 'https://collect.example/a.png' }],
   ['a bare URL', 'https://collect.example/a.png'],
@@ -126,7 +127,7 @@ function inspect(message: JsonObject) {
 
 describe('[I-36] remote icons', () => {
   const cases = PLACES.flatMap(([place, build]) =>
-    REMOTE.map(([what, icons]) => [place, what, build(icons), build([])] as const),
+    REMOTE.map(([what, icons, left = []]) => [place, what, build(icons), build(left)] as const),
   );
   it.each(cases)('are gone from %s: %s', (_place, _what, message, without) => {
     const outcome = inspect(message);
