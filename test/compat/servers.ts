@@ -443,6 +443,34 @@ const listRows: readonly CompatRow[] = [
       ),
   },
   {
+    id: 'server-that-refuses-an-id-used-before',
+    area: 'servers',
+    source:
+      'MCP 2025-11-25, base protocol, requests; mcp-server-git of the Python SDK 2 over stdio',
+    given: 'A server with tools, prompts and resources refuses an id that its session has used.',
+    verdict: 'accepts',
+    sees: 'Every list is read and the tools are called: each request of the gateway has its own id.',
+    run: () => {
+      const used = new Map<string, string>();
+      const refusesRepeatedIds: Order = ({ id, method = '', headers, ...rest }) => {
+        if (!method.endsWith('/list')) return undefined;
+        const key = `${headers['mcp-session-id']} ${JSON.stringify(id)}`;
+        const earlier = used.get(key) ?? method;
+        used.set(key, earlier);
+        return earlier === method
+          ? undefined
+          : answering({ id, method, headers, ...rest }, 400, errorText('null', -32600, 'Repeated'));
+      };
+      let sessions = 0;
+      const opening: Order = (request) => {
+        if (request.method !== 'initialize') return undefined;
+        sessions += 1;
+        return handshake({}, `s-${sessions}`)(request);
+      };
+      return expectUsable(first(opening, refusesRepeatedIds, handshake({}), USABLE));
+    },
+  },
+  {
     id: 'list-of-a-kind-refused',
     area: 'servers',
     source: 'google-labs-code/stitch-sdk#367, claude-code#77106, arabold/docs-mcp-server#226',

@@ -23,6 +23,7 @@ type Definition = { readonly [member: string]: unknown };
 export type Asked = {
   readonly httpMethod: string;
   readonly method: string | undefined;
+  readonly id: number;
   readonly headers: IncomingMessage['headers'];
   readonly params: Definition;
 };
@@ -155,6 +156,7 @@ function answerListing(
   const one: Asked = {
     httpMethod: request.method ?? '',
     method: message.method,
+    id: message.id,
     headers: request.headers,
     params: message.params ?? {},
   };

@@ -120,6 +120,8 @@ type ListingCall = {
   readonly headers: { readonly [name: string]: string };
 };
 
+type SentCall = ListingCall & { readonly id: number };
+
 export type CallOutcome =
   | {
       readonly kind: 'result';
@@ -165,7 +167,11 @@ type ReadLimits = {
   readonly allowance: ListingAllowance | undefined;
 };
 
-const REQUEST_ID = 1;
+/**
+ * The id of the last request. Ids are not used again within a session (MCP 2025-11-25, base protocol): the lists of one
+ * are read side by side, and servers tell requests apart by their ids.
+ */
+let lastRequestId = 0;
 /** Statuses that say why there is no response, whatever the body says. */
 const FAILED_STATUSES: ReadonlyMap<number, ListingError> = new Map([
   [401, 'credentials'],
@@ -183,11 +189,13 @@ export async function callUpstream(
   call: ListingCall,
   budget: ListingBudget,
 ): Promise<CallOutcome> {
-  const body = { jsonrpc: '2.0', id: REQUEST_ID, method: call.method, params: call.params };
+  lastRequestId += 1;
+  const sent: SentCall = { ...call, id: lastRequestId };
+  const body = { jsonrpc: '2.0', id: sent.id, method: call.method, params: call.params };
   const { messageReader = DIRECT_MESSAGE_READER, allowance } = ports;
   if (allowance?.isLeft === false) return { kind: 'failed', why: 'too-large' };
   const reading = (response: UpstreamResponse): Promise<CallOutcome> =>
-    readOutcome(call, response, { budget, messageReader, allowance });
+    readOutcome(sent, response, { budget, messageReader, allowance });
   const { headers, method } = call;
   return sendRequest(ports, { headers, method, body: JSON.stringify(body) }, budget, reading);
 }
@@ -295,7 +303,7 @@ export const COMMON_HEADERS = {
 } as const;
 
 async function readOutcome(
-  call: ListingCall,
+  call: SentCall,
   response: UpstreamResponse,
   limits: ReadLimits,
 ): Promise<CallOutcome> {
@@ -315,7 +323,7 @@ async function readOutcome(
   if (status >= 300)
     return refusedBy(response, call.method, json?.ok === true ? json.value : undefined);
   const detail =
-    json === undefined ? describeType(headers['content-type']) : describeReading(call.method, json);
+    json === undefined ? describeType(headers['content-type']) : describeReading(call, json);
   return { kind: 'failed', why: 'protocol', detail };
 }
 
@@ -331,12 +339,12 @@ function refusedBy(
   return { kind: 'refused', status, error, isOwn: false, detail: describeStatus(response, method) };
 }
 
-function describeReading(method: string, json: ReadOutcome): string {
+function describeReading({ method, id }: SentCall, json: ReadOutcome): string {
   if (!json.ok) return `${method}: ${json.error}`;
   const { value } = json;
   if (!isObject(value)) return `${method}: expected a JSON-RPC response, got ${kindOf(value)}`;
   if (!('id' in value)) return `${method}: the response has no id`;
-  if (value['id'] !== REQUEST_ID) return `${method}: the response has another id`;
+  if (value['id'] !== id) return `${method}: the response has another id`;
   return `${method}: the response is not valid JSON-RPC`;
 }
 
@@ -367,12 +375,12 @@ function isExcess({ error }: Extract<ReadOutcome, { readonly ok: false }>): bool
 
 /** The outcome if this is the expected response; `undefined` otherwise. */
 function readExpectedResponse(
-  call: ListingCall,
+  call: SentCall,
   { headers, status }: UpstreamResponse,
   json: OkReading,
 ): CallOutcome | undefined {
   const { protocol, version } = call;
-  const response = classifyUpstreamMessage(json.value, { protocol, version, id: REQUEST_ID });
+  const response = classifyUpstreamMessage(json.value, { protocol, version, id: call.id });
   switch (response.kind) {
     case 'response-result':
       if (status >= 300)
@@ -403,7 +411,7 @@ function readExpectedResponse(
     case 'malformed':
       return status >= 300
         ? undefined
-        : { kind: 'failed', why: 'protocol', detail: describeReading(call.method, json) };
+        : { kind: 'failed', why: 'protocol', detail: describeReading(call, json) };
     case 'notification':
     case 'server-request':
     case 'foreign':
@@ -431,7 +439,7 @@ async function readEntireBody(
 }
 
 async function readStream(
-  call: ListingCall,
+  call: SentCall,
   response: UpstreamResponse,
   limits: ReadLimits,
 ): Promise<CallOutcome> {
@@ -462,12 +470,12 @@ function listingErrorOf(end: ReadEnd): ListingError {
 }
 
 function outcomeOf(
-  call: ListingCall,
+  call: SentCall,
   response: UpstreamResponse,
   json: ReadOutcome,
 ): CallOutcome | undefined {
   if (json.ok) return readExpectedResponse(call, response, json);
-  const detail = describeReading(call.method, json);
+  const detail = describeReading(call, json);
   return { kind: 'failed', why: isExcess(json) ? 'too-large' : 'protocol', detail };
 }
 

@@ -347,7 +347,8 @@ export function createSessionSender({
   };
 }
 
-const PING_ID = 'sallyport-ping';
+/** Numbers pings, so that two under way in one session have ids of their own. */
+let lastPing = 0;
 /** A pong is short; a server that sends more has not answered. */
 const PING_BOUNDS = { maxResponseBytes: 64 * 1024, requestTimeoutMs: 5_000 };
 
@@ -363,12 +364,14 @@ export async function pingInSession(
 ): Promise<boolean> {
   const target = messageEndpointOf(session);
   const own = target === undefined ? sessionHeadersOf(session) : {};
+  lastPing += 1;
+  const id = `sallyport-ping-${lastPing}`;
   const outcome = await client.request({
     caller,
     method: 'POST',
     target,
     headers: { ...COMMON_HEADERS, ...own },
-    body: JSON.stringify({ jsonrpc: '2.0', id: PING_ID, method: 'ping' }),
+    body: JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' }),
     timeoutMs,
   });
   if (outcome.kind === 'error') return false;
@@ -381,8 +384,8 @@ export async function pingInSession(
     ...PING_BOUNDS,
     requestTimeoutMs: timeoutMs,
   })) {
-    if (inbound.kind !== 'message' || !isResponseTo(inbound.value, PING_ID)) continue;
-    return isAliveByPing(status, errorSeenIn(inbound.value, PING_ID), true);
+    if (inbound.kind !== 'message' || !isResponseTo(inbound.value, id)) continue;
+    return isAliveByPing(status, errorSeenIn(inbound.value, id), true);
   }
   return isAliveByPing(status, undefined, false);
 }

@@ -241,10 +241,10 @@ test.each([
   ['[L-28] a result of another type', { tools: [], resultType: 'input_required' }],
 ])('%s makes no listing', async (_, result) => {
   upstream.script.speaks.sessions = false;
-  upstream.script.intercept = ({ method }, response) => {
+  upstream.script.intercept = ({ method, id }, response) => {
     if (method !== 'tools/list') return false;
     response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result }));
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
     return true;
   };
   expect(await newLister().ensureFresh()).toBe('stale');
@@ -272,12 +272,12 @@ test.each([
 ] as const)('[L-28] a list ends whose cursor %s', async (_, pages, names) => {
   upstream.script.speaks.sessions = false;
   let sent = 0;
-  upstream.script.intercept = ({ method }, response) => {
+  upstream.script.intercept = ({ method, id }, response) => {
     if (method !== 'tools/list') return false;
     const result = { resultType: 'complete', ...pages[Math.min(sent, pages.length - 1)] };
     sent += 1;
     response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result }));
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
     return true;
   };
   expect(await newLister().ensureFresh()).toBe('fresh');
@@ -288,12 +288,12 @@ test.each([
 test('[L-29] endless cursors and endless bytes end at the caps (docs/reference/attacks.md case 57)', async () => {
   upstream.script.speaks.sessions = false;
   let page = 0;
-  upstream.script.intercept = ({ method }, response) => {
+  upstream.script.intercept = ({ method, id }, response) => {
     if (method !== 'tools/list') return false;
     page += 1;
     const result = { tools: [toolNamed(`t${page}`)], nextCursor: `${page}` };
     response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result }));
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
     return true;
   };
   const settings = { maxAgeMs: MAX_AGE_MS, requestTimeoutMs: 5000, gatewayVersion: '0' };
@@ -315,15 +315,15 @@ test('[L-29] endless cursors and endless bytes end at the caps (docs/reference/a
 test('[L-30] an answer with a member twice, or another id, is no answer', async () => {
   upstream.script.speaks.sessions = false;
   for (const text of [
-    '{"jsonrpc":"2.0","id":1,"result":{"tools":[],"tools":[{"name":"x"}]}}',
-    '{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}',
-    '[{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}]',
+    '{"jsonrpc":"2.0","id":ID,"result":{"tools":[],"tools":[{"name":"x"}]}}',
+    '{"jsonrpc":"2.0","id":-1,"result":{"tools":[]}}',
+    '[{"jsonrpc":"2.0","id":ID,"result":{"tools":[]}}]',
     '<html>',
   ]) {
-    upstream.script.intercept = ({ method }, response) => {
+    upstream.script.intercept = ({ method, id }, response) => {
       if (method !== 'tools/list') return false;
       response.setHeader('content-type', 'application/json');
-      response.end(text);
+      response.end(text.replace('ID', `${id}`));
       return true;
     };
     expect(await newLister().ensureFresh()).toBe('stale');
@@ -405,11 +405,11 @@ test('[L-35] prompts, templates and instructions are listed where the server has
 
 test('[L-36] a number that a double cannot hold marks its definition', async () => {
   upstream.script.speaks.sessions = false;
-  upstream.script.intercept = ({ method }, response) => {
+  upstream.script.intercept = ({ method, id }, response) => {
     if (method !== 'tools/list') return false;
     response.setHeader('content-type', 'application/json');
     response.end(
-      '{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","x":9007199254740993},{"name":"b","x":9007199254740992}]}}',
+      `{"jsonrpc":"2.0","id":${id},"result":{"tools":[{"name":"a","x":9007199254740993},{"name":"b","x":9007199254740992}]}}`,
     );
     return true;
   };
