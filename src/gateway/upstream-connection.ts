@@ -5,8 +5,9 @@
 import type { Socket } from 'node:net';
 import type { UpstreamSettings } from '../config/settings.js';
 import type { MarkKeys } from '../inspection/redaction-marks.js';
+import { readServerJson } from '../protocol/deep-items.js';
 import type { LoopScheduler, ReadJson } from '../protocol/json/incremental.js';
-import { MAX_JSON_DEPTH, readJson, readJsonText } from '../protocol/json/json.js';
+import { MAX_JSON_DEPTH } from '../protocol/json/json.js';
 import type { Listing } from '../protocol/methods.js';
 import { LEGACY_SSE_VERSION } from '../protocol/versions/revisions.js';
 import { createRate } from '../state/bounds.js';
@@ -109,8 +110,7 @@ function markKeys(ring: Pick<KeyRing, 'hmacAll'>): MarkKeys {
 export function createSingleUpstreamResources(): UpstreamResources {
   return {
     readJson(source, { maxValues }) {
-      const caps = { maxDepth: MAX_JSON_DEPTH, maxValues };
-      return typeof source === 'string' ? readJsonText(source, caps) : readJson(source, caps);
+      return readServerJson(source, { maxDepth: MAX_JSON_DEPTH, maxValues });
     },
     loopScheduler: createLoopScheduler(),
     bufferQuota: createResponseBufferQuota(),
@@ -158,7 +158,7 @@ export function messageReaderOf(
   { readJson, loopScheduler }: Pick<ConnectionPorts, 'readJson' | 'loopScheduler'>,
 ): MessageReader {
   return {
-    read: (source) => readJson(source, { upstream, maxValues }),
+    read: (source) => readJson(source, { upstream, maxValues, isServerList: true }),
     upstream,
     loopScheduler,
   };

@@ -4,6 +4,7 @@
 import type { Change } from '../pins/comparison.js';
 import { type ComparedLeaves, compareLeaves } from '../pins/diff.js';
 import { classifyPair, type DefinitionPair } from '../pins/drift.js';
+import { readServerJson } from '../protocol/deep-items.js';
 import { divideJson, type JsonPart } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJsonText } from '../protocol/json/json.js';
 import type { JsonError } from '../protocol/json/scan.js';
@@ -102,13 +103,19 @@ export type InspectionJob =
   | { readonly kind: 'request'; readonly input: GuardInput; readonly needsPrefilter: boolean }
   | {
       readonly kind: 'read';
-      readonly input: { readonly text: string; readonly maxValues: number };
+      readonly input: ReadInput;
     }
   /** The text is JSON of the input of the task. */
   | {
       readonly kind: 'definitions';
       readonly input: { readonly task: DefinitionTask; readonly text: string };
     };
+
+type ReadInput = {
+  readonly text: string;
+  readonly maxValues: number;
+  readonly isServerList: boolean;
+};
 
 export type JobResult =
   | {
@@ -129,6 +136,8 @@ type DividedReading =
       readonly suspectNumbers: boolean;
       readonly values: number;
       readonly parts: JsonPart;
+      /** The text of the reading, where it is not that of the job. */
+      readonly rest: string | undefined;
     };
 
 /** Runs a job. Never throws, provided that the text of a message is valid JSON. */
@@ -147,15 +156,17 @@ export function runJob(job: InspectionJob): JobResult {
       return { kind: 'message', outcome, parts };
     }
     case 'read':
-      return { kind: 'read', outcome: readInParts(job.input.text, job.input.maxValues) };
+      return { kind: 'read', outcome: readInParts(job.input) };
     case 'definitions':
       return { kind: 'definitions', outcome: runDefinitionTask(job.input) };
   }
 }
 
-function readInParts(text: string, maxValues: number): DividedReading {
-  const reading = readJsonText(text, { maxDepth: MAX_JSON_DEPTH, maxValues });
+function readInParts({ text, maxValues, isServerList }: ReadInput): DividedReading {
+  const read = isServerList ? readServerJson : readJsonText;
+  const reading = read(text, { maxDepth: MAX_JSON_DEPTH, maxValues });
   if (!reading.ok) return reading;
   const { suspectNumbers, values } = reading;
-  return { ok: true, suspectNumbers, values, parts: divideJson(text) };
+  const rest = reading.text === text ? undefined : reading.text;
+  return { ok: true, suspectNumbers, values, parts: divideJson(reading.text), rest };
 }

@@ -205,7 +205,10 @@ export function isProtocolPlace(path: readonly (string | number)[]): boolean {
   return !path.some((step, at) => isFreeForm(step, path[at - 1]));
 }
 
-/** Bounds of a walk. A walk beyond any of them ends with `too-large`. */
+/**
+ * Bounds of a walk. A walk beyond any of them ends with `too-large`. A string counts once for each {@link FREE_LEVELS}
+ * levels that it is nested in, because its path may be kept.
+ */
 export type WalkCaps = { readonly maxDepth: number; readonly maxStrings: number };
 
 /** One leaf. `steps` is its live path (for a name, the path of its member) and must be copied to be kept. */
@@ -218,6 +221,8 @@ export type Leaf = {
   readonly value: string;
   readonly steps: readonly (string | number)[];
 };
+
+const FREE_LEVELS = 64;
 
 type WalkState = {
   readonly text: string;
@@ -264,12 +269,16 @@ function nextElement(state: WalkState): void {
   state.awaitsName = typeof step === 'string';
 }
 
+function countOf({ steps }: WalkState): number {
+  return 1 + Math.floor(steps.length / (FREE_LEVELS + 1));
+}
+
 function readString(state: WalkState, start: number): number {
   const { text } = state;
   const end = stringEnd(text, start);
   const raw = text.slice(start + 1, end - 1);
   const value: string = raw.includes('\\') ? JSON.parse(text.slice(start, end)) : raw;
-  state.strings++;
+  state.strings += countOf(state);
   const isName = state.awaitsName && typeof state.steps.at(-1) === 'string';
   if (isName) {
     state.steps[state.steps.length - 1] = value;
@@ -296,7 +305,7 @@ function readNumber(state: WalkState, start: number): number {
   NUMBER.lastIndex = start;
   const value = NUMBER.exec(state.text)?.[0] ?? '';
   const end = start + Math.max(1, value.length);
-  state.strings++;
+  state.strings += countOf(state);
   state.visit({ kind: 'number', start, end, value, steps: state.steps });
   return end;
 }

@@ -5,7 +5,13 @@
 import type { CompiledSchema } from '../policy/definitions.js';
 import type { Finding } from '../policy/record.js';
 import { keepExactNumbers } from '../protocol/json/exact-numbers.js';
-import { applyEdits, readJsonText, setMember, spanOf } from '../protocol/json/json.js';
+import {
+  applyEdits,
+  MAX_JSON_DEPTH,
+  readJsonText,
+  setMember,
+  spanOf,
+} from '../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { LIST_MEMBERS } from '../protocol/methods.js';
 import { mayHoldPayload } from './binary-content.js';
@@ -30,7 +36,7 @@ type InspectionCaps = {
 };
 
 export const INSPECTION_CAPS: InspectionCaps = {
-  maxDepth: 64,
+  maxDepth: MAX_JSON_DEPTH,
   maxStrings: 200_000,
   maxWork: 4 * 1024 * 1024,
 };

@@ -8,6 +8,7 @@
 
 import type { SchemaEdit } from '../policy/narrowed-schema.js';
 import type { Finding } from '../policy/record.js';
+import { DEEP_ITEM } from '../protocol/deep-items.js';
 import type { FindShapeError } from '../protocol/definition-shape.js';
 import {
   applyEdits,
@@ -189,7 +190,7 @@ function readItems(
     const span = spans[index];
     const name = isObject(value) ? value[member] : undefined;
     if (span === undefined || !isObject(value) || typeof name !== 'string' || name === '') {
-      odd.push(`${listName}/${index}: no ${member}`);
+      odd.push(`${listName}/${index}: ${value === DEEP_ITEM ? DEEP_ITEM : `no ${member}`}`);
       continue;
     }
     const digest = input.digestOf(value, input.text.slice(span.start, span.end));

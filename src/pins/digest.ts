@@ -6,13 +6,17 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { PinKind } from '../policy/definitions.js';
+import { MAX_ITEM_DEPTH } from '../protocol/deep-items.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 
 /** Canonicalization recurses, so a value nested deeper than this has no canonical form. */
-export const MAX_DEFINITION_DEPTH = 64;
+export const MAX_DEFINITION_DEPTH = MAX_ITEM_DEPTH;
 
 /** Values that a definition may hold: its canonical form is computed synchronously and blocks the event loop. */
 export const MAX_DEFINITION_VALUES = 20_000;
+
+/** The levels above all its values together: each level indents every line of a lock file below it. */
+const MAX_DEFINITION_LEVELS = 64 * MAX_DEFINITION_VALUES;
 
 /** Why a value has no canonical form. */
 type CanonicalizationError =
@@ -48,6 +52,7 @@ type PendingValue = { readonly value: unknown; readonly depth: number };
 function findError(root: unknown): CanonicalizationError | undefined {
   const open: PendingValue[] = [{ value: root, depth: 0 }];
   let values = 1;
+  let levels = 0;
   for (let visit = open.pop(); visit !== undefined; visit = open.pop()) {
     const { value, depth } = visit;
     const isScalar = typeof value !== 'object' || value === null;
@@ -56,10 +61,17 @@ function findError(root: unknown): CanonicalizationError | undefined {
     if (isScalar) continue;
     const children: unknown[] = Object.values(value);
     values += children.length;
-    if (values > MAX_DEFINITION_VALUES) return 'too-many-values';
+    levels += (depth + 1) * children.length;
+    const excess = excessOf(values, levels);
+    if (excess !== undefined) return excess;
     for (const child of children) open.push({ value: child, depth: depth + 1 });
   }
   return undefined;
+}
+
+function excessOf(values: number, levels: number): CanonicalizationError | undefined {
+  if (values > MAX_DEFINITION_VALUES) return 'too-many-values';
+  return levels > MAX_DEFINITION_LEVELS ? 'too-deep' : undefined;
 }
 
 function objectError(value: object, depth: number): CanonicalizationError | undefined {

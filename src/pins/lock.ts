@@ -9,7 +9,7 @@ import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import { quoteYaml } from '../text/escaping.js';
 import { readYaml, type YamlLimits, type YamlPath } from '../text/yaml.js';
 import type { Change } from './comparison.js';
-import { sha256Hex } from './digest.js';
+import { MAX_DEFINITION_DEPTH, sha256Hex } from './digest.js';
 
 export const LOCKFILE_VERSION = 1;
 export const LOCK_SUFFIX = '.lock.yaml';
@@ -169,7 +169,7 @@ export function compareServers(before: ServerIdentity, after: ServerIdentity): r
 const MAX_LOCK_LENGTH = 32 * 1024 * 1024;
 /** The depth is that of the most deeply nested definition and the members around it. */
 const YAML_LIMITS: YamlLimits = {
-  maxDepth: 72,
+  maxDepth: MAX_DEFINITION_DEPTH + 8,
   maxValues: Number.POSITIVE_INFINITY,
   isGenerated: true,
 };

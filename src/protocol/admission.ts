@@ -21,6 +21,7 @@ import {
   elementSpans,
   hasInexactNumber,
   type JsonReading,
+  MAX_JSON_DEPTH,
   type ParsedJson,
   parseMessage,
   readJson,
@@ -157,7 +158,7 @@ function unreadable(error: UnreadableError): ProtocolError {
     case 'duplicate-key':
       return protocolErrorOf(error, INVALID_REQUEST, 'An object has duplicate member names.', {});
     case 'too-deep':
-      return invalidMessage({}, 'The body is nested too deeply.');
+      return invalidMessage({}, `The body is nested deeper than ${MAX_JSON_DEPTH} levels.`);
     case 'too-many-values':
       return invalidMessage({}, 'The body contains too many values.');
   }

@@ -3,6 +3,7 @@
 // a difference refuses the message. Decoded values are compared and inspected, never forwarded.
 // Source: MCP 2026-07-28, transports, standard request headers, custom headers (SEP-2243) and value encoding.
 
+import { MAX_JSON_DEPTH } from './json/json.js';
 import type { Json } from './jsonrpc.js';
 import { isObject, type JsonObject } from './jsonrpc.js';
 
@@ -69,7 +70,7 @@ type MirroredParameters =
 export const PARAM_PREFIX = 'mcp-param-';
 
 /** How deep an input schema is searched for `x-mcp-header`; a deeper schema is invalid. */
-const MAX_MIRROR_DEPTH = 64;
+const MAX_MIRROR_DEPTH = MAX_JSON_DEPTH;
 
 const ENCODED_PREFIX = '=?base64?';
 const ENCODED_SUFFIX = '?=';

@@ -610,12 +610,14 @@ export function profileOf(
 export function readMessage(
   { ports, snapshot, incoming, callerKey }: RequestContext<'inspection'>,
   source: Uint8Array | string,
+  isServerList?: boolean,
 ): ReadOutcome | Promise<ReadOutcome> {
   const { maxValues } = snapshot.limits;
   return ports.inspection.readJson(source, {
     upstream: incoming.upstream,
     caller: callerKey,
     maxValues,
+    isServerList,
   });
 }
 

@@ -30,6 +30,7 @@ import {
   requestIdOf,
   type Target,
 } from '../protocol/jsonrpc.js';
+import { LIST_MEMBERS } from '../protocol/methods.js';
 import { cutNullParams } from '../protocol/null-members.js';
 import { isInputRetry, paramsOf } from '../protocol/params.js';
 import {
@@ -135,7 +136,7 @@ export function createResponseCheck(
     source: Uint8Array | string,
   ): MessageOutcome | Promise<MessageOutcome> {
     const bytes = typeof source === 'string' ? undefined : source;
-    const reading = readMessage(call, source);
+    const reading = readMessage(call, source, LIST_MEMBERS.has(rule.method));
     return reading instanceof Promise
       ? reading.then((resolved) => checkReading(resolved, bytes))
       : checkReading(reading, bytes);

@@ -3,7 +3,8 @@
 // waits is bounded, and every request is answered, also when the process ends.
 // Source: MCP 2025-11-25, transports (streamable HTTP: which message may be sent on which stream; stdio).
 
-import { applyEdits, type ParsedJson, readJson, spanOf } from '../protocol/json/json.js';
+import { readServerJson } from '../protocol/deep-items.js';
+import { applyEdits, MAX_JSON_DEPTH, type ParsedJson, spanOf } from '../protocol/json/json.js';
 import { renderJson } from '../protocol/json/request-ids.js';
 import {
   isObject,
@@ -24,7 +25,7 @@ import {
 } from './server-process.js';
 
 /** Bounds of what is parsed, in either direction. */
-export const JSON_CAPS = { maxDepth: 64, maxValues: 1_000_000 } as const;
+export const JSON_CAPS = { maxDepth: MAX_JSON_DEPTH, maxValues: 1_000_000 } as const;
 
 /** What a client reads: the response to one POST, or the stream of a GET. */
 export type ClientStream = {
@@ -207,7 +208,7 @@ export class StdioSession {
   #receive(bytes: Buffer): void {
     const line = bytes.at(-1) === 0x0d ? bytes.subarray(0, -1) : bytes;
     if (line.length === 0) return;
-    const reading = readJson(line, JSON_CAPS);
+    const reading = readServerJson(line, JSON_CAPS);
     if (reading.ok) this.#route(reading, line);
     else this.#dropLine(line);
   }

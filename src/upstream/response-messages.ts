@@ -4,9 +4,10 @@
 // any other response. Used by the protocol translations and by discovery.
 // Source: MCP 2025-11-25 and 2026-07-28, transports, sending messages to the server.
 
+import { readServerJson } from '../protocol/deep-items.js';
 import { mediaType } from '../protocol/headers.js';
 import type { LoopScheduler, ReadOutcome } from '../protocol/json/incremental.js';
-import { MAX_JSON_DEPTH, readJson, readJsonText } from '../protocol/json/json.js';
+import { MAX_JSON_DEPTH } from '../protocol/json/json.js';
 import { renderJson } from '../protocol/json/request-ids.js';
 import type { Json, RequestId } from '../protocol/jsonrpc.js';
 import {
@@ -44,8 +45,7 @@ export const UNSCHEDULED: LoopScheduler = {
 
 /** Parses synchronously on the calling thread, under the usual caps and without fairness. */
 export const DIRECT_MESSAGE_READER: MessageReader = {
-  read: (source) =>
-    typeof source === 'string' ? readJsonText(source, CAPS) : readJson(source, CAPS),
+  read: (source) => readServerJson(source, CAPS),
   upstream: '',
   loopScheduler: UNSCHEDULED,
 };
@@ -183,7 +183,9 @@ function inboundOf(
 
 /** Text that cannot be parsed is passed on all the same; the check of the message refuses it. */
 function messageOf(text: string, reading: ReadOutcome): InboundItem {
-  return { kind: 'message', text, value: reading.ok ? reading.value : undefined };
+  return reading.ok
+    ? { kind: 'message', text: reading.text, value: reading.value }
+    : { kind: 'message', text, value: undefined };
 }
 
 /** A quick test whether a complete body may be an input-required result; false positives are possible. */

@@ -55,7 +55,61 @@ const WHEN = { properties: { when: { type: 'string', format: 'date-time' } } };
 const TUPLE = { items: [{ type: 'integer' }, { type: 'string' }] };
 const LOOK_AHEAD = { properties: { a: { type: 'string', pattern: '^(?!x)' } } };
 
+/** A schema of objects, one inside the other. */
+function nested(objects: number): JsonObject {
+  let schema: JsonObject = { type: 'object' };
+  for (let level = 1; level < objects; level++)
+    schema = { type: 'object', properties: { a: schema }, additionalProperties: false };
+  return schema;
+}
+
+/** Arguments for it. */
+function filled(objects: number): JsonObject {
+  let value: JsonObject = {};
+  for (let level = 1; level < objects; level++) value = { a: value };
+  return value;
+}
+
+/** Proves which tools are listed beside one that is nested too deeply, and what is said of that one. */
+function tooDeep(upstream: readonly string[]) {
+  return () =>
+    withWorld(
+      {
+        tools: [tool(nested(70)), { ...tool(nested(400)), name: 'deep' }],
+        upstream,
+      },
+      async (world) => {
+        const listed = resultOf(await world.request('tools/list'))['tools'];
+        expect(listed).toMatchObject([{ name: 'work' }]);
+        expect(await isForwarded(world, filled(70))).toBe(true);
+        expect(world.gateway.log()).toContain('tools/1: nested deeper than 256 levels');
+        world.upstream.forget();
+        await world.call('deep', {});
+        if (upstream.includes(PINNED)) expect(world.upstream.uses()).toEqual([]);
+      },
+    );
+}
+
 export const rows: readonly CompatRow[] = [
+  {
+    id: 'deep-schema',
+    area: 'schemas',
+    source: 'a schema nested 70 objects deep, and one nested 400 deep',
+    given:
+      'A list has a tool whose schema is 70 objects deep, and one that is nested beyond any use.',
+    verdict: 'accepts',
+    sees: 'The first is listed, pinned and called; the second is left out and named in the log.',
+    run: tooDeep([PINNED]),
+  },
+  {
+    id: 'deep-schema-unpinned',
+    area: 'schemas',
+    source: 'a schema nested 70 objects deep, and one nested 400 deep',
+    given: 'The same two tools are offered where definitions are not pinned.',
+    verdict: 'accepts',
+    sees: 'The first is listed and called; the second is left out and named in the log.',
+    run: tooDeep(['pinning: {mode: "off"}']),
+  },
   {
     id: 'format-is-an-annotation',
     area: 'schemas',

@@ -33,6 +33,7 @@ import {
   passIfClean,
   withheld,
 } from '../../inspection/responses.js';
+import { readServerJson } from '../../protocol/deep-items.js';
 import {
   buildJson,
   type JsonPart,
@@ -334,20 +335,21 @@ export function createJsonReading(
 ): ReadJson {
   async function readOnWorker(
     text: string,
-    { upstream, caller, maxValues }: ReadOptions,
+    { upstream, caller, maxValues, isServerList = false }: ReadOptions,
   ): Promise<ReadOutcome> {
-    const end = await worker.run({ kind: 'read', input: { text, maxValues } }, upstream, caller);
+    const input = { text, maxValues, isServerList };
+    const end = await worker.run({ kind: 'read', input }, upstream, caller);
     switch (end.kind) {
       case 'read': {
         const { outcome } = end;
         if (!outcome.ok) return outcome;
-        const { suspectNumbers, values, parts } = outcome;
-        const value = await buildInSlices(text, parts, { loopScheduler, upstream });
-        if (suspectNumbers) keepExactIds(text, value);
-        return { ok: true, text, suspectNumbers, values, value };
+        const { suspectNumbers, values, parts, rest = text } = outcome;
+        const value = await buildInSlices(rest, parts, { loopScheduler, upstream });
+        if (suspectNumbers) keepExactIds(rest, value);
+        return { ok: true, text: rest, suspectNumbers, values, value };
       }
       case 'unavailable':
-        return readOnLoop(text, maxValues);
+        return readOnLoop(text, maxValues, isServerList);
       case 'full':
         return { ok: false, error: 'overloaded' };
       case 'died':
@@ -362,9 +364,10 @@ export function createJsonReading(
     const text = decode(source);
     if (text === undefined) return { ok: false, error: 'malformed-json' };
     if (text.length > LARGE_TEXT_CHARS) return readOnWorker(text, readOptions);
-    const { maxValues } = readOptions;
-    if (text.length <= MAX_VALUES_AT_ONCE) return readOnLoop(text, maxValues);
+    const { maxValues, isServerList = false } = readOptions;
+    if (text.length <= MAX_VALUES_AT_ONCE) return readOnLoop(text, maxValues, isServerList);
     const scanned = scanJson(text, { maxDepth: MAX_JSON_DEPTH, maxValues });
+    if (scanned.error === 'too-deep') return readOnLoop(text, maxValues, isServerList);
     if (scanned.error !== undefined) return { ok: false, error: scanned.error };
     if (scanned.values > MAX_VALUES_AT_ONCE) return readOnWorker(text, readOptions);
     return parseScanned(text, scanned, source);
@@ -393,6 +396,7 @@ async function buildInSlices(
   }
 }
 
-function readOnLoop(text: string, maxValues: number): JsonReading {
-  return readJsonText(text, { maxDepth: MAX_JSON_DEPTH, maxValues });
+function readOnLoop(text: string, maxValues: number, isServerList: boolean): JsonReading {
+  const read = isServerList ? readServerJson : readJsonText;
+  return read(text, { maxDepth: MAX_JSON_DEPTH, maxValues });
 }

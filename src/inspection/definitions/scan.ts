@@ -3,6 +3,7 @@
 // Finds evidence for a reviewer; what is done about it is decided elsewhere. Deterministic and linear.
 
 import { sha256Hex } from '../../pins/digest.js';
+import { MAX_ITEM_DEPTH } from '../../protocol/deep-items.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
 import { pointerTo } from '../../text/json-members.js';
@@ -36,7 +37,7 @@ type Text = {
 /** Of one definition; the size of a lock file bounds all of them. */
 const MAX_CHARACTERS = 1_000_000;
 const MAX_STRINGS = 20_000;
-const MAX_DEPTH = 64;
+const MAX_DEPTH = MAX_ITEM_DEPTH;
 /** Marks that may end a sentence, in all readings of one definition. A bundle of scripts of a megabyte has a third. */
 const MAX_MARKS = 300_000;
 const MAX_EVIDENCE = 200;

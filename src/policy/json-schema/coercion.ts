@@ -3,7 +3,7 @@
 // another reader would read differently stays a string. Changes nothing by itself.
 // Source: RFC 8259; RFC 7493 §2.2; docs/contract.md §3 (`arguments`).
 
-import { hasInexactNumber, MAX_JSON_DEPTH, readJsonText } from '../../protocol/json/json.js';
+import { hasInexactNumber, readJsonText } from '../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import type { Coercion } from '../definitions.js';
 import type { LinearRegex } from '../patterns.js';
@@ -19,6 +19,8 @@ import {
 const MAX_COERCED_CHARS = 256 * 1024;
 /** Values in one of them. */
 const MAX_COERCED_VALUES = 10_000;
+/** Levels of objects and arrays in one of them. */
+const MAX_COERCED_DEPTH = 32;
 /** Strings of one call that are coerced. */
 const MAX_COERCIONS = 100;
 /** Schemas that may be looked at for one call. */
@@ -82,7 +84,7 @@ function coerced(text: string, admitted: () => number): string | undefined {
   if (text.length > MAX_COERCED_CHARS || !JSON_START.test(text)) return undefined;
   const types = admitted();
   if (types === 0 || (types & STRING) !== 0) return undefined;
-  const caps = { maxDepth: MAX_JSON_DEPTH / 2, maxValues: MAX_COERCED_VALUES };
+  const caps = { maxDepth: MAX_COERCED_DEPTH, maxValues: MAX_COERCED_VALUES };
   const reading = readJsonText(text, caps);
   if (!reading.ok) return undefined;
   const { value } = reading;

@@ -5,6 +5,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { shareExactNumbers } from '../../protocol/json/exact-numbers.js';
+import { MAX_JSON_DEPTH } from '../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import {
   applicable,
@@ -26,7 +27,7 @@ import {
 } from './sanitizer.js';
 
 /** Maximum nesting to which defaults are filled in: a schema that refers to itself may have them without end. */
-const MAX_FILLED_DEPTH = 64;
+const MAX_FILLED_DEPTH = MAX_JSON_DEPTH;
 
 /** The default of a schema, or of what it refers to. */
 function defaultOf(copy: SchemaCopy, schema: unknown): Json | undefined {

@@ -185,6 +185,8 @@ export type ReadOptions = {
   /** Identifies the caller on whose behalf it is read; callers of an upstream take turns too. */
   readonly caller?: string | undefined;
   readonly maxValues: number;
+  /** A list of a server: items that are nested too deeply are left out, and only the text of the reading is without them. */
+  readonly isServerList?: boolean | undefined;
 };
 
 /**

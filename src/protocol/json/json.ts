@@ -9,8 +9,11 @@ import { isInexact } from './number-literals.js';
 import { exactIdOf, renderJson } from './request-ids.js';
 import { type JsonCaps, type JsonError, type PlainString, type Scanned, scanJson } from './scan.js';
 
-/** Maximum nesting of objects and arrays, where a caller sets no cap of its own. */
-export const MAX_JSON_DEPTH = 64;
+/**
+ * Maximum nesting of objects and arrays, where a caller sets no cap of its own. A schema of 120 objects, one inside the
+ * other, has fewer levels; walks that recurse stay far from the end of the stack.
+ */
+export const MAX_JSON_DEPTH = 259;
 
 /** For text whose values were already counted when it was received. */
 const COUNTED: JsonCaps = { maxDepth: MAX_JSON_DEPTH, maxValues: Number.POSITIVE_INFINITY };

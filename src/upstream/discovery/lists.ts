@@ -9,6 +9,7 @@
 // extension (SEP-1865), `_meta.ui.resourceUri`.
 
 import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
+import { DEEP_ITEM } from '../../protocol/deep-items.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
 import { elementSpans, hasInexactNumber, spanOf } from '../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
@@ -680,6 +681,7 @@ async function readPage(
 
 /** What is wrong with an item of a list; `undefined` for a definition. */
 export function describeOdd(entry: Json, nameMember: string): string | undefined {
+  if (entry === DEEP_ITEM) return DEEP_ITEM;
   if (!isObject(entry)) return `expected object, got ${kindOf(entry)}`;
   const named = entry[nameMember];
   if (named === undefined || named === null || named === '') return `no ${nameMember}`;

@@ -5,9 +5,11 @@
 // gateway, or of the caller whose session is being opened; never sees a token. Answers no server requests.
 // Source: MCP 2025-11-25 and 2026-07-28, Streamable HTTP; MCP 2024-11-05, transports, HTTP with SSE.
 
+import { readServerJson } from '../../protocol/deep-items.js';
 import { mediaType } from '../../protocol/headers.js';
 import type { ReadOutcome } from '../../protocol/json/incremental.js';
-import { applyEdits, readJson, readJsonText, spanOf } from '../../protocol/json/json.js';
+import { applyEdits, MAX_JSON_DEPTH, spanOf } from '../../protocol/json/json.js';
+import type { JsonCaps } from '../../protocol/json/scan.js';
 import {
   isObject,
   type Json,
@@ -587,12 +589,13 @@ async function openGatewayStream(
 }
 
 /** Values are not counted here: the lister parses the response again and refuses one with too many values. */
+const STREAM_CAPS: JsonCaps = { maxDepth: MAX_JSON_DEPTH, maxValues: Number.POSITIVE_INFINITY };
 const STREAM_BOUNDS: ReadBounds = {
   maxResponseBytes: LISTING_CAPS.maxBytes,
   requestTimeoutMs: 0,
   messageReader: {
     ...DIRECT_MESSAGE_READER,
-    read: (source) => (typeof source === 'string' ? readJsonText(source) : readJson(source)),
+    read: (source) => readServerJson(source, STREAM_CAPS),
   },
 };
 

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { MAX_DEFINITION_DEPTH } from '../../../src/pins/digest.js';
 import { divideLock, emptyLock, type Lock, type Pin, writeLock } from '../../../src/pins/lock.js';
 import { loadLocks, readLock, readLockInParts } from '../../../src/pins/lock-reader.js';
-import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
+import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { withSlowClock } from '../../support/timing.js';
 import { APPROVAL, digestOf, lockOf, pinOf, textPin, toolOf, versionOf } from './samples.js';
 
@@ -114,6 +115,14 @@ resourceTemplates: {}
       ),
       { numRuns: 300 },
     );
+  });
+
+  test('[L-05] the most deeply nested definition reads back as it was', () => {
+    let deep: Json = 'end';
+    for (let level = 1; level < MAX_DEFINITION_DEPTH; level++)
+      deep = level % 2 === 0 ? [deep] : { a: deep };
+    const lock = lockOf([pinOf(toolOf('t', { deep }))]);
+    expect(readLock(FILE, writeLock(lock))).toEqual({ lock, diagnostics: [] });
   });
 
   test('[L-05] names and numbers that a file of people may not hold are kept', () => {

@@ -517,7 +517,11 @@ describe('a thread that fails', () => {
     standing.push(worker);
     const ended = (upstream: string, caller: string): Promise<void> =>
       worker
-        .run({ kind: 'read', input: { text: '[]', maxValues: 1 } }, upstream, caller)
+        .run(
+          { kind: 'read', input: { text: '[]', maxValues: 1, isServerList: false } },
+          upstream,
+          caller,
+        )
         .then(({ kind }) => void ends.push(`${upstream} ${caller} ${kind}`));
     const all = [ended('one', 'ann'), ended('one', 'bob'), ended('two', 'eve')];
     await Promise.all(all);
@@ -566,7 +570,7 @@ describe('[PRF-13] two threads, whatever the number of cores', () => {
     async function run(who: string, text: string): Promise<unknown> {
       const [upstream = '', caller] = who.split('/');
       const end = await worker.run(
-        { kind: 'read', input: { text, maxValues: 1 } },
+        { kind: 'read', input: { text, maxValues: 1, isServerList: false } },
         upstream,
         caller,
       );

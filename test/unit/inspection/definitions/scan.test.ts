@@ -418,7 +418,7 @@ describe('[L-76] the scan of definitions', () => {
     const large = described('a '.repeat(300_000));
     expect(kindsOf(large, described('a '.repeat(300_000), 'sub'))).toEqual([]);
     let deep: JsonObject = {};
-    for (let depth = 0; depth < 100; depth++) deep = { a: deep };
+    for (let depth = 0; depth < 300; depth++) deep = { a: deep };
     expect(kindsOf(tool({ inputSchema: deep }))).toEqual(['hidden-text']);
   });
 

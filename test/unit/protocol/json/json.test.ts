@@ -227,8 +227,9 @@ describe('duplicate members', () => {
 
 describe('depth', () => {
   test('[M-03] the cap is exact', () => {
-    expect(read(`${'['.repeat(64)}${']'.repeat(64)}`).ok).toBe(true);
-    expect(errorOf(`${'['.repeat(65)}${']'.repeat(65)}`)).toBe('too-deep');
+    const [most, more] = [MAX_JSON_DEPTH, MAX_JSON_DEPTH + 1];
+    expect(read(`${'['.repeat(most)}${']'.repeat(most)}`).ok).toBe(true);
+    expect(errorOf(`${'['.repeat(more)}${']'.repeat(more)}`)).toBe('too-deep');
     expect(errorOf('{"a":[{"b":1}]}', 2)).toBe('too-deep');
     expect(read('{"a":[1],"b":[1],"c":[[]]}', 3).ok).toBe(true);
   });
