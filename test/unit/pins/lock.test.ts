@@ -192,7 +192,7 @@ describe('reading', () => {
     ],
     ['%YAML 1.2\n---\nlockfileVersion: 1\nupstream: github\n', 'directives'],
     [`tools: ${'['.repeat(100_000)}`, ''],
-    [`tools: ${'{a: '.repeat(80)}1${'}'.repeat(80)}`, 'nested more than'],
+    [`tools: ${'{a: '.repeat(270)}1${'}'.repeat(270)}`, 'nested more than'],
     ['', 'must be a map'],
     ['- 1', 'must be a map'],
     ['lockfileVersion: 1\nupstream: github\ntools: []\n', 'must be a map of names'],

@@ -86,8 +86,11 @@ describe('reading', () => {
   });
 
   test('[M-03] a body nested too deeply is 400 with -32600', () => {
-    const body = `{"jsonrpc":"2.0","id":1,"method":"ping","params":${'['.repeat(70)}${']'.repeat(70)}}`;
-    expect(post(body)).toMatchObject({ reason: 'invalid-message', status: 400, code: -32600 });
+    const body = `{"jsonrpc":"2.0","id":1,"method":"ping","params":${'['.repeat(259)}${']'.repeat(259)}}`;
+    expect(post(body)).toMatchObject({
+      ...{ reason: 'invalid-message', status: 400, code: -32600 },
+      message: 'The body is nested deeper than 259 levels.',
+    });
   });
 
   test('[M-08] an array is refused whatever it holds and whatever the headers say', () => {
