@@ -13,7 +13,7 @@ import type {
 import { CLOCK_TOLERANCE_MS, LIFETIME_SKEW_MS } from '../auth/claims.js';
 import type { IssuerSettings, Settings } from '../config/settings.js';
 import type { BlockTarget, UpstreamBlocks } from '../policy/blocks.js';
-import { normalizeUri } from '../policy/patterns.js';
+import { normalizeUri } from '../policy/uris.js';
 import { LIST_CHANGED_NOTIFICATIONS } from '../protocol/subscriptions.js';
 import type { GatewayState } from '../state/memory.js';
 import {

@@ -19,6 +19,7 @@ import type {
 } from './definitions.js';
 import type { Principal } from './principal.js';
 import { type AllowRule, costOf, type Rule, readsArguments } from './rules.js';
+import { conditionTexts, type UriReadings } from './uris.js';
 
 type ReadTree = {
   readsAll: boolean;
@@ -203,6 +204,8 @@ export type EvaluationInput = EvaluationWorld & {
   readonly undescribed: Map<ArgumentReads, boolean>;
   /** The call with the defaults of absent arguments filled in, once that is known; see `withDefaults`. */
   filled?: EvaluationWorld | 'unknown';
+  /** Of a resource whose URI has several readings. */
+  readonly readings: UriReadings | undefined;
   /** Whether somebody approved the defaults, as part of the definition. */
   readonly hasApprovedDefaults: boolean;
 };
@@ -229,6 +232,7 @@ export function prepareEvaluation(source: EvaluationSource): EvaluationInput {
     args,
     described: source.described,
     mustDescribe: source.mustDescribe,
+    readings: source.readings,
     undeclaredArguments: source.undeclaredArguments,
     facts: {
       principal,
@@ -283,8 +287,12 @@ export function worldsFor(
 export function holdsFor(rule: Rule, input: EvaluationInput): ConditionResult {
   const worlds = worldsFor(rule, input);
   if (worlds === 'unknown') return 'error';
-  const results = worlds.map((world) => conditionIn(rule, world));
-  const result = combine(rule, results);
+  const result = readsManyUris(rule, input)
+    ? combineUris(rule, input, worlds)
+    : combine(
+        rule,
+        worlds.map((world) => conditionIn(rule, world)),
+      );
   // A call that cannot be charged is refused.
   return result !== 'holds' || costOf(rule) === undefined || costFor(rule, input) !== undefined
     ? result
@@ -296,6 +304,30 @@ function combine(rule: Rule, results: readonly ConditionResult[]): ConditionResu
   if (results.length < 2) return last;
   if (rule.effect === 'allow') return results.find((result) => result !== 'holds') ?? 'holds';
   return results.includes('holds') ? 'holds' : last;
+}
+
+function readsManyUris(
+  { when }: Rule,
+  input: EvaluationInput,
+): input is EvaluationInput & { readonly readings: UriReadings } {
+  return input.readings !== undefined && when?.reads.readsUri === true;
+}
+
+/** A rule that grants holds for every reading of the URI, and one that restricts for any of them. */
+function combineUris(
+  rule: Rule,
+  { readings }: { readonly readings: UriReadings },
+  worlds: readonly EvaluationWorld[],
+): ConditionResult {
+  const results = conditionTexts(readings, rule.effect).map((uri) =>
+    combine(
+      rule,
+      worlds.map(({ args, facts }) => conditionIn(rule, { args, facts: { ...facts, uri } })),
+    ),
+  );
+  if (rule.effect === 'allow') return results.find((result) => result !== 'holds') ?? 'holds';
+  if (results.includes('holds')) return 'holds';
+  return results.includes('error') ? 'error' : 'fails';
 }
 
 /** `args` first: `when` may rely on what they guarantee. */
@@ -312,9 +344,18 @@ export function costFor(rule: Rule, input: EvaluationInput): number | undefined 
   const cost = costOf(rule);
   const filled = cost === undefined || !readsArguments(rule) ? input : withDefaults(input);
   if (cost === undefined || filled === 'unknown') return undefined;
-  const amount = cost.evaluate(filled.facts);
-  const absent = filled === input ? amount : cost.evaluate(input.facts);
-  return amount === undefined ? undefined : Math.max(amount, absent ?? amount);
+  const uris =
+    input.readings !== undefined && cost.reads.readsUri
+      ? conditionTexts(input.readings, 'require')
+      : [input.facts.uri];
+  let dearest: number | undefined;
+  for (const uri of uris) {
+    const amount = cost.evaluate({ ...filled.facts, uri });
+    if (amount === undefined) return undefined;
+    const absent = filled === input ? amount : cost.evaluate({ ...input.facts, uri });
+    dearest = Math.max(dearest ?? amount, amount, absent ?? amount);
+  }
+  return dearest;
 }
 
 /**

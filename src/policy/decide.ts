@@ -28,7 +28,6 @@ import {
   type PinnedDefinition,
   type PinState,
 } from './definitions.js';
-import { isAppUri, normalizeUri } from './patterns.js';
 import type { Principal } from './principal.js';
 import type { Reason } from './reasons.js';
 import {
@@ -48,6 +47,7 @@ import {
   type TargetKind,
 } from './rules.js';
 import type { ServerRequestContent } from './server-request-content.js';
+import { conditionTexts, isAppUri, readUri, type UriReadings } from './uris.js';
 
 const NO_OBLIGATIONS: readonly Obligation[] = Object.freeze([]);
 const NO_POINTERS: readonly string[] = Object.freeze([]);
@@ -184,7 +184,14 @@ function deny(reason: Reason, listed: boolean, rule?: Rule, more?: Partial<Deny>
 }
 
 export type PolicyTarget =
-  | { readonly kind: TargetKind; readonly name: string }
+  | {
+      readonly kind: TargetKind;
+      readonly name: string;
+      /** Of a resource whose URI has several readings. */
+      readonly readings?: UriReadings;
+      /** Of a resource that is pinned: its URI as it is written. */
+      readonly pinName?: string;
+    }
   | { readonly kind: 'question'; readonly name: ServerRequestName };
 
 function evaluate(policies: PolicySet, query: PolicyQuery): Decision {
@@ -201,7 +208,14 @@ function evaluate(policies: PolicySet, query: PolicyQuery): Decision {
       ? findServerRequestRules(policies, query, policyTarget.name)
       : target.kind === 'task'
         ? findTaskRules(policies, query, policyTarget.name, target.use)
-        : findCandidates(policies, principal, upstream, policyTarget.kind, policyTarget.name);
+        : findCandidates(
+            policies,
+            principal,
+            upstream,
+            policyTarget.kind,
+            policyTarget.name,
+            policyTarget.readings,
+          );
   const decision = evaluateCandidates(candidates, query, policyTarget);
   return decision.verdict === 'deny' && args !== 'unknown'
     ? captureRefused(decision, candidates.requires, () =>
@@ -260,18 +274,33 @@ export function readPolicyTarget(
     // A task is subject to the rules of its tool, and to those that name its use.
     case 'task':
       return target.tool === undefined ? undefined : { kind: 'tool', name: target.tool };
-    case 'resource': {
-      const name = normalizeUri(target.uri);
-      // A resource that is pinned by its URI has one spelling; another spelling would bypass the pin.
-      const isOdd = name === undefined || (isAppUri(name) && name !== target.uri);
-      return isOdd ? undefined : { kind: 'resource', name };
-    }
+    case 'resource':
+      return readResource(target.uri);
   }
 }
 
+function readResource(uri: string): PolicyTarget | undefined {
+  const readings = readUri(uri);
+  if (readings === undefined) return undefined;
+  const { normal: name, all, restricted } = readings;
+  const isSingle = all.length + restricted.length === 1 && all[0]?.withoutUser === undefined;
+  const more = isSingle ? {} : { readings };
+  if (!isAppUri(name)) return { kind: 'resource', name, ...more };
+  // A resource that is pinned by its URI has one spelling; another spelling would bypass the pin.
+  const isOdd = name !== uri && name !== `${uri}/`;
+  return isOdd ? undefined : { kind: 'resource', name, ...more, pinName: uri };
+}
+
 /** The block of a target. A server request is none of what can be blocked: the upstream that makes it is. */
-function blockOf({ blockOf }: Catalog, { kind, name }: PolicyTarget): string | undefined {
-  return blockOf === undefined || kind === 'question' ? undefined : blockOf(kind, name);
+function blockOf({ blockOf }: Catalog, target: PolicyTarget): string | undefined {
+  if (blockOf === undefined || target.kind === 'question') return undefined;
+  const { kind, name, readings } = target;
+  if (readings === undefined) return blockOf(kind, name);
+  for (const text of conditionTexts(readings, 'deny')) {
+    const block = blockOf(kind, text);
+    if (block !== undefined) return block;
+  }
+  return undefined;
 }
 
 const PIN_REFUSALS: { readonly [state in PinState]: Reason | undefined } = {
@@ -308,12 +337,15 @@ const NOT_PINNED: TargetPin = {
  */
 export function targetPinOf(
   catalog: Catalog,
-  { kind, name }: PolicyTarget,
+  target: PolicyTarget,
   args: PolicyQuery['args'],
 ): TargetPin {
   if (catalog.isStopped) return { ...NOT_PINNED, refusal: 'tool-changed' };
-  if (kind === 'question' || (kind === 'resource' && !isAppUri(name))) return NOT_PINNED;
-  const status = catalog.statusOf(kind satisfies PinKind, name);
+  if (target.kind === 'question') return NOT_PINNED;
+  const { kind, name } = target;
+  if (kind === 'resource' && !isAppUri(name)) return NOT_PINNED;
+  const pinName = target.pinName ?? name;
+  const status = catalog.statusOf(kind satisfies PinKind, pinName);
   const { state, pinned, variants } = status;
   const form =
     variants === undefined || args === 'unknown' ? pinned : approvedFormFor(status, args);
@@ -350,6 +382,7 @@ export function evaluationInputOf(
     upstream: query.upstream,
     name: hasName ? policyTarget.name : '',
     uri: policyTarget.kind === 'resource' ? policyTarget.name : undefined,
+    readings: policyTarget.kind === 'resource' ? policyTarget.readings : undefined,
   });
 }
 

@@ -197,7 +197,7 @@ function explainWhat(
     ...(matchesUpstream(rule, upstream)
       ? []
       : [fails(['upstreams'], `the upstream ${quoteAll([upstream])} is not named`)]),
-    ...(matchesTarget(rule, kind, name)
+    ...(matchesTarget(rule, kind, name, kind === 'question' ? undefined : target.readings)
       ? []
       : [fails([], `the ${kindText} ${quoteAll([name])} is not named`)]),
     ...(kind === 'question' ? explainContent(rule, name, content) : []),

@@ -18,6 +18,7 @@ import {
   type ServerRequestContent,
   type ServerRequestTerms,
 } from './server-request-content.js';
+import { namesUri, type UriReadings } from './uris.js';
 
 /** What is to be decided. A list is a query with unknown arguments (docs/contract.md §4, law 2). */
 export type PolicyQuery = {
@@ -141,12 +142,17 @@ export function matchesUpstream(rule: Rule, upstream: string): boolean {
   return rule.upstreams?.some((pattern) => matchesPattern(pattern, upstream)) ?? true;
 }
 
-/** Whether a rule names a target by its kind and name, whatever the upstream. Resource names are normal forms of URIs. */
+/**
+ * Whether a rule names a target by its kind and name, whatever the upstream. Resource names are normal forms of URIs; one
+ * with several readings is named by the pattern that covers them.
+ */
 export function matchesTarget(
   rule: Rule,
   kind: TargetKind | 'question',
   name: string | ServerRequestName,
+  readings?: UriReadings,
 ): boolean {
+  if (readings !== undefined) return namesUri(rule.targets.resource, readings, rule.effect);
   return kind === 'question'
     ? isGranted(rule.grants, name as ServerRequestName)
     : rule.targets[kind].some((pattern) => matchesPattern(pattern, name));
@@ -305,17 +311,24 @@ export function findTaskRules(
   return groupByEffect(new Set([...allows, ...denies, ...requires, ...named]));
 }
 
-/** The rules that match by `who` and `what`. Resource names are normal forms of URIs. */
+/**
+ * The rules that match by `who` and `what`. Resource names are normal forms of URIs; `readings` are given where the URI
+ * has others.
+ */
 export function findCandidates(
   policies: PolicySet,
   principal: Principal,
   upstream: string,
   kind: TargetKind,
   name: string,
+  readings?: UriReadings,
 ): Candidates {
-  const index = upstreamIndex(principalRulesOf(policies as CompiledPolicies, principal), upstream)[
-    kind
-  ];
+  const found = upstreamIndex(principalRulesOf(policies as CompiledPolicies, principal), upstream);
+  if (readings !== undefined) {
+    const named = found.rules.filter((rule) => matchesTarget(rule, kind, name, readings));
+    return groupByEffect(new Set(named));
+  }
+  const index = found[kind];
   const known = index.known.get(name);
   if (known !== undefined) return known;
   const candidates = groupByEffect(matchingRules(index, name));

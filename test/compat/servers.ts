@@ -618,4 +618,55 @@ const listRows: readonly CompatRow[] = [
   },
 ];
 
-export const rows: readonly CompatRow[] = [...statusRows, ...listRows];
+const ODD_URIS: readonly string[] = [
+  'postgres://user@host:5432/db',
+  'note:x',
+  'note:',
+  'urn:isbn:0451450523',
+  'mailto:a@b.example',
+  'git+ssh://host/path.git',
+  'ldap://[2001:db8::7]/c=GB',
+  'file:////server/share',
+  'repo://acme//x',
+  'repo://acme/a%2fb%20c',
+  'repo://acme/a/../%7Eb',
+];
+
+const uriRows: readonly CompatRow[] = [
+  {
+    id: 'uris-of-every-shape',
+    area: 'servers',
+    source: 'RFC 3986 §3',
+    given:
+      'Resources have URIs with a user, an empty segment, an escaped slash, no authority or dot segments.',
+    verdict: 'accepts',
+    sees: 'They are listed and read under a pattern that covers them, and reach the server byte for byte.',
+    run: () =>
+      withWorld(
+        {
+          order: first(
+            handshake({}),
+            USABLE,
+            resulting('resources/list', () => ({
+              resources: ODD_URIS.map((uri) => ({ uri, name: 'one' })),
+            })),
+            resulting('resources/read', ({ name = '' }) => ({
+              contents: [{ uri: name, text: 'read' }],
+            })),
+          ),
+        },
+        async (world) => {
+          const session = await world.openSession();
+          const listed = resultOf(await session.request('resources/list'))['resources'];
+          expect((listed as JsonObject[]).map(({ uri }) => uri)).toEqual(ODD_URIS);
+          for (const uri of ODD_URIS) {
+            const reply = await session.request('resources/read', { uri });
+            expect(resultOf(reply)['contents']).toEqual([{ uri, text: 'read' }]);
+          }
+          expect(world.upstream.uses().map(({ name }) => name)).toEqual(ODD_URIS);
+        },
+      ),
+  },
+];
+
+export const rows: readonly CompatRow[] = [...statusRows, ...listRows, ...uriRows];

@@ -8,13 +8,7 @@ import { compileCost, compileExpression, type Expression } from '../cel.js';
 import { ANY_TOOL } from '../cel-types.js';
 import { collectReads } from '../conditions.js';
 import { compileSchema } from '../json-schema/validator.js';
-import {
-  compilePattern,
-  isExactPattern,
-  normalizeUriPattern,
-  type Pattern,
-  type PatternSpace,
-} from '../patterns.js';
+import { compilePattern, isExactPattern, type Pattern, type PatternSpace } from '../patterns.js';
 import {
   type AllowRule,
   compileWho,
@@ -25,6 +19,7 @@ import {
   type TargetKind,
 } from '../rules.js';
 import { hostOfLink, type LinkHost, type ServerRequestTerms } from '../server-request-content.js';
+import { normalizeUriPattern } from '../uris.js';
 import type {
   LimitsDocument,
   PolicyContext,
@@ -71,7 +66,7 @@ export function compileRule(
     upstreams:
       written.what.upstreams &&
       compilePatterns(written.what.upstreams, 'name', ['what', 'upstreams'], report),
-    targets: compileTargets(written.what, report),
+    targets: compileTargets(written, report),
     grants: compileGrants(written.what),
     terms: compileTerms(written, report),
     tasks: written.what.tasks ?? [],
@@ -219,7 +214,10 @@ function checkUpstreamNames(
   }
 }
 
-function compileTargets(what: WhatDocument, report: ReportDiagnostic): Rule['targets'] {
+function compileTargets(
+  { what, effect }: Pick<RuleDocument, 'what' | 'effect'>,
+  report: ReportDiagnostic,
+): Rule['targets'] {
   const kinds = [...TARGET_KINDS.map((kind) => WHAT_KEYS[kind]), ...GRANT_KEYS];
   if (!kinds.some((key) => what[key] !== undefined)) {
     const keys = kinds.join(', ');
@@ -229,7 +227,7 @@ function compileTargets(what: WhatDocument, report: ReportDiagnostic): Rule['tar
   return {
     tool: compilePatterns(tools, 'name', ['what', 'tools'], report),
     prompt: compilePatterns(prompts, 'name', ['what', 'prompts'], report),
-    resource: compileResources(what.resources ?? [], report),
+    resource: compileResources(what.resources ?? [], effect, report),
     template: templates.map((text) => ({ kind: 'exact', text })),
   };
 }
@@ -296,16 +294,22 @@ function compileHost(
 
 function compileResources(
   resources: readonly string[],
+  effect: RuleDocument['effect'],
   report: ReportDiagnostic,
 ): readonly Pattern[] {
-  const normal = resources.map((written, index) => {
-    const pattern = normalizeUriPattern(written);
-    if (pattern === undefined) {
-      report(['what', 'resources', index], 'error', 'no valid URI can match this');
+  return resources.flatMap((written, index) => {
+    const path = ['what', 'resources', index];
+    const texts = normalizeUriPattern(written);
+    if (texts === undefined) {
+      report(path, 'error', 'no valid URI can match this');
+      return [];
     }
-    return pattern ?? '';
+    const [pattern, ...decoded] = texts.flatMap((text) => compileOne(text, 'path', path, report));
+    if (pattern === undefined) return [];
+    // What a rule denies, it denies in every reading; what it allows, it allows as it is written.
+    if (effect !== 'allow') return [pattern, ...decoded];
+    return [decoded.length === 0 ? pattern : { ...pattern, decoded }];
   });
-  return compilePatterns(normal, 'path', ['what', 'resources'], report);
 }
 
 const MAX_QUOTED_PATTERN = 64;
@@ -316,13 +320,20 @@ function compilePatterns(
   path: readonly string[],
   report: ReportDiagnostic,
 ): readonly Pattern[] {
-  return texts.flatMap((text, index) => {
-    const compiled = compilePattern(text, space);
-    if (compiled.ok) return [compiled.pattern];
-    const quoted = JSON.stringify(text.slice(0, MAX_QUOTED_PATTERN));
-    report([...path, index], 'error', compiled.why.replace(/^the (?:pattern|glob)/, quoted));
-    return [];
-  });
+  return texts.flatMap((text, index) => compileOne(text, space, [...path, index], report));
+}
+
+function compileOne(
+  text: string,
+  space: PatternSpace,
+  path: readonly (string | number)[],
+  report: ReportDiagnostic,
+): readonly Pattern[] {
+  const compiled = compilePattern(text, space);
+  if (compiled.ok) return [compiled.pattern];
+  const quoted = JSON.stringify(text.slice(0, MAX_QUOTED_PATTERN));
+  report(path, 'error', compiled.why.replace(/^the (?:pattern|glob)/, quoted));
+  return [];
 }
 
 function compileArguments(

@@ -9,7 +9,7 @@
 import { NO_PREVIOUS_TAIL } from '../../inspection/responses.js';
 import { type Refusal, refuseWith, renderRefusal } from '../../policy/decision.js';
 import type { AuthorizedRequest } from '../../policy/obligations.js';
-import { normalizeUri } from '../../policy/patterns.js';
+import { normalizeUri } from '../../policy/uris.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
 import { addFinding } from '../../policy/record.js';

@@ -125,7 +125,7 @@ describe('what is hidden', () => {
     expect(ask([ALLOW], { catalog: off }).verdict).toBe('allow');
   });
 
-  it('refuses URIs that do not parse, and decides the others by their normal form [P-07]', () => {
+  it('refuses what is no URI, and decides the others in all of their readings [P-07]', () => {
     const rules: readonly RuleDocument[] = [
       { ...ALLOW, what: { resources: ['repo://acme/**'] } },
       {
@@ -138,12 +138,14 @@ describe('what is hidden', () => {
     const read = (uri: string) => ask(rules, { target: { kind: 'resource', uri }, args: {} });
     expect(read('REPO://ACME/%61').verdict).toBe('allow');
     expect(read('repo://acme/a/../x/y')).toMatchObject({ reason: 'denied-by-rule' });
-    expect(read('repo://acme/a%2f..')).toEqual({
+    expect(read('repo://acme/a b')).toEqual({
       verdict: 'deny',
       reason: 'resource-forbidden',
       listed: false,
     });
-    expect(read('repo://acme/../other')).toMatchObject({ reason: 'resource-forbidden' });
+    expect(read('repo://acme/a%2f../b').verdict).toBe('allow');
+    expect(read('repo://acme/a%2f../x/y')).toMatchObject({ reason: 'denied-by-rule' });
+    expect(read('repo://acme/../other')).toMatchObject({ reason: 'no-matching-allow' });
     expect(read('repo://other/a')).toMatchObject({ reason: 'no-matching-allow', listed: false });
   });
 });

@@ -109,7 +109,7 @@ const target = fc.constantFrom<Target>(
   { kind: 'tool', name: 'u_c' },
   { kind: 'prompt', name: 'p' },
   { kind: 'resource', uri: 'repo://acme/x' },
-  { kind: 'resource', uri: 'REPO://ACME/../x' },
+  { kind: 'resource', uri: 'REPO://ACME/ x' },
   { kind: 'question', name: 'sampling' },
   { kind: 'question', name: 'sampling' },
 );
