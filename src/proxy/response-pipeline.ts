@@ -9,8 +9,8 @@
 import { NO_PREVIOUS_TAIL } from '../inspection/responses.js';
 import { type CompiledSchema, outputOf } from '../policy/definitions.js';
 import type { ResponseObligations } from '../policy/obligations.js';
-import { isAppUri } from '../policy/uris.js';
 import type { Principal } from '../policy/principal.js';
+import { isAppUri } from '../policy/uris.js';
 import type { MethodRule, SessionFacts, SessionTarget } from '../protocol/admitted-request.js';
 import type { ReadOutcome } from '../protocol/json/incremental.js';
 import {

@@ -9,10 +9,10 @@
 import { NO_PREVIOUS_TAIL } from '../../inspection/responses.js';
 import { type Refusal, refuseWith, renderRefusal } from '../../policy/decision.js';
 import type { AuthorizedRequest } from '../../policy/obligations.js';
-import { normalizeUri } from '../../policy/uris.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
 import { addFinding } from '../../policy/record.js';
+import { normalizeUri } from '../../policy/uris.js';
 import { amendAdmitted } from '../../protocol/admission.js';
 import { type AdmittedMessage, NO_SESSION_ID } from '../../protocol/admitted-request.js';
 import { mediaType } from '../../protocol/headers.js';
