@@ -7,7 +7,7 @@
 import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
 import { cleanForeign } from '../text/escaping.js';
 import { foldName, pointerTo, stepsOf } from '../text/json-members.js';
-import type { ConditionResult, ExpressionReads } from './cel.js';
+import type { ConditionResult, CostExpression, ExpressionReads } from './cel.js';
 import type { ExpressionFacts } from './cel-language.js';
 import type { Deny, Violation } from './decision.js';
 import type {
@@ -344,18 +344,24 @@ export function costFor(rule: Rule, input: EvaluationInput): number | undefined 
   const cost = costOf(rule);
   const filled = cost === undefined || !readsArguments(rule) ? input : withDefaults(input);
   if (cost === undefined || filled === 'unknown') return undefined;
-  const uris =
-    input.readings !== undefined && cost.reads.readsUri
-      ? conditionTexts(input.readings, 'require')
-      : [input.facts.uri];
-  let dearest: number | undefined;
-  for (const uri of uris) {
+  const amounts = urisOf(cost, input).map((uri) => {
     const amount = cost.evaluate({ ...filled.facts, uri });
-    if (amount === undefined) return undefined;
     const absent = filled === input ? amount : cost.evaluate({ ...input.facts, uri });
-    dearest = Math.max(dearest ?? amount, amount, absent ?? amount);
-  }
-  return dearest;
+    return amount && Math.max(amount, absent ?? amount);
+  });
+  return amounts.reduce((a, b) =>
+    a === undefined || b === undefined ? undefined : Math.max(a, b),
+  );
+}
+
+/** What an expression sees as `uri`, once for each reading that matters to it. */
+function urisOf(
+  { reads }: CostExpression,
+  input: EvaluationInput,
+): readonly (string | undefined)[] {
+  return input.readings !== undefined && reads.readsUri
+    ? conditionTexts(input.readings, 'require')
+    : [input.facts.uri];
 }
 
 /**
