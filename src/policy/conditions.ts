@@ -347,7 +347,7 @@ export function costFor(rule: Rule, input: EvaluationInput): number | undefined 
   const amounts = urisOf(cost, input).map((uri) => {
     const amount = cost.evaluate({ ...filled.facts, uri });
     const absent = filled === input ? amount : cost.evaluate({ ...input.facts, uri });
-    return amount && Math.max(amount, absent ?? amount);
+    return amount === undefined ? undefined : Math.max(amount, absent ?? amount);
   });
   return amounts.reduce((a, b) =>
     a === undefined || b === undefined ? undefined : Math.max(a, b),
