@@ -269,7 +269,7 @@ function cutsNeeded(run: JoinedRun, first: number, hit: Hit): readonly SplitHit[
   const isWholeBehind = (at: number): boolean =>
     isFoundIn(run, upTo, spans[at]?.start ?? 0, upTo.end + CONTEXT_CHARS);
   const start = end - firstThat(0, end - first, (behind) => isWholeBehind(end - behind));
-  if (start === end) return [];
+  if (start === end && isFoundAlone(run, start, hit)) return [];
   const from = Math.max(hit.start, spans[start]?.start ?? hit.start);
   return cutToParts(spans, start, { ...upTo, start: from });
 }
@@ -284,7 +284,12 @@ function lastNeeded(
   const value = joined.slice(hit.start, hit.end);
   if (value.startsWith(KEY_BEGINS)) return last;
   const from = hit.start - CONTEXT_CHARS;
-  let end = firstThat(first, last, (at) => isFoundIn(run, hit, from, spans[at]?.end ?? 0));
+  const own = spans[first]?.start ?? 0;
+  // A word before the first segment may make something of a piece, which does not complete a secret of its own form.
+  let end = firstThat(first, last, (at) => {
+    const to = spans[at]?.end ?? 0;
+    return isFoundIn(run, hit, own, to) || isFoundIn(run, hit, from, to, hit.kind);
+  });
   while (end < last && isLongRandomRun(spans[end + 1]?.segment.text ?? '')) end++;
   return end;
 }
@@ -306,10 +311,16 @@ function isFoundIn(
   hit: Hit,
   from: number,
   to: number,
+  kind?: string,
 ): boolean {
   const start = Math.max(0, from);
   const found = findSensitive(joined.slice(start, to), wantedKinds);
-  return found.some((one) => one.start + start < hit.end && one.end + start > hit.start);
+  return found.some(
+    (one) =>
+      one.start + start < hit.end &&
+      one.end + start > hit.start &&
+      (kind === undefined || one.kind === kind),
+  );
 }
 
 /** The first number of a range for which something holds that also holds for all greater ones; else the last. */

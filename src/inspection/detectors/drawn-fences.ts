@@ -74,7 +74,7 @@ function collect(text: string, block: Span, kind: 'json' | 'other', found: Span[
   }
   if (kind === 'json') collectStrings(body, block.start, put);
   for (const match of body.matchAll(LOADED)) collectLoaded(match, block.start, put);
-  if (lastStyleLoad(body) >= 0) collectStyle(body, block.start, spans);
+  if (loadsByStyle(body)) collectStyle(body, block.start, spans);
   const ordered = [...spans].sort(([one], [other]) => one - other);
   found.push(...ordered.map(([start, end]) => ({ start, end })));
 }
@@ -87,6 +87,18 @@ function collectLoaded(match: RegExpMatchArray, offset: number, put: Put): void 
   breakAddress(target, target, offset + (match.index ?? 0) + match[0].length - target.length, put);
 }
 
+const JSON_ESCAPE = /\\(?:u([0-9a-f]{4})|x([0-9a-f]{2})|(["'\\/]))/gi;
+
+/** Whether a style sheet in the block loads something, as it is written or as a string of JSON or YAML. */
+function loadsByStyle(body: string): boolean {
+  if (lastStyleLoad(body) >= 0) return true;
+  if (!body.includes('\\')) return false;
+  const read = body.replace(JSON_ESCAPE, (_escape, unit?: string, byte?: string, sign?: string) =>
+    sign === undefined ? String.fromCharCode(Number.parseInt(unit ?? byte ?? '', 16)) : sign,
+  );
+  return lastStyleLoad(read) >= 0;
+}
+
 /** Breaks what loads in a style sheet where its address is hidden by escapes: the function, or the escapes. */
 function collectStyle(body: string, offset: number, spans: Map<number, number>): void {
   let broken = '';
@@ -95,7 +107,7 @@ function collectStyle(body: string, offset: number, spans: Map<number, number>):
     broken += `${body.slice(at, start - offset)}[${body.slice(start - offset, end - offset)}]`;
     at = end - offset;
   }
-  if (lastStyleLoad(broken + body.slice(at)) < 0) return;
+  if (!loadsByStyle(broken + body.slice(at))) return;
   for (const { index } of body.matchAll(
     /(?:url|src|image|cross-fade|image-set)\(|@import|expression\(|\\/gi,
   )) {
@@ -114,10 +126,7 @@ function collectStrings(body: string, offset: number, put: Put): void {
     const value = decodeString(written);
     if (colon !== undefined) {
       name = value;
-      if (
-        /^url$/i.test(value) &&
-        COMPUTED.test(body.slice(match.index + whole.length, match.index + whole.length + 200))
-      ) {
+      if (/^url$/i.test(value) && isComputed(body, match.index + whole.length)) {
         put(offset + match.index + whole.length - 1, offset + match.index + whole.length);
       }
       continue;
@@ -129,8 +138,15 @@ function collectStrings(body: string, offset: number, put: Put): void {
   }
 }
 
-/** An address that the chart puts together itself. */
-const COMPUTED = /^\s*\{[^{}]{0,100}"(?:signal|expr)"/;
+const EXPRESSION = /"(?:signal|expr|update|calculate|init)"\s{0,16}:/;
+/** The value of a member: a string, or an object that names a string, or a column of the data. */
+const GIVEN = /^\s{0,64}(?:"|\{\s{0,64}"(value|field)"\s{0,16}:\s{0,16}"[^"\\]{0,512}"\s{0,64}\})/;
+
+/** Whether the address that stands at `at` may be one that the chart puts together itself. */
+function isComputed(body: string, at: number): boolean {
+  const given = GIVEN.exec(body.slice(at, at + 1024));
+  return (given === null || given[1] === 'field') && EXPRESSION.test(body);
+}
 
 function decodeString(written: string): string {
   try {
