@@ -52,6 +52,12 @@ const SIGNED_LINKS: readonly SignedLink[] = [
   },
   { host: /^firebasestorage\.googleapis\.com$/i, parameter: /^token$/ },
   { link: /^[^?#]*\/storage\/v1\/(?:object|render\/image)\/sign\//, parameter: /^token$/ },
+  // A badge, for which these services have tokens of their own.
+  {
+    host: /(?:^|\.)(?:codecov\.io|circleci\.com)$/i,
+    link: /^[^?#]*\.(?:svg|png)\?/,
+    parameter: /^(?:token|circle-token)$/,
+  },
   { host: /(?:^|\.)(?:sharepoint\.com|svc\.ms)$/i, parameter: /^tempauth$/ },
 ];
 

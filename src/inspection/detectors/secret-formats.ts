@@ -97,7 +97,7 @@ const CLOUD: readonly SecretFormat[] = [
     ['aws_secret', 'awssecret', 'aws-secret', 'secret_access', 'secretaccess', 'secret-access'],
     `(?:aws[_-]?secret[_-]?(?:access[_-]?)?key|secret[_-]?access[_-]?key)${TO_VALUE}([A-Za-z0-9/+]{40})`,
   ),
-  row('google-api-key', ['aiza'], `AIza[A-Za-z0-9_-]{35}`),
+  row('google-api-key', ['aiza'], `AIza[A-Za-z0-9_-]{35}`, SHORT),
   row('google-oauth-secret', ['gocspx-'], `GOCSPX-[A-Za-z0-9_-]{20,40}`),
   row('google-oauth-token', ['ya29.'], `ya29\\.[A-Za-z0-9_-]{20,1000}`),
   row('google-refresh-token', ['1//0'], `1//0[A-Za-z0-9_-]{30,200}`, SHORT),
@@ -114,7 +114,7 @@ const CLOUD: readonly SecretFormat[] = [
   anyCase(
     'heroku-key',
     ['heroku'],
-    `heroku[a-z_ .-]{0,24}${TO_VALUE}([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})`,
+    `heroku(?!_app_id|_uuid|_id)[a-z_ .-]{0,24}${TO_VALUE}([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})`,
   ),
   anyCase(
     'cloudflare-key',

@@ -17,7 +17,7 @@ const SECRET_NAME =
 
 /** Names of tokens that only continue a list or protect a form. */
 const HARMLESS_NAME =
-  /(?:next|page|pagination|continuation|cursor|sync|delta|csrf|xsrf|progress|max|count|public)[_\- ]?(?:page)?[_\- ]?(?:token|key|secret)$/i;
+  /(?:next|page|pagination|continuation|cursor|sync|delta|csrf|xsrf|progress|max|count|public|lock)[_\- ]?(?:page)?[_\- ]?(?:token|key|secret)$/i;
 
 /** Whether the name of a member, variable or label denotes a secret. */
 export function isSecretName(name: string): boolean {
@@ -32,14 +32,46 @@ function mayBeSecretValue(value: string): boolean {
 }
 
 // Whether a value after a secret's name looks like a secret rather than a word, a type or a sample. `next` is the
-// character after it.
-function isSecretValue(written: string, next = ''): boolean {
+// character after it where it stands without quotes, as an expression does.
+function isSecretValue(written: string, next?: string): boolean {
   const value = withoutMarks(written);
   if (!mayBeSecretValue(value) || /\s/.test(value)) return false;
   if (!/\d/.test(value) || !/[A-Za-z]/.test(value)) return false;
   const unexplained = { vocabulary: 'sample', unexplained: MIN_NAMED_UNEXPLAINED } as const;
   if (!hasRandomWindow(value, MIN_NAMED_CHARS, unexplained)) return false;
+  if (isFileName(value) || isWordsAndCounts(value)) return false;
   return !isReference(value, next) && !isPublishedSample(value);
+}
+
+const FILE_NAME =
+  /^((?:[\w-]+\.)*[\w-]+)\.(?:p12|pfx|p7b|p8|jks|bks|keystore|truststore|pem|key|pub|crt|cer|csr|der|json5?|ya?ml|toml|ini|conf|cfg|env|properties|txt|asc|gpg|kdbx|md|xml|zip|go|js|ts|py|rb|php|java|cs|rs|sh)$/i;
+
+/** Whether a value names a file in words. */
+function isFileName(value: string): boolean {
+  const stem = FILE_NAME.exec(value)?.[1];
+  return stem !== undefined && isWords(stem);
+}
+
+const PARTS = /[-_.]/;
+const WORD_PART = /^(?:[a-z]+|[A-Z][a-z]+|[A-Z]+)$/;
+const MIN_WORD_CHARS = 4;
+
+/** Whether a value is words and small numbers joined by dashes, such as `http-01-token`. */
+function isWordsAndCounts(value: string): boolean {
+  const parts = value.split(PARTS);
+  if (parts.length < 3) return false;
+  let words = 0;
+  let digits = 0;
+  for (const part of parts) {
+    if (/^\d{1,5}$/.test(part)) {
+      digits += part.length;
+      continue;
+    }
+    if (!WORD_PART.test(part)) return false;
+    if (part.length >= MIN_WORD_CHARS && isWord(part.toLowerCase())) words += part.length;
+    else if (part.length > MAX_SHORT) return false;
+  }
+  return words >= MIN_WORD_CHARS && digits < words;
 }
 
 /** A value without the marks of redactions, whose tags look random. */
@@ -60,22 +92,36 @@ const VARIABLE =
 const ENVIRONMENT_REFERENCE =
   /^(?:process\.env|import\.meta\.env|os\.environ|os\.getenv|env|secrets|vars|config|settings|self|this|args|options)\.[A-Za-z_]/;
 
-// Whether a value is code that refers to a secret: a call, a variable or a member. Its parts must be words, so
-// that it cannot hide a value.
-function isReference(value: string, next: string): boolean {
-  const isCall =
-    (next === '(' || next === '[') && CALLED.test(value) && /[._]|::|->|[a-z][A-Z]/.test(value);
-  if (!isCall && !VARIABLE.test(value) && !ENVIRONMENT_REFERENCE.test(value)) return false;
+// Whether a value is code that refers to a secret: a call, a composite literal, a variable or a member. Its parts must
+// be words, so that it cannot hide a value.
+function isReference(value: string, next: string | undefined): boolean {
+  const isExpression =
+    next !== undefined &&
+    CALLED.test(value) &&
+    JOINED_WORDS.test(value) &&
+    (/^[([{]/.test(next) ||
+      (isNameOfSecret(value) && (/^[,;)]/.test(next) || value.includes('.'))));
+  if (isExpression) return isWords(value.replace(ABBREVIATION, ''), MIN_NAMED_CHARS - 2);
+  if (!VARIABLE.test(value) && !ENVIRONMENT_REFERENCE.test(value)) return false;
   return isWords(value);
 }
 
+/** A short run of capitals, or small letters behind a digit, between the words of an identifier. */
+const ABBREVIATION = /(?<![A-Z])[A-Z]{2,5}(?=[A-Z][a-z]|[\d_.]|$)|(?<=\d)[a-z]{1,3}(?=[A-Z_.])/g;
+
+/** A member of something, or several words in one identifier. */
+const JOINED_WORDS = /[._]|::|->|[a-z0-9][A-Z]/;
+
+/** Whether an identifier, or the last member of a path, is itself called a secret. */
+function isNameOfSecret(path: string): boolean {
+  const name = path.split(/\.|::|->/).at(-1) ?? '';
+  return isSecretName(name) || /(?:^|[a-z0-9_])(?:Pass|Pw|_pass|_pw)$|^(?:pass|pw)$/.test(name);
+}
+
 /** Whether a name consists of words, so that it hides no value. */
-function isWords(value: string): boolean {
+function isWords(value: string, unexplained = MIN_NAMED_UNEXPLAINED + 1): boolean {
   const letters = value.replace(/\d{1,3}/g, '');
-  return !hasRandomWindow(letters, MIN_NAMED_CHARS, {
-    vocabulary: 'any',
-    unexplained: MIN_NAMED_UNEXPLAINED + 1,
-  });
+  return !hasRandomWindow(letters, MIN_NAMED_CHARS, { vocabulary: 'any', unexplained });
 }
 
 /** Whether a text, up to the first blank, is longer than a digest and as random as a secret. */
@@ -90,7 +136,7 @@ const MAX_DIGEST_CHARS = 64;
 
 /** Passwords of examples, of the images of databases, and of local setups. */
 const USUAL_PASSWORD =
-  /^(?:pass|passw|pwd|pw|user|admin|root|postgres|guest|test|xxx|abc|foo|bar|app|db|dbpass|mysql|maria|mariadb|mongo|mongodb|redis|rabbit|rabbitmq|minio|minioadmin|elastic|neo4j|airflow|django|laravel|wordpress|grafana|keycloak|vagrant|docker|dev|prod|stage|me|hello|welcome|letmein|qwerty|hunter2|[0-9*x.\u2022-]{1,12})$/i;
+  /^(?:pass|passw|pwd|pw|user|admin|root|postgres|guest|test|xxx|abc|xyz|foo|bar|app|db|dbpass|mysql|maria|mariadb|mongo|mongodb|redis|rabbit|rabbitmq|minio|minioadmin|elastic|neo4j|airflow|django|laravel|wordpress|grafana|keycloak|vagrant|docker|dev|prod|stage|me|hello|welcome|letmein|qwerty|hunter2|[0-9*x.\u2022-]{1,12})$/i;
 const SHORT_PASSWORD = 6;
 
 /** Variables and placeholders in a value. A default in `${NAME:-default}` is kept. */
@@ -102,6 +148,7 @@ const DEFAULT_VALUE = /^\$\{\w{1,64}:?[-=](.*)\}$/;
 function isRealPassword(written: string, user: string | undefined): boolean {
   const value = withoutMarks(written);
   if (value === '') return false;
+  if (user !== undefined && /^(?:anonymous|anon)$/i.test(user)) return false;
   if (user !== undefined && user.toLowerCase() === value.toLowerCase()) return false;
   const fixed = value.replace(VARIABLES, (variable) => {
     const byDefault = DEFAULT_VALUE.exec(variable)?.[1];
@@ -109,7 +156,7 @@ function isRealPassword(written: string, user: string | undefined): boolean {
     return isWords(variable) ? '' : variable;
   });
   if (fixed === '' || USUAL_PASSWORD.test(fixed)) return false;
-  if (isReference(value, '')) return false;
+  if (isReference(value, undefined)) return false;
   const unexplained = countUnexplained(fixed);
   return unexplained > 2 || (unexplained > 0 && fixed.length < SHORT_PASSWORD);
 }
@@ -164,18 +211,70 @@ export function findFormats(
   return hits;
 }
 
-const RUN_BEFORE = /[A-Za-z0-9+/]{15}[A-Za-z0-9]$/;
+/** Encoded bytes: base64 and base64url. */
+const ENCODED = /[A-Za-z0-9+/_-]/;
 const RUN_CHARS = 16;
+/** Before that many characters, zero bytes and pieces that look like words do not matter. */
+const LONG_RUN_CHARS = 32;
+const ZEROS_CHARS = 40;
+const ZEROS_RATIO = 1 / 6;
 
-/** False where a short prefix occurs by chance within encoded bytes. Words before it are not encoded bytes. */
+/**
+ * False where a short prefix occurs by chance within encoded bytes, which a font, a picture or a program in a text is.
+ * Words before it are not encoded bytes.
+ */
 function mayBegin(text: string, start: number, value: string, format: SecretFormat): boolean {
   const { hasShortPrefix, behindLetters } = format;
-  if (hasShortPrefix !== true || start === 0) return true;
-  if (!/[A-Za-z0-9]/.test(text.charAt(start - 1))) return true;
+  if (hasShortPrefix !== true) return true;
+  if (hasZeroBytes(value) || goesOnEncoded(text, start, start + value.length)) return false;
+  if (start === 0) return true;
+  const last = text.charAt(start - 1);
+  if (!/[A-Za-z0-9]/.test(last)) return !/[+/]/.test(last) || !isLongEncoded(text, start);
   if (behindLetters !== undefined && !behindLetters.test(value)) return false;
+  if (isLongEncoded(text, start) || isInData(text, start)) return false;
   const before = text.slice(Math.max(0, start - RUN_CHARS), start);
-  const isWithin = RUN_BEFORE.test(before);
-  return !isWithin || !hasRandomWindow(before, RUN_CHARS, { vocabulary: 'any', unexplained: 8 });
+  return before.length < RUN_CHARS || !isEncodedRun(before);
+}
+
+function isEncodedRun(run: string): boolean {
+  return /^[A-Za-z0-9+/]*$/.test(run) && hasRandomWindow(run, RUN_CHARS, ENCODED_BYTES);
+}
+
+const ENCODED_BYTES = { vocabulary: 'any', unexplained: 8 } as const;
+
+/** Encoded zeros are a row of `A`; a random value has one in sixty characters. */
+function hasZeroBytes(value: string): boolean {
+  if (value.length < ZEROS_CHARS) return false;
+  return value.split('A').length - 1 > value.length * ZEROS_RATIO;
+}
+
+/** Whether base64 that no token contains, a plus or a slash, stands behind a value, and goes on. */
+function goesOnEncoded(text: string, start: number, end: number): boolean {
+  const sign = text.charAt(end);
+  if (sign !== '+' && sign !== '/') return false;
+  // Parts of a path or of a query are no encoding.
+  if (sign === '/' && /[/=]/.test(text.charAt(start - 1))) return false;
+  const behind = text.slice(end + 1, end + 1 + RUN_CHARS);
+  if (behind.length < RUN_CHARS || !/[A-Z]/.test(behind) || !/[a-z]/.test(behind)) return false;
+  return isEncodedRun(behind);
+}
+
+/** Whether a long run of base64 in both cases ends before a position, and is not made of words. */
+function isLongEncoded(text: string, end: number): boolean {
+  const run = text.slice(Math.max(0, end - LONG_RUN_CHARS), end);
+  if (run.length < LONG_RUN_CHARS || !/^[A-Za-z0-9+/_-]*$/.test(run)) return false;
+  if (!/[A-Z]/.test(run) || !/[a-z]/.test(run) || !/[0-9+/]/.test(run)) return false;
+  const known = new Uint8Array(run.length);
+  markAll(known, run, SAMPLE_TERMS);
+  markDictionaryTerms(known, run, 0);
+  return known.reduce((count, one) => count + one, 0) * 2 < run.length;
+}
+
+/** Whether a position is within the bytes of a `data:` address. */
+function isInData(text: string, at: number): boolean {
+  let from = at;
+  while (from > 0 && at - from < LONG_RUN_CHARS && ENCODED.test(text.charAt(from - 1))) from--;
+  return from < at && text.slice(Math.max(0, from - 7), from) === 'base64,';
 }
 
 function startOf(text: string, from: number, { before }: SecretFormat): number {
@@ -253,11 +352,16 @@ export function findAssignments(text: string): Hit[] {
     ASSIGNMENT.lastIndex = nameEnd;
     if (!isSecretName(nameEndingAt(text, nameEnd)) || !mayBeSecretValue(match[2] ?? '')) continue;
     const end = valueEnd(text, start);
-    const isSecret = isSecretValue(text.slice(start, end), text.charAt(end));
+    const isSecret = isSecretValue(text.slice(start, end), nextOfExpression(text, start, end));
     if (isSecret) hits.push({ kind: NAMED_SECRET, start, end });
     if (isSecret || end - start > MAX_REREAD_CHARS) ASSIGNMENT.lastIndex = end;
   }
   return hits;
+}
+
+/** The character behind a value that stands without quotes. */
+function nextOfExpression(text: string, start: number, end: number): string | undefined {
+  return /["'`\\]/.test(text.charAt(start - 1)) ? undefined : text.charAt(end);
 }
 
 /** A longer value that was checked as a whole is not searched again. */
@@ -331,6 +435,8 @@ const PUBLISHED_SAMPLES: ReadonlySet<string> = new Set([
   '40 797c0ce414586cc8eb6929afe947c720e3e4d351dd070a6fe39f630beaab3054',
   '40 82e74299544e00738f9c0acb69b1eb348b3e20ffcfabcb34779bd37590fead6c',
   '40 3543c50b0cb9cea8e55eb1f529b79f043cb250d485fde7b66cabbb5183add7da',
+  // Telegram
+  '41 731fa294d036e54f19df879bfcd4fe72d967dc6327800c5f74a48414a3f258c9',
   // The Azure storage emulator
   '88 0011cc25eb4320717494d2703e8cba85743e71b500283c21c8b88147992f9059',
   // RFC 6749

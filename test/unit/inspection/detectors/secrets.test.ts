@@ -466,3 +466,58 @@ describe('what only begins like a secret', () => {
     expect(findSensitive(text, SECRETS)).toEqual([]);
   });
 });
+
+describe('a name of something that is no secret', () => {
+  it.each([
+    'PKCS12SecretKey = "keystore.p12"',
+    '"privateKey": "tls.server2.key"',
+    'Token: "http-01-token",',
+    'password: "password-for-30001"',
+    "password: 'real-secret-6-levels'",
+    'annotatedSecret := corev1.Secret{',
+    'TSIGKeySecret: rfc2136TestTsigSecret,',
+    'Token:   acmeChallengeHTTP01.Token,',
+    'issueCredential: openid4vciIssueCredential,',
+    'password = config.get("db1")',
+    'password = settings.db2.password',
+    `HEROKU_APP_ID=${uuid('app')}`,
+    `"heroku_uuid": "${uuid('own')}"`,
+    `Lock-Token: urn:uuid:${uuid('lock')}`,
+  ])('passes: %s', (text) => {
+    expect(findSecrets(text)).toEqual([]);
+  });
+
+  it.each([
+    ['a random stem', `secret = "${noise('stem', 16)}.json"`],
+    ['a random part', `token: "http-01-${noise('part', 10)}"`],
+    ['no expression', `PASSWORD=${noise('plain', 12)}Secret\n`],
+    ['a quoted value', `password: "${noise('quoted', 8)}.${noise('other', 8)}",`],
+    ['the key of an application', `HEROKU_APP_KEY=${uuid('key')}`],
+  ])('does not hide %s', (_what, text) => {
+    expect(findSecrets(text)).not.toEqual([]);
+  });
+});
+
+describe('a prefix within encoded bytes', () => {
+  const token = `EA${'A'}${noise('fb', 90)}`;
+  const bytes = (size: number): string => Buffer.from(noise('font', size)).toString('base64');
+
+  it.each([
+    ['behind a long run', `url(data:font/woff2;base64,${bytes(90)}${token}${bytes(30)})`],
+    ['soon behind the comma', `data:font/woff2;base64,d09GM${token}`],
+    ['behind a plus', `"${bytes(90)}+${token}"`],
+    ['before a plus', `"${token}+${noise('next', 40)}"`],
+    ['among zeros', `"2QEAANoB${'EA'}A${'AN4BAADfAQAA4AEA'.repeat(6)}"`],
+  ])('is no token %s', (_where, text) => {
+    expect(findFormats(text).map(({ kind }) => kind)).not.toContain('facebook-token');
+  });
+
+  it.each([
+    ['alone', token],
+    ['behind a word', `accessToken${token}`],
+    ['in a path', `https://graph.example/v2/${token}/messages`],
+    ['before words', `${token}+and+the+words+that+follow+it`],
+  ])('is a token %s', (_where, text) => {
+    expect(findFormats(text).map(({ kind }) => kind)).toContain('facebook-token');
+  });
+});
