@@ -2,7 +2,8 @@
 // Measures the scanner of definitions on rows of public data: `npm run eval -- --corpora DIR [--half tune|measure]
 // [--show] [--write PAGE]`. DIR has benign-tools.jsonl, poisoned-tools.jsonl and poisoned-tools-synthetic.jsonl, a definition a line
 // with `label`, `source`, `server` or `technique` besides its own members. Found means a finding of the tier block or
-// review. Prints each mark and whether it is met; ends with 1 if one is not.
+// review. Also counts what the detectors of content find in pii-positive.jsonl and pii-negative.jsonl, where each row
+// has a text, its kind and whether it is one. Prints each mark and whether it is met; ends with 1 if one is not.
 
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -10,6 +11,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { scanDefinitions } from '../dist/inspection/definitions/scan.js';
 import { findShadowing } from '../dist/inspection/definitions/shadowing.js';
+import { findSensitive } from '../dist/inspection/detectors/text-sanitizer.js';
 import { CLONES, randomFrom } from './clones.mjs';
 
 const { values } = parseArgs({
@@ -162,6 +164,32 @@ for (const [technique, makeClone] of Object.entries(CLONES)) {
   const found = cloned.length - missed.length;
   mark(`clones, ${technique}`, found, cloned.length, missed.length === 0, 'all');
 }
+const CONTENT_KINDS = { CREDIT_CARD: 'card', IBAN: 'iban', US_SSN: 'ssn' };
+const WANTED_CONTENT = { secrets: true, pii: Object.values(CONTENT_KINDS) };
+const readContent = (name) => readRows(name).map(({ definition }) => definition);
+const kindsIn = ({ text }) => new Set(findSensitive(text, WANTED_CONTENT).map(({ kind }) => kind));
+
+/** Counts for comparison with another build; they are no marks. */
+function count(name, found, total) {
+  process.stdout.write(`       ${name}: ${found} of ${total}\n`);
+}
+
+const positive = readContent('pii-positive.jsonl');
+for (const [entity, kind] of Object.entries(CONTENT_KINDS)) {
+  const own = positive.filter((row) => row.entity === entity);
+  count(`found, ${kind}`, own.filter((row) => kindsIn(row).has(kind)).length, own.length);
+}
+for (const name of ['pii-negative', 'benign-outputs', 'injected-outputs']) {
+  const texts = readContent(`${name}.jsonl`);
+  for (const kind of Object.values(CONTENT_KINDS)) {
+    count(`${kind} in ${name}`, texts.filter((row) => kindsIn(row).has(kind)).length, texts.length);
+  }
+  const withSecret = texts.filter((row) =>
+    [...kindsIn(row)].some((kind) => !WANTED_CONTENT.pii.includes(kind)),
+  );
+  count(`secrets in ${name}`, withSecret.length, texts.length);
+}
+
 if (values.write !== undefined) writePage(values.write);
 
 /** Replaces the table of marks in a page, and names the public repositories from which the rows come. */

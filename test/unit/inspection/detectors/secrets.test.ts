@@ -29,7 +29,7 @@ const EXAMPLES: readonly (readonly [kind: string, text: string])[] = [
   ['google-oauth-secret', `GOC${'SPX'}-${noise('d', 28)}`],
   ['google-oauth-token', `ya${'29'}.${noise('e', 60)}`],
   ['azure-storage-key', `AccountKey=${noise('f', 86)}==`],
-  ['azure-sas', `https://x.blob.core.windows.net/c?se=1&sig=${noise('g', 43)}%3D`],
+  ['signed-link', `https://x.blob.core.windows.net/c?se=1&sig=${noise('g', 43)}%3D`],
   ['azure-client-secret', `${noise('h', 3)}8Q~${noise('h', 34)}`],
   ['digitalocean-token', `dop_${'v1'}_${noise('i', 64, HEX)}`],
   ['heroku-key', `HEROKU_API_KEY=${uuid('j')}`],
