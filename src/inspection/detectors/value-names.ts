@@ -23,7 +23,7 @@ export function createValueNames(text: string): FindValueName {
   return (start, end) => {
     const value = outerSpan(text, start, end);
     if (value === undefined) return undefined;
-    const assigned = assignedName(text, value) ?? elementName(text, value.start);
+    const assigned = assignedName(text, value) ?? elementName(text, value);
     if (assigned !== undefined) return assigned;
     const item = listName(text, value, lists);
     if (item !== undefined) return item;
@@ -77,11 +77,17 @@ const ELEMENT = /<([A-Za-z_][\w.:-]{0,63})(?:\s[^<>]{0,160})?>\s{0,16}$/;
 const HTML_ELEMENTS =
   /^(?:a|abbr|article|b|blockquote|body|caption|cite|code|dd|del|div|dt|em|figcaption|h[1-6]|i|ins|kbd|label|li|main|mark|p|pre|q|s|samp|section|small|span|strong|sub|summary|sup|td|th|tt|u)$/i;
 
-function elementName(text: string, start: number): ValueName | undefined {
+/** The element that holds this value and nothing else. A tag before a text is no name. */
+function elementName(text: string, { start, end }: OuterSpan): ValueName | undefined {
   const before = text.slice(Math.max(0, start - 256), start);
   if (!/>\s*$/.test(before)) return undefined;
   const name = ELEMENT.exec(before)?.[1];
-  return name === undefined || HTML_ELEMENTS.test(name) ? undefined : { kind: 'member', name };
+  if (name === undefined || HTML_ELEMENTS.test(name)) return undefined;
+  const isClosed = text
+    .slice(end, end + 32 + name.length)
+    .trimStart()
+    .startsWith(`</${name}`);
+  return isClosed ? { kind: 'member', name } : undefined;
 }
 
 /** The last opening bracket that was found, and how far it is known to be the innermost one. */

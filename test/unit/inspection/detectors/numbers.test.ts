@@ -39,6 +39,8 @@ describe('cards', () => {
     ['as the column of a Markdown table', `| id | PAN |\n| --- | --- |\n| 7 | ${card} |`],
     ['beside a cell that says so', `kind,value\nvisa,${card}`],
     ['as an element', `<cardNumber>${card}</cardNumber>`],
+    ['behind a tag', `<script> ${card}`],
+    ['behind an element without content', `<img src="a.png">${card}`],
     ['in its groups under any name', `{"id": "${fours(card, ' ')}"}`],
     ['with a date of expiry', `${fours(card, ' ')} 0728`],
     ['in a row of cards', `${fours(card, ' ')} ${fours(other, ' ')}`],
