@@ -4,6 +4,7 @@
 
 import type { TextEdit } from '../protocol/admitted-request.js';
 import { applyEdits } from '../protocol/json/json.js';
+import { type Leaf, valueEnd, type WalkCaps, walkJson } from '../protocol/json/walk.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { groupBy } from '../text/grouping.js';
 import { pointerOf } from '../text/json-members.js';
@@ -34,13 +35,9 @@ import {
 import {
   isProtocolPlace,
   isReserved,
-  type Leaf,
   nearestName,
   parseContainer,
   valueAt,
-  valueEnd,
-  type WalkCaps,
-  walkJson,
 } from './message-fields.js';
 import { type Place, placeOf } from './message-map.js';
 import { redactionMark } from './redaction-marks.js';

@@ -4,6 +4,7 @@
 
 import type { TextEdit } from '../protocol/admitted-request.js';
 import { applyEdits } from '../protocol/json/json.js';
+import { walkJson } from '../protocol/json/walk.js';
 import {
   type CodeStretch,
   findActiveContent,
@@ -12,7 +13,6 @@ import {
 import { type Hit, isLongRandomRun } from './detectors/secrets.js';
 import { findSensitive, type WantedKinds } from './detectors/text-sanitizer.js';
 import { isExposedIn } from './detectors/upstream-credentials.js';
-import { walkJson } from './message-fields.js';
 import { isSurelyClean } from './prefilter/prefilter.js';
 
 /** How clients join the texts of one result before they render them. */

@@ -387,6 +387,14 @@ function withFindings(text: string, findings: readonly Finding[]): string {
   return withMeta(text, FINDINGS_MEMBER, publicFindings(findings));
 }
 
+/** Adds findings of something that was done before the inspection to those in `_meta` of an inspected result. */
+export function withFurtherFindings(text: string, findings: readonly Finding[]): string {
+  const shown = valueAt(JSON.parse(text) as Json, ['result', '_meta', FINDINGS_MEMBER]);
+  const further = publicFindings(findings);
+  const all = Array.isArray(shown) && Array.isArray(further) ? [...further, ...shown] : further;
+  return withMeta(text, FINDINGS_MEMBER, all);
+}
+
 function withMeta(text: string, member: string, content: Json): string {
   const value: Json = JSON.parse(text);
   const result = valueAt(value, ['result']);

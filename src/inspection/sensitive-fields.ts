@@ -15,6 +15,7 @@ import {
   type Span,
   spanOf,
 } from '../protocol/json/json.js';
+import { type Leaf, type WalkCaps, walkJson } from '../protocol/json/walk.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { foldName, stepsOf } from '../text/json-members.js';
 import {
@@ -25,15 +26,7 @@ import {
   unescapeStretch,
 } from './detectors/decoded-text.js';
 import { createFindingLog, type FindingLog } from './findings.js';
-import {
-  isStructured,
-  type Leaf,
-  nearestName,
-  parseContainer,
-  valueAt,
-  type WalkCaps,
-  walkJson,
-} from './message-fields.js';
+import { isStructured, nearestName, parseContainer, valueAt } from './message-fields.js';
 import { type MarkKeys, redactionMark } from './redaction-marks.js';
 
 const DETECTOR = 'sensitive';

@@ -628,8 +628,10 @@ export function isRead(outcome: ReadOutcome): outcome is JsonReading {
 
 /** The refusal that replaces a message that was not read. */
 export function refuseReadError(error: ReadError, method?: string): Refusal {
+  // In a text it was mended, so that it stands where nothing can be replaced.
+  const what = error === 'lone-surrogate' ? 'half of a surrogate pair in its id' : error;
   const detail =
-    method === undefined ? undefined : `${method}: the answer cannot be read (${error})`;
+    method === undefined ? undefined : `${method}: the answer cannot be read (${what})`;
   return refuseWith(reasonOfReadError(error), { detail });
 }
 

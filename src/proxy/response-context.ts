@@ -5,8 +5,13 @@
 // id. Nothing here decides which request a message belongs to.
 // Source: docs/contract.md §6; ARCHITECTURE.md, "How a response finds its plan"; MCP 2025-11-25, resumability.
 
+import { createFindingLog } from '../inspection/findings.js';
 import { LARGE_TEXT_CHARS } from '../inspection/jobs.js';
-import type { InspectionOutcome, PreviousTail } from '../inspection/responses.js';
+import {
+  type InspectionOutcome,
+  type PreviousTail,
+  withFurtherFindings,
+} from '../inspection/responses.js';
 import { type PlannedFields, planInSteps, planRedaction } from '../inspection/sensitive-fields.js';
 import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { CompiledSchema } from '../policy/definitions.js';
@@ -24,6 +29,7 @@ import type {
 import type { LoopScheduler } from '../protocol/json/incremental.js';
 import type { ParsedJson } from '../protocol/json/json.js';
 import type { Target } from '../protocol/jsonrpc.js';
+import { type Mending, readMended, type UpstreamReading } from '../protocol/lone-surrogates.js';
 import { findMethod } from '../protocol/methods.js';
 import { findRelatedTask } from '../protocol/tasks.js';
 import type { Pieces } from '../protocol/transport.js';
@@ -37,6 +43,7 @@ import {
   type PlannedMessage,
   profileOf,
   type RequestContext,
+  readMessage,
   sensitiveFieldsOf,
 } from './request-context.js';
 
@@ -309,6 +316,56 @@ function isLarger(text: string, maxBytes: number): boolean {
     text.length * MAX_BYTES_A_CHAR > maxBytes &&
     new TextEncoder().encode(text).byteLength > maxBytes
   );
+}
+
+/** Reads a message of an upstream. Half of a surrogate pair in it is mended before anything is checked. */
+export function readUpstreamMessage(
+  call: RequestContext<'inspection'>,
+  source: Uint8Array | string,
+  isServerList?: boolean,
+): UpstreamReading | Promise<UpstreamReading> {
+  return readMended(source, (text) => readMessage(call, text, isServerList));
+}
+
+/** Items that the record names as left out. */
+const MAX_NAMED_ITEMS = 5;
+
+/** Records what was mended in a message; the findings, for its caller. */
+export function noteMending(call: RequestContext, mended: Mending): readonly Finding[] {
+  const { replaced, leftOut } = mended;
+  const log = createFindingLog('to-client');
+  for (const path of leftOut)
+    log.add(path, { detector: 'lone-surrogate', action: 'drop', count: 1 });
+  const places = log.list().map(({ path }) => path);
+  if (places.length > 0)
+    call.record.decision.detail = `left out, because of half of a surrogate pair: ${places.slice(0, MAX_NAMED_ITEMS).join('; ')}`;
+  for (const path of replaced)
+    log.add(path, { detector: 'lone-surrogate', action: 'strip', count: 1 });
+  const findings = log.list();
+  noteFindings(call, findings);
+  return findings;
+}
+
+/**
+ * The outcome of a message that was mended: what passes is the mended text, and a result tells its caller what was done
+ * to it.
+ */
+export function settleMended(
+  outcome: MessageOutcome,
+  text: string,
+  findings: readonly Finding[],
+): MessageOutcome {
+  switch (outcome.kind) {
+    case 'response':
+      return outcome.pieces === undefined
+        ? { ...outcome, text: withFurtherFindings(outcome.text ?? text, findings) }
+        : outcome;
+    case 'pass':
+      return { ...outcome, text: outcome.text ?? text };
+    case 'drop':
+    case 'refused':
+      return outcome;
+  }
 }
 
 /** Records that a message was dropped. */

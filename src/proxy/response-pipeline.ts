@@ -30,6 +30,7 @@ import {
   requestIdOf,
   type Target,
 } from '../protocol/jsonrpc.js';
+import type { UpstreamReading } from '../protocol/lone-surrogates.js';
 import { LIST_MEMBERS } from '../protocol/methods.js';
 import { cutNullParams } from '../protocol/null-members.js';
 import { isInputRetry, paramsOf } from '../protocol/params.js';
@@ -54,13 +55,7 @@ import {
   checkTaskResponse,
 } from './features/task-responses.js';
 import { createDelivery, type Delivery, recordDelivery } from './flows.js';
-import {
-  isRead,
-  nameOf,
-  type RequestContext,
-  readMessage,
-  refuseReadError,
-} from './request-context.js';
+import { isRead, nameOf, type RequestContext, refuseReadError } from './request-context.js';
 import {
   type CheckContext,
   type CheckPorts,
@@ -70,8 +65,11 @@ import {
   type Inspection,
   inspect,
   type MessageOutcome,
+  noteMending,
   type ResponsePlan,
+  readUpstreamMessage,
   respond,
+  settleMended,
   withhold,
 } from './response-context.js';
 import { type FilterInput, filterResponse, recallList } from './response-filter.js';
@@ -136,10 +134,22 @@ export function createResponseCheck(
     source: Uint8Array | string,
   ): MessageOutcome | Promise<MessageOutcome> {
     const bytes = typeof source === 'string' ? undefined : source;
-    const reading = readMessage(call, source, LIST_MEMBERS.has(rule.method));
+    const reading = readUpstreamMessage(call, source, LIST_MEMBERS.has(rule.method));
     return reading instanceof Promise
-      ? reading.then((resolved) => checkReading(resolved, bytes))
-      : checkReading(reading, bytes);
+      ? reading.then((resolved) => checkRead(resolved, bytes))
+      : checkRead(reading, bytes);
+  }
+
+  function checkRead(
+    reading: UpstreamReading,
+    bytes?: Uint8Array,
+  ): MessageOutcome | Promise<MessageOutcome> {
+    if (reading.mended === undefined || !reading.ok) return checkReading(reading, bytes);
+    const findings = noteMending(call, reading.mended);
+    const outcome = checkReading(reading, bytes);
+    return outcome instanceof Promise
+      ? outcome.then((resolved) => settleMended(resolved, reading.text, findings))
+      : settleMended(outcome, reading.text, findings);
   }
 
   function checkReading(
@@ -242,7 +252,7 @@ export function createUnsolicitedCheck(
     const verdict = await checkOtherMessage(context, reading, message);
     if (verdict.kind !== 'pass' || !(await mayDeliver(context, delivery, message)))
       return undefined;
-    return verdict.text ?? data;
+    return verdict.text ?? reading.text;
   };
 }
 
@@ -255,8 +265,11 @@ async function readUnsolicited(
     drop(call, 'not-a-message');
     return undefined;
   }
-  const reading = await readMessage(call, data);
-  if (reading.ok) return reading;
+  const reading = await readUpstreamMessage(call, data);
+  if (reading.ok) {
+    if (reading.mended !== undefined) noteMending(call, reading.mended);
+    return reading;
+  }
   drop(call, isRead(reading) ? 'malformed-message' : 'unread-message');
   return undefined;
 }

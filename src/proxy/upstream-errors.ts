@@ -21,8 +21,8 @@ import {
   type StatusReading,
 } from '../protocol/upstream-status.js';
 import { describeStatus } from '../text/clause.js';
-import { callerOf, type RequestContext, readMessage } from './request-context.js';
-import type { CheckPorts, MessageOutcome } from './response-context.js';
+import { callerOf, type RequestContext } from './request-context.js';
+import { type CheckPorts, type MessageOutcome, readUpstreamMessage } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
 import { noteResult } from './sse-response.js';
 import { timeLeftMs } from './stream-lifetime.js';
@@ -199,7 +199,7 @@ async function firstErrorOf(
   id: RequestId | undefined,
 ): Promise<ErrorBody> {
   for (const text of texts) {
-    const reading = await readMessage(call, text);
+    const reading = await readUpstreamMessage(call, text);
     const error = reading.ok ? errorSeenIn(reading.value, id) : undefined;
     if (error !== undefined) return { text, error };
   }

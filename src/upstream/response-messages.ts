@@ -7,9 +7,10 @@
 import { readServerJson } from '../protocol/deep-items.js';
 import { mediaType } from '../protocol/headers.js';
 import type { LoopScheduler, ReadOutcome } from '../protocol/json/incremental.js';
-import { MAX_JSON_DEPTH } from '../protocol/json/json.js';
+import { decodeUtf8, MAX_JSON_DEPTH } from '../protocol/json/json.js';
 import { renderJson } from '../protocol/json/request-ids.js';
 import type { Json, RequestId } from '../protocol/jsonrpc.js';
+import { readMended } from '../protocol/lone-surrogates.js';
 import {
   EventReader,
   encodeSseComment,
@@ -130,10 +131,13 @@ export async function parseBody(
   { read }: MessageReader = DIRECT_MESSAGE_READER,
 ): Promise<InboundItem> {
   if (typeof bytes === 'string') return errorItem(bytes);
-  const reading = await read(joinPieces(bytes));
+  const body = joinPieces(bytes);
+  const reading = await readMended(body, read);
   if (!reading.ok)
     return errorItem(reading.error === 'overloaded' ? 'overloaded' : 'upstream-protocol');
-  return { kind: 'message', text: reading.text, value: reading.value };
+  // The check of the message mends it again, and records that.
+  const text = reading.mended === undefined ? reading.text : (decodeUtf8(body) ?? '');
+  return { kind: 'message', text, value: reading.value };
 }
 
 async function* readEvents(
@@ -175,7 +179,7 @@ function inboundOf(
   if (event.kind === 'comment') return { kind: 'alive' };
   if (event.kind !== 'message' || event.event !== 'message' || event.data === '') return undefined;
   const { data } = event;
-  const reading = read(data);
+  const reading = readMended(data, read);
   return reading instanceof Promise
     ? reading.then((resolved) => messageOf(data, resolved))
     : messageOf(data, reading);

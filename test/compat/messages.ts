@@ -132,6 +132,64 @@ export const rows: readonly CompatRow[] = [
       }),
   },
   {
+    id: 'lone-surrogate-in-a-result',
+    area: 'messages',
+    source: 'RFC 8259 §8.2',
+    given:
+      'A server cuts the texts of a result inside a character, so that half of a surrogate pair is left.',
+    verdict: 'mends',
+    sees: 'The client gets U+FFFD in its place, and a finding that says where.',
+    run: () =>
+      withWorld({ result: () => textResult('cut \ud83d') }, async (world) => {
+        const { content, _meta } = resultOf(await world.call('read_record', { id: 'one' }));
+        expect(content).toEqual([{ type: 'text', text: 'cut \ufffd' }]);
+        expect(JSON.stringify(_meta)).toContain('lone-surrogate');
+      }),
+  },
+  {
+    id: 'lone-surrogate-in-a-uri-or-name',
+    area: 'messages',
+    source: 'RFC 7493 §2.1',
+    given:
+      'A block of a result has half of a surrogate pair in its URI, and structured content has it in a name.',
+    verdict: 'changes',
+    sees: 'The block and the member are left out and named in the findings; all else arrives.',
+    run: () => {
+      const result: JsonObject = {
+        content: [
+          { type: 'resource_link', name: 'a', uri: 'file:///\ud83d' },
+          { type: 'text', text: 'ok' },
+        ],
+        structuredContent: { '\ud83d': 1, ok: 2 },
+      };
+      return withWorld({ result: () => result }, async (world) => {
+        const reply = resultOf(await world.call('read_record', { id: 'one' }));
+        expect(reply['content']).toEqual([{ type: 'text', text: 'ok' }]);
+        expect(reply['structuredContent']).toEqual({ ok: 2 });
+        expect(JSON.stringify(reply['_meta'])).toContain('"/result/content/0"');
+      });
+    },
+  },
+  {
+    id: 'lone-surrogate-in-the-id-of-an-answer',
+    area: 'messages',
+    source: 'JSON-RPC 2.0 §5',
+    given: 'A server answers under an id that has half of a surrogate pair.',
+    verdict: 'refuses',
+    sees: 'A gateway error; the record says what is wrong with the answer.',
+    run: () =>
+      withWorld(
+        {
+          order: onMethod('tools/call', (request) =>
+            jsonBody({ ...resultFor(request, textResult('ok')), id: '\ud83d' }),
+          ),
+        },
+        async (world) => {
+          expect((await world.call('read_record', { id: 'one' })).status).toBe(502);
+        },
+      ),
+  },
+  {
     id: 'null-in-optional-members-of-clients',
     area: 'clients',
     source: 'MonkeyCode#1268, mcp.el#85',

@@ -221,7 +221,7 @@ export function replaceLoneSurrogates(text: string): MendedText {
 }
 
 /** The names of members, and the indices of elements, from the root to a value. */
-type Path = readonly (string | number)[];
+export type Path = readonly (string | number)[];
 
 /** The span of the value at `path` in valid JSON text; `undefined` if there is none. Linear. */
 export function spanOf(text: string, path: Path): Span | undefined {
@@ -245,22 +245,44 @@ export function removalEdits(
   object: Span,
   isRemoved: (name: string) => boolean,
 ): readonly TextEdit[] {
+  const members = memberSpans(text, object);
+  return removalsOf(members, (at) => isRemoved(members[at]?.name ?? ''));
+}
+
+/**
+ * Like {@link removalEdits}, for the members or elements of the container at `holder`, which are told apart by where
+ * they begin (a member with its name) and by their index.
+ */
+export function removalsAt(
+  text: string,
+  holder: Span,
+  isRemoved: (start: number, index: number) => boolean,
+): readonly TextEdit[] {
+  const items = text[holder.start] === '{' ? memberSpans(text, holder) : elementSpans(text, holder);
+  return removalsOf(items, (at) => isRemoved(items[at]?.start ?? -1, at));
+}
+
+function removalsOf(
+  items: readonly (Member | Span)[],
+  isRemoved: (at: number) => boolean,
+): readonly TextEdit[] {
   const edits: TextEdit[] = [];
   let keptEnd: number | undefined;
   let runStart: number | undefined;
   let runEnd = 0;
-  for (const member of memberSpans(text, object)) {
-    if (isRemoved(member.name)) {
-      runStart ??= keptEnd ?? member.start;
-      runEnd = member.value.end;
+  for (const [at, item] of items.entries()) {
+    const end = 'value' in item ? item.value.end : item.end;
+    if (isRemoved(at)) {
+      runStart ??= keptEnd ?? item.start;
+      runEnd = end;
       continue;
     }
     if (runStart !== undefined) {
-      // Removed members at the start take the comma after them, all others the comma before them.
-      edits.push({ start: runStart, end: keptEnd === undefined ? member.start : runEnd, text: '' });
+      // Removed items at the start take the comma after them, all others the comma before them.
+      edits.push({ start: runStart, end: keptEnd === undefined ? item.start : runEnd, text: '' });
       runStart = undefined;
     }
-    keptEnd = member.value.end;
+    keptEnd = end;
   }
   if (runStart !== undefined) edits.push({ start: runStart, end: runEnd, text: '' });
   return edits;

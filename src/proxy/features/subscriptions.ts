@@ -54,11 +54,16 @@ import {
   noteRefusal,
   profileOf,
   type RequestContext,
-  readMessage,
   reasonOfReadError,
   refusalContext,
 } from '../request-context.js';
-import { type CheckContext, type CheckPorts, drop } from '../response-context.js';
+import {
+  type CheckContext,
+  type CheckPorts,
+  drop,
+  noteMending,
+  readUpstreamMessage,
+} from '../response-context.js';
 import { sendResponse } from '../response-forwarding.js';
 import { createResponseCheck } from '../response-pipeline.js';
 import { createGatheredWrites, reasonOfEnd, writeFailure } from '../sse-response.js';
@@ -206,7 +211,7 @@ async function relayJsonError(
   response.release();
   if (bytes === 'too-large') return refuseWith('result-too-large');
   if (typeof bytes === 'string') return refuseWith(bytes);
-  const reading = await readMessage(call, joinPieces(bytes));
+  const reading = await readUpstreamMessage(call, joinPieces(bytes));
   const error = reading.ok ? errorSeenIn(reading.value, undefined) : undefined;
   const isRefused = errorOfStatus(response.status) !== undefined;
   if (error?.code === METHOD_NOT_FOUND && !isRefused) return serve(call, authorized, undefined);
@@ -386,8 +391,9 @@ async function checkSubscriptionMessage(
   data: string,
 ): Promise<CheckedMessage> {
   const { id, authorized } = subscription;
-  const reading = await readMessage(subscription.call, data);
+  const reading = await readUpstreamMessage(subscription.call, data);
   if (!reading.ok) return fail(subscription, reasonOfReadError(reading.error));
+  if (reading.mended !== undefined) noteMending(subscription.call, reading.mended);
   const { version } = authorized.admitted;
   const message = classifyUpstreamMessage(reading.value, {
     protocol: STATELESS,

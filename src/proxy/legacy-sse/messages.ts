@@ -48,7 +48,6 @@ import {
   newestSnapshot,
   noteTarget,
   type RequestContext,
-  readMessage,
   sendAnswer,
 } from '../request-context.js';
 import {
@@ -57,6 +56,7 @@ import {
   drop,
   type MessageOutcome,
   type ResponsePlan,
+  readUpstreamMessage,
   responsePlanOf,
   withhold,
 } from '../response-context.js';
@@ -358,7 +358,7 @@ export function createLegacySseWriter(
   };
   stream.checkUnsolicited = createUnsolicitedCheck(call, principal, session, gateOf(stream));
   const write: LegacySseWriter['write'] = async (data, ended) => {
-    const reading = await readMessage(call, data);
+    const reading = await readUpstreamMessage(call, data);
     const envelope = reading.ok ? readEnvelope(reading.value) : undefined;
     const sent = takeSentRequest(stream, envelope);
     if (sent !== undefined) return writeResponse(stream, sent, data, ended);

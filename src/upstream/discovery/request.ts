@@ -17,6 +17,7 @@ import {
   type RpcError,
   readEnvelope,
 } from '../../protocol/jsonrpc.js';
+import { readMended } from '../../protocol/lone-surrogates.js';
 import { classifyUpstreamMessage } from '../../protocol/responses.js';
 import { mayBeMessage, pumpEvents, type ReadEnd } from '../../protocol/sse.js';
 import type { ForwardError, UpstreamResponse } from '../../protocol/transport.js';
@@ -316,7 +317,7 @@ async function readOutcome(
   if (typeof body === 'string')
     return { kind: 'failed', why: listingErrorOf(body), detail: describeEnd(body, call.method) };
   const isJson = type === 'application/json';
-  const json = isJson ? await limits.messageReader.read(body) : undefined;
+  const json = isJson ? await readMended(body, limits.messageReader.read) : undefined;
   const expectedResponse =
     json?.ok === true ? readExpectedResponse(call, response, json) : undefined;
   if (expectedResponse !== undefined) return expectedResponse;
@@ -460,7 +461,7 @@ async function readStream(
       outcome = outcomeOf(call, response, json);
       return outcome === undefined ? undefined : 'stop';
     };
-    const json = read(event.data);
+    const json = readMended(event.data, read);
     return json instanceof Promise ? json.then(handleReading) : handleReading(json);
   });
   const detail = describeEnd(end, call.method);

@@ -4,8 +4,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { strictestProfile } from '../../../src/inspection/findings.js';
-import { exemptIn, type Leaf, walkJson } from '../../../src/inspection/message-fields.js';
+import { exemptIn } from '../../../src/inspection/message-fields.js';
 import { inspectMessage } from '../../../src/inspection/responses.js';
+import { type Leaf, walkJson } from '../../../src/protocol/json/walk.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { githubToken, profile, withRules } from './samples.js';
 

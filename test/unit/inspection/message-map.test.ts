@@ -2,9 +2,9 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { walkJson } from '../../../src/inspection/message-fields.js';
 import { joinedTextsOf, placeOf } from '../../../src/inspection/message-map.js';
 import { inspectFully, inspectMessage, passIfClean } from '../../../src/inspection/responses.js';
+import { walkJson } from '../../../src/protocol/json/walk.js';
 import { isObject, type Json, type JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { awsKey, githubToken, profile } from './samples.js';
 
