@@ -68,8 +68,9 @@ export function mendLoneSurrogates(
   const places = isJson(whole) ? placesOf(whole, positions) : undefined;
   if (places === undefined) return undefined;
   const costs = costsOf(places);
-  const leftOut = costs && withoutNested(costs.targets);
-  const edits = leftOut && editsOf(whole, leftOut);
+  if (costs === undefined) return undefined;
+  const leftOut = withoutNested(costs.targets);
+  const edits = editsOf(whole, leftOut);
   if (edits === undefined) return undefined;
   return {
     text: applyEdits(whole, edits),
