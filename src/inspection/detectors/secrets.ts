@@ -144,10 +144,13 @@ const VARIABLES =
   /\$\{{1,2}[^{}]{0,128}\}{1,2}|\$\([^()]{0,128}\)|\$(?:env:)?[A-Za-z_]\w{0,63}|#\{[^{}]{0,128}\}|\{{1,2}[^{}]{0,128}\}{1,2}|\[[A-Za-z_ -]{1,64}\]|%\([^()]{0,64}\)[sd]|%[A-Za-z_]\w{0,63}%|%[sdv](?![0-9A-Za-z])/g;
 const DEFAULT_VALUE = /^\$\{\w{1,64}:?[-=](.*)\}$/;
 
-/** Whether a password in a URL or connection string is none of the usual samples, no variable and not the user name. */
+/**
+ * Whether a password in a URL or connection string is none of the usual samples, no variable and not the user name.
+ * Beside a mark, the password itself is gone: what is left must look like a secret on its own.
+ */
 function isRealPassword(written: string, user: string | undefined): boolean {
   const value = withoutMarks(written);
-  if (value === '') return false;
+  if (value === '' || (value !== written && !isSecretValue(value))) return false;
   if (user !== undefined && /^(?:anonymous|anon)$/i.test(user)) return false;
   if (user !== undefined && user.toLowerCase() === value.toLowerCase()) return false;
   const fixed = value.replace(VARIABLES, (variable) => {
@@ -391,13 +394,29 @@ function nameEndingAt(text: string, end: number): string {
  */
 export function findSecrets(text: string, name?: string, formats?: readonly SecretFormat[]): Hit[] {
   const found = findFormats(text, formats);
-  for (const hit of findAssignments(text)) found.push(hit);
+  const ends = new Map(found.map((hit) => [hit.start, hit.end]));
+  for (const hit of findAssignments(text)) {
+    const end = ends.get(hit.start);
+    if (end === undefined || !isCompleteAt(text, end, hit)) found.push(hit);
+  }
   const hits = [...withSignedLinks(text, found)];
   if (name !== undefined && isSecretName(name) && isSecretValue(text)) {
     hits.push({ kind: NAMED_SECRET, start: 0, end: text.length });
   }
   return hits;
 }
+
+/**
+ * Whether a value behind a name is complete where one of a known format ends: what follows cannot belong to the format,
+ * and is no secret by itself. `password=TOKEN|next` loses the token alone.
+ */
+function isCompleteAt(text: string, end: number, named: Hit): boolean {
+  if (end >= named.end || FORMAT_UNIT.test(text.charAt(end))) return false;
+  return !isSecretValue(text.slice(end + 1, named.end), text.charAt(named.end));
+}
+
+/** The characters of which the formats consist. */
+const FORMAT_UNIT = /[A-Za-z0-9+/=_.~%:-]/;
 
 /** Whether a number of eight digits or more is a secret because of its name. Token counts are not. */
 export function isSecretNumber(digits: string, name: string | undefined): boolean {

@@ -19,6 +19,7 @@ const COMPLETE: { readonly [kind: string]: RegExp } = {
   'terraform-token': /[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70}/,
   'url-credentials': /postgres:\/\/app:[A-Za-z0-9]{12,16}[a-z][0-9]@db/,
   'connection-password': /;Password=[A-Za-z0-9]{8,12}[a-z][0-9]/,
+  'mailchimp-key': /[0-9a-f]{32}-us[1-9]/,
   'azure-sas': /[?&]sig=[A-Za-z0-9]{40,60}/,
 };
 
@@ -50,9 +51,10 @@ function textsOf(value: Json): readonly string[] {
   );
 }
 
-const NAMED = SECRET_FORMATS.map(
-  (format): [string, SecretFormat] => [`${format.kind} ${format.pattern.source.slice(0, 24)}`, format],
-);
+const NAMED = SECRET_FORMATS.map((format): [string, SecretFormat] => [
+  `${format.kind} ${format.pattern.source.slice(0, 24)}`,
+  format,
+]);
 
 describe('law: a redaction takes the secret and nothing else', () => {
   it.each(NAMED)('of %s', (_name, format) => {
@@ -63,12 +65,19 @@ describe('law: a redaction takes the secret and nothing else', () => {
     );
     fc.assert(
       fc.property(
-        before, behind, opening, opening, fc.infiniteStream(fc.nat()),
+        before,
+        behind,
+        opening,
+        opening,
+        fc.infiniteStream(fc.nat()),
         ([words, sign], after, nextBlock, nextEvent, numbers) => {
           const pick: Pick = (bound) => Number(numbers.next().value) % bound;
           const start = words === '' ? '' : `${words}${sign === '' ? ' ' : sign}`;
           const secret = maker(format, pick)();
-          const outcome = inspectMessage({ ...textResult(`${start}${secret}${after}`, nextBlock), profile });
+          const outcome = inspectMessage({
+            ...textResult(`${start}${secret}${after}`, nextBlock),
+            profile,
+          });
           if (outcome.kind !== 'changed') throw new Error(`${outcome.kind}: ${secret.length}`);
           const [shown = '', ...rest] = textsOf(outcome.value);
           expect([shown.slice(0, start.length), rest]).toEqual([start, [nextBlock]]);
