@@ -515,7 +515,7 @@ function checkLink(target: string, effects: string[]): void {
 }
 
 // Runs random documents through the content inspection and looks at what a client would make of what is
-// let pass. The first pass, the second check and the prefilter are each judged by themselves.
+// let pass. The first pass and the prefilter are each judged by themselves.
 
 /** Nothing but active content is looked for: the rest takes most of the time. */
 const profile = withRules({
