@@ -3,11 +3,11 @@
 // Source: MCP 2025-11-25, tools (image content, embedded resources), resources (contents).
 
 import type { TextEdit } from '../protocol/admitted-request.js';
+import { type Leaf, valueEnd, type WalkCaps, walkJson } from '../protocol/json/walk.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { pointerOf } from '../text/json-members.js';
 import { type Payload, readMimeType } from './binary-content.js';
 import { isSvg, isSvgType, neutralizeSvg, svgInDataUrl } from './detectors/svg.js';
-import { type Leaf, valueEnd, type WalkCaps, walkJson } from './message-fields.js';
 
 /** What a block says in place of its image, before the source. */
 const SHOWN_AS_SOURCE =
