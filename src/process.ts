@@ -71,8 +71,11 @@ function untilSignal(onReload?: () => void): Promise<number> {
   });
 }
 
+/** The name under which containers reach the machine that they run on, beside which `dev` is often tried. */
+const CONTAINER_HOST = 'host.docker.internal';
+
 /** The log goes to standard error, at this level unless an option says otherwise. */
-function servePorts(level: 'info' | 'error'): ServePorts {
+function servePorts(level: 'info' | 'error', localNames: readonly string[] = []): ServePorts {
   const build = { version, node: process.version };
   return {
     untilSignal,
@@ -82,7 +85,7 @@ function servePorts(level: 'info' | 'error'): ServePorts {
       const format = logFormat ?? (process.stderr.isTTY ? 'text' : 'json');
       const log = createLog((line) => void process.stderr.write(line), logLevel, format);
       return startGateway({
-        ...{ file, env: process.env, log, build, writeStdout },
+        ...{ file, env: process.env, log, build, writeStdout, localNames },
         ...(ending === undefined ? {} : { ending }),
       });
     },
@@ -247,7 +250,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   async dev() {
     const { devCommand } = await import('./cli/dev.js');
     const dev = { pin: pinOffered, fetchDocument, signalGroup };
-    return devCommand(io, { ...servePorts('error'), ...dev });
+    return devCommand(io, { ...servePorts('error', [CONTAINER_HOST]), ...dev });
   },
   async stdio() {
     const { stdioCommand } = await import('./cli/stdio.js');

@@ -246,9 +246,9 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
         return { reason: 'keys-unavailable' };
       case 'unknown':
         return refuse('token-signature', verification.token, [issuer], verification.audiences);
-      case 'key': {
-        const { key } = lookup;
-        const claims = await inTurn(() => verifySignature(verification, key, ports.now()));
+      case 'keys': {
+        const { keys } = lookup;
+        const claims = await inTurn(() => verifySignature(verification, keys, ports.now()));
         if (claims === undefined) return { reason: 'keys-unavailable' };
         const outcome =
           typeof claims === 'string'

@@ -149,8 +149,8 @@ export function isSecretKey(jwk: JsonObject): boolean {
   return SECRET_MEMBERS.some((member) => Object.hasOwn(jwk, member));
 }
 
-/** Keys by algorithm, then by key id; a key without an id is under `undefined`. */
-export type KeySet = ReadonlyMap<string, ReadonlyMap<string | undefined, CryptoKey>>;
+/** Keys by algorithm, then by key id; keys without an id are under `undefined`. */
+export type KeySet = ReadonlyMap<string, ReadonlyMap<string | undefined, readonly CryptoKey[]>>;
 
 type KeySetReading =
   | {
@@ -212,11 +212,10 @@ async function importKey(jwk: JsonObject, algorithm: string): Promise<CryptoKey 
 }
 
 type KeySetDraft = {
-  readonly keys: Map<string, Map<string | undefined, CryptoKey>>;
-  readonly used: string[];
-  /** The public members of each key, by algorithm and id. */
-  readonly members: Map<string, string>;
-  /** Algorithm and id of different keys: it is ambiguous which was meant, so none is used. */
+  readonly keys: Map<string, Map<string | undefined, readonly CryptoKey[]>>;
+  /** The public members of each key, with its algorithm and id. */
+  readonly used: Set<string>;
+  /** Algorithm and id of different keys: it is ambiguous which was named, so none is used. */
   readonly ambiguous: Set<string>;
 };
 
@@ -230,15 +229,15 @@ async function addKey(
   for (const algorithm of algorithms) {
     const key = await importKey(jwk, algorithm);
     if (key === undefined) continue;
-    const name = JSON.stringify([algorithm, kid ?? null]);
     const members = JSON.stringify([algorithm, kid ?? null, publicMembers(jwk)]);
     // The same key given twice counts once.
-    if (draft.members.get(name) === members) continue;
-    if (draft.members.has(name)) draft.ambiguous.add(name);
-    draft.members.set(name, members);
-    const byId = draft.keys.get(algorithm) ?? new Map<string | undefined, CryptoKey>();
-    draft.keys.set(algorithm, byId.set(kid, key));
-    draft.used.push(members);
+    if (draft.used.has(members)) continue;
+    const byId = draft.keys.get(algorithm) ?? new Map<string | undefined, readonly CryptoKey[]>();
+    const others = byId.get(kid) ?? [];
+    if (kid !== undefined && others.length > 0)
+      draft.ambiguous.add(JSON.stringify([algorithm, kid]));
+    draft.keys.set(algorithm, byId.set(kid, [...others, key]));
+    draft.used.add(members);
   }
 }
 
@@ -257,8 +256,7 @@ export async function readKeySet(
   if (entries.length > MAX_KEYS) return { ok: false, detail: 'the key set has more than 100 keys' };
   const draft: KeySetDraft = {
     keys: new Map(),
-    used: [],
-    members: new Map(),
+    used: new Set(),
     ambiguous: new Set(),
   };
   for (const jwk of entries.filter(isCandidate)) await addKey(draft, jwk, algorithms);
@@ -266,27 +264,29 @@ export async function readKeySet(
   dropAmbiguous(draft);
   if ([...keys.values()].every(({ size }) => size === 0))
     return { ok: false, detail: 'the key set has no key for the configured algorithms' };
-  return { ok: true, keys, fingerprint: used.sort().join('\n') };
+  return { ok: true, keys, fingerprint: [...used].sort().join('\n') };
 }
 
 function dropAmbiguous({ keys, ambiguous }: KeySetDraft): void {
   for (const name of ambiguous) {
-    const [algorithm, kid]: readonly [string, string | null] = JSON.parse(name);
-    keys.get(algorithm)?.delete(kid ?? undefined);
+    const [algorithm, kid]: readonly [string, string] = JSON.parse(name);
+    keys.get(algorithm)?.delete(kid);
   }
 }
 
+/** Keys that are tried for a token without an id; each costs a verification, and most issuers have two. */
+const MAX_TRIED_KEYS = 8;
+
 /**
- * The key that a token's header names. Without a key id the algorithm must have exactly one key: trying several would
- * let the token choose (RFC 8725 §3.1).
+ * The keys that may have signed a token: the one that its header names, or without an id on one side those of its
+ * algorithm. Ids are optional (RFC 7517 §4.5). The algorithm is never the token's choice alone: only keys of the issuer
+ * that may verify with it are tried (RFC 8725 §3.1).
  */
-export function selectKey(keys: KeySet, header: Header): CryptoKey | undefined {
+export function selectKeys(keys: KeySet, header: Header): readonly CryptoKey[] {
   const byId = keys.get(header.alg);
-  if (byId === undefined) return undefined;
-  // Ids are optional on both sides (RFC 7517 §4.5): a key without one stands for any, if it is the only one.
-  if (header.kid !== undefined) return byId.get(header.kid) ?? byId.get(undefined);
-  if (byId.size !== 1) return undefined;
-  return byId.values().next().value;
+  if (byId === undefined) return [];
+  const named = header.kid === undefined ? [...byId.values()].flat() : byId.get(header.kid);
+  return (named ?? byId.get(undefined) ?? []).slice(0, MAX_TRIED_KEYS);
 }
 
 const MAX_KEY_SET_BYTES = 64 * 1024;
@@ -306,7 +306,7 @@ const MAX_IDLE_PAUSE_MS = 60_000;
 
 /** `unknown`: the issuer does not publish such a key. `unavailable`: that cannot be known now. */
 type KeyLookup =
-  | { readonly kind: 'key'; readonly key: CryptoKey; readonly generation: number }
+  | { readonly kind: 'keys'; readonly keys: readonly CryptoKey[]; readonly generation: number }
   | { readonly kind: 'unknown' }
   | { readonly kind: 'unavailable' };
 
@@ -320,7 +320,7 @@ export type KeySourceStatus = {
 };
 
 export type KeySource = {
-  /** The key for a token's header. At most one fetch runs at a time. */
+  /** The keys for a token's header. At most one fetch runs at a time. */
   keysFor(header: Header): Promise<KeyLookup>;
   /** Fetches now, ahead of the first request. True when the keys were fetched. */
   refresh(): Promise<boolean>;
@@ -464,34 +464,37 @@ export function createKeySource(issuer: IssuerSettings, ports: KeySourcePorts): 
   }
 
   /** A flood of unknown key ids causes one fetch per cooldown, whoever sends it. */
-  async function searchUnknownKey(header: Header): Promise<CryptoKey | undefined> {
+  async function searchUnknownKey(header: Header): Promise<readonly CryptoKey[]> {
     if (running !== undefined) {
       // This fetch may have begun before the key was published, so another may still be needed.
       await running;
-      const key = state.keys && selectKey(state.keys, header);
-      if (key !== undefined) return key;
+      const found = known(header);
+      if (found.length > 0) return found;
     }
     if (mayFetchForUnknownKey()) {
       state.unknownKeyFetchAt = ports.now();
       await refresh();
     }
-    return state.keys && selectKey(state.keys, header);
+    return known(header);
+  }
+
+  function known(header: Header): readonly CryptoKey[] {
+    return state.keys === undefined ? [] : selectKeys(state.keys, header);
   }
 
   async function lookUp(header: Header): Promise<KeyLookup> {
-    const keys = await freshKeys();
-    if (keys === undefined) return { kind: 'unavailable' };
-    const key = selectKey(keys, header);
-    if (key !== undefined) return { kind: 'key', key, generation: state.generation };
-    const found = await searchUnknownKey(header);
-    if (found !== undefined) return { kind: 'key', key: found, generation: state.generation };
+    const fresh = await freshKeys();
+    if (fresh === undefined) return { kind: 'unavailable' };
+    const named = selectKeys(fresh, header);
+    const keys = named.length > 0 ? named : await searchUnknownKey(header);
+    if (keys.length > 0) return { kind: 'keys', keys, generation: state.generation };
     // While the issuer cannot be reached, the key may exist there.
     return state.failure === undefined ? { kind: 'unknown' } : { kind: 'unavailable' };
   }
 
   function hasKeyFor(header: Header): boolean {
     const keys = currentKeys(state, keysMaxAgeMs, ports.now());
-    return keys !== undefined && selectKey(keys, header) !== undefined;
+    return keys !== undefined && selectKeys(keys, header).length > 0;
   }
 
   return {

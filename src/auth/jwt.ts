@@ -65,11 +65,24 @@ function reasonOf(error: unknown): AuthnReason | undefined {
 }
 
 /**
- * Verifies the signature with one key, and type, issuer, audience and times as far as jose does; claims.ts checks all
+ * Verifies the signature with the first of the keys that made it, and type, issuer, audience and times as far as jose does; claims.ts checks all
  * of these but the signature again, more strictly. Returns the claims, or why the token is refused. `now` is in
  * milliseconds since the epoch. Rejects only for an error that says nothing about the token.
  */
 export async function verifySignature(
+  verification: Verification<SignaturePlan>,
+  keys: readonly CryptoKey[],
+  now: number,
+): Promise<JsonObject | AuthnReason> {
+  let outcome: JsonObject | AuthnReason = 'token-signature';
+  for (const key of keys) {
+    outcome = await verifyWith(verification, key, now);
+    if (outcome !== 'token-signature') break;
+  }
+  return outcome;
+}
+
+async function verifyWith(
   { token, plan, audiences }: Verification<SignaturePlan>,
   key: CryptoKey,
   now: number,

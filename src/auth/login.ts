@@ -133,7 +133,11 @@ export function createOidcLogin(
     if (lookup.kind === 'unavailable') return UNAVAILABLE;
     if (lookup.kind === 'unknown') return REFUSED;
     const { clientId } = login;
-    const claims = await verifySignature({ token, plan, audiences: [clientId] }, lookup.key, now());
+    const claims = await verifySignature(
+      { token, plan, audiences: [clientId] },
+      lookup.keys,
+      now(),
+    );
     const facts =
       typeof claims === 'string'
         ? undefined

@@ -113,6 +113,8 @@ type GatewayOptions = {
   /** Where a stdout sink of the audit log writes; resolves when the text was handed over. */
   readonly writeStdout: (text: string) => Promise<void>;
   readonly now?: () => number;
+  /** Names of this machine besides `localhost`, which are served where `publicUrl` is on loopback. */
+  readonly localNames?: readonly string[];
   /** Aborted when the process receives a signal to end: a start that is waiting then gives up. */
   readonly ending?: AbortSignal;
 };
@@ -212,7 +214,12 @@ async function openGateway(
     // The ports are opened first: until then nothing is touched that another gateway may be using.
     const listening = await listeners.open((port) => {
       opened.dataPort = port;
-      current.tables = buildTables(version.settings, port, publishedKeys(ring));
+      current.tables = buildTables(
+        version.settings,
+        port,
+        publishedKeys(ring),
+        options.localNames,
+      );
     });
     opened.listening = listening;
     const refused = await startAudit(observability, version.settings, options);
@@ -358,7 +365,8 @@ function assemble(
   const state = openState(settings.state, { ring, now });
   const identityPorts = { ...guardedFetch, ...state, now, ring };
   const identity = buildIdentity(settings, identityPorts);
-  const tablesOf = (of: Settings) => buildTables(of, opened.dataPort, publishedKeys(ring));
+  const tablesOf = (of: Settings) =>
+    buildTables(of, opened.dataPort, publishedKeys(ring), options.localNames);
   const current: Current = {
     ...{ version, identity, tables: tablesOf(settings) },
     reloadError: undefined,

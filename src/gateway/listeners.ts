@@ -208,12 +208,14 @@ const KEY_SET_PATH = '/.well-known/sallyport/jwks.json';
 
 /**
  * Builds the tables of the edge for one version, from settings alone: paths, documents, hosts and origins. `listenPort`
- * is the port that is open, where the settings may say 0; `keys` are the public halves of the signing keys.
+ * is the port that is open, where the settings may say 0; `keys` are the public halves of the signing keys, and `localNames` further
+ * names of this machine.
  */
 export function buildTables(
   settings: Settings,
   listenPort: number,
   keys: readonly PublicKey[],
+  localNames: readonly string[] = [],
 ): EdgeTables {
   const takesCertificates = settings.listeners.data.tls?.clientCa !== undefined;
   const routes = new Map<string, EdgeRoute>();
@@ -249,7 +251,7 @@ export function buildTables(
     routes,
     absent,
     documents,
-    hosts: servedHosts(settings.publicUrl, listenPort),
+    hosts: servedHosts(settings.publicUrl, listenPort, localNames),
     origins: new Set([settings.publicUrl.origin, ...settings.listeners.data.allowedOrigins]),
     refusesForwarded: (upstream) => unauthenticated.has(upstream),
     addressOf: createAddressOf(settings.listeners.data.trustedProxies),

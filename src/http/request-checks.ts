@@ -56,12 +56,16 @@ function isLoopbackUrl(url: URL): boolean {
 
 /**
  * The accepted Host values: that of the public URL and, if that is a loopback URL, the loopback names with the
- * listening port, since a local client may use any of them (DNS rebinding cannot use them).
+ * listening port, since a local client may use any of them (DNS rebinding cannot use them), and `localNames`.
  */
-export function servedHosts(publicUrl: URL, listenPort: number): ReadonlySet<string> {
+export function servedHosts(
+  publicUrl: URL,
+  listenPort: number,
+  localNames: readonly string[] = [],
+): ReadonlySet<string> {
   const hosts = new Set([publicUrl.host.toLowerCase()]);
   if (!isLoopbackUrl(publicUrl)) return hosts;
-  for (const host of LOOPBACK_HOSTS) {
+  for (const host of [...LOOPBACK_HOSTS, ...localNames]) {
     hosts.add(`${host}:${listenPort}`);
     hosts.add(publicUrl.port === '' ? host : `${host}:${publicUrl.port}`);
   }

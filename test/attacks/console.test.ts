@@ -3,7 +3,7 @@
 
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readKeySet, selectKey } from '../../src/auth/issuer.js';
+import { readKeySet, selectKeys } from '../../src/auth/issuer.js';
 import { createOidcLogin } from '../../src/auth/login.js';
 import type { IssuerSettings } from '../../src/config/settings.js';
 import {
@@ -208,8 +208,8 @@ describe('the ID token of a login', () => {
           keySource: {
             async keysFor(header) {
               const reading = await readKeySet(jwks, ['ES256']);
-              const key = reading.ok ? selectKey(reading.keys, header) : undefined;
-              return key === undefined ? { kind: 'unknown' } : { kind: 'key', key, generation: 0 };
+              const keys = reading.ok ? selectKeys(reading.keys, header) : [];
+              return keys.length === 0 ? { kind: 'unknown' } : { kind: 'keys', keys, generation: 0 };
             },
           },
         }),

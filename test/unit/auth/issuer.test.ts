@@ -6,7 +6,7 @@ import {
   type KeySet,
   metadataUrls,
   readKeySet,
-  selectKey,
+  selectKeys,
 } from '../../../src/auth/issuer.js';
 import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { createGuardedFetch } from '../../../src/upstream/safe-fetch.js';
@@ -131,7 +131,7 @@ describe('the keys of an issuer', () => {
     const lookup = source.keysFor({ kid: key.kid, alg: key.alg });
     release();
     await running;
-    expect(await lookup).toMatchObject({ kind: 'key' });
+    expect(await lookup).toMatchObject({ kind: 'keys' });
   });
 
   const outages: readonly Misbehaviour[] = ['down', 'error', 'html', 'huge', 'redirect'];
@@ -265,16 +265,32 @@ describe('jwk set', () => {
   describe('a key set', () => {
     it('[A-29] gives the key of an id and an algorithm, and no other', async () => {
       const keys = await keysOf([ec, ec2, rsa]);
-      expect(selectKey(keys, { kid: 'ec', alg: 'ES256' })).toBeDefined();
-      expect(selectKey(keys, { kid: 'ec', alg: 'RS256' })).toBeUndefined();
-      expect(selectKey(keys, { kid: 'EC', alg: 'ES256' })).toBeUndefined();
-      expect(selectKey(keys, { kid: 'rsa', alg: 'PS256' })).toBeUndefined();
+      expect(selectKeys(keys, { kid: 'ec', alg: 'ES256' })).toHaveLength(1);
+      expect(selectKeys(keys, { kid: 'ec', alg: 'RS256' })).toHaveLength(0);
+      expect(selectKeys(keys, { kid: 'EC', alg: 'ES256' })).toHaveLength(0);
+      expect(selectKeys(keys, { kid: 'rsa', alg: 'PS256' })).toHaveLength(0);
     });
 
-    it('[A-29] gives a key without an id only when the algorithm has one', async () => {
+    it('[A-29] gives the keys of the algorithm where one side names no id', async () => {
       const keys = await keysOf([ec, ec2, rsa]);
-      expect(selectKey(keys, { alg: 'RS256' })).toBeDefined();
-      expect(selectKey(keys, { alg: 'ES256' })).toBeUndefined();
+      expect(selectKeys(keys, { alg: 'RS256' })).toHaveLength(1);
+      expect(selectKeys(keys, { alg: 'ES256' })).toHaveLength(2);
+      expect(selectKeys(keys, { alg: 'ES384' })).toHaveLength(0);
+      const [one, two] = [ec, ec2].map(({ kid: _, ...open }) => open);
+      const open = await keysOf([one, two, one, { ...one, use: 'enc' }, rsa]);
+      expect(selectKeys(open, { alg: 'ES256' })).toHaveLength(2);
+      expect(selectKeys(open, { kid: 'any', alg: 'ES256' })).toHaveLength(2);
+      expect(selectKeys(open, { kid: 'any', alg: 'RS256' })).toHaveLength(0);
+    });
+
+    it('[A-29] gives no more than eight keys for a token without an id', async () => {
+      const many = await Promise.all(
+        Array.from({ length: 12 }, async () => {
+          const { publicKey } = await generateKeyPair('ES256', { extractable: true });
+          return exportJWK(publicKey);
+        }),
+      );
+      expect(selectKeys(await keysOf(many), { alg: 'ES256' })).toHaveLength(8);
     });
 
     it('[A-30] leaves out what may not verify, and keeps the rest', async () => {
@@ -304,8 +320,8 @@ describe('jwk set', () => {
 
     it('[A-30] uses neither of two keys of one id', async () => {
       const keys = await keysOf([ec, { ...ec2, kid: 'ec' }, rsa]);
-      expect(selectKey(keys, { kid: 'ec', alg: 'ES256' })).toBeUndefined();
-      expect(selectKey(keys, { kid: 'rsa', alg: 'RS256' })).toBeDefined();
+      expect(selectKeys(keys, { kid: 'ec', alg: 'ES256' })).toHaveLength(0);
+      expect(selectKeys(keys, { kid: 'rsa', alg: 'RS256' })).toHaveLength(1);
     });
 
     it('[A-30] fails when it is none, is too long, or holds nothing that may be used', async () => {

@@ -183,7 +183,10 @@ describe('[MRG-19] the path of an endpoint', () => {
 
   it('is as local as its members where nobody authenticates', () => {
     const open = withAggregate('authentication: none, upstreams: {demo: {}}', LOCAL);
-    const { refusesForwarded, documents } = buildTables(settingsOf(open), 1, []);
+    const { refusesForwarded, documents, hosts } = buildTables(settingsOf(open), 1, [], ['box']);
+    expect(hosts).toContain('box:1');
+    expect(buildTables(settingsOf(open), 1, []).hosts).not.toContain('box:1');
+    expect(buildTables(settingsOf(GOOD), 1, [], ['box']).hosts).not.toContain('box:1');
     expect(refusesForwarded('all')).toBe(true);
     expect(documents.has('/.well-known/oauth-protected-resource/all')).toBe(false);
   });
