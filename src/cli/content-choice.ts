@@ -31,7 +31,7 @@ export function chooseContent(
   }: { readonly command?: readonly string[] | undefined; readonly isApproved: boolean },
 ): ContentChoice | undefined {
   const tools = [...(lock?.pins.tool ?? [])];
-  if (command !== undefined && startsFileServer(command)) return wholeServer(tools);
+  if (command !== undefined && startsFileServer(command)) return localFileServer(tools);
   const chosen = tools.flatMap(([name, pin]) => {
     const versions = isApproved ? approvedVersions(pin) : versionsOf(pin);
     const isCode =
@@ -57,7 +57,7 @@ function codeFor(digests: readonly string[]): string {
   return `{kind: code, digest: ${digests.length === 1 ? written : `[${written}]`}}`;
 }
 
-function wholeServer(tools: readonly (readonly [string, Pin])[]): ContentChoice {
+function localFileServer(tools: readonly (readonly [string, Pin])[]): ContentChoice {
   const hasMedia = tools.some(([name]) => name === MEDIA_TOOL);
   return {
     lines: [

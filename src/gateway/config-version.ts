@@ -28,8 +28,8 @@ import {
   type CompileDefinition,
   createCatalog,
   createDefinitionCompiler,
-  describeFault,
-  findFaults,
+  describeSchemaError,
+  findSchemaErrors,
 } from '../pins/catalog.js';
 import { approvedVersions, LOCK_SUFFIX, type Lock, PIN_KINDS } from '../pins/lock.js';
 import { inSlices, loadLocks, type SignedLock } from '../pins/lock-reader.js';
@@ -403,7 +403,7 @@ function messageOf({ how, items: [item, other], reason }: Shadowing): string {
 }
 
 /** Of one upstream. */
-const MAX_FAULTS = 20;
+const MAX_SHOWN_ERRORS = 20;
 
 /** A warning for each approved definition that cannot be used, and a note for each that is not checked in one place. */
 export function checkUsable(
@@ -413,15 +413,15 @@ export function checkUsable(
 ): readonly Diagnostic[] {
   return upstreams.flatMap(({ name, formats }): Diagnostic[] => {
     const tools = { compileSchema, mirroredParameters };
-    const faults = findFaults(locks.get(name), tools, formats);
+    const schemaErrors = findSchemaErrors(locks.get(name), tools, formats);
     const file = join(folder, `${name}${LOCK_SUFFIX}`);
     const at = { file, line: 1, column: 1, rule: 'lock' } as const;
-    const shown = faults.slice(0, MAX_FAULTS).map((fault): Diagnostic => {
-      const what = `${fault.kind} ${quoteItem(name, fault.name)} of the approved definitions`;
-      const message = escapeForTerminal(`${what} ${describeFault(fault)}`);
-      return { ...at, message, severity: fault.effect === 'unusable' ? 'warning' : 'note' };
+    const shown = schemaErrors.slice(0, MAX_SHOWN_ERRORS).map((schemaError): Diagnostic => {
+      const what = `${schemaError.kind} ${quoteItem(name, schemaError.name)} of the approved definitions`;
+      const message = escapeForTerminal(`${what} ${describeSchemaError(schemaError)}`);
+      return { ...at, message, severity: schemaError.effect === 'unusable' ? 'warning' : 'note' };
     });
-    const more = faults.length - shown.length;
+    const more = schemaErrors.length - shown.length;
     if (more <= 0) return shown;
     const message = `${countOf(more, 'further definition')} of ${name} cannot be used or checked as a whole`;
     return [...shown, { ...at, severity: 'warning', message }];

@@ -296,8 +296,8 @@ function describeUnusable(
   for (const definition of [...approved, ...offered]) {
     if (!isObject(definition)) continue;
     const compiled = compileDefinition(tools, kind, definition, formats);
-    if (!('fault' in compiled)) continue;
-    const { pointer, why } = compiled.fault;
+    if (!('schemaError' in compiled)) continue;
+    const { pointer, why } = compiled.schemaError;
     const clause = `${pointer === '' ? '' : `${pointer.slice(1)}: `}${why}`;
     return cleanForeign(redactForRecord(clause)).slice(0, MAX_DETAIL);
   }

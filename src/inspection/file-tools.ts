@@ -13,15 +13,15 @@ const NAMES: ReadonlySet<string> = new Set([
 ]);
 
 /** Arguments that say which file: at least one is required, and a text or a list of texts or of objects. */
-const PATHS = words('path paths file_path file_paths filepath filename file files relative_path');
+const PATHS = setOf('path paths file_path file_paths filepath filename file files relative_path');
 
 /** Further arguments of reading a file: which part of it, how it is encoded, and where in a repository it is. */
-const OPTIONS = words(
+const OPTIONS = setOf(
   'head tail offset limit start end start_line end_line line_start line_end line_count ranges lines max_lines max_chars max_answer_chars encoding line_numbers show_line_numbers with_line_numbers owner repo repository project project_id ref sha branch commit',
 );
 
 /** Members of a result with the content of files. */
-const RESULTS = words(
+const RESULTS = setOf(
   'content contents text file files path lines encoding size total_lines start_line end_line line_count truncated result',
 );
 
@@ -34,7 +34,7 @@ const OTHERS =
 /** Errors of reading are called messages too. */
 const ERROR_MESSAGES = /\berror messages?\b/gi;
 
-function words(text: string): ReadonlySet<string> {
+function setOf(text: string): ReadonlySet<string> {
   return new Set(text.split(' '));
 }
 
@@ -93,14 +93,14 @@ const PROGRAMS: ReadonlySet<string> = new Set(['mcp-server-filesystem', 'rust-mc
 const PACKAGES: ReadonlySet<string> = new Set(['@modelcontextprotocol/server-filesystem']);
 const IMAGES: ReadonlySet<string> = new Set(['mcp/filesystem']);
 
-const PACKAGE_RUNNERS = words('npx npm pnpm pnpx bunx bun yarn node cmd');
-const IMAGE_RUNNERS = words('docker podman');
+const PACKAGE_RUNNERS = setOf('npx npm pnpm pnpx bunx bun yarn node cmd');
+const IMAGE_RUNNERS = setOf('docker podman');
 /** Words of package runners that stand before the package. */
-const RUNNER_WORDS = words('/c x dlx exec run npx');
+const RUNNER_ARGUMENTS = setOf('/c x dlx exec run npx');
 /** With these, what runs is not the package that is named behind them. */
 const OTHER_PROGRAM = /^(?:-p|--package|-c|--call|-e|--eval|-r|--require|--import|--loader)(?:=|$)/;
 /** Options of image runners that take the next argument. */
-const IMAGE_OPTIONS = words(
+const IMAGE_OPTIONS = setOf(
   '-v --volume --mount -e --env --env-file --name --network -u --user -w --workdir',
 );
 /** An installed package by the path of a file in it. */
@@ -119,7 +119,7 @@ export function startsFileServer([program = '', ...args]: readonly string[]): bo
 
 /** The first argument that is neither an option nor a word of the runner. */
 function startedPackage(args: readonly string[]): string | undefined {
-  const at = args.findIndex((arg) => !arg.startsWith('-') && !RUNNER_WORDS.has(arg.toLowerCase()));
+  const at = args.findIndex((arg) => !arg.startsWith('-') && !RUNNER_ARGUMENTS.has(arg.toLowerCase()));
   return args.slice(0, at).some((arg) => OTHER_PROGRAM.test(arg)) ? undefined : args[at];
 }
 

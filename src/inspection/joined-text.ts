@@ -266,9 +266,9 @@ function cutsNeeded(run: JoinedRun, first: number, hit: Hit): readonly SplitHit[
   if (first === last) return isFoundAlone(run, first, hit) ? [] : cutToParts(spans, first, hit);
   const end = lastNeeded(run, { first, last }, hit);
   const upTo = { ...hit, end: Math.min(hit.end, spans[end]?.end ?? hit.end) };
-  const isWholeBehind = (at: number): boolean =>
+  const isCompleteBehind = (at: number): boolean =>
     isFoundIn(run, upTo, spans[at]?.start ?? 0, upTo.end + CONTEXT_CHARS);
-  const start = end - firstThat(0, end - first, (behind) => isWholeBehind(end - behind));
+  const start = end - firstThat(0, end - first, (behind) => isCompleteBehind(end - behind));
   if (start === end && isFoundAlone(run, start, hit)) return [];
   const from = Math.max(hit.start, spans[start]?.start ?? hit.start);
   return cutToParts(spans, start, { ...upTo, start: from });

@@ -315,15 +315,15 @@ function approvedInstructions(input: CatalogInput): string | undefined {
 }
 
 /** A place in a definition, and what is wrong there: a sentence that quotes nothing of it. */
-export type DefinitionFault = { readonly pointer: string; readonly why: string };
+export type DefinitionError = { readonly pointer: string; readonly why: string };
 
 type CompiledSchemaResult =
   | {
       readonly ok: true;
       readonly schema: CompiledSchema;
-      readonly unchecked?: readonly DefinitionFault[];
+      readonly unchecked?: readonly DefinitionError[];
     }
-  | ({ readonly ok: false } & Partial<DefinitionFault>);
+  | ({ readonly ok: false } & Partial<DefinitionError>);
 
 /** Compiles schemas and finds mirrored parameters: policy/json-schema/validator.ts, protocol/headers.ts. */
 export type SchemaCompilers = {
@@ -366,7 +366,7 @@ export function createDefinitionCompiler(
     if (cached !== undefined) return cached.pinned;
     const compiled = compileDefinition(tools, kind, version.definition, formats);
     const pinned =
-      'fault' in compiled
+      'schemaError' in compiled
         ? undefined
         : { kind, name, digest: version.sha256, definition: version.definition, ...compiled.parts };
     known.set(key, { pinned });
@@ -378,8 +378,8 @@ type CompiledParts = Pick<PinnedDefinition, 'input' | 'output' | 'mirrored'>;
 
 /** What a definition is checked by, with what of it is not checked; or why it cannot be used. */
 type CompiledDefinition =
-  | { readonly parts: CompiledParts; readonly unchecked: readonly DefinitionFault[] }
-  | { readonly fault: DefinitionFault };
+  | { readonly parts: CompiledParts; readonly unchecked: readonly DefinitionError[] }
+  | { readonly schemaError: DefinitionError };
 
 /** The list that shows a kind; the content of a `ui://` resource is in none. */
 const LIST_OF: { readonly [kind in PinKind]: ListKind | undefined } = {
@@ -400,13 +400,13 @@ export function compileDefinition(
 ): CompiledDefinition {
   const list = LIST_OF[kind];
   const shape = list && findShapeError(list, definition);
-  if (shape !== undefined) return { fault: shape };
+  if (shape !== undefined) return { schemaError: shape };
   if (kind !== 'tool') return { parts: NO_SCHEMAS, unchecked: [] };
   try {
     return compileTool(tools, definition, formats);
   } catch {
     // Schemas come from upstreams: one that makes the compiler throw is treated as unusable.
-    return { fault: { pointer: '', why: 'the definition could not be read' } };
+    return { schemaError: { pointer: '', why: 'the definition could not be read' } };
   }
 }
 
@@ -415,29 +415,29 @@ function compileTool(
   { inputSchema, outputSchema }: JsonObject,
   formats: SchemaOptions['formats'],
 ): CompiledDefinition {
-  if (!isObject(inputSchema)) return { fault: { pointer: '/inputSchema', why: 'it is no object' } };
+  if (!isObject(inputSchema)) return { schemaError: { pointer: '/inputSchema', why: 'it is no object' } };
   const input = tools.compileSchema(inputSchema, { formats, defaults: 'may-be-absent' });
-  if (!input.ok) return { fault: faultIn('/inputSchema', input) };
+  if (!input.ok) return { schemaError: schemaErrorIn('/inputSchema', input) };
   const mirrored = tools.mirroredParameters(inputSchema);
   if (!mirrored.valid)
-    return { fault: { pointer: '/inputSchema', why: mirrored.why ?? 'x-mcp-header is not valid' } };
+    return { schemaError: { pointer: '/inputSchema', why: mirrored.why ?? 'x-mcp-header is not valid' } };
   const parts = { input: input.schema, output: undefined, mirrored: mirrored.mirrored };
-  const unchecked = (input.unchecked ?? []).map((fault) => faultIn('/inputSchema', fault));
+  const unchecked = (input.unchecked ?? []).map((schemaError) => schemaErrorIn('/inputSchema', schemaError));
   if (outputSchema === undefined) return { parts, unchecked };
   if (!isObject(outputSchema) && typeof outputSchema !== 'boolean')
-    return { fault: { pointer: '/outputSchema', why: 'it is neither an object nor a boolean' } };
+    return { schemaError: { pointer: '/outputSchema', why: 'it is neither an object nor a boolean' } };
   const output = tools.compileSchema(outputSchema, { formats });
-  if (!output.ok) return { fault: faultIn('/outputSchema', output) };
-  const more = (output.unchecked ?? []).map((fault) => faultIn('/outputSchema', fault));
+  if (!output.ok) return { schemaError: schemaErrorIn('/outputSchema', output) };
+  const more = (output.unchecked ?? []).map((schemaError) => schemaErrorIn('/outputSchema', schemaError));
   return { parts: { ...parts, output: output.schema }, unchecked: [...unchecked, ...more] };
 }
 
-function faultIn(schema: string, { pointer = '', why }: Partial<DefinitionFault>): DefinitionFault {
+function schemaErrorIn(schema: string, { pointer = '', why }: Partial<DefinitionError>): DefinitionError {
   return { pointer: schema + pointer, why: why ?? 'the schema cannot be used' };
 }
 
 /** What keeps a definition, which the lock file has with this digest, from being used or shown, or is not checked. */
-export type FaultyDefinition = DefinitionFault & {
+export type UnusableDefinition = DefinitionError & {
   readonly kind: PinKind;
   readonly name: string;
   readonly digest: string;
@@ -445,55 +445,55 @@ export type FaultyDefinition = DefinitionFault & {
   readonly effect: 'unusable' | 'sessions' | 'unchecked';
 };
 
-/** The faults of the definitions of a lock file that are approved, and of those that are pending if they count. */
-export function findFaults(
+/** The schemaErrors of the definitions of a lock file that are approved, and of those that are pending if they count. */
+export function findSchemaErrors(
   lock: Lock | undefined,
   tools: SchemaCompilers,
   formatsOf: SchemaOptions['formats'] = 'annotation',
   withPending = false,
-): readonly FaultyDefinition[] {
+): readonly UnusableDefinition[] {
   if (lock === undefined) return [];
   return PIN_KINDS.flatMap((kind) =>
     [...lock.pins[kind]].flatMap(([name, pin]) =>
       versionsOf(pin)
         .filter(({ status }) => status === 'approved' || (withPending && status === 'pending'))
         .flatMap(({ sha256: digest, definition }) =>
-          faultsOf(tools, kind, definition, formatsOf).map((fault) => {
-            return { kind, name, digest, ...fault };
+          schemaErrorsOf(tools, kind, definition, formatsOf).map((schemaError) => {
+            return { kind, name, digest, ...schemaError };
           }),
         ),
     ),
   );
 }
 
-function faultsOf(
+function schemaErrorsOf(
   tools: SchemaCompilers,
   kind: PinKind,
   definition: JsonObject,
   formats: SchemaOptions['formats'],
-): readonly Pick<FaultyDefinition, 'pointer' | 'why' | 'effect'>[] {
+): readonly Pick<UnusableDefinition, 'pointer' | 'why' | 'effect'>[] {
   const compiled = compileDefinition(tools, kind, definition, formats);
-  if ('fault' in compiled) return [{ ...compiled.fault, effect: 'unusable' }];
+  if ('schemaError' in compiled) return [{ ...compiled.schemaError, effect: 'unusable' }];
   const list = LIST_OF[kind];
   const shape = list && findSessionShapeError(list, definition);
   return [
     ...(shape === undefined ? [] : [{ ...shape, effect: 'sessions' } as const]),
-    ...compiled.unchecked.map((fault) => ({ ...fault, effect: 'unchecked' }) as const),
+    ...compiled.unchecked.map((schemaError) => ({ ...schemaError, effect: 'unchecked' }) as const),
   ];
 }
 
-const EFFECTS: { readonly [effect in FaultyDefinition['effect']]: string } = {
+const EFFECTS: { readonly [effect in UnusableDefinition['effect']]: string } = {
   unusable: 'cannot be used, and is neither listed nor callable',
   sessions: 'is left out of lists for clients of revisions before 2026-07-28, which cannot read it',
   unchecked: 'is not checked in one place',
 };
 
 /** What becomes of a definition and why, for an operator. The place has names that the upstream chose. */
-export function describeFault({
+export function describeSchemaError({
   effect,
   pointer,
   why,
-}: Omit<FaultyDefinition, 'kind' | 'name' | 'digest'>): string {
+}: Omit<UnusableDefinition, 'kind' | 'name' | 'digest'>): string {
   const place = pointer === '' ? '' : `${pointer.slice(1)}: `;
   return `${EFFECTS[effect]}: ${place}${why}`;
 }

@@ -38,10 +38,10 @@ const BAD_REQUEST = 400;
 const SERVER_ERROR = 500;
 const BAD_GATEWAY = 502;
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
-/** Of a body that is no message, this much is told to the client. */
-const MAX_TOLD_CHARACTERS = 1_000;
-/** Media types whose text may be told to people; a page of HTML may not. */
-const TOLD_TYPES: ReadonlySet<string> = new Set([
+/** Of a body that is no message, this much is given to the client. */
+const MAX_TEXT_CHARACTERS = 1_000;
+/** Media types whose text may be given to people; a page of HTML may not. */
+const TEXT_TYPES: ReadonlySet<string> = new Set([
   'text/plain',
   'application/json',
   'application/problem+json',
@@ -218,10 +218,10 @@ function withId(text: string, id: RequestId | undefined): string {
 
 /** A server that takes no more requests, in words of its own where it has any. */
 function busyText({ headers }: UpstreamResponse, text: string, id: RequestId | undefined): string {
-  const told = TOLD_TYPES.has(mediaType(headers['content-type']) ?? '') ? text.trim() : '';
-  const words =
-    told === '' ? BUSY_TEXT : told.slice(0, MAX_TOLD_CHARACTERS).replace(LONE_SURROGATE, '\ufffd');
-  return renderError(id, BUSY_CODE, words);
+  const given = TEXT_TYPES.has(mediaType(headers['content-type']) ?? '') ? text.trim() : '';
+  const message =
+    given === '' ? BUSY_TEXT : given.slice(0, MAX_TEXT_CHARACTERS).replace(LONE_SURROGATE, '\ufffd');
+  return renderError(id, BUSY_CODE, message);
 }
 
 type ErrorToSend = {

@@ -266,13 +266,13 @@ export const rows: readonly CompatRow[] = [
       withWorld(
         {
           order: onMethod('tools/call', (request) => {
-            const notice = {
+            const notification = {
               jsonrpc: '2.0',
               method: 'notifications/tools/list_changed',
               params: null,
             };
             const answer = resultFor(request, textResult('ok'));
-            const events = [notice, answer].map((one) => `data: ${JSON.stringify(one)}\n\n`);
+            const events = [notification, answer].map((one) => `data: ${JSON.stringify(one)}\n\n`);
             return body(events.join(''), 'text/event-stream');
           }),
         },

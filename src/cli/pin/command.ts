@@ -13,7 +13,7 @@ import {
   type PinName,
   pendingOf,
 } from '../../pins/approval.js';
-import type { FaultyDefinition } from '../../pins/catalog.js';
+import type { UnusableDefinition } from '../../pins/catalog.js';
 import type { Observed } from '../../pins/last-seen.js';
 import type { Approval, Lock } from '../../pins/lock.js';
 import { isCounter, MAX_COUNTER } from '../../pins/signature.js';
@@ -41,7 +41,7 @@ import {
   blockingFindings,
   changeLockFile,
   digestText,
-  faultsIn,
+  schemaErrorsIn,
   findingsText,
   lockFileOf,
   NO_NAME,
@@ -51,7 +51,7 @@ import {
   type PinPorts,
   type PinTarget,
   pinLabel,
-  printFaults,
+  printSchemaErrors,
   printSignNext,
   printWithheld,
   readOthers,
@@ -127,7 +127,7 @@ type FetchedUpstream = {
   /** What the scan found in what is pending. */
   readonly findings: readonly DefinitionFinding[];
   /** What cannot be used, shown or checked as it is, approved or not. */
-  readonly faults: readonly FaultyDefinition[];
+  readonly schemaErrors: readonly UnusableDefinition[];
   /** What was to be approved, and was not because of a finding. */
   readonly withheld: readonly PinDigest[];
 };
@@ -168,13 +168,13 @@ async function fetchOne(
   const pending = pendingOf(lock);
   const left = findings.filter((one) => pending.some((pin) => isAbout(one, pin)));
   const counts = countReviewed(lock);
-  const faults = faultsIn(lock, settings, true);
-  const reviewed = { pending, unusable, faults, findings: left, withheld };
+  const schemaErrors = schemaErrorsIn(lock, settings, true);
+  const reviewed = { pending, unusable, schemaErrors, findings: left, withheld };
   return { upstream, file, isChanged, ...counts, ...reviewed };
 }
 
 function printFetched(options: PinOptions, fetched: readonly FetchedUpstream[], io: CliIo): void {
-  for (const { upstream, faults } of fetched) printFaults(upstream, faults, io);
+  for (const { upstream, schemaErrors } of fetched) printSchemaErrors(upstream, schemaErrors, io);
   if (options.json) {
     io.stdout(`${toVisibleJson({ upstreams: fetched })}\n`);
     return;

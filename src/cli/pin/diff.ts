@@ -39,7 +39,7 @@ import {
 } from './differences.js';
 import {
   blockingFindings,
-  faultsIn,
+  schemaErrorsIn,
   findingsText,
   lockFileOf,
   type OtherUpstreams,
@@ -48,7 +48,7 @@ import {
   type PinPorts,
   type PinTarget,
   pinLabel,
-  printFaults,
+  printSchemaErrors,
   readContent,
   readOthers,
   readTargets,
@@ -157,7 +157,7 @@ async function findDrift(
     const upstream = target.settings.name;
     const findings = scanOffered(upstream, lock, observed, others);
     const file = lockFileOf(target.gateway.pinsDir, upstream);
-    printFaults(upstream, faultsIn(lock, target.settings), io);
+    printSchemaErrors(upstream, schemaErrorsIn(lock, target.settings), io);
     const notOffered = formsNotOffered(lock, observed, compared.differences);
     const locked = { lock, text, file };
     const reviewed = { pending, notOffered, findings, signatures };

@@ -32,7 +32,7 @@ import {
   type PinDigest,
   type PinName,
 } from '../../pins/approval.js';
-import { describeFault, type FaultyDefinition, findFaults } from '../../pins/catalog.js';
+import { describeSchemaError, type UnusableDefinition, findSchemaErrors } from '../../pins/catalog.js';
 import type { Observed } from '../../pins/last-seen.js';
 import { type Approval, LOCK_SUFFIX, type Lock, writeLock } from '../../pins/lock.js';
 import { readLock } from '../../pins/lock-reader.js';
@@ -396,23 +396,23 @@ export function findingsText(
 const COMPILERS = { compileSchema, mirroredParameters };
 
 /** What of a lock file cannot be used, shown or checked, as the gateway would find it. */
-export function faultsIn(
+export function schemaErrorsIn(
   lock: Lock | undefined,
   { formats }: Pick<UpstreamSettings, 'formats'>,
   withPending = false,
-): readonly FaultyDefinition[] {
-  return findFaults(lock, COMPILERS, formats, withPending);
+): readonly UnusableDefinition[] {
+  return findSchemaErrors(lock, COMPILERS, formats, withPending);
 }
 
 /** Names each such definition with the place and the error. */
-export function printFaults(
+export function printSchemaErrors(
   upstream: string,
-  faults: readonly FaultyDefinition[],
+  schemaErrors: readonly UnusableDefinition[],
   io: CliIo,
 ): void {
-  for (const fault of faults)
+  for (const schemaError of schemaErrors)
     io.stderr(
-      `warning: ${upstream} ${pinLabel(fault)} ${escapeForTerminal(describeFault(fault))}\n`,
+      `warning: ${upstream} ${pinLabel(schemaError)} ${escapeForTerminal(describeSchemaError(schemaError))}\n`,
     );
 }
 

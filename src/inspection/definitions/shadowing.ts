@@ -364,20 +364,20 @@ function sameServers(
     .filter(({ entry }) => !isDeclared.has(entry.digest))
     .filter(({ entry, other }) => !isExcepted([entry, other], exceptions));
   const ofOther = groupBy(undeclared, ({ other }) => other.upstream);
-  const whole: Same[] = [];
+  const identical: Same[] = [];
   const single: Shadowing[] = [];
   for (const [other, pairs] of ofOther) {
     const [count, sizes] = [pairs.length, [index.size(upstream), index.size(other)]];
     const isTogether = areTogether(upstream, other);
     // Beside each other in one list, a server that copies a part of another must not pass for a second deployment.
     const all = isTogether ? Math.max(...sizes) : Math.min(...sizes);
-    if (count * 2 > all) whole.push(...pairs);
+    if (count * 2 > all) identical.push(...pairs);
     else single.push(...pairs.flatMap((pair) => compare(pair.entry, pair.other, relations) ?? []));
   }
-  const isFound = whole.some(({ entry, other }) => compare(entry, other, relations) !== undefined);
+  const isFound = identical.some(({ entry, other }) => compare(entry, other, relations) !== undefined);
   return [
     ...sameServer(upstream, declared, relations),
-    ...(isFound ? sameServer(upstream, whole, relations) : []),
+    ...(isFound ? sameServer(upstream, identical, relations) : []),
     ...single,
   ];
 }

@@ -122,12 +122,12 @@ const NOT_LOADED = /^(?:\$schema|href|description|title|link|homepage)$/;
 function collectStrings(body: string, offset: number, put: Put): void {
   let name = '';
   for (const match of body.matchAll(STRING)) {
-    const [whole, written = '', colon] = match;
+    const [matched, written = '', colon] = match;
     const value = decodeString(written);
     if (colon !== undefined) {
       name = value;
-      if (/^url$/i.test(value) && isComputed(body, match.index + whole.length)) {
-        put(offset + match.index + whole.length - 1, offset + match.index + whole.length);
+      if (/^url$/i.test(value) && isComputed(body, match.index + matched.length)) {
+        put(offset + match.index + matched.length - 1, offset + match.index + matched.length);
       }
       continue;
     }

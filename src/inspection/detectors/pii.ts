@@ -92,7 +92,7 @@ function findCards(text: string, name: string | undefined): Hit[] {
   const hits: Hit[] = [];
   let names: FindValueName | undefined;
   const nameOf: FindValueName = (start, end) => {
-    if (name !== undefined && isWholeText(text, start, end)) return { kind: 'member', name };
+    if (name !== undefined && isEntireText(text, start, end)) return { kind: 'member', name };
     names ??= createValueNames(text);
     return names(start, end);
   };
@@ -106,7 +106,7 @@ function findCards(text: string, name: string | undefined): Hit[] {
   return hits;
 }
 
-function isWholeText(text: string, start: number, end: number): boolean {
+function isEntireText(text: string, start: number, end: number): boolean {
   return text.slice(0, start).trim() === '' && text.slice(end).trim() === '';
 }
 
@@ -298,12 +298,12 @@ function isNameOfCard({ kind, name }: ValueName, isCued: boolean): boolean | und
   if (kind === 'item') return false;
   if (isCardName(name)) return true;
   if (kind === 'label') return !isCued && isOtherLabel(name) ? false : undefined;
-  if (PROSE_NAME.test(wordsOf(name))) return undefined;
+  if (PROSE_NAME.test(spacedName(name))) return undefined;
   return kind === 'column' && isCued;
 }
 
 /** Words of a name, in lower case: `creditCardNo`, `credit_card_no` and `Credit card no.` are the same. */
-function wordsOf(name: string): string {
+function spacedName(name: string): string {
   return name
     .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
     .toLowerCase()
@@ -317,19 +317,19 @@ const CARD_NAME =
 
 /** Whether a member, key or heading speaks of a payment card, or only of a number. */
 export function isCardName(name: string): boolean {
-  return CARD_NAME.test(wordsOf(name));
+  return CARD_NAME.test(spacedName(name));
 }
 
 /** Last words of names of what people write: a number in it is one in prose. */
 const PROSE_NAME =
   /(?:^| )(?:text|texts|content|contents|message|messages|msg|note|notes|comments?|body|description|summary|details?|output|stdout|stderr|log|logs|lines?|result|response|reply|answer|markdown|html|title|subject|prompt|input)$/;
 
-const OTHER_WORDS =
+const OTHER_MEANINGS =
   /\b(?:ids?|uuid|guid|ts|time|timestamp|date|at|epoch|order|orders|invoice|tracking|shipment|parcel|phone|tel|telephone|mobile|fax|imei|isbn|ean|gtin|upc|sku|serial|ticket|case|issue|commit|build|version|revision|size|bytes|offset|length|count|amount|price|balance|seq|sequence|index|hash|checksum|crc|trace|span|request|session|cursor|snowflake|tweet|channel|guild|ref|reference|transaction|txn|lat|lon|lng|latitude|longitude|seed|duration|elapsed|nanoseconds|ns|us|ms|key|code|barcode|inode|address|value)\b/;
 
 /** Whether what stands before a colon names something else than a card. Words of prose do not. */
 function isOtherLabel(label: string): boolean {
-  return OTHER_WORDS.test(wordsOf(label)) || /[a-z0-9][A-Z]|[\w$]\.[\w$]|_|^[$@]/.test(label);
+  return OTHER_MEANINGS.test(spacedName(label)) || /[a-z0-9][A-Z]|[\w$]\.[\w$]|_|^[$@]/.test(label);
 }
 
 const IBAN_START = /(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}[ -]?[A-Za-z0-9]/g;

@@ -39,7 +39,7 @@ function isSecretValue(written: string, next?: string): boolean {
   if (!/\d/.test(value) || !/[A-Za-z]/.test(value)) return false;
   const unexplained = { vocabulary: 'sample', unexplained: MIN_NAMED_UNEXPLAINED } as const;
   if (!hasRandomWindow(value, MIN_NAMED_CHARS, unexplained)) return false;
-  if (isFileName(value) || isWordsAndCounts(value)) return false;
+  if (isFileName(value) || isDashedName(value)) return false;
   return !isReference(value, next) && !isPublishedSample(value);
 }
 
@@ -49,7 +49,7 @@ const FILE_NAME =
 /** Whether a value names a file in words. */
 function isFileName(value: string): boolean {
   const stem = FILE_NAME.exec(value)?.[1];
-  return stem !== undefined && isWords(stem);
+  return stem !== undefined && isPlainName(stem);
 }
 
 const PARTS = /[-_.]/;
@@ -57,10 +57,10 @@ const WORD_PART = /^(?:[a-z]+|[A-Z][a-z]+|[A-Z]+)$/;
 const MIN_WORD_CHARS = 4;
 
 /** Whether a value is words and small numbers joined by dashes, such as `http-01-token`. */
-function isWordsAndCounts(value: string): boolean {
+function isDashedName(value: string): boolean {
   const parts = value.split(PARTS);
   if (parts.length < 3) return false;
-  let words = 0;
+  let named = 0;
   let digits = 0;
   for (const part of parts) {
     if (/^\d{1,5}$/.test(part)) {
@@ -68,10 +68,10 @@ function isWordsAndCounts(value: string): boolean {
       continue;
     }
     if (!WORD_PART.test(part)) return false;
-    if (part.length >= MIN_WORD_CHARS && isWord(part.toLowerCase())) words += part.length;
+    if (part.length >= MIN_WORD_CHARS && isWord(part.toLowerCase())) named += part.length;
     else if (part.length > MAX_SHORT) return false;
   }
-  return words >= MIN_WORD_CHARS && digits < words;
+  return named >= MIN_WORD_CHARS && digits < named;
 }
 
 /** A value without the marks of redactions, whose tags look random. */
@@ -98,19 +98,19 @@ function isReference(value: string, next: string | undefined): boolean {
   const isExpression =
     next !== undefined &&
     CALLED.test(value) &&
-    JOINED_WORDS.test(value) &&
+    COMPOUND_NAME.test(value) &&
     (/^[([{]/.test(next) ||
       (isNameOfSecret(value) && (/^[,;)]/.test(next) || value.includes('.'))));
-  if (isExpression) return isWords(value.replace(ABBREVIATION, ''), MIN_NAMED_CHARS - 2);
+  if (isExpression) return isPlainName(value.replace(ABBREVIATION, ''), MIN_NAMED_CHARS - 2);
   if (!VARIABLE.test(value) && !ENVIRONMENT_REFERENCE.test(value)) return false;
-  return isWords(value);
+  return isPlainName(value);
 }
 
 /** A short run of capitals, or small letters behind a digit, between the words of an identifier. */
 const ABBREVIATION = /(?<![A-Z])[A-Z]{2,5}(?=[A-Z][a-z]|[\d_.]|$)|(?<=\d)[a-z]{1,3}(?=[A-Z_.])/g;
 
 /** A member of something, or several words in one identifier. */
-const JOINED_WORDS = /[._]|::|->|[a-z0-9][A-Z]/;
+const COMPOUND_NAME = /[._]|::|->|[a-z0-9][A-Z]/;
 
 /** Whether an identifier, or the last member of a path, is itself called a secret. */
 function isNameOfSecret(path: string): boolean {
@@ -119,7 +119,7 @@ function isNameOfSecret(path: string): boolean {
 }
 
 /** Whether a name consists of words, so that it hides no value. */
-function isWords(value: string, unexplained = MIN_NAMED_UNEXPLAINED + 1): boolean {
+function isPlainName(value: string, unexplained = MIN_NAMED_UNEXPLAINED + 1): boolean {
   const letters = value.replace(/\d{1,3}/g, '');
   return !hasRandomWindow(letters, MIN_NAMED_CHARS, { vocabulary: 'any', unexplained });
 }
@@ -156,7 +156,7 @@ function isRealPassword(written: string, user: string | undefined): boolean {
   const fixed = value.replace(VARIABLES, (variable) => {
     const byDefault = DEFAULT_VALUE.exec(variable)?.[1];
     if (byDefault !== undefined) return byDefault;
-    return isWords(variable) ? '' : variable;
+    return isPlainName(variable) ? '' : variable;
   });
   if (fixed === '' || USUAL_PASSWORD.test(fixed)) return false;
   if (isReference(value, undefined)) return false;

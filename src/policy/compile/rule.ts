@@ -343,9 +343,9 @@ function compileArguments(
   return Object.entries(args).flatMap(([name, written]) => {
     // The author of a rule means what it says: a format is asserted, and a pattern that cannot be checked is an error.
     const compiled = compileSchema(written, { formats: 'assertion' });
-    const fault = compiled.ok ? compiled.unchecked[0] : compiled;
-    if (compiled.ok && fault === undefined) return [{ name, schema: compiled.schema, written }];
-    report(['args', name], 'error', fault?.why ?? '');
+    const failed = compiled.ok ? compiled.unchecked[0] : compiled;
+    if (compiled.ok && failed === undefined) return [{ name, schema: compiled.schema, written }];
+    report(['args', name], 'error', failed?.why ?? '');
     return [];
   });
 }

@@ -75,7 +75,7 @@ function magnitudeOf({ digits, exponent }: Decimal): number {
 }
 
 /** Whether a literal is a whole number; undefined as above. */
-export function isWhole(literal: string): boolean | undefined {
+export function isIntegerText(literal: string): boolean | undefined {
   const value = decimalOf(literal);
   return value && value.exponent >= 0;
 }

@@ -7,7 +7,7 @@
 import { type ExactNumbers, exactNumbersIn } from '../../protocol/json/exact-numbers.js';
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
 import type { LinearRegex } from '../patterns.js';
-import { canonicalDecimal, compareDecimals, isMultipleOf, isWhole } from './decimals.js';
+import { canonicalDecimal, compareDecimals, isIntegerText, isMultipleOf } from './decimals.js';
 import { requiredWithDefault } from './defaults.js';
 import { isFormat } from './formats.js';
 import type { Evaluation, Meter } from './members.js';
@@ -369,7 +369,7 @@ const TYPE_TESTS: ReadonlyMap<string, Check> = new Map([
 function isInteger(value: Json, run: Run): boolean {
   if (typeof value !== 'number') return false;
   const text = exactText(run);
-  return text === undefined ? Number.isInteger(value) : computed(isWhole(text), run);
+  return text === undefined ? Number.isInteger(value) : computed(isIntegerText(text), run);
 }
 
 /** What was computed of decimals; what is too long to compute with takes too much work. */

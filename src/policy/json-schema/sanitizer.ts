@@ -56,11 +56,11 @@ export type SchemaCopy = {
 };
 
 /** Why a schema cannot be used: a sentence that quotes nothing of it, and the pointer to the place in it. */
-export type SchemaFault = { readonly why: string; readonly pointer: string };
+export type CompileError = { readonly why: string; readonly pointer: string };
 
 type CopyResult =
   | { readonly ok: true; readonly copy: SchemaCopy }
-  | ({ readonly ok: false } & SchemaFault);
+  | ({ readonly ok: false } & CompileError);
 
 type KeywordKind = 'plain' | 'schema' | 'list' | 'map';
 
@@ -687,7 +687,7 @@ export function schemasThatMayFail(copy: SchemaCopy): ReadonlySet<SchemaNode> {
 }
 
 /** Why the number of schemas applied in place has no bound, or undefined if it has one. */
-export function findUnboundedReach(copy: SchemaCopy): SchemaFault | undefined {
+export function findUnboundedReach(copy: SchemaCopy): CompileError | undefined {
   const counted = new Map<SchemaNode, number>();
   const open = new Set<SchemaNode>();
   // Infinity stands for a loop; it survives every sum.

@@ -22,7 +22,7 @@ import {
   findUnboundedReach,
   isNode,
   type SchemaCopy,
-  type SchemaFault,
+  type CompileError,
   type SchemaNode,
   schemasThatMayFail,
 } from './sanitizer.js';
@@ -124,9 +124,9 @@ type SchemaResult =
       readonly ok: true;
       readonly schema: CompiledSchema;
       /** Patterns that are not checked, because RE2 cannot express them, with their pointers in the schema. */
-      readonly unchecked: readonly SchemaFault[];
+      readonly unchecked: readonly CompileError[];
     }
-  | ({ readonly ok: false } & SchemaFault);
+  | ({ readonly ok: false } & CompileError);
 
 const NO_ERRORS: readonly SchemaError[] = Object.freeze([]);
 const UNCHECKABLE: readonly SchemaError[] = Object.freeze([
@@ -193,28 +193,28 @@ function described(
 
 type CompiledPatterns = {
   readonly patterns: ReadonlyMap<string, LinearRegex>;
-  readonly unchecked: readonly SchemaFault[];
+  readonly unchecked: readonly CompileError[];
 };
 
 /**
  * The patterns of a schema. One that RE2 cannot express is removed from the copy where its absence can only accept more;
  * as the name of a member, and under what may refuse by accepting, the schema cannot be used without it.
  */
-function compilePatterns(copy: SchemaCopy): CompiledPatterns | SchemaFault {
+function compilePatterns(copy: SchemaCopy): CompiledPatterns | CompileError {
   const patterns = new Map<string, LinearRegex>();
-  const unchecked: SchemaFault[] = [];
+  const unchecked: CompileError[] = [];
   let mayFail: ReadonlySet<SchemaNode> | undefined;
   for (const [node, pointer] of copy.nodes) {
-    const inNames = firstFault(namePatternsOf(node, pointer), patterns);
+    const inNames = firstCompileError(namePatternsOf(node, pointer), patterns);
     if (inNames !== undefined) return inNames;
     const { pattern } = node;
     if (typeof pattern !== 'string') continue;
-    const fault = firstFault([[pattern, pointerTo(pointer, 'pattern')]], patterns);
-    if (fault === undefined) continue;
+    const compileError = firstCompileError([[pattern, pointerTo(pointer, 'pattern')]], patterns);
+    if (compileError === undefined) continue;
     mayFail ??= schemasThatMayFail(copy);
-    if (mayFail.has(node)) return fault;
+    if (mayFail.has(node)) return compileError;
     delete node['pattern'];
-    unchecked.push(fault);
+    unchecked.push(compileError);
   }
   return { patterns, unchecked };
 }
@@ -230,10 +230,10 @@ function namePatternsOf(
 }
 
 /** Compiles patterns, each once; returns why the first of them cannot be. */
-function firstFault(
+function firstCompileError(
   written: readonly WrittenPattern[],
   patterns: Map<string, LinearRegex>,
-): SchemaFault | undefined {
+): CompileError | undefined {
   for (const [pattern, pointer] of written) {
     if (patterns.has(pattern)) continue;
     const compiled = compileLinear(toRe2Syntax(pattern));

@@ -246,8 +246,8 @@ describe('an SVG image', () => {
       const outcome = inspect(message);
       expect(outcome.findings.filter(({ action }) => action !== 'flag')).toEqual([]);
       const left = outcome.kind === 'changed' ? outcome.text : JSON.stringify(message);
-      const whole = JSON.stringify(message);
-      expect(left.replace(/"_meta":\{"dev\.sallyport\/findings":\[[^\]]*\]\},/, '')).toBe(whole);
+      const original = JSON.stringify(message);
+      expect(left.replace(/"_meta":\{"dev\.sallyport\/findings":\[[^\]]*\]\},/, '')).toBe(original);
     },
   );
 

@@ -19,7 +19,7 @@ const ANNOTATIONS: JsonObject = {
 };
 
 /** One definition of each kind with every member that has a rule. */
-const WHOLE = {
+const COMPLETE = {
   tools: {
     ...{ name: 'read', title: 'Read', description: 'Reads.', _meta: { 'x/y': 1 } },
     inputSchema: { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] },
@@ -81,7 +81,7 @@ function variants(value: Json): readonly Json[] {
 
 describe('what a definition in a list must be', () => {
   it.each(LISTS)('is what the official SDK reads: %s', (list) => {
-    const all = [WHOLE[list], ...variants(WHOLE[list])] as JsonObject[];
+    const all = [COMPLETE[list], ...variants(COMPLETE[list])] as JsonObject[];
     const readable = (definition: JsonObject) => SDK[list].safeParse(definition).success;
     const differing = all.filter(
       (definition) =>
@@ -96,18 +96,18 @@ describe('what a definition in a list must be', () => {
     ['without inputSchema', { name: 'a' }, 'inputSchema: is missing'],
     [
       'a hint as text',
-      { ...WHOLE.tools, annotations: { readOnlyHint: 'true' } },
+      { ...COMPLETE.tools, annotations: { readOnlyHint: 'true' } },
       'annotations/readOnlyHint: expected boolean, got string',
     ],
     ['a schema without a type', { name: 'a', inputSchema: {} }, 'inputSchema/type: is missing'],
     [
       'a title in another type',
-      { ...WHOLE.tools, title: ['a'] },
+      { ...COMPLETE.tools, title: ['a'] },
       'title: expected string, got array',
     ],
     [
       'an output schema that is a boolean',
-      { ...WHOLE.tools, outputSchema: true },
+      { ...COMPLETE.tools, outputSchema: true },
       'outputSchema: expected object, got boolean',
     ],
   ])('names the place: %s', (_what, definition, clause) => {
@@ -121,14 +121,14 @@ describe('what a definition in a list must be', () => {
     ['a property that is true', { inputSchema: { type: 'object', properties: { a: true } } }],
     ['another kind of execution', { execution: { taskSupport: 'maybe' } }],
   ])('asks less in the stateless era: %s', (_what, more) => {
-    const definition: JsonObject = { ...WHOLE.tools, ...more };
+    const definition: JsonObject = { ...COMPLETE.tools, ...more };
     expect(findShapeError('tools', definition)).toBeUndefined();
     expect(findSessionShapeError('tools', definition)).toBeDefined();
   });
 
   it('takes null in an optional member for absence', () => {
-    const nulls = Object.fromEntries(Object.keys(WHOLE.tools).map((name) => [name, null]));
-    const { name, inputSchema } = WHOLE.tools;
+    const nulls = Object.fromEntries(Object.keys(COMPLETE.tools).map((name) => [name, null]));
+    const { name, inputSchema } = COMPLETE.tools;
     expect(findSessionShapeError('tools', { ...nulls, name, inputSchema })).toBeUndefined();
   });
 });

@@ -38,7 +38,7 @@ const USERS: readonly (readonly [string, string])[] = [
   ['a Sentry DSN', `https://${noise('dsn', 32, HEX)}@o447951.ingest.sentry.io/5429215`],
 ];
 
-const TOLD_FROM_SECRETS = [...SIGNED, ...USERS];
+const NO_SECRETS = [...SIGNED, ...USERS];
 
 function inspect(text: string, rules: Partial<Profile['result']> = {}) {
   return inspectMessage({ ...textResult(text), profile: withRules(rules) });
@@ -54,13 +54,13 @@ function guard(text: string, request: Partial<Profile['request']> = {}) {
 }
 
 describe('links that people need', () => {
-  it.each(TOLD_FROM_SECRETS)('%s keeps its secret in arguments, with a finding', (_of, link) => {
+  it.each(NO_SECRETS)('%s keeps its secret in arguments, with a finding', (_of, link) => {
     const outcome = guard(`see ${link}`);
     expect(outcome).toMatchObject({ kind: 'clear' });
     expect(outcome.findings.every(({ action }) => action === 'flag')).toBe(true);
   });
 
-  it.each(TOLD_FROM_SECRETS)('%s is found and not redacted in a result', (_of, link) => {
+  it.each(NO_SECRETS)('%s is found and not redacted in a result', (_of, link) => {
     const outcome = inspect(`see ${link}`, { activeContent: 'off' });
     expect(outcome.findings.every(({ action }) => action === 'flag')).toBe(true);
     expect(outcome).not.toMatchObject({ kind: 'withhold' });

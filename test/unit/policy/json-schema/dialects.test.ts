@@ -404,8 +404,8 @@ describe('a required member with a default', () => {
       d: { e: 3 },
     });
     expect(value).toEqual({ a: {}, list: [{}, { c: 5 }] });
-    const whole = { a: { b: 0 }, d: { e: 0 } };
-    expect(compiled.schema.withDefaults?.(whole)).toBe(whole);
+    const complete = { a: { b: 0 }, d: { e: 0 } };
+    expect(compiled.schema.withDefaults?.(complete)).toBe(complete);
   });
 
   it('ends where a schema has defaults in itself without end', () => {

@@ -71,8 +71,8 @@ describe('[L-46] an approved definition that cannot be used', () => {
 
   it('is in the JSON of pin fetch', async () => {
     const { out } = await run('fetch --json', ALL);
-    const { faults } = JSON.parse(out).upstreams[0];
-    expect(faults).toMatchObject([
+    const { schemaErrors } = JSON.parse(out).upstreams[0];
+    expect(schemaErrors).toMatchObject([
       { name: 'add_issue', effect: 'unusable', pointer: '/annotations/readOnlyHint' },
       { name: 'count_issues', effect: 'sessions' },
       { name: 'list_issues', effect: 'unusable' },
