@@ -119,7 +119,9 @@ export function startsFileServer([program = '', ...args]: readonly string[]): bo
 
 /** The first argument that is neither an option nor a word of the runner. */
 function startedPackage(args: readonly string[]): string | undefined {
-  const at = args.findIndex((arg) => !arg.startsWith('-') && !RUNNER_ARGUMENTS.has(arg.toLowerCase()));
+  const at = args.findIndex(
+    (arg) => !arg.startsWith('-') && !RUNNER_ARGUMENTS.has(arg.toLowerCase()),
+  );
   return args.slice(0, at).some((arg) => OTHER_PROGRAM.test(arg)) ? undefined : args[at];
 }
 

@@ -10,7 +10,8 @@ import {
   findActiveContent,
   type Replacement,
 } from './detectors/active-content.js';
-import { type Hit, isLongRandomRun } from './detectors/secrets.js';
+import type { Hit } from './detectors/hit.js';
+import { isLongRandomRun } from './detectors/secrets.js';
 import { findSensitive, type WantedKinds } from './detectors/text-sanitizer.js';
 import { isExposedIn } from './detectors/upstream-credentials.js';
 import { isSurelyClean } from './prefilter/prefilter.js';

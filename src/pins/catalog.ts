@@ -415,24 +415,36 @@ function compileTool(
   { inputSchema, outputSchema }: JsonObject,
   formats: SchemaOptions['formats'],
 ): CompiledDefinition {
-  if (!isObject(inputSchema)) return { schemaError: { pointer: '/inputSchema', why: 'it is no object' } };
+  if (!isObject(inputSchema))
+    return { schemaError: { pointer: '/inputSchema', why: 'it is no object' } };
   const input = tools.compileSchema(inputSchema, { formats, defaults: 'may-be-absent' });
   if (!input.ok) return { schemaError: schemaErrorIn('/inputSchema', input) };
   const mirrored = tools.mirroredParameters(inputSchema);
   if (!mirrored.valid)
-    return { schemaError: { pointer: '/inputSchema', why: mirrored.why ?? 'x-mcp-header is not valid' } };
+    return {
+      schemaError: { pointer: '/inputSchema', why: mirrored.why ?? 'x-mcp-header is not valid' },
+    };
   const parts = { input: input.schema, output: undefined, mirrored: mirrored.mirrored };
-  const unchecked = (input.unchecked ?? []).map((schemaError) => schemaErrorIn('/inputSchema', schemaError));
+  const unchecked = (input.unchecked ?? []).map((schemaError) =>
+    schemaErrorIn('/inputSchema', schemaError),
+  );
   if (outputSchema === undefined) return { parts, unchecked };
   if (!isObject(outputSchema) && typeof outputSchema !== 'boolean')
-    return { schemaError: { pointer: '/outputSchema', why: 'it is neither an object nor a boolean' } };
+    return {
+      schemaError: { pointer: '/outputSchema', why: 'it is neither an object nor a boolean' },
+    };
   const output = tools.compileSchema(outputSchema, { formats });
   if (!output.ok) return { schemaError: schemaErrorIn('/outputSchema', output) };
-  const more = (output.unchecked ?? []).map((schemaError) => schemaErrorIn('/outputSchema', schemaError));
+  const more = (output.unchecked ?? []).map((schemaError) =>
+    schemaErrorIn('/outputSchema', schemaError),
+  );
   return { parts: { ...parts, output: output.schema }, unchecked: [...unchecked, ...more] };
 }
 
-function schemaErrorIn(schema: string, { pointer = '', why }: Partial<DefinitionError>): DefinitionError {
+function schemaErrorIn(
+  schema: string,
+  { pointer = '', why }: Partial<DefinitionError>,
+): DefinitionError {
   return { pointer: schema + pointer, why: why ?? 'the schema cannot be used' };
 }
 

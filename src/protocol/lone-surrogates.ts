@@ -64,16 +64,16 @@ const MAX_HOLDERS = 16;
 export function mendLoneSurrogates(
   text: string,
 ): (Mending & { readonly text: string }) | undefined {
-  const { text: whole, positions } = replaceLoneSurrogates(text);
-  const places = isJson(whole) ? placesOf(whole, positions) : undefined;
+  const { text: complete, positions } = replaceLoneSurrogates(text);
+  const places = isJson(complete) ? placesOf(complete, positions) : undefined;
   if (places === undefined) return undefined;
   const costs = costsOf(places);
   if (costs === undefined) return undefined;
   const leftOut = withoutNested(costs.targets);
-  const edits = editsOf(whole, leftOut);
+  const edits = editsOf(complete, leftOut);
   if (edits === undefined) return undefined;
   return {
-    text: applyEdits(whole, edits),
+    text: applyEdits(complete, edits),
     replaced: costs.replaced.filter((path) => !leftOut.some((one) => isWithin(path, one.path))),
     leftOut: leftOut.map(({ path }) => path),
   };

@@ -220,7 +220,9 @@ function withId(text: string, id: RequestId | undefined): string {
 function busyText({ headers }: UpstreamResponse, text: string, id: RequestId | undefined): string {
   const given = TEXT_TYPES.has(mediaType(headers['content-type']) ?? '') ? text.trim() : '';
   const message =
-    given === '' ? BUSY_TEXT : given.slice(0, MAX_TEXT_CHARACTERS).replace(LONE_SURROGATE, '\ufffd');
+    given === ''
+      ? BUSY_TEXT
+      : given.slice(0, MAX_TEXT_CHARACTERS).replace(LONE_SURROGATE, '\ufffd');
   return renderError(id, BUSY_CODE, message);
 }
 

@@ -41,7 +41,6 @@ import {
   blockingFindings,
   changeLockFile,
   digestText,
-  schemaErrorsIn,
   findingsText,
   lockFileOf,
   NO_NAME,
@@ -57,6 +56,7 @@ import {
   readOthers,
   readTargets,
   scanPins,
+  schemaErrorsIn,
 } from './lock-files.js';
 import { type PinSignOptions, runPinSign } from './sign.js';
 

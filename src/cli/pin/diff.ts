@@ -39,7 +39,6 @@ import {
 } from './differences.js';
 import {
   blockingFindings,
-  schemaErrorsIn,
   findingsText,
   lockFileOf,
   type OtherUpstreams,
@@ -53,6 +52,7 @@ import {
   readOthers,
   readTargets,
   scanPins,
+  schemaErrorsIn,
 } from './lock-files.js';
 
 /** Prints the differences between what upstreams offer and their lock files, what is pending, and what to run next. */

@@ -32,7 +32,11 @@ import {
   type PinDigest,
   type PinName,
 } from '../../pins/approval.js';
-import { describeSchemaError, type UnusableDefinition, findSchemaErrors } from '../../pins/catalog.js';
+import {
+  describeSchemaError,
+  findSchemaErrors,
+  type UnusableDefinition,
+} from '../../pins/catalog.js';
 import type { Observed } from '../../pins/last-seen.js';
 import { type Approval, LOCK_SUFFIX, type Lock, writeLock } from '../../pins/lock.js';
 import { readLock } from '../../pins/lock-reader.js';

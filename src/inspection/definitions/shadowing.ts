@@ -374,7 +374,9 @@ function sameServers(
     if (count * 2 > all) identical.push(...pairs);
     else single.push(...pairs.flatMap((pair) => compare(pair.entry, pair.other, relations) ?? []));
   }
-  const isFound = identical.some(({ entry, other }) => compare(entry, other, relations) !== undefined);
+  const isFound = identical.some(
+    ({ entry, other }) => compare(entry, other, relations) !== undefined,
+  );
   return [
     ...sameServer(upstream, declared, relations),
     ...(isFound ? sameServer(upstream, identical, relations) : []),

@@ -4,7 +4,7 @@
 // Source: AWS Signature Version 4 (query string authentication); Google Cloud Storage signed URLs; Azure service SAS;
 // RFC 3986 §3.2.1 and §3.4; the providers' pages on shared links.
 
-import type { Hit } from './secrets.js';
+import type { Hit } from './hit.js';
 
 /** A parameter that makes a link a signed one, or a secret that belongs to it. */
 export const SIGNED_LINK = 'signed-link';

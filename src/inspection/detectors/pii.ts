@@ -6,7 +6,7 @@
 // RM 10201.
 
 import type { PiiKind } from '../../config/settings.js';
-import type { Hit } from './secrets.js';
+import type { Hit } from './hit.js';
 import { createValueNames, type FindValueName, type ValueName } from './value-names.js';
 
 const LENGTHS =

@@ -8,6 +8,7 @@
 
 import { sha256Hex } from '../../pins/digest.js';
 import { groupBy } from '../../text/grouping.js';
+import type { Hit } from './hit.js';
 import { withSignedLinks } from './links.js';
 import { SECRET_FORMATS, type SecretFormat } from './secret-formats.js';
 
@@ -176,9 +177,6 @@ function userOf(text: string, start: number): string | undefined {
 }
 
 const MAX_USER_CHARS = 1024;
-
-/** The span of something found in a text. */
-export type Hit = { readonly kind: string; readonly start: number; readonly end: number };
 
 /** The kind of a value that is a secret because of its name. */
 export const NAMED_SECRET = 'secret';

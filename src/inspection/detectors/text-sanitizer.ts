@@ -20,11 +20,12 @@ import {
   type NormalizedText,
   originalSpan,
 } from './decoded-text.js';
+import type { Hit } from './hit.js';
 import { STRUCTURES } from './injection-phrases.js';
 import { findAddressUsers, isLinkKind } from './links.js';
 import { findMarkdownCode } from './markdown-code.js';
 import { findPersonal, findSsns, isCardName, isCardNumber, isSsnName } from './pii.js';
-import { findSecrets, type Hit, isSecretName, isSecretNumber } from './secrets.js';
+import { findSecrets, isSecretName, isSecretNumber } from './secrets.js';
 import {
   hiddenText,
   REVERSED,

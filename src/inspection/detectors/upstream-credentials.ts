@@ -4,7 +4,7 @@
 // a credential.
 // Source: MCP security best practices; RFC 4648 §4, §5 and §8.
 
-import type { Hit } from './secrets.js';
+import type { Hit } from './hit.js';
 
 /** The kind in placeholders and findings. */
 export const OWN_CREDENTIAL = 'upstream-credential';

@@ -18,11 +18,11 @@ import { createDefaults } from './defaults.js';
 import { createEvaluator, type Failure, type Outcome } from './evaluator.js';
 import { appliedAtTop, createUndeclaredSearch, findUndescribed, isProperty } from './members.js';
 import {
+  type CompileError,
   copySchema,
   findUnboundedReach,
   isNode,
   type SchemaCopy,
-  type CompileError,
   type SchemaNode,
   schemasThatMayFail,
 } from './sanitizer.js';

@@ -24,9 +24,9 @@ describe('a message with half of a surrogate pair', () => {
       'result/resources/0/name',
     ],
   ])('has U+FFFD in %s', (_, message, place) => {
-    const whole = JSON.parse(JSON.stringify(message).replaceAll('\\ud83d', '\\ufffd'));
+    const complete = JSON.parse(JSON.stringify(message).replaceAll('\\ud83d', '\\ufffd'));
     expect(mend(message)).toEqual({
-      message: whole,
+      message: complete,
       replaced: [place.split('/').map((step) => (/^\d+$/.test(step) ? Number(step) : step))],
       leftOut: [],
       text: undefined,
@@ -125,10 +125,10 @@ describe('a message with half of a surrogate pair', () => {
         const sent = JSON.stringify({ id: 1, result: { structuredContent } });
         const reading = readMended(sent, (source) => readJsonText(String(source)));
         if (reading instanceof Promise || !reading.ok) throw new Error('unread');
-        const whole = JSON.stringify({ id: 1, result: { structuredContent } }, (_, one) =>
+        const complete = JSON.stringify({ id: 1, result: { structuredContent } }, (_, one) =>
           typeof one === 'string' ? one.replace(LONE, '\ufffd') : one,
         );
-        expect(JSON.stringify(reading.value)).toBe(whole);
+        expect(JSON.stringify(reading.value)).toBe(complete);
       }),
     );
   });
