@@ -214,12 +214,7 @@ async function openGateway(
     // The ports are opened first: until then nothing is touched that another gateway may be using.
     const listening = await listeners.open((port) => {
       opened.dataPort = port;
-      current.tables = buildTables(
-        version.settings,
-        port,
-        publishedKeys(ring),
-        options.localNames,
-      );
+      current.tables = buildTables(version.settings, port, publishedKeys(ring), options.localNames);
     });
     opened.listening = listening;
     const refused = await startAudit(observability, version.settings, options);

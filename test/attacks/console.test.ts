@@ -209,7 +209,9 @@ describe('the ID token of a login', () => {
             async keysFor(header) {
               const reading = await readKeySet(jwks, ['ES256']);
               const keys = reading.ok ? selectKeys(reading.keys, header) : [];
-              return keys.length === 0 ? { kind: 'unknown' } : { kind: 'keys', keys, generation: 0 };
+              return keys.length === 0
+                ? { kind: 'unknown' }
+                : { kind: 'keys', keys, generation: 0 };
             },
           },
         }),

@@ -83,9 +83,9 @@ describe('law: a redaction takes the secret and nothing else', () => {
         opening,
         opening,
         fc.infiniteStream(fc.nat()),
-        ([innocent, sign], after, nextBlock, nextEvent, numbers) => {
+        ([parts, sign], after, nextBlock, nextEvent, numbers) => {
           const pick: Pick = (bound) => Number(numbers.next().value) % bound;
-          const start = words === '' ? '' : `${words}${sign === '' ? ' ' : sign}`;
+          const start = parts === '' ? '' : `${parts}${sign === '' ? ' ' : sign}`;
           const secret = maker(format, pick)();
           const outcome = inspectMessage({
             ...textResult(`${start}${secret}${after}`, nextBlock),
