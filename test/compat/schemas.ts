@@ -8,8 +8,10 @@ import { type CompatRow, type World, withWorld } from './rig.js';
 
 const PINNED = 'pinning: {maxAge: 1h}';
 
+/** The official SDKs take no other `type` of an input schema. */
 function tool(inputSchema: JsonObject, more: JsonObject = {}): JsonObject {
-  return { name: 'work', description: 'Does the work.', inputSchema, ...more };
+  const typed = { type: 'object', ...inputSchema };
+  return { name: 'work', description: 'Does the work.', inputSchema: typed, ...more };
 }
 
 /** Whether a call with these arguments reaches the upstream as it was sent. */
