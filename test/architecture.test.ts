@@ -52,6 +52,11 @@ const PURE_PACKAGES: ReadonlySet<string> = new Set([
   're2js',
   'yaml',
 ]);
+/** Pure functions of the runtime that one module of a pure layer uses: a keyed digest, and a comparison of values. */
+const PURE_FUNCTIONS: ReadonlySet<string> = new Set([
+  'inspection/redaction-marks.ts -> node:crypto',
+  'policy/json-schema/defaults.ts -> node:util',
+]);
 /** Who may load the development issuer and the demo: never the path of `serve`. */
 const DEV_IMPORTERS: ReadonlySet<string> = new Set([
   'process.ts',
@@ -237,7 +242,8 @@ describe('the tree', () => {
           .map((imported) => imported.specifier)
           .filter((name) => !name.startsWith('.') && !isPurePackage(name))
           .map((name) => `${module.path} -> ${name}`),
-      );
+      )
+      .filter((violation) => !PURE_FUNCTIONS.has(violation));
     expect(violations).toEqual([]);
   });
 

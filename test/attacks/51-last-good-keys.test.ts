@@ -113,26 +113,51 @@ describe('[X-51] a key set', () => {
     await expect.poll(probe, { interval: 20 }).toBe(200);
   }
 
-  it.each<readonly [string, (key: SigningKey) => readonly SigningKey['publicJwk'][]]>([
+  type Entries = (key: SigningKey, other: SigningKey) => readonly SigningKey['publicJwk'][];
+
+  it.each<readonly [string, Entries]>([
     ['for encryption', ({ publicJwk }) => [{ ...publicJwk, use: 'enc' }]],
     ['for signing alone', ({ publicJwk: { use: _, ...jwk } }) => [{ ...jwk, key_ops: ['sign'] }]],
     ['of another algorithm', ({ publicJwk }) => [{ ...publicJwk, alg: 'ES384' }]],
     ['of another kind', ({ publicJwk }) => [{ ...publicJwk, kty: 'OKP' }]],
     ['with its private half', ({ publicJwk }) => [{ ...publicJwk, d: 'AAAA' }]],
-    ['twice', ({ publicJwk }) => [publicJwk, publicJwk]],
     [
-      'and another of the same id',
-      ({ publicJwk }) => [
-        publicJwk,
-        { kty: 'oct', kid: publicJwk.kid ?? '', k: 'AAAA' },
-        publicJwk,
-      ],
+      'before another of the same id and algorithm',
+      ({ publicJwk, kid }, other) => [publicJwk, { ...other.publicJwk, kid }],
+    ],
+    [
+      'behind another of the same id and algorithm, which says none',
+      ({ publicJwk, kid }, { publicJwk: { alg: _, ...jwk } }) => [{ ...jwk, kid }, publicJwk],
+    ],
+    [
+      'twice, around another of the same id and algorithm',
+      ({ publicJwk, kid }, other) => [publicJwk, { ...other.publicJwk, kid }, publicJwk],
     ],
   ])('verifies nothing by a key %s', async (_title, entries) => {
     const key = await makeSigningKey();
-    await publish(...entries(key));
-    const token = await rig.gateway.issuer.mint(rig.access.url, { key });
+    const other = await makeSigningKey();
+    await publish(...entries(key, other));
+    const { issuer } = rig.gateway;
+    const token = await issuer.mint(rig.access.url, { key });
     await expectLoginRefused(rig, token, 'token-signature');
+    const byOther = await issuer.mint(rig.access.url, { key: { ...other, kid: key.kid } });
+    await expectLoginRefused(rig, byOther, 'token-signature');
+  });
+
+  it.each<readonly [string, Entries]>([
+    ['given twice, which counts once', ({ publicJwk }) => [publicJwk, publicJwk]],
+    [
+      'beside a secret of the same id, which is left out',
+      ({ publicJwk, kid }) => [publicJwk, { kty: 'oct', kid, k: 'AAAA' }, publicJwk],
+    ],
+  ])('verifies by a key %s', async (_title, entries) => {
+    const key = await makeSigningKey();
+    const other = await makeSigningKey();
+    await publish(...entries(key, other));
+    const { issuer } = rig.gateway;
+    await expectCallPasses(rig, await issuer.mint(rig.access.url, { key }));
+    const byOther = await issuer.mint(rig.access.url, { key: { ...other, kid: key.kid } });
+    await expectLoginRefused(rig, byOther, 'token-signature');
   });
 
   it('verifies nothing by a weak key', async () => {

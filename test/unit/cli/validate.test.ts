@@ -100,7 +100,7 @@ describe('[C-21] validate', () => {
     expect(seen).toMatchObject({
       upstreams: [{ name: 'github', issuers: ['corp'], strict: false }],
       issuers: ['corp'],
-      profiles: ['default'],
+      profiles: ['default', 'strict', 'developer'],
     });
   });
 

@@ -120,11 +120,13 @@ describe('[C-01] a gateway file becomes settings', () => {
       concurrencyPerCaller: 50,
       listTtlMs: 30_000,
     });
+    expect([...settings.profiles.keys()]).toEqual(['default', 'strict', 'developer']);
     expect(settings.profiles.get('default')).toEqual({
       name: 'default',
-      request: { secrets: 'block' },
+      request: { secrets: 'block', links: 'flag' },
       result: {
         secrets: 'redact',
+        links: 'flag',
         pii: { action: 'redact', kinds: ['card', 'iban', 'ssn'] },
         activeContent: 'neutralize',
         invisible: 'strip',

@@ -461,7 +461,7 @@ const ROWS: readonly Row[] = [
       'inspect: untrustd',
     ),
     lines: [
-      'policies/notes.policy.yaml:12:14 error no inspection profile is named "untrustd"; known profiles: default',
+      'policies/notes.policy.yaml:12:14 error no inspection profile is named "untrustd"; known profiles: default, strict, developer',
     ],
   },
   {

@@ -60,11 +60,11 @@ const FORMS: readonly (readonly [string, (data: string) => string])[] = [
 ];
 
 describe('a sensitive field in a text', () => {
-  it.each(FORMS)('[SF-10] is redacted, and nothing else: %s', (_what, write) => {
+  it.each(FORMS)('[SF-11] is redacted, and nothing else: %s', (_what, write) => {
     expect(textLeft(write(json))).toBe(write(redacted));
   });
 
-  it('[SF-10] is redacted where the text is cut off, or written as other languages write it', () => {
+  it('[SF-11] is redacted where the text is cut off, or written as other languages write it', () => {
     expect(textLeft(json.slice(0, -10))).not.toContain('Ada');
     expect(textLeft(json.slice(0, json.indexOf('London')))).not.toContain('Ada');
     const python = `{'id': 7, 'ok': True, 'ssn': '${VALUE}', 'x': None, }`;
@@ -85,7 +85,7 @@ describe('a sensitive field in a text', () => {
     '\u200d',
   ];
   it.each(skipped.map((unit) => [JSON.stringify(unit), unit]))(
-    '[SF-10] is hidden by nothing that a reader skips: %s',
+    '[SF-11] is hidden by nothing that a reader skips: %s',
     (_what, unit) => {
       const put = (text: string): string => `${text.slice(0, 1)}${unit}${text.slice(1)}`;
       const value = put(VALUE);
@@ -105,13 +105,13 @@ describe('a sensitive field in a text', () => {
     },
   );
 
-  it('[SF-10] is redacted under a name in another case, in every form', () => {
+  it('[SF-11] is redacted under a name in another case, in every form', () => {
     const named = JSON.stringify({ SSN: VALUE, Cards: [{ HOLDER: VALUE }] });
     expect(textLeft(`see ${named}`)).not.toContain('Ada');
     expect(left({ content: [], structuredContent: JSON.parse(named) })).not.toContain('Ada');
   });
 
-  it('[SF-10] is redacted as a number, as an object and in lists', () => {
+  it('[SF-11] is redacted as a number, as an object and in lists', () => {
     const text =
       'rows: {"ssn": 123456789} {"ssn": {"a": [1, "deep value"]}} {"cards": [{"holder": "Bob Roberts"}]}';
     expect(textLeft(text)).toBe(
@@ -119,7 +119,7 @@ describe('a sensitive field in a text', () => {
     );
   });
 
-  it('[SF-10] of a list of values takes quoted texts, and no reference or index', () => {
+  it('[SF-11] of a list of values takes quoted texts, and no reference or index', () => {
     const fields = [
       {
         pointer: '/structuredContent/names/*',
@@ -135,7 +135,7 @@ describe('a sensitive field in a text', () => {
       expect(shown(text)).toBe(text);
   });
 
-  it('[SF-10] leaves text alone that only looks like data', () => {
+  it('[SF-11] leaves text alone that only looks like data', () => {
     for (const text of [
       'ssn: [x]',
       'if (a) { ssn = [1] }',
@@ -146,7 +146,7 @@ describe('a sensitive field in a text', () => {
   });
 
   it.each(['[', '{"ssn":[', '["', '{"a":"\\"', "['", '[[],', '{"a":1,"b":['])(
-    '[SF-10] is looked for once in text that opens without end: %s',
+    '[SF-11] is looked for once in text that opens without end: %s',
     (unit) => {
       const text = unit.repeat(20_000);
       let read = 0;
@@ -159,7 +159,7 @@ describe('a sensitive field in a text', () => {
     },
   );
 
-  it('[SF-10] law: whatever stands around the data, nothing of the value leaves', () => {
+  it('[SF-11] law: whatever stands around the data, nothing of the value leaves', () => {
     const around = fc.stringMatching(/^[a-z .,:'"`()\n]{0,12}$/);
     const form = fc.constantFrom(...FORMS.map(([, write]) => write));
     fc.assert(

@@ -12,7 +12,7 @@ function subjectOf(requestMethod: string | undefined, given: InspectionInput[]):
   const subject = {
     call: {
       incoming: { upstream: 'github' },
-      snapshot: { profile, profiles: new Map() },
+      snapshot: { profile, profiles: new Map(), content: { kind: 'auto', tools: new Map() } },
       record: { latency: { inspect: 0 }, findings: [] },
       ports: {
         inspection: {
@@ -23,6 +23,7 @@ function subjectOf(requestMethod: string | undefined, given: InspectionInput[]):
         },
       },
     },
+    target: { kind: 'tool', name: 'read' },
     requestMethod,
     responseObligations: undefined,
     previousTail: { tail: 'before' },

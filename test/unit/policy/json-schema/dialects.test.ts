@@ -412,7 +412,7 @@ describe('a required member with a default', () => {
     const schema = { properties: { a: { $ref: '#', default: {} } } };
     const compiled = compileSchema(schema, MAY);
     if (!compiled.ok) throw new Error(compiled.why);
-    expect(JSON.stringify(compiled.schema.withDefaults?.({})).length).toBeLessThan(1000);
+    expect(JSON.stringify(compiled.schema.withDefaults?.({})).length).toBeLessThan(10_000);
   });
 });
 

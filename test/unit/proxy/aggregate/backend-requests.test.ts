@@ -53,7 +53,15 @@ function contextWith(run: HandleRequest): { context: AggregateContext; written: 
   const message = { kind: 'request', id: 1, method: 'tools/list', params: undefined };
   const target = { kind: 'none' };
   const rule = { method: 'tools/list' };
-  const admitted = { message, target, rule, protocol: SESSION, removed: [], undefinedParams: [] };
+  const admitted = {
+    message,
+    target,
+    rule,
+    protocol: SESSION,
+    removed: [],
+    undefinedParams: [],
+    nulls: [],
+  };
   const context = {
     ...{
       incoming,
