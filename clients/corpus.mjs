@@ -15,6 +15,11 @@ const raw = (...parts) =>
 
 const argument = (text) => changed('"id":"safe"', text);
 const params = (text) => changed('"params":{', `"params":{${text},`);
+/** The levels of objects and arrays that a message may have: `MAX_JSON_DEPTH` of our reader, which a test compares. */
+export const MAX_DEPTH = 259;
+/** Of these, the levels around the value of an argument. */
+const OUTER_DEPTH = 3;
+
 const nested = (open, close, depth) => argument(`"a":${open.repeat(depth)}1${close.repeat(depth)}`);
 
 const DUPLICATES = [
@@ -159,9 +164,9 @@ const FRAMING = [
 ];
 
 const DEPTH = [
-  ['arrays as deep as allowed', nested('[', ']', 61)],
-  ['arrays one too deep', nested('[', ']', 62)],
-  ['objects too deep', nested('{"a":', '}', 70)],
+  ['arrays as deep as allowed', nested('[', ']', MAX_DEPTH - OUTER_DEPTH)],
+  ['arrays one too deep', nested('[', ']', MAX_DEPTH - OUTER_DEPTH + 1)],
+  ['objects too deep', nested('{"a":', '}', MAX_DEPTH + 1)],
   ['arrays that overflow a stack', nested('[', ']', 100_000)],
   ['arrays that never close', argument(`"a":${'['.repeat(5_000)}`)],
 ];

@@ -174,10 +174,18 @@ export async function startCommand(
   };
 }
 
-/** Where the server did not speak MCP, the listing advises to look at its URL. A command has none. */
+/** Where the server did not speak MCP, the listing advises to look at its URL (`describeListingFailure`). */
+const NOT_MCP = /what it answered is not valid MCP(?: \((.*)\))?; is the path of its URL right/;
+
+/** A command has no URL: says what it answered instead, and nothing of a path. */
 function describeRunning(command: string, printed: string): string | undefined {
-  if (!printed.includes('sallyport dev --upstream')) return undefined;
-  return `${escapeForTerminal(command)} runs, but did not serve MCP: it answered the request initialize with something else; a stdio server writes nothing but JSON-RPC messages to standard output`;
+  const found = NOT_MCP.exec(printed);
+  if (found === null) return undefined;
+  const [, cause] = found;
+  const runs = `${escapeForTerminal(command)} runs, but did not serve MCP`;
+  return cause === undefined || cause.startsWith('initialize: ')
+    ? `${runs}: it answered the request initialize with something else; a stdio server writes nothing but JSON-RPC messages to standard output`
+    : `${runs}: what it answered is not valid MCP (${cause})`;
 }
 
 function describeEnd(command: string, { how, lastLines }: ProcessEnd): string {

@@ -172,11 +172,12 @@ describe('[Q-04] a granted question', () => {
   });
 
   it('[Q-09] has its content inspected', async () => {
-    const { asked } = await ask(sample(`Use ${SECRET} and\u200b go on.`));
+    const { asked } = await ask(sample(`Use ${SECRET} a\u200bnd go on.`));
     const text = JSON.stringify(asked);
     expect(text).not.toContain(SECRET);
     expect(text).toContain('[redacted:');
     expect(text).not.toContain('\u200b');
+    expect(text).toContain(' and go on.');
   });
 
   it('[Q-17] is taken back under the id that the client knows', async () => {

@@ -122,10 +122,13 @@ describe('a stateless client before an upstream of sessions', () => {
           404,
         ),
       );
+    // A 404 with an error under the request's id is a lost session only where a ping in it fails too.
     rig.upstream.obeyOnce(lost('tools/list'));
+    rig.upstream.obeyOnce(lost('ping'));
     expect(resultOf(await requestStateless(access, 'tools/list'))['tools']).toHaveLength(2);
     expect(initialized()).toBe(1);
     rig.upstream.obeyOnce(lost('tools/call'));
+    rig.upstream.obeyOnce(lost('ping'));
     const refused = await callStateless(access, 'read_record', { id: 'x' });
     expect(errorOf(refused)['message']).toContain('was lost');
     expect(rig.upstream.uses()).toHaveLength(1);

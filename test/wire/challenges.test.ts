@@ -122,7 +122,12 @@ describe('challenges', () => {
         ],
       });
     }
-    expect((await fetch(`${document}/`)).status).toBe(404);
+    // One trailing slash reaches the same document, whose resource has none.
+    const slashed = await fetch(`${document}/`);
+    expect(slashed.status).toBe(200);
+    expect(await slashed.json()).toMatchObject({ resource: `${rig.gateway.publicUrl}/target` });
+    for (const ending of ['//', '%2F', '/x'])
+      expect([ending, (await fetch(`${document}${ending}`)).status]).toEqual([ending, 404]);
     expect((await fetch(document.replace('/target', ''))).status).toBe(404);
     expect((await fetch(document, { method: 'POST' })).status).toBe(405);
   });

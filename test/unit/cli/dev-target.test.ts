@@ -39,12 +39,13 @@ describe('[E-40] a server that cannot be used', () => {
     ['404 at another path', 404, {}, '/', '/ answered 404; is the path /mcp?'],
     ['404 at /mcp', 404, {}, '/mcp', '/mcp answered 404; what is the path of its MCP endpoint?'],
     [
-      '401',
+      '401 with a challenge',
       401,
-      {},
+      { 'www-authenticate': 'Bearer' },
       '/mcp',
       "/mcp answered 401: it wants credentials; try --header 'Authorization: Bearer TOKEN'",
     ],
+    ['401', 401, {}, '/mcp', '/mcp answered 401 to the request that opens a session'],
     [
       '405',
       405,

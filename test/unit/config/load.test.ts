@@ -120,7 +120,7 @@ describe('[C-01] a gateway file becomes settings', () => {
       concurrencyPerCaller: 50,
       listTtlMs: 30_000,
     });
-    expect([...settings.profiles.keys()]).toEqual(['default', 'strict', 'developer']);
+    expect([...settings.profiles.keys()].sort()).toEqual(['default', 'developer', 'strict']);
     expect(settings.profiles.get('default')).toEqual({
       name: 'default',
       request: { secrets: 'block', links: 'flag' },

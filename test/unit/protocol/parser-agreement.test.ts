@@ -3,10 +3,10 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { corpus, goodCall, mutate } from '../../../clients/corpus.mjs';
+import { corpus, goodCall, MAX_DEPTH, mutate } from '../../../clients/corpus.mjs';
 import { admitPost } from '../../../src/protocol/admission.js';
 import type { AdmittedMessage } from '../../../src/protocol/admitted-request.js';
-import { applyEdits } from '../../../src/protocol/json/json.js';
+import { applyEdits, MAX_JSON_DEPTH } from '../../../src/protocol/json/json.js';
 import type { Json } from '../../../src/protocol/jsonrpc.js';
 
 import {
@@ -78,6 +78,10 @@ const titled = (title: string): Uint8Array =>
   corpus.find((one) => one.title === title)?.bytes ?? new Uint8Array();
 
 describe('a body that parsers may read differently', () => {
+  it('[K-01] is as deep in the corpus as our reader allows', () => {
+    expect(MAX_DEPTH).toBe(MAX_JSON_DEPTH);
+  });
+
   it.each([
     'an argument with a Kelvin sign',
     'an argument with a long s',
@@ -135,6 +139,7 @@ describe('a body that parsers may read differently', () => {
     'the value 1e400',
     'the value 9007199254740993',
     'arrays one too deep',
+    'objects too deep',
     'arrays that overflow a stack',
     '__proto__ as an argument',
     '__proto__ escaped',
