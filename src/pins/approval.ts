@@ -6,7 +6,7 @@
 import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { NO_DIGEST, type PinnedKind } from './digest.js';
-import { mergeServer, type Observed, observedNames } from './last-seen.js';
+import { isKindRead, mergeServer, type Observed, observedNames } from './last-seen.js';
 import {
   type Approval,
   approvedVersions,
@@ -34,7 +34,8 @@ type FetchedLock = {
 /**
  * The lock file after a listing. New definitions are added as pending, and a changed one as a pending
  * variant of the approved one. Pending definitions that are no longer offered are removed; approved and
- * blocked ones stay. With an approval, exactly what is offered is approved, except blocked names.
+ * blocked ones stay. With an approval, exactly what is offered is approved, except blocked names. Of a kind whose list
+ * could not be read, everything stays.
  */
 export function mergeFetched(input: {
   readonly upstream: string;
@@ -51,13 +52,16 @@ export function mergeFetched(input: {
   const unusable: { kind: PinnedKind; name: string }[] = [];
   const merged = (kind: PinKind): ReadonlyMap<string, Pin> => {
     const pins = new Map<string, Pin>();
+    const isRead = isKindRead(observed, kind);
     const names = new Set([...before.pins[kind].keys(), ...observedNames(observed, kind)]);
     for (const name of names) {
       const offered = observedItemsIn(observed, kind, name);
       const known = before.pins[kind].get(name);
       if (offered === undefined) unusable.push({ kind, name });
       const pin =
-        offered === undefined ? known : mergePin(known, offered, approvalFor({ kind, name }));
+        offered === undefined
+          ? known
+          : mergePin(known, offered, approvalFor({ kind, name }), isRead);
       if (pin !== undefined) pins.set(name, pin);
     }
     return pins;
@@ -98,13 +102,16 @@ function mergePin<Definition extends Content>(
   pin: Pin<Definition> | undefined,
   offered: readonly OfferedItems<Definition>[],
   approval: Approval | undefined,
+  isRead = true,
 ): Pin<Definition> | undefined {
   if (pin?.status === 'blocked') return pin;
   const isOffered = (version: PinVersion<Definition>): boolean =>
     offered.some(({ digest }) => digest === version.sha256);
-  const kept = versionsOf(pin).filter((version) => keepsVersion(version, isOffered, approval));
+  const kept = versionsOf(pin).filter(
+    (version) => !isRead || keepsVersion(version, isOffered, approval),
+  );
   const versions = kept.map((version) =>
-    approval !== undefined && version.status === 'pending'
+    approval !== undefined && version.status === 'pending' && isOffered(version)
       ? { ...version, status: 'approved' as const, approval }
       : version,
   );
@@ -218,12 +225,13 @@ export function blockPin(lock: Lock, pin: PinName, block: Approval | undefined):
   });
 }
 
-/** The digests that are offered under a name to any client profile, each once; `undefined` if nothing was queried. */
+/** The digests that are offered under a name to any client profile, each once; `undefined` if that is not known. */
 export function digestsOffered(
   observed: Observed | undefined,
   { kind, name }: PinName,
 ): readonly string[] | undefined {
   if (observed === undefined) return undefined;
+  if (kind !== 'instructions' && !isKindRead(observed, kind)) return undefined;
   const digests = observed.listings.flatMap((listing) =>
     kind === 'instructions'
       ? (listing.instructions?.digest ?? [])

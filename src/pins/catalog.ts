@@ -19,6 +19,7 @@ import { BoundedMap } from '../state/bounds.js';
 import { contentOf, NO_DIGEST } from './digest.js';
 import {
   areNotesFull,
+  isKindRead,
   lastNoted,
   type Observed,
   type ObservedItem,
@@ -191,7 +192,8 @@ function pinnedStatus(
   name: string,
   pin: Pin,
 ): DefinitionStatus {
-  const comparison = comparePin(pin, observedItemsOf(input.observed, kind, name));
+  const unseen = isKindRead(input.observed, kind) ? 'absent' : 'approved';
+  const comparison = comparePin(pin, observedItemsOf(input.observed, kind, name), unseen);
   const [listedForProfile] = listingsFor(input).flatMap(
     (listed) => listed.seen[kind].get(name) ?? [],
   );
@@ -247,14 +249,22 @@ function listedDefinition(
   return compile(kind, name, { sha256, definition }, formats) ?? 'unusable';
 }
 
-/** Compares the definitions seen under a name with its pin. Shared with the drift report. */
-function comparePin(pin: Pin, observedItems: readonly ObservedItem[]): PinComparison {
+/**
+ * Compares the definitions seen under a name with its pin. `unseen` is the state of an
+ * approved one that is not seen: without a list of its kind it was not removed, and no use of it passes, because the kind
+ * is not verified.
+ */
+function comparePin(
+  pin: Pin,
+  observedItems: readonly ObservedItem[],
+  unseen: 'absent' | 'approved' = 'absent',
+): PinComparison {
   const approved = approvedVersions(pin);
   const blocked = versionsOf(pin).filter((version) => version.status === 'blocked');
   const state = (): PinComparison['state'] => {
     if (pin.status === 'blocked' || matchesAny(blocked, observedItems)) return 'blocked';
     if (approved.length === 0) return 'pending';
-    if (observedItems.length === 0) return 'absent';
+    if (observedItems.length === 0) return unseen;
     if (observedItems.some((observedItem) => observedItem.isRepeated)) return 'invalid';
     return observedItems.every((observedItem) => matchesAny(approved, [observedItem]))
       ? 'approved'

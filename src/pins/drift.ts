@@ -7,7 +7,13 @@ import type { JsonObject } from '../protocol/jsonrpc.js';
 import { digestsOffered, namedPins, type PinDigest } from './approval.js';
 import { type Change, compareDefinitions, compareTexts } from './comparison.js';
 import type { PinnedKind } from './digest.js';
-import { type Observed, observedNames, observedServers, shownItemsOf } from './last-seen.js';
+import {
+  isKindRead,
+  type Observed,
+  observedNames,
+  observedServers,
+  shownItemsOf,
+} from './last-seen.js';
 import {
   approvedVersions,
   compareServers,
@@ -77,8 +83,10 @@ export function* walkDifferences(
       ...observedNames(observed, kind),
       ...notedNames(observed, kind),
     ]);
+    const isRead = isKindRead(observed, kind);
     for (const name of [...names].sort()) {
       const offered = shownItemsOf(observed, kind, name);
+      if (offered.length === 0 && !isRead) continue;
       yield differences(kind, name, pins.get(name), offered, classify);
     }
   }

@@ -10,6 +10,7 @@ import {
   type ListedItem,
   type Listing,
   profileKey,
+  type UnavailableKind,
 } from '../protocol/methods.js';
 import { readTaskCapabilities } from '../protocol/tasks.js';
 import { digestListed, digestOnce, formOf, NO_DIGEST, sha256Hex } from './digest.js';
@@ -43,6 +44,8 @@ type ListedObservation = ObservedItem & {
 export type ObservedListing = ClientProfile & {
   readonly verifiedAtMs: number;
   readonly seen: { readonly [kind in PinKind]: ReadonlyMap<string, ListedObservation> };
+  /** The kinds of which it is not known what the upstream offers, because their lists have never been read. */
+  readonly unread: ReadonlySet<PinKind>;
   readonly instructions: { readonly digest: string; readonly text: string } | undefined;
   readonly capabilities: JsonObject;
   readonly serverInfo: JsonObject | undefined;
@@ -108,12 +111,33 @@ export function observeListing(listing: Listing): ObservedListing {
     apps: listing.apps,
     verifiedAtMs: listing.verifiedAtMs,
     seen: byKind((kind) => observeItems(kind, items[kind])),
+    unread: unreadKinds(listing),
     instructions: instructions === undefined ? undefined : observeText(instructions),
     capabilities: listing.capabilities,
     serverInfo: listing.serverInfo,
     protocolVersions: listing.protocolVersions,
   };
   return { ...observed, contentDigest: digestListing(observed) };
+}
+
+const KINDS_OF_LIST = {
+  // The `ui://` resources are those that tools name.
+  tools: ['tool', 'resource'],
+  prompts: ['prompt'],
+  templates: ['template'],
+} as const satisfies { readonly [list in UnavailableKind['kind']]: readonly PinKind[] };
+
+function unreadKinds({ unavailable = [] }: Listing): ReadonlySet<PinKind> {
+  const unread = unavailable.filter(({ hasPrevious = false }) => !hasPrevious);
+  return new Set(unread.flatMap(({ kind }) => KINDS_OF_LIST[kind]));
+}
+
+/**
+ * Whether all listings have read the list of a kind. Otherwise nothing follows from a name that is not offered: neither
+ * that it was removed nor that its approval ends.
+ */
+export function isKindRead(observed: Observed | undefined, kind: PinKind): boolean {
+  return (observed?.listings ?? []).every(({ unread }) => !unread.has(kind));
 }
 
 /** The items of a listing by the kind of their pins. */
@@ -377,6 +401,7 @@ function digestListing(listing: Omit<ObservedListing, 'contentDigest'>): string 
     readTaskCapabilities(listing.capabilities),
     instructions === undefined ? null : formOf({ ...instructions, definition: instructions.text }),
     SERVER_MEMBERS.map((member) => listing.serverInfo?.[member] ?? null),
+    PIN_KINDS.filter((kind) => listing.unread.has(kind)),
     PIN_KINDS.map((kind) =>
       [...listing.seen[kind]]
         .map(([name, item]) => `${formsIn(item).map(formOf).join(' ')} ${item.isRepeated} ${name}`)

@@ -271,6 +271,8 @@ export type UnavailableKind = {
   readonly why: string;
   /** One clause that says what was wrong. */
   readonly detail: string;
+  /** What was listed before stands in for it. Otherwise it is not known what the upstream offers of the kind. */
+  readonly hasPrevious?: boolean;
 };
 
 /** Every page of every kind that the upstream offers to this profile. */

@@ -271,7 +271,7 @@ function filterListResponse(
 /**
  * An update that was approved may show in a page before the gateway has listed it. The page alone brings no form into
  * force, because a server may show its callers different ones: the gateway lists again at once, and its own listing
- * decides. `undefined` if the page shows nothing of the kind.
+ * decides. So it does where it could not read the list before. `undefined` if the page shows nothing of the kind.
  */
 function confirmApproved(
   { call, responsePlan, result }: FilterInput,
@@ -279,11 +279,13 @@ function confirmApproved(
   pin: PinKind,
 ): Promise<void> | undefined {
   const { mode, approves, statusOf } = call.snapshot.catalogFor(responsePlan.admitted);
+  const isVerified = call.snapshot.isKindVerified(pin);
   const items = result[LISTS[list].member];
   if (mode === 'off' || approves === undefined || !Array.isArray(items)) return undefined;
   const forms = items.filter(isObject).flatMap((item) => {
     const name = item[LISTS[list].name];
-    if (typeof name !== 'string' || !OUT_OF_FORCE.has(statusOf(pin, name).state)) return [];
+    if (typeof name !== 'string') return [];
+    if (isVerified && !OUT_OF_FORCE.has(statusOf(pin, name).state)) return [];
     const digest = call.ports.inspection.digest(pin, item, true);
     return approves(pin, name, digest) ? [{ name, digest }] : [];
   });

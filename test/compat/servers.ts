@@ -504,6 +504,42 @@ const listRows: readonly CompatRow[] = [
     },
   },
   {
+    id: 'list-of-a-kind-refused-from-the-start',
+    area: 'servers',
+    source: 'docs/contract.md §5 and §6',
+    given: 'A list of a server, of which definitions are approved, fails in the first listing.',
+    verdict: 'accepts',
+    sees: 'Its definitions are unavailable and not removed; the others are used.',
+    run: async () => {
+      let listings = 0;
+      let broken = true;
+      const prompt = { name: 'summary', description: 'Summarizes.' };
+      const failing: Order = (request) => {
+        if (request.method === 'initialize') listings += 1;
+        // The first listing is that of the pins.
+        return broken && request.method === 'prompts/list' && listings > 1
+          ? answering(request, 200, errorText('{id}', -32603, 'broken'))
+          : undefined;
+      };
+      const offering = resulting('prompts/list', () => ({ prompts: [prompt] }));
+      await expectUsable(
+        first(failing, offering, handshake({}), USABLE),
+        async ({ gateway, openSession }) => {
+          expect(gateway.log()).toContain('the list of prompts is unavailable');
+          expect(gateway.log()).not.toContain('removed');
+          const session = await openSession();
+          expect((await session.request('prompts/get', { name: 'summary' })).status).toBe(503);
+          broken = false;
+          const listed = resultOf(await session.request('prompts/list'))['prompts'];
+          expect(listed).toEqual([prompt]);
+          expect((await session.request('prompts/get', { name: 'summary' })).status).toBe(200);
+          const types = (await gateway.audit()).map(({ type }) => type);
+          expect(types).not.toContain('pin.drift');
+        },
+      );
+    },
+  },
+  {
     id: 'list-with-odd-items',
     area: 'servers',
     source: 'mcpproxy and ToolHive, "one bad tool, all tools lost"',

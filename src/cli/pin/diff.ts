@@ -21,8 +21,8 @@ import {
   type ItemDifference,
   isInformational,
 } from '../../pins/drift.js';
-import type { Observed } from '../../pins/last-seen.js';
-import { approvedVersions, type Lock, versionsOf } from '../../pins/lock.js';
+import { isKindRead, type Observed } from '../../pins/last-seen.js';
+import { approvedVersions, type Lock, PIN_KINDS, versionsOf } from '../../pins/lock.js';
 import { readLock } from '../../pins/lock-reader.js';
 import { checkSignatures, type SignatureCheck, signatureFileOf } from '../../pins/signature.js';
 import { escapeForTerminal, isPasteable } from '../../text/escaping.js';
@@ -163,7 +163,16 @@ async function findDrift(
     const reviewed = { pending, notOffered, findings, signatures };
     upstreams.push({ upstream, ...compared, ...reviewed, ...locked, observed });
   }
-  return { upstreams, isComplete: upstreams.length === targets.length };
+  const isComplete =
+    upstreams.length === targets.length &&
+    upstreams.every(({ lock, observed }) => unreadPins(lock, observed) === 0);
+  return { upstreams, isComplete };
+}
+
+/** How many pinned names could not be compared, because the lists of their kinds are not available. */
+function unreadPins(lock: Lock | undefined, observed: Observed): number {
+  const unread = PIN_KINDS.filter((kind) => !isKindRead(observed, kind));
+  return unread.reduce((sum, kind) => sum + (lock?.pins[kind].size ?? 0), 0);
 }
 
 type Compared = Pick<UpstreamDifferences, 'differences' | 'firstUse'>;
@@ -245,9 +254,12 @@ function printFirstUse({ upstream, firstUse }: Found, withContent: boolean, io: 
   for (const item of firstUse) io.stdout(firstUseText(upstream, item, withContent));
 }
 
-function printStatus({ upstream, differences, pending, firstUse }: Found, io: CliIo): void {
+function printStatus(found: Found, io: CliIo): void {
+  const { upstream, differences, pending, firstUse, lock, observed } = found;
   const isSame = differences.length === 0;
+  const unread = unreadPins(lock, observed);
   const open = [
+    ...(unread > 0 ? [`${unread} not compared, because their list is not available`] : []),
     ...(pending.length > 0 ? [`${pending.length} pending approval`] : []),
     ...(firstUse.length > 0 ? [`${firstUse.length} not reviewed (trust on first use)`] : []),
   ];

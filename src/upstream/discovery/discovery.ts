@@ -8,7 +8,12 @@
 // Apps extension (SEP-1865), capability negotiation; MCP 2026-07-28, versioning (an upstream may speak one era or
 // both).
 
-import { type ClientProfile, isSameProfile, type Listing } from '../../protocol/methods.js';
+import {
+  type ClientProfile,
+  isSameProfile,
+  type Listing,
+  type UnavailableKind,
+} from '../../protocol/methods.js';
 import { protocolListedAs } from '../../protocol/versions/negotiation.js';
 import {
   LISTED_ERAS,
@@ -379,12 +384,16 @@ export class Lister {
  * verified, and whoever asks for them is refused.
  */
 function withPrevious(listing: Listing, previous: Listing | undefined): Listing {
-  const { unavailable = [] } = listing;
-  if (unavailable.length === 0 || previous === undefined) return listing;
+  if ((listing.unavailable ?? []).length === 0 || previous === undefined) return listing;
+  const wasListed = (kind: UnavailableKind['kind']): boolean =>
+    (previous.unavailable ?? []).every((one) => one.kind !== kind || one.hasPrevious === true);
+  const unavailable = (listing.unavailable ?? []).map((one) =>
+    wasListed(one.kind) ? { ...one, hasPrevious: true } : one,
+  );
   const kept = unavailable.map(({ kind }) => [kind, previous[kind]] as const);
   const hasTools = unavailable.every(({ kind }) => kind !== 'tools');
   const resources = hasTools ? listing.resources : previous.resources;
-  return { ...listing, ...Object.fromEntries(kept), resources };
+  return { ...listing, ...Object.fromEntries(kept), resources, unavailable };
 }
 
 export type OneListing =
