@@ -158,6 +158,7 @@ const DONE: { readonly [action: string]: string } = {
   neutralize: 'made inert',
   strip: 'removed',
   drop: 'left out',
+  coerce: 'converted',
   withhold: 'because of',
   block: 'because of',
 };
@@ -178,6 +179,18 @@ export function describeFindings(record: AuditRecord, direction = 'to-client'): 
     counts.set(text, (counts.get(text) ?? 0) + Number(found['count'] ?? 1));
   }
   return [...counts].map(([text, count]) => (count === 1 ? text : `${text} (${count})`)).join(', ');
+}
+
+/** What was wrong with a request or with the answer to it, as far as the event says it. No control characters. */
+export function describeCause(record: AuditRecord): string {
+  const detail = valueAt(record, 'decision', 'detail');
+  const listed = valueAt(record, 'args', 'violations');
+  const violations = (Array.isArray(listed) ? listed : []).filter(isObject).map((violation) => {
+    const { pointer, keyword } = violation;
+    const place = pointer === '' ? 'arguments' : quoteIfNeeded(pointer);
+    return `${place} (${quoteIfNeeded(keyword)})`;
+  });
+  return [...(typeof detail === 'string' ? [makeVisible(detail)] : []), ...violations].join(', ');
 }
 
 /** Counts that a row shows only if they are not zero. */
@@ -261,6 +274,8 @@ export function renderAuditRow(record: AuditRecord): string {
   }
   const result = resultOf(record);
   if (result !== '') parts.push(result);
+  const cause = describeCause(record);
+  if (cause !== '') parts.push(`cause: ${cause}`);
   if (isAltered(record)) parts.push(`altered: ${describeFindings(record)}`);
   const detail = detailOf(record);
   if (detail !== '') parts.push(detail);

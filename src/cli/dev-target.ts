@@ -239,8 +239,8 @@ export async function readOffered({
 /** What is not approved and therefore hidden, one line each, with the reason. Safe on a terminal. */
 export function describeHidden(lock: Lock | undefined): readonly string[] {
   if (lock === undefined) return [];
-  const { tool, prompt, template } = lock.pins;
-  return Object.entries({ tool, prompt, template }).flatMap(([kind, pins]) =>
+  const { tool, prompt, template, resource } = lock.pins;
+  return Object.entries({ tool, prompt, template, resource }).flatMap(([kind, pins]) =>
     [...pins]
       .filter(([, pin]) => approvedVersions(pin).length === 0)
       .map(([name, { status }]) => `${kind} ${cleanForeign(name)}: ${HIDDEN_BECAUSE[status]}`),

@@ -12,7 +12,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Option } from 'commander';
 import { type AuditRecord, requiredText, valueAt } from '../audit/chain.js';
-import { createEventJoiner, describeFindings } from '../audit/query.js';
+import { createEventJoiner, describeCause, describeFindings } from '../audit/query.js';
 import { type DemoUpstream, startDemoUpstream } from '../dev/demo-upstream.js';
 import {
   DEMO_USERS,
@@ -201,6 +201,7 @@ async function runTarget(
     io.stdout(`approved   ${countOffered(offered)} from ${target.shown}\n`);
     for (const line of describeHidden(lock)) io.stdout(`hidden     ${line}\n`);
     io.stdout(`allowed    ${EVERYTHING}\n`);
+    io.stdout(`arguments  ${ARGUMENTS}\n`);
     if (content !== undefined) io.stdout(`content    ${content.shown}\n`);
     if (save !== undefined) {
       const dir = resolve(io.cwd, save);
@@ -225,6 +226,8 @@ async function runTarget(
 
 const EVERYTHING =
   'all of them, every resource, and what the server requests of clients: sampling, elicitation, roots';
+const ARGUMENTS =
+  'undeclared ones pass, and a string becomes the number, boolean or JSON that the schema expects';
 
 /** Prints a line for each decision until `ended` resolves. */
 async function followDecisions(
@@ -250,6 +253,8 @@ const VERBS: { readonly [action: string]: string } = {
 };
 const VERB_WIDTH = 8;
 const TARGET_WIDTH = 36;
+/** A line that is longer says nothing more to a person. */
+const MAX_CAUSE_CHARACTERS = 300;
 
 /**
  * One line for an event that is a decision or a change of a definition, with what others wrote made visible;
@@ -283,13 +288,14 @@ function whyDecided(event: AuditRecord): string {
   return [whyActed(event), received, cut].filter((part) => part !== '').join('; ');
 }
 
-/** The reasons of a refusal, else the rule that allowed it and how much of a list was shown. */
+/** The reason of a refusal with its cause, else the rule that allowed it and how much of a list was shown. */
 function whyActed(event: AuditRecord): string {
   const reasons = valueAt(event, 'decision', 'reasons');
   const [reason] = Array.isArray(reasons) ? reasons : [];
   if (typeof reason === 'string') {
     const text = isReason(reason) ? REASONS[reason].text : 'unknown reason';
-    return `${cleanForeign(reason)}: ${text}`;
+    const cause = cleanForeign(describeCause(event), undefined, MAX_CAUSE_CHARACTERS);
+    return `${cleanForeign(reason)}: ${text}${cause && `; ${cause}`}`;
   }
   const [advertised, visible] = ['advertised', 'visible'].map((one) =>
     valueAt(event, 'result', 'list', one),

@@ -322,8 +322,11 @@ async function writeHeader(dir: string, header: DevHeader | undefined): Promise<
   await writeFile(file, `${header.value}\n`, { ...NEW_FILE, mode: OWNER_ONLY });
 }
 
-/** The upstream of a gateway file, indented below `upstreams:`. */
-function upstreamText(server: DevServer, issuer: string): string {
+/** What `dev` lets pass in arguments: everything that the server itself would take without loss. */
+const DEV_ARGUMENTS = '{undeclared: observe, coerce: true}';
+
+/** The upstream of a gateway file, indented below `upstreams:`. `more`: further lines. */
+function upstreamText(server: DevServer, issuer: string, more: readonly string[]): string {
   const { url, network, transport, header, requestTimeout, content = [] } = server;
   const reference = header && `{file: ${quoteYaml(`./${header.file}`)}}`;
   const keys = [
@@ -339,6 +342,7 @@ function upstreamText(server: DevServer, issuer: string): string {
       : [`credentials: {type: static, header: ${quoteYaml(header.name)}, value: ${reference}}`]),
     ...(requestTimeout === undefined ? [] : [`limits: {requestTimeout: ${requestTimeout}}`]),
     ...content,
+    ...more,
   ];
   return `  ${DEV_UPSTREAM.name}:\n${keys.map((key) => `    ${key}\n`).join('')}`;
 }
@@ -353,7 +357,7 @@ listeners:
 issuers:
   dev: {issuer: ${JSON.stringify(issuer)}, network: loopback, algorithms: [ES256], maxLifetime: ${DEV_TOKEN_HOURS}h}
 upstreams:
-${upstreamText(server, 'dev')}policies: {dir: ./policies}
+${upstreamText(server, 'dev', [`arguments: ${DEV_ARGUMENTS}`])}policies: {dir: ./policies}
 pins: {dir: ./policies/pins}
 audit: {sinks: [{type: file, path: ./audit.jsonl}]}
 admin:
@@ -374,7 +378,7 @@ listeners:
 issuers:
   ${SAVED_ISSUER}: {issuer: https://idp.example.com, algorithms: [ES256, RS256]}
 upstreams:
-${note === undefined ? '' : `  # ${note}\n`}${upstreamText(server, SAVED_ISSUER)}policies: {dir: ./policies}
+${note === undefined ? '' : `  # ${note}\n`}${upstreamText(server, SAVED_ISSUER, [`# As in dev: arguments: ${DEV_ARGUMENTS}`])}policies: {dir: ./policies}
 pins: {dir: ./policies/pins}
 audit: {sinks: [{type: file, path: ./audit.jsonl}]}
 `;

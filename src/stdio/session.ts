@@ -77,7 +77,7 @@ const MAX_MALFORMED_LINES = 1_000;
 const MAX_LOGGED_PER_MINUTE = 20;
 const SHOWN_CHARACTERS = 200;
 const INTERNAL_ERROR = -32603;
-const UNREAD = 'The client reads no messages.';
+const UNREAD = 'The client has opened no stream for what the server requests of it.';
 /** Requests in whose course a server asks nothing: what it asks meanwhile is about another matter. */
 const ASKS_NOTHING = /^(?:.*\/list|ping|logging\/setLevel)$/;
 /** Changes that concern no request, and so belong on the stream of a GET. */

@@ -117,7 +117,17 @@ describe('dev', () => {
       }
       const { client, close } = await connectSdkV1(url, { token });
       await client.callTool({ name: 'no-such-tool', arguments: {} }).catch(() => undefined);
+      // What a server takes without loss passes, and what does not fit is named.
+      const args = { a: '20', b: 22, task_progress: 'adding' };
+      const coerced = await client.callTool({ name: 'get-sum', arguments: args });
+      expect(JSON.stringify(coerced.content)).toContain('42');
+      const refused = await client.callTool({ name: 'get-sum', arguments: { a: 'x', b: 22 } });
+      expect(refused.isError).toBe(true);
       await close();
+      await expect.poll(dev.stdout).toMatch(/; in the request: converted coerced-argument$/m);
+      await expect
+        .poll(dev.stdout)
+        .toMatch(/refused +tools\/call get-sum +arguments-invalid: .*; \/a \(type\)$/m);
       await expect
         .poll(dev.stdout)
         .toMatch(
@@ -143,6 +153,7 @@ describe('dev', () => {
       expect((await stat(join(setup, 'stdio-token'))).mode & 0o777).toBe(0o600);
       const written = await readFile(join(setup, 'gateway.yaml'), 'utf8');
       expect(written).toContain('value: {file: "./stdio-token"}');
+      expect(written).toContain('# As in dev: arguments: {undeclared: observe, coerce: true}\n');
       expect(written).not.toContain(secret.slice('Bearer '.length));
       expect(written).not.toContain(stdioEntry);
       expect(await readFile(join(setup, '.gitignore'), 'utf8')).toBe(

@@ -378,10 +378,14 @@ export function blockingFindings(
   );
 }
 
-/** One finding, indented under its definition. The evidence has no character that acts on a terminal. */
+/**
+ * One finding, indented under its definition. The evidence has no character that acts on a terminal; of what was not
+ * read there is none.
+ */
 function findingLine({ id, tier, pointer, evidence, reason }: DefinitionFinding): string {
   const place = pointer === '' ? '' : ` ${escapeForTerminal(pointer)}`;
-  return `  ${tier} ${id}${place}: ${JSON.stringify(escapeForTerminal(evidence))}\n    ${reason}\n`;
+  const quoted = evidence === '' ? '' : `: ${JSON.stringify(escapeForTerminal(evidence))}`;
+  return `  ${tier} ${id}${place}${quoted}\n    ${reason}\n`;
 }
 
 /** The findings of one definition that a reviewer is shown; notes are left to JSON. */

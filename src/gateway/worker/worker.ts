@@ -124,6 +124,8 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
     worker.on('message', (posted: ThreadMessage) => {
       if (posted === 'ready') {
         started.isReady = true;
+        // The time of the job is that of the thread at work: on a busy machine starting one takes seconds.
+        if (slot.thread === started) slot.running?.late.refresh();
         setAvailable(true);
       } else if (slot.thread === started) finish(slot, posted);
     });

@@ -8,7 +8,7 @@ import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js'
 import { makeVisible } from '../../text/escaping.js';
 import { pointerTo } from '../../text/json-members.js';
 import { originalSpan } from '../detectors/decoded-text.js';
-import { confusableForm } from '../detectors/unicode.js';
+import { confusableForm, stripInvisible } from '../detectors/unicode.js';
 import type { DefinitionFinding, Match, ScannedDefinition, UnnamedFinding } from './demands.js';
 import {
   claimsOf,
@@ -34,8 +34,8 @@ type Text = {
   readonly areNames?: boolean;
 };
 
-/** Of one definition; the size of a lock file bounds all of them. */
-const MAX_CHARACTERS = 1_000_000;
+/** Of one definition, with a page of an app and its scripts; the size of a lock file bounds all of them. */
+const MAX_CHARACTERS = 2_000_000;
 const MAX_STRINGS = 20_000;
 const MAX_DEPTH = MAX_ITEM_DEPTH;
 /** Marks that may end a sentence, in all readings of one definition. A bundle of scripts of a megabyte has a third. */
@@ -50,7 +50,7 @@ export function scanDefinitions(
   const findings: UnnamedFinding[] = [];
   for (const scanned of definitions) {
     const texts = textsOf(scanned.definition);
-    if (texts === undefined) findings.push(notRead(scanned, TOO_LARGE));
+    if (typeof texts === 'string') findings.push(notRead(scanned, texts));
     else findings.push(...scanDefinition(scanned, texts));
   }
   findings.push(...lookAlikes(definitions));
@@ -87,8 +87,11 @@ const GRAVITY: Readonly<Record<DefinitionFinding['tier'], number>> = {
   block: 2,
 };
 
-const TOO_LARGE = 'The definition is too large or too deep to be read whole.';
-const TOO_MANY_SENTENCES = 'The definition has more sentences than are read.';
+const NOT_SCANNED = 'so nobody has looked for hidden instructions in it';
+const TOO_LONG = `The definition has more than ${MAX_CHARACTERS} characters and is not scanned, ${NOT_SCANNED}.`;
+const TOO_MANY_TEXTS = `The definition has more than ${MAX_STRINGS} texts and is not scanned, ${NOT_SCANNED}.`;
+const TOO_DEEP = `The definition is nested more than ${MAX_DEPTH} levels deep and is not scanned, ${NOT_SCANNED}.`;
+const TOO_MANY_SENTENCES = `The definition has more than ${MAX_MARKS} sentences and is not scanned whole, ${NOT_SCANNED}.`;
 
 /** A definition that is not read whole is no definition that may be approved unseen. */
 function notRead({ kind, name }: ScannedDefinition, reason: string): UnnamedFinding {
@@ -102,29 +105,43 @@ function notRead({ kind, name }: ScannedDefinition, reason: string): UnnamedFind
   };
 }
 
-/** Every string of a definition, and the names of its members; `undefined` beyond a bound. */
-export function textsOf(definition: JsonObject | string): readonly Text[] | undefined {
+/** Every string of a definition, and the names of its members; beyond a bound, the sentence that names it. */
+export function textsOf(definition: JsonObject | string): readonly Text[] | string {
   const texts: Text[] = [];
   let left = MAX_CHARACTERS;
-  const visit = (value: Json, pointer: string, depth: number): boolean => {
-    if (depth > MAX_DEPTH || texts.length > MAX_STRINGS || left < 0) return false;
+  const exceeded = (depth: number): string | undefined => {
+    if (depth > MAX_DEPTH) return TOO_DEEP;
+    if (texts.length > MAX_STRINGS) return TOO_MANY_TEXTS;
+    return left < 0 ? TOO_LONG : undefined;
+  };
+  /** The bound that is passed. */
+  const visit = (value: Json | undefined, pointer: string, depth: number): string | undefined => {
     if (typeof value === 'string') {
       left -= value.length;
       texts.push({ pointer, value, isProse: true });
-      return left >= 0;
     }
-    if (typeof value !== 'object' || value === null) return true;
+    const passed = exceeded(depth);
+    if (passed !== undefined || typeof value !== 'object' || value === null) return passed;
+    return visitMembers(value, pointer, depth);
+  };
+  const visitMembers = (
+    value: JsonObject | readonly Json[],
+    pointer: string,
+    depth: number,
+  ): string | undefined => {
     const joined = joinedStrings(value);
     const areNames = !Array.isArray(value);
     if (joined !== undefined) texts.push({ pointer, value: joined, isProse: true, areNames });
-    return Object.entries(value).every(([name, member]) => {
+    for (const [name, member] of Object.entries(value)) {
       const inner = pointerTo(pointer, name);
       if (areNames) texts.push({ pointer: inner, value: name, isProse: false });
       left -= name.length;
-      return member === undefined || visit(member, inner, depth + 1);
-    });
+      const passed = visit(member, inner, depth + 1);
+      if (passed !== undefined) return passed;
+    }
+    return undefined;
   };
-  return visit(definition, '', 0) ? texts : undefined;
+  return visit(definition, '', 0) ?? texts;
 }
 
 /** Between two names that are read as one text. */
@@ -193,6 +210,16 @@ const BLOCKED: ReadonlySet<Concealment> = new Set([
 
 /** A page of an app has comments and indentation, which hide nothing from a reviewer of its source. */
 const USUAL_IN_MARKUP: ReadonlySet<Concealment> = new Set(['a comment', 'blank space']);
+/** Its scripts have control characters in strings and regular expressions; an escape may begin a terminal sequence. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+const CONTROLS_OF_SCRIPTS = /[\u0001-\u001a\u001c-\u001f]/g;
+
+/** Whether text is hidden from a reviewer of the source of a page by this means. */
+function hidesInMarkup(page: string, by: Concealment): boolean {
+  if (by !== 'invisible characters') return !USUAL_IN_MARKUP.has(by);
+  const { count, unusual } = stripInvisible(page.replace(CONTROLS_OF_SCRIPTS, ''));
+  return count + unusual > 0;
+}
 
 /** What is left of the work on one definition. */
 type Budget = { marks: number };
@@ -207,7 +234,7 @@ function scanText(
   const { pointer, value } = text;
   const { readings, concealments } = readingsOf(value);
   const isMarkup = scanned.kind === 'resource';
-  const unusual = [...concealments].filter((one) => !isMarkup || !USUAL_IN_MARKUP.has(one));
+  const unusual = [...concealments].filter((one) => !isMarkup || hidesInMarkup(value, one));
   const hidden = unusual.map((concealment) => ({
     kind: 'hidden-text' as const,
     tier: BLOCKED.has(concealment) ? ('block' as const) : ('review' as const),

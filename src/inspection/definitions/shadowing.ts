@@ -494,7 +494,9 @@ function mentionsOf(
   others: (word: string) => Entry | undefined,
   { areTogether }: Relations,
 ): readonly Shadowing[] {
-  const texts = textsOf(scanned.definition) ?? [];
+  const texts = textsOf(scanned.definition);
+  // The scan of the definition names what is not read.
+  if (typeof texts === 'string') return [];
   // What is a value or a name of the definition itself is its own.
   const values = new Set(texts.map(({ value }) => value));
   return texts.flatMap(({ pointer, value, isProse }) => {

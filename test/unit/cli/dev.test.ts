@@ -34,6 +34,45 @@ describe('[E-40] a line for a decision', () => {
       `19:47:18  refused   tools/call echo                       denied-by-rule: ${REASONS['denied-by-rule'].text}`,
     ],
     [
+      'names the arguments that were refused',
+      outcome(
+        { action: 'refused', reasons: ['arguments-invalid'] },
+        {
+          args: {
+            violations: [
+              { pointer: '/task_progress', keyword: 'undeclared' },
+              { pointer: '', keyword: 'type' },
+            ],
+          },
+        },
+      ),
+      `19:47:18  refused   tools/call echo                       arguments-invalid: ${REASONS['arguments-invalid'].text}; /task_progress (undeclared), arguments (type)`,
+    ],
+    [
+      'names what was wrong with an answer',
+      outcome({
+        action: 'withheld',
+        reasons: ['upstream-protocol'],
+        detail: 'content-encoding: gzip\u001b[2J',
+      }),
+      `19:47:18  withheld  tools/call echo                       upstream-protocol: ${REASONS['upstream-protocol'].text}; content-encoding: gzip\\u{1b}[2J`,
+    ],
+    [
+      'says which argument became what the schema expects',
+      outcome(
+        { action: 'forwarded', rule: 'all', reasons: [] },
+        {
+          findings: [
+            {
+              ...finding('coerced-argument', 'coerce', '/params/arguments/count', 1),
+              direction: 'to-upstream',
+            },
+          ],
+        },
+      ),
+      '19:47:18  allowed   tools/call echo                       by rule all; in the request: converted coerced-argument',
+    ],
+    [
       'says how much of a list was shown',
       outcome(
         { action: 'forwarded', rule: 'protocol', reasons: [] },

@@ -134,7 +134,10 @@ describe('[STD-01] a client of the adapter', () => {
     expect((await rig.call(unread, 'tools/list')).messages).toHaveLength(1);
     const answered = async (at: StdioRig, session: string) =>
       (await at.call(session, 'answered')).messages;
-    const error = { code: -32603, message: 'The client reads no messages.' };
+    const error = {
+      code: -32603,
+      message: 'The client has opened no stream for what the server requests of it.',
+    };
     await expect.poll(() => answered(rig, unread)).toMatchObject([{ result: { answered: error } }]);
     const late = { jsonrpc: '2.0', id: 'q2', result: { roots: [] } };
     expect((await rig.send({ session: unread, body: late })).status).toBe(400);

@@ -396,6 +396,10 @@ describe('[L-76] the scan of definitions', () => {
     };
     const source = `<!-- the list of the items --><ul>${' '.repeat(90)}<li>One</li></ul>`;
     expect(kindsOf(page(source))).toEqual([]);
+    // A script that splits at control characters, and an element with a character that nobody sees.
+    expect(kindsOf(page('<script>s.split("\u0001\u0012\u001f")</script>'))).toEqual([]);
+    expect(kindsOf(page('<p>one\u200btwo</p>'))).toEqual(['hidden-text']);
+    expect(kindsOf(page('<p>one\u001b[8mtwo</p>'))).toContain('hidden-text');
     expect(kindsOf(page(`${source}<p>${ORDER}</p>`))).not.toEqual([]);
   });
 
@@ -414,18 +418,31 @@ describe('[L-76] the scan of definitions', () => {
   });
 
   it('does not pass what is too large or too deep to be read whole', () => {
-    expect(kindsOf(described('a '.repeat(600_000)))).toEqual(['hidden-text']);
+    const tooLong = scanDefinitions([described('a '.repeat(1_100_000))]);
+    expect(tooLong.map(({ tier, kind, reason }) => [tier, kind, reason])).toEqual([
+      [
+        'block',
+        'hidden-text',
+        'The definition has more than 2000000 characters and is not scanned, so nobody has looked for hidden instructions in it.',
+      ],
+    ]);
     const large = described('a '.repeat(300_000));
     expect(kindsOf(large, described('a '.repeat(300_000), 'sub'))).toEqual([]);
     let deep: JsonObject = {};
     for (let depth = 0; depth < 300; depth++) deep = { a: deep };
-    expect(kindsOf(tool({ inputSchema: deep }))).toEqual(['hidden-text']);
+    const tooDeep = scanDefinitions([tool({ inputSchema: deep })]);
+    expect(tooDeep.map(({ tier, reason }) => [tier, reason])).toEqual([
+      ['block', expect.stringMatching(/^The definition is nested more than \d+ levels deep /)],
+    ]);
   });
 
   it('does not pass what has more sentences than are read', () => {
     const many = described('x;'.repeat(400_000));
     expect(scanDefinitions([many]).map(({ tier, reason }) => [tier, reason])).toEqual([
-      ['block', 'The definition has more sentences than are read.'],
+      [
+        'block',
+        'The definition has more than 300000 sentences and is not scanned whole, so nobody has looked for hidden instructions in it.',
+      ],
     ]);
     // A description of half that size is read.
     expect(kindsOf(described('a b. '.repeat(90_000)))).toEqual([]);
