@@ -125,7 +125,7 @@ const MEMBERS: readonly (readonly [string, string])[] = [
   ],
   [
     'args',
-    '`digest` (keyed), `bytes`, `keys`; `violations` of a refusal `arguments-invalid`, which name at most eight arguments by JSON pointer and the keyword of the schema that they fail (`undeclared`: the definition does not declare it, and `*` stands for its name; `undescribed`: a rule reads a member that the definition does not describe), never by value; and what rules `capture`: the values of at most 64 arguments by their JSON pointers, for allowed and refused calls. Objects and arrays are recorded as JSON.',
+    '`digest` (keyed), `bytes`, `keys`; `violations` of a refusal `arguments-invalid`, which name at most eight arguments by JSON pointer and the keyword of the schema that they fail (`undeclared`: the definition does not declare it, and `*` stands for its name; `undescribed`: a rule reads a member that the definition does not describe; `inexact`: a rule reads a number that a double does not hold), never by value; and what rules `capture`: the values of at most 64 arguments by their JSON pointers, for allowed and refused calls. Objects and arrays are recorded as JSON.',
   ],
   [
     'decision',

@@ -2,6 +2,7 @@
 // personal data redacted, and read no further than the record needs. Its work is bounded for any input, and it
 // never throws. Source: docs/contract.md §4 (audit.capture) and §8.
 
+import { exactNumbersIn } from '../protocol/json/exact-numbers.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { stepsOf } from '../text/json-members.js';
 import { isSsnName } from './detectors/pii.js';
@@ -73,8 +74,13 @@ export function captureArguments(
   return captured;
 }
 
-/** A value and the name of the member that holds it. */
-type FoundValue = { readonly pointer: string; readonly value: Json; readonly name: string };
+/** A value and the name of the member that holds it; of a number that its double does not say, the text. */
+type FoundValue = {
+  readonly pointer: string;
+  readonly value: Json;
+  readonly name: string;
+  readonly literal: string | undefined;
+};
 
 function findValues(args: JsonObject, pointers: readonly string[]): readonly FoundValue[] {
   const found: FoundValue[] = [];
@@ -88,14 +94,22 @@ function findValues(args: JsonObject, pointers: readonly string[]): readonly Fou
 function valueAt(args: JsonObject, pointer: string): FoundValue | undefined {
   let value: Json = args;
   let name = '';
+  let literal: string | undefined;
   for (const key of stepsOf(pointer)) {
     const next = memberOf(value, key);
     if (next === undefined) return undefined;
     // An element of an array takes the name of the array.
     if (!Array.isArray(value)) name = nameOf(key, name);
+    literal = literalIn(value, Array.isArray(value) ? Number(key) : key);
     value = next;
   }
-  return { pointer, value, name };
+  return { pointer, value, name, literal };
+}
+
+function literalIn(container: Json, key: string | number): string | undefined {
+  const numbers =
+    typeof container === 'object' && container !== null ? exactNumbersIn(container) : undefined;
+  return numbers?.get(key);
 }
 
 /** The name used to classify a member: everything below a name that denotes a secret is a secret. */
@@ -118,13 +132,13 @@ type CaptureState = {
 };
 
 function captureValue(
-  { value, name }: FoundValue,
+  { value, name, literal }: FoundValue,
   presentedToken: string | undefined,
   walk: CaptureState,
 ): string {
   try {
     if (typeof value === 'string') walk.text = readText(value, name, walk);
-    else writeJson(value, name, walk);
+    else writeJson(value, name, walk, literal);
     if (containsPresentedToken(walk.read, presentedToken)) return TOKEN;
     // A name and a value next to each other may form a secret that neither is alone.
     const captured = typeof value === 'string' ? walk.text : redactForRecord(walk.text);
@@ -151,11 +165,11 @@ function readText(text: string, name: string, walk: CaptureState): string {
 }
 
 /** Writes a value as JSON until the limit is reached. */
-function writeJson(value: Json, name: string, walk: CaptureState): void {
+function writeJson(value: Json, name: string, walk: CaptureState, literal?: string): void {
   if (typeof value === 'string') walk.text += JSON.stringify(readText(value, name, walk));
   else if (Array.isArray(value)) writeList(value, name, walk);
   else if (isObject(value)) writeObject(value, name, walk);
-  else writePlain(value, name, walk);
+  else writePlain(value, name, walk, literal);
 }
 
 function writeList(values: readonly Json[], name: string, walk: CaptureState): void {
@@ -164,7 +178,7 @@ function writeList(values: readonly Json[], name: string, walk: CaptureState): v
     if (walk.charsLeft <= 0) break;
     walk.charsLeft -= 1;
     if (index > 0) walk.text += ',';
-    writeJson(value, name, walk);
+    writeJson(value, name, walk, literalIn(values, index));
   }
   walk.text += ']';
 }
@@ -177,14 +191,13 @@ function writeObject(value: JsonObject, parentName: string, walk: CaptureState):
     walk.charsLeft -= 1;
     walk.text += `${isFirst ? '' : ','}${JSON.stringify(readText(name, '', walk))}:`;
     isFirst = false;
-    writeJson(value[name] as Json, nameOf(name, parentName), walk);
+    writeJson(value[name] as Json, nameOf(name, parentName), walk, literalIn(value, name));
   }
   walk.text += '}';
 }
 
 /** A number may be a secret because of its name, or a card number. */
-function writePlain(value: Json, name: string, walk: CaptureState): void {
-  const text = String(value);
+function writePlain(value: Json, name: string, walk: CaptureState, text = String(value)): void {
   if (typeof value === 'number' && isSecretNumber(text, name)) {
     walk.isRedacted = true;
     walk.text += JSON.stringify(redactionMark(NAMED_SECRET));

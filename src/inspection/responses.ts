@@ -318,6 +318,9 @@ function withhold(
   return { kind: 'withhold', reason, findings: log.list() };
 }
 
+/** Every number that a double may not hold is as long, or has an exponent. */
+const LONG_NUMBER = /[-+.\dEe]{16}|\d[Ee][-+\d]/;
+
 /** Whether structured content is present and valid where a schema was approved (MCP, tools, outputSchema). */
 function satisfiesSchema(value: Json, text: string, output: CompiledSchema | undefined): boolean {
   if (output === undefined) return true;
@@ -325,11 +328,10 @@ function satisfiesSchema(value: Json, text: string, output: CompiledSchema | und
   if (!isObject(result) || result['isError'] === true) return true;
   const structured = result['structuredContent'];
   if (structured === undefined) return false;
-  if (output.check(structured).length === 0) return true;
-  // A number that no double holds may satisfy the schema as it is written.
-  const span = spanOf(text, ['result', 'structuredContent']);
-  const hasExact = span !== undefined && keepExactNumbers(text, span, structured);
-  return hasExact && output.check(structured).length === 0;
+  // Numbers are compared as they are written.
+  const span = LONG_NUMBER.test(text) ? spanOf(text, ['result', 'structuredContent']) : undefined;
+  if (span !== undefined) keepExactNumbers(text, span, structured);
+  return output.check(structured).length === 0;
 }
 
 /** Whether each group of texts, joined as a host may join them, needs no full inspection. */

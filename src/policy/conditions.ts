@@ -4,6 +4,7 @@
 // never exceptions. Also says which arguments are refused and what is expected of them.
 // Source: docs/contract.md §4, laws 5 and 7; JSON Schema 2020-12 core §10; ARCHITECTURE.md, "Bytes".
 
+import { exactNumbersIn } from '../protocol/json/exact-numbers.js';
 import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
 import { cleanForeign } from '../text/escaping.js';
 import { foldName, pointerTo, stepsOf } from '../text/json-members.js';
@@ -366,10 +367,16 @@ function urisOf(
 
 /**
  * Like `holdsFor`, for rules that grant. A rule that reads arguments holds only if what it reads is
- * described, so that the upstream finds under these names what the rule found.
+ * described, so that the upstream finds under these names what the rule found, and is no number that readers round.
  */
 export function holdsForAllow(rule: Rule, input: EvaluationInput): ConditionResult {
-  return readsUndescribed(rule, input) ? 'fails' : holdsFor(rule, input);
+  return unreadable(rule, input) === undefined ? holdsFor(rule, input) : 'fails';
+}
+
+/** Why a rule cannot be evaluated for these arguments: it refuses them if it restricts, and fails if it grants. */
+export function unreadable(rule: Rule, input: EvaluationInput): ArgumentRefusal | undefined {
+  if (readsUndescribed(rule, input)) return UNDESCRIBED;
+  return readsInexact(rule, input) ? INEXACT : undefined;
 }
 
 /**
@@ -388,6 +395,34 @@ export function readsUndescribed(rule: Rule, input: EvaluationInput): boolean {
   const found = hasReadTwin(input.args, reads) || findUndescribed(input, reads);
   input.undescribed.set(reads, found);
   return found;
+}
+
+/**
+ * True if the arguments have a number where the rule reads one whose double differs from it. What is compared and what
+ * the server reads would be two numbers, or three.
+ */
+export function readsInexact(rule: Rule, { args }: EvaluationInput): boolean {
+  if (exactNumbersIn(args) === undefined) return false;
+  if (readsAnyArgument(rule)) return true;
+  return rule.valueReads !== undefined && hasReadInexact(args, rule.valueReads);
+}
+
+function hasReadInexact(value: Json, reads: ArgumentReads): boolean {
+  const numbers = typeof value === 'object' && value !== null ? exactNumbersIn(value) : undefined;
+  if (numbers === undefined) return false;
+  if (reads.readsAll) return true;
+  if (Array.isArray(value)) {
+    const { items, members } = reads;
+    return (value as readonly Json[]).some((one, index) =>
+      [items, members.get(String(index))].some(
+        (below) => below && (numbers.has(index) || hasReadInexact(one, below)),
+      ),
+    );
+  }
+  return [...reads.members].some(
+    ([name, below]) =>
+      numbers.has(name) || hasReadInexact(ownMember(value as JsonObject, name) ?? null, below),
+  );
 }
 
 function readsAnyArgument(rule: Rule): boolean {
@@ -510,6 +545,14 @@ export const UNDESCRIBED: ArgumentRefusal = {
     'The arguments contain a member that the definition does not describe, or two whose names differ only in case, ' +
     'and a policy reads it. Send only described members, each once.',
   violations: [{ pointer: '', keyword: 'undescribed' }],
+};
+
+/** Of a number that a rule reads and that is not the same to every reader. */
+export const INEXACT: ArgumentRefusal = {
+  advice:
+    'The arguments contain a number that a policy reads and that loses its value when it is read as a double, such as ' +
+    'an integer beyond 2^53. Send a number of fewer digits.',
+  violations: [{ pointer: '', keyword: 'inexact' }],
 };
 
 /**

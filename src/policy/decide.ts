@@ -12,11 +12,11 @@ import {
   holdsFor,
   holdsForAllow,
   prepareEvaluation,
-  readsUndescribed,
+  readsInexact,
   refuseAlternatives,
   refuseInvalid,
   refuseUndeclared,
-  UNDESCRIBED,
+  unreadable,
 } from './conditions.js';
 import type { Allow, Decision, Deny, Obligation } from './decision.js';
 import {
@@ -256,7 +256,9 @@ function captureRefused(
   const capturing = requires.filter(({ captures }) => captures.length > 0);
   if (capturing.length === 0) return refused;
   const input = prepare();
-  const binding = capturing.filter((rule) => holdsFor(rule, input) !== 'fails');
+  const binding = capturing.filter(
+    (rule) => readsInexact(rule, input) || holdsFor(rule, input) !== 'fails',
+  );
   return binding.length === 0 ? refused : { ...refused, captures: pointersOf(binding) };
 }
 
@@ -445,9 +447,11 @@ function checkArguments(
     return deny('arguments-invalid', true, undefined, refuseUndeclared(undeclared));
   }
   // An allow rule that reads such a member fails by itself; a restricting rule must not be bypassed.
-  const isUnread = (rule: Rule): boolean => readsUndescribed(rule, input);
-  if (!denies.some(isUnread) && !requires.some(isUnread)) return undefined;
-  return deny('arguments-invalid', true, undefined, UNDESCRIBED);
+  for (const rule of [...denies, ...requires]) {
+    const refusal = unreadable(rule, input);
+    if (refusal !== undefined) return deny('arguments-invalid', true, undefined, refusal);
+  }
+  return undefined;
 }
 
 function evaluateDenies({ denies }: Candidates, input: EvaluationInput): Deny | undefined {
@@ -482,8 +486,9 @@ function evaluateAlternatives(
     (rule) => countMissing(rule, input) > 0 && holdsForAllow(rule, input) === 'holds',
   );
   if (lacking.length > 0) return denyForScope(lacking, input);
-  const isUnread = entitled.some((rule) => readsUndescribed(rule, input));
-  const more = isUnread ? UNDESCRIBED : refuseAlternatives(entitled, input);
+  const [more = refuseAlternatives(entitled, input)] = entitled.flatMap(
+    (rule) => unreadable(rule, input) ?? [],
+  );
   return deny('arguments-invalid', true, undefined, more);
 }
 

@@ -17,6 +17,7 @@ import {
   costFor,
   type EvaluationInput,
   type EvaluationWorld,
+  readsInexact,
   readsUndescribed,
   worldsFor,
 } from './conditions.js';
@@ -292,6 +293,12 @@ const UNDESCRIBED: ClauseResult = {
   text: 'the arguments have a member that the definition does not describe and that the rule could be read to mean',
 };
 
+const INEXACT: ClauseResult = {
+  path: ['args'],
+  result: 'error',
+  text: 'it reads a number that loses its value when it is read as a double',
+};
+
 /** How many combinations of possible values are evaluated; with more, the result is unknown. */
 const MAX_WORLDS = 16;
 /** Arguments of at most as many bytes are surely within what expressions may read, in bytes and in values. */
@@ -389,8 +396,12 @@ function evaluateIn(
   document: RuleDocument,
   input: EvaluationInput,
 ): readonly ClauseResult[] {
-  if (readsUndescribed(rule, input))
-    return [rule.effect === 'allow' ? { ...UNDESCRIBED, result: 'fails' } : UNDESCRIBED];
+  const unread = [
+    ...(readsUndescribed(rule, input) ? [UNDESCRIBED] : []),
+    ...(readsInexact(rule, input) ? [INEXACT] : []),
+  ].slice(0, 1);
+  if (unread.length > 0)
+    return rule.effect === 'allow' ? unread.map((one) => ({ ...one, result: 'fails' })) : unread;
   const worlds = worldsFor(rule, input);
   if (worlds === 'unknown')
     return [{ path: ['when'], result: 'error', text: 'filling in defaults takes too much work' }];
@@ -540,7 +551,7 @@ function validityOf(facts: CallFacts, described: PinnedDefinition | undefined): 
 }
 
 function reasonOf({ effect, state, clauses }: RuleExplanation): Reason {
-  if (clauses.includes(UNDESCRIBED)) return 'arguments-invalid';
+  if (clauses.includes(UNDESCRIBED) || clauses.includes(INEXACT)) return 'arguments-invalid';
   return effect === 'deny' && state === 'holds' ? 'denied-by-rule' : 'policy-error';
 }
 

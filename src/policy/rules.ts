@@ -89,6 +89,8 @@ type RuleBase = {
   readonly when: Expression | undefined;
   /** What `args` and `when` read of the arguments; undefined if they read nothing of them. */
   readonly reads: ArgumentReads | undefined;
+  /** Those of them whose values are read, and not their presence alone. */
+  readonly valueReads: ArgumentReads | undefined;
 };
 
 /** A budget, and what a call costs of it. */

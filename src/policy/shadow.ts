@@ -41,6 +41,7 @@ export function observedRules(rules: readonly Rule[]): readonly Rule[] {
     args: [],
     when: undefined,
     reads: undefined,
+    valueReads: undefined,
     scopes: [],
     limit: undefined,
     budget: undefined,
@@ -53,6 +54,7 @@ export function observedRules(rules: readonly Rule[]): readonly Rule[] {
       ...{ id: `${rule.id}/inspect`, grants: NO_GRANTS, args: [], when: undefined },
       ...{
         reads: undefined,
+        valueReads: undefined,
         limit: undefined,
         budget: undefined,
         maxResultBytes: undefined,

@@ -16,6 +16,7 @@ import type {
 } from './admitted-request.js';
 import { ownMetaEdits } from './capabilities.js';
 import { NO_PARAM_HEADERS } from './headers.js';
+import { keepExactNumbers } from './json/exact-numbers.js';
 import {
   decodeUtf8,
   elementSpans,
@@ -82,12 +83,9 @@ type Reply = Extract<Message, { readonly kind: 'result' | 'error' }>;
 /** Only of use to a server that may request roots. */
 const ROOTS_CHANGED = 'notifications/roots/list_changed';
 
-// Numbers that the gateway compares or evaluates: another parser that reads them differently would mean
-// something else.
-const CHECKED_NUMBERS = [
-  ['params', 'arguments'],
-  ['params', 'inputResponses'],
-];
+/** What is written again for a server of another era, by its value. */
+const INPUT_RESPONSES = ['params', 'inputResponses'];
+const ARGUMENTS = ['params', 'arguments'];
 
 /**
  * Admits the body of a POST, one message, or an array in the revision that has arrays; or says why not. Pure, except
@@ -259,10 +257,9 @@ function admitCall(
   const params = readParams(rule.method, call.params, protocol);
   const status = protocol.statusOfInvalidParams(call.kind);
   if (!params.ok) return invalidParams(errorContext, params.why, status);
-  if (reading.suspectNumbers && isAmbiguous(reading.text)) {
-    const why = 'A number loses its value when it is read as a double.';
-    return invalidParams(errorContext, why, status);
-  }
+  if (reading.suspectNumbers && hasInexactInput(reading.text))
+    return invalidParams(errorContext, INEXACT_TEXT, status);
+  if (reading.suspectNumbers) keepNumbers(reading.text, params.args);
   const paramHeaders = protocol.readMirrorHeaders(context);
   if (isProtocolError(paramHeaders)) return paramHeaders;
   const tasks = readTasks(context, params.target);
@@ -365,12 +362,18 @@ function isProtocolError(
   return value['kind'] === 'error';
 }
 
-function isAmbiguous(text: string): boolean {
-  return CHECKED_NUMBERS.some((path) => {
-    const span = spanOf(text, path);
-    return span !== undefined && hasInexactNumber(text, span);
-  });
+function hasInexactInput(text: string): boolean {
+  const span = spanOf(text, INPUT_RESPONSES);
+  return span !== undefined && hasInexactNumber(text, span);
 }
+
+/** Keeps the numbers of arguments as they are written, for what compares them. */
+function keepNumbers(text: string, args: JsonObject | undefined): void {
+  const span = args && spanOf(text, ARGUMENTS);
+  if (span !== undefined && args !== undefined) keepExactNumbers(text, span, args);
+}
+
+const INEXACT_TEXT = 'A number in inputResponses loses its value when it is read as a double.';
 
 function mergeEdits(one: readonly TextEdit[], other: readonly TextEdit[]): readonly TextEdit[] {
   return [...one, ...other].sort((left, right) => left.start - right.start);

@@ -36,6 +36,7 @@ import { addFinding, type Finding, type RequestRecord } from '../policy/record.j
 import type { PolicyQuery } from '../policy/rules.js';
 import { decideShadows } from '../policy/shadow.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
+import { exactJson } from '../protocol/json/exact-numbers.js';
 import type { ReadError, ReadOutcome } from '../protocol/json/incremental.js';
 import type { JsonReading } from '../protocol/json/json.js';
 import { type JsonObject, requestIdOf, type Target } from '../protocol/jsonrpc.js';
@@ -224,7 +225,7 @@ export function noteAdmitted(
   noteRemoved(record, admitted.undefinedParams, UNDEFINED_PARAMS);
   noteRemoved(record, admitted.nulls, NULL_MEMBERS);
   if (args === undefined) return;
-  const text = JSON.stringify(args);
+  const text = exactJson(args);
   record.args = {
     digest: ports.audit.keyedHash('arguments', text),
     bytes: Buffer.byteLength(text),

@@ -4,7 +4,7 @@
 import type { ServerRequestGrants } from '../../protocol/server-requests.js';
 import { stepsOf } from '../../text/json-members.js';
 import { nearestCandidate } from '../../text/wording.js';
-import { compileCost, compileExpression, type Expression } from '../cel.js';
+import { compileCost, compileExpression, type Expression, type ExpressionReads } from '../cel.js';
 import { ANY_TOOL } from '../cel-types.js';
 import { collectReads } from '../conditions.js';
 import { compileSchema } from '../json-schema/validator.js';
@@ -57,6 +57,7 @@ export function compileRule(
   checkUpstreamNames(written.what.upstreams ?? [], context, report);
   const when = written.when === undefined ? undefined : compileWhen(written.when, report);
   const limits = compileLimits(`${policy}/${written.id}`, written, report);
+  const expressions = [when?.reads, limits.budget?.cost.reads].filter((one) => one !== undefined);
   const base = {
     id: `${policy}/${written.id}`,
     policy,
@@ -72,13 +73,18 @@ export function compileRule(
     tasks: written.what.tasks ?? [],
     args: compileArguments(written.args ?? {}, report),
     when,
-    reads: collectReads(written.args ?? {}, when?.reads, limits.budget?.cost.reads),
+    reads: collectReads(written.args ?? {}, ...expressions),
+    valueReads: collectReads(written.args ?? {}, ...expressions.map(withoutTests)),
   };
   const rule = addEffect(base, limits, written, context, report);
   checkConditions(rule, report);
   checkTaskLimits(rule, report);
   checkIssuers(rule, written.who, context, report);
   return rule;
+}
+
+function withoutTests({ valuePaths }: ExpressionReads): Parameters<typeof collectReads>[1] {
+  return { valuePaths, testedPaths: [] };
 }
 
 function addEffect(

@@ -23,32 +23,31 @@ export function exactNumbersIn(container: object): ExactNumbers | undefined {
 
 type Walk = { readonly text: string; at: number };
 
+/** What one container holds; most hold none. */
+type Found = { numbers: Map<string | number, string> | undefined };
+
 /** Keeps the literals of the value at a span of valid JSON text. Returns whether there are any. Linear. */
 export function keepExactNumbers(text: string, span: Span, value: Json): boolean {
   return keep({ text, at: span.start }, value, undefined, '');
 }
 
 /** Walks the value at the position of the walk, and leaves the position behind it. */
-function keep(
-  walk: Walk,
-  value: Json,
-  found: Map<string | number, string> | undefined,
-  key: string | number,
-): boolean {
+function keep(walk: Walk, value: Json, found: Found | undefined, key: string | number): boolean {
   const { text, at } = walk;
   if (typeof value === 'object' && value !== null) return keepBelow(walk, value);
   walk.at = typeof value === 'string' ? skipString(text, at) : skipScalar(text, at);
   if (typeof value !== 'number' || found === undefined) return false;
   const literal = text.slice(at, walk.at);
   if (!isInexact(literal)) return false;
-  found.set(key, literal);
+  found.numbers ??= new Map();
+  found.numbers.set(key, literal);
   return true;
 }
 
 function keepBelow(walk: Walk, container: readonly Json[] | JsonObject): boolean {
   const { text } = walk;
   const isList = Array.isArray(container);
-  const found = new Map<string | number, string>();
+  const found: Found = { numbers: undefined };
   let hasAny = false;
   const end = isList ? ']' : '}';
   walk.at = skipBlank(text, walk.at + 1);
@@ -60,7 +59,7 @@ function keepBelow(walk: Walk, container: readonly Json[] | JsonObject): boolean
     walk.at = text[next] === ',' ? skipBlank(text, next + 1) : next;
   }
   walk.at += 1;
-  if (hasAny) exact.set(container, found.size === 0 ? NOTHING : found);
+  if (hasAny) exact.set(container, found.numbers ?? NOTHING);
   return hasAny;
 }
 
@@ -77,4 +76,22 @@ function nameAt(walk: Walk): string {
 export function shareExactNumbers(from: object, to: object): void {
   const numbers = exact.get(from);
   if (numbers !== undefined) exact.set(to, numbers);
+}
+
+/** JSON of a value, with the numbers as they were written where their doubles differ. */
+export function exactJson(value: Json): string {
+  const isMarked = typeof value === 'object' && value !== null && exact.has(value);
+  return isMarked ? markedJson(value) : JSON.stringify(value);
+}
+
+function markedJson(container: readonly Json[] | JsonObject): string {
+  const numbers = exact.get(container);
+  const jsonOf = (key: string | number, value: Json): string =>
+    numbers?.get(key) ?? exactJson(value);
+  if (Array.isArray(container))
+    return `[${container.map((item: Json, index) => jsonOf(index, item)).join(',')}]`;
+  const members = Object.entries(container as JsonObject).map(
+    ([name, member]) => `${JSON.stringify(name)}:${jsonOf(name, member)}`,
+  );
+  return `{${members.join(',')}}`;
 }

@@ -136,8 +136,6 @@ describe('a body that parsers may read differently', () => {
     'a high surrogate alone',
     'a lone surrogate in a name',
     'the value NaN',
-    'the value 1e400',
-    'the value 9007199254740993',
     'arrays one too deep',
     'objects too deep',
     'arrays that overflow a stack',
@@ -160,6 +158,9 @@ describe('a body that parsers may read differently', () => {
     'the value 1.0',
     'the value 1E+2',
     'the value 9007199254740991',
+    // Numbers that nothing reads are the server's own: policy refuses them where a rule reads them.
+    'the value 1e400',
+    'the value 9007199254740993',
     'arrays as deep as allowed',
     'constructor as an argument',
     'a member without a name, once',
