@@ -34,15 +34,19 @@ function mayBeSecretValue(value: string): boolean {
 
 // Whether a value after a secret's name looks like a secret rather than a word, a type or a sample. `next` is the
 // character after it where it stands without quotes, as an expression does.
-function isSecretValue(written: string, next?: string): boolean {
+function isSecretValue(written: string, name: string, next?: string): boolean {
   const value = withoutMarks(written);
   if (!mayBeSecretValue(value) || /\s/.test(value)) return false;
   if (!/\d/.test(value) || !/[A-Za-z]/.test(value)) return false;
   const unexplained = { vocabulary: 'sample', unexplained: MIN_NAMED_UNEXPLAINED } as const;
   if (!hasRandomWindow(value, MIN_NAMED_CHARS, unexplained)) return false;
-  if (isFileName(value) || isDashedName(value)) return false;
+  const isPassword = PASSWORD_NAME.test(name);
+  if (isResourceName(value, isPassword) || (!isPassword && isFileName(value))) return false;
   return !isReference(value, next) && !isPublishedSample(value);
 }
+
+/** People join words and numbers to passwords, but do not call them secret. */
+const PASSWORD_NAME = /(?:password|passwd|passphrase|pwd)$/i;
 
 const FILE_NAME =
   /^((?:[\w-]+\.)*[\w-]+)\.(?:p12|pfx|p7b|p8|jks|bks|keystore|truststore|pem|key|pub|crt|cer|csr|der|json5?|ya?ml|toml|ini|conf|cfg|env|properties|txt|asc|gpg|kdbx|md|xml|zip|go|js|ts|py|rb|php|java|cs|rs|sh)$/i;
@@ -50,29 +54,45 @@ const FILE_NAME =
 /** Whether a value names a file in words. */
 function isFileName(value: string): boolean {
   const stem = FILE_NAME.exec(value)?.[1];
-  return stem !== undefined && isPlainName(stem);
+  return stem?.split(PARTS).every(isPlainPart) ?? false;
 }
 
 const PARTS = /[-_.]/;
 const WORD_PART = /^(?:[a-z]+|[A-Z][a-z]+|[A-Z]+)$/;
+/** Words with a number behind them, or a number alone. */
+const COUNTED_PART = /^((?:[A-Z]?[a-z]+|[A-Z]+)*)\d{0,5}$/;
 const MIN_WORD_CHARS = 4;
 
-/** Whether a value is words and small numbers joined by dashes, such as `http-01-token`. */
-function isDashedName(value: string): boolean {
+/** Whether a part of a name is made of words, abbreviations and a number. */
+function isPlainPart(part: string): boolean {
+  const letters = COUNTED_PART.exec(part)?.[1];
+  if (letters === undefined) return false;
+  const words = letters.match(/[A-Z]?[a-z]+|[A-Z]+/g) ?? [];
+  return words.every((word) => word.length < MIN_WORD_CHARS || isWord(word.toLowerCase()));
+}
+
+/** What a secret is called. */
+const SECRET_WORD = /^(?:secrets?|tokens?|keys?|credentials?|creds?|passwords?)$/i;
+/** What else is called in the names of resources that hold secrets. */
+const RESOURCE_WORD =
+  /^(?:regcred|certs?|certificates?|tls|ssl|ssh|rsa|auth|oauth|oidc|jwt|api|account|bootstrap|config)$/i;
+
+/** Whether a value is words and small numbers joined by dashes that name a secret, such as `http-01-token`. */
+function isResourceName(value: string, isPassword: boolean): boolean {
   const parts = value.split(PARTS);
-  if (parts.length < 3) return false;
+  const isNamed = parts.some(
+    (part) => SECRET_WORD.test(part) || (!isPassword && RESOURCE_WORD.test(part)),
+  );
+  if (!isNamed || parts.length < 3) return false;
   let named = 0;
   let digits = 0;
   for (const part of parts) {
-    if (/^\d{1,5}$/.test(part)) {
-      digits += part.length;
-      continue;
-    }
-    if (!WORD_PART.test(part)) return false;
-    if (part.length >= MIN_WORD_CHARS && isWord(part.toLowerCase())) named += part.length;
+    if (/^\d{1,5}$/.test(part)) digits += part.length;
+    else if (!WORD_PART.test(part)) return false;
+    else if (isWord(part.toLowerCase()) || RESOURCE_WORD.test(part)) named += part.length;
     else if (part.length > MAX_SHORT) return false;
   }
-  return named >= MIN_WORD_CHARS && digits < named;
+  return digits < named;
 }
 
 /** A value without the marks of redactions, whose tags look random. */
@@ -102,7 +122,12 @@ function isReference(value: string, next: string | undefined): boolean {
     COMPOUND_NAME.test(value) &&
     (/^[([{]/.test(next) ||
       (isNameOfSecret(value) && (/^[,;)]/.test(next) || value.includes('.'))));
-  if (isExpression) return isPlainName(value.replace(ABBREVIATION, ''), MIN_NAMED_CHARS - 2);
+  if (isExpression) {
+    return (
+      isMostlyWords(value.replace(/[^A-Za-z]/g, ' ')) &&
+      isPlainName(value.replace(ABBREVIATION, ''), MIN_NAMED_CHARS - 2)
+    );
+  }
   if (!VARIABLE.test(value) && !ENVIRONMENT_REFERENCE.test(value)) return false;
   return isPlainName(value);
 }
@@ -151,7 +176,7 @@ const DEFAULT_VALUE = /^\$\{\w{1,64}:?[-=](.*)\}$/;
  */
 function isRealPassword(written: string, user: string | undefined): boolean {
   const value = withoutMarks(written);
-  if (value === '' || (value !== written && !isSecretValue(value))) return false;
+  if (value === '' || (value !== written && !isSecretValue(value, 'password'))) return false;
   if (user !== undefined && /^(?:anonymous|anon)$/i.test(user)) return false;
   if (user !== undefined && user.toLowerCase() === value.toLowerCase()) return false;
   const fixed = value.replace(VARIABLES, (variable) => {
@@ -227,14 +252,28 @@ const ZEROS_RATIO = 1 / 6;
 function mayBegin(text: string, start: number, value: string, format: SecretFormat): boolean {
   const { hasShortPrefix, behindLetters } = format;
   if (hasShortPrefix !== true) return true;
-  if (hasZeroBytes(value) || goesOnEncoded(text, start, start + value.length)) return false;
-  if (start === 0) return true;
   const last = text.charAt(start - 1);
-  if (!/[A-Za-z0-9]/.test(last)) return !/[+/]/.test(last) || !isLongEncoded(text, start);
-  if (behindLetters !== undefined && !behindLetters.test(value)) return false;
-  if (isLongEncoded(text, start) || isInData(text, start)) return false;
+  const isBehindLetter = /[A-Za-z0-9]/.test(last);
+  if (isBehindLetter && behindLetters !== undefined && !behindLetters.test(value)) return false;
+  // A value of one case, such as hex, is no piece of longer base64.
+  if (!hasBothCases(withoutPrefix(value, format))) return true;
+  if (hasZeroBytes(value)) return false;
+  // At the beginning of encoded bytes, four given characters are no chance.
+  if (!ENCODED.test(last) && format.anchors.every(({ length }) => length > 3)) return true;
+  if (goesOnEncoded(text, start, value)) return false;
+  if (!isBehindLetter) return !/[+/]/.test(last) || !isLongEncoded(text, start);
+  return !isWithinEncoded(text, start);
+}
+
+/** Whether encoded bytes stand directly before a position. */
+function isWithinEncoded(text: string, start: number): boolean {
+  if (isLongEncoded(text, start) || isInData(text, start)) return true;
   const before = text.slice(Math.max(0, start - RUN_CHARS), start);
-  return before.length < RUN_CHARS || !isEncodedRun(before);
+  return before.length === RUN_CHARS && isEncodedRun(before);
+}
+
+function hasBothCases(value: string): boolean {
+  return /[a-z]/.test(value) && /[A-Z]/.test(value);
 }
 
 function isEncodedRun(run: string): boolean {
@@ -250,13 +289,15 @@ function hasZeroBytes(value: string): boolean {
 }
 
 /** Whether base64 that no token contains, a plus or a slash, stands behind a value, and goes on. */
-function goesOnEncoded(text: string, start: number, end: number): boolean {
+function goesOnEncoded(text: string, start: number, value: string): boolean {
+  const end = start + value.length;
   const sign = text.charAt(end);
-  if (sign !== '+' && sign !== '/') return false;
+  // No encoding has these signs beside dashes, underscores and points.
+  if ((sign !== '+' && sign !== '/') || /[-_.]/.test(value)) return false;
   // Parts of a path or of a query are no encoding.
   if (sign === '/' && /[/=]/.test(text.charAt(start - 1))) return false;
   const behind = text.slice(end + 1, end + 1 + RUN_CHARS);
-  if (behind.length < RUN_CHARS || !/[A-Z]/.test(behind) || !/[a-z]/.test(behind)) return false;
+  if (behind.length < RUN_CHARS || !hasBothCases(behind)) return false;
   return isEncodedRun(behind);
 }
 
@@ -264,11 +305,17 @@ function goesOnEncoded(text: string, start: number, end: number): boolean {
 function isLongEncoded(text: string, end: number): boolean {
   const run = text.slice(Math.max(0, end - LONG_RUN_CHARS), end);
   if (run.length < LONG_RUN_CHARS || !/^[A-Za-z0-9+/_-]*$/.test(run)) return false;
-  if (!/[A-Z]/.test(run) || !/[a-z]/.test(run) || !/[0-9+/]/.test(run)) return false;
-  const known = new Uint8Array(run.length);
-  markAll(known, run, SAMPLE_TERMS);
-  markDictionaryTerms(known, run, 0);
-  return known.reduce((count, one) => count + one, 0) * 2 < run.length;
+  if (!hasBothCases(run) || !/[0-9+/]/.test(run)) return false;
+  return !isMostlyWords(run);
+}
+
+/** Whether at least half of what is not blank belongs to words. */
+function isMostlyWords(text: string): boolean {
+  const known = new Uint8Array(text.length);
+  markAll(known, text, SAMPLE_TERMS);
+  markDictionaryTerms(known, text, 0);
+  const count = known.reduce((sum, one) => sum + one, 0);
+  return count * 2 >= text.replaceAll(' ', '').length;
 }
 
 /** Whether a position is within the bytes of a `data:` address. */
@@ -351,9 +398,11 @@ export function findAssignments(text: string): Hit[] {
     const start = match.index + match[0].length - (match[2] ?? '').length;
     // The value may itself contain a name and a value.
     ASSIGNMENT.lastIndex = nameEnd;
-    if (!isSecretName(nameEndingAt(text, nameEnd)) || !mayBeSecretValue(match[2] ?? '')) continue;
+    const name = nameEndingAt(text, nameEnd);
+    if (!isSecretName(name) || !mayBeSecretValue(match[2] ?? '')) continue;
     const end = valueEnd(text, start);
-    const isSecret = isSecretValue(text.slice(start, end), nextOfExpression(text, start, end));
+    const next = nextOfExpression(text, start, end);
+    const isSecret = isSecretValue(text.slice(start, end), name, next);
     if (isSecret) hits.push({ kind: NAMED_SECRET, start, end });
     if (isSecret || end - start > MAX_REREAD_CHARS) ASSIGNMENT.lastIndex = end;
   }
@@ -398,7 +447,7 @@ export function findSecrets(text: string, name?: string, formats?: readonly Secr
     if (end === undefined || !isCompleteAt(text, end, hit)) found.push(hit);
   }
   const hits = [...withSignedLinks(text, found)];
-  if (name !== undefined && isSecretName(name) && isSecretValue(text)) {
+  if (name !== undefined && isSecretName(name) && isSecretValue(text, name)) {
     hits.push({ kind: NAMED_SECRET, start: 0, end: text.length });
   }
   return hits;
@@ -410,7 +459,7 @@ export function findSecrets(text: string, name?: string, formats?: readonly Secr
  */
 function isCompleteAt(text: string, end: number, named: Hit): boolean {
   if (end >= named.end || FORMAT_UNIT.test(text.charAt(end))) return false;
-  return !isSecretValue(text.slice(end + 1, named.end), text.charAt(named.end));
+  return !isSecretValue(text.slice(end + 1, named.end), '', text.charAt(named.end));
 }
 
 /** The characters of which the formats consist. */

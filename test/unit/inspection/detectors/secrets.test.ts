@@ -472,6 +472,9 @@ describe('a name of something that is no secret', () => {
     'PKCS12SecretKey = "keystore.p12"',
     '"privateKey": "tls.server2.key"',
     'Token: "http-01-token",',
+    'secret: web-01-tls-cert',
+    'credentials: "prod-db-01-creds"',
+    'privateKey: server2.x509.2024.pem',
     'password: "password-for-30001"',
     "password: 'real-secret-6-levels'",
     'annotatedSecret := corev1.Secret{',
@@ -491,7 +494,12 @@ describe('a name of something that is no secret', () => {
     ['a random stem', `secret = "${noise('stem', 16)}.json"`],
     ['a random part', `token: "http-01-${noise('part', 10)}"`],
     ['no expression', `PASSWORD=${noise('plain', 12)}Secret\n`],
+    ['random letters before a word', `SECRET_KEY=hxqj${noise('V', 5)}47ovPass; Path=/`],
     ['a quoted value', `password: "${noise('quoted', 8)}.${noise('other', 8)}",`],
+    ['words that somebody joined', `password: ${['velvet', 'garden', '99', 'walnut'].join('-')}`],
+    ['words joined by points', `client_secret=${['velvet', 'garden', '947'].join('.')}`],
+    ['words and a long number', `{"token":"${['velvet', 'garden', '50167'].join('_')}"}`],
+    ['letters among digits before a suffix', `token: "685${noise('ending', 5)}1i.pem"`],
     ['the key of an application', `HEROKU_APP_KEY=${uuid('key')}`],
   ])('does not hide %s', (_what, text) => {
     expect(findSecrets(text)).not.toEqual([]);
@@ -519,5 +527,17 @@ describe('a prefix within encoded bytes', () => {
     ['before words', `${token}+and+the+words+that+follow+it`],
   ])('is a token %s', (_where, text) => {
     expect(findFormats(text).map(({ kind }) => kind)).toContain('facebook-token');
+  });
+
+  it.each([
+    ['a key of one case before its secret', `${awsKey('pair')}/${noise('secret', 40)}`],
+    ['hex behind base64', `${bytes(40).replaceAll('=', '')}+da${'pi'}${noise('k', 32, HEX)}`],
+    [
+      'a key with a dash before base64',
+      `AI${'za'}${noise('g', 20)}-_${noise('h', 13)}/${noise('n', 24)}`,
+    ],
+    ['a key at the beginning', `AI${'za'}${noise('k', 35)}+${noise('n', 24)}`],
+  ])('finds %s', (_what, text) => {
+    expect(findFormats(text)).toHaveLength(1);
   });
 });
