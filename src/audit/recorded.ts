@@ -1,6 +1,7 @@
 // Reads what an audit line says of a decision by policy, as far as another decision needs it: who asked, for what, with
 // which arguments. What a line leaves out, cuts or masks is unknown and never completed. docs/contract.md §8.
 
+import { droppedOf, type MendingSettings } from '../policy/argument-mending.js';
 import type { Catalog, PinnedDefinition } from '../policy/definitions.js';
 import type { CallFacts, KnownArguments } from '../policy/explain.js';
 import type { RemakePrincipal } from '../policy/nearest-change.js';
@@ -22,7 +23,11 @@ const BY_POLICY: ReadonlySet<string> = new Set<Reason>([
 /** What a line is read with: the upstreams and issuers that are configured, and the definitions. */
 export type RecordContext = {
   readonly outline: {
-    readonly upstreams: readonly { readonly name: string }[];
+    readonly upstreams: readonly {
+      readonly name: string;
+      /** What is mended in arguments now. */
+      readonly arguments?: MendingSettings;
+    }[];
     readonly issuerFacts: ReadonlyMap<
       string,
       {
@@ -237,10 +242,12 @@ function factsOf(
       ? catalog.statusOf(target.kind, target.name).pinned
       : undefined;
   const isValid = call.verdict === 'allow' && pinned?.digest === pin;
+  const mending = outline.upstreams.find(({ name }) => name === upstream)?.arguments;
+  const known = argumentsOf(record, isValid ? pinned : undefined);
   return {
     principal: ports.supposePrincipal(principal),
     ...{ upstream, target, catalog },
-    args: argumentsOf(record, isValid ? pinned : undefined),
+    args: target.kind === 'tool' && mending ? mendKnown(known, mending, pinned) : known,
     unknown: new Set([
       ...(['groups', 'claims'] as const),
       ...(scopes.length >= MAX_LISTED ? (['scopes'] as const) : []),
@@ -297,6 +304,33 @@ function valuesOf(text: string): readonly Json[] {
   } catch {
     return [text];
   }
+}
+
+/**
+ * The arguments as the gateway would read them now. What was recorded is what was forwarded, or what was refused then and
+ * would be mended now.
+ */
+function mendKnown(
+  known: KnownArguments,
+  mending: MendingSettings,
+  pinned: PinnedDefinition | undefined,
+): KnownArguments {
+  if ('all' in known || known.names === undefined) return known;
+  const dropped = new Set(droppedOf(mending, pinned, known.names));
+  const isCoerced = mending.coerce && !known.areValid;
+  if (dropped.size === 0 && !isCoerced) return known;
+  const names = new Set([...known.names].filter((name) => !dropped.has(name)));
+  // A string may become what it holds, at any depth: of scalars both are known already.
+  const values = [...known.values].filter(
+    ([name, held]) => !dropped.has(name) && !(isCoerced && held.some(isContainer)),
+  );
+  // What is left is not known to be admitted.
+  const areValid = known.areValid && dropped.size === 0;
+  return { ...known, names, values: new Map(values), areValid, dropped: [...dropped] };
+}
+
+function isContainer(value: Json): boolean {
+  return typeof value === 'object' && value !== null;
 }
 
 /** Those of several possible values that the type in the definition admits. */

@@ -5,6 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
+import type { MendingSettings } from '../policy/argument-mending.js';
 import type { PolicyDiagnostic, PolicyDocument } from '../policy/compile/documents.js';
 import { describeReadError } from '../text/wording.js';
 import type { Locate, Position } from '../text/yaml.js';
@@ -49,6 +50,8 @@ type UpstreamOutline = {
   readonly isFirstUse: boolean;
   /** What happens to arguments that the schema of a tool does not declare, if it can be read. */
   readonly undeclaredArguments: string | undefined;
+  /** What is mended in arguments, as far as it can be read. */
+  readonly arguments?: MendingSettings;
   /** Whether formats are asserted, if that can be read. */
   readonly formats?: 'annotation' | 'assertion' | undefined;
   readonly position: Position;
@@ -269,6 +272,7 @@ function outlineOf(
         name,
         formats: formats === 'assertion' ? formats : 'annotation',
         undeclaredArguments: undeclaredWord(undeclared),
+        arguments: mendingOf(undeclared),
         position: locate(['upstreams', name], 'key'),
         ...(areIssuersWrong(name, found)
           ? {}
@@ -316,6 +320,15 @@ function undeclaredWord(written: unknown): string | undefined {
   if (typeof written === 'string') return written;
   const { undeclared } = (written ?? {}) as { readonly undeclared?: unknown };
   return undeclared === 'refuse' || undeclared === undefined ? 'declared' : String(undeclared);
+}
+
+function mendingOf(written: unknown): MendingSettings {
+  const { coerce, drop } = (typeof written === 'object' && written !== null ? written : {}) as {
+    readonly coerce?: unknown;
+    readonly drop?: unknown;
+  };
+  const names = Array.isArray(drop) ? (drop as readonly unknown[]) : [];
+  return { coerce: coerce === true, drop: names.filter((one) => typeof one === 'string') };
 }
 
 function adminOutline({ admin, listeners }: ReadableGateway): Outline['admin'] {

@@ -262,6 +262,29 @@ function withDefaults(input: EvaluationInput): EvaluationWorld | 'unknown' {
   return filled;
 }
 
+/** A default of the definition that rules read in place of an argument that is absent. */
+export type FilledIn = { readonly pointer: string; readonly value: Json };
+
+/** What rules read besides the arguments themselves; undefined if finding it takes too much work. */
+export function defaultsFor(
+  described: PinnedDefinition | undefined,
+  args: JsonObject,
+): readonly FilledIn[] | undefined {
+  const filled = described?.input?.withDefaults?.(args) ?? undefined;
+  if (filled === undefined) return described?.input?.withDefaults === undefined ? [] : undefined;
+  return addedIn(args, filled, '');
+}
+
+function addedIn(before: Json, after: Json, pointer: string): readonly FilledIn[] {
+  if (before === after || typeof before !== 'object' || before === null) return [];
+  const known = before as JsonObject;
+  return Object.entries(after as JsonObject).flatMap(([name, value]) => {
+    const at = pointerTo(pointer, name);
+    const old = ownMember(known, name);
+    return old === undefined ? [{ pointer: at, value }] : addedIn(old, value, at);
+  });
+}
+
 function withArguments({ facts }: EvaluationInput, args: JsonObject): EvaluationWorld {
   return { args, facts: { ...facts, args } };
 }

@@ -59,6 +59,8 @@ export type KnownArguments =
       readonly bytes: number;
       /** The pinned definition is known to admit them. */
       readonly areValid: boolean;
+      /** Names of members that the gateway would drop now, and that are not among the names. */
+      readonly dropped?: readonly string[];
     };
 
 /** Why something is not known; `validity` is whether the definition admits the arguments. */

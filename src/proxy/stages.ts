@@ -4,7 +4,7 @@
 
 import type { InspectionProfile } from '../config/settings.js';
 import { type GuardInput, type GuardOutcome, guardArguments } from '../inspection/requests.js';
-import { type MendedArguments, mendArguments } from '../policy/argument-mending.js';
+import { MAX_MENDED, type MendedArguments, mendArguments } from '../policy/argument-mending.js';
 import { refuseBlocked } from '../policy/blocks.js';
 import { allowedServerRequestsFor } from '../policy/decide.js';
 import {
@@ -152,9 +152,6 @@ function admitRead(
     ? finish()
     : admitMended(call, principal, { mended: [...mended, more], text: outcome.text, finish });
 }
-
-/** How often arguments are mended: dropped, coerced, and coerced again inside of what a string held. */
-const MAX_MENDED = 4;
 
 function findMending(
   { snapshot }: RequestContext,

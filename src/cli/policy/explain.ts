@@ -49,9 +49,12 @@ import {
   withUsage,
 } from '../program.js';
 import {
+  describeGiven,
+  type GivenArguments,
   openWorkspace,
   principalOf,
   readCaller,
+  readGiven,
   readTarget,
   type Workspace,
   type WorkspacePorts,
@@ -86,10 +89,11 @@ export function runExplainCall(
 ): Promise<number> {
   return withUsage(io, async () => {
     const caller = readCaller(callerOf(options));
-    const args = readJsonObject('--args', options.args ?? '{}');
     const workspace = await openWorkspace(options, io, ports);
     const { upstream, target } = readTarget(options.target, options.kind, workspace);
     noteUnpinned(upstream, target, workspace, io);
+    const given = readGiven(['--args', options.args ?? '{}'], upstream, target, workspace);
+    const { args } = given;
     const principal = principalOf(caller, workspace, ports);
     const blocks = readBlocks(options.blocks, io, ports);
     const { policies, written, catalogOf } = workspace;
@@ -102,6 +106,7 @@ export function runExplainCall(
     const sensitive = tool === undefined ? undefined : policies.sensitive?.of(upstream, tool);
     const shown = {
       ...describeDecision(decision),
+      ...argumentsOf(given),
       rules: place(rules, workspace, io),
       change: isBlocked ? undefined : findNearest(),
       flows: flowsOf(policies, query),
@@ -113,6 +118,13 @@ export function runExplainCall(
     io.stdout(options.json ? `${toVisibleJson(shown)}\n` : renderCall(shown));
     return EXIT_FINE;
   });
+}
+
+/** What the gateway does to the arguments, where it does something. */
+function argumentsOf(given: GivenArguments): Pick<ExplainedCall, 'arguments'> {
+  const { dropped, coerced, filledIn = [] } = given;
+  const isPlain = describeGiven(given).length === 0;
+  return isPlain ? {} : { arguments: { dropped, coerced, filledIn } };
 }
 
 /** Notes a name that is not pinned: without the note, a misspelt name looks like one that no rule allows. */
@@ -275,7 +287,14 @@ type ExplainedCall = DescribedDecision & {
   readonly flows: ReturnType<typeof flowsOf>;
   readonly areBlocksKnown: boolean;
   readonly sensitive?: readonly DescribedField[];
+  readonly arguments?: Required<Omit<GivenArguments, 'args'>>;
 };
+
+function renderArguments(given: ExplainedCall['arguments']): string {
+  if (given === undefined) return '';
+  const lines = describeGiven({ ...given, args: {} }).map((text) => `  ${makeVisible(text)}\n`);
+  return `arguments, as the gateway reads them:\n${lines.join('')}`;
+}
 
 function renderFields(fields: readonly DescribedField[] = []): string {
   const lines = fields.map(({ pointer, effect }) => `  ${effect} ${makeVisible(pointer)}\n`);
@@ -283,7 +302,7 @@ function renderFields(fields: readonly DescribedField[] = []): string {
 }
 
 function renderCall(call: ExplainedCall): string {
-  const { rules, change, flows, sensitive, areBlocksKnown, ...decision } = call;
+  const { rules, change, flows, sensitive, areBlocksKnown, arguments: given, ...decision } = call;
   const { verdict, reason, rule, listed, text } = decision;
   const by = rule === undefined ? '' : ` by ${rule}`;
   const seen = listed ? 'listed for this caller' : 'hidden from this caller ("not found")';
@@ -291,7 +310,7 @@ function renderCall(call: ExplainedCall): string {
   const lift = reason === 'blocked' ? 'see the block: sallyport block list\n' : '';
   const unknown = areBlocksKnown ? '' : UNKNOWN_BLOCKS;
   const may = `${renderFlows(flows)}${renderFields(sensitive)}`;
-  const shown = `${renderRules(rules)}${may}${renderChange(change)}${lift}${unknown}`;
+  const shown = `${renderArguments(given)}${renderRules(rules)}${may}${renderChange(change)}${lift}${unknown}`;
   return `${head}${text === undefined ? '' : `  ${text}\n`}${shown}`;
 }
 

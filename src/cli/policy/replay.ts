@@ -131,7 +131,7 @@ function countDecision(call: RecordedCall, now: KnownVerdict | undefined, tally:
   const groups = isUnknown ? tally.unknown : tally.changed;
   const { caller, upstream, kind, name } = call;
   const before = call.verdict === 'allow' ? `allow by ${call.rule}` : `deny: ${call.reason}`;
-  const after = describeVerdict(now, call.missing);
+  const after = `${describeVerdict(now, call.missing)}${describeDropped(call)}`;
   const key = JSON.stringify([caller, upstream, kind, name, before, after]);
   const known = groups.get(key);
   if (known === undefined)
@@ -145,6 +145,12 @@ function countDecision(call: RecordedCall, now: KnownVerdict | undefined, tally:
 function describeVerdict(now: KnownVerdict | undefined, missing: RecordedCall['missing']): string {
   if (now === undefined) return String(missing);
   return now.verdict === 'unknown' ? now.causes.join(', ') : renderVerdict(now);
+}
+
+/** What the gateway would drop of the arguments before it decides. */
+function describeDropped({ facts }: RecordedCall): string {
+  const dropped = facts !== undefined && 'names' in facts.args ? (facts.args.dropped ?? []) : [];
+  return dropped.length === 0 ? '' : ` (the arguments ${dropped.join(', ')} are dropped)`;
 }
 
 /** The groups, the most frequent first. */

@@ -25,7 +25,7 @@ import type { Decision } from '../../policy/decision.js';
 import { type CallFacts, explainRules } from '../../policy/explain.js';
 import type { Principal } from '../../policy/principal.js';
 import { REASONS } from '../../policy/reasons.js';
-import type { JsonObject, Target } from '../../protocol/jsonrpc.js';
+import type { Target } from '../../protocol/jsonrpc.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
 import { countOf, describeReadError, nearestCandidate } from '../../text/wording.js';
 import type { Locate } from '../../text/yaml.js';
@@ -39,8 +39,10 @@ import {
   withUsage,
 } from '../program.js';
 import {
+  describeGiven,
   openWorkspace,
   principalOf,
+  readGiven,
   readTarget,
   type Workspace,
   type WorkspacePorts,
@@ -344,7 +346,13 @@ function runCall(
     workspace,
   );
   const catalog = workspace.catalogOf(upstream, target);
-  const args = one.args as JsonObject;
+  const given = readGiven(
+    ['the value of args', JSON.stringify(one.args)],
+    upstream,
+    target,
+    workspace,
+  );
+  const { args } = given;
   const decision = decideRequest(policies, { principal, upstream, target, catalog, args });
   const outcome = outcomeOf(decision, one.limits === 'exhausted');
   const involved = [`${decision.policy}/${decision.rule}`, outcome.rule ?? ''];
@@ -356,7 +364,8 @@ function runCall(
     involved.push(...binding.map(({ id }) => id));
   }
   for (const rule of involved) if (written.has(rule)) decisive.add(rule);
-  return compareOutcome(one, outcome);
+  const done = describeGiven(given).join(', ');
+  return compareOutcome(one, outcome).map((failure) => failure + (done && `; arguments: ${done}`));
 }
 
 function outcomeOf(decision: Decision, areLimitsExhausted: boolean): Outcome {

@@ -8,9 +8,11 @@ import type { Files } from '../../config/files.js';
 import { loadGateway, loadPolicies, type Outline } from '../../config/load.js';
 import { CALLER, type CallerDocument } from '../../config/schema/policy.js';
 import { validateSpelling } from '../../config/schema/validation.js';
+import { type ReadArguments, readArguments } from '../../policy/argument-mending.js';
 import { compilePolicies } from '../../policy/compile/compile.js';
 import type { PolicyDocument } from '../../policy/compile/documents.js';
-import { NO_CATALOG, readPolicyTarget } from '../../policy/decide.js';
+import { defaultsFor, type FilledIn } from '../../policy/conditions.js';
+import { NO_CATALOG, readPolicyTarget, targetPinOf } from '../../policy/decide.js';
 import type { Catalog } from '../../policy/definitions.js';
 import {
   explainRules,
@@ -22,7 +24,7 @@ import {
 import type { RemakePrincipal } from '../../policy/nearest-change.js';
 import type { Principal } from '../../policy/principal.js';
 import type { PolicySet, TargetKind } from '../../policy/rules.js';
-import type { Target } from '../../protocol/jsonrpc.js';
+import type { Json, Target } from '../../protocol/jsonrpc.js';
 import type { Position, YamlPath } from '../../text/yaml.js';
 import { type CliIo, didYouMean, UsageError } from '../program.js';
 import type { ReadLocks } from '../validate.js';
@@ -156,6 +158,60 @@ export function evaluate(
   { policies, written }: Pick<Workspace, 'policies' | 'written'>,
 ): KnownVerdict | undefined {
   return facts && verdictOf(explainRules(policies, written, facts), facts);
+}
+
+/** What the gateway makes of the arguments of a call: what rules, flows and detectors then see. */
+export type GivenArguments = ReadArguments & {
+  /** The defaults that rules read in place of what is absent; undefined if finding them takes too much work. */
+  readonly filledIn: readonly FilledIn[] | undefined;
+};
+
+const ARGUMENT_ERRORS = {
+  'malformed-json': 'is not valid JSON; quote it for the shell',
+  'no-object': 'is no JSON object',
+  'duplicate-key': 'has an object with duplicate member names',
+  'lone-surrogate': 'has half of a surrogate pair, which is no character',
+  'too-deep': 'is nested too deeply',
+  'too-many-values': 'contains too many values',
+} as const;
+
+/**
+ * Reads the JSON of arguments as admission does.
+ *
+ * @throws UsageError for what it would refuse.
+ */
+export function readGiven(
+  [source, json]: readonly [source: '--args' | 'the value of args', json: string],
+  upstream: string,
+  target: Target,
+  { outline, catalogOf }: Pick<Workspace, 'outline' | 'catalogOf'>,
+): GivenArguments {
+  const mending = outline.upstreams.find(({ name }) => name === upstream)?.arguments;
+  const catalog = catalogOf(upstream, target);
+  const name = target.kind === 'tool' ? target.name : undefined;
+  const read = readArguments(json, mending, catalog, name);
+  if (typeof read === 'string') throw new UsageError(`error: ${source} ${ARGUMENT_ERRORS[read]}\n`);
+  const item = target.kind === 'none' ? undefined : readPolicyTarget(target);
+  const described = item && targetPinOf(catalog, item, read.args).described;
+  return { ...read, filledIn: defaultsFor(described, read.args) };
+}
+
+/** What was done to arguments, one phrase each. */
+export function describeGiven({ dropped, coerced, filledIn }: GivenArguments): readonly string[] {
+  return [
+    ...dropped.map((pointer) => `dropped ${pointer}`),
+    ...coerced.map((pointer) => `coerced ${pointer}`),
+    ...(filledIn ?? []).map(
+      ({ pointer, value }) => `filled in for the rules ${pointer}: ${cutJson(value)}`,
+    ),
+  ];
+}
+
+const MAX_SHOWN_VALUE = 80;
+
+function cutJson(value: Json): string {
+  const text = JSON.stringify(value);
+  return text.length > MAX_SHOWN_VALUE ? `${text.slice(0, MAX_SHOWN_VALUE)}…` : text;
 }
 
 /** Text of the only issuer that a caller can have without naming one. */
