@@ -8,6 +8,8 @@ export type BenchOptions =
       readonly quick: boolean;
       readonly pairs: boolean;
       readonly peer: string | undefined;
+      readonly connections: readonly number[];
+      readonly scenarios: readonly string[];
       readonly seconds: number;
       readonly rounds: number;
     }

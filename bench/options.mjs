@@ -48,10 +48,16 @@ function numberOf(values, name, otherwise, isGood, what) {
 const isPositive = (value) => value > 0;
 const isCount = (value) => Number.isInteger(value) && value > 0;
 
+/** How many connections are open at once: latency shows between one and the number that fills a core. */
+const ALL_CONNECTIONS = '1,4,8,16,32';
+const MOST_CONNECTIONS = 32;
+
 function readConnections(text) {
   const wanted = text.split(',').map(Number);
-  if (!wanted.every((one) => one === 1 || one === 32))
-    throw new UsageError(`--connections wants 1, 32 or 1,32, not "${text}".`);
+  if (!wanted.every((one) => isCount(one) && one <= MOST_CONNECTIONS))
+    throw new UsageError(
+      `--connections wants whole numbers from 1 to ${MOST_CONNECTIONS} such as ${ALL_CONNECTIONS}, not "${text}".`,
+    );
   return [...new Set(wanted)];
 }
 
@@ -102,6 +108,10 @@ function readRun(values) {
     quick,
     pairs: values.pairs ?? false,
     peer: values.peer,
+    connections: readConnections(
+      values.connections ?? (quick ? String(MOST_CONNECTIONS) : ALL_CONNECTIONS),
+    ),
+    scenarios: values.scenario ?? [],
     seconds: numberOf(values, 'seconds', quick ? 0.4 : 1.5, isPositive, 'a number above 0'),
     rounds: numberOf(values, 'rounds', quick ? 1 : 5, isCount, 'a whole number above 0'),
   };
@@ -109,7 +119,7 @@ function readRun(values) {
 
 /** Which options each mode reads; any other is a mistake that must not go unseen. */
 const READS = {
-  run: ['quick', 'pairs', 'peer', 'seconds', 'rounds'],
+  run: ['quick', 'pairs', 'peer', 'connections', 'scenario', 'seconds', 'rounds'],
   'idle-streams': [],
   tokens: [],
   hostile: ['against', 'attack', 'runs'],

@@ -1,4 +1,5 @@
 // npm run bench [-- --quick] [-- --pairs] [-- --peer PROGRAM] [-- --seconds N --rounds N]
+//               [-- --connections 1,4,8,16,32 --scenario NAME ...]
 //               [-- --idle-streams] [-- --tokens]
 // npm run bench -- --against DIR [...]: two builds compared, see against.mjs.
 // npm run bench -- --hostile [...]: what one upstream may do to the callers of another, see hostile.mjs.
@@ -32,7 +33,6 @@ import {
 import { benchTokens } from './tokens.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
-const CONNECTIONS = [1, 32];
 const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
 function summarize(samples) {
@@ -62,7 +62,11 @@ function printRow(cells) {
 const micros = (summary) =>
   summary.cpuMicros === undefined ? '-' : summary.cpuMicros.median.toFixed(1);
 
-async function main({ quick, pairs, peer: peerProgram, seconds, rounds }) {
+async function main(options) {
+  const { quick, pairs, peer: peerProgram, seconds, rounds } = options;
+  const wanted = SCENARIOS.filter(
+    ({ name }) => options.scenarios.length === 0 || options.scenarios.includes(name),
+  );
   const upstream = await start(here('upstream.mjs'), [], { core: LOAD_CORE });
   const upstreamUrl = `http://127.0.0.1:${upstream.first.port}/mcp`;
   const plain = await start(here('pass-through.mjs'), [upstreamUrl], { core: PROXY_CORE });
@@ -104,8 +108,8 @@ async function main({ quick, pairs, peer: peerProgram, seconds, rounds }) {
     const peers = peer ? [{ name: 'peer', era: '2025', ...peer, load }] : [];
     const all = [...compared, ...translated, ...peers];
     await warmUp(all, quick ? 100 : 1_000);
-    for (const connections of quick ? [MOST_CONNECTIONS] : CONNECTIONS) {
-      for (const scenario of SCENARIOS)
+    for (const connections of options.connections) {
+      for (const scenario of wanted)
         results.push(
           ...(await measure({ connections, scenario, seconds, rounds }, all, bystanders)),
         );
@@ -201,7 +205,7 @@ function report(results) {
     printRow([
       '  p50 / p99 ms',
       ...[direct, plain, secured].map((row) => `${row.p50Ms.toFixed(2)}/${row.p99Ms.toFixed(2)}`),
-      ratio(secured.p50Ms, plain.p50Ms),
+      `${ratio(secured.p50Ms, plain.p50Ms)}/${ratio(secured.p99Ms, plain.p99Ms)}`,
     ]);
     const translated = rows.find((row) => row.target === 'translated');
     if (translated !== undefined)
@@ -213,7 +217,9 @@ function report(results) {
         ratio(translated.cpuMicros?.median, secured.cpuMicros?.median),
       ]);
     const peer = rows.find((row) => row.target === 'peer');
-    if (peer !== undefined)
+    if (peer !== undefined) {
+      const latency = `${peer.p50Ms.toFixed(2)}/${peer.p99Ms.toFixed(2)}`;
+      const against = (key) => ratio(secured[key], peer[key]);
       printRow([
         '  peer: cpu, gateway against it',
         '-',
@@ -221,6 +227,21 @@ function report(results) {
         micros(peer),
         ratio(secured.cpuMicros?.median, peer.cpuMicros?.median),
       ]);
+      printRow([
+        '  peer: requests a second',
+        '-',
+        '-',
+        peer.perSecond.toFixed(0),
+        against('perSecond'),
+      ]);
+      printRow([
+        '  peer: p50 / p99 ms',
+        '-',
+        '-',
+        latency,
+        `${against('p50Ms')}/${against('p99Ms')}`,
+      ]);
+    }
   }
 }
 

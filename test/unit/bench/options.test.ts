@@ -10,10 +10,17 @@ describe('the arguments of the bench', () => {
       quick: false,
       pairs: false,
       peer: undefined,
+      connections: [1, 4, 8, 16, 32],
+      scenarios: [],
       seconds: 1.5,
       rounds: 5,
     });
-    expect(readOptions(['--quick'])).toMatchObject({ quick: true, seconds: 0.4, rounds: 1 });
+    expect(readOptions(['--quick'])).toMatchObject({
+      quick: true,
+      connections: [32],
+      seconds: 0.4,
+      rounds: 1,
+    });
     expect(readOptions(['--peer', 'program'])).toMatchObject({ kind: 'run', peer: 'program' });
   });
 
@@ -77,7 +84,7 @@ describe('the arguments of the bench', () => {
     ['a bound below the least', ['--against', 'x', '--max-pairs', '20'], '--max-pairs'],
     ['no number', ['--against', 'x', '--width', 'narrow'], '--width'],
     ['an empty number', ['--against', 'x', '--max-dearer='], '--max-dearer'],
-    ['other connections', ['--against', 'x', '--connections', '8'], '--connections'],
+    ['other connections', ['--against', 'x', '--connections', '8,64'], '--connections'],
     ['two modes', ['--against', 'x', '--tokens'], '--against'],
     ['pairs of a run under attack', ['--hostile', '--width', '2'], '--width'],
     ['an attack without the mode', ['--attack', 'one'], '--attack'],
