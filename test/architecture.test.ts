@@ -50,6 +50,7 @@ const PURE_PACKAGES: ReadonlySet<string> = new Set([
   'canonicalize',
   'ipaddr.js',
   're2js',
+  'tr46',
   'yaml',
 ]);
 /** Pure functions of the runtime that one module of a pure layer uses: a keyed digest, and a comparison of values. */

@@ -9,7 +9,6 @@
 
 import { type CelInput, celMap, parse } from '@bufbuild/cel';
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
-import { bareHost, isAddressAllowed } from './addresses.js';
 import type { Expr } from './cel-types.js';
 import type { Principal } from './principal.js';
 
@@ -196,60 +195,6 @@ function readPath(text: string): Path | undefined {
 function rootOf(path: string): Path['root'] {
   if (path.startsWith('/')) return path.startsWith('//') ? '//' : '/';
   return OTHER_ROOT.test(path) ? undefined : '';
-}
-
-const MAX_URL_CHARS = 8192;
-/**
- * The schemes whose hosts all programs parse alike. Some treat the hosts of others as opaque text (WHATWG URL,
- * special schemes).
- */
-const AUTHORITY = /^(?:https?|wss?|ftp):\/\/([^/?#]*)/i;
-/** A host and a port, after at most one user name. An address in brackets is the only host with a colon. */
-const HOST = /^(?:[^@]*@)?(\[[^\]@]*\]|[^@:[\]]*)(?::[0-9]{0,5})?$/;
-
-/**
- * The host of an absolute URL in its normal form: in lower case, in Punycode, an IPv4 address with four decimal
- * numbers, an IPv6 address without brackets, without a trailing dot. Undefined for a URL that readers could take
- * for different ones.
- */
-export function hostOfUrl(url: string): string | undefined {
-  if (url.length > MAX_URL_CHARS || CONTROL.test(url) || /[\s\\]/u.test(url)) return undefined;
-  const [, written = ''] = HOST.exec(AUTHORITY.exec(url)?.[1] ?? '') ?? [];
-  if (written === '' || written.includes('%') || DEVIATING.test(written)) return undefined;
-  const parsed = `http://${written}/`;
-  if (!URL.canParse(parsed)) return undefined;
-  const host = new URL(parsed).hostname.replace(/\.$/, '');
-  if (!HOST_CHARACTERS.test(host) || host.endsWith('.')) return undefined;
-  const plain = written.normalize('NFKC').replace(IGNORED, '');
-  if (IPV4.test(host) && LEADING_ZERO.test(plain)) return undefined;
-  return bareHost(host);
-}
-
-/** Letters whose encoding differs between IDNA 2003 and IDNA 2008 (UTS #46, deviation characters). */
-const DEVIATING = /[ßẞς\u200c\u200d]/u;
-/** The characters of host names and addresses. Programs disagree about where a host with any other character ends. */
-const HOST_CHARACTERS = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])$/;
-const IGNORED = /\p{Default_Ignorable_Code_Point}/gu;
-const IPV4 = /^(?:[0-9]{1,3}\.){3}[0-9]{1,3}$/;
-/** Some readers take such a number for an octal one, and some for a decimal one. */
-const LEADING_ZERO = /(?<![0-9a-z])0[0-9]/i;
-
-/** Names that no public resolver answers (RFC 6761, RFC 8375, RFC 9476), and those that private networks use. */
-const LOCAL_DOMAINS: ReadonlySet<string> = new Set([
-  ...['localhost', 'localdomain', 'local', 'internal', 'intranet', 'private', 'corp', 'home'],
-  ...['lan', 'arpa', 'test', 'invalid', 'example', 'onion', 'alt'],
-]);
-
-/**
- * Whether a URL names a public address, or a name of a public domain, as it is written. Undefined where its host is.
- */
-export function isPublicUrl(url: string): boolean | undefined {
-  const host = hostOfUrl(url);
-  if (host === undefined) return undefined;
-  if (host.includes(':') || /^[0-9.]+$/.test(host)) return isAddressAllowed(host, 'public');
-  const labels = host.split('.');
-  const domain = labels.at(-1) ?? '';
-  return labels.length > 1 && !labels.includes('') && !LOCAL_DOMAINS.has(domain);
 }
 
 export const ANY_ARGUMENT = 'anyArg';

@@ -16,9 +16,7 @@ import {
   describeCelError,
   type ExpressionFacts,
   expandAnyArgument,
-  hostOfUrl,
   isPathUnder,
-  isPublicUrl,
   readFolder,
 } from './cel-language.js';
 import {
@@ -29,6 +27,7 @@ import {
   type ToolFacts,
   unwind,
 } from './cel-types.js';
+import { hostOfUrl, isPublicUrl } from './hosts.js';
 import { compileLinear, type LinearRegex } from './patterns.js';
 
 export type ExpressionReads = {

@@ -5,7 +5,7 @@
 
 import { isObject, type JsonObject, type ServerRequestName } from '../protocol/jsonrpc.js';
 import { foldName } from '../text/json-members.js';
-import { hostOfUrl } from './cel-language.js';
+import { readAuthority } from './hosts.js';
 import { matchesPattern, type Pattern } from './patterns.js';
 
 /**
@@ -55,9 +55,9 @@ function readLinkHost(link: string | undefined): ServerRequestContent {
 
 /** The host of a URL in normal form, with its port unless that is the one of the scheme. */
 export function hostOfLink(link: string): string | undefined {
-  const host = hostOfUrl(link);
-  if (host === undefined || !URL.canParse(link)) return undefined;
-  const { port } = new URL(link);
+  const read = readAuthority(link);
+  if (read === undefined) return undefined;
+  const { host, port } = read;
   const written = host.includes(':') ? `[${host}]` : host;
   return port === '' ? written : `${written}:${port}`;
 }

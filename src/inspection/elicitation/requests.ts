@@ -2,6 +2,7 @@
 // that are not plain https.
 // Source: MCP 2025-11-25, elicitation (security considerations, URL mode); docs/contract.md §7, elicitation-*.
 
+import { normalHost } from '../../policy/hosts.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { foldText } from '../detectors/decoded-text.js';
 import { isSecretName } from '../detectors/secrets.js';
@@ -173,6 +174,7 @@ function asksAcrossShortFields(fields: JsonObject): boolean {
 // Characters that URL parsers repair or drop silently, each in its own way.
 const UNCLEAR = /[\p{C}\p{Z}\\]/u;
 const PLAIN = /^[\x21-\x7e]+$/;
+const HTTPS = /^https:\/\/(\[[^\]]*\]|[^/?#@:]*)(:[0-9]{0,5})?(?=[/?#]|$)/i;
 
 /**
  * The link in a form that shows where it leads: https, without user information, its host in ASCII (punycode).
@@ -182,16 +184,13 @@ export function readLink(link: Json | undefined): string | undefined {
   if (typeof link !== 'string' || link.length > MAX_LINK_CHARS || UNCLEAR.test(link)) {
     return undefined;
   }
-  const [, authority] = /^https:\/\/([^/?#]+)/i.exec(link) ?? [];
-  if (authority === undefined || authority.includes('@')) return undefined;
-  let url: URL;
-  try {
-    url = new URL(link);
-  } catch {
-    return undefined;
-  }
-  if (url.protocol !== 'https:' || url.username !== '' || url.password !== '') return undefined;
-  const written = authority.toLowerCase();
-  const isPlain = PLAIN.test(link) && (written === url.host || written === `${url.host}:443`);
-  return isPlain ? link : url.href;
+  const [start, written = '', port = ''] = HTTPS.exec(link) ?? [];
+  const host = start === undefined ? undefined : normalHost(written);
+  if (start === undefined || host === undefined) return undefined;
+  // A port and a path are read alike everywhere; the name of a host is not (src/policy/hosts.ts).
+  const rest = `https://localhost${port}${link.slice(start.length)}`;
+  if (!URL.canParse(rest)) return undefined;
+  const shown = host.includes(':') ? `[${host}]` : host;
+  if (PLAIN.test(link) && written.toLowerCase() === shown) return link;
+  return new URL(rest).href.replace('localhost', () => shown);
 }

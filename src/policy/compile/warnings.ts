@@ -4,8 +4,9 @@
 // globs over thousands of names. docs/contract.md §4, law 4.
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
-import { isPublicUrl, STRING_LITERAL } from '../cel-language.js';
+import { STRING_LITERAL } from '../cel-language.js';
 import type { PinnedDefinition } from '../definitions.js';
+import { isPublicUrl } from '../hosts.js';
 import { isExactPattern, matchesPattern, type Pattern } from '../patterns.js';
 import {
   isUnconditional,
