@@ -295,7 +295,8 @@ function whyActed(event: AuditRecord): string {
   if (typeof reason === 'string') {
     const text = isReason(reason) ? REASONS[reason].text : 'unknown reason';
     const cause = cleanForeign(describeCause(event), undefined, MAX_CAUSE_CHARACTERS);
-    return `${cleanForeign(reason)}: ${text}${cause && `; ${cause}`}`;
+    const said = cause === '' ? text : `${text.replace(/\.$/, '')}: ${cause}`;
+    return `${cleanForeign(reason)}: ${said}`;
   }
   const [advertised, visible] = ['advertised', 'visible'].map((one) =>
     valueAt(event, 'result', 'list', one),

@@ -20,6 +20,7 @@ import {
   numberKind,
   type ResultRules,
   type SanitizeText,
+  type WantedKinds,
   wantedKindsOf,
 } from './detectors/text-sanitizer.js';
 import { findSentCredentials } from './detectors/upstream-credentials.js';
@@ -39,7 +40,7 @@ import {
   parseContainer,
   valueAt,
 } from './message-fields.js';
-import { type Place, placeOf } from './message-map.js';
+import { isStructure, type Place, placeOf } from './message-map.js';
 import { redactionMark } from './redaction-marks.js';
 import { canShowSource, type ShownSources, sourceEdits, sourceText, svgIn } from './svg-images.js';
 
@@ -109,8 +110,8 @@ export function sanitizeMessage(input: PassInput): Pass | { readonly kind: 'too-
   const end = walkJson(input.text, input.caps, (leaf) => visitValue(state, leaf));
   if (end === 'too-large' || state.budgetUsed.chars > input.caps.maxWork)
     return { kind: 'too-large' };
-  for (const { isReader, parts } of state.groups.values()) {
-    removeSplitSecrets(state, parts, isReader ? input.tail : '');
+  for (const [group, { isReader, parts }] of state.groups) {
+    removeSplitSecrets(state, parts, isReader ? input.tail : '', isStructure(group));
     if (isReader) neutralizeJoinedTexts(state, parts);
   }
   const { edits, removed } = sourceEdits(input.text, input.caps, state.sources);
@@ -292,7 +293,8 @@ function sanitizeValue(
       : sanitizeLeaf(state, leaf.value, leaf.steps, name, 'value');
   if (text !== leaf.value || name === undefined || text.length > MAX_PAIR_CHARS) return text;
   const wanted = wantedKindsOf(state.input.rules);
-  for (const splitHit of findSplit([name, text], wanted)) {
+  // No program splits personal data between a name and its value; a name before it may make a number of a text one.
+  for (const splitHit of findSplit([name, text], { ...wanted, pii: [] })) {
     if (splitHit.part !== 1) continue;
     const action = actionFor(splitHit, state.input.rules);
     addNote(state, leaf.steps, { detector: detectorOf(splitHit.kind), action, count: 1 });
@@ -314,7 +316,7 @@ function sanitizeProse(state: PassState, text: string, steps: Steps, name?: stri
   }
   // Strings of data are not joined by those who show the data, but a copy of structured content is read like it.
   if (isStructuredCopy(state, value)) {
-    for (const { parts } of inner.groups.values()) removeSplitSecrets(inner, parts, '');
+    for (const { parts } of inner.groups.values()) removeSplitSecrets(inner, parts, '', true);
   }
   state.isBlocked ||= inner.isBlocked;
   return neutralizeJson(state, applyEdits(text, sortEdits(inner.edits)), steps);
@@ -495,10 +497,15 @@ function addEdit(state: PassState, start: number, end: number, text: string): vo
 
 // Removes from each text the piece of a secret that continues in a neighbouring text. Compares the original
 // texts, because the other piece may already have been removed.
-function removeContinuedSecrets(state: PassState, parts: readonly TextLeaf[], tail: string): void {
+function removeContinuedSecrets(
+  state: PassState,
+  parts: readonly TextLeaf[],
+  tail: string,
+  wanted: WantedKinds,
+): void {
   const before = tail === '' ? [] : [tail];
   const originals = parts.map((part) => part.original);
-  for (const hit of findSplit([...before, ...originals], wantedKindsOf(state.input.rules))) {
+  for (const hit of findSplit([...before, ...originals], wanted)) {
     const part = parts[hit.part - before.length];
     const action = actionFor(hit, state.input.rules);
     if (part === undefined || action === 'flag') continue;
@@ -539,12 +546,22 @@ function commonEnd(one: string, other: string): number {
   return at;
 }
 
-/** Removes secrets that are split by the boundaries between texts. */
-function removeSplitSecrets(state: PassState, parts: readonly TextLeaf[], tail: string): void {
-  removeContinuedSecrets(state, parts, tail);
+/**
+ * Removes secrets that are split by the boundaries between texts. Nobody shows the values of a structure as one text:
+ * two numbers of it that stand beside each other are no card, although a secret may be put together from its pieces.
+ */
+function removeSplitSecrets(
+  state: PassState,
+  parts: readonly TextLeaf[],
+  tail: string,
+  areValues = false,
+): void {
+  const all = wantedKindsOf(state.input.rules);
+  const wanted = areValues ? { ...all, pii: [] } : all;
+  removeContinuedSecrets(state, parts, tail, wanted);
   const offset = tail === '' ? 0 : 1;
   const texts = parts.map((part) => part.text);
-  const hits = findSplit(offset === 0 ? texts : [tail, ...texts], wantedKindsOf(state.input.rules));
+  const hits = findSplit(offset === 0 ? texts : [tail, ...texts], wanted);
   const byPart = groupBy(hits, ({ part }) => part);
   for (const [index, part] of parts.entries()) {
     const splitHits = byPart.get(index + offset) ?? [];

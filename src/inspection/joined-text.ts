@@ -264,7 +264,11 @@ function cutsNeeded(run: JoinedRun, first: number, hit: Hit): readonly SplitHit[
   const { spans } = run;
   let last = first;
   while ((spans[last + 1]?.start ?? hit.end) < hit.end) last++;
-  if (first === last) return isFoundAlone(run, first, hit) ? [] : cutToParts(spans, first, hit);
+  // What stands before a text may give a secret its name, but takes none from a number that has one of its own.
+  if (first === last)
+    return hit.kind === 'card' || isFoundAlone(run, first, hit)
+      ? []
+      : cutToParts(spans, first, hit);
   const end = lastNeeded(run, { first, last }, hit);
   const upTo = { ...hit, end: Math.min(hit.end, spans[end]?.end ?? hit.end) };
   const isCompleteBehind = (at: number): boolean =>

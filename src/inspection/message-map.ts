@@ -48,6 +48,11 @@ const STRUCTURED: ReadonlySet<string> = new Set([
   'params/data',
   'error/data',
 ]);
+/** Whether a group holds the strings of a structure, which are data rather than texts in a row. */
+export function isStructure(group: string): boolean {
+  return group === 'result/structuredContent';
+}
+
 const HOLDERS: ReadonlySet<string | number | undefined> = new Set(['result', 'params', 'error']);
 /** The members of server requests that are text: the rest of their params is for the client to read. */
 const PARAMS_TEXTS: ReadonlySet<string> = new Set([

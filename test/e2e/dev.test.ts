@@ -127,7 +127,7 @@ describe('dev', () => {
       await expect.poll(dev.stdout).toMatch(/; in the request: converted coerced-argument$/m);
       await expect
         .poll(dev.stdout)
-        .toMatch(/refused +tools\/call get-sum +arguments-invalid: .*; \/a \(type\)$/m);
+        .toMatch(/refused +tools\/call get-sum +arguments-invalid: .*: \/a \(type\)$/m);
       await expect
         .poll(dev.stdout)
         .toMatch(

@@ -25,7 +25,7 @@ const MIN_CARD_DIGITS = 13;
 const MAX_CARD_DIGITS = 19;
 const CUE_WINDOW = 48;
 const CARD_CUE =
-  /card|visa|master|amex|american express|discover|\bpan\b|credit|debit|(?<![a-z0-9])cc\b/i;
+  /card|visa|master|amex|american express|discover|\bpan\b|credit|debit|(?<![a-z0-9])cc\b/gi;
 
 /** Issuer ranges: first and last prefix, and the lengths issued under them. */
 const ISSUERS: readonly (readonly [string, string, readonly number[]])[] = [
@@ -184,10 +184,16 @@ export function isCardNumber(digits: string): boolean {
   return isIssued(digits) && hasLuhnDigit(digits) && new Set(digits).size > 1;
 }
 
-/** Where a cue may stand before a number. The mark of a redaction is none, although it names its kind. */
-function cueWindow(text: string, start: number): string {
-  const before = text.slice(Math.max(0, start - 2 * CUE_WINDOW), start);
-  return before.replace(/\[redacted:[^\]]{1,48}\]/g, '').slice(-CUE_WINDOW);
+/**
+ * Whether a cue stands before a number, and not at the end of a longer word that begins further away. The mark of a
+ * redaction is none, although it names its kind.
+ */
+function isCuedBy(cue: RegExp, text: string, start: number): boolean {
+  const before = text
+    .slice(Math.max(0, start - 2 * CUE_WINDOW), start)
+    .replace(/\[redacted:[^\]]{1,48}\]/g, '');
+  cue.lastIndex = Math.max(0, before.length - CUE_WINDOW);
+  return cue.test(before);
 }
 
 const USUAL_GROUPS = new Set(['4-4-4-4', '4-6-5', '4-6-4', '4-4-4-4-3', '4-4-4-1', '6-13']);
@@ -196,7 +202,7 @@ function isWrittenAsCard(run: DigitRun, first: number, last: number): boolean {
   const { text, groups } = run;
   const start = groups[first]?.start ?? 0;
   const end = groups[last]?.end ?? 0;
-  const isCued = CARD_CUE.test(cueWindow(text, start));
+  const isCued = isCuedBy(CARD_CUE, text, start);
   if (first === last) return isBareCard(run, { start, end }, isCued);
   const separator = text.charAt(groups[first]?.end ?? 0);
   if (!isEvenlySeparated(run, first, last, separator)) return false;
@@ -298,7 +304,7 @@ function isNameOfCard({ kind, name }: ValueName, isCued: boolean): boolean | und
   if (kind === 'item') return false;
   if (isCardName(name)) return true;
   if (kind === 'label') return !isCued && isOtherLabel(name) ? false : undefined;
-  if (PROSE_NAME.test(spacedName(name))) return undefined;
+  if (PROSE_NAME.test(spacedName(name)) || (kind === 'key' && isCued)) return undefined;
   return kind === 'column' && isCued;
 }
 
@@ -401,6 +407,8 @@ function hasMod97(iban: string): boolean {
 const SSN = /(?<![\d.-])(\d{3})([-. ]?)(\d{2})\2(\d{4})(?![\d]|[-.]\d)/g;
 const SSN_CUE = /(?<![a-z])ssn(?![a-z])|(?<![a-z])ss#|social[\s_-]{0,4}security/i;
 
+const SSN_CUE_BEFORE = new RegExp(SSN_CUE, 'gi');
+
 /** Whether a member name denotes a social security number. */
 export function isSsnName(name: string): boolean {
   return SSN_CUE.test(name.replace(/([a-z0-9])([A-Z])/g, '$1_$2'));
@@ -421,7 +429,7 @@ export function findSsns(text: string, name?: string): Hit[] {
     const end = index + matched.length;
     if (
       isNamed ||
-      SSN_CUE.test(cueWindow(text, index)) ||
+      isCuedBy(SSN_CUE_BEFORE, text, index) ||
       isSeparatedSsn(text, { start: index, end }, separator)
     ) {
       hits.push({ kind: 'ssn', start: index, end });

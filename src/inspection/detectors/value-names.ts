@@ -5,11 +5,12 @@
 // Source: RFC 8259; RFC 4180; YAML 1.2 §7.4 and §8.2; RFC 3986 §3.4; GFM §4.10 (tables).
 
 /**
- * `member`: JSON and the like, where every value has a name that its program chose. `label`: what stands before a
- * colon or an equals sign and may be prose. `column`: the heading of a column. `item`: a number in a list of JSON.
+ * `member`: JSON and the like, where every value has a name that its program chose. `key`: the same in lines of
+ * `key: value` and in `key=value`. `label`: what stands before a colon or an equals sign and may be prose. `column`: the
+ * heading of a column. `item`: a number in a list of JSON.
  */
 export type ValueName = {
-  readonly kind: 'member' | 'label' | 'column' | 'item';
+  readonly kind: 'member' | 'key' | 'label' | 'column' | 'item';
   readonly name: string;
 };
 
@@ -23,24 +24,34 @@ export function createValueNames(text: string): FindValueName {
   return (start, end) => {
     const value = outerSpan(text, start, end);
     if (value === undefined) return undefined;
-    const assigned = assignedName(text, value) ?? elementName(text, value);
-    if (assigned !== undefined) return assigned;
-    const item = listName(text, value, lists);
-    if (item !== undefined) return item;
+    const named = value.isWhole ? nameOfWhole(text, value, lists) : pairName(text, value);
+    if (named !== undefined) return named;
+    if (!value.isWhole && !text.startsWith(ALIGNED, value.end)) return undefined;
     columns ??= createColumns(text);
     const heading = columns(value.start, value.end);
     return heading === undefined ? undefined : { kind: 'column', name: heading };
   };
 }
 
-type OuterSpan = { readonly start: number; readonly end: number; readonly isQuoted: boolean };
+/** The name of a value that nothing but a separator follows, apart from the headings of a table. */
+function nameOfWhole(text: string, value: OuterSpan, lists: ListMemory): ValueName | undefined {
+  return assignedName(text, value) ?? elementName(text, value) ?? listName(text, value, lists);
+}
+
+type OuterSpan = {
+  readonly start: number;
+  readonly end: number;
+  readonly isQuoted: boolean;
+  /** Nothing stands behind it but what separates values. */
+  readonly isWhole: boolean;
+};
 
 const MAX_QUOTES = 12;
 const QUOTES = new Set([...'"\'`\\']);
 /** What ends a value: what separates members and items, or the end of the line. */
 const VALUE_END = /^ *(?:$|[\t,;}\])&<|\r\n]|\\[nrt])/;
 
-/** The span with the quotes around it, also escaped ones; undefined where more than this value stands there. */
+/** The span with the quotes around it, also escaped ones; undefined where more than this value stands between them. */
 function outerSpan(text: string, start: number, end: number): OuterSpan | undefined {
   let from = start;
   while (start - from < MAX_QUOTES && QUOTES.has(text.charAt(from - 1))) from--;
@@ -50,9 +61,8 @@ function outerSpan(text: string, start: number, end: number): OuterSpan | undefi
     if (to === end) return undefined;
   }
   const ahead = text.slice(to, to + 40);
-  return VALUE_END.test(ahead) || /^ {40}/.test(ahead)
-    ? { start: from, end: to, isQuoted: from < start }
-    : undefined;
+  const isWhole = VALUE_END.test(ahead) || /^ {40}/.test(ahead);
+  return { start: from, end: to, isQuoted: from < start, isWhole };
 }
 
 const MAX_NAME_CHARS = 96;
@@ -62,12 +72,26 @@ const QUOTED_NAME = /(["'`])([^"'`\\\r\n]{1,64})\\{0,4}\1\s{0,16}(?::|=>?)\s{0,1
 const PLAIN_NAME =
   /(?:^|[^\p{L}\p{N}_.$@ -])[ \t]*(?:[-*+][ \t]+)?([\p{L}_$@][\p{L}\p{N}_.$@ -]{0,47}?)[ \t]{0,8}(?::=|=>|[:=])[ \t]{0,16}$/u;
 
-function assignedName(text: string, { start }: OuterSpan): ValueName | undefined {
+/** The key of a line that holds one word, a colon and the value, as in YAML; in prose a line begins with a capital. */
+const KEY_OF_LINE = /(?:^|[\r\n]|\\n)[ \t]*(?:-[ \t]+)*([\p{Ll}_$][\p{L}\p{N}_.$-]{0,47}):[ \t]+$/u;
+/** The key of a pair without blanks around its sign, as in logs, queries and attributes. */
+const KEY_OF_PAIR = /(?:^|[^\p{L}\p{N}_.$@-])([\p{L}_$@][\p{L}\p{N}_.$@-]{0,47})=$/u;
+
+/** The key of a pair. Behind its value the line may go on with anything. */
+function pairName(text: string, { start, end, isQuoted }: OuterSpan): ValueName | undefined {
+  if (!isQuoted && !/\s/.test(text.charAt(end))) return undefined;
+  const key = KEY_OF_PAIR.exec(text.slice(Math.max(0, start - MAX_NAME_CHARS), start))?.[1];
+  return key === undefined ? undefined : { kind: 'key', name: key };
+}
+
+function assignedName(text: string, { start }: Pick<OuterSpan, 'start'>): ValueName | undefined {
   const before = text.slice(Math.max(0, start - MAX_NAME_CHARS), start);
   const last = before.trimEnd().at(-1);
   if (last !== ':' && last !== '=' && last !== '>') return undefined;
   const quoted = QUOTED_NAME.exec(before)?.[2];
   if (quoted !== undefined) return { kind: 'member', name: quoted };
+  const key = (KEY_OF_LINE.exec(before) ?? KEY_OF_PAIR.exec(before))?.[1];
+  if (key !== undefined) return { kind: 'key', name: key };
   const plain = PLAIN_NAME.exec(before)?.[1];
   return plain === undefined ? undefined : { kind: 'label', name: plain };
 }
@@ -97,7 +121,7 @@ type ListMemory = { open: number; searched: number };
 function listName(text: string, value: OuterSpan, lists: ListMemory): ValueName | undefined {
   const open = innermostBracket(text, value.start, lists);
   if (open < 0) return undefined;
-  const name = assignedName(text, { start: open, end: open, isQuoted: false });
+  const name = assignedName(text, { start: open });
   if (name !== undefined) return name;
   return value.isQuoted || !/^\s*[[{]/.test(text) ? undefined : { kind: 'item', name: '' };
 }
@@ -120,7 +144,9 @@ function innermostBracket(text: string, start: number, lists: ListMemory): numbe
 
 type ColumnReader = (start: number, end: number) => string | undefined;
 
-const DELIMITERS = ['|', '\t', ',', ';'] as const;
+/** Two blanks part the columns that programs align on a terminal. */
+const ALIGNED = '  ';
+const DELIMITERS = ['|', '\t', ',', ';', ALIGNED] as const;
 type Delimiter = (typeof DELIMITERS)[number];
 /** A longer line is no row of a table. */
 const MAX_ROW_CHARS = 16_384;
@@ -211,6 +237,10 @@ function isOnlyContent(row: string, cell: Cell, start: number, end: number): boo
 type Cell = { readonly start: number; readonly end: number };
 
 function cellsOf(line: string, delimiter: Delimiter): readonly Cell[] {
+  if (delimiter === ALIGNED)
+    return [...line.matchAll(/\S+(?: \S+)*/g)].map(({ 0: cell, index }) => {
+      return { start: index, end: index + cell.length };
+    });
   const cells: Cell[] = [];
   let start = 0;
   let isQuoted = false;

@@ -46,7 +46,7 @@ describe('[E-40] a line for a decision', () => {
           },
         },
       ),
-      `19:47:18  refused   tools/call echo                       arguments-invalid: ${REASONS['arguments-invalid'].text}; /task_progress (undeclared), arguments (type)`,
+      `19:47:18  refused   tools/call echo                       arguments-invalid: ${REASONS['arguments-invalid'].text.slice(0, -1)}: /task_progress (undeclared), arguments (type)`,
     ],
     [
       'names what was wrong with an answer',
@@ -55,7 +55,7 @@ describe('[E-40] a line for a decision', () => {
         reasons: ['upstream-protocol'],
         detail: 'content-encoding: gzip\u001b[2J',
       }),
-      `19:47:18  withheld  tools/call echo                       upstream-protocol: ${REASONS['upstream-protocol'].text}; content-encoding: gzip\\u{1b}[2J`,
+      `19:47:18  withheld  tools/call echo                       upstream-protocol: ${REASONS['upstream-protocol'].text.slice(0, -1)}: content-encoding: gzip\\u{1b}[2J`,
     ],
     [
       'says which argument became what the schema expects',

@@ -42,6 +42,12 @@ describe('cards', () => {
     ['behind a tag', `<script> ${card}`],
     ['behind an element without content', `<img src="a.png">${card}`],
     ['in its groups under any name', `{"id": "${fours(card, ' ')}"}`],
+    ['behind a key that says so', `card: ${card}\nsize: 1`],
+    ['behind a key of prose', `id: 7\nnote: ${card}`],
+    ['in a pair that says so', `level=info pan=${card} took 3 ms`],
+    ['in a pair, beside a cue', `visa id=${card} accepted`],
+    ['in an aligned column that says so', `ID  CARD NO\n7   ${card}`],
+    ['behind a short cue', `cc ${card}`],
     ['with a date of expiry', `${fours(card, ' ')} 0728`],
     ['in a row of cards', `${fours(card, ' ')} ${fours(other, ' ')}`],
   ])('%s are found', (_how, text) => {
@@ -71,6 +77,13 @@ describe('cards', () => {
     ['cut JSON', `Result: {"trace": "${card}", "spans": ["${other}", "4`],
     ['JSON in JSON', JSON.stringify(JSON.stringify({ id: card }))],
     ['a key of a line', `order_id: ${card}\nTracking number: ${other}`],
+    ['a key of a line, whatever it is called', `- parent: ${card}\n  user: ${other}`],
+    ['pairs of a log', `12:00 INFO user=${card} took 3 ms, parent="${other}" done`],
+    ['aligned columns', `USER               AGE\n${card}   3d\n${other}   4d`],
+    [
+      'a column behind a word that is cut where cues are looked for',
+      `uuid\tuser\tsize\n${'a'.repeat(8)}-0000-4000-8000-${'0'.repeat(10)}cc\t${'1'.repeat(29)}\t${card}`,
+    ],
     ['a query', `?id=${card}&session=${other}`],
     ['an element', `<id>${card}</id>`],
     ['a column', `id,total\n${card},3.50\n${other},4.50`],
@@ -105,7 +118,7 @@ describe('account and social security numbers', () => {
   });
 });
 
-const NAMES = ['id', 'order_id', 'ts', 'trace', 'amount', 'lat', 'value', 'execution_time', 'seq'];
+const NAMES = ['id', 'order_id', 'ts', 'trace', 'amount', 'user', 'parent', 'lat', 'value', 'seq'];
 
 /** Digits of 16-digit ids; every other one would pass as a card. */
 const id16 = fc
@@ -151,11 +164,62 @@ const FORMS: Readonly<Record<string, (rows: readonly (readonly string[])[]) => s
   'JSON in a fence': (rows) => `Here:\n\`\`\`json\n${json(rows, true)}\n\`\`\``,
   CSV: (rows) => [NAMES.slice(0, rows[0]?.length), ...rows].map((row) => row.join(',')).join('\n'),
   TSV: (rows) => [NAMES.slice(0, rows[0]?.length), ...rows].map((row) => row.join('\t')).join('\n'),
+  YAML: (rows) =>
+    rows.map((row) => row.map((value, at) => `  ${NAMES[at]}: ${value}`).join('\n')).join('\n'),
+  logs: (rows) =>
+    rows
+      .map((row) => `INFO ${row.map((value, at) => `${NAMES[at]}=${value}`).join(' ')} done`)
+      .join('\n'),
+  'aligned columns': (rows) =>
+    [NAMES.slice(0, rows[0]?.length), ...rows]
+      .map((row) =>
+        row
+          .map((value) => value.padEnd(64))
+          .join(' ')
+          .trimEnd(),
+      )
+      .join('\n'),
   Markdown: (rows) => {
     const lines = [NAMES.slice(0, rows[0]?.length), ...rows].map((row) => `| ${row.join(' | ')} |`);
     return [lines[0], `|${' --- |'.repeat(rows[0]?.length ?? 0)}`, ...lines.slice(1)].join('\n');
   },
 };
+
+/** The outcome for a result. */
+function inspected(result: object): ReturnType<typeof inspectMessage> {
+  const text = JSON.stringify({ jsonrpc: '2.0', id: 1, result });
+  return inspectMessage({
+    ...{ text, value: JSON.parse(text), profile, requestMethod: 'tools/call' },
+  });
+}
+
+describe('numbers beside each other', () => {
+  const [head, tail] = [card.slice(0, 8), card.slice(8)];
+
+  it.each([
+    ['members', { from: head, to: tail }],
+    [
+      'the end of an amount and a size',
+      { price: `539,363,${card.slice(0, 3)}`, size: card.slice(3) },
+    ],
+    ['items', { rows: [head, tail] }],
+  ])('are no card as %s of a structure', (_how, structuredContent) => {
+    const copy = { type: 'text', text: JSON.stringify(structuredContent) };
+    expect(inspected({ content: [], structuredContent }).kind).toBe('clean');
+    expect(inspected({ content: [copy], structuredContent }).kind).toBe('clean');
+  });
+
+  it('are one as texts of a result, which a host shows as one', () => {
+    const content = [head, tail].map((text) => ({ type: 'text', text }));
+    expect(inspected({ content })).toMatchObject({ kind: 'changed' });
+  });
+
+  it('take their names from their own text, whatever stands before it', () => {
+    const content = [{ type: 'text', text: `parent: ${card}\n` }];
+    expect(inspected({ content }).kind).toBe('clean');
+    expect(inspected({ content: [{ type: 'text', text: 'Rows' }, ...content] }).kind).toBe('clean');
+  });
+});
 
 describe('results full of numbers', () => {
   const rows = fc.integer({ min: 2, max: 6 }).chain((width) =>
