@@ -1,11 +1,13 @@
 // Compares two definitions, so that a reviewer knows what to look at first: the classes of their difference, and
-// whether the new schema may accept something that the old one refuses (widened), or the reverse (narrowed). Pure, and decides
-// nothing: any difference hides the definition, whatever its class. "Not widened" is said only of what was proved
-// keyword by keyword; a keyword that is not known, or whose effect depends on others, counts as widened and narrowed.
+// whether the new schema may accept something that the old one refuses (widened), or the reverse (narrowed), as the
+// gateway reads schemas: described objects are closed, and defaults are filled in for rules. Pure, and decides nothing:
+// any difference hides the definition, whatever its class. "Not widened" is said only of what was proved keyword by
+// keyword; a keyword that is not known, or whose effect depends on others, counts as widened and narrowed.
 // docs/contract.md §5 (classes of a drift); JSON Schema 2020-12, core, applicator, unevaluated and validation
 // vocabularies.
 
 import type { PinKind } from '../policy/definitions.js';
+import { isOfNewestDialect } from '../policy/json-schema/sanitizer.js';
 import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
 import { unseenCharacters } from '../text/escaping.js';
 
@@ -220,7 +222,7 @@ function addCues(text: string, cues: Set<string>): void {
 /** The dialect of MCP, which a schema without `$schema` has (MCP 2025-11-25, tools, data types). */
 const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
-/** Keywords that describe and do not validate. */
+/** Keywords that describe. A default also means something: what rules read, and what may be absent. */
 const DESCRIPTIVE_KEYWORDS = new Set([
   '$comment',
   'default',
@@ -277,7 +279,7 @@ function normalizeSchema(schema: Json, keepDescriptive: boolean): Json {
   if (!isObject(schema)) return schema;
   const kept = Object.keys(schema).filter(
     (key) =>
-      (keepDescriptive || !DESCRIPTIVE_KEYWORDS.has(key)) &&
+      (keepDescriptive || key === 'default' || !DESCRIPTIVE_KEYWORDS.has(key)) &&
       !(key === '$schema' && isDialect(schema[key])),
   );
   return Object.fromEntries(
@@ -321,8 +323,18 @@ const BOTH: SchemaChange = { isWidened: true, isNarrowed: true };
 function compareSchemas(before: Json | undefined, after: Json | undefined): SchemaChange {
   const [a, b] = [asSchema(before), asSchema(after)];
   if (isEqual(a, b)) return SAME;
+  // Older dialects do not have all keywords, and ignore what stands beside a reference.
+  if (![before, after].every(isOfNewest)) return BOTH;
   const [one, other] = [expandReferences(a), expandReferences(b)];
   return one === undefined || other === undefined ? BOTH : compareNormalized(one, other);
+}
+
+function isOfNewest(schema: Json | undefined): boolean {
+  return schema === undefined || (isSchema(schema) && isOfNewestDialect(schema));
+}
+
+function isSchema(value: Json): value is JsonObject | boolean {
+  return isObject(value) || typeof value === 'boolean';
 }
 
 /** A boolean schema, or the keywords of one; `undefined` for what is no schema. */
@@ -430,10 +442,11 @@ function compareNormalized(a: Schema, b: Schema): SchemaChange {
   // What these refuse depends on what every keyword beside them looked at.
   if (keywords.some((keyword) => keyword.startsWith('unevaluated'))) return BOTH;
   const grouped = new Set([...MEMBER_KEYWORDS, ...ITEM_KEYWORDS]);
-  const single = keywords.filter((keyword) => !grouped.has(keyword));
+  const single = keywords.filter((keyword) => !grouped.has(keyword) && keyword !== 'required');
   return joinChanges([
     compareMembers(a, b),
     compareItems(a, b),
+    compareRequired(a, b),
     ...single.map((keyword) => {
       const [one, other] = [ownMember(a, keyword), ownMember(b, keyword)];
       return isEqual(one, other) ? SAME : compareKeyword(keyword, one, other);
@@ -448,10 +461,13 @@ function compareMembers(a: JsonObject, b: JsonObject): SchemaChange {
   if (!isObject(before) || !isObject(after)) return isEqual(before, after) ? SAME : BOTH;
   if (!isEqual(patterns, laterPatterns)) return BOTH;
   const hasPatterns = isObject(patterns) && Object.keys(patterns).length > 0;
+  // What has no properties is open.
+  if ('properties' in a !== 'properties' in b) return BOTH;
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   const additional = compareValues(a['additionalProperties'], b['additionalProperties']);
   return joinChanges([
     additional,
+    compareOpenings(a, b),
     ...names.map((name) => {
       const isAdded = !Object.hasOwn(before, name);
       if (!isAdded && Object.hasOwn(after, name)) return compareValues(before[name], after[name]);
@@ -462,6 +478,19 @@ function compareMembers(a: JsonObject, b: JsonObject): SchemaChange {
       return { isWidened, isNarrowed: true };
     }),
   ]);
+}
+
+/** An object that is described is closed, unless it says itself what else it takes. */
+function compareOpenings(a: JsonObject, b: JsonObject): SchemaChange {
+  const [was, is] = [a, b].map((schema) => 'additionalProperties' in schema);
+  if (was === is) return SAME;
+  return is
+    ? opened(b['additionalProperties'], WIDER)
+    : opened(a['additionalProperties'], NARROWER);
+}
+
+function opened(additional: Json | undefined, change: SchemaChange): SchemaChange {
+  return additional === false ? SAME : change;
 }
 
 function compareItems(a: JsonObject, b: JsonObject): SchemaChange {
@@ -510,6 +539,16 @@ const REFUSING = new Set([
   '$ref',
 ]);
 
+/** Those that may declare members, and so make an object take more. */
+const DECLARING = new Set([
+  'allOf',
+  'anyOf',
+  'dependentRequired',
+  'dependentSchemas',
+  'oneOf',
+  '$ref',
+]);
+
 type CompareKeyword = (a: Json, b: Json) => SchemaChange;
 
 /** How the values of a keyword that both schemas have are compared; any other difference is not understood. */
@@ -526,17 +565,22 @@ const COMPARED: ReadonlyMap<string, CompareKeyword> = new Map<string, CompareKey
 ]);
 
 function compareKeyword(keyword: string, a: Json | undefined, b: Json | undefined): SchemaChange {
-  if (keyword === 'required') return compareRequired(a, b);
   if (!REFUSING.has(keyword)) return BOTH;
+  if ((a === undefined || b === undefined) && DECLARING.has(keyword)) return BOTH;
   if (a === undefined) return NARROWER;
   if (b === undefined) return WIDER;
   return COMPARED.get(keyword)?.(a, b) ?? BOTH;
 }
 
-function compareRequired(a: Json | undefined, b: Json | undefined): SchemaChange {
-  const { isWidened, isNarrowed } = compareAlternatives(listOf(a ?? []), listOf(b ?? []));
+function compareRequired(a: JsonObject, b: JsonObject): SchemaChange {
+  const [before, after] = [listOf(a['required'] ?? []), listOf(b['required'] ?? [])];
+  const { isWidened, isNarrowed } = compareAlternatives(before, after);
+  const declared = new Set(Object.keys(b['properties'] ?? {}).map((name) => JSON.stringify(name)));
+  const known = new Set(before);
+  // A name that is only required is a parameter too.
+  const isNew = after.some((name) => !known.has(name) && !declared.has(name));
   // The more names are required, the fewer values are accepted.
-  return { isWidened: isNarrowed, isNarrowed: isWidened };
+  return { isWidened: isNarrowed || isNew, isNarrowed: isWidened };
 }
 
 /** Lists of schemas of the same length, one by one. */

@@ -39,6 +39,8 @@ export type Schema = SchemaNode | boolean;
 export type DynamicReference = { readonly initial: Schema; readonly anchor: string };
 
 export type SchemaCopy = {
+  /** Whether the schema, apart from parts that name another dialect, is read by the newest one. */
+  readonly isOfNewestDialect: boolean;
   readonly root: Schema;
   /** All schemas that are objects, with their pointers in the schema as it was written. */
   readonly nodes: ReadonlyMap<SchemaNode, string>;
@@ -196,6 +198,12 @@ function dialectOf(named: Json, pointer: string): Dialect {
   return dialect;
 }
 
+/** Whether a schema is read by the newest dialect; false for one that cannot be used. */
+export function isOfNewestDialect(schema: JsonObject | boolean): boolean {
+  const copied = copySchema(schema);
+  return copied.ok && copied.copy.isOfNewestDialect;
+}
+
 function copyRoot(schema: JsonObject | boolean, dialect: Dialect): SchemaCopy {
   const copying: Copying = {
     nodes: new Map(),
@@ -218,6 +226,7 @@ function copyRoot(schema: JsonObject | boolean, dialect: Dialect): SchemaCopy {
   const { leavesContained, names, resourceOf } = copying;
   const resources = new Set(resourceOf.values()).size > 1 ? resourceOf : undefined;
   return {
+    isOfNewestDialect: dialect === DIALECTS[0],
     root,
     nodes,
     references,

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { CHANGES, compareDefinitions, compareTexts } from '../../../src/pins/comparison.js';
 import { changedLines, diffDefinitions, printDiffLine } from '../../../src/pins/diff.js';
+import { compileSchema } from '../../../src/policy/json-schema/validator.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { escapeForTerminal } from '../../../src/text/escaping.js';
 
@@ -45,7 +46,28 @@ test.each<[string, JsonObject, readonly string[]]>([
   [
     'a default',
     withInput({ properties: { ...properties, id: { ...properties.id, default: '1' } } }),
-    ['description'],
+    ['input-widened', 'description', 'input-narrowed'],
+  ],
+  ['opened to others', withInput({ additionalProperties: true }), ['input-widened']],
+  [
+    'a name that is only required',
+    withInput({ required: ['id', 'state', 'cc'] }),
+    ['input-widened', 'input-narrowed'],
+  ],
+  [
+    'parameters beside the others',
+    withInput({ allOf: [{ properties: { cc: { type: 'string' } } }] }),
+    ['input-widened', 'input-narrowed'],
+  ],
+  [
+    'an older dialect that ignores keywords',
+    withInput({ minProperties: 1, minimum: 1, exclusiveMinimum: true }),
+    ['input-widened', 'input-narrowed'],
+  ],
+  [
+    'no parameters described',
+    { ...BASE, inputSchema: { type: 'object' } },
+    ['input-widened', 'description', 'input-narrowed'],
   ],
   [
     'a new parameter',
@@ -373,11 +395,13 @@ function showsWidening(old: Validate, next: Validate, values: readonly Json[]): 
 
 let widened = 0;
 function check(before: JsonObject, after: JsonObject, values: readonly Json[]): void {
-  const [old, next] = [compiled(before), compiled(after)];
-  if (old === undefined || next === undefined) return;
-  if (!showsWidening(old, next, values)) return;
-  widened += 1;
-  expect(classesOf(before, after)).toContain('input-widened');
+  for (const read of [compiled, admits]) {
+    const [old, next] = [read(before), read(after)];
+    if (old === undefined || next === undefined) continue;
+    if (!showsWidening(old, next, values)) continue;
+    widened += 1;
+    expect(classesOf(before, after)).toContain('input-widened');
+  }
 }
 
 describe('[L-95] an input that accepts something new', () => {
@@ -397,6 +421,110 @@ describe('[L-95] an input that accepts something new', () => {
     expect(widened).toBeGreaterThan(10);
   });
 });
+
+type Loosening = readonly [what: string, before: JsonObject, after: JsonObject];
+
+/** Differences after which more is accepted, or the same means something else. */
+const LOOSENED: readonly Loosening[] = [
+  ['minimum', { minimum: 5 }, { minimum: 4 }],
+  ['exclusiveMaximum', { exclusiveMaximum: 5 }, { exclusiveMaximum: 6 }],
+  ['multipleOf', { multipleOf: 10 }, { multipleOf: 5 }],
+  ['const', { const: 1 }, { const: 2 }],
+  ['format', { format: 'uri' }, { format: 'uri-reference' }],
+  ['pattern', { pattern: '^a$' }, { pattern: '^a' }],
+  ['contains', { contains: { const: 1 } }, { contains: {} }],
+  ['minContains', { contains: { const: 1 }, minContains: 2 }, { contains: { const: 1 } }],
+  ['prefixItems', { prefixItems: [{ const: 1 }] }, { prefixItems: [{}] }],
+  ['items after a prefix', { prefixItems: [{}], items: false }, { prefixItems: [{}] }],
+  ['items as a list', { items: [{ const: 1 }] }, { items: [{ const: 2 }] }],
+  ['additionalItems', { items: [{}], additionalItems: false }, { items: [{}] }],
+  ['dependentRequired', { dependentRequired: { a: ['b'] } }, { dependentRequired: {} }],
+  [
+    'a name that something depends on',
+    { properties: { a: {} } },
+    { properties: { a: {} }, dependentRequired: { a: ['b'] } },
+  ],
+  ['dependencies', { dependencies: { a: ['b'] } }, { dependencies: { a: [] } }],
+  ['if', { if: { const: 1 } }, { if: { const: 2 } }],
+  ['not', { not: { type: 'string' } }, { not: { const: 'a' } }],
+  ['propertyNames', { propertyNames: { maxLength: 1 } }, { propertyNames: { maxLength: 2 } }],
+  ['unevaluatedProperties', { unevaluatedProperties: false }, {}],
+  ['unevaluatedItems', { unevaluatedItems: false }, { unevaluatedItems: { type: 'string' } }],
+  ['a default', { properties: { a: { default: 1 } } }, { properties: { a: { default: 2 } } }],
+  [
+    'a default of what is required',
+    { properties: { a: {} }, required: ['a'] },
+    { properties: { a: { default: 1 } }, required: ['a'] },
+  ],
+  [
+    'a default without its member',
+    { properties: { a: { default: 1 } } },
+    { properties: { a: {} } },
+  ],
+  [
+    'an anchor',
+    { $ref: '#x', $defs: { a: { $anchor: 'x', const: 1 }, b: {} } },
+    { $ref: '#x', $defs: { a: { const: 1 }, b: { $anchor: 'x' } } },
+  ],
+  [
+    'what an anchor names',
+    { $ref: '#x', $defs: { a: { $anchor: 'x', minimum: 2 } } },
+    { $ref: '#x', $defs: { a: { $anchor: 'x', minimum: 1 } } },
+  ],
+  [
+    'a dynamic anchor',
+    { $dynamicRef: '#x', $defs: { a: { $dynamicAnchor: 'x', minimum: 2 } } },
+    { $dynamicRef: '#x', $defs: { a: { $dynamicAnchor: 'x', minimum: 1 } } },
+  ],
+  [
+    'an id',
+    { $ref: 'urn:a', $defs: { a: { $id: 'urn:a', const: 1 }, b: { $id: 'urn:b' } } },
+    { $ref: 'urn:b', $defs: { a: { $id: 'urn:a', const: 1 }, b: { $id: 'urn:b' } } },
+  ],
+  [
+    'an encoded reference',
+    { $ref: '#/$defs/a%20b', $defs: { 'a b': { minimum: 2 } } },
+    { $ref: '#/$defs/a%20b', $defs: { 'a b': { minimum: 1 } } },
+  ],
+  [
+    'the dialect',
+    { $schema: 'http://json-schema.org/draft-04/schema#', const: 1 },
+    { $schema: 'http://json-schema.org/draft-07/schema#', const: 1 },
+  ],
+  [
+    'a reference that hides what is beside it',
+    { definitions: { a: {} }, items: [{}], maximum: 5 },
+    { definitions: { a: {} }, items: [{}], maximum: 5, $ref: '#/definitions/a' },
+  ],
+  [
+    'an exclusive bound of draft-04',
+    { minimum: 1, exclusiveMinimum: true },
+    { minimum: 1, exclusiveMinimum: false },
+  ],
+  [
+    'parameters in an alternative',
+    { properties: { a: {} }, anyOf: [{}] },
+    { properties: { a: {} }, anyOf: [{ properties: { b: {} } }] },
+  ],
+];
+
+it.each(LOOSENED)('[L-95] %s is named widened, at the top and in a parameter', (_, one, other) => {
+  for (const [before, after] of [
+    [one, other],
+    [{ properties: { p: one } }, { properties: { p: other } }],
+  ] as const)
+    if (before === one || !/#|urn:|schema/.test(JSON.stringify(one)))
+      expect(classesOf(before, after)).toContain('input-widened');
+});
+
+/** What the gateway takes for arguments: undeclared ones are refused, and defaults may be absent. */
+function admits(schema: JsonObject): Validate | undefined {
+  const result = compileSchema(schema, { defaults: 'may-be-absent' });
+  if (!result.ok) return undefined;
+  const { check: errorsOf, firstUndeclared } = result.schema;
+  return (value) =>
+    errorsOf(value as Json).length === 0 && firstUndeclared?.(value as Json) === undefined;
+}
 
 /** The input schemas of ordinary tools: few parameters, and what decides about others. */
 const parameter = fc.constantFrom<Json>(
