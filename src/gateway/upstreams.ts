@@ -32,6 +32,7 @@ import type { Log } from '../telemetry/log.js';
 import type { Metrics } from '../telemetry/metrics.js';
 import type { StatelessSettings } from '../upstream/adapters/input-required.js';
 import { createLegacySseClientSessions } from '../upstream/adapters/legacy-sse/client-sessions.js';
+import { createSessionRecovery } from '../upstream/adapters/lost-sessions.js';
 import {
   createUpstreamAdapters,
   type TranslatedClients,
@@ -451,6 +452,13 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
       sessions: sessionTransport,
       translation,
       isLegacySse: settings.transport === 'http-sse',
+      recovery: createSessionRecovery({
+        client: sessionTransport,
+        gatewayVersion: ports.gatewayVersion,
+        requestTimeoutMs: limits.requestTimeoutMs,
+        handshakeTimeoutMs: limits.handshakeTimeoutMs,
+        now,
+      }),
     }),
     translation,
     scan,

@@ -115,6 +115,8 @@ export type OutboundRequest = {
   readonly authorized: AuthorizedRequest;
   readonly caller: Caller;
   readonly signal: DisconnectSignal | undefined;
+  /** Whether a session that the upstream has lost is replaced, because the client's has others: in an aggregate. */
+  readonly reopensSession?: boolean;
 };
 
 /** A session stream to be opened. */
@@ -124,6 +126,8 @@ export type OutboundStream = {
   readonly signal: DisconnectSignal;
   /** The upstream's own event id, if a stream is resumed after it. */
   readonly lastEventId: string | undefined;
+  /** As in {@link OutboundRequest}. */
+  readonly reopensSession?: boolean;
 };
 
 /** A request within a session, from or to the server, and the caller on whose behalf the gateway acts on it. */

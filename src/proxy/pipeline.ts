@@ -126,7 +126,9 @@ async function forward(
   let signal = admitted.protocol.disconnectCancels ? call.incoming.signal : undefined;
   for (const { begin } of call.features) signal = begin?.(call, admitted) ?? signal;
   const caller = callerOf(call, authorized.principal);
-  const outcome = await call.ports.upstreams.forward(upstream, { authorized, caller, signal });
+  const reopensSession = call.incoming.aggregate !== undefined;
+  const outbound = { authorized, caller, signal, reopensSession };
+  const outcome = await call.ports.upstreams.forward(upstream, outbound);
   call.record.latency.upstream = performance.now() - startedMs;
   if (outcome.kind !== 'error') return measureWaits(call.record, outcome);
   const { reason, detail } = outcome;

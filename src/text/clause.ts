@@ -33,7 +33,15 @@ export function describeStatus({ status, headers }: AnswerHead, method: string):
       : `, challenge ${clauseName(challenge.trim().split(/[\s,]/)[0] ?? '')}`;
   const type = headers['content-type']?.split(';')[0]?.trim();
   const what = type === undefined || type === 'application/json' ? '' : ` (${clauseName(type)})`;
-  return `${status} to ${method}${scheme}${what}`;
+  const encoding = encodingOf({ headers });
+  const encoded = encoding === undefined ? '' : `, content-encoding: ${clauseName(encoding)}`;
+  return `${status} to ${method}${scheme}${what}${encoded}`;
+}
+
+/** The encoding of a body that cannot be read as it is. An empty value and `identity` in any case name none. */
+export function encodingOf({ headers }: Pick<AnswerHead, 'headers'>): string | undefined {
+  const encoding = headers['content-encoding']?.trim().toLowerCase();
+  return encoding === '' || encoding === 'identity' ? undefined : encoding;
 }
 
 /** Such as `content-type: text/html`, for an answer of a media type that cannot be read. */

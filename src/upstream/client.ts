@@ -25,7 +25,7 @@ import {
 import { errorOfStatus } from '../protocol/upstream-status.js';
 import { readEndpoint } from '../protocol/versions/legacy-sse.js';
 import { namesVersionInHeader } from '../protocol/versions/revisions.js';
-import { clauseName, clauseUrl, describeStatus } from '../text/clause.js';
+import { clauseName, clauseUrl, describeStatus, encodingOf } from '../text/clause.js';
 import type { TranslatedForm } from './adapters/message-translation.js';
 import type { CallerOrGateway, Presenter, PresentOutcome } from './credentials/credentials.js';
 import { forwardErrorOfEnd, UNSCHEDULED } from './response-messages.js';
@@ -324,18 +324,29 @@ function isCredentialRejected(outcome: ForwardOutcome): boolean {
  */
 function checkResponse(outcome: ForwardOutcome, url: URL): ForwardOutcome {
   if (outcome.kind === 'error') return outcome;
-  const encoding = outcome.headers['content-encoding'];
-  const isEncoded = encoding !== undefined && encoding !== 'identity';
-  if (!isEncoded && (outcome.status < 300 || outcome.status >= 400)) return outcome;
+  const { status } = outcome;
+  const encoding = encodingOf(outcome);
+  const isRedirect = status >= 300 && status < 400;
+  if (encoding === undefined && !isRedirect) return outcome;
   outcome.abort();
+  // An error, and a receipt, say what they mean by their status; only the text of an error is lost.
+  if (status >= 400 || RECEIPTS.has(status)) return amendResponse(outcome, WITHOUT_BODY);
   const { location } = outcome.headers;
-  if (isEncoded) return protocolError(`content-encoding: ${clauseName(encoding)}`);
+  if (encoding !== undefined) return protocolError(`content-encoding: ${clauseName(encoding)}`);
   return protocolError(
     location === undefined
-      ? `${outcome.status} without a location`
+      ? `${status} without a location`
       : `redirect to ${clauseUrl(location, url.href)}`,
   );
 }
+
+/** Successes that have no content: accepted, no content, reset content. */
+const RECEIPTS: ReadonlySet<number> = new Set([202, 204, 205]);
+const NO_BYTES = new Uint8Array();
+const WITHOUT_BODY = {
+  readBody: () => Promise.resolve(NO_BYTES),
+  next: () => Promise.resolve(undefined),
+} as const;
 
 function protocolError(detail: string): Extract<ForwardOutcome, { readonly kind: 'error' }> {
   return { kind: 'error', reason: 'upstream-protocol', detail };

@@ -8,7 +8,7 @@ import { createGate } from '../support/changing-rig.js';
 import { firstTextOf, type MergedRig, startMergedRig } from '../support/deployments.js';
 import { ALLOW_ALL, settleListings } from '../support/gateway.js';
 import { jsonBody, onMethod, sseEvent } from '../support/hostile-acts.js';
-import type { Act, HostileUpstream } from '../support/hostile-upstream.js';
+import type { Act, HostileRequest, HostileUpstream } from '../support/hostile-upstream.js';
 import { openRawSession, postStateless, sendRaw } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';
@@ -32,6 +32,7 @@ const CALL = { name: 'l_read_record', arguments: { id: 'one' } };
 const ROOTS = { method: 'roots/list' };
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
 const GET = { accept: 'text/event-stream' };
+const NOT_FOUND: Act = { kind: 'http', status: 404 };
 
 let rig: MergedRig;
 beforeAll(async () => {
@@ -168,36 +169,57 @@ describe('a session', () => {
     expect((await session.end()).status).toBe(404);
   });
 
-  it('[MRG-09] is lost as a whole when a member has lost its part, so that it is opened anew', async () => {
-    const session = await openSession(rig.access);
-    rig.right.obey((request) =>
-      request.headers['mcp-session-id'] === undefined ? undefined : { kind: 'http', status: 404 },
-    );
+  /** The member on the right has lost every session that it has opened so far. */
+  function loseRight(answer: (request: HostileRequest) => Act = () => NOT_FOUND): void {
+    const kept = new Set<string>();
+    rig.right.obey((request) => {
+      const id = request.headers['mcp-session-id'];
+      if (request.method === 'notifications/initialized' && id !== undefined) kept.add(id);
+      return id === undefined || kept.has(id) ? undefined : answer(request);
+    });
     rig.forget();
-    expect((await session.request('tools/list')).status).toBe(404);
-    rig.right.repent();
-    await expect.poll(() => methodsAt(rig.left), PATIENT).toEqual(['tools/list', 'DELETE']);
-    expect((await session.call('l_read_record', { id: 'one' })).status).toBe(404);
-    const again = await openSession(rig.access);
-    expect(firstTextOf(await again.call('right_read_record', { id: 'one' }))).toBe(
+  }
+
+  it('[MRG-09] goes on with another session of a member that has lost its own', async () => {
+    const session = await openSession(rig.access);
+    loseRight();
+    expect(toolNames(await session.request('tools/list'))).toHaveLength(4);
+    const opening = ['initialize', 'notifications/initialized'];
+    expect(methodsAt(rig.right)).toEqual(['tools/list', ...opening, 'tools/list']);
+    expect(firstTextOf(await session.call('right_read_record', { id: 'one' }))).toBe(
       'read_record one',
     );
-  });
-
-  it('[MRG-09] is lost as a whole when a call finds that its member has lost its part', async () => {
-    const access = await accessOf('caller of one');
-    const session = await openSession(access);
-    rig.right.obey((request) =>
-      request.headers['mcp-session-id'] === undefined ? undefined : { kind: 'http', status: 404 },
-    );
+    expect(methodsAt(rig.left)).toEqual(['tools/list']);
+    const sessions = new Set(rig.right.seen().map(({ headers }) => headers['mcp-session-id']));
     rig.forget();
-    expect((await session.call('right_read_record', { id: 'one' })).status).toBe(404);
-    rig.right.repent();
-    await expect.poll(() => methodsAt(rig.left), PATIENT).toEqual(['DELETE']);
-    expect((await session.request('tools/list')).status).toBe(404);
+    await session.end();
+    expect(methodsAt(rig.right)).toEqual(['DELETE']);
+    expect([...sessions].at(-1)).toBe(rig.right.seen()[0]?.headers['mcp-session-id']);
   });
 
-  it('[MRG-09] is lost only once another member has answered its call', async () => {
+  it('[MRG-09] repeats a call that the lost session did not let in, once for all that wait', async () => {
+    const session = await openSession(await accessOf('caller of one'));
+    loseRight();
+    const calls = ['one', 'two', 'three'].map((id) => session.call('right_read_record', { id }));
+    const texts = (await Promise.all(calls)).map(firstTextOf);
+    expect(texts).toEqual(['read_record one', 'read_record two', 'read_record three']);
+    expect(methodsAt(rig.right).filter((method) => method === 'initialize')).toHaveLength(1);
+  });
+
+  it('[MRG-09] repeats no call that may have been executed', async () => {
+    const session = await openSession(await accessOf('careful caller'));
+    const error = { jsonrpc: '2.0', id: null, error: { code: -32000, message: 'No session' } };
+    loseRight(() => jsonBody(error, 400));
+    const reply = await session.call('right_read_record', { id: 'one' });
+    expect([reply.status, errorOf(reply)['message']]).toEqual([
+      200,
+      expect.stringMatching(/may have been executed, so it was not retried/),
+    ]);
+    expect(rig.right.uses()).toHaveLength(1);
+    expect((await session.call('right_read_record', { id: 'one' })).text).toContain('read_record');
+  });
+
+  it('[MRG-09] disturbs no call of another member', async () => {
     const session = await openSession(await accessOf('patient caller'));
     const gate = createGate();
     const chunks = [': begun\n\n', sseEvent({ jsonrpc: '2.0', id: 7, result: { content: [] } })];
@@ -208,40 +230,26 @@ describe('a session', () => {
         gate: gate.passed,
       };
     });
-    rig.right.obey((request) =>
-      request.headers['mcp-session-id'] === undefined ? undefined : { kind: 'http', status: 404 },
-    );
-    rig.forget();
+    loseRight();
     const slow = session.call('l_read_record', { id: 'one' });
     await expect.poll(() => methodsAt(rig.left), PATIENT).toEqual(['tools/call']);
-    expect((await session.call('right_read_record', { id: 'one' })).status).toBe(404);
-    expect((await session.request('tools/list')).status).toBe(404);
+    expect((await session.call('right_read_record', { id: 'one' })).status).toBe(200);
     gate.open();
     expect(resultOf(await slow)).toEqual({ content: [] });
-    await expect.poll(() => methodsAt(rig.left), PATIENT).toEqual(['tools/call', 'DELETE']);
+    expect(methodsAt(rig.left)).toEqual(['tools/call']);
   });
 
-  it('[MRG-09] goes on without a member that loses its part again and again', async () => {
-    const access = await accessOf('patient');
-    rig.right.obey((request) =>
-      request.headers['mcp-session-id'] === undefined ? undefined : { kind: 'http', status: 404 },
+  it('[MRG-09] goes on without a member that keeps no session, and with it once it does', async () => {
+    const session = await openSession(await accessOf('patient'));
+    rig.right.obey(({ headers }) =>
+      headers['mcp-session-id'] === undefined ? undefined : NOT_FOUND,
     );
-    const statuses: number[] = [];
-    let listed: Reply | undefined;
-    while (listed?.status !== 200 && statuses.length < 10) {
-      listed = await (await openSession(access)).request('tools/list');
-      statuses.push(listed.status);
-    }
-    expect(statuses.slice(0, -1).every((status) => status === 404)).toBe(true);
-    expect(statuses.length).toBeGreaterThan(1);
-    expect(toolNames(listed ?? { message: undefined })).toEqual([
-      'l_read_record',
-      'l_write_record',
-    ]);
+    const names = toolNames(await session.request('tools/list'));
+    expect(names).toEqual(['l_read_record', 'l_write_record']);
+    expect((await session.call('right_read_record', { id: 'one' })).status).toBe(502);
+    expect((await session.call('l_read_record', { id: 'one' })).status).toBe(200);
     rig.right.repent();
-    // It is one caller's trouble alone.
-    const others = await openSession(await accessOf('another'));
-    expect(toolNames(await others.request('tools/list'))).toHaveLength(4);
+    expect((await session.call('right_read_record', { id: 'one' })).status).toBe(200);
   });
 
   it('[MRG-10] refuses what belongs to nobody in particular, and says why', async () => {

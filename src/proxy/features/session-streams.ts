@@ -95,6 +95,7 @@ export async function openSessionStream(
     caller: callerOf(call, principal),
     signal: incoming.signal,
     lastEventId,
+    reopensSession: incoming.aggregate !== undefined,
   });
   const refusal = await refusalOf(stream, outcome, responsePlan !== undefined);
   return refusal ?? serve(stream, outcome);

@@ -6,16 +6,13 @@
 // MCP 2026-07-28, versioning; docs/reference/protocol.md §2.
 
 import { type Catalog, definitionOf } from '../../policy/definitions.js';
-import {
-  type AuthorizedRequest,
-  type GatewayReply,
-  type OutboundRequest,
-  type OutboundStream,
-  replaceAdmitted,
-  type SessionRequest,
+import type {
+  GatewayReply,
+  OutboundRequest,
+  OutboundStream,
+  SessionRequest,
 } from '../../policy/obligations.js';
 import type { Caller } from '../../policy/principal.js';
-import { copyAdmitted } from '../../protocol/admission.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
 import type { JsonObject } from '../../protocol/jsonrpc.js';
 import { INVALID_REQUEST } from '../../protocol/responses.js';
@@ -32,6 +29,7 @@ import { STATELESS } from '../../protocol/versions/stateless.js';
 import type { SessionUpstream, UpstreamClient } from '../client.js';
 import { bodyResponse } from '../response-messages.js';
 import type { LegacySseClientSessions } from './legacy-sse/client-sessions.js';
+import { type SessionRecovery, withSession } from './lost-sessions.js';
 import { errorResponseText } from './message-translation.js';
 import type { SessionClients } from './session-over-stateless/adapter.js';
 import type { StatelessClients } from './stateless-over-session/adapter.js';
@@ -74,6 +72,8 @@ type UpstreamParts = {
   readonly translation: TranslatedClients;
   /** Whether the upstream speaks HTTP+SSE. */
   readonly isLegacySse: boolean;
+  /** For what comes through an aggregate. */
+  readonly recovery: SessionRecovery;
 };
 
 export type UpstreamAdapters = {
@@ -87,10 +87,11 @@ export type UpstreamAdapters = {
 };
 
 export function createUpstreamAdapters(parts: UpstreamParts): UpstreamAdapters {
-  const { client, sessions, translation, isLegacySse } = parts;
+  const { client, sessions, translation, isLegacySse, recovery } = parts;
   const count = { inProgress: 0, pings: 0 };
-  const direct = createDirectAdapter(client, count);
-  const directSessions = sessions === client ? direct : createDirectAdapter(sessions, count);
+  const direct = createDirectAdapter(client, count, recovery);
+  const directSessions =
+    sessions === client ? direct : createDirectAdapter(sessions, count, recovery);
   const sessionOverStateless = overStateless(translation.sessions);
   const statelessOverSession: UpstreamAdapter = {
     ...UNREACHABLE,
@@ -177,11 +178,13 @@ type GatewayMessageContext = { readonly session: SessionFacts; readonly caller: 
 function createDirectAdapter(
   client: Pick<SessionUpstream, 'forward' | 'openStream' | 'endSession' | 'request'>,
   count: GatewayMessageCount,
+  recovery: SessionRecovery,
 ): UpstreamAdapter {
   const pings = new Map<string, Promise<boolean>>();
 
   /** Sends a message unless too many are in progress. */
-  function send({ session, caller }: GatewayMessageContext, message: JsonObject): void {
+  function send({ session: known, caller }: GatewayMessageContext, message: JsonObject): void {
+    const session = recovery.current(known);
     if (count.inProgress >= MAX_GATEWAY_MESSAGES) return;
     count.inProgress += 1;
     const body = JSON.stringify(message);
@@ -192,11 +195,26 @@ function createDirectAdapter(
   }
 
   return {
-    forward: ({ authorized, caller, signal }) => client.forward(authorized, caller, signal),
-    openStream: ({ session, caller, signal, lastEventId }) =>
-      client.openStream(session, caller, signal, lastEventId),
-    endSession: (session, caller) => client.endSession(session, caller),
-    pingSession(session, caller) {
+    forward(request) {
+      const { authorized, caller, signal, reopensSession = false } = request;
+      const { session } = authorized.admitted;
+      return reopensSession && session !== undefined
+        ? recovery.forward(request, session)
+        : client.forward(authorized, caller, signal);
+    },
+    openStream(stream) {
+      const { session, caller, signal, lastEventId, reopensSession = false } = stream;
+      return reopensSession
+        ? recovery.openStream(stream)
+        : client.openStream(session, caller, signal, lastEventId);
+    },
+    endSession(session, caller) {
+      const ended = client.endSession(recovery.current(session), caller);
+      recovery.forget(session);
+      return ended;
+    },
+    pingSession(named, caller) {
+      const session = recovery.current(named);
       // Requests of one session that fail together need one ping.
       const known = pings.get(session.hash ?? '');
       if (known !== undefined) return known;
@@ -379,10 +397,4 @@ export function createBridgeAdapter({
 
 function canBeEnded({ target }: SessionFacts): boolean {
   return target.kind !== 'upstream' || target.id !== undefined;
-}
-
-function withSession(session: SessionFacts, authorized: AuthorizedRequest): AuthorizedRequest {
-  const { version } = session;
-  const changes = { protocol: SESSION, version, session };
-  return replaceAdmitted(authorized, copyAdmitted(authorized.admitted, changes));
 }

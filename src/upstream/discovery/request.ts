@@ -14,6 +14,7 @@ import {
   isObject,
   type Json,
   type JsonObject,
+  type RequestId,
   type RpcError,
   readEnvelope,
 } from '../../protocol/jsonrpc.js';
@@ -121,9 +122,11 @@ type ListingCall = {
   readonly method: string;
   readonly params: JsonObject;
   readonly headers: { readonly [name: string]: string };
+  /** In a session whose other ids are given by somebody else. Default: the next number. */
+  readonly id?: string;
 };
 
-type SentCall = ListingCall & { readonly id: number };
+type SentCall = Omit<ListingCall, 'id'> & { readonly id: RequestId };
 
 export type CallOutcome =
   | {
@@ -193,7 +196,7 @@ export async function callUpstream(
   budget: ListingBudget,
 ): Promise<CallOutcome> {
   lastRequestId += 1;
-  const sent: SentCall = { ...call, id: lastRequestId };
+  const sent: SentCall = { ...call, id: call.id ?? lastRequestId };
   const body = { jsonrpc: '2.0', id: sent.id, method: call.method, params: call.params };
   const { messageReader = DIRECT_MESSAGE_READER, allowance } = ports;
   if (allowance?.isLeft === false) return { kind: 'failed', why: 'too-large' };

@@ -31,11 +31,7 @@ import {
   type RoutedOutcome,
   type UpstreamResponse,
 } from '../../../protocol/transport.js';
-import {
-  errorOfStatus,
-  errorSeenIn,
-  readUpstreamStatus,
-} from '../../../protocol/upstream-status.js';
+import { errorOfStatus } from '../../../protocol/upstream-status.js';
 import { LATEST_SESSION_VERSION } from '../../../protocol/versions/revisions.js';
 import { upstreamIdOf } from '../../client.js';
 import { createListingRequest, setUnheldTimer } from '../../discovery/request.js';
@@ -43,7 +39,6 @@ import {
   bodyResponse,
   isJson,
   type OutboundItems,
-  parseBody,
   readMessages,
   streamResponse,
 } from '../../response-messages.js';
@@ -55,6 +50,7 @@ import {
   type StatelessDependencies,
   type StatelessSettings,
 } from '../input-required.js';
+import { type LostSession, mayRepeat, SESSION_LOST, unlessLost } from '../lost-sessions.js';
 import {
   capabilitiesFor,
   createTranslatedPages,
@@ -71,7 +67,6 @@ import {
   createSessionSender,
   openUpstreamSession,
   type PooledSession,
-  pingInSession,
   sessionHeadersOf,
   type UpstreamSession,
 } from './session-pool.js';
@@ -190,9 +185,6 @@ export type StatelessClients = {
 const MAX_SESSIONS = 1_000;
 const IDLE_MS = 5 * 60 * 1000;
 const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
-const SESSION_LOST =
-  'The session with this server was lost. The call may have been executed, so it was not retried.';
-
 const NOT_AWAITED = 'The client has disconnected, or the response took too long.';
 
 /** Creates the adapter of one upstream. */
@@ -260,13 +252,12 @@ async function forward(
     return bodyResponse(200, discoverResult(id, session.handshake));
   }
   const outcome = await send(context, session);
-  if (outcome !== 'lost') return outcome;
-  // What a call did before its session was lost is unknown, so it is not sent again; other requests are.
-  if (method === 'tools/call') return bodyResponse(200, errorResponseText(id, SESSION_LOST));
+  if (outcome.kind !== 'lost') return outcome;
+  if (!mayRepeat(method, outcome)) return bodyResponse(200, errorResponseText(id, SESSION_LOST));
   const reopened = await takeSession();
   if (typeof reopened === 'string') return { kind: 'error', reason: reopened };
   const retried = await send(context, reopened);
-  return retried === 'lost' ? bodyResponse(200, errorResponseText(id, SESSION_LOST)) : retried;
+  return retried.kind === 'lost' ? bodyResponse(200, errorResponseText(id, SESSION_LOST)) : retried;
 }
 
 async function openSession(
@@ -300,7 +291,7 @@ function keyOf({ principal, admitted }: AuthorizedRequest): string {
 async function send(
   { dependencies, authorized, caller, signal }: ForwardContext,
   session: PooledSession,
-): Promise<ForwardOutcome | 'lost'> {
+): Promise<ForwardOutcome | LostSession> {
   const { admitted } = authorized;
   const sent = translatedRequestOf(admitted, session.nextId());
   const form = {
@@ -347,11 +338,11 @@ async function send(
   }
   const response = isEventStream(outcome)
     ? outcome
-    : await unlessLost(outcome, { dependencies, caller, session, sentId: sent.sentId });
-  if (response === 'lost') {
+    : await unlessLost(outcome, { ...dependencies, caller, session, sentId: sent.sentId });
+  if (response.kind === 'lost') {
     end();
     dependencies.pool.forget(session);
-    return 'lost';
+    return response;
   }
   const call = {
     dependencies,
@@ -363,40 +354,6 @@ async function send(
     allowedServerRequests: admitted.allowedServerRequests,
   };
   return isEventStream(response) ? relayInSession(call, response) : translateBody(response, call);
-}
-
-/** Bytes and milliseconds within which an error is read that may say that the session is lost. */
-const MAX_ERROR_BYTES = 1024 * 1024;
-const PING_TIMEOUT_MS = 5_000;
-const FIRST_CLIENT_ERROR = 400;
-
-/** The response, or `lost` if its status and its body say that the session is. */
-async function unlessLost(
-  response: UpstreamResponse,
-  {
-    dependencies,
-    caller,
-    session,
-    sentId,
-  }: Pick<ForwardContext, 'dependencies' | 'caller'> & {
-    readonly session: PooledSession;
-    readonly sentId: number;
-  },
-): Promise<UpstreamResponse | 'lost'> {
-  const { status } = response;
-  const namesSession = upstreamIdOf(session) !== undefined;
-  if (status < FIRST_CLIENT_ERROR || !namesSession) return response;
-  const read = await response.readBody(MAX_ERROR_BYTES, dependencies.requestTimeoutMs);
-  response.release();
-  const inbound = isJson(response) ? await parseBody(read) : undefined;
-  const value = inbound?.kind === 'message' ? inbound.value : undefined;
-  const reading = readUpstreamStatus(status, { error: errorSeenIn(value, sentId), namesSession });
-  const isDoubtful =
-    reading.kind === 'lost-if-ping-fails' || (reading.kind === 'answer' && reading.unlessLost);
-  const isLost =
-    reading.kind === 'lost' ||
-    (isDoubtful && !(await pingInSession(dependencies.client, session, caller, PING_TIMEOUT_MS)));
-  return isLost ? 'lost' : amendResponse(response, { readBody: () => read });
 }
 
 /** Translates a response that has one body. Until that was read, the request may still be cancelled. */

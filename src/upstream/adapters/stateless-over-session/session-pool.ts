@@ -45,6 +45,8 @@ type HandshakeParams = {
   readonly logLevel: string | undefined;
 };
 
+const INITIALIZE_ID = 'sallyport-initialize';
+const LOG_LEVEL_ID = 'sallyport-log-level';
 /** Bytes of all responses of a handshake. */
 const MAX_HANDSHAKE_BYTES = 1024 * 1024;
 
@@ -69,7 +71,9 @@ export async function openUpstreamSession(
     deadlineMs: ports.now() + ports.requestTimeoutMs,
   };
   const params = { protocolVersion: version, capabilities, clientInfo };
-  const call = { protocol: SESSION, version, method: 'initialize', params, headers: {} };
+  const method = 'initialize';
+  // No id of the requests that follow in the session, which are those of the pool or of a client.
+  const call = { protocol: SESSION, version, method, params, headers: {}, id: INITIALIZE_ID };
   const response = await callUpstream(ports, call, budget);
   if (response.kind === 'failed') return FORWARD_ERRORS[response.why];
   const session =
@@ -86,7 +90,9 @@ export async function openUpstreamSession(
   if (logLevel !== undefined && isObject(session.handshake['capabilities'])) {
     const isLogging = isObject(session.handshake['capabilities']['logging']);
     // If the server refuses the level, it keeps its own; what the caller did not ask for is not forwarded.
-    const level = { protocol: SESSION, version, params: { level: logLevel }, headers };
+    const level = {
+      ...{ protocol: SESSION, version, params: { level: logLevel }, headers, id: LOG_LEVEL_ID },
+    };
     if (isLogging) await callUpstream(ports, { ...level, method: 'logging/setLevel' }, budget);
   }
   return session;
