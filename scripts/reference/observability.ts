@@ -156,7 +156,7 @@ const TYPES: readonly (readonly [string, string])[] = [
   ['mcp.outcome', 'Once, at the end of every request, including refused ones.'],
   [
     'auth.failure',
-    'No valid token, or a token that could not be verified. `detail.suppressed`: earlier failures that were only counted. Of a token that was refused, `detail` has `expected_issuer`, `expected_audience` and `expected_type`, as configured, and `presented_issuer`, `presented_audience` and `presented_type`, which the token says of itself, unverified, masked and cut at 128 characters. Several values are separated by spaces. The token itself is never recorded.',
+    'No valid token, or a token that could not be verified. `detail.suppressed`: earlier failures that were only counted. Of a token that was refused, `detail` has `expected_issuer`, `expected_audience` and `expected_type`, as configured, and `presented_issuer`, `presented_audience` and `presented_type` (for `token-lifetime` also `expected_lifetime`, the maximum, and `presented_lifetime`, in seconds), which the token says of itself, unverified, masked and cut at 128 characters. Several values are separated by spaces. The token itself is never recorded.',
   ],
   [
     'pin.drift',

@@ -46,7 +46,7 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
   },
   'duplicate-key': {
     cause:
-      'An object has two members of the same name, or names that differ only in case. Parsers disagree about which one counts.',
+      'An object has two members of the same name, or names that differ only in case where the protocol defines the member or a rule reads it. Parsers disagree about which one counts.',
     cure: 'Correct the client. The gateway never forwards such a message.',
   },
   'invalid-message': {
@@ -69,7 +69,7 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
   },
   'unknown-session': {
     cause:
-      'The session has ended, was revoked, was opened by another caller, or was sealed with a key that is no longer configured.',
+      'The session has ended, was revoked, was opened by another caller, or was sealed with a key that is no longer configured; or the server has lost it, as after a restart, and then `detail` names what it answered.',
     cure: 'Clients initialize again by themselves. If it happens after every deployment, keep the old key in `keys` while rotating.',
   },
   'session-required': {
@@ -97,7 +97,7 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
   'token-signature': {
     cause:
       'The signature does not verify, the algorithm is not listed in `algorithms`, or the signing key is not in the key set of the issuer.',
-    cure: 'Compare `alg` and `kid` in the token header with `issuers.<name>.algorithms` and the issuer’s JWKS.',
+    cure: 'Compare `alg` and `kid` in the token header with `issuers.<name>.algorithms` and the issuer’s JWKS. The log line `part of the keys or metadata of an issuer cannot be used` names keys that were left out, and why.',
   },
   'token-type': {
     cause:
@@ -122,7 +122,8 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
     cure: 'Synchronize the clocks of the gateway and the authorization server.',
   },
   'token-lifetime': {
-    cause: 'The token is valid for longer than `issuers.<name>.maxLifetime` (default one hour).',
+    cause:
+      'The token is valid for longer than `issuers.<name>.maxLifetime` (default one hour). The log line and the event `auth.failure` name both times.',
     cure: 'Shorten the lifetime at the authorization server, or raise `maxLifetime`.',
   },
   'token-revoked': {
@@ -209,8 +210,8 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
   },
   'pins-stale': {
     cause:
-      'The gateway could not list the definitions of the upstream within `pinning.maxAge`: the upstream is down, slow, or refuses the credential of the gateway.',
-    cure: 'Check the upstream, and `pinning.credentials` if it lists only for authenticated callers.',
+      'The gateway could not list the definitions of the upstream within `pinning.maxAge`: the upstream is down, slow, or refuses the credential of the gateway; or one of its lists fails while the others are used (`detail` says which).',
+    cure: 'The log lines `upstream could not be listed` and `part of a listing cannot be used`, and the control `pins:<upstream>`, say what was wrong. Check the upstream, and `pinning.credentials` if it lists only for authenticated callers.',
   },
   'arguments-invalid': {
     cause:
@@ -219,7 +220,7 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
   },
   'arguments-content': {
     cause: 'A detector found a secret, or the caller’s own token, in the arguments.',
-    cure: '`findings` of the audit event name detector and path. Remove the value, or change `request.secrets` of the inspection profile.',
+    cure: 'The text of the refusal, the log line and `findings` of the audit event name the place and the detector. Remove the value, or change `request.secrets` of the inspection profile.',
   },
   'arguments-redacted': {
     cause:
@@ -237,7 +238,7 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
   },
   'result-too-large': {
     cause:
-      'The result exceeds `limits.maxResponseBytes` of the upstream or `maxResultBytes` of a rule.',
+      'The result exceeds `limits.maxResponseBytes` or `limits.maxValues` of the upstream, or `maxResultBytes` of a rule. It was not read, which says nothing of what is in it.',
     cure: 'Ask for less, for example page by page, or raise the limit.',
   },
   'resource-forbidden': {
@@ -272,8 +273,8 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
   },
   'upstream-unavailable': {
     cause:
-      'No connection to the MCP server: DNS, refused connection, TLS, or an address outside `network` of the upstream.',
-    cure: 'The log names the error. For addresses of a private network set `network: private`.',
+      'No connection to the MCP server: DNS, refused connection, TLS, or an address outside `network` of the upstream; or it failed with a 5xx, or broke its answer off.',
+    cure: 'The log names the error, `detail` the status or how the answer ended. For addresses of a private network set `network: private`.',
   },
   'upstream-timeout': {
     cause: 'The server sent no response within `limits.requestTimeout`.',
@@ -281,8 +282,8 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
   },
   'upstream-protocol': {
     cause:
-      'The server sent something other than MCP: a redirect, an HTML page, invalid JSON, a content encoding, or an unexpected status such as 404.',
-    cure: '`detail` of the log line and of the audit event (`decision.detail`) says what was wrong, such as `404 to tools/list`, `redirect to https://…` or `content-encoding: gzip`. Often the path is missing from `url` (`/mcp`), or the server refuses the `Host` header.',
+      'The server sent something other than MCP: a redirect, an HTML page, invalid JSON, a content encoding, an unexpected status such as 404, or a stream that ended without a response.',
+    cure: '`detail` of the log line and of the audit event (`decision.detail`) says what was wrong, such as `404 to tools/list`, `redirect to https://…`, `content-encoding: gzip` or `tools/call: the stream ended without a response`. Often the path is missing from `url` (`/mcp`), or the server refuses the `Host` header.',
   },
   'upstream-credentials': {
     cause:

@@ -429,7 +429,7 @@ const MAX_EXPECTED = 512;
 function refusedTokenText(token: RefusedToken | undefined, mask: MaskText | undefined): string {
   if (token === undefined) return '';
   const { expected, presented } = token;
-  return (['issuer', 'audience', 'type'] as const)
+  return (['issuer', 'audience', 'type', 'lifetime'] as const)
     .map((name) => {
       const wanted = expected[name];
       const found = presented[name];

@@ -9,7 +9,7 @@ import type { IssuerSettings, UpstreamSettings } from '../config/settings.js';
 import type { Principal } from '../policy/principal.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounds.js';
-import { type AuthnReason, type ClaimSource, checkClaims } from './claims.js';
+import { type AuthnReason, type ClaimSource, checkClaims, lifetimeOf } from './claims.js';
 import type { Introspector } from './introspection.js';
 import type { KeySource } from './issuer.js';
 import {
@@ -128,6 +128,10 @@ function refuse(
   return { reason, refusedToken: { expected, presented: presentedFacts(token) } };
 }
 
+function inSeconds(ms: number): string {
+  return `${Math.round(ms / 1000)}s`;
+}
+
 function listOf(values: readonly string[]): string {
   return [...new Set(values)].join(' ');
 }
@@ -198,6 +202,24 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     }
   }
 
+  /** The refusal with the lifetime of the token and the maximum. */
+  function withLifetime(
+    { reason, refusedToken }: AuthnError,
+    { maxLifetimeMs }: IssuerSettings,
+    claims: JsonObject,
+  ): AuthnError {
+    const maximum = inSeconds(maxLifetimeMs);
+    const lifetime = inSeconds(lifetimeOf(claims, ports.now()));
+    return {
+      reason,
+      refusedToken: {
+        expected: { ...refusedToken?.expected, lifetime: maximum },
+        presented: { ...refusedToken?.presented, lifetime },
+      },
+      detail: `lifetime ${lifetime}, maximum ${maximum}`,
+    };
+  }
+
   /** The principal, when every claim passes that the signature or the introspection response vouches for. */
   function principalOf(
     { token, plan: { issuer }, audiences }: Verification,
@@ -205,6 +227,8 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     source: ClaimSource,
   ): AuthnOutcome {
     const facts = checkClaims(claims, { issuer, source, audiences, now: ports.now() });
+    if (facts === 'token-lifetime')
+      return withLifetime(refuse(facts, token, [issuer], audiences), issuer, claims);
     if (typeof facts === 'string') return refuse(facts, token, [issuer], audiences);
     // A token id is unique only within its issuer (RFC 7519 §4.1.7).
     const named =

@@ -208,6 +208,12 @@ function checkTimes(claims: JsonObject, { issuer, source, now }: ClaimRules): Ti
   return { expiresAt, issuedAt: lacksIssuedAt ? undefined : issuedAt };
 }
 
+/** The lifetime by which a token was refused with `token-lifetime`, in milliseconds. */
+export function lifetimeOf(claims: JsonObject, now: number): number {
+  const issuedAt = readTime(ownMember(claims, 'iat')) ?? now;
+  return (readTime(ownMember(claims, 'exp')) ?? now) - issuedAt;
+}
+
 /** A token for several audiences can be replayed by each of them at the others, so it is refused. */
 function acceptedAudience(
   value: Json | undefined,

@@ -9,6 +9,7 @@
 import { type CryptoKey, importJWK, type JWK } from 'jose';
 import type { IssuerSettings, Network } from '../config/settings.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import { clauseName, kindOf } from '../text/clause.js';
 
 /** The part of the guarded fetch that discovery uses. */
 export type FetchJson = (
@@ -34,10 +35,14 @@ const ENDPOINTS = {
 } as const;
 
 type EndpointMember = keyof typeof ENDPOINTS;
+const ENDPOINT_MEMBERS = Object.keys(ENDPOINTS) as EndpointMember[];
 
 type Failed = { readonly ok: false; readonly detail: string };
-type Discovery = { readonly ok: true; readonly url: URL } | Failed;
+/** `leftOut`: one clause for each document and member that is odd and was not used. */
+type LeftOut = { readonly leftOut: readonly string[] };
+type Discovery = ({ readonly ok: true; readonly url: URL } & LeftOut) | Failed;
 type MetadataReading = { readonly ok: true; readonly metadata: JsonObject } | Failed;
+type DiscoveredMetadata = ({ readonly ok: true; readonly metadata: JsonObject } & LeftOut) | Failed;
 
 const MAX_METADATA_BYTES = 64 * 1024;
 const METADATA_TIMEOUT_MS = 5_000;
@@ -72,12 +77,21 @@ function readMetadata(
   if (!isObject(document)) return failed('the metadata document is not a JSON object');
   // Compared as strings, without normalization (RFC 8414 §3.3).
   if (document['issuer'] !== issuer.issuer) return failed('the metadata names another issuer');
-  const missing = members.find((member) => {
-    const written = document[member];
-    return typeof written !== 'string' || !URL.canParse(written);
-  });
+  const missing = members.find((member) => isAbsent(document[member]));
   if (missing !== undefined) return failed(`the metadata names no ${ENDPOINTS[missing]}`);
+  const [odd] = oddEndpoints(document, members);
+  if (odd !== undefined) return failed(`the metadata names no ${odd}`);
   return { ok: true, metadata: document };
+}
+
+/** The endpoints that are written and are no URL, such as `key set (jwks_uri: number)`. */
+function oddEndpoints(document: JsonObject, members: readonly EndpointMember[]): readonly string[] {
+  return members.flatMap((member) => {
+    const written = document[member];
+    if (isAbsent(written) || (typeof written === 'string' && URL.canParse(written))) return [];
+    const what = typeof written === 'string' ? 'no URL' : kindOf(written);
+    return `${ENDPOINTS[member]} (${member}: ${what})`;
+  });
 }
 
 /** Finds one URL in the metadata of `issuer`; see {@link discoverMetadata}. */
@@ -87,7 +101,9 @@ export async function discover(
   fetchJson: FetchJson,
 ): Promise<Discovery> {
   const found = await discoverMetadata(issuer, [member], fetchJson);
-  return found.ok ? { ok: true, url: new URL(String(found.metadata[member])) } : found;
+  if (!found.ok) return found;
+  const { metadata, leftOut } = found;
+  return { ok: true, url: new URL(String(metadata[member])), leftOut };
 }
 
 /**
@@ -99,8 +115,9 @@ export async function discoverMetadata(
   issuer: IssuerSettings,
   members: readonly EndpointMember[],
   fetchJson: FetchJson,
-): Promise<MetadataReading> {
-  let last: MetadataReading = failed('no metadata document was found');
+): Promise<DiscoveredMetadata> {
+  let last = failed('no metadata document was found');
+  const leftOut: string[] = [];
   for (const url of metadataUrls(issuer.issuer)) {
     const outcome = await fetchJson(url, {
       network: issuer.network,
@@ -109,8 +126,14 @@ export async function discoverMetadata(
       timeoutMs: METADATA_TIMEOUT_MS,
     });
     if (outcome.ok) {
-      last = readMetadata(outcome.value, issuer, members);
-      if (last.ok) return last;
+      const read = readMetadata(outcome.value, issuer, members);
+      if (read.ok) {
+        const others = ENDPOINT_MEMBERS.filter((member) => !members.includes(member));
+        leftOut.push(...oddEndpoints(read.metadata, others).map((odd) => `metadata: ${odd}`));
+        return { ...read, leftOut };
+      }
+      last = read;
+      leftOut.push(`${url.pathname}: ${read.detail}`);
     } else {
       last = failed(`the metadata ${outcome.detail}`);
       if (ORIGIN_ERRORS.has(outcome.why)) return last;
@@ -158,6 +181,8 @@ type KeySetReading =
       readonly keys: KeySet;
       /** Identifies the contents: equal sets have equal fingerprints. */
       readonly fingerprint: string;
+      /** One clause for each entry that no token may be verified with, unless it says itself that it is for other uses. */
+      readonly leftOut: readonly string[];
     }
   | { readonly ok: false; readonly detail: string };
 
@@ -177,11 +202,17 @@ function isForVerifying(jwk: JsonObject): boolean {
   return isAbsent(operations) || (Array.isArray(operations) && operations.includes('verify'));
 }
 
-function isCandidate(jwk: Json): jwk is JsonObject {
-  if (!isObject(jwk)) return false;
-  const { kid } = jwk;
-  if (!isAbsent(kid) && typeof kid !== 'string') return false;
-  return !isSecretKey(jwk) && isForVerifying(jwk);
+/** What is wrong with an entry, whatever it is for; `undefined` for a key that may be one to verify with. */
+function describeOddEntry(jwk: Json): string | undefined {
+  if (!isObject(jwk)) return `expected object, got ${kindOf(jwk)}`;
+  const { kid, kty } = jwk;
+  if (typeof kty !== 'string') return `kty: expected string, got ${kindOf(kty)}`;
+  if (!isAbsent(kid) && typeof kid !== 'string') return `kid: expected string, got ${kindOf(kid)}`;
+  const member = (['use', 'alg'] as const).find(
+    (one) => !isAbsent(jwk[one]) && typeof jwk[one] !== 'string',
+  );
+  if (member !== undefined) return `${member}: expected string, got ${kindOf(jwk[member])}`;
+  return isSecretKey(jwk) ? 'a private or symmetric key' : undefined;
 }
 
 function isStrong(key: CryptoKey): boolean {
@@ -200,14 +231,21 @@ function publicMembers(jwk: JsonObject): JWK {
   return members as JWK;
 }
 
-async function importKey(jwk: JsonObject, algorithm: string): Promise<CryptoKey | undefined> {
+/** The key, one clause that says why it is none, or `undefined` if it is for another algorithm. */
+async function importKey(
+  jwk: JsonObject,
+  algorithm: string,
+): Promise<CryptoKey | string | undefined> {
   if (KEY_KINDS.get(algorithm) !== keyKindOf(jwk)) return undefined;
   if (!isAbsent(jwk['alg']) && jwk['alg'] !== algorithm) return undefined;
   try {
     const key = await importJWK(publicMembers(jwk), algorithm);
-    return key instanceof Uint8Array || !isStrong(key) ? undefined : key;
+    if (key instanceof Uint8Array) return 'a symmetric key';
+    return isStrong(key)
+      ? key
+      : `RSA of less than ${MIN_RSA_BITS} or more than ${MAX_RSA_BITS} bits`;
   } catch {
-    return undefined;
+    return `no valid ${keyKindOf(jwk)} key`;
   }
 }
 
@@ -219,32 +257,40 @@ type KeySetDraft = {
   readonly ambiguous: Set<string>;
 };
 
-/** Adds a key for each algorithm that it may verify. Keys of different algorithms may share an id (RFC 7517 §4.5). */
+/**
+ * Adds a key for each algorithm that it may verify. Keys of different algorithms may share an id (RFC 7517 §4.5). Returns
+ * why the entry holds no key, if it is one of a configured algorithm.
+ */
 async function addKey(
   draft: KeySetDraft,
   jwk: JsonObject,
   algorithms: readonly string[],
-): Promise<void> {
-  const kid = typeof jwk['kid'] === 'string' ? jwk['kid'] : undefined;
+): Promise<string | undefined> {
+  let odd: string | undefined;
   for (const algorithm of algorithms) {
     const key = await importKey(jwk, algorithm);
-    if (key === undefined) continue;
-    const members = JSON.stringify([algorithm, kid ?? null, publicMembers(jwk)]);
-    // The same key given twice counts once.
-    if (draft.used.has(members)) continue;
-    const byId = draft.keys.get(algorithm) ?? new Map<string | undefined, readonly CryptoKey[]>();
-    const others = byId.get(kid) ?? [];
-    if (kid !== undefined && others.length > 0)
-      draft.ambiguous.add(JSON.stringify([algorithm, kid]));
-    draft.keys.set(algorithm, byId.set(kid, [...others, key]));
-    draft.used.add(members);
+    if (typeof key === 'string') odd = key;
+    else if (key !== undefined) addImported(draft, jwk, algorithm, key);
   }
+  return odd;
+}
+
+function addImported(draft: KeySetDraft, jwk: JsonObject, algorithm: string, key: CryptoKey): void {
+  const kid = typeof jwk['kid'] === 'string' ? jwk['kid'] : undefined;
+  const members = JSON.stringify([algorithm, kid ?? null, publicMembers(jwk)]);
+  // The same key given twice counts once.
+  if (draft.used.has(members)) return;
+  const byId = draft.keys.get(algorithm) ?? new Map<string | undefined, readonly CryptoKey[]>();
+  const others = byId.get(kid) ?? [];
+  if (kid !== undefined && others.length > 0) draft.ambiguous.add(JSON.stringify([algorithm, kid]));
+  draft.keys.set(algorithm, byId.set(kid, [...others, key]));
+  draft.used.add(members);
 }
 
 /**
  * Reads a JSON Web Key Set into the keys that may verify access tokens, for the given algorithms. Fails when it is not
- * a key set, holds more than 100 keys, or none that may be used. Symmetric, private, weak, encryption and ambiguous
- * keys are left out without failing the others. RFC 7517 §4 and §5; RFC 7518 §3; RFC 8725 §3.1 and §3.5.
+ * a key set, or holds no key that may be used. Symmetric, private, weak, encryption and ambiguous keys, and those after
+ * the first 100, are left out without failing the others. RFC 7517 §4 and §5; RFC 7518 §3; RFC 8725 §3.1 and §3.5.
  */
 export async function readKeySet(
   document: Json,
@@ -253,18 +299,28 @@ export async function readKeySet(
   const entries = isObject(document) ? document['keys'] : undefined;
   if (!Array.isArray(entries))
     return { ok: false, detail: 'the document at jwks_uri is not a key set' };
-  if (entries.length > MAX_KEYS) return { ok: false, detail: 'the key set has more than 100 keys' };
   const draft: KeySetDraft = {
     keys: new Map(),
     used: new Set(),
     ambiguous: new Set(),
   };
-  for (const jwk of entries.filter(isCandidate)) await addKey(draft, jwk, algorithms);
-  const { keys, used } = draft;
+  const leftOut: string[] = [];
+  if (entries.length > MAX_KEYS) leftOut.push(`keys/${MAX_KEYS} and after: too many keys`);
+  for (const [index, jwk] of entries.slice(0, MAX_KEYS).entries()) {
+    const odd =
+      describeOddEntry(jwk) ??
+      (isForVerifying(jwk) ? await addKey(draft, jwk, algorithms) : undefined);
+    if (odd !== undefined) leftOut.push(`keys/${index}: ${odd}`);
+  }
+  const { keys, used, ambiguous } = draft;
+  for (const name of ambiguous) {
+    const [algorithm, kid]: readonly [string, string] = JSON.parse(name);
+    leftOut.push(`several ${algorithm} keys have the id ${clauseName(kid)}`);
+  }
   dropAmbiguous(draft);
   if ([...keys.values()].every(({ size }) => size === 0))
     return { ok: false, detail: 'the key set has no key for the configured algorithms' };
-  return { ok: true, keys, fingerprint: [...used].sort().join('\n') };
+  return { ok: true, keys, fingerprint: [...used].sort().join('\n'), leftOut };
 }
 
 function dropAmbiguous({ keys, ambiguous }: KeySetDraft): void {
@@ -337,13 +393,19 @@ export type KeySource = {
 /** The header members that select the key. */
 export type Header = { readonly kid?: string; readonly alg: string };
 
-type KeySourcePorts = { readonly fetchJson: FetchJson; readonly now: () => number };
+type KeySourcePorts = {
+  readonly fetchJson: FetchJson;
+  readonly now: () => number;
+  /** Called with what of the issuer's documents is left out, one clause each, once while it is. */
+  readonly onLeftOut?: (clauses: readonly string[]) => void;
+};
 
 type KeySourceState = {
   keys: KeySet | undefined;
   fingerprint: string | undefined;
   generation: number;
-  jwksUri: { readonly url: URL; readonly foundAt: number } | undefined;
+  jwksUri: ({ readonly url: URL; readonly foundAt: number } & LeftOut) | undefined;
+  leftOut: readonly string[];
   lastSuccessAt: number | undefined;
   lastFailureAt: number | undefined;
   failures: number;
@@ -367,8 +429,9 @@ async function fetchKeySet(
   ) {
     const discovery = await discover(issuer, 'jwks_uri', ports.fetchJson);
     if (!discovery.ok) return discovery.detail;
-    state.jwksUri = { url: discovery.url, foundAt: ports.now() };
+    state.jwksUri = { url: discovery.url, foundAt: ports.now(), leftOut: discovery.leftOut };
   }
+  const { leftOut } = state.jwksUri;
   const outcome = await ports.fetchJson(state.jwksUri.url, {
     ...learnedUrlRule(issuer),
     maxBytes: MAX_KEY_SET_BYTES,
@@ -380,8 +443,15 @@ async function fetchKeySet(
   if (state.fingerprint !== reading.fingerprint) state.generation += 1;
   state.keys = reading.keys;
   state.fingerprint = reading.fingerprint;
+  const odd = [...leftOut, ...reading.leftOut].slice(0, MAX_LEFT_OUT);
+  const fresh = odd.filter((clause) => !state.leftOut.includes(clause));
+  state.leftOut = odd;
+  if (fresh.length > 0) ports.onLeftOut?.(fresh);
   return undefined;
 }
+
+/** Clauses that are kept and reported of one issuer. */
+const MAX_LEFT_OUT = 32;
 
 async function fetchAndNote(
   issuer: IssuerSettings,
@@ -414,6 +484,7 @@ export function createKeySource(issuer: IssuerSettings, ports: KeySourcePorts): 
     fingerprint: undefined,
     generation: 0,
     jwksUri: undefined,
+    leftOut: [],
     lastSuccessAt: undefined,
     lastFailureAt: undefined,
     failures: 0,

@@ -102,6 +102,8 @@ export type AuthnError = {
   readonly reason: AuthnReason;
   readonly proof?: ProofError;
   readonly refusedToken?: RefusedToken;
+  /** One clause for the log that says what was wrong. */
+  readonly detail?: string;
 };
 
 /** The binding that an upstream demands of tokens. */

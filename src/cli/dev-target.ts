@@ -175,7 +175,8 @@ export async function startCommand(
 }
 
 /** Where the server did not speak MCP, the listing advises to look at its URL (`describeListingFailure`). */
-const NOT_MCP = /what it answered is not valid MCP(?: \((.*)\))?; is the path of its URL right/;
+const NOT_MCP =
+  /what it answered is not valid MCP(?: \((.*)\))?(?:; is the path of its URL right|$)/m;
 
 /** A command has no URL: says what it answered instead, and nothing of a path. */
 function describeRunning(command: string, printed: string): string | undefined {
@@ -213,8 +214,24 @@ export async function pinServer(
   const why =
     isUsable || !wasAsked ? undefined : await Promise.race([target.explain(printed), ended]);
   if (typeof why === 'number') return why;
-  if (code !== EXIT_FINE) io.stderr(why === undefined ? named : `error: ${why}\n`);
+  if (code === EXIT_FINE) io.stdout(listingNotesIn(printed));
+  else io.stderr(why === undefined ? named : `error: ${why}\n`);
   return isUsable ? undefined : code;
+}
+
+const LISTING_NOTE = `note: ${DEV_UPSTREAM.name}: `;
+const LEFT_OUT = 'left out: ';
+
+/** What of the lists could not be read, one line each, as `pin fetch` has printed it. */
+function listingNotesIn(printed: string): string {
+  const notes = printed.split('\n').filter((line) => line.startsWith(LISTING_NOTE));
+  const lines = notes.map((line) => {
+    const note = line.slice(LISTING_NOTE.length);
+    return note.startsWith(LEFT_OUT)
+      ? `left out   ${note.slice(LEFT_OUT.length)}\n`
+      : `missing    ${note}\n`;
+  });
+  return lines.join('');
 }
 
 /** The lock file, and the names that were approved, by kind. A name that reads as a pattern would grant more than itself in a rule. */

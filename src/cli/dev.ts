@@ -301,7 +301,10 @@ function whyActed(event: AuditRecord): string {
   const [advertised, visible] = ['advertised', 'visible'].map((one) =>
     valueAt(event, 'result', 'list', one),
   );
-  if (typeof advertised === 'number') return `shows ${String(visible)} of ${advertised}`;
+  if (typeof advertised === 'number') {
+    const cause = cleanForeign(describeCause(event), undefined, MAX_CAUSE_CHARACTERS);
+    return `shows ${String(visible)} of ${advertised}${cause && `; ${cause}`}`;
+  }
   const rule = visibleAt(event, 'decision', 'rule');
   return rule === '' ? '' : `by rule ${rule}`;
 }

@@ -358,7 +358,14 @@ function assemble(
   const isOwnListener = (socket: Socket): boolean => isConnectedTo(opened.listening, socket);
   const guardedFetch = createGuardedFetch({ isOwnListener });
   const state = openState(settings.state, { ring, now });
-  const identityPorts = { ...guardedFetch, ...state, now, ring };
+  const onLeftOut = (issuer: string, clauses: readonly string[]): void => {
+    for (const detail of clauses)
+      log.write('warn', 'part of the keys or metadata of an issuer cannot be used', {
+        issuer,
+        detail,
+      });
+  };
+  const identityPorts = { ...guardedFetch, ...state, now, ring, onLeftOut };
   const identity = buildIdentity(settings, identityPorts);
   const tablesOf = (of: Settings) =>
     buildTables(of, opened.dataPort, publishedKeys(ring), options.localNames);

@@ -58,6 +58,8 @@ type IdentityPorts = {
   readonly revocations: Pick<Revocations, 'checkPrincipal' | 'isLockedOut'>;
   /** Outlives every version: a proof used before a reload stays used. */
   readonly replays: ReplayStore;
+  /** Called with what of an issuer's documents is left out, one clause each. */
+  readonly onLeftOut: (issuer: string, clauses: readonly string[]) => void;
 };
 
 /** Builds the identity of a version; `before` is that of the version being replaced. */
@@ -110,14 +112,18 @@ export function buildIdentity(
 
 function keySourceFor(
   issuer: IssuerSettings,
-  { fetchJson, now }: IdentityPorts,
+  { fetchJson, now, onLeftOut }: IdentityPorts,
   before: Identity | undefined,
 ): KeySource {
   const previous = before?.keySources.get(issuer.name);
   const old = before?.issuers.get(issuer.name);
   if (previous !== undefined && old !== undefined && keySettingsOf(old) === keySettingsOf(issuer))
     return previous;
-  const source = createKeySource(issuer, { fetchJson, now });
+  const source = createKeySource(issuer, {
+    fetchJson,
+    now,
+    onLeftOut: (clauses) => onLeftOut(issuer.name, clauses),
+  });
   // Fetched ahead, so that the first caller need not wait for keys. A failure shows in the controls.
   void source.refresh();
   return source;

@@ -58,11 +58,13 @@ const LISTING_ERRORS: { readonly [error in ListingError]: string } = {
 
 /** Why a listing failed, in words for people: what it means, and in brackets what was wrong. */
 export function describeListingFailure(
-  { why, detail }: ListingFailure,
+  { why, detail, isSpoken = false }: ListingFailure,
   connectionError: string | undefined,
 ): string {
   const cause = detail ?? connectionError;
-  const where = why === 'protocol' ? '; is the path of its URL right, such as /mcp?' : '';
+  // Whoever speaks MCP there has the right path.
+  const isLost = why === 'protocol' && !isSpoken;
+  const where = isLost ? '; is the path of its URL right, such as /mcp?' : '';
   return `${LISTING_ERRORS[why]}${cause === undefined ? '' : ` (${cause})`}${where}`;
 }
 

@@ -92,6 +92,8 @@ export type TokenFacts = {
   readonly issuer?: string;
   readonly audience?: string;
   readonly type?: string;
+  /** In seconds, as in `3600s`; the expected one is the maximum. Only where it is the reason. */
+  readonly lifetime?: string;
 };
 
 /** A token that was refused: what would have been accepted, and what it said. Nothing of it was verified. */

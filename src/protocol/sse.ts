@@ -289,6 +289,28 @@ export type ByteSource = Pick<UpstreamResponse, 'next' | 'reserveBuffer' | 'rele
  */
 export type ReadEnd = 'ended' | 'stopped' | 'too-large' | 'rate-limited' | ForwardError;
 
+/** Why the answer to a request did not come, by how its stream or body ended: one clause for the operator. */
+export function describeEnd(end: ReadEnd, method: string): string {
+  switch (end) {
+    case 'ended':
+    case 'stopped':
+      return `${method}: the stream ended without a response`;
+    case 'too-large':
+      return `${method}: the answer is larger than the limits allow`;
+    case 'rate-limited':
+      return `${method}: more in a minute than a stream may bring`;
+    case 'overloaded':
+      return `${method}: no room to read the answer`;
+    case 'upstream-timeout':
+      return `no answer to ${method}`;
+    case 'upstream-protocol':
+      return `${method}: the answer broke off, or is not valid HTTP or UTF-8`;
+    case 'upstream-unavailable':
+    case 'upstream-credentials':
+      return `${method}: the answer broke off`;
+  }
+}
+
 /** The limits of a stream, and the scheduler through which it shares the event loop. */
 export type StreamLimits = {
   readonly maxEventBytes: number;

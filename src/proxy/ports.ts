@@ -225,6 +225,8 @@ export type AuthnError = {
   readonly proof?: ProofError;
   /** For the audit log alone. */
   readonly refusedToken?: RefusedToken;
+  /** One clause for the log that says what was wrong. */
+  readonly detail?: string;
   /** The caller was verified, but is blocked; `id` is that of the block. */
   readonly blocked?: { readonly principal: Principal; readonly id: string };
 };

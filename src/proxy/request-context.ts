@@ -526,9 +526,9 @@ function hasClientDisconnected({ admitted, incoming, outgoing }: RequestContext)
 }
 
 /** The refusal of a caller who could not be verified; the challenge says what is wrong with a proof of possession. */
-export function refuseAuthn({ reason, proof, blocked }: AuthnError): Refusal {
+export function refuseAuthn({ reason, proof, blocked, detail }: AuthnError): Refusal {
   if (blocked !== undefined) return refuseBlocked(blocked.id);
-  return refuseWith(reason, proof === undefined ? {} : { proof });
+  return refuseWith(reason, { ...(proof !== undefined && { proof }), detail });
 }
 
 /** Notes a refusal. Before forwarding it is `refused`; afterwards the response was `withheld`. */

@@ -20,7 +20,7 @@ import {
   createGatheredWrites,
   type GatheredWrites,
   noteResult,
-  reasonOfEnd,
+  refuseEnd,
   responseEventIds,
   responseStreamLimits,
   STREAM_HEADERS,
@@ -166,8 +166,7 @@ async function relayBody(
   const body = response.readBody(maxResponseBytes, withinMs);
   // A short response is complete: an await costs a turn of the microtask queue.
   const bytes = body instanceof Promise ? await body : body;
-  if (bytes === 'too-large') return refuseWith('result-too-large');
-  if (typeof bytes === 'string') return refuseWith(bytes);
+  if (typeof bytes === 'string') return refuseEnd(call, bytes);
   const { loopScheduler } = call.ports.inspection;
   try {
     const turn = loopScheduler.waitForTurn(call.incoming.upstream);
@@ -226,7 +225,7 @@ async function relayWithoutStream(
   });
   if (responseOutcome !== undefined) return sendResponse(call, responseOutcome, 200, '');
   if (ended === 'cancelled') return sendNothing(call);
-  return refuseWith(ended === 'late' ? 'upstream-timeout' : reasonOfEnd(end));
+  return refuseEnd(call, ended === 'late' ? 'upstream-timeout' : end);
 }
 
 /** A cancelled request gets no response, but its POST has to end (MCP 2025-11-25, cancellation). */
@@ -300,7 +299,7 @@ function writeEnd(
     if (endReason.stage === 'authn') noteRefusal(call, endReason);
     else writeFailure(call, endReason, writes);
   } else if (end !== 'stopped' && end !== 'resumable') {
-    writeFailure(call, refuseWith(reasonOfEnd(end)), writes);
+    writeFailure(call, refuseEnd(call, end), writes);
   }
 }
 

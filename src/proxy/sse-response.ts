@@ -4,11 +4,12 @@
 // the limits under which the streams of an upstream are read.
 // Source: MCP 2025-11-25, transports (sending messages to the server, resumability and redelivery).
 
-import { type Refusal, type refuseWith, renderRefusal } from '../policy/decision.js';
+import { type Refusal, refuseWith, renderRefusal } from '../policy/decision.js';
 import type { Principal } from '../policy/principal.js';
 import type { EventFacts, SessionFacts } from '../protocol/admitted-request.js';
 import { progressTokenOf } from '../protocol/params.js';
 import {
+  describeEnd,
   encodeSseComment,
   encodeSseMessage,
   encodeSsePriming,
@@ -272,8 +273,13 @@ export function noteResult(
     result.digest = call.ports.audit.keyedHash('result', joinPieces(body));
 }
 
-/** The reason for a stream that ended without its response. */
-export function reasonOfEnd(end: ReadEnd): Parameters<typeof refuseWith>[0] {
+/** The refusal for a stream, or a body, that ended without its response. */
+export function refuseEnd({ admitted }: Pick<RequestContext, 'admitted'>, end: ReadEnd): Refusal {
+  const method = admitted?.rule.method ?? 'the stream of the session';
+  return refuseWith(reasonOfEnd(end), { detail: describeEnd(end, method) });
+}
+
+function reasonOfEnd(end: ReadEnd): Parameters<typeof refuseWith>[0] {
   switch (end) {
     case 'ended':
     case 'stopped':

@@ -467,8 +467,20 @@ function withMarks(
 
 function noteGuarded(call: RequestContext, outcome: GuardOutcome): Refusal | undefined {
   call.record.findings.push(...outcome.findings);
-  return outcome.kind === 'clear' ? undefined : refuseWith(outcome.reason);
+  if (outcome.kind === 'clear') return undefined;
+  const places = outcome.findings
+    .filter(({ action }) => action === 'block')
+    .map(({ path, detector }) => `${path === '' ? 'the request' : path} (${detector})`);
+  if (places.length === 0) return refuseWith(outcome.reason);
+  // Pointers of findings name nothing but plain members, and detectors are the gateway's own words.
+  const named = places.slice(0, MAX_NAMED_PLACES).join(', ');
+  const rest = places.length - MAX_NAMED_PLACES;
+  const detail = rest > 0 ? `${named} and ${rest} more` : named;
+  return refuseWith(outcome.reason, { advice: `Found at ${detail}.`, detail });
 }
+
+/** Places of arguments that a refusal names. */
+const MAX_NAMED_PLACES = 3;
 
 /** Enforces flows, the decision's limits, and that a server request is answered only once. */
 export function enforceObligations(

@@ -17,6 +17,7 @@ type LogFormat = 'json' | 'text';
 
 /** The fields that a line may have besides its event. */
 const FIELDS = {
+  issuer: 'text',
   upstream: 'text',
   /** Where clients reach the upstream. */
   url: 'text',

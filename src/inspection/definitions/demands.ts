@@ -20,6 +20,8 @@ type FindingKind =
   | 'solicitation'
   | 'context-parameter'
   | 'hidden-text'
+  /** It was not read, or not whole. */
+  | 'too-large-to-scan'
   | 'look-alike-name'
   | 'false-annotation'
   | 'excess-scope'

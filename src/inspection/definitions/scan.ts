@@ -96,7 +96,7 @@ const TOO_MANY_SENTENCES = `The definition has more than ${MAX_MARKS} sentences 
 /** A definition that is not read whole is no definition that may be approved unseen. */
 function notRead({ kind, name }: ScannedDefinition, reason: string): UnnamedFinding {
   return {
-    kind: 'hidden-text',
+    kind: 'too-large-to-scan',
     tier: 'block',
     item: { kind, name },
     pointer: '',

@@ -37,7 +37,7 @@ import { type ResponsePlan, resumeResponsePlan } from '../response-context.js';
 import { createResponseCheck, createUnsolicitedCheck } from '../response-pipeline.js';
 import {
   createGatheredWrites,
-  reasonOfEnd,
+  refuseEnd,
   responseEventIds,
   sessionEventIds,
   writeEvents,
@@ -228,7 +228,7 @@ async function relaySessionStream(
   const end = await relayHeldStream(call, response, { ended }, (event) =>
     writeUnsolicited(call, event, checkUnsolicited, { idOf, endSignal: ended }),
   );
-  if (isExcess(end) && !ended.aborted) noteRefusal(call, refuseWith(reasonOfEnd(end)));
+  if (isExcess(end) && !ended.aborted) noteRefusal(call, refuseEnd(call, end));
 }
 
 /** Relays the rest of a response, checked like its beginning, until the caller may no longer see it. */
@@ -264,7 +264,7 @@ async function relayResumed(
   const isOver =
     end === 'stopped' || end === 'resumable' || endSignal.aborted || ended === 'cancelled';
   if (ended === 'late') writeFailure(call, refuseWith('upstream-timeout'), writes);
-  else if (!isOver) writeFailure(call, refuseWith(reasonOfEnd(end)), writes);
+  else if (!isOver) writeFailure(call, refuseEnd(call, end), writes);
   if (end === 'upstream-timeout' && ended === undefined) notifyCancelled(call, responsePlan);
   await writes.flush();
 }

@@ -66,7 +66,7 @@ import {
 } from '../response-context.js';
 import { sendResponse } from '../response-forwarding.js';
 import { createResponseCheck } from '../response-pipeline.js';
-import { createGatheredWrites, reasonOfEnd, writeFailure } from '../sse-response.js';
+import { createGatheredWrites, refuseEnd, writeFailure } from '../sse-response.js';
 import {
   aborted,
   keepStreamOpen,
@@ -209,8 +209,7 @@ async function relayJsonError(
   const { maxResponseBytes, handshakeTimeoutMs } = call.snapshot.limits;
   const bytes = await response.readBody(maxResponseBytes, handshakeTimeoutMs);
   response.release();
-  if (bytes === 'too-large') return refuseWith('result-too-large');
-  if (typeof bytes === 'string') return refuseWith(bytes);
+  if (typeof bytes === 'string') return refuseEnd(call, bytes);
   const reading = await readUpstreamMessage(call, joinPieces(bytes));
   const error = reading.ok ? errorSeenIn(reading.value, undefined) : undefined;
   const isRefused = errorOfStatus(response.status) !== undefined;
@@ -247,7 +246,7 @@ async function serve(
       // The headers have been sent, so the refusal can only be written as the last event.
       call.ports.audit.report(error, call.incoming.id);
       subscription.hasEnded = true;
-      await writeStreamFailure(call, 'internal');
+      await writeStreamFailure(call, refuseWith('internal'));
     } finally {
       await sendFinalResponse(subscription, leave);
     }
@@ -336,17 +335,18 @@ async function relayNotifications(
   clearTimeout(timer);
   const isBroken =
     subscription.acknowledgedFilter === undefined && !subscription.hasEnded && !ended.aborted;
-  if (isBroken) await writeStreamFailure(call, isTimedOut ? 'upstream-timeout' : reasonOfEnd(end));
+  if (isBroken)
+    await writeStreamFailure(call, refuseEnd(call, isTimedOut ? 'upstream-timeout' : end));
   else if (isExcess(end) && !subscription.hasEnded && !ended.aborted) {
     subscription.hasEnded = true;
-    await writeStreamFailure(call, reasonOfEnd(end));
+    await writeStreamFailure(call, refuseEnd(call, end));
   }
 }
 
 /** Once a stream has begun, a refusal is its last event (docs/contract.md §6). */
-async function writeStreamFailure(call: RequestContext, reason: Reason): Promise<void> {
+async function writeStreamFailure(call: RequestContext, refusal: Refusal): Promise<void> {
   const writes = createGatheredWrites(call.outgoing);
-  writeFailure(call, refuseWith(reason), writes);
+  writeFailure(call, refusal, writes);
   await writes.flush();
 }
 

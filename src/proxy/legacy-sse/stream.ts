@@ -41,7 +41,7 @@ import {
   type VerifiedCall,
 } from '../request-context.js';
 import { createUnsolicitedCheck } from '../response-pipeline.js';
-import { encodeKeepAlive, longLivedStreamLimits, reasonOfEnd } from '../sse-response.js';
+import { encodeKeepAlive, longLivedStreamLimits, refuseEnd } from '../sse-response.js';
 import { aborted, keepStreamOpen, type RelayPorts, relayHeldStream } from '../stream-lifetime.js';
 import { createLegacySseWriter, type LegacySseWriter } from './messages.js';
 
@@ -149,7 +149,7 @@ async function relayStream(
     if (text !== undefined && !ended.aborted) await call.outgoing.write(encodeSseMessage(text));
   });
   if (!isExcess(end) || ended.aborted) return true;
-  noteRefusal(call, refuseWith(reasonOfEnd(end)));
+  noteRefusal(call, refuseEnd(call, end));
   return false;
 }
 
@@ -345,5 +345,5 @@ async function relayLegacyStream(
     else if (event.data !== '') await writer.write(event.data, ended);
   });
   if (end !== 'ended' && end !== 'stopped' && !ended.aborted)
-    noteRefusal(call, refuseWith(reasonOfEnd(end)));
+    noteRefusal(call, refuseEnd(call, end));
 }

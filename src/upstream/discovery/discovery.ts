@@ -116,8 +116,12 @@ function recordOutcome(
   }
 }
 
-/** `detail`: one clause that says what was wrong. */
-export type ListingFailure = { readonly why: ListingError; readonly detail?: string | undefined };
+/** `detail`: one clause that says what was wrong. `isSpoken`: it was reached, and spoke MCP before it failed. */
+export type ListingFailure = {
+  readonly why: ListingError;
+  readonly detail?: string | undefined;
+  readonly isSpoken?: boolean;
+};
 
 /**
  * Why a finished round failed in this era, or `undefined` if it did not. Not speaking an era is no failure
@@ -136,7 +140,7 @@ function failureOf(
       return isAnyKnown(eras) ? undefined : { why: 'protocol', detail: outcome.detail };
     case 'failed':
       if (outcome.isSpoken || isKnown(eras, era) || !isAnyKnown(eras))
-        return { why: outcome.why, detail: outcome.detail };
+        return { why: outcome.why, detail: outcome.detail, isSpoken: outcome.isSpoken };
       // The other era responds and this one never did: treat it as not spoken. An upstream that was only
       // overloaded is probed again with the next listing.
       if (outcome.why !== 'unavailable') eras[era].lastUnsupportedAtMs = nowMs;
@@ -419,7 +423,7 @@ export async function listOnce(
   await lister.close();
   const [failure] = failures;
   if (failure === undefined && listings.length > 0) return { kind: 'listed', listings };
-  return { kind: 'unreachable', why: failure?.why ?? 'protocol', detail: failure?.detail };
+  return { kind: 'unreachable', why: 'protocol', ...failure };
 }
 
 /** `apps`: clients may declare the extension. */

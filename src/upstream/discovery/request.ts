@@ -20,7 +20,7 @@ import {
 } from '../../protocol/jsonrpc.js';
 import { readMended } from '../../protocol/lone-surrogates.js';
 import { classifyUpstreamMessage } from '../../protocol/responses.js';
-import { mayBeMessage, pumpEvents, type ReadEnd } from '../../protocol/sse.js';
+import { describeEnd, mayBeMessage, pumpEvents, type ReadEnd } from '../../protocol/sse.js';
 import type { ForwardError, UpstreamResponse } from '../../protocol/transport.js';
 import { namesVersionInHeader, type ProtocolVersion } from '../../protocol/versions/revisions.js';
 import { describeStatus, describeType, kindOf } from '../../text/clause.js';
@@ -352,25 +352,6 @@ function describeReading({ method, id }: SentCall, json: ReadOutcome): string {
   if (!('id' in value)) return `${method}: the response has no id`;
   if (value['id'] !== id) return `${method}: the response has another id`;
   return `${method}: the response is not valid JSON-RPC`;
-}
-
-function describeEnd(end: ReadEnd, method: string): string {
-  switch (end) {
-    case 'ended':
-    case 'stopped':
-      return `${method}: the stream ended without a response`;
-    case 'too-large':
-      return `${method}: more bytes than the limits of a listing allow`;
-    case 'rate-limited':
-    case 'overloaded':
-      return `${method}: no room to read the answer`;
-    case 'upstream-timeout':
-      return `no answer to ${method}`;
-    case 'upstream-protocol':
-    case 'upstream-unavailable':
-    case 'upstream-credentials':
-      return `${method}: the answer broke off`;
-  }
 }
 
 type OkReading = Extract<ReadOutcome, { readonly ok: true }>;

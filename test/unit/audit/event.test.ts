@@ -358,8 +358,17 @@ describe('auth.failure', () => {
       ...{ type: 'auth.failure', upstream: 'github', reason: 'token-issuer', decisionId: 'id' },
       ip: '192.0.2.1',
       refusedToken: {
-        expected: { issuer: 'https://idp.example.com', audience: 'a b', type: 'at+jwt' },
-        presented: { issuer: `x\u001b[2J${'y'.repeat(500)}`, audience: 'c\n"d' },
+        expected: {
+          issuer: 'https://idp.example.com',
+          audience: 'a b',
+          type: 'at+jwt',
+          lifetime: '3600s',
+        },
+        presented: {
+          issuer: `x\u001b[2J${'y'.repeat(500)}`,
+          audience: 'c\n"d',
+          lifetime: '86400s',
+        },
       },
     };
     const line = lineOf(buildEvent(event, context));
@@ -372,6 +381,8 @@ describe('auth.failure', () => {
       expected_audience: 'a b',
       presented_audience: 'c\\u{a}"d',
       expected_type: 'at+jwt',
+      expected_lifetime: '3600s',
+      presented_lifetime: '86400s',
     });
     expect(detail['presented_issuer']?.length).toBeLessThanOrEqual(128);
   });

@@ -81,6 +81,19 @@ describe('[E-40] a line for a decision', () => {
       '19:47:18  allowed   tools/list                            shows 2 of 3',
     ],
     [
+      'names what of a list was left out',
+      outcome(
+        {
+          action: 'forwarded',
+          rule: 'protocol',
+          reasons: [],
+          detail: 'left out: tools/2: no name',
+        },
+        { target: { method: 'tools/list' }, result: { list: { advertised: 3, visible: 2 } } },
+      ),
+      '19:47:18  allowed   tools/list                            shows 2 of 3; left out: tools/2: no name',
+    ],
+    [
       'shows what a client wrote without acting on the terminal',
       outcome(
         { action: 'refused', reasons: [] },

@@ -422,7 +422,7 @@ describe('[L-76] the scan of definitions', () => {
     expect(tooLong.map(({ tier, kind, reason }) => [tier, kind, reason])).toEqual([
       [
         'block',
-        'hidden-text',
+        'too-large-to-scan',
         'The definition has more than 2000000 characters and is not scanned, so nobody has looked for hidden instructions in it.',
       ],
     ]);
