@@ -43,6 +43,7 @@ import {
   publishedKeys,
 } from './listeners.js';
 import { createLockCounters, type LockCounters } from './lock-counters.js';
+import { endOfLife, RECOMMENDED_NODE } from './node-support.js';
 import { createEdgeRecorder, createObservability, type Observability } from './observability.js';
 import { createDispatcher, createPorts } from './ports.js';
 import { createReload, targetsOf } from './reload.js';
@@ -274,6 +275,7 @@ async function openGateway(
     }
     phase.isServing = true;
     phase.isReady = true;
+    warnOfOldNode(options);
     options.log.write('info', 'gateway started', {
       detail: `version ${options.build.version}`,
       file: version.settings.file,
@@ -284,6 +286,14 @@ async function openGateway(
     if (error instanceof ListenerError) return error.message;
     throw error;
   }
+}
+
+function warnOfOldNode({ build, log, now = Date.now }: GatewayOptions): void {
+  const since = endOfLife(build.node, now());
+  if (since === undefined) return;
+  log.write('warn', 'this version of Node gets no security fixes', {
+    detail: `${build.node}, since ${since}: run Sallyport on Node ${RECOMMENDED_NODE}`,
+  });
 }
 
 /** Resolves with an error message where a lock file is older than one that was seen. */

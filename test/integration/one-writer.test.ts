@@ -51,7 +51,7 @@ async function startSecond(
     file,
     env: {},
     log: createLog(() => undefined),
-    build: { version: '0.0.0-test', node: process.version },
+    build: { version: '0.0.0-test', node: 'v24.0.0' },
     writeStdout: () => Promise.resolve(),
   });
 }

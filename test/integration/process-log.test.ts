@@ -101,6 +101,25 @@ describe('the process log', () => {
     await upstream.close();
   });
 
+  it.each([
+    ['v20.20.2', '2026-04-30'],
+    ['v22.0.0', '2027-04-30'],
+    ['v24.22.3', undefined],
+    ['v99.0.0', undefined],
+  ])('[G-14] says at the start since when Node %s gets no fixes', async (node, since) => {
+    const upstream = await startHostileUpstream();
+    const gateway = await startTestGateway({
+      upstreams: [{ name: 'wiki', url: upstream.url }],
+      node,
+      now: () => Date.parse('2027-06-01'),
+    });
+    const said = linesOf(gateway.log()).filter(({ event }) => event.includes('version of Node'));
+    const detail = `${node}, since ${since}: run Sallyport on Node 24`;
+    expect(said).toMatchObject(since === undefined ? [] : [{ level: 'warn', detail }]);
+    await gateway.close();
+    await upstream.close();
+  });
+
   it('[G-14] begins with the start and ends with the end', async () => {
     const upstream = await startHostileUpstream();
     const gateway = await startTestGateway({ upstreams: [{ name: 'wiki', url: upstream.url }] });

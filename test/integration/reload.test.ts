@@ -220,7 +220,7 @@ describe('a start that waits', () => {
       file,
       env: {},
       log: createLog(() => undefined),
-      build: { version: '0.0.0-test', node: process.version },
+      build: { version: '0.0.0-test', node: 'v24.0.0' },
       // The first line of the audit: the start waits for it.
       writeStdout() {
         reach();

@@ -69,7 +69,7 @@ async function validate(): Promise<readonly [number, string]> {
 async function start(): Promise<string> {
   const started = await startGateway({
     ...{ file: gatewayFile, env: ENV, log: createLog(() => undefined, 'error') },
-    build: { version: '0', node: process.version },
+    build: { version: '0', node: 'v24.0.0' },
     writeStdout: async () => undefined,
   });
   if (started.kind === 'refused') return started.diagnostics.map(({ message }) => message).join();

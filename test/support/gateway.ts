@@ -129,6 +129,8 @@ export type GatewayUnderTest = {
   /** Path of `publicUrl`, which a proxy before the gateway would strip. */
   readonly publicPath?: string;
   /** The clock of the gateway, in milliseconds since the epoch; that of its tokens' issuer stays. */
+  /** The version of Node that the gateway takes itself to run on. */
+  readonly node?: string;
   readonly now?: () => number;
 };
 
@@ -257,7 +259,7 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
     log: createLog((line) => {
       logged += line;
     }, 'debug'),
-    build: { version: '0.0.0-test', node: process.version },
+    build: { version: '0.0.0-test', node: options.node ?? 'v24.0.0' },
     writeStdout: async (text) => options.writeStdout?.(text),
     ...(options.now === undefined ? {} : { now: options.now }),
   });

@@ -79,7 +79,7 @@ export async function playTour(): Promise<TourRun> {
     file: files.configFile,
     env: {},
     log: createLog(() => undefined, 'error'),
-    build: { version: '0.0.0-test', node: process.version },
+    build: { version: '0.0.0-test', node: 'v24.0.0' },
     writeStdout: async () => undefined,
   });
   if (started.kind !== 'started') throw new Error(`the gateway did not start: ${started.kind}`);
