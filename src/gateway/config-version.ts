@@ -30,6 +30,7 @@ import {
   createDefinitionCompiler,
   describeSchemaError,
   findSchemaErrors,
+  type UnusableDefinition,
 } from '../pins/catalog.js';
 import { approvedVersions, LOCK_SUFFIX, type Lock, PIN_KINDS } from '../pins/lock.js';
 import { inSlices, loadLocks, type SignedLock } from '../pins/lock-reader.js';
@@ -405,6 +406,10 @@ function messageOf({ how, items: [item, other], reason }: Shadowing): string {
 /** Of one upstream. */
 const MAX_SHOWN_ERRORS = 20;
 
+function isNote({ effect }: UnusableDefinition): boolean {
+  return effect !== 'unusable';
+}
+
 /** A warning for each approved definition that cannot be used, and a note for each that is not checked in one place. */
 export function checkUsable(
   folder: string,
@@ -413,18 +418,21 @@ export function checkUsable(
 ): readonly Diagnostic[] {
   return upstreams.flatMap(({ name, formats }): Diagnostic[] => {
     const tools = { compileSchema, mirroredParameters };
-    const schemaErrors = findSchemaErrors(locks.get(name), tools, formats);
+    const schemaErrors = [...findSchemaErrors(locks.get(name), tools, formats)].sort(
+      (one, other) => Number(isNote(one)) - Number(isNote(other)),
+    );
     const file = join(folder, `${name}${LOCK_SUFFIX}`);
     const at = { file, line: 1, column: 1, rule: 'lock' } as const;
     const shown = schemaErrors.slice(0, MAX_SHOWN_ERRORS).map((schemaError): Diagnostic => {
       const what = `${schemaError.kind} ${quoteItem(name, schemaError.name)} of the approved definitions`;
       const message = escapeForTerminal(`${what} ${describeSchemaError(schemaError)}`);
-      return { ...at, message, severity: schemaError.effect === 'unusable' ? 'warning' : 'note' };
+      return { ...at, message, severity: isNote(schemaError) ? 'note' : 'warning' };
     });
     const more = schemaErrors.length - shown.length;
     if (more <= 0) return shown;
     const message = `${countOf(more, 'further definition')} of ${name} cannot be used or checked as a whole`;
-    return [...shown, { ...at, severity: 'warning', message }];
+    const severity = schemaErrors.slice(shown.length).every(isNote) ? 'note' : 'warning';
+    return [...shown, { ...at, severity, message }];
   });
 }
 

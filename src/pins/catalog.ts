@@ -13,9 +13,10 @@ import type {
   UndeclaredArguments,
 } from '../policy/definitions.js';
 import { findSessionShapeError, findShapeError } from '../protocol/definition-shape.js';
-import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
 import { type ClientProfile, isSameProfile, type ListKind } from '../protocol/methods.js';
 import { BoundedMap } from '../state/bounds.js';
+import { stepsOf } from '../text/json-members.js';
 import { contentOf, NO_DIGEST } from './digest.js';
 import {
   areNotesFull,
@@ -465,6 +466,8 @@ export type UnusableDefinition = DefinitionError & {
   readonly digest: string;
   /** `unusable`: neither listed nor callable. `sessions`: left out of lists of revisions with sessions. */
   readonly effect: 'unusable' | 'sessions' | 'unchecked';
+  /** The pattern that is not checked. */
+  readonly pattern?: string;
 };
 
 /** The schemaErrors of the definitions of a lock file that are approved, and of those that are pending if they count. */
@@ -493,21 +496,41 @@ function schemaErrorsOf(
   kind: PinKind,
   definition: JsonObject,
   formats: SchemaOptions['formats'],
-): readonly Pick<UnusableDefinition, 'pointer' | 'why' | 'effect'>[] {
+): readonly Omit<UnusableDefinition, 'kind' | 'name' | 'digest'>[] {
   const compiled = compileDefinition(tools, kind, definition, formats);
   if ('schemaError' in compiled) return [{ ...compiled.schemaError, effect: 'unusable' }];
   const list = LIST_OF[kind];
   const shape = list && findSessionShapeError(list, definition);
   return [
     ...(shape === undefined ? [] : [{ ...shape, effect: 'sessions' } as const]),
-    ...compiled.unchecked.map((schemaError) => ({ ...schemaError, effect: 'unchecked' }) as const),
+    ...compiled.unchecked.map((schemaError) => {
+      const pattern = textAt(definition, schemaError.pointer);
+      return { ...schemaError, effect: 'unchecked', ...(pattern && { pattern }) } as const;
+    }),
   ];
 }
+
+/** The text at a pointer into a definition; undefined if there is none. */
+function textAt(definition: JsonObject, pointer: string): string | undefined {
+  let value: Json | undefined = definition;
+  for (const step of stepsOf(pointer)) {
+    const holder: Json | undefined = value;
+    value = Array.isArray(holder)
+      ? (holder as readonly Json[])[Number(step)]
+      : isObject(holder)
+        ? ownMember(holder, step)
+        : undefined;
+  }
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** Longer patterns are cut where they are shown. */
+const MAX_SHOWN_PATTERN = 120;
 
 const EFFECTS: { readonly [effect in UnusableDefinition['effect']]: string } = {
   unusable: 'cannot be used, and is neither listed nor callable',
   sessions: 'is left out of lists for clients of revisions before 2026-07-28, which cannot read it',
-  unchecked: 'is not checked in one place',
+  unchecked: 'is checked but for one pattern, so that texts which do not match it pass the gateway',
 };
 
 /** What becomes of a definition and why, for an operator. The place has names that the upstream chose. */
@@ -515,7 +538,10 @@ export function describeSchemaError({
   effect,
   pointer,
   why,
+  pattern,
 }: Omit<UnusableDefinition, 'kind' | 'name' | 'digest'>): string {
   const place = pointer === '' ? '' : `${pointer.slice(1)}: `;
-  return `${EFFECTS[effect]}: ${place}${why}`;
+  const shown =
+    pattern === undefined ? '' : `${JSON.stringify(pattern.slice(0, MAX_SHOWN_PATTERN))}: `;
+  return `${EFFECTS[effect]}: ${place}${shown}${why}`;
 }

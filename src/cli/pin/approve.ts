@@ -3,6 +3,7 @@
 // them. An approval is of the digests that the lock file showed when the command began, and each is refused if its
 // definition has changed since, in the file or at the upstream. docs/contract.md §5.
 
+import type { UpstreamSettings } from '../../config/settings.js';
 import { type DefinitionFinding, isAbout } from '../../inspection/definitions/scan.js';
 import { SAME_SERVER } from '../../inspection/definitions/shadowing.js';
 import {
@@ -51,6 +52,7 @@ import {
   type PinOptions,
   type PinPorts,
   pinLabel,
+  printSchemaErrors,
   printSignNext,
   printWithheld,
   readGateway,
@@ -58,6 +60,7 @@ import {
   readOthers,
   readOutline,
   scanPins,
+  schemaErrorsIn,
 } from './lock-files.js';
 
 /** Kinds by which a command may name an item. */
@@ -136,19 +139,38 @@ export async function runPinApprove(
   if (observed === undefined) io.stderr('note: the lock file alone was asked\n');
   const selection = selectPins(options, before.lock, observed, fetchLine);
   if (!selection.ok) return fail(selection.error, selection.code, io);
-  const approve = (lock: Lock | undefined) =>
-    approveSelected(lock, selection.pins, {
+  let written: Lock | undefined;
+  const approve = (lock: Lock | undefined) => {
+    const change = approveSelected(lock, selection.pins, {
       ...{ before: before.lock, observed, approval },
       ...{ accept: options.accept ?? [], isNamed: options.all !== true },
       isExact: completeDigest(options.digest) !== undefined,
       others: readOthers(options.config, upstream, io, ports),
     });
+    written = change.lock;
+    return change;
+  };
   const changed = await changeLockFile(folder, upstream, approve, io, ports);
   if (changed === undefined) return EXIT_UNCHECKED;
   printEarlier(upstream, changed.outcome, observed, io);
+  printApprovedErrors(upstream, changed.outcome, written, settings, io);
   printApproved(options, selection, changed.outcome, fetchLine, io);
   if (changed.isChanged) printSignNext(upstream, signing, options.config, io);
   return changed.outcome.refused.length === 0 ? EXIT_FINE : EXIT_FAILED;
+}
+
+/** Names what was approved and cannot be used, or is checked but for a pattern. */
+function printApprovedErrors(
+  upstream: string,
+  { approved }: Approved,
+  lock: Lock | undefined,
+  settings: Pick<UpstreamSettings, 'formats'> = { formats: 'annotation' },
+  io: CliIo,
+): void {
+  const schemaErrors = schemaErrorsIn(lock, settings).filter((one) =>
+    approved.some((pin) => isSamePin(pin, one) && pin.digest === one.digest),
+  );
+  printSchemaErrors(upstream, schemaErrors, io);
 }
 
 /** Blocks a name until one of its digests is approved again. */

@@ -412,16 +412,17 @@ export function schemaErrorsIn(
   return findSchemaErrors(lock, COMPILERS, formats, withPending);
 }
 
-/** Names each such definition with the place and the error. */
+/** Names each such definition with the place and the error; one that is only not checked as a whole in a note. */
 export function printSchemaErrors(
   upstream: string,
   schemaErrors: readonly UnusableDefinition[],
   io: CliIo,
 ): void {
-  for (const schemaError of schemaErrors)
-    io.stderr(
-      `warning: ${upstream} ${pinLabel(schemaError)} ${escapeForTerminal(describeSchemaError(schemaError))}\n`,
-    );
+  for (const schemaError of schemaErrors) {
+    const severity = schemaError.effect === 'unchecked' ? 'note' : 'warning';
+    const text = escapeForTerminal(describeSchemaError(schemaError));
+    io.stderr(`${severity}: ${upstream} ${pinLabel(schemaError)} ${text}\n`);
+  }
 }
 
 /** A definition that was not approved, and what was found in it. */

@@ -19,11 +19,11 @@ const UNREADABLE = toolOf('add_issue', { annotations: { readOnlyHint: 'true' } }
 const FOR_LATER_CLIENTS = toolOf('count_issues', { outputSchema: { type: 'array' } });
 const LOCK = lockOf([FINE, DANGLING, UNREADABLE, FOR_LATER_CLIENTS].map((one) => pinOf(one)));
 
-async function run(line: string, offered: readonly JsonObject[]) {
+async function run(line: string, offered: readonly JsonObject[], lock = LOCK) {
   const io = terminal({ env: { KEY: KEY_HEX } });
   const files = new Map([
     ['/srv/config/gateway.yaml', GOOD],
-    ['/srv/config/policies/pins/github.lock.yaml', writeLock(LOCK)],
+    ['/srv/config/policies/pins/github.lock.yaml', writeLock(lock)],
   ]);
   const ports: PinPorts = {
     files: {
@@ -48,6 +48,55 @@ async function run(line: string, offered: readonly JsonObject[]) {
   ]);
   return { code, out: io.out(), err: io.err() };
 }
+
+/** RE2 has no lookahead. */
+const LOOKING_AHEAD = toolOf('tag_issue', {
+  inputSchema: { type: 'object', properties: { tag: { type: 'string', pattern: '^(?!x)' } } },
+  outputSchema: { type: 'object', properties: { id: { pattern: '(a)\\1' } } },
+});
+
+describe('[L-46] a pattern that is not checked', () => {
+  const pending = lockOf([pinOf(FINE), pinOf(LOOKING_AHEAD, 'pending')]);
+  const approved = lockOf([pinOf(FINE), pinOf(LOOKING_AHEAD)]);
+
+  it.each([
+    ['fetch --approve --by alex', pending],
+    ['fetch', pending],
+    ['approve github --all --by alex', pending],
+    ['approve github tag_issue --by alex', pending],
+    ['fetch', approved],
+    ['verify', approved],
+    ['diff', approved],
+  ])('is printed with its place, and what that means: pin %s', async (line, lock) => {
+    const { err } = await run(line, [FINE, LOOKING_AHEAD], lock);
+    const what =
+      'note: github tool tag_issue is checked but for one pattern, so that texts which do not match it pass the gateway: ';
+    expect(err).toContain(
+      `${what}inputSchema/properties/tag/pattern: "^(?!x)": in a pattern of the schema, `,
+    );
+    expect(err).toContain(`${what}outputSchema/properties/id/pattern: "(a)\\\\1": `);
+    expect(err).not.toContain('warning: github tool');
+    expect(err).not.toContain('tool get_issue');
+  });
+
+  it('is a note of validate and of the start, however many there are', () => {
+    const { outline } = loadGateway('/srv/config/gateway.yaml', {
+      readFile: () => new TextEncoder().encode(GOOD),
+      env: {},
+      secrets: 'skip',
+    });
+    if (outline === undefined) throw new Error('the gateway file has mistakes');
+    const many = Array.from({ length: 30 }, (_, at) => ({ ...LOOKING_AHEAD, name: `tag_${at}` }));
+    const locks = new Map([['github', lockOf(many.map((one) => pinOf(one)))]]);
+    const found = checkUsable('/srv/pins', outline, locks);
+    expect(new Set(found.map(({ severity }) => severity))).toEqual(new Set(['note']));
+    const withOne = new Map([['github', lockOf([...many, DANGLING].map((one) => pinOf(one)))]]);
+    expect(checkUsable('/srv/pins', outline, withOne)[0]).toMatchObject({
+      severity: 'warning',
+      message: expect.stringContaining('list_issues'),
+    });
+  });
+});
 
 const ALL = [FINE, DANGLING, UNREADABLE, FOR_LATER_CLIENTS];
 
