@@ -184,6 +184,8 @@ type RuntimePorts = ConnectionPorts &
     readonly onFailure: (runtime: UpstreamRuntime, failure: ListingFailure) => void;
     /** What of a listing could not be read, where that is new. */
     readonly onNotes: (notes: readonly string[]) => void;
+    /** A session of an aggregate's client was opened anew, because the upstream had lost it. */
+    readonly onReopened: () => void;
   };
 
 /** After a report the next waits for this many times as long as that one took, so that reports take 10 % of the loop. */
@@ -458,6 +460,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
         requestTimeoutMs: limits.requestTimeoutMs,
         handshakeTimeoutMs: limits.handshakeTimeoutMs,
         now,
+        onReopened: ports.onReopened,
       }),
     }),
     translation,
@@ -550,6 +553,10 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
         metrics.setUpstreamUp(settings.name, true);
         if (!isReachable) ports.onReachable(runtime);
         isReachable = true;
+      },
+      onReopened() {
+        const event = 'session was lost by the upstream and opened anew';
+        log.write('info', event, { upstream: settings.name });
       },
       onNotes(notes) {
         for (const detail of notes)

@@ -425,7 +425,8 @@ export function reduceHandshake(input: HandshakeInput): FilteredHandshake | With
   if (!isObject(result) || text === undefined) {
     return notOfTheProtocol(describeHandshake(input, result));
   }
-  const instructions = result['instructions'];
+  // Null is absence, and is cut with the other nulls.
+  const instructions = result['instructions'] ?? undefined;
   const isApproved = instructions !== undefined && instructions === input.instructions;
   let filtered = filterMembers(input, text, result);
   if (instructions !== undefined && !isApproved) {

@@ -55,30 +55,48 @@ export function servesApps(capabilities: JsonObject): boolean {
   return isObject(extensions) && isObject(extensions[APPS_EXTENSION]);
 }
 
-const LIST_CAPABILITIES = ['prompts', 'resources', 'tools'];
-const PLAIN_CAPABILITIES = ['completions', 'logging'];
+const LIST_CAPABILITIES: ReadonlySet<string> = new Set(['prompts', 'resources', 'tools']);
+const PLAIN_CAPABILITIES: ReadonlySet<string> = new Set(['completions', 'logging']);
 
 /**
- * The server capabilities to declare to a client. `listChanged` is always declared where there is a list,
- * because the gateway itself announces drift: on the stream of a session, or on a subscription (2026).
- * `apps`: the client declared the Apps extension, so it may see whether the server did.
+ * The server capabilities to declare to a client, in the order in which the server has them. `listChanged` is always
+ * declared where there is a list, because the gateway itself announces drift: on the stream of a session, or on a
+ * subscription (2026). `apps`: the client declared the Apps extension, so it may see whether the server did.
  */
 export function filterServerCapabilities(
   capabilities: JsonObject,
-  { form, apps }: { readonly form: TaskForm; readonly apps: boolean },
+  terms: ServerCapabilityTerms,
 ): JsonObject {
   const kept: Record<string, Json> = {};
-  for (const name of PLAIN_CAPABILITIES) {
-    if (isObject(capabilities[name])) kept[name] = {};
+  for (const [name, declared] of Object.entries(capabilities)) {
+    if (!isObject(declared)) continue;
+    if (name === 'extensions') Object.assign(kept, keptExtensions(capabilities, terms));
+    const capability = keptCapability(name, declared, capabilities, terms);
+    if (capability !== undefined) kept[name] = capability;
   }
-  for (const name of LIST_CAPABILITIES) {
-    const declared = capabilities[name];
-    if (isObject(declared)) kept[name] = listCapability(declared, name);
-  }
-  const uses = form === 'session' ? readTaskCapabilities(capabilities) : [];
-  if (uses.length > 0) kept['tasks'] = writeTaskCapabilities(uses);
+  return kept;
+}
+
+type ServerCapabilityTerms = { readonly form: TaskForm; readonly apps: boolean };
+
+function keptCapability(
+  name: string,
+  declared: JsonObject,
+  capabilities: JsonObject,
+  { form }: ServerCapabilityTerms,
+): JsonObject | undefined {
+  if (PLAIN_CAPABILITIES.has(name)) return {};
+  if (LIST_CAPABILITIES.has(name)) return listCapability(declared, name);
+  const uses = name === 'tasks' && form === 'session' ? readTaskCapabilities(capabilities) : [];
+  return uses.length > 0 ? writeTaskCapabilities(uses) : undefined;
+}
+
+function keptExtensions(
+  capabilities: JsonObject,
+  { form, apps }: ServerCapabilityTerms,
+): { readonly extensions?: JsonObject } {
   const hasTasks = form === 'extension' && declaresTasks(capabilities);
-  return { ...kept, ...writeExtensions(hasTasks, apps && servesApps(capabilities)) };
+  return writeExtensions(hasTasks, apps && servesApps(capabilities));
 }
 
 function listCapability(declared: JsonObject, name: string): JsonObject {

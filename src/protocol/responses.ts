@@ -7,6 +7,7 @@
 // resources, prompts; docs/contract.md §6.
 
 import type { MethodRule, ProtocolError } from './admitted-request.js';
+import { replaceAt, setMember } from './json/json.js';
 import { renderJson } from './json/request-ids.js';
 import {
   type Json,
@@ -258,4 +259,10 @@ function notFound(
     case 'none':
       return [METHOD_NOT_FOUND, 'Method not found'];
   }
+}
+
+/** An error under the id of the request that it answers. */
+export function withId(text: string, id: RequestId | undefined): string {
+  if (id === undefined) return text;
+  return replaceAt(text, ['id'], renderJson(id)) ?? setMember(text, [], 'id', id);
 }

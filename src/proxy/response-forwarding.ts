@@ -242,7 +242,10 @@ export function sendResponse(
   unchanged: Body,
 ): Refusal | undefined {
   if (outcome.kind === 'refused') return outcome.refusal;
-  if (outcome.kind !== 'response') return refuseWith('upstream-protocol');
+  if (outcome.kind !== 'response') {
+    const detail = `${call.admitted?.rule.method}: the answer is no response to the request`;
+    return refuseWith('upstream-protocol', { detail });
+  }
   const http = call.admitted?.protocol.statusOfResponse(status, outcome.rpcCode) ?? status;
   const body = outcome.text ?? outcome.pieces ?? unchanged;
   noteResult(call, outcome, http, body);

@@ -38,11 +38,13 @@ import {
   classifyUpstreamMessage,
   type UpstreamMessage,
   URL_ELICITATION_REQUIRED,
+  withId,
 } from '../protocol/responses.js';
 import { canRequireInput } from '../protocol/server-requests.js';
 import { mayBeMessage } from '../protocol/sse.js';
 import { filterOfNotification, type ListFilter } from '../protocol/subscriptions.js';
 import { type Bytes, joinPieces } from '../protocol/transport.js';
+import { errorSeenIn } from '../protocol/upstream-status.js';
 import { protocolOfSession } from '../protocol/versions/negotiation.js';
 import { mayKnowList, maySee } from './authorization.js';
 import { checkInputRequired } from './features/input-required.js';
@@ -184,22 +186,43 @@ export function createResponseCheck(
           openedSession,
           bytes,
         });
-      case 'response-error': {
-        const { error } = message;
-        const facts = { isError: true, rpcCode: error.code };
-        const sensitive = fieldsOf(context);
-        const inspected = inspect(context, reading, undefined, [], sensitive);
-        const outcome = outcomeWhenInspected(inspected, facts);
-        return outcome instanceof Promise
-          ? outcome.then((resolved) => checkError(context, resolved, reading.text, error))
-          : checkError(context, outcome, reading.text, error);
-      }
+      case 'response-error':
+        return checkErrorResponse(reading, message.error);
+      case 'foreign':
+        return checkForeign(reading, message, bytes);
       case 'notification':
       case 'server-request':
-      case 'foreign':
       case 'malformed':
         return checkOtherMessage(context, reading, message);
     }
+  }
+
+  function checkErrorResponse(
+    reading: ParsedJson,
+    error: RpcError,
+  ): MessageOutcome | Promise<MessageOutcome> {
+    const facts = { isError: true, rpcCode: error.code };
+    const inspected = inspect(context, reading, undefined, [], fieldsOf(context));
+    const outcome = outcomeWhenInspected(inspected, facts);
+    return outcome instanceof Promise
+      ? outcome.then((resolved) => checkError(context, resolved, reading.text, error))
+      : checkError(context, outcome, reading.text, error);
+  }
+
+  /** A body that is an error under no id, or under another, answers the request that it was sent for. */
+  function checkForeign(
+    reading: ParsedJson,
+    message: Extract<UpstreamMessage, { readonly kind: 'foreign' }>,
+    bytes: Uint8Array | undefined,
+  ): MessageOutcome | Promise<MessageOutcome> {
+    const error = bytes && errorSeenIn(reading.value, id);
+    if (id === undefined || error === undefined || error.isOwn)
+      return checkOtherMessage(context, reading, message);
+    const text = withId(reading.text, id);
+    const outcome = checkBeforeDelivery(text);
+    return outcome instanceof Promise
+      ? outcome.then((resolved) => withResponseText(resolved, text))
+      : withResponseText(outcome, text);
   }
 
   return {
@@ -211,6 +234,10 @@ export function createResponseCheck(
       context.responseObligations = responseObligations;
     },
   };
+}
+
+function withResponseText(outcome: MessageOutcome, text: string): MessageOutcome {
+  return outcome.kind === 'response' ? { ...outcome, text: outcome.text ?? text } : outcome;
 }
 
 /** An event that is no message, such as `ping`: skipped, as SDK clients do, and counted. */

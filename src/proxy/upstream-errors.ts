@@ -7,10 +7,9 @@ import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { AuthorizedRequest } from '../policy/obligations.js';
 import { namesUpstreamSession } from '../protocol/admitted-request.js';
 import { mediaType } from '../protocol/headers.js';
-import { editedValueAt, replaceAt, setMember } from '../protocol/json/json.js';
-import { renderJson } from '../protocol/json/request-ids.js';
+import { editedValueAt } from '../protocol/json/json.js';
 import { isRequestId, type RequestId, requestIdOf } from '../protocol/jsonrpc.js';
-import { renderError } from '../protocol/responses.js';
+import { renderError, withId } from '../protocol/responses.js';
 import { createSseFramer } from '../protocol/sse.js';
 import { joinPieces, type ResponseHeaders, type UpstreamResponse } from '../protocol/transport.js';
 import {
@@ -208,12 +207,6 @@ async function firstErrorOf(
 
 function decode(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes);
-}
-
-/** The error under the id of the request that it answers. */
-function withId(text: string, id: RequestId | undefined): string {
-  if (id === undefined) return text;
-  return replaceAt(text, ['id'], renderJson(id)) ?? setMember(text, [], 'id', id);
 }
 
 /** A server that takes no more requests, in words of its own where it has any. */

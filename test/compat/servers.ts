@@ -1,12 +1,16 @@
 // What servers do with HTTP statuses, sessions and lists that is unusual and can be served.
 
+import { gzipSync } from 'node:zlib';
 import { expect } from 'vitest';
 import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
+import { startMergedRig } from '../support/deployments.js';
 import type { Act, HostileRequest, Order } from '../support/hostile-upstream.js';
+import { INITIALIZE, only, startStdioRig } from '../support/stdio-server.js';
 import {
   errorOf,
   initialize,
   type OpenSession,
+  openSession,
   resultOf,
   toolNames,
 } from '../support/wire-client.js';
@@ -224,6 +228,32 @@ const statusRows: readonly CompatRow[] = [
         );
         const reply = await world.call('read_record', { id: 'one' });
         expect([reply.status, errorOf(reply)['message']]).toEqual([400, 'conflict']);
+      }),
+  },
+  {
+    id: 'status-200-with-an-error-of-no-request',
+    area: 'servers',
+    source: 'JSON-RPC 2.0 §5.1, servers that answer every error with 200',
+    given: 'The body of an answer is a JSON-RPC error under no id, or under another.',
+    verdict: 'mends',
+    sees: 'It is the error of the request, its text inspected; a result under another id is refused.',
+    run: () =>
+      withWorld({}, async (world) => {
+        for (const id of STRAY_IDS) {
+          const body = errorText(id, -32700, 'Cannot parse ![x](https://evil.example/x)');
+          const { reply, session } = await callInSession(world, { status: 200, body });
+          expect(reply.status).toBe(200);
+          expect(reply.message).toMatchObject({ id: 7, error: { code: -32700 } });
+          expect(errorOf(reply)['message']).toContain('!\\[x]');
+          expect(await statusAfter(session)).toBe(200);
+        }
+        const stray = JSON.stringify({ jsonrpc: '2.0', id: 'other', result: CALLED });
+        const { reply } = await callInSession(world, { status: 200, body: stray });
+        expect(reply.status).toBe(502);
+        expect(reply.text).not.toContain('called');
+        await expect
+          .poll(() => world.gateway.log())
+          .toContain('tools/call: the answer is no response to the request');
       }),
   },
   {
@@ -654,6 +684,210 @@ const listRows: readonly CompatRow[] = [
   },
 ];
 
+/** Answers in another encoding than was asked for. */
+function encoded(
+  request: HostileRequest,
+  status: number,
+  more: Readonly<Record<string, string>> = {},
+): Act {
+  const text = `{"jsonrpc":"2.0","id":${JSON.stringify(request.id ?? null)},"result":{"content":[]}}`;
+  const headers = { ...JSON_TYPE, 'content-encoding': 'gzip', ...more };
+  return { kind: 'http', status, headers, body: gzipSync(text) };
+}
+
+const transportRows: readonly CompatRow[] = [
+  {
+    id: 'handshake-with-everything',
+    area: 'servers',
+    source: 'MCP 2025-11-25, lifecycle',
+    given: 'A server describes itself at length and announces more than the gateway supports.',
+    verdict: 'changes',
+    sees: 'The description passes byte for byte; `listChanged` is declared, and what would be refused is left out.',
+    run: () => {
+      const serverInfo = {
+        ...{ name: 's', title: 'A <b>server</b> & more', version: '1.0.0-rc.1+build' },
+        description:
+          'Reads `Promise<object>` from https://example.com/a?b=c, [docs](https://example.com).',
+        websiteUrl: 'https://example.com/?utm_source=mcp',
+        vendor: { answer: 42.0 },
+      };
+      const given = {
+        ...{ experimental: { 'vendor/x': {} }, logging: {}, prompts: {} },
+        ...{ completions: {}, resources: { subscribe: true }, tools: { listChanged: false } },
+      };
+      const order = first(handshake({ serverInfo, capabilities: given, vendor: [1] }), USABLE);
+      return withWorld({ order }, async ({ access }) => {
+        const { text } = await initialize(access);
+        expect(text).toContain(`"serverInfo":${JSON.stringify(serverInfo)}`);
+        expect(text).toContain('"vendor":[1]');
+        const kept = {
+          ...{ logging: {}, prompts: { listChanged: true }, completions: {} },
+          ...{ resources: { subscribe: true, listChanged: true }, tools: { listChanged: true } },
+        };
+        expect(text).toContain(`"capabilities":${JSON.stringify(kept)}`);
+      });
+    },
+  },
+  {
+    id: 'redirect-of-a-server',
+    area: 'servers',
+    source: 'mcptools#69, RFC 9110 §15.4',
+    given: 'A server redirects a call.',
+    verdict: 'refuses',
+    sees: 'No redirect is followed; the log names the target without its query, the client does not see it.',
+    run: () =>
+      withWorld({}, async (world) => {
+        for (const status of [301, 302, 307, 308]) {
+          const { reply, session } = await callInSession(world, {
+            status,
+            headers: { location: 'https://elsewhere.example/mcp?key=hidden' },
+          });
+          expect([status, reply.status]).toEqual([status, 502]);
+          expect(reply.text).not.toContain('elsewhere');
+          expect(await statusAfter(session)).toBe(200);
+        }
+        await expect
+          .poll(() => world.gateway.log())
+          .toContain('redirect to https://elsewhere.example/mcp');
+        expect(world.gateway.log()).not.toContain('hidden');
+      }),
+  },
+  {
+    id: 'encoded-answers-of-a-server',
+    area: 'servers',
+    source: 'RFC 9110 §8.4 and §12.5.3',
+    given: 'A server compresses its answers although only `identity` was accepted.',
+    verdict: 'refuses',
+    sees: 'A result cannot be read; an error still means what its status says, and a receipt is one.',
+    run: () =>
+      withWorld({}, async (world) => {
+        const cases: readonly (readonly [sent: number, seen: number])[] = [
+          ...([
+            [200, 502],
+            [401, 502],
+            [429, 429],
+            [503, 503],
+            [500, 502],
+            [404, 404],
+          ] as const),
+        ];
+        for (const [sent, seen] of cases) {
+          const session = await world.openSession();
+          world.upstream.obeyOnce((request) =>
+            request.method === 'tools/call'
+              ? encoded(request, sent, { 'retry-after': '7' })
+              : undefined,
+          );
+          const reply = await session.call('read_record', { id: 'one' });
+          expect([sent, reply.status]).toEqual([sent, seen]);
+          const retryAfter = reply.headers.get('retry-after');
+          if (seen === 429 || seen === 503) expect(retryAfter).toBe('7');
+        }
+        await expect.poll(() => world.gateway.log()).toContain('content-encoding: gzip');
+        await expect.poll(() => world.gateway.log()).toContain('401 to tools/call');
+        const session = await world.openSession();
+        world.upstream.obeyOnce((request) =>
+          request.method === 'tools/call'
+            ? {
+                ...{
+                  kind: 'http',
+                  status: 200,
+                  headers: { ...JSON_TYPE, 'content-encoding': 'Identity' },
+                },
+                body: JSON.stringify({ jsonrpc: '2.0', id: request.id ?? null, result: CALLED }),
+              }
+            : undefined,
+        );
+        expect((await session.call('read_record', { id: 'one' })).text).toContain('called');
+      }),
+  },
+  {
+    id: 'pages-that-repeat',
+    area: 'servers',
+    source: 'MCP 2025-11-25, pagination',
+    given: 'A list has one page behind ever new cursors, or a cursor that leads back to itself.',
+    verdict: 'mends',
+    sees: 'The walk ends at the page that is repeated, and its items count once.',
+    run: async () => {
+      for (const isNew of [true, false]) {
+        let pages = 0;
+        const endless = resulting('tools/list', () => {
+          pages += 1;
+          return { tools: [TOOL], nextCursor: isNew ? `page-${pages}` : 'page' };
+        });
+        await expectUsable(first(endless, handshake({}), USABLE), () => {
+          expect(pages).toBeLessThan(20);
+          return Promise.resolve();
+        });
+      }
+    },
+  },
+  {
+    id: 'stdio-server-with-a-byte-order-mark',
+    area: 'servers',
+    source: 'RFC 8259 §8.1',
+    given: 'A stdio server writes a byte order mark before its first line.',
+    verdict: 'mends',
+    sees: 'The mark is left out and the server is served.',
+    run: async () => {
+      await expectStdioServed('marked');
+    },
+  },
+  {
+    id: 'stdio-server-of-2024-10-07',
+    area: 'servers',
+    source: 'MCP 2024-10-07, which the SDKs accept',
+    given: 'A stdio server negotiates the first revision of all.',
+    verdict: 'mends',
+    sees: 'It is served as one of 2025-03-26.',
+    run: async () => {
+      const reply = await expectStdioServed('oldest');
+      expect(reply['protocolVersion']).toBe('2025-03-26');
+    },
+  },
+  {
+    id: 'backend-that-lost-its-session',
+    area: 'servers',
+    source: 'agentgateway#3622',
+    given: 'One backend of an endpoint restarts and has lost its session.',
+    verdict: 'mends',
+    sees: 'The gateway opens another session with it and repeats what it did not let in; the session of the client stays.',
+    run: async () => {
+      const rig = await startMergedRig();
+      try {
+        const session = await openSession(rig.access);
+        const opened = new Set<string>();
+        rig.right.obey((request) => {
+          const id = request.headers['mcp-session-id'];
+          if (request.method === 'notifications/initialized' && id !== undefined) opened.add(id);
+          return id === undefined || opened.has(id) ? undefined : { kind: 'http', status: 404 };
+        });
+        const reply = await session.call('right_read_record', { id: 'one' });
+        expect(reply.text).toContain('read_record one');
+        expect(toolNames(await session.request('tools/list'))).toHaveLength(4);
+        expect(rig.right.uses()).toHaveLength(2);
+      } finally {
+        await rig.close();
+      }
+    },
+  },
+];
+
+/** Opens a session with a stdio server behind its adapter, calls it, and returns what it answered to the handshake. */
+async function expectStdioServed(way: 'marked' | 'oldest'): Promise<JsonObject> {
+  const rig = await startStdioRig({ way });
+  try {
+    const { result } = only(await rig.send({ body: INITIALIZE }));
+    const session = await rig.open();
+    expect(only(await rig.call(session, 'echo', { text: 'one' }))['result']).toEqual({
+      text: 'one',
+    });
+    return result as JsonObject;
+  } finally {
+    await rig.close();
+  }
+}
+
 const ODD_URIS: readonly string[] = [
   'postgres://user@host:5432/db',
   'note:x',
@@ -705,4 +939,9 @@ const uriRows: readonly CompatRow[] = [
   },
 ];
 
-export const rows: readonly CompatRow[] = [...statusRows, ...listRows, ...uriRows];
+export const rows: readonly CompatRow[] = [
+  ...statusRows,
+  ...listRows,
+  ...transportRows,
+  ...uriRows,
+];

@@ -42,6 +42,8 @@ if (process.argv[1] === 'stubborn') process.on('SIGTERM', () => {});
 if (process.argv[1] === 'stubborn') setInterval(() => {}, 1000);
 if (process.argv[1] === 'refusing') acts.initialize = ({ id }) => send({ id, error: { code: -32602, message: 'No.' } });
 if (process.argv[1] === 'old') acts.initialize = ({ id }) => send({ id, result: { protocolVersion: '2024-11-05', capabilities: {}, serverInfo: { name: 's', version: '1' } } });
+if (process.argv[1] === 'oldest') acts.initialize = ({ id }) => send({ id, result: { protocolVersion: '2024-10-07', capabilities: {}, serverInfo: { name: 's', version: '1' } } });
+if (process.argv[1] === 'marked') process.stdout.write('\\ufeff');
 if (process.argv[1] === 'mute') acts.initialize = () => {};
 let rest = '';
 process.stdin.setEncoding('utf8').on('data', (text) => {
@@ -132,7 +134,7 @@ function open(rig: { readonly port: number; readonly socketPath?: string }, sent
 /** Starts the scripted server behind an adapter. `way` changes how it behaves from the start. */
 export async function startStdioRig(
   options: Partial<StdioServerSettings> & {
-    readonly way?: 'stubborn' | 'refusing' | 'mute' | 'old';
+    readonly way?: 'stubborn' | 'refusing' | 'mute' | 'old' | 'oldest' | 'marked';
     readonly now?: () => number;
   } = {},
 ): Promise<StdioRig> {

@@ -315,7 +315,9 @@ const NOT_FOUND = 404;
 const FIRST_CLIENT_ERROR_STATUS = 400;
 const FIRST_SERVER_ERROR_STATUS = 500;
 /** The refusal if no backend sent anything that can be relayed. */
-const NO_USABLE_RESPONSE = refuseWith('upstream-protocol');
+const NO_USABLE_RESPONSE = refuseWith('upstream-protocol', {
+  detail: 'no backend of the endpoint gave an answer that could be relayed',
+});
 
 export type BackendOutcome = {
   readonly backendRequest: BackendRequest;

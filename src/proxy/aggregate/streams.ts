@@ -213,7 +213,10 @@ function finish(
   failure: Failure | undefined,
 ): Refusal | undefined {
   if (!isOpen) {
-    if (failure === undefined) return refuseWith('upstream-protocol');
+    if (failure === undefined)
+      return refuseWith('upstream-protocol', {
+        detail: 'no backend acknowledged the subscription',
+      });
     outgoing.send(...failure);
     return undefined;
   }

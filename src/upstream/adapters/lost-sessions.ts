@@ -84,6 +84,8 @@ type RecoverySettings = {
   readonly gatewayVersion: string;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
+  /** A session was opened in place of one that was lost. */
+  readonly onReopened: () => void;
 };
 
 type RequestInSession = {
@@ -149,7 +151,10 @@ export function createSessionRecovery(settings: RecoverySettings): SessionRecove
       // A server that does not open one now is asked again by the next request.
       if (typeof opened === 'string') {
         if (reopened.get(key) === entry) reopened.delete(key);
-      } else entry.session = opened;
+      } else {
+        entry.session = opened;
+        settings.onReopened();
+      }
       return opened;
     });
   }
