@@ -80,6 +80,8 @@ export const CALL_RESERVE = 2_000;
 /** Maximum number of events in one write. */
 const MAX_GROUP_EVENTS = 2_000;
 
+const TURNS = Number(process.env['TURNS'] ?? 1);
+
 /** A failed sink is tried again at this interval. */
 const RETRY_EVERY_MS = 1_000;
 
@@ -131,47 +133,14 @@ function createCommitGroup(): CommitGroup {
   return { promise, resolve, reject };
 }
 
-/** If many wait for one write, the next starts no sooner than this after it. */
-export const MIN_GROUP_INTERVAL_MS = 4;
-/** A gateway with this many waiters per group is busy. */
-export const BUSY_WAITERS = 4;
-
-type GroupPace = {
-  /** Adds a waiter to the next group. */
-  join(): void;
-  /** Resolves when the next group may start; `undefined` if it may start at once. */
-  untilDue(): Promise<void> | undefined;
-  /** Starts a group: later waiters join the next one. */
-  begin(): void;
-};
-
 /**
- * Creates the pace of one sink. The next group starts as soon as all ready requests have been queued or, if
- * many wait for each write, a moment later, so that a busy gateway makes few large writes instead of many
- * small ones, each of which costs a system call. No request is delayed longer than that moment.
- * `monotonicMs` is a clock that never jumps.
+ * Resolves when the event loop has served every socket that is ready: their events belong to the same group. It is a
+ * turn and no timer, so an idle gateway passes it at once, and a busy one makes larger groups by itself.
  */
-export function createGroupPace(monotonicMs: () => number): GroupPace {
-  let waiters = 0;
-  let isBusy = false;
-  let begunMs = Number.NEGATIVE_INFINITY;
-  return {
-    join() {
-      waiters += 1;
-    },
-    untilDue() {
-      const pauseMs = begunMs + MIN_GROUP_INTERVAL_MS - monotonicMs();
-      if (!isBusy || pauseMs <= 0) return undefined;
-      return new Promise((resolve) => {
-        setTimeout(resolve, pauseMs);
-      });
-    },
-    begin() {
-      isBusy = waiters >= BUSY_WAITERS;
-      waiters = 0;
-      begunMs = monotonicMs();
-    },
-  };
+function untilReadyAreQueued(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
 }
 
 /** One sink: a queue, a chain and a writer. */
@@ -187,7 +156,6 @@ export class AuditSink {
   #bytes: GroupBytes | undefined;
   /** The lines since the last checkpoint; unknown if the chain of an earlier run is continued. */
   #interval: CheckpointInterval | undefined;
-  readonly #pace: GroupPace;
   #isRunning = false;
   #isKickDue = false;
   #hasWaiters = false;
@@ -204,7 +172,6 @@ export class AuditSink {
     this.name = name;
     this.#writer = writer;
     this.#ports = ports;
-    this.#pace = createGroupPace(ports.monotonicMs);
     this.#ticker = setInterval(() => this.#tick(), RETRY_EVERY_MS);
     this.#ticker.unref();
   }
@@ -307,7 +274,6 @@ export class AuditSink {
 
   #wait(): Promise<void> {
     const { promise } = this.#gathering;
-    this.#pace.join();
     this.#hasWaiters = true;
     this.#kick();
     return promise;
@@ -343,13 +309,9 @@ export class AuditSink {
 
   /** Writes groups until the queue is empty or a write fails. */
   async #run(): Promise<void> {
-    // Requests of all sockets that are ready belong to the same group.
-    await new Promise((resolve) => setImmediate(resolve));
     let isWorking = true;
     do {
-      const pause = this.#pace.untilDue();
-      if (pause !== undefined) await pause;
-      this.#pace.begin();
+      for (let turn = 0; turn < TURNS; turn += 1) await untilReadyAreQueued();
       const items = this.#queue.splice(0, MAX_GROUP_EVENTS);
       const group = this.#takeGroup();
       this.#startedMs = this.#ports.monotonicMs();

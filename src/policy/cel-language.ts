@@ -117,11 +117,11 @@ const OTHER_ROOT = /^(?:[A-Za-z]:|~|[A-Za-z][A-Za-z0-9+.-]*:\/)/;
  */
 const FILE_URL = /^(?:[a-z][a-z0-9+.-]*:)*file:/i;
 /**
- * `...`, `.. ` and `..;x`: readers that drop trailing dots, blanks or parameters take them for `..`, and so do file
- * systems that ignore invisible characters in names.
+ * `...`, `.. `, `..;x` and `..?x`: readers that drop trailing dots, blanks, parameters or the query of a URL take them for
+ * `..`, and so do file systems that ignore invisible characters in names.
  */
 const AMBIGUOUS_SEGMENT =
-  /^[. ]{3,}$|^\.{1,2};|^\s|\s$|^[.\p{Default_Ignorable_Code_Point}]*\p{Default_Ignorable_Code_Point}\.*$/u;
+  /^[. ]{3,}$|^\.{1,2}[;?#]|^\s|\s$|^[.\p{Default_Ignorable_Code_Point}]*\p{Default_Ignorable_Code_Point}\.*$/u;
 
 type Path = {
   /** Undefined for a path that climbs above its start, or starts elsewhere. */
@@ -131,19 +131,25 @@ type Path = {
   readonly climbs: boolean;
 };
 
+/** Where a reader of URLs ends the path. */
+const PATH_END = /[?#]/;
+
 /**
  * Whether a path names the folder or something below it, as it is written: links are not followed. Undefined for a path
  * that readers could take for different ones, and for a folder that is not valid.
  */
 export function isPathUnder(path: string, folder: string): boolean | undefined {
   const base = readFolder(folder);
-  const decoded = decodeFully(path);
-  // Some readers fold compatibility forms, in which a full-width dot or slash is a plain one.
-  const folded = decoded === undefined ? undefined : decodeFully(decoded.normalize('NFKC'));
-  if (base === undefined || decoded === undefined || folded === undefined) return undefined;
+  const forms = decodedForms(path);
+  if (base === undefined || forms === undefined) return undefined;
+  // A separator that only some decode, and a backslash that is a letter to some, move the folders that follow them.
+  const hasHidden = forms
+    .slice(1)
+    .some((form) => countOf(form, SEPARATORS) > countOf(path, SEPARATORS));
+  if (hasHidden || (path.includes('\\') && !folder.includes('\\'))) return undefined;
   const isUnder = (form: string): boolean | undefined => {
     const read = readPath(form);
-    // To a reader that decodes less, `a%2fb`, `a\b` and `a//b` have other numbers of folders, and `..` leads elsewhere.
+    // `a//b` has other numbers of folders to some readers, and `..` then leads elsewhere.
     if (read === undefined || (read.climbs && (form !== path || /\\|\/\//.test(path))))
       return undefined;
     const isBelow = base.segments.every((one, at) => read.segments[at] === one);
@@ -151,8 +157,27 @@ export function isPathUnder(path: string, folder: string): boolean | undefined {
     if (read.root === '//' && base.root === '/' && isBelow) return undefined;
     return read.root === base.root && isBelow;
   };
-  const answer = isUnder(decoded);
-  return folded === decoded || isUnder(folded) === answer ? answer : undefined;
+  const answer = isUnder(path);
+  const asUrl = PATH_END.test(folder) ? [] : forms.map((form) => form.split(PATH_END, 1)[0] ?? '');
+  return [...forms, ...asUrl].every((form) => form === path || isUnder(form) === answer)
+    ? answer
+    : undefined;
+}
+
+const SEPARATORS = /[/\\]/g;
+
+function countOf(text: string, pattern: RegExp): number {
+  return text.match(pattern)?.length ?? 0;
+}
+
+/**
+ * The path, as it is after each round of percent-decoding, and with compatibility forms folded: some readers take a
+ * full-width dot or slash for a plain one. Undefined for a text that some readers could not decode, or that never ends.
+ */
+function decodedForms(path: string): readonly string[] | undefined {
+  const decoded = decodeRounds(path);
+  const folded = decoded && decodeRounds((decoded.at(-1) ?? '').normalize('NFKC'));
+  return folded && [...new Set([...decoded, ...folded])];
 }
 
 /** Undefined for anything but a folder: a URL, a drive, a home folder, a path that climbs above its start. */
@@ -161,18 +186,24 @@ export function readFolder(folder: string): Path | undefined {
   return read?.root === '' || read?.root === '/' ? read : undefined;
 }
 
-/** Without any percent-encoding; undefined for a text that some readers could not decode, or that never ends. */
-function decodeFully(text: string): string | undefined {
+const ESCAPE = /%[0-9a-f]{2}/i;
+/** A sign that begins no escape is itself to every reader: `50% off.txt` is an ordinary name. */
+const LONE_PERCENT = /%(?![0-9a-f]{2})/gi;
+
+/** The text after each round of percent-decoding, itself first. */
+function decodeRounds(text: string): readonly string[] | undefined {
+  const rounds = [text];
   let decoded = text;
-  for (let round = 0; round < MAX_DECODINGS; round += 1) {
-    if (!decoded.includes('%')) return decoded;
+  while (ESCAPE.test(decoded)) {
+    if (rounds.length === MAX_DECODINGS) return undefined;
     try {
-      decoded = decodeURIComponent(decoded);
+      decoded = decodeURIComponent(decoded.replace(LONE_PERCENT, '%25'));
     } catch {
       return undefined;
     }
+    rounds.push(decoded);
   }
-  return undefined;
+  return rounds;
 }
 
 /** A path with its dot segments resolved; undefined for one that has several readings. */

@@ -1,10 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
-  BUSY_WAITERS,
   CALL_RESERVE,
   type ChainWriter,
-  createGroupPace,
-  MIN_GROUP_INTERVAL_MS,
   QUEUE_CAPACITY,
   SinkUnavailable,
 } from '../../../src/audit/sink.js';
@@ -88,6 +85,24 @@ describe('AuditSink', () => {
     ]);
     await sink.close();
     expect(verifyChain(gated.lines()).isWhole).toBe(true);
+  });
+
+  it('[O-20] lets no timer stand before a write, however many waited for the one before', async () => {
+    const gated = createGatedWriter();
+    const { sink } = makeSink(gated.writer);
+    await sink.start();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'performance', 'Date'] });
+    try {
+      for (let group = 0; group < 3; group += 1) {
+        const waiting = Array.from({ length: 32 }, () => sink.append(lifecycle('call')));
+        await Promise.all(waiting);
+      }
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(gated.written).toHaveLength(1 + 3);
+    await sink.close();
   });
 
   it('[O-21] refuses all that waits when a write fails, and goes on from the last durable line', async () => {
@@ -261,31 +276,5 @@ describe('AuditSink', () => {
     expect(results.get('lost')).toBeUndefined();
     expect(await outcomes([sink.append(lifecycle('late'))])).toEqual(['refused']);
     expect(verifyChain(gated.lines())).toMatchObject({ isWhole: true, checkpoints: 1 });
-  });
-});
-
-describe('createGroupPace', () => {
-  it('lets groups begin at once while few wait', () => {
-    const pace = createGroupPace(() => 0);
-    for (let group = 0; group < 3; group += 1) {
-      expect(pace.untilDue()).toBeUndefined();
-      pace.begin();
-      pace.join();
-    }
-  });
-
-  it('holds the group behind a crowded one for a moment, and only that one', async () => {
-    let now = 0;
-    const pace = createGroupPace(() => now);
-    for (let waiter = 0; waiter < BUSY_WAITERS; waiter += 1) pace.join();
-    expect(pace.untilDue()).toBeUndefined();
-    pace.begin();
-    pace.join();
-    await expect(pace.untilDue()).resolves.toBeUndefined();
-    now = MIN_GROUP_INTERVAL_MS;
-    expect(pace.untilDue()).toBeUndefined();
-    now = 0;
-    pace.begin();
-    expect(pace.untilDue()).toBeUndefined();
   });
 });
