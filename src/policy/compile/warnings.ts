@@ -7,7 +7,7 @@ import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js'
 import { STRING_LITERAL } from '../cel-language.js';
 import type { PinnedDefinition } from '../definitions.js';
 import { isPublicUrl } from '../hosts.js';
-import { isExactPattern, matchesPattern, type Pattern } from '../patterns.js';
+import { compileLinear, isExactPattern, matchesPattern, type Pattern } from '../patterns.js';
 import {
   isUnconditional,
   matchesTarget,
@@ -40,6 +40,7 @@ export function warnOfRules(rules: readonly CheckedRule[], context: PolicyContex
     if (rule.when?.reads.valuePaths.some(({ length }) => length > 1) === true)
       warnOfOptionalMembers(checked, definitionsOf(rule, context));
     warnOfClaims(written, report);
+    warnOfOpenPaths(written, report);
     if (context.isStrict === true && rule.effect === 'deny' && rule.args.length > 0)
       warnOfTypes(checked, definitionsOf(rule, context));
     const { id: _, ...same } = written;
@@ -162,6 +163,38 @@ function warnOfClaims({ when = '' }: RuleDocument, report: ReportDiagnostic): vo
     const message = `${text} may be missing, and reading it then is an error: ask has(${text})`;
     report(['when'], 'warning', message);
   }
+}
+
+/** The literal start of an anchored pattern; the sign before a quantifier belongs to what may repeat. */
+const LITERAL_START = /^\^((?:(?:[^\\.*+?()[\]{}|$^]|\\[^A-Za-z0-9])(?![*+?{]))*)/;
+const OUTSIDE = '../../etc/x';
+
+/** A pattern that reads the start of a path lets the rest climb out of the folder. */
+function warnOfOpenPaths({ effect, args = {} }: RuleDocument, report: ReportDiagnostic): void {
+  if (effect !== 'allow') return;
+  for (const [name, schema] of Object.entries(args)) {
+    for (const pattern of patternsIn(schema)) {
+      const [, literal = ''] = LITERAL_START.exec(pattern) ?? [];
+      const start = literal.replaceAll('\\', '');
+      const folder = start.replace(/[^/]*$/, '');
+      const regex = compileLinear(pattern);
+      if (folder === '' || folder.includes('://') || !regex.ok) continue;
+      const example = [`${folder}${OUTSIDE}`, `${start}/../${OUTSIDE}`].find((path) =>
+        regex.regex.test(path),
+      );
+      if (example === undefined) continue;
+      const message = `"${pattern}" admits ${example}: say which characters may follow and end it with $, or ask path.under(args.${name}, "${folder}") in when`;
+      report(['args', name], 'warning', message);
+    }
+  }
+}
+
+/** The patterns for texts in a schema, at any depth. */
+function patternsIn(schema: unknown): readonly string[] {
+  if (typeof schema !== 'object' || schema === null) return [];
+  return Object.entries(schema).flatMap(([key, value]) =>
+    key === 'pattern' && typeof value === 'string' ? [value] : patternsIn(value),
+  );
 }
 
 /** A value of a type that the rule does not name is not denied, and a server may take it for one that is. */

@@ -168,6 +168,37 @@ describe('[POL-09] prompts', () => {
   });
 });
 
+describe('[POL-09] a pattern for paths', () => {
+  const found = (pattern: string, effect: 'allow' | 'deny' = 'allow') =>
+    warnings([{ ...ALLOW, effect, args: { path: { type: 'string', pattern } } }]).filter((line) =>
+      line.includes('path.under'),
+    );
+
+  it.each([
+    ['^/work/', '/work/../../etc/x'],
+    ['^/work/.*$', '/work/../../etc/x'],
+    ['^/work/[^?]+$', '/work/../../etc/x'],
+    ['^reports/2024', 'reports/2024/../../../etc/x'],
+    ['^\\./data\\/', './data/../../etc/x'],
+    ['^~/notes/?', '~/notes/../../../etc/x'],
+  ])('%s that admits %s is warned of', (pattern, example) => {
+    const [line, ...more] = found(pattern);
+    expect(line).toContain(`rules.0.args.path warning "${pattern}" admits ${example}:`);
+    expect(more).toEqual([]);
+    expect(found(pattern, 'deny')).toEqual([]);
+  });
+
+  it.each([
+    '^/work/[A-Za-z0-9_-]+\\.txt$',
+    '^/work/[a-z]+(/[a-z]+)*$',
+    '^https://example\\.com/',
+    '^repos/[^/]+/issues$',
+    '^[a-z]+$',
+    '^report',
+    'work/',
+  ])('%s is not', (pattern) => expect(found(pattern)).toEqual([]));
+});
+
 describe('[POL-09] a deny by type', () => {
   const deny = (
     tools: readonly string[],
