@@ -80,8 +80,6 @@ export const CALL_RESERVE = 2_000;
 /** Maximum number of events in one write. */
 const MAX_GROUP_EVENTS = 2_000;
 
-const TURNS = Number(process.env['TURNS'] ?? 1);
-
 /** A failed sink is tried again at this interval. */
 const RETRY_EVERY_MS = 1_000;
 
@@ -311,7 +309,7 @@ export class AuditSink {
   async #run(): Promise<void> {
     let isWorking = true;
     do {
-      for (let turn = 0; turn < TURNS; turn += 1) await untilReadyAreQueued();
+      await untilReadyAreQueued();
       const items = this.#queue.splice(0, MAX_GROUP_EVENTS);
       const group = this.#takeGroup();
       this.#startedMs = this.#ports.monotonicMs();
