@@ -2,22 +2,22 @@
 // is not listed is newer than this list.
 // Source: the release schedule of Node.js.
 
-const END_OF_LIFE: Readonly<Record<string, string>> = {
-  '20': '2026-04-30',
-  '21': '2024-06-01',
-  '22': '2027-04-30',
-  '23': '2025-06-01',
-  '24': '2028-04-30',
-  '25': '2026-06-01',
-  '26': '2029-04-30',
-};
+const END_OF_LIFE: ReadonlyMap<number, number> = new Map([
+  [20, Date.UTC(2026, 3, 30)],
+  [21, Date.UTC(2024, 5, 1)],
+  [22, Date.UTC(2027, 3, 30)],
+  [23, Date.UTC(2025, 5, 1)],
+  [24, Date.UTC(2028, 3, 30)],
+  [25, Date.UTC(2026, 5, 1)],
+  [26, Date.UTC(2029, 3, 30)],
+]);
 
 /** The line that the image has, and that the guides recommend. */
 export const RECOMMENDED_NODE = 24;
 
 /** The day from which this version of Node (`v20.20.2`) gets no security fixes, if that day has passed. */
 export function endOfLife(node: string, nowMs: number): string | undefined {
-  const [, line = ''] = /^v?(\d+)\./.exec(node) ?? [];
-  const day = END_OF_LIFE[line];
-  return day !== undefined && nowMs >= Date.parse(day) ? day : undefined;
+  const endMs = END_OF_LIFE.get(Number.parseInt(node.replace('v', ''), 10));
+  if (endMs === undefined || nowMs < endMs) return undefined;
+  return new Date(endMs).toISOString().slice(0, 'yyyy-mm-dd'.length);
 }
