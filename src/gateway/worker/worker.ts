@@ -27,7 +27,7 @@ export type InspectionWorker = {
 export type WorkerOptions = {
   /** The module of the thread; by default the compiled one beside this module. */
   readonly entry?: URL;
-  /** Longest time of one job. Hostile texts of megabytes took up to five seconds on a busy machine. */
+  /** Longest time of one job. Texts of megabytes take up to five seconds of processor time, and a busy machine many times that. */
   readonly maxJobMs?: number;
   /** Longest wait before a job starts. */
   readonly maxWaitMs?: number;
@@ -41,7 +41,7 @@ export type WorkerOptions = {
 };
 
 const ENTRY = new URL('./thread.js', import.meta.url);
-const MAX_JOB_MS = 15_000;
+const MAX_JOB_MS = 30_000;
 const MAX_WAIT_MS = 30_000;
 const MAX_JOBS = 1024;
 const MAX_CHARS = 128 * 1024 * 1024;
