@@ -66,37 +66,47 @@ function isNumber(text, value) {
 }
 
 /** Whether one parser read of a body what was decided. A parser that refuses reads nothing else. */
-function agrees(parser, reading, { outcome }) {
+function agrees(parser, reading, { outcome, text }) {
   if (!reading.ok) return true;
-  // A number of arguments that a double does not hold passes as it came: a rule that reads it refuses it.
-  const span = spanOf(outcome.text, ['params', 'arguments']);
-  const isExact = span === undefined || !hasInexactNumber(outcome.text, span);
+  // What leaves is what was decided, without the members that were cut because they are null.
+  const left = JSON.parse(text);
+  const exact = {
+    // A number of arguments that a double does not hold passes as it came: a rule that reads it refuses it.
+    arguments: isExactAt(text, ['params', 'arguments']),
+    // Such an id passes as well: a server that reads another one answers another request, which is refused.
+    id: isExactAt(text, ['id']),
+  };
   return parser.endsWith('structures')
-    ? agreesOnCall(reading.value, outcome.message, isExact)
-    : agreesOnAll(reading.value, JSON.parse(outcome.text), isExact);
+    ? agreesOnCall(reading.value, { ...left, method: outcome.message.method }, exact)
+    : agreesOnAll(reading.value, left, exact);
+}
+
+function isExactAt(text, path) {
+  const span = spanOf(text, path);
+  return span === undefined || !hasInexactNumber(text, span);
 }
 
 /** Every member, and the value of each number that is judged. */
-function agreesOnAll(told, value, isExact) {
+function agreesOnAll(told, value, exact) {
   const members = new Map(told.o ?? []);
   const params = new Map(members.get('params')?.o ?? []);
   return (
     isSame(told, value, false) &&
-    isSame(members.get('id') ?? null, value.id ?? null, true) &&
-    isSame(params.get('arguments') ?? null, value.params?.arguments ?? null, isExact)
+    isSame(members.get('id') ?? null, value.id ?? null, exact.id) &&
+    isSame(params.get('arguments') ?? null, value.params?.arguments ?? null, exact.arguments)
   );
 }
 
 /** What a program gets that reads into structures, where case may not matter. */
-function agreesOnCall(told, { id = null, method, params = {} }, isExact) {
+function agreesOnCall(told, { id = null, method, params = {} }, exact) {
   const { name, arguments: given = null, _meta: meta } = params;
   const progressToken = meta?.progressToken ?? null;
   return (
     told.method === method &&
     told.name === (typeof name === 'string' ? name : '') &&
     told.version === '' &&
-    isSame(told.id ?? null, id, true) &&
-    isSame(told.arguments ?? null, given, isExact) &&
+    isSame(told.id ?? null, id, exact.id) &&
+    isSame(told.arguments ?? null, given, exact.arguments) &&
     isSame(told.progressToken ?? null, progressToken, true)
   );
 }

@@ -80,17 +80,25 @@ func structured(body []byte, unmarshal func([]byte, any) error) reading {
 	if err := unmarshal(body, &one); err != nil {
 		return reading{}
 	}
+	isRead := true
 	raw := func(text json.RawMessage) any {
 		if text == nil {
 			return nil
 		}
-		return anything(text, json.Unmarshal).Value
+		read := anything(text, json.Unmarshal)
+		// A program that cannot read a member, such as a number that no float64 holds, refuses the message.
+		isRead = isRead && read.OK
+		return read.Value
 	}
-	return reading{OK: true, Value: map[string]any{
+	value := map[string]any{
 		"id": raw(one.ID), "method": one.Method, "name": one.Params.Name,
 		"arguments": raw(one.Params.Arguments), "progressToken": raw(one.Params.Meta.ProgressToken),
 		"version": one.Params.Meta.Version,
-	}}
+	}
+	if !isRead {
+		return reading{}
+	}
+	return reading{OK: true, Value: value}
 }
 
 func exact(body []byte, into any) error {
