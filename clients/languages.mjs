@@ -1,4 +1,4 @@
-// Makes what the other languages need in a temporary folder: a virtual environment with the Python SDK,
+// Makes what the other languages need in a temporary folder: a virtual environment with the Python SDK and FastMCP,
 // the Go programs, and the Java classes. A language that the machine lacks is told as such and left out.
 
 import { readdir } from 'node:fs/promises';
@@ -19,6 +19,7 @@ export async function preparePython(folder) {
   return {
     version: firstLine(python, ['--version']),
     client: [python, here('./python/client.py')],
+    fastmcp: [python, here('./python/fastmcp_client.py')],
     server: [python, here('./python/server.py')],
     parser: [python, here('./python/parser.py')],
   };

@@ -43,6 +43,7 @@ function clientsOf({ python, go, java, noInspector }) {
     of(typescript, 'TypeScript SDK v2, automatic', 'v2 auto'),
     of(python, 'Python SDK, sessions', 'legacy'),
     of(python, 'Python SDK, automatic', 'auto'),
+    of(python && { client: python.fastmcp }, 'FastMCP', ''),
     of(go, 'Go SDK, sessions', '2025-11-25'),
     of(go, 'Go SDK, automatic', 'auto'),
     of(java, 'Java SDK', ''),
