@@ -70,8 +70,10 @@ export function describeListingFailure(
 
 /** What of a listing could not be read, one clause each. */
 export function listingNotes({ unavailable = [], leftOut = [] }: Listing): readonly string[] {
-  const kinds = unavailable.map(
-    ({ kind, detail }) => `the list of ${kind} is unavailable: ${detail}`,
+  const kinds = unavailable.map(({ kind, detail }) =>
+    kind === 'resources'
+      ? `the resources of apps are unavailable: ${detail}`
+      : `the list of ${kind} is unavailable: ${detail}`,
   );
   return [...kinds, ...leftOut.map((clause) => `left out: ${clause}`)];
 }

@@ -271,7 +271,12 @@ export function createPacedReport(report: () => Promise<void> | undefined): Pace
 
 type PartialListing = { readonly kinds: readonly PinKind[]; readonly notes: readonly string[] };
 
-const KIND_OF_LIST = { tools: 'tool', prompts: 'prompt', templates: 'template' } as const;
+const KIND_OF_LIST = {
+  tools: 'tool',
+  prompts: 'prompt',
+  templates: 'template',
+  resources: 'resource',
+} as const;
 
 /** Forms that were looked for lately; a server that shows more of them is listed when it is due. */
 const MAX_CONFIRMED = 1_000;

@@ -125,6 +125,7 @@ const KINDS_OF_LIST = {
   tools: ['tool', 'resource'],
   prompts: ['prompt'],
   templates: ['template'],
+  resources: ['resource'],
 } as const satisfies { readonly [list in UnavailableKind['kind']]: readonly PinKind[] };
 
 function unreadKinds({ unavailable = [] }: Listing): ReadonlySet<PinKind> {

@@ -267,7 +267,8 @@ export type ListedPage = {
 
 /** A kind of list that the upstream declares and that could not be read. */
 export type UnavailableKind = {
-  readonly kind: 'tools' | 'prompts' | 'templates';
+  /** `resources`: the `ui://` resources that tools refer to. */
+  readonly kind: 'tools' | 'prompts' | 'templates' | 'resources';
   readonly why: string;
   /** One clause that says what was wrong. */
   readonly detail: string;

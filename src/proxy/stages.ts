@@ -17,6 +17,7 @@ import {
 import type { Catalog } from '../policy/definitions.js';
 import { type AuthorizedRequest, enforce } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
+import { isAppUri } from '../policy/uris.js';
 import { type AdmittedArray, admitPost, copyAdmitted } from '../protocol/admission.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
 import { acceptsEventStream, acceptsType, decodeParamHeaders } from '../protocol/headers.js';
@@ -286,6 +287,7 @@ function isKindVerified({ snapshot }: RequestContext, { target }: AdmittedMessag
     case 'template':
       return snapshot.isKindVerified(target.kind);
     case 'resource':
+      return !isAppUri(target.uri) || snapshot.isKindVerified('resource');
     case 'question':
     case 'task':
     case 'none':

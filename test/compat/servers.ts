@@ -570,6 +570,32 @@ const listRows: readonly CompatRow[] = [
     },
   },
   {
+    id: 'app-resource-that-cannot-be-read',
+    area: 'servers',
+    source: 'MCP Apps extension, `_meta.ui.resourceUri`',
+    given: 'A tool refers to a `ui://` resource that its server cannot read, or does not have.',
+    verdict: 'accepts',
+    sees: 'The tools are listed and called; the resource is named in the log, and is unavailable.',
+    run: async () => {
+      const tool = { ...TOOL, _meta: { ui: { resourceUri: 'ui://a/view' } } };
+      const listing = resulting('tools/list', () => ({ tools: [tool] }));
+      const cases: readonly (readonly [Order, note: string])[] = [
+        [
+          refusing('resources/read', (request) => answering(request, 500, undefined)),
+          'ui://a/view: 500 to resources/read',
+        ],
+        [
+          refusing('resources/read', () => ({ kind: 'destroy' })),
+          'the resources of apps are unavailable',
+        ],
+      ];
+      for (const [order, note] of cases)
+        await expectUsable(first(order, listing, handshake({}), USABLE), async ({ gateway }) => {
+          await expect.poll(() => gateway.log()).toContain(note);
+        });
+    },
+  },
+  {
     id: 'list-with-odd-items',
     area: 'servers',
     source: 'mcpproxy and ToolHive, "one bad tool, all tools lost"',

@@ -395,8 +395,8 @@ function withPrevious(listing: Listing, previous: Listing | undefined): Listing 
     wasListed(one.kind) ? { ...one, hasPrevious: true } : one,
   );
   const kept = unavailable.map(({ kind }) => [kind, previous[kind]] as const);
-  const hasTools = unavailable.every(({ kind }) => kind !== 'tools');
-  const resources = hasTools ? listing.resources : previous.resources;
+  const areRead = unavailable.every(({ kind }) => kind !== 'tools' && kind !== 'resources');
+  const resources = areRead ? listing.resources : previous.resources;
   return { ...listing, ...Object.fromEntries(kept), resources, unavailable };
 }
 

@@ -400,25 +400,44 @@ const APP_SCHEME = 'ui://';
 
 /**
  * Reads every `ui://` resource that a tool names, once each, as `{uri, contents}`, in the order of the tools.
- * A resource that the upstream does not have is left out; if the upstream fails, the listing fails.
+ * One that the upstream does not have is left out and named; where the upstream fails, those behind it are not read.
  */
 async function readAppResources(
   tools: readonly ListedItem[],
   capabilities: JsonObject,
   sendQuery: ListingQuery,
-): Promise<ListOutcome> {
-  if (!isObject(capabilities['resources'])) return NO_ITEMS;
+): Promise<AppResources | SessionLost> {
+  if (!isObject(capabilities['resources'])) return { ...NO_ITEMS, failure: undefined };
   const uris = new Set(tools.flatMap(({ definition }) => appResourceOf(definition) ?? []));
+  return readEach([...uris].slice(0, MAX_APP_RESOURCES), sendQuery);
+}
+
+async function readEach(
+  uris: readonly string[],
+  sendQuery: ListingQuery,
+): Promise<AppResources | SessionLost> {
   const items: ListedItem[] = [];
-  for (const uri of [...uris].slice(0, MAX_APP_RESOURCES)) {
+  const leftOut: string[] = [];
+  for (const uri of uris) {
     const response = await sendQuery('resources/read', { uri });
     if (response.kind === 'session-lost') return response;
-    if (response.kind === 'failed') return failureOf(response);
+    if (response.kind === 'failed')
+      return { kind: 'items', items, leftOut, failure: failureOf(response) };
     const item = response.kind === 'result' ? readItem(uri, response) : undefined;
     if (item !== undefined) items.push(item);
+    else leftOut.push(`${clauseName(uri)}: ${describeUnread(response)}`);
   }
-  return { kind: 'items', items, leftOut: [] };
+  return { kind: 'items', items, leftOut, failure: undefined };
 }
+
+function describeUnread(response: Extract<CallOutcome, { kind: 'result' | 'refused' }>): string {
+  return response.kind === 'result' ? 'no contents' : response.detail;
+}
+
+/** `failure`: why not all of them were read. */
+type AppResources = Extract<ListOutcome, { readonly kind: 'items' }> & {
+  readonly failure: ListFailure | undefined;
+};
 
 /** The `ui://` resource named by a tool's definition, in the current or the older member. */
 function appResourceOf(definition: JsonObject): string | undefined {
@@ -509,12 +528,20 @@ async function readLists(
   }
   if (failure !== undefined && unavailable.length === declared.length) return failure;
   const apps = await readAppResources(lists.tools, capabilities, sendQuery);
-  if (apps.kind !== 'items') return apps;
+  if (apps.kind === 'session-lost') return apps;
+  leftOut.push(...apps.leftOut);
+  unavailable.push(...unavailableApps(apps));
   return {
     kind: 'lists',
     lists: { ...lists, resources: apps.items },
     notes: { unavailable, leftOut: leftOut.slice(0, MAX_LEFT_OUT) },
   };
+}
+
+function unavailableApps({ failure }: AppResources): readonly UnavailableKind[] {
+  if (failure === undefined) return [];
+  const { why, detail = why } = failure;
+  return [{ kind: 'resources', why, detail }];
 }
 
 type ListOutcome =
@@ -527,7 +554,7 @@ type ListOutcome =
   | ListFailure
   | SessionLost;
 
-const NO_ITEMS: ListOutcome = { kind: 'items', items: [], leftOut: [] };
+const NO_ITEMS = { kind: 'items', items: [], leftOut: [] } as const satisfies ListOutcome;
 
 function violation(detail: string): ListFailure {
   return { kind: 'failed', why: 'protocol', detail };
