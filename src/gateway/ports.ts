@@ -37,6 +37,7 @@ import {
   createListedResources,
   createLiveProgress,
   createLostBackends,
+  createNumbersInFlight,
   createOpenedSessions,
   createOpenLegacyStreams,
   createRunningBackends,
@@ -258,6 +259,7 @@ function createSessionPort(dependencies: SessionDependencies): SessionPort {
   const { ring, now, leases } = dependencies;
   const { ended, revocations, claimedReplies } = dependencies.state;
   const forwardedRequests = createForwardedRequests();
+  const claimNumber = createNumbersInFlight();
   // Of this replica alone: opening a session should not depend on the shared store.
   const initialized = createMemoryLimits();
   const opened = createOpenedSessions((sealed, upstream, principal) => {
@@ -292,6 +294,7 @@ function createSessionPort(dependencies: SessionDependencies): SessionPort {
       for (const hash of ring.hmacAll('session', sealed)) ended.add(hash, expiresAtMs, owner);
       leases.endSession(sealed);
     },
+    claimNumber,
     sealServerRequest(request, scope) {
       const expiresAtMs = now() + SERVER_REQUEST_TTL_MS;
       const sealed = SERVER_REQUEST_ID.seal(ring, bindingIn(scope), request, expiresAtMs);

@@ -130,8 +130,8 @@ export type DisconnectSignal = {
 export type PendingResponses = {
   /** While true, no further request is sent for this session until a response arrives. */
   readonly isFull: boolean;
-  /** Waits for the response with this id, up to `withinMs`. */
-  add(id: string, withinMs: number): void;
+  /** Waits for the response with this id, up to `withinMs`; `release` is called once nothing is waited for. */
+  add(id: string, withinMs: number, release?: () => void): void;
   /** The response has arrived or is no longer wanted. */
   drop(id: string): void;
   /** Stops waiting for all of them. */

@@ -16,7 +16,7 @@ import { endSession } from './features/session-streams.js';
 import { featuresOf, requestsSubscription } from './features/table.js';
 import { openGetStream } from './legacy-sse/stream.js';
 import type { AnyPort, Ports } from './ports.js';
-import { callerOf, type RequestContext, refuse } from './request-context.js';
+import { callerOf, claimId, type RequestContext, refuse } from './request-context.js';
 import { measureWaits, relayResponse } from './response-forwarding.js';
 import {
   admit,
@@ -59,6 +59,7 @@ export async function handleRequest(
     ports.audit.report(error, incoming.id);
     refuse(call, refuseWith('internal'));
   } finally {
+    call.releaseId?.();
     call.progress?.end();
     call.stream?.release();
     ports.audit.closeRecord(call.record);
@@ -82,6 +83,8 @@ async function runStages(call: RequestContext<AnyPort>): Promise<Refusal | undef
   const admitted = await admit(call, principal);
   if (admitted.kind === 'refused') return admitted;
   if (admitted.kind === 'array') return runBatch(call, admitted, handleRequest);
+  const inFlight = claimId(call, caller, admitted);
+  if (inFlight !== undefined) return inFlight;
 
   const authorized = await authorize(call, CLIENT_MESSAGE, { call, principal, admitted });
   if ('kind' in authorized) return authorized;

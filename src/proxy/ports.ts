@@ -257,6 +257,11 @@ export type SessionPort = {
   seal(facts: SessionFacts, upstream: string, principal: Principal): string;
   /** Marks a session of this caller as ended; its id is unknown from then on. `caller` is the key of its owner. */
   end(sealed: string, caller: string): void;
+  /**
+   * Claims the id of a request, which is a number, until the returned function is called; undefined while a request of
+   * the same owner has this number as its id in another spelling.
+   */
+  claimNumber(owner: string, id: RequestId, literal: string): (() => void) | undefined;
   /** Seals a server request into the id that the client is given. */
   sealServerRequest(request: ServerRequestFacts, scope: SessionScope): string;
   /** Opens such an id; `undefined` if it was not given out in this session of this caller. */

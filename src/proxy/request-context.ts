@@ -14,6 +14,7 @@ import {
   type Decision,
   type Deny,
   type Refusal,
+  refuseProtocolError,
   refuseWith,
   renderRefusal,
 } from '../policy/decision.js';
@@ -38,10 +39,11 @@ import { decideShadows } from '../policy/shadow.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
 import { exactJson } from '../protocol/json/exact-numbers.js';
 import type { ReadError, ReadOutcome } from '../protocol/json/incremental.js';
-import type { JsonReading } from '../protocol/json/json.js';
+import { idLiteralOf, type JsonReading } from '../protocol/json/json.js';
+import { isNumberId } from '../protocol/json/request-ids.js';
 import { type JsonObject, requestIdOf, type Target } from '../protocol/jsonrpc.js';
 import type { ProgressCount } from '../protocol/params.js';
-import { INTERNAL_ERROR } from '../protocol/responses.js';
+import { INTERNAL_ERROR, invalidMessage } from '../protocol/responses.js';
 import { encodeSseMessage } from '../protocol/sse.js';
 import type {
   DisconnectSignal,
@@ -144,6 +146,8 @@ export type RequestContext<Used extends AnyPort = never> = {
   wasParsedElsewhere?: boolean;
   /** For a reply to a server request: whether it is the first. */
   replyClaim?: ReplayOutcome | Promise<ReplayOutcome>;
+  /** Gives the id of the request back, once its response is there. */
+  releaseId?: (() => void) | undefined;
   /** The request's progress, if the client asked for progress notifications. */
   progress?: FollowedProgress | undefined;
   /** The stream that the request opens, or is about to open. */
@@ -286,6 +290,31 @@ export function noteMended(
   note('dropped-argument', 'drop', dropped);
   note('coerced-argument', 'coerce', coerced);
 }
+
+/** What a claim of an id is kept in. */
+type IdHolder = {
+  readonly incoming: Pick<Incoming, 'upstream'>;
+  readonly ports: { readonly sessions: Pick<Ports['sessions'], 'claimNumber'> };
+  releaseId?: (() => void) | undefined;
+};
+
+/** Claims the id of a request for the time until its response; refuses one that is in flight in another spelling. */
+export function claimId(
+  holder: IdHolder,
+  caller: string,
+  { message, session, text }: AdmittedMessage,
+): Refusal | undefined {
+  if (message.kind !== 'request' || !isNumberId(message.id)) return undefined;
+  const owner = `${holder.incoming.upstream} ${session?.hash ?? caller}`;
+  const literal = idLiteralOf(text, message.id);
+  holder.releaseId = holder.ports.sessions.claimNumber(owner, message.id, literal);
+  return holder.releaseId === undefined
+    ? refuseProtocolError(invalidMessage({ id: message.id }, ID_IN_FLIGHT))
+    : undefined;
+}
+
+const ID_IN_FLIGHT =
+  'Another request whose id is the same number is in progress. Give each request an id of its own.';
 
 /** The name of a target in rules, pins and records. */
 export function nameOf(target: Target): string | undefined {

@@ -43,6 +43,27 @@ function keyPrefixOf(session: string): string {
 }
 
 /**
+ * Creates the table of requests that wait for their responses and have a number as id. Some servers take `1` and `1.0`
+ * for one id, and would answer one request in place of the other: so two of one owner may not be in flight together.
+ */
+export function createNumbersInFlight() {
+  const waiting = new Map<string, { readonly literal: string; count: number }>();
+  /** Returns what gives the id back; undefined if the number is in flight as it is written otherwise. */
+  return (owner: string, id: RequestId, literal: string): (() => void) | undefined => {
+    const key = keyOf(owner, id);
+    const known = waiting.get(key);
+    if (known !== undefined && known.literal !== literal) return undefined;
+    const entry = known ?? { literal, count: 0 };
+    entry.count += 1;
+    waiting.set(key, entry);
+    return () => {
+      entry.count -= 1;
+      if (entry.count === 0) waiting.delete(key);
+    };
+  };
+}
+
+/**
  * A value that is cleared when its entry is removed, because a Map keeps the tables that it has outgrown, with all that
  * they held, until a full garbage collection. For what comes and goes with requests.
  */

@@ -3,7 +3,7 @@
 import { expect } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { isObject } from '../../src/protocol/jsonrpc.js';
-import { resultOf } from '../support/wire-client.js';
+import { post, resultOf, statelessParts } from '../support/wire-client.js';
 import { type CompatRow, type World, withWorld } from './rig.js';
 
 const PINNED = 'pinning: {maxAge: 1h}';
@@ -93,6 +93,34 @@ function tooDeep(upstream: readonly string[]) {
 }
 
 export const rows: readonly CompatRow[] = [
+  {
+    id: 'numbers-beyond-a-double',
+    area: 'schemas',
+    source: 'RFC 8259 §6, JSON Schema 2020-12 core §4.2.2',
+    given: 'A client sends an integer beyond 2^53, such as an id of thirty digits, as an argument.',
+    verdict: 'accepts',
+    sees: 'It passes byte for byte where no rule reads it, and is checked by the schema as a decimal.',
+    run: () =>
+      withWorld(
+        {
+          tools: [tool({ properties: { id: { type: 'integer', maximum: 9007199254740992 } } })],
+          upstream: [PINNED],
+        },
+        async ({ access, upstream }) => {
+          const { body, headers } = statelessParts('tools/call', { name: 'work', arguments: {} });
+          const send = (id: string) =>
+            post(
+              access,
+              JSON.stringify(body).replace('"arguments":{}', `"arguments":{"id":${id}}`),
+              headers,
+            );
+          await send('9007199254740993');
+          expect(upstream.uses()).toEqual([]);
+          await send('-123456789012345678901234567890');
+          expect(upstream.uses()[0]?.body).toContain('{"id":-123456789012345678901234567890}');
+        },
+      ),
+  },
   {
     id: 'deep-schema',
     area: 'schemas',

@@ -125,6 +125,13 @@ function keepExactId(text: string, message: JsonObject, path: readonly string[])
   if (id !== holder[name]) (holder as { [member: string]: Json })[name] = id;
 }
 
+/** How a message writes its id, which is a number: `1` and `1.0` are one number. */
+export function idLiteralOf(text: string, id: RequestId): string {
+  if (typeof id === 'number' && isPlainlyWritten(text, id)) return String(id);
+  const span = spanOf(text, ['id']);
+  return span === undefined ? '' : text.slice(span.start, span.end);
+}
+
 /** Spares a long message the search: the two places where nearly every sender has the id, written as a safe integer. */
 function isPlainlyWritten(text: string, id: number): boolean {
   return (

@@ -24,6 +24,11 @@ export function isUnboundedNumber(id: Json | undefined): boolean {
   return id === NO_ID;
 }
 
+/** Whether an id is a number of JSON, and not a text. */
+export function isNumberId(id: RequestId): boolean {
+  return typeof id === 'number' || id.startsWith(MARK);
+}
+
 /** The id that a number literal writes; {@link NO_ID} beyond the bounds. */
 export function exactIdOf(literal: string): RequestId | typeof NO_ID {
   if (!isWithinBounds(literal)) return NO_ID;

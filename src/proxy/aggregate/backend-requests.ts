@@ -53,6 +53,8 @@ export type AggregateContext = {
   /** Written only if no backend was involved. */
   readonly record: RequestRecord;
   admitted: AdmittedMessage | undefined;
+  /** Gives the id of the request back. */
+  releaseId?: (() => void) | undefined;
   /** The session of the request, once it is lost because a backend has lost its own. */
   lostSession: SessionFacts | undefined;
   /** Backend requests were made, and their records are the ones that count. */

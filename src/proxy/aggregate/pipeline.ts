@@ -21,7 +21,7 @@ import { authenticateAgain } from '../access-lease.js';
 import { maySee } from '../authorization.js';
 import { runBatch } from '../features/batch.js';
 import type { Backend, HandleRequest, Ports, SessionScope } from '../ports.js';
-import { isRead, refuseReadError } from '../request-context.js';
+import { claimId, isRead, refuseReadError } from '../request-context.js';
 import { noteCaller } from '../stages.js';
 import {
   type AggregateContext,
@@ -71,6 +71,7 @@ export async function handleAggregateRequest(
     ports.audit.report(error, incoming.id);
     refuseAggregate(context, refuseWith('internal'));
   } finally {
+    context.releaseId?.();
     if (!context.hasBackendRecords) ports.audit.closeRecord(record);
   }
 }
@@ -109,7 +110,10 @@ async function serve(
       // The batch itself holds no concurrency slot; its elements take those of their backends.
       handleAggregateRequest({ ...one, acquireSlot: incoming.acquireSlot }, element, ports, run),
     );
-  return route(verified, admitted);
+  return (
+    claimId(verified.context, callerKeyOf(verified.principal), admitted) ??
+    route(verified, admitted)
+  );
 }
 
 /**

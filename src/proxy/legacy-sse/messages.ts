@@ -211,7 +211,12 @@ function awaitStreamResponse(call: RequestContext<'legacySse'>, admitted: Admitt
   const sealed = editedValueAt(admitted, isCancellation ? ['params', 'requestId'] : ['id']);
   if (sealed === undefined) return;
   if (isCancellation) pendingResponses?.drop(sealed);
-  else pendingResponses?.add(sealed, timeLeftMs(call));
+  else if (pendingResponses !== undefined) {
+    // The request is in flight until its response is on the stream.
+    const release = call.releaseId;
+    call.releaseId = undefined;
+    pendingResponses.add(sealed, timeLeftMs(call), release);
+  }
 }
 
 /** The responses that the stream still waits for, if this replica holds it. */
@@ -279,25 +284,30 @@ function createAwaitedResponses({
   hasArrived,
   onTimeout,
 }: AwaitedResponseEvents): PendingResponses {
-  const pendingResponses = new Map<string, NodeJS.Timeout>();
+  const pendingResponses = new Map<
+    string,
+    { readonly timer: NodeJS.Timeout; readonly release: (() => void) | undefined }
+  >();
 
   function drop(id: string): void {
-    clearTimeout(pendingResponses.get(id));
+    const pending = pendingResponses.get(id);
+    clearTimeout(pending?.timer);
     pendingResponses.delete(id);
+    pending?.release?.();
   }
 
   return {
     get isFull() {
       return pendingResponses.size >= MAX_PENDING_RESPONSES;
     },
-    add(id, withinMs) {
-      if (hasArrived(id)) return;
+    add(id, withinMs, release) {
+      if (hasArrived(id)) return release?.();
       drop(id);
       const timeOut = (): void => {
-        pendingResponses.delete(id);
+        drop(id);
         onTimeout(id);
       };
-      pendingResponses.set(id, setTimeout(timeOut, withinMs));
+      pendingResponses.set(id, { timer: setTimeout(timeOut, withinMs), release });
     },
     drop,
     close() {
