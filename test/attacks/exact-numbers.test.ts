@@ -161,6 +161,31 @@ describe('a number that a double does not hold', () => {
     });
   });
 
+  it('is refused in a large body and in a batch as well', async () => {
+    const no = rule('no', 'deny', 'args: {id: {const: 9007199254740991}}');
+    await world([ALLOW, no], async (started) => {
+      const { access, upstream } = started;
+      const text = 'x'.repeat(600_000);
+      expect(await sent(started, `{"id":${BIG},"text":"${text}"}`)).toMatch(ROUNDED);
+      expect(await sent(started, `{"text":"${text}","filter":{"id":${BIG}}}`)).toBe('passed');
+      const version = '2025-03-26';
+      const clientInfo = { name: 'raw', version: '1' };
+      const params = { protocolVersion: version, capabilities: {}, clientInfo };
+      const opening = { jsonrpc: '2.0', id: 0, method: 'initialize', params };
+      const opened = await post(access, JSON.stringify(opening));
+      const session = { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
+      upstream.forget();
+      const call = (id: number, args: string): string =>
+        `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"work","arguments":${args}}}`;
+      const batch = `[${call(1, `{"id":${BIG}}`)},${call(2, `{"filter":{"id":${BIG}}}`)}]`;
+      const reply = await post(access, batch, { ...session, 'mcp-protocol-version': version });
+      expect(reply.text).toMatch(ROUNDED);
+      expect(upstream.uses().map(({ body }) => body.includes(`{"filter":{"id":${BIG}}}`))).toEqual([
+        true,
+      ]);
+    });
+  });
+
   it('stays refused in what is written again for another era', async () => {
     await world([ALLOW], async ({ access }) => {
       const { body, headers } = statelessParts('tools/call', {
