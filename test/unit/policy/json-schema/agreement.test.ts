@@ -34,11 +34,13 @@ type Known = (schema: string, value: string, isOurs: boolean) => boolean;
 /** Where Ajv is known to read the specification otherwise. */
 const AJV_DIFFERS: readonly Known[] = [
   // `contains` of an empty array holds for it where the schema inside refuses no type.
-  (schema, value, isOurs) => !isOurs && schema.includes('"contains"') && value.includes('[]'),
+  (schema, value) => schema.includes('"contains"') && value.includes('[]'),
   // 2019-09: `contains` evaluates no item. 2020-12: it evaluates those that match, in an alternative too.
   (schema) => schema.includes('"contains"') && schema.includes('"unevaluatedItems"'),
   // What a failed branch evaluated counts, if there is another alternative in it.
-  (schema, _value, isOurs) => !isOurs && /"unevaluated(?:Items|Properties)"/.test(schema),
+  (schema, _value, isOurs) =>
+    /"unevaluated(?:Items|Properties)"/.test(schema) &&
+    (!isOurs || /"(?:not|oneOf|if)"/.test(schema)),
 ];
 
 function verdictOf(validate: (value: unknown) => unknown, value: Json): boolean | undefined {
