@@ -289,8 +289,8 @@ function addImported(draft: KeySetDraft, jwk: JsonObject, algorithm: string, key
 
 /**
  * Reads a JSON Web Key Set into the keys that may verify access tokens, for the given algorithms. Fails when it is not
- * a key set, or holds no key that may be used. Symmetric, private, weak, encryption and ambiguous keys, and those after
- * the first 100, are left out without failing the others. RFC 7517 §4 and §5; RFC 7518 §3; RFC 8725 §3.1 and §3.5.
+ * a key set, holds more than 100 keys, or none that may be used. Symmetric, private, weak, encryption and ambiguous keys
+ * are left out without failing the others. RFC 7517 §4 and §5; RFC 7518 §3; RFC 8725 §3.1 and §3.5.
  */
 export async function readKeySet(
   document: Json,
@@ -299,14 +299,14 @@ export async function readKeySet(
   const entries = isObject(document) ? document['keys'] : undefined;
   if (!Array.isArray(entries))
     return { ok: false, detail: 'the document at jwks_uri is not a key set' };
+  if (entries.length > MAX_KEYS) return { ok: false, detail: 'the key set has more than 100 keys' };
   const draft: KeySetDraft = {
     keys: new Map(),
     used: new Set(),
     ambiguous: new Set(),
   };
   const leftOut: string[] = [];
-  if (entries.length > MAX_KEYS) leftOut.push(`keys/${MAX_KEYS} and after: too many keys`);
-  for (const [index, jwk] of entries.slice(0, MAX_KEYS).entries()) {
+  for (const [index, jwk] of entries.entries()) {
     const odd =
       describeOddEntry(jwk) ??
       (isForVerifying(jwk) ? await addKey(draft, jwk, algorithms) : undefined);
