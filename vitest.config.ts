@@ -19,7 +19,7 @@ const ALONE = [...mocking('test/unit'), ...mocking('test/attacks'), 'test/golden
 
 export default defineConfig({
   test: {
-    setupFiles: ['test/support/canary-watch.ts'],
+    setupFiles: ['test/support/canary-watch.ts', 'test/support/recheck-watch.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     pool: 'forks',

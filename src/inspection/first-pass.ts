@@ -19,6 +19,7 @@ import {
   type NoteFinding,
   numberKind,
   type ResultRules,
+  redactText,
   type SanitizeText,
   type WantedKinds,
   wantedKindsOf,
@@ -291,7 +292,7 @@ function sanitizeValue(
     reading === 'markdown'
       ? sanitizeProse(state, leaf.value, leaf.steps, name)
       : sanitizeLeaf(state, leaf.value, leaf.steps, name, 'value');
-  if (text !== leaf.value || name === undefined || text.length > MAX_PAIR_CHARS) return text;
+  if (name === undefined || text.length > MAX_PAIR_CHARS) return text;
   const wanted = wantedKindsOf(state.input.rules);
   // No program splits personal data between a name and its value; a name before it may make a number of a text one.
   for (const splitHit of findSplit([name, text], { ...wanted, pii: [] })) {
@@ -513,9 +514,17 @@ function removeContinuedSecrets(
     if (text === part.text) continue;
     addNote(state, part.steps, { detector: detectorOf(hit.kind), action, count: 1 });
     if (action !== 'redact') continue;
-    part.text = text;
-    addEdit(state, part.start, part.end, JSON.stringify(text));
+    part.text = redactAgain(state, part, text);
+    addEdit(state, part.start, part.end, JSON.stringify(part.text));
   }
+}
+
+/** What stood beside a removed piece may be complete without it. */
+function redactAgain(state: PassState, { steps }: TextLeaf, text: string): string {
+  const notes: NoteFinding[] = [];
+  const kept = redactText(text, state.input.rules, notes, nearestName(steps));
+  for (const one of notes) if (one.action !== 'flag') addNote(state, steps, one);
+  return kept;
 }
 
 /** The text of a part without the given stretch of its original, as far as that is still there. */
@@ -574,7 +583,8 @@ function removeSplitSecrets(
       (splitHit) => actionFor(splitHit, state.input.rules) === 'redact',
     );
     const { marks } = state.input.rules;
-    part.text = cutText(part.text, removed, (kind) => redactionMark(kind, marks));
+    const cut = cutText(part.text, removed, (kind) => redactionMark(kind, marks));
+    part.text = cut === part.text ? cut : redactAgain(state, part, cut);
     if (part.text !== part.original)
       addEdit(state, part.start, part.end, JSON.stringify(part.text));
   }

@@ -200,7 +200,7 @@ export function findSplit(parts: readonly string[], wantedKinds: WantedKinds): r
   const found: SplitHit[] = [];
   for (const run of borderRuns(parts)) {
     for (const separator of SECRET_SEPARATORS)
-      found.push(...findInRun(run, separator, wantedKinds));
+      for (const hit of findInRun(run, separator, wantedKinds)) found.push(hit);
   }
   return found;
 }

@@ -2,6 +2,7 @@
 // single strings, or withheld. What an edit leaves is inspected again by the same definitions until nothing more is
 // found, and an error withholds. Nothing leaves unless the prefilter or the sanitizer has read it as it leaves.
 
+import { channel } from 'node:diagnostics_channel';
 import type { CompiledSchema } from '../policy/definitions.js';
 import type { Finding } from '../policy/record.js';
 import { keepExactNumbers } from '../protocol/json/exact-numbers.js';
@@ -25,6 +26,7 @@ import { exemptIn, isFreeForm, valueAt } from './message-fields.js';
 import { joinedTextsOf } from './message-map.js';
 import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
 import type { MarkKeys } from './redaction-marks.js';
+import { replaceInadmissible } from './schema-replacements.js';
 import { type PlannedFields, redactFields } from './sensitive-fields.js';
 
 /** Bounds of one inspection. A message beyond any of them is withheld. */
@@ -182,21 +184,36 @@ function inspectRedacted(
 
 /** Completes the outcome of full inspection. A changed message must still satisfy its schema. */
 export function completeInspection(
-  { output }: Pick<InspectionInput, 'output'>,
+  { output, value: original }: Pick<InspectionInput, 'output' | 'value'>,
   outcome: FullInspectionOutcome,
   /** The parsed value of the changed text, where it is already available. */
   changed?: Json,
 ): InspectionOutcome {
+  if (DISAGREEMENTS.hasSubscribers) publishDisagreements(outcome.findings);
   if (outcome.kind !== 'changed') return outcome;
   const { findings } = outcome;
   try {
     const value: Json = changed ?? JSON.parse(outcome.text);
-    if (!satisfiesSchema(value, outcome.text, output))
-      return { kind: 'withhold', reason: 'result-invalid', findings };
-    return { ...outcome, value };
+    if (satisfiesSchema(value, outcome.text, output)) return { ...outcome, value };
+    const text =
+      output === undefined ? undefined : replaceInadmissible(original, outcome.text, output);
+    const replaced: Json = text === undefined ? null : JSON.parse(text);
+    return text !== undefined && satisfiesSchema(replaced, text, output)
+      ? { ...outcome, text, value: replaced }
+      : { kind: 'withhold', reason: 'result-invalid', findings };
   } catch {
     return { kind: 'withhold', reason: 'internal', findings };
   }
+}
+
+/** The detectors that found something only in what an edit left, as `recheck:` and their names. */
+export const DISAGREEMENTS = channel('sallyport:inspection.disagreement');
+const RECHECK = 'recheck:';
+
+function publishDisagreements(findings: readonly Finding[]): void {
+  const detectors = findings.map(({ detector }) => detector);
+  const own = detectors.filter((detector) => detector.startsWith(RECHECK));
+  if (own.length > 0) DISAGREEMENTS.publish(own);
 }
 
 /** The outcome of a message that was withheld without full inspection. */
@@ -299,7 +316,7 @@ function inspectAgain(
         // A flag was recorded when the original was read.
         if (note.action === 'flag') return;
         isHarmless &&= note.action === 'strip';
-        log.add(steps, { ...note, detector: `recheck:${note.detector}` });
+        log.add(steps, { ...note, detector: `${RECHECK}${note.detector}` });
       },
     });
     if (pass.kind === 'too-large') return { reason: 'result-too-large' };

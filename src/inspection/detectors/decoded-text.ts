@@ -35,17 +35,28 @@ export function foldView(view: NormalizedText): NormalizedText {
   const { text } = view;
   if (!BEYOND_PRINTABLE.test(text)) return view;
   const out = createViewBuilder();
-  let isChanged = false;
+  let from = 0;
   for (let at = 0; at < text.length; ) {
     const code = text.codePointAt(at) ?? 0;
-    const own = code > 0xffff ? text.slice(at, at + 2) : text.charAt(at);
-    const width = Math.max(own.length, isTerminalStart(code) ? terminalSequenceAt(text, at) : 0);
+    const width = isPrintable(code) ? 1 : widthAt(text, at, code);
+    const own = text.slice(at, at + width);
     const folded = isPrintable(code) ? own : foldVisible(code, own);
-    isChanged ||= folded !== own || width > own.length;
-    out.put(folded, at, at + width);
+    if (folded !== own) {
+      out.copy(text, from, at);
+      out.put(folded, at, at + width);
+      from = at + width;
+    }
     at += width;
   }
-  return isChanged ? out.toNormalizedText(view.map) : view;
+  if (from === 0) return view;
+  out.copy(text, from, text.length);
+  return out.toNormalizedText(view.map);
+}
+
+/** The length of the character, or of the terminal sequence, at a position. */
+function widthAt(text: string, at: number, code: number): number {
+  const sequence = isTerminalStart(code) ? terminalSequenceAt(text, at) : 0;
+  return Math.max(code > 0xffff ? 2 : 1, sequence);
 }
 
 function isPrintable(code: number): boolean {
@@ -207,36 +218,53 @@ type ViewBuilder = {
 
 function createViewBuilder(): ViewBuilder {
   const pieces: string[] = [];
-  const starts: number[] = [];
-  const ends: number[] = [];
+  let starts = new Int32Array(FIRST_UNITS);
+  let ends = new Int32Array(FIRST_UNITS);
+  let size = 0;
+  function reserve(units: number): void {
+    if (size + units <= starts.length) return;
+    const capacity = Math.max(2 * starts.length, size + units);
+    starts = enlarged(starts, capacity);
+    ends = enlarged(ends, capacity);
+  }
   return {
     put(text, start, end) {
+      if (text === '') return;
       pieces.push(text);
-      for (let unit = 0; unit < text.length; unit++) {
-        starts.push(start);
-        ends.push(end);
-      }
+      reserve(text.length);
+      starts.fill(start, size, size + text.length);
+      ends.fill(end, size, size + text.length);
+      size += text.length;
     },
     copy(text, from, to) {
       if (from === to) return;
       pieces.push(text.slice(from, to));
+      reserve(to - from);
       for (let unit = from; unit < to; unit++) {
-        starts.push(unit);
-        ends.push(unit + 1);
+        starts[size] = unit;
+        ends[size++] = unit + 1;
       }
     },
     toNormalizedText(outer) {
-      const map = { starts: new Int32Array(starts.length), ends: new Int32Array(ends.length) };
-      // A manual loop: `Int32Array.from` takes many times as long.
-      for (let at = 0; at < starts.length; at++) {
-        const start = starts[at] ?? 0;
-        const end = ends[at] ?? 0;
-        map.starts[at] = outer?.starts[start] ?? start;
-        map.ends[at] = outer?.ends[end - 1] ?? end;
+      const map = { starts: starts.slice(0, size), ends: ends.slice(0, size) };
+      if (outer !== undefined) {
+        for (let at = 0; at < size; at++) {
+          const end = map.ends[at] ?? 0;
+          map.starts[at] = outer.starts[map.starts[at] ?? 0] ?? 0;
+          map.ends[at] = outer.ends[end - 1] ?? end;
+        }
       }
       return { text: pieces.join(''), map };
     },
   };
+}
+
+const FIRST_UNITS = 256;
+
+function enlarged(units: Int32Array<ArrayBuffer>, capacity: number): Int32Array<ArrayBuffer> {
+  const larger = new Int32Array(capacity);
+  larger.set(units);
+  return larger;
 }
 
 /** The span of a run and its decoded text. */

@@ -76,7 +76,7 @@ function collect(text: string, block: Span, kind: 'json' | 'other', found: Span[
   for (const match of body.matchAll(LOADED)) collectLoaded(match, block.start, put);
   if (loadsByStyle(body)) collectStyle(body, block.start, spans);
   const ordered = [...spans].sort(([one], [other]) => one - other);
-  found.push(...ordered.map(([start, end]) => ({ start, end })));
+  for (const [start, end] of ordered) found.push({ start, end });
 }
 
 type Put = (start: number, end: number) => unknown;

@@ -122,11 +122,14 @@ function findPlain(
   wantedKinds: WantedKinds,
   name: string | undefined,
 ): readonly Hit[] {
-  const secrets = wantedKinds.secrets ? findSecrets(text, name, formatsIn(text)) : [];
-  if (wantedKinds.links === true) secrets.push(...findAddressUsers(text));
-  if (wantedKinds.own !== undefined) secrets.push(...findSentCredentials(text, wantedKinds.own));
-  if (wantedKinds.pii.length === 0) return secrets;
-  return secrets.concat(findPersonal(text, wantedKinds.pii, name));
+  const { links, own, pii } = wantedKinds;
+  // A spread of hundreds of thousands of hits would be too many arguments.
+  const secrets: Hit[] = wantedKinds.secrets ? findSecrets(text, name, formatsIn(text)) : [];
+  return secrets.concat(
+    links === true ? findAddressUsers(text) : [],
+    own === undefined ? [] : findSentCredentials(text, own),
+    pii.length === 0 ? [] : findPersonal(text, pii, name),
+  );
 }
 
 function kindWithin(text: string, wantedKinds: WantedKinds, depth: number): string | undefined {

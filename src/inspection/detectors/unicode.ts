@@ -212,13 +212,14 @@ function stripOnce(text: string, isLast: boolean): StrippedInvisible {
     const code = text.codePointAt(at) ?? 0;
     const end = at + (code > 0xffff ? 2 : 1);
     const role = isInvisible(code)
-      ? roleAt(text, at, { code, end, previous, reordering, isLast })
+      ? roleAt(text, at, { end, previous, reordering, isLast })
       : 'needed';
+    unusual += Number(role === 'unusual');
     if (role === 'hides') {
       kept += text.slice(pieceStart, at);
       pieceStart = end;
       count++;
-    } else unusual += Number(role === 'unusual');
+    }
     previous = code;
     at = end;
   }
@@ -228,15 +229,17 @@ function stripOnce(text: string, isLast: boolean): StrippedInvisible {
 function roleAt(
   text: string,
   at: number,
-  found: Pick<Surroundings, 'code' | 'previous' | 'reordering'> & {
+  found: Pick<Surroundings, 'previous' | 'reordering'> & {
     readonly end: number;
     readonly isLast: boolean;
   },
 ): Role {
-  const { code, end, isLast } = found;
+  const { end, previous, reordering, isLast } = found;
   if (isLast) return 'hides';
+  const code = text.codePointAt(at) ?? 0;
+  const next = text.codePointAt(end) ?? 0;
   const flag = code >= TAG_BASE && code <= TAG_END && isInFlag(text, at);
-  return roleOf({ ...found, next: text.codePointAt(end) ?? 0, at, flag });
+  return roleOf({ code, previous, next, at, reordering, flag });
 }
 
 type Surroundings = {

@@ -22,6 +22,8 @@ export function createValueNames(text: string): FindValueName {
   const lists: ListMemory = { open: -1, searched: 0 };
   let columns: ColumnReader | undefined;
   return (start, end) => {
+    const attached = attachedName(text, start, end);
+    if (attached !== undefined) return attached;
     const value = outerSpan(text, start, end);
     if (value === undefined) return undefined;
     const named = value.isWhole ? nameOfWhole(text, value, lists) : pairName(text, value);
@@ -45,6 +47,17 @@ type OuterSpan = {
   /** Nothing stands behind it but what separates values. */
   readonly isWhole: boolean;
 };
+
+/** The name of a parameter or setting that is written without blanks: `name=value`, in a query or in a line of a log. */
+const ATTACHED = /(?:^|[\s?&;,|({[])([\p{L}_$@][\p{L}\p{N}_.$@-]{0,47})=$/u;
+const ATTACHED_END = /^(?:$|[\s&;,|)}\]#"'`<])/;
+
+function attachedName(text: string, start: number, end: number): ValueName | undefined {
+  if (text.charAt(start - 1) !== '=' || !ATTACHED_END.test(text.slice(end, end + 1)))
+    return undefined;
+  const name = ATTACHED.exec(text.slice(Math.max(0, start - MAX_NAME_CHARS), start))?.[1];
+  return name === undefined ? undefined : { kind: 'member', name };
+}
 
 const MAX_QUOTES = 12;
 const QUOTES = new Set([...'"\'`\\']);

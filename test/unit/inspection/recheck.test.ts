@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { sanitizeText } from '../../../src/inspection/detectors/text-sanitizer.js';
 import { inspectMessage } from '../../../src/inspection/responses.js';
+import { takeDisagreements } from '../../support/recheck-watch.js';
 import {
   awsKey,
   cardNumber,
@@ -62,6 +63,7 @@ describe('what leaves', () => {
     expect(textsOf(outcome)[0]).not.toContain(text);
     const rechecked = outcome.findings.filter(({ detector }) => detector.startsWith('recheck:'));
     expect(rechecked.map(({ path }) => path)).toContain('/result/content/0/text');
+    expect(takeDisagreements()).not.toEqual([]);
   });
 
   it.each(REMAINS)('[I-30] needs no edit after the first inspection: %s', (_what, text) => {
@@ -77,6 +79,7 @@ describe('what leaves', () => {
     });
     const outcome = inspectMessage({ ...textResult('see <b>this'), profile }, endless);
     expect(outcome).toMatchObject({ kind: 'withhold', reason: 'result-content' });
+    expect(takeDisagreements()).not.toEqual([]);
   });
 
   it('[I-31] an inspector that throws withholds: never the original', () => {
