@@ -34,7 +34,7 @@ export type ActiveContent = {
   readonly hiddenElements: number;
 };
 
-const MAY_BE_ACTIVE = /<[a-z!]|!\\{0,3}\[|\](?:\(|:)|<(?:java|vb|live)script:|`{3}|~{3}/i;
+const MAY_BE_ACTIVE = /<[a-z!]|!\\{0,3}\[|\](?:\(|:)|<(?:java|vb|live)script:|`{3}|~{3}|:{3}/i;
 // Images begin with `![` in every renderer; behind backslashes only in one, which drops them from a link text and
 // reads it again. Blank lines end paragraphs, and with them every bracket that is open.
 const TOKEN = /!\\{0,3}\[|\[|\]|<|`|(?:\r\n|\r(?!\n)|\n)[ \t>]*(?=[\r\n])/g;

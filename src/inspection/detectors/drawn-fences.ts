@@ -29,7 +29,50 @@ export function drawnLanguage(info: string): 'json' | 'other' | undefined {
 
 /** The parts of addresses and script links in drawn blocks that are to be broken, in order. */
 export function findDrawnAddresses(text: string, code: readonly Span[]): readonly Span[] {
-  if (!/`{3}|~{3}/.test(text)) return [];
+  const found = /`{3}|~{3}/.test(text) ? findInFences(text, code) : [];
+  const others = findInContainers(text, code);
+  if (others.length === 0) return found;
+  const all = new Map([...found, ...others].map((span) => [span.start, span]));
+  return [...all.values()].sort((one, other) => one.start - other.start);
+}
+
+/** `:::mermaid` opens a container, and `<pre class="mermaid">` an element, whose text hosts draw as well. */
+const CONTAINER =
+  /(?:^|[\r\n])[ \t>]{0,64}:{3,}([^\r\n]{1,128})|<(pre|div|code|figure|section)\b[^<>]{0,512}?\bclass\s{0,8}=\s{0,8}["']?[^"'<>]{0,256}?(?<![\w-])(?:lang(?:uage)?-)?(mermaid|markmap|vega|vega-lite|plantuml|graphviz|nomnoml|wavedrom|kroki|excalidraw|bpmn)(?![\w-])[^<>]{0,512}>/gi;
+
+function findInContainers(text: string, code: readonly Span[]): readonly Span[] {
+  if (!/:::|class/i.test(text)) return [];
+  const found: Span[] = [];
+  let region = 0;
+  CONTAINER.lastIndex = 0;
+  for (let match = CONTAINER.exec(text); match !== null; match = CONTAINER.exec(text)) {
+    const [opening, info, element, language] = match;
+    const kind = drawnLanguage(info ?? language ?? '');
+    while ((code[region]?.end ?? text.length) <= match.index) region++;
+    const isCode = (code[region]?.start ?? text.length) <= match.index;
+    if (kind === undefined || isCode) continue;
+    const start = match.index + opening.length;
+    const end =
+      element === undefined ? closingOf(text, start, ':::') : elementEnd(text, start, element);
+    collect(text, { start, end }, kind, found);
+    CONTAINER.lastIndex = end;
+  }
+  return found;
+}
+
+/** Where the element ends that opens before `from`: at its own closing tag. */
+function elementEnd(text: string, from: number, element: string): number {
+  const tags = new RegExp(`<(/?)${element}\\b`, 'gi');
+  tags.lastIndex = from;
+  let depth = 1;
+  for (let tag = tags.exec(text); tag !== null; tag = tags.exec(text)) {
+    depth += tag[1] === '' ? 1 : -1;
+    if (depth === 0) return tag.index;
+  }
+  return text.length;
+}
+
+function findInFences(text: string, code: readonly Span[]): readonly Span[] {
   const found: Span[] = [];
   let region = 0;
   OPENING.lastIndex = 0;
@@ -57,7 +100,7 @@ function closingOf(text: string, from: number, run: string): number {
 
 /** Keys, attributes and commands whose value a drawing loads. */
 const LOADED =
-  /(?:\b(?:img|image|icon|logo|src|background(?:-?image)?|sprite)\\?["']?\s{0,16}[:=]\s{0,16}[{\\]?["'(<]{0,2}|url\(\s{0,16}["']?|@import\s{0,16}["']?|!(?:include(?:url|sub|_many|_once)?|import)\s{1,16}["'<]?|<img:|\\includegraphics(?:\[[^\]\r\n]{0,100}\])?\{)([^\s"'<>)}]{1,2048})/gi;
+  /(?:\b(?:img|image|icon|logo|src|background(?:-?image)?|sprite|stylesheet|shapefile|imagepath)\\?["']?\s{0,16}[:=]\s{0,16}[{\\]?["'(<]{0,2}|url\(\s{0,16}["']?|@import\s{0,16}["']?|!(?:include(?:url|sub|_many|_once)?|import|theme\s{1,16}[\w-]{1,64}\s{1,16}from)\s{1,16}["'<]?|%load_\w{1,16}\(\s{0,16}["']?|!\[[^\]\r\n]{0,256}\]\(\s{0,16}<?|<img:|\\includegraphics(?:\[[^\]\r\n]{0,100}\])?\{)([^\s"'<>)}]{1,2048})/gi;
 const STRING = /"((?:[^"\\\r\n]|\\.){1,4096})"(\s{0,16}:)?/g;
 /** A script where a link may stand: behind a quote, a sign or a word for a link. */
 const SCRIPT =

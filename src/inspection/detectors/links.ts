@@ -5,6 +5,7 @@
 // RFC 3986 §3.2.1 and §3.4; the providers' pages on shared links.
 
 import type { Hit } from './hit.js';
+import { LINK_SIGNATURE } from './secret-formats.js';
 
 /** A parameter that makes a link a signed one, or a secret that belongs to it. */
 export const SIGNED_LINK = 'signed-link';
@@ -62,7 +63,13 @@ const SIGNED_LINKS: readonly SignedLink[] = [
 ];
 
 /** Kinds of secrets that may be a part of a signed link. */
-const PARTS: ReadonlySet<string> = new Set(['aws-access-key', 'azure-sas', 'jwt', 'secret']);
+const PARTS: ReadonlySet<string> = new Set([
+  'aws-access-key',
+  'azure-sas',
+  'jwt',
+  'secret',
+  LINK_SIGNATURE,
+]);
 
 const MAX_LINK_CHARS = 8192;
 const LINK_END = /[\s"'<>`]/;
@@ -70,9 +77,10 @@ const LINK_END = /[\s"'<>`]/;
 /** Gives the hits that are parts of signed links that kind. */
 export function withSignedLinks(text: string, hits: readonly Hit[]): readonly Hit[] {
   if (!hits.some(({ kind }) => PARTS.has(kind))) return hits;
-  return hits.map((hit) =>
-    PARTS.has(hit.kind) && isPartOfSignedLink(text, hit) ? { ...hit, kind: SIGNED_LINK } : hit,
-  );
+  return hits.flatMap((hit) => {
+    if (PARTS.has(hit.kind) && isPartOfSignedLink(text, hit)) return { ...hit, kind: SIGNED_LINK };
+    return hit.kind === LINK_SIGNATURE ? [] : hit;
+  });
 }
 
 function isPartOfSignedLink(text: string, { start, end }: Hit): boolean {

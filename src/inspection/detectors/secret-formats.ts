@@ -87,6 +87,9 @@ const NONE = /(?!)/;
 
 const SK_ANCHORS = [...'0123456789abcdef'].map((digit) => `sk${digit}`);
 
+/** The signature of a signed link, which is a secret nowhere else. */
+export const LINK_SIGNATURE = 'link-signature';
+
 const CLOUD: readonly SecretFormat[] = [
   row('aws-access-key', ['akia', 'asia', 'abia', 'acca'], `(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}`, {
     ...SHORT,
@@ -103,6 +106,12 @@ const CLOUD: readonly SecretFormat[] = [
   row('google-refresh-token', ['1//0'], `1//0[A-Za-z0-9_-]{30,200}`, SHORT),
   anyCase('azure-storage-key', ['accountkey'], `AccountKey=([A-Za-z0-9+/]{86}==)`),
   anyCase('azure-shared-access-key', ['sharedaccesskey'], `SharedAccessKey=([A-Za-z0-9+/]{43}=)`),
+  // links.ts drops what stands in no link.
+  anyCase(
+    LINK_SIGNATURE,
+    ['-signature='],
+    `X-(?:Amz|Goog|Oss|Tos|Obs)-Signature=([0-9a-f]{64,1024})`,
+  ),
   row('azure-sas', ['sig='], `[?&;]sig=([A-Za-z0-9%+/_-]{40,120}={0,2})`),
   row(
     'azure-client-secret',

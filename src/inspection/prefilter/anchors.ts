@@ -282,7 +282,7 @@ function isConnectionPassword(text: string, at: number): boolean {
 
 /** As much of the info string of a fence is read as its language may take, behind blanks that may be escaped. */
 const INFO_REACH = 96;
-const FENCE_START = /^(?:[`~]|\\t)*/;
+const FENCE_START = /^(?:[`~:]|\\t)*/;
 
 const DANGEROUS_DATA = /^data:\s{0,4}(?:text|image|application|[;,])/i;
 
@@ -378,7 +378,7 @@ for (const anchor of [
 }
 addAnchor('://', hasUserNameAhead);
 addAnchor('www.', hasUserNameAhead);
-for (const fence of ['```', '~~~']) {
+for (const fence of ['```', '~~~', ':::']) {
   addAnchor(
     fence,
     (text, at) =>
