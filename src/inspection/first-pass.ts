@@ -520,7 +520,9 @@ function removeContinuedSecrets(
 }
 
 /** What stood beside a removed piece may be complete without it. */
-function redactAgain(state: PassState, { steps }: TextLeaf, text: string): string {
+function redactAgain(state: PassState, part: TextLeaf, text: string): string {
+  if (text === part.text) return text;
+  const { steps } = part;
   const notes: NoteFinding[] = [];
   const kept = redactText(text, state.input.rules, notes, nearestName(steps));
   for (const one of notes) if (one.action !== 'flag') addNote(state, steps, one);
@@ -584,7 +586,7 @@ function removeSplitSecrets(
     );
     const { marks } = state.input.rules;
     const cut = cutText(part.text, removed, (kind) => redactionMark(kind, marks));
-    part.text = cut === part.text ? cut : redactAgain(state, part, cut);
+    part.text = redactAgain(state, part, cut);
     if (part.text !== part.original)
       addEdit(state, part.start, part.end, JSON.stringify(part.text));
   }

@@ -21,9 +21,7 @@ export type FindValueName = (start: number, end: number) => ValueName | undefine
 export function createValueNames(text: string): FindValueName {
   const lists: ListMemory = { open: -1, searched: 0 };
   let columns: ColumnReader | undefined;
-  return (start, end) => {
-    const attached = attachedName(text, start, end);
-    if (attached !== undefined) return attached;
+  const nameOf: FindValueName = (start, end) => {
     const value = outerSpan(text, start, end);
     if (value === undefined) return undefined;
     const named = value.isWhole ? nameOfWhole(text, value, lists) : pairName(text, value);
@@ -33,6 +31,7 @@ export function createValueNames(text: string): FindValueName {
     const heading = columns(value.start, value.end);
     return heading === undefined ? undefined : { kind: 'column', name: heading };
   };
+  return (start, end) => attachedName(text, start, end) ?? nameOf(start, end);
 }
 
 /** The name of a value that nothing but a separator follows, apart from the headings of a table. */
