@@ -20,6 +20,7 @@ import {
   VALUE_POINTER,
 } from './indicators.js';
 import { CLASS } from './lexicon.js';
+import { contextParameters } from './parameters.js';
 import { type Concealment, hasMixedScripts, type Reading, readingsOf } from './readings.js';
 import { findDemands, SENT_ELSEWHERE } from './rules.js';
 import { type OwnNames, sentencesOf } from './sentences.js';
@@ -170,7 +171,7 @@ function scanDefinition(scanned: ScannedDefinition, texts: readonly Text[]): Unn
   const budget = { marks: MAX_MARKS };
   const matched = texts.flatMap((text) => scanText(scanned, text, own, budget));
   if (budget.marks < 0) matched.push(notRead(scanned, TOO_MANY_SENTENCES));
-  return [...matched, ...contextParameters(scanned, own), ...claimsOf(scanned)];
+  return [...matched, ...contextParameters(scanned), ...claimsOf(scanned)];
 }
 
 function ownNamesOf({ name, definition }: ScannedDefinition): OwnNames {
@@ -323,34 +324,6 @@ function quote(text: string, start: number, end: number): string {
 
 function firstUnusual(text: string): number {
   return Math.max(0, text.search(/[^\t\n\r\x20-\x7e]|<!--|\n[ \t]*\n[ \t]*\n/));
-}
-
-/** Parameters by whose name a model fills in what it has been told, whatever the tool is for. */
-const CONTEXT_NAMES =
-  /^(?:conversation|chat|message|dialogue|session)(?:history|log|context|transcript)$|^(?:full|entire|complete)(?:conversation|context|chat|prompt)$|^(?:systemprompt|systeminstructions|chainofthought|toolcallhistory|availabletools|toollist|previousmessages|priormessages|lastusermessage|sidenote|conversation)$/;
-
-/** Parameters by whose name a model reads a file with secrets to fill them in. */
-const FILE_CONTENTS =
-  /(?:contents?|reading|text)(?:of|from|in)\w{0,40}(?:idrsa|ided25519|dotssh|etcpasswd|etcshadow|dotenv|dotaws|awscredential|kubeconfig|netrc)/;
-
-function contextParameters(scanned: ScannedDefinition, own: OwnNames): UnnamedFinding[] {
-  return [...own.parameters].flatMap((parameter) => {
-    const folded = confusableForm(parameter).toLowerCase();
-    const isSought = FILE_CONTENTS.test(folded);
-    if (!isSought && !CONTEXT_NAMES.test(folded)) return [];
-    return [
-      {
-        kind: 'context-parameter' as const,
-        tier: isSought ? ('review' as const) : ('note' as const),
-        item: { kind: scanned.kind, name: scanned.name },
-        pointer: pointerTo('/inputSchema/properties', parameter),
-        evidence: quote(parameter, 0, parameter.length),
-        reason: isSought
-          ? 'By its name, a model fills this parameter with a file that holds secrets.'
-          : 'By its name, a model fills this parameter with the conversation or its instructions.',
-      },
-    ];
-  });
 }
 
 /** Names that look like another name of the same server, or that mix scripts. */

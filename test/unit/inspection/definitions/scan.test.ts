@@ -372,7 +372,7 @@ describe('[L-76] the scan of definitions', () => {
     expect(kindsOf(described('', 'send_email'), described('', 'send_emails'))).toEqual([]);
   });
 
-  it('notes a parameter for the conversation, and a read-only claim against a name', () => {
+  it('finds a parameter for the conversation, and a read-only claim against a name', () => {
     const inputSchema = { properties: { conversation_history: { type: 'string' } } };
     const found = scanDefinitions([
       tool({ inputSchema, annotations: { readOnlyHint: true } }, 'delete_all'),

@@ -1,0 +1,164 @@
+// Finds parameters by whose name a model fills in what it has been told, whatever the tool is for: its instructions, the
+// conversation, its reasoning, its other tools and what they returned, and which model it is; or a file that holds
+// secrets. A parameter is found wherever it is declared: in a nested schema, as an argument of a prompt, or as a
+// variable in the URI of a template. Pure.
+
+import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
+import { makeVisible } from '../../text/escaping.js';
+import { pointerTo } from '../../text/json-members.js';
+import { confusableForm } from '../detectors/unicode.js';
+import type { ScannedDefinition, UnnamedFinding } from './demands.js';
+
+/** A parameter with its place. `schema` is undefined where it has none of its own. */
+type Parameter = {
+  readonly name: string;
+  readonly pointer: string;
+  readonly schema?: Json | undefined;
+};
+
+/** Names of what only the model knows, without separators and in the form in which look-alikes are equal. */
+const CONTEXT_NAMES: readonly RegExp[] = [
+  /^(?:system|developer|hidden|meta)(?:prompts?|instructions?|messages?|directives?)$/,
+  /^(?:initial|base|original|starting)(?:prompts?|instructions)$/,
+  /^(?:full|entire|complete|original|raw|exact|verbatim)(?:(?:user)?prompt|chat|context|conversation|dialogue?|user(?:request|message|query|input))$/,
+  /^(?:conversations?|chats?|messages?|dialogue?s?|sessions?|prompts?|turns?|interactions?|discussion)(?:history|logs?|context|transcript|memory|sofar|messages|turns)$/,
+  /^conversation$/,
+  /^(?:history|transcript|contents?|text|log|copy)of(?:the)?(?:this|current|full|entire)?(?:conversations?|chats?|session|messages|dialogue?)$/,
+  /^(?:last|latest|recent|previous|prior|past|earlier|preceding|all)(?:user|assistant|model|agent|chat)?(?:messages|prompts?|turns|conversations?|utterances?)$/,
+  /^(?:last|latest|previous|prior)(?:user|assistant|model|agent)(?:message|response|answer|reply|output|turn|input|query|request)$/,
+  /^(?:chainofthoughts?|cot|(?:inner|internal)(?:monologue|reasoning|thoughts?|dialogue)|hidden(?:reasoning|thoughts?|chainofthought)|scratchpad|(?:thought|thinking)process|(?:thinking|reasoning)(?:trace|process|chain|history|log|content)|(?:model|assistant|agent|llm)(?:reasoning|thoughts?|thinking))$/,
+  /^(?:tools?|(?:tools?|functions?)(?:calls?|usage|use|invocations?|executions?))(?:history|logs?|trace|transcript|sofar)$/,
+  /^(?:(?:all|last|recent|previous|prior|past|earlier|other)?tool|(?:all|last|recent|previous|prior|past|earlier)function)(?:calls|invocations|results|outputs|responses)$/,
+  /^(?:tools?(?:list|listing|catalog|catalogue|inventory|definitions?|schemas|descriptions|available)|listof(?:all)?(?:the)?(?:available|other)?(?:mcp)?tools)$/,
+  /^(?:available|all|other|known|installed|loaded|registered|accessible|connected|current|your)?(?:mcp(?:tools|servers)|(?<=.)tools|(?<=.)tool(?=names|list|definitions|schemas|descriptions))(?:names|list|definitions|schemas|descriptions)?$/,
+  /^(?:(?:context|model)window|(?:agent|assistant|llm|model)(?:context|memories)|(?:agent|assistant|llm)memory|(?:assistant|llm)instructions)$/,
+  /^sidenote$/,
+];
+
+/** Names of the model itself, which are usual for a tool that is about models. */
+const MODEL_NAMES =
+  /^(?:(?:model|llm)(?:name|identity|identifier|vendor|provider)|(?:llm|ai|language|assistant|agent|caller|calling|client|host|current|your)model(?:name|id|identifier|version)?|(?:assistant|agent|llm)name|llm(?:id|version|model))$/;
+const OF_MODELS =
+  /^(?:models?|llms?|ml|ai|inferences?|predict|prediction|completions?|embed|embeddings?|train|training|finetune|tts|stt|transcribe|transcription|rerank|openai|anthropic|ollama|huggingface|gemini|gpt|agents?)$/;
+
+/** Parameters by whose name a model reads a file with secrets to fill them in. */
+const FILE_CONTENTS =
+  /(?:contents?|reading|text)(?:of|from|in)\w{0,40}(?:idrsa|ided25519|dotssh|etcpasswd|etcshadow|dotenv|dotaws|awscredential|kubeconfig|netrc)/;
+
+/** What may stand before and after without making it something else: `user_system_prompt_text`. */
+const BEFORE =
+  /^(?:the|your|my|our|current|this|full|entire|complete|whole|raw|original|verbatim|exact|user|users|llm|ai|agent|assistant|model|x|p|in|arg|param|input|optional|required|provide|insert|include|give|pass)(?=\w{4})/;
+const AFTER =
+  /(?:text|contents?|json|string|str|data|value|dump|field|param|parameter|arg|argument|input|verbatim|full|summary|list|array|\d{1,3})$/;
+const MAX_AFFIXES = 3;
+/** Longer names are no names of these. */
+const MAX_NAME = 80;
+
+const ASKS = 'By its name, a model fills this parameter with the conversation or its instructions.';
+const IDENTIFIES = 'By its name, a model fills this parameter with which model it is.';
+const HOLDS_FILE = 'By its name, a model fills this parameter with a file that holds secrets.';
+const MAX_EVIDENCE = 200;
+
+/** The parameters of a definition that ask for the context, or for a file that holds secrets. */
+export function contextParameters(scanned: ScannedDefinition): readonly UnnamedFinding[] {
+  const { kind, name } = scanned;
+  const found = new Set<string>();
+  return parametersOf(scanned).flatMap((parameter) => {
+    const reason = reasonFor(parameter, name);
+    if (reason === undefined || found.has(`${parameter.name} ${reason}`)) return [];
+    found.add(`${parameter.name} ${reason}`);
+    return [
+      {
+        ...{ kind: 'context-parameter', tier: 'review', item: { kind, name } },
+        ...{ pointer: parameter.pointer, reason },
+        evidence: makeVisible(parameter.name.slice(0, MAX_EVIDENCE)).slice(0, MAX_EVIDENCE),
+      } as const,
+    ];
+  });
+}
+
+function reasonFor({ name, schema }: Parameter, owner: string): string | undefined {
+  const folded = confusableForm(name).toLowerCase();
+  if (FILE_CONTENTS.test(folded)) return HOLDS_FILE;
+  if (folded.length > MAX_NAME || !takesText(schema)) return undefined;
+  const forms = withoutAffixes(folded);
+  if (forms.some((form) => CONTEXT_NAMES.some((pattern) => pattern.test(form)))) return ASKS;
+  const isUsual = wordsOf(owner).some((word) => OF_MODELS.test(word));
+  return !isUsual && forms.some((form) => MODEL_NAMES.test(form)) ? IDENTIFIES : undefined;
+}
+
+function wordsOf(name: string): readonly string[] {
+  return name
+    .slice(0, MAX_NAME)
+    .replace(/([a-z])([A-Z])/g, '$1_$2')
+    .toLowerCase()
+    .split(/[^a-z]+/);
+}
+
+/** The name, and what is left of it as words at its ends are taken away. */
+function withoutAffixes(folded: string): readonly string[] {
+  const forms = new Set([folded]);
+  for (let round = 0; round < MAX_AFFIXES; round += 1) {
+    for (const form of [...forms]) forms.add(form.replace(BEFORE, '')).add(form.replace(AFTER, ''));
+  }
+  return [...forms];
+}
+
+const VALUES_WITHOUT_TEXT: ReadonlySet<Json> = new Set(['boolean', 'integer', 'number', 'null']);
+
+/** Whether a parameter can hold any text: a switch, a number or a choice of listed values holds none. */
+function takesText(schema: Json | undefined): boolean {
+  if (!isObject(schema)) return schema !== false;
+  if (Array.isArray(schema['enum']) || schema['const'] !== undefined) return false;
+  const types = [schema['type'] ?? 'string'].flat();
+  return types.some((type) => !VALUES_WITHOUT_TEXT.has(type));
+}
+
+const URI_VARIABLES = /\{[+#./;?&]?([^{}]{1,200})\}/g;
+
+function parametersOf({ definition }: ScannedDefinition): readonly Parameter[] {
+  if (typeof definition === 'string') return [];
+  const found: Parameter[] = [];
+  collectProperties(definition['inputSchema'], '/inputSchema', found);
+  const list = definition['arguments'];
+  for (const [at, one] of (Array.isArray(list) ? list : []).entries()) {
+    if (isObject(one) && typeof one['name'] === 'string')
+      found.push({ name: one['name'], pointer: `/arguments/${at}/name` });
+  }
+  const template = definition['uriTemplate'];
+  for (const [, names = ''] of typeof template === 'string' ? template.matchAll(URI_VARIABLES) : [])
+    for (const name of names.split(','))
+      found.push({ name: name.replace(/[*:]\d*$/, ''), pointer: '/uriTemplate' });
+  return found;
+}
+
+/** Every parameter that a schema declares, at any depth: by its schema, by a pattern, or as one that is required. */
+function collectProperties(schema: Json | undefined, pointer: string, found: Parameter[]): void {
+  if (typeof schema !== 'object' || schema === null) return;
+  if (isObject(schema)) {
+    found.push(...namedIn(schema, 'properties', pointer));
+    found.push(...namedIn(schema, 'patternProperties', pointer));
+    found.push(...requiredIn(schema, pointer));
+  }
+  for (const [name, member] of Object.entries(schema))
+    collectProperties(member, pointerTo(pointer, name), found);
+}
+
+function namedIn(schema: JsonObject, member: string, pointer: string): readonly Parameter[] {
+  const named = schema[member];
+  if (!isObject(named)) return [];
+  return Object.entries(named).map(([name, inner]) => {
+    return { name, pointer: pointerTo(`${pointer}/${member}`, name), schema: inner };
+  });
+}
+
+/** What a schema requires without describing it. */
+function requiredIn(schema: JsonObject, pointer: string): readonly Parameter[] {
+  const { required, properties } = schema;
+  if (!Array.isArray(required)) return [];
+  return required.flatMap((name, at) => {
+    const isDescribed = isObject(properties) && Object.hasOwn(properties, String(name));
+    if (typeof name !== 'string' || isDescribed) return [];
+    return [{ name, pointer: `${pointer}/required/${at}` }];
+  });
+}
