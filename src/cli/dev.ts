@@ -21,10 +21,10 @@ import {
   DEV_UPSTREAM,
   DEVELOPER,
   type DemoUser,
-  findSavedFile,
   ignoredFiles,
   rewriteDevConfig,
-  saveDevFiles,
+  SAVED_PATHS,
+  savedFiles,
   writeDemoFiles,
   writeDevFiles,
   writeDevPolicy,
@@ -50,7 +50,7 @@ import {
   type TargetOptions,
   targetOfUrl,
 } from './dev-target.js';
-import { addIgnored } from './init/files.js';
+import { findObstacles, writeNewFiles } from './new-files.js';
 import {
   type CliIo,
   type Command,
@@ -150,7 +150,11 @@ async function findMistake(
   if (unset !== undefined) return `--env ${escapeForTerminal(unset)}: the variable is not set`;
   if (save === undefined) return undefined;
   if (demo === true) return '--save keeps the setup of a server of your own, not that of the demo';
-  const found = await findSavedFile(resolve(io.cwd, save));
+  const { links, existing } = await findObstacles(resolve(io.cwd, save), SAVED_PATHS);
+  const [link = ''] = links;
+  const [found = ''] = existing;
+  if (link !== '')
+    return `--save: ${escapeForTerminal(link)} is a link, and none is followed in the folder; nothing was started`;
   return found && `--save: ${escapeForTerminal(found)} exists already; nothing was started`;
 }
 
@@ -205,12 +209,16 @@ async function runTarget(
     if (content !== undefined) io.stdout(`content    ${content.shown}\n`);
     if (save !== undefined) {
       const dir = resolve(io.cwd, save);
-      // Files with secrets are in .gitignore before they exist.
-      await addIgnored(dir, ignoredFiles(target.saved.server));
       const server = { ...target.saved.server, ...chosen };
       const setup = { ...target.saved, server, offered, port: stage.ports.data };
-      const saved = await saveDevFiles(dir, files, setup);
-      io.stdout(`saved      ${escapeForTerminal(saved.configFile)}, with policy and lock file\n`);
+      const saved = savedFiles(await readFile(files.lockFile, 'utf8'), setup);
+      const ignored = ignoredFiles(target.saved.server);
+      // The server may have taken minutes to start, and the folder may have changed.
+      const error = await writeNewFiles(dir, saved, ignored);
+      if (error !== undefined)
+        return fail(`--save: nothing was saved: ${escapeForTerminal(error)}`, EXIT_UNCHECKED, io);
+      const configFile = join(dir, saved.at(-1)?.path ?? '');
+      io.stdout(`saved      ${escapeForTerminal(configFile)}, with policy and lock file\n`);
       if (target.startedBy !== undefined) io.stdout(`serve it   ${target.startedBy}\n`);
     }
     return await serveFor(files.configFile, stage, ports, async (gateway) => {

@@ -4,8 +4,7 @@
 // fetches the pins. No file but those of the secrets, which only their owner can read, holds a secret.
 // docs/contract.md §1, §3 and §4.
 
-import { constants } from 'node:fs';
-import { copyFile, lstat, mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { quoteYaml } from '../text/escaping.js';
 
@@ -229,11 +228,18 @@ export type DevFiles = {
 
 const NEW_FILE = { flag: 'wx' } as const;
 
+/** The files of a setup, relative to its folder. */
+const SAVED = {
+  config: 'gateway.yaml',
+  policy: `policies/${DEV_UPSTREAM.name}.policy.yaml`,
+  lock: `policies/pins/${DEV_UPSTREAM.name}.lock.yaml`,
+};
+
 function filesIn(dir: string): DevFiles {
   return {
-    configFile: join(dir, 'gateway.yaml'),
-    policyFile: join(dir, 'policies', `${DEV_UPSTREAM.name}.policy.yaml`),
-    lockFile: join(dir, 'policies', 'pins', `${DEV_UPSTREAM.name}.lock.yaml`),
+    configFile: join(dir, SAVED.config),
+    policyFile: join(dir, SAVED.policy),
+    lockFile: join(dir, SAVED.lock),
     auditFile: join(dir, 'audit.jsonl'),
   };
 }
@@ -265,39 +271,31 @@ export function writeDevPolicy(files: DevFiles, { templates }: Offered): Promise
 /** What a server may request of its clients, as lines of `what`. */
 const SERVER_REQUESTS = ['sampling: true', 'elicitation: [form, url]', 'roots: true'];
 
-/** The first of the files that `saveDevFiles` would overwrite. */
-export async function findSavedFile(dir: string): Promise<string | undefined> {
-  const { configFile, policyFile, lockFile } = filesIn(dir);
-  const secrets = Object.values(HEADER_FILES).map((name) => join(dir, name));
-  for (const file of [configFile, policyFile, lockFile, ...secrets])
-    if ((await lstat(file).catch(() => undefined)) !== undefined) return file;
-  return undefined;
-}
+/** The paths that `savedFiles` may have, whatever the setup is. */
+export const SAVED_PATHS: readonly string[] = [
+  ...Object.values(HEADER_FILES),
+  ...Object.values(SAVED),
+];
 
 /**
- * Writes gateway file, policy, lock file and the secret of the server as the start of a production setup. Its issuer
- * is an example, because the one of `dev` ends with it. Rejects rather than write over a file or through a link: the
- * server may have taken minutes to start since `findSavedFile`.
+ * Gateway file, policy, lock file and the secret of the server as the start of a production setup, relative to its
+ * folder. Its issuer is an example, because the one of `dev` ends with it.
  */
-export async function saveDevFiles(
-  dir: string,
-  running: DevFiles,
-  { server, port, offered, note }: SavedSetup,
-): Promise<DevFiles> {
-  const files = filesIn(dir);
-  await mkdir(join(dir, 'policies', 'pins'), { recursive: true });
-  await writeHeader(dir, server.header);
-  await copyFile(running.lockFile, files.lockFile, constants.COPYFILE_EXCL);
-  await writeFile(
-    files.policyFile,
-    policyText(SAVED_ISSUER, offered, [
-      '# The server may also be let request of its clients:',
-      ...SERVER_REQUESTS.map((line) => `# ${line}`),
-    ]),
-    NEW_FILE,
-  );
-  await writeFile(files.configFile, savedGatewayText(server, port, note), NEW_FILE);
-  return files;
+export function savedFiles(lockText: string, { server, port, offered, note }: SavedSetup) {
+  const { header } = server;
+  const requested = [
+    '# The server may also be let request of its clients:',
+    ...SERVER_REQUESTS.map((line) => `# ${line}`),
+  ];
+  const policy = policyText(SAVED_ISSUER, offered, requested);
+  return [
+    ...(header === undefined
+      ? []
+      : [{ path: header.file, text: `${header.value}\n`, isSecret: true }]),
+    { path: SAVED.lock, text: lockText, isSecret: false },
+    { path: SAVED.policy, text: policy, isSecret: false },
+    { path: SAVED.config, text: savedGatewayText(server, port, note), isSecret: false },
+  ];
 }
 
 /** What a repository must not hold of a saved setup: the audit file, its lease and rotated files, and the secret. */

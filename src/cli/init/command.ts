@@ -4,9 +4,7 @@
 // before the first file is written, and a file that exists is never written over. docs/contract.md §1.
 
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { dirname, join, relative, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { Option } from 'commander';
 import { errorsOf, hasErrors, renderDiagnostics } from '../../config/diagnostics.js';
 import { KEY_BYTES, writeKeyText } from '../../config/keys.js';
@@ -16,6 +14,7 @@ import { mergeFetched, pendingOf } from '../../pins/approval.js';
 import { type Lock, writeLock } from '../../pins/lock.js';
 import { escapeForTerminal, quoteForShell } from '../../text/escaping.js';
 import { chooseContent } from '../content-choice.js';
+import { findObstacles, type NewFile, writeNewFiles } from '../new-files.js';
 import { observeTarget, type PinPorts } from '../pin/lock-files.js';
 import {
   type CliIo,
@@ -26,7 +25,6 @@ import {
   fail,
 } from '../program.js';
 import {
-  addIgnored,
   describeGrants,
   gatewayText,
   IGNORED,
@@ -237,8 +235,6 @@ export type InitPorts = QuestionPorts &
     validate(file: string): Promise<number>;
   };
 
-type NewFile = { readonly path: string; readonly text: string; readonly isSecret: boolean };
-
 /**
  * Writes the files and validates them. Exit 2: something is missing, exists or cannot be reached; nothing was written.
  */
@@ -247,7 +243,7 @@ async function runInit(options: InitOptions, io: CliIo, ports: InitPorts): Promi
   const answers = await readAnswers(options, io, ports);
   if (answers === undefined) return EXIT_UNCHECKED;
   const paths = initPaths(answers.name);
-  if (hasExistingFiles(folder, answers, io)) return EXIT_UNCHECKED;
+  if (await hasObstacles(folder, answers, io)) return EXIT_UNCHECKED;
   const files = [
     { path: paths.config, text: gatewayText(answers), isSecret: false },
     { path: paths.key, text: `${writeKeyText(randomBytes(KEY_BYTES))}\n`, isSecret: true },
@@ -267,8 +263,9 @@ async function runInit(options: InitOptions, io: CliIo, ports: InitPorts): Promi
   // What the tools return is known now.
   const config = { path: paths.config, text: gatewayText(answers, pinned), isSecret: false };
   const all = [config, ...files.slice(1), policy, test, ...locks];
-  const error = await writeFiles(folder, all);
-  if (error !== undefined) return fail(`nothing was written: ${error}`, EXIT_UNCHECKED, io);
+  const error = await writeNewFiles(folder, all, IGNORED);
+  if (error !== undefined)
+    return fail(`nothing was written: ${escapeForTerminal(error)}`, EXIT_UNCHECKED, io);
   const written = all.map(({ path }) => path);
   io.stdout(`written to ${shown(folder, io)}: ${[...written, paths.ignore].join(', ')}\n`);
   if (pinned !== undefined) io.stdout(`${escapeForTerminal(describeGrants(answers, pinned))}\n`);
@@ -279,22 +276,24 @@ async function runInit(options: InitOptions, io: CliIo, ports: InitPorts): Promi
   return code;
 }
 
-/** Whether a file exists that `init` would write. Prints which. */
-function hasExistingFiles(folder: string, { name }: InitAnswers, io: CliIo): boolean {
+/** Whether a file or a link is where `init` would write. Prints which. */
+async function hasObstacles(folder: string, { name }: InitAnswers, io: CliIo): Promise<boolean> {
   const { config, policy, test, lock, key, header } = initPaths(name);
-  const existing = [config, policy, test, lock, key, header]
-    .map((path) => join(folder, path))
-    .filter((path) => existsSync(path));
-  if (existing.length === 0) return false;
-  const listed = existing.map((path) => shown(path, io)).join(', ');
-  io.stderr(`error: init writes no file over another, and this exists: ${listed}\n`);
-  if (existsSync(join(folder, config))) {
+  const written = [config, policy, test, lock, key, header];
+  const { links, existing } = await findObstacles(folder, written);
+  const list = (paths: readonly string[]): string =>
+    paths.map((path) => shown(path, io)).join(', ');
+  if (links.length > 0)
+    io.stderr(`error: init follows no link below the folder, and this is one: ${list(links)}\n`);
+  if (existing.length > 0)
+    io.stderr(`error: init writes no file over another, and this exists: ${list(existing)}\n`);
+  if (existing.includes(join(folder, config))) {
     const fetch = commandLine(io, ['pin', 'fetch', '-c', shown(join(folder, config), io), name]);
     io.stderr(
       `To add a server to that gateway, name it under upstreams there, and run: ${fetch}\n`,
     );
   }
-  return true;
+  return links.length + existing.length > 0;
 }
 
 function shown(path: string, io: CliIo): string {
@@ -354,30 +353,6 @@ async function fetchAll(
     io.stderr(`warning: cannot be pinned: ${item.kind} ${escapeForTerminal(item.name)}\n`);
   }
   return { lock: fetched.lock, isKeycloak };
-}
-
-const OWNER_ONLY_FILE = 0o600;
-const OWNER_ONLY_FOLDER = 0o700;
-
-/** Creates the files, all or none; adds to .gitignore what is missing there. Resolves with why that failed. */
-async function writeFiles(folder: string, files: readonly NewFile[]): Promise<string | undefined> {
-  const created: string[] = [];
-  try {
-    // What is secret is ignored before it exists.
-    await addIgnored(folder, IGNORED);
-    for (const { path, text, isSecret } of files) {
-      const file = join(folder, path);
-      const mode = isSecret ? { mode: OWNER_ONLY_FOLDER } : {};
-      await mkdir(dirname(file), { recursive: true, ...mode });
-      // Never over a file, and never through a link.
-      await writeFile(file, text, { flag: 'wx', ...(isSecret ? { mode: OWNER_ONLY_FILE } : {}) });
-      created.push(file);
-    }
-    return undefined;
-  } catch (error) {
-    for (const file of created) await rm(file, { force: true });
-    return error instanceof Error ? error.message : 'unknown failure';
-  }
 }
 
 function printNext(

@@ -1,9 +1,6 @@
 // The files that `sallyport init` writes for one upstream, as texts: gateway file, policy and its tests. Names from the
-// upstream are quoted, and a policy grants only names that it lists. Also adds to a .gitignore file what must not be
-// committed, and keeps what the file has. docs/contract.md §1, §3 and §4.
+// upstream are quoted, and a policy grants only names that it lists. docs/contract.md §1, §3 and §4.
 
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Network } from '../../config/settings.js';
 import { pendingOf } from '../../pins/approval.js';
 import { type Lock, type Pin, versionsOf } from '../../pins/lock.js';
@@ -293,19 +290,4 @@ cases:
     list: ${name}
     items: []
 ${hidden}${shown}`;
-}
-
-/** Appends the entries that are missing; creates the file, and the folder, if there is none. */
-export async function addIgnored(folder: string, entries: readonly string[]): Promise<void> {
-  await mkdir(folder, { recursive: true });
-  const file = join(folder, '.gitignore');
-  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return '';
-    throw error;
-  });
-  const lines = text.split('\n').map((line) => line.trim());
-  const missing = entries.filter((entry) => !lines.includes(entry));
-  if (missing.length === 0) return;
-  const separator = text === '' || text.endsWith('\n') ? '' : '\n';
-  await writeFile(file, `${separator}${missing.join('\n')}\n`, { flag: 'a' });
 }

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { addIgnored } from '../../../src/cli/init/files.js';
+import { addIgnored, findObstacles, writeNewFiles } from '../../../src/cli/new-files.js';
 import { DISK_FILES } from '../../../src/config/files.js';
 import { loadGateway, loadPolicies } from '../../../src/config/load.js';
 import {
@@ -15,12 +15,11 @@ import {
   DESK,
   type DemoFiles,
   type DemoUser,
-  type DevFiles,
-  findSavedFile,
   HEADER_FILES,
   ignoredFiles,
+  SAVED_PATHS,
   type SavedSetup,
-  saveDevFiles,
+  savedFiles,
   writeDemoFiles,
 } from '../../../src/dev/files.js';
 import { compilePolicies } from '../../../src/policy/compile/compile.js';
@@ -153,18 +152,18 @@ function setup(offered: Partial<SavedSetup['offered']> = {}, header = 'X-Api'): 
 
 let folder = '';
 let saved = '';
-let running: DevFiles;
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'sallyport-saved-'));
   saved = join(folder, 'setup');
   await mkdir(saved);
-  const lockFile = join(folder, 'lock');
-  writeFileSync(lockFile, 'lock\n');
-  running = { configFile: '', policyFile: '', lockFile, auditFile: '' };
 });
 
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function save(of = setup()): Promise<string | undefined> {
+  return writeNewFiles(saved, savedFiles('lock\n', of), ignoredFiles(of.server));
+}
 
 describe('dev --save', () => {
   it('keeps the .gitignore file that is there, and adds what must not be committed', async () => {
@@ -172,19 +171,20 @@ describe('dev --save', () => {
     writeFileSync(file, '/dist\nstdio-token');
     await addIgnored(saved, ignoredFiles(setup().server));
     expect(readFileSync(file, 'utf8')).toBe('/dist\nstdio-token\n/audit.jsonl*\n/stdio-token\n');
-    await saveDevFiles(saved, running, setup());
+    expect(await save()).toBeUndefined();
     expect(readFileSync(file, 'utf8')).toBe('/dist\nstdio-token\n/audit.jsonl*\n/stdio-token\n');
   });
 
   it('finds a secret that it would overwrite, and a link that leads nowhere', async () => {
-    expect(await findSavedFile(saved)).toBeUndefined();
+    const found = () => findObstacles(saved, SAVED_PATHS);
+    expect(await found()).toEqual({ links: [], existing: [] });
     const link = join(saved, 'gateway.yaml');
     symlinkSync(join(folder, 'elsewhere'), link);
-    expect(await findSavedFile(saved)).toBe(link);
+    expect(await found()).toEqual({ links: [link], existing: [] });
     rmSync(link);
     const token = join(saved, 'stdio-token');
     writeFileSync(token, 'in use');
-    expect(await findSavedFile(saved)).toBe(token);
+    expect(await found()).toEqual({ links: [], existing: [token] });
   });
 
   it.each([
@@ -197,22 +197,25 @@ describe('dev --save', () => {
     writeFileSync(other, 'before', { mode: 0o644 });
     await mkdir(join(saved, 'policies', 'pins'), { recursive: true });
     symlinkSync(other, join(saved, name));
-    await expect(saveDevFiles(saved, running, setup())).rejects.toMatchObject({ code: 'EEXIST' });
+    expect(await save()).toMatch(/EEXIST/);
     expect(readFileSync(other, 'utf8')).toBe('before');
   });
 
   it('leaves the secret to its owner, under any name of a header', async () => {
-    const { configFile } = await saveDevFiles(saved, running, setup({}, 'true'));
+    expect(await save(setup({}, 'true'))).toBeUndefined();
     expect(statSync(join(saved, 'stdio-token')).mode & 0o777).toBe(0o600);
-    expect(parse(readFileSync(configFile, 'utf8')).upstreams.mcp.credentials).toEqual({
+    expect(
+      parse(readFileSync(join(saved, 'gateway.yaml'), 'utf8')).upstreams.mcp.credentials,
+    ).toEqual({
       ...{ type: 'static', header: 'true', value: { file: './stdio-token' } },
     });
   });
 
   it('writes no name into a rule that reads as a pattern', async () => {
     const patterns = ['*', 're:.*', 'x*"]\n      tools: ["*'];
-    const { policyFile } = await saveDevFiles(saved, running, setup({ tools: ['read'], patterns }));
-    const [rule] = parse(readFileSync(policyFile, 'utf8')).rules;
+    expect(await save(setup({ tools: ['read'], patterns }))).toBeUndefined();
+    const policy = readFileSync(join(saved, 'policies', 'mcp.policy.yaml'), 'utf8');
+    const [rule] = parse(policy).rules;
     expect(rule.what).toEqual({ upstreams: ['mcp'], tools: ['read'], resources: ['**'] });
   });
 });
