@@ -151,9 +151,9 @@ async function findMistake(
   if (save === undefined) return undefined;
   if (demo === true) return '--save keeps the setup of a server of your own, not that of the demo';
   const { links, existing } = await findObstacles(resolve(io.cwd, save), SAVED_PATHS);
-  const [link = ''] = links;
-  const [found = ''] = existing;
-  if (link !== '')
+  const [link] = links;
+  const [found] = existing;
+  if (link !== undefined)
     return `--save: ${escapeForTerminal(link)} is a link, and none is followed in the folder; nothing was started`;
   return found && `--save: ${escapeForTerminal(found)} exists already; nothing was started`;
 }
