@@ -212,6 +212,9 @@ function describeOddEntry(jwk: Json): string | undefined {
     (one) => !isAbsent(jwk[one]) && typeof jwk[one] !== 'string',
   );
   if (member !== undefined) return `${member}: expected string, got ${kindOf(jwk[member])}`;
+  const { key_ops: operations } = jwk;
+  if (!isAbsent(operations) && !Array.isArray(operations))
+    return `key_ops: expected array, got ${kindOf(operations)}`;
   return isSecretKey(jwk) ? 'a private or symmetric key' : undefined;
 }
 

@@ -15,6 +15,7 @@ import { joinPieces, type ResponseHeaders, type UpstreamResponse } from '../prot
 import {
   type ErrorSeen,
   errorSeenIn,
+  isBusyStatus,
   readRetryAfter,
   readUpstreamStatus,
   type StatusReading,
@@ -239,8 +240,9 @@ async function sendError(
   if (outcome.kind !== 'response') return refuseWith('upstream-protocol', { detail });
   call.record.decision.detail = detail;
   const body = outcome.text ?? text;
-  const retryAfter =
-    http === response.status ? readRetryAfter(response.headers['retry-after']) : undefined;
+  const retryAfter = isBusyStatus(http)
+    ? readRetryAfter(response.headers['retry-after'])
+    : undefined;
   noteResult(call, outcome, http, body);
   send(
     http,

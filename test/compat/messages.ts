@@ -313,15 +313,21 @@ export const rows: readonly CompatRow[] = [
     area: 'clients',
     source: 'MCP 2025-11-25, transports (sending messages to the server)',
     given:
-      'A client in a session sends a notification that the protocol does not know or no rule grants.',
+      'A client in a session sends a notification that the protocol does not know, no rule grants, or whose params are invalid.',
     verdict: 'accepts',
     sees: 'Status 202, so that the client stays; the notification is not forwarded, and recorded as refused.',
     run: () =>
       withWorld({}, async (world) => {
         const { id } = await world.openSession();
         world.upstream.forget();
-        for (const method of ['notifications/roots/list_changed', 'notifications/vendor/x']) {
-          const text = JSON.stringify({ jsonrpc: '2.0', method });
+        for (const message of [
+          { method: 'notifications/roots/list_changed' },
+          { method: 'notifications/vendor/x' },
+          // Of a task, 2025-11-25 lets a client cancel without a request id.
+          { method: 'notifications/cancelled', params: { reason: 'stopped' } },
+          { method: 'notifications/cancelled', params: { requestId: { id: 1 } } },
+        ]) {
+          const text = JSON.stringify({ jsonrpc: '2.0', ...message });
           const reply = await post(world.access, text, sessionHeaders(id));
           expect([reply.status, reply.text]).toEqual([202, '']);
           const [line] = await linesOf(world.gateway, decisionOf(reply).id, 2);

@@ -130,6 +130,13 @@ const statusRows: readonly CompatRow[] = [
         });
         expect([reply.status, reply.headers.get('retry-after')]).toEqual([429, null]);
         expect(errorOf(reply)['message']).toBe('Too many requests');
+        // Where the client is told another thing, the header would say it of that.
+        const other = await callInSession(world, {
+          status: 400,
+          body: errorText('null', -32000, 'bad'),
+          headers: { ...JSON_TYPE, 'retry-after': '7' },
+        });
+        expect([other.reply.status, other.reply.headers.get('retry-after')]).toEqual([400, null]);
         world.upstream.obey(answeringCalls({ status: 429, body: errorText('{id}', -1, 'slow') }));
         expect((await world.call('read_record', { id: 'one' })).status).toBe(429);
       }),

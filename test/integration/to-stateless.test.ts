@@ -24,6 +24,8 @@ import { PATIENT } from '../support/timing.js';
 import {
   bearer,
   errorOf,
+  listenOn,
+  openSession,
   post,
   type Reply,
   readUntil,
@@ -167,6 +169,33 @@ describe('a client of sessions before a stateless upstream', () => {
     });
     expect(second?.id).not.toBe(first?.id);
     await close();
+  });
+
+  it('[Y-05] answers with numbers that no double holds, and they go back as they were written', async () => {
+    const { id } = await openSession(rig.access, { elicitation: {} });
+    rig.upstream.forget();
+    rig.upstream.obey(inTurn(statelessOnly, asksForm));
+    const headers = { ...sessionHeaders(id), ...bearer(rig.access.token) };
+    const call = { jsonrpc: '2.0', id: 5, method: 'tools/call', params: CALL };
+    const stream = await listenOn(
+      await fetch(rig.access.url, {
+        method: 'POST',
+        headers: {
+          ...headers,
+          accept: 'application/json, text/event-stream',
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify(call),
+      }),
+    );
+    await expect.poll(() => stream.text(), { timeout: 5_000 }).toContain('elicitation/create');
+    const question = /"id":"([^"]+)"/.exec(stream.text())?.[1] ?? '';
+    const result =
+      '{"action":"accept","content":{"person":"Ada","account":9007199254740993,"rate":1.10}}';
+    const reply = `{"jsonrpc":"2.0","id":${JSON.stringify(question)},"result":${result}}`;
+    expect((await post(rig.access, reply, headers)).status).toBe(202);
+    await expect.poll(() => rig.upstream.uses().length, { timeout: 5_000 }).toBe(2);
+    expect(rig.upstream.uses()[1]?.body).toContain(`"inputResponses":{"who":${result}}`);
   });
 
   it('[Y-07] that declared nothing is told why it gets no answer', async () => {

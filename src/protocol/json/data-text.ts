@@ -1,7 +1,7 @@
 // Finds data in text: JSON as tools write it, fenced, after a word, one value a line, cut off, or with what only some
-// readers accept (single quotes, a comma too many, raw controls in strings, the literals of Python). Reports where each
-// value stands. It never decides what JSON is: what is parsed is read by json.ts, which is strict.
-// Source: RFC 8259; the JSON modules of Python and JavaScript.
+// readers accept (single quotes, a comma too many, comments, raw controls in strings, the literals of Python). Reports
+// where each value stands. It never decides what JSON is: what is parsed is read by json.ts, which is strict.
+// Source: RFC 8259; the JSON modules of Python and JavaScript; JSON5 §7; YAML 1.2 §6.6.
 
 /** A value in a text. `start` and `end` are UTF-16 offsets; those of a string include its quotes. */
 export type DataNode = {
@@ -33,20 +33,31 @@ type OpenContainer = {
 
 type Reader = {
   readonly text: string;
+  readonly skipsComments: boolean;
   at: number;
   readonly open: OpenContainer[];
   /** The string that was read last, if nothing was read behind it. */
   last: DataNode | undefined;
 };
 
+/** Begins what some readers of data skip as a comment. */
+const COMMENT = /#|\/[/*]/;
+const LINE_END = /[\n\r\u2028\u2029]/g;
+
 /**
  * The outermost objects and arrays in a text that have anything in them, in order. Where something else follows than data
- * allows, all that is open ends, and the search goes on there. Linear.
+ * allows, all that is open ends, and the search goes on there. A text in which there may be comments is read twice, as
+ * only some readers skip them, and others find data in them. Linear.
  */
 export function findData(text: string): readonly DataNode[] {
+  const found = findDataAs(text, false);
+  return COMMENT.test(text) ? [...found, ...findDataAs(text, true)] : found;
+}
+
+function findDataAs(text: string, skipsComments: boolean): readonly DataNode[] {
   const found: DataNode[] = [];
   for (let at = nextOpening(text, 0); at < text.length; ) {
-    const reader: Reader = { text, at, open: [], last: undefined };
+    const reader: Reader = { text, skipsComments, at, open: [], last: undefined };
     const node = readOutermost(reader);
     if (node.items.length > 0) found.push(node);
     // What was taken for a string may lie between the end of one string and the start of the next.
@@ -181,7 +192,20 @@ function readPlain(reader: Reader, pattern: RegExp): DataNode | undefined {
 }
 
 function skipBlank(reader: Reader): void {
-  BLANK.lastIndex = reader.at;
-  BLANK.test(reader.text);
-  reader.at = BLANK.lastIndex;
+  do {
+    BLANK.lastIndex = reader.at;
+    BLANK.test(reader.text);
+    reader.at = BLANK.lastIndex;
+  } while (reader.skipsComments && skipComment(reader));
+}
+
+/** Skips a comment, which may be cut off. False where there is none. */
+function skipComment(reader: Reader): boolean {
+  const { text, at } = reader;
+  const isLine = text[at] === '#' || text.startsWith('//', at);
+  if (!isLine && !text.startsWith('/*', at)) return false;
+  LINE_END.lastIndex = at;
+  const end = isLine ? LINE_END.exec(text)?.index : text.indexOf('*/', at + 2);
+  reader.at = end === undefined || end < 0 ? text.length : isLine ? end : end + 2;
+  return true;
 }

@@ -32,7 +32,7 @@ export const LEGACY_SSE: SessionRules = {
   namesVersionAnew: () => true,
   // What is posted to a session has no response but its status, and a notification is dropped.
   statusOfRefusedMethod: (kind) => (kind === 'request' ? 400 : 202),
-  statusOfInvalidParams: () => 400,
+  statusOfInvalidParams: (kind) => (kind === 'request' ? 400 : 202),
   classify({ input, call, errorContext, meta }) {
     const headers = withoutMatchingMirrorHeaders(input.headers, call);
     const checked = checkLegacySse({ ...input, headers }, errorContext, meta);

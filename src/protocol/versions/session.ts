@@ -113,7 +113,7 @@ export const SESSION: SessionRules = {
   // A 404 would mean that the session is lost. A notification is dropped: clients close their connection on an error.
   statusOfRefusedMethod: (kind) => (kind === 'request' ? 200 : 202),
   // A client takes another status for an error of the transport, and shows its user no text.
-  statusOfInvalidParams: (kind) => (kind === 'request' ? 200 : 400),
+  statusOfInvalidParams: (kind) => (kind === 'request' ? 200 : 202),
   classify: classifyInSession,
   checkReply: ({ headers, openSession }, errorContext) =>
     checkSession(headers, openSession, errorContext),

@@ -416,11 +416,11 @@ function inputRequiredResultOf(inbound: InboundItem, sentId: RequestId): JsonObj
   return isObject(result) && result['resultType'] === 'input_required' ? result : undefined;
 }
 
-/** Sends the server requests and waits for all replies; `undefined` if one will not come. */
+/** Sends the server requests and waits for all replies, in JSON by key; `undefined` if one will not come. */
 async function* requestInput(
   { inputRequests }: InputRequiredResult,
   { sessionState, sessionBus, signal }: InputRequiredContext,
-): AsyncGenerator<OutboundItem, JsonObject | undefined> {
+): AsyncGenerator<OutboundItem, string | undefined> {
   const sentRequests = inputRequests.map((inputRequest) => ({
     id: createReplicaScopedId(sessionBus),
     inputRequest,
@@ -429,13 +429,13 @@ async function* requestInput(
   try {
     for (const { id, inputRequest } of sentRequests)
       yield outboundText(requestText(id, inputRequest));
-    const responses: Record<string, Json> = {};
+    const responses: string[] = [];
     for (const [index, { inputRequest }] of sentRequests.entries()) {
       const reply = await replies[index]?.reply;
       if (reply?.kind !== 'result') return undefined;
-      responses[inputRequest.key] = reply.result;
+      responses.push(`${JSON.stringify(inputRequest.key)}:${reply.text}`);
     }
-    return responses;
+    return `{${responses.join(',')}}`;
   } finally {
     for (const { end } of replies) end();
   }

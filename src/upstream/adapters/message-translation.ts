@@ -201,7 +201,8 @@ export type RequestEnvelope = {
 /** The retry of a request after input was required: a new id, the responses, and the server's state. */
 export type InputRetry = {
   readonly id: RequestId;
-  readonly responses: JsonObject;
+  /** JSON of an object, as the client wrote it. */
+  readonly responses: string;
   readonly state: string | undefined;
 };
 
@@ -281,12 +282,11 @@ export function setMeta(text: string, params: Json | undefined, meta: JsonObject
 }
 
 function withInputRetry(text: string, { id, responses, state }: InputRetry): string {
-  const set = {
-    inputResponses: responses,
-    ...(state === undefined ? {} : { requestState: state }),
-  };
+  const set = { inputResponses: {}, ...(state === undefined ? {} : { requestState: state }) };
   const body = changeMembers(text, { path: ['params'], set });
-  return changeMembers(body, { path: [], set: { id } });
+  const place = spanOf(body, ['params', 'inputResponses']);
+  const answered = place === undefined ? body : applyEdits(body, [{ ...place, text: responses }]);
+  return changeMembers(answered, { path: [], set: { id } });
 }
 
 function envelopeOf({ capabilities, clientInfo, logLevel }: RequestEnvelope): JsonObject {

@@ -324,6 +324,7 @@ describe('jwk set', () => {
         ...['text', null, { ...ec, kid: 7 }, { ...ec, kid: 'f', x: 'AAAA' }, { ...ec, use: [] }],
         ...[{ ...ec, kid: 'c', use: 'enc' }, { ...ec, kid: 'e', alg: 'ES384' }, { kty: 'other' }],
         ...[{ ...open, kid: 'weak', n: 'w'.repeat(171) }, { ...ec2, kid: 'ec' }, ec, rsa],
+        { ...ec, kid: 'ops', key_ops: 'verify' },
       ]);
       expect(reading).toMatchObject({
         ok: true,
@@ -334,6 +335,7 @@ describe('jwk set', () => {
           'keys/3: no valid EC P-256 key',
           'keys/4: use: expected string, got array',
           'keys/8: RSA of less than 2048 or more than 8192 bits',
+          'keys/12: key_ops: expected array, got string',
           'several ES256 keys have the id ec',
         ],
       });

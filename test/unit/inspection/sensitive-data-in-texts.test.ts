@@ -56,6 +56,8 @@ const FORMS: readonly (readonly [string, (data: string) => string])[] = [
   ['behind a byte order mark', (data) => `\ufeff${data}`],
   ['with a blank that JSON has not', (data) => data.replaceAll('":', '":\u00a0')],
   ['with a zero-width space between', (data) => data.replaceAll(',', ',\u200b')],
+  ['with comments between', (data) => data.replaceAll('":', '" /* " { */ : // what\n')],
+  ['with comments of YAML', (data) => data.replaceAll(',', ', # a "name": next\n')],
   ['after prose with brackets', (data) => `see [the list {of} things] and "quotes" it's: ${data}`],
 ];
 
@@ -63,6 +65,13 @@ describe('a sensitive field in a text', () => {
   it.each(FORMS)('[SF-11] is redacted, and nothing else: %s', (_what, write) => {
     expect(textLeft(write(json))).toBe(write(redacted));
   });
+
+  it.each(['[1, // see @\n 2]', '[/* @', '{"a": /* @ */ 1}', '[# @'])(
+    '[SF-11] is redacted in what only some readers take for a comment: %s',
+    (text) => {
+      expect(textLeft(text.replace('@', json))).toBe(text.replace('@', redacted));
+    },
+  );
 
   it('[SF-11] is redacted where the text is cut off, or written as other languages write it', () => {
     expect(textLeft(json.slice(0, -10))).not.toContain('Ada');
@@ -145,7 +154,7 @@ describe('a sensitive field in a text', () => {
       expect(textLeft(text)).toBe(text);
   });
 
-  it.each(['[', '{"ssn":[', '["', '{"a":"\\"', "['", '[[],', '{"a":1,"b":['])(
+  it.each(['[', '{"ssn":[', '["', '{"a":"\\"', "['", '[[],', '{"a":1,"b":[', '[/*', '{//', '[#'])(
     '[SF-11] is looked for once in text that opens without end: %s',
     (unit) => {
       const text = unit.repeat(20_000);

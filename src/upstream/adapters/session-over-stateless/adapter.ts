@@ -8,7 +8,7 @@ import type { AuthorizedRequest } from '../../../policy/obligations.js';
 import { type Caller, ownerKey } from '../../../policy/principal.js';
 import type { AdmittedMessage, SessionFacts } from '../../../protocol/admitted-request.js';
 import type { MirroredParameter } from '../../../protocol/headers.js';
-import { applyEdits } from '../../../protocol/json/json.js';
+import { applyEdits, spanOf } from '../../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
 import { canRequireInput } from '../../../protocol/server-requests.js';
 import { isEventStream } from '../../../protocol/sse.js';
@@ -111,10 +111,15 @@ const UNDELIVERED = {
 /** Handles a message that concerns only the session; `undefined` for one that the upstream must receive. */
 function respondLocally(
   localSession: LocalSession,
-  message: AdmittedMessage['message'],
+  admitted: AdmittedMessage,
 ): UpstreamResponse | Promise<RoutedOutcome> | undefined {
+  const { message } = admitted;
   switch (message.kind) {
     case 'result':
+      return deliverReply(localSession, message.id ?? '', {
+        kind: 'result',
+        text: resultTextOf(admitted),
+      });
     case 'error':
       return deliverReply(localSession, message.id ?? '', message);
     case 'notification':
@@ -124,6 +129,13 @@ function respondLocally(
     case 'request':
       return respondToRequest(localSession, message.id, message.method, message.params ?? {});
   }
+}
+
+/** The result of an admitted reply as it is forwarded. */
+function resultTextOf({ text, edits }: AdmittedMessage): string {
+  const edited = applyEdits(text, edits);
+  const span = spanOf(edited, ['result']);
+  return span === undefined ? '{}' : edited.slice(span.start, span.end);
 }
 
 function respondToRequest(
@@ -290,7 +302,8 @@ async function forward(
   const { message, session } = authorized.admitted;
   const localSession =
     session === undefined ? undefined : localSessionOf(dependencies, session, caller);
-  const response = localSession === undefined ? undefined : respondLocally(localSession, message);
+  const response =
+    localSession === undefined ? undefined : respondLocally(localSession, authorized.admitted);
   if (response !== undefined) return response;
   // Without a session only a handshake is admitted.
   if (message.kind !== 'request') return acceptedResponse();

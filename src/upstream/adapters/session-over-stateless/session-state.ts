@@ -9,7 +9,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Caller } from '../../../policy/principal.js';
-import type { Json, JsonObject, RequestId, RpcError } from '../../../protocol/jsonrpc.js';
+import type { Json, RequestId, RpcError } from '../../../protocol/jsonrpc.js';
 import { isEventStream } from '../../../protocol/sse.js';
 import type {
   DisconnectController,
@@ -37,7 +37,8 @@ import {
 
 /** A client's reply to a server request. */
 export type ServerRequestReply =
-  | { readonly kind: 'result'; readonly result: JsonObject }
+  /** `text`: the result as JSON, as the client wrote it, because its numbers may be ones that no double holds. */
+  | { readonly kind: 'result'; readonly text: string }
   | { readonly kind: 'error'; readonly error: RpcError | undefined };
 
 export type SessionState = {

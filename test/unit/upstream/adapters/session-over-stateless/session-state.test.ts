@@ -180,7 +180,7 @@ describe('[Y-12] words about a session', () => {
     const book = createSessionStates();
     const settle = vi.fn();
     book.getOrCreate(SESSION, OWNER).waiting.set('here.q', settle);
-    const reply = { kind: 'result', result: {} } as const;
+    const reply = { kind: 'result', text: '{}' } as const;
     say(book, { kind: 'answered', id: 'here.q', reply }, 'another');
     say(book, { kind: 'cancelled', id: 1 }, 'another');
     expect(settle).not.toHaveBeenCalled();
