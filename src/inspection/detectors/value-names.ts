@@ -21,17 +21,17 @@ export type FindValueName = (start: number, end: number) => ValueName | undefine
 export function createValueNames(text: string): FindValueName {
   const lists: ListMemory = { open: -1, searched: 0 };
   let columns: ColumnReader | undefined;
-  const nameOf: FindValueName = (start, end) => {
+  return (start, end) => {
     const value = outerSpan(text, start, end);
     if (value === undefined) return undefined;
-    const named = value.isWhole ? nameOfWhole(text, value, lists) : pairName(text, value);
+    const named =
+      pairName(text, value) ?? (value.isWhole ? nameOfWhole(text, value, lists) : undefined);
     if (named !== undefined) return named;
     if (!value.isWhole && !text.startsWith(ALIGNED, value.end)) return undefined;
     columns ??= createColumns(text);
     const heading = columns(value.start, value.end);
     return heading === undefined ? undefined : { kind: 'column', name: heading };
   };
-  return (start, end) => attachedName(text, start, end) ?? nameOf(start, end);
 }
 
 /** The name of a value that nothing but a separator follows, apart from the headings of a table. */
@@ -46,17 +46,6 @@ type OuterSpan = {
   /** Nothing stands behind it but what separates values. */
   readonly isWhole: boolean;
 };
-
-/** The name of a parameter or setting that is written without blanks: `name=value`, in a query or in a line of a log. */
-const ATTACHED = /(?:^|[\s?&;,|({[])([\p{L}_$@][\p{L}\p{N}_.$@-]{0,47})=$/u;
-const ATTACHED_END = /^(?:$|[\s&;,|)}\]#"'`<])/;
-
-function attachedName(text: string, start: number, end: number): ValueName | undefined {
-  if (text.charAt(start - 1) !== '=' || !ATTACHED_END.test(text.slice(end, end + 1)))
-    return undefined;
-  const name = ATTACHED.exec(text.slice(Math.max(0, start - MAX_NAME_CHARS), start))?.[1];
-  return name === undefined ? undefined : { kind: 'member', name };
-}
 
 const MAX_QUOTES = 12;
 const QUOTES = new Set([...'"\'`\\']);
@@ -89,9 +78,13 @@ const KEY_OF_LINE = /(?:^|[\r\n]|\\n)[ \t]*(?:-[ \t]+)*([\p{Ll}_$][\p{L}\p{N}_.$
 /** The key of a pair without blanks around its sign, as in logs, queries and attributes. */
 const KEY_OF_PAIR = /(?:^|[^\p{L}\p{N}_.$@-])([\p{L}_$@][\p{L}\p{N}_.$@-]{0,47})=$/u;
 
+/** What ends the value of a pair: the next pair of a query or a log, the end of what it stands in, or a blank. */
+const PAIR_END = /^(?:$|[\s&;,|)}\]#"'`<])/;
+
 /** The key of a pair. Behind its value the line may go on with anything. */
 function pairName(text: string, { start, end, isQuoted }: OuterSpan): ValueName | undefined {
-  if (!isQuoted && !/\s/.test(text.charAt(end))) return undefined;
+  if (text.charAt(start - 1) !== '=') return undefined;
+  if (!isQuoted && !PAIR_END.test(text.charAt(end))) return undefined;
   const key = KEY_OF_PAIR.exec(text.slice(Math.max(0, start - MAX_NAME_CHARS), start))?.[1];
   return key === undefined ? undefined : { kind: 'key', name: key };
 }

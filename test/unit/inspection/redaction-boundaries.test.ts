@@ -5,6 +5,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  LINK_SIGNATURE,
   SECRET_FORMATS,
   type SecretFormat,
 } from '../../../src/inspection/detectors/secret-formats.js';
@@ -64,10 +65,13 @@ function textsOf(value: Json): readonly string[] {
   );
 }
 
-const NAMED = SECRET_FORMATS.map((format): [string, SecretFormat] => [
-  `${format.kind} ${format.pattern.source.slice(0, 24)}`,
-  format,
-]);
+/** The signature of a link stays by default, and is nothing outside a link: links.test.ts has its cases. */
+const NAMED = SECRET_FORMATS.filter(({ kind }) => kind !== LINK_SIGNATURE).map(
+  (format): [string, SecretFormat] => [
+    `${format.kind} ${format.pattern.source.slice(0, 24)}`,
+    format,
+  ],
+);
 
 describe('law: a redaction takes the secret and nothing else', () => {
   it.each(NAMED)('of %s', (_name, format) => {
