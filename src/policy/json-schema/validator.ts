@@ -160,11 +160,13 @@ export function compileSchema(
     const outcome = evaluator.evaluate(value);
     if (outcome === 'valid' || fillDefaults === undefined || !evaluator.requiresDefaults)
       return outcome;
-    if (evaluator.evaluate(value, true) === 'valid') return 'valid';
+    const without = evaluator.evaluate(value, true);
+    if (without === 'valid') return 'valid';
     const filled = isObject(value) ? fillDefaults(value, 'required') : undefined;
     return filled !== undefined && filled !== value && evaluator.evaluate(filled) === 'valid'
       ? 'valid'
-      : outcome;
+      : // What may be absent is not what is wrong.
+        without;
   };
   return {
     ok: true,

@@ -333,6 +333,14 @@ describe('a required member with a default', () => {
   const MAY = { defaults: 'may-be-absent' } as const;
   const limit = { type: 'integer', default: 10 };
 
+  it('that may be absent is not named where another member is wrong', () => {
+    const properties = { limit, n: { type: 'number' } };
+    const schema = { type: 'object', properties, required: ['limit'] };
+    const compiled = compileSchema(schema as JsonObject, MAY);
+    const errors = compiled.ok ? compiled.schema.check({ n: 'x' }) : [];
+    expect(errors).toMatchObject([{ pointer: '/n', keyword: 'type' }]);
+  });
+
   it.each<readonly [string, JsonObject, JsonObject, boolean]>([
     ['may be absent', { properties: { limit }, required: ['limit'] }, {}, true],
     [
