@@ -8,7 +8,14 @@ import { type PlainResponse, readBody } from '../http/internal-server.js';
 import type { BlockTarget } from '../policy/blocks.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import type { ControlState } from '../telemetry/metrics.js';
-import { ADMIN_ROLES, type AdminRole, BREAK_GLASS_SUBJECT, isSame } from './sessions.js';
+import {
+  ADMIN_ROLES,
+  type AdminRole,
+  authorOf,
+  BREAK_GLASS_SUBJECT,
+  isSame,
+  type Sessions,
+} from './sessions.js';
 
 /**
  * What to block, or to revoke: a token by its id or by its digest in the audit log, a subject of an issuer, or a session
@@ -177,7 +184,12 @@ function digestOf(members: Members): string | undefined {
 }
 
 /** The verified caller of the admin API. */
-export type AdminCaller = { readonly subject: string; readonly roles: readonly AdminRole[] };
+export type AdminCaller = {
+  /** The name of the issuer; absent for the break-glass token. */
+  readonly issuer?: string | undefined;
+  readonly subject: string;
+  readonly roles: readonly AdminRole[];
+};
 
 /** A revocation or a block as shown to administrators: digests in place of ids, and nothing secret. */
 export type ShownRevocation = {
@@ -220,7 +232,7 @@ type RevocationRequest =
 /** Additional audit detail: whom or what the access concerned. */
 type AccessDetail = Readonly<Record<string, string>>;
 
-type RevocationReply = Omit<AccessOutcome, 'subject'>;
+type RevocationReply = Omit<AccessOutcome, 'subject' | 'issuer'>;
 
 const REVOCATIONS_PATH = '/api/revocations';
 const REVOCATION_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -239,17 +251,17 @@ export const MAX_ORDER_BYTES = 8 * 1024;
  */
 export async function respondToRevocation(
   asked: RevocationRequest,
-  { roles, subject }: AdminCaller,
+  caller: AdminCaller,
   body: { readonly type: string | undefined; readonly read: () => Promise<string | undefined> },
   revocations: RevocationService,
 ): Promise<RevocationReply> {
-  if (!ALLOWED_ROLES[asked.action].some((role) => roles.includes(role)))
+  if (!ALLOWED_ROLES[asked.action].some((role) => caller.roles.includes(role)))
     return { response: refusal(403, 'Your role does not allow this.') };
   switch (asked.action) {
     case 'list-revocations':
       return { response: json(200, { revocations: revocations.list() }) };
     case 'revoke':
-      return revoke(body, subject, revocations);
+      return revoke(body, authorOf(caller), revocations);
     case 'lift-revocation':
       return lift(asked.id, revocations);
   }
@@ -329,6 +341,7 @@ export type ApiPorts = {
   ) => Promise<Verified>;
   readonly controls: () => readonly ControlRow[];
   readonly revocations: RevocationService;
+  readonly sessions: Pick<Sessions, 'mayGuess'>;
 };
 
 /** A refusal of a request that the API has not read. */
@@ -344,6 +357,9 @@ export function plainRefusal(
 const UNAUTHENTICATED = plainRefusal(401, 'a token is required', { 'www-authenticate': 'Bearer' });
 const UNAVAILABLE = plainRefusal(503, 'the token cannot be verified now', { 'retry-after': '5' });
 const FORBIDDEN = plainRefusal(403, 'the token has no role here');
+const TOO_MANY = plainRefusal(429, 'too many wrong tokens from this address', {
+  'retry-after': '60',
+});
 
 export function headerValues({ rawHeaders }: IncomingMessage, name: string): string[] {
   const values: string[] = [];
@@ -353,17 +369,29 @@ export function headerValues({ rawHeaders }: IncomingMessage, name: string): str
   return values;
 }
 
+/** A JWT is no guess at the break-glass token: a script whose token has expired is told so, however often it asks. */
+const JWT = /^eyJ[\w-]*\.[\w-]+\.[\w-]*$/;
+
+/** The one bearer token of a request. */
+function bearerOf(request: IncomingMessage): string | undefined {
+  const [authorization = '', ...others] = headerValues(request, 'authorization');
+  return others.length > 0 ? undefined : /^bearer ([\x21-\x7e]+)$/i.exec(authorization)?.[1];
+}
+
+function mayGuess(request: IncomingMessage, ports: ApiPorts): boolean {
+  const token = bearerOf(request);
+  if (ports.breakGlassToken === undefined || token === undefined || JWT.test(token)) return true;
+  return ports.sessions.mayGuess({ ip: request.socket.remoteAddress ?? '' });
+}
+
 async function authenticate(request: IncomingMessage, ports: ApiPorts): Promise<Verified> {
-  const values = headerValues(request, 'authorization');
-  const [authorization] = values;
-  if (values.length !== 1 || authorization === undefined) return undefined;
-  const token = /^bearer ([\x21-\x7e]+)$/i.exec(authorization)?.[1];
+  const token = bearerOf(request);
   if (token === undefined) return undefined;
   const secret = ports.breakGlassToken;
   if (secret !== undefined && secret !== '' && isSame(token, secret)) {
     return { subject: BREAK_GLASS_SUBJECT, roles: ADMIN_ROLES };
   }
-  return ports.authenticateAdmin({ authorization });
+  return ports.authenticateAdmin({ authorization: headerValues(request, 'authorization')[0] });
 }
 
 /** A response, with whom and what the access concerned. */
@@ -371,6 +399,8 @@ export type AccessOutcome = {
   readonly response: PlainResponse;
   /** The verified subject; `undefined` if there is none. */
   readonly subject: string | undefined;
+  /** The name of its issuer; absent for the break-glass token. */
+  readonly issuer?: string | undefined;
   readonly detail?: AccessDetail | undefined;
 };
 
@@ -401,14 +431,20 @@ export async function handleApiRequest(
     caller = 'unavailable';
   }
   if (caller === 'unavailable') return { response: UNAVAILABLE, subject: undefined };
-  if (caller === undefined) return { response: UNAUTHENTICATED, subject: undefined };
-  const { subject, roles } = caller;
-  if (roles.length === 0) return { response: FORBIDDEN, subject };
+  // Whoever has a valid token is served whatever others behind the same address send.
+  if (caller === undefined)
+    return {
+      response: mayGuess(request, ports) ? UNAUTHENTICATED : TOO_MANY,
+      subject: undefined,
+    };
+  const { issuer, subject, roles } = caller;
+  if (roles.length === 0) return { response: FORBIDDEN, issuer, subject };
   if (asked.action === 'show-controls')
-    return { response: json(200, { controls: ports.controls() }), subject };
+    return { response: json(200, { controls: ports.controls() }), issuer, subject };
   const sent = {
     type: request.headers['content-type'],
     read: () => readBody(request, MAX_ORDER_BYTES),
   };
-  return { ...(await respondToRevocation(asked, caller, sent, ports.revocations)), subject };
+  const reply = await respondToRevocation(asked, caller, sent, ports.revocations);
+  return { ...reply, issuer, subject };
 }

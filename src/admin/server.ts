@@ -227,7 +227,8 @@ async function respondToConsole(
   const { setCookie } = visitor;
   const isRenewed = setCookie !== undefined && asked.action !== 'log-out';
   const response = isRenewed ? withCookie(reply.response, setCookie) : reply.response;
-  return { ...reply, response, subject: visitor.session.subject };
+  const { issuer, subject } = visitor.session;
+  return { ...reply, response, issuer, subject };
 }
 
 function withSubject(
@@ -245,7 +246,7 @@ function pathOf(name: PageName): string {
 }
 
 type VisitorRequest = Exclude<ConsoleRequest, { readonly action: 'begin-login' | 'log-in' }>;
-type Reply = Omit<AccessOutcome, 'subject'>;
+type Reply = Omit<AccessOutcome, 'subject' | 'issuer'>;
 
 async function respondToVisitor(
   asked: VisitorRequest,
@@ -315,14 +316,14 @@ const NO_CONTENT = 204;
 /** INVARIANT: what a form states is checked and carried out as a request to the API is, role included. */
 async function block(
   form: ReadonlyMap<string, string>,
-  { session: { subject }, roles }: Visitor,
+  { session: { issuer, subject }, roles }: Visitor,
   frame: Frame,
   { revocations }: ConsolePorts,
 ): Promise<Reply> {
   const body = { type: 'application/json', read: async () => blockOrderOf(form) };
   const done = await respondToRevocation(
     { action: 'revoke' },
-    { subject, roles },
+    { issuer, subject, roles },
     body,
     revocations,
   );
@@ -339,13 +340,13 @@ async function block(
 
 async function lift(
   form: ReadonlyMap<string, string>,
-  { session: { subject }, roles }: Visitor,
+  { session: { issuer, subject }, roles }: Visitor,
   frame: Frame,
   { revocations }: ConsolePorts,
 ): Promise<Reply> {
   const asked = { action: 'lift-revocation', id: form.get('id') ?? '' } as const;
   const none = { type: undefined, read: async () => undefined };
-  const done = await respondToRevocation(asked, { subject, roles }, none, revocations);
+  const done = await respondToRevocation(asked, { issuer, subject, roles }, none, revocations);
   const { status } = done.response;
   const back = '/blocks';
   if (status === NO_CONTENT) return { response: seeOther(back), detail: done.detail };

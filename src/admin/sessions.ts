@@ -88,11 +88,20 @@ const LOGIN_MS = 10 * 60 * 1000;
 /** Sessions that a subject may have at one replica. */
 export const MAX_SESSIONS_PER_SUBJECT = 10;
 const MAX_SUBJECTS = 10_000;
-/** Attempts of one address to log in, which may be that of a proxy. The way back from an issuer is part of one. */
+/**
+ * Attempts of one address, which may be that of a proxy, to log in at an issuer; and apart from them wrong break-glass
+ * tokens. The way back from an issuer is part of one attempt.
+ */
 export const ATTEMPTS_PER_MINUTE = 30;
 const SECONDS_PER_MINUTE = 60;
-/** The subject of the break-glass token. */
+/** The subject of the break-glass token. A person may have the same at an issuer. */
 export const BREAK_GLASS_SUBJECT = 'break-glass';
+
+/** What a block says of who made it: the subject, with its issuer where it might be taken for the break-glass token. */
+export function authorOf({ issuer, subject }: Pick<AdminSession, 'issuer' | 'subject'>): string {
+  const isMistakable = issuer !== undefined && subject === BREAK_GLASS_SUBJECT;
+  return isMistakable ? `${subject} (${issuer})` : subject;
+}
 
 /** A request of a browser, as far as sessions read it. */
 export type BrowserRequest = {
@@ -114,6 +123,8 @@ export type Visitor = {
 type LoginReply = {
   readonly response: PlainResponse;
   readonly subject?: string | undefined;
+  /** Of the subject; absent for the break-glass token. */
+  readonly issuer?: string | undefined;
   readonly detail?: Readonly<Record<string, string>> | undefined;
 };
 
@@ -129,6 +140,8 @@ export type Sessions = {
   /** The form with the break-glass token. */
   breakGlass(request: BrowserRequest, form: ReadonlyMap<string, string>): LoginReply;
   logOut(visitor: Visitor): LoginReply;
+  /** Counts a wrong break-glass token; false once its address has sent too many. */
+  mayGuess(request: Pick<BrowserRequest, 'ip'>): boolean;
 };
 
 export function createSessions(ports: SessionPorts): Sessions {
@@ -138,6 +151,7 @@ export function createSessions(ports: SessionPorts): Sessions {
   const loginCookie = `${prefix}sallyport-login`;
   const perSecond = ATTEMPTS_PER_MINUTE / SECONDS_PER_MINUTE;
   const attempts = createRate({ burst: ATTEMPTS_PER_MINUTE, perSecond }, now);
+  const guesses = createRate({ burst: ATTEMPTS_PER_MINUTE, perSecond }, now);
   /** The ids of the last sessions of each subject, the oldest first. */
   const started = new BoundedMap<string, readonly string[]>(MAX_SUBJECTS);
 
@@ -170,12 +184,12 @@ export function createSessions(ports: SessionPorts): Sessions {
     const { subject, issuer } = who;
     const detail = { issuer: issuer ?? BREAK_GLASS_SUBJECT };
     if (ports.rolesOf(who).length === 0)
-      return { response: failed(403, NO_ROLE, [clear(loginCookie)]), subject, detail };
+      return { response: failed(403, NO_ROLE, [clear(loginCookie)]), subject, issuer, detail };
     const nowMs = now();
     const session = { id: randomUUID(), ...who, startedAtMs: nowMs, refreshedAtMs: nowMs };
     endOldest(session);
     const cookies = [sealSession(session), clear(loginCookie)];
-    return { response: seeOther(to, { 'set-cookie': cookies }), subject, detail };
+    return { response: seeOther(to, { 'set-cookie': cookies }), subject, issuer, detail };
   }
 
   function endOldest({ id, issuer, subject }: AdminSession): void {
@@ -187,9 +201,9 @@ export function createSessions(ports: SessionPorts): Sessions {
   }
 
   /** Whether an address may try once more. */
-  function mayTry({ ip }: BrowserRequest): boolean {
-    if (attempts.left(ip) < 1) return false;
-    attempts.spend(1, ip);
+  function mayTry({ ip }: Pick<BrowserRequest, 'ip'>, rate = attempts): boolean {
+    if (rate.left(ip) < 1) return false;
+    rate.spend(1, ip);
     return true;
   }
 
@@ -269,17 +283,21 @@ export function createSessions(ports: SessionPorts): Sessions {
       const to = pathOf(form.get('to'));
       const isBound = pending !== undefined && isFormToken(form, ports.formToken(pending.id));
       if (!isBound) return { response: loginPage(request, to, FORM_EXPIRED) };
-      if (!mayTry(request)) return { response: failed(429, TOO_MANY) };
       const token = form.get('token')?.trim() ?? '';
-      if (!ports.isBreakGlass(token)) return { response: loginPage(request, to, TOKEN_REFUSED) };
-      return start({ subject: BREAK_GLASS_SUBJECT, groups: [], issuedAtMs: now() }, to);
+      // The right token is for emergencies: no guesses of others behind the same address may lock it out.
+      if (ports.isBreakGlass(token))
+        return start({ subject: BREAK_GLASS_SUBJECT, groups: [], issuedAtMs: now() }, to);
+      return mayTry(request, guesses)
+        ? { response: loginPage(request, to, TOKEN_REFUSED) }
+        : { response: failed(429, TOO_MANY) };
     },
-    logOut({ session: { id, subject, startedAtMs } }) {
+    mayGuess: (request) => mayTry(request, guesses),
+    logOut({ session: { id, subject, issuer, startedAtMs } }) {
       ports.endSession(id, startedAtMs + MAX_AGE_MS);
       const headers = { 'set-cookie': [clear(sessionCookie)] };
       const main = html`<p>The session has ended at every replica that shares the store.</p>
 <p><a class="button" href="/">Log in again</a></p>`;
-      return { response: page('Logged out', main, { headers }), subject };
+      return { response: page('Logged out', main, { headers }), subject, issuer };
     },
   };
 }

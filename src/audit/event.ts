@@ -182,6 +182,8 @@ export type AuditEvent =
     }
   | {
       readonly type: 'admin.action';
+      /** The identifier of the issuer; absent for the break-glass token, and where nobody was verified. */
+      readonly issuer?: string | undefined;
       readonly subject: string | undefined;
       readonly action: string;
       readonly status: number;
@@ -464,7 +466,7 @@ function eventMembers(event: AuditEvent, mask: MaskText | undefined, suppressed:
     case 'config.reload':
       return `"detail":${detailText({ result: event.result, faults: event.faults })}`;
     case 'admin.action':
-      return `"actor":{"sub":${quoteOptional(event.subject)}},"client":{"ip":${quoteForeign(event.ip)}},"detail":{"action":${quoteForeign(event.action, mask)},"status":${quoteNumber(event.status)}${foreignDetail(event.detail, mask)}}`;
+      return `"actor":{"iss":${quoteOptional(event.issuer)},"sub":${quoteOptional(event.subject)}},"client":{"ip":${quoteForeign(event.ip)}},"detail":{"action":${quoteForeign(event.action, mask)},"status":${quoteNumber(event.status)}${foreignDetail(event.detail, mask)}}`;
     case 'lifecycle':
       return `"detail":${detailText({ event: event.event, ...event.detail })}`;
     case 'checkpoint':

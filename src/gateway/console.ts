@@ -73,6 +73,11 @@ export function createConsole(
 ): HttpListener {
   return createAdminServer(address, {
     ...sources,
+    onAccess({ issuer: name, ...access }) {
+      // As in every other event: by its identifier. A name that a reload took away says more than nothing.
+      const issuer = name && (sources.identity().issuers.get(name)?.issuer ?? name);
+      sources.onAccess({ ...access, issuer });
+    },
     breakGlassToken: admin.breakGlassToken,
     hosts: admin.publicUrl === undefined ? [] : [admin.publicUrl.hostname],
     authenticateAdmin: createAdminAccess(admin, () => sources.identity().adminAuthenticator),
@@ -117,7 +122,7 @@ function createAdminAccess(
     );
     if (isAuthnError(caller)) return isTransient(caller.reason) ? 'unavailable' : undefined;
     const roles = rolesAt(admin, caller.issuer, caller.groups);
-    return roles && { subject: caller.subject, roles };
+    return roles && { issuer: caller.issuer, subject: caller.subject, roles };
   };
 }
 

@@ -31,6 +31,8 @@ export async function startConsole(
     readonly breakGlass?: string;
     /** Members of the upstream in flow style. */
     readonly upstream?: readonly string[];
+    /** Further issuers of administrators, in flow style. */
+    readonly admins?: readonly string[];
     /** Further top-level YAML. */
     readonly more?: string;
     readonly env?: Readonly<Record<string, string>>;
@@ -71,7 +73,7 @@ export async function startConsole(
       audience: https://console.example.com
       roles: {viewer: [sec], reviewer: [leads], admin: [platform]}
       login: {clientId: ${clientId}, clientSecret: {env: CONSOLE_SECRET}${options.login ?? ''}}
-  breakGlass: {token: {env: BREAK_GLASS}}
+${(options.admins ?? []).map((issuer) => `    ${issuer}\n`).join('')}  breakGlass: {token: {env: BREAK_GLASS}}
 ${options.more ?? ''}`,
     ...(options.now === undefined ? {} : { now: options.now }),
   });

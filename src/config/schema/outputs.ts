@@ -118,7 +118,7 @@ const GATEWAY = group('Which gateway, under which files; of a request, by short 
 });
 
 const ACTOR = group('What the token proved.', {
-  iss: TEXT,
+  iss: MAYBE_TEXT,
   sub: MAYBE_TEXT,
   client_id: TEXT,
   act: {

@@ -351,14 +351,22 @@ describe('a session of the console', () => {
     expect(states).toEqual([401, ...Array(MAX_SESSIONS_PER_SUBJECT).fill(200)]);
   });
 
-  it(`[O-75] is refused after ${ATTEMPTS_PER_MINUTE} attempts in a minute`, async () => {
+  it(`[O-75] is refused after ${ATTEMPTS_PER_MINUTE} wrong tokens in a minute, and never with the right one`, async () => {
     const { cookie, form } = await openLogin();
     const attempt = () => submit('/login', { form, token: 'wrong' }, cookie);
     for (let count = 0; count < ATTEMPTS_PER_MINUTE; count += 1)
       expect((await attempt()).status).toBe(403);
-    expect((await submit('/login', { form, token: secret }, cookie)).status).toBe(429);
-    nowMs += 60_000;
+    expect((await attempt()).status).toBe(429);
     expect((await submit('/login', { form, token: secret }, cookie)).status).toBe(303);
+    expect((await ask('/login/with/corp')).status).toBe(303);
+    nowMs += 60_000;
+    expect((await attempt()).status).toBe(403);
+  });
+
+  it(`[O-75] begins at most ${ATTEMPTS_PER_MINUTE} times a minute at an issuer`, async () => {
+    for (let count = 0; count < ATTEMPTS_PER_MINUTE; count += 1)
+      expect((await ask('/login/with/corp')).status).toBe(303);
+    expect((await ask('/login/with/corp')).status).toBe(429);
   });
 
   it('[O-75] does not begin twice with one state, nor while the store cannot say whether it did', async () => {
