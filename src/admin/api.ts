@@ -213,7 +213,13 @@ export type ShownRevocation = {
 
 type RevokeOutcome =
   /** `isShared`: in the store; otherwise in force on this replica only, and shared as soon as possible. */
-  | { readonly kind: 'revoked'; readonly shown: ShownRevocation; readonly isShared: boolean }
+  | {
+      readonly kind: 'revoked';
+      readonly shown: ShownRevocation;
+      readonly isShared: boolean;
+      /** No issuer of that identifier is configured: only actors can have it. */
+      readonly isOfActorsOnly: boolean;
+    }
   | { readonly kind: 'unknown-issuer' | 'unknown-upstream' | 'invalid-uri' | 'full' };
 
 export type RevocationService = {
@@ -241,6 +247,9 @@ const ALLOWED_ROLES: Readonly<Record<RevocationRequest['action'], readonly Admin
   revoke: ['reviewer', 'admin'],
   'lift-revocation': ['admin'],
 };
+
+const ACTORS_ONLY =
+  'No issuer with this identifier is configured, so this concerns only actors whose "iss" it is.';
 
 /** The largest request body that is read. */
 export const MAX_ORDER_BYTES = 8 * 1024;
@@ -294,10 +303,11 @@ async function revoke(
         response: refusal(409, 'The maximum number of revocations is in force. Lift some first.'),
       };
     case 'revoked': {
-      const { shown, isShared } = done;
+      const { shown, isShared, isOfActorsOnly } = done;
+      const notice = isOfActorsOnly ? { notice: ACTORS_ONLY } : {};
       const { by: _, at, expires, id, ...about } = shown;
       return {
-        response: json(isShared ? 201 : 202, { revocation: shown, shared: isShared }),
+        response: json(isShared ? 201 : 202, { revocation: shown, shared: isShared, ...notice }),
         detail: { revocation: id, ...about, ...(expires === undefined ? {} : { until: expires }) },
       };
     }

@@ -4,6 +4,7 @@
 
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import type { PlainResponse } from '../http/internal-server.js';
+import type { Actor } from '../policy/principal.js';
 import { BoundedMap, createRate } from '../state/bounds.js';
 import { foreign, formTokenField, type Html, html, PAGES, page, seeOther } from './html.js';
 
@@ -18,6 +19,8 @@ export type AdminSession = {
   readonly subject: string;
   /** Those of the groups that have a role. */
   readonly groups: readonly string[];
+  /** Whoever logged in for the subject, as its ID token says; absent if nobody did. */
+  readonly actors?: readonly Actor[] | undefined;
   /** When the ID token was issued, in milliseconds since the epoch. */
   readonly issuedAtMs: number;
   readonly startedAtMs: number;
@@ -46,6 +49,7 @@ type LoginOutcome =
       readonly kind: 'verified';
       readonly subject: string;
       readonly groups: readonly string[];
+      readonly actors: readonly Actor[];
       readonly issuedAtMs: number;
     }
   | { readonly kind: 'refused' | 'unavailable' };
@@ -178,7 +182,7 @@ export function createSessions(ports: SessionPorts): Sessions {
 
   /** INVARIANT: a session has a new id, so that nobody can choose or know it before the login. */
   function start(
-    who: Pick<AdminSession, 'issuer' | 'subject' | 'groups' | 'issuedAtMs'>,
+    who: Pick<AdminSession, 'issuer' | 'subject' | 'groups' | 'actors' | 'issuedAtMs'>,
     to: string,
   ): LoginReply {
     const { subject, issuer } = who;
@@ -272,8 +276,8 @@ export function createSessions(ports: SessionPorts): Sessions {
       const { issuer, to } = begun;
       const outcome = await outcomeOf(begun, query);
       if (outcome.kind === 'verified') {
-        const { subject, groups, issuedAtMs } = outcome;
-        return start({ issuer, subject, groups, issuedAtMs }, to);
+        const { subject, groups, actors, issuedAtMs } = outcome;
+        return start({ issuer, subject, groups, actors, issuedAtMs }, to);
       }
       const [status, error] = FAILURES[outcome.kind];
       return { response: failed(status, error, [clear(loginCookie)]), detail: { issuer } };

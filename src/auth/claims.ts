@@ -244,8 +244,11 @@ function readStrings(
   return texts;
 }
 
-/** The chain of actors for the subject, the current one first. */
-function readActors(value: Json | undefined): readonly Actor[] | undefined {
+/** The chain of actors for the subject, the current one first. `clientNames`: the claims that may name a client. */
+function readActors(
+  value: Json | undefined,
+  clientNames: readonly string[],
+): readonly Actor[] | undefined {
   const actors: Actor[] = [];
   let link = value;
   while (link !== undefined) {
@@ -254,7 +257,12 @@ function readActors(value: Json | undefined): readonly Actor[] | undefined {
     const hasIssuer = ownMember(link, 'iss') !== undefined;
     const issuer = readIdentity(ownMember(link, 'iss'));
     if (subject === undefined || (hasIssuer && issuer === undefined)) return undefined;
-    actors.push(issuer === undefined ? { subject } : { issuer, subject });
+    const client = readIdentity(firstOf(link, clientNames));
+    actors.push({
+      ...(issuer === undefined ? {} : { issuer }),
+      subject,
+      ...(client === undefined ? {} : { client }),
+    });
     link = ownMember(link, 'act');
   }
   return actors;
@@ -296,6 +304,7 @@ export function checkClaims(claims: JsonObject, rules: ClaimRules): ClaimFacts |
 type IdentityFacts = {
   readonly subject: string;
   readonly groups: Exclude<Groups, undefined>;
+  readonly actors: readonly Actor[];
   /** Milliseconds since the epoch. */
   readonly issuedAt: number;
 };
@@ -324,9 +333,11 @@ export function checkIdToken(
   const subject = readIdentity(ownMember(claims, 'sub'));
   const issuedAt = readTime(ownMember(claims, 'iat'));
   const groups = readGroups(claims, issuer.claims.groups);
-  if (subject === undefined || issuedAt === undefined || groups === undefined) return undefined;
+  const actors = readActors(ownMember(claims, 'act'), issuer.claims.client);
+  if (subject === undefined || issuedAt === undefined) return undefined;
+  if (groups === undefined || actors === undefined) return undefined;
   // One issued later than now would outlive a revocation.
-  return issuedAt > now + CLOCK_TOLERANCE_MS ? undefined : { subject, groups, issuedAt };
+  return issuedAt > now + CLOCK_TOLERANCE_MS ? undefined : { subject, groups, actors, issuedAt };
 }
 
 function readFacts(
@@ -340,7 +351,7 @@ function readFacts(
   if (subject === undefined || client === undefined) return undefined;
   const scopes = readScopes(firstOf(claims, names.scope));
   const groups = readGroups(claims, names.groups);
-  const actors = readActors(ownMember(claims, 'act'));
+  const actors = readActors(ownMember(claims, 'act'), names.client);
   if (scopes === undefined || groups === undefined || actors === undefined) return undefined;
   const tokenId = readTokenId(ownMember(claims, 'jti'));
   // RFC 9068 §2.2: tokens of that type have an identifier.

@@ -5,6 +5,7 @@
 
 import * as oauth from 'oauth4webapi';
 import type { AdminSettings, IssuerSettings } from '../config/settings.js';
+import type { Actor } from '../policy/principal.js';
 import { checkIdToken } from './claims.js';
 import { clientAuthenticationOf, type PostForm } from './introspection.js';
 import { discoverMetadata, type FetchJson, type KeySource, learnedUrlRule } from './issuer.js';
@@ -29,6 +30,7 @@ type Verified = {
   readonly kind: 'verified';
   readonly subject: string;
   readonly groups: readonly string[];
+  readonly actors: readonly Actor[];
   readonly issuedAtMs: number;
 };
 type Outcome = Verified | { readonly kind: 'refused' | 'unavailable' };
@@ -143,12 +145,13 @@ export function createOidcLogin(
         ? undefined
         : checkIdToken(claims, { issuer, clientId, nonce, now: now() });
     if (facts === undefined) return REFUSED;
-    const { subject, issuedAt, groups } = facts;
+    const { subject, issuedAt, groups, actors } = facts;
     // Groups that the token does not list give no role.
     return {
       kind: 'verified',
       subject,
       groups: groups === 'unknown' ? [] : groups,
+      actors,
       issuedAtMs: issuedAt,
     };
   }

@@ -182,33 +182,17 @@ function sessionPorts(admin: AdminSettings, sources: ConsoleSources): SessionPor
   };
 }
 
-/** Whether the subject was blocked, or its tokens for the console revoked after the login; as for bearer tokens. */
+/** Whether the subject or an actor was blocked, or its tokens for the console revoked after the login. */
 function isRevoked(
-  { issuer: name, subject, issuedAtMs }: AdminSession,
+  { issuer: name, subject, actors = [], issuedAtMs }: AdminSession,
   admin: AdminSettings,
   { identity, state }: ConsoleSources,
 ): boolean {
   if (name === undefined) return false;
-  const issuer = identity().issuers.get(name)?.issuer;
+  const issuerUrl = identity().issuers.get(name)?.issuer;
   const client = admin.issuers[name]?.login?.clientId;
-  if (issuer === undefined || client === undefined) return true;
-  return state.revocations.list().some(({ revoked }) => {
-    switch (revoked.kind) {
-      case 'block': {
-        const { block } = revoked;
-        return block.target === 'subject' && block.issuer === issuer && block.subject === subject;
-      }
-      case 'subject':
-        return (
-          revoked.issuer === issuer &&
-          revoked.subject === subject &&
-          (revoked.client === undefined || revoked.client === client) &&
-          issuedAtMs <= revoked.issuedUntilMs
-        );
-      default:
-        return false;
-    }
-  });
+  if (issuerUrl === undefined || client === undefined) return true;
+  return state.revocations.isLoginShut({ issuerUrl, subject, client, actors }, issuedAtMs);
 }
 
 type RowSources = {

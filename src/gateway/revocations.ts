@@ -46,7 +46,10 @@ export function createRevocationService(ports: RevocationServicePorts): Revocati
       };
       const added = await revocations.add(revocation);
       if (added === 'full') return { kind: 'full' };
-      return { kind: 'revoked', shown: toShown(revocation), isShared: added === 'shared' };
+      const shown = toShown(revocation);
+      const isOfActorsOnly =
+        shown.issuer !== undefined && issuerOf(shown.issuer, settings().issuers) === undefined;
+      return { kind: 'revoked', shown, isShared: added === 'shared', isOfActorsOnly };
     },
     lift: (id) => revocations.lift(id),
   };
@@ -57,7 +60,7 @@ type PlanContext = Pick<StatePorts, 'ring'> & {
   readonly settings: Settings;
   readonly atMs: number;
 };
-/** What is not configured is refused anyway, so an order about it is a mistake. */
+/** What is not configured is refused anyway, so an order about it is a mistake; except issuers that only actors have. */
 type PlanError = 'unknown-issuer' | 'unknown-upstream' | 'invalid-uri';
 
 function planRevocation(
@@ -69,9 +72,8 @@ function planRevocation(
     case 'session':
       return { revoked: { kind: 'session', digest: order.digest }, lifetimeMs: SESSION_TTL_MS };
     case 'token-digest': {
-      const lifetimes = [...issuers.values()].map(maxTokenLifetimeMs);
       const revoked = { kind: 'token', digest: order.digest } as const;
-      return { revoked, lifetimeMs: Math.max(...lifetimes, 0) };
+      return { revoked, lifetimeMs: maxLifetimeOfAllMs(issuers) };
     }
     case 'token': {
       const found = issuerOf(order.issuer, issuers);
@@ -87,16 +89,17 @@ function planRevocation(
       return { revoked: { kind: 'block', block }, lifetimeMs };
     }
     case 'subject': {
-      const found = issuerOf(order.issuer, issuers);
-      if (found === undefined) return 'unknown-issuer';
+      const issuer = identifierOf(order.issuer, issuers);
+      if (issuer === undefined) return 'unknown-issuer';
       const { subject, client } = order;
       const revoked: Revoked = {
-        ...{ kind: 'subject', issuer: found.issuer, subject },
+        ...{ kind: 'subject', issuer, subject },
         ...(client === undefined ? {} : { client }),
         // The issuer's clock may be ahead of ours by as much as verification tolerates.
         issuedUntilMs: atMs + CLOCK_TOLERANCE_MS,
       };
-      return { revoked, lifetimeMs: maxTokenLifetimeMs(found) };
+      // The tokens of any issuer may have it as an actor.
+      return { revoked, lifetimeMs: maxLifetimeOfAllMs(issuers) };
     }
   }
 }
@@ -107,8 +110,8 @@ function planBlock(
   { issuers, upstreams }: Settings,
 ): BlockTarget | PlanError {
   if ('issuer' in block) {
-    const found = issuerOf(block.issuer, issuers);
-    return found === undefined ? 'unknown-issuer' : { ...block, issuer: found.issuer };
+    const issuer = identifierOf(block.issuer, issuers);
+    return issuer === undefined ? 'unknown-issuer' : { ...block, issuer };
   }
   if ('upstream' in block && !upstreams.has(block.upstream)) return 'unknown-upstream';
   if (block.target !== 'resource') return block;
@@ -126,6 +129,29 @@ const LIFETIME_WITHOUT_IAT_MS = 24 * 24 * 60 * 60 * 1000;
 function maxTokenLifetimeMs({ maxLifetimeMs, introspection }: IssuerSettings): number {
   if (introspection !== undefined) return LIFETIME_WITHOUT_IAT_MS;
   return maxLifetimeMs + LIFETIME_SKEW_MS + CLOCK_TOLERANCE_MS;
+}
+
+function maxLifetimeOfAllMs(issuers: Settings['issuers']): number {
+  return Math.max(...[...issuers.values()].map(maxTokenLifetimeMs), 0);
+}
+
+/**
+ * The identifier of an issuer whose subjects and clients are meant. Actors may have one that is not configured; what is
+ * almost the identifier of one that is configured is a mistake.
+ */
+function identifierOf(named: string, issuers: Settings['issuers']): string | undefined {
+  const found = issuerOf(named, issuers);
+  if (found !== undefined) return found.issuer;
+  const meant = comparableUrl(named);
+  const isAlmost = [...issuers.values()].some(({ issuer }) => comparableUrl(issuer) === meant);
+  return meant === undefined || isAlmost ? undefined : named;
+}
+
+/** A URL without what is easily mistaken; `undefined` for what is no URL of an issuer (RFC 8414 §2). */
+function comparableUrl(text: string): string | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol !== 'https:' && url?.protocol !== 'http:') return undefined;
+  return `${url.host}${url.pathname.replace(/\/+$/, '')}`.toLowerCase();
 }
 
 function issuerOf(named: string, issuers: Settings['issuers']): IssuerSettings | undefined {

@@ -3,6 +3,7 @@
 // and reach decisions through the snapshot, so nothing is looked up where nothing is blocked. docs/contract.md §10.
 
 import { type Refusal, refuseWith } from './decision.js';
+import { type Actor, identityOfActor, type PrincipalFacts } from './principal.js';
 
 /** The kinds of items that can be blocked one by one. */
 type BlockedKind = 'tool' | 'prompt' | 'template' | 'resource';
@@ -56,6 +57,89 @@ export function blocksAt(
 
 function itemKey(kind: BlockedKind, name: string): string {
   return `${kind} ${name}`;
+}
+
+/** Of a caller what blocks and revocations compare: its subject, its client and whoever acts for it. */
+export type Identities = Pick<PrincipalFacts, 'issuerUrl' | 'subject' | 'client' | 'actors'>;
+
+/** One identity of a caller: the names that switches by identity know it by. */
+type NamedIdentity = {
+  /** The key of the subject. */
+  readonly subject: string;
+  /** The key of its client. */
+  readonly client: string;
+  /** The clients through which it is here, for a switch that names subject and client. */
+  readonly through: readonly string[];
+};
+
+/**
+ * Everyone on whose account a caller is here: the subject, then every actor of the chain, whichever issuer they have.
+ * INVARIANT: blocks and revocations find a caller by this function alone. A client that acts in its own name is often an
+ * actor under its client id alone, so an actor without a client counts as the client of that name (RFC 9068 §2.2).
+ */
+export function identitiesOf(caller: Identities): readonly NamedIdentity[] {
+  const { issuerUrl, subject, client, actors } = caller;
+  return [
+    {
+      subject: identityKey('subject', issuerUrl, subject),
+      client: identityKey('client', issuerUrl, client),
+      through: [client],
+    },
+    ...actors.map((actor: Actor) => {
+      const { issuer, subject: name } = identityOfActor(actor, caller);
+      const own = actor.client ?? name;
+      return {
+        subject: identityKey('subject', issuer, name),
+        client: identityKey('client', issuer, own),
+        through: [client, own],
+      };
+    }),
+  ];
+}
+
+/** Identifies a subject or a client of an issuer. */
+export function identityKey(of: 'subject' | 'client', issuer: string, name: string): string {
+  return JSON.stringify([of, issuer, name]);
+}
+
+/** The key of the identity that a block names, if it names one. */
+export function blockedIdentity(block: BlockTarget): string | undefined {
+  switch (block.target) {
+    case 'subject':
+      return identityKey('subject', block.issuer, block.subject);
+    case 'client':
+      return identityKey('client', block.issuer, block.client);
+    default:
+      return undefined;
+  }
+}
+
+/** The block of a subject among a caller's identities, by the ids of blocks under the keys that they name. */
+export function subjectBlock(
+  blocked: ReadonlyMap<string, string>,
+  caller: Identities,
+): string | undefined {
+  if (blocked.size === 0) return undefined;
+  for (const { subject } of identitiesOf(caller)) {
+    const id = blocked.get(subject);
+    if (id !== undefined) return id;
+  }
+  return undefined;
+}
+
+/** The block of a caller: of a subject or a client among its identities. */
+export function callerBlock(
+  blocked: ReadonlyMap<string, string>,
+  caller: Identities,
+): string | undefined {
+  if (blocked.size === 0) return undefined;
+  const bySubject = subjectBlock(blocked, caller);
+  if (bySubject !== undefined) return bySubject;
+  for (const { client } of identitiesOf(caller)) {
+    const id = blocked.get(client);
+    if (id !== undefined) return id;
+  }
+  return undefined;
 }
 
 /** The rule that the record of a refused request names for a block. */

@@ -8,7 +8,7 @@ import { BoundedMap } from '../state/bounds.js';
 import { stepsOf } from '../text/json-members.js';
 import type { FlowDocument } from './compile/documents.js';
 import { matchesPattern, type Pattern } from './patterns.js';
-import type { PrincipalFacts } from './principal.js';
+import { type Identity, identityOfActor, type PrincipalFacts } from './principal.js';
 
 /** The label of every result that is not labelled `trusted`. */
 export const UNTRUSTED = 'untrusted';
@@ -129,23 +129,25 @@ export type FlowHistory = ReadonlyMap<string, FlowMark>;
 type FlowCaller = Pick<PrincipalFacts, 'issuerUrl' | 'subject' | 'actors'>;
 
 /** The histories that a result for this caller goes into: its subject's, and of its actors what they did for others. */
-export function historiesWritten({ issuerUrl, subject, actors }: FlowCaller): readonly string[] {
+export function historiesWritten(caller: FlowCaller): readonly string[] {
+  const { issuerUrl: issuer, subject, actors } = caller;
   return [
-    historyOf('own', issuerUrl, subject),
-    ...actors.map((actor) => historyOf('for-others', actor.issuer ?? issuerUrl, actor.subject)),
+    historyOf('own', { issuer, subject }),
+    ...actors.map((actor) => historyOf('for-others', identityOfActor(actor, caller))),
   ];
 }
 
 /** The histories that count for this caller: all of its subject's, and of its actors what they read for themselves. */
-export function historiesRead({ issuerUrl, subject, actors }: FlowCaller): readonly string[] {
+export function historiesRead(caller: FlowCaller): readonly string[] {
+  const { issuerUrl: issuer, subject, actors } = caller;
   return [
-    historyOf('own', issuerUrl, subject),
-    historyOf('for-others', issuerUrl, subject),
-    ...actors.map((actor) => historyOf('own', actor.issuer ?? issuerUrl, actor.subject)),
+    historyOf('own', { issuer, subject }),
+    historyOf('for-others', { issuer, subject }),
+    ...actors.map((actor) => historyOf('own', identityOfActor(actor, caller))),
   ];
 }
 
-function historyOf(of: 'own' | 'for-others', issuer: string, subject: string): string {
+function historyOf(of: 'own' | 'for-others', { issuer, subject }: Identity): string {
   return JSON.stringify([of, issuer, subject]);
 }
 

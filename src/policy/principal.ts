@@ -41,7 +41,23 @@ declare class PrincipalBrand {
 }
 
 /** One link of an actor chain (RFC 8693 §4.1). */
-export type Actor = { readonly issuer?: string; readonly subject: string };
+export type Actor = {
+  readonly issuer?: string;
+  readonly subject: string;
+  /** The client through which it acts, if the link names one. */
+  readonly client?: string;
+};
+
+/** An identity: a subject is unique only within its issuer. */
+export type Identity = { readonly issuer: string; readonly subject: string };
+
+/** The issuer of an actor: its own, or that of the token where the link names none. */
+export function identityOfActor(
+  { issuer, subject }: Actor,
+  { issuerUrl }: Pick<PrincipalFacts, 'issuerUrl'>,
+): Identity {
+  return { issuer: issuer ?? issuerUrl, subject };
+}
 
 /** What a token is bound to (RFC 7800 §3.1): SHA-256 thumbprints, base64url. Both, if it names both. */
 export type Confirmation = {

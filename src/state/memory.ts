@@ -243,7 +243,7 @@ export type LiftResult = 'lifted' | 'unknown' | 'unavailable';
 
 export type Revocations = Pick<
   RevocationSet,
-  'blockOf' | 'blocksAt' | 'hasSession' | 'isLockedOut' | 'list' | 'blocks'
+  'blockOf' | 'blocksAt' | 'hasSession' | 'isLockedOut' | 'isLoginShut' | 'list' | 'blocks'
 > & {
   /** Whether this caller was revoked, or that cannot be checked now. Never waits. */
   checkPrincipal(principal: Principal): CallerError | undefined;

@@ -3,7 +3,17 @@
 // and cannot forge one. A revocation can only refuse, never allow. An expired entry stays until it is swept, and then
 // names nothing that is still valid; a block is in force until then. RFC 7009 §2; docs/contract.md §10.
 
-import { type BlockTarget, blocksAt, type UpstreamBlocks } from '../policy/blocks.js';
+import {
+  type BlockTarget,
+  blockedIdentity,
+  blocksAt,
+  callerBlock,
+  type Identities,
+  identitiesOf,
+  identityKey,
+  subjectBlock,
+  type UpstreamBlocks,
+} from '../policy/blocks.js';
 import type { Principal } from '../policy/principal.js';
 import type { KeyRing } from './keys.js';
 import { sealedToken } from './sealed-token.js';
@@ -12,14 +22,16 @@ import { sealedToken } from './sealed-token.js';
 export const MAX_REVOCATIONS = 10_000;
 
 export type RevocationSet = {
-  /** Whether this caller's token, or every token of its subject, was revoked. */
+  /** Whether this caller's token, or every token of its subject or of one of its actors, was revoked. */
   hasCaller(principal: Principal): boolean;
   /**
-   * For administrators: whether this caller is known to be revoked, or its subject to be blocked, however old that
+   * For administrators: whether this caller is known to be revoked, or its subject or an actor to be blocked, however old that
    * knowledge is. A blocked client counts for nothing here: all administrators may use the same one.
    */
   isLockedOut(principal: Principal): boolean;
-  /** The id of the block of this caller: of its subject or its client. */
+  /** The same for a login at the console, which has no access token. */
+  isLoginShut(login: Identities, issuedAtMs: number): boolean;
+  /** The id of the block of this caller: of its subject, of an actor, or of a client of either. */
   blockOf(principal: Principal): string | undefined;
   /** The blocks in force at an upstream; the same object until they change. */
   blocksAt(upstream: string): UpstreamBlocks | undefined;
@@ -90,7 +102,8 @@ export function createRevocationSet(
 
   function isClean(principal: Principal): boolean {
     if (known.size === 0 || clean.has(principal)) return true;
-    if (isNamed(tables, principal) || callerBlock(tables, principal) !== undefined) return false;
+    if (isNamed(tables, principal) || callerBlock(tables.blockedCallers, principal) !== undefined)
+      return false;
     clean.add(principal);
     return true;
   }
@@ -99,8 +112,12 @@ export function createRevocationSet(
     hasCaller: (principal) => !isClean(principal) && isNamed(tables, principal),
     isLockedOut: (principal) =>
       !isClean(principal) &&
-      (isNamed(tables, principal) || subjectBlock(tables, principal) !== undefined),
-    blockOf: (principal) => (isClean(principal) ? undefined : callerBlock(tables, principal)),
+      (isNamed(tables, principal) || subjectBlock(tables.blockedCallers, principal) !== undefined),
+    isLoginShut: (login, issuedAtMs) =>
+      isSubjectRevoked(tables, login, issuedAtMs) ||
+      subjectBlock(tables.blockedCallers, login) !== undefined,
+    blockOf: (principal) =>
+      isClean(principal) ? undefined : callerBlock(tables.blockedCallers, principal),
     blocksAt(upstream) {
       if (tables.blocks.size === 0 && upstreamBlocks.size === 0) return undefined;
       const before = upstreamBlocks.get(upstream);
@@ -155,27 +172,6 @@ function emptyTables(): Tables {
   };
 }
 
-/** Identifies a subject or a client of an issuer. */
-function callerKey(of: 'subject' | 'client', issuer: string, name: string): string {
-  return JSON.stringify([of, issuer, name]);
-}
-
-function subjectBlock(
-  { blockedCallers }: Tables,
-  { issuerUrl, subject }: Principal,
-): string | undefined {
-  return blockedCallers.get(callerKey('subject', issuerUrl, subject));
-}
-
-function callerBlock(tables: Tables, principal: Principal): string | undefined {
-  const { blockedCallers } = tables;
-  if (blockedCallers.size === 0) return undefined;
-  const { issuerUrl, client } = principal;
-  return (
-    subjectBlock(tables, principal) ?? blockedCallers.get(callerKey('client', issuerUrl, client))
-  );
-}
-
 function addToTables(
   tables: Tables,
   { id, revoked }: Revocation,
@@ -191,7 +187,7 @@ function addToTables(
       return;
     }
     case 'subject': {
-      const key = callerKey('subject', revoked.issuer, revoked.subject);
+      const key = identityKey('subject', revoked.issuer, revoked.subject);
       tables.subjects.set(key, [...(tables.subjects.get(key) ?? []), revoked]);
       return;
     }
@@ -201,24 +197,33 @@ function addToTables(
     case 'block': {
       const { block } = revoked;
       tables.blocks.set(id, block);
-      if (block.target === 'subject')
-        tables.blockedCallers.set(callerKey('subject', block.issuer, block.subject), id);
-      if (block.target === 'client')
-        tables.blockedCallers.set(callerKey('client', block.issuer, block.client), id);
+      const identity = blockedIdentity(block);
+      if (identity !== undefined) tables.blockedCallers.set(identity, id);
     }
   }
 }
 
-function isNamed(tables: Tables, { token, issuerUrl, subject, client }: Principal): boolean {
+function isNamed(tables: Tables, principal: Principal): boolean {
+  const { token } = principal;
   if (tables.tokens.has(token.id)) return true;
   if (token.formerIds.some((id) => tables.tokens.has(id))) return true;
-  const ofSubject = tables.subjects.get(callerKey('subject', issuerUrl, subject));
-  if (ofSubject === undefined) return false;
-  return ofSubject.some(
-    (revoked) =>
-      (revoked.client === undefined || revoked.client === client) &&
-      // A token that does not say when it was issued may have been issued before.
-      (token.issuedAt === undefined || token.issuedAt <= revoked.issuedUntilMs),
+  return isSubjectRevoked(tables, principal, token.issuedAt);
+}
+
+/** Whether what was issued then, for the subject or through one of its actors, was revoked. */
+function isSubjectRevoked(
+  { subjects }: Tables,
+  caller: Identities,
+  issuedAtMs: number | undefined,
+): boolean {
+  if (subjects.size === 0) return false;
+  return identitiesOf(caller).some(({ subject, through }) =>
+    subjects.get(subject)?.some(
+      (revoked) =>
+        (revoked.client === undefined || through.includes(revoked.client)) &&
+        // A token that does not say when it was issued may have been issued before.
+        (issuedAtMs === undefined || issuedAtMs <= revoked.issuedUntilMs),
+    ),
   );
 }
 

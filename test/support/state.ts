@@ -16,7 +16,7 @@ export const ISSUER = 'https://idp.example.com';
 
 /** A caller whose token was issued a minute ago, unless told otherwise. */
 export function callerOf(
-  parts: Partial<Pick<Principal, 'subject' | 'client'>> = {},
+  parts: Partial<Pick<Principal, 'subject' | 'client' | 'actors'>> = {},
   token: Partial<Principal['token']> = {},
 ): Principal {
   return {
@@ -94,6 +94,27 @@ export function describeState(name: string, make: () => Promise<GatewayState>): 
         ...['token-revoked', undefined, 'token-revoked'],
       ]);
       expect(state.revocations.checkPrincipal(callerOf({ subject: 'bob' }))).toBeUndefined();
+    });
+
+    it('shuts out whoever has a revoked or blocked subject as an actor, as a caller and at the console', async () => {
+      const { revocations } = state;
+      const actors = [{ subject: 'proxy' }, { issuer: ISSUER, subject: 'agent' }];
+      const caller = callerOf({ actors });
+      const bob = callerOf({ subject: 'bob', actors: [{ issuer: 'https://x', subject: 'agent' }] });
+      const isShut = (one: Principal, atMs = 0): boolean => revocations.isLoginShut(one, atMs);
+      expect([isShut(caller), isShut(bob)]).toEqual([false, false]);
+      const revoked = revocationOf(ofSubject('agent'));
+      await revocations.add(revoked);
+      expect([caller, bob].map(revocations.checkPrincipal)).toEqual(['token-revoked', undefined]);
+      expect([isShut(caller), isShut(caller, Date.now() + 60_000), isShut(bob)]).toEqual([
+        ...[true, false, false],
+      ]);
+      await revocations.lift(revoked.id);
+      const block: BlockTarget = { target: 'subject', issuer: ISSUER, subject: 'agent' };
+      const blocked = revocationOf({ kind: 'block', block });
+      await revocations.add(blocked);
+      expect([caller, bob].map(revocations.blockOf)).toEqual([blocked.id, undefined]);
+      expect([isShut(caller, Date.now() + 60_000), isShut(bob)]).toEqual([true, false]);
     });
 
     it('[REV-03] knows a revoked session by any of its digests', async () => {

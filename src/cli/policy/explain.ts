@@ -15,7 +15,13 @@ import {
   readOtherRefusal,
 } from '../../audit/recorded.js';
 import { decodeUtf8 } from '../../config/files.js';
-import { type BlockTarget, blocksAt, refuseBlocked } from '../../policy/blocks.js';
+import {
+  type BlockTarget,
+  blockedIdentity,
+  blocksAt,
+  callerBlock,
+  refuseBlocked,
+} from '../../policy/blocks.js';
 import { decideRequest } from '../../policy/decide.js';
 import type { Decision } from '../../policy/decision.js';
 import {
@@ -26,7 +32,6 @@ import {
 } from '../../policy/explain.js';
 import type { Flow, SensitiveField } from '../../policy/information-flow.js';
 import { type Change, findChange } from '../../policy/nearest-change.js';
-import type { Principal } from '../../policy/principal.js';
 import { isReason, REASONS } from '../../policy/reasons.js';
 import {
   type PolicyQuery,
@@ -172,23 +177,20 @@ function readBlocks(
 /** Decides as the gateway does: callers, upstreams and everything first, then items like unknown ones. */
 function decideUnder(blocks: Blocks, policies: PolicySet, query: PolicyQuery): Decision {
   const at = blocksAt(query.upstream, blocks);
-  const block = at?.entire ?? callerBlock(query.principal, blocks);
+  const block = at?.entire ?? callerBlock(byIdentity(blocks), query.principal);
   if (block !== undefined) return refuseBlocked(block).deny;
   const catalog = at === undefined ? query.catalog : { ...query.catalog, blockOf: at.of };
   return decideRequest(policies, { ...query, catalog });
 }
 
-function callerBlock(
-  { issuerUrl, subject, client }: Principal,
-  blocks: Blocks,
-): string | undefined {
-  for (const [id, block] of blocks) {
-    const isNamed =
-      (block.target === 'subject' && block.subject === subject) ||
-      (block.target === 'client' && block.client === client);
-    if (isNamed && block.issuer === issuerUrl) return id;
-  }
-  return undefined;
+/** The ids of the blocks that name an identity, by its key. */
+function byIdentity(blocks: Blocks): ReadonlyMap<string, string> {
+  return new Map(
+    [...blocks].flatMap(([id, block]) => {
+      const identity = blockedIdentity(block);
+      return identity === undefined ? [] : [[identity, id] as const];
+    }),
+  );
 }
 
 /** The flows that may refuse the call, by what its caller has received before. */

@@ -43,7 +43,13 @@ const sessionPorts: SessionPorts = {
       {
         begin: async () => ({ url: 'https://idp.example.com/auth', checks: LOGIN_CHECKS }),
         finish: async () => ({
-          ...{ kind: 'verified' as const, subject: 'ann', groups: ['sec'], issuedAtMs: 0 },
+          ...{
+            kind: 'verified' as const,
+            subject: 'ann',
+            groups: ['sec'],
+            actors: [],
+            issuedAtMs: 0,
+          },
         }),
       },
     ],

@@ -181,6 +181,14 @@ describe('[TOK-07] a chain of actors', () => {
     expect(factsOf({ claims: { act } })).toMatchObject({
       actors: [{ issuer: 'https://a.example', subject: 'a' }, { subject: 'b' }, { subject: 'c' }],
     });
+    const through = {
+      sub: 'a',
+      client_id: 'ide',
+      act: { sub: 'b', azp: 'chat', act: { sub: 'c', azp: 1 } },
+    };
+    expect(factsOf({ claims: { act: through } })).toMatchObject({
+      actors: [{ subject: 'a', client: 'ide' }, { subject: 'b', client: 'chat' }, { subject: 'c' }],
+    });
     expect(factsOf({ claims: { act: strip(chain(8)) } })).toMatchObject({ subject: 'alice' });
   });
 
