@@ -122,6 +122,15 @@ export function hasMixedScripts(text: string): boolean {
 
 const SPACED = /(?<![a-z0-9])(?:[a-z][ .\-_*]){3,400}[a-z](?![a-z0-9])/gi;
 
+/** Where the letters of a word have other marks between them, a blank parts the words: `r.e.a.d t.h.e f.i.l.e`. */
+function joinRun(run: string): string {
+  const parts = /[.\-_*]/.test(run) ? run.split(/ +/) : [run];
+  return parts
+    .map((word) => word.replace(/[ .\-_*]/g, ''))
+    .join(' ')
+    .padEnd(run.length);
+}
+
 /** A text of single characters, with wider gaps between its words. */
 const ALL_SPACED = /(?<!\S)(?:\S {1,3}){15,2000}\S(?!\S)/g;
 
@@ -134,7 +143,7 @@ function joinSpaced(spaced: string): string {
       .join(' ')
       .padEnd(run.length),
   );
-  return text.replace(SPACED, (run) => run.replace(/[ .\-_*]/g, '').padEnd(run.length));
+  return text.replace(SPACED, joinRun);
 }
 
 /** English word, then words in alphabetic scripts, none of them English; `*` stands for any ending. */

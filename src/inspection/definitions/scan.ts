@@ -3,10 +3,8 @@
 // Finds evidence for a reviewer; what is done about it is decided elsewhere. Deterministic and linear.
 
 import { sha256Hex } from '../../pins/digest.js';
-import { MAX_ITEM_DEPTH } from '../../protocol/deep-items.js';
-import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
-import { pointerTo } from '../../text/json-members.js';
 import { originalSpan } from '../detectors/decoded-text.js';
 import { confusableForm, stripInvisible } from '../detectors/unicode.js';
 import type { DefinitionFinding, Match, ScannedDefinition, UnnamedFinding } from './demands.js';
@@ -24,21 +22,20 @@ import { contextParameters } from './parameters.js';
 import { type Concealment, hasMixedScripts, type Reading, readingsOf } from './readings.js';
 import { findDemands, SENT_ELSEWHERE } from './rules.js';
 import { type OwnNames, sentencesOf } from './sentences.js';
+import {
+  commonPointer,
+  NOT_SCANNED,
+  type Part,
+  partsAcross,
+  type Row,
+  rowsOf,
+  type Text,
+  textsOf,
+} from './texts.js';
+import { nameAsWords, proseAsWords } from './words.js';
 
 export { type DefinitionFinding, isAbout, type ScannedDefinition } from './demands.js';
 
-/** A string of a definition with its place. `isProse` is false for a name, `areNames` true for several in a row. */
-type Text = {
-  readonly pointer: string;
-  readonly value: string;
-  readonly isProse: boolean;
-  readonly areNames?: boolean;
-};
-
-/** Of one definition, with a page of an app and its scripts; the size of a lock file bounds all of them. */
-const MAX_CHARACTERS = 2_000_000;
-const MAX_STRINGS = 20_000;
-const MAX_DEPTH = MAX_ITEM_DEPTH;
 /** Marks that may end a sentence, in all readings of one definition. A bundle of scripts of a megabyte has a third. */
 const MAX_MARKS = 300_000;
 const MAX_EVIDENCE = 200;
@@ -88,10 +85,6 @@ const GRAVITY: Readonly<Record<DefinitionFinding['tier'], number>> = {
   block: 2,
 };
 
-const NOT_SCANNED = 'so nobody has looked for hidden instructions in it';
-const TOO_LONG = `The definition has more than ${MAX_CHARACTERS} characters and is not scanned, ${NOT_SCANNED}.`;
-const TOO_MANY_TEXTS = `The definition has more than ${MAX_STRINGS} texts and is not scanned, ${NOT_SCANNED}.`;
-const TOO_DEEP = `The definition is nested more than ${MAX_DEPTH} levels deep and is not scanned, ${NOT_SCANNED}.`;
 const TOO_MANY_SENTENCES = `The definition has more than ${MAX_MARKS} sentences and is not scanned whole, ${NOT_SCANNED}.`;
 
 /** A definition that is not read whole is no definition that may be approved unseen. */
@@ -106,72 +99,20 @@ function notRead({ kind, name }: ScannedDefinition, reason: string): UnnamedFind
   };
 }
 
-/** Every string of a definition, and the names of its members; beyond a bound, the sentence that names it. */
-export function textsOf(definition: JsonObject | string): readonly Text[] | string {
-  const texts: Text[] = [];
-  let left = MAX_CHARACTERS;
-  const exceeded = (depth: number): string | undefined => {
-    if (depth > MAX_DEPTH) return TOO_DEEP;
-    if (texts.length > MAX_STRINGS) return TOO_MANY_TEXTS;
-    return left < 0 ? TOO_LONG : undefined;
-  };
-  /** The bound that is passed. */
-  const visit = (value: Json | undefined, pointer: string, depth: number): string | undefined => {
-    if (typeof value === 'string') {
-      left -= value.length;
-      texts.push({ pointer, value, isProse: true });
-    }
-    const passed = exceeded(depth);
-    if (passed !== undefined || typeof value !== 'object' || value === null) return passed;
-    return visitMembers(value, pointer, depth);
-  };
-  const visitMembers = (
-    value: JsonObject | readonly Json[],
-    pointer: string,
-    depth: number,
-  ): string | undefined => {
-    const joined = joinedStrings(value);
-    const areNames = !Array.isArray(value);
-    if (joined !== undefined) texts.push({ pointer, value: joined, isProse: true, areNames });
-    for (const [name, member] of Object.entries(value)) {
-      const inner = pointerTo(pointer, name);
-      if (areNames) texts.push({ pointer: inner, value: name, isProse: false });
-      left -= name.length;
-      const passed = visit(member, inner, depth + 1);
-      if (passed !== undefined) return passed;
-    }
-    return undefined;
-  };
-  return visit(definition, '', 0) ?? texts;
-}
-
-/** Between two names that are read as one text. */
-const NAME_BORDER = ', ';
-
-/** A short name demands nothing by itself, and neither does one of several in a row. */
-function isWithinName({ isProse, areNames }: Text, matched: string): boolean {
-  if (areNames) return !matched.includes(NAME_BORDER);
+/** A short name demands nothing by itself. */
+function isWithinName({ isProse }: Text, matched: string): boolean {
   return !isProse && matched.split(' ').length < MIN_NAME_TOKENS;
 }
 
-const MIN_NAME_TOKENS = 5;
-
-/** What stands in pieces: the strings of an array in a row, or the names of an object's members. */
-function joinedStrings(value: JsonObject | readonly Json[]): string | undefined {
-  const parts = Array.isArray(value)
-    ? value.filter((one): one is string => typeof one === 'string')
-    : Object.keys(value).map((name) =>
-        name.replace(/([a-z])([A-Z])/g, '$1 $2').replaceAll('_', ' '),
-      );
-  return parts.length > 1 ? parts.join(Array.isArray(value) ? ' ' : NAME_BORDER) : undefined;
-}
+const MIN_NAME_TOKENS = 3;
 
 function scanDefinition(scanned: ScannedDefinition, texts: readonly Text[]): UnnamedFinding[] {
   const own = ownNamesOf(scanned);
   const budget = { marks: MAX_MARKS };
   const matched = texts.flatMap((text) => scanText(scanned, text, own, budget));
+  const joined = rowsOf(texts).flatMap((row) => scanRow(scanned, row));
   if (budget.marks < 0) matched.push(notRead(scanned, TOO_MANY_SENTENCES));
-  return [...matched, ...contextParameters(scanned), ...claimsOf(scanned)];
+  return [...matched, ...joined, ...contextParameters(scanned), ...claimsOf(scanned)];
 }
 
 function ownNamesOf({ name, definition }: ScannedDefinition): OwnNames {
@@ -244,24 +185,64 @@ function scanText(
     evidence: quote(value, firstUnusual(value), value.length),
     reason: REASON_OF[concealment],
   }));
-  const read = readings.filter((reading) => {
+  const worded = readings.flatMap((reading) => asWords(reading, text));
+  const read = worded.filter(({ reading }) => {
     budget.marks -= countMarks(reading.text);
     return budget.marks >= 0;
   });
-  const demanded = read.flatMap((reading) =>
-    findMatches(reading, text, own).map((match) => {
-      const { tier, reason } = graverIfHidden(reading, match);
-      return {
-        kind: match.kind,
-        tier,
-        item,
-        pointer,
-        evidence: evidenceOf(value, reading, match),
-        reason,
-      };
-    }),
+  const demanded = read.flatMap(({ reading, plain }) =>
+    findMatches(reading, text, own)
+      // Words that stand in the plain text are judged there.
+      .filter(({ start, end }) => plain?.includes(reading.text.slice(start, end)) !== true)
+      .map((match) => {
+        const { tier, reason } = graverIfHidden(reading, match);
+        const evidence = evidenceOf(value, reading, match);
+        return { kind: match.kind, tier, item, pointer, evidence, reason };
+      }),
   );
   return [...hidden, ...demanded];
+}
+
+/** A reading of a text as words; `plain` is the text that is also read as it is. */
+type Worded = { readonly reading: Reading; readonly plain?: string };
+
+/** A name as its words; prose as it is, and as its words where they touch or are in shreds. */
+function asWords(reading: Reading, { isProse }: Text): readonly Worded[] {
+  const words = isProse ? proseAsWords(reading.text) : nameAsWords(reading.text);
+  if (words === reading.text) return [{ reading }];
+  const read = { ...reading, text: words, origin: undefined };
+  return isProse ? [{ reading }, { reading: read, plain: reading.text }] : [{ reading: read }];
+}
+
+/** Belongs to no definition, and no words are its own. */
+const NOBODY: OwnNames = { name: '', parameters: new Set() };
+
+type Spread = Pick<UnnamedFinding, 'kind' | 'tier' | 'evidence' | 'reason'> & {
+  readonly parts: readonly Part[];
+};
+
+/** What names and texts demand in a row, and none of them by itself. */
+function findSpread(row: Row): readonly Spread[] {
+  return readingsOf(row.value).readings.flatMap(({ origin, hiddenBy, text }) => {
+    if (origin === undefined || hiddenBy !== undefined) return [];
+    return sentencesOf(text, NOBODY, 1)
+      .flatMap(findDemands)
+      .flatMap(({ kind, tier, reason, start, end }) => {
+        const span = originalSpan(origin, start, end);
+        const parts = partsAcross(row, span.start, span.end);
+        if (tier === 'note' || parts.length === 0) return [];
+        return [{ kind, tier, reason, parts, evidence: quote(row.value, span.start, span.end) }];
+      });
+  });
+}
+
+function scanRow({ kind, name }: ScannedDefinition, row: Row): readonly UnnamedFinding[] {
+  return findSpread(row).map(({ parts, reason, ...spread }) => ({
+    ...spread,
+    item: { kind, name },
+    pointer: commonPointer(parts),
+    reason: `${reason} The words are spread over several names or texts.`,
+  }));
 }
 
 function countMarks(text: string): number {
@@ -285,8 +266,10 @@ function graverIfHidden(
 }
 
 function findMatches(reading: Reading, text: Text, own: OwnNames): readonly Match[] {
-  const prose = text.isProse ? reading.text : reading.text.replaceAll('_', ' ');
-  const sentences = sentencesOf(prose, own, VALUE_POINTER.test(text.pointer) ? 1 : 0);
+  const prose = reading.text;
+  // The words of a name are not the subject of the tool because it has that name.
+  const named = text.isProse ? own : NOBODY;
+  const sentences = sentencesOf(prose, named, VALUE_POINTER.test(text.pointer) ? 1 : 0);
   const speaksOfSecrets = sentences.some(
     ({ mask }) => (mask & CONFIDENTIAL) !== 0 && (mask & CLASS.negation) === 0,
   );
@@ -360,52 +343,43 @@ function escapeBeyondAscii(text: string): string {
   return text.replace(/[^\x20-\x7e]/gu, (one) => `\\u{${(one.codePointAt(0) ?? 0).toString(16)}}`);
 }
 
-/** How much of the end of one description and the beginning of the next is read as one text. */
-const BORDER = 240;
-
-/** What only the definitions together say: a sentence that one breaks off and the next takes up. */
+/** What only the definitions together say: words that are spread over their names, titles and descriptions. */
 function scanTogether(
   definitions: readonly ScannedDefinition[],
   found: ReadonlySet<string>,
 ): UnnamedFinding[] {
-  const findings: UnnamedFinding[] = [];
-  let before: { text: string; item: ScannedDefinition } | undefined;
-  for (const item of definitions) {
-    const text = descriptionOf(item);
-    if (text === undefined) continue;
-    const isKnown =
-      before !== undefined && (found.has(keyOf(before.item)) || found.has(keyOf(item)));
-    const isBrokenOff = before !== undefined && !/[.!?:)\]}`*]\s*$/.test(before.text);
-    if (before !== undefined && !isKnown && isBrokenOff && /^\s*[^A-Z\s]/.test(text)) {
-      findings.push(...scanBorder(before.text, text, item));
-    }
-    before = { text, item };
-  }
-  return findings;
-}
-
-function descriptionOf({ definition }: ScannedDefinition): string | undefined {
-  const text = typeof definition === 'string' ? definition : definition['description'];
-  return typeof text === 'string' && text.trim() !== '' ? text : undefined;
-}
-
-function scanBorder(before: string, after: string, item: ScannedDefinition): UnnamedFinding[] {
-  const tail = before.slice(-BORDER);
-  const joined = `${tail} ${after.slice(0, BORDER)}`;
-  const own = ownNamesOf(item);
-  return readingsOf(joined).readings.flatMap((reading) =>
-    sentencesOf(reading.text, own)
-      .flatMap(findDemands)
-      .filter(
-        ({ tier, start, end }) => tier !== 'note' && start < tail.length && end > tail.length + 1,
-      )
-      .map(({ kind, tier, reason, start, end }) => ({
-        kind,
-        tier,
-        item: { kind: item.kind, name: item.name },
-        pointer: typeof item.definition === 'string' ? '' : '/description',
-        evidence: quote(reading.text, start, end),
-        reason: `${reason} The sentence begins in the definition before it.`,
-      })),
+  const texts = definitions.flatMap((one, at) =>
+    headOf(one).map((text) => ({ ...text, pointer: `/${at}${text.pointer}` })),
   );
+  return rowsOf(texts).flatMap((row) =>
+    findSpread(row).flatMap(({ parts, reason, ...spread }) => {
+      const places = parts.map(({ pointer }) => PLACE.exec(pointer));
+      const items = new Set(places.map((place) => definitions[Number(place?.[1])]));
+      const last = definitions[Number(places.at(-1)?.[1])];
+      const isKnown = [...items].some((one) => one === undefined || found.has(keyOf(one)));
+      if (items.size < 2 || isKnown || last === undefined) return [];
+      const { kind, name, definition } = last;
+      const pointer = typeof definition === 'string' ? '' : (places.at(-1)?.[2] ?? '');
+      const whole = `${reason} The words begin in the definition before it.`;
+      return [{ ...spread, item: { kind, name }, pointer, reason: whole }];
+    }),
+  );
+}
+
+const PLACE = /^\/(\d+)(.*)$/s;
+
+/** What a definition is called and said to be. */
+function headOf({ name, definition }: ScannedDefinition): readonly Text[] {
+  const { title, description } =
+    typeof definition === 'string' ? { title: '', description: definition } : definition;
+  const texts: readonly Text[] = [
+    { pointer: '/name', value: name, isProse: false },
+    { pointer: '/title', value: typeof title === 'string' ? title : '', isProse: true },
+    {
+      pointer: '/description',
+      value: typeof description === 'string' ? description : '',
+      isProse: true,
+    },
+  ];
+  return texts.filter(({ value }) => value !== '');
 }

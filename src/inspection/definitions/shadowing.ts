@@ -12,8 +12,9 @@ import { foldText } from '../detectors/decoded-text.js';
 import { confusableForm } from '../detectors/unicode.js';
 import type { DefinitionFinding } from './demands.js';
 import { CLASS } from './lexicon.js';
-import { type ScannedDefinition, textsOf } from './scan.js';
+import type { ScannedDefinition } from './scan.js';
 import { type Sentence, sentencesOf } from './sentences.js';
+import { textsOf } from './texts.js';
 
 /** The definitions of one upstream, approved and pending. */
 export type UpstreamDefinitions = {
