@@ -15,6 +15,7 @@ import {
   HEADER_FILES,
   type Offered,
 } from '../dev/files.js';
+import { redactForRecord } from '../inspection/capture.js';
 import { approvedVersions, type Lock } from '../pins/lock.js';
 import { readLock } from '../pins/lock-reader.js';
 import { isExactPattern } from '../policy/patterns.js';
@@ -141,6 +142,7 @@ export async function startCommand(
   const adapter = await startStdioServer(settings, {
     signalGroup,
     log: (line) => io.stderr(`${line}\n`),
+    redact: redactForRecord,
     onProcessEnd: (end) => {
       firstEnd ??= end;
     },

@@ -8,6 +8,7 @@ import { connect } from 'node:net';
 import { resolve } from 'node:path';
 import { InvalidArgumentError } from 'commander';
 import { isLoopbackHost } from '../config/checks/addresses.js';
+import { redactForRecord } from '../inspection/capture.js';
 import { STDIO_PATH, type StdioServer, startStdioServer } from '../stdio/server.js';
 import { type ProcessPorts, serverEnvironment } from '../stdio/server-process.js';
 import { escapeForTerminal, urlHost } from '../text/escaping.js';
@@ -125,7 +126,7 @@ async function runStdio(
   };
   const log = (line: string): void => io.stderr(`${line}\n`);
   const mask = socket === undefined ? undefined : ports.setUmask(OWNER_ONLY_MASK);
-  const starting = startStdioServer(settings, { ...ports, log });
+  const starting = startStdioServer(settings, { ...ports, log, redact: redactForRecord });
   // The socket is made before the call returns.
   if (mask !== undefined) ports.setUmask(mask);
   let server: StdioServer;

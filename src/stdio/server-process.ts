@@ -19,6 +19,8 @@ export type ProcessPorts = {
   signalGroup(group: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boolean;
   /** Takes one line for people, without a line end and safe on a terminal. */
   log(line: string): void;
+  /** Replaces the secrets of a line that the server wrote. */
+  redact(line: string): string;
 };
 
 /** How a server ended: one clause, and the last lines of its standard error. */
@@ -65,6 +67,10 @@ const MAX_LINE_BYTES = 16 * 1024 * 1024;
 /** Standard input that waits to be read; beyond it the server counts as stuck. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
 const MAX_STDERR_CHARACTERS = 1_000;
+/** Read of a line that is shown to fewer, so that a secret at the cut is known by its whole form. */
+const MAX_READ_CHARACTERS = 4_000;
+/** The longest of today's keys have some fifty. */
+const MAX_KEY_LINES = 200;
 const MAX_STDERR_LINES_PER_MINUTE = 200;
 const MINUTE_MS = 60_000;
 const LAST_LINES = 8;
@@ -139,19 +145,37 @@ export function createLineLimit(
   };
 }
 
-/** Standard error: labelled, made visible, cut and bounded; the last lines are kept for the report of the end. */
+/** Leaves out the lines of private keys after the first, which has no form that a detector would know. */
+function createKeyFilter(): (line: string) => boolean {
+  let left = 0;
+  return (line) => {
+    const isInKey = left > 0;
+    if (isInKey) left = line.includes('-----END ') ? 0 : left - 1;
+    else if (/-----BEGIN [A-Z ]{0,40}PRIVATE KEY/.test(line) && !line.includes('-----END '))
+      left = MAX_KEY_LINES;
+    return !isInKey;
+  };
+}
+
+/**
+ * Standard error: labelled, without secrets, made visible, cut and bounded; the last lines are kept for the report of the
+ * end.
+ */
 function followStandardError(
   child: ChildProcessWithoutNullStreams,
-  log: ProcessPorts['log'],
+  { log, redact }: Pick<ProcessPorts, 'log' | 'redact'>,
 ): readonly string[] {
   const lastLines: string[] = [];
+  const isShown = createKeyFilter();
   const print = createLineLimit(MAX_STDERR_LINES_PER_MINUTE, Date.now, log);
   let pending = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     const lines = `${pending}${text}`.split('\n');
-    pending = (lines.pop() ?? '').slice(0, MAX_STDERR_CHARACTERS);
+    pending = (lines.pop() ?? '').slice(0, MAX_READ_CHARACTERS);
     for (const line of lines) {
-      const clean = cleanForeign(line.replace(/\r$/, ''), maskSecrets, MAX_STDERR_CHARACTERS);
+      if (!isShown(line)) continue;
+      const read = redact(line.replace(/\r$/, '').slice(0, MAX_READ_CHARACTERS));
+      const clean = cleanForeign(read, maskSecrets, MAX_STDERR_CHARACTERS);
       if (clean === '') continue;
       lastLines.push(clean);
       if (lastLines.length > LAST_LINES) lastLines.shift();
@@ -177,11 +201,11 @@ function describeSpawnError(error: NodeJS.ErrnoException, command: string): stri
 export function startServerProcess(
   { command, args, cwd, env }: ServerCommand,
   handlers: ProcessHandlers,
-  { signalGroup, log }: ProcessPorts,
+  { signalGroup, log, redact }: ProcessPorts,
 ): ServerProcess {
   // No shell: arguments are passed as they are. Detached: the leader of a process group of its own.
   const child = spawn(command, [...args], { cwd, env: { ...env }, detached: true, stdio: 'pipe' });
-  const lastLines = followStandardError(child, log);
+  const lastLines = followStandardError(child, { log, redact });
   let ending: string | undefined;
   let isOver = false;
   let gone: Promise<void> | undefined;

@@ -331,6 +331,7 @@ class StdioHttpServer {
       (handlers) => startServerProcess(command, handlers, { ...this.#ports, log }),
       {
         log,
+        redact: this.#ports.redact,
         now: this.#now,
         unreadMs: this.#settings.unreadMs ?? UNREAD_MS,
         onInitialized: (version) => {

@@ -21,6 +21,7 @@ import {
   createLineLimit,
   type ProcessEnd,
   type ProcessHandlers,
+  type ProcessPorts,
   type ServerProcess,
 } from './server-process.js';
 
@@ -53,8 +54,7 @@ type Pending = {
   stream: ClientStream | undefined;
 };
 
-type SessionPorts = {
-  log(line: string): void;
+type SessionPorts = Pick<ProcessPorts, 'log' | 'redact'> & {
   readonly now: () => number;
   /** How long a request of the server waits for a stream that takes it. */
   readonly unreadMs: number;
@@ -241,7 +241,7 @@ export class StdioSession {
   #dropLine(line: Buffer): void {
     this.#malformedLines += 1;
     const start = line.subarray(0, 4 * SHOWN_CHARACTERS).toString('utf8');
-    const shown = cleanForeign(start, maskSecrets, SHOWN_CHARACTERS);
+    const shown = cleanForeign(this.#ports.redact(start), maskSecrets, SHOWN_CHARACTERS);
     this.#logMalformed(`a line on standard output is not a JSON-RPC message: ${shown}`);
     if (this.#malformedLines === MAX_MALFORMED_LINES)
       void this.end(`it wrote ${MAX_MALFORMED_LINES} lines that are not JSON-RPC messages`);

@@ -45,7 +45,7 @@ beforeAll(async () => {
   };
   adapter = await startStdioServer(
     { command, address: { socket }, token, maxSessions: 12 },
-    { signalGroup, log: () => undefined, onProcessEnd: (end) => ends.push(end) },
+    { signalGroup, log: () => undefined, redact: String, onProcessEnd: (end) => ends.push(end) },
   );
   gateway = await startTestGateway({
     upstreams: [

@@ -3,6 +3,7 @@
 
 import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { redactForRecord } from '../../src/inspection/capture.js';
 import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   type StdioServer,
@@ -27,6 +28,8 @@ const acts = {
   endless: () => { const part = 'x'.repeat(1 << 20); const write = () => { while (process.stdout.write(part)); process.stdout.once('drain', write); }; write(); },
   babble: () => { const write = () => { while (process.stdout.write('no message\\n')); process.stdout.once('drain', write); }; write(); },
   stderr: ({ id }) => { process.stderr.write('\\x1b[31mred ' + 'y'.repeat(5000) + '\\n' + 'line\\n'.repeat(2000)); send({ id, result: {} }); },
+  write: ({ id, params }) => { process.stderr.write(params.text); setTimeout(() => send({ id, result: {} }), 50); },
+  print: ({ id, params }) => { process.stdout.write(params.text); send({ id, result: {} }); },
   progress: ({ id, params }) => { send({ method: 'notifications/progress', params: { progressToken: params._meta.progressToken, progress: 1 } }); send({ id, result: {} }); },
   change: ({ id }) => { send({ method: 'notifications/tools/list_changed' }); send({ id, result: {} }); },
   ask: ({ id }) => { send({ id: 'q1', method: 'roots/list' }); replied = (reply) => send({ id, result: { reply } }); },
@@ -151,6 +154,7 @@ export async function startStdioRig(
     },
     {
       signalGroup,
+      redact: redactForRecord,
       log: (line) => log.push(line),
       onProcessEnd: (end) => ends.push(end),
       ...(now === undefined ? {} : { now }),
