@@ -27,6 +27,7 @@ import {
 } from './detectors/decoded-text.js';
 import { createFindingLog, type FindingLog } from './findings.js';
 import { isStructured, nearestName, parseContainer, valueAt } from './message-fields.js';
+import { placeOf } from './message-map.js';
 import { type MarkKeys, redactionMark } from './redaction-marks.js';
 
 const DETECTOR = 'sensitive';
@@ -537,7 +538,70 @@ function readLeaves(walk: Walk, caps: WalkCaps): readonly TextLeaf[] | 'too-larg
     if ((places[next]?.start ?? leaf.end) <= leaf.start || !isSearched(leaf)) return;
     leaves.push(readLeaf(walk, leaf, trees));
   });
-  return end === 'too-large' ? end : leaves;
+  return end === 'too-large' ? end : readJoined(walk, leaves, trees);
+}
+
+/** Reads the texts that a host joins as one, since data may begin in one of them and end in another. */
+function readJoined(
+  outer: Walk,
+  leaves: readonly TextLeaf[],
+  trees: TextTrees,
+): readonly TextLeaf[] {
+  const read = new Map<number, TextLeaf>();
+  for (const joined of groupsOf(leaves)) {
+    const text = joined.map(({ value }) => value).join('');
+    if (joined.length < 2 || !mayHoldField(outer, text)) continue;
+    const walk: Walk = { ...outer, counts: [] };
+    const edits = findDataEdits(walk, text, trees);
+    for (const [field, count] of walk.counts.entries())
+      outer.counts[field] = Math.max(outer.counts[field] ?? 0, count ?? 0);
+    for (const leaf of readAgain(walk, joined, edits, trees)) read.set(leaf.start, leaf);
+  }
+  return read.size === 0 ? leaves : leaves.map((leaf) => read.get(leaf.start) ?? leaf);
+}
+
+/** The texts that a host joins, group by group. */
+function groupsOf(leaves: readonly TextLeaf[]): Iterable<readonly TextLeaf[]> {
+  const groups = new Map<string, TextLeaf[]>();
+  for (const leaf of leaves) {
+    const { role, group } = placeOf(leaf.steps);
+    if (leaf.kind !== 'string' || role !== 'reader' || group === undefined) continue;
+    const known = groups.get(group);
+    if (known === undefined) groups.set(group, [leaf]);
+    else known.push(leaf);
+  }
+  return groups.values();
+}
+
+/** The texts that the edits of the joined text change. No value is new in what is found in them behind these. */
+function readAgain(
+  outer: Walk,
+  joined: readonly TextLeaf[],
+  edits: readonly TextEdit[],
+  trees: TextTrees,
+): readonly TextLeaf[] {
+  const alone: Walk = { ...outer, counts: [], values: new Set() };
+  let end = 0;
+  return joined.flatMap((leaf) => {
+    const start = end;
+    end += leaf.value.length;
+    const pieces = piecesWithin(edits, { start, end });
+    if (pieces.length === 0) return [];
+    return { ...leaf, redacted: redactText(alone, applyEdits(leaf.value, pieces), trees) };
+  });
+}
+
+/** What edits of a joined text do to one of its texts; the first of them that an edit touches gets its mark. */
+function piecesWithin(edits: readonly TextEdit[], { start, end }: Span): readonly TextEdit[] {
+  return edits.flatMap((edit) => {
+    const isEmpty = edit.start === edit.end;
+    if (edit.start >= end || (isEmpty ? edit.start < start : edit.end <= start)) return [];
+    return {
+      start: Math.max(edit.start, start) - start,
+      end: Math.min(edit.end, end) - start,
+      text: edit.start >= start ? edit.text : '',
+    };
+  });
 }
 
 function treesOf(fields: readonly SensitiveField[]): TextTrees {
@@ -612,16 +676,21 @@ type DataReading = {
 };
 
 function redactData(outer: Walk, text: string, trees: TextTrees): string {
+  const edits = findDataEdits(outer, text, trees);
+  return edits.length === 0 ? text : applyEdits(text, edits);
+}
+
+/** The edits that redact the fields of all data in a text, in order and apart. */
+function findDataEdits(outer: Walk, text: string, trees: TextTrees): readonly TextEdit[] {
   const edits: TextEdit[] = [];
   readData({ outer, trees, edits, quote: '"', depth: 0, level: 0 }, foldText(text));
-  if (edits.length === 0) return text;
   const kept: TextEdit[] = [];
   for (const edit of edits.sort((one, other) => one.start - other.start)) {
     const before = kept.at(-1)?.end ?? 0;
     if (edit.end <= before) continue;
     kept.push({ ...edit, start: Math.max(edit.start, before) });
   }
-  return applyEdits(text, kept);
+  return kept;
 }
 
 function readData(reading: DataReading, view: NormalizedText): void {

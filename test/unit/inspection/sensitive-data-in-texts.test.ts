@@ -56,13 +56,17 @@ const FORMS: readonly (readonly [string, (data: string) => string])[] = [
   ['behind a byte order mark', (data) => `\ufeff${data}`],
   ['with a blank that JSON has not', (data) => data.replaceAll('":', '":\u00a0')],
   ['with a zero-width space between', (data) => data.replaceAll(',', ',\u200b')],
-  ['with comments between', (data) => data.replaceAll('":', '" /* " { */ : // what\n')],
-  ['with comments of YAML', (data) => data.replaceAll(',', ', # a "name": next\n')],
   ['after prose with brackets', (data) => `see [the list {of} things] and "quotes" it's: ${data}`],
 ];
 
+/** Of one another, these make what no reader takes for data. */
+const COMMENTED: typeof FORMS = [
+  ['with comments between', (data) => data.replaceAll('":', '" /* " { */ : // what\n')],
+  ['with comments of YAML', (data) => data.replaceAll(',', ', # a "name": next\n')],
+];
+
 describe('a sensitive field in a text', () => {
-  it.each(FORMS)('[SF-11] is redacted, and nothing else: %s', (_what, write) => {
+  it.each([...FORMS, ...COMMENTED])('[SF-11] is redacted, and nothing else: %s', (_what, write) => {
     expect(textLeft(write(json))).toBe(write(redacted));
   });
 
@@ -72,6 +76,25 @@ describe('a sensitive field in a text', () => {
       expect(textLeft(text.replace('@', json))).toBe(text.replace('@', redacted));
     },
   );
+
+  it('[SF-11] is redacted where data goes on in the next block, wherever it is cut', () => {
+    const text = `see ${JSON.stringify({ id: 7, ssn: 'Ada', city: 'Paris' })}.`;
+    for (let first = 0; first <= text.length; first += 3)
+      for (let second = first; second <= text.length; second += 7) {
+        const parts = [text.slice(0, first), text.slice(first, second), text.slice(second)];
+        const content = parts.map((part) => ({ type: 'text', text: part }));
+        const { result } = JSON.parse(left({ content }));
+        const joined = result.content.map((block: { text: string }) => block.text).join('');
+        expect(joined.replace('"[redacted:sensitive]"', '"Ada"'), String(parts)).toBe(text);
+        expect(joined, String(parts)).toContain('"[redacted:sensitive]"');
+      }
+  });
+
+  it('[SF-11] leaves blocks alone in which joined texts hold no field', () => {
+    const texts = ['see [1', '{"other": {"ssn": ', '"kept here"}}', 'ssn: x]'];
+    const content = texts.map((text) => ({ type: 'text', text }));
+    expect(JSON.parse(left({ content })).result.content).toEqual(content);
+  });
 
   it('[SF-11] is redacted where the text is cut off, or written as other languages write it', () => {
     expect(textLeft(json.slice(0, -10))).not.toContain('Ada');
