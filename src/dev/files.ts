@@ -402,6 +402,6 @@ rules:
     who: {issuers: [${issuer}], groups: [${DEVELOPER.groups.join(', ')}]}
     what:
       upstreams: [${DEV_UPSTREAM.name}]
-${named.join('')}${refused.join('')}      resources: ["**"]
+${named.join('')}${refused.join('')}      resources: ["**", "**#**"]
 ${more.map((line) => `      ${line}\n`).join('')}`;
 }

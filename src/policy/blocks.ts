@@ -3,7 +3,9 @@
 // and reach decisions through the snapshot, so nothing is looked up where nothing is blocked. docs/contract.md §10.
 
 import { type Refusal, refuseWith } from './decision.js';
+import type { Pattern } from './patterns.js';
 import { type Actor, identityOfActor, type PrincipalFacts } from './principal.js';
+import { restrictionsOfUri, restrictsUri, type UriReadings } from './uris.js';
 
 /** The kinds of items that can be blocked one by one. */
 type BlockedKind = 'tool' | 'prompt' | 'template' | 'resource';
@@ -28,8 +30,8 @@ export type UpstreamBlocks = {
   readonly ids: string;
   /** The block of the whole upstream, or of everything. */
   readonly entire: string | undefined;
-  /** The block of one item, or the one of the whole upstream. */
-  of(kind: BlockedKind, name: string): string | undefined;
+  /** The block of one item, or the one of the whole upstream. Resources are compared by all spellings of their URIs. */
+  of(kind: BlockedKind, name: string, readings?: UriReadings): string | undefined;
 };
 
 /** The blocks that concern an upstream; `undefined` if there are none. */
@@ -38,12 +40,15 @@ export function blocksAt(
   blocks: ReadonlyMap<string, BlockTarget>,
 ): UpstreamBlocks | undefined {
   const items = new Map<string, string>();
+  const resources: { readonly id: string; readonly patterns: readonly Pattern[] }[] = [];
   const ids: string[] = [];
   let entire: string | undefined;
   for (const [id, block] of blocks) {
     if (block.target === 'everything') entire ??= id;
     else if (!('upstream' in block) || block.upstream !== upstream) continue;
     else if (block.target === 'upstream') entire ??= id;
+    else if (block.target === 'resource')
+      resources.push({ id, patterns: restrictionsOfUri(block.name) });
     else items.set(itemKey(block.target, block.name), id);
     ids.push(id);
   }
@@ -51,7 +56,11 @@ export function blocksAt(
   return {
     ids: ids.sort().join(' '),
     entire,
-    of: (kind, name) => items.get(itemKey(kind, name)) ?? entire,
+    of(kind, name, readings) {
+      const byUri =
+        readings && resources.find(({ patterns }) => restrictsUri(patterns, readings))?.id;
+      return byUri ?? items.get(itemKey(kind, name)) ?? entire;
+    },
   };
 }
 

@@ -205,7 +205,7 @@ export type EvaluationInput = EvaluationWorld & {
   readonly undescribed: Map<ArgumentReads, boolean>;
   /** The call with the defaults of absent arguments filled in, once that is known; see `withDefaults`. */
   filled?: EvaluationWorld | 'unknown';
-  /** Of a resource whose URI has several readings. */
+  /** Of a resource. */
   readonly readings: UriReadings | undefined;
   /** Whether somebody approved the defaults, as part of the definition. */
   readonly hasApprovedDefaults: boolean;

@@ -47,7 +47,7 @@ import {
   type TargetKind,
 } from './rules.js';
 import type { ServerRequestContent } from './server-request-content.js';
-import { conditionTexts, isAppUri, readUri, type UriReadings } from './uris.js';
+import { isAppUri, readUri, type UriReadings } from './uris.js';
 
 const NO_OBLIGATIONS: readonly Obligation[] = Object.freeze([]);
 const NO_POINTERS: readonly string[] = Object.freeze([]);
@@ -187,7 +187,7 @@ export type PolicyTarget =
   | {
       readonly kind: TargetKind;
       readonly name: string;
-      /** Of a resource whose URI has several readings. */
+      /** Of a resource. */
       readonly readings?: UriReadings;
       /** Of a resource that is pinned: its URI as it is written. */
       readonly pinName?: string;
@@ -284,25 +284,17 @@ export function readPolicyTarget(
 function readResource(uri: string): PolicyTarget | undefined {
   const readings = readUri(uri);
   if (readings === undefined) return undefined;
-  const { normal: name, all, restricted } = readings;
-  const isSingle = all.length + restricted.length === 1 && all[0]?.withoutUser === undefined;
-  const more = isSingle ? {} : { readings };
-  if (!isAppUri(name)) return { kind: 'resource', name, ...more };
+  const { normal: name } = readings;
+  if (!isAppUri(name)) return { kind: 'resource', name, readings };
   // A resource that is pinned by its URI has one spelling; another spelling would bypass the pin.
   const isOdd = name !== uri && name !== `${uri}/`;
-  return isOdd ? undefined : { kind: 'resource', name, ...more, pinName: uri };
+  return isOdd ? undefined : { kind: 'resource', name, readings, pinName: uri };
 }
 
 /** The block of a target. A server request is none of what can be blocked: the upstream that makes it is. */
 function blockOf({ blockOf }: Catalog, target: PolicyTarget): string | undefined {
   if (blockOf === undefined || target.kind === 'question') return undefined;
-  const { kind, name, readings } = target;
-  if (readings === undefined) return blockOf(kind, name);
-  for (const text of conditionTexts(readings, 'deny')) {
-    const block = blockOf(kind, text);
-    if (block !== undefined) return block;
-  }
-  return undefined;
+  return blockOf(target.kind, target.name, target.readings);
 }
 
 const PIN_REFUSALS: { readonly [state in PinState]: Reason | undefined } = {

@@ -2,6 +2,7 @@
 // arguments. pins/ makes these values; decisions only read them.
 
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
+import type { UriReadings } from './uris.js';
 
 /**
  * The kinds that are pinned. `resource` is the content of a `ui://` resource that a tool refers to; all
@@ -205,7 +206,9 @@ export interface Catalog {
   /** The position of a name in lists: the order of the first listing. `undefined` for names that were never listed. */
   rankOf?(kind: PinKind, name: string): number | undefined;
   /** The id of the block of an item; absent where nothing is blocked. */
-  readonly blockOf?: ((kind: PinKind, name: string) => string | undefined) | undefined;
+  readonly blockOf?:
+    | ((kind: PinKind, name: string, readings?: UriReadings) => string | undefined)
+    | undefined;
   /** Whether the scan keeps this form of a definition from being listed. Absent if only the name decides. */
   withholds?(
     kind: PinKind,

@@ -145,8 +145,8 @@ export function matchesUpstream(rule: Rule, upstream: string): boolean {
 }
 
 /**
- * Whether a rule names a target by its kind and name, whatever the upstream. Resource names are normal forms of URIs; one
- * with several readings is named by the pattern that covers them.
+ * Whether a rule names a target by its kind and name, whatever the upstream. Resource names are normal forms of URIs; with
+ * their readings, one is named as namesUri says.
  */
 export function matchesTarget(
   rule: Rule,
@@ -163,6 +163,8 @@ export function matchesTarget(
 type KindIndex = {
   readonly exact: ReadonlyMap<string, readonly Rule[]>;
   readonly patterned: readonly { readonly rule: Rule; readonly pattern: Pattern }[];
+  /** The rules that name some target of the kind. */
+  readonly rules: readonly Rule[];
   /** Cached results; bounded, because names come from the wire. */
   readonly known: BoundedMap<string, Candidates>;
 };
@@ -314,8 +316,7 @@ export function findTaskRules(
 }
 
 /**
- * The rules that match by `who` and `what`. Resource names are normal forms of URIs; `readings` are given where the URI
- * has others.
+ * The rules that match by `who` and `what`. Resource names are normal forms of URIs, and are decided by their `readings`.
  */
 export function findCandidates(
   policies: PolicySet,
@@ -326,15 +327,16 @@ export function findCandidates(
   readings?: UriReadings,
 ): Candidates {
   const found = upstreamIndex(principalRulesOf(policies as CompiledPolicies, principal), upstream);
-  if (readings !== undefined) {
-    const named = found.rules.filter((rule) => matchesTarget(rule, kind, name, readings));
-    return groupByEffect(new Set(named));
-  }
   const index = found[kind];
-  const known = index.known.get(name);
+  const key = readings?.written ?? name;
+  const known = index.known.get(key);
   if (known !== undefined) return known;
-  const candidates = groupByEffect(matchingRules(index, name));
-  index.known.set(name, candidates);
+  const matching =
+    readings === undefined
+      ? matchingRules(index, name)
+      : new Set(index.rules.filter((rule) => matchesTarget(rule, kind, name, readings)));
+  const candidates = groupByEffect(matching);
+  index.known.set(key, candidates);
   return candidates;
 }
 
@@ -387,7 +389,8 @@ function indexKind(rules: readonly Rule[], kind: TargetKind): KindIndex {
       else exact.set(pattern.text, [...(exact.get(pattern.text) ?? []), rule]);
     }
   }
-  return { exact, patterned, known: new BoundedMap(MAX_KNOWN_NAMES) };
+  const named = rules.filter((rule) => rule.targets[kind].length > 0);
+  return { exact, patterned, rules: named, known: new BoundedMap(MAX_KNOWN_NAMES) };
 }
 
 function matchingRules(index: KindIndex, name: string): ReadonlySet<Rule> {

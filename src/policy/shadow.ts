@@ -14,9 +14,12 @@ const OBSERVE = { policy: 'builtin', rule: 'observe' } as const;
 
 /** Anything, in any kind of target. */
 function anything(): readonly Pattern[] {
-  const compiled = compilePattern('**', 'path');
-  if (!compiled.ok) throw new Error(compiled.why);
-  return [compiled.pattern];
+  // A pattern grants a fragment only if it has one.
+  return ['**', '**#**'].map((text) => {
+    const compiled = compilePattern(text, 'path');
+    if (!compiled.ok) throw new Error(compiled.why);
+    return compiled.pattern;
+  });
 }
 
 const NO_TARGETS: Rule['targets'] = { tool: [], prompt: [], resource: [], template: [] };

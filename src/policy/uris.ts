@@ -1,17 +1,20 @@
 // Reads URIs for the patterns of resources. A URI is parsed into scheme, authority, path and query and written in one
-// normal form. Servers differ in what they decode, resolve and collapse, so a URI may have further readings: an allow
-// rule must cover every reading, and a rule that restricts applies if one of them matches. A URI is never repaired, and
-// it is forwarded as it was received.
+// normal form. Servers differ in what they decode, resolve, collapse and ignore, so a URI may have further readings and
+// spellings: an allow rule must cover every reading, and a rule or a block that restricts applies if one spelling
+// matches. A URI is never repaired, and it is forwarded as it was received.
 // Source: RFC 3986 §3, §5.2.4 and §6.2.2; RFC 8089; the WHATWG URL Standard for the schemes that it calls special;
 // docs/contract.md §4, law 6.
 
-import { matchesPattern, type Pattern } from './patterns.js';
+import { isExactPattern, matchesPattern, type Pattern } from './patterns.js';
 
 /** Maximum length of a URI that is parsed, in characters. */
 export const MAX_URI_CHARS = 8192;
 /** A URI with more steps between its readings, or more readings, is refused: it is nested escapes and little else. */
 const MAX_STEPS = 64;
 const MAX_READINGS = 24;
+/** A URI with more spellings, or with more characters in all of them together, is one that no restriction can clear. */
+const MAX_SPELLINGS = 512;
+const MAX_SPELT_CHARS = 512 * 1024;
 
 /** The characters of RFC 3986 §2: no `\`, quotes, braces, control characters, and nothing beyond ASCII. */
 const URI_CHARACTERS = /^[A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=%]+$/;
@@ -40,11 +43,17 @@ type UriReading = {
 };
 
 export type UriReadings = {
+  /** The URI as it was received, which determines everything else. */
+  readonly written: string;
   readonly normal: string;
   /** The normal form first. An allow rule must cover all of them. */
   readonly all: readonly UriReading[];
-  /** Further spellings of the same, to which rules that restrict apply too. */
-  readonly restricted: readonly UriReading[];
+  /** What of the URI a pattern grants only where it has it itself. */
+  readonly parts: readonly OddPart[];
+  /** Every spelling that a server could read as the same, for patterns that restrict. Throws if there are too many. */
+  readonly spellings: () => readonly string[];
+  /** Those of them that conditions see: nothing is added to them that the URI has not. */
+  readonly reduced: () => readonly string[];
 };
 
 /** True for the resources that hosts run beside a tool (MCP Apps extension). Their content is pinned. */
@@ -63,45 +72,93 @@ export function readUri(uri: string): UriReadings | undefined {
   if (primary === undefined) return undefined;
   const texts = findReadings(primary);
   if (texts === undefined) return undefined;
-  const all = texts.map(toReading);
-  const known = new Set(texts);
-  const restricted = texts
-    .flatMap(spellingsOf)
-    .filter((text) => !known.has(text) && known.add(text))
-    .map(toReading);
-  return { normal: primary.normal, all, restricted };
+  const { normal, unresolved } = primary;
+  const reduced = once(() => expand(texts, REDUCTIONS));
+  return {
+    written: uri,
+    normal,
+    all: texts.map(toReading),
+    parts: oddPartsOf(unresolved),
+    reduced,
+    spellings: once(() => expand([...reduced(), ...unfoldedHost(uri)], ADDITIONS)),
+  };
 }
 
-/** Every text that a rule which restricts is held against. */
-export function restrictedTexts({ all, restricted }: UriReadings): readonly string[] {
-  return [...all, ...restricted].flatMap(textsOf);
+function once<Value>(make: () => Value): () => Value {
+  let made: { readonly value: Value } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
 }
 
 /** The texts that the conditions of a rule see as `uri`: the normal form first. */
 export function conditionTexts(readings: UriReadings, effect: string): readonly string[] {
-  const texts = effect === 'allow' ? readings.all.flatMap(textsOf) : restrictedTexts(readings);
-  return [...new Set(texts)];
+  return effect === 'allow' ? [...new Set(readings.all.flatMap(textsOf))] : readings.reduced();
 }
 
 function textsOf({ text, withoutUser }: UriReading): readonly string[] {
   return withoutUser === undefined ? [text] : [text, withoutUser];
 }
 
-/** Whether patterns name a URI: for an allow rule in all of its readings, for any other rule in one of them. */
+/**
+ * Whether patterns name a URI: for an allow rule in all of its readings, for any other rule in one of its spellings.
+ */
 export function namesUri(
   patterns: readonly Pattern[],
   readings: UriReadings,
   effect: 'allow' | 'deny' | 'require',
 ): boolean {
   if (patterns.length === 0) return false;
-  if (effect !== 'allow') {
-    return restrictedTexts(readings).some((text) =>
-      patterns.some((pattern) => matchesPattern(pattern, text)),
+  if (effect !== 'allow') return restrictsUri(patterns, readings);
+  const { all, normal, parts } = readings;
+  return all.every((reading) => {
+    const isNormal = reading.text === normal;
+    return patterns.some(
+      (pattern) =>
+        coversReading(pattern, reading, isNormal) &&
+        (!isNormal || parts.every((part) => grantsPart(pattern, part))),
     );
+  });
+}
+
+/** Whether one of the patterns matches a spelling that some server could read as this URI. */
+export function restrictsUri(patterns: readonly Pattern[], { spellings }: UriReadings): boolean {
+  return spellings().some((text) => patterns.some((pattern) => matchesPattern(pattern, text)));
+}
+
+/** What a server may ignore or read in its own way, so that a pattern grants it only if it has it. */
+type OddPart = 'fragment' | 'user' | 'encoded slash' | 'empty segment';
+
+const ENCODED_SLASH = /%(?:25)*2F/i;
+
+function oddPartsOf(text: string): readonly OddPart[] {
+  const [, , authority = '', path = '', , fragment] = URI_PARTS.exec(text) ?? [];
+  const found: OddPart[] = [];
+  if (fragment !== undefined) found.push('fragment');
+  if (authority.includes('@')) found.push('user');
+  if (ENCODED_SLASH.test(authority + path)) found.push('encoded slash');
+  if (path.includes('//')) found.push('empty segment');
+  return found;
+}
+
+/** Patterns of everything, or of everything of one scheme, with or without a fragment. */
+const OPEN_PATTERN = /^(?:[a-z][a-z0-9+.-]*:(?:\/\/)?)?\*\*(?:#\*\*)?$/;
+
+function grantsPart(pattern: Pattern, part: OddPart): boolean {
+  const { text } = pattern;
+  if (part === 'fragment') return text.includes('#');
+  if (OPEN_PATTERN.test(text)) return true;
+  const isRegex = text.startsWith('re:');
+  const [head = ''] = isRegex ? [text] : text.split(/[?#]/, 1);
+  switch (part) {
+    case 'user':
+      return namesUser(pattern);
+    case 'encoded slash':
+      return ENCODED_SLASH.test(head);
+    case 'empty segment':
+      return /\/\//.test(head.replace(/^[^/?#]*:\/\//, ''));
   }
-  return readings.all.every((reading) =>
-    patterns.some((pattern) => coversReading(pattern, reading, reading.text === readings.normal)),
-  );
 }
 
 function coversReading(pattern: Pattern, reading: UriReading, isNormal: boolean): boolean {
@@ -141,7 +198,49 @@ export function normalizeUriPattern(
   const isRootless = path === '' && head.includes('://') && !head.endsWith('**');
   const normal = normalizeHead(head) + (isRootless ? '/' : '') + normalTail;
   const decoded = decodeNested(normal);
-  return [normal, ...decoded];
+  const collapsed = [normal, ...decoded].map(collapse).filter((text) => text !== normal);
+  return [normal, ...new Set([...decoded, ...collapsed])];
+}
+
+/**
+ * What else a pattern that restricts has to match: it restricts also what it names without its fragment, and a query
+ * that it names among other parameters and in any order.
+ */
+export function restrictionsOf(compiled: readonly Pattern[]): readonly Pattern[] {
+  return compiled.flatMap((pattern): readonly Pattern[] => {
+    if (!isExactPattern(pattern.text)) return [pattern];
+    const [text = ''] = pattern.text.split('#', 1);
+    const at = text.indexOf('?');
+    if (at === -1) return [{ kind: 'exact', text }];
+    const head = text.slice(0, at);
+    const named = parametersOf(text.slice(at));
+    if (named.size === 0) return [{ kind: 'exact', text: head }];
+    const matches = (candidate: string): boolean => {
+      if (!candidate.startsWith(`${head}?`)) return false;
+      const given = parametersOf(candidate.slice(head.length).split('#', 1)[0] ?? '');
+      return [...named].every((one) => given.has(one));
+    };
+    return [{ kind: 'pattern', text: pattern.text, matches }];
+  });
+}
+
+/** The patterns of a restriction of one resource; none if the text is not a URI. */
+export function restrictionsOfUri(uri: string): readonly Pattern[] {
+  const texts = readUri(uri)?.all.map(({ text }) => text) ?? [];
+  return restrictionsOf(texts.map((text) => ({ kind: 'exact', text })));
+}
+
+function parametersOf(query: string): ReadonlySet<string> {
+  const parameters = query.slice(1).split('&');
+  return new Set(
+    parameters
+      .filter((one) => one !== '')
+      .map((one) =>
+        one
+          .replaceAll('+', ' ')
+          .replace(ESCAPE, (written) => String.fromCharCode(Number.parseInt(written.slice(1), 16))),
+      ),
+  );
 }
 
 function schemeOf(pattern: string): string {
@@ -159,6 +258,13 @@ function normalizeHead(head: string): string {
   }
   const at = written.lastIndexOf('@') + 1;
   return `${scheme}://${written.slice(0, at)}${written.slice(at).toLowerCase()}`;
+}
+
+function collapse(pattern: string): string {
+  return pattern.replace(
+    /^([^:/?#]*:(?:\/\/)?[^/?#]*)([^?#]*)/,
+    (_all, head: string, path: string) => head + path.replace(/\/{2,}/g, '/'),
+  );
 }
 
 function decodeNested(text: string): readonly string[] {
@@ -359,14 +465,118 @@ function toCharacter(code: number, written: string): string {
   return code <= 0x20 || code >= 0x7f || code === 0x2a ? written : String.fromCharCode(code);
 }
 
-/** The reading with every escape decoded, and with an empty authority for an absent one or the other way round. */
-function spellingsOf(text: string): readonly string[] {
-  const decoded = text.replace(ESCAPE, decodeDelimiter);
-  if (text.startsWith('file:')) return [decoded];
-  const other = /^[^:/?#]*:\/\/\//.test(decoded)
-    ? decoded.replace('://', ':')
-    : decoded.replace(/^([^:/?#]*:)(?=\/[^/]|\/$)/, '$1//');
-  return [decoded, other];
+/** What a spelling becomes at a server that decodes, ignores or adds something. */
+type Respell = (text: string) => readonly string[];
+
+/** Texts with all that comes of them, step by step: the given ones first, each once. */
+function expand(texts: readonly string[], steps: readonly Respell[]): readonly string[] {
+  const found = new Set(texts);
+  for (const step of steps) {
+    for (const next of [...found].flatMap(step)) found.add(next);
+    const chars = [...found].reduce((sum, { length }) => sum + length, 0);
+    if (found.size > MAX_SPELLINGS || chars > MAX_SPELT_CHARS)
+      throw new Error('the URI has too many spellings');
+  }
+  return [...found];
+}
+
+/** With every escape decoded, and with an empty authority for an absent one or the other way round. */
+const decoded: Respell = (text) => {
+  const plain = text.includes('%') ? text.replace(ESCAPE, decodeDelimiter) : text;
+  if (text.startsWith('file:')) return [plain];
+  const other = /^[^:/?#]*:\/\/\//.test(plain)
+    ? plain.replace('://', ':')
+    : plain.replace(/^([^:/?#]*:)(?=\/[^/]|\/$)/, '$1//');
+  return [plain, other];
+};
+
+/** Without the fragment, which is never the server's, and without a query, which many servers ignore. */
+const cut: Respell = (text) => {
+  const [bare = ''] = text.split('#', 1);
+  return [bare, bare.split('?', 1)[0] ?? ''];
+};
+
+const withoutUser: Respell = (text) => [toReading(text).withoutUser ?? text];
+
+/** Without parameters of segments (`;v=1`). */
+const withoutParameters: Respell = (text) =>
+  text.includes(';') ? onPath(text, (path) => [path.replace(/;[^/]*/g, '')]) : [];
+
+/** Up to an escaped query, fragment or NUL, and without escaped blanks at either end of the path. */
+const trimmed: Respell = (text) =>
+  text.includes('%')
+    ? onPath(text, (path) => [trimBlanks(path.replace(/%(?:3F|23|00).*$/i, ''))])
+    : [];
+
+const BLANK = /^%(?:0[9-D]|20)$/i;
+
+function trimBlanks(path: string): string {
+  let end = path.length;
+  let isTrimmed = false;
+  for (;;) {
+    const isBlank = BLANK.test(path.slice(Math.max(0, end - 3), end));
+    if (!isBlank && path[end - 1] !== '/') break;
+    isTrimmed ||= isBlank;
+    end -= isBlank ? 3 : 1;
+  }
+  return (isTrimmed ? path.slice(0, end) : path).replace(/^(\/?)(?:%(?:0[9-D]|20))+/i, '$1');
+}
+
+/** Resolved and collapsed, where the steps before have made that possible. */
+const resolvedAgain: Respell = (text) =>
+  onPath(text, (path) => {
+    const resolved = resolvePath(path).path;
+    return [resolved, resolved.replace(/\/{2,}/g, '/')];
+  });
+
+const withoutSlash: Respell = (text) =>
+  onPath(text, (path) => {
+    let end = path.length;
+    while (path[end - 1] === '/') end -= 1;
+    return [end === 0 ? path : path.slice(0, end)];
+  });
+const withSlash: Respell = (text) =>
+  onPath(text, (path) => [path.endsWith('/') ? path : `${path}/`]);
+
+function onPath(text: string, change: (path: string) => readonly string[]): readonly string[] {
+  const [, scheme = '', authority, path = '', query = '', fragment = ''] =
+    URI_PARTS.exec(text) ?? [];
+  if (scheme === '' || path === '') return [];
+  const start = authority === undefined ? `${scheme}:` : `${scheme}://${authority}`;
+  return change(path).map((next) => start + next + query + fragment);
+}
+
+/** With any number of slashes behind the scheme: many servers cut the scheme off by hand. */
+const withSlashes: Respell = (text) => {
+  const [, start = '', rest = ''] = /^([a-z][a-z0-9+.-]*:)\/*(.*)$/s.exec(text) ?? [];
+  if (rest === '' || rest.startsWith('?') || rest.startsWith('#')) return [];
+  const host = /^[^/?#]*/.exec(rest)?.[0] ?? '';
+  const path = rest.slice(host.length);
+  const authority = normalizeAuthority(start.slice(0, -1), host) ?? lowerCase(host);
+  return [
+    `${start}${rest}`,
+    `${start}/${rest}`,
+    `${start}///${rest}`,
+    `${start}//${authority}${path.startsWith('/') ? path : `/${path}`}`,
+  ];
+};
+
+const REDUCTIONS = [
+  decoded,
+  cut,
+  withoutUser,
+  withoutParameters,
+  trimmed,
+  resolvedAgain,
+  withoutSlash,
+];
+const ADDITIONS = [withSlashes, withoutUser, withoutSlash, withSlash];
+
+/** The host as it is written, for those who take it for a part of the path. */
+function unfoldedHost(uri: string): readonly string[] {
+  const folded = uri.replace(/^[^:]*:/, (scheme) => scheme.toLowerCase());
+  const host = /^[^:]*:\/\/([^/?#]*)/.exec(folded)?.[1];
+  return host === undefined || host === host.toLowerCase() ? [] : expand([folded], REDUCTIONS);
 }
 
 function toReading(text: string): UriReading {

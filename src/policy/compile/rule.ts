@@ -19,7 +19,7 @@ import {
   type TargetKind,
 } from '../rules.js';
 import { hostOfLink, type LinkHost, type ServerRequestTerms } from '../server-request-content.js';
-import { normalizeUriPattern } from '../uris.js';
+import { normalizeUriPattern, restrictionsOf } from '../uris.js';
 import type {
   LimitsDocument,
   PolicyContext,
@@ -313,7 +313,7 @@ function compileResources(
     const [pattern, ...decoded] = texts.flatMap((text) => compileOne(text, 'path', path, report));
     if (pattern === undefined) return [];
     // What a rule denies, it denies in every reading; what it allows, it allows as it is written.
-    if (effect !== 'allow') return [pattern, ...decoded];
+    if (effect !== 'allow') return restrictionsOf([pattern, ...decoded]);
     return [decoded.length === 0 ? pattern : { ...pattern, decoded }];
   });
 }

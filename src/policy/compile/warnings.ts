@@ -43,6 +43,7 @@ export function warnOfRules(rules: readonly CheckedRule[], context: PolicyContex
     warnOfOpenPaths(written, report);
     if (context.isStrict === true && rule.effect === 'deny' && rule.args.length > 0)
       warnOfTypes(checked, definitionsOf(rule, context));
+    if (context.isStrict === true) warnOfSingleResources(written, report);
     const { id: _, ...same } = written;
     const meaning = JSON.stringify(same, sortKeys);
     const twin = seen.get(meaning);
@@ -66,6 +67,16 @@ function warnOfPrompts({ effect, what }: RuleDocument, report: ReportDiagnostic)
     if (isExactPattern(text)) continue;
     const message = `"${text}" allows prompts by a glob, and prompts speak to the model for the user: name each one`;
     report(['what', 'prompts', index], 'warning', message);
+  }
+}
+
+/** A server may have other names for one resource than those that can be told from its URI. */
+function warnOfSingleResources({ effect, what }: RuleDocument, report: ReportDiagnostic): void {
+  if (effect !== 'deny') return;
+  for (const [index, text] of (what.resources ?? []).entries()) {
+    if (!isExactPattern(text)) continue;
+    const message = `"${text}" denies one resource by its URI, and a server may return the same under another name (a link, an alias, another case): deny the folder, or allow only what is meant; a block of one resource has the same limits`;
+    report(['what', 'resources', index], 'warning', message);
   }
 }
 

@@ -216,6 +216,6 @@ describe('dev --save', () => {
     expect(await save(setup({ tools: ['read'], patterns }))).toBeUndefined();
     const policy = readFileSync(join(saved, 'policies', 'mcp.policy.yaml'), 'utf8');
     const [rule] = parse(policy).rules;
-    expect(rule.what).toEqual({ upstreams: ['mcp'], tools: ['read'], resources: ['**'] });
+    expect(rule.what).toEqual({ upstreams: ['mcp'], tools: ['read'], resources: ['**', '**#**'] });
   });
 });

@@ -143,7 +143,9 @@ describe('what is hidden', () => {
       reason: 'resource-forbidden',
       listed: false,
     });
-    expect(read('repo://acme/a%2f../b').verdict).toBe('allow');
+    expect(read('repo://acme/a/../b').verdict).toBe('allow');
+    expect(read('repo://acme/a%2f../b')).toMatchObject({ reason: 'no-matching-allow' });
+    expect(read('repo://acme/b#c')).toMatchObject({ reason: 'no-matching-allow' });
     expect(read('repo://acme/a%2f../x/y')).toMatchObject({ reason: 'denied-by-rule' });
     expect(read('repo://acme/../other')).toMatchObject({ reason: 'no-matching-allow' });
     expect(read('repo://other/a')).toMatchObject({ reason: 'no-matching-allow', listed: false });

@@ -112,7 +112,7 @@ const NO_URIS: readonly string[] = [
 describe('what is a URI', () => {
   it.each(URIS)('%s is read under a pattern that covers everything', (uri) => {
     expect(readUri(uri)).toBeDefined();
-    expect(verdictOf(uri, { allow: ['**'] })).toBe('allow');
+    expect(verdictOf(uri, { allow: ['**', '**#**'] })).toBe('allow');
   });
 
   it.each(NO_URIS)('%s is none', (uri) => {
@@ -181,11 +181,26 @@ describe('patterns of resources', () => {
     ['urn:isbn:1', 'urn:isbn:*', 'allow'],
     ['mailto:a@b.example', 'mailto:*@b.example', 'allow'],
     ['note://hello', 'note://*', 'allow'],
-    ['repo://acme/a%2fb', 'repo://acme/**', 'allow'],
+    ['repo://acme/a%2fb', 'repo://acme/**', 'deny'],
+    ['repo://acme/a%2fb', 'repo://**', 'allow'],
+    ['repo://acme/a%2fb', 'repo://acme/*%2f*', 'allow'],
+    ['repo://acme/a%2fb/%2e%2e/c', 'repo://acme/**', 'deny'],
+    ['repo://acme/a?b=%2fc', 'repo://acme/**', 'allow'],
+    ['repo://acme/a%252fb', 'repo://acme/**', 'deny'],
     ['repo://acme/a%2fb', 'repo://acme/a%2Fb', 'allow'],
     ['repo://acme/a/b', 'repo://acme/a%2Fb', 'deny'],
     ['repo://acme/a%2f..%2f..%2fb', 'repo://acme/a*/**', 'deny'],
-    ['repo://acme//x', 'repo://acme/**', 'allow'],
+    ['repo://acme//x', 'repo://acme/**', 'deny'],
+    ['repo://acme//x', 'repo://acme//**', 'allow'],
+    ['repo://acme//x', 'repo:**', 'allow'],
+    ['repo://acme/x/', 'repo://acme/**', 'allow'],
+    ['repo://acme/x#y', 'repo://acme/**', 'deny'],
+    ['repo://acme/x#', 'repo://acme/**', 'deny'],
+    ['repo://acme/x#y', '**', 'deny'],
+    ['repo://acme/x#y', '**#**', 'allow'],
+    ['repo://acme/x#y', 'repo://acme/x#y', 'allow'],
+    ['repo://u@acme//x#y', '**#**', 'allow'],
+    ['repo://acme/x%23y', 'repo://acme/**', 'allow'],
     ['repo://acme/../x', 'repo://acme/**', 'deny'],
     ['repo://acme/../x', 'repo://**', 'allow'],
     ['http://0x7f.1/', 'http://0x7f.1/', 'allow'],
@@ -230,8 +245,37 @@ describe('patterns of resources', () => {
     ['note:secret%3Bx', 'note:secret;x'],
     ['repo://acme/a/b', 'repo://acme/a%2Fb'],
     ['repo://acme/x?path=%2Fetc%2Fpasswd', 'repo://acme/x?path=/etc/**'],
+    ['repo://acme/x', 'repo://acme/x#y'],
+    ['repo://acme/secret', 'repo://acme/secret/**'],
+    ['repo://acme/secret/', 'repo://acme/secret'],
+    ['repo://acme/secret?a#b', 'repo://acme/secret'],
+    ['note://secret', 'note:secret'],
+    ['note:secret', 'note://secret'],
+    ['note://SECRET', 'note:SECRET'],
+    ['repo:acme/secret', 'repo://acme/secret'],
+    ['repo://acme/x?b=2&a=%31', 'repo://acme/x?a=1'],
   ])('%s is denied by %s', (uri, pattern) => {
     expect(verdictOf(uri, { allow: ['**'], deny: [pattern] })).toBe('deny');
+  });
+
+  it.each([
+    ['repo://acme/x?a=1', 'repo://acme/x?a=2'],
+    ['repo://acme/x', 'repo://acme/x?a=1'],
+    ['repo://acme/secrets', 'repo://acme/secret'],
+    ['repo://acme/a/secret', 'repo://acme/secret'],
+    ['repo://acme/Secret', 'repo://acme/secret'],
+    ['repo://other/secret', 'repo://acme/secret'],
+    ['note://acme/secret', 'repo://acme/secret'],
+  ])('%s is not denied by %s', (uri, pattern) => {
+    expect(verdictOf(uri, { allow: ['**'], deny: [pattern] })).toBe('allow');
+  });
+
+  it('shows a spelling without fragment, query and slash to conditions, and adds nothing to it', () => {
+    const all = { allow: ['**', '**#**'], deny: ['**', '**#**'] };
+    const when = '!(uri in ["repo://acme/open", "repo://acme/open/one"])';
+    expect(verdictOf('repo://acme/open', all, when)).toBe('allow');
+    for (const end of ['#x', '?x', '/'])
+      expect(verdictOf(`repo://acme/x.env${end}`, all, 'uri.endsWith(".env")')).toBe('deny');
   });
 
   it('shows every reading of a URI to the conditions of rules', () => {

@@ -50,6 +50,24 @@ function warnings(rules: readonly RuleDocument[], isStrict = false) {
 const NEVER = (id: string): string =>
   `warning this rule can never matter: "main/${id}" denies everything that it names, to everybody that it names`;
 
+describe('a deny of one exact resource', () => {
+  it('is warned of where warnings count, because a server may have other names for it', () => {
+    const deny = (resource: string): RuleDocument => {
+      return { ...DENY, what: { upstreams: ['github'], resources: [resource] } };
+    };
+    const found = (rule: RuleDocument, isStrict = true) =>
+      warnings([rule], isStrict).filter((line) => line.includes('by its URI'));
+    expect(found(deny('repo://acme/x'))).toEqual([
+      expect.stringContaining('rules.0.what.resources.0 warning "repo://acme/x" denies one'),
+    ]);
+    expect(found(deny('repo://acme/x'), false)).toEqual([]);
+    expect(found(deny('repo://acme/x/**'))).toEqual([]);
+    expect(
+      found({ ...ALLOW, what: { upstreams: ['github'], resources: ['repo://acme/x'] } }),
+    ).toEqual([]);
+  });
+});
+
 describe('[P-18] identities that look like patterns', () => {
   it('are warned of, because they are compared exactly', () => {
     const who = { groups: ['eng-*', 'eng'], subjects: ['re:a'], clients: ['editor'] };

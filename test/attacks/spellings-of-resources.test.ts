@@ -1,0 +1,224 @@
+// Spellings of a resource that a server reads as one that is denied or blocked. Whatever carries the URI (a read, a
+// subscription of either era, a list), in every era, no spelling takes it past a deny rule, a block or a limit; and what
+// an allow rule grants does not grow by them: a fragment, a user, an escaped slash or an empty segment is granted where
+// the pattern has it.
+
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readUri, restrictionsOfUri, restrictsUri } from '../../src/policy/uris.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { ADMINS, adminsOf } from '../support/deployments.js';
+import { connectIn, ERA_PAIRS, type EraCaller, startRigOf } from '../support/eras.js';
+import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { combinedSpellings, singleSpellings } from '../support/uri-spellings.js';
+import { openEvents, requestStateless, resultOf } from '../support/wire-client.js';
+
+const OPEN = 'memo://vault/open/one';
+const DENIED = 'memo://vault/keys/root';
+const DENIED_BELOW = 'memo://vault/shut/door/one';
+const BLOCKED = 'memo://vault/held/one';
+const LIMITED = 'memo://vault/slow/one';
+const POLICY = `version: 1
+policy: some
+rules:
+  - id: everything
+    effect: allow
+    who: {anyone: true}
+    what: {upstreams: ["*"], tools: ["*"], resources: ["**", "**#**"]}
+  - id: not-the-keys
+    effect: deny
+    who: {anyone: true}
+    what: {upstreams: ["*"], resources: ["${DENIED}", "memo://vault/shut/**"]}
+  - id: slowly
+    effect: require
+    who: {anyone: true}
+    what: {upstreams: ["*"], resources: ["${LIMITED}"]}
+    limits: {rate: 1/h, per: subject}
+`;
+
+const SPELLINGS = [DENIED, DENIED_BELOW, BLOCKED].flatMap((uri) => [
+  uri,
+  ...singleSpellings(uri).map(([, spelt]) => spelt),
+]);
+
+async function startVault(pair: (typeof ERA_PAIRS)[number][1]): Promise<AttackRig> {
+  const rig = await startRigOf(pair, {
+    policies: { some: POLICY },
+    more: ADMINS,
+    prepare(server) {
+      server.present({
+        list: (kind) =>
+          kind === 'resources' ? [OPEN, ...SPELLINGS].map((uri) => ({ uri, name: 'one' })) : [],
+        readResource: (uri) => [{ uri, text: 'What it holds.' }],
+      });
+    },
+  });
+  const block = { target: 'resource', upstream: UPSTREAM, name: BLOCKED };
+  expect((await adminsOf(rig.gateway).revoke({ block })).status).toBe(201);
+  return rig;
+}
+
+/** The URIs that reached the server in any request. */
+function urisSeen(rig: AttackRig): readonly unknown[] {
+  return rig.upstream.seen().flatMap(({ message }) => {
+    const params = message?.['params'] as JsonObject | undefined;
+    const filter = params?.['notifications'] as JsonObject | undefined;
+    const subscribed = (filter?.['resourceSubscriptions'] ?? []) as readonly unknown[];
+    return [...(params?.['uri'] === undefined ? [] : [params['uri']]), ...subscribed];
+  });
+}
+
+describe.each(ERA_PAIRS)(
+  'a resource that is denied or blocked, for a client of %s before an upstream of %s',
+  (client, upstream) => {
+    let rig: AttackRig;
+    let caller: EraCaller;
+
+    beforeAll(async () => {
+      rig = await startVault(upstream);
+      caller = await connectIn(client, rig.access);
+    });
+    afterAll(async () => {
+      caller.leave();
+      await rig.close();
+    });
+
+    it('is read under none of its spellings, and others are', async () => {
+      rig.upstream.forget();
+      const contents = resultOf(await caller.request('resources/read', { uri: OPEN }))['contents'];
+      expect(contents).toEqual([{ uri: OPEN, text: 'What it holds.' }]);
+      for (const uri of SPELLINGS) await caller.request('resources/read', { uri });
+      expect(urisSeen(rig)).toEqual([OPEN]);
+    });
+
+    it('is subscribed to under none of its spellings', async () => {
+      rig.upstream.forget();
+      if (client === 'stateless') {
+        const resourceSubscriptions = [OPEN, ...SPELLINGS];
+        const params = { notifications: { resourceSubscriptions } };
+        (await openEvents(rig.access, 'subscriptions/listen', params)).leave();
+        expect(urisSeen(rig).filter((uri) => uri !== OPEN)).toEqual([]);
+        return;
+      }
+      for (const uri of [OPEN, ...SPELLINGS])
+        for (const method of ['resources/subscribe', 'resources/unsubscribe'])
+          await caller.request(method, { uri });
+      expect(urisSeen(rig).filter((uri) => uri !== OPEN)).toEqual([]);
+    });
+
+    it('is listed under none of its spellings', async () => {
+      const listed = resultOf(await caller.request('resources/list'))['resources'];
+      expect((listed as JsonObject[]).map(({ uri }) => uri)).toEqual([OPEN]);
+    });
+  },
+);
+
+describe('a limit of one resource', () => {
+  it('counts it under all of its spellings', async () => {
+    const rig = await startVault('stateless');
+    try {
+      for (const [, uri] of singleSpellings(LIMITED))
+        await requestStateless(rig.access, 'resources/read', { uri });
+      expect(rig.upstream.uses()).toHaveLength(1);
+    } finally {
+      await rig.close();
+    }
+  });
+});
+
+describe('what a pattern grants', () => {
+  const CASES = {
+    'memo://open/**': [
+      [`memo://open/a/b`, true],
+      [`memo://open/a#b`, false],
+      [`memo://open/a?b`, true],
+      [`memo://user@open/a`, false],
+      [`memo://open/a%2Fb`, false],
+      [`memo://open/a//b`, false],
+      [`memo://open/a/`, true],
+      [`memo://open/a%20b`, true],
+    ],
+    'memo://open/**#**': [
+      [`memo://open/a#b`, true],
+      [`memo://open/a#`, true],
+      [`memo://open/a//b#c`, false],
+    ],
+    'memo://*@open/**': [[`memo://user@open/a`, true]],
+    'memo://open/*%2F*': [[`memo://open/a%2fb`, true]],
+    'memo://open//**': [[`memo://open//b`, true]],
+    '**': [
+      [`memo://user@open//a%2fb`, true],
+      [`memo://open/a#b`, false],
+    ],
+    're:memo://open/.*': [
+      [`memo://open/a`, true],
+      [`memo://open/a#b`, false],
+      [`memo://open/a%2fb`, false],
+    ],
+  } as const;
+
+  it.each(Object.entries(CASES))('under %s', async (pattern, uris) => {
+    const policy = `version: 1
+policy: some
+rules:
+  - id: some
+    effect: allow
+    who: {anyone: true}
+    what: {upstreams: ["*"], tools: ["*"], resources: ["${pattern}"]}
+`;
+    const rig = await startRig({
+      policies: { some: policy },
+      prepare: (server) => server.present({ readResource: (uri) => [{ uri, text: 'One.' }] }),
+    });
+    try {
+      for (const [uri] of uris) await requestStateless(rig.access, 'resources/read', { uri });
+      const granted = uris.filter(([, isGranted]) => isGranted).map(([uri]) => uri);
+      expect(rig.upstream.uses().map(({ name }) => name)).toEqual(granted);
+    } finally {
+      await rig.close();
+    }
+  });
+});
+
+describe('spellings in combination', () => {
+  it.each([DENIED, 'memo://vault/keys', 'memo://vault/keys/root?id=7'])(
+    'a restriction of %s holds for all of them',
+    async (uri) => {
+      const patterns = restrictionsOfUri(uri);
+      await fc.assert(
+        fc.asyncProperty(combinedSpellings(uri), (spelt) => {
+          const readings = readUri(spelt);
+          expect([spelt, readings === undefined || restrictsUri(patterns, readings)]).toEqual([
+            spelt,
+            true,
+          ]);
+          return Promise.resolve();
+        }),
+        { numRuns: 3000 },
+      );
+    },
+  );
+
+  it('a restriction of a resource holds for no other one', () => {
+    const others = ['memo://vault/keys/root2', 'memo://vault/keys', 'memo://vault/keys/root/x'];
+    const patterns = restrictionsOfUri(DENIED);
+    for (const other of [
+      ...others,
+      'memo://vault/key',
+      'note://vault/keys/root',
+      'memo://keys/root',
+    ]) {
+      const readings = readUri(other);
+      expect([other, readings && restrictsUri(patterns, readings)]).toEqual([other, false]);
+    }
+    const parameter = restrictionsOfUri('memo://vault/x?id=7');
+    for (const [other, isHeld] of [
+      ['memo://vault/x', false],
+      ['memo://vault/x?id=8', false],
+      ['memo://vault/x?a=1&id=%37', true],
+    ] as const) {
+      const readings = readUri(other);
+      expect([other, readings && restrictsUri(parameter, readings)]).toEqual([other, isHeld]);
+    }
+  });
+});
