@@ -26,6 +26,7 @@ import {
 } from './demands.js';
 import { CLASS } from './lexicon.js';
 import type { Sentence } from './sentences.js';
+import { TRIGGERS } from './triggers.js';
 
 const {
   address,
@@ -580,6 +581,7 @@ const RULES: readonly Demand[] = [
   ...FURTHER,
   ...COMBINATIONS,
   ...CONDUCT,
+  ...TRIGGERS,
 ];
 
 /** What the rules find in a sentence, at most one match a rule. */

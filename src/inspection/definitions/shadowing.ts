@@ -469,7 +469,7 @@ const IDENTIFIER = /[A-Za-z0-9](?:[A-Za-z0-9_-]{0,126}[A-Za-z0-9])?/g;
 /** Two words joined as in a name, so that no ordinary word passes for one. */
 const IS_JOINED = /[A-Za-z0-9][_-][A-Za-z0-9]|[a-z][A-Z]/;
 
-/** Descriptions that give orders about a tool which another upstream alone has. */
+/** Descriptions that give orders about a tool of another upstream, or against one whose name is also an own one. */
 function mentionsIn(
   { upstream, definitions }: UpstreamDefinitions,
   { index, relations, isAsked }: Comparison,
@@ -477,14 +477,16 @@ function mentionsIn(
   const own = new Set(definitions.map(({ name }) => simpleForm(name)));
   const others = (word: string): Entry | undefined => {
     const named = index.mentioned(word);
-    const all = named.length > 0 ? named : index.mentioned(word.slice(word.lastIndexOf('__') + 2));
+    const found =
+      named.length > 0 ? named : index.mentioned(word.slice(word.lastIndexOf('__') + 2));
+    const all = found.filter((entry) => entry.upstream !== upstream);
     const isTogether = (entry: Entry): boolean => relations.areTogether(upstream, entry.upstream);
     const other = all.find(isTogether) ?? all[0];
-    return other === undefined || own.has(other.simple) ? undefined : other;
+    return other;
   };
   return definitions.flatMap((scanned) =>
     isAsked({ upstream, ...scanned })
-      ? mentionsOf(upstream, scanned, others, relations).slice(0, MAX_MENTIONS)
+      ? mentionsOf(upstream, scanned, { others, own, relations }).slice(0, MAX_MENTIONS)
       : [],
   );
 }
@@ -492,8 +494,15 @@ function mentionsIn(
 function mentionsOf(
   upstream: string,
   scanned: ScannedDefinition,
-  others: (word: string) => Entry | undefined,
-  { areTogether }: Relations,
+  {
+    others,
+    own,
+    relations: { areTogether },
+  }: {
+    readonly others: (word: string) => Entry | undefined;
+    readonly own: ReadonlySet<string>;
+    readonly relations: Relations;
+  },
 ): readonly Shadowing[] {
   const texts = textsOf(scanned.definition);
   // The scan of the definition names what is not read.
@@ -509,14 +518,15 @@ function mentionsOf(
       if (other !== undefined && !values.has(word)) mentioned.set(word.toLowerCase(), other);
     }
     if (mentioned.size === 0) return [];
-    const own = { name: scanned.name, parameters: new Set<string>() };
-    return sentencesOf(text, own).flatMap((sentence) => {
+    const names = { name: scanned.name, parameters: new Set<string>() };
+    return sentencesOf(text, names).flatMap((sentence) => {
       const at = sentence.tokens.findIndex(({ base }) => mentioned.has(base));
       const other = mentioned.get(sentence.tokens[at]?.base ?? '');
-      if (other === undefined || !isOrderAbout(sentence, at)) return [];
+      const isOwnToo = other !== undefined && own.has(other.simple);
+      if (other === undefined || !isDirectedAt(sentence, at, isOwnToo)) return [];
       const evidence = text.slice(sentence.tokens[0]?.start ?? 0, sentence.tokens.at(-1)?.end);
       const item = { upstream, kind: scanned.kind, name: scanned.name };
-      const tier = areTogether(upstream, other.upstream) ? 'block' : 'review';
+      const tier = areTogether(upstream, other.upstream) && !isOwnToo ? 'block' : 'review';
       const reason = `It gives orders about ${JSON.stringify(makeVisible(other.name))} of another upstream.`;
       return [found('order', tier, [item, other], pointer, evidence, reason)];
     });
@@ -535,6 +545,25 @@ function isOrderAbout({ tokens }: Sentence, at: number): boolean {
   if (has(disparage | override) || has(must)) return true;
   if (has(negation | other) && isCalled) return true;
   return has(every | order) && has(change | carry);
+}
+
+/** Of a name that the server also has itself only what is said against it counts. */
+function isDirectedAt(sentence: Sentence, at: number, isOwnToo: boolean): boolean {
+  return isAgainst(sentence, at) || (!isOwnToo && isOrderAbout(sentence, at));
+}
+
+const IS_INSTEAD_OF = /^(?:instead|rather|avoid)$/;
+const IS_OVER = /^(?:deprecated|replaced|superseded|obsolete)$/;
+
+/** Whether the words around a name say that it must not be used, or that another takes its place. */
+function isAgainst({ tokens }: Sentence, at: number): boolean {
+  const before = tokens.slice(Math.max(0, at - 4), at);
+  const after = tokens.slice(at + 1, at + 4);
+  return (
+    before.some(({ base, mask, isDenied }) => {
+      return IS_INSTEAD_OF.test(base) || (isDenied === true && (mask & call) !== 0);
+    }) || after.some(({ base, mask }) => IS_OVER.test(base) || (mask & disparage) !== 0)
+  );
 }
 
 /** That two definitions may stand side by side, who answers for it, and until when. */
