@@ -14,6 +14,8 @@ import {
 import type { Principal } from '../policy/principal.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import type { Target } from '../protocol/jsonrpc.js';
+import { paramsOf } from '../protocol/params.js';
+import { readFilter } from '../protocol/subscriptions.js';
 import { nameOf, type RequestContext } from './request-context.js';
 import { type MessageOutcome, withhold } from './response-context.js';
 
@@ -23,6 +25,8 @@ const MS_PER_SECOND = 1_000;
 const SINKS: ReadonlySet<Target['kind']> = new Set(['tool', 'prompt', 'resource', 'template']);
 /** Of the requests about a task, which follow its tool, the one that does. */
 const TASK_SINK = 'tasks/update';
+/** The request whose text is the URIs of the resources that it names, if it names any. */
+const LISTEN = 'subscriptions/listen';
 /** The server request whose reply repeats nothing that was received: it names folders of the client. */
 const ROOTS = 'roots/list';
 const NO_FLOWS: readonly Flow[] = [];
@@ -62,6 +66,10 @@ function flowsFor(
 ): readonly Flow[] {
   const { target, message, rule } = admitted;
   if (message.kind !== 'request') return flowsForReply(call, all, principal, admitted);
+  if (rule.method === LISTEN) {
+    const uris = readFilter(paramsOf(admitted)['notifications'])?.uris ?? [];
+    return uris.length === 0 ? NO_FLOWS : all.of(call.incoming.upstream, 'resource', '').flows;
+  }
   if (!SINKS.has(target.kind) && rule.method !== TASK_SINK) return NO_FLOWS;
   return all.of(call.incoming.upstream, kindOf(target), nameOf(target) ?? '').flows;
 }
