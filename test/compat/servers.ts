@@ -4,7 +4,13 @@ import { gzipSync } from 'node:zlib';
 import { expect } from 'vitest';
 import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startMergedRig } from '../support/deployments.js';
-import type { Act, HostileRequest, Order } from '../support/hostile-upstream.js';
+import { resultFor } from '../support/hostile-acts.js';
+import {
+  type Act,
+  HONEST_TOOLS,
+  type HostileRequest,
+  type Order,
+} from '../support/hostile-upstream.js';
 import { INITIALIZE, only, startStdioRig } from '../support/stdio-server.js';
 import {
   errorOf,
@@ -101,6 +107,39 @@ const statusRows: readonly CompatRow[] = [
             expect(await statusAfter(session)).toBe(200);
           }
         await expect.poll(() => world.gateway.log()).toContain('401 to tools/call');
+      }),
+  },
+  {
+    id: 'ttl-that-is-no-time',
+    area: 'servers',
+    source: 'MCP 2026-07-28, caching',
+    given:
+      'A server of the stateless era gives a list a `ttlMs` that is negative, a fraction or no number.',
+    verdict: 'mends',
+    sees: 'A `ttlMs` that its SDK accepts: 0 where it is no time, and the whole milliseconds of a fraction.',
+    run: () =>
+      withWorld({}, async (world) => {
+        for (const [ttlMs, kept] of [
+          [-5, 0],
+          ['soon', 0],
+          [12.5, 12],
+          [12, 12],
+        ] as const) {
+          world.upstream.obey((request) =>
+            request.method === 'tools/list'
+              ? {
+                  kind: 'http',
+                  status: 200,
+                  headers: JSON_TYPE,
+                  body: JSON.stringify(
+                    resultFor(request, { tools: HONEST_TOOLS, ttlMs, resultType: 'complete' }),
+                  ),
+                }
+              : undefined,
+          );
+          const listed = resultOf(await world.request('tools/list'));
+          expect([listed['ttlMs'], listed['cacheScope']]).toEqual([kept, 'private']);
+        }
       }),
   },
   {

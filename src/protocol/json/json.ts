@@ -450,7 +450,8 @@ export function replaceAt(text: string, path: Path, json: string): string | unde
 
 /**
  * Marks a result that depends on the caller as private to shared caches, and caps its freshness at `maxTtlMs`
- * (docs/contract.md §6; MCP 2026-07-28, caching). A missing `ttlMs` means 0 and stays missing.
+ * (docs/contract.md §6; MCP 2026-07-28, caching). A missing `ttlMs` means 0 and stays missing; one that is no number of
+ * milliseconds, which SDK clients reject, becomes 0.
  */
 export function setPrivate(text: string, result: JsonObject, maxTtlMs: number): string {
   const scoped =
@@ -459,8 +460,9 @@ export function setPrivate(text: string, result: JsonObject, maxTtlMs: number): 
       : setMember(text, ['result'], 'cacheScope', 'private');
   const ttlMs = result['ttlMs'];
   if (ttlMs === undefined) return scoped;
-  const isKept = typeof ttlMs === 'number' && Number.isInteger(ttlMs) && ttlMs <= maxTtlMs;
-  return isKept ? scoped : setMember(scoped, ['result'], 'ttlMs', maxTtlMs);
+  const isTime = typeof ttlMs === 'number' && ttlMs >= 0;
+  const keptMs = isTime ? Math.min(Math.floor(ttlMs), maxTtlMs) : 0;
+  return keptMs === ttlMs ? scoped : setMember(scoped, ['result'], 'ttlMs', keptMs);
 }
 
 /**
