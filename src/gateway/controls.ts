@@ -235,7 +235,7 @@ function setPolicy(
   const reasons = [
     ...(isOff
       ? [
-          'policies.mode: observe: no rule refuses a request of a client; what the rules would decide is only recorded',
+          'policies.mode: observe: no rule and no flow refuses a request of a client; what the rules would decide is only recorded, and for flows nothing is remembered; sensitive fields stay in force',
         ]
       : []),
     ...(shadowed.length === 0

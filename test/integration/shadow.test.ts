@@ -135,7 +135,7 @@ describe('[POL-06] policies.mode: observe', () => {
   it('turns the control of the policies off, with the reason', async () => {
     const metrics = await rig.gateway.metrics();
     expect(metrics).toContain('sallyport_control_state{control="policy",state="off"} 1');
-    expect(rig.gateway.log()).toContain('policies.mode: observe');
+    expect(rig.gateway.log()).toContain('policies.mode: observe: no rule and no flow refuses');
     expect(metrics).toMatch(
       /sallyport_decisions_total\{[^}]*verdict="allow",mode="observe"\} [1-9]/,
     );
