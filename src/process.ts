@@ -2,6 +2,7 @@
 // main.ts, touch `process`; everything else gets what it needs as arguments.
 
 import { readFileSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { basename, delimiter, dirname, relative } from 'node:path';
 import type { BlockPorts } from './cli/block.js';
@@ -166,6 +167,33 @@ function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
+/** Two rounds: a process may start another between being found and being killed. */
+const KILL_ROUNDS = 2;
+
+/** Kills the processes whose environment has a variable. Linux alone shows the environment of a process. */
+async function killMarked(name: string, value: string): Promise<void> {
+  const mark = `\0${name}=${value}\0`;
+  for (let round = 0; round < KILL_ROUNDS; round += 1) {
+    const ids = (await readdir('/proc').catch(() => [])).filter((entry) => /^\d+$/.test(entry));
+    for (const id of ids)
+      if (Number(id) !== process.pid && (await hasMark(id, mark))) killProcess(Number(id));
+  }
+}
+
+/** False for processes of other users, and for those that have ended: theirs cannot be read. */
+async function hasMark(id: string, mark: string): Promise<boolean> {
+  const environment = await readFile(`/proc/${id}/environ`, 'latin1').catch(() => '');
+  return `\0${environment}`.includes(mark);
+}
+
+function killProcess(id: number): void {
+  try {
+    process.kill(id, 'SIGKILL');
+  } catch {
+    // It has ended meanwhile.
+  }
+}
+
 const MAX_CLIENT_DOCUMENT_BYTES = 16 * 1024;
 const CLIENT_DOCUMENT_TIMEOUT_MS = 5_000;
 
@@ -249,13 +277,13 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   },
   async dev() {
     const { devCommand } = await import('./cli/dev.js');
-    const dev = { pin: pinOffered, fetchDocument, signalGroup };
+    const dev = { pin: pinOffered, fetchDocument, signalGroup, killMarked };
     return devCommand(io, { ...servePorts('error', [CONTAINER_HOST]), ...dev });
   },
   async stdio() {
     const { stdioCommand } = await import('./cli/stdio.js');
     const setUmask = (mask: number): number => process.umask(mask);
-    return stdioCommand(io, { untilSignal, signalGroup, setUmask });
+    return stdioCommand(io, { untilSignal, signalGroup, killMarked, setUmask });
   },
   async 'demo-server'() {
     const { demoServerCommand } = await import('./cli/dev.js');

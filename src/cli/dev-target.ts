@@ -131,7 +131,7 @@ export async function startCommand(
   { env = [], save = '.' }: TargetOptions,
   [command = '', ...args]: readonly string[],
   io: CliIo,
-  signalGroup: ProcessPorts['signalGroup'],
+  { signalGroup, killMarked }: Pick<ProcessPorts, 'signalGroup' | 'killMarked'>,
 ): Promise<DevTarget> {
   let firstEnd: ProcessEnd | undefined;
   const token = newStdioToken();
@@ -141,6 +141,7 @@ export async function startCommand(
   };
   const adapter = await startStdioServer(settings, {
     signalGroup,
+    killMarked,
     log: (line) => io.stderr(`${line}\n`),
     redact: redactForRecord,
     onProcessEnd: (end) => {

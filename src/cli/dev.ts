@@ -75,7 +75,7 @@ type DevOptions = LogOptions &
   };
 
 type DevPorts = ServePorts &
-  Pick<ProcessPorts, 'signalGroup'> & {
+  Pick<ProcessPorts, 'signalGroup' | 'killMarked'> & {
     /** Pins and approves what the upstreams of a gateway file offer now. */
     pin(file: string): Promise<PinnedOnce>;
     /** Fetches a JSON document under the rules for URLs learned at run time; `undefined` if there is none. */
@@ -166,7 +166,7 @@ async function runServer(
 ): Promise<number> {
   const target =
     options.upstream === undefined
-      ? await startCommand(options, command, stage.io, ports.signalGroup)
+      ? await startCommand(options, command, stage.io, ports)
       : targetOfUrl(options.upstream, options);
   try {
     return await runTarget(target, options, stage, ports);

@@ -27,7 +27,7 @@ type StdioOptions = {
 };
 
 type StdioPorts = Pick<ServePorts, 'untilSignal'> &
-  Pick<ProcessPorts, 'signalGroup'> & {
+  Pick<ProcessPorts, 'signalGroup' | 'killMarked'> & {
     /** Sets the mask for new files and returns the former one. */
     setUmask(mask: number): number;
   };

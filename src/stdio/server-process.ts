@@ -17,6 +17,8 @@ export type ServerCommand = {
 export type ProcessPorts = {
   /** Signals every process of a group; 0 only asks. False if the group has no process. */
   signalGroup(group: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boolean;
+  /** Kills every process whose environment has the variable with this value, on a system that tells. Never rejects. */
+  killMarked(name: string, value: string): Promise<void>;
   /** Takes one line for people, without a line end and safe on a terminal. */
   log(line: string): void;
   /** Replaces the secrets of a line that the server wrote. */
@@ -201,7 +203,7 @@ function describeSpawnError(error: NodeJS.ErrnoException, command: string): stri
 export function startServerProcess(
   { command, args, cwd, env }: ServerCommand,
   handlers: ProcessHandlers,
-  { signalGroup, log, redact }: ProcessPorts,
+  { signalGroup, log, redact }: Omit<ProcessPorts, 'killMarked'>,
 ): ServerProcess {
   // No shell: arguments are passed as they are. Detached: the leader of a process group of its own.
   const child = spawn(command, [...args], { cwd, env: { ...env }, detached: true, stdio: 'pipe' });

@@ -3,7 +3,7 @@
 // can reach the server, not even by DNS rebinding.
 // Source: MCP 2025-11-25, transports (streamable HTTP, session management, security warning); RFC 6750 §3.
 
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHash, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import {
   createServer,
@@ -417,12 +417,18 @@ function messageOf({ value, text }: ParsedJson): Received | Refusal {
   return { message, text };
 }
 
+/** Is inherited by everything that a server starts, whatever its parent, group and session. */
+const MARK = 'SALLYPORT_STDIO_ADAPTER';
+
 /** Starts to listen; rejects if that is not possible. No process is started before the first session. */
 export async function startStdioServer(
   settings: StdioServerSettings,
   ports: StdioServerPorts,
 ): Promise<StdioServer> {
-  const adapter = new StdioHttpServer(settings, ports);
+  const mark = randomUUID();
+  const { command } = settings;
+  const marked = { ...command, env: { ...command.env, [MARK]: mark } };
+  const adapter = new StdioHttpServer({ ...settings, command: marked }, ports);
   const options = {
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: HEADERS_TIMEOUT_MS,
@@ -450,6 +456,8 @@ export async function startStdioServer(
       clearInterval(sweep);
       const closed = new Promise((resolve) => server.close(resolve));
       await adapter.close();
+      // What left the group of its server may be shared by sessions, but not outlive the adapter.
+      await ports.killMarked(MARK, mark);
       server.closeAllConnections();
       await closed;
     },

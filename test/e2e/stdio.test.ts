@@ -112,7 +112,7 @@ describe('[STD-07] sallyport stdio', () => {
   );
 
   it(
-    'ends though its server started a process in a session of its own that holds every stream',
+    'ends though its server started a process in a session of its own that holds every stream, and ends that too',
     async () => {
       const port = await findFreePort();
       const pidFile = join(folder, 'pid');
@@ -128,13 +128,9 @@ describe('[STD-07] sallyport stdio', () => {
       void connectSdkV1(`http://127.0.0.1:${port}/mcp`, { token }).catch(() => undefined);
       await expect.poll(() => readFile(pidFile, 'utf8').catch(() => ''), START).not.toBe('');
       served.signal('SIGTERM');
-      // The adapter does not end what left its process group, and does not wait for it.
       const held = Number(await readFile(pidFile, 'utf8'));
-      try {
-        expect(await served.ended).toBe(143);
-      } finally {
-        process.kill(held);
-      }
+      expect(await served.ended).toBe(143);
+      expect(await isGone(held)).toBe(true);
     },
     LONG,
   );

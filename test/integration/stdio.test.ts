@@ -45,7 +45,13 @@ beforeAll(async () => {
   };
   adapter = await startStdioServer(
     { command, address: { socket }, token, maxSessions: 12 },
-    { signalGroup, log: () => undefined, redact: String, onProcessEnd: (end) => ends.push(end) },
+    {
+      signalGroup,
+      killMarked: async () => undefined,
+      log: () => undefined,
+      redact: String,
+      onProcessEnd: (end) => ends.push(end),
+    },
   );
   gateway = await startTestGateway({
     upstreams: [

@@ -295,7 +295,13 @@ async function startBehindStdio(
       command: { command: process.execPath, args, cwd: process.cwd(), env },
       ...{ address: { host: '127.0.0.1', port: 0 }, token, maxSessions: 64 },
     },
-    { signalGroup, log: () => undefined, redact: String, onProcessEnd: () => undefined },
+    {
+      signalGroup,
+      killMarked: async () => undefined,
+      log: () => undefined,
+      redact: String,
+      onProcessEnd: () => undefined,
+    },
   );
   const gateway = await startTestGateway({
     upstreams: [

@@ -155,6 +155,7 @@ export async function startStdioRig(
     {
       signalGroup,
       redact: redactForRecord,
+      killMarked: () => Promise.resolve(),
       log: (line) => log.push(line),
       onProcessEnd: (end) => ends.push(end),
       ...(now === undefined ? {} : { now }),

@@ -285,7 +285,7 @@ describe('[STD-02] a session', () => {
       result?: { env: Record<string, string> };
     };
     vi.unstubAllEnvs();
-    expect(Object.keys(result?.env ?? {})).toEqual(['PATH']);
+    expect(Object.keys(result?.env ?? {})).toEqual(['PATH', 'SALLYPORT_STDIO_ADAPTER']);
   });
 });
 
