@@ -79,6 +79,8 @@ function openState(settings: StateSettings, ports: StatePorts): GatewayState {
         ...ports,
         link: openRedisLink(settings),
         maxAgeMs: settings.maxAgeMs,
+        afterLoss: settings.afterLoss,
+        readiness: settings.readiness,
       });
   }
 }
@@ -447,7 +449,7 @@ function assemble(
       unsigned: current.unsigned,
       counterError: counters.error(),
       shadow: policies.shadow,
-      store: state.status(),
+      store: state.status(policies.historyMs),
       blocks: state.revocations.blocks(),
     });
   }
@@ -507,7 +509,7 @@ function openListeners(
   const reviewed = { ...assembly, version: () => current.version };
   return createListeners(current.version.settings, {
     observability,
-    isReady: () => phase.isReady && audit.isWritable(),
+    isReady: () => phase.isReady && audit.isWritable() && state.isReady(),
     createConsole: (admin, address) =>
       createConsole(admin, address, {
         ...{ ring, now, state, guardedFetch: assembly.guardedFetch },

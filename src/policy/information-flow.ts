@@ -82,8 +82,13 @@ export function createFlowSet(flows: readonly Flow[], labels: readonly LabelRule
       );
       return flows.filter(({ to }) => to === UNTRUSTED || given.has(to));
     },
-    keepMs: Math.max(0, ...flows.map(({ withinMs }) => withinMs)) + RECORD_EVERY_MS,
+    keepMs: reachOf(flows),
   };
+}
+
+/** How far back these flows look, in milliseconds. */
+export function reachOf(flows: readonly Pick<Flow, 'withinMs'>[]): number {
+  return Math.max(0, ...flows.map(({ withinMs }) => withinMs)) + RECORD_EVERY_MS;
 }
 
 /** All labels of a tool, or of what else an upstream has. */
@@ -117,12 +122,17 @@ export type FlowStore = {
     decision: string,
     keepMs: number,
   ): boolean | Promise<boolean>;
-  /** The newest mark of each label in any of the histories. */
+  /** The newest mark of each label in any of the histories. `withinMs`: how far back marks are of interest. */
   read(
     histories: readonly string[],
     labels: readonly string[],
-  ): FlowHistory | 'unavailable' | Promise<FlowHistory | 'unavailable'>;
+    withinMs: number,
+  ): FlowReading | Promise<FlowReading>;
 };
+
+/** Marks were lost, so that for so long nobody can tell what was received, in milliseconds. */
+type LostHistory = { readonly lostForMs: number };
+export type FlowReading = FlowHistory | LostHistory | 'unavailable';
 
 export type FlowHistory = ReadonlyMap<string, FlowMark>;
 

@@ -152,7 +152,12 @@ export type LimitWindow = {
 /** `unavailable`: the store could not be reached, and nothing may be concluded. */
 export type LimitOutcome =
   | { readonly ok: true }
-  | { readonly ok: false; readonly retryAfterMs: number }
+  | {
+      readonly ok: false;
+      readonly retryAfterMs: number;
+      /** What was counted before is lost, so that for so long nobody can tell what is left. */
+      readonly isLost?: true;
+    }
   | 'unavailable';
 
 export interface LimitStore {
@@ -273,6 +278,11 @@ function denyFor(counted: LimitOutcome, charge: Charge): Deny | undefined {
     return { verdict: 'deny', reason: 'store-unavailable', listed: true, ...ruleOf(charge) };
   }
   if (counted.ok) return undefined;
+  const retryAfterSeconds = Math.max(1, Math.ceil(counted.retryAfterMs / MS_PER_SECOND));
+  if (counted.isLost === true) {
+    const reason = 'store-unavailable';
+    return { verdict: 'deny', reason, listed: true, ...ruleOf(charge), retryAfterSeconds };
+  }
   const refused = {
     verdict: 'deny',
     reason: 'rate-limited',
@@ -283,7 +293,6 @@ function denyFor(counted: LimitOutcome, charge: Charge): Deny | undefined {
   if (budget !== undefined && (window.amount ?? 1) > window.count) {
     return { ...refused, advice: `This call costs more than the whole budget "${budget}".` };
   }
-  const retryAfterSeconds = Math.max(1, Math.ceil(counted.retryAfterMs / MS_PER_SECOND));
   const again = `Try again in ${retryAfterSeconds} seconds.`;
   const advice = budget === undefined ? again : `The budget "${budget}" is spent. ${again}`;
   return { ...refused, advice, retryAfterSeconds };

@@ -48,6 +48,8 @@ export interface PolicySet {
   readonly sensitive: SensitiveSet | undefined;
   /** The names of all budgets, sorted. */
   readonly budgets: readonly string[];
+  /** How far back flows and budgets look, in milliseconds; 0 without any. */
+  readonly historyMs: number;
 }
 
 /** What is evaluated beside the rules in force, for the record alone: see shadow.ts. */
@@ -220,6 +222,11 @@ export function createPolicySet(
     ruleCount: rules.length,
     ...(shadow && { shadow }),
     budgets: budgetsOf(rules),
+    historyMs: Math.max(
+      0,
+      flows?.keepMs ?? 0,
+      ...rules.map((rule) => (rule.effect === 'deny' ? 0 : (rule.budget?.windowMs ?? 0))),
+    ),
     rules: Object.freeze([...rules]),
     byPrincipal: new WeakMap(),
     byKey: new BoundedMap(MAX_PRINCIPAL_RULES),

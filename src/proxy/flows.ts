@@ -5,11 +5,13 @@
 import { type Refusal, refuseWith } from '../policy/decision.js';
 import {
   type Flow,
+  type FlowReading,
   type FlowSet,
   findViolation,
   historiesRead,
   historiesWritten,
   RECORD_EVERY_MS,
+  reachOf,
 } from '../policy/information-flow.js';
 import type { Principal } from '../policy/principal.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
@@ -42,8 +44,13 @@ export function enforceFlows(
   const flows = all === undefined ? NO_FLOWS : flowsFor(call, all, principal, admitted);
   if (flows.length === 0) return undefined;
   const labels = [...new Set(flows.flatMap(({ from }) => from))];
-  const decide = (history: Awaited<ReturnType<typeof ports.flows.read>>): Refusal | undefined => {
+  const decide = (history: FlowReading): Refusal | undefined => {
     if (history === 'unavailable') return refuseWith('store-unavailable');
+    if ('lostForMs' in history)
+      return refuseWith('store-unavailable', {
+        retryAfterSeconds: Math.ceil(history.lostForMs / MS_PER_SECOND),
+        detail: 'the store has lost the history of flows',
+      });
     const violation = findViolation(flows, history);
     if (violation === undefined) return undefined;
     const { flow, causes, leftMs } = violation;
@@ -53,7 +60,7 @@ export function enforceFlows(
       advice: `The results came from the decisions ${causes.join(', ')}. Try again in ${retryAfterSeconds} seconds.`,
     });
   };
-  const history = ports.flows.read(historiesRead(principal), labels);
+  const history = ports.flows.read(historiesRead(principal), labels, reachOf(flows));
   return history instanceof Promise ? history.then(decide) : decide(history);
 }
 

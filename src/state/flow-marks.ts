@@ -3,6 +3,7 @@
 // under a keyed hash of its caller and label. docs/contract.md §4 and §10.
 
 import type { FlowHistory, FlowStore } from '../policy/information-flow.js';
+import type { StoreEpoch } from './epoch.js';
 import { sealedToken } from './sealed-token.js';
 import type { StatePorts, StoreLink } from './store.js';
 
@@ -78,6 +79,7 @@ const STORED_MARK = sealedToken<Mark>('flow-mark');
 
 type SharedFlowsPorts = StatePorts & {
   readonly link: Pick<StoreLink, 'setFlowMarks' | 'flowMarks'>;
+  readonly epoch: Pick<StoreEpoch, 'lostForMs'>;
   /** False while the store is known not to respond: then no request waits for it. */
   readonly isReachable: () => boolean;
   readonly onError: (error: unknown) => void;
@@ -88,7 +90,24 @@ type SharedFlowsPorts = StatePorts & {
  * would not show what the caller has received at another.
  */
 export function createSharedFlows(ports: SharedFlowsPorts): FlowStore {
-  const { ring, now, link, isReachable, onError } = ports;
+  const { ring, now, link, epoch, isReachable, onError } = ports;
+
+  function openMarks(
+    wanted: readonly { readonly hash: string; readonly label: string }[],
+    sealed: readonly (string | undefined)[],
+  ): readonly Found[] | undefined {
+    const found: Found[] = [];
+    for (const [index, { hash, label }] of wanted.entries()) {
+      const text = sealed[index];
+      if (text === undefined) continue;
+      const mark = STORED_MARK.open(ring, [hash], text, now());
+      // Not written by a gateway with this key: nobody can tell what it would say.
+      if (mark === undefined) return undefined;
+      found.push([label, mark]);
+    }
+    return found;
+  }
+
   return {
     async record(histories, labels, decision, keepMs) {
       if (!isReachable()) return false;
@@ -106,24 +125,18 @@ export function createSharedFlows(ports: SharedFlowsPorts): FlowStore {
         return false;
       }
     },
-    async read(histories, labels) {
+    async read(histories, labels, withinMs) {
       if (!isReachable()) return 'unavailable';
       // A replica whose keys are in another order writes under another hash.
       const wanted = pairsOf(histories, labels).flatMap(([history, label]) =>
         ring.hmacAll('flow', keyOf(history, label)).map((hash) => ({ hash, label })),
       );
       try {
-        const sealed = await link.flowMarks(wanted.map(({ hash }) => hash));
-        const found: Found[] = [];
-        for (const [index, { hash, label }] of wanted.entries()) {
-          const text = sealed[index];
-          if (text === undefined) continue;
-          const mark = STORED_MARK.open(ring, [hash], text, now());
-          // Not written by a gateway with this key: nobody can tell what it would say.
-          if (mark === undefined) return 'unavailable';
-          found.push([label, mark]);
-        }
-        return newestOf(found, now());
+        const { marks: sealed, epoch: id } = await link.flowMarks(wanted.map(({ hash }) => hash));
+        const lostForMs = epoch.lostForMs(id, withinMs);
+        if (lostForMs > 0) return { lostForMs };
+        const found = openMarks(wanted, sealed);
+        return found === undefined ? 'unavailable' : newestOf(found, now());
       } catch (error) {
         onError(error);
         return 'unavailable';

@@ -291,7 +291,10 @@ export type GatewayState = {
   readonly replicaBus: ReplicaBus;
   /** Returns counters of these upstreams; `undefined` where no store outlives the process. */
   readonly countersOf: ((upstreams: readonly string[]) => CounterStore) | undefined;
-  status(): StoreStatus;
+  /** `historyMs`: how far back the flows and budgets in force look. */
+  status(historyMs?: number): StoreStatus;
+  /** Whether requests can be served as far as this state is concerned. */
+  isReady(): boolean;
   /** Resolves after the first attempt to read the store, successful or not. */
   start(): Promise<void>;
   close(): Promise<void>;
@@ -338,6 +341,7 @@ export function createMemoryState({ ring, now }: StatePorts): GatewayState {
     replicaBus: createLocalReplicaBus(),
     countersOf: undefined,
     status: () => ALONE,
+    isReady: () => true,
     start: () => Promise.resolve(),
     close: () => Promise.resolve(),
   };

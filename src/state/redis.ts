@@ -31,10 +31,11 @@ end
 `;
 
 /**
- * KEYS version, replicas, ended, message queue; ARGV replica, milliseconds after which a silent replica no longer
- * counts, mark, most ended sessions, score of the last message read, most messages. Returns version, number of
- * replicas, now, hashes with their expiries alternating, and messages with their scores alternating. Deletes the
- * messages that were read before; those returned now stay until the next poll, because this reply may be lost.
+ * KEYS version, replicas, ended, message queue, epoch; ARGV replica, milliseconds after which a silent replica no longer
+ * counts, mark, most ended sessions, score of the last message read, most messages, a new epoch, milliseconds until it expires. Returns version, number of
+ * replicas, now, hashes with their expiries alternating, messages with their scores alternating, and the epoch. Deletes the
+ * messages that were read before; those returned now stay until the next poll, because this reply may be lost. An epoch
+ * is an id and when it began; a store without one has lost what it held, or never held anything.
  */
 const POLL = `${NOW}
 redis.call('ZADD', KEYS[2], now, ARGV[1])
@@ -44,7 +45,13 @@ redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
 local ended = redis.call('ZRANGEBYSCORE', KEYS[3], ARGV[3], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[4])
 redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', ARGV[5])
 local words = redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[6])
-return {redis.call('GET', KEYS[1]) or '', redis.call('ZCARD', KEYS[2]), now, ended, words}
+local epoch = redis.call('GET', KEYS[5])
+if epoch then redis.call('PEXPIRE', KEYS[5], ARGV[8])
+else
+  epoch = ARGV[7] .. ' ' .. string.format('%.0f', now)
+  redis.call('SET', KEYS[5], epoch, 'PX', ARGV[8])
+end
+return {redis.call('GET', KEYS[1]) or '', redis.call('ZCARD', KEYS[2]), now, ended, words, epoch}
 `;
 
 /** KEYS version, expiries, texts, lifted. Returns version, ids and texts alternating, lifted ids. */
@@ -128,9 +135,9 @@ return redis.call('ZRANGEBYSCORE', KEYS[1], now - ARGV[1], '+inf', 'LIMIT', 0, A
 `;
 
 /**
- * KEYS uses; ARGV count, milliseconds of a step, steps of a window, amount. A window that slides in steps, counted as in
+ * KEYS uses, epoch; ARGV count, milliseconds of a step, steps of a window, amount. A window that slides in steps, counted as in
  * memory.ts: one step more than the window has is kept, so that it errs towards refusing. Returns 0 for a use that was
- * counted, else the milliseconds until one more fits.
+ * counted, else the milliseconds until one more fits; and the epoch.
  */
 const TAKE = `${NOW}
 local length, steps = tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -145,20 +152,21 @@ for i = 1, #fields, 2 do
     kept[#kept + 1] = {at, tonumber(fields[i + 1])}
   end
 end
+local epoch = redis.call('GET', KEYS[2]) or ''
 local most = tonumber(ARGV[1]) - tonumber(ARGV[4])
 if total <= most then
   redis.call('HINCRBY', KEYS[1], step, ARGV[4])
   redis.call('PEXPIRE', KEYS[1], math.ceil(length * (steps + 2)))
-  return 0
+  return {0, epoch}
 end
 table.sort(kept, function(a, b) return a[1] < b[1] end)
 for _, use in ipairs(kept) do
   total = total - use[2]
   if total <= most then
-    return math.max(1, math.ceil((use[1] + steps + 1) * length - now))
+    return {math.max(1, math.ceil((use[1] + steps + 1) * length - now)), epoch}
   end
 end
-return math.ceil(length * steps)
+return {math.ceil(length * steps), epoch}
 `;
 
 /**
@@ -193,7 +201,7 @@ for i, key in ipairs(KEYS) do redis.call('SET', key, ARGV[i + 1], 'PX', ARGV[1])
 return 1
 `;
 
-/** KEYS marks. Returns their texts, empty where there is none. */
+/** KEYS marks, and last the epoch. Returns their texts, empty where there is none. */
 const FLOW_MARKS = `
 local texts = {}
 for i, key in ipairs(KEYS) do texts[i] = redis.call('GET', key) or '' end
@@ -214,6 +222,9 @@ const REPLICA_READS_MS = 3_000;
 const MAX_REPLICAS = 1_000;
 /** Longer than any revocation lives, so that the version outlives what it describes. */
 const VERSION_LEFT_MS = 30 * 24 * 60 * 60 * 1000;
+
+/** Far longer than no replica polls. */
+const EPOCH_LEFT_MS = 400 * 24 * 60 * 60 * 1000;
 
 const CONNECT_TIMEOUT_MS = 2_000;
 /** Polls never pause for this long, so a connection without a reply is dead. */
@@ -246,7 +257,7 @@ const SCRIPTS = {
   flowMarks: scriptOf(FLOW_MARKS),
 } as const;
 
-function optionsOf({ commandTimeoutMs }: RedisSettings) {
+function optionsOf({ commandTimeoutMs }: Pick<RedisSettings, 'commandTimeoutMs'>) {
   return {
     // A request must never wait for a store to come back.
     enableOfflineQueue: false,
@@ -264,7 +275,7 @@ function optionsOf({ commandTimeoutMs }: RedisSettings) {
 }
 
 /** Opens the connections; until they are established, every command rejects. */
-export function openRedisLink(settings: RedisSettings): StoreLink {
+export function openRedisLink(settings: Omit<RedisSettings, 'afterLoss' | 'readiness'>): StoreLink {
   const options = optionsOf(settings);
   const redis = new Redis(settings.url, { ...options, socketTimeout: SILENT_CONNECTION_MS });
   // It subscribes at every connection, below. The client would do so too, and leave its rejection unhandled.
@@ -291,6 +302,7 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
   ];
   const ended = keyOf('sessions:ended');
   const replicas = keyOf('replicas');
+  const epoch = keyOf('epoch');
   const queueKeyOf = (replica: string): string => keyOf(`words:${replica}`);
 
   async function run(
@@ -313,11 +325,13 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
     // The error of a command without a connection has no cause; the connection error before it has.
     describe: (error) => describeError(connectionError ?? error),
     async poll(replica, { mark, readTo, maxMessages }) {
-      const keys = [version, replicas, ended, queueKeyOf(replica)];
+      const keys = [version, replicas, ended, queueKeyOf(replica), epoch];
       const reply = await run(SCRIPTS.poll, keys, [
         ...[replica, REPLICA_COUNTS_MS, mark, MAX_ENDED_PER_POLL, readTo, maxMessages],
+        ...[randomUUID(), EPOCH_LEFT_MS],
       ]);
-      const [stored, running, nowMs, pairs, messages] = listOf(reply);
+      const [stored, running, nowMs, pairs, messages, begun] = listOf(reply);
+      const [id = '', beganMs] = String(begun).split(' ');
       const shown = pairsOf(pairs).map(([session, expiry]) => ({
         session: session.split(OWNER_SEPARATOR),
         expiryMs: Number(expiry),
@@ -332,6 +346,7 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
         })),
         mark: shown.at(-1)?.expiryMs ?? mark,
         hasMore: shown.length === MAX_ENDED_PER_POLL,
+        epoch: { id, ageMs: Number(nowMs) - Number(beganMs) },
         messages: pairsOf(messages).map(([text, at]) => ({ text, at: Number(at) })),
       };
     },
@@ -377,8 +392,11 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
       // A limit that a reload changed starts anew, because its steps have another length.
       const uses = keyOf(`limit:${windowMs}:${key}`);
       const bounds = [count, stepMs, STEPS_PER_WINDOW, amount];
-      const waitMs = Number(await run(SCRIPTS.take, [uses], bounds));
-      return waitMs === 0 ? { ok: true } : { ok: false, retryAfterMs: waitMs };
+      const [waited, begun] = listOf(await run(SCRIPTS.take, [uses, epoch], bounds));
+      const waitMs = Number(waited);
+      const outcome =
+        waitMs === 0 ? { ok: true as const } : { ok: false as const, retryAfterMs: waitMs };
+      return { outcome, epoch: idOfEpoch(begun) };
     },
     async raiseCounters(counters, leftMs) {
       const raised = [...counters].flatMap(([hash, seen]) => [hash, seen.counter, seen.sha256]);
@@ -397,8 +415,11 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
     },
     async flowMarks(hashes) {
       const keys = hashes.map((hash) => keyOf(`flow:${hash}`));
-      const texts = listOf(await run(SCRIPTS.flowMarks, keys, []));
-      return hashes.map((_, index) => String(texts[index] ?? '') || undefined);
+      const texts = listOf(await run(SCRIPTS.flowMarks, [...keys, epoch], []));
+      return {
+        marks: hashes.map((_, index) => String(texts[index] ?? '') || undefined),
+        epoch: idOfEpoch(texts[hashes.length]),
+      };
     },
     async useOnce(keyHash, leftMs) {
       return (await redis.set(keyOf(`used:${keyHash}`), '1', 'PX', integer(leftMs), 'NX')) === 'OK';
@@ -420,6 +441,11 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
       listener.disconnect();
     },
   };
+}
+
+/** Empty where the store has none. */
+function idOfEpoch(text: Reply | undefined): string {
+  return String(text ?? '').split(' ')[0] ?? '';
 }
 
 /** Resolves when the first attempt to connect has ended, successfully or not. */

@@ -6,6 +6,7 @@
 import { EventEmitter } from 'node:events';
 import type { LimitOutcome, LimitStore, LimitWindow, ReplayStore } from '../policy/obligations.js';
 import { OwnedMap } from './bounds.js';
+import { createStoreEpoch, type StoreEpoch } from './epoch.js';
 import { createSharedFlows } from './flow-marks.js';
 import {
   type AddResult,
@@ -89,6 +90,7 @@ function createSharedEnded({ ring, now }: StatePorts): SharedEnded {
 
 type SharedLimitsPorts = {
   readonly link: Pick<StoreLink, 'take'>;
+  readonly epoch: Pick<StoreEpoch, 'lostForMs'>;
   /** False while the store is known not to respond: then no request waits for it. */
   readonly isReachable: () => boolean;
   /** Replicas that share the limits, by the newest poll. */
@@ -118,9 +120,12 @@ function createSharedLimits(ports: SharedLimitsPorts): LimitStore {
     take(key, limit) {
       if (!ports.isReachable()) return takeOwn(key, limit);
       return ports.link.take(ports.hash(key), limit).then(
-        (outcome) => {
-          if (outcome.ok && limit.isSharedOnly !== true)
-            localLimits.take(key, { ...limit, count: Number.MAX_SAFE_INTEGER });
+        ({ outcome, epoch }) => {
+          if (limit.isSharedOnly === true) {
+            const lostForMs = ports.epoch.lostForMs(epoch, limit.windowMs);
+            return lostForMs > 0 ? { ok: false, retryAfterMs: lostForMs, isLost: true } : outcome;
+          }
+          if (outcome.ok) localLimits.take(key, { ...limit, count: Number.MAX_SAFE_INTEGER });
           return outcome;
         },
         (error: unknown) => {
@@ -252,6 +257,8 @@ type StorePoller = {
   inTurn<T>(run: () => Promise<T>): Promise<T>;
   /** True while the newest poll is older than `maxAgeMs`, and before the first. */
   isStale(): boolean;
+  /** Whether a poll has succeeded since the start. */
+  hasSucceeded(): boolean;
   /** The last error, until a poll succeeds. */
   lastError(): string | undefined;
   noteError(error: unknown): void;
@@ -318,6 +325,7 @@ function createStorePoller(ports: StorePollerPorts): StorePoller {
     },
     inTurn,
     isStale,
+    hasSucceeded: () => polledAtMs !== Number.NEGATIVE_INFINITY,
     lastError: () => lastError,
     noteError(error) {
       lastError = ports.describe(error);
@@ -410,6 +418,10 @@ type SharedStatePorts = StatePorts & {
   readonly link: StoreLink;
   /** How old the newest poll may be. */
   readonly maxAgeMs: number;
+  /** What of flows and budgets holds until a store that began empty covers their windows. */
+  readonly afterLoss?: 'refuse' | 'degrade';
+  /** `strict`: not ready while callers are refused because the newest poll is too old. */
+  readonly readiness?: 'lenient' | 'strict';
   /** A monotonic clock, in milliseconds. */
   readonly nowMs?: () => number;
 };
@@ -417,6 +429,7 @@ type SharedStatePorts = StatePorts & {
 /** The state of a replica among others. Before `start` has read the store, every caller is refused. */
 export function createSharedState(ports: SharedStatePorts): GatewayState {
   const { ring, now, link, maxAgeMs, nowMs = () => performance.now() } = ports;
+  const { afterLoss = 'refuse', readiness = 'lenient' } = ports;
   const changes = new EventEmitter<{ change: [] }>();
   const emitChange = (): void => void changes.emit('change');
   let replicas = 1;
@@ -430,6 +443,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
     onPoll: emitChange,
   });
   const { noteError } = poller;
+  const epoch = createStoreEpoch({ nowMs, afterLoss, onUnknown: poller.hint });
   const isReachable = (): boolean => poller.lastError() === undefined;
   const revocations = createSharedRevocations({
     ...{ ring, now, link },
@@ -450,6 +464,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
       link.poll(replicaBus.self, { mark, ...messages }),
     );
     ended.note(update);
+    epoch.note(update.epoch);
     // In a further poll, so that this one ends however many messages arrive meanwhile.
     if (replicaBus.mayBeMore()) poller.hint();
     return update;
@@ -484,13 +499,14 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
   return {
     limits: createSharedLimits({
       link,
+      epoch,
       isReachable,
       replicas: () => replicas,
       onError: noteError,
       hash: (key) => ring.hmac('limit', key),
     }),
     flows: createSharedFlows({
-      ...{ ring, now, link },
+      ...{ ring, now, link, epoch },
       isReachable,
       onError: noteError,
     }),
@@ -516,7 +532,11 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
       lift: (id) => poller.inTurn(() => revocations.lift(id)),
       onChange: (listener) => void changes.on('change', listener),
     },
-    status: () => statusOf(link, poller),
+    status(historyMs = 0) {
+      const youngForMs = poller.hasSucceeded() ? epoch.youngForMs(historyMs) : 0;
+      return statusOf(link, poller, { youngForMs, untilMs: now() + youngForMs, afterLoss });
+    },
+    isReady: () => poller.hasSucceeded() && (readiness === 'lenient' || !poller.isStale()),
     async start() {
       link.onHint(poller.hint);
       await link.opened();
@@ -529,7 +549,18 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
   };
 }
 
-function statusOf({ isPrivate }: StoreLink, poller: StorePoller): StoreStatus {
+/** What a store that began empty lacks of the history that flows and budgets look back on. */
+type Gap = {
+  readonly youngForMs: number;
+  readonly untilMs: number;
+  readonly afterLoss: 'refuse' | 'degrade';
+};
+
+function statusOf(
+  { isPrivate }: StoreLink,
+  poller: StorePoller,
+  { youngForMs, untilMs, afterLoss }: Gap,
+): StoreStatus {
   const storeError = poller.lastError();
   const isUnreachable = storeError !== undefined;
   const degraded = (reason: string): StoreStatus => ({ state: 'degraded', reason, isUnreachable });
@@ -538,6 +569,15 @@ function statusOf({ isPrivate }: StoreLink, poller: StorePoller): StoreStatus {
       `callers are refused because revocations could not be read from the store within state.maxAge: ${storeError ?? 'no error'}`,
     );
   if (isUnreachable) return degraded(`the store cannot be reached: ${storeError}`);
+  if (youngForMs > 0) {
+    const meanwhile =
+      afterLoss === 'refuse'
+        ? 'requests that need more of it are refused'
+        : 'flows and budgets hold only for what it has counted since (state.afterLoss: degrade)';
+    return degraded(
+      `the store began empty, and has the history of all flows and budgets from ${new Date(untilMs).toISOString()} on; until then ${meanwhile}`,
+    );
+  }
   if (!isPrivate) return degraded('the connection to the store is not encrypted');
   return { state: 'armed', reason: '', isUnreachable };
 }

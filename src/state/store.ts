@@ -20,6 +20,8 @@ export type StoreUpdate = {
   readonly replicas: number;
   /** Sessions that ended, oldest first. */
   readonly ended: readonly EndedSession[];
+  /** Since when the store has held what it was given. A store that comes back empty begins another. */
+  readonly epoch: { readonly id: string; readonly ageMs: number };
   /** Where the next poll continues. */
   readonly mark: number;
   /** Whether more sessions ended than one poll returns. */
@@ -74,8 +76,14 @@ export interface StoreLink {
   ): Promise<'enqueued' | 'gone' | 'full'>;
   /** The replicas that run now. */
   replicas(): Promise<readonly string[]>;
-  /** Counts a use as `LimitStore` does; `key` is a keyed hash. */
-  take(key: string, limit: LimitWindow): Promise<Exclude<LimitOutcome, 'unavailable'>>;
+  /** Counts a use as `LimitStore` does; `key` is a keyed hash. With the id of the epoch, empty where there is none. */
+  take(
+    key: string,
+    limit: LimitWindow,
+  ): Promise<{
+    readonly outcome: Exclude<LimitOutcome, 'unavailable'>;
+    readonly epoch: string;
+  }>;
   /** Raises counters, by a keyed hash: none if one is older than stored. Returns all that the store has. */
   raiseCounters(
     counters: ReadonlyMap<string, SeenCounter>,
@@ -86,8 +94,14 @@ export interface StoreLink {
     marks: readonly { readonly hash: string; readonly sealed: string }[],
     leftMs: number,
   ): Promise<void>;
-  /** The sealed mark of each hash, in their order; undefined where there is none. */
-  flowMarks(hashes: readonly string[]): Promise<readonly (string | undefined)[]>;
+  /**
+   * The sealed mark of each hash, in their order; undefined where there is none. With the id of the epoch, read in the
+   * same step, so that no store is taken for one that has no marks because it has just lost them.
+   */
+  flowMarks(hashes: readonly string[]): Promise<{
+    readonly marks: readonly (string | undefined)[];
+    readonly epoch: string;
+  }>;
   /** True for the first use. */
   useOnce(keyHash: string, leftMs: number): Promise<boolean>;
   /**

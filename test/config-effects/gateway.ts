@@ -188,6 +188,8 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'state.{type,url}': 'system/replicas.test.ts > share a limit',
   'state.maxAge': 'system/replicas.test.ts > refuse callers without news',
   'state.commandTimeout': 'system/replicas.test.ts > waits for the store as long as',
+  'state.afterLoss': 'attacks/emptied-store.test.ts > lets nobody send on',
+  'state.readiness': 'attacks/emptied-store.test.ts > is waited for before the gateway is ready',
   'state.prefix': 'system/replicas.test.ts > keeps what it shares under its prefix',
 
   'audit.sinks[].{type,durability}':

@@ -189,18 +189,18 @@ export function describeState(name: string, make: () => Promise<GatewayState>): 
 
     it('[FL-03] remembers the newest result of each label, of any of the histories', async () => {
       const { flows } = state;
-      expect(await flows.read(['a', 'b'], ['x', 'y'])).toEqual(new Map());
+      expect(await flows.read(['a', 'b'], ['x', 'y'], 0)).toEqual(new Map());
       expect(await flows.record(['a'], ['x', 'y'], 'first', HOUR_MS)).toBe(true);
       expect(await flows.record(['a', 'b'], ['x'], 'second', HOUR_MS)).toBe(true);
-      const history = await flows.read(['a', 'c'], ['x', 'y', 'z']);
-      if (history === 'unavailable') throw new Error('not there');
+      const history = await flows.read(['a', 'c'], ['x', 'y', 'z'], 0);
+      if (history === 'unavailable' || 'lostForMs' in history) throw new Error('not there');
       const decisions = [...history].map(([label, { decision }]) => [label, decision]);
       expect(decisions.sort()).toEqual([
         ['x', 'second'],
         ['y', 'first'],
       ]);
       for (const { ageMs } of history.values()) expect(ageMs).toBeLessThan(HOUR_MS);
-      const others = await Promise.all([flows.read(['b'], ['y']), flows.read(['c'], ['x'])]);
+      const others = await Promise.all([flows.read(['b'], ['y'], 0), flows.read(['c'], ['x'], 0)]);
       expect(others).toEqual([new Map(), new Map()]);
     });
 
@@ -273,6 +273,7 @@ export type FakeStore = {
 export function createFakeStore(now: () => number): FakeStore {
   let isDown = false;
   let changes = 0;
+  let epoch: { readonly id: string; readonly atMs: number } | undefined;
   const asked: string[] = [];
   const listeners = new Set<() => void>();
   const sealed = new Map<string, { text: string; untilMs: number }>();
@@ -317,6 +318,7 @@ export function createFakeStore(now: () => number): FakeStore {
     poll: (replica, { mark, readTo, maxMessages }) =>
       ask('look', () => {
         replicas.add(replica);
+        epoch ??= { id: randomUUID(), atMs: now() };
         const shown = [...ended.values()].filter(({ untilMs }) => untilMs >= Math.max(mark, now()));
         return {
           version: changes === 0 ? '' : String(changes),
@@ -324,6 +326,7 @@ export function createFakeStore(now: () => number): FakeStore {
           ended: shown.map((one) => ({ ...one, leftMs: one.untilMs - now() })),
           mark: shown.reduce((latest, { untilMs }) => Math.max(latest, untilMs), mark),
           hasMore: false,
+          epoch: { id: epoch.id, ageMs: now() - epoch.atMs },
           messages: messagesFor(replica, readTo, maxMessages),
         };
       }),
@@ -361,9 +364,13 @@ export function createFakeStore(now: () => number): FakeStore {
     take: (key, { count, windowMs, amount = 1 }) =>
       ask('take', () => {
         const within = (uses.get(key) ?? []).filter((atMs) => atMs > now() - windowMs);
-        if (within.length + amount > count) return { ok: false, retryAfterMs: windowMs } as const;
+        if (within.length + amount > count)
+          return {
+            outcome: { ok: false, retryAfterMs: windowMs },
+            epoch: epoch?.id ?? '',
+          } as const;
         uses.set(key, [...within, ...Array.from({ length: amount }, now)]);
-        return { ok: true } as const;
+        return { outcome: { ok: true }, epoch: epoch?.id ?? '' } as const;
       }),
     setFlowMarks: (marks, leftMs) =>
       ask('setFlowMarks', () => {
@@ -371,12 +378,13 @@ export function createFakeStore(now: () => number): FakeStore {
           flowMarks.set(hash, { text, untilMs: now() + leftMs });
       }),
     flowMarks: (hashes) =>
-      ask('flowMarks', () =>
-        hashes.map((hash) => {
+      ask('flowMarks', () => ({
+        marks: hashes.map((hash) => {
           const { text, untilMs } = flowMarks.get(hash) ?? { text: undefined, untilMs: 0 };
           return untilMs > now() ? text : undefined;
         }),
-      ),
+        epoch: epoch?.id ?? '',
+      })),
     useOnce: (keyHash, leftMs) =>
       ask('useOnce', () => {
         const isKnown = (used.get(keyHash) ?? 0) > now();
@@ -415,6 +423,7 @@ export function createFakeStore(now: () => number): FakeStore {
     forget() {
       for (const table of [sealed, lifted, ended, uses, used, messages, flowMarks, counters, kept])
         table.clear();
+      epoch = undefined;
       changes = 0;
     },
     dump: () =>

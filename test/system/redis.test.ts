@@ -42,9 +42,16 @@ function openLink(prefix: string): StoreLink {
   });
 }
 
-async function replica(prefix: string = randomUUID()): Promise<GatewayState> {
+async function replica(
+  prefix: string = randomUUID(),
+  // Each prefix has just begun.
+  afterLoss: 'refuse' | 'degrade' = 'degrade',
+): Promise<GatewayState> {
   const link = openLink(prefix);
-  const state = createSharedState({ ring, now: Date.now, link, maxAgeMs: MAX_AGE_MS });
+  const state = createSharedState({
+    ...{ ring, now: Date.now, link, maxAgeMs: MAX_AGE_MS },
+    afterLoss,
+  });
   open.push(state);
   await state.start();
   return state;
@@ -223,6 +230,31 @@ describe('replicas at a real store', () => {
     expect(all).toContain(':revocations:sealed');
     expect(all).toContain(`:words:${self}`);
     expect(all).not.toContain('lovelace');
+  });
+
+  it('know of no history after it was emptied, and share the epoch that begins then', async () => {
+    const windowMs = 400;
+    const make = (prefix: string) => replica(prefix, 'refuse');
+    const [prefix, elsewhere] = [randomUUID(), randomUUID()];
+    const [one, other] = [await make(prefix), await make(prefix)];
+    const ask = async (state: GatewayState) => [
+      await state.flows.read(['a'], ['x'], windowMs),
+      await state.limits.take('spend', { count: 1e6, windowMs, isSharedOnly: true }),
+    ];
+    const known = [new Map(), { ok: true }];
+    const lost = [
+      { lostForMs: expect.any(Number) },
+      { ok: false, retryAfterMs: expect.any(Number), isLost: true },
+    ];
+    for (const state of [one, other]) {
+      await expect.poll(() => ask(state), PATIENT).toEqual(known);
+      expect(state.status(windowMs).state).toBe('armed');
+    }
+    await redis.command('FLUSHALL');
+    for (const state of [one, other]) expect(await ask(state)).toEqual(lost);
+    await expect.poll(() => ask(one), PATIENT).toEqual(known);
+    expect(await ask(await make(prefix))).toEqual(known);
+    expect(await ask(await make(elsewhere))).toEqual(lost);
   });
 
   it('[REV-15, REV-17] refuse while it is silent for too long, wait for nobody, and go on after', async () => {

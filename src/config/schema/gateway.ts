@@ -318,6 +318,16 @@ export const STATE = union(
           'Maximum age of the last successful read of the revocations; beyond that calls are refused.',
           '30s',
         ),
+        afterLoss: oneOfStrings(
+          'What holds of flows and budgets while the store, which began empty, cannot yet have what they look back on: requests that need it are refused, or they hold only for what it has counted since.',
+          ['refuse', 'degrade'],
+          { default: 'refuse' },
+        ),
+        readiness: oneOfStrings(
+          'Whether the gateway stays ready (`/readyz`) while calls are refused because the store could not be read within `maxAge`. Before its first successful read it is never ready.',
+          ['lenient', 'strict'],
+          { default: 'lenient' },
+        ),
       },
       { title: 'state redis', required: ['type', 'url'] },
     ),

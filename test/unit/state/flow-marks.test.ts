@@ -16,7 +16,7 @@ describe('[FL-05] the history in memory', () => {
     expect(flows.record(['a'], ['x'], '3', KEEP_MS)).toBe(true);
     now = KEEP_MS;
     expect(flows.record(['b'], ['x'], '4', KEEP_MS)).toBe(true);
-    expect(flows.read(['b'], ['x'])).toEqual(new Map([['x', { decision: '4', ageMs: 0 }]]));
+    expect(flows.read(['b'], ['x'], 0)).toEqual(new Map([['x', { decision: '4', ageMs: 0 }]]));
   });
 });
 
@@ -25,6 +25,7 @@ describe('[FL-05] the history in a store', () => {
     ring: createKeyRing(keys),
     now: Date.now,
     link: store.link(),
+    epoch: { lostForMs: () => 0 },
     isReachable: () => true,
     onError: () => undefined,
   });
@@ -34,17 +35,17 @@ describe('[FL-05] the history in a store', () => {
     const flows = createSharedFlows(ports([KEY], store));
     store.goDown();
     expect(await flows.record(['a'], ['x'], '1', KEEP_MS)).toBe(false);
-    expect(await flows.read(['a'], ['x'])).toBe('unavailable');
+    expect(await flows.read(['a'], ['x'], 0)).toBe('unavailable');
     const apart = createSharedFlows({ ...ports([KEY], store), isReachable: () => false });
     expect(await apart.record(['a'], ['x'], '1', KEEP_MS)).toBe(false);
-    expect(await apart.read(['a'], ['x'])).toBe('unavailable');
+    expect(await apart.read(['a'], ['x'], 0)).toBe('unavailable');
   });
 
   it('is found by a replica whose keys are in another order', async () => {
     const store = createFakeStore(Date.now);
     const [one, other] = [ports([KEY, OTHER], store), ports([OTHER, KEY], store)];
     await createSharedFlows(one).record(['a'], ['x'], '1', KEEP_MS);
-    const found = await createSharedFlows(other).read(['a'], ['x']);
+    const found = await createSharedFlows(other).read(['a'], ['x'], 0);
     expect(found).toEqual(new Map([['x', { decision: '1', ageMs: expect.any(Number) }]]));
   });
 
@@ -52,9 +53,12 @@ describe('[FL-05] the history in a store', () => {
     const { link, ...rest } = ports([KEY]);
     const forged = {
       ...link,
-      flowMarks: async (hashes: readonly string[]) => hashes.map(() => 'forged'),
+      flowMarks: async (hashes: readonly string[]) => ({
+        marks: hashes.map(() => 'forged'),
+        epoch: '',
+      }),
     };
     const flows = createSharedFlows({ ...rest, link: forged });
-    expect(await flows.read(['a'], ['x'])).toBe('unavailable');
+    expect(await flows.read(['a'], ['x'], 0)).toBe('unavailable');
   });
 });

@@ -49,14 +49,28 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-type Replica = { readonly of?: KeyRing; readonly now?: () => number; readonly link?: StoreLink };
+type Replica = {
+  readonly of?: KeyRing;
+  readonly now?: () => number;
+  readonly link?: StoreLink;
+  /** Most tests are about a store that has always been there. */
+  readonly afterLoss?: 'refuse' | 'degrade';
+  readonly readiness?: 'lenient' | 'strict';
+};
 
-async function replica({ of = ring, now = Date.now, link }: Replica = {}): Promise<GatewayState> {
+async function replica({
+  of = ring,
+  now = Date.now,
+  link,
+  afterLoss = 'degrade',
+  readiness = 'lenient',
+}: Replica = {}): Promise<GatewayState> {
   const state = createSharedState({
     ring: of,
     now,
     link: link ?? store.link(),
     maxAgeMs: MAX_AGE_MS,
+    ...{ afterLoss, readiness },
     nowMs: () => nowMs,
   });
   open.push(state);
@@ -519,4 +533,113 @@ describe('the set of revocations', () => {
     known.add(revocationOf(ofToken('token-1')));
     expect(known.hasCaller(caller)).toBe(true);
   });
+});
+
+describe('a store that comes back empty', () => {
+  const WINDOW_MS = 60_000;
+  const BUDGET = { count: 4, windowMs: WINDOW_MS, isSharedOnly: true };
+  let storeNowMs: number;
+  beforeEach(() => {
+    storeNowMs = Date.now();
+    store = createFakeStore(() => storeNowMs);
+  });
+  async function passEverywhere(ms: number): Promise<void> {
+    storeNowMs += ms;
+    await pass(ms);
+  }
+  const askAll = async (state: GatewayState, windowMs = WINDOW_MS) => ({
+    flows: await state.flows.read(['a'], ['x'], windowMs),
+    budget: await state.limits.take('budget', { ...BUDGET, windowMs }),
+    rate: await state.limits.take('rate', { count: 1_000, windowMs }),
+  });
+  const isLost = (leftMs: number) => ({
+    flows: { lostForMs: leftMs },
+    budget: { ok: false, retryAfterMs: leftMs, isLost: true },
+    rate: { ok: true },
+  });
+  const KNOWN = { flows: new Map(), budget: { ok: true }, rate: { ok: true } };
+
+  it('has no history of flows and budgets until each of their windows has passed', async () => {
+    const one = await replica({ afterLoss: 'refuse' });
+    expect(await askAll(one)).toEqual(isLost(WINDOW_MS));
+    await passEverywhere(WINDOW_MS - 1_000);
+    expect(await askAll(one)).toEqual(isLost(1_000));
+    expect(await askAll(one, 30_000)).toEqual(KNOWN);
+    await passEverywhere(1_000);
+    expect(await askAll(one)).toEqual(KNOWN);
+    // A replica that starts later finds the epoch that the first one began.
+    expect(await askAll(await replica({ afterLoss: 'refuse' }))).toEqual(KNOWN);
+    expect(one.status(WINDOW_MS).state).toBe('armed');
+  });
+
+  it('is found empty at the next question, before any poll, and by every replica', async () => {
+    const [one, other] = [
+      await replica({ afterLoss: 'refuse' }),
+      await replica({ afterLoss: 'refuse' }),
+    ];
+    await passEverywhere(WINDOW_MS);
+    await one.flows.record(['a'], ['x'], 'first', HOUR_MS);
+    expect(await askAll(other)).toMatchObject({ flows: expect.any(Map), budget: { ok: true } });
+    store.forget();
+    for (const state of [one, other]) expect(await askAll(state)).toEqual(isLost(WINDOW_MS));
+    await passEverywhere(600);
+    for (const state of [one, other])
+      expect((await askAll(state)).budget).toMatchObject({ ok: false, isLost: true });
+    expect(one.status(WINDOW_MS)).toMatchObject({
+      state: 'degraded',
+      reason: expect.stringContaining('began empty'),
+    });
+    expect(one.status(0).state).toBe('armed');
+    await passEverywhere(WINDOW_MS);
+    for (const state of [one, other]) expect(await askAll(state)).toEqual(KNOWN);
+  });
+
+  it('keeps its epoch over a break of the connection', async () => {
+    const one = await replica({ afterLoss: 'refuse' });
+    await passEverywhere(WINDOW_MS);
+    store.goDown();
+    await passEverywhere(MAX_AGE_MS * 2);
+    expect(await one.flows.read(['a'], ['x'], WINDOW_MS)).toBe('unavailable');
+    store.comeBack();
+    await passEverywhere(1_100);
+    expect(await askAll(one)).toEqual(KNOWN);
+  });
+
+  it('refuses nothing where the operator prefers that, and says so', async () => {
+    const one = await replica({ afterLoss: 'degrade' });
+    expect(await askAll(one)).toEqual(KNOWN);
+    store.forget();
+    expect(await askAll(one)).toEqual(KNOWN);
+    await passEverywhere(600);
+    expect(one.status(WINDOW_MS)).toMatchObject({
+      state: 'degraded',
+      reason: expect.stringContaining('state.afterLoss: degrade'),
+    });
+  });
+
+  it.each([
+    ['lenient', true],
+    ['strict', false],
+  ] as const)(
+    'is waited for before a replica is ready; later, %s readiness without it is %s',
+    async (readiness, isReadyWithout) => {
+      store.goDown();
+      const one = await replica({ readiness });
+      expect(one.isReady()).toBe(false);
+      await passEverywhere(MAX_AGE_MS * 2);
+      expect(one.isReady()).toBe(false);
+      store.comeBack();
+      await passEverywhere(1_100);
+      expect(one.isReady()).toBe(true);
+      store.goDown();
+      await passEverywhere(MAX_AGE_MS / 2);
+      expect(one.isReady()).toBe(true);
+      await passEverywhere(MAX_AGE_MS);
+      expect([one.isReady(), one.status().state]).toEqual([isReadyWithout, 'degraded']);
+      expect(one.revocations.checkPrincipal(callerOf())).toBe('store-unavailable');
+      store.comeBack();
+      await passEverywhere(1_100);
+      expect(one.isReady()).toBe(true);
+    },
+  );
 });

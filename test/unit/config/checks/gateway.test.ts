@@ -213,6 +213,8 @@ describe('[REV-20] the settings of the store', () => {
       prefix: 'sallyport',
       commandTimeoutMs: 500,
       maxAgeMs: 30_000,
+      afterLoss: 'refuse',
+      readiness: 'lenient',
     });
   });
 

@@ -1,0 +1,143 @@
+// Attacks by whoever waits until the shared store has lost what it knew: it looks like a store in which nobody has
+// received or spent anything. The store is one of this process; what a real one does is in test/system.
+
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { connectIn, ERAS } from '../support/eras.js';
+import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import type { FakeStore } from '../support/state.js';
+import { PATIENT } from '../support/timing.js';
+import { callStateless, type Reply, requestStateless } from '../support/wire-client.js';
+
+const shared = vi.hoisted((): { store?: FakeStore; aheadMs: number } => ({ aheadMs: 0 }));
+
+vi.mock('../../src/state/redis.js', async (load) => {
+  const real = await load<typeof import('../../src/state/redis.js')>();
+  const { createFakeStore } = await import('../support/state.js');
+  const store = createFakeStore(() => Date.now() + shared.aheadMs);
+  shared.store = store;
+  return { ...real, openRedisLink: () => store.link() };
+});
+
+const HOUR_MS = 3_600_000;
+const POLICY = `version: 1
+policy: open
+rules:
+  - {id: all, effect: allow, who: {issuers: [test], groups: [eng]}, what: {upstreams: ["*"], tools: ["*"]}}
+  - {id: paid, effect: allow, who: {issuers: [test], groups: [paying]}, what: {upstreams: ["*"], tools: [read_record]}, limits: {budget: {name: spend, cost: "1.0", per: subject, within: 20m, max: 2}}}
+labels: {${UPSTREAM}/write_record: [egress, trusted]}
+flows: [{id: no-leak, from: untrusted, to: egress, within: 10m, effect: deny}]
+`;
+const WRITE = { id: 'x', text: 'y' };
+
+function storeOf(): FakeStore {
+  if (shared.store === undefined) throw new Error('the gateway has opened no store');
+  return shared.store;
+}
+
+function startWith(state: string): Promise<AttackRig> {
+  return startRig({
+    policies: { open: POLICY },
+    env: { REDIS_URL: 'redis://127.0.0.1:9', KEY: randomBytes(32).toString('hex') },
+    now: () => Date.now() + shared.aheadMs,
+    more: `state: {type: redis, url: {env: REDIS_URL}, maxAge: 2s, commandTimeout: 300ms${state}}\nkeys: [{env: KEY}]\n`,
+  });
+}
+
+/** A store that has been there for longer than any window. */
+async function ageStore(): Promise<void> {
+  await storeOf().link().poll('old', { mark: 0, readTo: 0, maxMessages: 1 });
+  shared.aheadMs += HOUR_MS;
+}
+
+const readyStatus = async (rig: AttackRig): Promise<number> =>
+  (await fetch(`${rig.gateway.opsUrl}/readyz`)).status;
+
+describe.each([
+  ['', true],
+  [', afterLoss: degrade', false],
+] as const)('a store that loses what it knew, with state: {type: redis%s}', (state, isRefused) => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    await import('../../src/state/redis.js');
+    await ageStore();
+    rig = await startWith(state);
+  });
+  afterAll(() => rig.close());
+
+  const as = async (sub: string, groups = 'eng') =>
+    rig.as(await rig.gateway.token(UPSTREAM, { sub, groups: [groups], ...lifetime() }));
+  const read = async (sub: string, groups?: string): Promise<Reply> =>
+    callStateless(await as(sub, groups), 'read_record', { id: 'one' });
+  const outcomes = async (): Promise<readonly string[]> => {
+    const said: string[] = [];
+    for (const era of ERAS) {
+      const caller = await connectIn(era, await as('ada'));
+      const reply = await caller.request('tools/call', { name: 'write_record', arguments: WRITE });
+      caller.leave();
+      said.push(/tainted-flow|store-unavailable/.exec(reply.text)?.[0] ?? 'delivered');
+    }
+    return said;
+  };
+  const all = (outcome: string): readonly string[] => ERAS.map(() => outcome);
+
+  it('lets nobody send on what was received before, or spend again what was spent', async () => {
+    expect(await outcomes()).toEqual(all('delivered'));
+    expect((await read('ada')).status).toBe(200);
+    expect(await outcomes()).toEqual(all('tainted-flow'));
+    for (const spent of [false, false, true])
+      expect((await read('eve', 'paying')).text.includes('is spent')).toBe(spent);
+    storeOf().forget();
+    rig.upstream.forget();
+    expect(await outcomes()).toEqual(all(isRefused ? 'store-unavailable' : 'delivered'));
+    const paid = await read('eve', 'paying');
+    if (!isRefused) {
+      expect(paid.text).not.toContain('store-unavailable');
+      return;
+    }
+    expect(paid.text).toContain('store-unavailable');
+    expect(rig.upstream.uses()).toEqual([]);
+    // What needs no history goes on.
+    expect((await read('kim')).text).not.toContain('isError":true');
+    expect(await readyStatus(rig)).toBe(200);
+    const control = async () =>
+      (await rig.gateway.metrics()).includes('control="store",state="degraded"} 1');
+    await expect.poll(control, PATIENT).toBe(true);
+  });
+});
+
+function lifetime(): { readonly iat: number; readonly exp: number } {
+  const now = Math.floor((Date.now() + shared.aheadMs) / 1000);
+  return { iat: now - 1, exp: now + 600 };
+}
+
+describe.each([
+  ['', 200],
+  [', readiness: strict', 503],
+] as const)('a store that is away, with state: {type: redis%s}', (state, later) => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    await import('../../src/state/redis.js');
+    storeOf().goDown();
+    rig = await startWith(state);
+  });
+  afterAll(async () => {
+    storeOf().comeBack();
+    await rig.close();
+  });
+
+  it('is waited for before the gateway is ready; later, what needs it is refused', async () => {
+    expect(await readyStatus(rig)).toBe(503);
+    storeOf().comeBack();
+    await expect.poll(() => readyStatus(rig), PATIENT).toBe(200);
+    const token = await rig.gateway.token(UPSTREAM, { sub: 'ada', ...lifetime() });
+    const call = () => requestStateless(rig.as(token), 'tools/list');
+    storeOf().goDown();
+    await expect.poll(async () => (await call()).status, PATIENT).toBe(503);
+    const refused = await call();
+    expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    await expect.poll(() => readyStatus(rig), PATIENT).toBe(later);
+    storeOf().comeBack();
+    await expect.poll(() => readyStatus(rig), PATIENT).toBe(200);
+  });
+});
