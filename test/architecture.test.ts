@@ -53,9 +53,13 @@ const PURE_PACKAGES: ReadonlySet<string> = new Set([
   'tr46',
   'yaml',
 ]);
-/** Pure functions of the runtime that one module of a pure layer uses: a keyed digest, and a comparison of values. */
+/**
+ * What one module of a pure layer uses of the runtime: a keyed digest, a comparison of values, and a channel on which the
+ * tests hear of two inspections that disagree, which changes no outcome.
+ */
 const PURE_FUNCTIONS: ReadonlySet<string> = new Set([
   'inspection/redaction-marks.ts -> node:crypto',
+  'inspection/responses.ts -> node:diagnostics_channel',
   'policy/json-schema/defaults.ts -> node:util',
 ]);
 /** Who may load the development issuer and the demo: never the path of `serve`. */
