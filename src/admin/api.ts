@@ -304,10 +304,10 @@ async function revoke(
       };
     case 'revoked': {
       const { shown, isShared, isOfActorsOnly } = done;
-      const notice = isOfActorsOnly ? { notice: ACTORS_ONLY } : {};
+      const warning = isOfActorsOnly ? { warning: ACTORS_ONLY } : {};
       const { by: _, at, expires, id, ...about } = shown;
       return {
-        response: json(isShared ? 201 : 202, { revocation: shown, shared: isShared, ...notice }),
+        response: json(isShared ? 201 : 202, { revocation: shown, shared: isShared, ...warning }),
         detail: { revocation: id, ...about, ...(expires === undefined ? {} : { until: expires }) },
       };
     }

@@ -280,8 +280,8 @@ async function runOrder(
   else io.stdout(describeShown(isObject(made) ? made : {}));
   if (options.url === undefined && isObject(made))
     await warnOfUnknownName(made, options, io, ports);
-  const notice = value['notice'];
-  if (typeof notice === 'string') io.stderr(`warning: ${escapeForTerminal(notice)}\n`);
+  const warning = value['warning'];
+  if (typeof warning === 'string') io.stderr(`warning: ${escapeForTerminal(warning)}\n`);
   if (status === ACCEPTED)
     io.stderr(
       'warning: the shared store cannot be reached, so this is in force on one replica only until it is back\n',

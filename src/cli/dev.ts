@@ -303,8 +303,8 @@ function whyActed(event: AuditRecord): string {
   if (typeof reason === 'string') {
     const text = isReason(reason) ? REASONS[reason].text : 'unknown reason';
     const cause = cleanForeign(describeCause(event), undefined, MAX_CAUSE_CHARACTERS);
-    const said = cause === '' ? text : `${text.replace(/\.$/, '')}: ${cause}`;
-    return `${cleanForeign(reason)}: ${said}`;
+    const message = cause === '' ? text : `${text.replace(/\.$/, '')}: ${cause}`;
+    return `${cleanForeign(reason)}: ${message}`;
   }
   const [advertised, visible] = ['advertised', 'visible'].map((one) =>
     valueAt(event, 'result', 'list', one),

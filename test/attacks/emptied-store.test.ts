@@ -70,14 +70,14 @@ describe.each([
   const read = async (sub: string, groups?: string): Promise<Reply> =>
     callStateless(await as(sub, groups), 'read_record', { id: 'one' });
   const outcomes = async (): Promise<readonly string[]> => {
-    const said: string[] = [];
+    const found: string[] = [];
     for (const era of ERAS) {
       const caller = await connectIn(era, await as('ada'));
       const reply = await caller.request('tools/call', { name: 'write_record', arguments: WRITE });
       caller.leave();
-      said.push(/tainted-flow|store-unavailable/.exec(reply.text)?.[0] ?? 'delivered');
+      found.push(/tainted-flow|store-unavailable/.exec(reply.text)?.[0] ?? 'delivered');
     }
-    return said;
+    return found;
   };
   const all = (outcome: string): readonly string[] => ERAS.map(() => outcome);
 

@@ -26,7 +26,7 @@ function taking(name: string, schema: JsonObject = TEXT, owner = 'add'): Scanned
   return tool({ type: 'object', properties: { a: { type: 'number' }, [name]: schema } }, owner);
 }
 
-const ASKING: readonly string[] = [
+const CONTEXT_NAMES: readonly string[] = [
   ...['system_prompt', 'systemPrompt', 'System-Prompt', 'sys\u0442em_prompt', 'system.prompt'],
   ...['system_instructions', 'developer_message', 'full_system_prompt', 'system_prompt_text'],
   ...['agent_system_prompt', '_system_prompt', 'initial_prompt', 'original_user_request'],
@@ -121,7 +121,7 @@ const PLACES: readonly (readonly [string, ScannedDefinition, string])[] = [
 ];
 
 describe('a parameter that asks for the context', () => {
-  it.each(ASKING)('is found by the name %s', (name) => {
+  it.each(CONTEXT_NAMES)('is found by the name %s', (name) => {
     expect(reviewed(taking(name)).map(({ evidence }) => evidence)).toHaveLength(1);
   });
 

@@ -171,7 +171,7 @@ describe('whoever was switched off', () => {
     for (const near of [`${issuer}/`, issuer.replace('http:', 'https:'), issuer.toUpperCase()])
       expect((await admins.revoke(blockSubject(near))).status).toBe(400);
     const { body } = await admins.revoke(blockSubject(FOREIGN));
-    expect(body.notice).toContain('only actors');
+    expect(body.warning).toContain('only actors');
   });
 });
 

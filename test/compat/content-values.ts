@@ -143,8 +143,8 @@ export const rows: readonly CompatRow[] = [
     verdict: 'changes',
     sees: 'The client gets a mark in its place, while names of resources such as `http-01-token` pass.',
     run: () => {
-      const words = ['velvet', 'garden', '99', 'walnut'].join('-');
-      expect(texts(`password: ${words}`)).toEqual(['password: [redacted:secret]']);
+      const passphrase = ['velvet', 'garden', '99', 'walnut'].join('-');
+      expect(texts(`password: ${passphrase}`)).toEqual(['password: [redacted:secret]']);
       passes('Token: "http-01-token",', 'secret: web-01-tls-cert');
     },
   }),

@@ -120,8 +120,8 @@ export const rows: readonly CompatRow[] = [
       });
       try {
         const args = { id: 'one' };
-        const whole = await callStateless(rig.access, 'l_read_record', args);
-        expect(textsOf(whole)).toEqual([SOURCE]);
+        const unchanged = await callStateless(rig.access, 'l_read_record', args);
+        expect(textsOf(unchanged)).toEqual([SOURCE]);
         const inert = await callStateless(rig.access, 'right_write_record', { ...args, text: 'x' });
         expect(textsOf(inert)).toEqual([
           '&lt;script>run()</script>\n!\\[a](https://collect.example/a.png?x=1)\n',

@@ -43,11 +43,11 @@ const POLICY = `version: 1\npolicy: p\nrules:\n${RULES.map((one) => `  - ${one}\
 const MENDING = 'arguments: {coerce: true, drop: [task_progress]}';
 const BIG = '9007199254740993';
 
-/** Arguments, whether they are allowed, and what is said of them. */
+/** Arguments, whether they are allowed, and what is printed of them. */
 const ROWS: readonly (readonly [
   args: string,
   verdict: 'allow' | 'deny',
-  said: readonly string[],
+  printed: readonly string[],
 ])[] = [
   ['{"mode":"read","size":1}', 'allow', []],
   ['{}', 'allow', ['filled in for the rules /mode: "read"', 'filled in for the rules /size: 90']],
@@ -87,14 +87,14 @@ it('explain and test decide as the gateway does, and say what it did to the argu
   await within([MENDING], async (world) => {
     const { folder } = world.gateway;
     const cases: string[] = [];
-    for (const [args, verdict, said] of ROWS) {
+    for (const [args, verdict, printed] of ROWS) {
       expect([args, await verdictOf(world, args)]).toEqual([args, verdict]);
       const io = terminal({ cwd: folder });
       const given = { config: 'gateway.yaml', target: 'u/work', args };
       expect(await runExplainCall(given, io, PORTS)).toBe(0);
       expect([args, io.out().split(/[: ]/, 1)[0]]).toEqual([args, verdict]);
-      for (const one of said) expect(io.out()).toContain(`\n  ${one}\n`);
-      expect(io.out().includes('arguments, as the gateway reads them')).toBe(said.length > 0);
+      for (const one of printed) expect(io.out()).toContain(`\n  ${one}\n`);
+      expect(io.out().includes('arguments, as the gateway reads them')).toBe(printed.length > 0);
       if (!args.includes(BIG)) cases.push(caseOf(args, verdict));
     }
     await writeTests(folder, cases);

@@ -113,9 +113,9 @@ describe('the process log', () => {
       node,
       now: () => Date.parse('2027-06-01'),
     });
-    const said = linesOf(gateway.log()).filter(({ event }) => event.includes('version of Node'));
+    const logged = linesOf(gateway.log()).filter(({ event }) => event.includes('version of Node'));
     const detail = `${node}, since ${since}: run Sallyport on Node 24`;
-    expect(said).toMatchObject(since === undefined ? [] : [{ level: 'warn', detail }]);
+    expect(logged).toMatchObject(since === undefined ? [] : [{ level: 'warn', detail }]);
     await gateway.close();
     await upstream.close();
   });

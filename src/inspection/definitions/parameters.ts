@@ -83,11 +83,11 @@ function reasonFor({ name, schema }: Parameter, owner: string): string | undefin
   if (folded.length > MAX_NAME || !takesText(schema)) return undefined;
   const forms = withoutAffixes(folded);
   if (forms.some((form) => CONTEXT_NAMES.some((pattern) => pattern.test(form)))) return ASKS;
-  const isUsual = wordsOf(owner).some((word) => OF_MODELS.test(word));
+  const isUsual = nameParts(owner).some((word) => OF_MODELS.test(word));
   return !isUsual && forms.some((form) => MODEL_NAMES.test(form)) ? IDENTIFIES : undefined;
 }
 
-function wordsOf(name: string): readonly string[] {
+function nameParts(name: string): readonly string[] {
   return name
     .slice(0, MAX_NAME)
     .replace(/([a-z])([A-Z])/g, '$1_$2')

@@ -22,6 +22,7 @@ import { contextParameters } from './parameters.js';
 import { type Concealment, hasMixedScripts, type Reading, readingsOf } from './readings.js';
 import { findDemands, SENT_ELSEWHERE } from './rules.js';
 import { type OwnNames, sentencesOf } from './sentences.js';
+import { splitName, splitProse } from './splitting.js';
 import {
   commonPointer,
   NOT_SCANNED,
@@ -32,7 +33,6 @@ import {
   type Text,
   textsOf,
 } from './texts.js';
-import { nameAsWords, proseAsWords } from './words.js';
 
 export { type DefinitionFinding, isAbout, type ScannedDefinition } from './demands.js';
 
@@ -185,7 +185,7 @@ function scanText(
     evidence: quote(value, firstUnusual(value), value.length),
     reason: REASON_OF[concealment],
   }));
-  const worded = readings.flatMap((reading) => asWords(reading, text));
+  const worded = readings.flatMap((reading) => splitText(reading, text));
   const read = worded.filter(({ reading }) => {
     budget.marks -= countMarks(reading.text);
     return budget.marks >= 0;
@@ -207,10 +207,10 @@ function scanText(
 type Worded = { readonly reading: Reading; readonly plain?: string };
 
 /** A name as its words; prose as it is, and as its words where they touch or are in shreds. */
-function asWords(reading: Reading, { isProse }: Text): readonly Worded[] {
-  const words = isProse ? proseAsWords(reading.text) : nameAsWords(reading.text);
-  if (words === reading.text) return [{ reading }];
-  const read = { ...reading, text: words, origin: undefined };
+function splitText(reading: Reading, { isProse }: Text): readonly Worded[] {
+  const split = isProse ? splitProse(reading.text) : splitName(reading.text);
+  if (split === reading.text) return [{ reading }];
+  const read = { ...reading, text: split, origin: undefined };
   return isProse ? [{ reading }, { reading: read, plain: reading.text }] : [{ reading: read }];
 }
 
@@ -360,8 +360,8 @@ function scanTogether(
       if (items.size < 2 || isKnown || last === undefined) return [];
       const { kind, name, definition } = last;
       const pointer = typeof definition === 'string' ? '' : (places.at(-1)?.[2] ?? '');
-      const whole = `${reason} The words begin in the definition before it.`;
-      return [{ ...spread, item: { kind, name }, pointer, reason: whole }];
+      const fullReason = `${reason} The words begin in the definition before it.`;
+      return [{ ...spread, item: { kind, name }, pointer, reason: fullReason }];
     }),
   );
 }

@@ -5,7 +5,7 @@
 import { MAX_ITEM_DEPTH } from '../../protocol/deep-items.js';
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
 import { pointerTo } from '../../text/json-members.js';
-import { nameAsWords, proseAsWords } from './words.js';
+import { splitName, splitProse } from './splitting.js';
 
 /** A string of a definition with its place. `isProse` is false for a name. */
 export type Text = {
@@ -74,17 +74,17 @@ export type Part = { readonly pointer: string; readonly start: number; readonly 
 /** How much of the beginning and of the end of a text is read together with its neighbours. */
 const BORDER = 240;
 /** A text of so many words or fewer may be a piece of a sentence although it ends with a full stop. */
-const PIECE_WORDS = 8;
+const PIECE_SIZE = 8;
 
 /** The names and texts of a definition in rows, as a model reads them: each sort by itself, and all together. */
 export function rowsOf(texts: readonly Text[]): readonly Row[] {
-  const said = inReadingOrder(texts).filter((text) => !isKeyword(text));
-  const names = said.filter(({ isProse }) => !isProse);
-  const prose = said.filter(({ isProse }) => isProse);
+  const readable = inReadingOrder(texts).filter((text) => !isKeyword(text));
+  const names = readable.filter(({ isProse }) => !isProse);
+  const prose = readable.filter(({ isProse }) => isProse);
   const sorts = ['title', 'description', undefined].map((sort) =>
     prose.filter(({ pointer }) => sortOf(pointer) === sort),
   );
-  const rows = [names, ...sorts, prose, said].filter((row) => row.length > 1);
+  const rows = [names, ...sorts, prose, readable].filter((row) => row.length > 1);
   // Where there is one sort only, it is the same as all.
   const distinct = rows.filter(
     (row, at) =>
@@ -134,11 +134,11 @@ function toRow(texts: readonly Text[]): Row {
   const parts: Part[] = [];
   let value = '';
   for (const { pointer, value: text, isProse } of texts) {
-    const words = isProse ? pieceOf(proseAsWords(endsOf(text))) : nameAsWords(text);
-    if (words === '') continue;
+    const piece = isProse ? pieceOf(splitProse(endsOf(text))) : splitName(text);
+    if (piece === '') continue;
     if (value !== '') value += ' ';
-    parts.push({ pointer, start: value.length, end: value.length + words.length });
-    value += words;
+    parts.push({ pointer, start: value.length, end: value.length + piece.length });
+    value += piece;
   }
   return { value, parts };
 }
@@ -152,8 +152,7 @@ function endsOf(text: string): string {
 /** A few words without the full stop at their end. */
 function pieceOf(text: string): string {
   const trimmed = text.trim();
-  if (trimmed.length > PIECE_WORDS * 25 || trimmed.split(/\s+/).length > PIECE_WORDS)
-    return trimmed;
+  if (trimmed.length > PIECE_SIZE * 25 || trimmed.split(/\s+/).length > PIECE_SIZE) return trimmed;
   return trimmed.replace(/[.!?;\u2026]+$/, '');
 }
 

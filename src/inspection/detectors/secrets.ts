@@ -67,8 +67,8 @@ const MIN_WORD_CHARS = 4;
 function isPlainPart(part: string): boolean {
   const letters = COUNTED_PART.exec(part)?.[1];
   if (letters === undefined) return false;
-  const words = letters.match(/[A-Z]?[a-z]+|[A-Z]+/g) ?? [];
-  return words.every((word) => word.length < MIN_WORD_CHARS || isWord(word.toLowerCase()));
+  const terms = letters.match(/[A-Z]?[a-z]+|[A-Z]+/g) ?? [];
+  return terms.every((word) => word.length < MIN_WORD_CHARS || isWord(word.toLowerCase()));
 }
 
 /** What a secret is called. */
@@ -124,7 +124,7 @@ function isReference(value: string, next: string | undefined): boolean {
       (isNameOfSecret(value) && (/^[,;)]/.test(next) || value.includes('.'))));
   if (isExpression) {
     return (
-      isMostlyWords(value.replace(/[^A-Za-z]/g, ' ')) &&
+      isMostlyTerms(value.replace(/[^A-Za-z]/g, ' ')) &&
       isPlainName(value.replace(ABBREVIATION, ''), MIN_NAMED_CHARS - 2)
     );
   }
@@ -306,11 +306,11 @@ function isLongEncoded(text: string, end: number): boolean {
   const run = text.slice(Math.max(0, end - LONG_RUN_CHARS), end);
   if (run.length < LONG_RUN_CHARS || !/^[A-Za-z0-9+/_-]*$/.test(run)) return false;
   if (!hasBothCases(run) || !/[0-9+/]/.test(run)) return false;
-  return !isMostlyWords(run);
+  return !isMostlyTerms(run);
 }
 
 /** Whether at least half of what is not blank belongs to words. */
-function isMostlyWords(text: string): boolean {
+function isMostlyTerms(text: string): boolean {
   const known = new Uint8Array(text.length);
   markAll(known, text, SAMPLE_TERMS);
   markDictionaryTerms(known, text, 0);

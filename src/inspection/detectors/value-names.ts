@@ -25,9 +25,9 @@ export function createValueNames(text: string): FindValueName {
     const value = outerSpan(text, start, end);
     if (value === undefined) return undefined;
     const named =
-      pairName(text, value) ?? (value.isWhole ? nameOfWhole(text, value, lists) : undefined);
+      pairName(text, value) ?? (value.isComplete ? nameOfComplete(text, value, lists) : undefined);
     if (named !== undefined) return named;
-    if (!value.isWhole && !text.startsWith(ALIGNED, value.end)) return undefined;
+    if (!value.isComplete && !text.startsWith(ALIGNED, value.end)) return undefined;
     columns ??= createColumns(text);
     const heading = columns(value.start, value.end);
     return heading === undefined ? undefined : { kind: 'column', name: heading };
@@ -35,7 +35,7 @@ export function createValueNames(text: string): FindValueName {
 }
 
 /** The name of a value that nothing but a separator follows, apart from the headings of a table. */
-function nameOfWhole(text: string, value: OuterSpan, lists: ListMemory): ValueName | undefined {
+function nameOfComplete(text: string, value: OuterSpan, lists: ListMemory): ValueName | undefined {
   return assignedName(text, value) ?? elementName(text, value) ?? listName(text, value, lists);
 }
 
@@ -44,7 +44,7 @@ type OuterSpan = {
   readonly end: number;
   readonly isQuoted: boolean;
   /** Nothing stands behind it but what separates values. */
-  readonly isWhole: boolean;
+  readonly isComplete: boolean;
 };
 
 const MAX_QUOTES = 12;
@@ -62,8 +62,8 @@ function outerSpan(text: string, start: number, end: number): OuterSpan | undefi
     if (to === end) return undefined;
   }
   const ahead = text.slice(to, to + 40);
-  const isWhole = VALUE_END.test(ahead) || /^ {40}/.test(ahead);
-  return { start: from, end: to, isQuoted: from < start, isWhole };
+  const isComplete = VALUE_END.test(ahead) || /^ {40}/.test(ahead);
+  return { start: from, end: to, isQuoted: from < start, isComplete };
 }
 
 const MAX_NAME_CHARS = 96;

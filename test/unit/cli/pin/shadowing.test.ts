@@ -90,8 +90,8 @@ describe('[L-76] a parameter that asks for the context', () => {
     'is printed by pin %s',
     async (line) => {
       const schema = { type: 'object', properties: { system_prompt: { type: 'string' } } };
-      const asking = lockOf([pinOf(toolOf('get_issue', { inputSchema: schema }), 'pending')]);
-      const { out, err, status } = await run(line, GATEWAY, 20, asking);
+      const pending = lockOf([pinOf(toolOf('get_issue', { inputSchema: schema }), 'pending')]);
+      const { out, err, status } = await run(line, GATEWAY, 20, pending);
       expect(out + err).toMatch(/review context-parameter-\w{8} .*system_prompt/);
       expect(status).toBe('pending');
     },

@@ -10,7 +10,7 @@ const ORDINAL = /(?<![^ ])\d{1,3}(?![^ ])/g;
 const MAX_NAME = 2_000;
 
 /** A name as words. */
-export function nameAsWords(name: string): string {
+export function splitName(name: string): string {
   if (name.length > MAX_NAME) return name;
   return name.replace(CAMEL, ' ').replace(NO_WORD, ' ').replace(ORDINAL, ' ').trim().toLowerCase();
 }
@@ -24,6 +24,6 @@ const SHREDS =
 const MARK = /(?:[.!?;\u2026\u2022]+|\d{1,3}[.)])(?=\s)|[\n\u2022*#>|-]+/g;
 
 /** The text with what touches set apart and what is in shreds put together; itself where there is neither. */
-export function proseAsWords(text: string): string {
-  return text.replace(TOUCHING, nameAsWords).replace(SHREDS, (run) => run.replace(MARK, ' '));
+export function splitProse(text: string): string {
+  return text.replace(TOUCHING, splitName).replace(SHREDS, (run) => run.replace(MARK, ' '));
 }
