@@ -73,7 +73,7 @@ export function readUri(uri: string): UriReadings | undefined {
   const texts = findReadings(primary);
   if (texts === undefined) return undefined;
   const { normal, unresolved } = primary;
-  const reduced = once(() => expand(texts, REDUCTIONS));
+  const reduced = once(() => expandFully(texts, REDUCTIONS));
   return {
     written: uri,
     normal,
@@ -468,6 +468,20 @@ function toCharacter(code: number, written: string): string {
 /** What a spelling becomes at a server that decodes, ignores or adds something. */
 type Respell = (text: string) => readonly string[];
 
+/** What a step makes possible for one before it is found in the next round; nobody nests deeper to any reader. */
+const MAX_ROUNDS = 4;
+
+/** Texts with all that comes of them, in rounds until nothing comes: the given ones first, each once. */
+function expandFully(texts: readonly string[], steps: readonly Respell[]): readonly string[] {
+  let found = texts;
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const more = expand(found, steps);
+    if (more.length === found.length) break;
+    found = more;
+  }
+  return found;
+}
+
 /** Texts with all that comes of them, step by step: the given ones first, each once. */
 function expand(texts: readonly string[], steps: readonly Respell[]): readonly string[] {
   const found = new Set(texts);
@@ -526,7 +540,8 @@ function trimBlanks(path: string): string {
 const resolvedAgain: Respell = (text) =>
   onPath(text, (path) => {
     const resolved = resolvePath(path).path;
-    return [resolved, resolved.replace(/\/{2,}/g, '/')];
+    const collapsed = path.replace(/\/{2,}/g, '/');
+    return [resolved, resolved.replace(/\/{2,}/g, '/'), resolvePath(collapsed).path];
   });
 
 const withoutSlash: Respell = (text) =>
@@ -576,7 +591,7 @@ const ADDITIONS = [withSlashes, withoutUser, withoutSlash, withSlash];
 function unfoldedHost(uri: string): readonly string[] {
   const folded = uri.replace(/^[^:]*:/, (scheme) => scheme.toLowerCase());
   const host = /^[^:]*:\/\/([^/?#]*)/.exec(folded)?.[1];
-  return host === undefined || host === host.toLowerCase() ? [] : expand([folded], REDUCTIONS);
+  return host === undefined || host === host.toLowerCase() ? [] : expandFully([folded], REDUCTIONS);
 }
 
 function toReading(text: string): UriReading {

@@ -140,7 +140,7 @@ describe('lists', () => {
     const negative = JSON.parse(
       filter(resultOf({ tools: [], ttlMs: 'x' }), [], { hasCacheHints: true }).text,
     ).result;
-    expect(negative.ttlMs).toBe(30_000);
+    expect(negative.ttlMs).toBe(0);
     expect(filter(page, []).text).toBe(page.text);
   });
 

@@ -243,6 +243,7 @@ const PORTS: PartialPorts = {
     digest: () => 'digest',
   },
   limits: { take: () => ({ ok: true }) },
+  sessions: { claimNumber: () => () => undefined },
   audit: { keyedHash: () => 'hash', recordDecision: () => Promise.resolve(true) },
   requestState: { open: () => 'state of the server' },
 };

@@ -526,7 +526,8 @@ describe('a thread that fails', () => {
     const all = [ended('one', 'ann'), ended('one', 'bob'), ended('two', 'eve')];
     await Promise.all(all);
     // The upstream that has a job running waits for its own, not for the thread that is kept for others.
-    expect(ends).toEqual(['one ann died', 'two eve died', 'one bob died']);
+    expect(ends.slice(0, 2).sort()).toEqual(['one ann died', 'two eve died']);
+    expect(ends[2]).toBe('one bob died');
   });
 
   it('[PRF-08] is noted of once where there is no other thread, and once when it is back', async () => {

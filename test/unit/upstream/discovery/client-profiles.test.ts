@@ -222,5 +222,9 @@ it('[APP-05] is listed once by every face for the command line, or not at all', 
   ]);
   const failing = serverOf(async (declares) => (declares ? 'fails' : 'answers'));
   const ports = { openRequest: failing.openRequest, now: Date.now };
-  expect(await listProfilesOnce(once, ports)).toEqual({ kind: 'unreachable', why: 'unavailable' });
+  expect(await listProfilesOnce(once, ports)).toEqual({
+    kind: 'unreachable',
+    why: 'unavailable',
+    isSpoken: false,
+  });
 });

@@ -428,6 +428,7 @@ test('[L-37] listing once tells why an upstream cannot be listed', async () => {
   };
   expect(await listOnce(once, { request: requestOver(upstream.url), now: Date.now })).toEqual({
     kind: 'unreachable',
+    isSpoken: false,
     why: 'credentials',
     detail: '401 to initialize',
   });

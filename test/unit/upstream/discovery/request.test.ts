@@ -132,6 +132,7 @@ test('[L-39] an upstream that is not there, or redirects, is unreachable', async
   expect(await list(upstream.url)).toEqual({
     kind: 'unreachable',
     why: 'unavailable',
+    isSpoken: false,
     detail: undefined,
   });
 });
