@@ -178,6 +178,17 @@ const ORDINARY = cases(
     ),
   ],
   ['values of an enum', each('enum', ['read', 'write', 'send', 'all', 'none', 'previous', 'next'])],
+  [
+    'prompts beside each other',
+    tool({ title: 'Simple Prompt', description: 'A prompt with no arguments' }, 'simple-prompt'),
+    tool(
+      {
+        title: 'Arguments Prompt',
+        description: 'A prompt with two arguments, one required and one optional',
+      },
+      'args-prompt',
+    ),
+  ],
   ['lists', saying('Options:\n- read\n- write\n- delete\n- all users')],
   [
     'descriptions',

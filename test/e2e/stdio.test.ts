@@ -74,7 +74,7 @@ describe('[STD-07] sallyport stdio', () => {
       const result = await client.callTool({ name: 'get-env', arguments: {} });
       const [content] = result.content as readonly { text: string }[];
       const variables = Object.keys(JSON.parse(content?.text ?? '{}') as object);
-      expect(variables).toEqual(['PATH']);
+      expect(variables).toEqual(['PATH', 'SALLYPORT_STDIO_ADAPTER']);
       expect(transport.sessionId).toMatch(/^[\w-]{32}$/);
       await close();
 

@@ -29,6 +29,7 @@ import {
   type Part,
   partsAcross,
   type Row,
+  rowsAcross,
   rowsOf,
   type Text,
   textsOf,
@@ -351,7 +352,7 @@ function scanTogether(
   const texts = definitions.flatMap((one, at) =>
     headOf(one).map((text) => ({ ...text, pointer: `/${at}${text.pointer}` })),
   );
-  return rowsOf(texts).flatMap((row) =>
+  return rowsAcross(texts).flatMap((row) =>
     findSpread(row).flatMap(({ parts, reason, ...spread }) => {
       const places = parts.map(({ pointer }) => PLACE.exec(pointer));
       const items = new Set(places.map((place) => definitions[Number(place?.[1])]));

@@ -78,13 +78,9 @@ const PIECE_SIZE = 8;
 
 /** The names and texts of a definition in rows, as a model reads them: each sort by itself, and all together. */
 export function rowsOf(texts: readonly Text[]): readonly Row[] {
-  const readable = inReadingOrder(texts).filter((text) => !isKeyword(text));
-  const names = readable.filter(({ isProse }) => !isProse);
+  const readable = readableOf(texts);
   const prose = readable.filter(({ isProse }) => isProse);
-  const sorts = ['title', 'description', undefined].map((sort) =>
-    prose.filter(({ pointer }) => sortOf(pointer) === sort),
-  );
-  const rows = [names, ...sorts, prose, readable].filter((row) => row.length > 1);
+  const rows = [...sortsOf(readable), prose, readable].filter((row) => row.length > 1);
   // Where there is one sort only, it is the same as all.
   const distinct = rows.filter(
     (row, at) =>
@@ -95,6 +91,31 @@ export function rowsOf(texts: readonly Text[]): readonly Row[] {
         ),
   );
   return distinct.map(toRow);
+}
+
+/**
+ * The names of several definitions in a row, their titles and their descriptions. A list mixes them, and the title of a
+ * definition continues no description of another: `with no arguments`, `Arguments Prompt` is no order.
+ */
+export function rowsAcross(texts: readonly Text[]): readonly Row[] {
+  return sortsOf(readableOf(texts))
+    .filter((row) => row.length > 1)
+    .map(toRow);
+}
+
+function readableOf(texts: readonly Text[]): readonly Text[] {
+  return inReadingOrder(texts).filter((text) => !isKeyword(text));
+}
+
+/** Names, titles, descriptions, and all other prose. */
+function sortsOf(readable: readonly Text[]): readonly (readonly Text[])[] {
+  const prose = readable.filter(({ isProse }) => isProse);
+  return [
+    readable.filter(({ isProse }) => !isProse),
+    ...['title', 'description', undefined].map((sort) =>
+      prose.filter(({ pointer }) => sortOf(pointer) === sort),
+    ),
+  ];
 }
 
 function sortOf(pointer: string): string | undefined {
