@@ -118,10 +118,10 @@ const OTHER_ROOT = /^(?:[A-Za-z]:|~|[A-Za-z][A-Za-z0-9+.-]*:\/)/;
 const FILE_URL = /^(?:[a-z][a-z0-9+.-]*:)*file:/i;
 /**
  * `...`, `.. `, `..;x` and `..?x`: readers that drop trailing dots, blanks, parameters or the query of a URL take them for
- * `..`, and so do file systems that ignore invisible characters in names.
+ * `..`, and so do file systems that ignore invisible characters in names. Of `;x` they leave an empty name.
  */
 const AMBIGUOUS_SEGMENT =
-  /^[. ]{3,}$|^\.{1,2}[;?#]|^\s|\s$|^[.\p{Default_Ignorable_Code_Point}]*\p{Default_Ignorable_Code_Point}\.*$/u;
+  /^[. ]{3,}$|^\.{0,2};|^\.{1,2}[?#]|^\s|\s$|^[.\p{Default_Ignorable_Code_Point}]*\p{Default_Ignorable_Code_Point}\.*$/u;
 
 type Path = {
   /** Undefined for a path that climbs above its start, or starts elsewhere. */

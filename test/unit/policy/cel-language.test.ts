@@ -103,6 +103,7 @@ describe('[P-46] path.under', () => {
     ['three dots', 'reports/.../secret'],
     ['dots and a blank', 'reports/.. /secret'],
     ['dots and parameters', 'reports/..;/secret'],
+    ['parameters of an empty name', 'reports/;/..'],
     ['full-width dots', 'reports/\uff0e\uff0e/secret'],
     ['a full-width slash', 'reports/a\uff0f..\uff0f..\uff0fsecret'],
     ['a full-width escape', 'reports/\uff052e\uff052e/secret'],
