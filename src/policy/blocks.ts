@@ -128,25 +128,30 @@ export function subjectBlock(
   blocked: ReadonlyMap<string, string>,
   caller: Identities,
 ): string | undefined {
-  if (blocked.size === 0) return undefined;
-  for (const { subject } of identitiesOf(caller)) {
-    const id = blocked.get(subject);
-    if (id !== undefined) return id;
-  }
-  return undefined;
+  return blockOf(blocked, caller, ['subject']);
 }
 
-/** The block of a caller: of a subject or a client among its identities. */
+/** The block of a caller: of a subject or else of a client among its identities. */
 export function callerBlock(
   blocked: ReadonlyMap<string, string>,
   caller: Identities,
 ): string | undefined {
+  return blockOf(blocked, caller, ['subject', 'client']);
+}
+
+function blockOf(
+  blocked: ReadonlyMap<string, string>,
+  caller: Identities,
+  sorts: readonly ('subject' | 'client')[],
+): string | undefined {
+  // Nearly always nothing is blocked, and this is asked for every call.
   if (blocked.size === 0) return undefined;
-  const bySubject = subjectBlock(blocked, caller);
-  if (bySubject !== undefined) return bySubject;
-  for (const { client } of identitiesOf(caller)) {
-    const id = blocked.get(client);
-    if (id !== undefined) return id;
+  const identities = identitiesOf(caller);
+  for (const sort of sorts) {
+    for (const identity of identities) {
+      const id = blocked.get(identity[sort]);
+      if (id !== undefined) return id;
+    }
   }
   return undefined;
 }
