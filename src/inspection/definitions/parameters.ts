@@ -8,6 +8,7 @@ import { makeVisible } from '../../text/escaping.js';
 import { pointerTo } from '../../text/json-members.js';
 import { confusableForm } from '../detectors/unicode.js';
 import type { ScannedDefinition, UnnamedFinding } from './demands.js';
+import { splitName } from './splitting.js';
 
 /** A parameter with its place. `schema` is undefined where it has none of its own. */
 type Parameter = {
@@ -83,16 +84,10 @@ function reasonFor({ name, schema }: Parameter, owner: string): string | undefin
   if (folded.length > MAX_NAME || !takesText(schema)) return undefined;
   const forms = withoutAffixes(folded);
   if (forms.some((form) => CONTEXT_NAMES.some((pattern) => pattern.test(form)))) return ASKS;
-  const isUsual = nameParts(owner).some((word) => OF_MODELS.test(word));
+  const isUsual = splitName(owner)
+    .split(/[^a-z]+/)
+    .some((word) => OF_MODELS.test(word));
   return !isUsual && forms.some((form) => MODEL_NAMES.test(form)) ? IDENTIFIES : undefined;
-}
-
-function nameParts(name: string): readonly string[] {
-  return name
-    .slice(0, MAX_NAME)
-    .replace(/([a-z])([A-Z])/g, '$1_$2')
-    .toLowerCase()
-    .split(/[^a-z]+/);
 }
 
 /** The name, and what is left of it as words at its ends are taken away. */
