@@ -15,6 +15,7 @@ const MAX_READINGS = 24;
 /** A URI with more spellings, or with more characters in all of them together, is one that no restriction can clear. */
 const MAX_SPELLINGS = 512;
 const MAX_SPELT_CHARS = 512 * 1024;
+const TOO_MANY_SPELLINGS = 'the URI has too many spellings';
 
 /** The characters of RFC 3986 §2: no `\`, quotes, braces, control characters, and nothing beyond ASCII. */
 const URI_CHARACTERS = /^[A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=%]+$/;
@@ -468,18 +469,18 @@ function toCharacter(code: number, written: string): string {
 /** What a spelling becomes at a server that decodes, ignores or adds something. */
 type Respell = (text: string) => readonly string[];
 
-/** What a step makes possible for one before it is found in the next round; nobody nests deeper to any reader. */
-const MAX_ROUNDS = 4;
+/** Rounds after which a URI that still has further spellings is one that no restriction can clear. */
+const MAX_ROUNDS = 6;
 
-/** Texts with all that comes of them, in rounds until nothing comes: the given ones first, each once. */
+/** Texts with all that comes of them, in rounds until nothing more comes: the given ones first, each once. */
 function expandFully(texts: readonly string[], steps: readonly Respell[]): readonly string[] {
   let found = texts;
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     const more = expand(found, steps);
-    if (more.length === found.length) break;
+    if (more.length === found.length) return found;
     found = more;
   }
-  return found;
+  throw new Error(TOO_MANY_SPELLINGS);
 }
 
 /** Texts with all that comes of them, step by step: the given ones first, each once. */
@@ -488,8 +489,7 @@ function expand(texts: readonly string[], steps: readonly Respell[]): readonly s
   for (const step of steps) {
     for (const next of [...found].flatMap(step)) found.add(next);
     const chars = [...found].reduce((sum, { length }) => sum + length, 0);
-    if (found.size > MAX_SPELLINGS || chars > MAX_SPELT_CHARS)
-      throw new Error('the URI has too many spellings');
+    if (found.size > MAX_SPELLINGS || chars > MAX_SPELT_CHARS) throw new Error(TOO_MANY_SPELLINGS);
   }
   return [...found];
 }
