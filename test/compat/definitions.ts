@@ -61,9 +61,9 @@ function unreadable(
       withWorld({ tools: [GOOD, without({ ...GOOD, name: 'odd', ...odd })] }, async (world) => {
         const own = everywhere ? ['read_record'] : ['read_record', 'odd'];
         expect(await listedBySdks(world)).toEqual([['read_record'], ['read_record'], own]);
-        const found = JSON.stringify(await world.gateway.audit());
+        const found = async (): Promise<string> => JSON.stringify(await world.gateway.audit());
         if (everywhere) expect(world.gateway.log()).toContain('definition cannot be used');
-        else expect(found.includes('"detector":"definition"')).toBe(true);
+        else await expect.poll(found).toContain('"detector":"definition"');
       }),
   };
 }
