@@ -6,7 +6,7 @@ import { exactNumbersIn } from '../protocol/json/exact-numbers.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { stepsOf } from '../text/json-members.js';
 import { isSsnName } from './detectors/pii.js';
-import { isSecretName, isSecretNumber, NAMED_SECRET } from './detectors/secrets.js';
+import { isSecretName, isSecretNumber, mayNameSecret, NAMED_SECRET } from './detectors/secrets.js';
 import { type ResultRules, redactText } from './detectors/text-sanitizer.js';
 import { isSurelyClean } from './prefilter/prefilter.js';
 import { redactionMark } from './redaction-marks.js';
@@ -31,7 +31,7 @@ const RULES: ResultRules = {
 export function redactForRecord(text: string, name?: string): string {
   try {
     if (name !== undefined && text !== '' && isSecretName(name)) return redactionMark(NAMED_SECRET);
-    const isNamed = name !== undefined && isSsnName(name);
+    const isNamed = name !== undefined && (mayNameSecret(name) || isSsnName(name));
     return !isNamed && isSurelyClean(text) ? text : redactText(text, RULES, [], name);
   } catch {
     return redactionMark('unread');

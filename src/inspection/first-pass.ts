@@ -34,6 +34,7 @@ import {
   neutralizeJoined,
   type SplitHit,
 } from './joined-text.js';
+import { findSplitInLists } from './listed-texts.js';
 import {
   isProtocolPlace,
   isReserved,
@@ -41,7 +42,7 @@ import {
   parseContainer,
   valueAt,
 } from './message-fields.js';
-import { isStructure, type Place, placeOf } from './message-map.js';
+import { isStructure, ordersOf, type Place, placeOf } from './message-map.js';
 import { redactionMark } from './redaction-marks.js';
 import { canShowSource, type ShownSources, sourceEdits, sourceText, svgIn } from './svg-images.js';
 
@@ -112,7 +113,8 @@ export function sanitizeMessage(input: PassInput): Pass | { readonly kind: 'too-
   if (end === 'too-large' || state.budgetUsed.chars > input.caps.maxWork)
     return { kind: 'too-large' };
   for (const [group, { isReader, parts }] of state.groups) {
-    removeSplitSecrets(state, parts, isReader ? input.tail : '', isStructure(group));
+    for (const read of ordersOf(group, parts))
+      removeSplitSecrets(state, read, isReader ? input.tail : '', isStructure(group));
     if (isReader) neutralizeJoinedTexts(state, parts);
   }
   const { edits, removed } = sourceEdits(input.text, input.caps, state.sources);
@@ -304,8 +306,13 @@ function sanitizeValue(
   return text;
 }
 
-function sanitizeProse(state: PassState, text: string, steps: Steps, name?: string): string {
-  const value = parseContainer(text);
+function sanitizeProse(state: PassState, written: string, steps: Steps, name?: string): string {
+  const parsed = parseContainer(written);
+  if (parsed === undefined) return sanitizeLeaf(state, written, steps, name, 'markdown');
+  const isCopy = isStructuredCopy(state, parsed);
+  const text = isCopy ? written : redactLists(state, written, steps);
+  const value = text === written ? parsed : parseContainer(text);
+  // Data that only some readers see may lie across the strings of what is JSON.
   if (value === undefined) return sanitizeLeaf(state, text, steps, name, 'markdown');
   const inner = createPassState(
     { ...state.input, text, value },
@@ -316,7 +323,7 @@ function sanitizeProse(state: PassState, text: string, steps: Steps, name?: stri
     state.isBlocked = true;
   }
   // Strings of data are not joined by those who show the data, but a copy of structured content is read like it.
-  if (isStructuredCopy(state, value)) {
+  if (isCopy) {
     for (const { parts } of inner.groups.values()) removeSplitSecrets(inner, parts, '', true);
   }
   state.isBlocked ||= inner.isBlocked;
@@ -482,9 +489,22 @@ function sanitizeLeaf(
   const { rules, sanitize, caps } = state.input;
   state.budgetUsed.chars += text.length;
   if (state.budgetUsed.chars > caps.maxWork) return text;
-  const sanitized = sanitize(text, rules, { name, reading });
+  const sanitized = sanitize(redactLists(state, text, steps), rules, { name, reading });
   for (const one of sanitized.notes) addNote(state, steps, one);
   return sanitized.text;
+}
+
+/** Redacts what is split over the strings of a list in a text. */
+function redactLists(state: PassState, text: string, steps: Steps): string {
+  const { rules } = state.input;
+  const edits: TextEdit[] = [];
+  for (const hit of findSplitInLists(text, wantedKindsOf(rules))) {
+    const action = actionFor(hit, rules);
+    addNote(state, steps, { detector: detectorOf(hit.kind), action, count: 1 });
+    if (action !== 'redact') continue;
+    edits.push({ start: hit.start, end: hit.end, text: redactionMark(hit.kind, rules.marks) });
+  }
+  return edits.length === 0 ? text : applyEdits(text, edits);
 }
 
 function addNote(state: PassState, steps: Steps, one: Parameters<FindingLog['add']>[1]): void {

@@ -189,7 +189,7 @@ export type SplitHit = {
 type Segment = { readonly part: number; readonly from: number; readonly text: string };
 
 /** A reader may join texts with nothing or with a blank between them. */
-const SECRET_SEPARATORS = ['', ' '] as const;
+export const SECRET_SEPARATORS = ['', ' '] as const;
 
 /**
  * Finds secrets and personal data that lie across a boundary between texts, cut to the single texts. `parts[0]`

@@ -98,7 +98,7 @@ function lastName(steps: Steps): string {
 
 function groupIn(branch: string, steps: Steps): string | undefined {
   // A host shows the message of an error and its data as one.
-  if (branch === 'error/message' && steps.length === 2) return 'error/data';
+  if (branch === 'error/message' && steps.length === 2) return ERROR;
   if (STRUCTURED.has(branch)) return branch;
   const last = steps.at(-1);
   if (typeof last === 'string' && !JOINED_MEMBERS.has(last)) return undefined;
@@ -123,7 +123,29 @@ export function joinedTextsOf(message: Json): Collection {
   return found;
 }
 
+/** What a host shows of an error: its message, and then its data, in whatever order they are written. */
+const ERROR = 'error/data';
+const ERROR_AS_SHOWN = 'error';
+
+/** The orders in which the parts of a group are read: as they are written, and of an error as a host shows it. */
+export function ordersOf<Part extends { readonly steps: Steps }>(
+  group: string,
+  parts: readonly Part[],
+): readonly (readonly Part[])[] {
+  const at = group === ERROR ? parts.findIndex(({ steps }) => steps[1] === 'message') : -1;
+  const message = parts[at];
+  return at < 1 || message === undefined ? [parts] : [parts, [message, ...parts.toSpliced(at, 1)]];
+}
+
+function collectError({ message, data }: JsonObject, found: Collection): void {
+  if (typeof message !== 'string' || data === undefined) return;
+  const texts: string[] = [];
+  pushStrings(data, texts, false);
+  for (const text of [message, ...texts]) add(found, ERROR_AS_SHOWN, text);
+}
+
 function collectHolder(members: JsonObject, holder: string, found: Collection): void {
+  if (holder === 'error') collectError(members, found);
   for (const name in members) {
     const member = members[name] as Json;
     if (typeof member !== 'string' && typeof member !== 'object') continue;
@@ -144,14 +166,14 @@ function collectStructure(value: Json, branch: string, found: Collection): void 
   for (const text of texts) add(found, branch, text);
 }
 
-/** Member names and strings in order, which together could form one secret. */
-function pushStrings(value: Json, texts: string[]): void {
+/** Strings in order, and the names of members between them, which together could form one secret. */
+function pushStrings(value: Json, texts: string[], hasNames = true): void {
   if (typeof value === 'string') texts.push(value);
-  else if (Array.isArray(value)) for (const one of value) pushStrings(one, texts);
+  else if (Array.isArray(value)) for (const one of value) pushStrings(one, texts, hasNames);
   else if (isObject(value)) {
     for (const name in value) {
-      texts.push(name);
-      pushStrings(value[name] as Json, texts);
+      if (hasNames) texts.push(name);
+      pushStrings(value[name] as Json, texts, hasNames);
     }
   }
 }

@@ -7,7 +7,7 @@ import type { Finding } from '../policy/record.js';
 import { isObject, type Json } from '../protocol/jsonrpc.js';
 import { decodeEscapes, findEncodedRuns, foldText } from './detectors/decoded-text.js';
 import { isLinkKind } from './detectors/links.js';
-import { isSecretName, isSecretNumber } from './detectors/secrets.js';
+import { isSecretNumber, mayNameSecret } from './detectors/secrets.js';
 import { detectorOf, findSensitive } from './detectors/text-sanitizer.js';
 import { createFindingLog, type FindingLog, type Profile } from './findings.js';
 import { nearestName } from './message-fields.js';
@@ -167,7 +167,7 @@ function search(value: Json, steps: Steps, guard: Guard): void {
 function searchText(text: string, steps: Steps, guard: Guard): void {
   searchMarks(text, steps, guard);
   const name = nearestName(steps);
-  if (isSurelyClean(text) && (name === undefined || !isSecretName(name))) return;
+  if (isSurelyClean(text) && (name === undefined || !mayNameSecret(name))) return;
   for (const { kind } of findSensitive(text, WANTED, name)) noteFound(guard, steps, kind);
 }
 

@@ -22,6 +22,7 @@ import { createFindingLog, type FindingLog, type Profile, publicFindings } from 
 import { sanitizeMessage } from './first-pass.js';
 import { ICONS } from './icons.js';
 import { headOf, tailOf } from './joined-text.js';
+import { withJoinedLists } from './listed-texts.js';
 import { exemptIn, isFreeForm, valueAt } from './message-fields.js';
 import { joinedTextsOf } from './message-map.js';
 import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
@@ -238,6 +239,12 @@ export function passIfClean(
     const { groups, continued } = joinedTextsOf(input.value);
     const isClean = (text: string): boolean => isSurelyClean(text) && !isExposedIn(text, own);
     if (!areJoinedClean(groups, tail, isClean)) return undefined;
+    if (
+      !withJoinedLists(input.text).every(
+        (text) => isSurelyCleanJson(text) && !isExposedIn(text, own),
+      )
+    )
+      return undefined;
     return { kind: 'clean', findings: NO_FINDINGS, previousTail: nextTail(tail, continued) };
   } catch {
     return withheld('internal');

@@ -196,4 +196,69 @@ export const rows: readonly CompatRow[] = [
       passes(`see ${link}`);
     },
   }),
+  row({
+    id: 'credentials-by-notation',
+    source: 'RFC 7617; RFC 6265; the manuals of PostgreSQL, curl and Docker',
+    given:
+      'A text has a password in a sentence, in a header, in a cookie, in the file of a program or in a command.',
+    verdict: 'changes',
+    sees: 'The client gets the text without the password alone.',
+    run: () => {
+      const secret = noise('notation', 18);
+      const pair = Buffer.from(`deploy:${secret}`).toString('base64');
+      for (const write of [
+        (x: string) => `The password for staging is ${x}.`,
+        (x: string) => `API key: ${x}`,
+        (x: string) => `Cookie: theme=dark; sid=${x}; lang=en`,
+        (x: string) => `db.internal:5432:orders:deploy:${x}`,
+        (x: string) => `machine api.example.com login deploy password ${x}`,
+        (x: string) => `curl -u deploy:${x} https://api.example.com`,
+        (x: string) => `PGPASSWORD=${x} psql`,
+      ]) {
+        const [kept = ''] = texts(write(secret));
+        expect(kept.replace(/\[redacted:[a-z-]+\]/, secret)).toBe(write(secret));
+        expect(kept).not.toContain(secret);
+      }
+      expect(texts(`Authorization: Basic ${pair}`)[0]).not.toContain(pair);
+    },
+  }),
+  row({
+    id: 'documentation-of-credentials',
+    source: 'RFC 7617 §2; the pages of MDN on cookies',
+    given: 'A text explains passwords, headers, cookies and commands with samples and variables.',
+    verdict: 'accepts',
+    sees: 'The client gets the text.',
+    run: () => {
+      passes('The password is wrong.', 'The password is at least 12 characters long.');
+      passes('API key: <your-key>', 'PGPASSWORD=$PASSWORD psql', 'SMTP_PASS=changeme');
+      passes(`Authorization: Basic ${Buffer.from('user:password').toString('base64')}`);
+      passes('Cookie: name=value; name2=value2', 'curl -u user:password https://x.example');
+    },
+  }),
+  row({
+    id: 'secrets-split-over-a-list',
+    given: 'A text is a list in JSON, and a token stands in two of its strings.',
+    verdict: 'changes',
+    sees: 'The client gets the list without the two pieces.',
+    run: () => {
+      const token = githubToken('listed');
+      const pieces = ['first', token.slice(0, 18), token.slice(18), 'last'];
+      const mark = '[redacted:github-token]';
+      expect(texts(JSON.stringify(pieces))).toEqual([
+        JSON.stringify(['first', mark, mark, 'last']),
+      ]);
+    },
+  }),
+  row({
+    id: 'shares-as-targets',
+    source: 'WHATWG URL §4.4; CommonMark 0.31 §2.4',
+    given: 'An image leads to a share of a network, and a link does.',
+    verdict: 'changes',
+    sees: 'The client gets an image that does not load; the link stays as it is.',
+    run: () => {
+      expect(texts('![x](\\\\host\\share)')).toEqual(['!\\[x](\\\\host\\share)']);
+      expect(texts('!', '[x](\\\\host\\share)')).toEqual(['!\\', '[x](\\\\host\\share)']);
+      passes('[x](\\\\host\\share)');
+    },
+  }),
 ];

@@ -4,8 +4,11 @@
 // secrets.ts extends a match beyond that bound.
 // Source: the token format pages of the services named; RFC 7468 (PEM); RFC 7519 (JWT); RFC 3986 §3.2.1.
 
-/** The check of a match: randomness of its characters, of a PEM body, or the rules for human passwords. */
-type SecretCheck = 'random' | 'pem' | 'password';
+/**
+ * The check of a match: randomness of its characters, of a PEM body, the rules for human passwords, a password that has
+ * to look random too, or a user name and a password in base64.
+ */
+type SecretCheck = 'random' | 'pem' | 'password' | 'random-password' | 'basic';
 
 export type SecretFormat = {
   /** The name in placeholders and findings. */
@@ -87,6 +90,8 @@ const NONE = /(?!)/;
 
 const SK_ANCHORS = [...'0123456789abcdef'].map((digit) => `sk${digit}`);
 
+/** A user name and a password as HTTP's Basic scheme writes them. */
+export const BASIC_CREDENTIALS = 'basic-credentials';
 /** The signature of a signed link, which is a secret nowhere else. */
 export const LINK_SIGNATURE = 'link-signature';
 
@@ -274,6 +279,32 @@ const GENERAL: readonly SecretFormat[] = [
     window: 64,
     tail: /[A-Za-z0-9+/=\s\\:,.()]/,
   }),
+  // RFC 7617, in headers; the same in the settings of Docker and npm.
+  anyCase(BASIC_CREDENTIALS, ['basic'], `basic\\s{1,4}([A-Za-z0-9+/_-]{8,2000}={0,2})`, {
+    check: 'basic',
+  }),
+  anyCase(BASIC_CREDENTIALS, ['auth'], `auth${TO_VALUE}([A-Za-z0-9+/_-]{8,2000}={0,2})`, {
+    check: 'basic',
+  }),
+  anyCase(
+    'netrc-password',
+    ['machine'],
+    `machine\\s{1,16}\\S{1,255}(?:\\s{1,16}(?:login|account)\\s{1,16}\\S{1,255}){0,2}\\s{1,16}password\\s{1,16}["']?([^\\s"']{3,512})`,
+    { check: 'password', window: 3, tail: /[^\s"']/ },
+  ),
+  anyCase(
+    'netrc-password',
+    ['default'],
+    `default\\s{1,16}login\\s{1,16}\\S{1,255}\\s{1,16}password\\s{1,16}["']?([^\\s"']{8,512})`,
+    { check: 'random-password', window: 8, tail: /[^\s"']/ },
+  ),
+  // host:port:database:user:password, with the ports at which PostgreSQL and its poolers usually listen.
+  anyCase(
+    'pgpass-password',
+    [':543', ':6432', ':6543', ':15432', ':25432', ':25060', ':26257', ':*:'],
+    `(?<=[a-z0-9_.*\\]-]):(?:543\\d|6432|6543|15432|25432|25060|26257|\\*):[a-z_*][a-z0-9_.*-]{0,62}:[a-z_*][a-z0-9_.*@-]{0,62}:(?=[^\\s:]{0,64}[a-z0-9])((?:[^\\s:\\\\"'<>]|\\\\[:\\\\]){3,512})(?![^\\s\\\\"'])`,
+    { check: 'password', window: 3, tail: /[^\s"'\\]/ },
+  ),
   row('age-key', ['age-secret-key-1'], `AGE-SECRET-KEY-1[A-Z0-9]{58}`, {
     hasNoDictionaryTerms: true,
   }),

@@ -6,15 +6,23 @@
 // Source: the ways in which code, configuration and documentation write such values; the sample credentials of the
 // vendors' documentation, RFC 6749, RFC 7515 and jwt.io.
 
-import { sha256Hex } from '../../pins/digest.js';
-import { groupBy } from '../../text/grouping.js';
+import { findCookies, isCookieName } from './cookies.js';
 import type { Hit } from './hit.js';
 import { withSignedLinks } from './links.js';
-import { SECRET_FORMATS, type SecretFormat } from './secret-formats.js';
+import {
+  countUnexplained,
+  hasRandomWindow,
+  isMostlyTerms,
+  isPublishedSample,
+  isWord,
+  MAX_SHORT,
+  withoutMarks,
+} from './randomness.js';
+import { BASIC_CREDENTIALS, SECRET_FORMATS, type SecretFormat } from './secret-formats.js';
 
 /** Endings of member, variable and label names that denote a secret. */
 const SECRET_NAME =
-  /(?:^|[^a-z])(?:password|passwd|passphrase|pwd|secret|api[_\- ]?key|apikey|access[_\- ]?key|private[_\- ]?key|secret[_\- ]?key|client[_\- ]?secret|auth[_\- ]?token|access[_\- ]?token|refresh[_\- ]?token|bearer[_\- ]?token|api[_\- ]?token|token|credentials?)$/i;
+  /(?:password|passwd|passphrase)$|(?:^|[^a-z])(?:pwd|secret|api[_\- ]?key|apikey|access[_\- ]?key|private[_\- ]?key|secret[_\- ]?key|client[_\- ]?secret|auth[_\- ]?token|access[_\- ]?token|refresh[_\- ]?token|bearer[_\- ]?token|api[_\- ]?token|identity[_\- ]?token|registry[_\- ]?token|token|credentials?)$/i;
 
 /** Names of tokens that only continue a list or protect a form. */
 const HARMLESS_NAME =
@@ -24,6 +32,21 @@ const HARMLESS_NAME =
 export function isSecretName(name: string): boolean {
   const spaced = name.replace(/([a-z0-9])([A-Z])/g, '$1_$2');
   return SECRET_NAME.test(spaced) && !HARMLESS_NAME.test(spaced);
+}
+
+/** What settings call a password for short: `SMTP_PASS`, `mailPass`, `PGPASS`. Many names end so by chance. */
+const PASS_NAME = /(?:^|[^a-z])(?:pg|db|ssh|smtp|ftp|sql|mysql|mail)?pass$/i;
+const BARE_PASS = /^pass$/i;
+/** The member of Docker's and npm's settings with a user name and a password in base64. */
+const AUTH_NAME = /auth$/i;
+
+/** Whether a value behind this name may be a secret because of it. Whether it is one, the value tells. */
+export function mayNameSecret(name: string): boolean {
+  return isSecretName(name) || isPassName(name) || AUTH_NAME.test(name) || isCookieName(name);
+}
+
+function isPassName(name: string): boolean {
+  return PASS_NAME.test(name.replace(/([a-z0-9])([A-Z])/g, '$1_$2'));
 }
 
 /** A cheap check that excludes paths, URLs and times. */
@@ -38,26 +61,31 @@ function isSecretValue(written: string, name: string, next?: string): boolean {
   const value = withoutMarks(written);
   if (!mayBeSecretValue(value) || /\s/.test(value)) return false;
   if (!/\d/.test(value) || !/[A-Za-z]/.test(value)) return false;
-  const unexplained = { vocabulary: 'sample', unexplained: MIN_NAMED_UNEXPLAINED } as const;
-  if (!hasRandomWindow(value, MIN_NAMED_CHARS, unexplained)) return false;
+  // Passes of a renderer or a compiler have names too; a variable in capitals is a setting.
+  const isDoubtful = isPassName(name) && !/^[A-Z0-9_]+_PASS$/.test(name);
+  if (!hasRandomWindow(value, MIN_NAMED_CHARS, isDoubtful ? RANDOM_WORDLESS : RANDOM_NAMED))
+    return false;
   const isPassword = PASSWORD_NAME.test(name);
   if (isResourceName(value, isPassword) || (!isPassword && isFileName(value))) return false;
   return !isReference(value, next) && !isPublishedSample(value);
 }
 
 /** People join words and numbers to passwords, but do not call them secret. */
-const PASSWORD_NAME = /(?:password|passwd|passphrase|pwd)$/i;
+const PASSWORD_NAME = /(?:password|passwd|passphrase|pwd|pass)$/i;
 
 const FILE_NAME =
   /^((?:[\w-]+\.)*[\w-]+)\.(?:p12|pfx|p7b|p8|jks|bks|keystore|truststore|pem|key|pub|crt|cer|csr|der|json5?|ya?ml|toml|ini|conf|cfg|env|properties|txt|asc|gpg|kdbx|md|xml|zip|go|js|ts|py|rb|php|java|cs|rs|sh)$/i;
 
-/** Whether a value names a file in words. */
+/** Whether a value names a file in words, with or without the folders in which it is. */
 function isFileName(value: string): boolean {
-  const stem = FILE_NAME.exec(value)?.[1];
-  return stem?.split(PARTS).every(isPlainPart) ?? false;
+  const file = value.lastIndexOf('/') + 1;
+  const stem = FILE_NAME.exec(value.slice(file))?.[1];
+  return (
+    (value.slice(0, file) + (stem ?? '/')).split(PARTS).every(isPlainPart) && stem !== undefined
+  );
 }
 
-const PARTS = /[-_.]/;
+const PARTS = /[-_./]/;
 const WORD_PART = /^(?:[a-z]+|[A-Z][a-z]+|[A-Z]+)$/;
 /** Words with a number behind them, or a number alone. */
 const COUNTED_PART = /^((?:[A-Z]?[a-z]+|[A-Z]+)*)\d{0,5}$/;
@@ -95,17 +123,13 @@ function isResourceName(value: string, isPassword: boolean): boolean {
   return digits < named;
 }
 
-/** A value without the marks of redactions, whose tags look random. */
-function withoutMarks(value: string): string {
-  return value.includes('[redacted:') ? value.replace(REDACTION, '') : value;
-}
-
-const REDACTION = /\[redacted:[a-z0-9-]{1,40}(?:#[a-z2-7]{4})?\]/g;
-
 /** The shortest value that counts because of its name; also the length of the stretch that has to look random. */
 const MIN_NAMED_CHARS = 8;
 /** Characters of that stretch that must belong to no sample word. */
 const MIN_NAMED_UNEXPLAINED = 3;
+const RANDOM_NAMED = { vocabulary: 'sample', unexplained: MIN_NAMED_UNEXPLAINED } as const;
+/** The same where words explain a value too. */
+const RANDOM_WORDLESS = { vocabulary: 'any', unexplained: 5 } as const;
 
 const CALLED = /^[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)*$/;
 const VARIABLE =
@@ -190,11 +214,15 @@ function isRealPassword(written: string, user: string | undefined): boolean {
   return unexplained > 2 || (unexplained > 0 && fixed.length < SHORT_PASSWORD);
 }
 
+/** The user name of a line of `.pgpass`, or of an entry of `.netrc`. */
+const USER_BEFORE =
+  /(?:^|[\s:="',\\])([^\s:"',=\\]{1,128}):$|\slogin\s{1,16}(\S{1,128})\s[^\n]{0,64}\n?\s{0,16}password\s{1,16}["']?$/i;
+
 /** The user name before the password of an address, or among the other settings of a connection string. */
 function userOf(text: string, start: number): string | undefined {
   const before = text.slice(Math.max(0, start - MAX_USER_CHARS), start);
-  const inAddress = /:\/\/([^\s/?#:@"'<>]{0,1000}):$/.exec(before)?.[1];
-  if (inAddress !== undefined) return inAddress;
+  const written = /:\/\/([^\s/?#:@"'<>]{0,1000}):$/.exec(before) ?? USER_BEFORE.exec(before);
+  if (written !== null) return written[1] ?? written[2];
   const around = before + text.slice(start, start + MAX_USER_CHARS);
   return /(?:^|[;\s"'])(?:user id|userid|user name|username|user|uid)\s{0,2}=\s{0,2}([^;"'\s]{1,128})/i.exec(
     around,
@@ -206,9 +234,11 @@ const MAX_USER_CHARS = 1024;
 /** The kind of a value that is a secret because of its name. */
 export const NAMED_SECRET = 'secret';
 
-// Group 1 is the end of the name, group 2 the start of the value; code extends both to their full length.
-const ASSIGNMENT =
-  /(password|passwd|passphrase|pwd|secret|token|credentials?|key)["'`\\]{0,16}\s{0,4}(?::=|=>|[:=])\s{0,4}["'`\\]{0,16}([^\s"'`<>,;()[\]{}\\]{8,256})/gi;
+/** The end of a name that may denote a secret. What follows decides. */
+const NAME_END =
+  /(?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|key)(?=[\s"'`*)\]\\:=])/gi;
+/** Between a name and its value: quotes, also escaped in nested JSON, the marks of bold text, blanks and a sign. */
+const SIGN = /["'`*\\]{0,16}\s{0,4}(?::=|=>|[:=])(?:\*\*)?\s{0,4}["'`\\]{0,16}/y;
 const VALUE_UNIT = /[^\s"'`<>,;()[\]{}\\&]/;
 
 const MAX_NAME_CHARS = 64;
@@ -309,15 +339,6 @@ function isLongEncoded(text: string, end: number): boolean {
   return !isMostlyTerms(run);
 }
 
-/** Whether at least half of what is not blank belongs to words. */
-function isMostlyTerms(text: string): boolean {
-  const known = new Uint8Array(text.length);
-  markAll(known, text, SAMPLE_TERMS);
-  markDictionaryTerms(known, text, 0);
-  const count = known.reduce((sum, one) => sum + one, 0);
-  return count * 2 >= text.replaceAll(' ', '').length;
-}
-
 /** Whether a position is within the bytes of a `data:` address. */
 function isInData(text: string, at: number): boolean {
   let from = at;
@@ -376,6 +397,8 @@ const SHORT_RATIO = 0.125;
 function isSecretMatch(text: string, start: number, value: string, format: SecretFormat): boolean {
   const { check, window, hasNoDictionaryTerms } = format;
   if (check === 'password') return isRealPassword(value, userOf(text, start));
+  if (check === 'random-password') return isSecretValue(value, 'password');
+  if (check === 'basic') return areBasicCredentials(value);
   const vocabulary = hasNoDictionaryTerms === true ? 'sample' : 'strict';
   const unexplained = Math.ceil(window * (window <= SHORT_WINDOW ? SHORT_RATIO : RANDOM_RATIO));
   if (check === 'random') {
@@ -389,33 +412,219 @@ function isSecretMatch(text: string, start: number, value: string, format: Secre
   return body.length >= window && hasRandomWindow(body, window, { vocabulary, unexplained });
 }
 
-/** Finds values after names that denote secrets, in prose, code, query strings and configuration. */
-export function findAssignments(text: string): Hit[] {
+/** Whether base64 is a user name and a password of which one is real (RFC 7617 §2). */
+function areBasicCredentials(encoded: string): boolean {
+  if (isPublishedSample(encoded)) return false;
+  const pair = Buffer.from(encoded, 'base64').toString('utf8');
+  const colon = pair.indexOf(':');
+  if (colon < 0 || NOT_WRITTEN.test(pair)) return false;
+  const [user, password] = [pair.slice(0, colon), pair.slice(colon + 1)];
+  return isRealPassword(password, user) || isSecretValue(user, '');
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: a user name and a password have no controls
+const NOT_WRITTEN = /[\0-\x1f\x7f\ufffd]/;
+
+const CURL = /(?<![\w.-])curl(?:\.exe)?["']?[\s,]/gi;
+/** Up to the end of the line, or of the last one that a backslash continues. */
+const COMMAND = /(?:[^\r\n\\]|\\\r?\n|\\){0,4096}/y;
+const USER_OPTION =
+  /(?<=[\s"'])-(?:[A-Za-z#]{0,8}[uU]|-user|-proxy-user)[\s=,"'\\]{0,8}([^\s:"'/@\\]{1,256}):([^\s"'\\]{3,256})/g;
+
+/** The passwords of `curl -u user:password`. */
+function findCommandPasswords(text: string): Hit[] {
   const hits: Hit[] = [];
-  ASSIGNMENT.lastIndex = 0;
-  for (let match = ASSIGNMENT.exec(text); match !== null; match = ASSIGNMENT.exec(text)) {
-    const nameEnd = match.index + (match[1] ?? '').length;
-    const start = match.index + match[0].length - (match[2] ?? '').length;
-    // The value may itself contain a name and a value.
-    ASSIGNMENT.lastIndex = nameEnd;
-    const name = nameEndingAt(text, nameEnd);
-    if (!isSecretName(name) || !mayBeSecretValue(match[2] ?? '')) continue;
-    const end = valueEnd(text, start);
-    const next = nextOfExpression(text, start, end);
-    const isSecret = isSecretValue(text.slice(start, end), name, next);
-    if (isSecret) hits.push({ kind: NAMED_SECRET, start, end });
-    if (isSecret || end - start > MAX_REREAD_CHARS) ASSIGNMENT.lastIndex = end;
+  CURL.lastIndex = 0;
+  for (let match = CURL.exec(text); match !== null; match = CURL.exec(text)) {
+    const from = CURL.lastIndex - 1;
+    COMMAND.lastIndex = from;
+    const command = COMMAND.exec(text)?.[0] ?? '';
+    for (const { 0: all, 1: user = '', 2: password = '', index } of command.matchAll(USER_OPTION)) {
+      const end = from + index + all.length;
+      if (isRealPassword(password, user))
+        hits.push({ kind: COMMAND_PASSWORD, start: end - password.length, end });
+    }
+    CURL.lastIndex = Math.max(CURL.lastIndex, from + command.length);
   }
   return hits;
 }
 
-/** The character behind a value that stands without quotes. */
-function nextOfExpression(text: string, start: number, end: number): string | undefined {
-  return /["'`\\]/.test(text.charAt(start - 1)) ? undefined : text.charAt(end);
+const COMMAND_PASSWORD = 'command-password';
+
+/** How far from its id the secret of an AWS key may stand. */
+const BESIDE_CHARS = 160;
+const AWS_SECRET = /(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])/g;
+const RANDOM_AWS = { vocabulary: 'strict', unexplained: 14 } as const;
+
+/** The secrets that stand beside the ids of AWS keys, as in a table or a list, without a name of their own. */
+function findBesideIds(text: string, found: readonly Hit[]): Hit[] {
+  const hits: Hit[] = [];
+  let from = 0;
+  for (const { kind, start, end } of found) {
+    if (kind !== 'aws-access-key') continue;
+    from = Math.max(from, start - BESIDE_CHARS);
+    // One character more on each side shows whether a run begins and ends there.
+    const base = Math.max(0, from - 1);
+    for (const { 0: value, index } of text
+      .slice(base, end + BESIDE_CHARS + 1)
+      .matchAll(AWS_SECRET)) {
+      from = base + index + value.length;
+      const isMixed = /[\d+/]/.test(value) && hasBothCases(value);
+      if (isMixed && hasRandomWindow(value, value.length, RANDOM_AWS) && !isPublishedSample(value))
+        hits.push({ kind: 'aws-secret-key', start: from - value.length, end: from });
+    }
+    from = Math.max(from, end);
+  }
+  return hits;
+}
+
+/** Finds values after names that denote secrets, in prose, code, query strings, commands and configuration. */
+export function findAssignments(text: string): Hit[] {
+  const hits: Hit[] = [];
+  NAME_END.lastIndex = 0;
+  for (let match = NAME_END.exec(text); match !== null; match = NAME_END.exec(text)) {
+    const nameEnd = NAME_END.lastIndex;
+    const found = assignedValue(text, nameEnd) ?? spokenValue(text, nameEnd);
+    if (found === undefined) continue;
+    const { start, end, isSecret } = found;
+    if (isSecret) hits.push({ kind: NAMED_SECRET, start, end });
+    // The value may itself contain a name and a value.
+    if (isSecret || end - start > MAX_REREAD_CHARS) NAME_END.lastIndex = Math.max(nameEnd, end);
+  }
+  return hits;
 }
 
 /** A longer value that was checked as a whole is not searched again. */
 const MAX_REREAD_CHARS = 256;
+
+type NamedValue = { readonly start: number; readonly end: number; readonly isSecret: boolean };
+
+/** The value that is assigned to a name. */
+function assignedValue(text: string, nameEnd: number): NamedValue | undefined {
+  SIGN.lastIndex = nameEnd;
+  if (!SIGN.test(text)) return undefined;
+  const start = SIGN.lastIndex;
+  const name = nameEndingAt(text, nameEnd);
+  const isQuoted = /["'`\\]/.test(text.charAt(start - 1));
+  if (!mayBeAssigned(name, isQuoted)) return undefined;
+  const plain = valueEnd(text, start);
+  const value = text.slice(start, plain);
+  const isRead = mayBeSecretValue(value);
+  const isSecret = isRead && isSecretValue(value, name, isQuoted ? undefined : text.charAt(plain));
+  const longest = isQuoted ? quotedEnd(text, start) : lineEnd(text, nameEnd - name.length, start);
+  if (longest > plain && ((isQuoted && isSecret) || isSignedValue(text, start, plain, longest)))
+    return { start, end: longest, isSecret: true };
+  return isRead ? { start, end: plain, isSecret } : undefined;
+}
+
+/** Whether a secret may be assigned to a name. A result of tests says `PASS:`. */
+function mayBeAssigned(name: string, isQuoted: boolean): boolean {
+  return isSecretName(name) || (isPassName(name) && (isQuoted || !BARE_PASS.test(name)));
+}
+
+/**
+ * Whether a value is random to its end, with signs that end a value elsewhere. One in which words stand between the signs
+ * is code, and another setting may follow behind a sign.
+ */
+function isSignedValue(text: string, start: number, plain: number, end: number): boolean {
+  const value = withoutMarks(text.slice(start, end));
+  if (!mayBeSecretValue(value) || VARIABLE.test(value) || isFollowedBySetting(value)) return false;
+  const rest = text.slice(plain, end);
+  if (plain - start >= MIN_NAMED_CHARS && !hasRandomWindow(rest, MIN_REST_CHARS, RANDOM_REST))
+    return false;
+  return hasRandomWindow(value.replace(/[^A-Za-z0-9]/g, ''), SIGNED_CHARS, RANDOM_SIGNED);
+}
+
+const NEXT_SETTING = /[;&|,?]([A-Za-z_.-]{3,64})[=:]/;
+
+function isFollowedBySetting(value: string): boolean {
+  const name = NEXT_SETTING.exec(value)?.[1];
+  return name?.split(/[_.-]/).some((part) => isWord(part.toLowerCase())) ?? false;
+}
+
+const MIN_REST_CHARS = 6;
+const RANDOM_REST = { vocabulary: 'any', unexplained: 1 } as const;
+const SIGNED_CHARS = 20;
+const RANDOM_SIGNED = { vocabulary: 'any', unexplained: 12 } as const;
+const MAX_QUOTED_CHARS = 512;
+
+/** The end of a value in quotes, which may be escaped; the start where no quote ends it on its line. */
+function quotedEnd(text: string, start: number): number {
+  let slashes = start - 1;
+  while (slashes > 0 && text.charAt(slashes - 1) === '\\') slashes--;
+  const closing = text.slice(slashes, start);
+  const ahead = text.slice(start, start + MAX_QUOTED_CHARS);
+  const end = ahead.indexOf(closing);
+  return end < 0 || /\s/.test(ahead.slice(0, end)) ? start : start + end;
+}
+
+/** What may stand before the name of a setting that has a line of its own. */
+const LINE_START = /(?:^|[\r\n])[ \t]*(?:export[ \t]+|-[ \t]+|ENV[ \t]+)?$/;
+const MAX_LINE_START = 32;
+/** A value that ends with its line. */
+const LINE_VALUE = /[^\s"'`\\]{8,512}(?=[ \t]*(?:[\r\n]|$))/y;
+
+/** The end of a value without quotes that ends with the line of its setting; the start of any other. */
+function lineEnd(text: string, nameStart: number, start: number): number {
+  if (!LINE_START.test(text.slice(Math.max(0, nameStart - MAX_LINE_START), nameStart)))
+    return start;
+  LINE_VALUE.lastIndex = start;
+  return LINE_VALUE.test(text) ? LINE_VALUE.lastIndex : start;
+}
+
+/** The value behind a name and a blank: of an option of a command, or in a sentence. */
+function spokenValue(text: string, nameEnd: number): NamedValue | undefined {
+  if (!BEHIND_NAME.test(text.charAt(nameEnd))) return undefined;
+  const name = nameEndingAt(text, nameEnd);
+  if (!isSecretName(name)) return undefined;
+  return name.startsWith('--') ? optionValue(text, nameEnd, name) : statedValue(text, nameEnd);
+}
+
+const BEHIND_NAME = /[\s"'`*)\]\\]/;
+const OPTION = /[ \t]{1,4}["']?/y;
+
+/** The value behind a long option: `--password X`. */
+function optionValue(text: string, nameEnd: number, name: string): NamedValue | undefined {
+  OPTION.lastIndex = nameEnd;
+  if (!OPTION.test(text)) return undefined;
+  const start = OPTION.lastIndex;
+  const end = valueEnd(text, start);
+  if (!mayBeSecretValue(text.slice(start, end))) return undefined;
+  return { start, end, isSecret: isSecretValue(text.slice(start, end), name, ' ') };
+}
+
+/** The value of which a sentence says that it is the secret: `the password for staging is X`. */
+function statedValue(text: string, nameEnd: number): NamedValue | undefined {
+  const match = STATED.exec(text.slice(nameEnd, nameEnd + MAX_STATED_CHARS));
+  if (match === null) return undefined;
+  const written = (match[1] ?? '').replace(/[.,;:!?)\]}]+$/, '');
+  const start = nameEnd + match[0].length - (match[1] ?? '').length;
+  return { start, end: start + written.length, isSecret: isStatedSecret(written) };
+}
+
+const MAX_STATED_CHARS = 400;
+const STATED = new RegExp(
+  `^${statedPattern('\\s')}([^\\s"'\`*<>\u201c\u201d\u2018\u2019]{8,256})`,
+  'i',
+);
+
+/** What stands between a name and the value of which a sentence says that it is the secret. */
+export function statedPattern(blank: string): string {
+  const word = `${blank}{1,4}[^\\s.,;:!?|(){}<>=]{1,32}`;
+  const verb = '(?:is|was|are|be|to|now|as)';
+  return `["'\`*)\\]\\\\]{0,8}(?:${word}){0,8}?${blank}{1,4}${verb}(?:${blank}{1,4}(?:now|set|reset|changed|to|currently|still)){0,3}:?${blank}{1,4}["'\`*(\u201c\u2018\\\\]{0,8}`;
+}
+
+const RANDOM_STATED = { vocabulary: 'any', unexplained: 4 } as const;
+/** Digests and versions, which documentation names as well. */
+const STATED_ELSE =
+  /^(?:v?\d+\.\d|(?:sha\d{1,3}|md5)\b|(?:0x)?[0-9a-f]+$|[\w.-]+\.\w{2,4}$|[\w.-]+@[\w-]+\.)|[:/].*[:/]|[({[]/i;
+
+/** Whether a word of a sentence has the form of a secret. */
+function isStatedSecret(value: string): boolean {
+  if (!isSecretValue(value, 'secret') || STATED_ELSE.test(value)) return false;
+  return hasRandomWindow(value, MIN_NAMED_CHARS, RANDOM_STATED);
+}
 
 function valueEnd(text: string, start: number): number {
   let end = start;
@@ -423,6 +632,7 @@ function valueEnd(text: string, start: number): number {
   return end;
 }
 
+/** The name that ends at a position, with the word before it where that makes it one: `API key`, `next token`. */
 function nameEndingAt(text: string, end: number): string {
   let start = end;
   while (
@@ -432,7 +642,18 @@ function nameEndingAt(text: string, end: number): string {
   ) {
     start--;
   }
-  return text.slice(start, end);
+  const before = WORD_BEFORE.exec(text.slice(Math.max(0, start - MAX_WORD_BEFORE), start))?.[0];
+  const name = text.slice(start, end);
+  return before !== undefined && /^(?:key|token|secret)$/i.test(name) ? before + name : name;
+}
+
+const MAX_WORD_BEFORE = 24;
+const WORD_BEFORE = /[A-Za-z0-9_-]+[ \t]$/;
+
+/** The secrets of a text that their form shows, or their place beside an id. */
+export function findFormed(text: string, formats?: readonly SecretFormat[]): readonly Hit[] {
+  const found = findFormats(text, formats);
+  return withSignedLinks(text, [...found, ...findBesideIds(text, found)]);
 }
 
 /**
@@ -442,16 +663,30 @@ function nameEndingAt(text: string, end: number): string {
 export function findSecrets(text: string, name?: string, formats?: readonly SecretFormat[]): Hit[] {
   const found = findFormats(text, formats);
   const ends = new Map(found.map((hit) => [hit.start, hit.end]));
+  // A spread of hundreds of thousands of hits would be too many arguments.
+  for (const hit of findBesideIds(text, found)) found.push(hit);
   for (const hit of findAssignments(text)) {
     const end = ends.get(hit.start);
     if (end === undefined || !isCompleteAt(text, end, hit)) found.push(hit);
   }
+  for (const hit of findCommandPasswords(text)) found.push(hit);
+  for (const hit of findCookies(text, name)) found.push(hit);
   const hits = [...withSignedLinks(text, found)];
-  if (name !== undefined && isSecretName(name) && isSecretValue(text, name)) {
-    hits.push({ kind: NAMED_SECRET, start: 0, end: text.length });
+  if (name !== undefined) {
+    const kind = kindOfNamed(text, name);
+    if (kind !== undefined) hits.push({ kind, start: 0, end: text.length });
   }
   return hits;
 }
+
+/** The kind of a whole text that is a secret because of the member that holds it. */
+function kindOfNamed(text: string, name: string): string | undefined {
+  if ((isSecretName(name) || isPassName(name)) && isSecretValue(text, name)) return NAMED_SECRET;
+  const isPair = AUTH_NAME.test(name) && BASIC_VALUE.test(text) && areBasicCredentials(text);
+  return isPair ? BASIC_CREDENTIALS : undefined;
+}
+
+const BASIC_VALUE = /^[A-Za-z0-9+/_-]{8,2000}={0,2}$/;
 
 /**
  * Whether a value behind a name is complete where one of a known format ends: what follows cannot belong to the format,
@@ -469,336 +704,4 @@ const FORMAT_UNIT = /[A-Za-z0-9+/=_.~%:-]/;
 export function isSecretNumber(digits: string, name: string | undefined): boolean {
   if (name === undefined || digits.length < 8 || countUnexplained(digits) < 4) return false;
   return isSecretName(name) && !/token$/i.test(name);
-}
-
-/**
- * `sample`: words that documentation writes in place of a value. `any`: every word. `strict`: every word, except
- * that in a mixed-case value neither the first letter of a word nor a short part between signs counts, and in a
- * single-case value a short part counts only next to a word. Random values of 16 to 30 characters occasionally
- * consist of short pieces that each read like a word.
- */
-type Vocabulary = 'sample' | 'any' | 'strict';
-
-// SHA-256 digests of published samples, each after the length of its sample. The samples are not in this
-// repository.
-const PUBLISHED_SAMPLES: ReadonlySet<string> = new Set([
-  // jwt.io, RFC 7515 appendix A.1
-  '155 7f75367e7881255134e1375e723d1dea8ad5f6a4fdb79d938df1f1754a830606',
-  '149 da816f9f2c16e6c5390e7636cadc40c43551bf0bbcf8f36c65539e6633a9c5e8',
-  '172 c794fa6d20c64efb9adf980ae93af472a1679775862d421ffe55d4a57fad5b3e',
-  '179 8d4ef6536dc8895f256c1e0d95dcd19763036732d64a095e44a90ed444267ad3',
-  // AWS: access keys, then secret keys
-  '20 1a5d44a2dca19669d72edf4c4f1c27c4c1ca4b4408fbb17f6ce4ad452d78ddb3',
-  '20 cb20d34a7adda2f5d2043836051e242fd4c2b233e02c80c91fe9d5af9b100574',
-  '20 c6ea27c534f993d31f0aef882e3d200e7b87470c379ae79c8f9b19d3bd363dc9',
-  '40 78314b11be2e581549ac1c4f616563fad3fdf0c3b71678f6e2299182080e0598',
-  '40 e21b597ba6b9cafa59d9ebc4d65c0385f5eb3fa56abab2607fa76589ad849a33',
-  // Stripe
-  '32 2cafc0970149a84f3b9e62eaf169f36f59907a3b3e31f7b82e68c69cd27f7326',
-  '32 f2d6ca16515033e5dce14eba840b979d27b5cbae24bb3e5bf484339667f86397',
-  // GitHub
-  '40 bc3ae723f57c6b9e3fd80b699fcc420f6074b0b1718039669d22631d508ac0a7',
-  '40 797c0ce414586cc8eb6929afe947c720e3e4d351dd070a6fe39f630beaab3054',
-  '40 82e74299544e00738f9c0acb69b1eb348b3e20ffcfabcb34779bd37590fead6c',
-  '40 3543c50b0cb9cea8e55eb1f529b79f043cb250d485fde7b66cabbb5183add7da',
-  // Telegram
-  '41 731fa294d036e54f19df879bfcd4fe72d967dc6327800c5f74a48414a3f258c9',
-  // The Azure storage emulator
-  '88 0011cc25eb4320717494d2703e8cba85743e71b500283c21c8b88147992f9059',
-  // RFC 6749
-  '22 6c96130f130ab0d6d158397e24d2bcc1c9a5e73ae081f6e983f1c7b545d24a4c',
-  '22 00cf4c781dc37003f7c7dd7d4c9a6ef1e0f4c62d9a291aa8bc398774e3fefd32',
-]);
-const SAMPLE_LENGTHS: ReadonlySet<string> = new Set(
-  [...PUBLISHED_SAMPLES].map((entry) => entry.split(' ')[0] ?? ''),
-);
-
-/** Whether a value is a sample published by a vendor or a standard. */
-function isPublishedSample(value: string): boolean {
-  const length = String(value.length);
-  return SAMPLE_LENGTHS.has(length) && PUBLISHED_SAMPLES.has(`${length} ${sha256Hex(value)}`);
-}
-
-/** Random text has more distinct characters; in a short stretch, at least half as many as its length. */
-const MIN_DISTINCT = 5;
-
-/**
- * Whether a stretch of `window` characters has at least `unexplained` characters that belong to neither a word
- * nor a pattern. A shorter value is a single stretch.
- */
-function hasRandomWindow(
-  value: string,
-  window: number,
-  { vocabulary, unexplained }: { readonly vocabulary: Vocabulary; readonly unexplained: number },
-): boolean {
-  const isKnown = explainedCharacters(value, vocabulary);
-  const size = Math.min(window, value.length);
-  let open = 0;
-  for (let at = 0; at < value.length; at++) {
-    open += isKnown[at] === 0 ? 1 : 0;
-    if (at >= size) open -= isKnown[at - size] === 0 ? 1 : 0;
-    const isRandom = at >= size - 1 && open >= unexplained;
-    if (isRandom && isVaried(value.slice(at - size + 1, at + 1))) return true;
-  }
-  return false;
-}
-
-function isVaried(stretch: string): boolean {
-  const least = Math.min(MIN_DISTINCT, stretch.length >> 1);
-  let seen = '';
-  for (let at = 0; at < stretch.length; at++) {
-    const unit = stretch.charAt(at);
-    if (seen.includes(unit)) continue;
-    seen += unit;
-    if (seen.length >= least) return true;
-  }
-  return false;
-}
-
-/** Counts the characters of a value that belong to no sample word, pattern or sign. */
-function countUnexplained(value: string): number {
-  return explainedCharacters(value, 'sample').reduce(
-    (count, known) => count + (known === 0 ? 1 : 0),
-    0,
-  );
-}
-
-/** For each character, 0 unless it belongs to a repeat, a series or a word, or is a sign between them. */
-function explainedCharacters(value: string, vocabulary: Vocabulary): Uint8Array {
-  const known = new Uint8Array(value.length);
-  const codes = codesOf(value, known);
-  markRepeats(known, codes);
-  foldCase(codes);
-  markSeries(known, codes);
-  markAll(known, value, SAMPLE_TERMS);
-  const isDoubtful = vocabulary === 'strict' && /[a-z]/.test(value) && /[A-Z]/.test(value);
-  if (vocabulary !== 'sample') markDictionaryTerms(known, value, isDoubtful ? 1 : 0);
-  if (YEARS.test(value)) markAll(known, value, YEAR);
-  markParts(
-    known,
-    value,
-    vocabulary === 'any' ? 'all' : vocabulary === 'sample' || isDoubtful ? 'none' : 'beside words',
-  );
-  return known;
-}
-
-/** Signs occur between words and within encodings, so they indicate neither. */
-const SIGNS = new Set(
-  [...'-_.=/+:%,;() \t\n\r\\<>[]{}$*#"\'\u2026'].map((unit) => unit.charCodeAt(0)),
-);
-
-/** The character codes of a value. Marks signs as known. */
-function codesOf(value: string, known: Uint8Array): Uint16Array {
-  const codes = new Uint16Array(known.length);
-  for (let at = 0; at < codes.length; at++) {
-    const code = value.charCodeAt(at);
-    codes[at] = code;
-    if (SIGNS.has(code)) known[at] = 1;
-  }
-  return codes;
-}
-
-function foldCase(codes: Uint16Array): void {
-  for (let at = 0; at < codes.length; at++) {
-    const folded = (codes[at] ?? 0) | 0x20;
-    if (folded >= LETTER_A && folded <= LETTER_Z) codes[at] = folded;
-  }
-}
-
-function markAll(known: Uint8Array, value: string, pattern: RegExp): void {
-  pattern.lastIndex = 0;
-  for (let match = pattern.exec(value); match !== null; match = pattern.exec(value)) {
-    known.fill(1, match.index, pattern.lastIndex);
-  }
-}
-
-const MAX_PERIOD = 8;
-// Minimum length of a repeat that is not chance, by short period: four times one character, three times two or three.
-const MIN_REPEAT = [0, 4, 6, 9];
-
-function markRepeats(known: Uint8Array, codes: Uint16Array): void {
-  for (let period = 1; period <= MAX_PERIOD; period++) {
-    const least = MIN_REPEAT[period] ?? 2 * period;
-    let start = 0;
-    for (let at = period; at <= codes.length; at++) {
-      if (at < codes.length && codes[at] === codes[at - period]) continue;
-      if (at - start >= least && !isChance(codes, start, at, period)) known.fill(1, start, at);
-      start = at - period + 1;
-    }
-  }
-}
-
-/** A piece that mixes cases or letters and digits is there twice by chance; three times it is a pattern. */
-function isChance(codes: Uint16Array, start: number, end: number, period: number): boolean {
-  if (end - start >= 3 * period) return false;
-  return new Set(Array.from(codes.subarray(start, start + period), kindOf)).size > 1;
-}
-
-function kindOf(code: number): 'digit' | 'upper' | 'lower' | 'other' {
-  if (isDigit(code)) return 'digit';
-  if (code >= UPPER_A && code <= UPPER_Z) return 'upper';
-  return code >= LETTER_A && code <= LETTER_Z ? 'lower' : 'other';
-}
-
-const MIN_SERIES = 4;
-/** The same directly after something known. */
-const MIN_NEXT_SERIES = 3;
-
-/** Letters or digits that count up or down, such as 1234, FEDC and the 90 between 789 and 012. */
-function markSeries(known: Uint8Array, codes: Uint16Array): void {
-  for (const step of [1, -1]) {
-    let start = 0;
-    for (let at = 1; at <= codes.length; at++) {
-      if (at < codes.length && isNextInSeries(codes[at - 1] ?? 0, codes[at] ?? 0, step)) continue;
-      if (at - start >= leastSeries(known, start)) known.fill(1, start, at);
-      start = at;
-    }
-  }
-}
-
-function leastSeries(known: Uint8Array, start: number): number {
-  return start > 0 && known[start - 1] === 1 ? MIN_NEXT_SERIES : MIN_SERIES;
-}
-
-const ZERO = 0x30;
-const NINE = 0x39;
-const UPPER_A = 0x41;
-const UPPER_Z = 0x5a;
-const LETTER_A = 0x61;
-const LETTER_Z = 0x7a;
-
-function isNextInSeries(before: number, code: number, step: number): boolean {
-  if (step > 0 && before === NINE && (code === ZERO || code === LETTER_A)) return true;
-  if (step < 0 && before === ZERO && code === NINE) return true;
-  return code - before === step;
-}
-
-// Words that documentation, tests and code write in place of a value. Matched in any case, also inside other
-// letters.
-const SAMPLE_TERMS = termPattern(
-  [
-    'placeholder|example|sample|dummy|fake|mock|demo|test|xxx|your|my|insert|replace|enter|paste|change|changeme',
-    'here|goes|this|with|real|some|custom|default|invalid|redacted|hidden|todo|null|none|undefined|value|string',
-    'password|passw0rd|p@ssw0rd|p@ssword|p4ssw0rd|pa55word|passwd|pass|s3cret|s3cr3t|secret|token|credential|credentials|key|api|access|refresh',
-    'client|auth|authorization|bearer|oauth2?|account|username|user|admin|root|guest|postgres|project|org|name|id',
-    'local|localhost|development|production|staging|super|strong|secure|random|generated|private|public',
-    'length|characters?|chars?|least|minimum|long|process|environ|getenv|env|config|settings|vars',
-    'b64decode|b64encode|b64|base64url|base64|utf8|sha1|sha256|sha384|sha512|md5|uint8|int32|int64|uint32',
-    'ed25519|x25519|rs256|hs256|es256|p256|oauth2|decode|encode|buffer|array|digest|bytes|uuid4?',
-    'qwerty|asdf|foobar|foo|bar|baz|lorem|ipsum|deadbeef|cafebabe|openai|anthropic|github|google|azure|stripe|slack',
-  ]
-    .join('|')
-    .split('|'),
-);
-
-// One pattern for many words, longest first, grouped by first letter because most characters begin none of them.
-function termPattern(terms: readonly string[]): RegExp {
-  const sorted = [...terms].sort((one, other) => other.length - one.length);
-  const byFirst = groupBy(sorted, (word) => word.charAt(0));
-  const branches = [...byFirst].map(
-    ([first, alike]) => `${first}(?:${alike.map((word) => word.slice(1)).join('|')})`,
-  );
-  return new RegExp(branches.join('|'), 'gi');
-}
-
-/** For each letter, the letters that follow it in words. */
-const LETTER_SUCCESSORS: readonly string[] = [
-  'bcdfgiklmnprstuvwxy',
-  'aeilorsu',
-  'acehiklorstuy',
-  'adegilorsuy',
-  'abcdefgilmnopqrstvwxy',
-  'aefilortuy',
-  'aeghilnorsu',
-  'aeiortu',
-  'abcdefglmnoprstvxz',
-  'aeos',
-  'aeils',
-  'adeilostuvy',
-  'abeimopsu',
-  'acdefgiklnostuvy',
-  'abcdfgiklmnoprstuvwy',
-  'aehiloprstu',
-  'u',
-  'acdefgiklmnorstuvy',
-  'acefhiklnopstuwy',
-  'acehiloprstuwy',
-  'abcdegilmnprst',
-  'aeio',
-  'aehinors',
-  'ceipt',
-  'einps',
-  'ae',
-];
-
-/** Words as written, including those joined in camelCase. */
-const WORD = /[A-Z][a-z]{3,}|[a-z]{4,}|[A-Z]{4,}/g;
-/** One letter pair in this many may be a rare one. */
-const RARE_PAIRS = 6;
-
-/** Marks words, leaving the first `skipped` letters of each unmarked. */
-function markDictionaryTerms(known: Uint8Array, value: string, skipped: number): void {
-  WORD.lastIndex = 0;
-  for (let match = WORD.exec(value); match !== null; match = WORD.exec(value)) {
-    if (isWord(match[0].toLowerCase())) known.fill(1, match.index + skipped, WORD.lastIndex);
-  }
-}
-
-function isWord(word: string): boolean {
-  let rare = 0;
-  for (let at = 1; at < word.length; at++) {
-    const successors = LETTER_SUCCESSORS[word.charCodeAt(at - 1) - LETTER_A] ?? '';
-    if (!successors.includes(word.charAt(at))) rare++;
-  }
-  return rare * RARE_PAIRS <= word.length - 1 && /[aeiouy]/.test(word);
-}
-
-const YEARS = /19|20/;
-const YEAR = /(?<!\d)(?:19|20)\d\d(?!\d)/g;
-/** A part between signs that counts by itself: a short word or a short number. */
-const SHORT_PART = /^(?:[a-z]{1,5}|[A-Z]{1,5}|[A-Z][a-z]{1,2}|\d{1,4})$/;
-const MAX_SHORT = 5;
-const MAX_COUNT_DIGITS = 3;
-
-/** Which short parts count as known. */
-type ShortParts = 'none' | 'beside words' | 'all';
-/** Marks a short part, which does not make its neighbours count as next to a word. */
-const SHORT_MARK = 2;
-
-/** Whether a word ends before the sign in front of a part, or begins after the sign behind it. */
-function isBesideWord(known: Uint8Array, value: string, start: number, end: number): boolean {
-  return [start - 2, end + 1].some((at) => known[at] === 1 && isAlphanumeric(value.charCodeAt(at)));
-}
-
-/** Marks short parts between signs, and the numbers that end enumerated words. */
-function markParts(known: Uint8Array, value: string, short: ShortParts): void {
-  let start = 0;
-  for (let at = 0; at <= value.length; at++) {
-    if (at < value.length && isAlphanumeric(value.charCodeAt(at))) continue;
-    const isShort = short !== 'none' && at - start <= MAX_SHORT;
-    if (isShort && SHORT_PART.test(value.slice(start, at))) {
-      if (short === 'all' || isBesideWord(known, value, start, at))
-        known.fill(SHORT_MARK, start, at);
-    }
-    markCount(known, value, at);
-    start = at + 1;
-  }
-}
-
-/** Marks a number of few digits after a word or at the start of the value. */
-function markCount(known: Uint8Array, value: string, end: number): void {
-  let start = end;
-  while (start > 0 && end - start <= MAX_COUNT_DIGITS && isDigit(value.charCodeAt(start - 1))) {
-    start--;
-  }
-  if (end - start > MAX_COUNT_DIGITS) return;
-  if (start === 0 || known[start - 1] === 1) known.fill(1, start, end);
-}
-
-function isDigit(code: number): boolean {
-  return code >= ZERO && code <= NINE;
-}
-
-function isAlphanumeric(code: number): boolean {
-  return isDigit(code) || ((code | 0x20) >= LETTER_A && (code | 0x20) <= LETTER_Z);
 }

@@ -25,7 +25,7 @@ import { STRUCTURES } from './injection-phrases.js';
 import { findAddressUsers, isLinkKind } from './links.js';
 import { findMarkdownCode } from './markdown-code.js';
 import { findPersonal, findSsns, isCardName, isCardNumber, isSsnName } from './pii.js';
-import { findSecrets, isSecretName, isSecretNumber } from './secrets.js';
+import { findFormed, findSecrets, isSecretNumber, mayNameSecret } from './secrets.js';
 import {
   hiddenText,
   REVERSED,
@@ -58,7 +58,7 @@ export function numberKind(
     return 'card';
   }
   if (wantedKinds.pii.includes('ssn') && findSsns(digits, name).length > 0) return 'ssn';
-  return wantedKinds.secrets && isSecretNumber(digits, name) ? 'secret' : undefined;
+  return wantedKinds.secrets !== false && isSecretNumber(digits, name) ? 'secret' : undefined;
 }
 
 /** The digits of an integer, also where it is written with a decimal point or an exponent. */
@@ -73,7 +73,8 @@ export const DECODING_DEPTH = 2;
 
 /** What to look for. */
 export type WantedKinds = {
-  readonly secrets: boolean;
+  /** `formed`: those alone that their form shows, whatever name stands before them. */
+  readonly secrets: boolean | 'formed';
   readonly pii: readonly PiiKind[];
   /** Whether user names in addresses are looked for. Signed links are found with the secrets. */
   readonly links?: boolean | undefined;
@@ -124,12 +125,17 @@ function findPlain(
 ): readonly Hit[] {
   const { links, own, pii } = wantedKinds;
   // A spread of hundreds of thousands of hits would be too many arguments.
-  const secrets: Hit[] = wantedKinds.secrets ? findSecrets(text, name, formatsIn(text)) : [];
-  return secrets.concat(
+  return secretsIn(text, wantedKinds.secrets, name).concat(
     links === true ? findAddressUsers(text) : [],
     own === undefined ? [] : findSentCredentials(text, own),
     pii.length === 0 ? [] : findPersonal(text, pii, name),
   );
+}
+
+function secretsIn(text: string, wanted: WantedKinds['secrets'], name: string | undefined): Hit[] {
+  if (wanted === false) return [];
+  const formats = formatsIn(text);
+  return wanted === 'formed' ? [...findFormed(text, formats)] : findSecrets(text, name, formats);
 }
 
 function kindWithin(text: string, wantedKinds: WantedKinds, depth: number): string | undefined {
@@ -252,7 +258,7 @@ const NOTHING: readonly NoteFinding[] = [];
 /** Runs the first pass over one string. Linear; a surely clean string is scanned only once. */
 export function sanitizeText(text: string, rules: ResultRules, context: LeafContext): Sanitized {
   const { name } = context;
-  const isNamed = name !== undefined && (isSecretName(name) || isSsnName(name));
+  const isNamed = name !== undefined && (mayNameSecret(name) || isSsnName(name));
   if (!isNamed && isSurelyClean(text) && !isExposedIn(text, rules.own))
     return { text, notes: NOTHING };
   const notes: NoteFinding[] = [];

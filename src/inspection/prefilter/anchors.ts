@@ -10,6 +10,7 @@ import {
   STRUCTURE_ANCHORS,
 } from '../detectors/injection-phrases.js';
 import { SECRET_FORMATS, type SecretFormat } from '../detectors/secret-formats.js';
+import { statedPattern } from '../detectors/secrets.js';
 
 /** `isJson`: the text is valid JSON, so an unescaped quote ends the string that is read as one text. */
 type Check = (text: string, at: number, length: number, isJson: boolean) => boolean;
@@ -171,7 +172,37 @@ const WITHOUT_AHEAD: ReadonlySet<string> = new Set([
   'bearer-token',
 ]);
 
-function checkOf(format: SecretFormat): Check {
+const BLANK = '(?:\\s|\\\\{1,4}[nrt])';
+const MAYBE_QUOTED = `["'\\\\]{0,16}`;
+
+function startsWith(source: string): Check {
+  const pattern = new RegExp(source, 'iy');
+  return (text, at) => {
+    pattern.lastIndex = at;
+    return pattern.test(text);
+  };
+}
+
+/** Formats of which the surroundings of the anchor show whether it may be one. */
+const BY_FORM: ReadonlyMap<string, Check> = new Map([
+  ['basic', startsWith(`basic${BLANK}{1,8}[a-z0-9+/_-]{8}`)],
+  [
+    'auth',
+    startsWith(`auth${MAYBE_QUOTED}${BLANK}{0,8}[:=]>?${BLANK}{0,8}${MAYBE_QUOTED}[a-z0-9+/_-]{8}`),
+  ],
+  [
+    'machine',
+    startsWith(
+      `machine${BLANK}{1,16}[^\\s\\\\]{1,255}${BLANK}{1,16}(?:login|account|password)${BLANK}`,
+    ),
+  ],
+  ['default', startsWith(`default${BLANK}{1,16}login${BLANK}`)],
+]);
+
+function checkOf(format: SecretFormat, anchor: string): Check {
+  const byForm = BY_FORM.get(anchor);
+  if (byForm !== undefined) return byForm;
+  if (format.kind === 'pgpass-password') return always;
   if (format.kind === 'url-credentials') return hasCredentialsAhead;
   if (format.kind === 'connection-password') return isConnectionPassword;
   const isCued = format.pattern.source.includes('(') && format.pattern.flags.includes('i');
@@ -235,7 +266,7 @@ function isBlank(text: string, at: number): boolean {
 }
 
 /** An assignment within the few characters after a name, raw or escaped once or twice. */
-const ASSIGNED = /^[A-Za-z]{3,12}["'`\\]{0,8}(?:\s|\\{1,4}[nrt]){0,8}[:=](?![=>:])/;
+const ASSIGNED = /^[A-Za-z]{3,12}["'`*\\]{0,8}(?:\s|\\{1,4}[nrt]){0,8}[:=](?![=>:])/;
 
 // Values after the sign that are no secrets: short quoted values, words and numbers, and objects. Each must end
 // with a character that no value continues after, and hold no escape.
@@ -249,6 +280,37 @@ const HARMLESS_BEFORE =
 /** The maximum length of name, quotes, escaped blanks and the sign. */
 const ASSIGNMENT_REACH = 64;
 const VALUE_REACH = 24;
+
+function isNamed(text: string, at: number): boolean {
+  return isAssigned(text, at) || isStated(text, at) || isOption(text, at);
+}
+
+/** A value of which a sentence says that it is the secret has a digit. */
+const STATED = new RegExp(`[a-z]{3,12}?${statedPattern(BLANK)}[^\\s"]{0,256}?\\d`, 'iy');
+const OPTION_AHEAD = /[a-z]{3,12}(?:\s|\\{1,4}[nrt]){1,8}(?:\\{0,8}["'])?[^\s"]{0,256}?\d/iy;
+
+/** A word follows, as in a sentence. */
+const WORD_AHEAD = new RegExp(
+  `[a-z]{3,12}["'\`*)\\]\\\\]{0,8}${BLANK}{1,4}[^\\s.,;:!?|(){}<>=]`,
+  'iy',
+);
+
+function isStated(text: string, at: number): boolean {
+  WORD_AHEAD.lastIndex = at;
+  if (!WORD_AHEAD.test(text)) return false;
+  anchorChecks += STATED_CHECKS;
+  STATED.lastIndex = at;
+  return STATED.test(text);
+}
+
+/** Cost of reading the sentence behind a name, in checks. */
+const STATED_CHECKS = 8;
+const OPTION_NAME = /(?:^|[^A-Za-z0-9-])--[A-Za-z0-9_-]{0,62}$/;
+
+function isOption(text: string, at: number): boolean {
+  OPTION_AHEAD.lastIndex = at;
+  return OPTION_NAME.test(text.slice(Math.max(0, at - 66), at)) && OPTION_AHEAD.test(text);
+}
 
 function isAssigned(text: string, at: number): boolean {
   const end = signEnd(text, at);
@@ -265,14 +327,37 @@ function signEnd(text: string, at: number): number {
   return LONG_SIGN.test(ahead) ? -1 : 0;
 }
 
-const LONG_SIGN = /^[A-Za-z]{3,12}["'`\\]{0,8}(?:\s|\\{1,4}[nrt]){0,8}[:=]/;
+const LONG_SIGN = /^[A-Za-z]{3,12}["'`*\\]{0,8}(?:\s|\\{1,4}[nrt]){0,8}[:=]/;
 
-function isAssignedKey(text: string, at: number): boolean {
+function isNamedKey(text: string, at: number): boolean {
   return (
-    /(?:api|access|private|secret|client|auth)[_\- ]?$/i.test(
+    /(?:api|access|private|secret|client|auth)[_\- \t]?$/i.test(
       text.slice(Math.max(0, at - 9), at),
-    ) && isAssigned(text, at)
+    ) && isNamed(text, at)
   );
+}
+
+/** An option of a command with a user name, on the same line or on one that continues it. */
+const USER_OPTION = /[\s\S]{0,4096}?[\s"'nrt]-(?:[a-z#]{0,8}u|-user|-proxy-user)[^:]{0,300}:/iy;
+
+function hasUserOption(text: string, at: number, length: number): boolean {
+  anchorChecks += COMMAND_CHECKS;
+  USER_OPTION.lastIndex = at + length;
+  return USER_OPTION.test(text);
+}
+
+/** Cost of reading a command, in checks. */
+const COMMAND_CHECKS = 256;
+
+/** A cookie, or several, behind the name of the header. */
+const COOKIES_AHEAD = new RegExp(
+  `cookies?(?:["'\`\\\\]{0,8}${BLANK}{0,8}[:=]${BLANK}{0,8}|${BLANK}{1,4})[["'\`\\\\\\s]{0,24}[a-z0-9!#$%&'*+.^_\`|~-]{1,128}=`,
+  'iy',
+);
+
+function isCookieHeader(text: string, at: number): boolean {
+  COOKIES_AHEAD.lastIndex = at;
+  return COOKIES_AHEAD.test(text);
 }
 
 /** A password in a connection string, where four characters suffice. */
@@ -359,12 +444,15 @@ function addAnchor(text: string, check: Check, of?: SecretFormat | Cue, beginsWo
 }
 
 for (const format of SECRET_FORMATS) {
-  for (const anchor of format.anchors) addAnchor(anchor, checkOf(format), format);
+  for (const anchor of format.anchors) addAnchor(anchor, checkOf(format, anchor), format);
 }
 for (const name of ['password', 'passwd', 'passphrase', 'pwd', 'secret', 'token', 'credential']) {
-  addAnchor(name, isAssigned);
+  addAnchor(name, isNamed);
 }
-addAnchor('key', isAssignedKey);
+addAnchor('key', isNamedKey);
+addAnchor('pass', (text, at) => !/[A-Za-z]/.test(text.charAt(at + 4)) && isAssigned(text, at));
+addAnchor('cookie', isCookieHeader);
+addAnchor('curl', hasUserOption, undefined, true);
 for (const anchor of [
   'javascript:',
   'vbscript:',

@@ -22,9 +22,17 @@ const COMPLETE: { readonly [kind: string]: RegExp } = {
   'connection-password': /;Password=[A-Za-z0-9]{8,12}[a-z][0-9]/,
   'mailchimp-key': /[0-9a-f]{32}-us[1-9]/,
   'azure-sas': /[?&]sig=[A-Za-z0-9]{40,60}/,
+  'netrc-password': /machine x login app password [A-Za-z0-9]{10,12}[a-z][0-9]/,
+  'pgpass-password': /db:5432:orders:app:[A-Za-z0-9]{10,12}[a-z][0-9]/,
 };
 
 function maker(format: SecretFormat, pick: Pick): () => string {
+  if (format.check === 'basic') {
+    const password = randomValues(/[A-Za-z0-9]{10,12}[a-z][0-9]/, pick);
+    const [anchor] = format.anchors;
+    const sign = anchor === 'auth' ? ':' : '';
+    return () => `${anchor}${sign} ${Buffer.from(`app:${password()}`).toString('base64')}`;
+  }
   if (format.check !== 'pem') return randomValues(COMPLETE[format.kind] ?? format.pattern, pick);
   const line = randomValues(/[A-Za-z0-9+]{64}/, pick);
   const label = `PRIVATE ${'KEY'}`;
