@@ -151,7 +151,8 @@ export function learnedUrlRule({ issuer, network, plaintext }: IssuerSettings): 
   return { network, plaintext, origins: [new URL(issuer).origin] };
 }
 
-const MAX_KEYS = 100;
+/** Keys that are kept of one issuer; a key set has no bound of its own but its bytes (RFC 7517 §5). */
+const MAX_KEYS = 1_000;
 const MIN_RSA_BITS = 2048;
 const MAX_RSA_BITS = 8192;
 
@@ -290,10 +291,33 @@ function addImported(draft: KeySetDraft, jwk: JsonObject, algorithm: string, key
   draft.used.add(members);
 }
 
+/** Adds the keys of the entries; returns one clause for each entry that is left out. */
+async function addKeys(
+  draft: KeySetDraft,
+  entries: readonly Json[],
+  algorithms: readonly string[],
+): Promise<string[]> {
+  const leftOut: string[] = [];
+  let count = 0;
+  for (const [index, jwk] of entries.entries()) {
+    if (count >= MAX_KEYS) {
+      leftOut.push(`keys/${index} and what follows: more than ${MAX_KEYS} keys`);
+      break;
+    }
+    const before = draft.used.size;
+    const odd =
+      describeOddEntry(jwk) ??
+      (isObject(jwk) && isForVerifying(jwk) ? await addKey(draft, jwk, algorithms) : undefined);
+    if (draft.used.size > before) count += 1;
+    if (odd !== undefined) leftOut.push(`keys/${index}: ${odd}`);
+  }
+  return leftOut;
+}
+
 /**
  * Reads a JSON Web Key Set into the keys that may verify access tokens, for the given algorithms. Fails when it is not
- * a key set, holds more than 100 keys, or none that may be used. Symmetric, private, weak, encryption and ambiguous keys
- * are left out without failing the others. RFC 7517 §4 and §5; RFC 7518 §3; RFC 8725 §3.1 and §3.5.
+ * a key set, or holds none that may be used. Symmetric, private, weak, encryption and ambiguous keys, and those beyond
+ * the first thousand, are left out without failing the others. RFC 7517 §4 and §5; RFC 7518 §3; RFC 8725 §3.1 and §3.5.
  */
 export async function readKeySet(
   document: Json,
@@ -302,19 +326,12 @@ export async function readKeySet(
   const entries = isObject(document) ? document['keys'] : undefined;
   if (!Array.isArray(entries))
     return { ok: false, detail: 'the document at jwks_uri is not a key set' };
-  if (entries.length > MAX_KEYS) return { ok: false, detail: 'the key set has more than 100 keys' };
   const draft: KeySetDraft = {
     keys: new Map(),
     used: new Set(),
     ambiguous: new Set(),
   };
-  const leftOut: string[] = [];
-  for (const [index, jwk] of entries.entries()) {
-    const odd =
-      describeOddEntry(jwk) ??
-      (isForVerifying(jwk) ? await addKey(draft, jwk, algorithms) : undefined);
-    if (odd !== undefined) leftOut.push(`keys/${index}: ${odd}`);
-  }
+  const leftOut = await addKeys(draft, entries, algorithms);
   const { keys, used, ambiguous } = draft;
   for (const name of ambiguous) {
     const [algorithm, kid]: readonly [string, string] = JSON.parse(name);
@@ -348,7 +365,8 @@ export function selectKeys(keys: KeySet, header: Header): readonly CryptoKey[] {
   return (named ?? byId.get(undefined) ?? []).slice(0, MAX_TRIED_KEYS);
 }
 
-const MAX_KEY_SET_BYTES = 64 * 1024;
+/** A key with the chain of its certificate has two kilobytes. */
+const MAX_KEY_SET_BYTES = 256 * 1024;
 const KEY_SET_TIMEOUT_MS = 5_000;
 /** Keys older than this, or than half of their maximum age, are fetched again while they are still used. */
 const REFRESH_AGE_MS = 10 * 60_000;

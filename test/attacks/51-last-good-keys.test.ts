@@ -178,8 +178,9 @@ describe('[X-51] a key set', () => {
   it('that holds too much is none', async () => {
     const key = await makeSigningKey();
     await publish(key.publicJwk);
-    const many = Array.from({ length: 101 }, (_, i) => ({ ...key.publicJwk, kid: `k${i}` }));
-    rig.gateway.issuer.publish([key.publicJwk, ...many]);
+    const many = (count: number) =>
+      Array.from({ length: count }, (_, i) => ({ ...key.publicJwk, kid: `k${i}` }));
+    rig.gateway.issuer.publish([...many(500), key.publicJwk]);
     rig.passTime(MAX_AGE_MS);
     const call = async () =>
       callStateless(
@@ -192,6 +193,10 @@ describe('[X-51] a key set', () => {
         'read_record',
         { id: 'one' },
       );
+    await expect.poll(async () => (await call()).status, { timeout: 6_000 }).toBe(200);
+    // More than 256 KiB.
+    rig.gateway.issuer.publish([key.publicJwk, ...many(3_000)]);
+    rig.passTime(MAX_AGE_MS);
     await expect.poll(async () => (await call()).status, { timeout: 6_000 }).toBe(503);
   });
 });
