@@ -110,6 +110,7 @@ function buildSnapshot(
       lock,
       observed,
       mode: mode === 'off' ? 'off' : 'strict',
+      trustsFirstUse: mode === 'trust-on-first-use' && lock === undefined,
       onDrift,
       undeclaredArguments: upstream.arguments.undeclared,
       formats: upstream.formats,

@@ -46,6 +46,8 @@ export type CatalogInput = {
   /** Without an observation, nothing is approved: every pin is `absent`. */
   readonly observed: Observed | undefined;
   readonly mode: 'strict' | 'off';
+  /** Whether the first listing approves what it shows, so that until then any name may be one of it. */
+  readonly trustsFirstUse?: boolean;
   readonly onDrift: 'hide-tool' | 'stop-upstream';
   readonly undeclaredArguments: UndeclaredArguments;
   /** Whether formats are asserted; they are annotations if this is absent. */
@@ -88,7 +90,10 @@ export function createCatalog(input: CatalogInput): Catalog {
       if (known !== undefined) return known;
       const pin = lock?.pins[kind].get(name);
       const listed = mode === 'off' ? listedDefinition(input, kind, name) : undefined;
-      const status = statusWith(scannedStatus(input, kind, name, pin), listed);
+      const status = verifiedStatus(
+        input,
+        statusWith(scannedStatus(input, kind, name, pin), listed),
+      );
       // Only pinned or listed names are cached: clients can send any number of other names.
       if (pin !== undefined || listed !== undefined) statuses[kind].set(name, status);
       return status;
@@ -103,6 +108,20 @@ export function createCatalog(input: CatalogInput): Catalog {
     instructions: approvedInstructions(input),
     ...withholding(input),
   };
+}
+
+/**
+ * Before anything was listed, an approved definition is not absent: the upstream may not have been reached. What nobody
+ * approved stays unknown, as it will be after the listing.
+ */
+function verifiedStatus(
+  { observed, mode, trustsFirstUse = false }: CatalogInput,
+  status: DefinitionStatus,
+): DefinitionStatus {
+  if (observed !== undefined || mode === 'off') return status;
+  const mayBeApproved =
+    status.state === 'absent' || (status.state === 'unpinned' && trustsFirstUse);
+  return mayBeApproved ? { ...status, isUnverified: true } : status;
 }
 
 /** Without pins, a definition that cannot be used for checks is not used at all. */

@@ -22,6 +22,7 @@ import type { Allow, Decision, Deny, Obligation } from './decision.js';
 import {
   approvedFormFor,
   type Catalog,
+  type DefinitionStatus,
   definitionOf,
   findUndeclared,
   type PinKind,
@@ -344,7 +345,8 @@ export function targetPinOf(
   const form =
     variants === undefined || args === 'unknown' ? pinned : approvedFormFor(status, args);
   const approved = state === 'approved' ? form : undefined;
-  if (isWithheldIn(catalog.mode, state)) return { ...NOT_PINNED, refusal: PIN_REFUSALS[state] };
+  const withheld = reasonOfWithheld(catalog.mode, status);
+  if (withheld !== undefined) return { ...NOT_PINNED, refusal: withheld };
   if (catalog.mode === 'off') {
     const mustDescribe = status.observed !== undefined;
     const described = definitionOf(status);
@@ -352,6 +354,15 @@ export function targetPinOf(
   }
   const refusal = PIN_REFUSALS[state] ?? (approved === undefined ? 'tool-unpinned' : undefined);
   return { refusal, pinned: approved, described: approved, mustDescribe: true };
+}
+
+/** Why a target is refused before it is asked what is approved. */
+function reasonOfWithheld(
+  mode: Catalog['mode'],
+  { state, isUnverified }: DefinitionStatus,
+): Reason | undefined {
+  if (isUnverified === true) return 'pins-stale';
+  return isWithheldIn(mode, state) ? PIN_REFUSALS[state] : undefined;
 }
 
 /** States that refuse also where nothing is pinned: without a usable schema no arguments could be checked. */

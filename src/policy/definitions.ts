@@ -120,6 +120,8 @@ export type DefinitionStatus = {
   readonly listed?: PinnedDefinition | undefined;
   /** Digest of the definition that the upstream listed last. */
   readonly observed: string | undefined;
+  /** Nothing was ever listed, so that it is not known whether the upstream offers what is, or would be, approved. */
+  readonly isUnverified?: true;
   /** Further approved forms, which no listing of the gateway shows: the upstream may offer them to other callers. */
   readonly variants?: readonly PinnedDefinition[];
 };

@@ -150,7 +150,7 @@ export const REASONS = {
   'pins-stale': unavailable(
     'decide',
     1504,
-    'The definitions of this server could not be verified in time. Try again later.',
+    'The definitions of this server could not be verified in time; the server may be unreachable. Try again later.',
   ),
 
   'arguments-invalid': refusal('decide', 'info', 1422, 'The arguments are invalid or not allowed.'),

@@ -9,6 +9,7 @@ import {
 } from '../../src/inspection/definitions/shadowing.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startMergedRig } from '../support/deployments.js';
+import { startTestGateway } from '../support/gateway.js';
 import {
   body,
   onMethod,
@@ -18,6 +19,7 @@ import {
   stream,
   textResult,
 } from '../support/hostile-acts.js';
+import { startHostileUpstream } from '../support/hostile-upstream.js';
 import {
   callStateless,
   errorOf,
@@ -48,6 +50,15 @@ function withSource(
 ): Promise<void> {
   const result = (): JsonObject => textResult(SOURCE);
   return withWorld({ upstream: [OFF, ...upstream], result }, test);
+}
+
+/** A policy that allows every caller these tools alone. */
+function allowOnly(tools: readonly string[]): string {
+  return `version: 1
+policy: some
+rules:
+  - {id: a, effect: allow, who: {anyone: true}, what: {upstreams: ["*"], tools: ${JSON.stringify(tools)}}}
+`;
 }
 
 const read = { name: 'read_record', arguments: { id: 'one' } };
@@ -171,6 +182,60 @@ export const rows: readonly CompatRow[] = [
         expect(reply.text).toContain('read_record one');
       } finally {
         await rig.close();
+      }
+    },
+  },
+  {
+    id: 'server-that-was-never-listed',
+    area: 'servers',
+    source: 'docs/contract.md §6',
+    given: 'A server is down since the gateway started, and a client calls an approved tool of it.',
+    verdict: 'refuses',
+    sees: 'An error that says the server may be unreachable; a tool that is hidden or unknown is "not found" as ever.',
+    run: async () => {
+      for (const mode of ['strict', 'trust-on-first-use']) {
+        const policies = { some: allowOnly(['read_record']) };
+        const isFirstUse = mode !== 'strict';
+        const upstream = await startHostileUpstream();
+        let toolLists = 0;
+        let isDown = isFirstUse;
+        upstream.obey(({ method }) => {
+          // The listing of the pins is over when another one begins.
+          if (toolLists > 0 && (method === 'server/discover' || method === 'initialize'))
+            isDown ||= toolLists > 1;
+          if (method === 'tools/list') toolLists += 1;
+          return isDown ? { kind: 'destroy' } : undefined;
+        });
+        const gateway = await startTestGateway({
+          policies,
+          pin: !isFirstUse,
+          upstreams: [{ name: 'u', url: upstream.url, more: [`pinning: {mode: ${mode}}`] }],
+        });
+        try {
+          const access = { url: gateway.url('u'), token: await gateway.token('u') };
+          const call = (name: string) => callStateless(access, name, { id: 'one', text: 'x' });
+          const reply = await call('read_record');
+          expect([reply.status, errorOf(reply)['message']]).toEqual([
+            503,
+            expect.stringContaining('may be unreachable'),
+          ]);
+          const unknown = await call('no_such_tool');
+          expect([unknown.status, errorOf(unknown)['code']]).toEqual([200, -32602]);
+          const hidden = await call('write_record');
+          const anonymous = ({ text }: Reply) =>
+            text.replace(/[0-9a-f-]{36}/, '').replaceAll(/no_such_tool|write_record/g, '');
+          expect(anonymous(hidden)).toBe(anonymous(unknown));
+          isDown = false;
+          toolLists = -1_000;
+          await expect
+            .poll(async () => (await callStateless(access, 'read_record', { id: 'one' })).status, {
+              timeout: 20_000,
+            })
+            .toBe(200);
+        } finally {
+          await gateway.close();
+          await upstream.close();
+        }
       }
     },
   },
