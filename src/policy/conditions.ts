@@ -6,7 +6,7 @@
 
 import { exactNumbersIn } from '../protocol/json/exact-numbers.js';
 import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
-import { cleanForeign } from '../text/escaping.js';
+import { quoteForeignName } from '../text/escaping.js';
 import { foldName, pointerTo, stepsOf } from '../text/json-members.js';
 import type { ConditionResult, CostExpression, ExpressionReads } from './cel.js';
 import type { ExpressionFacts } from './cel-language.js';
@@ -547,8 +547,7 @@ const MAX_SHOWN_NAME = 64;
 /** Names the argument to its sender, who knows it; `holder` is the masked pointer of the object that has it. */
 function sentenceOfUndeclared(name: string, holder: string): string {
   const where = holder === '' ? '' : ` in ${holder}`;
-  const shown = JSON.stringify(cleanForeign(name, undefined, MAX_SHOWN_NAME));
-  return `The argument ${shown}${where} is not declared.`;
+  return `The argument ${quoteForeignName(name, MAX_SHOWN_NAME)}${where} is not declared.`;
 }
 
 /** The errors of a schema as the record keeps them; `owner` is the pointer of what was checked. */

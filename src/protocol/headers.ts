@@ -178,6 +178,28 @@ export function compareParamHeaders(
   );
 }
 
+export function hasParamHeaders(paramHeaders: { readonly [name: string]: string }): boolean {
+  for (const _name in paramHeaders) return true;
+  return false;
+}
+
+/**
+ * True if each header has the value of an argument: of the one that the schema mirrors into it, or else of the only one
+ * at the top whose name differs at most in case.
+ */
+export function areMirrors(
+  mirrored: readonly MirroredParameter[],
+  args: JsonObject,
+  paramHeaders: { readonly [name: string]: string },
+): boolean {
+  return Object.entries(paramHeaders).every(([name, value]) => {
+    const declared = mirrored.find(({ header }) => PARAM_PREFIX + header.toLowerCase() === name);
+    const named = Object.keys(args).filter((one) => PARAM_PREFIX + one.toLowerCase() === name);
+    const path = declared?.path ?? (named.length === 1 ? named : undefined);
+    return path !== undefined && isMirrored(argumentAt(args, path), value);
+  });
+}
+
 function isMirrored(value: Json | undefined, header: string | undefined): boolean {
   if (!isMirrorable(value)) return header === undefined;
   const decoded = header === undefined ? undefined : decodeHeaderValue(header);

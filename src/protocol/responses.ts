@@ -153,6 +153,14 @@ export function headerMismatch(errorContext: ErrorContext, message: string): Pro
   return protocolErrorOf('header-mismatch', HEADER_MISMATCH, message, errorContext);
 }
 
+/** 400 / -32020: a header that mirrors an argument is unreadable, or two readers could see two values in it. */
+export function malformedParamHeader(errorContext: ErrorContext): ProtocolError {
+  return headerMismatch(
+    errorContext,
+    'A header that mirrors an argument is repeated or malformed.',
+  );
+}
+
 /** 406: the client accepts no media type of the response (RFC 9110 §15.5.7). */
 export function notAcceptable(errorContext: ErrorContext): ProtocolError {
   const text = 'The Accept header excludes every media type of the response.';

@@ -88,6 +88,12 @@ export function quoteForeign(text: string, mask?: MaskText): string {
   return PLAIN.test(text) ? `"${text}"` : toAsciiJson(cleanForeign(text, mask));
 }
 
+/** A foreign name in quotation marks, for a sentence to its sender: masked and cut, each character escaped once. */
+export function quoteForeignName(name: string, maxCharacters: number): string {
+  const masked = maskSecrets(name.slice(0, MAX_MASKED_CHARACTERS));
+  return makeVisible(JSON.stringify(cut(masked, maxCharacters)));
+}
+
 /** A JSON string, or `null` for undefined. */
 export function quoteOptional(text: string | undefined): string {
   return text === undefined ? 'null' : quoteVerified(text);

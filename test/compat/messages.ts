@@ -376,6 +376,71 @@ export const rows: readonly CompatRow[] = [
       }),
   },
   {
+    id: 'mirrored-arguments-in-a-session',
+    area: 'clients',
+    source: 'MCP 2026-07-28, custom headers',
+    given: 'A client of both eras sends `Mcp-Param-*` headers with a call in a session.',
+    verdict: 'accepts',
+    sees: 'The call passes where each equals its argument, and the server gets no such header; one that differs is refused with 400.',
+    run: async () => {
+      const region = { type: 'string', 'x-mcp-header': 'Area' };
+      const tool = {
+        ...OPEN_TOOL,
+        inputSchema: { type: 'object', properties: { region, id: { type: 'integer' } } },
+      };
+      for (const upstream of ['pinning: {mode: "off"}', 'pinning: {maxAge: 10m}'])
+        await withWorld({ tools: [tool], upstream: [upstream] }, async (world) => {
+          world.upstream.answerCalls(() => textResult('called'));
+          const { id } = await world.openSession();
+          const params = { name: 'run', arguments: { region: 'eu', id: 7 } };
+          const text = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+          const send = (headers: Record<string, string>): Promise<Reply> =>
+            post(world.access, text, { 'mcp-session-id': id, ...headers });
+          for (const mirrors of [
+            { 'Mcp-Param-Area': 'eu' },
+            { 'mcp-param-area': 'eu', 'mcp-param-id': '7' },
+            { 'mcp-param-area': '=?base64?ZXU=?=' },
+          ]) {
+            world.upstream.forget();
+            expect((await send(mirrors)).text).toContain('called');
+            expect(JSON.stringify(world.upstream.uses()[0]?.headers)).not.toContain('mcp-param');
+          }
+          world.upstream.forget();
+          for (const others of [
+            { 'mcp-param-area': 'us' },
+            { 'mcp-param-area': 'EU' },
+            { 'mcp-param-area': 'eu', 'mcp-param-id': '8' },
+            { 'mcp-param-other': 'eu' },
+            { 'mcp-param-area': '=?base64?ZXU?=' },
+          ]) {
+            const reply = await send(others);
+            expect([reply.status, errorOf(reply)['code']]).toEqual([400, -32020]);
+          }
+          expect(world.upstream.uses()).toEqual([]);
+        });
+    },
+  },
+  {
+    id: 'prototype-member-in-arguments',
+    area: 'clients',
+    source: 'RFC 8259 §4',
+    given: 'Arguments have a member `__proto__`.',
+    verdict: 'refuses',
+    sees: 'An error that names the member: parsers disagree on whether it is one.',
+    run: () =>
+      withWorld({}, async (world) => {
+        const parts = statelessParts('tools/call', { name: 'read_record', arguments: { id: '1' } });
+        const text = JSON.stringify(parts.body);
+        for (const name of ['__proto__', '__pr\\u006fto__']) {
+          const sent = text.replace('"id":"1"', `"id":"1","${name}":{}`);
+          const reply = await post(world.access, sent, parts.headers);
+          expect([reply.status, errorOf(reply)['code']]).toEqual([400, -32600]);
+          expect(errorOf(reply)['message']).toContain('"__proto__"');
+        }
+        expect(world.upstream.uses()).toEqual([]);
+      }),
+  },
+  {
     id: 'json-with-parameters',
     area: 'clients',
     source: 'RFC 8259 §11, envoyproxy/ai-gateway#2568',

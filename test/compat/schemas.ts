@@ -377,6 +377,14 @@ export const rows: readonly CompatRow[] = [
           'The argument \\"task_progress\\" is not declared.',
         );
       });
+      await withWorld({ tools: [work], upstream: [PINNED] }, async ({ call }) => {
+        const [first = {}] = resultOf(await call('work', { 'a"b\u200bc\\d\n': 1 }))[
+          'content'
+        ] as unknown as readonly JsonObject[];
+        expect(first['text']).toContain(
+          String.raw`The argument "a\"b\u{200b}c\\d\n" is not declared.`,
+        );
+      });
       const upstream = [PINNED, 'arguments: {drop: [task_progress]}'];
       await withWorld({ tools: [work], upstream }, async (world) => {
         await world.call('work', args);

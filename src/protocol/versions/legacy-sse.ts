@@ -4,7 +4,7 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE.
 
 import { type CapabilityGrants, grantsOf } from '../capabilities.js';
-import { acceptsType, type HeaderMap, NO_PARAM_HEADERS } from '../headers.js';
+import { acceptsType, type HeaderMap } from '../headers.js';
 import type { JsonObject } from '../jsonrpc.js';
 import { type ErrorContext, headerMismatch } from '../responses.js';
 import { NO_GRANTS, type ServerRequestGrants } from '../server-requests.js';
@@ -15,6 +15,7 @@ import {
   checkStrayHeaders,
   cutInSession,
   IN_SESSIONS,
+  readSessionParamHeaders,
   sessionRequired,
   unknownSession,
   withoutMatchingMirrorHeaders,
@@ -41,7 +42,7 @@ export const LEGACY_SSE: SessionRules = {
     return { kind: 'classified', protocol: LEGACY_SSE, version, session };
   },
   checkReply: (input, errorContext) => checkLegacySse(input, errorContext),
-  readMirrorHeaders: () => NO_PARAM_HEADERS,
+  readMirrorHeaders: readSessionParamHeaders,
   // Any replica may receive the message, and only the one with the stream knows what was declared.
   mayNotifyRoots: (input) => input.grants?.().roots === true,
   cutCapabilities: (context) => cutInSession(context, legacyGrantsOf),

@@ -5,7 +5,7 @@
 // transports; docs/reference/protocol.md §2.2.
 
 import type { AdmittedMessage, ProtocolError } from '../admitted-request.js';
-import { compareParamHeaders } from '../headers.js';
+import { areMirrors, compareParamHeaders, hasParamHeaders } from '../headers.js';
 import type { JsonObject } from '../jsonrpc.js';
 import {
   type ErrorContext,
@@ -181,17 +181,24 @@ export function checkSupported(
   return { ...error, data: { supported, requested: version } };
 }
 
-/** Compares the `Mcp-Param-*` headers with the arguments, by the tool's schema (2026 only). */
+/**
+ * Compares the `Mcp-Param-*` headers with the arguments, by the tool's schema. In a session, which has no such headers,
+ * each one must equal an argument: it is not forwarded, and whoever reads it before reads what the body says.
+ */
 export function checkParamHeaders(
   admitted: AdmittedMessage,
   catalog: MirroredLookup,
 ): ProtocolError | undefined {
   const { target, args, protocol, message } = admitted;
-  if (!protocol.mirrorsBody || target.kind !== 'tool' || args === undefined) return undefined;
+  const { paramHeaders } = admitted;
+  if (target.kind !== 'tool' || args === undefined) return undefined;
+  if (!protocol.mirrorsBody && !hasParamHeaders(paramHeaders)) return undefined;
   const { listed, pinned } = catalog.statusOf('tool', target.name);
   const mirrored = (listed ?? pinned)?.mirrored ?? [];
-  if (mirrored.length === 0 || compareParamHeaders(mirrored, args, admitted.paramHeaders))
-    return undefined;
+  const isAgreed = protocol.mirrorsBody
+    ? mirrored.length === 0 || compareParamHeaders(mirrored, args, paramHeaders)
+    : areMirrors(mirrored, args, paramHeaders);
+  if (isAgreed) return undefined;
   const text = 'A parameter header is missing or differs from the arguments.';
   return headerMismatch(errorContextOf(message), text);
 }

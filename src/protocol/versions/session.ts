@@ -2,7 +2,12 @@
 // an `initialize` before it is forwarded. Opening a sealed session id is left to a port of the caller.
 // Source: MCP 2025-11-25, transports (session management, protocol version header), lifecycle and tasks.
 
-import type { ProtocolError, SessionFacts, TextEdit } from '../admitted-request.js';
+import type {
+  AdmittedMessage,
+  ProtocolError,
+  SessionFacts,
+  TextEdit,
+} from '../admitted-request.js';
 import {
   type CapabilityCut,
   type CapabilityGrants,
@@ -17,6 +22,7 @@ import {
   NAME_SOURCES,
   NO_PARAM_HEADERS,
   PARAM_PREFIX,
+  readParamHeaders,
 } from '../headers.js';
 import { spanOf } from '../json/json.js';
 import { isObject, type JsonObject } from '../jsonrpc.js';
@@ -27,6 +33,7 @@ import {
   INVALID_REQUEST,
   invalidMessage,
   METHOD_NOT_FOUND,
+  malformedParamHeader,
   protocolErrorOf,
   RESOURCE_NOT_FOUND,
   UNKNOWN_SESSION,
@@ -117,7 +124,7 @@ export const SESSION: SessionRules = {
   classify: classifyInSession,
   checkReply: ({ headers, openSession }, errorContext) =>
     checkSession(headers, openSession, errorContext),
-  readMirrorHeaders: () => NO_PARAM_HEADERS,
+  readMirrorHeaders: readSessionParamHeaders,
   mayNotifyRoots: (_input, session) => session?.allowedServerRequests?.includes('roots') === true,
   cutCapabilities: (context) => cutInSession(context, grantsOf),
   mayBecomeTask: ({ call, classified }) =>
@@ -180,17 +187,38 @@ export function checkDeclaredByServer({
 
 /**
  * Removes `Mcp-Method` and `Mcp-Name` if what is sent of them says what the body says, whatever the version header says;
- * otherwise returns the headers as they are, and they are refused later. Clients of both eras send them with every
+ * otherwise returns the headers as they are, and they are refused later. Of a call those that mirror arguments are
+ * removed too: they are compared once the definition of the tool is known. Clients of both eras send them with every
  * request, `initialize` included, before any version is agreed. In a session they decide nothing and are not forwarded;
  * they are ignored only if a reader that trusted them would read what the body says.
  * Source: MCP 2026-07-28, transports, validation of standard headers by intermediaries.
  */
 export function withoutMatchingMirrorHeaders(headers: HeaderMap, call: Call): HeaderMap {
-  if (headers['mcp-method'] === undefined && headers['mcp-name'] === undefined) return headers;
-  const { 'mcp-method': method, 'mcp-name': name, ...others } = headers;
+  const others = call.method === 'tools/call' ? withoutParamHeaders(headers) : headers;
+  if (others['mcp-method'] === undefined && others['mcp-name'] === undefined) return others;
+  const { 'mcp-method': method, 'mcp-name': name, ...rest } = others;
   const isAgreed =
     (method === undefined || matchesPlain(method, call.method)) && agreesWithName(name, call);
-  return isAgreed ? others : headers;
+  return isAgreed ? rest : others;
+}
+
+function withoutParamHeaders(headers: HeaderMap): HeaderMap {
+  for (const name in headers)
+    if (name.startsWith(PARAM_PREFIX))
+      return Object.fromEntries(
+        Object.entries(headers).filter(([one]) => !one.startsWith(PARAM_PREFIX)),
+      );
+  return headers;
+}
+
+/** The headers that mirror the arguments of a call; those of other messages were refused with the session. */
+export function readSessionParamHeaders({
+  input,
+  call,
+  errorContext,
+}: CallContext): AdmittedMessage['paramHeaders'] | ProtocolError {
+  if (call.method !== 'tools/call') return NO_PARAM_HEADERS;
+  return readParamHeaders(input.headers, input.repeated) ?? malformedParamHeader(errorContext);
 }
 
 function agreesWithName(header: string | undefined, call: Call): boolean {

@@ -25,6 +25,7 @@ import {
   invalidParams,
   METHOD_NOT_FOUND,
   MISSING_CAPABILITY,
+  malformedParamHeader,
   protocolErrorOf,
   RESOURCE_NOT_FOUND,
   UNSUPPORTED_VERSION,
@@ -199,10 +200,7 @@ function readMirrorHeaders({
 }: CallContext): AdmittedMessage['paramHeaders'] | ProtocolError {
   const error = checkNameHeader(call.method, call.params, input.headers, errorContext);
   if (error !== undefined) return error;
-  return (
-    readParamHeaders(input.headers, input.repeated) ??
-    headerMismatch(errorContext, 'A header that mirrors an argument is repeated or malformed.')
-  );
+  return readParamHeaders(input.headers, input.repeated) ?? malformedParamHeader(errorContext);
 }
 
 function checkDeclaredByClient({

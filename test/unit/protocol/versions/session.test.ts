@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { SessionFacts } from '../../../../src/protocol/admitted-request.js';
 import { NO_SESSION_ID } from '../../../../src/protocol/admitted-request.js';
+import { checkParamHeaders } from '../../../../src/protocol/versions/negotiation.js';
 
 import { admitted, inSession, leaving, post } from '../admission.js';
 
@@ -78,13 +79,23 @@ describe('sessions', () => {
     ['another method', { ...named, 'mcp-method': 'tools/list' }],
     ['another case', { ...named, 'mcp-method': 'Tools/Call' }],
     ['another name', { ...named, 'mcp-name': 'u' }],
-    ['an argument', { ...named, 'mcp-param-region': 'eu' }],
+    ['an argument, unreadable', { ...named, 'mcp-param-region': '=?base64?x?=' }],
   ])('[M-35] headers that mirror the body are refused in a session: %s', (_what, headers) => {
     expect(inSession('tools/call', { name: 't' }, { headers })).toMatchObject({
       reason: 'header-mismatch',
       status: 400,
       code: -32020,
     });
+  });
+
+  test('[M-35] headers that mirror arguments are kept for comparison on a call alone', () => {
+    const headers = { 'mcp-param-region': 'eu' };
+    const outcome = admitted(inSession('tools/call', { name: 't' }, { headers }));
+    expect({ ...outcome.paramHeaders }).toEqual(headers);
+    const catalog = { statusOf: () => ({ pinned: undefined }) };
+    const error = { reason: 'header-mismatch', status: 400, code: -32020 };
+    expect(checkParamHeaders(outcome, catalog)).toMatchObject(error);
+    expect(inSession('ping', undefined, { headers })).toMatchObject(error);
   });
 
   test('[M-35] a name on a method that has none is refused in a session', () => {
