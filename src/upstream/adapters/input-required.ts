@@ -10,6 +10,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Caller, type Owner, ownerKey } from '../../policy/principal.js';
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
+import { applyEdits, type Path, spanOf } from '../../protocol/json/json.js';
 import { renderJson } from '../../protocol/json/request-ids.js';
 import {
   isObject,
@@ -185,13 +186,22 @@ export function resumeCall(
   signal: DisconnectSignal | undefined,
 ): OutboundItems | undefined {
   const responses = paramsOf(admitted)['inputResponses'];
-  const response = isObject(responses) ? responses[key] : undefined;
-  const reply: JsonObject = isObject(response) ? { result: response } : { error: DECLINED };
-  const replyMessage: JsonObject = { jsonrpc: '2.0', id: requestId, ...reply };
-  if (!call.dependencies.sendInSession(call.session, caller, replyMessage)) return undefined;
+  const hasResult = isObject(responses) && isObject(responses[key]);
+  const sent = applyEdits(admitted.text, admitted.edits);
+  const reply = hasResult
+    ? `"result":${textAt(sent, ['params', 'inputResponses', key])}`
+    : `"error":${JSON.stringify(DECLINED)}`;
+  const replyText = `{"jsonrpc":"2.0","id":${renderJson(requestId)},${reply}}`;
+  if (!call.dependencies.sendInSession(call.session, caller, replyText)) return undefined;
   if (signal !== undefined) onAbort(signal, call.cancel);
   const id = requestIdOf(admitted.message) ?? call.sent.id;
   return relayUntilInputRequired({ ...call, caller, sent: { ...call.sent, id } }, remainingItems);
+}
+
+/** What stands in a message, byte for byte, because numbers may be ones that no double holds. */
+function textAt(text: string, path: Path): string {
+  const span = spanOf(text, path);
+  return span === undefined ? '{}' : text.slice(span.start, span.end);
 }
 
 /** Relays until the call's response or until a server request suspends the call. */
@@ -234,7 +244,7 @@ function stepOf(
     return { outbound: inbound, isLast: false, isSuspended: false };
   }
   const { text, value } = inbound;
-  const serverRequest = readServerRequest(value);
+  const serverRequest = readServerRequest(text, value);
   if (serverRequest !== undefined) {
     const inputRequired = suspendCall(call, remainingItems, serverRequest);
     if (serverRequest.method === 'ping')
@@ -259,20 +269,23 @@ type ServerRequest = {
   readonly id: string | number;
   readonly method: string;
   readonly params: JsonObject | undefined;
+  /** The params as the server wrote them. */
+  readonly paramsText: string;
 };
 
-function readServerRequest(value: Json | undefined): ServerRequest | undefined {
+function readServerRequest(text: string, value: Json | undefined): ServerRequest | undefined {
   if (!isObject(value)) return undefined;
   const { id, method, params } = value as { readonly [name: string]: Json | undefined };
   if (typeof method !== 'string' || !isRequestId(id)) return undefined;
-  return { id, method, params: isObject(params) ? params : undefined };
+  if (!isObject(params)) return { id, method, params: undefined, paramsText: '{}' };
+  return { id, method, params, paramsText: textAt(text, ['params']) };
 }
 
 /** Suspends the call and returns the input-required result; `undefined` if the gateway replied itself. */
 function suspendCall(
   call: SessionCall,
   remainingItems: AsyncIterator<InboundItem, unknown>,
-  { id, method, params }: ServerRequest,
+  { id, method, params, paramsText }: ServerRequest,
 ): string | undefined {
   const { dependencies, caller, session, sent, allowedServerRequests } = call;
   if (method === 'ping') {
@@ -298,7 +311,8 @@ function suspendCall(
     );
     return undefined;
   }
-  return inputRequiredResult(sent.id, INPUT_REQUEST_KEY, { method, params }, handle);
+  const inputRequest = { method, params: paramsText };
+  return inputRequiredResult(sent.id, { [INPUT_REQUEST_KEY]: inputRequest }, handle);
 }
 
 /** What the rounds of one request need. */
@@ -327,7 +341,7 @@ const TOO_MANY_ROUNDS = 'This server requested input too many times.';
 const MALFORMED = 'This server requested input in an unsupported form, or too much at once.';
 
 /** How one response ended: with an input-required result, or complete. */
-type Round = { readonly result: JsonObject } | undefined;
+type Round = { readonly result: JsonObject; readonly text: string } | undefined;
 
 /** Relays the response and all rounds that follow from it. */
 export async function* relayWithInputRounds(
@@ -341,7 +355,7 @@ export async function* relayWithInputRounds(
     for (let rounds = 0; rounds < MAX_INPUT_ROUNDS; rounds += 1) {
       const round = yield* relayRound(response, { ...context.reader, sentId }, context.bounds);
       if (round === undefined) return;
-      const retry = yield* nextRetry(round.result, context);
+      const retry = yield* nextRetry(round, context);
       if (retry === undefined) return;
       sentId = retry.id;
       const outcome = await context.sendRetry(retry);
@@ -380,7 +394,7 @@ async function* relayRound(
 ): AsyncGenerator<OutboundItem, Round> {
   for await (const inbound of readMessages(response, bounds)) {
     const result = inputRequiredResultOf(inbound, reader.sentId);
-    if (result !== undefined) return { result };
+    if (result !== undefined) return result;
     yield toSessionItem(inbound, reader);
     if (isOwnResponse(inbound, reader.sentId)) return undefined;
   }
@@ -393,7 +407,7 @@ function isOwnResponse(inbound: InboundItem, sentId: RequestId): boolean {
 
 /** Sends the server requests and returns the retry; `undefined` if the client got an error instead. */
 async function* nextRetry(
-  result: JsonObject,
+  { result, text }: NonNullable<Round>,
   context: InputRequiredContext,
 ): AsyncGenerator<OutboundItem, InputRetry | undefined> {
   const { id } = context.reader;
@@ -403,22 +417,25 @@ async function* nextRetry(
     yield outboundText(errorResponseText(id, MALFORMED));
     return undefined;
   }
-  const responses = yield* requestInput(inputRequired, context);
+  const responses = yield* requestInput(inputRequired, text, context);
   if (responses !== undefined) return { id: randomUUID(), responses, state: inputRequired.state };
   yield outboundText(errorResponseText(id, UNANSWERED));
   return undefined;
 }
 
-function inputRequiredResultOf(inbound: InboundItem, sentId: RequestId): JsonObject | undefined {
+function inputRequiredResultOf(inbound: InboundItem, sentId: RequestId): Round {
   if (inbound.kind !== 'message' || !isObject(inbound.value) || inbound.value['id'] !== sentId)
     return undefined;
   const result = inbound.value['result'];
-  return isObject(result) && result['resultType'] === 'input_required' ? result : undefined;
+  return isObject(result) && result['resultType'] === 'input_required'
+    ? { result, text: inbound.text }
+    : undefined;
 }
 
 /** Sends the server requests and waits for all replies, in JSON by key; `undefined` if one will not come. */
 async function* requestInput(
   { inputRequests }: InputRequiredResult,
+  text: string,
   { sessionState, sessionBus, signal }: InputRequiredContext,
 ): AsyncGenerator<OutboundItem, string | undefined> {
   const sentRequests = inputRequests.map((inputRequest) => ({
@@ -428,7 +445,7 @@ async function* requestInput(
   const replies = sentRequests.map(({ id }) => waitForReply(sessionState, id, signal));
   try {
     for (const { id, inputRequest } of sentRequests)
-      yield outboundText(requestText(id, inputRequest));
+      yield outboundText(requestText(id, inputRequest, text));
     const responses: string[] = [];
     for (const [index, { inputRequest }] of sentRequests.entries()) {
       const reply = await replies[index]?.reply;
@@ -441,8 +458,11 @@ async function* requestInput(
   }
 }
 
-function requestText(id: string, { name, params }: InputRequest): string {
-  return renderJson({ jsonrpc: '2.0', id, method: SERVER_REQUEST_METHODS[name], params });
+/** The server request for one of the input requests of a result, whose text this is. */
+function requestText(id: string, { key, name }: InputRequest, text: string): string {
+  const params = textAt(text, ['result', 'inputRequests', key, 'params']);
+  const method = SERVER_REQUEST_METHODS[name];
+  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"method":"${method}","params":${params}}`;
 }
 
 const SERVER_REQUEST_METHODS: { readonly [name in InputRequest['name']]: string } = {

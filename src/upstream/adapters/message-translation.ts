@@ -112,7 +112,7 @@ export function toStatelessMessage(
   if (!isResponseTo(value, sent.sentId)) return text;
   const { error, result } = value;
   if (isObject(error) && error['code'] === URL_ELICITATION_REQUIRED)
-    return toUrlElicitation(error, sent);
+    return toUrlElicitation(text, error, sent);
   const id = spanOf(text, ['id']);
   const edits = idEdits(id, renderJson(sent.id));
   if (isObject(result)) {
@@ -136,36 +136,40 @@ function toStatelessProgress(
 }
 
 /** Translates the session era's error that demands visits to URLs into an input-required result. */
-function toUrlElicitation({ data }: JsonObject, { id }: TranslatedRequest): string {
+function toUrlElicitation(text: string, { data }: JsonObject, { id }: TranslatedRequest): string {
   const elicitations =
     isObject(data) && Array.isArray(data['elicitations']) ? data['elicitations'] : [];
-  const inputRequests: Record<string, Json> = {};
+  const inputRequests: Record<string, InputRequestText> = {};
   for (const [index, one] of elicitations.entries()) {
-    if (!isObject(one)) continue;
-    const { elicitationId: _, ...params } = one;
-    inputRequests[`link${index + 1}`] = {
-      method: 'elicitation/create',
-      params: { ...params, mode: 'url' },
-    };
+    const span = spanOf(text, ['error', 'data', 'elicitations', index]);
+    if (!isObject(one) || span === undefined) continue;
+    const params = changeMembers(text.slice(span.start, span.end), URL_ELICITATION);
+    inputRequests[`link${index + 1}`] = { method: 'elicitation/create', params };
   }
-  const result = { resultType: 'input_required', inputRequests };
-  return renderJson({ jsonrpc: '2.0', id, result });
+  return inputRequiredResult(id, inputRequests);
 }
 
-/** The input-required result for a server request during a call; `state` identifies the suspended call. */
+/** What a link of the session era's error becomes as the params of an elicitation. */
+const URL_ELICITATION = { path: [], cut: new Set(['elicitationId']), set: { mode: 'url' } };
+
+/** An input request. Its params are JSON as the server wrote them, because its numbers may be ones that no double holds. */
+type InputRequestText = { readonly method: string; readonly params: string };
+
+/** The input-required result for server requests, by their keys; `state` identifies the call if it is suspended. */
 export function inputRequiredResult(
   id: RequestId,
-  key: string,
-  { method, params }: { readonly method: string; readonly params: JsonObject | undefined },
-  state: string,
+  inputRequests: { readonly [key: string]: InputRequestText },
+  state?: string,
 ): string {
-  const inputRequest: JsonObject = { method, params: params ?? {} };
-  const result = {
-    resultType: 'input_required',
-    inputRequests: { [key]: inputRequest },
-    requestState: state,
-  };
-  return renderJson({ jsonrpc: '2.0', id, result });
+  const members = Object.entries(inputRequests).map(
+    ([key, { method, params }]) =>
+      `${JSON.stringify(key)}:{"method":${JSON.stringify(method)},"params":${params}}`,
+  );
+  const requestState = state === undefined ? '' : `,"requestState":${JSON.stringify(state)}`;
+  return (
+    `{"jsonrpc":"2.0","id":${renderJson(id)},"result":{"resultType":"input_required",` +
+    `"inputRequests":{${members.join(',')}}${requestState}}}`
+  );
 }
 
 /** The response to server/discover, from the server's handshake. */

@@ -14,6 +14,7 @@ import type {
 } from '../../policy/obligations.js';
 import type { Caller } from '../../policy/principal.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
+import { renderJson } from '../../protocol/json/request-ids.js';
 import type { JsonObject } from '../../protocol/jsonrpc.js';
 import { INVALID_REQUEST } from '../../protocol/responses.js';
 import type { ForwardOutcome, RoutedOutcome } from '../../protocol/transport.js';
@@ -187,7 +188,7 @@ function createDirectAdapter(
     const session = recovery.current(known);
     if (count.inProgress >= MAX_GATEWAY_MESSAGES) return;
     count.inProgress += 1;
-    const body = JSON.stringify(message);
+    const body = renderJson(message);
     const timeoutMs = GATEWAY_MESSAGE_TIMEOUT_MS;
     void postInSession(client, session, { caller, body, timeoutMs }).then(() => {
       count.inProgress -= 1;

@@ -17,6 +17,7 @@ import {
   readJsonText,
   spanOf,
 } from '../../../protocol/json/json.js';
+import { renderJson } from '../../../protocol/json/request-ids.js';
 import {
   isObject,
   isRequestId,
@@ -572,7 +573,7 @@ function createMessageSender(
   return (message) => {
     if (pendingCount >= MAX_GATEWAY_RESPONSES) return;
     pendingCount += 1;
-    const body = JSON.stringify(message);
+    const body = renderJson(message);
     const request = {
       caller,
       method: 'POST',

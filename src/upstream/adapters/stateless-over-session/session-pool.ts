@@ -8,6 +8,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Caller, ownerKey } from '../../../policy/principal.js';
 import type { SessionTarget } from '../../../protocol/admitted-request.js';
+import { renderJson } from '../../../protocol/json/request-ids.js';
 import { isObject, isResponseTo, type JsonObject } from '../../../protocol/jsonrpc.js';
 import type { ForwardError } from '../../../protocol/transport.js';
 import { errorSeenIn, isAliveByPing } from '../../../protocol/upstream-status.js';
@@ -324,12 +325,12 @@ export function createOutboundQueue(): OutboundQueue {
 
 /**
  * Sends a message in a caller's session; the response is not read. Returns false, without sending, if too
- * much is queued. `isFromGateway`: a response of the gateway's own, which may be dropped.
+ * much is queued. A text is sent as it is. `isFromGateway`: a response of the gateway's own, which may be dropped.
  */
 export type SendInSession = (
   session: SessionRef,
   caller: Caller,
-  message: JsonObject,
+  message: JsonObject | string,
   isFromGateway?: boolean,
 ) => boolean;
 
@@ -340,7 +341,7 @@ export function createSessionSender({
 }: Pick<TranslationSettings, 'client' | 'requestTimeoutMs'>): SendInSession {
   const outboundQueue = createOutboundQueue();
   return (session, caller, message, isOwn = false) => {
-    const body = JSON.stringify(message);
+    const body = typeof message === 'string' ? message : renderJson(message);
     const bytes = Buffer.byteLength(body);
     const leave = outboundQueue.acquireSlot({
       owner: ownerKey(caller.principal),
