@@ -5,10 +5,10 @@
 import type { Socket } from 'node:net';
 import type { UpstreamSettings } from '../config/settings.js';
 import type { MarkKeys } from '../inspection/redaction-marks.js';
-import { readServerJson } from '../protocol/deep-items.js';
 import type { LoopScheduler, ReadJson } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH } from '../protocol/json/json.js';
 import type { Listing } from '../protocol/methods.js';
+import { readServerJson } from '../protocol/odd-items.js';
 import { LEGACY_SSE_VERSION } from '../protocol/versions/revisions.js';
 import { createRate } from '../state/bounds.js';
 import type { KeyRing } from '../state/keys.js';

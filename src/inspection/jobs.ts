@@ -4,11 +4,11 @@
 import type { Change } from '../pins/comparison.js';
 import { type ComparedLeaves, compareLeaves } from '../pins/diff.js';
 import { classifyPair, type DefinitionPair } from '../pins/drift.js';
-import { readServerJson } from '../protocol/deep-items.js';
 import { divideJson, type JsonPart } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJsonText } from '../protocol/json/json.js';
 import type { JsonError } from '../protocol/json/scan.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
+import { readServerJson } from '../protocol/odd-items.js';
 import { type DefinitionFinding, scanDefinitions } from './definitions/scan.js';
 import { findShadowingOf } from './definitions/shadowing.js';
 import type { MarkKeys } from './redaction-marks.js';

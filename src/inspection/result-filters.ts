@@ -1,5 +1,5 @@
-// Filters the results that depend on their caller. From a page of a list, hidden items, names that occur twice, items that
-// clients cannot read, icons from elsewhere and shared cache scopes are removed by span; everything else stays byte for byte, so that an approved definition
+// Filters the results that depend on their caller. From a page of a list, hidden items, names that occur twice, items and
+// cursors that clients cannot read, icons from elsewhere and shared cache scopes are removed by span; everything else stays byte for byte, so that an approved definition
 // reaches the client as it was reviewed. `isVisible` decides who may see what, and filtered pages are cached. From the
 // results of `initialize` and `server/discover`, everything is removed but supported capabilities, versions that the
 // gateway enforces policy for, and approved instructions.
@@ -8,7 +8,6 @@
 
 import type { SchemaEdit } from '../policy/narrowed-schema.js';
 import type { Finding } from '../policy/record.js';
-import { DEEP_ITEM } from '../protocol/deep-items.js';
 import type { FindShapeError } from '../protocol/definition-shape.js';
 import {
   applyEdits,
@@ -26,6 +25,7 @@ import {
 } from '../protocol/json/json.js';
 import { isObject, type Json, type JsonObject, type RequestId } from '../protocol/jsonrpc.js';
 import { LISTS, type ListKind } from '../protocol/methods.js';
+import { causeOfLeftOut, describeOddCursor } from '../protocol/odd-items.js';
 import type { Bytes, Pieces } from '../protocol/transport.js';
 import { servedVersion } from '../protocol/versions/revisions.js';
 import { BoundedMap } from '../state/bounds.js';
@@ -138,6 +138,11 @@ export function filterItems(input: ListInput): FilteredPage | WithheldResponse {
   const kept = sortByRank(visible, input);
   let filtered = writeShown(text, span, kept, input, kept === visible ? spans.length : undefined);
   if (input.hasCacheHints) filtered = setPrivate(filtered, result, input.listTtlMs);
+  const oddCursor = describeOddCursor(result);
+  if (oddCursor !== undefined) {
+    odd.push(`${member}: ${oddCursor}`);
+    filtered = removeMember(filtered, ['result'], 'nextCursor');
+  }
   return {
     kind: 'filtered',
     inspectionInput: inspectionInputOf(input, filtered),
@@ -190,7 +195,7 @@ function readItems(
     const span = spans[index];
     const name = isObject(value) ? value[member] : undefined;
     if (span === undefined || !isObject(value) || typeof name !== 'string' || name === '') {
-      odd.push(`${listName}/${index}: ${value === DEEP_ITEM ? DEEP_ITEM : `no ${member}`}`);
+      odd.push(`${listName}/${index}: ${causeOfLeftOut(value) ?? `no ${member}`}`);
       continue;
     }
     const digest = input.digestOf(value, input.text.slice(span.start, span.end));

@@ -6,8 +6,8 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { PinKind } from '../policy/definitions.js';
-import { MAX_ITEM_DEPTH } from '../protocol/deep-items.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
+import { MAX_ITEM_DEPTH } from '../protocol/odd-items.js';
 
 /** Canonicalization recurses, so a value nested deeper than this has no canonical form. */
 export const MAX_DEFINITION_DEPTH = MAX_ITEM_DEPTH;

@@ -20,7 +20,6 @@ import { keepExactNumbers } from './json/exact-numbers.js';
 import {
   decodeUtf8,
   elementSpans,
-  hasInexactNumber,
   type JsonReading,
   MAX_JSON_DEPTH,
   type ParsedJson,
@@ -83,8 +82,6 @@ type Reply = Extract<Message, { readonly kind: 'result' | 'error' }>;
 /** Only of use to a server that may request roots. */
 const ROOTS_CHANGED = 'notifications/roots/list_changed';
 
-/** What is written again for a server of another era, by its value. */
-const INPUT_RESPONSES = ['params', 'inputResponses'];
 const ARGUMENTS = ['params', 'arguments'];
 
 /**
@@ -155,12 +152,18 @@ function unreadable(error: UnreadableError): ProtocolError {
       return protocolErrorOf(error, PARSE_ERROR, 'The body is not valid JSON in UTF-8.', {});
     case 'duplicate-key':
       return protocolErrorOf(error, INVALID_REQUEST, 'An object has duplicate member names.', {});
+    case 'prototype-member':
+      return invalidMessage({}, PROTOTYPE_MEMBER_TEXT);
     case 'too-deep':
       return invalidMessage({}, `The body is nested deeper than ${MAX_JSON_DEPTH} levels.`);
     case 'too-many-values':
       return invalidMessage({}, 'The body contains too many values.');
   }
 }
+
+const PROTOTYPE_MEMBER_TEXT =
+  'A member is named "__proto__". Some parsers set the prototype of the object by it, and others take it for an ordinary ' +
+  'member. Use another name.';
 
 const LONE_SURROGATE_TEXT =
   'A string contains half of a surrogate pair (an escape from \\ud800 to \\udfff without its other half), which is ' +
@@ -257,8 +260,6 @@ function admitCall(
   const params = readParams(rule.method, call.params, protocol);
   const status = protocol.statusOfInvalidParams(call.kind);
   if (!params.ok) return invalidParams(errorContext, params.why, status);
-  if (reading.suspectNumbers && hasInexactInput(reading.text))
-    return invalidParams(errorContext, INEXACT_TEXT, status);
   if (reading.suspectNumbers) keepNumbers(reading.text, params.args);
   const paramHeaders = protocol.readMirrorHeaders(context);
   if (isProtocolError(paramHeaders)) return paramHeaders;
@@ -362,18 +363,11 @@ function isProtocolError(
   return value['kind'] === 'error';
 }
 
-function hasInexactInput(text: string): boolean {
-  const span = spanOf(text, INPUT_RESPONSES);
-  return span !== undefined && hasInexactNumber(text, span);
-}
-
 /** Keeps the numbers of arguments as they are written, for what compares them. */
 function keepNumbers(text: string, args: JsonObject | undefined): void {
   const span = args && spanOf(text, ARGUMENTS);
   if (span !== undefined && args !== undefined) keepExactNumbers(text, span, args);
 }
-
-const INEXACT_TEXT = 'A number in inputResponses loses its value when it is read as a double.';
 
 function mergeEdits(one: readonly TextEdit[], other: readonly TextEdit[]): readonly TextEdit[] {
   return [...one, ...other].sort((left, right) => left.start - right.start);

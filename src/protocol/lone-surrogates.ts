@@ -1,21 +1,24 @@
 // Mends messages of upstreams that have half of a surrogate pair, as servers send that cut a text inside a character. In a
 // text it becomes U+FFFD, as every decoder of Unicode replaces it. A name, URI, cursor or id would become another one, so
-// what it belongs to is left out: an item of a list or of the content, or the member. Where that would be the envelope, the
-// message cannot be mended.
-// Source: Unicode 15.1 §3.9 (U+FFFD substitution); RFC 8259 §8.2; RFC 7493 §2.1.
+// what it belongs to is left out: an item of a list or of the content, or the member. In place of a definition stands why.
+// Where what is left out would be the envelope, the message cannot be mended. Also reads a body behind a byte order mark.
+// Source: Unicode 15.1 §3.9 (U+FFFD substitution); RFC 8259 §8.1 and §8.2; RFC 7493 §2.1.
 
 import type { ReadOutcome } from './json/incremental.js';
 import {
   applyEdits,
   decodeUtf8,
+  elementSpans,
   MAX_JSON_DEPTH,
   type Path,
   removalsAt,
   replaceLoneSurrogates,
+  type Span,
   spanOf,
 } from './json/json.js';
 import { walkJson } from './json/walk.js';
 import type { Json } from './jsonrpc.js';
+import { isListMember, LEFT_OUT } from './odd-items.js';
 
 /** What was done to a message: the texts that were mended, and the items or members that were left out. */
 export type Mending = { readonly replaced: readonly Path[]; readonly leftOut: readonly Path[] };
@@ -26,6 +29,14 @@ export type UpstreamReading = ReadOutcome & { readonly mended?: Mending };
 type Read = (source: Uint8Array | string) => ReadOutcome | Promise<ReadOutcome>;
 
 /** Reads a message of an upstream, and mends it where half of a surrogate pair alone keeps it from being read. */
+export function readMended(
+  source: Uint8Array | string,
+  read: (source: Uint8Array | string) => ReadOutcome,
+): UpstreamReading;
+export function readMended(
+  source: Uint8Array | string,
+  read: Read,
+): UpstreamReading | Promise<UpstreamReading>;
 export function readMended(
   source: Uint8Array | string,
   read: Read,
@@ -41,14 +52,40 @@ function mendReading(
   reading: ReadOutcome,
   read: Read,
 ): UpstreamReading | Promise<UpstreamReading> {
-  if (reading.ok || reading.error !== 'lone-surrogate') return reading;
-  const text = typeof source === 'string' ? source : decodeUtf8(source);
+  if (reading.ok) return reading;
+  const unmarked = withoutMark(source);
+  if (unmarked !== undefined) return mapReading(readMended(unmarked, read), reduced);
+  if (reading.error !== 'lone-surrogate') return reading;
+  const text = reading.rest ?? (typeof source === 'string' ? source : decodeUtf8(source));
   const mended = text === undefined ? undefined : mendLoneSurrogates(text);
   if (mended === undefined) return reading;
-  const withMending = (again: ReadOutcome): UpstreamReading =>
-    again.ok ? { ...again, mended } : again;
-  const again = read(mended.text);
-  return again instanceof Promise ? again.then(withMending) : withMending(again);
+  return mapReading(read(mended.text), (again) => (again.ok ? { ...again, mended } : again));
+}
+
+function mapReading<Reading extends ReadOutcome>(
+  reading: Reading | Promise<Reading>,
+  map: (reading: Reading) => UpstreamReading,
+): UpstreamReading | Promise<UpstreamReading> {
+  return reading instanceof Promise ? reading.then(map) : map(reading);
+}
+
+/** Some runtimes write it before a body; a reader may ignore it there (RFC 8259 §8.1). */
+const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
+
+/** The body behind its one mark, if it has one. */
+function withoutMark(source: Uint8Array | string): Uint8Array | undefined {
+  if (typeof source === 'string' || !isMarked(source)) return undefined;
+  const rest = source.subarray(BYTE_ORDER_MARK.length);
+  return isMarked(rest) ? undefined : rest;
+}
+
+function isMarked(bytes: Uint8Array): boolean {
+  return BYTE_ORDER_MARK.every((byte, at) => bytes[at] === byte);
+}
+
+/** What is forwarded has no mark, whatever a client makes of one. */
+function reduced(reading: UpstreamReading): UpstreamReading {
+  return reading.ok ? { ...reading, isReduced: true } : reading;
 }
 
 /** Something to leave out: the member that begins at `start`, or else the element with this index. */
@@ -164,8 +201,13 @@ function editsOf(text: string, targets: readonly Target[]): Edits | undefined {
   if (holders.size > MAX_HOLDERS) return undefined;
   const edits: Edits[number][] = [];
   for (const group of holders.values()) {
-    const span = spanOf(text, group[0]?.path.slice(0, -1) ?? []);
+    const holder = group[0]?.path.slice(0, -1) ?? [];
+    const span = spanOf(text, holder);
     if (span === undefined) return undefined;
+    if (isList(holder)) {
+      edits.push(...replacements(elementSpans(text, span), group));
+      continue;
+    }
     const starts = new Set(group.map(({ start }) => start));
     const indices = new Set(
       group.flatMap(({ start, path }) => (start === undefined ? [path.at(-1)] : [])),
@@ -175,6 +217,20 @@ function editsOf(text: string, targets: readonly Target[]): Edits | undefined {
     );
   }
   return edits.sort((one, other) => one.start - other.start);
+}
+
+/** Whether the elements at a path are the items of a list, of which each is named where it is left out. */
+function isList(path: Path): boolean {
+  const [holder, member] = path;
+  return path.length === STEPS_OF_ITEM - 1 && holder === 'result' && isListMember(String(member));
+}
+
+function replacements(items: readonly Span[], targets: readonly Target[]): Edits {
+  const text = JSON.stringify(LEFT_OUT['lone-surrogate']);
+  return targets.flatMap(({ path }) => {
+    const span = items[Number(path.at(-1))];
+    return span === undefined ? [] : [{ ...span, text }];
+  });
 }
 
 function isJson(text: string): boolean {

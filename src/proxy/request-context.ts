@@ -675,6 +675,7 @@ export function reasonOfReadError(error: ReadError): Reason {
     case 'malformed-json':
     case 'lone-surrogate':
     case 'duplicate-key':
+    case 'prototype-member':
     case 'too-deep':
       return 'upstream-protocol';
   }

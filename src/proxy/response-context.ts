@@ -347,8 +347,8 @@ export function noteMending(call: RequestContext, mended: Mending): readonly Fin
 }
 
 /**
- * The outcome of a message that was mended: what passes is the mended text, and a result tells its caller what was done
- * to it.
+ * The outcome of a message whose text is not the one that arrived: what passes is the text that was read, and a result
+ * tells its caller what was mended in it.
  */
 export function settleMended(
   outcome: MessageOutcome,
@@ -358,7 +358,7 @@ export function settleMended(
   switch (outcome.kind) {
     case 'response':
       return outcome.pieces === undefined
-        ? { ...outcome, text: withFurtherFindings(outcome.text ?? text, findings) }
+        ? { ...outcome, text: withFindings(outcome.text ?? text, findings) }
         : outcome;
     case 'pass':
       return { ...outcome, text: outcome.text ?? text };
@@ -366,6 +366,10 @@ export function settleMended(
     case 'refused':
       return outcome;
   }
+}
+
+function withFindings(text: string, findings: readonly Finding[]): string {
+  return findings.length === 0 ? text : withFurtherFindings(text, findings);
 }
 
 /** Records that a message was dropped. */

@@ -146,8 +146,9 @@ export function createResponseCheck(
     reading: UpstreamReading,
     bytes?: Uint8Array,
   ): MessageOutcome | Promise<MessageOutcome> {
-    if (reading.mended === undefined || !reading.ok) return checkReading(reading, bytes);
-    const findings = noteMending(call, reading.mended);
+    if (!reading.ok || (reading.mended === undefined && reading.isReduced !== true))
+      return checkReading(reading, bytes);
+    const findings = reading.mended === undefined ? [] : noteMending(call, reading.mended);
     const outcome = checkReading(reading, bytes);
     return outcome instanceof Promise
       ? outcome.then((resolved) => settleMended(resolved, reading.text, findings))

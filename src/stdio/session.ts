@@ -3,17 +3,25 @@
 // waits is bounded, and every request is answered, also when the process ends.
 // Source: MCP 2025-11-25, transports (streamable HTTP: which message may be sent on which stream; stdio).
 
-import { readServerJson } from '../protocol/deep-items.js';
-import { applyEdits, MAX_JSON_DEPTH, type ParsedJson, spanOf } from '../protocol/json/json.js';
+import {
+  applyEdits,
+  decodeUtf8,
+  MAX_JSON_DEPTH,
+  type ParsedJson,
+  spanOf,
+} from '../protocol/json/json.js';
 import { renderJson } from '../protocol/json/request-ids.js';
 import {
   isObject,
   isRequestId,
   type Json,
   type Message,
+  parseObject,
   type RequestId,
   readEnvelope,
 } from '../protocol/jsonrpc.js';
+import { readMended } from '../protocol/lone-surrogates.js';
+import { readServerJson } from '../protocol/odd-items.js';
 import { versionOfStdio } from '../protocol/versions/revisions.js';
 import { BoundedMap } from '../state/bounds.js';
 import { cleanForeign, maskSecrets } from '../text/escaping.js';
@@ -27,6 +35,13 @@ import {
 
 /** Bounds of what is parsed, in either direction. */
 export const JSON_CAPS = { maxDepth: MAX_JSON_DEPTH, maxValues: 1_000_000 } as const;
+
+/** The id of a response that cannot be forwarded, so that its request does not wait for another; it decides nothing. */
+function idOfUnread(line: Buffer): RequestId | undefined {
+  const message = parseObject(line.toString('utf8'));
+  const id = message?.['method'] === undefined ? message?.['id'] : undefined;
+  return isRequestId(id) ? id : undefined;
+}
 
 /** What a client reads: the response to one POST, or the stream of a GET. */
 export type ClientStream = {
@@ -208,9 +223,16 @@ export class StdioSession {
   #receive(bytes: Buffer): void {
     const line = bytes.at(-1) === 0x0d ? bytes.subarray(0, -1) : bytes;
     if (line.length === 0) return;
-    const reading = readServerJson(line, JSON_CAPS);
-    if (reading.ok) this.#route(reading, line);
-    else this.#dropLine(line);
+    const reading = readMended(line, (source) => readServerJson(source, JSON_CAPS));
+    if (!reading.ok) {
+      this.#dropLine(line);
+      const id = idOfUnread(line);
+      if (id !== undefined) this.#fail(id);
+      return;
+    }
+    // The gateway mends it again, and records that.
+    const text = reading.mended === undefined ? reading.text : (decodeUtf8(line) ?? '');
+    this.#route({ ...reading, text }, line);
   }
 
   #route({ value, text }: ParsedJson, line: Buffer): void {

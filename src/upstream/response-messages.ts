@@ -4,13 +4,13 @@
 // any other response. Used by the protocol translations and by discovery.
 // Source: MCP 2025-11-25 and 2026-07-28, transports, sending messages to the server.
 
-import { readServerJson } from '../protocol/deep-items.js';
 import { mediaType } from '../protocol/headers.js';
 import type { LoopScheduler, ReadOutcome } from '../protocol/json/incremental.js';
 import { decodeUtf8, MAX_JSON_DEPTH } from '../protocol/json/json.js';
 import { renderJson } from '../protocol/json/request-ids.js';
 import type { Json, RequestId } from '../protocol/jsonrpc.js';
 import { readMended } from '../protocol/lone-surrogates.js';
+import { readServerJson } from '../protocol/odd-items.js';
 import {
   EventReader,
   encodeSseComment,

@@ -170,6 +170,7 @@ const ARGUMENT_ERRORS = {
   'malformed-json': 'is not valid JSON; quote it for the shell',
   'no-object': 'is no JSON object',
   'duplicate-key': 'has an object with duplicate member names',
+  'prototype-member': 'has a member named __proto__',
   'lone-surrogate': 'has half of a surrogate pair, which is no character',
   'too-deep': 'is nested too deeply',
   'too-many-values': 'contains too many values',

@@ -33,7 +33,6 @@ import {
   passIfClean,
   withheld,
 } from '../../inspection/responses.js';
-import { readServerJson } from '../../protocol/deep-items.js';
 import {
   buildJson,
   type JsonPart,
@@ -52,6 +51,7 @@ import {
 } from '../../protocol/json/json.js';
 import { scanJson } from '../../protocol/json/scan.js';
 import type { Json } from '../../protocol/jsonrpc.js';
+import { readServerJson } from '../../protocol/odd-items.js';
 import type { Log } from '../../telemetry/log.js';
 import {
   createInspectionWorker,
@@ -343,10 +343,12 @@ export function createJsonReading(
       case 'read': {
         const { outcome } = end;
         if (!outcome.ok) return outcome;
-        const { suspectNumbers, values, parts, rest = text } = outcome;
-        const value = await buildInSlices(rest, parts, { loopScheduler, upstream });
-        if (suspectNumbers) keepExactIds(rest, value);
-        return { ok: true, text: rest, suspectNumbers, values, value };
+        const { suspectNumbers, values, parts, rest } = outcome;
+        const kept = rest ?? text;
+        const value = await buildInSlices(kept, parts, { loopScheduler, upstream });
+        if (suspectNumbers) keepExactIds(kept, value);
+        const reading = { ok: true, text: kept, suspectNumbers, values, value } as const;
+        return rest === undefined ? reading : { ...reading, isReduced: true };
       }
       case 'unavailable':
         return readOnLoop(text, maxValues, isServerList);
@@ -360,17 +362,31 @@ export function createJsonReading(
     }
   }
 
+  /** Reads a text that is not large, but whose values may take long to build. */
+  function readMedium(
+    text: string,
+    source: Uint8Array | string,
+    readOptions: ReadOptions,
+  ): ReadOutcome | Promise<ReadOutcome> {
+    const { maxValues, isServerList = false } = readOptions;
+    const scanned = scanJson(text, { maxDepth: MAX_JSON_DEPTH, maxValues });
+    if (scanned.error === undefined && scanned.values > MAX_VALUES_AT_ONCE)
+      return readOnWorker(text, readOptions);
+    const reading: JsonReading =
+      scanned.error === undefined
+        ? parseScanned(text, scanned, source)
+        : { ok: false, error: scanned.error };
+    // What cannot be read may be one item of a list, which has to be found.
+    return reading.ok || !isServerList ? reading : readOnWorker(text, readOptions);
+  }
+
   return (source, readOptions) => {
     const text = decode(source);
     if (text === undefined) return { ok: false, error: 'malformed-json' };
     if (text.length > LARGE_TEXT_CHARS) return readOnWorker(text, readOptions);
     const { maxValues, isServerList = false } = readOptions;
     if (text.length <= MAX_VALUES_AT_ONCE) return readOnLoop(text, maxValues, isServerList);
-    const scanned = scanJson(text, { maxDepth: MAX_JSON_DEPTH, maxValues });
-    if (scanned.error === 'too-deep') return readOnLoop(text, maxValues, isServerList);
-    if (scanned.error !== undefined) return { ok: false, error: scanned.error };
-    if (scanned.values > MAX_VALUES_AT_ONCE) return readOnWorker(text, readOptions);
-    return parseScanned(text, scanned, source);
+    return readMedium(text, source, readOptions);
   };
 }
 

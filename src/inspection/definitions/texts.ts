@@ -2,8 +2,8 @@
 // a row (the names, the titles, the descriptions, the values, and all together), because a model reads them in a row.
 // Pure and bounded.
 
-import { MAX_ITEM_DEPTH } from '../../protocol/deep-items.js';
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
+import { MAX_ITEM_DEPTH } from '../../protocol/odd-items.js';
 import { pointerTo } from '../../text/json-members.js';
 import { splitName, splitProse } from './splitting.js';
 

@@ -177,7 +177,9 @@ export type ReadError =
   | 'overloaded'
   | 'internal';
 
-export type ReadOutcome = ParsedJson | { readonly ok: false; readonly error: ReadError };
+export type ReadOutcome =
+  | ParsedJson
+  | { readonly ok: false; readonly error: ReadError; readonly rest?: string };
 
 export type ReadOptions = {
   /** The upstream whose turn on the event loop the read waits for. */
@@ -185,7 +187,7 @@ export type ReadOptions = {
   /** Identifies the caller on whose behalf it is read; callers of an upstream take turns too. */
   readonly caller?: string | undefined;
   readonly maxValues: number;
-  /** A list of a server: items that are nested too deeply are left out, and only the text of the reading is without them. */
+  /** A list of a server: items that cannot be read are left out, and only the text of the reading is without them. */
   readonly isServerList?: boolean | undefined;
 };
 

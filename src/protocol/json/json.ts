@@ -33,9 +33,14 @@ export type ParsedJson = {
   readonly suspectNumbers: boolean;
   /** Number of values in the text, including the root. */
   readonly values: number;
+  /** Whether something was left out of the text, so that it is not the one that arrived. */
+  readonly isReduced?: true;
 };
 
-export type JsonReading = ParsedJson | { readonly ok: false; readonly error: JsonError };
+export type JsonReading =
+  | ParsedJson
+  /** `rest`: the text without the items that were left out, if that is what the error is about. */
+  | { readonly ok: false; readonly error: JsonError; readonly rest?: string };
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -51,7 +56,7 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
 /**
  * Reads UTF-8 bytes as one JSON value. Refuses invalid UTF-8, a byte order mark, escaped lone surrogates
  * (`lone-surrogate`), nesting and values past their caps, and in any object two names that are equal after simple
- * case folding, a name with NUL (both `duplicate-key`), and `__proto__`. Linear; does not recurse.
+ * case folding, a name with NUL (both `duplicate-key`), and `__proto__` (`prototype-member`). Linear; does not recurse.
  * Source: RFC 8259 §8.1; RFC 7493 §2.1, §2.3.
  */
 export function readJson(bytes: Uint8Array, caps: JsonCaps = COUNTED): JsonReading {

@@ -12,6 +12,7 @@ export type JsonError =
   | 'malformed-json'
   | 'lone-surrogate'
   | 'duplicate-key'
+  | 'prototype-member'
   | 'too-deep'
   | 'too-many-values';
 
@@ -318,7 +319,7 @@ function takeName(scan: Scan, start: number, end: number): JsonError | undefined
   }
   scan.namingNext = namingBelow(scan, start, end);
   // Assigning to `__proto__` would set the prototype, so a plain object cannot hold such a member.
-  if (end - start === 9 && text.startsWith('__proto__', start)) return 'malformed-json';
+  if (end - start === 9 && text.startsWith('__proto__', start)) return 'prototype-member';
   return addName(scan, start, end, hash);
 }
 
@@ -379,7 +380,8 @@ function beginsList(text: string, from: number): boolean {
 
 function takeUnusualName(scan: Scan, start: number, end: number): JsonError | undefined {
   const name = readName(scan.text, start, end);
-  if (name === undefined || name === '__proto__') return 'malformed-json';
+  if (name === undefined) return 'malformed-json';
+  if (name === '__proto__') return 'prototype-member';
   // Parsers written in C end a name at NUL, so such a name may duplicate any other.
   if (name.includes('\0')) return 'duplicate-key';
   scan.namingNext = namingBelow(scan, start, end);

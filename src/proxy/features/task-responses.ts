@@ -17,6 +17,7 @@ import {
   type ParsedJson,
   readJsonText,
   removalEdits,
+  removeMember,
   replaceAt,
   setMember,
   spanOf,
@@ -29,6 +30,7 @@ import {
   type ServerRequestName,
   type TaskUse,
 } from '../../protocol/jsonrpc.js';
+import { describeOddCursor } from '../../protocol/odd-items.js';
 import {
   type InputRequiredResult,
   readInputRequiredResult,
@@ -156,7 +158,9 @@ export async function checkTaskList(
     return [{ text: setMember(text.slice(itemSpan.start, itemSpan.end), [], 'taskId', ''), task }];
   });
   const page = `[${visibleTasks.map((one) => one.text).join(',')}]`;
-  const pageWithoutIds = readJsonText(applyEdits(text, [{ ...span, text: page }]));
+  const pageWithoutIds = readJsonText(
+    withoutOddCursor(checkContext, result ?? {}, applyEdits(text, [{ ...span, text: page }])),
+  );
   if (!pageWithoutIds.ok) return withhold('upstream-protocol');
   const outcome = await inspect(checkContext, pageWithoutIds);
   if (outcome.kind === 'withhold') return withhold(outcome.reason);
@@ -171,6 +175,15 @@ export async function checkTaskList(
     visibleBytes: Buffer.byteLength(shown),
   };
   return respond(shown);
+}
+
+/** The page without a cursor that is no string, which SDK clients reject. */
+function withoutOddCursor({ call }: CheckContext, result: JsonObject, text: string): string {
+  const { nextCursor } = result as { readonly nextCursor?: Json };
+  if (nextCursor === undefined || typeof nextCursor === 'string') return text;
+  const oddCursor = describeOddCursor(result);
+  if (oddCursor !== undefined) call.record.decision.detail = `left out: tasks: ${oddCursor}`;
+  return removeMember(text, ['result'], 'nextCursor');
 }
 
 function knownTask(checkContext: CheckContext, value: Json): OpenedTask | undefined {

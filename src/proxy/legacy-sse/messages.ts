@@ -368,7 +368,7 @@ export function createLegacySseWriter(
   };
   stream.checkUnsolicited = createUnsolicitedCheck(call, principal, session, gateOf(stream));
   const write: LegacySseWriter['write'] = async (data, ended) => {
-    const reading = await readUpstreamMessage(call, data);
+    const reading = await readUpstreamMessage(call, data, true);
     const envelope = reading.ok ? readEnvelope(reading.value) : undefined;
     const sent = takeSentRequest(stream, envelope);
     if (sent !== undefined) return writeResponse(stream, sent, data, ended);

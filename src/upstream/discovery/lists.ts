@@ -9,7 +9,6 @@
 // extension (SEP-1865), `_meta.ui.resourceUri`.
 
 import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
-import { DEEP_ITEM } from '../../protocol/deep-items.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
 import { elementSpans, hasInexactNumber, spanOf } from '../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
@@ -19,6 +18,7 @@ import {
   type Listing,
   type UnavailableKind,
 } from '../../protocol/methods.js';
+import { causeOfLeftOut, describeOddCursor } from '../../protocol/odd-items.js';
 import { HEADER_MISMATCH, METHOD_NOT_FOUND, MISSING_CAPABILITY } from '../../protocol/responses.js';
 import { isAliveByPing, readUpstreamStatus } from '../../protocol/upstream-status.js';
 import {
@@ -561,8 +561,8 @@ function violation(detail: string): ListFailure {
 }
 
 /**
- * Reads one list to its end. An absent cursor ends it and an empty one does not; so does a cursor or a page that is
- * repeated, because what follows would repeat too.
+ * Reads one list to its end. An absent cursor ends it and an empty one does not; so does one that is no string, and a
+ * cursor or a page that is repeated, because what follows would repeat too.
  */
 async function readList(
   name: ListName,
@@ -677,12 +677,11 @@ async function readPage(
 ): Promise<ReadPage | string> {
   const { member, name: nameMember } = LISTS[name];
   const entries = result[member];
-  const nextCursor = result['nextCursor'] ?? undefined;
+  const nextCursor = cursorIn(result);
+  const oddCursor = describeOddCursor(result);
   if (!Array.isArray(entries)) return expected(member, 'array', entries);
-  if (nextCursor !== undefined && typeof nextCursor !== 'string')
-    return expected('nextCursor', 'string', nextCursor);
   const pageText = JSON.stringify(entries);
-  const leftOut: string[] = [];
+  const leftOut: string[] = oddCursor === undefined ? [] : [`${member}: ${oddCursor}`];
   const definitions = new Map<number, JsonObject>();
   for (const [index, entry] of entries.entries()) {
     const odd = describeOdd(entry, nameMember);
@@ -706,10 +705,13 @@ async function readPage(
   return { items, leftOut, nextCursor, text: pageText };
 }
 
+function cursorIn({ nextCursor }: { readonly nextCursor?: Json }): string | undefined {
+  return typeof nextCursor === 'string' ? nextCursor : undefined;
+}
+
 /** What is wrong with an item of a list; `undefined` for a definition. */
 export function describeOdd(entry: Json, nameMember: string): string | undefined {
-  if (entry === DEEP_ITEM) return DEEP_ITEM;
-  if (!isObject(entry)) return `expected object, got ${kindOf(entry)}`;
+  if (!isObject(entry)) return causeOfLeftOut(entry) ?? `expected object, got ${kindOf(entry)}`;
   const named = entry[nameMember];
   if (named === undefined || named === null || named === '') return `no ${nameMember}`;
   return typeof named === 'string' ? undefined : expected(nameMember, 'string', named);

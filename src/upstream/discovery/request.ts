@@ -5,7 +5,6 @@
 // gateway, or of the caller whose session is being opened; never sees a token. Answers no server requests.
 // Source: MCP 2025-11-25 and 2026-07-28, Streamable HTTP; MCP 2024-11-05, transports, HTTP with SSE.
 
-import { readServerJson } from '../../protocol/deep-items.js';
 import { mediaType } from '../../protocol/headers.js';
 import type { ReadOutcome } from '../../protocol/json/incremental.js';
 import { applyEdits, MAX_JSON_DEPTH, spanOf } from '../../protocol/json/json.js';
@@ -19,6 +18,7 @@ import {
   readEnvelope,
 } from '../../protocol/jsonrpc.js';
 import { readMended } from '../../protocol/lone-surrogates.js';
+import { readServerJson } from '../../protocol/odd-items.js';
 import { classifyUpstreamMessage } from '../../protocol/responses.js';
 import { describeEnd, mayBeMessage, pumpEvents, type ReadEnd } from '../../protocol/sse.js';
 import type { ForwardError, UpstreamResponse } from '../../protocol/transport.js';

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readJsonText } from '../../../src/protocol/json/json.js';
 import { mendLoneSurrogates, readMended } from '../../../src/protocol/lone-surrogates.js';
+import { LEFT_OUT } from '../../../src/protocol/odd-items.js';
 
 const LONE = /\p{Surrogate}/gu;
 
@@ -53,7 +54,7 @@ describe('a message with half of a surrogate pair', () => {
     [
       'a tool whose name',
       { result: { tools: [{ name: 'a' }, { name: HALF }, { name: 'b' }] } },
-      { result: { tools: [{ name: 'a' }, { name: 'b' }] } },
+      { result: { tools: [{ name: 'a' }, LEFT_OUT['lone-surrogate'], { name: 'b' }] } },
     ],
     [
       'a tool of which a property',
@@ -62,12 +63,12 @@ describe('a message with half of a surrogate pair', () => {
           tools: [{ name: 'a', inputSchema: { properties: { [HALF]: {} } } }, { name: 'b' }],
         },
       },
-      { result: { tools: [{ name: 'b' }] } },
+      { result: { tools: [LEFT_OUT['lone-surrogate'], { name: 'b' }] } },
     ],
     [
       'a resource whose URI',
       { result: { resources: [{ name: 'a', uri: HALF }] } },
-      { result: { resources: [] } },
+      { result: { resources: [LEFT_OUT['lone-surrogate']] } },
     ],
     ['a cursor that', { result: { tools: [], nextCursor: HALF } }, { result: { tools: [] } }],
     [

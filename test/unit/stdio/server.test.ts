@@ -25,6 +25,31 @@ afterEach(async () => {
   for (const rig of rigs.splice(0)) await rig.close();
 });
 
+/** What the server prints in place of its answer to a request. */
+const PRINTED: readonly (readonly [string, string, string])[] = [
+  ['a text cut inside a character', '{"text":"\\ud83d"}', '"result":{"text":"\\ud83d"}'],
+  ['a member given twice', '{"a":1,"a":2}', 'malformed response'],
+  [
+    'a tool with a member given twice',
+    '{"tools":[{"name":"a"},{"name":"b","name":"c"}]}',
+    '{"tools":[{"name":"a"},"duplicate member names',
+  ],
+  [
+    'a tool with half of a surrogate pair beside one with a member given twice',
+    '{"tools":[{"name":"\\ud83d"},{"name":"b","name":"c"}]}',
+    '{"name":"\\ud83d"},{"name":"b","name":"c"}',
+  ],
+];
+
+describe('an answer with', () => {
+  it.each(PRINTED)('%s does not leave its request waiting', async (_, result, seen) => {
+    const rig = await start();
+    const session = await rig.open();
+    const text = `{"jsonrpc":"2.0","id":9,"result":${result}}\n`;
+    expect((await rig.call(session, 'print', { text }, 9)).text).toContain(seen);
+  });
+});
+
 /** Until a request that is never answered has reached the server. */
 async function untilSilent({ log }: StdioRig): Promise<void> {
   await expect.poll(() => log.join()).toContain('silent');

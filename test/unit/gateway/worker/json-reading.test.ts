@@ -9,6 +9,7 @@ import {
   type JobOutcome,
 } from '../../../../src/gateway/worker/worker.js';
 import type { InspectionJob } from '../../../../src/inspection/jobs.js';
+import { LEFT_OUT } from '../../../../src/protocol/odd-items.js';
 import { BUILT_THREAD, buildProgram } from '../../../support/processes.js';
 import { eachInTurn, FREE_TURNS } from '../../../support/timing.js';
 
@@ -57,6 +58,27 @@ describe('a message', () => {
     expect(await reading).toMatchObject({ ok: true, text, value: JSON.parse(text) });
     expect(turns.taken.length).toBeGreaterThan(0);
   });
+
+  it.each([1, 3_000, 100_000])(
+    '[PRF-11] that lists %i items is read without the one that readers take differently',
+    async (count) => {
+      const item = '{"name":"a"}';
+      const items = Array.from({ length: count }, () => item);
+      const listOf = (odd: string): string =>
+        `{"jsonrpc":"2.0","id":1,"result":{"tools":[${odd},${items.join()}]}}`;
+      const read = createJsonReading(worker, FREE_TURNS);
+      const terms = { ...TERMS, maxValues: 300_000 };
+      const sent = listOf('{"name":"a","name":"b"}');
+      const text = listOf(JSON.stringify(LEFT_OUT['duplicate-key']));
+      expect(await read(sent, { ...terms, isServerList: true })).toMatchObject({
+        ok: true,
+        text,
+        value: JSON.parse(text),
+        isReduced: true,
+      });
+      expect(await read(sent, terms)).toMatchObject({ ok: false, error: 'duplicate-key' });
+    },
+  );
 
   it('[PRF-11] of more values than are read is refused, without a look at its grammar', async () => {
     const read = createJsonReading(worker, FREE_TURNS);
