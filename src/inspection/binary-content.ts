@@ -8,6 +8,14 @@
 // schemes), §23.8 (byte order mark).
 
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
+import {
+  decodeStrictly,
+  decodeText,
+  encodeText,
+  LATIN_1,
+  REPLACEMENT,
+  type Wide,
+} from './charsets.js';
 import { findActiveContent } from './detectors/active-content.js';
 import {
   actionFor,
@@ -333,8 +341,6 @@ function activeIn(
 /** Decoded bytes. `bom` is the length of the byte order mark in bytes, which is not part of the text. */
 type Reading = { readonly text: string; readonly charset: string; readonly bom: number };
 
-type Wide = 'utf-16le' | 'utf-16be' | 'utf-32le' | 'utf-32be';
-
 const BOMS: readonly (readonly [charset: string, bytes: readonly number[]])[] = [
   ['utf-8', [0xef, 0xbb, 0xbf]],
   ['utf-32le', [0xff, 0xfe, 0, 0]],
@@ -342,11 +348,8 @@ const BOMS: readonly (readonly [charset: string, bytes: readonly number[]])[] = 
   ['utf-16le', [0xff, 0xfe]],
   ['utf-16be', [0xfe, 0xff]],
 ];
-/** Text without code units beyond ASCII reads the same in every single-byte charset. */
-const LATIN_1 = 'latin1';
 /** Bytes sampled to guess a charset. Must be a multiple of every unit size. */
 const CHARSET_SAMPLE = 64 * 1024;
-const REPLACEMENT = '\ufffd';
 const REPLACEMENT_UNIT = 0xfffd;
 const UTF_16: readonly Wide[] = ['utf-16le', 'utf-16be'];
 const ALL_WIDE: readonly Wide[] = ['utf-16le', 'utf-16be', 'utf-32le', 'utf-32be'];
@@ -373,13 +376,13 @@ function otherTexts(bytes: Buffer, { charset }: Reading): readonly string[] {
   const pattern = readWide(bytes)?.charset;
   const wide = new Set<string>(pattern === undefined ? UTF_16 : [...UTF_16, pattern]);
   wide.delete(charset);
-  return [...others, ...Array.from(wide, (one) => decodeAs(bytes, one))];
+  return [...others, ...Array.from(wide, (one) => decodeText(bytes, one))];
 }
 
 /** Encodes a changed text in its original charset; undefined where that cannot represent it. */
 function encodeAs(text: string, { charset, bom }: Reading, original: Buffer): Buffer | undefined {
-  const body = encode(text, charset);
-  if (body === undefined || decodeAs(body, charset) !== text) return undefined;
+  const body = encodeText(text, charset);
+  if (body === undefined || decodeText(body, charset) !== text) return undefined;
   return bom === 0 ? body : Buffer.concat([original.subarray(0, bom), body]);
 }
 
@@ -387,22 +390,17 @@ function readMarked(bytes: Buffer): Reading | undefined {
   const found = BOMS.find(([, mark]) => mark.every((byte, at) => bytes[at] === byte));
   if (found === undefined) return undefined;
   const [charset, { length: bom }] = found;
-  return { text: decodeAs(bytes.subarray(bom), charset), charset, bom };
+  return { text: decodeText(bytes.subarray(bom), charset), charset, bom };
 }
 
 function readDeclared(bytes: Buffer, declared: string | undefined): Reading | undefined {
   const label = declared?.toLowerCase();
   if (label === undefined || label === 'binary') return undefined;
   const wide = ALL_WIDE.find((one) => one === label);
-  if (wide !== undefined) return { text: decodeAs(bytes, wide), charset: wide, bom: 0 };
+  if (wide !== undefined) return { text: decodeText(bytes, wide), charset: wide, bom: 0 };
   if (/^(?:iso-8859-1|latin-?1|us-ascii|ascii)$/.test(label)) return undefined;
-  try {
-    const decoder = new TextDecoder(label, { fatal: true, ignoreBOM: true });
-    return { text: decoder.decode(bytes), charset: decoder.encoding, bom: 0 };
-  } catch {
-    // An unknown charset, or bytes that are invalid in it.
-    return undefined;
-  }
+  const read = decodeStrictly(bytes, label);
+  return read === undefined ? undefined : { ...read, bom: 0 };
 }
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -438,7 +436,7 @@ function readWide(bytes: Buffer): Reading | undefined {
   const isMultipleOfFour = bytes.length % 4 === 0;
   const sample = bytes.subarray(0, Math.min(CHARSET_SAMPLE, bytes.length));
   const charset = wideBy(countNuls(sample), sample.length, isMultipleOfFour);
-  return charset === undefined ? undefined : { text: decodeAs(bytes, charset), charset, bom: 0 };
+  return charset === undefined ? undefined : { text: decodeText(bytes, charset), charset, bom: 0 };
 }
 
 type Nuls = readonly [number, number, number, number];
@@ -464,78 +462,6 @@ function wideBy(nuls: Nuls, length: number, isMultipleOfFour: boolean): Wide | u
   const least = (length / 2) * MIN_WIDE_RATIO;
   if (odd > even * ONE_SIDED && odd >= least) return 'utf-16le';
   return even > odd * ONE_SIDED && even >= least ? 'utf-16be' : undefined;
-}
-
-function decodeAs(bytes: Buffer, charset: string): string {
-  switch (charset) {
-    case LATIN_1:
-      return bytes.toString(LATIN_1);
-    case 'utf-32le':
-    case 'utf-32be':
-      return decodeUtf32(bytes, charset === 'utf-32le');
-    default:
-      return new TextDecoder(charset, { ignoreBOM: true }).decode(bytes);
-  }
-}
-
-const MAX_CODE_POINT = 0x10ffff;
-
-/** Node.js has no decoder for UTF-32. */
-function decodeUtf32(bytes: Buffer, isLittle: boolean): string {
-  const pieces: string[] = [];
-  for (let at = 0; at + 4 <= bytes.length; at += 4) {
-    const code = isLittle ? bytes.readUInt32LE(at) : bytes.readUInt32BE(at);
-    pieces.push(code <= MAX_CODE_POINT ? String.fromCodePoint(code) : REPLACEMENT);
-  }
-  return pieces.join('');
-}
-
-function encode(text: string, charset: string): Buffer | undefined {
-  switch (charset) {
-    case 'utf-8':
-      return Buffer.from(text, 'utf8');
-    case LATIN_1:
-      return Buffer.from(text, LATIN_1);
-    case 'utf-16le':
-      return Buffer.from(text, 'utf16le');
-    case 'utf-16be':
-      return Buffer.from(text, 'utf16le').swap16();
-    case 'utf-32le':
-    case 'utf-32be':
-      return encodeUtf32(text, charset === 'utf-32le');
-    default:
-      return encodeByTable(text, tableOf(charset));
-  }
-}
-
-function encodeUtf32(text: string, isLittle: boolean): Buffer {
-  const codes = Array.from(text, (unit) => unit.codePointAt(0) ?? 0);
-  const bytes = Buffer.alloc(codes.length * 4);
-  for (const [at, code] of codes.entries()) {
-    if (isLittle) bytes.writeUInt32LE(code, at * 4);
-    else bytes.writeUInt32BE(code, at * 4);
-  }
-  return bytes;
-}
-
-/** The characters encoded by a single byte. Longer sequences of a multi-byte charset are not supported. */
-function tableOf(charset: string): ReadonlyMap<string, number> {
-  const table = new Map<string, number>();
-  for (let byte = 0; byte <= 0xff; byte++) {
-    const unit = decodeAs(Buffer.of(byte), charset);
-    if (unit.length === 1 && unit !== REPLACEMENT) table.set(unit, byte);
-  }
-  return table;
-}
-
-function encodeByTable(text: string, table: ReadonlyMap<string, number>): Buffer | undefined {
-  const bytes = Buffer.alloc(text.length);
-  for (let at = 0; at < text.length; at++) {
-    const byte = table.get(text.charAt(at));
-    if (byte === undefined) return undefined;
-    bytes[at] = byte;
-  }
-  return bytes;
 }
 
 const MAX_CONTROL_RATIO = 0.1;

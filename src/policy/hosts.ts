@@ -1,6 +1,7 @@
 // Hosts in URLs, as policies and the gateway's checks read them: the host that every reader of the URL takes, in one normal
 // form, and whether it names something public. Names are converted by UTS #46 with tables of our own dependency and
-// compared by rules of this file, so that no answer depends on the URL parser of the runtime. Nothing is resolved.
+// compared by rules of this file, so that no answer depends on the URL parser of the runtime: it reads ports and
+// addresses, which every version of it reads alike, and no names. Nothing is resolved.
 // Source: WHATWG URL, host parsing; UTS #46; RFC 3492; RFC 8375; the IANA root zone.
 
 import { toASCII } from 'tr46';
@@ -34,6 +35,11 @@ function asciiDomain(written: string): string | undefined {
     verifyDNSLength: false,
   });
   return domain ?? undefined;
+}
+
+/** Whether a name in ASCII is one by UTS #46: each of its labels in Punycode stands for the label that it says. */
+export function isDomain(name: string): boolean {
+  return asciiDomain(name) !== undefined;
 }
 
 /**
@@ -77,6 +83,21 @@ export function normalHost(written: string): string | undefined {
   const host = decoded === undefined ? undefined : asciiDomain(decoded)?.replace(/\.$/, '');
   if (host === undefined || !HOST_CHARACTERS.test(host) || host.endsWith('.')) return undefined;
   return ENDS_IN_NUMBER.test(host) ? readAddress(host) : host;
+}
+
+/** Characters that URL parsers leave in the name of a host. */
+const DOMAIN = /^[a-z0-9\-._~!$&'()*+,;=]+$/;
+
+/**
+ * The host of a URL of a special scheme as libraries read it, also a name that some of them refuse: a restriction holds
+ * for whoever takes it. Undefined where none does.
+ */
+export function libraryHost(written: string): string | undefined {
+  const decoded = written.startsWith('[') ? undefined : decodeOnce(written);
+  const host = decoded === undefined ? undefined : (asciiDomain(decoded) ?? decoded.toLowerCase());
+  if (host === undefined || ENDS_IN_NUMBER.test(host.replace(/\.$/, '')))
+    return readAddress(written);
+  return DOMAIN.test(host) ? host : undefined;
 }
 
 function decodeOnce(written: string): string | undefined {

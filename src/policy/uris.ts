@@ -5,6 +5,7 @@
 // Source: RFC 3986 §3, §5.2.4 and §6.2.2; RFC 8089; the WHATWG URL Standard for the schemes that it calls special;
 // docs/contract.md §4, law 6.
 
+import { libraryHost } from './hosts.js';
 import { isExactPattern, matchesPattern, type Pattern } from './patterns.js';
 
 /** Maximum length of a URI that is parsed, in characters. */
@@ -65,6 +66,31 @@ export function isAppUri(uri: string): boolean {
 /** The normal form of a URI; undefined if the text is not one. */
 export function normalizeUri(uri: string): string | undefined {
   return primaryOf(uri)?.normal;
+}
+
+/** RFC 3986, appendix B, for a reference without a fragment. */
+const REFERENCE_PARTS = /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?:\/\/([^/?#]*))?([^?#]*)(\?[^#]*)?$/s;
+
+/**
+ * A reference without a fragment, resolved against a base (RFC 3986 §5.2.2), in normal form where it is a URI. Names of
+ * hosts are not read, so that the outcome is that of no URL parser.
+ */
+export function resolveReference(reference: string, base: string): string {
+  const [, scheme, authority, path = '', query = ''] = REFERENCE_PARTS.exec(reference) ?? [];
+  const [, baseScheme, baseAuthority, basePath = '', baseQuery = ''] =
+    REFERENCE_PARTS.exec(base) ?? [];
+  const write = (at: string | undefined, from: string | undefined, to: string, rest: string) => {
+    const start = from === undefined ? `${at}:` : `${at}://${from}`;
+    const written = `${start}${resolvePath(to).path}${rest}`;
+    return normalizeUri(written) ?? written;
+  };
+  if (scheme !== undefined) return write(scheme, authority, path, query);
+  if (authority !== undefined) return write(baseScheme, authority, path, query);
+  if (path === '') return write(baseScheme, baseAuthority, basePath, query || baseQuery);
+  if (path.startsWith('/')) return write(baseScheme, baseAuthority, path, query);
+  const isEmpty = baseAuthority !== undefined && basePath === '';
+  const merged = isEmpty ? `/${path}` : basePath.replace(/[^/]*$/, '') + path;
+  return write(baseScheme, baseAuthority, merged, query);
 }
 
 /** All readings of a URI; undefined if the text is not one, or has too many. */
@@ -403,8 +429,28 @@ function libraryReading(
   const host = authority?.replace(/^.*@/, '').replace(/:[0-9]*$/, '');
   const isCommon = scheme === 'file' ? host === '' : host !== undefined && PLAIN_HOST.test(host);
   if (isCommon) return undefined;
-  return URL.canParse(text) ? normalizeUri(new URL(text).href) : undefined;
+  const href = libraryHref(scheme, text);
+  return href === undefined ? undefined : normalizeUri(href);
 }
+
+/** Which names are hosts depends on the version of a URL parser, and nothing else of a URL does. */
+function libraryHref(scheme: string, text: string): string | undefined {
+  const [, start = '', user = '', name = '', rest = ''] =
+    (scheme === 'file' ? FILE_URL : LIBRARY_URL).exec(text) ?? [];
+  if (name === '') return URL.canParse(text) ? new URL(text).href : undefined;
+  const host = libraryHost(name);
+  const standIn = `${start}//${user}${STAND_IN}${rest}`;
+  if (host === undefined || !URL.canParse(standIn)) return undefined;
+  const shown = host.includes(':') ? `[${host}]` : host;
+  return new URL(standIn).href.replace(STAND_IN_OF_URL, (_, before: string) => before + shown);
+}
+
+/** The scheme, the user, the host and what follows it, with any number of slashes before them. */
+const LIBRARY_URL = /^([^:]*:)\/*((?:[^/?#]*@)?)(\[[^\]/?#]*\]|[^/?#:]*)(.*)$/s;
+/** Other numbers of slashes than two begin the path of a file. */
+const FILE_URL = /^([^:]*:)\/\/()([^/?#]+)(.*)$/s;
+const STAND_IN = 'host.invalid';
+const STAND_IN_OF_URL = /^([^/]*\/\/(?:[^/@]*@)?)host\.invalid/;
 
 function isDots(segment: string): boolean {
   return segment === '.' || segment === '..';

@@ -5,6 +5,7 @@
 
 import ipaddr from 'ipaddr.js';
 import { arrivesAt, bareHost, isAddressAllowed } from '../../policy/addresses.js';
+import { isDomain } from '../../policy/hosts.js';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
 import { entriesOf, readDurationMs, textsOf } from '../schema/definitions.js';
 import type { ReadableGateway } from '../schema/gateway.js';
@@ -43,9 +44,16 @@ export function networkOfHost(host: string): Network | 'none' | undefined {
   return (['public', 'private'] as const).find((one) => isAddressAllowed(bare, one)) ?? 'none';
 }
 
-/** The parsed URL, or `undefined` if the text is not a URL. */
+const PUNYCODE = /(?:^|\.)xn--/;
+
+/**
+ * The parsed URL, or `undefined` if the text is not a URL. Some versions of the parser know no name in Punycode that
+ * stands for nothing, and others do: it is none here.
+ */
 function parseUrl(text: string): URL | undefined {
-  return URL.canParse(text) ? new URL(text) : undefined;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isName = url === undefined || !PUNYCODE.test(url.hostname) || isDomain(url.hostname);
+  return isName ? url : undefined;
 }
 
 /** The error in a configured path, or `undefined`. Valid paths have plain segments and no trailing slash. */

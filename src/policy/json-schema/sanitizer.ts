@@ -7,6 +7,7 @@
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { pointerTo, stepsOf } from '../../text/json-members.js';
+import { resolveReference } from '../uris.js';
 
 /** Maximum size of a schema, in characters of its JSON text. */
 const MAX_SCHEMA_CHARS = 256 * 1024;
@@ -281,8 +282,8 @@ function enterResource(schema: JsonObject, node: SchemaNode, at: Place, copying:
 
 /** The place of a schema with this id, which begins a resource of its own. */
 function placeBy(id: string, schema: JsonObject, at: Place, copying: Copying): Place {
-  const base = id.startsWith('#') ? undefined : uriOf(id, at.base)?.base;
-  if (base === undefined) return at;
+  if (id.startsWith('#')) return at;
+  const { base } = uriOf(id, at.base);
   const named = at.depth === 0 ? undefined : ownOf(schema, '$schema');
   copying.roots.set(base, schema);
   return { ...at, base, dialect: named === undefined ? at.dialect : dialectOf(named, at.pointer) };
@@ -309,14 +310,11 @@ function noteAnchors(
 }
 
 /** A URI reference, resolved: the part before the fragment, and the fragment. */
-function uriOf(
-  ref: string,
-  base: string,
-): { readonly base: string; readonly fragment: string } | undefined {
+function uriOf(ref: string, base: string): { readonly base: string; readonly fragment: string } {
   const hash = ref.indexOf('#');
   const [path, fragment] = hash === -1 ? [ref, ''] : [ref.slice(0, hash), ref.slice(hash + 1)];
   if (path === '') return { base, fragment };
-  return URL.canParse(path, base) ? { base: new URL(path, base).href, fragment } : undefined;
+  return { base: resolveReference(path, base), fragment };
 }
 
 function copyKeyword(
@@ -538,7 +536,7 @@ function resolveDynamic(
   const written = node[keyword];
   if (typeof written !== 'string') return;
   const initial = targetOf(written, place, keyword, { references, dynamicReferences, ...copying });
-  const named = keyword === '$recursiveRef' ? '' : (uriOf(written, place.base)?.fragment ?? '');
+  const named = keyword === '$recursiveRef' ? '' : uriOf(written, place.base).fragment;
   const anchor = isDynamic(initial, named, copying) ? named : NO_ANCHOR;
   dynamicReferences.set(node, { initial, anchor });
 }
@@ -558,7 +556,6 @@ function isDynamic(
 function targetOf(ref: string, at: Place, keyword: string, copying: Copying): Schema {
   const pointer = pointerTo(at.pointer, keyword);
   const uri = uriOf(ref, at.base);
-  if (uri === undefined) throw new SchemaRefusal(OUTSIDE, pointer);
   const root = copying.roots.get(uri.base);
   if (root === undefined) throw new SchemaRefusal(OUTSIDE, pointer);
   const fragment = decodeFragment(uri.fragment);

@@ -239,6 +239,13 @@ describe('patterns of resources', () => {
     ['http://2130706433/', 'http://127.0.0.1/**'],
     ['file:/etc/passwd', 'file:///etc/**'],
     ['file:etc/passwd', 'file:///etc/**'],
+    // Names that only some versions of a URL parser take.
+    ['https:xn--a/x', 'https://xn--a/**'],
+    ['https:/XN--A.example/x', 'https://xn--a.example/**'],
+    ['https:u@xn--a:8443/x', 'https://u@xn--a:8443/**'],
+    ['https:%E4%BE%8B.example/x', 'https://xn--fsq.example/**'],
+    ['https:%F0%96%BA%A0.example/x', 'https://xn--zs0f.example/**'],
+    ['https:a!b.example/x', 'https://a!b.example/**'],
     ['file:////etc/passwd', 'file:///etc/**'],
     ['note:/secret', 'note:///secret'],
     ['note:a/../secret', 'note:secret'],

@@ -59,6 +59,11 @@ describe('[C-07, MCP-66] serve refuses to start: origins', () => {
       '6:13 error expected a URL that begins with https:// or http://',
     ],
     [
+      'the name of a host stands for nothing, which only some versions of Node see',
+      swap('github.example.com/mcp', 'xn--a.example.com/mcp'),
+      '10:10 error expected a URL that begins with https:// or http://',
+    ],
+    [
       'publicUrl is not in normal form',
       swap('https://mcp.example.com', 'https://MCP.example.com:443'),
       '2:12 error this URL is not in normal form; identifiers are compared exactly; did you mean "https://mcp.example.com"?',

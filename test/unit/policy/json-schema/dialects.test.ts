@@ -122,6 +122,12 @@ const ROWS: readonly Row[] = [
     [1],
   ],
   [
+    'an id with a name that only some versions of a URL parser take',
+    { $ref: 'https://xn--a.example/t', $defs: { t: { $id: 'https://XN--A.example/t', ...TEXT } } },
+    ['x'],
+    [1],
+  ],
+  [
     'a relative id',
     {
       $id: 'https://a.example/s',
