@@ -63,6 +63,7 @@ type DeploymentOutline = {
     readonly name: string;
     readonly host: string | undefined;
     readonly sameAs: string | undefined;
+    readonly issuers: readonly string[] | undefined;
   }[];
   readonly aggregates: readonly (readonly string[])[];
 };
@@ -297,9 +298,12 @@ function outlineOf(
     signing,
     shadowing: exceptionsOf(pins?.shadowing, locate),
     deployment: {
-      upstreams: entriesOf(gateway.upstreams).map(([name, { url, socket, sameAs }]) => {
-        return { name, host: socket || hostOf(url), sameAs: sameAs || undefined };
-      }),
+      upstreams: entriesOf(gateway.upstreams).map(([name, { url, socket, sameAs, issuers }]) => ({
+        name,
+        host: socket || hostOf(url),
+        sameAs: sameAs || undefined,
+        issuers: issuers && textsOf(issuers).map(([, issuer]) => issuer),
+      })),
       aggregates: entriesOf(gateway.endpoints).map(([, aggregate]) =>
         backendsOf(aggregate).map(({ upstream }) => upstream),
       ),

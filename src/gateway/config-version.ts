@@ -21,7 +21,6 @@ import {
   findConfusableNames,
   findShadowing,
   type Shadowing,
-  type UpstreamItem,
 } from '../inspection/definitions/shadowing.js';
 import { definitionsOf, pendingOf } from '../pins/approval.js';
 import {
@@ -361,7 +360,7 @@ export function checkShadowing(
     return lock === undefined ? [] : [{ upstream, definitions: definitionsOf(lock) }];
   });
   const exceptions = exceptionsOn(shadowing, today);
-  const { findings, collisions } = findShadowing(compared, deployment, exceptions);
+  const findings = findShadowing(compared, deployment, exceptions);
   const found = findings.filter(({ tier }) => tier !== 'note');
   const notes = findings.filter(({ tier }) => tier === 'note').map(({ reason }) => reason);
   const more = found.length - MAX_REPORTED;
@@ -376,29 +375,16 @@ export function checkShadowing(
   const rest = more > 0 ? [`${more} further definitions stand in for others`] : [];
   const warnings = [...reported, ...rest].map((message): Diagnostic => ({ ...at, message }));
   const declared = notes.map((message): Diagnostic => ({ ...at, severity: 'note', message }));
-  return [...warnings, ...expired, ...declared, ...noteCollisions(file, collisions)];
-}
-
-/** Notes the names that several upstreams share, which is no finding: each upstream has a path of its own. */
-function noteCollisions(
-  file: string,
-  collisions: readonly (readonly UpstreamItem[])[],
-): readonly Diagnostic[] {
-  if (collisions.length === 0) return [];
-  const shared = collisions.map((items) =>
-    items.map(({ upstream, name }) => quoteItem(upstream, name)).join(' and '),
-  );
-  const list = firstOf(shared, MAX_REPORTED, '; ');
-  const message = `several upstreams offer these names: ${list}; an endpoint that joins them needs prefixes`;
-  return [{ file, line: 1, column: 1, severity: 'note', rule: 'lock', message }];
+  return [...warnings, ...expired, ...declared];
 }
 
 function quoteItem(upstream: string, name: string): string {
   return JSON.stringify(`${upstream}/${name}`);
 }
 
-function messageOf({ how, items: [item, other], reason }: Shadowing): string {
+function messageOf({ how, items: [item, other], reason, evidence }: Shadowing): string {
   if (how === 'same') return reason;
+  if (how === 'names') return `${reason} The names: ${evidence}`;
   const [one, two] = [item, other].map(({ upstream, name }) => quoteItem(upstream, name));
   return `${one} can be taken for ${two}, or gives orders about it: ${reason} If both are meant, add an exception to pins.shadowing`;
 }

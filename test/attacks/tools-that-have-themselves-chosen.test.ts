@@ -23,7 +23,9 @@ function ordersIn(text: string, hasDecoy: boolean) {
   return findShadowing([
     { upstream: 'vault', definitions: [VAULT] },
     { upstream: 'notes', definitions: [...decoy, note] },
-  ]).findings.map(({ how, tier, items }) => [how, tier, ...items.map(({ upstream }) => upstream)]);
+  ])
+    .filter(({ how }) => how !== 'names')
+    .map(({ how, tier, items }) => [how, tier, ...items.map(({ upstream }) => upstream)]);
 }
 
 const AGAINST: readonly string[] = [

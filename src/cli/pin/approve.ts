@@ -5,7 +5,7 @@
 
 import type { UpstreamSettings } from '../../config/settings.js';
 import { type DefinitionFinding, isAbout } from '../../inspection/definitions/scan.js';
-import { SAME_SERVER } from '../../inspection/definitions/shadowing.js';
+import { isAboutUpstream } from '../../inspection/definitions/shadowing.js';
 import {
   addOffered,
   approvePin,
@@ -229,7 +229,7 @@ function findUsageError({ names, all, digest, accept }: PinApproveOptions): stri
   if ((all === true) === names.length > 0) {
     return 'say what to approve: the names of what is pending, or --all';
   }
-  if (names.length !== 1 && accept?.every((id) => id.startsWith(SAME_SERVER)) === false) {
+  if (names.length !== 1 && accept?.every(isAboutUpstream) === false) {
     return '--accept is for one definition: give one name with it';
   }
   if (digest === undefined) return undefined;

@@ -36,6 +36,8 @@ export type Deployment = {
     readonly host?: string | undefined;
     /** Another upstream that the operator declares to be the same server. */
     readonly sameAs?: string | undefined;
+    /** Whose callers it serves. Absent: not known. */
+    readonly issuers?: readonly string[] | undefined;
   }[];
   /** The backends of each aggregate, whose definitions one caller may see in one list. */
   readonly aggregates: readonly (readonly string[])[];
@@ -43,24 +45,21 @@ export type Deployment = {
 
 const ALONE: Deployment = { upstreams: [], aggregates: [] };
 
-/** Two definitions, one of which passes for the other or gives orders about it. */
+/** Two definitions, one of which passes for the other, gives orders about it or has itself chosen in its place. */
 export type Shadowing = {
-  /** Both look alike, the first gives orders about the second, or the first upstream is the second once more. */
-  readonly how: 'alike' | 'order' | 'same';
+  /**
+   * Both look alike, the first gives orders about the second or has itself chosen for its purpose, the first upstream is
+   * the second once more, or both upstreams have names in common.
+   */
+  readonly how: 'alike' | 'order' | 'purpose' | 'same' | 'names';
   readonly tier: DefinitionFinding['tier'];
   readonly items: readonly [UpstreamItem, UpstreamItem];
-  /** Where the upstream is the same as another, its definitions that are the same. */
+  /** Where it is about an upstream, its definitions that are the same as those of the other or have their names. */
   readonly covers?: readonly (UpstreamItem & { readonly digest: string })[];
   /** JSON pointer into the first. */
   readonly pointer: string;
   readonly evidence: string;
   readonly reason: string;
-};
-
-type FoundShadowing = {
-  readonly findings: readonly Shadowing[];
-  /** Names that several upstreams share without passing for one another. */
-  readonly collisions: readonly (readonly UpstreamItem[])[];
 };
 
 type Entry = UpstreamItem & {
@@ -91,7 +90,6 @@ const MIN_MENTIONED = 5;
 export type ShadowingIndex = {
   /** Adds the definitions of an upstream, in place of those that it had. */
   set(upstream: UpstreamDefinitions): void;
-  readonly entries: () => Iterable<Entry>;
   /** What has one of the forms, in the order in which the upstreams were added. */
   readonly sharing: (form: string) => readonly Entry[];
   readonly identical: (digest: string) => readonly Entry[];
@@ -138,9 +136,6 @@ export function createShadowingIndex(
   for (const one of upstreams) set(one);
   return {
     set,
-    *entries() {
-      for (const entries of byUpstream.values()) yield* entries;
-    },
     sharing: (form) => byForm.get(form) ?? [],
     identical: (digest) => byDigest.get(digest) ?? [],
     mentioned: (name) => byName.get(name) ?? [],
@@ -166,6 +161,8 @@ function isMentionable({ kind, name }: Entry): boolean {
 type Relations = {
   readonly areDeclared: (one: string, other: string) => boolean;
   readonly areTogether: (one: string, other: string) => boolean;
+  /** Whether one caller may have the names of both, without a prefix. */
+  readonly haveCallers: (one: string, other: string) => boolean;
   /** The name of an upstream and where it is reached. */
   readonly place: (upstream: string) => string;
   readonly sameAs: (upstream: string) => string | undefined;
@@ -187,10 +184,17 @@ function relationsOf({ upstreams, aggregates }: Deployment): Relations {
     groups.set(groupOf(name), groupOf(sameAs));
   }
   const sets = aggregates.map((backends) => new Set(backends));
+  const areTogether: Relations['areTogether'] = (one, other) =>
+    one === other || sets.some((backends) => backends.has(one) && backends.has(other));
   return {
     areDeclared: (one, other) => groupOf(one) === groupOf(other),
-    areTogether: (one, other) =>
-      one === other || sets.some((backends) => backends.has(one) && backends.has(other)),
+    areTogether,
+    haveCallers(one, other) {
+      // No prefix of an endpoint begins with another, so that no two of its names are equal.
+      if (areTogether(one, other)) return false;
+      const [ours, theirs] = [known.get(one)?.issuers, known.get(other)?.issuers];
+      return ours === undefined || (theirs?.some((issuer) => ours.includes(issuer)) ?? true);
+    },
     place(upstream) {
       const host = known.get(upstream)?.host;
       return host === undefined ? upstream : `${upstream} (${host})`;
@@ -205,47 +209,17 @@ export function findShadowing(
   upstreams: readonly UpstreamDefinitions[],
   deployment: Deployment = ALONE,
   exceptions: readonly ShadowingException[] = [],
-): FoundShadowing {
+): readonly Shadowing[] {
   const relations = relationsOf(deployment);
   const index = createShadowingIndex();
+  const comparison = { index, relations, exceptions, isAsked: () => true };
   const findings = upstreams.flatMap((own) => {
     index.set(own);
-    return likenesses(own, { index, relations, exceptions, isAsked: () => true });
+    return likenesses(own, comparison);
   });
-  const orders = upstreams.flatMap((own) =>
-    mentionsIn(own, { index, relations, isAsked: () => true }),
-  );
-  const all = withoutRepetitions([...findings, ...withoutExceptions(orders, exceptions)]);
-  const found = new Set(
-    all.flatMap(({ items, covers = [] }) => [...items, ...covers]).map(itemKeyOf),
-  );
-  const excepted = new Set(exceptions.flatMap(({ items }) => items));
-  const collisions = collisionsIn(index).filter(
-    (items) =>
-      !items.some(
-        (item) => found.has(itemKeyOf(item)) || excepted.has(`${item.upstream}/${item.name}`),
-      ),
-  );
-  return { findings: all, collisions };
-}
-
-/** The names that look alike at several upstreams. */
-function collisionsIn(index: ShadowingIndex): readonly (readonly UpstreamItem[])[] {
-  const seen = new Set<string>();
-  const collisions: UpstreamItem[][] = [];
-  for (const { forms } of index.entries()) {
-    for (const form of forms) {
-      if (seen.has(form)) continue;
-      seen.add(form);
-      const sharing = new Map(
-        index.sharing(form).map((entry) => [`${entry.upstream} ${entry.name}`, entry]),
-      );
-      const entries = [...sharing.values()];
-      if (entries.some(({ upstream }) => upstream !== entries[0]?.upstream))
-        collisions.push(entries.map(itemOf));
-    }
-  }
-  return collisions;
+  // What one orders of another may stand in either of them.
+  const orders = upstreams.flatMap((own) => mentionsIn(own, comparison));
+  return withoutRepetitions([...findings, ...withoutExceptions(orders, exceptions)]);
 }
 
 function itemOf({ upstream, kind, name }: UpstreamItem): UpstreamItem {
@@ -280,9 +254,10 @@ function likenesses(
   const own = new Map<string, Entry[]>();
   const findings: Shadowing[] = [];
   const same: Same[] = [];
-  for (const one of definitions) {
-    if (one.kind === 'instructions') continue;
-    const entry = entryOf(upstream, one);
+  const entries = definitions
+    .filter(({ kind }) => kind !== 'instructions')
+    .map((one) => entryOf(upstream, one));
+  for (const entry of entries) {
     const isAskedNow = isAsked(entry);
     const twins = index.identical(entry.digest).filter((other) => other.upstream !== upstream);
     same.push(...twins.map((other) => ({ entry, other })));
@@ -297,8 +272,65 @@ function likenesses(
   }
   // All of an upstream tell whether it is a twin, whichever of them are asked about.
   const servers = sameServers(upstream, same, { index, relations, exceptions });
-  const about = servers.filter(({ items: [item], covers = [item] }) => covers.some(isAsked));
+  const names = sharedNames(upstream, entries, servers, comparison);
+  const about = [...servers, ...names].filter(({ items: [item], covers = [item] }) =>
+    covers.some(isAsked),
+  );
   return withoutExceptions([...findings, ...about], exceptions);
+}
+
+/**
+ * The names that an upstream has in common with each of the others whose callers it serves: a client that reaches both
+ * may call the one for the other. What is identical at a second deployment of the same server is found already.
+ */
+function sharedNames(
+  upstream: string,
+  own: readonly Entry[],
+  servers: readonly Shadowing[],
+  { index, relations, exceptions }: SameInput,
+): readonly Shadowing[] {
+  const found = new Set(servers.flatMap(({ covers = [] }) => covers.map(({ digest }) => digest)));
+  const isShared = (entry: Entry, other: Entry): boolean =>
+    other.simple === entry.simple &&
+    !(other.digest === entry.digest && found.has(entry.digest)) &&
+    !isExcepted([entry, other], exceptions);
+  const isApart = (other: string): boolean =>
+    other === upstream ||
+    relations.areDeclared(upstream, other) ||
+    !relations.haveCallers(upstream, other);
+  const byOther = new Map<string, Map<Entry, Same>>();
+  for (const entry of own) {
+    for (const other of entry.forms.flatMap((form) => index.sharing(form).slice(-MAX_VISITED))) {
+      if (isApart(other.upstream) || !isShared(entry, other)) continue;
+      const shared = byOther.get(other.upstream) ?? new Map<Entry, Same>();
+      byOther.set(other.upstream, shared.set(entry, { entry, other }));
+    }
+  }
+  return [...byOther].flatMap(([other, shared]) =>
+    namesFinding(upstream, other, [...shared.values()], relations),
+  );
+}
+
+function namesFinding(
+  upstream: string,
+  other: string,
+  shared: readonly Same[],
+  { place }: Relations,
+): readonly Shadowing[] {
+  const [first] = shared;
+  if (first === undefined) return [];
+  const covers = shared.map(({ entry }) => ({ ...itemOf(entry), digest: entry.digest }));
+  const names = covers.map(({ name }) => name);
+  const what = names.length === 1 ? '1 name' : `${names.length} names`;
+  const reason = `${place(upstream)} and ${place(other)} have ${what} in common, so that a client of both may call the one for the other. An endpoint with prefixes keeps them apart.`;
+  return [
+    { ...found('names', 'review', [first.entry, first.other], '', listOf(names), reason), covers },
+  ];
+}
+
+function listOf(names: readonly string[]): string {
+  const listed = names.slice(0, MAX_NAMES).join(', ');
+  return names.length > MAX_NAMES ? `${listed} and ${names.length - MAX_NAMES} more` : listed;
 }
 
 /** An own definition and an identical one of another upstream. */
@@ -399,8 +431,7 @@ function sameServer(
   if (other === undefined || first === undefined) return [];
   const entries = new Map(pairs.map(({ entry }) => [entry.digest, entry]));
   const covers = [...entries.values()].map((entry) => ({ ...itemOf(entry), digest: entry.digest }));
-  const names = covers.slice(0, MAX_NAMES).map(({ name }) => name);
-  const evidence = `${names.join(', ')}${covers.length > MAX_NAMES ? ` and ${covers.length - MAX_NAMES} more` : ''}`;
+  const evidence = listOf(covers.map(({ name }) => name));
   const more = counted.length > 1 ? ` and ${counted.length - 1} more` : '';
   const what = covers.length === 1 ? '1 definition is' : `${covers.length} definitions are`;
   const isDeclared = areDeclared(upstream, other);
@@ -414,7 +445,7 @@ function sameServer(
 }
 
 /** How many names a finding about an upstream quotes. */
-const MAX_NAMES = 5;
+const MAX_NAMES = 12;
 
 /** The name without case and separators, as two teams may write the same words. */
 function simpleForm(name: string): string {
@@ -596,7 +627,9 @@ function withoutExceptions(
   findings: readonly Shadowing[],
   exceptions: readonly ShadowingException[],
 ): readonly Shadowing[] {
-  return findings.filter(({ how, items }) => how === 'same' || !isExcepted(items, exceptions));
+  return findings.filter(
+    ({ covers, items }) => covers !== undefined || !isExcepted(items, exceptions),
+  );
 }
 
 /** The definitions of one upstream beside those of the others, and what is allowed. Plain data. */
@@ -637,7 +670,7 @@ export function findShadowingIn(
     ...withoutExceptions(mentionsIn(own, comparison), exceptions),
   ];
   return withoutRepetitions(findings).flatMap((finding) => {
-    if (finding.how === 'same') return [toUpstreamFinding(finding)];
+    if (finding.covers !== undefined) return [toUpstreamFinding(finding)];
     const [first, second] = finding.items;
     const passing = [{ ...finding, item: first, other: second }];
     // Of two that look alike either may be the one that passes for the other.
@@ -672,16 +705,23 @@ function toFinding({
 
 /** A finding about the whole upstream. Its id holds for exactly these definitions. */
 function toUpstreamFinding(finding: Shadowing): DefinitionFinding {
-  const { tier, items, covers = [], evidence, reason } = finding;
+  const { how, tier, items, covers = [], evidence, reason } = finding;
   const [{ upstream }] = items;
-  const id = SAME_SERVER + shortHash([upstream, covers.map(({ digest }) => digest), reason]);
+  // An equal name stays one when either definition changes.
+  const of = covers.map(({ kind, name, digest }) => (how === 'names' ? `${kind} ${name}` : digest));
+  const id = (how === 'names' ? SAME_NAMES : SAME_SERVER) + shortHash([upstream, of, reason]);
   const item = { kind: 'upstream', name: upstream } as const;
   const covered = covers.map(({ kind, name }) => ({ kind, name }));
   return { id, kind: 'shadowing', tier, item, covers: covered, pointer: '', evidence, reason };
 }
 
-/** Begins the ids of findings about a whole upstream, which may be accepted for all of its definitions. */
-export const SAME_SERVER = 'same-server-';
+const SAME_SERVER = 'same-server-';
+const SAME_NAMES = 'same-names-';
+
+/** Whether an id is that of a finding about a whole upstream, which may be accepted for all of its definitions. */
+export function isAboutUpstream(id: string): boolean {
+  return id.startsWith(SAME_SERVER) || id.startsWith(SAME_NAMES);
+}
 
 function shortHash(of: Json): string {
   return sha256Hex(JSON.stringify(of)).slice(0, ID_DIGITS);

@@ -139,10 +139,11 @@ describe('[L-76] a definition that can be taken for one of another upstream', ()
     const [found, ...others] = warnings(GATEWAY, '2026-11-20');
     expect(found).toMatchObject({ severity: 'warning', rule: 'lock' });
     expect(found?.message).toContain('"mail/get_issue" can be taken for "github/get_issue"');
-    expect(others).toEqual([]);
+    expect(others).toMatchObject([{ message: expect.stringContaining('1 name in common') }]);
     expect(warnings(EXCEPTION, '2026-11-30')).toEqual([]);
     expect(warnings(EXCEPTION, '2026-12-01').map(({ message }) => message)).toEqual([
       expect.stringContaining('can be taken for'),
+      expect.stringContaining('1 name in common'),
       'the exception for github/get_issue and mail/get_issue ended on 2026-11-30',
     ]);
   });
@@ -231,7 +232,7 @@ describe('[L-76] names of one upstream that look alike', () => {
 });
 
 describe('[L-76] a name that several upstreams share', () => {
-  it('is a note of validate and no finding, if the definitions are different', () => {
+  it('is a warning of validate with the names, although the definitions are different', () => {
     const [one, other] = [
       toolOf('search', { description: 'Finds issues of a repository.' }),
       toolOf('search', { description: 'Looks for mails in the inbox of a person.' }),
@@ -241,8 +242,20 @@ describe('[L-76] a name that several upstreams share', () => {
       ['mail', lockOf([pinOf(other, 'approved')])],
     ]);
     const found = checkShadowing(outlineOf(GATEWAY), locks, '2026-11-20');
-    expect(found).toMatchObject([{ severity: 'note' }]);
-    expect(found[0]?.message).toContain('"github/search" and "mail/search"');
+    expect(found).toMatchObject([{ severity: 'warning' }]);
+    expect(found[0]?.message).toContain('mail (mail.example.com) and github (github.example.com)');
+    expect(found[0]?.message).toContain('1 name in common');
+    expect(found[0]?.message).toContain('The names: search');
+  });
+
+  it('leaves what has it pending, unless its finding is accepted', async () => {
+    const tool = toolOf('get_issue', { description: 'Looks for a letter in a drawer.' });
+    const lock = lockOf([pinOf(tool, 'pending')]);
+    const all = await run('approve github --all --by alex', GATEWAY, 20, lock);
+    expect([all.code, all.status]).toEqual([1, 'pending']);
+    const id = /same-names-[0-9a-f]{8}/.exec(all.err)?.[0] ?? '';
+    const accepted = await run(`approve github --all --by alex --accept ${id}`, GATEWAY, 20, lock);
+    expect([accepted.code, accepted.status]).toEqual([0, 'approved']);
   });
 });
 
