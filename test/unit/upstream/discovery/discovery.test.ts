@@ -236,7 +236,6 @@ test('[L-27] an era that the upstream gives up is told and no longer holds calls
 });
 
 test.each([
-  ['[L-28] a cursor that is no text', { tools: [], nextCursor: 3 }],
   ['[L-28] a list that is none', { tools: {} }],
   ['[L-28] a result of another type', { tools: [], resultType: 'input_required' }],
 ])('%s makes no listing', async (_, result) => {
@@ -251,6 +250,25 @@ test.each([
   expect(listings).toEqual([]);
   expect(events).toContain('failed 2026 protocol');
   expect(upstream.count('tools/list')).toBeLessThan(3);
+});
+
+test('[L-28] a cursor that is no text ends its list and is named', async () => {
+  upstream.script.speaks.sessions = false;
+  upstream.script.intercept = ({ method, id }, response) => {
+    if (method !== 'tools/list') return false;
+    response.setHeader('content-type', 'application/json');
+    const result = { resultType: 'complete', tools: [toolNamed('one')], nextCursor: 3 };
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+    return true;
+  };
+  expect(await newLister().ensureFresh()).toBe('fresh');
+  expect(listings).toMatchObject([
+    {
+      tools: [{ definition: { name: 'one' } }],
+      leftOut: ['tools: nextCursor: expected string, got number'],
+    },
+  ]);
+  expect(upstream.count('tools/list')).toBe(1);
 });
 
 test.each([
