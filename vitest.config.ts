@@ -2,20 +2,22 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
-// What Node alone can run, in projects. `npm test` runs all but `rest`; `npm run test:all` runs that too.
-// test/system needs other programs too, which CONTRIBUTING.md lists: `npm run test:system`.
+// What Node alone can run, in projects. `npm test` runs all but `rest` and `rest-alone`; `npm run test:all` runs them
+// too. test/system needs other programs too, which CONTRIBUTING.md lists: `npm run test:system`.
 const UNIT = ['test/*.test.ts', 'test/unit/**/*.test.ts'];
 const ATTACKS = ['test/attacks/**/*.test.ts'];
+const SYSTEM = 'test/system/**';
 
 /** Tests that replace modules of ours, which no other test may see. */
-function mocking(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.test.ts'))
-    .map((name) => join(folder, name))
-    .filter((file) => readFileSync(file, 'utf8').includes('vi.mock('));
-}
+const MOCKING = readdirSync('test', { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.test.ts'))
+  .map((name) => join('test', name))
+  .filter((file) => readFileSync(file, 'utf8').includes('vi.mock('));
 /** The record of the tour counts from one, so it needs modules that nobody has used. */
-const ALONE = [...mocking('test/unit'), ...mocking('test/attacks'), 'test/golden.test.ts'];
+const ALONE = [...MOCKING, 'test/golden.test.ts'];
+const isQuick = (file: string) => /^test\/(?:(?:unit|attacks)\/|[^/]*$)/.test(file);
+const ALONE_QUICK = ALONE.filter(isQuick);
+const ALONE_REST = ALONE.filter((file) => !isQuick(file));
 
 export default defineConfig({
   test: {
@@ -36,15 +38,17 @@ export default defineConfig({
         extends: true,
         test: { name: 'attacks', include: ATTACKS, exclude: ALONE, isolate: false },
       },
-      { extends: true, test: { name: 'alone', include: ALONE } },
+      { extends: true, test: { name: 'alone', include: ALONE_QUICK } },
       {
         extends: true,
         test: {
           name: 'rest',
           include: ['test/**/*.test.ts'],
-          exclude: [...UNIT, ...ATTACKS, 'test/system/**'],
+          exclude: [...UNIT, ...ATTACKS, ...ALONE, SYSTEM],
+          isolate: false,
         },
       },
+      { extends: true, test: { name: 'rest-alone', include: ALONE_REST } },
     ],
   },
 });

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 
 const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-const oldest = manifest.engines.node.replace('>=', '');
+const [oldest = ''] = /\d+\.\d+/.exec(manifest.engines.node) || [];
 
 /** The sentence for a version that is too old; `undefined` for one that will do. */
 export function refuseNode(version = process.versions.node) {

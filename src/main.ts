@@ -15,7 +15,8 @@ function isOlder(version: string, than: string): boolean {
 const manifest: { readonly engines: { readonly node: string } } = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
 );
-const oldest = manifest.engines.node.replace('>=', '');
+// The lines of Node that are tested, the oldest first. Others that are newer may do.
+const [oldest = ''] = /\d+\.\d+/.exec(manifest.engines.node) || [];
 const current = process.versions.node;
 if (isOlder(current, oldest)) {
   process.stderr.write(`Sallyport needs Node ${oldest} or later; this is Node ${current}.\n`);
