@@ -131,11 +131,14 @@ function createCommitGroup(): CommitGroup {
   return { promise, resolve, reject };
 }
 
-/**
- * Resolves when the event loop has served every socket that is ready: their events belong to the same group. It is a
- * turn and no timer, so an idle gateway passes it at once, and a busy one makes larger groups by itself.
- */
-function untilReadyAreQueued(): Promise<void> {
+/** A group of fewer events waits for further ones while the event loop brings them: each write costs as much as several. */
+const SMALL_GROUP = 8;
+
+/** Turns of the event loop that a group waits at most. */
+const MAX_GATHERING_TURNS = 3;
+
+/** Resolves when the event loop has served every socket that is ready. An idle loop does so at once: this is no timer. */
+function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });
@@ -309,7 +312,7 @@ export class AuditSink {
   async #run(): Promise<void> {
     let isWorking = true;
     do {
-      await untilReadyAreQueued();
+      await this.#gather();
       const items = this.#queue.splice(0, MAX_GROUP_EVENTS);
       const group = this.#takeGroup();
       this.#startedMs = this.#ports.monotonicMs();
@@ -323,6 +326,17 @@ export class AuditSink {
       this.#committing = undefined;
     } while ((isWorking && this.#queue.length > 0) || this.#hasWaiters);
     this.#isRunning = false;
+  }
+
+  /** Waits while the sockets that are ready bring further events, which belong to the same group. */
+  async #gather(): Promise<void> {
+    let known = -1;
+    for (let turn = 0; turn < MAX_GATHERING_TURNS; turn += 1) {
+      const { length } = this.#queue;
+      if (length === known || (turn > 0 && length >= SMALL_GROUP)) return;
+      known = length;
+      await nextTurn();
+    }
   }
 
   /** The waiters of this group; those whose events did not fit into it continue to wait. */

@@ -89,14 +89,27 @@ const BLANK = '(?:\\s|\\\\{1,8}[nrt]){0,64}';
 /** A quote in a string of JSON, at any depth, or of a list that is no JSON. */
 const QUOTE = `(?:\\\\{1,15}"|')`;
 const ONLY_MEMBER = `\\{${BLANK}${QUOTE}[^"'\\\\]{1,64}${QUOTE}${BLANK}:${BLANK}`;
-const RAW_LIST = new RegExp(`\\[${BLANK}(?:${ONLY_MEMBER})?${QUOTE}`);
+const RAW_LIST_HERE = new RegExp(`\\[${BLANK}(?:${ONLY_MEMBER})?${QUOTE}`, 'y');
 const RAW_SEPARATOR = new RegExp(
   `${QUOTE}${BLANK}\\}?${BLANK}\\]?${BLANK},${BLANK}\\[?${BLANK}(?:${ONLY_MEMBER})?${QUOTE}`,
   'g',
 );
 
+/** Every message is searched, so only what follows a bracket is given to the regular expression. */
+function hasRawList(raw: string): boolean {
+  for (let at = raw.indexOf('['); at >= 0; at = raw.indexOf('[', at + 1)) {
+    // The elements of a list of the message itself begin with a bare quote, and most lists with a member of the message.
+    if (raw.charCodeAt(at + 1) === DOUBLE_QUOTE) continue;
+    RAW_LIST_HERE.lastIndex = at;
+    if (RAW_LIST_HERE.test(raw)) return true;
+  }
+  return false;
+}
+
+const DOUBLE_QUOTE = 0x22;
+
 /** A message as JSON text in which the strings of each list in a text are joined; none where there is no such list. */
 export function withJoinedLists(raw: string): readonly string[] {
-  if (!RAW_LIST.test(raw)) return [];
+  if (!hasRawList(raw)) return [];
   return SECRET_SEPARATORS.map((separator) => raw.replace(RAW_SEPARATOR, separator));
 }
