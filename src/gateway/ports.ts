@@ -46,6 +46,7 @@ import {
 import {
   bindingOf,
   EVENT_ID,
+  LATEST_EXPIRY_MS,
   LEGACY_REQUEST_ID,
   LIST_CURSOR,
   REQUEST_STATE,
@@ -55,6 +56,7 @@ import {
   SESSION_TTL_MS,
   sessionHash,
   TASK_ID,
+  UPSTREAM_CURSOR,
 } from '../state/sealed-token.js';
 import type { Log } from '../telemetry/log.js';
 import type { Version } from './config-version.js';
@@ -118,6 +120,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     progress: createLiveProgress(),
     requestState: createRequestStatePort(ring, now),
     tasks: createTaskPort(ring, now),
+    cursors: createCursorPort(ring, now),
     legacySse: createLegacySsePort(ring, now),
     aggregates: createAggregatePort({ ...dependencies.aggregates, settings, ring, now }),
   };
@@ -385,6 +388,19 @@ export function createTaskPort(ring: KeyRing, now: () => number): TaskPort {
 
 function isSame(one: object, other: object): boolean {
   return JSON.stringify({ ...one, sealed: '' }) === JSON.stringify({ ...other, sealed: '' });
+}
+
+/**
+ * Bound to the list and to no caller: pages are kept for all callers with the same rules, and what a cursor leads to is
+ * filtered for whoever asks. It lasts as long as the server takes it.
+ */
+function createCursorPort(ring: KeyRing, now: () => number): Ports['cursors'] {
+  return {
+    seal: (cursor, { upstream, method }) =>
+      UPSTREAM_CURSOR.seal(ring, [upstream, method], cursor, LATEST_EXPIRY_MS),
+    open: (sealed, { upstream, method }) =>
+      UPSTREAM_CURSOR.open(ring, [upstream, method], sealed, now()),
+  };
 }
 
 /** How long a client may wait between two pages. */

@@ -133,6 +133,7 @@ function buildSnapshot(
     profile,
     profiles: settings.profiles,
     content: upstream.content,
+    listsCount: upstream.flows.lists === 'count',
     mending: mendingOf(upstream),
     block: blocks?.entire,
     limits: upstream.limits,

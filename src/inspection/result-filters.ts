@@ -56,6 +56,8 @@ export type ListInput = {
   readonly findShapeError: FindShapeError;
   /** What of a visible definition is shown otherwise to this caller. */
   editsOf?(definition: JsonObject): readonly SchemaEdit[];
+  /** Cuts what this caller may not be given out of the page, before it is inspected. */
+  reduce?(text: string): { readonly text: string; readonly findings: readonly Finding[] };
   /** Position of an item in the first listing. Items without a position are sorted to the end. */
   rankOf?(name: string): number | undefined;
 };
@@ -104,7 +106,7 @@ type FilteredPage = {
   readonly advertised: number;
   readonly visible: number;
   readonly items: readonly ListItem[];
-  /** Items that the caller could be shown, and clients could not read. */
+  /** Items that the caller could be shown and clients could not read, and what was cut out of the page. */
   readonly leftOut: readonly Finding[];
   /** One clause for each item that is no definition, or whose name is given twice. */
   readonly odd: readonly string[];
@@ -143,13 +145,14 @@ export function filterItems(input: ListInput): FilteredPage | WithheldResponse {
     odd.push(`${member}: ${oddCursor}`);
     filtered = removeMember(filtered, ['result'], 'nextCursor');
   }
+  const reduced = input.reduce?.(filtered) ?? { text: filtered, findings: NO_FINDINGS };
   return {
     kind: 'filtered',
-    inspectionInput: inspectionInputOf(input, filtered),
+    inspectionInput: inspectionInputOf(input, reduced.text),
     advertised: spans.length,
     visible: kept.length,
     items: candidates.map(({ item }) => item),
-    leftOut,
+    leftOut: [...leftOut, ...reduced.findings],
     odd,
   };
 }
@@ -393,6 +396,8 @@ export type HandshakeInput = {
   readonly listTtlMs: number;
   /** The capability filter of the era (protocol/capabilities.ts). */
   filterCapabilities(capabilities: JsonObject): JsonObject;
+  /** As of a list. */
+  readonly reduce?: ListInput['reduce'];
 };
 
 export type HandshakeOutcome =
@@ -410,17 +415,19 @@ export type HandshakeOutcome =
 type FilteredHandshake = {
   readonly kind: 'filtered';
   readonly inspectionInput: InspectionInput;
+  readonly cut: readonly Finding[];
   readonly hadOtherInstructions: boolean;
 };
 
 /** Combines a filtered handshake with the outcome of its inspection. */
 export function completeHandshake(
-  { inspectionInput, hadOtherInstructions }: FilteredHandshake,
+  { inspectionInput, cut, hadOtherInstructions }: FilteredHandshake,
   inspected: InspectionOutcome,
 ): HandshakeOutcome {
   if (inspected.kind === 'withhold') return inspected;
   const text = inspected.kind === 'changed' ? inspected.text : inspectionInput.text;
-  return { kind: 'passed', text, findings: inspected.findings, hadOtherInstructions };
+  const findings = [...cut, ...inspected.findings];
+  return { kind: 'passed', text, findings, hadOtherInstructions };
 }
 
 /** Filters a handshake response, uninspected. `upstream-protocol` where it names no carried version. */
@@ -437,9 +444,13 @@ export function reduceHandshake(input: HandshakeInput): FilteredHandshake | With
   if (instructions !== undefined && !isApproved) {
     filtered = removeMember(filtered, ['result'], 'instructions');
   }
-  const inspectionInput = {
+  const { text: reduced, findings } = input.reduce?.(filtered) ?? {
     text: filtered,
-    value: JSON.parse(filtered),
+    findings: NO_FINDINGS,
+  };
+  const inspectionInput = {
+    text: reduced,
+    value: JSON.parse(reduced),
     profile: input.profile,
     approved: isApproved ? ['/result/instructions'] : [],
     requestMethod: input.method,
@@ -447,6 +458,7 @@ export function reduceHandshake(input: HandshakeInput): FilteredHandshake | With
   return {
     kind: 'filtered',
     inspectionInput,
+    cut: findings,
     hadOtherInstructions: instructions !== undefined && !isApproved,
   };
 }

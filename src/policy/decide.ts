@@ -241,7 +241,11 @@ function evaluateCandidates(
   if (pin.refusal !== undefined) return deny(pin.refusal, false);
   if (args === 'unknown') return allow(first, []);
   if (target.kind === 'task')
-    return evaluateTask(candidates, evaluationInputOf(query, policyTarget, args, pin));
+    return evaluateTask(
+      candidates,
+      evaluationInputOf(query, policyTarget, args, pin),
+      target.use === 'update' || target.isCounted === true,
+    );
   return evaluateCall(candidates, evaluationInputOf(query, policyTarget, args, pin));
 }
 
@@ -396,11 +400,15 @@ const REASON_OF = { holds: 'denied-by-rule', error: 'policy-error' } as const;
 /**
  * Decides whether a caller may still use a task, by the rules of the tool whose call created it. The call was decided
  * with its arguments. They are gone here, so conditions on them are not evaluated any more, and everything else is
- * evaluated again: caller, target, scopes, conditions on the caller. Limits count calls, not requests about a task.
- * The caller learns only that the task does not exist, or which scope its tool requires. docs/contract.md §4; MCP
+ * evaluated again: caller, target, scopes, conditions on the caller. Budgets charge calls, not requests about a task;
+ * of these, rates count what is no poll. The caller learns only that the task does not exist, or which scope its tool requires. docs/contract.md §4; MCP
  * 2025-11-25, tasks (security); the Tasks extension.
  */
-function evaluateTask(candidates: Candidates, input: EvaluationInput): Decision {
+function evaluateTask(
+  candidates: Candidates,
+  input: EvaluationInput,
+  isCounted: boolean,
+): Decision {
   const entitled = candidates.allows.filter((rule) => countMissing(rule, input) === 0);
   if (entitled.length === 0) return denyForScope(candidates.allows, input);
   for (const rule of candidates.denies) {
@@ -418,7 +426,8 @@ function evaluateTask(candidates: Candidates, input: EvaluationInput): Decision 
     if (result === 'holds') binding.push(rule);
   }
   const obligations = collectObligations(chosen, binding, input).filter(
-    ({ kind }) => kind === 'max-result-bytes' || kind === 'inspect',
+    ({ kind }) =>
+      kind === 'max-result-bytes' || kind === 'inspect' || (kind === 'rate' && isCounted),
   );
   return allow(chosen, obligations);
 }

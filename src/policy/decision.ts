@@ -129,6 +129,11 @@ type RenderedRefusal = {
 const JSON_TYPE = { 'content-type': 'application/json' };
 const DEFAULT_RETRY_AFTER_SECONDS = 5;
 
+/** What a caller reads while a store that began empty has no history for its request. */
+export function adviceForYoung(seconds: number): string {
+  return `It began empty and does not know yet what happened before. It will in ${seconds} seconds; the operator can read why in the control "store".`;
+}
+
 /** A refusal by one of the gateway's own checks. `stage` and visibility come from the table of reasons. */
 export function refuseWith(
   reason: Reason,
@@ -193,7 +198,7 @@ export function renderRefusal(refusal: Refusal, context: RefusalContext): Render
         rpcCode: undefined,
       };
     case 'error': {
-      const body = renderError(context.requestId, rendering.code, textFor(deny.reason, context), {
+      const body = renderError(context.requestId, rendering.code, textFor(deny, context), {
         'dev.sallyport/decision': { id: context.decisionId, reason: deny.reason },
       });
       return {
@@ -233,8 +238,9 @@ const LIST_NAMES: ReadonlyMap<string | undefined, string> = new Map([
 ]);
 
 /** Of a list that fails at its server, which one it is comes first: the others may be usable. */
-function textFor(reason: Reason, { method }: RefusalContext): string {
-  const { text, stage } = REASONS[reason];
+function textFor({ reason, advice }: Deny, { method }: RefusalContext): string {
+  const { text: publicText, stage } = REASONS[reason];
+  const text = advice === undefined ? publicText : `${publicText} ${advice}`;
   const list = stage === 'forward' ? LIST_NAMES.get(method) : undefined;
   return list === undefined ? text : `The list of ${list} is not available. ${text}`;
 }

@@ -40,6 +40,8 @@ export interface FlowSet {
   of(upstream: string, kind: string | undefined, name: string): TargetFlows;
   /** The flows that may refuse a request to some target of an upstream. */
   anyOf(upstream: string): readonly Flow[];
+  /** Whether what an upstream returns besides results of tools leaves labels in the history. */
+  isSource(upstream: string): boolean;
   /** How long a result is remembered, in milliseconds. */
   readonly keepMs: number;
 }
@@ -75,6 +77,7 @@ export function createFlowSet(flows: readonly Flow[], labels: readonly LabelRule
     };
   });
   return {
+    isSource: (upstream) => find(upstream, undefined).leaves.length > 0,
     of: (upstream, kind, name) => find(upstream, kind === 'tool' ? name : undefined),
     anyOf(upstream) {
       const given = new Set(

@@ -8,7 +8,14 @@
 import type { AdmittedMessage, SessionFacts, TaskFacts } from '../protocol/admitted-request.js';
 import type { Message, RequestId } from '../protocol/jsonrpc.js';
 import type { DisconnectSignal } from '../protocol/transport.js';
-import type { Allow, Budget, Deny, Obligation, RateLimit } from './decision.js';
+import {
+  type Allow,
+  adviceForYoung,
+  type Budget,
+  type Deny,
+  type Obligation,
+  type RateLimit,
+} from './decision.js';
 import type { Caller, Principal } from './principal.js';
 
 /** A private member cannot be written, and a spread leaves it out, so a value is made only where the casts are. */
@@ -44,20 +51,26 @@ export type EnforcePorts = { readonly limits: LimitStore };
 
 /**
  * Enforces the obligations of an allow. Returns synchronously if the store does, so that a caller need not
- * wait: test for a promise before awaiting. A store that fails is a refusal.
+ * wait: test for a promise before awaiting. A store that fails is a refusal. `named` allows the items that the message
+ * names besides its target: each counts as a request of its own.
  */
 export function enforce<M extends Message>(
   allow: Allow,
   admitted: AdmittedMessage<M>,
   principal: Principal,
   ports: EnforcePorts,
+  named: readonly Allow[] = NOTHING_NAMED,
 ): AuthorizedRequest<M> | Deny | Promise<AuthorizedRequest<M> | Deny> {
-  const deny = isReply(admitted) ? undefined : enforceLimits(allow, principal, ports.limits);
+  const deny = isReply(admitted)
+    ? undefined
+    : enforceLimits([allow, ...named], principal, ports.limits);
   if (deny instanceof Promise) {
     return deny.then((denied) => denied ?? authorize(allow, admitted, principal));
   }
   return deny ?? authorize(allow, admitted, principal);
 }
+
+const NOTHING_NAMED: readonly Allow[] = Object.freeze([]);
 
 /** A reply to a server request was counted when the request was made. */
 function isReply({ message }: AdmittedMessage): boolean {
@@ -198,20 +211,35 @@ type Charge = {
 
 /**
  * Takes one use of every rate obligation and charges every budget, in their order. Undefined if all are met; a promise
- * only if the store returns one. A store that is unavailable is a refusal. What was charged is not returned.
+ * only if the store returns one. A store that is unavailable is a refusal. What was charged is not returned. Of several
+ * allows, what is taken under one key is taken at once: all of it or nothing.
  */
 export function enforceLimits(
-  allow: Allow,
+  allows: readonly Pick<Allow, 'obligations'>[],
   principal: Principal,
   store: LimitStore,
 ): Deny | undefined | Promise<Deny | undefined> {
-  const charges = allow.obligations.flatMap((obligation): Charge[] => {
-    if (obligation.kind === 'budget') return [budgetCharge(obligation, principal)];
-    if (obligation.kind !== 'rate') return [];
-    const { limit } = obligation;
-    return [{ key: countKey([limit.rule], limit.per, principal), window: limit, rule: limit.rule }];
-  });
-  return countAgainst(charges, 0, store);
+  const charges = allows.flatMap(({ obligations }) =>
+    obligations.flatMap((obligation): Charge[] => {
+      if (obligation.kind === 'budget') return [budgetCharge(obligation, principal)];
+      if (obligation.kind !== 'rate') return [];
+      const { limit } = obligation;
+      const key = countKey([limit.rule], limit.per, principal);
+      return [{ key, window: limit, rule: limit.rule }];
+    }),
+  );
+  return countAgainst(allows.length === 1 ? charges : addedUp(charges), 0, store);
+}
+
+/** One charge for each key. */
+function addedUp(charges: readonly Charge[]): readonly Charge[] {
+  const sums = new Map<string, Charge>();
+  for (const charge of charges) {
+    const before = sums.get(charge.key);
+    const amount = (before?.window.amount ?? 0) + (charge.window.amount ?? 1);
+    sums.set(charge.key, { ...charge, window: { ...charge.window, amount } });
+  }
+  return [...sums.values()];
 }
 
 /** Budgets are counted in millionths, so that sums are exact; a fraction of one counts as one. */
@@ -281,7 +309,8 @@ function denyFor(counted: LimitOutcome, charge: Charge): Deny | undefined {
   const retryAfterSeconds = Math.max(1, Math.ceil(counted.retryAfterMs / MS_PER_SECOND));
   if (counted.isLost === true) {
     const reason = 'store-unavailable';
-    return { verdict: 'deny', reason, listed: true, ...ruleOf(charge), retryAfterSeconds };
+    const advice = adviceForYoung(retryAfterSeconds);
+    return { verdict: 'deny', reason, listed: true, ...ruleOf(charge), advice, retryAfterSeconds };
   }
   const refused = {
     verdict: 'deny',
@@ -290,8 +319,13 @@ function denyFor(counted: LimitOutcome, charge: Charge): Deny | undefined {
     ...ruleOf(charge),
   } as const;
   const { budget, window } = charge;
-  if (budget !== undefined && (window.amount ?? 1) > window.count) {
-    return { ...refused, advice: `This call costs more than the whole budget "${budget}".` };
+  const { amount = 1, count } = window;
+  if (amount > count) {
+    const advice =
+      budget === undefined
+        ? `This request names ${amount} items, and the rule allows ${count} in its time. Name fewer at once.`
+        : `This call costs more than the whole budget "${budget}".`;
+    return { ...refused, advice };
   }
   const again = `Try again in ${retryAfterSeconds} seconds.`;
   const advice = budget === undefined ? again : `The budget "${budget}" is spent. ${again}`;

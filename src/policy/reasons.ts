@@ -264,7 +264,7 @@ export const REASONS = {
   'store-unavailable': unavailable(
     'settle',
     1509,
-    'The shared store is unreachable, so the request was refused. Try again later.',
+    'The shared store cannot answer for this request, so it was refused. Try again later.',
   ),
   internal: unavailable('decide', -32603, 'Internal error. The message was withheld.', 500),
 

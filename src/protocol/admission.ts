@@ -326,7 +326,14 @@ export function amendAdmitted(
 type AdmittedChanges = Partial<
   Pick<
     AdmittedMessage,
-    'protocol' | 'version' | 'session' | 'allowedServerRequests' | 'nameHeader' | 'edits'
+    | 'protocol'
+    | 'version'
+    | 'message'
+    | 'session'
+    | 'allowedServerRequests'
+    | 'nameHeader'
+    | 'paramHeaders'
+    | 'edits'
   >
 >;
 

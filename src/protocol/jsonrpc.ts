@@ -44,7 +44,13 @@ export type Target =
   | { readonly kind: 'template'; readonly uriTemplate: string }
   | { readonly kind: 'question'; readonly name: ServerRequestName }
   /** A task; `tool` is the tool whose call created it, undefined if the caller has no such task. */
-  | { readonly kind: 'task'; readonly tool: string | undefined; readonly use: TaskUse }
+  | {
+      readonly kind: 'task';
+      readonly tool: string | undefined;
+      readonly use: TaskUse;
+      /** Whether the use counts as a call, although it is none that does by itself. */
+      readonly isCounted?: true;
+    }
   | { readonly kind: 'none' };
 
 /** True for a plain JSON object (not null, not an array). */

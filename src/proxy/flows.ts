@@ -2,7 +2,13 @@
 // that a check has passed comes by here, so no way of delivering a result is left out. Where no policy has a flow, none
 // of this runs. docs/contract.md §4.
 
-import { type Refusal, refuseWith } from '../policy/decision.js';
+import { isAboutNothing, withoutUnpinnedText } from '../inspection/unpinned-text.js';
+import {
+  adviceForYoung,
+  type Refusal,
+  refuseProtocolError,
+  refuseWith,
+} from '../policy/decision.js';
 import {
   type Flow,
   type FlowReading,
@@ -14,11 +20,19 @@ import {
   reachOf,
 } from '../policy/information-flow.js';
 import type { Principal } from '../policy/principal.js';
+import { addFinding, type Finding } from '../policy/record.js';
+import { amendAdmitted, copyAdmitted } from '../protocol/admission.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
-import type { Target } from '../protocol/jsonrpc.js';
+import { withoutFreeText } from '../protocol/free-text.js';
+import { setMember, spanOf } from '../protocol/json/json.js';
+import type { Json, Target } from '../protocol/jsonrpc.js';
+import { LIST_MEMBERS } from '../protocol/methods.js';
 import { paramsOf } from '../protocol/params.js';
+import { errorContextOf, invalidParams } from '../protocol/responses.js';
 import { readFilter } from '../protocol/subscriptions.js';
-import { nameOf, type RequestContext } from './request-context.js';
+import { mirroredHeaders } from '../protocol/versions/negotiation.js';
+import type { Snapshot } from './ports.js';
+import { type Feature, nameOf, type RequestContext } from './request-context.js';
 import { type MessageOutcome, withhold } from './response-context.js';
 
 const MS_PER_SECOND = 1_000;
@@ -33,52 +47,116 @@ const LISTEN = 'subscriptions/listen';
 const ROOTS = 'roots/list';
 const NO_FLOWS: readonly Flow[] = [];
 
-/** The refusal of a request that a flow does not permit after what this caller has received. */
+/** What flows look at of a message on its way to the upstream. */
+type Concern = {
+  readonly flows: readonly Flow[];
+  /** Sent in place of it where a flow does not permit its text. Absent if the message exists for its text. */
+  readonly without?: AdmittedMessage;
+};
+const NO_CONCERN: Concern = { flows: NO_FLOWS };
+
+/**
+ * The message as a flow permits it after what this caller has received, or its refusal. A message that names no item
+ * does its work without the text of its sender, so it is never refused.
+ */
 export function enforceFlows(
   call: RequestContext<'flows' | 'sessions'>,
   principal: Principal,
-  admitted: AdmittedMessage,
-): Refusal | undefined | Promise<Refusal | undefined> {
+  received: AdmittedMessage,
+): AdmittedMessage | Refusal | Promise<AdmittedMessage | Refusal> {
   const { ports, snapshot } = call;
   const all = snapshot.policies.flows;
-  const flows = all === undefined ? NO_FLOWS : flowsFor(call, all, principal, admitted);
-  if (flows.length === 0) return undefined;
+  if (all === undefined) return received;
+  const admitted = withoutUndefinedHeaders(call, all, received);
+  const { flows, without } = concernOf(call, all, principal, admitted);
+  if (flows.length === 0) return admitted;
   const labels = [...new Set(flows.flatMap(({ from }) => from))];
-  const decide = (history: FlowReading): Refusal | undefined => {
-    if (history === 'unavailable') return refuseWith('store-unavailable');
-    if ('lostForMs' in history)
-      return refuseWith('store-unavailable', {
-        retryAfterSeconds: Math.ceil(history.lostForMs / MS_PER_SECOND),
-        detail: 'the store has lost the history of flows',
-      });
-    const violation = findViolation(flows, history);
-    if (violation === undefined) return undefined;
-    const { flow, causes, leftMs } = violation;
-    const retryAfterSeconds = Math.ceil(leftMs / MS_PER_SECOND);
-    return refuseWith('tainted-flow', {
-      ...{ policy: flow.policy, rule: flow.id, causes, retryAfterSeconds },
-      advice: `The results came from the decisions ${causes.join(', ')}. Try again in ${retryAfterSeconds} seconds.`,
-    });
+  const decide = (history: FlowReading): AdmittedMessage | Refusal => {
+    const refusal = refusalOf(flows, history);
+    if (refusal === undefined) return admitted;
+    if (without === undefined) return refusal;
+    addFinding(call.record.findings, { ...CUT, detector: 'flow-text', path: '/params' });
+    return without;
   };
   const history = ports.flows.read(historiesRead(principal), labels, reachOf(flows));
   return history instanceof Promise ? history.then(decide) : decide(history);
 }
 
-/** The flows that may refuse a message of a client. */
-function flowsFor(
+const CUT = { direction: 'to-upstream', count: 1, action: 'strip' } as const;
+
+function refusalOf(flows: readonly Flow[], history: FlowReading): Refusal | undefined {
+  if (history === 'unavailable') return refuseWith('store-unavailable');
+  if ('lostForMs' in history) {
+    const retryAfterSeconds = Math.ceil(history.lostForMs / MS_PER_SECOND);
+    return refuseWith('store-unavailable', {
+      retryAfterSeconds,
+      advice: adviceForYoung(retryAfterSeconds),
+      detail: 'the store began empty, so it has no history for this flow yet',
+    });
+  }
+  const violation = findViolation(flows, history);
+  if (violation === undefined) return undefined;
+  const { flow, causes, leftMs } = violation;
+  const retryAfterSeconds = Math.ceil(leftMs / MS_PER_SECOND);
+  return refuseWith('tainted-flow', {
+    ...{ policy: flow.policy, rule: flow.id, causes, retryAfterSeconds },
+    advice: `The results came from the decisions ${causes.join(', ')}. Try again in ${retryAfterSeconds} seconds.`,
+  });
+}
+
+function concernOf(
   call: RequestContext<'sessions'>,
   all: FlowSet,
   principal: Principal,
   admitted: AdmittedMessage,
-): readonly Flow[] {
+): Concern {
   const { target, message, rule } = admitted;
-  if (message.kind !== 'request') return flowsForReply(call, all, principal, admitted);
+  const { upstream } = call.incoming;
+  if (message.kind !== 'request' && message.kind !== 'notification')
+    return { flows: flowsForReply(call, all, principal, admitted) };
+  if (SINKS.has(target.kind) || rule.method === TASK_SINK)
+    return { flows: all.of(upstream, kindOf(target), nameOf(target) ?? '').flows };
   if (rule.method === LISTEN) {
     const uris = readFilter(paramsOf(admitted)['notifications'])?.uris ?? [];
-    return uris.length === 0 ? NO_FLOWS : all.of(call.incoming.upstream, 'resource', '').flows;
+    if (uris.length > 0) return { flows: all.of(upstream, 'resource', '').flows };
   }
-  if (!SINKS.has(target.kind) && rule.method !== TASK_SINK) return NO_FLOWS;
-  return all.of(call.incoming.upstream, kindOf(target), nameOf(target) ?? '').flows;
+  const flows = flowsAround(all, upstream, target);
+  if (flows.length === 0) return NO_CONCERN;
+  const without = withoutFreeText(admitted);
+  return without === admitted ? NO_CONCERN : { flows, without };
+}
+
+/** The flows of a message that names no item: those of the tool of a task, or of everything at the upstream. */
+function flowsAround(all: FlowSet, upstream: string, target: Target): readonly Flow[] {
+  return target.kind === 'task'
+    ? all.of(upstream, 'tool', nameOf(target) ?? '').flows
+    : all.anyOf(upstream);
+}
+
+/**
+ * Leaves out the headers `Mcp-Param-*` that mirror no argument, where a flow may refuse the request: no check reads
+ * them. MCP 2026-07-28 has intermediaries forward them, and elsewhere they are.
+ */
+function withoutUndefinedHeaders(
+  call: RequestContext,
+  all: FlowSet,
+  admitted: AdmittedMessage,
+): AdmittedMessage {
+  const { target, paramHeaders } = admitted;
+  const given = Object.keys(paramHeaders);
+  if (given.length === 0) return admitted;
+  const { upstream } = call.incoming;
+  const flows = SINKS.has(target.kind)
+    ? all.of(upstream, target.kind, nameOf(target) ?? '').flows
+    : flowsAround(all, upstream, target);
+  if (flows.length === 0) return admitted;
+  const mirrored = mirroredHeaders(call.snapshot.catalogFor(admitted), target);
+  const kept = given.filter((name) => mirrored.has(name));
+  if (kept.length === given.length) return admitted;
+  const count = given.length - kept.length;
+  addFinding(call.record.findings, { ...CUT, detector: 'undefined-headers', path: '', count });
+  const left = Object.fromEntries(kept.map((name) => [name, paramHeaders[name] ?? '']));
+  return copyAdmitted(admitted, { paramHeaders: left });
 }
 
 /**
@@ -103,6 +181,83 @@ function flowsForReply(
 function kindOf({ kind }: Target): Target['kind'] {
   return kind === 'task' ? 'tool' : kind;
 }
+
+/**
+ * What happens to text that no pin holds, in lists and handshakes of the upstream. `whole`: no flow begins there. `cut`:
+ * it is left out. `count`: lists are delivered whole and count as received; handshakes are cut.
+ */
+export function unpinnedTextAt({
+  policies,
+  upstream,
+  listsCount,
+}: Pick<Snapshot, 'policies' | 'upstream' | 'listsCount'>): 'whole' | 'cut' | 'count' {
+  if (policies.flows?.isSource(upstream) !== true) return 'whole';
+  return listsCount ? 'count' : 'cut';
+}
+
+/** Whether the list counts as received. */
+export function countsAsReceived(snapshot: Snapshot, method: string): boolean {
+  return LIST_METHODS.has(method) && unpinnedTextAt(snapshot) === 'count';
+}
+
+const LIST_METHODS: ReadonlySet<string> = new Set([...LIST_MEMBERS.keys(), 'tasks/list']);
+
+/** A text of which something was cut, and the findings that say so. */
+export type CutText = { readonly text: string; readonly findings: readonly Finding[] };
+
+const NOTHING_CUT: readonly Finding[] = Object.freeze([]);
+const CUT_FROM_RESULT: readonly Finding[] = Object.freeze([
+  { detector: 'flow-text', direction: 'to-client', path: '/result', count: 1, action: 'strip' },
+]);
+
+/** The text of a response about no item, without what no pin holds where that is cut. */
+export function cutUnpinnedText(snapshot: Snapshot, method: string, text: string): CutText {
+  const handling = unpinnedTextAt(snapshot);
+  const isCut = handling === 'cut' || (handling === 'count' && !LIST_METHODS.has(method));
+  const left = isCut ? withoutUnpinnedText(text, method, snapshot.upstream) : text;
+  return { text: left, findings: left === text ? NOTHING_CUT : CUT_FROM_RESULT };
+}
+
+/** Whether an error that answers such a request is replaced by one of the gateway's own. */
+export function cutsErrors(snapshot: Snapshot, method: string): boolean {
+  return isAboutNothing(method) && unpinnedTextAt(snapshot) !== 'whole';
+}
+
+/** Whether a client is given the cursors of a list sealed. Otherwise either side could put text into them. */
+export function sealsCursors({ policies, upstream }: Pick<Snapshot, 'policies' | 'upstream'>) {
+  const { flows } = policies;
+  return flows !== undefined && (flows.isSource(upstream) || flows.anyOf(upstream).length > 0);
+}
+
+/** The text of a list with its cursor, which was left out of `text` before, as the client is given it. */
+export function withCursor(
+  call: RequestContext<'cursors'>,
+  method: string,
+  text: string,
+  cursor: Json | undefined,
+): string {
+  if (typeof cursor !== 'string') return text;
+  const sealed = call.ports.cursors.seal(cursor, { upstream: call.incoming.upstream, method });
+  return setMember(text, ['result'], 'nextCursor', sealed);
+}
+
+const FOREIGN_CURSOR = 'The cursor does not belong to this list.';
+
+/** A request for a further page of a list whose cursors are sealed. */
+export const SEALED_CURSOR: Feature = {
+  prepare({ ports, incoming }, { admitted }) {
+    const { rule, message, text } = admitted;
+    const sealed = paramsOf(admitted)['cursor'];
+    const span = spanOf(text, ['params', 'cursor']);
+    if (typeof sealed !== 'string' || span === undefined) return admitted;
+    const scope = { upstream: incoming.upstream, method: rule.method };
+    const cursor = ports.cursors.open(sealed, scope);
+    return cursor === undefined
+      ? refuseProtocolError(invalidParams(errorContextOf(message), FOREIGN_CURSOR))
+      : amendAdmitted(admitted, [{ ...span, text: JSON.stringify(cursor) }]);
+  },
+  withoutSealed: ({ cursor: _, ...content }) => content,
+};
 
 /** What one response, or one stream, delivers to its caller. */
 export type Delivery = {
@@ -149,10 +304,11 @@ export function recordDelivery(
 ): MessageOutcome | Promise<MessageOutcome> {
   if (outcome instanceof Promise)
     return outcome.then((resolved) => recordDelivery(delivery, resolved, isAnswer));
-  // A list or a handshake shows what is pinned or was asked for by policy alone; what is sent beside it, or instead of
-  // it as an error, may be anything.
+  // A list or a handshake shows what is pinned or was asked for by policy alone, because the rest of it is cut; what is
+  // sent beside it, or instead of it as an error, may be anything.
   const isDelivered =
-    outcome.kind === 'pass' || (outcome.kind === 'response' && (isAnswer || outcome.isError));
+    outcome.kind === 'pass' ||
+    (outcome.kind === 'response' && outcome.isOwn !== true && (isAnswer || outcome.isError));
   if (!isDelivered) return outcome;
   const recorded = delivery.record();
   const settle = (isRecorded: boolean): MessageOutcome =>

@@ -59,6 +59,8 @@ export type Snapshot = {
   readonly profile: InspectionProfile;
   readonly profiles: ReadonlyMap<string, InspectionProfile>;
   readonly content: ContentSettings;
+  /** Whether lists that may bring what a flow looks for count as received, instead of being cut. */
+  readonly listsCount: boolean;
   /** What may be mended in the arguments of tools; absent if nothing is. */
   readonly mending?: MendingSettings | undefined;
   /** The id of the block of the whole upstream, or of everything. */
@@ -378,6 +380,15 @@ export type RequestStatePort = {
   open(sealed: string, scope: RequestStateScope, principal: Principal): string | undefined;
 };
 
+/** The cursors of lists of an upstream that clients carry sealed, so that neither side can put text into them. */
+type CursorPort = {
+  seal(cursor: string, scope: CursorScope): string;
+  /** Opens such a cursor; `undefined` for anything else. */
+  open(sealed: string, scope: CursorScope): string | undefined;
+};
+
+type CursorScope = { readonly upstream: string; readonly method: string };
+
 /** The aggregates, and what is remembered of their backends. */
 export type AggregatePort = {
   get(name: string): Aggregate | undefined;
@@ -420,6 +431,7 @@ export type Ports = {
   readonly progress: ProgressPort;
   readonly requestState: RequestStatePort;
   readonly tasks: TaskPort;
+  readonly cursors: CursorPort;
   readonly legacySse: LegacySsePort;
   readonly aggregates: AggregatePort;
 };

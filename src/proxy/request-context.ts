@@ -103,6 +103,11 @@ export type Feature = {
     call: RequestContext<AnyPort>,
     message: PreparedMessage,
   ) => AdmittedMessage | Refusal;
+  /** What allows the items that the message names besides its target. Each counts as a request. */
+  readonly allowsOfNamed?: (
+    call: RequestContext<AnyPort>,
+    message: Omit<PreparedMessage, 'allow'>,
+  ) => readonly Allow[];
   /** The content without the values that the gateway sealed. */
   readonly withoutSealed?: (content: JsonObject, admitted: AdmittedMessage) => JsonObject;
   /** Called before the message is forwarded; returns the signal that cancels it, if there is another one. */

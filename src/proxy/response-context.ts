@@ -114,6 +114,8 @@ export type MessageOutcome =
       readonly headers: { readonly [name: string]: string };
       readonly isError: boolean;
       readonly rpcCode: number | undefined;
+      /** The gateway's own words: nothing of the upstream is in it. */
+      readonly isOwn?: true;
     }
   | { readonly kind: 'pass'; readonly text: string | undefined }
   | { readonly kind: 'drop' }

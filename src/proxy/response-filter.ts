@@ -20,7 +20,7 @@ import { narrowInputSchema } from '../policy/narrowed-schema.js';
 import { matchKey } from '../policy/rules.js';
 import type { SessionTarget } from '../protocol/admitted-request.js';
 import { filterServerCapabilities } from '../protocol/capabilities.js';
-import { hasInexactNumber, type ParsedJson } from '../protocol/json/json.js';
+import { hasInexactNumber, type ParsedJson, removeMember } from '../protocol/json/json.js';
 import {
   isObject,
   type Json,
@@ -35,6 +35,7 @@ import { readTaskCapabilities } from '../protocol/tasks.js';
 import { type Bytes, sizeOfBytes } from '../protocol/transport.js';
 import { servedVersion } from '../protocol/versions/revisions.js';
 import { taskForm } from './features/task-requests.js';
+import { cutUnpinnedText, sealsCursors, withCursor } from './flows.js';
 import type { ObservedPage } from './ports.js';
 import { profileOf, type RequestContext, refreshSnapshot } from './request-context.js';
 import {
@@ -116,7 +117,7 @@ function policyKey(call: RequestContext, { principal, responseObligations }: Res
 
 /** A response to be filtered. `bytes` is set if the body was read whole, so that its page can be recognized. */
 export type FilterInput = {
-  readonly call: RequestContext<'audit' | 'inspection' | 'sessions' | 'upstreams'>;
+  readonly call: RequestContext<'audit' | 'cursors' | 'inspection' | 'sessions' | 'upstreams'>;
   readonly responsePlan: ResponsePlan;
   readonly reading: ParsedJson;
   readonly result: JsonObject;
@@ -193,6 +194,7 @@ function filterHandshakeResponse(
       : undefined,
     listTtlMs: call.snapshot.limits.listTtlMs,
     filterCapabilities: (declared) => filterServerCapabilities(declared, { form, apps }),
+    reduce: (text) => cutUnpinnedText(call.snapshot, method, text),
   });
   if (filtered.kind === 'withhold') return refuseWithheld(call, filtered);
   const inspected = call.ports.inspection.message(
@@ -395,7 +397,7 @@ function filterListNow(
 }
 
 function finishListResponse(
-  { call, responsePlan, reading, bytes }: FilterInput,
+  { call, responsePlan, reading, result, bytes }: FilterInput,
   cachedPage: CachedPage | undefined,
   filteredKey: string,
   outcome: ListOutcome,
@@ -404,8 +406,12 @@ function finishListResponse(
   const { items, findings, odd } = outcome;
   if (odd.length > 0)
     call.record.decision.detail = `left out: ${odd.slice(0, MAX_NAMED_ITEMS).join('; ')}`;
+  const { method } = responsePlan.admitted.rule;
   // Last: pins and digests are of what the server said.
-  const text = cutServerNulls(responsePlan.admitted.rule.method, outcome.text);
+  const withoutNulls = cutServerNulls(method, outcome.text);
+  const text = sealsCursors(call.snapshot)
+    ? withCursor(call, method, withoutNulls, result['nextCursor'])
+    : withoutNulls;
   call.record.findings.push(...findings);
   const receivedBytes = bytes?.byteLength ?? Buffer.byteLength(reading.text);
   noteList(call, outcome, receivedBytes, Buffer.byteLength(text));
@@ -471,6 +477,13 @@ function listInput(
       if (pin !== undefined) notePageOnce(pin);
       const decided = listed?.get(item.name);
       return decided ?? (!withheld.has(item.name) && isItemListed(call, responsePlan, pin, item));
+    },
+    // A sealed cursor looks like a secret, so the page is inspected without it.
+    reduce(text) {
+      const cut = cutUnpinnedText(call.snapshot, LISTS[list].method, text);
+      return sealsCursors(call.snapshot)
+        ? { ...cut, text: removeMember(cut.text, ['result'], 'nextCursor') }
+        : cut;
     },
     ...(pin === 'tool' ? { editsOf: narrowingFor(call, responsePlan) } : {}),
     ...(pin === undefined

@@ -16,6 +16,7 @@ import type { ReadOutcome } from '../protocol/json/incremental.js';
 import {
   hasInexactNumber,
   type ParsedJson,
+  readJsonText,
   replaceAt,
   setMember,
   setPrivate,
@@ -36,6 +37,7 @@ import { cutNullParams } from '../protocol/null-members.js';
 import { isInputRetry, paramsOf } from '../protocol/params.js';
 import {
   classifyUpstreamMessage,
+  METHOD_NOT_FOUND,
   type UpstreamMessage,
   URL_ELICITATION_REQUIRED,
   withId,
@@ -56,7 +58,14 @@ import {
   checkTaskList,
   checkTaskResponse,
 } from './features/task-responses.js';
-import { createDelivery, type Delivery, recordDelivery } from './flows.js';
+import {
+  countsAsReceived,
+  createDelivery,
+  cutsErrors,
+  cutUnpinnedText,
+  type Delivery,
+  recordDelivery,
+} from './flows.js';
 import { isRead, nameOf, type RequestContext, refuseReadError } from './request-context.js';
 import {
   type CheckContext,
@@ -125,11 +134,18 @@ export function createResponseCheck(
   const id = requestIdOf(admitted.message);
 
   function checkSource(source: Uint8Array | string): MessageOutcome | Promise<MessageOutcome> {
-    const outcome = checkBeforeDelivery(source);
+    return deliver(checkBeforeDelivery(source));
+  }
+
+  function deliver(
+    outcome: MessageOutcome | Promise<MessageOutcome>,
+  ): MessageOutcome | Promise<MessageOutcome> {
     // Without flows, which is read at each message because policies may have changed, nothing is recorded.
     if (call.snapshot.policies.flows === undefined) return outcome;
     delivery ??= createDelivery(call, principal, admitted.target);
-    return recordDelivery(delivery, outcome, admitted.target.kind !== 'none');
+    const isAnswer =
+      admitted.target.kind !== 'none' || countsAsReceived(call.snapshot, rule.method);
+    return recordDelivery(delivery, outcome, isAnswer);
   }
 
   function checkBeforeDelivery(
@@ -202,6 +218,8 @@ export function createResponseCheck(
     reading: ParsedJson,
     error: RpcError,
   ): MessageOutcome | Promise<MessageOutcome> {
+    if (error.code === METHOD_NOT_FOUND && cutsErrors(call.snapshot, rule.method))
+      return withOwnError(reading.text, error);
     const facts = { isError: true, rpcCode: error.code };
     const inspected = inspect(context, reading, undefined, [], fieldsOf(context));
     const outcome = outcomeWhenInspected(inspected, facts);
@@ -228,13 +246,24 @@ export function createResponseCheck(
 
   return {
     checkBytes(bytes) {
-      return recallList(call, responsePlan, bytes) ?? checkSource(joinPieces(bytes));
+      const recalled = recallList(call, responsePlan, bytes);
+      return recalled === undefined ? checkSource(joinPieces(bytes)) : deliver(recalled);
     },
     checkText: (text) => (mayBeMessage(text) ? checkSource(text) : dropEvent(call)),
     setObligations(responseObligations) {
       context.responseObligations = responseObligations;
     },
   };
+}
+
+/**
+ * A server without a method says so in a message of the gateway's own, where its words would begin a flow: clients ask
+ * for every list as they connect.
+ */
+function withOwnError(text: string, { code }: RpcError): MessageOutcome {
+  const error = JSON.stringify({ code, message: 'Method not found' });
+  const own = replaceAt(text, ['error'], error);
+  return own === undefined ? withhold('internal') : { ...respond(own, true, code), isOwn: true };
 }
 
 function withResponseText(outcome: MessageOutcome, text: string): MessageOutcome {
@@ -320,6 +349,8 @@ type ResultCheck = (
 ) => MessageOutcome | Promise<MessageOutcome>;
 
 const RESULT_CHECKS: ReadonlyMap<string, ResultCheck> = new Map([
+  ['ping', checkEmpty],
+  ['logging/setLevel', checkEmpty],
   ['tasks/list', (subject, reading) => checkTaskList(subject, reading)],
   ['resources/read', checkResource],
 ]);
@@ -345,6 +376,29 @@ function checkResource(
   if (app === 'changed') return withhold('tool-changed');
   const reviewed = app === 'approved' ? APP_CONTENT : undefined;
   return checkContent(subject, reading, result, context, reviewed);
+}
+
+/** The result of a request that is answered by nothing. */
+function checkEmpty(
+  checkContext: CheckContext,
+  reading: ParsedJson,
+  result: JsonObject,
+  context: ResultContext,
+): MessageOutcome | Promise<MessageOutcome> {
+  const { call } = checkContext;
+  const { text, findings } = cutUnpinnedText(
+    call.snapshot,
+    context.responsePlan.admitted.rule.method,
+    reading.text,
+  );
+  call.record.findings.push(...findings);
+  const left = text === reading.text ? reading : readJsonText(text);
+  if (!left.ok) return withhold('internal');
+  const outcome = checkContent(checkContext, left, result, context);
+  if (left === reading) return outcome;
+  return outcome instanceof Promise
+    ? outcome.then((resolved) => withResponseText(resolved, text))
+    : withResponseText(outcome, text);
 }
 
 function checkContent(

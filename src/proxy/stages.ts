@@ -486,23 +486,26 @@ const MAX_NAMED_PLACES = 3;
 
 /** Enforces flows, the decision's limits, and that a server request is answered only once. */
 export function enforceObligations(
-  call: RequestContext<'flows' | 'limits' | 'sessions'>,
+  call: RequestContext<AnyPort>,
   decided: DecidedRequest,
 ): AuthorizedRequest | Refusal | Promise<AuthorizedRequest | Refusal> {
   const { principal, restored } = decided;
-  const tainted = enforceFlows(call, principal, restored);
-  if (tainted instanceof Promise)
-    return tainted.then((refusal) => refusal ?? enforceLimits(call, decided));
-  return tainted ?? enforceLimits(call, decided);
+  const proceed = (passed: AdmittedMessage | Refusal) =>
+    passed.kind === 'refused' ? passed : enforceLimits(call, { ...decided, restored: passed });
+  const passed = enforceFlows(call, principal, restored);
+  return passed instanceof Promise ? passed.then(proceed) : proceed(passed);
 }
 
 function enforceLimits(
-  call: RequestContext<'limits' | 'sessions'>,
+  call: RequestContext<AnyPort>,
   { principal, allow, restored }: DecidedRequest,
 ): AuthorizedRequest | Refusal | Promise<AuthorizedRequest | Refusal> {
   const limited = restored.rule.method === 'initialize' ? limitInitialize(call) : undefined;
   if (limited !== undefined) return limited;
-  const outcome = enforce(allow, restored, principal, call.ports);
+  const named = call.features.flatMap(
+    ({ allowsOfNamed }) => allowsOfNamed?.(call, { principal, admitted: restored }) ?? [],
+  );
+  const outcome = enforce(allow, restored, principal, call.ports, named);
   if (outcome instanceof Promise) return outcome.then(authorizedOr);
   return restored.serverRequestId === undefined
     ? authorizedOr(outcome)

@@ -239,6 +239,11 @@ export const LIST_CURSOR = sealedToken<
   maxCharacters: 256 * 1024,
 });
 
+/** The cursor of a list of one upstream, bound also to the method. */
+export const UPSTREAM_CURSOR = sealedToken<string>('upstream-cursor', {
+  maxCharacters: 256 * 1024,
+});
+
 const MAX_FIRST_USE = 4 * 1024 * 1024;
 
 /** What an upstream offered first, as the text of a lock file, kept in the shared store and bound to the upstream. */

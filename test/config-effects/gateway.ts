@@ -69,6 +69,8 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'unit/cli/pin/shadowing.test.ts > is approved without a finding where the gateway file declares it',
   'upstreams.<name>.apps':
     'integration/apps-by-capability.test.ts > gets what was pinned for hosts',
+  'upstreams.<name>.flows.lists':
+    'attacks/lists-begin-no-flow.test.ts > a list is delivered whole to a client of',
   'upstreams.<name>.inspect':
     'integration/effects-of-settings.test.ts > inspect of the upstream chooses',
   'upstreams.<name>.content.kind': 'integration/content-kinds.test.ts > leaves every character',

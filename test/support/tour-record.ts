@@ -35,6 +35,8 @@ const RUNTIME_HEADERS: ReadonlySet<string> = new Set([
 /** How long a refusal still holds depends on when the request came. */
 const WAIT = /(?<=Try again in )\d+(?= seconds)/g;
 /** The tag of a redaction mark depends on the key of the gateway. */
+/** The cursor of a list, sealed. */
+const CURSOR = /(?<="(?:nextCursor|cursor)":")[\w-]{40,}(?=")/g;
 const TAG = /(?<=\[redacted:[a-z-]{1,40}#)[a-z2-7]{4}(?=\])/g;
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 
@@ -155,6 +157,7 @@ function createPlaceholders({ known, audit }: TourRun): Placeholders {
         .reduce((replaced, [value, name]) => replaced.replaceAll(value, name), text)
         .replace(WAIT, '<seconds>')
         .replace(TAG, '<tag>')
+        .replace(CURSOR, '<cursor>')
         .replace(UUID, (id) => placeholderOf(decisions.has(id) ? 'decision' : 'uuid', id)),
   };
 }

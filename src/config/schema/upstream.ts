@@ -344,6 +344,18 @@ const ARGUMENTS = typed<
   additionalProperties: false,
 });
 
+const FLOWS = record(
+  'What flows of the policies make of lists of this upstream.',
+  {
+    lists: oneOfStrings(
+      'Where results of the upstream begin a flow, its lists hold text that no pin holds: names and descriptions of resources, `_meta`. `cut`: this text is left out, and a list begins no flow. `count`: lists are delivered whole, and each counts as a result that was received.',
+      ['cut', 'count'],
+      { default: 'cut' },
+    ),
+  },
+  { default: {} },
+);
+
 export const UPSTREAM_SCHEMA = record(
   'One MCP server behind the gateway.',
   {
@@ -404,6 +416,7 @@ export const UPSTREAM_SCHEMA = record(
       { default: 'default' },
     ),
     content: CONTENT,
+    flows: FLOWS,
     limits: LIMITS,
   },
   { required: ['url'] },

@@ -5,8 +5,8 @@
 // transports; docs/reference/protocol.md §2.2.
 
 import type { AdmittedMessage, ProtocolError } from '../admitted-request.js';
-import { areMirrors, compareParamHeaders, hasParamHeaders } from '../headers.js';
-import type { JsonObject } from '../jsonrpc.js';
+import { areMirrors, compareParamHeaders, hasParamHeaders, PARAM_PREFIX } from '../headers.js';
+import type { JsonObject, Target } from '../jsonrpc.js';
 import {
   type ErrorContext,
   errorContextOf,
@@ -180,6 +180,16 @@ export function checkSupported(
   const error = protocolErrorOf('unsupported-version', code, text, errorContextOf(message));
   return { ...error, data: { supported, requested: version } };
 }
+
+/** The headers `Mcp-Param-*`, in lower case, that mirror an argument of the target. */
+export function mirroredHeaders(catalog: MirroredLookup, target: Target): ReadonlySet<string> {
+  if (target.kind !== 'tool') return NO_HEADERS;
+  const { listed, pinned } = catalog.statusOf('tool', target.name);
+  const mirrored = (listed ?? pinned)?.mirrored ?? [];
+  return new Set(mirrored.map(({ header }) => PARAM_PREFIX + header.toLowerCase()));
+}
+
+const NO_HEADERS: ReadonlySet<string> = new Set();
 
 /**
  * Compares the `Mcp-Param-*` headers with the arguments, by the tool's schema. In a session, which has no such headers,

@@ -252,7 +252,7 @@ export async function limitInputRequests(
     const requestHash =
       rememberedRequests === NO_INPUT_REQUESTS_SEEN ? '' : hashOf(call, inputRequest);
     if (rememberedRequests.has(requestHash)) continue;
-    const limited = await enforceLimits(allow, principal, call.ports.limits);
+    const limited = await enforceLimits([allow], principal, call.ports.limits);
     if (limited !== undefined) return { reason: limited.reason, inputRequest };
     rememberedRequests.add(requestHash);
   }

@@ -196,7 +196,7 @@ async function enforceServerRequestLimits(
   { checkContext: { call, principal } }: ServerRequestContext,
   inspected: InspectedRequest,
 ): Promise<InspectedRequest | Refusal> {
-  const limited = await enforceLimits(inspected.allow, principal, call.ports.limits);
+  const limited = await enforceLimits([inspected.allow], principal, call.ports.limits);
   return limited === undefined ? inspected : { kind: 'refused', stage: 'settle', deny: limited };
 }
 

@@ -7,7 +7,7 @@
 // Source: MCP 2026-07-28, subscriptions (subscriptions/listen); docs/contract.md §4, law 2.
 
 import { NO_PREVIOUS_TAIL } from '../../inspection/responses.js';
-import { type Refusal, refuseWith, renderRefusal } from '../../policy/decision.js';
+import { type Allow, type Refusal, refuseWith, renderRefusal } from '../../policy/decision.js';
 import type { AuthorizedRequest } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
@@ -23,7 +23,7 @@ import {
   setMember,
   spanOf,
 } from '../../protocol/json/json.js';
-import type { Json, JsonObject, RequestId } from '../../protocol/jsonrpc.js';
+import type { Json, JsonObject, RequestId, Target } from '../../protocol/jsonrpc.js';
 import { paramsOf } from '../../protocol/params.js';
 import {
   classifyUpstreamMessage,
@@ -48,6 +48,7 @@ import { amendResponse, joinPieces, type UpstreamResponse } from '../../protocol
 import { errorOfStatus, errorSeenIn } from '../../protocol/upstream-status.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
 import { decideTarget, mayKnowList } from '../authorization.js';
+import { createDelivery, type Delivery, unpinnedTextAt } from '../flows.js';
 import type { Snapshot } from '../ports.js';
 import {
   newestSnapshot,
@@ -106,6 +107,28 @@ export function narrowSubscription(
     tasks: allowed.tasks.map((sealed) => subscribedTasks.get(sealed)?.id ?? ''),
   };
   return amendAdmitted(admitted, [{ ...span, text: JSON.stringify(writeFilter(sent)) }]);
+}
+
+/** What allows each resource and each task of the filter that is left. */
+export function allowsOfFilter(
+  call: RequestContext<'tasks'>,
+  principal: Principal,
+  admitted: AdmittedMessage,
+): readonly Allow[] {
+  const { snapshot } = call;
+  const { allowed, subscribedTasks } = readSubscription(call, principal, admitted);
+  const ofUris = allowed.uris.flatMap((uri) => {
+    const target = { kind: 'resource', uri } as const;
+    const decision = decideTarget(snapshot, principal, SUBSCRIBER, { target });
+    return decision.verdict === 'allow' ? [decision] : [];
+  });
+  const ofTasks = allowed.tasks.flatMap((sealed) => {
+    const { tool } = subscribedTasks.get(sealed) ?? {};
+    const target = { kind: 'task', tool, use: 'get', isCounted: true } as const;
+    const decision = decideTarget(snapshot, principal, SUBSCRIBER, { target });
+    return decision.verdict === 'allow' ? [decision] : [];
+  });
+  return [...ofUris, ...ofTasks];
 }
 
 /** The filter of the request, what of it the caller is allowed now, and the tasks that it names. */
@@ -177,6 +200,8 @@ type Subscription = {
   hasEnded: boolean;
   /** How many notifications the gateway itself has sent. */
   sentNotifications: number;
+  /** What is recorded of its messages as received, by the tool that they are about; `undefined` is none. */
+  readonly deliveries: Map<string | undefined, Delivery>;
 };
 
 /** Relays the stream of a subscription, or returns the refusal to send instead. */
@@ -290,6 +315,7 @@ function openSubscription(
     isServedByGateway: false,
     hasEnded: false,
     sentNotifications: 0,
+    deliveries: new Map(),
   };
 }
 
@@ -323,7 +349,10 @@ async function relayNotifications(
   const end = await relayHeldStream(call, response, { ended }, async (event) => {
     if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
     if (event.kind !== 'message') return undefined;
-    const checked = await checkSubscriptionMessage(subscription, event.data);
+    const checked = await recordMessage(
+      subscription,
+      await checkSubscriptionMessage(subscription, event.data),
+    );
     if (ended.aborted) {
       // The subscription ended during the check, so its last message is the final result.
       subscription.hasEnded = false;
@@ -376,7 +405,14 @@ function isEmpty(filter: SubscriptionFilter | undefined): boolean {
   return filter.lists.length + filter.uris.length + filter.tasks.length === 0;
 }
 
-type CheckedMessage = { readonly text: string | undefined; readonly isLast: boolean };
+type CheckedMessage = {
+  readonly text: string | undefined;
+  readonly isLast: boolean;
+  /** Whether it holds words of the upstream. */
+  readonly isReceived?: boolean;
+  /** The tool that it is about. */
+  readonly tool?: string;
+};
 
 type Notification = Extract<UpstreamMessage, { readonly kind: 'notification' }>;
 
@@ -384,6 +420,22 @@ const NOTHING_TO_WRITE: CheckedMessage = { text: undefined, isLast: false };
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 const UPDATED = 'notifications/resources/updated';
 const TASK_STATUS = 'notifications/tasks';
+
+/** Records a message as received before it is sent, or drops it. */
+async function recordMessage(
+  subscription: Subscription,
+  checked: CheckedMessage,
+): Promise<CheckedMessage> {
+  const { call, authorized, deliveries } = subscription;
+  const { text, isReceived, tool } = checked;
+  if (text === undefined || isReceived !== true) return checked;
+  const target: Target = tool === undefined ? { kind: 'none' } : { kind: 'task', tool, use: 'get' };
+  const delivery = deliveries.get(tool) ?? createDelivery(call, authorized.principal, target);
+  deliveries.set(tool, delivery);
+  if (await delivery.record()) return checked;
+  if (checked.isLast) return fail(subscription, 'store-unavailable');
+  return dropMessage(subscription, 'unrecorded-delivery');
+}
 
 /** Checks one message of the upstream. */
 async function checkSubscriptionMessage(
@@ -424,14 +476,29 @@ async function checkEnd(subscription: Subscription, reading: ParsedJson): Promis
   if (acknowledgedFilter === undefined) return fail(subscription, 'upstream-protocol');
   return isServedByGateway && acknowledgedFilter.lists.length > 0
     ? { text: undefined, isLast: true }
-    : finish(subscription, reading);
+    : finishWithResult(subscription, reading);
 }
 
 async function finish(subscription: Subscription, reading: ParsedJson): Promise<CheckedMessage> {
   const text = await inspect(subscription, reading);
   if (text === undefined) return fail(subscription, 'result-content');
   subscription.hasEnded = true;
-  return { text, isLast: true };
+  return { text, isLast: true, isReceived: true };
+}
+
+/** The result that ends the stream has nothing to say. */
+function finishWithResult(
+  subscription: Subscription,
+  reading: ParsedJson,
+): CheckedMessage | Promise<CheckedMessage> {
+  if (leavesText(subscription)) return finish(subscription, reading);
+  subscription.hasEnded = true;
+  return { text: renderFinalResponse(subscription.id), isLast: true };
+}
+
+/** False where what the upstream says beside its notifications would begin a flow. */
+function leavesText({ call }: Subscription): boolean {
+  return unpinnedTextAt(call.snapshot) === 'whole';
 }
 
 async function checkNotification(
@@ -460,7 +527,7 @@ async function checkNotification(
   const text = await inspect(subscription, reading);
   return text === undefined
     ? dropMessage(subscription, 'withheld-notice')
-    : { text, isLast: false };
+    : { text, isLast: false, isReceived: true };
 }
 
 /**
@@ -491,6 +558,8 @@ async function acknowledge(
   });
   subscription.isServedByGateway =
     honored.lists.length + honored.uris.length + honored.tasks.length === 0;
+  if (!leavesText(subscription))
+    return { text: renderAcknowledged(subscription.id, acknowledgedFilter), isLast: false };
   const isExact = matchesExactly(params?.['notifications'], acknowledgedFilter);
   const text = isExact
     ? inspected
@@ -537,7 +606,7 @@ async function checkTaskStatus(
   );
   return text === undefined
     ? dropMessage(subscription, 'withheld-notice')
-    : { text, isLast: false };
+    : { text, isLast: false, isReceived: true, tool: task.tool };
 }
 
 function isWantedList(

@@ -8,12 +8,13 @@ import { isInputRetry, paramsOf, progressTokenOf } from '../../protocol/params.j
 import { findRelatedTask } from '../../protocol/tasks.js';
 import type { Incoming } from '../../protocol/transport.js';
 import { reserveStream } from '../authorization.js';
+import { SEALED_CURSOR, sealsCursors } from '../flows.js';
 import { BRIDGED_LEGACY_SSE, DIRECT_LEGACY_SSE } from '../legacy-sse/messages.js';
 import type { Snapshot } from '../ports.js';
 import type { Feature } from '../request-context.js';
 import { INPUT_RETRY } from './input-required.js';
 import { PROGRESS_REPORTS } from './progress.js';
-import { narrowSubscription, relaySubscription } from './subscriptions.js';
+import { allowsOfFilter, narrowSubscription, relaySubscription } from './subscriptions.js';
 import { TASK_USE } from './task-requests.js';
 
 /** A request that opens the stream of a subscription. */
@@ -23,6 +24,7 @@ export const SUBSCRIPTION_STREAM: Feature = {
     const refusal = call.stream === undefined ? reserveStream(call, principal) : undefined;
     return refusal ?? narrowSubscription(call, principal, admitted);
   },
+  allowsOfNamed: (call, { principal, admitted }) => allowsOfFilter(call, principal, admitted),
   withoutSealed(content) {
     const { notifications } = content;
     if (!isObject(notifications)) return content;
@@ -47,6 +49,7 @@ const FEATURES: readonly (readonly [IsUsed, Feature])[] = [
   ],
   [({ rule }) => rule.response === 'subscription', SUBSCRIPTION_STREAM],
   [isInputRetry, INPUT_RETRY],
+  [continuesSealedList, SEALED_CURSOR],
   [({ message }) => progressTokenOf(message) !== undefined, PROGRESS_REPORTS],
 ];
 
@@ -61,6 +64,14 @@ export function featuresOf(admitted: AdmittedMessage, snapshot: Snapshot): reado
       used.push(feature);
     }
   return used ?? NO_FEATURES;
+}
+
+function continuesSealedList(admitted: AdmittedMessage, snapshot: Snapshot): boolean {
+  return (
+    admitted.rule.response === 'filter' &&
+    paramsOf(admitted)['cursor'] !== undefined &&
+    sealsCursors(snapshot)
+  );
 }
 
 /** A server that declared tasks in sessions may insist on a task for a call that requests none. */

@@ -39,6 +39,7 @@ import { isTaskId, readPlainTask, type Task, type TaskState } from '../../protoc
 import { hasTask } from '../../protocol/versions/negotiation.js';
 import type { ClientTraits } from '../../protocol/versions/revisions.js';
 import { decideTarget } from '../authorization.js';
+import { cutUnpinnedText, sealsCursors, withCursor } from '../flows.js';
 import type { Snapshot } from '../ports.js';
 import { sensitiveFieldsOf } from '../request-context.js';
 import {
@@ -131,6 +132,7 @@ async function acknowledge(
   return respond(stripped === reading ? undefined : stripped.text);
 }
 
+const TASK_LIST = 'tasks/list';
 const TASKS_PATH = ['result', 'tasks'];
 
 type VisibleTask = { readonly text: string; readonly task: OpenedTask };
@@ -158,8 +160,17 @@ export async function checkTaskList(
     return [{ text: setMember(text.slice(itemSpan.start, itemSpan.end), [], 'taskId', ''), task }];
   });
   const page = `[${visibleTasks.map((one) => one.text).join(',')}]`;
+  const { call } = checkContext;
+  const listOfTasks = withoutOddCursor(
+    checkContext,
+    result ?? {},
+    applyEdits(text, [{ ...span, text: page }]),
+  );
+  const cut = cutUnpinnedText(call.snapshot, TASK_LIST, listOfTasks);
+  call.record.findings.push(...cut.findings);
+  const isSealed = sealsCursors(call.snapshot);
   const pageWithoutIds = readJsonText(
-    withoutOddCursor(checkContext, result ?? {}, applyEdits(text, [{ ...span, text: page }])),
+    isSealed ? removeMember(cut.text, ['result'], 'nextCursor') : cut.text,
   );
   if (!pageWithoutIds.ok) return withhold('upstream-protocol');
   const outcome = await inspect(checkContext, pageWithoutIds);
@@ -167,8 +178,8 @@ export async function checkTaskList(
   let shown = outcome.kind === 'changed' ? outcome.text : pageWithoutIds.text;
   for (const [index, { task }] of visibleTasks.entries())
     shown = setMember(shown, [...TASKS_PATH, index], 'taskId', task.sealed);
-  const { record } = checkContext.call;
-  record.result.list = {
+  if (isSealed) shown = withCursor(call, TASK_LIST, shown, result?.['nextCursor']);
+  call.record.result.list = {
     advertised: listed.length,
     visible: visibleTasks.length,
     advertisedBytes: Buffer.byteLength(text),

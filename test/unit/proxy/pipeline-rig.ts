@@ -163,6 +163,7 @@ export const SNAPSHOT: Snapshot = {
   profile,
   profiles: new Map(),
   content: { kind: 'auto', tools: new Map() },
+  listsCount: false,
   limits: {
     maxResponseBytes: 64 * 1024,
     maxStreamBytesPerMinute: 64 * 1024,
