@@ -110,7 +110,7 @@ function buildSnapshot(
       lock,
       observed,
       mode: mode === 'off' ? 'off' : 'strict',
-      trustsFirstUse: mode === 'trust-on-first-use' && lock === undefined,
+      unverified: mode === 'trust-on-first-use' && lock === undefined ? 'any' : 'approved',
       onDrift,
       undeclaredArguments: upstream.arguments.undeclared,
       formats: upstream.formats,

@@ -46,8 +46,11 @@ export type CatalogInput = {
   /** Without an observation, nothing is approved: every pin is `absent`. */
   readonly observed: Observed | undefined;
   readonly mode: 'strict' | 'off';
-  /** Whether the first listing approves what it shows, so that until then any name may be one of it. */
-  readonly trustsFirstUse?: boolean;
+  /**
+   * What may be approved while nothing was listed: what the lock file approves, or any name if the first listing is
+   * trusted. Absent in a catalog that is about the lock file alone.
+   */
+  readonly unverified?: 'approved' | 'any';
   readonly onDrift: 'hide-tool' | 'stop-upstream';
   readonly undeclaredArguments: UndeclaredArguments;
   /** Whether formats are asserted; they are annotations if this is absent. */
@@ -115,12 +118,12 @@ export function createCatalog(input: CatalogInput): Catalog {
  * approved stays unknown, as it will be after the listing.
  */
 function verifiedStatus(
-  { observed, mode, trustsFirstUse = false }: CatalogInput,
+  { observed, mode, unverified }: CatalogInput,
   status: DefinitionStatus,
 ): DefinitionStatus {
-  if (observed !== undefined || mode === 'off') return status;
+  if (observed !== undefined || mode === 'off' || unverified === undefined) return status;
   const mayBeApproved =
-    status.state === 'absent' || (status.state === 'unpinned' && trustsFirstUse);
+    status.state === 'absent' || (status.state === 'unpinned' && unverified === 'any');
   return mayBeApproved ? { ...status, isUnverified: true } : status;
 }
 
