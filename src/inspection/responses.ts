@@ -222,6 +222,11 @@ export function withheld(reason: WithholdReason): InspectionOutcome & FullInspec
   return { kind: 'withhold', reason, findings: NO_FINDINGS };
 }
 
+/** Whether a carriage return may stand alone in a string of a JSON text, which is flagged. */
+function mayHoldLoneReturn(json: string): boolean {
+  return json.includes('\\r') && /\\r(?!\\n)/.test(json);
+}
+
 /** The outcome of a message that needs no full inspection; otherwise undefined. Never throws. */
 export function passIfClean(
   input: FullInspectionInput,
@@ -230,6 +235,7 @@ export function passIfClean(
   if (input.sensitive !== undefined) return undefined;
   try {
     if (!isSurelyCleanJson(input.text) || isExposedIn(input.text, own)) return undefined;
+    if (mayHoldLoneReturn(input.text)) return undefined;
     // The items of a list have already lost their odd icons (result-filters.ts).
     if (
       needsStructuralInspection(input.value, undefined, LIST_MEMBERS.get(input.requestMethod ?? ''))

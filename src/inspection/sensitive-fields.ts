@@ -516,16 +516,23 @@ type TextLeaf = Leaf & {
 
 /** Members of content that are not text for a reader: replacing a part of one would make the result invalid. */
 const NOT_TEXT: ReadonlySet<string | undefined> = new Set([
-  'type',
-  'mimeType',
   'data',
   'blob',
-  'audience',
-  'lastModified',
   'resultType',
   'cacheScope',
   'progressToken',
 ]);
+/** What members of content say that are of the protocol. What they say otherwise is text like any other. */
+const OF_THE_PROTOCOL: ReadonlyMap<string | undefined, RegExp> = new Map([
+  ['type', /^(?:text|image|audio|resource|resource_link|tool_use|tool_result)$/],
+  ['audience', /^(?:user|assistant)$/],
+  [
+    'mimeType',
+    /^(?:text\/(?:plain|html|css|csv|markdown|xml|javascript)|image\/(?:png|jpeg|gif|webp|svg\+xml|bmp|tiff|x-icon)|audio\/(?:wav|mpeg|ogg|webm|mp4|flac)|video\/(?:mp4|mpeg|webm|ogg)|application\/(?:json|xml|pdf|zip|gzip|yaml|javascript|typescript|octet-stream))(?:; ?charset=[a-z0-9-]+)?$/i,
+  ],
+]);
+/** In place of a time, which has to stay one. */
+const NO_TIME = '1970-01-01T00:00:00Z';
 
 /** The texts of a result outside the places, with the fields of those that are JSON redacted. */
 function readLeaves(walk: Walk, caps: WalkCaps): readonly TextLeaf[] | 'too-large' {
@@ -619,12 +626,19 @@ function readLeaf(walk: Walk, leaf: Leaf, trees: TextTrees): TextLeaf {
   return { ...leaf, steps: [...leaf.steps], redacted, isJson };
 }
 
-function isSearched({ kind, steps }: Leaf): boolean {
+function isSearched({ kind, steps, value }: Leaf): boolean {
   const isInside = ['result', 'error', 'params'].includes(String(steps[0])) && steps.length > 1;
-  if (!isInside || kind === 'number') return false;
+  if (!isInside) return false;
+  if (kind === 'number') return isAnnotation(steps);
   if (kind === 'name') return isStructured(steps) && steps.length > 2;
   if (isStructured(steps) || isData(steps)) return true;
-  return !NOT_TEXT.has(nearestName(steps));
+  const name = nearestName(steps);
+  return !NOT_TEXT.has(name) && OF_THE_PROTOCOL.get(name)?.test(value) !== true;
+}
+
+/** Whether a path leads into the annotations of content. */
+function isAnnotation(steps: Leaf['steps']): boolean {
+  return !isStructured(steps) && steps.includes('annotations');
 }
 
 /** Whether a path leads into the data of an error or of a log entry. */
@@ -924,8 +938,16 @@ function redactLeaves(
     if (kind === 'name') changedNames++;
     // Two different names in one object must not become equal.
     const written = kind === 'name' && changedNames > 1 ? `${text}#${changedNames}` : text;
-    walk.edits.push({ start, end, text: JSON.stringify(written) });
+    walk.edits.push({ start, end, text: writtenAt(kind, steps, written) });
   }
+}
+
+/** A text in JSON as it may stand there. Annotations have a number and a time of their own. */
+function writtenAt(kind: Leaf['kind'], steps: Leaf['steps'], text: string): string {
+  if (kind === 'number') return '0';
+  return JSON.stringify(
+    nearestName(steps) === 'lastModified' && isAnnotation(steps) ? NO_TIME : text,
+  );
 }
 
 /** The search in a text that is JSON, whose writer may have escaped any character in any way. */

@@ -27,6 +27,7 @@ import { findMarkdownCode } from './markdown-code.js';
 import { findPersonal, findSsns, isCardName, isCardNumber, isSsnName } from './pii.js';
 import { findFormed, findSecrets, isSecretNumber, mayNameSecret } from './secrets.js';
 import {
+  countOddLineEnds,
   hiddenText,
   REVERSED,
   skeletonOf,
@@ -253,15 +254,14 @@ type LeafContext = { readonly name: string | undefined; readonly reading: TextFo
 /** The type of `sanitizeText`, for tests that replace it (responses.ts). */
 export type SanitizeText = (text: string, rules: ResultRules, context: LeafContext) => Sanitized;
 
-const NOTHING: readonly NoteFinding[] = [];
-
 /** Runs the first pass over one string. Linear; a surely clean string is scanned only once. */
 export function sanitizeText(text: string, rules: ResultRules, context: LeafContext): Sanitized {
   const { name } = context;
   const isNamed = name !== undefined && (mayNameSecret(name) || isSsnName(name));
-  if (!isNamed && isSurelyClean(text) && !isExposedIn(text, rules.own))
-    return { text, notes: NOTHING };
-  const notes: NoteFinding[] = [];
+  const lineEnds = rules.invisible === 'off' ? 0 : countOddLineEnds(text);
+  const notes: NoteFinding[] =
+    lineEnds === 0 ? [] : [{ detector: 'invisible', action: 'flag', count: lineEnds }];
+  if (!isNamed && isSurelyClean(text) && !isExposedIn(text, rules.own)) return { text, notes };
   const cues = rules.injection === 'off' ? [] : findInjectionCues(text);
   for (const kind of cues) {
     notes.push({

@@ -125,6 +125,7 @@ export function isPlainBeyondAscii(code: number): boolean {
   if (known === 0 || known === undefined) {
     const plain =
       !isInvisible(code) &&
+      !isSeparator(code) &&
       (code < 0xd800 || code > 0xdfff) &&
       isOwnForm(code) &&
       !isConfusable(code);
@@ -132,6 +133,22 @@ export function isPlainBeyondAscii(code: number): boolean {
     safety[code] = known;
   }
   return known === SAFE;
+}
+
+/** The line and the paragraph separator of Unicode. */
+function isSeparator(code: number): boolean {
+  return code === 0x2028 || code === 0x2029;
+}
+
+const ODD_LINE_END = /\r(?!\n)|[\u2028\u2029]/g;
+
+/**
+ * How many line ends of a text are none for some readers: carriage returns without a line feed, and the separators of
+ * Unicode. NEL is counted with what shows nothing.
+ */
+export function countOddLineEnds(text: string): number {
+  if (!text.includes('\r') && !/[\u2028\u2029]/.test(text)) return 0;
+  return text.match(ODD_LINE_END)?.length ?? 0;
 }
 
 /** A text and the number of characters or sequences removed from it. */
@@ -169,8 +186,8 @@ export function stripTerminalSequences(text: string): Stripped {
     count++;
     return '';
   });
-  // The rest of a broken or nested sequence is inert without its first character.
-  const bare = stripped.replace(new RegExp(`[${ESC}\u0080-\u009f]`, 'g'), () => {
+  // The rest of a broken or nested sequence is inert without its first character. NEL is a line end and begins none.
+  const bare = stripped.replace(new RegExp(`[${ESC}\u0080-\u0084\u0086-\u009f]`, 'g'), () => {
     count++;
     return '';
   });
@@ -258,6 +275,7 @@ type Role = 'needed' | 'unusual' | 'hides';
 function roleOf(around: Surroundings): Role {
   const { code, previous, next, at } = around;
   if (code === FORM_FEED || (code === BOM && at === 0) || around.flag) return 'needed';
+  if (code === NEL) return 'unusual';
   if (isBidiControl(code)) return around.reordering.has(at) ? 'hides' : 'unusual';
   if (isSelector(code)) return takesSelector(code, previous, next) ? 'needed' : 'hides';
   if (isInScript(code, previous, next)) return 'needed';
@@ -272,6 +290,7 @@ function roleOfZeroWidth({ code, previous, next }: Surroundings): Role {
 }
 
 const FORM_FEED = 0x0c;
+const NEL = 0x85;
 const BOM = 0xfeff;
 const SOFT_HYPHEN = 0xad;
 const TAG_END = 0xe007f;

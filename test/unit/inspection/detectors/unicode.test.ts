@@ -31,7 +31,7 @@ describe('invisible characters', () => {
     ['fillers', 'b\u3164c\u115fd\uffa0e', 'bcde'],
     ['soft hyphens in a row', 'a\u00ad\u00ad\u00adb', 'ab'],
     ['invisible operators', 'a\u2062b\u2064c\u206fd', 'abcd'],
-    ['controls', 'a\u0000b\u0008c\u007fd\u0085e', 'abcde'],
+    ['controls', 'a\u0000b\u0008c\u007fd\u0086e', 'abcde'],
     ['an emoji selector after a letter', 'a\ufe0fb', 'ab'],
     ['a byte order mark inside a word', 'a\ufeffb', 'ab'],
   ])('[I-14] of the kind %s are removed', (_kind, text, expected) => {
