@@ -26,7 +26,7 @@ import {
 } from './demands.js';
 import { CLASS } from './lexicon.js';
 import type { Sentence } from './sentences.js';
-import { TRIGGERS } from './triggers.js';
+import { SUPERLATIVES, TRIGGERS } from './triggers.js';
 
 const {
   address,
@@ -582,6 +582,7 @@ const RULES: readonly Demand[] = [
   ...COMBINATIONS,
   ...CONDUCT,
   ...TRIGGERS,
+  ...SUPERLATIVES,
 ];
 
 /** What the rules find in a sentence, at most one match a rule. */

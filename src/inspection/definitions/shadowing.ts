@@ -10,11 +10,15 @@ import { escapeForTerminal, makeVisible } from '../../text/escaping.js';
 import { groupBy } from '../../text/grouping.js';
 import { foldText } from '../detectors/decoded-text.js';
 import { confusableForm } from '../detectors/unicode.js';
-import type { DefinitionFinding } from './demands.js';
+import { type DefinitionFinding, findAll } from './demands.js';
 import { CLASS } from './lexicon.js';
+import { purposesOf } from './purposes.js';
+import { findDemands } from './rules.js';
 import type { ScannedDefinition } from './scan.js';
-import { type Sentence, sentencesOf } from './sentences.js';
+import { type Sentence, sentencesOf, type Token } from './sentences.js';
+import { splitName } from './splitting.js';
 import { textsOf } from './texts.js';
+import { PRAISE } from './triggers.js';
 
 /** The definitions of one upstream, approved and pending. */
 export type UpstreamDefinitions = {
@@ -69,6 +73,7 @@ type Entry = UpstreamItem & {
   readonly simple: string;
   /** The forms in which names that look alike are equal. */
   readonly forms: readonly string[];
+  readonly purposes: readonly string[];
   outline?: Outline;
 };
 
@@ -95,6 +100,8 @@ export type ShadowingIndex = {
   readonly identical: (digest: string) => readonly Entry[];
   /** The tools with exactly this name that a text may mention. */
   readonly mentioned: (name: string) => readonly Entry[];
+  /** The tools that are for this (purposes.ts). */
+  readonly serving: (purpose: string) => readonly Entry[];
   /** How many definitions an upstream has. */
   readonly size: (upstream: string) => number;
 };
@@ -106,6 +113,7 @@ export function createShadowingIndex(
   const byForm = new Map<string, Entry[]>();
   const byDigest = new Map<string, Entry[]>();
   const byName = new Map<string, Entry[]>();
+  const byPurpose = new Map<string, Entry[]>();
   const add = (map: Map<string, Entry[]>, key: string, entry: Entry): void => {
     const known = map.get(key);
     if (known === undefined) map.set(key, [entry]);
@@ -116,13 +124,15 @@ export function createShadowingIndex(
     if (left.length === 0) map.delete(key);
     else map.set(key, left);
   };
-  function forget({ upstream, forms, name, digest }: Entry): void {
+  function forget({ upstream, forms, purposes, name, digest }: Entry): void {
+    for (const purpose of purposes) remove(byPurpose, purpose, upstream);
     for (const form of forms) remove(byForm, form, upstream);
     remove(byDigest, digest, upstream);
     remove(byName, name, upstream);
   }
   function note(entry: Entry): void {
     for (const form of entry.forms) add(byForm, form, entry);
+    for (const purpose of entry.purposes) add(byPurpose, purpose, entry);
     if (entry.digest !== NO_DIGEST) add(byDigest, entry.digest, entry);
     if (isMentionable(entry)) add(byName, entry.name, entry);
   }
@@ -139,6 +149,7 @@ export function createShadowingIndex(
     sharing: (form) => byForm.get(form) ?? [],
     identical: (digest) => byDigest.get(digest) ?? [],
     mentioned: (name) => byName.get(name) ?? [],
+    serving: (purpose) => byPurpose.get(purpose) ?? [],
     size: (upstream) => byUpstream.get(upstream)?.length ?? 0,
   };
 }
@@ -149,6 +160,7 @@ function entryOf(upstream: string, { kind, name, definition, digest }: ScannedDe
     digest: digest ?? digestListed(kind, definition, true),
     simple: simpleForm(name),
     forms: lookForms(kind, name),
+    purposes: purposesOf({ kind, name, definition }),
   };
 }
 
@@ -218,7 +230,10 @@ export function findShadowing(
     return likenesses(own, comparison);
   });
   // What one orders of another may stand in either of them.
-  const orders = upstreams.flatMap((own) => mentionsIn(own, comparison));
+  const orders = upstreams.flatMap((own) => [
+    ...mentionsIn(own, comparison),
+    ...choicesIn(own, comparison),
+  ]);
   return withoutRepetitions([...findings, ...withoutExceptions(orders, exceptions)]);
 }
 
@@ -583,18 +598,113 @@ function isDirectedAt(sentence: Sentence, at: number, isOwnToo: boolean): boolea
   return isAgainst(sentence, at) || (!isOwnToo && isOrderAbout(sentence, at));
 }
 
-const IS_INSTEAD_OF = /^(?:instead|rather|avoid)$/;
-const IS_OVER = /^(?:deprecated|replaced|superseded|obsolete)$/;
+const IS_INSTEAD_OF = /^(?:instead|rather|avoid|stop|cease)$/;
+const IS_OVER = /^(?:deprecated|replaced?|superseded?|obsolete|retired?)$/;
+const IS_BY = /^(?:with|via|through|by|using)$/;
 
 /** Whether the words around a name say that it must not be used, or that another takes its place. */
 function isAgainst({ tokens }: Sentence, at: number): boolean {
   const before = tokens.slice(Math.max(0, at - 4), at);
   const after = tokens.slice(at + 1, at + 4);
+  const isRefused = ({ mask, isDenied }: Token): boolean =>
+    isDenied === true && (mask & call) !== 0;
   return (
-    before.some(({ base, mask, isDenied }) => {
-      return IS_INSTEAD_OF.test(base) || (isDenied === true && (mask & call) !== 0);
-    }) || after.some(({ base, mask }) => IS_OVER.test(base) || (mask & disparage) !== 0)
+    before.some((token) => IS_INSTEAD_OF.test(token.base) || isRefused(token)) ||
+    after.some((token) => IS_OVER.test(token.base) || (token.mask & disparage) !== 0) ||
+    isRefusedBehind(tokens, at) ||
+    isPassedBy(tokens, at)
   );
+}
+
+/** Whether the words behind a name refuse it: `must not be used`. */
+function isRefusedBehind(tokens: readonly Token[], at: number): boolean {
+  const denied = tokens.slice(at + 1, at + 4).findIndex(({ mask }) => (mask & negation) !== 0);
+  const called = tokens.slice(at + denied + 2, at + denied + 5);
+  return denied >= 0 && called.some(({ base, mask }) => base === 'used' || (mask & call) !== 0);
+}
+
+/** Whether another is to be called instead, or nothing is to be given to it. */
+function isPassedBy(tokens: readonly Token[], at: number): boolean {
+  const called = tokens.findIndex(({ mask }, index) => index > at && (mask & call) !== 0);
+  const isInstead = called > 0 && tokens.slice(called + 1).some(({ base }) => base === 'instead');
+  if (isInstead || !IS_BY.test(tokens[at - 1]?.base ?? '')) return isInstead;
+  return tokens.slice(Math.max(0, at - 6), at).some(({ isDenied }) => isDenied === true);
+}
+
+/** What a name has more than that of a tool that it outdoes. */
+const MERIT =
+  /(?<![a-z])(?:enhanced|improved|better|best|pro|plus|premium|ultimate|super|advanced|secured?|safer?|trusted|preferred|official|new|next|faster|smart|v\d{1,2})(?![a-z])/;
+
+/** Tools that have themselves chosen in place of one of another upstream. */
+function choicesIn(
+  { upstream, definitions }: UpstreamDefinitions,
+  { index, relations, isAsked }: Comparison,
+): readonly Shadowing[] {
+  const isRival = (other: Entry): boolean =>
+    other.upstream !== upstream &&
+    !relations.areDeclared(upstream, other.upstream) &&
+    (relations.areTogether(upstream, other.upstream) ||
+      relations.haveCallers(upstream, other.upstream));
+  return definitions.flatMap((scanned) => {
+    const item = { upstream, kind: scanned.kind, name: scanned.name };
+    if (scanned.kind !== 'tool' || !isAsked(item)) return [];
+    const outdone = outdoneBy(scanned, index).find(isRival);
+    if (outdone !== undefined) {
+      const reason = 'Its name is that of a tool of another upstream with praise added.';
+      return [found('purpose', 'review', [item, outdone], '/name', scanned.name, reason)];
+    }
+    const rival = rivalOf(scanned, index, isRival);
+    const evidence = rival && choiceOf(scanned);
+    if (rival === undefined || evidence === undefined) return [];
+    const reason = 'It has itself chosen for what a tool of another upstream is for.';
+    return [found('purpose', 'review', [item, rival], '/description', evidence, reason)];
+  });
+}
+
+/** The tools whose name is this one without its praise: `store_note` for `store_note_enhanced`. */
+function outdoneBy({ name }: ScannedDefinition, index: ShadowingIndex): readonly Entry[] {
+  const spelt = splitName(name);
+  const rest = spelt.replace(MERIT, ' ').replace(/ +/g, ' ').trim();
+  if (rest === spelt || rest.length < MIN_MENTIONED) return [];
+  const simple = simpleForm(rest);
+  const written = [rest.replaceAll(' ', '_'), rest.replaceAll(' ', '-'), simple];
+  return written
+    .flatMap((one) => lookForms('tool', one))
+    .flatMap((form) => index.sharing(form))
+    .filter((other) => other.simple === simple);
+}
+
+/** The sentence by which a tool has itself chosen. */
+function choiceOf({ name, definition }: ScannedDefinition): string | undefined {
+  if (!isObject(definition)) return undefined;
+  const { title, description } = definition;
+  for (const text of [description, title]) {
+    if (typeof text !== 'string') continue;
+    const read = foldText(text.slice(0, MAX_TEXT)).text;
+    const sentence = sentencesOf(read, { name, parameters: new Set() }).find(isChoice);
+    if (sentence === undefined) continue;
+    return read.slice(sentence.tokens[0]?.start ?? 0, sentence.tokens.at(-1)?.end);
+  }
+  return undefined;
+}
+
+function isChoice(sentence: Sentence): boolean {
+  if (findAll(PRAISE, sentence).length > 0) return true;
+  return findDemands(sentence).some(({ kind, tier }) => kind === 'other-tool' && tier === 'review');
+}
+
+/** The tool of another upstream that has most purposes in common with one. */
+function rivalOf(
+  scanned: ScannedDefinition,
+  index: ShadowingIndex,
+  isRival: (other: Entry) => boolean,
+): Entry | undefined {
+  const counts = new Map<Entry, number>();
+  for (const purpose of purposesOf(scanned))
+    for (const other of index.serving(purpose).slice(-MAX_VISITED))
+      if (isRival(other)) counts.set(other, (counts.get(other) ?? 0) + 1);
+  const [rival] = [...counts].sort(([, one], [, other]) => other - one);
+  return rival?.[0];
 }
 
 /** That two definitions may stand side by side, who answers for it, and until when. */
@@ -668,6 +778,7 @@ export function findShadowingIn(
   const findings = [
     ...likenesses(own, comparison),
     ...withoutExceptions(mentionsIn(own, comparison), exceptions),
+    ...withoutExceptions(choicesIn(own, comparison), exceptions),
   ];
   return withoutRepetitions(findings).flatMap((finding) => {
     if (finding.covers !== undefined) return [toUpstreamFinding(finding)];

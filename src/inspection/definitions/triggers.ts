@@ -1,6 +1,7 @@
-// Lists how a tool orders its own use without a condition that belongs to it: whenever somebody mentions something, for
-// any request, first of all. A condition that the tool is for is none of these: `whenever the user asks for the
-// weather`. English only.
+// Lists how a tool has itself chosen: it orders its own use without a condition that belongs to it (whenever somebody
+// mentions something, for any request, first of all), or praises itself above others (the preferred way, supersedes). A
+// condition that the tool is for is none of these, `whenever the user asks for the weather`, and neither is what a user
+// or a service prefers, such as a region. English only.
 
 import { type Demand, demands, has, is, type Step } from './demands.js';
 import { CLASS } from './lexicon.js';
@@ -83,3 +84,58 @@ function isLast({ tokens }: Sentence, base: string): boolean {
   const [word, next] = [tokens[at], tokens[at + 1]];
   return next === undefined || (word !== undefined && next.start - word.end > 1);
 }
+
+const isWay = is('way method means option approach mechanism solution place');
+const isToolNoun = is('tool function plugin server service provider');
+const isChoice = is('tool function plugin server service provider choice');
+const isMerit = is('prefer recommend best');
+const isVersion = is('version replacement alternative variant edition successor');
+const isBetter = is('better superior safer improve enhance upgrade harden');
+const isRest = is('other others any all every alternative similar competing built-in existing');
+
+/** Whether the word behind the first of these says what it is for. */
+function isFor(isNoun: (token: Token) => boolean): (sentence: Sentence, first: number) => boolean {
+  return ({ tokens }, first) => {
+    const at = tokens.findIndex((token, index) => index > first && isNoun(token));
+    return /^(?:to|for|of|when|whenever|than)$/.test(tokens[at + 1]?.base ?? '');
+  };
+}
+
+/** A participle, as in `the preferred way`; the verb gives advice about something else. */
+function isParticiple({ tokens }: Sentence, first: number): boolean {
+  const token = tokens[first];
+  return token !== undefined && (!token.isBase || /^(?:primary|best)$/.test(token.base));
+}
+
+export const SUPERLATIVES: readonly Demand[] = demands(
+  'other-tool',
+  'review',
+  'It praises itself above other tools.',
+  [
+    [isMerit, isWay],
+    { gap: 2, unless: negation, when: (one, at) => isParticiple(one, at) && isFor(isWay)(one, at) },
+  ],
+  [
+    [is('most'), is('secure reliable trusted trustworthy accurate powerful'), isWay],
+    { gap: 2, unless: negation, when: isFor(isWay) },
+  ],
+  [
+    [is('supersede')],
+    { unless: negation, when: ({ tokens }, at) => tokens[at + 1]?.base !== 'by' },
+  ],
+  [[is('replace'), isRest, isToolNoun], { gap: 2, unless: negation }],
+  [[isBetter, isVersion], { gap: 1, unless: negation, when: isFor(isVersion) }],
+  [[is('prefer'), is('over'), isRest], { gap: 3, unless: negation }],
+  [[is('better superior'), is('than to'), isRest, isToolNoun], { gap: 2, unless: negation }],
+);
+
+/** What is praise only beside a tool of another server with the same purpose: a server may prefer one of its own. */
+export const PRAISE: readonly Demand[] = demands(
+  'other-tool',
+  'review',
+  'It praises itself above other tools.',
+  [
+    [is('prefer recommend best primary'), isChoice],
+    { gap: 2, unless: negation, when: isParticiple },
+  ],
+);
