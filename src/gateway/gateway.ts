@@ -226,6 +226,7 @@ async function openGateway(
       return refused;
     }
     await assembly.state.start();
+    warnOfYoungStore(assembly, options.log);
     const old = await refuseOldLocks(version, counters.check);
     if (old !== undefined) {
       await closeAll(assembly, listeners);
@@ -288,6 +289,15 @@ async function openGateway(
     if (error instanceof ListenerError) return error.message;
     throw error;
   }
+}
+
+/** The first requests would otherwise be refused before anybody looks at the controls. */
+function warnOfYoungStore({ state, current }: Assembly, log: Log): void {
+  const { isYoung, reason } = state.status(current.version.policies.historyMs);
+  if (isYoung === true)
+    log.write('warn', 'the shared store has no history for flows and budgets yet', {
+      detail: reason,
+    });
 }
 
 function warnOfOldNode({ build, log, now = Date.now }: GatewayOptions): void {

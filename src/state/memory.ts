@@ -256,6 +256,8 @@ export type Revocations = Pick<
 
 /** `off`: there is no store. */
 export type StoreStatus = {
+  /** Whether it began so lately that it lacks history which flows and budgets look back on. */
+  readonly isYoung?: boolean;
   readonly state: 'armed' | 'degraded' | 'off';
   readonly reason: string;
   /** True while the store cannot be reached. */

@@ -572,11 +572,10 @@ function statusOf(
   if (youngForMs > 0) {
     const meanwhile =
       afterLoss === 'refuse'
-        ? 'requests that need more of it are refused'
-        : 'flows and budgets hold only for what it has counted since (state.afterLoss: degrade)';
-    return degraded(
-      `the store began empty, and has the history of all flows and budgets from ${new Date(untilMs).toISOString()} on; until then ${meanwhile}`,
-    );
+        ? 'requests that need more of it are refused. If this is the first start on this store, or a gap is preferred to refusals, set state.afterLoss: degrade until then, and restart'
+        : 'flows and budgets hold only for what it has counted since. Remove state.afterLoss: degrade then';
+    const began = `the store began empty, as it does at the first start and after a loss, and has the history of all flows and budgets from ${new Date(untilMs).toISOString()} on`;
+    return { ...degraded(`${began}; until then ${meanwhile}`), isYoung: true };
   }
   if (!isPrivate) return degraded('the connection to the store is not encrypted');
   return { state: 'armed', reason: '', isUnreachable };

@@ -106,6 +106,27 @@ describe.each([
   });
 });
 
+it('at a first start says why flows and budgets are refused, until when, and what to do', async () => {
+  await import('../../src/state/redis.js');
+  storeOf().forget();
+  const rig = await startWith('');
+  try {
+    const line = rig.gateway
+      .log()
+      .split('\n')
+      .find((one) => one.includes('no history for flows'));
+    expect(line).toMatch(
+      /began empty, as it does at the first start .*T[\d:.]+Z on; .*afterLoss: degrade/,
+    );
+    const token = await rig.gateway.token(UPSTREAM, { sub: 'ada', ...lifetime() });
+    const reply = await callStateless(rig.as(token), 'write_record', WRITE);
+    expect(reply.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    expect(reply.text).toMatch(/began empty .* It will in \d+ seconds/);
+  } finally {
+    await rig.close();
+  }
+});
+
 function lifetime(): { readonly iat: number; readonly exp: number } {
   const now = Math.floor((Date.now() + shared.aheadMs) / 1000);
   return { iat: now - 1, exp: now + 600 };
