@@ -7,6 +7,7 @@ import { type ConfigWatch, watchConfiguration } from '../config/files.js';
 import { gatewayKeys } from '../config/keys.js';
 import type { Settings, StateSettings } from '../config/settings.js';
 import type { EdgeTables } from '../http/request-checks.js';
+import { warmUpInspection } from '../inspection/warm-up.js';
 import { createDefinitionCompiler } from '../pins/catalog.js';
 import { refuseBlocked } from '../policy/blocks.js';
 import { refuseWith } from '../policy/decision.js';
@@ -213,6 +214,7 @@ async function openGateway(
   const assembly = assemble(options, version, compile, ring, opened);
   const { current, observability, counters, updateControls } = assembly;
   const listeners = openListeners(options, assembly, ring, phase);
+  warmUpInspection();
   try {
     // The ports are opened first: until then nothing is touched that another gateway may be using.
     const listening = await listeners.open((port) => {

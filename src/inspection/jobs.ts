@@ -44,7 +44,7 @@ export type InspectionPort = {
 };
 
 /** Longer texts are fully inspected off the event loop: a hostile text of this length takes some 50 ms. */
-export const LONG_TEXT_CHARS = 16 * 1024;
+export const LONG_TEXT_CHARS = 4 * 1024;
 /** Longer texts are also parsed and prefiltered off the event loop: a hostile megabyte takes some 100 ms. */
 export const LARGE_TEXT_CHARS = 256 * 1024;
 

@@ -73,18 +73,26 @@ const PARTS: ReadonlySet<string> = new Set([
 
 const MAX_LINK_CHARS = 8192;
 const LINK_END = /[\s"'<>`]/;
+const SCHEME = /https?:\/\//gi;
+const MIN_SCHEME_CHARS = 'http://'.length;
 
 /** Gives the hits that are parts of signed links that kind. */
 export function withSignedLinks(text: string, hits: readonly Hit[]): readonly Hit[] {
   if (!hits.some(({ kind }) => PARTS.has(kind))) return hits;
+  const links = linksIn(text);
   return hits.flatMap((hit) => {
-    if (PARTS.has(hit.kind) && isPartOfSignedLink(text, hit)) return { ...hit, kind: SIGNED_LINK };
+    if (PARTS.has(hit.kind) && isPartOfSignedLink(text, links, hit))
+      return { ...hit, kind: SIGNED_LINK };
     return hit.kind === LINK_SIGNATURE ? [] : hit;
   });
 }
 
-function isPartOfSignedLink(text: string, { start, end }: Hit): boolean {
-  const link = linkAround(text, start);
+function isPartOfSignedLink(
+  text: string,
+  links: readonly LinkSpan[],
+  { start, end }: Hit,
+): boolean {
+  const link = linkAround(text, links, start);
   if (link === undefined || end > link.start + link.text.length) return false;
   const before = link.text.slice(0, start - link.start);
   const from = Math.max(...['?', '&', ';', '#'].map((sign) => before.lastIndexOf(sign)));
@@ -102,27 +110,39 @@ function isPartOfSignedLink(text: string, { start, end }: Hit): boolean {
   );
 }
 
-/** The HTTP link around a position. */
-function linkAround(
-  text: string,
-  at: number,
-): { readonly start: number; readonly text: string } | undefined {
-  const window = text.slice(Math.max(0, at - MAX_LINK_CHARS), at);
-  const scheme = /https?:\/\/[^\s"'<>`]*$/i.exec(lastWord(window));
-  if (scheme === null) return undefined;
-  const start = at - scheme[0].length;
-  const ahead = text.slice(at, at + MAX_LINK_CHARS);
-  const length = ahead.search(LINK_END);
-  return { start, text: text.slice(start, length < 0 ? at + ahead.length : at + length) };
+type LinkSpan = { readonly start: number; readonly end: number };
+
+/** The HTTP links of a text, in one pass over it; one inside another ends with that. */
+function linksIn(text: string): readonly LinkSpan[] {
+  const links: LinkSpan[] = [];
+  let end = 0;
+  for (const { index: start } of text.matchAll(SCHEME)) {
+    if (start >= end) {
+      const length = text.slice(start).search(LINK_END);
+      end = length < 0 ? text.length : start + length;
+    }
+    links.push({ start, end });
+  }
+  return links;
 }
 
-/** What stands behind the last character that no link holds. */
-function lastWord(window: string): string {
-  let from = window.length;
-  while (from > 0 && !LINK_END.test(window.charAt(from - 1))) from--;
-  const word = window.slice(from);
-  const scheme = Math.max(word.lastIndexOf('http://'), word.lastIndexOf('https://'));
-  return scheme < 0 ? word : word.slice(scheme);
+/** The last HTTP link that begins before a position and holds it. */
+function linkAround(
+  text: string,
+  links: readonly LinkSpan[],
+  at: number,
+): { readonly start: number; readonly text: string } | undefined {
+  let low = 0;
+  let high = links.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((links[middle]?.start ?? at) + MIN_SCHEME_CHARS <= at) low = middle + 1;
+    else high = middle;
+  }
+  const link = links[low - 1];
+  if (link === undefined || link.end < at || at - link.start > MAX_LINK_CHARS) return undefined;
+  const end = Math.min(link.end, at + MAX_LINK_CHARS);
+  return { start: link.start, text: text.slice(link.start, end) };
 }
 
 const USER = /(?<=[a-z]:\/\/)([^\s/?#:@"'<>`\\[\]]{1,256})(?=@[a-z0-9[])/gi;

@@ -317,7 +317,7 @@ describe('inspection on another thread', () => {
     await budgeted.message(dirty, 'one', 'ann');
     const request = { ...messageOf({ note: `<b>${token}</b>` }), profile };
     await budgeted.request(request, 'two', 'bob');
-    await budgeted.readJson(JSON.stringify({ long: LONG.repeat(20) }), {
+    await budgeted.readJson(JSON.stringify({ long: LONG.repeat(80) }), {
       ...{ upstream: 'three', caller: 'eve', maxValues: 10 },
     });
     expect(noted).toEqual([

@@ -1,7 +1,8 @@
 // Links that people need: signed links and addresses with a user pass with a finding, in results and arguments alike;
 // passwords in addresses are told from samples and variables by one test; what works elsewhere stays a secret.
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { withSignedLinks } from '../../../../src/inspection/detectors/links.js';
 import type { Profile } from '../../../../src/inspection/findings.js';
 import { guardArguments } from '../../../../src/inspection/requests.js';
 import { inspectMessage } from '../../../../src/inspection/responses.js';
@@ -142,5 +143,40 @@ describe('passwords in addresses', () => {
   it('are told by the user in connection strings too', () => {
     expect(guard('Server=db;User Id=shop;Password=shop;')).toMatchObject({ kind: 'clear' });
     expect(guard(`Server=db;User Id=shop;Password=${password};`)).toMatchObject({ kind: 'refuse' });
+  });
+});
+
+describe('a secret that may be part of a link', () => {
+  const hit = { kind: 'jwt', start: 0, end: 0 };
+
+  it.each([
+    ['https://a.zoom.us/j/1?pwd=', '', 'signed-link'],
+    ['HTTPS://a.zoom.us/j/1?pwd=', '', 'signed-link'],
+    ['http://a.example/?u=https://a.zoom.us/j/1?pwd=', '', 'signed-link'],
+    ['https://a.zoom.us/j/1?pwd=1 ', '', 'jwt'],
+    ['https://a.zoom.us/j/1?pwd=1 http://b.example/?pwd=', '', 'jwt'],
+    [`https://a.zoom.us/j/1?x=${'x'.repeat(9_000)}&pwd=`, '', 'jwt'],
+    ['pwd=', ' https://a.zoom.us/j/1?pwd=', 'jwt'],
+  ])('behind %s', (before, after, kind) => {
+    const text = `${before}${'x'.repeat(20)}${after}`;
+    const at = { ...hit, start: before.length, end: before.length + 20 };
+    expect(withSignedLinks(text, [at])).toMatchObject([{ kind }]);
+  });
+
+  it('is looked for in one pass, however many there are', () => {
+    const text = `https://a.example/${'x'.repeat(8_000)}`;
+    const hits = Array.from({ length: 400 }, (_, at) => ({
+      ...hit,
+      start: 20 * at,
+      end: 20 * at + 9,
+    }));
+    const reading = vi.spyOn(String.prototype, 'charAt');
+    const searching = vi.spyOn(RegExp.prototype, 'test');
+    try {
+      expect(withSignedLinks(text, hits)).toHaveLength(hits.length);
+      expect(reading.mock.calls.length + searching.mock.calls.length).toBeLessThan(text.length);
+    } finally {
+      vi.restoreAllMocks();
+    }
   });
 });
