@@ -7,13 +7,15 @@ import { type DataNode, findData } from '../protocol/json/data-text.js';
 import { type NormalizedText, originalSpan, unescapeStretch } from './detectors/decoded-text.js';
 import type { Hit } from './detectors/hit.js';
 import type { WantedKinds } from './detectors/text-sanitizer.js';
+import { isExposedIn } from './detectors/upstream-credentials.js';
 import { findSplit, SECRET_SEPARATORS } from './joined-text.js';
+import { isSurelyClean } from './prefilter/prefilter.js';
 
 const LIST_IN_TEXT = /\[\s{0,64}(?:\{\s{0,64}(["'])[^"'\\]{1,64}\1\s{0,16}:\s{0,16})?["']/;
 
 /** The pieces of secrets that are split over the strings of lists in a text, in order and apart. */
 export function findSplitInLists(text: string, wantedKinds: WantedKinds): readonly Hit[] {
-  if (!LIST_IN_TEXT.test(text)) return [];
+  if (!LIST_IN_TEXT.test(text) || !isSplitPossible(text, wantedKinds)) return [];
   const view: NormalizedText = { text, map: undefined };
   const lists: DataNode[][] = [];
   for (const node of findData(text)) collectLists(node, lists);
@@ -26,6 +28,17 @@ export function findSplitInLists(text: string, wantedKinds: WantedKinds): readon
       if (isApart) before = end;
       return isApart;
     });
+}
+
+const SEPARATOR =
+  /\\{0,15}["'][\s}\]]{0,64},[\s{[]{0,64}(?:\\{0,15}["'][^"'\\]{1,64}\\{0,15}["']\s{0,64}:\s{0,64}[[\s]{0,64})?\\{0,15}["']/g;
+
+/** To read the data in a text takes long; to see that it is clean where its strings are joined does not. */
+function isSplitPossible(text: string, { own }: WantedKinds): boolean {
+  return SECRET_SEPARATORS.some((separator) => {
+    const joined = text.replace(SEPARATOR, separator);
+    return !isSurelyClean(joined) || isExposedIn(joined, own);
+  });
 }
 
 /** A value, and the list that it belongs to. */
