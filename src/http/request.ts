@@ -37,6 +37,11 @@ type BodyBudget = { readonly maxTotalBytes: number; readonly maxCallerBytes: num
 
 /** Smaller bodies are not counted once they were read: the bounds on concurrency are enough. */
 const MIN_HELD_BYTES = 64 * 1024;
+/**
+ * Joining and decoding a larger body takes milliseconds. Those that end together do so in a turn of the loop each, so that a
+ * caller with many connections does not block it.
+ */
+const LARGE_BODY_BYTES = 1024 * 1024;
 const NOT_HELD: HeldBody = { assign: () => true, release: () => undefined };
 
 /**
@@ -48,6 +53,12 @@ export function createBodyReader({ maxTotalBytes, maxCallerBytes }: BodyBudget):
   const unfinished = new Set<(why: UnreadBody) => void>();
   const heldBy = new Map<string, number>();
   let totalBytes = 0;
+  let lastTurn = Promise.resolve();
+
+  function waitForTurn(): Promise<void> {
+    lastTurn = lastTurn.then(() => new Promise((resolve) => void setImmediate(resolve)));
+    return lastTurn;
+  }
 
   function holdFor(caller: string, bytes: number): boolean {
     const held = heldBy.get(caller) ?? 0;
@@ -76,6 +87,7 @@ export function createBodyReader({ maxTotalBytes, maxCallerBytes }: BodyBudget):
         const chunks: Uint8Array[] = [];
         let bytes = 0;
         let isFinished = false;
+        let isComplete = false;
 
         function finish(body: Uint8Array | UnreadBody): void {
           if (isFinished) return;
@@ -104,9 +116,21 @@ export function createBodyReader({ maxTotalBytes, maxCallerBytes }: BodyBudget):
         }
 
         request.on('data', onData);
-        request.on('end', () => finish(joinChunks(chunks, bytes)));
-        request.on('error', () => finish('aborted'));
-        request.on('close', () => finish('aborted'));
+        function onEnd(): void {
+          if (!isFinished) finish(joinChunks(chunks, bytes));
+        }
+
+        function onGone(): void {
+          if (!isComplete) finish('aborted');
+        }
+
+        request.on('end', () => {
+          isComplete = true;
+          if (bytes < LARGE_BODY_BYTES) onEnd();
+          else void waitForTurn().then(onEnd);
+        });
+        request.on('error', onGone);
+        request.on('close', onGone);
       }),
     hold({ byteLength: bytes }) {
       if (bytes < MIN_HELD_BYTES) return NOT_HELD;

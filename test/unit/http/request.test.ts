@@ -3,6 +3,7 @@
 import { EventEmitter } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { PassThrough } from 'node:stream';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
@@ -158,6 +159,27 @@ describe('body', () => {
       const small = Array.from({ length: 100 }, () => hold(size - 1).assign('d'));
       expect(small).toEqual(small.map(() => true));
     });
+  });
+
+  it('[H-02, PRF-10] large bodies that end together are joined in a turn of the loop each', async () => {
+    const bodies = createBodyReader({ maxTotalBytes: 1 << 26, maxCallerBytes: 1 << 26 });
+    let turn = 0;
+    const count = (): void => {
+      turn += 1;
+      if (turn < 1_000) setImmediate(count);
+    };
+    setImmediate(count);
+    const turns = await Promise.all(
+      Array.from({ length: 12 }, async () => {
+        const request = Object.assign(new PassThrough(), { headers: {} });
+        const body = bodies.read(request as unknown as IncomingMessage, 1 << 22);
+        request.write(Buffer.alloc(1 << 19, 'a'));
+        request.end(Buffer.alloc(1 << 19, 'b'));
+        expect(await body).toHaveLength(1 << 20);
+        return turn;
+      }),
+    );
+    expect(new Set(turns).size).toBe(turns.length);
   });
 
   describe('bodies on their way', () => {
