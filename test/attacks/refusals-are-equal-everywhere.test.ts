@@ -1,0 +1,388 @@
+// A refusal that one way of asking has and its twin lacks is a way round it. Each reason of the one table that a request
+// can meet is met here by every method that can carry the request, in every era and transport, alone and in an array, at
+// the upstream and through an endpoint of several, in front of a server on stdio too. Where a carrier cannot have a
+// reason, the table says why; a reason that needs another setup names the test that has it.
+
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { REASONS, type Reason } from '../../src/policy/reasons.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { ENDPOINT } from '../support/deployments.js';
+import { connectIn, type EraCaller } from '../support/eras.js';
+import { decisionOf, linesOf, UPSTREAM } from '../support/gateway.js';
+import { type Behind, type ItemKind, type LawWorld, startWorld } from '../support/law-worlds.js';
+import {
+  type Access,
+  openEvents,
+  post,
+  type Reply,
+  requestStateless,
+} from '../support/wire-client.js';
+import { githubToken } from '../unit/inspection/samples.js';
+
+type Client = 'stateless' | 'sessions' | 'array' | 'channels';
+/** An endpoint of several upstreams has no HTTP+SSE: it tells such a client what to use instead. */
+const WAYS: readonly (readonly [Client, Behind])[] = [
+  ['stateless', 'stateless'],
+  ['stateless', 'sessions'],
+  ['stateless', 'endpoint'],
+  ['sessions', 'sessions'],
+  ['sessions', 'stateless'],
+  ['sessions', 'channels'],
+  ['sessions', 'endpoint'],
+  ['sessions', 'stdio'],
+  ['array', 'sessions'],
+  ['channels', 'channels'],
+  ['channels', 'sessions'],
+];
+
+/** A method that carries a request for an item of a kind. */
+type Carrier = {
+  readonly method: string;
+  readonly kind: ItemKind;
+  /** The clients that have the method; all if absent. */
+  readonly clients?: readonly Client[];
+  /** `text`: what the request says besides the name of the item. */
+  params(name: string, text: string): JsonObject;
+};
+
+const SESSIONS: readonly Client[] = ['sessions', 'array', 'channels'];
+const argument = (value: string) => ({ argument: { name: 'owner', value } });
+const CARRIERS: readonly Carrier[] = [
+  {
+    method: 'tools/call',
+    kind: 'tool',
+    params: (name, owner) => ({ name, arguments: { owner } }),
+  },
+  {
+    method: 'prompts/get',
+    kind: 'prompt',
+    params: (name, owner) => ({ name, arguments: { owner } }),
+  },
+  {
+    method: 'completion/complete',
+    kind: 'prompt',
+    params: (name, owner) => ({ ref: { type: 'ref/prompt', name }, ...argument(owner) }),
+  },
+  {
+    method: 'completion/complete',
+    kind: 'template',
+    params: (uri, owner) => ({ ref: { type: 'ref/resource', uri }, ...argument(owner) }),
+  },
+  { method: 'resources/read', kind: 'resource', params: (uri) => ({ uri }) },
+  {
+    method: 'resources/subscribe',
+    kind: 'resource',
+    clients: SESSIONS,
+    params: (uri) => ({ uri }),
+  },
+  {
+    method: 'resources/unsubscribe',
+    kind: 'resource',
+    clients: SESSIONS,
+    params: (uri) => ({ uri }),
+  },
+  {
+    method: 'subscriptions/listen',
+    kind: 'resource',
+    clients: ['stateless'],
+    params: (uri) => ({ notifications: { resourceSubscriptions: [uri] } }),
+  },
+];
+
+type Met = {
+  /** The kinds of items that a request for can meet it. */
+  readonly kinds: readonly ItemKind[];
+  /** Members of the allow rule of its callers. */
+  readonly rule?: string;
+  /** Another rule for them. */
+  readonly more?: string;
+  /** Nothing is allowed. */
+  readonly isAlone?: true;
+  /** How often the request is made; the last time it is refused. */
+  readonly times?: number;
+  /** What the request says, and of which resource. */
+  readonly text?: string;
+  readonly uri?: string;
+  /** Kinds of items of which an endpoint of several upstreams shows no backend, so that there is none to refuse. */
+  readonly hiddenAtEndpoint?: readonly ItemKind[];
+  /** Carriers that answer otherwise, and why. */
+  readonly otherwise?: { readonly [method: string]: readonly [outcome: string, why: string] };
+};
+const ALL: readonly ItemKind[] = ['tool', 'prompt', 'resource', 'template'];
+const SECRET = githubToken('refusals are equal');
+const NARROWED = ['opened', 'it is narrowed to what its caller may have, and opened'] as const;
+
+const MET: { readonly [reason in Reason]?: Met } = {
+  'no-matching-allow': {
+    kinds: ALL,
+    isAlone: true,
+    otherwise: { 'subscriptions/listen': NARROWED },
+  },
+  'denied-by-rule': {
+    kinds: ALL,
+    more: 'effect: deny',
+    hiddenAtEndpoint: ['resource', 'template'],
+    otherwise: { 'subscriptions/listen': NARROWED },
+  },
+  'insufficient-scope': {
+    kinds: ALL,
+    rule: 'scopes: ["never:granted"]',
+    otherwise: { 'subscriptions/listen': NARROWED },
+  },
+  'policy-error': {
+    kinds: ALL,
+    more: 'effect: deny, when: principal.claims.absent == "x"',
+    otherwise: { 'subscriptions/listen': NARROWED },
+  },
+  'arguments-invalid': {
+    kinds: ['tool', 'prompt'],
+    rule: 'args: {owner: {const: acme}}',
+    text: 'other',
+  },
+  'arguments-content': { kinds: ALL, text: SECRET, uri: `repo://acme/${SECRET}` },
+  'resource-forbidden': {
+    kinds: ['resource'],
+    uri: 'no uri',
+    hiddenAtEndpoint: ['resource'],
+    otherwise: { 'subscriptions/listen': NARROWED },
+  },
+  'rate-limited': { kinds: ALL, rule: 'limits: {rate: 1/h, per: subject}', times: 2 },
+  'tainted-flow': { kinds: ALL, times: 2 },
+};
+
+/** The tests of reasons that need more than a policy and a request. */
+const ELSEWHERE: { readonly [reason in Reason]?: string } = {
+  'origin-forbidden': 'attacks/05-hosts-and-paths',
+  'host-forbidden': 'attacks/08-header-hygiene',
+  'body-too-large': 'attacks/02-lengths',
+  'unsupported-media-type': 'attacks/11-media-types',
+  'malformed-json': 'attacks/11-media-types',
+  'duplicate-key': 'attacks/17-duplicate-members',
+  'invalid-message': 'attacks/18-json-shapes',
+  'batch-forbidden': 'unit/protocol/admission',
+  'header-mismatch': 'attacks/29-name-header',
+  'unsupported-version': 'integration/eras',
+  'unknown-session': 'attacks/81-stolen-sessions',
+  'session-required': 'unit/protocol/admission',
+  'method-unknown': 'unit/protocol/versions/session',
+  'method-forbidden': 'integration/session-tasks',
+  'token-missing': 'unit/proxy/pipeline',
+  'token-malformed': 'attacks/41-token-claims',
+  'token-signature': 'attacks/41-token-claims',
+  'token-type': 'attacks/41-token-claims',
+  'token-issuer': 'attacks/41-token-claims',
+  'token-audience': 'attacks/53-metadata',
+  'token-expired': 'attacks/41-token-claims',
+  'token-not-yet-valid': 'attacks/41-token-claims',
+  'token-lifetime': 'attacks/41-token-claims',
+  'token-revoked': 'integration/revocation',
+  'token-binding': 'attacks/48-proofs',
+  'keys-unavailable': 'attacks/51-last-good-keys',
+  blocked: 'integration/blocks',
+  overloaded: 'integration/outbound-queue',
+  'tool-unpinned': 'attacks/pins-in-each-era',
+  'tool-changed': 'attacks/pins-in-each-era',
+  'tool-blocked': 'unit/policy/decide',
+  'tool-poisoned': 'attacks/pins-in-each-era',
+  'tool-shadowed': 'integration/merged-lists',
+  'tool-invalid': 'attacks/30-headers-and-versions',
+  'pins-stale': 'attacks/55-changed-after-listing',
+  'arguments-redacted': 'integration/redaction-marks',
+  'result-invalid': 'attacks/67-results',
+  'result-content': 'attacks/68-payloads',
+  'result-too-large': 'attacks/68-beside-the-result',
+  'elicitation-sensitive': 'integration/input-required',
+  'elicitation-url': 'integration/input-required',
+  'elicitation-forbidden': 'integration/input-required',
+  'sampling-forbidden': 'integration/input-required',
+  'roots-forbidden': 'integration/input-required',
+  'unknown-task': 'attacks/81-stolen-tasks',
+  'upstream-unavailable': 'integration/wire',
+  'upstream-timeout': 'attacks/slow-answers',
+  'upstream-protocol': 'attacks/12-compressed-answers',
+  'upstream-credentials': 'attacks/50-token-exchange',
+  'asked-elsewhere': 'e2e/any-replica',
+  'already-answered': 'integration/questions',
+  'audit-unavailable': 'unit/proxy/pipeline',
+  'store-unavailable': 'attacks/emptied-store',
+  internal: 'attacks/76-broken-inspector',
+  'malformed-request': 'attacks/01-length-and-chunked',
+  'request-timeout': 'unit/http/server',
+  'headers-too-large': 'attacks/10-slow-bodies',
+};
+/** Reasons of what is not available in this version. */
+const UNUSED: readonly Reason[] = ['approval-required', 'approval-denied', 'approval-expired'];
+
+const HEAD = 'version: 1\npolicy: laws\nrules:\n';
+const EVERYTHING =
+  'upstreams: ["*"], tools: ["*"], prompts: ["*"], resources: ["**"], templates: ["repo://{x}"]';
+
+function ruleOf(id: string, group: string, members: string): string {
+  return `  - {id: ${id}, who: {groups: [${group}]}, what: {${EVERYTHING}}, ${members}}\n`;
+}
+
+/** Everybody may do everything, except for what each group is to meet. */
+function policyOf(reasons: readonly Reason[], more = ''): string {
+  const rules = reasons.flatMap((reason) => {
+    const { rule, more: other, isAlone } = MET[reason] ?? {};
+    const allow = rule === undefined ? 'effect: allow' : `effect: allow, ${rule}`;
+    return [
+      isAlone === true ? '' : ruleOf(`${reason}-a`, reason, allow),
+      other === undefined ? '' : ruleOf(`${reason}-b`, reason, other),
+    ];
+  });
+  return `${HEAD}${rules.join('')}${ruleOf('nobody', 'nobody', 'effect: allow')}${more}`;
+}
+
+const FLOWED: readonly Reason[] = ['tainted-flow'];
+const MET_REASONS = Object.keys(MET) as Reason[];
+const DECIDED = MET_REASONS.filter((reason) => !FLOWED.includes(reason));
+
+function expectedOf(reason: Reason, { method, kind }: Carrier, behind: Behind): string {
+  const { otherwise = {}, hiddenAtEndpoint = [] } = MET[reason] ?? {};
+  const [other] = otherwise[method] ?? [];
+  if (other !== undefined) return other;
+  return behind === 'endpoint' && hiddenAtEndpoint.includes(kind) ? 'no-matching-allow' : reason;
+}
+
+/** Rows that can be met by this client. */
+function rowsFor(reasons: readonly Reason[], client: Client) {
+  return reasons.flatMap((reason) => {
+    // The response to an array has no header of its own for the challenge of one of its messages.
+    if (client === 'array' && reason === 'insufficient-scope') return [];
+    const { kinds = [] } = MET[reason] ?? {};
+    const carriers = CARRIERS.filter(
+      ({ kind, clients }) => kinds.includes(kind) && clients?.includes(client) !== false,
+    );
+    return carriers.map((carrier) => [reason, carrier.method, carrier.kind, carrier] as const);
+  });
+}
+
+/** A caller whose requests are each the one message of an array. */
+async function connectWithArrays(access: Access): Promise<EraCaller> {
+  const clientInfo = { name: 'arrays', version: '1' };
+  const params = { protocolVersion: '2025-03-26', capabilities: {}, clientInfo };
+  const opening = { jsonrpc: '2.0', id: 0, method: 'initialize', params };
+  const opened = await post(access, JSON.stringify(opening));
+  const session = { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
+  let id = 0;
+  const request: EraCaller['request'] = async (method, given = {}) => {
+    id += 1;
+    const reply = await post(
+      access,
+      JSON.stringify([{ jsonrpc: '2.0', id, method, params: given }]),
+      session,
+    );
+    if (!reply.text.startsWith('[')) return reply;
+    const [message]: readonly JsonObject[] = JSON.parse(reply.text);
+    return message === undefined ? reply : { ...reply, message, text: JSON.stringify(message) };
+  };
+  return { opened: {}, request, leave: () => undefined };
+}
+
+describe.each(WAYS)('for a client of %s, before %s', (client, behind) => {
+  let world: LawWorld;
+  beforeAll(async () => {
+    world = await startWorld(client === 'array' ? 'sessions' : client, behind);
+  });
+  afterAll(() => world.close());
+
+  const accessOf = async (sub: string, group: string): Promise<Access> => {
+    const [gateway] = world.gateways;
+    const name = behind === 'endpoint' ? ENDPOINT : UPSTREAM;
+    if (gateway === undefined) throw new Error('a world has a gateway');
+    return { url: gateway.url(name), token: await gateway.token(name, { sub, groups: [group] }) };
+  };
+
+  function connect(access: Access): Promise<EraCaller> {
+    return client === 'array' ? connectWithArrays(access) : connectIn(client, access);
+  }
+
+  /** What became of a request: the reason in the audit log, or that it passed. */
+  async function outcomeOf(reply: Reply): Promise<string> {
+    const [gateway] = world.gateways;
+    const { text, headers } = reply;
+    const isRefused = headers.has('sallyport-decision') || text.includes('dev.sallyport/decision');
+    if (!isRefused || gateway === undefined) return 'passed';
+    const [line] = await linesOf(gateway, decisionOf(reply).id, 1);
+    return line?.['decision'].reasons?.[0] ?? 'passed';
+  }
+
+  async function listen(access: Access, params: JsonObject): Promise<string> {
+    const reader = await openEvents(access, 'subscriptions/listen', params);
+    const isOpen = reader.headers.get('content-type')?.includes('event-stream') === true;
+    reader.leave();
+    if (isOpen) return 'opened';
+    return outcomeOf(await requestStateless(access, 'subscriptions/listen', params));
+  }
+
+  async function meet(reason: Reason, carrier: Carrier): Promise<string> {
+    const { times = 1, text = 'acme', uri } = MET[reason] ?? {};
+    const { method, kind } = carrier;
+    const item = world.items.find((one) => one.kind === kind);
+    if (item === undefined) throw new Error(`no ${kind} is offered`);
+    const sub = `${reason} ${method} ${kind}`;
+    const access = await accessOf(sub, reason);
+    const params = carrier.params(kind === 'resource' ? (uri ?? item.wire) : item.wire, text);
+    if (method === 'subscriptions/listen') {
+      for (let time = 1; time < times; time += 1) await prepare(reason, access, params);
+      return listen(access, params);
+    }
+    const caller = await connect(access);
+    if (FLOWED.includes(reason)) await taint(caller);
+    else for (let time = 1; time < times; time += 1) await caller.request(method, params);
+    return outcomeOf(await caller.request(method, params));
+  }
+
+  async function taint(caller: EraCaller): Promise<void> {
+    const item = world.items.find(({ kind }) => kind === 'resource');
+    await caller.request('resources/read', { uri: item?.wire ?? '' });
+  }
+
+  async function prepare(reason: Reason, access: Access, params: JsonObject): Promise<void> {
+    if (FLOWED.includes(reason)) await taint(await connect(access));
+    else await listen(access, params);
+  }
+
+  describe('is the reason', () => {
+    beforeAll(async () => {
+      expect(await world.apply(policyOf(DECIDED))).toEqual([]);
+    });
+
+    it.each(rowsFor(DECIDED, client))(
+      '%s of %s for a %s',
+      async (reason, _method, _kind, carrier) => {
+        expect(await meet(reason, carrier)).toBe(expectedOf(reason, carrier, behind));
+      },
+    );
+  });
+
+  describe('is, where a flow closes the upstream, the reason', () => {
+    beforeAll(async () => {
+      const names = [...new Set(world.items.map(({ upstream }) => upstream))];
+      const labels = names.map((name) => `${name}: [egress]`).join(', ');
+      const flows = `labels: {${labels}}\nflows: [{id: f, from: untrusted, to: egress, effect: deny}]\n`;
+      expect(await world.apply(policyOf(FLOWED, flows))).toEqual([]);
+    });
+
+    it.each(rowsFor(FLOWED, client))(
+      '%s of %s for a %s',
+      async (reason, _method, _kind, carrier) => {
+        expect(await meet(reason, carrier)).toBe(expectedOf(reason, carrier, behind));
+      },
+    );
+  });
+});
+
+describe('the table', () => {
+  it('has every reason, here or in a test that it names', () => {
+    const named = [...Object.keys(MET), ...Object.keys(ELSEWHERE), ...UNUSED];
+    expect(named.sort()).toEqual(Object.keys(REASONS).sort());
+  });
+
+  it.each(Object.entries(ELSEWHERE))('%s is met in %s', (reason, test) => {
+    const url = new URL(`../${test}.test.ts`, import.meta.url);
+    expect(readFileSync(url, 'utf8')).toContain(reason);
+  });
+});
