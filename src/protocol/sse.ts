@@ -356,7 +356,7 @@ const END_REASONS: { readonly [error in SseError['error']]: ReadEnd } = {
  * releases or aborts the source itself.
  */
 export class EventReader {
-  /** When the events of the last chunk began to be read; the event loop has been used since. Milliseconds. */
+  /** When the last chunk had been split into events; the event loop has been used since. Milliseconds. */
   startedMs = 0;
   readonly #source: ByteSource;
   readonly #limits: StreamLimits;
@@ -399,8 +399,10 @@ export class EventReader {
   }
 
   #frame(chunk: Uint8Array): Reading {
-    this.startedMs = performance.now();
+    const startedMs = performance.now();
     const events = this.#framer.push(chunk);
+    // Lines that complete no event take time too, and nothing else would count it.
+    this.startedMs = this.#limits.loopScheduler.recordTime(startedMs);
     return 'error' in events ? this.#cut(END_REASONS[events.error]) : events;
   }
 

@@ -335,6 +335,18 @@ describe('the events of an upstream', () => {
     expect(flushed.length).toBeGreaterThanOrEqual(50);
   });
 
+  it('[PRF-11] let it go round after lines that complete none', async () => {
+    const recorded: number[] = [];
+    const recordTime = (sinceMs: number): number => {
+      recorded.push(sinceMs);
+      return sinceMs;
+    };
+    const answer = answerOf('id: 1\n\n', ': none\nid: 2\n\n', 'id: 3\n');
+    const loopScheduler = { ...FREE_TURNS, recordTime };
+    expect(await pumpEvents(answer, { ...TERMS, loopScheduler }, () => undefined)).toBe('ended');
+    expect(recorded.length).toBeGreaterThanOrEqual(3);
+  });
+
   it('[PRF-12] of a long-lived stream wait for the rate of their upstream', async () => {
     const paced: number[] = [];
     let allow = (): void => undefined;
