@@ -249,8 +249,6 @@ function expectedOf(reason: Reason, { method, kind }: Carrier, behind: Behind): 
 /** Rows that can be met by this client. */
 function rowsFor(reasons: readonly Reason[], client: Client) {
   return reasons.flatMap((reason) => {
-    // The response to an array has no header of its own for the challenge of one of its messages.
-    if (client === 'array' && reason === 'insufficient-scope') return [];
     const { kinds = [] } = MET[reason] ?? {};
     const carriers = CARRIERS.filter(
       ({ kind, clients }) => kinds.includes(kind) && clients?.includes(client) !== false,

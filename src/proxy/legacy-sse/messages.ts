@@ -28,7 +28,7 @@ import { editedValueAt, replaceAt, setMember, spanOf } from '../../protocol/json
 import { renderJson } from '../../protocol/json/request-ids.js';
 import { isRequestId, type RequestId, readEnvelope } from '../../protocol/jsonrpc.js';
 import { type ProgressCount, paramsOf, progressTokenOf } from '../../protocol/params.js';
-import { invalidParams, renderError } from '../../protocol/responses.js';
+import { DECISION_MEMBER, invalidParams, renderError } from '../../protocol/responses.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import {
   type Body,
@@ -69,6 +69,8 @@ import { relayErrorStatus } from '../upstream-errors.js';
 /** Error codes for refusals that have only an HTTP status: this plus the status, outside -32768..-32000. */
 const STATUS_CODE_OFFSET = 1000;
 const ACCEPTED = 202;
+/** The member of `data` that holds the `WWW-Authenticate` of a refusal that has no header of its own. */
+const CHALLENGE_MEMBER = 'dev.sallyport/challenge';
 
 /** A message to a server of legacy SSE, which responds on its stream and not to the POST. */
 export const DIRECT_LEGACY_SSE: Feature = {
@@ -157,7 +159,10 @@ function createStreamOutgoing(end: ClientEnd, id: RequestId): Outgoing {
   };
 }
 
-/** A JSON body as the message that it is; any other body, such as a plain-text refusal, as a JSON-RPC error. */
+/**
+ * A JSON body as the message that it is; any other body, such as a plain-text refusal, as a JSON-RPC error, which also
+ * says what the headers of that refusal would: the decision, and the challenge that names a missing scope.
+ */
 export function toJsonRpcMessage(
   id: RequestId,
   status: number,
@@ -167,7 +172,12 @@ export function toJsonRpcMessage(
   const message = joinPieces(body);
   const text = typeof message === 'string' ? message : new TextDecoder().decode(message);
   const isMessage = headers['content-type']?.startsWith('application/json') === true;
-  return isMessage ? text : renderError(id, STATUS_CODE_OFFSET + status, text);
+  if (isMessage) return text;
+  const { 'sallyport-decision': decision, 'www-authenticate': challenge } = headers;
+  return renderError(id, STATUS_CODE_OFFSET + status, text, {
+    ...(decision === undefined ? {} : { [DECISION_MEMBER]: { id: decision } }),
+    ...(challenge === undefined ? {} : { [CHALLENGE_MEMBER]: challenge }),
+  });
 }
 
 /** The message under the sealed id by which the server is to know it. */
