@@ -258,14 +258,16 @@ export function restrictionsOfUri(uri: string): readonly Pattern[] {
 }
 
 function parametersOf(query: string): ReadonlySet<string> {
-  const parameters = query.slice(1).split('&');
+  const parameters = query.replace(/^\?+/, '').split(/[&;]/);
   return new Set(
     parameters
       .filter((one) => one !== '')
       .map((one) =>
         one
           .replaceAll('+', ' ')
-          .replace(ESCAPE, (written) => String.fromCharCode(Number.parseInt(written.slice(1), 16))),
+          .replace(ESCAPE, (written) => String.fromCharCode(Number.parseInt(written.slice(1), 16)))
+          .replace(/^[^=]*/, (name) => name.toLowerCase())
+          .trim(),
       ),
   );
 }
@@ -404,7 +406,7 @@ function stepsFrom(text: string): Step {
     decodeStructure(text),
     ...(text.includes('%00') ? [text.slice(0, text.indexOf('%00'))] : []),
   ];
-  if (climbs && authority !== undefined)
+  if (authority !== undefined && (climbs || isDots(authority)))
     next.push(`${scheme}:/${resolvePath(`/${authority}${path}`).path}${rest}`);
   const asLibrary = libraryReading(scheme, authority, text);
   if (asLibrary !== undefined) next.push(asLibrary);
@@ -415,9 +417,13 @@ function stepsFrom(text: string): Step {
 function isPlain(text: string): boolean {
   if (text.includes('%')) return false;
   const [, scheme = '', authority, path = ''] = URI_PARTS.exec(text) ?? [];
-  if (path.includes('//') || /(?:^|\/)\.{1,2}(?:\/|$)/.test(path)) return false;
+  if (isDots(authority ?? '') || path.includes('//') || /(?:^|\/)\.{1,2}(?:\/|$)/.test(path))
+    return false;
   return libraryReading(scheme, authority, text) === undefined;
 }
+
+/** The drive of a file of Windows, whose letter has no case and above which nothing leads. */
+const DRIVE = /^(file:\/{0,3})([a-z])(?::|%7C)(?=\/|$)/i;
 
 /** How the libraries read a URL of a special scheme: addresses in any notation, a host without `//`. */
 function libraryReading(
@@ -427,7 +433,10 @@ function libraryReading(
 ): string | undefined {
   if (!HOST_SCHEMES.has(scheme) && scheme !== 'file') return undefined;
   const host = authority?.replace(/^.*@/, '').replace(/:[0-9]*$/, '');
-  const isCommon = scheme === 'file' ? host === '' : host !== undefined && PLAIN_HOST.test(host);
+  const isCommon =
+    scheme === 'file'
+      ? host === '' && !DRIVE.test(text)
+      : host !== undefined && PLAIN_HOST.test(host);
   if (isCommon) return undefined;
   const href = libraryHref(scheme, text);
   return href === undefined ? undefined : normalizeUri(href);
@@ -558,29 +567,82 @@ const cut: Respell = (text) => {
 
 const withoutUser: Respell = (text) => [toReading(text).withoutUser ?? text];
 
-/** Without parameters of segments (`;v=1`). */
+/** Without a port, where the scheme has none of its own. */
+const withoutPort: Respell = (text) => {
+  const [, scheme = '', authority = ''] = URI_PARTS.exec(text) ?? [];
+  if (!/:[0-9]*$/.test(authority) || HOST_SCHEMES.has(scheme)) return [];
+  return [text.replace(authority, authority.slice(0, authority.lastIndexOf(':')))];
+};
+
+/** A file without its host, which many servers do not read. */
+const withoutHost: Respell = (text) => [text.replace(/^file:\/\/[^/?#]+(?=\/)/, 'file://')];
+
+/** Without parameters of segments (`;v=1`), the first of which may stand where others see a host. */
 const withoutParameters: Respell = (text) =>
-  text.includes(';') ? onPath(text, (path) => [path.replace(/;[^/]*/g, '')]) : [];
+  text.includes(';') ? [text.replace(/^[^?#]*/, (head) => head.replace(/;[^/]*/g, ''))] : [];
 
-/** Up to an escaped query, fragment or NUL, and without escaped blanks at either end of the path. */
+/** Up to an escaped query, fragment or NUL, and without what file systems and servers cut off segments. */
 const trimmed: Respell = (text) =>
-  text.includes('%')
-    ? onPath(text, (path) => [trimBlanks(path.replace(/%(?:3F|23|00).*$/i, ''))])
-    : [];
+  onPath(text, (path) => {
+    const shown = path.replace(/%(?:3F|23|00).*$/i, '').replace(/::\$data$/i, '');
+    return [shown, trimSegments(shown), trimSegments(path)];
+  });
 
-const BLANK = /^%(?:0[9-D]|20)$/i;
+/** A blank of ASCII or Unicode, escaped; NFKC makes the others to one of these. */
+const BLANK = '%(?:0[9-D]|1[C-F]|20|C2%85|E1%9A%80|E2%80%A[89]|EF%BB%BF)';
+const FIRST_BLANKS = new RegExp(`^(?:${BLANK})+`, 'i');
+const LAST_BLANK = new RegExp(`${BLANK}$`, 'i');
+const MAX_BLANK_CHARS = 9;
 
-function trimBlanks(path: string): string {
-  let end = path.length;
-  let isTrimmed = false;
-  for (;;) {
-    const isBlank = BLANK.test(path.slice(Math.max(0, end - 3), end));
-    if (!isBlank && path[end - 1] !== '/') break;
-    isTrimmed ||= isBlank;
-    end -= isBlank ? 3 : 1;
-  }
-  return (isTrimmed ? path.slice(0, end) : path).replace(/^(\/?)(?:%(?:0[9-D]|20))+/i, '$1');
+function trimSegments(path: string): string {
+  return path.split('/').map(trimSegment).join('/');
 }
+
+/** Without blanks at either end and, unless it is all dots, without the dots that Windows ignores at its end. */
+function trimSegment(segment: string): string {
+  const shown = segment.replace(FIRST_BLANKS, '');
+  let end = shown.length;
+  for (let withoutDots = false; ; ) {
+    const last = LAST_BLANK.exec(shown.slice(Math.max(0, end - MAX_BLANK_CHARS), end))?.[0];
+    if (last !== undefined) end -= last.length;
+    else if (shown[end - 1] !== '.') break;
+    else if (withoutDots || !/^\.+$/.test(shown.slice(0, end))) {
+      withoutDots = true;
+      end -= 1;
+    } else break;
+  }
+  return shown.slice(0, end);
+}
+
+const FORMS = ['NFC', 'NFD', 'NFKC'] as const;
+const BEYOND_ASCII = /(?:%[89A-F][0-9A-F])+/gi;
+
+/** In the normal forms in which file systems and servers compare names (UAX #15). */
+const inNormalForms: Respell = (text) => {
+  if (!/%[C-F]/i.test(text)) return [];
+  const shown = text.replace(BEYOND_ASCII, (written) => {
+    try {
+      return decodeURIComponent(written);
+    } catch {
+      return written;
+    }
+  });
+  return FORMS.map((form) => shown.normalize(form).replace(/[^\x21-\x7e]+/gu, encodeURIComponent));
+};
+
+/** With blanks for the signs that stand for them in forms. */
+const asForm: Respell = (text) =>
+  text.includes('+') ? onPath(text, (path) => [path.replaceAll('+', '%20')]) : [];
+const asWrittenInForms: Respell = (text) =>
+  text.includes('%20') ? onPath(text, (path) => [path.replaceAll('%20', '+')]) : [];
+
+/** With the letter of a drive in either case. */
+const onDrive: Respell = (text) => {
+  const [matched = '', start = '', letter = ''] = DRIVE.exec(text) ?? [];
+  if (letter === '') return [];
+  const rest = `:${text.slice(matched.length)}`;
+  return [start + letter.toUpperCase() + rest, start + letter.toLowerCase() + rest];
+};
 
 /** Resolved and collapsed, where the steps before have made that possible. */
 const resolvedAgain: Respell = (text) =>
@@ -626,12 +688,24 @@ const REDUCTIONS = [
   decoded,
   cut,
   withoutUser,
+  withoutPort,
+  withoutHost,
   withoutParameters,
+  inNormalForms,
+  asForm,
+  onDrive,
   trimmed,
   resolvedAgain,
   withoutSlash,
 ];
-const ADDITIONS = [withSlashes, withoutUser, withoutSlash, withSlash];
+const ADDITIONS = [
+  asWrittenInForms,
+  withSlashes,
+  withoutPort,
+  withoutUser,
+  withoutSlash,
+  withSlash,
+];
 
 /** The host as it is written, for those who take it for a part of the path. */
 function unfoldedHost(uri: string): readonly string[] {

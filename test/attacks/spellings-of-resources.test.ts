@@ -213,6 +213,35 @@ describe('spellings in combination', () => {
     },
   );
 
+  it.each([
+    ['memo://vault/my%20key', 'memo://vault/my+key'],
+    ['memo://vault/my+key', 'memo://vault/my%20key'],
+    ['memo://vault/caf%C3%A9', 'memo://vault/cafe%CC%81'],
+    ['memo://vault/cafe%CC%81', 'memo://vault/caf%C3%A9'],
+    ['memo://vault/fix', 'memo://vault/%EF%AC%81x'],
+    ['memo://vault/key%3Fx', 'memo://vault/key%3Fx%20'],
+    ['file:///C:/keys/root', 'file:///c:/keys/root'],
+    ['file:///C:/keys/root', 'file:///C:/../keys/root'],
+    ['file:///C:/keys/root', 'file:///c%7C/keys/root'],
+    ['file:///keys/root', 'file://host/keys/root'],
+    ['memo://vault/x?id=7', 'memo://vault/x?ID=7'],
+    ['memo://vault/x?id=7', 'memo://vault/x?a=1;id=7'],
+    ['memo://vault/x?id=7', 'memo://vault/x??id=7'],
+    ['memo://vault/x?id=7', 'memo://vault/x?id=7%20'],
+  ])('a restriction of %s holds for %s', (denied, uri) => {
+    expect(isRefused(restrictionsOfUri(denied), readUri(uri))).toBe(true);
+  });
+
+  it.each([
+    `https://a.example/${'%E6%97%A5%E6%9C%AC'.repeat(400)}`,
+    `https://a.example/search/${'a+b%20c/'.repeat(500)}?q=${'x;y&'.repeat(200)}#z`,
+    `file:///C:/Users/me/${'Caf%C3%A9%20Noir/'.repeat(200)}a..b/c.`,
+    `db://host:5432/${'t;v=1/'.repeat(400)}row.`,
+  ])('no restriction of another one holds for a long URI (row %#)', (uri) => {
+    const readings = readUri(uri);
+    expect(readings && restrictsUri(restrictionsOfUri(DENIED), readings)).toBe(false);
+  });
+
   it('a restriction of a resource holds for no other one', () => {
     const others = ['memo://vault/keys/root2', 'memo://vault/keys', 'memo://vault/keys/root/x'];
     const patterns = restrictionsOfUri(DENIED);
@@ -221,10 +250,15 @@ describe('spellings in combination', () => {
       'memo://vault/key',
       'note://vault/keys/root',
       'memo://keys/root',
+      'memo://vault/keys/..root',
+      'memo://vault/keys/root...x',
+      'memo://vault/keys/root:DATA',
     ]) {
       const readings = readUri(other);
       expect([other, readings && restrictsUri(patterns, readings)]).toEqual([other, false]);
     }
+    const file = readUri('file:///srv/keys/root');
+    expect(file && restrictsUri(restrictionsOfUri('file:///keys/root'), file)).toBe(false);
     const parameter = restrictionsOfUri('memo://vault/x?id=7');
     for (const [other, isHeld] of [
       ['memo://vault/x', false],

@@ -45,13 +45,22 @@ export const RESPELLINGS: Readonly<Record<string, Respelling>> = {
   'an escaped blank at the end': inPath((path) => `${path}%20`),
   'an escaped fragment': inPath((path) => `${path}%23part`),
   'an escaped query': inPath((path) => `${path}%3Fx=1`),
+  'an escaped no-break space at the end': inPath((path) => `${path}%C2%A0`),
+  'an escaped byte order mark at the end': inPath((path) => `${path}%EF%BB%BF`),
+  'a dot behind a segment': inPath((path) => path.replace(/(?<=[a-z])(?=\/)/, '.')),
+  'dots at the end': inPath((path) => (/[a-z]$/.test(path) ? `${path}..` : path)),
+  'a blank behind a segment': inPath((path) => path.replace(/(?<=[a-z])(?=\/)/, '%20')),
+  'the main stream of a file': inPath((path) => (/[a-z]$/.test(path) ? `${path}::$DATA` : path)),
+  'a full-width slash': inPath((path) => path.replace(/(?!^)\/(?=.)/, '%EF%BC%8F')),
   'a parameter of a segment': inPath((path) => `${path};v=1`),
   'a parameter of a dot segment': inPath((path) => `/open/..;/${path.slice(1)}`),
   'capitals in the scheme': (uri) => uri.replace(/^[a-z]+/, (scheme) => scheme.toUpperCase()),
   'capitals in the host': inHead((head) => head.replace(/[a-z]+$/, (host) => host.toUpperCase())),
   'an escape in the host': inHead((head) => head.replace(/[a-z](?=[a-z]*$)/, escapeOf)),
   'a dot behind the host': inHead((head) => (/[a-z]$/i.test(head) ? `${head}.` : head)),
-  'an empty port': inHead((head) => (head.endsWith(':') ? head : `${head}:`)),
+  'an empty port': inHead((head) => (/:\d*$/.test(head) ? head : `${head}:`)),
+  'a port': inHead((head) => (/[a-z]$/i.test(head) ? `${head}:80` : head)),
+  'a parameter of the host': inHead((head) => (/[a-z]$/i.test(head) ? `${head};v=1` : head)),
   'a user': inHead((head) => (head.includes('@') ? head : head.replace('://', '://user@'))),
 };
 
@@ -59,6 +68,7 @@ export const RESPELLINGS: Readonly<Record<string, Respelling>> = {
 const REWRITTEN: Readonly<Record<string, Respelling>> = {
   'no slash behind the scheme': (uri) => uri.replace('://', ':'),
   'one slash behind the scheme': (uri) => uri.replace('://', ':/'),
+  'a dot segment for a host': (uri) => uri.replace('://', '://../'),
   'three slashes behind the scheme': (uri) => uri.replace('://', ':///'),
 };
 
