@@ -6,6 +6,7 @@ import type { CompiledSchema, SchemaError } from '../policy/definitions.js';
 import { ANY_STEP, type SensitiveField, type SensitiveFields } from '../policy/information-flow.js';
 import type { Finding } from '../policy/record.js';
 import type { TextEdit } from '../protocol/admitted-request.js';
+import { isOwnMember } from '../protocol/capabilities.js';
 import { type DataNode, findData } from '../protocol/json/data-text.js';
 import {
   applyEdits,
@@ -34,9 +35,9 @@ const DETECTOR = 'sensitive';
 /** What records say in place of a value. Only marks in results have a tag. */
 const RECORDED = redactionMark(DETECTOR);
 
-/** A member name as it is compared: whatever its case, and without what some reader skips. */
+/** A member name as it is compared: whatever its case and normal form, and without what some reader skips. */
 function foldFieldName(name: string): string {
-  return foldName(foldText(name).text);
+  return foldName(foldText(name).text.normalize().trim());
 }
 
 function isStep(step: string | undefined, name: string | number): boolean {
@@ -234,17 +235,35 @@ const UNBOUNDED: WalkCaps = { maxDepth: Infinity, maxStrings: Infinity };
 function collectValues(json: string, values: Set<string>): void {
   walkJson(json, UNBOUNDED, ({ kind, value }) => {
     if (kind === 'name') return;
-    addValue(value, values);
     if (kind === 'number') {
+      addValue(value, values);
       // A text may have it as a double is written, and the result 1.50 or more digits than a double has.
       addValue(String(Number(value)), values);
       return;
     }
-    const escaped = JSON.stringify(value).slice(1, -1);
-    addValue(escaped, values);
-    addValue(escapeBeyondAscii(escaped), values);
+    addWritings(value, values);
   });
 }
+
+/** A text in the forms in which programs write it into other texts: JSON, URLs and HTML, and in each normal form. */
+function addWritings(value: string, values: Set<string>): void {
+  for (const text of [value, value.normalize('NFC'), value.normalize('NFD')]) {
+    const escaped = JSON.stringify(text).slice(1, -1);
+    const forHtml = text.replace(/[&<>"']/g, (sign) => HTML_REFERENCES.get(sign) ?? sign);
+    for (const writing of [text, escaped, escapeBeyondAscii(escaped), forHtml])
+      addValue(writing, values);
+    addValue(encodeURIComponent(text.replace(/\p{Cs}/gu, '\ufffd')), values);
+  }
+}
+
+/** As most programs write them. */
+const HTML_REFERENCES: ReadonlyMap<string, string> = new Map([
+  ['&', '&amp;'],
+  ['<', '&lt;'],
+  ['>', '&gt;'],
+  ['"', '&quot;'],
+  ["'", '&#39;'],
+]);
 
 function addValue(value: string, values: Set<string>): void {
   const { text } = foldText(value);
@@ -410,7 +429,10 @@ export function redactFields(
   const walk: Walk = { planned, text, places: [], edits: [], counts, values };
   const root = spanOf(text, ['result']);
   if (root === undefined) visitData(walk);
-  else visit(walk, root, createTree(fields.map(({ steps }, field) => ({ field, steps }))));
+  else {
+    visit(walk, root, createTree(fields.map(({ steps }, field) => ({ field, steps }))));
+    visitMeta(walk, root);
+  }
   const leaves = readLeaves(walk, caps);
   if (leaves === 'too-large') return leaves;
   const log = createFindingLog('to-client');
@@ -436,6 +458,28 @@ function visitData(walk: Walk): void {
     const span = spanOf(walk.text, [holder, 'data']);
     if (span !== undefined) visitCopy(walk, span, treesOf(walk.planned.fields));
   }
+}
+
+/** What a server adds to a result or to a block of its content in `_meta` is read as data too. */
+function visitMeta(walk: Walk, root: Span): void {
+  const { text } = walk;
+  const replaced = new Set(walk.places.map(({ start }) => start));
+  const isKept = ({ start }: Span): boolean => !replaced.has(start);
+  const members = memberSpans(text, root);
+  const blocks = members
+    .filter(({ name, value }) => name === 'content' && isKept(value))
+    .flatMap(({ value }) => elementSpans(text, value).filter(isKept));
+  const trees = treesOf(walk.planned.fields);
+  for (const { name, value } of [...members, ...blocks.flatMap((one) => memberSpans(text, one))]) {
+    if (name !== '_meta') continue;
+    for (const { name: own, value: added } of memberSpans(text, value))
+      if (!isOfProtocol(own)) visitCopy(walk, added, trees);
+  }
+}
+
+/** Whether a member of `_meta` is one of MCP's or the gateway's. */
+function isOfProtocol(name: string): boolean {
+  return name.startsWith('io.modelcontextprotocol/') || isOwnMember(name);
 }
 
 function sortEdits({ edits }: Walk): readonly TextEdit[] {
@@ -630,10 +674,17 @@ function isSearched({ kind, steps, value }: Leaf): boolean {
   const isInside = ['result', 'error', 'params'].includes(String(steps[0])) && steps.length > 1;
   if (!isInside) return false;
   if (kind === 'number') return isAnnotation(steps);
-  if (kind === 'name') return isStructured(steps) && steps.length > 2;
+  if (kind === 'name') return hasOwnNames(steps);
   if (isStructured(steps) || isData(steps)) return true;
   const name = nearestName(steps);
   return !NOT_TEXT.has(name) && OF_THE_PROTOCOL.get(name)?.test(value) !== true;
+}
+
+/** Whether a name is one that the server chooses: in structured content, in data, or in a member of `_meta`. */
+function hasOwnNames(steps: Leaf['steps']): boolean {
+  if ((isStructured(steps) || isData(steps)) && steps.length > 2) return true;
+  const meta = steps.indexOf('_meta');
+  return meta > 0 && steps.length > meta + 2;
 }
 
 /** Whether a path leads into the annotations of content. */
@@ -664,15 +715,15 @@ function redactText(outer: Walk, value: string, trees: TextTrees): string {
 
 /** Whether a text may hold data with a field: it has an opening bracket and a name, unless that is escaped. */
 function mayHoldField({ planned: { fields } }: Walk, value: string): boolean {
-  if (!/[[{]|\\u/.test(value)) return false;
-  if (value.includes('\\u')) return true;
   const { text } = foldText(value);
-  const lower = text.toLowerCase();
+  if (!/[[{]|\\u/.test(text)) return false;
+  if (text.includes('\\u')) return true;
+  const lower = text.normalize().toLowerCase();
   return fields.some(({ steps, effect }) => {
     const last = steps.at(-1) ?? ANY_STEP;
     return (
       effect === 'redact' &&
-      (last === ANY_STEP || lower.includes(foldText(last).text.toLowerCase()))
+      (last === ANY_STEP || lower.includes(foldText(last).text.normalize().toLowerCase()))
     );
   });
 }
@@ -856,7 +907,7 @@ function memberSpan({ text }: NormalizedText, name: DataNode, { end }: DataNode)
 function collectNode(view: NormalizedText, node: DataNode, values: Set<string>): void {
   for (const { kind, start, end } of leavesOf(node)) {
     const text = view.text.slice(start, end);
-    if (kind === 'string') addValue(contentOf(view, { kind, start, end, items: [] }), values);
+    if (kind === 'string') addWritings(contentOf(view, { kind, start, end, items: [] }), values);
     else if (/\d/.test(text)) {
       addValue(text, values);
       addValue(String(Number(text)), values);

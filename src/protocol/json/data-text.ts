@@ -18,7 +18,7 @@ const NO_ITEMS: readonly DataItem[] = [];
 /** What may stand between the parts of data. A text may have a blank or a control that only some readers skip. */
 const BLANK = /[\s\p{Cc}\p{Cf}]*/uy;
 const SCALAR = /[-+]?[\w.]+(?:[-+]\d+)?/y;
-const BARE_NAME = /[\w$-]+/y;
+const BARE_NAME = /[\p{L}\p{M}\p{N}\p{Pc}\p{Cf}$-]+/uy;
 const OPENING = /[[{]/g;
 
 /** An object or array whose end is not read yet. */
