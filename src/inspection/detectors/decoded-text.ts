@@ -125,18 +125,25 @@ export const NAMED_REFERENCES: ReadonlyMap<string, string> = new Map([
   ['nobreak', ''],
   ['zerowidthspace', ''],
   ['invisibletimes', ''],
+  ['it', ''],
   ['invisiblecomma', ''],
+  ['ic', ''],
   ['applyfunction', ''],
+  ['af', ''],
+  ['negativeverythinspace', ''],
+  ['negativethinspace', ''],
+  ['negativemediumspace', ''],
+  ['negativethickspace', ''],
   ['tab', '\t'],
   ['newline', '\n'],
 ]);
 
 const ESCAPE =
-  /%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\u\{[0-9A-Fa-f]{1,6}\}|\\x[0-9A-Fa-f]{2}|&#[0-9]{1,7};?|&#[xX][0-9A-Fa-f]{1,6};?|&[A-Za-z]{2,16};/g;
+  /%[0-7][0-9A-Fa-f]|%[C-Fc-f][0-9A-Fa-f](?:%[89ABab][0-9A-Fa-f]){1,3}|\\u[0-9A-Fa-f]{4}|\\u\{[0-9A-Fa-f]{1,6}\}|\\x[0-9A-Fa-f]{2}|&#[0-9]{1,7};?|&#[xX][0-9A-Fa-f]{1,6};?|&[A-Za-z]{2,21};/g;
 
 /**
- * Decodes percent triplets, `\u` and `\x` escapes and character references once; percent triplets only to ASCII.
- * Returns the same view where nothing is decoded. Linear.
+ * Decodes percent triplets, `\u` and `\x` escapes and character references once, and folds what they stand for. Returns
+ * the same view where nothing is decoded. Linear.
  */
 export function decodeEscapes(normalized: NormalizedText): NormalizedText {
   const { text } = normalized;
@@ -158,24 +165,35 @@ export function decodeEscapes(normalized: NormalizedText): NormalizedText {
   }
   if (!isChanged) return normalized;
   out.copy(text, at, text.length);
-  return out.toNormalizedText(normalized.map);
+  return foldView(out.toNormalizedText(normalized.map));
 }
 
 function decodeOne(encoded: string): string | undefined {
-  if (encoded.startsWith('%')) return fromCode(Number.parseInt(encoded.slice(1), 16), 0x7f);
+  if (encoded.startsWith('%')) return fromTriplets(encoded);
   if (encoded.startsWith('\\')) {
-    return fromCode(Number.parseInt(encoded.replace(/[\\ux{}]/g, ''), 16), 0x10ffff);
+    return fromCode(Number.parseInt(encoded.replace(/[\\ux{}]/g, ''), 16));
   }
   if (encoded.startsWith('&#')) {
     const isHex = encoded[2] === 'x' || encoded[2] === 'X';
     const digits = encoded.slice(isHex ? 3 : 2).replace(';', '');
-    return fromCode(Number.parseInt(digits, isHex ? 16 : 10), 0x10ffff);
+    return fromCode(Number.parseInt(digits, isHex ? 16 : 10));
   }
   return NAMED_REFERENCES.get(encoded.slice(1, -1).toLowerCase());
 }
 
-function fromCode(code: number, max: number): string | undefined {
-  return code <= max ? String.fromCodePoint(code) : undefined;
+function fromCode(code: number): string | undefined {
+  return code <= MAX_CODE_POINT ? String.fromCodePoint(code) : undefined;
+}
+
+const MAX_CODE_POINT = 0x10ffff;
+
+/** The character that percent triplets stand for in UTF-8; undefined where they are not UTF-8. */
+function fromTriplets(encoded: string): string | undefined {
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    return undefined;
+  }
 }
 
 /**

@@ -32,7 +32,7 @@ function isSuspiciousSign(text: string, at: number, code: number): boolean {
     case 0x25: // %
       return /^[0-9A-Fa-f]{2}/.test(text.slice(at + 1, at + 3));
     case 0x26: // &
-      return /^(?:#|[A-Za-z]{2,16};)/.test(text.slice(at + 1, at + 19));
+      return /^(?:#|[A-Za-z]{2,21};)/.test(text.slice(at + 1, at + 24));
     case 0x5d: // ]
       return next === '(' || next === '[' || next === ':';
     case 0x21: // !

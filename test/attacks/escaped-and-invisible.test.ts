@@ -1,0 +1,65 @@
+// Secrets that are interrupted or spelt by characters which are themselves written as escapes: only once they are decoded
+// do they vanish for whoever reads the text, or become the letters of the secret.
+
+import { describe, expect, it } from 'vitest';
+import { inspectMessage } from '../../src/inspection/responses.js';
+import { awsKey, githubToken, profile } from '../unit/inspection/samples.js';
+
+/** Characters that readers skip, in every notation in which an escape is decoded. */
+const INVISIBLE = [0xad, 0x200b, 0x200d, 0x2060, 0xfeff, 0xe0041];
+const NOTATIONS: Readonly<Record<string, (code: number) => string>> = {
+  'a decimal reference': (code) => `&#${code};`,
+  'a hexadecimal reference': (code) => `&#x${code.toString(16)};`,
+  'an escape of JSON': (code) =>
+    String.fromCodePoint(code)
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
+  'an escape of JavaScript': (code) => `\\u{${code.toString(16)}}`,
+  'percent triplets': (code) => encodeURIComponent(String.fromCodePoint(code)),
+};
+const NAMED = ['&ic;', '&it;', '&af;', '&shy;', '&NegativeThinSpace;', '&ZeroWidthSpace;'];
+
+function shown(text: string): string {
+  const message = JSON.stringify({
+    jsonrpc: '2.0',
+    id: 1,
+    result: { content: [{ type: 'text', text }] },
+  });
+  const outcome = inspectMessage({ text: message, value: JSON.parse(message), profile });
+  return outcome.kind === 'changed' ? JSON.stringify(outcome.value) : message;
+}
+
+const SECRETS = { 'a token': githubToken('one'), 'a key': awsKey('one') } as const;
+const FULL_WIDTH = 0xfee0;
+
+describe.each(Object.entries(SECRETS))('%s', (_what, secret) => {
+  it.each(Object.entries(NOTATIONS))('is found wherever %s interrupts it', (_notation, write) => {
+    const gaps = INVISIBLE.map(write);
+    for (let at = 1; at < secret.length; at++) {
+      const text = `see ${secret.slice(0, at)}${gaps[at % gaps.length]}${secret.slice(at)} there`;
+      expect([text, shown(text).includes('[redacted:')]).toEqual([text, true]);
+    }
+  });
+
+  it.each(NAMED)('is found where %s interrupts it', (reference) => {
+    const text = `see ${secret.slice(0, 9)}${reference}${secret.slice(9)} there`;
+    expect(shown(text)).toContain('see [redacted:');
+  });
+
+  it.each(Object.entries(NOTATIONS))(
+    'is found in full-width letters, each %s',
+    (_notation, write) => {
+      const spelt = [...secret].map((one) => write(one.charCodeAt(0) + FULL_WIDTH)).join('');
+      expect(shown(`see ${spelt} there`)).toContain('see [redacted:');
+    },
+  );
+});
+
+it('what escapes spell otherwise passes byte for byte', () => {
+  for (const text of [
+    'Caf%C3%A9 &#8211; na&#xEF;ve \\u00e9 50%C3 100%',
+    'soft&shy;hyphen &#8203; &ic; %E2%80%8B and no more',
+  ])
+    expect(shown(text)).toContain(JSON.stringify(text));
+});
