@@ -236,6 +236,19 @@ export const rows: readonly CompatRow[] = [
     },
   }),
   row({
+    id: 'references-to-secrets',
+    source: 'the manifests of Kubernetes and the documentation of managers of secrets',
+    given: 'A manifest or a program says where a secret is kept, or has a sample in base64.',
+    verdict: 'accepts',
+    sees: 'The client gets the text.',
+    run: () => {
+      passes('secretKey: MY_ENV_VAR1', '- secret: root-ca5', 'sessionToken: IQoJ...Ek8=');
+      passes('password: "urn:k8s:secret:redis:password"', 'password: op://vault/item-2/password');
+      passes('SecretKey: targetSecretKey1,', 'Secret = esv1meta.SecretKeySelector{}');
+      passes(`password: ${Buffer.from('mypassword').toString('base64')} # mypassword`);
+    },
+  }),
+  row({
     id: 'secrets-split-over-a-list',
     given: 'A text is a list in JSON, and a token stands in two of its strings.',
     verdict: 'changes',

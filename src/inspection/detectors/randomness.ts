@@ -226,7 +226,8 @@ const SAMPLE_TERMS = termPattern(
     'local|localhost|development|production|staging|super|strong|secure|random|generated|private|public',
     'length|characters?|chars?|least|minimum|long|process|environ|getenv|env|config|settings|vars',
     'b64decode|b64encode|b64|base64url|base64|utf8|sha1|sha256|sha384|sha512|md5|uint8|int32|int64|uint32',
-    'ed25519|x25519|rs256|hs256|es256|p256|oauth2|decode|encode|buffer|array|digest|bytes|uuid4?',
+    'ed25519|x25519|rs256|hs256|es256|p256|oauth2|decode|encode|buffer|array|digest|bytes?|uuid4?',
+    'hashed|secr3t|p@ss|abc123xyz|abc123|blahblah|monkey|letmein|iloveyou|trustno1|changeit',
     'qwerty|asdf|foobar|foo|bar|baz|lorem|ipsum|deadbeef|cafebabe|openai|anthropic|github|google|azure|stripe|slack',
   ]
     .join('|')

@@ -65,9 +65,15 @@ function isSecretValue(written: string, name: string, next?: string): boolean {
   const isDoubtful = isPassName(name) && !/^[A-Z0-9_]+_PASS$/.test(name);
   if (!hasRandomWindow(value, MIN_NAMED_CHARS, isDoubtful ? RANDOM_WORDLESS : RANDOM_NAMED))
     return false;
+  if (isNameOfElse(value, name) || isReference(value, next, name)) return false;
+  return !isPublishedSample(value) && !isEncodedSample(value, name);
+}
+
+/** Whether a value names a resource, a file, a key or a place, or is cut. */
+function isNameOfElse(value: string, name: string): boolean {
   const isPassword = PASSWORD_NAME.test(name);
-  if (isResourceName(value, isPassword) || (!isPassword && isFileName(value))) return false;
-  return !isReference(value, next) && !isPublishedSample(value);
+  if (isResourceName(value, isPassword) || (!isPassword && isFileName(value))) return true;
+  return isKeyName(value, name) || isAddressOfSecret(value) || ELIDED.test(value);
 }
 
 /** People join words and numbers to passwords, but do not call them secret. */
@@ -123,6 +129,64 @@ function isResourceName(value: string, isPassword: boolean): boolean {
   return digits < named;
 }
 
+/** The name of a variable of the environment. */
+const VARIABLE_NAME = /^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?:-\d)?$/;
+/** What says, in Kubernetes and in its operators, under which name a secret is kept. */
+const REFERRING_NAME = /^(?:- )?(?:secret[_-]?key|secret|credentials?)$/i;
+const MAX_KEY_DIGITS = 2;
+
+/** Whether a value is a name under which a secret is kept: words and at most two digits, as in `API_TOKEN_2`. */
+function isKeyName(value: string, name: string): boolean {
+  if (!VARIABLE_NAME.test(value) && !REFERRING_NAME.test(name)) return false;
+  if (!/[-_]/.test(value) || value.replace(/\D/g, '').length > MAX_KEY_DIGITS) return false;
+  return value.split(/[-_]/).every(isPlainTerm);
+}
+
+/** Schemes of addresses at which managers of secrets keep them. */
+const ADDRESS = /^(?:urn|op|vault|ssm|secret|secretref|keyvault|awssm|gcpsm):[^:]/;
+const ADDRESS_PARTS = /[-_./:#?=]+/;
+/** A resource of AWS: the service, the region and the account, and the name that it has there. */
+const ARN = /^arn:aws[a-z-]{0,16}:[a-z0-9-]{1,32}:[a-z0-9-]{0,24}:\d{0,12}:/;
+/** What AWS adds to the names of secrets. */
+const ARN_SUFFIX = /-[A-Za-z0-9]{6}$/;
+
+/** What stands before the type of a resource of AWS in its address. */
+const BEFORE_TYPE = /arn:aws[a-z-]{0,16}:secretsmanager:[a-z0-9-]{0,24}:\d{0,12}:$/;
+const MAX_ARN_START = 96;
+
+/** Whether a value says in words where a secret is kept: `urn:k8s:secret:redis:password`. */
+function isAddressOfSecret(value: string): boolean {
+  if (ARN.test(value)) return isPlainName(value.replace(ARN, '').replace(ARN_SUFFIX, ''));
+  return ADDRESS.test(value) && value.split(ADDRESS_PARTS).every(isPlainTerm);
+}
+
+/** Whether a part of a name is made of words, samples, abbreviations and a number, or is Kubernetes' short name. */
+function isPlainTerm(part: string): boolean {
+  return /^k8s$/i.test(part) || isPlainPart(part) || countUnexplained(part) === 0;
+}
+
+/** A value of which only the two ends are shown. */
+const ELIDED = /^[A-Za-z0-9+/=_-]{1,7}(?:\.{3}|\u2026)[A-Za-z0-9+/=_-]{0,7}$/;
+
+const BASE64_VALUE = /^(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+const WRITTEN = /^[ -~]+\n?$/;
+
+/** Whether a value is base64 of words, as manifests of Kubernetes have their samples: `bXlwYXNzd29yZA==`. */
+function isEncodedSample(value: string, name: string): boolean {
+  if (value.length > MAX_ENCODED_SAMPLE || !BASE64_VALUE.test(value)) return false;
+  const text = Buffer.from(value, 'base64').toString('latin1');
+  if (!WRITTEN.test(text) || (text.match(/[A-Za-z ]/g)?.length ?? 0) < text.length * WORDY)
+    return false;
+  const sample = text.trim();
+  if (hasRandomWindow(sample, MIN_NAMED_CHARS, RANDOM_ENCODED)) return false;
+  return !isSecretValue(sample, name);
+}
+
+const MAX_ENCODED_SAMPLE = 128;
+/** The share of letters in what is written in words. */
+const WORDY = 3 / 4;
+const RANDOM_ENCODED = { vocabulary: 'any', unexplained: 2 } as const;
+
 /** The shortest value that counts because of its name; also the length of the stretch that has to look random. */
 const MIN_NAMED_CHARS = 8;
 /** Characters of that stretch that must belong to no sample word. */
@@ -139,7 +203,9 @@ const ENVIRONMENT_REFERENCE =
 
 // Whether a value is code that refers to a secret: a call, a composite literal, a variable or a member. Its parts must
 // be words, so that it cannot hide a value.
-function isReference(value: string, next: string | undefined): boolean {
+function isReference(value: string, next: string | undefined, name?: string): boolean {
+  // A variable that has the name of the member.
+  if (next === ',' && value === name) return true;
   const isExpression =
     next !== undefined &&
     CALLED.test(value) &&
@@ -147,14 +213,18 @@ function isReference(value: string, next: string | undefined): boolean {
     (/^[([{]/.test(next) ||
       (isNameOfSecret(value) && (/^[,;)]/.test(next) || value.includes('.'))));
   if (isExpression) {
+    const names = value.replace(VERSIONED_PACKAGE, '');
     return (
-      isMostlyTerms(value.replace(/[^A-Za-z]/g, ' ')) &&
-      isPlainName(value.replace(ABBREVIATION, ''), MIN_NAMED_CHARS - 2)
+      isMostlyTerms(names.replace(/[^A-Za-z]/g, ' ')) &&
+      isPlainName(names.replace(ABBREVIATION, ''), MIN_NAMED_CHARS - 2)
     );
   }
   if (!VARIABLE.test(value) && !ENVIRONMENT_REFERENCE.test(value)) return false;
   return isPlainName(value);
 }
+
+/** A package of an interface with a version before one of its types, as Kubernetes names them: `corev1.`. */
+const VERSIONED_PACKAGE = /^[a-z]{0,8}v\d{1,2}(?:(?:alpha|beta)\d{1,2})?[a-z]{0,8}\.(?=[A-Z])/;
 
 /** A short run of capitals, or small letters behind a digit, between the words of an identifier. */
 const ABBREVIATION = /(?<![A-Z])[A-Z]{2,5}(?=[A-Z][a-z]|[\d_.]|$)|(?<=\d)[a-z]{1,3}(?=[A-Z_.])/g;
@@ -164,7 +234,7 @@ const COMPOUND_NAME = /[._]|::|->|[a-z0-9][A-Z]/;
 
 /** Whether an identifier, or the last member of a path, is itself called a secret. */
 function isNameOfSecret(path: string): boolean {
-  const name = path.split(/\.|::|->/).at(-1) ?? '';
+  const name = (path.split(/\.|::|->/).at(-1) ?? '').replace(/\d$/, '');
   return isSecretName(name) || /(?:^|[a-z0-9_])(?:Pass|Pw|_pass|_pw)$|^(?:pass|pw)$/.test(name);
 }
 
@@ -507,14 +577,42 @@ function assignedValue(text: string, nameEnd: number): NamedValue | undefined {
   const name = nameEndingAt(text, nameEnd);
   const isQuoted = /["'`\\]/.test(text.charAt(start - 1));
   if (!mayBeAssigned(name, isQuoted)) return undefined;
-  const plain = valueEnd(text, start);
+  const plain = assignedEnd(text, start, isQuoted);
   const value = text.slice(start, plain);
+  if (isElsewhere(text, nameEnd - name.length, nameEnd, start, plain)) return undefined;
   const isRead = mayBeSecretValue(value);
   const isSecret = isRead && isSecretValue(value, name, isQuoted ? undefined : text.charAt(plain));
   const longest = isQuoted ? quotedEnd(text, start) : lineEnd(text, nameEnd - name.length, start);
   if (longest > plain && ((isQuoted && isSecret) || isSignedValue(text, start, plain, longest)))
     return { start, end: longest, isSecret: true };
   return isRead ? { start, end: plain, isSecret } : undefined;
+}
+
+/** The end of a value. The colon of a sentence, `error for token: x: not found`, is not of it. */
+function assignedEnd(text: string, start: number, isQuoted: boolean): number {
+  const end = valueEnd(text, start);
+  const isClause = !isQuoted && text.charAt(end - 1) === ':' && /\s/.test(text.charAt(end));
+  return isClause && end - 1 > start ? end - 1 : end;
+}
+
+const ASSIGNED = /[ \t]{1,4}(?::=|\+=|=(?!=))/y;
+
+/** Whether what follows a name is the name of an AWS resource, or on the next line a variable that is set. */
+function isElsewhere(
+  text: string,
+  nameStart: number,
+  nameEnd: number,
+  start: number,
+  end: number,
+): boolean {
+  if (text.startsWith('secret:', nameStart)) {
+    const before = text.slice(Math.max(0, nameStart - MAX_ARN_START), nameStart);
+    if (BEFORE_TYPE.test(before) && isPlainName(text.slice(start, end).replace(ARN_SUFFIX, '')))
+      return true;
+  }
+  if (!text.slice(nameEnd, start).includes('\n')) return false;
+  ASSIGNED.lastIndex = end;
+  return CALLED.test(text.slice(start, end)) && ASSIGNED.test(text);
 }
 
 /** Whether a secret may be assigned to a name. A result of tests says `PASS:`. */
@@ -529,10 +627,20 @@ function mayBeAssigned(name: string, isQuoted: boolean): boolean {
 function isSignedValue(text: string, start: number, plain: number, end: number): boolean {
   const value = withoutMarks(text.slice(start, end));
   if (!mayBeSecretValue(value) || VARIABLE.test(value) || isFollowedBySetting(value)) return false;
+  if (isCode(value)) return false;
   const rest = text.slice(plain, end);
   if (plain - start >= MIN_NAMED_CHARS && !hasRandomWindow(rest, MIN_REST_CHARS, RANDOM_REST))
     return false;
   return hasRandomWindow(value.replace(/[^A-Za-z0-9]/g, ''), SIGNED_CHARS, RANDOM_SIGNED);
+}
+
+/** A call, a literal or an element of a list. */
+const CODE = /^&?(?:\[\])?[A-Za-z_][\w.]*[([{][\w.]*[)\]}][,;]?$/;
+
+/** Whether a value is code that is made of words. */
+function isCode(value: string): boolean {
+  if (!CODE.test(value) || !isMostlyTerms(value.replace(/[^A-Za-z]+/g, ' '))) return false;
+  return value.split(/[^A-Za-z0-9]+/).every((part) => isPlainTerm(part.replace(ABBREVIATION, '')));
 }
 
 const NEXT_SETTING = /[;&|,?]([A-Za-z_.-]{3,64})[=:]/;

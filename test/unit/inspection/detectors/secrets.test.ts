@@ -244,6 +244,10 @@ function makerOf({ kind, pattern }: SecretFormat, pick: Pick): () => string {
   return randomValues(COMPLETE[kind] ?? pattern, pick);
 }
 
+function base64(text: string): string {
+  return Buffer.from(text).toString('base64');
+}
+
 function pemKey(body: string): string {
   const label = `PRIVATE ${'KEY'}`;
   return `-----BEGIN ${label}-----\n${body}\n-----END ${label}-----`;
@@ -496,9 +500,40 @@ describe('a name of something that is no secret', () => {
     `HEROKU_APP_ID=${uuid('app')}`,
     `"heroku_uuid": "${uuid('own')}"`,
     `Lock-Token: urn:uuid:${uuid('lock')}`,
+    'SecretKey: "SERVICE_NAME-2"',
+    'secretKey: MY_ENV_VAR1\n',
+    '- secretKey: test-login-1\n',
+    'match: {secretKey: source-key2}',
+    '- secret: root-ca5\n',
+    'sts-token: YOUR_STS_TOKEN_IN_BASE64 # Optional',
+    'secretKey: password_encrypted_base64\n',
+    'sessionToken: IQoJ...Ek8=\n',
+    'password: "urn:k8s:secret:redis:password"',
+    'clientSecret: urn:k8s:my-secret:my-secret:clientSecret\n',
+    'password: "op://vault/item-2/password"',
+    'arn:aws:secretsmanager:us-east-1:123456789012:secret:foo-bar5-Robbgh',
+    'secret: arn:aws:secretsmanager:us-east-1:123456789012:secret:prod/db-AbC1eF\n',
+    'SecretKey: targetSecretKey1,\n',
+    'secretKey: []byte(expectedVal),\n',
+    'WorkloadCredentials: &esv1.WorkloadCredentialsProvider{},\n',
+    'ClientSecret = esv1meta.SecretKeySelector{}\n',
+    'case *corev1.Secret:\n\t\t\tk8sObjects = append(k8sObjects, o)',
+    '"pkcs12certPass": pkcs12certPass,',
+    'hashed_password: "fakehashedsecret2"',
+    'error presenting token: gandiv5: unexpected zone',
+    'curl -U daniel:secr3t -x proxy:80 http://x.example',
   ])('passes: %s', (text) => {
     expect(findSecrets(text)).toEqual([]);
   });
+
+  it.each(['password', 'token', 'root', 'mypassword', 'TOKEN was templated', 'my-client-secret\n'])(
+    'passes as base64, as in manifests of Kubernetes: %s',
+    (sample) => {
+      const encoded = Buffer.from(sample).toString('base64');
+      expect(findSecrets(`  password: ${encoded}\n`)).toEqual([]);
+      expect(findSecrets(`{"token":"${encoded}"}`)).toEqual([]);
+    },
+  );
 
   it.each([
     ['a random stem', `secret = "${noise('stem', 16)}.json"`],
@@ -510,6 +545,14 @@ describe('a name of something that is no secret', () => {
     ['words joined by points', `client_secret=${['velvet', 'garden', '947'].join('.')}`],
     ['words and a long number', `{"token":"${['velvet', 'garden', '50167'].join('_')}"}`],
     ['letters among digits before a suffix', `token: "685${noise('ending', 5)}1i.pem"`],
+    ['words and a number in base64', `token: ${base64(['velvet', 'garden', '947'].join('.'))}\n`],
+    ['a password in base64', `password: ${base64(noise('inner', 10))}\n`],
+    ['random letters in base64', `password: ${base64(`hxqj7${noise('letters', 7)}`)}\n`],
+    ['a random part of an address', `password: urn:k8s:secret:${noise('place', 12)}`],
+    ['a random part of a key name', `secretKey: MY_${noise('key', 12, UPPER)}\n`],
+    ['a random name in an address of AWS', `secret: arn:aws:s3:::${noise('bucket', 20)}\n`],
+    ['a random value that is cut late', `token: ${noise('cut', 12)}...\n`],
+    ['a random argument', `token: f(${noise('argument', 20)}),\n`],
     ['the key of an application', `HEROKU_APP_KEY=${uuid('key')}`],
   ])('does not hide %s', (_what, text) => {
     expect(findSecrets(text)).not.toEqual([]);
