@@ -20,6 +20,7 @@ import { type Leaf, type WalkCaps, walkJson } from '../protocol/json/walk.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { foldName, stepsOf } from '../text/json-members.js';
 import {
+  decodeEscapes,
   foldText,
   foldView,
   type NormalizedText,
@@ -748,7 +749,12 @@ function redactData(outer: Walk, text: string, trees: TextTrees): string {
 /** The edits that redact the fields of all data in a text, in order and apart. */
 function findDataEdits(outer: Walk, text: string, trees: TextTrees): readonly TextEdit[] {
   const edits: TextEdit[] = [];
-  readData({ outer, trees, edits, quote: '"', depth: 0, level: 0 }, foldText(text));
+  const reading: DataReading = { outer, trees, edits, quote: '"', depth: 0, level: 0 };
+  const folded = foldText(text);
+  readData(reading, folded);
+  // Data in HTML, as in an attribute or a listing.
+  if (QUOTE_IN_HTML.test(folded.text))
+    readData({ ...reading, quote: '&quot;' }, decodeEscapes(folded));
   const kept: TextEdit[] = [];
   for (const edit of edits.sort((one, other) => one.start - other.start)) {
     const before = kept.at(-1)?.end ?? 0;
@@ -757,6 +763,8 @@ function findDataEdits(outer: Walk, text: string, trees: TextTrees): readonly Te
   }
   return kept;
 }
+
+const QUOTE_IN_HTML = /&(?:quot|apos|#0*3[49]|#x0*2[27]);/i;
 
 function readData(reading: DataReading, view: NormalizedText): void {
   for (const node of findData(view.text)) {

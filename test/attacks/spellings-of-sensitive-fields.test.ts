@@ -53,6 +53,8 @@ describe.each(Object.entries(RESULTS))('a sensitive field in %s', (_where, build
 describe('data that only some readers see', () => {
   it.each([
     ['in full-width brackets', `\uff5b"gehört":"${VALUE}"\uff5d`],
+    ['in HTML', `<i data-x="{&quot;gehört&quot;:&quot;${VALUE}&quot;}">`],
+    ['in HTML by number', `{&#34;gehört&#34;: &#x22;${VALUE}&#34;}`],
     ['under a name without quotes', `{gehört: '${VALUE}'}`],
   ])('is read %s', (_how, text) => {
     expect(shown('gehört', ofText(text))).not.toContain(VALUE);
@@ -75,6 +77,15 @@ describe('a redacted value', () => {
     const result = { content: [], structuredContent: { v: VALUE }, _meta: { x: { [VALUE]: 1 } } };
     expect(shown('v', result)).not.toContain(VALUE);
   });
+});
+
+it('in HTML leaves what stands around it as it is', () => {
+  const data = (value: string) => `&amp; <i data-x="{&quot;v&quot;:${value},&quot;w&quot;:1}">%20`;
+  for (const [value, mark] of [
+    ['&quot;one&quot;', '&quot;[redacted:sensitive]&quot;'],
+    ['12', '&quot;[redacted:sensitive]&quot;'],
+  ] as const)
+    expect(shown('v', ofText(data(value)))).toContain(JSON.stringify(data(mark)));
 });
 
 it('what the protocol says in _meta is no field, whatever its name', () => {
