@@ -73,6 +73,7 @@ function isSecretValue(written: string, name: string, next?: string): boolean {
 function isNameOfElse(value: string, name: string): boolean {
   const isPassword = PASSWORD_NAME.test(name);
   if (isResourceName(value, isPassword) || (!isPassword && isFileName(value))) return true;
+  if (VERSIONED_IMAGE.test(value)) return true;
   return isKeyName(value, name) || isAddressOfSecret(value) || ELIDED.test(value);
 }
 
@@ -164,6 +165,9 @@ function isAddressOfSecret(value: string): boolean {
 function isPlainTerm(part: string): boolean {
   return /^k8s$/i.test(part) || isPlainPart(part) || countUnexplained(part) === 0;
 }
+
+/** The version and the digest of an image, whose name may end in `secret` or `token`. */
+const VERSIONED_IMAGE = /^v?\d{1,4}(?:\.\d{1,4}){0,3}@sha256:[0-9a-f]{64}$/;
 
 /** A value of which only the two ends are shown. */
 const ELIDED = /^[A-Za-z0-9+/=_-]{1,7}(?:\.{3}|\u2026)[A-Za-z0-9+/=_-]{0,7}$/;

@@ -520,6 +520,7 @@ describe('a name of something that is no secret', () => {
     'case *corev1.Secret:\n\t\t\tk8sObjects = append(k8sObjects, o)',
     '"pkcs12certPass": pkcs12certPass,',
     'hashed_password: "fakehashedsecret2"',
+    `image: registry.example.com/secret:v1.2.31@sha256:${noise('image', 64, HEX)}`,
     'error presenting token: gandiv5: unexpected zone',
     'curl -U daniel:secr3t -x proxy:80 http://x.example',
   ])('passes: %s', (text) => {
