@@ -124,6 +124,17 @@ export function responseObligationsOf(
   return { maxResultBytes, profiles };
 }
 
+/** The obligations with the inspection profiles that further decisions name, about what the response contains. */
+export function withProfilesOf(
+  obligations: ResponseObligations | undefined,
+  allows: readonly Allow[],
+): ResponseObligations | undefined {
+  const named = allows.flatMap((allow) => responseObligationsOf(allow).profiles);
+  if (named.length === 0) return obligations;
+  const profiles = [...new Set([...(obligations?.profiles ?? []), ...named])];
+  return { maxResultBytes: obligations?.maxResultBytes, profiles };
+}
+
 export type OutboundRequest = {
   readonly authorized: AuthorizedRequest;
   readonly caller: Caller;

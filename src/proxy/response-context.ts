@@ -13,10 +13,10 @@ import {
   withFurtherFindings,
 } from '../inspection/responses.js';
 import { type PlannedFields, planInSteps, planRedaction } from '../inspection/sensitive-fields.js';
-import { type Refusal, refuseWith } from '../policy/decision.js';
+import { type Allow, type Refusal, refuseWith } from '../policy/decision.js';
 import type { CompiledSchema } from '../policy/definitions.js';
 import type { SensitiveFields } from '../policy/information-flow.js';
-import type { ResponseObligations } from '../policy/obligations.js';
+import { type ResponseObligations, withProfilesOf } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 import { addFinding, type Finding } from '../policy/record.js';
@@ -102,6 +102,14 @@ export function responsePlanOf(
     principal,
     responseObligations: { maxResultBytes, profiles },
   };
+}
+
+/** The context in which content is also inspected under the profiles that these decisions about it name. */
+export function withProfiles(context: CheckContext, allows: readonly Allow[]): CheckContext {
+  const responseObligations = withProfilesOf(context.responseObligations, allows);
+  return responseObligations === context.responseObligations
+    ? context
+    : { ...context, responseObligations };
 }
 
 /** The outcome of checking one message. `text` is absent if the message passes byte for byte. */

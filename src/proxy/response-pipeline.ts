@@ -82,6 +82,7 @@ import {
   respond,
   settleMended,
   withhold,
+  withProfiles,
 } from './response-context.js';
 import { type FilterInput, filterResponse, recallList } from './response-filter.js';
 
@@ -191,9 +192,11 @@ export function createResponseCheck(
     switch (message.kind) {
       case 'response-input-required': {
         const inputRequired = { text: reading.text, result: message.result };
-        return checkInputRequired(call, responsePlan, inputRequired, (cut) =>
-          outcomeWhenInspected(inspect(context, cut, undefined, [], fieldsOf(context)), NO_ERROR),
-        );
+        return checkInputRequired(call, responsePlan, inputRequired, (cut, allows) => {
+          const strict = withProfiles(context, allows);
+          const inspected = inspect(strict, cut, undefined, [], fieldsOf(context));
+          return outcomeWhenInspected(inspected, NO_ERROR);
+        });
       }
       case 'response-task':
         return checkCreatedTask(context, responsePlan, reading, message.result);
@@ -221,11 +224,15 @@ export function createResponseCheck(
     if (error.code === METHOD_NOT_FOUND && cutsErrors(call.snapshot, rule.method))
       return withOwnError(reading.text, error);
     const facts = { isError: true, rpcCode: error.code };
+    if (error.code === URL_ELICITATION_REQUIRED)
+      return checkUrlError(context, reading.text, error, (strict) =>
+        outcomeWhenInspected(inspect(strict, reading, undefined, [], fieldsOf(context)), facts),
+      );
     const inspected = inspect(context, reading, undefined, [], fieldsOf(context));
     const outcome = outcomeWhenInspected(inspected, facts);
     return outcome instanceof Promise
-      ? outcome.then((resolved) => checkError(context, resolved, reading.text, error))
-      : checkError(context, outcome, reading.text, error);
+      ? outcome.then((resolved) => correctError(context, resolved, reading.text, error))
+      : correctError(context, outcome, reading.text, error);
   }
 
   /** A body that is an error under no id, or under another, answers the request that it was sent for. */
@@ -449,17 +456,6 @@ function isCacheable(method: string, result: JsonObject): boolean {
     result['cacheScope'] !== undefined ||
     result['ttlMs'] !== undefined
   );
-}
-
-/** Applies the rules for errors to an error that was inspected. */
-function checkError(
-  context: CheckContext,
-  outcome: MessageOutcome,
-  text: string,
-  error: RpcError,
-): MessageOutcome {
-  if (error.code === URL_ELICITATION_REQUIRED) return checkUrlError(context, outcome, text, error);
-  return correctError(context, outcome, text, error);
 }
 
 /**

@@ -128,8 +128,14 @@ function refuseState({ message }: AdmittedMessage): Refusal {
   return refuseProtocolError(invalidParams(errorContextOf(message), text));
 }
 
-/** Inspects the text as a response is inspected, but without the output schema of a complete result. */
-type Inspect = (reading: ParsedJson) => MessageOutcome | Promise<MessageOutcome>;
+/**
+ * Inspects the text as a response is inspected, but without the output schema of a complete result, and also under the
+ * profiles that the decisions about its input requests name.
+ */
+type Inspect = (
+  reading: ParsedJson,
+  allows: readonly Allow[],
+) => MessageOutcome | Promise<MessageOutcome>;
 
 /** Not inspected: such results are never cached, and their state is opaque (MCP 2026-07-28, caching). */
 const UNINSPECTED_MEMBERS: ReadonlySet<string> = new Set(['requestState', 'ttlMs', 'cacheScope']);
@@ -157,7 +163,7 @@ export async function checkInputRequired(
   if ('reason' in decided) return withholdFor(call, decided);
   const reading = readJsonText(changeMembers(text, { path: ['result'], cut: UNINSPECTED_MEMBERS }));
   if (!reading.ok) return withhold('upstream-protocol');
-  const outcome = await inspect(reading);
+  const outcome = await inspect(reading, allowsOf(decided));
   if (outcome.kind !== 'response') return outcome;
   const inspected = normalizeUrls(outcome.text ?? reading.text, inputRequired, ['result']);
   if (inspected === undefined) return withhold('elicitation-url');
@@ -237,6 +243,11 @@ export function decideInputRequests(
     decided.push({ inputRequest, allow: decision });
   }
   return decided;
+}
+
+/** The decisions that allow the input requests. */
+export function allowsOf(decided: readonly DecidedInputRequest[]): readonly Allow[] {
+  return decided.map(({ allow }) => allow);
 }
 
 /**

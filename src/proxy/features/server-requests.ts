@@ -44,6 +44,7 @@ import {
   type MessageOutcome,
   relatedOf,
   withhold,
+  withProfiles,
 } from '../response-context.js';
 
 type ServerRequest = Extract<UpstreamMessage, { readonly kind: 'server-request' }>;
@@ -355,27 +356,31 @@ function openServerRequestRecord(
 }
 
 /**
- * Checks the error by which a 2025-11-25 server says that the user must open URLs first. The error was inspected
- * before. It passes only if URL elicitation is allowed and every URL may be shown; otherwise the whole error is
- * withheld.
+ * Checks the error by which a 2025-11-25 server says that the user must open URLs first: in the order in which a server
+ * request is checked, for each URL. It passes only if URL elicitation is allowed and every URL may be shown; otherwise
+ * the whole error is withheld. `inspect` inspects the error in the context that it is given.
  * Source: MCP 2025-11-25, elicitation, URL elicitation required error.
  */
-export function checkUrlError(
+export async function checkUrlError(
   checkContext: CheckContext,
-  inspected: MessageOutcome,
   text: string,
   error: RpcError,
-): MessageOutcome {
-  if (inspected.kind !== 'response') return inspected;
+  inspect: (context: CheckContext) => MessageOutcome | Promise<MessageOutcome>,
+): Promise<MessageOutcome> {
   const links = linksOf(error.data);
-  const may = (elicitation: JsonObject): boolean =>
-    mayElicitUrl(checkContext, contentOf('elicitation/url', elicitation));
-  if (!mayElicitUrl(checkContext, undefined) || links?.every(may) !== true)
-    return withhold('elicitation-url');
+  const allows = links && decideLinks(checkContext, links);
+  if (links === undefined || allows === undefined) return withhold('elicitation-url');
+  const inspected = await inspect(withProfiles(checkContext, allows));
+  if (inspected.kind !== 'response') return inspected;
   let shown: string | undefined = inspected.text ?? text;
   for (const [index, { url }] of links.entries())
     shown = shown && showLink(shown, ['error', 'data', 'elicitations', index, 'url'], url);
   if (shown === undefined) return withhold('elicitation-url');
+  const { call, principal } = checkContext;
+  for (const allow of allows) {
+    const limited = await enforceLimits([allow], principal, call.ports.limits);
+    if (limited !== undefined) return withhold(limited.reason);
+  }
   return shown === text ? inspected : { ...inspected, text: shown };
 }
 
@@ -385,10 +390,20 @@ function linksOf(data: Json | undefined): readonly JsonObject[] | undefined {
   return listed.map((one: Json) => (isObject(one) ? one : {}));
 }
 
-function mayElicitUrl(
+/** The decision that allows each link; `undefined` if one may not be shown. */
+function decideLinks(
   { call, principal, session }: CheckContext,
-  content: ServerRequestContent | undefined,
-): boolean {
-  if (session?.allowedServerRequests?.includes('elicitation/url') !== true) return false;
-  return decideForCaller(call.snapshot, principal, 'elicitation/url', content).verdict === 'allow';
+  links: readonly JsonObject[],
+): readonly Allow[] | undefined {
+  if (session?.allowedServerRequests?.includes('elicitation/url') !== true) return undefined;
+  const decide = (content: ServerRequestContent | undefined): Decision =>
+    decideForCaller(call.snapshot, principal, 'elicitation/url', content);
+  if (decide(undefined).verdict === 'deny') return undefined;
+  const allows: Allow[] = [];
+  for (const link of links) {
+    const decision = decide(contentOf('elicitation/url', link));
+    if (decision.verdict === 'deny') return undefined;
+    allows.push(decision);
+  }
+  return allows;
 }

@@ -29,6 +29,7 @@ import {
   classifyUpstreamMessage,
   METHOD_NOT_FOUND,
   type UpstreamMessage,
+  URL_ELICITATION_REQUIRED,
 } from '../../protocol/responses.js';
 import { encodeSseComment, encodeSseMessage, isEventStream, isExcess } from '../../protocol/sse.js';
 import {
@@ -457,7 +458,9 @@ async function checkSubscriptionMessage(
     case 'response-result':
       return checkEnd(subscription, reading);
     case 'response-error':
-      return finish(subscription, reading);
+      return message.error.code === URL_ELICITATION_REQUIRED
+        ? fail(subscription, 'elicitation-url')
+        : finish(subscription, reading);
     case 'notification':
       return checkNotification(subscription, reading, message);
     case 'server-request':

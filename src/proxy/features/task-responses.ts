@@ -31,6 +31,7 @@ import {
   type TaskUse,
 } from '../../protocol/jsonrpc.js';
 import { describeOddCursor } from '../../protocol/odd-items.js';
+import { URL_ELICITATION_REQUIRED } from '../../protocol/responses.js';
 import {
   type InputRequiredResult,
   readInputRequiredResult,
@@ -51,8 +52,10 @@ import {
   type ResponsePlan,
   respond,
   withhold,
+  withProfiles,
 } from '../response-context.js';
 import {
+  allowsOf,
   decideInputRequests,
   limitInputRequests,
   normalizeUrls,
@@ -238,7 +241,8 @@ async function checkTaskState(
   if (read === undefined || !isObject(taskObject) || read.id !== task.id) return PROTOCOL_ERROR;
   const asked = decideServerRequests(context, taskObject, read.state);
   if ('reason' in asked) return asked;
-  const envelope = await inspectEnvelope(checkContext, reading, holder, read);
+  const envelopeContext = withProfiles(checkContext, allowsOf(asked.decided));
+  const envelope = await inspectEnvelope(envelopeContext, reading, holder, read);
   if ('reason' in envelope) return envelope;
   const payload = await inspectPayload(context, reading.text, holder, read);
   if (payload !== undefined && 'reason' in payload) return payload;
@@ -335,6 +339,8 @@ async function inspectPayload(
   const asResponse = `{"jsonrpc":"2.0","id":0,"${member}":${text.slice(span.start, span.end)}}`;
   const reading = readJsonText(asResponse);
   if (!reading.ok || readEnvelope(reading.value).kind !== member) return PROTOCOL_ERROR;
+  if (state.kind === 'error' && state.error['code'] === URL_ELICITATION_REQUIRED)
+    return { reason: 'elicitation-url' };
   const isError = state.kind === 'error' || state.result['isError'] === true;
   const sensitive = sensitiveFieldsOf(checkContext.call, {
     kind: 'task',
