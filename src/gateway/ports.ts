@@ -8,7 +8,7 @@ import type { Settings } from '../config/settings.js';
 import type { DataServerPorts } from '../http/server.js';
 import { createPageCache } from '../inspection/result-filters.js';
 import { digestOnce } from '../pins/digest.js';
-import type { ReplayOutcome, ReplayStore } from '../policy/obligations.js';
+import type { ReplayOutcome, ReplayStore, RunningRequest } from '../policy/obligations.js';
 import { ownerKey, type Principal } from '../policy/principal.js';
 import type { ClientEnd } from '../protocol/transport.js';
 import { handleAggregateRequest } from '../proxy/aggregate/pipeline.js';
@@ -117,7 +117,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
       registerResponse: responses.register,
       cancelResponse: responses.cancel,
     },
-    progress: createLiveProgress(),
+    progress: createLiveProgress<RunningRequest>(),
     requestState: createRequestStatePort(ring, now),
     tasks: createTaskPort(ring, now),
     cursors: createCursorPort(ring, now),

@@ -6,7 +6,8 @@
 // ARCHITECTURE.md, "Types hold the order"; docs/contract.md §4 (law 3, `limits`) and §10.
 
 import type { AdmittedMessage, SessionFacts, TaskFacts } from '../protocol/admitted-request.js';
-import type { Message, RequestId } from '../protocol/jsonrpc.js';
+import type { Message, RequestId, Target } from '../protocol/jsonrpc.js';
+import type { ProgressCount } from '../protocol/params.js';
 import type { DisconnectSignal } from '../protocol/transport.js';
 import {
   type Allow,
@@ -134,6 +135,12 @@ export function withProfilesOf(
   const profiles = [...new Set([...(obligations?.profiles ?? []), ...named])];
   return { maxResultBytes: obligations?.maxResultBytes, profiles };
 }
+
+/** The progress of a request that runs, and by what its messages are checked wherever they arrive. */
+export type RunningRequest = ProgressCount & {
+  readonly target: Target;
+  readonly responseObligations: ResponseObligations;
+};
 
 export type OutboundRequest = {
   readonly authorized: AuthorizedRequest;

@@ -127,7 +127,7 @@ async function forward(
   const startedMs = performance.now();
   const { upstream } = call.incoming;
   let signal = admitted.protocol.disconnectCancels ? call.incoming.signal : undefined;
-  for (const { begin } of call.features) signal = begin?.(call, admitted) ?? signal;
+  for (const { begin } of call.features) signal = begin?.(call, authorized) ?? signal;
   const caller = callerOf(call, authorized.principal);
   const reopensSession = call.incoming.aggregate !== undefined;
   const outbound = { authorized, caller, signal, reopensSession };

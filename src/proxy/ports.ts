@@ -16,6 +16,7 @@ import type {
   OutboundRequest,
   OutboundStream,
   ReplayOutcome,
+  RunningRequest,
   SessionRequest,
 } from '../policy/obligations.js';
 import type { Caller, Principal, ProofError } from '../policy/principal.js';
@@ -33,7 +34,6 @@ import type {
 import type { LoopScheduler, ReadJson } from '../protocol/json/incremental.js';
 import type { JsonObject, RequestId } from '../protocol/jsonrpc.js';
 import type { ListedPage } from '../protocol/methods.js';
-import type { ProgressCount } from '../protocol/params.js';
 import type { RememberedInputRequests } from '../protocol/server-requests.js';
 import type {
   AggregateRef,
@@ -365,11 +365,11 @@ type ContentPort = InspectionPort & {
 /** Requests in progress that asked for progress notifications, by the hash of their session. */
 type ProgressPort = {
   /** Registers a request; the returned function unregisters it. */
-  register(session: string, token: RequestId, count: ProgressCount): () => void;
+  register(session: string, token: RequestId, count: RunningRequest): () => void;
   /** The response is a task: its progress stays registered, within a bound. */
   keep(session: string, token: RequestId): void;
   /** The progress of the request with this token; `undefined` if none is in progress here. */
-  find(session: string, token: RequestId): ProgressCount | undefined;
+  find(session: string, token: RequestId): RunningRequest | undefined;
 };
 
 /** The request state of an upstream, which clients carry sealed (MCP 2026-07-28). */

@@ -30,6 +30,7 @@ import type {
   AuthorizedRequest,
   ReplayOutcome,
   ResponseObligations,
+  RunningRequest,
 } from '../policy/obligations.js';
 import { type Caller, closeToken, type Principal } from '../policy/principal.js';
 import { REASONS, type Reason } from '../policy/reasons.js';
@@ -42,7 +43,6 @@ import type { ReadError, ReadOutcome } from '../protocol/json/incremental.js';
 import { idLiteralOf, type JsonReading } from '../protocol/json/json.js';
 import { isNumberId } from '../protocol/json/request-ids.js';
 import { type JsonObject, requestIdOf, type Target } from '../protocol/jsonrpc.js';
-import type { ProgressCount } from '../protocol/params.js';
 import { INTERNAL_ERROR, invalidMessage } from '../protocol/responses.js';
 import { encodeSseMessage } from '../protocol/sse.js';
 import type {
@@ -74,7 +74,7 @@ export type PlannedMessage = Pick<
 >;
 
 /** The progress of a request in progress, registered in its session until `end`. */
-export type FollowedProgress = ProgressCount & {
+export type FollowedProgress = RunningRequest & {
   end(): void;
   /** Keeps it registered: the response is a task, whose progress has the same token (MCP 2025-11-25, tasks). */
   keep(): void;
@@ -113,7 +113,7 @@ export type Feature = {
   /** Called before the message is forwarded; returns the signal that cancels it, if there is another one. */
   readonly begin?: (
     call: RequestContext<AnyPort>,
-    admitted: AdmittedMessage,
+    authorized: AuthorizedRequest,
   ) => DisconnectSignal | undefined;
   /** Relays the response. */
   readonly relay?: (

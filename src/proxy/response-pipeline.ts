@@ -8,7 +8,7 @@
 
 import { NO_PREVIOUS_TAIL } from '../inspection/responses.js';
 import { type CompiledSchema, outputOf } from '../policy/definitions.js';
-import type { ResponseObligations } from '../policy/obligations.js';
+import type { ResponseObligations, RunningRequest } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
 import { isAppUri } from '../policy/uris.js';
 import type { MethodRule, SessionFacts, SessionTarget } from '../protocol/admitted-request.js';
@@ -306,6 +306,13 @@ export function createUnsolicitedCheck(
     gate: () => gate,
   };
   const delivery = createDelivery(call, principal, NO_TARGET);
+  const deliveries = new WeakMap<RunningRequest, Delivery>();
+  const deliveryOf = (running: RunningRequest | undefined): Delivery => {
+    if (running === undefined) return delivery;
+    const own = deliveries.get(running) ?? createDelivery(call, principal, running.target);
+    deliveries.set(running, own);
+    return own;
+  };
   return async (data) => {
     const reading = await readUnsolicited(call, data);
     if (reading === undefined) return undefined;
@@ -313,11 +320,20 @@ export function createUnsolicitedCheck(
     if (isResponseMessage(message)) return undefined;
     // Messages of such a stream are independent: no text continues in the next message.
     context.previousTail = NO_PREVIOUS_TAIL;
-    const verdict = await checkOtherMessage(context, reading, message);
-    if (verdict.kind !== 'pass' || !(await mayDeliver(context, delivery, message)))
+    const running =
+      message.kind === 'notification' ? gate.requestOf(message.method, message.params) : undefined;
+    const verdict = await checkOtherMessage(contextOf(context, running), reading, message);
+    if (verdict.kind !== 'pass' || !(await mayDeliver(context, deliveryOf(running), message)))
       return undefined;
     return verdict.text ?? reading.text;
   };
+}
+
+/** Progress belongs to a request wherever it arrives, so it is checked as beside the response to that request. */
+function contextOf(context: CheckContext, running: RunningRequest | undefined): CheckContext {
+  if (running === undefined) return context;
+  const { target, responseObligations } = running;
+  return { ...context, target, responseObligations };
 }
 
 /** Reads one message of such a stream; what cannot be read is dropped and recorded. */

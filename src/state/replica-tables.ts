@@ -139,12 +139,12 @@ export const MAX_KEPT_PROGRESS = 1024;
  * them on the stream of the session. A request is removed when it ends; one that was answered by a task, when newer
  * ones displace it. `session` is the keyed hash of the sealed id.
  */
-export function createLiveProgress() {
-  const live = new Map<string, Entered<ProgressCount>>();
-  const kept = new BoundedMap<string, ProgressCount>(MAX_KEPT_PROGRESS);
+export function createLiveProgress<Count extends ProgressCount = ProgressCount>() {
+  const live = new Map<string, Entered<Count>>();
+  const kept = new BoundedMap<string, Count>(MAX_KEPT_PROGRESS);
   return {
     /** The returned function removes the request. */
-    register(session: string, token: RequestId, count: ProgressCount): () => void {
+    register(session: string, token: RequestId, count: Count): () => void {
       const key = keyOf(session, token);
       kept.delete(key);
       return enterInto(live, key, count);
@@ -155,7 +155,7 @@ export function createLiveProgress() {
       const count = live.get(key)?.value;
       if (count !== undefined) kept.set(key, count);
     },
-    find(session: string, token: RequestId): ProgressCount | undefined {
+    find(session: string, token: RequestId): Count | undefined {
       const key = keyOf(session, token);
       return live.get(key)?.value ?? kept.get(key);
     },

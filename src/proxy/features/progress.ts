@@ -2,8 +2,14 @@
 // and progress and log messages have a maximum rate. Their content is checked elsewhere.
 // Source: MCP 2025-11-25, progress and logging (rate limits); docs/reference/protocol.md §4.2.
 
+import type { AuthorizedRequest, RunningRequest } from '../../policy/obligations.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
-import type { JsonObject, Message, RequestId } from '../../protocol/jsonrpc.js';
+import {
+  isRequestId,
+  type JsonObject,
+  type Message,
+  type RequestId,
+} from '../../protocol/jsonrpc.js';
 import { type ProgressCount, progressTokenOf } from '../../protocol/params.js';
 import type { Feature, FollowedProgress, RequestContext } from '../request-context.js';
 
@@ -21,10 +27,13 @@ type NotificationError = 'stale-progress' | 'notice-flood';
 export type NotificationGate = {
   /** Returns `undefined` for a notification that may pass. */
   check(method: string, params: JsonObject | undefined): NotificationError | undefined;
+  /** On a stream of its own: the running request whose progress this is. */
+  requestOf(method: string, params: JsonObject | undefined): RunningRequest | undefined;
 };
 
 /** The progress count of an active token; `undefined` for any other token. */
 type CountOf = (token: RequestId) => ProgressCount | undefined;
+type RequestOf = (token: RequestId) => RunningRequest | undefined;
 
 /** A count below every progress value. */
 export function createCount(): ProgressCount {
@@ -33,8 +42,8 @@ export function createCount(): ProgressCount {
 
 /** A request that asks for progress notifications. */
 export const PROGRESS_REPORTS: Feature = {
-  begin(call, admitted) {
-    call.progress = followProgress(call, admitted);
+  begin(call, authorized) {
+    call.progress = followProgress(call, authorized);
     return undefined;
   },
 };
@@ -42,16 +51,17 @@ export const PROGRESS_REPORTS: Feature = {
 /** Registers a request that asked for progress while it runs; `undefined` for any other message. */
 function followProgress(
   { ports: { progress } }: RequestContext<'progress'>,
-  admitted: AdmittedMessage,
+  { admitted, responseObligations }: AuthorizedRequest,
 ): FollowedProgress | undefined {
   const token = progressTokenOf(admitted.message);
   if (token === undefined || admitted.message.kind !== 'request') return undefined;
   const { last } = createCount();
-  const { session } = admitted;
+  const { session, target } = admitted;
   const hash = session?.hash;
-  if (hash === undefined) return { last, end: () => undefined, keep: () => undefined };
+  const running = { last, target, responseObligations };
+  if (hash === undefined) return { ...running, end: () => undefined, keep: () => undefined };
   const keep = (): void => progress.keep(hash, token);
-  const followed = { last, end: () => unregister(), keep };
+  const followed = { ...running, end: () => unregister(), keep };
   const unregister = progress.register(hash, token, followed);
   return followed;
 }
@@ -91,11 +101,14 @@ export function createSessionGate(
   { ports: { progress } }: RequestContext<'progress'>,
   { hash = '' }: SessionFacts,
 ): NotificationGate {
-  return createGate((token) => progress.find(hash, token));
+  const find = (token: RequestId) => progress.find(hash, token);
+  return createGate(find, find);
 }
 
+const NO_REQUEST: RequestOf = () => undefined;
+
 /** Creates a gate over the active tokens. */
-export function createGate(countOf: CountOf): NotificationGate {
+export function createGate(countOf: CountOf, requestOf = NO_REQUEST): NotificationGate {
   let currentSecond = 0;
   let notificationCount = 0;
 
@@ -113,6 +126,10 @@ export function createGate(countOf: CountOf): NotificationGate {
     check(method, params) {
       if (method === PROGRESS && !advance(params, countOf)) return 'stale-progress';
       return isFlood(method) ? 'notice-flood' : undefined;
+    },
+    requestOf(method, params) {
+      const token = params?.['progressToken'];
+      return method === PROGRESS && isRequestId(token) ? requestOf(token) : undefined;
     },
   };
 }

@@ -14,7 +14,7 @@ import {
   refuseProtocolError,
   refuseWith,
 } from '../../policy/decision.js';
-import { responseObligationsOf } from '../../policy/obligations.js';
+import { type RunningRequest, responseObligationsOf } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import { openRecord } from '../../policy/record.js';
 import { amendAdmitted } from '../../protocol/admission.js';
@@ -27,7 +27,7 @@ import {
 import { editedValueAt, replaceAt, setMember, spanOf } from '../../protocol/json/json.js';
 import { renderJson } from '../../protocol/json/request-ids.js';
 import { isRequestId, type RequestId, readEnvelope } from '../../protocol/jsonrpc.js';
-import { type ProgressCount, paramsOf, progressTokenOf } from '../../protocol/params.js';
+import { paramsOf, progressTokenOf } from '../../protocol/params.js';
 import { DECISION_MEMBER, invalidParams, renderError } from '../../protocol/responses.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import {
@@ -93,7 +93,7 @@ export const DIRECT_LEGACY_SSE: Feature = {
 /** A legacy SSE message to an upstream that does not speak legacy SSE. */
 export const BRIDGED_LEGACY_SSE: Feature = {
   prepare: (call, { admitted }) => findLegacyStream(call, admitted) ?? admitted,
-  begin: moveToLegacyStream,
+  begin: (call, { admitted }) => moveToLegacyStream(call, admitted),
 };
 
 /**
@@ -338,9 +338,9 @@ type LegacyStream = {
   readonly respondedIds: BoundedMap<string, true>;
   readonly pendingResponses: PendingResponses;
   /** The progress of running requests, by their sealed ids. */
-  readonly counts: BoundedMap<string, ProgressCount>;
+  readonly counts: BoundedMap<string, RunningRequest>;
   /** The progress count for the current message, if it reports progress of a running request. */
-  liveProgress: ProgressCount | undefined;
+  liveProgress: RunningRequest | undefined;
 };
 
 /** The ports that writing a stream may use. */
@@ -427,19 +427,25 @@ function restoreProgressToken(stream: LegacyStream, envelope: Envelope, data: st
   if (typeof sealed !== 'string' || stream.respondedIds.has(sealed)) return data;
   const sent = openSent(stream, sealed);
   if (sent?.progressToken === undefined || isTimedOut(stream.call, sent)) return data;
-  stream.liveProgress = countOf(stream, sealed);
+  stream.liveProgress = countOf(stream, sealed, sent);
   return setMember(data, ['params'], 'progressToken', sent.progressToken);
 }
 
-function countOf({ counts }: LegacyStream, sealed: string): ProgressCount {
-  const count = counts.get(sealed) ?? createCount();
+function countOf(
+  { counts }: LegacyStream,
+  sealed: string,
+  { target, maxResultBytes, profiles }: SentRequestFacts,
+): RunningRequest {
+  const responseObligations = { maxResultBytes, profiles };
+  const count = counts.get(sealed) ?? { ...createCount(), target, responseObligations };
   counts.set(sealed, count);
   return count;
 }
 
 /** The gate for progress counts against the request that the current message named. */
 function gateOf(stream: LegacyStream): NotificationGate {
-  return createGate(() => stream.liveProgress);
+  const running = () => stream.liveProgress;
+  return createGate(running, running);
 }
 
 async function writeResponse(
