@@ -125,8 +125,8 @@ describe('a profile that a rule demands for server requests', () => {
 `;
 
   it.each(FOR_FORMS)('holds for a form in the form of an %s', async (_name, form) => {
-    const said = `Use ${makeGithubToken()}.`;
-    const asked = { mode: 'form', message: said, requestedSchema: SCHEMA };
+    const secret = `Use ${makeGithubToken()}.`;
+    const asked = { mode: 'form', message: secret, requestedSchema: SCHEMA };
     await grant('');
     const shown = await form(await newCaller(), asked);
     expect(shown).toContain('colour');
