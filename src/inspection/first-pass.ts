@@ -588,7 +588,7 @@ function removeSplitSecrets(
   areValues = false,
 ): void {
   const all = wantedKindsOf(state.input.rules);
-  const wanted = areValues ? { ...all, pii: [] } : all;
+  const wanted = areValues ? formedKindsOf(all) : all;
   removeContinuedSecrets(state, parts, tail, wanted);
   const offset = tail === '' ? 0 : 1;
   const texts = parts.map((part) => part.text);
@@ -610,6 +610,11 @@ function removeSplitSecrets(
     if (part.text !== part.original)
       addEdit(state, part.start, part.end, JSON.stringify(part.text));
   }
+}
+
+/** Nobody shows values as one number, and a name in one is none of what stands in the next. */
+function formedKindsOf(wanted: WantedKinds): WantedKinds {
+  return { ...wanted, pii: [], secrets: wanted.secrets === false ? false : 'formed' };
 }
 
 /** Makes content inert that only acts where a client shows the texts as one. */

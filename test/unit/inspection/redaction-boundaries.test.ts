@@ -116,3 +116,18 @@ describe('law: a redaction takes the secret and nothing else', () => {
     );
   });
 });
+
+describe('a name that ends one value of structured content', () => {
+  it.each([
+    ['a cache key', 'secret:123456', 'MDEwOlJlcG9zaXRvcnk3'],
+    ['a label', 'token:', 'q8Zk2mP0xW4r7T1n'],
+    ['a question', 'What is the password:', 'Bq7xT2mK9fLp'],
+  ])('makes no secret of the next: %s', (_what, key, value) => {
+    const structuredContent = { key, node_id: value, list: [key, value] };
+    for (const text of ['done', JSON.stringify(structuredContent)]) {
+      const message = { result: { content: [{ type: 'text', text }], structuredContent } };
+      const outcome = inspectMessage({ text: JSON.stringify(message), value: message, profile });
+      expect(outcome.findings).toEqual([]);
+    }
+  });
+});
