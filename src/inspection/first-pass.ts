@@ -295,6 +295,8 @@ function sanitizeValue(
       ? sanitizeProse(state, leaf.value, leaf.steps, name)
       : sanitizeLeaf(state, leaf.value, leaf.steps, name, 'value');
   if (name === undefined || text.length > MAX_PAIR_CHARS) return text;
+  // The protocol calls it so, whatever the text is.
+  if (state.within === undefined && placeOf(leaf.steps).isContinued) return text;
   const wanted = wantedKindsOf(state.input.rules);
   // No program splits personal data between a name and its value; a name before it may make a number of a text one.
   for (const splitHit of findSplit([name, text], { ...wanted, pii: [] })) {

@@ -243,6 +243,7 @@ export const rows: readonly CompatRow[] = [
     sees: 'The client gets the text.',
     run: () => {
       passes('secretKey: MY_ENV_VAR1\nsessionToken: IQoJ...Ek8=');
+      passes('- secret: root-ca5');
       passes('password: "urn:k8s:secret:redis:password"', 'password: op://vault/item-2/password');
       passes('SecretKey: targetSecretKey1,', 'Secret = esv1meta.SecretKeySelector{}');
       passes(`password: ${Buffer.from('mypassword').toString('base64')} # mypassword`);

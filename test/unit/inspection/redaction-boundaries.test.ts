@@ -131,3 +131,8 @@ describe('a name that ends one value of structured content', () => {
     }
   });
 });
+
+it('takes nothing together with the name of a text in the protocol', () => {
+  const outcome = inspectMessage({ ...textResult('secret: root-ca5'), profile });
+  expect(outcome.findings).toEqual([]);
+});
