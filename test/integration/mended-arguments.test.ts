@@ -203,7 +203,7 @@ describe('a refused argument', () => {
       );
       const odd = `a"b\u202e${'c'.repeat(200)}`;
       const text = String(await textOf(world, { [odd]: 1 }));
-      expect(text).toContain('The argument "a\\"b\\\\u{202e}ccc');
+      expect(text).toContain('The argument "a\\"b\\u{202e}ccc');
       expect(text).not.toContain('\u202e');
       expect(text.length).toBeLessThan(400);
     });
