@@ -106,6 +106,8 @@ const SHOWN: ReadonlySet<string> = new Set(['auth.failure', 'pin.drift']);
 /** What a caller acts with; the rest are handshakes, lists and what keeps a session. */
 const ACTS = /^(?:tools\/call|prompts\/get|resources\/read) /;
 const MAX_ROWS = 10;
+/** What handshakes with the source or the sink of a flow lose, as a rule. */
+const CUT_TEXT = 'strip flow-text';
 
 /**
  * At most ten rows: an ordinary call, and the first of each kind of refusal, redaction and drift that names its target.
@@ -113,7 +115,7 @@ const MAX_ROWS = 10;
 function notableRows(rows: readonly Row[]): readonly Row[] {
   const first = new Map<string, Row>();
   for (const row of rows) {
-    const isPlain = row.verdict === 'allow' && row.found === '';
+    const isPlain = row.verdict === 'allow' && (row.found === '' || row.found === CUT_TEXT);
     if (row.what === '-' || (isPlain && !ACTS.test(row.what))) continue;
     const kind = isPlain ? 'allow' : `${row.verdict} ${row.why} ${row.found}`;
     if (!first.has(kind)) first.set(kind, row);
