@@ -17,7 +17,12 @@ const MOCKING = readdirSync('test', { recursive: true, encoding: 'utf8' })
 const ALONE = [...MOCKING, 'test/golden.test.ts'];
 const isQuick = (file: string) => /^test\/(?:(?:unit|attacks)\/|[^/]*$)/.test(file);
 const ALONE_QUICK = ALONE.filter(isQuick);
-const ALONE_REST = ALONE.filter((file) => !isQuick(file));
+/** Clients and servers of SDKs keep connections for as long as their process lives. */
+const isEndToEnd = (file: string) => file.startsWith('test/e2e/');
+const ALONE_REST = [
+  ...ALONE.filter((file) => !isQuick(file) && !isEndToEnd(file)),
+  'test/e2e/**/*.test.ts',
+];
 
 export default defineConfig({
   test: {
@@ -44,7 +49,7 @@ export default defineConfig({
         test: {
           name: 'rest',
           include: ['test/**/*.test.ts'],
-          exclude: [...UNIT, ...ATTACKS, ...ALONE, SYSTEM],
+          exclude: [...UNIT, ...ATTACKS, ...ALONE_REST, SYSTEM],
           isolate: false,
         },
       },
