@@ -14,10 +14,10 @@ const isAll = given.includes('--all');
 const others = given.filter((argument) => argument !== '--all');
 const isQuick = !isAll && others.length === 0;
 
-if (isAll) console.info('All tests that Node alone can run: about eight minutes on two cores.');
+if (isAll) console.info('All tests that Node alone can run: about fifteen minutes on two cores.');
 if (isQuick)
   console.info(
-    'The unit tests and the attacks, with 2,000 random documents: about three minutes on two cores.\n' +
+    'The unit tests and the attacks, with 2,000 random documents: about eight minutes on two cores.\n' +
       'All tests, with 20,000: npm run test:all',
   );
 

@@ -203,7 +203,7 @@ export function countsAsReceived(snapshot: Snapshot, method: string): boolean {
 const LIST_METHODS: ReadonlySet<string> = new Set([...LIST_MEMBERS.keys(), 'tasks/list']);
 
 /** A text of which something was cut, and the findings that say so. */
-export type CutText = { readonly text: string; readonly findings: readonly Finding[] };
+type CutText = { readonly text: string; readonly findings: readonly Finding[] };
 
 const NOTHING_CUT: readonly Finding[] = Object.freeze([]);
 const CUT_FROM_RESULT: readonly Finding[] = Object.freeze([

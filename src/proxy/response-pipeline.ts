@@ -417,7 +417,9 @@ function checkEmpty(
   call.record.findings.push(...findings);
   const left = text === reading.text ? reading : readJsonText(text);
   if (!left.ok) return withhold('internal');
-  const outcome = checkContent(checkContext, left, result, context);
+  const kept = left !== reading && isObject(left.value) ? left.value['result'] : result;
+  if (!isObject(kept)) return withhold('internal');
+  const outcome = checkContent(checkContext, left, kept, context);
   if (left === reading) return outcome;
   return outcome instanceof Promise
     ? outcome.then((resolved) => withResponseText(resolved, text))

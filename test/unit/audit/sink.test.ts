@@ -87,6 +87,28 @@ describe('AuditSink', () => {
     expect(verifyChain(gated.lines()).isWhole).toBe(true);
   });
 
+  it('[O-20] waits for what the next turns of the loop bring, while the group is small', async () => {
+    const gated = createGatedWriter();
+    const { sink } = makeSink(gated.writer);
+    await sink.start();
+    const appended: Promise<void>[] = [];
+    const append = (name: string): void => void appended.push(sink.append(lifecycle(name)));
+    const done = new Promise<void>((resolve) => {
+      setImmediate(() => {
+        append('second');
+        setImmediate(() => {
+          append('third');
+          resolve();
+        });
+      });
+    });
+    append('first');
+    await done;
+    await Promise.all(appended);
+    expect(gated.written).toHaveLength(2);
+    await sink.close();
+  });
+
   it('[O-20] lets no timer stand before a write, however many waited for the one before', async () => {
     const gated = createGatedWriter();
     const { sink } = makeSink(gated.writer);
