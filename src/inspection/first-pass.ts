@@ -16,6 +16,7 @@ import {
   actionFor,
   detectorOf,
   findSensitive,
+  formedKindsOf,
   type NoteFinding,
   numberKind,
   type ResultRules,
@@ -612,11 +613,6 @@ function removeSplitSecrets(
     if (part.text !== part.original)
       addEdit(state, part.start, part.end, JSON.stringify(part.text));
   }
-}
-
-/** Nobody shows values as one number, and a name in one is none of what stands in the next. */
-function formedKindsOf(wanted: WantedKinds): WantedKinds {
-  return { ...wanted, pii: [], secrets: wanted.secrets === false ? false : 'formed' };
 }
 
 /** Makes content inert that only acts where a client shows the texts as one. */

@@ -6,7 +6,7 @@
 import { type DataNode, findData } from '../protocol/json/data-text.js';
 import { type NormalizedText, originalSpan, unescapeStretch } from './detectors/decoded-text.js';
 import type { Hit } from './detectors/hit.js';
-import type { WantedKinds } from './detectors/text-sanitizer.js';
+import { formedKindsOf, type WantedKinds } from './detectors/text-sanitizer.js';
 import { isExposedIn } from './detectors/upstream-credentials.js';
 import { findSplit, SECRET_SEPARATORS } from './joined-text.js';
 import { isSurelyClean } from './prefilter/prefilter.js';
@@ -72,13 +72,7 @@ function findInList(
   if (strings.length < 2) return [];
   const parts = strings.map((node) => contentOf(view, node));
   const texts = parts.map(({ text }) => text);
-  // Nobody shows the values of a list as one number, and a name in one is none of what follows in the next.
-  const formed: WantedKinds = {
-    ...wantedKinds,
-    pii: [],
-    secrets: wantedKinds.secrets === false ? false : 'formed',
-  };
-  return findSplit(texts, formed).flatMap(({ part, kind, start, end }) => {
+  return findSplit(texts, formedKindsOf(wantedKinds)).flatMap(({ part, kind, start, end }) => {
     const content = parts[part];
     const offset = (strings[part]?.start ?? 0) + 1;
     if (content === undefined) return [];

@@ -1,8 +1,8 @@
 // Filters the results that depend on their caller. From a page of a list, hidden items, names that occur twice, items and
 // cursors that clients cannot read, icons from elsewhere and shared cache scopes are removed by span; everything else stays
 // byte for byte, so that an approved definition reaches the client as it was reviewed. `isVisible` decides who may see
-// what, and filtered pages are cached. From the results of `initialize` and `server/discover`, everything is removed but supported capabilities, versions that the
-// gateway enforces policy for, and approved instructions.
+// what, and filtered pages are cached. From the results of `initialize` and `server/discover`, everything is removed but
+// supported capabilities, versions that the gateway enforces policy for, and approved instructions.
 // Source: MCP tools/list, prompts/list, resources/list, resources/templates/list; MCP 2025-11-25, lifecycle; MCP
 // 2026-07-28, server/discover; docs/contract.md §5 and §6.
 

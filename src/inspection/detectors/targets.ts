@@ -41,7 +41,6 @@ const MAX_READ_CHARS = 32 * 1024;
 
 /** Drops what browsers drop: line ends and tabs anywhere, controls and blanks at the beginning. */
 function trimTarget(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: browsers drop controls
   return text.replace(/[\t\n\r]+/g, '').replace(/^[\0-\x20]+/, '');
 }
 

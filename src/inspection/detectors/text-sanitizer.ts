@@ -248,6 +248,14 @@ export function wantedKindsOf(rules: ResultRules): WantedKinds {
   };
 }
 
+/**
+ * What is looked for across the values of a list or a structure: nobody shows them as one number, and a name in one is
+ * none of what stands in the next.
+ */
+export function formedKindsOf(wanted: WantedKinds): WantedKinds {
+  return { ...wanted, pii: [], secrets: wanted.secrets === false ? false : 'formed' };
+}
+
 /** The member name before a string, and how the string may be rendered. */
 type LeafContext = { readonly name: string | undefined; readonly reading: TextFormat };
 
