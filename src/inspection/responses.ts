@@ -21,7 +21,7 @@ import { isExposedIn, type SentCredentials } from './detectors/upstream-credenti
 import { createFindingLog, type FindingLog, type Profile, publicFindings } from './findings.js';
 import { sanitizeMessage } from './first-pass.js';
 import { ICONS } from './icons.js';
-import { headOf, tailOf } from './joined-text.js';
+import { headOf, SECRET_SEPARATORS, tailOf } from './joined-text.js';
 import { withJoinedLists } from './listed-texts.js';
 import { exemptIn, isFreeForm, valueAt } from './message-fields.js';
 import { joinedTextsOf } from './message-map.js';
@@ -370,15 +370,23 @@ function areJoinedClean(
   tail: string,
   isClean: (text: string) => boolean,
 ): boolean {
-  for (const texts of groups.values()) {
-    if (
-      tail !== '' &&
-      !(isClean(tail + headOf(texts[0] ?? '')) && isClean(`${tail} ${headOf(texts[0] ?? '')}`))
-    )
-      return false;
-    if (texts.length > 1 && !(isClean(texts.join('')) && isClean(texts.join(' ')))) return false;
+  for (const group of groups.values()) {
+    // An empty text is no boundary: what stands before it is continued by what stands behind it.
+    const texts = group.length === 1 ? group : group.filter((text) => text !== '');
+    if (tail !== '' && !areCleanTogether([tail, ...startOf(texts)], isClean)) return false;
+    if (texts.length > 1 && !areCleanTogether(texts, isClean)) return false;
   }
   return true;
+}
+
+function areCleanTogether(texts: readonly string[], isClean: (text: string) => boolean): boolean {
+  return SECRET_SEPARATORS.every((separator) => isClean(texts.join(separator)));
+}
+
+/** What is read behind the end of an earlier message. A single text may be long, and was read by itself. */
+function startOf(texts: readonly string[]): readonly string[] {
+  const [only = ''] = texts;
+  return texts.length > 1 ? texts : [headOf(only)];
 }
 
 /** Whether a message holds something that the prefilter cannot assess from its text: encoded bytes or icons. */

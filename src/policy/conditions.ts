@@ -467,10 +467,11 @@ function hasReadTwin(value: Json, reads: ArgumentReads): boolean {
   }
   if (!isObject(value) || reads.members.size === 0) return false;
   const twins = caseTwinsIn(value);
-  return [...reads.members].some(
-    ([name, below]) =>
-      twins?.has(foldName(name)) === true || hasReadTwin(ownMember(value, name) ?? null, below),
-  );
+  for (const [name, below] of reads.members) {
+    if (twins?.has(foldName(name)) === true) return true;
+    if (hasReadTwin(ownMember(value, name) ?? null, below)) return true;
+  }
+  return false;
 }
 
 /** Whether two members of an object anywhere in the value differ only in case. */

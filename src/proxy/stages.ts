@@ -383,7 +383,7 @@ export function inspectArguments(
 }
 
 function finishArgumentInspection(
-  call: RequestContext,
+  call: RequestContext<'inspection'>,
   admitted: AdmittedMessage,
   body: GuardOutcome,
   startedMs: number,
@@ -435,7 +435,10 @@ async function decideAgain(
 }
 
 /** Inspects parameter headers; nothing else reads one that mirrors no argument. HTTP keeps them short. */
-function guardHeaders(call: RequestContext, admitted: AdmittedMessage): Refusal | undefined {
+function guardHeaders(
+  call: RequestContext<'inspection'>,
+  admitted: AdmittedMessage,
+): Refusal | undefined {
   const headers = decodeParamHeaders(admitted.paramHeaders);
   if (headers === undefined) return undefined;
   return noteGuarded(
@@ -445,13 +448,14 @@ function guardHeaders(call: RequestContext, admitted: AdmittedMessage): Refusal 
 }
 
 function guardInput(
-  call: RequestContext,
+  call: RequestContext<'inspection'>,
   admitted: AdmittedMessage,
   value: JsonObject,
   text: string,
 ): GuardInput {
   const profile = withMarks(call, admitted, call.snapshot.profile);
-  return { value, text, profile, presentedToken: presentedToken(call.incoming) };
+  const { marks } = call.ports.inspection;
+  return { value, text, profile, presentedToken: presentedToken(call.incoming), marks };
 }
 
 /** What is read as code is written back as code: a redaction mark in it would overwrite what was redacted. */

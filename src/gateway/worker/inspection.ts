@@ -26,6 +26,7 @@ import {
 import {
   checkOutput,
   completeInspection,
+  type FullInspectionOutcome,
   type InspectionInput,
   type InspectionOutcome,
   inspectFully,
@@ -141,6 +142,11 @@ export function createInspection(
     return outcome;
   }
 
+  /** Full inspection on this thread. What the prefilter passes needs no marks, so that most inputs are never copied. */
+  function inspectMarked(input: InspectionInput): FullInspectionOutcome {
+    return inspectFully({ ...input, marks });
+  }
+
   async function message(
     input: InspectionInput,
     owner: Owner,
@@ -166,7 +172,7 @@ export function createInspection(
       case 'unavailable':
         return completeInspection(
           input,
-          (needsPrefilter ? passIfClean(input) : undefined) ?? inspectFully(input),
+          (needsPrefilter ? passIfClean(input) : undefined) ?? inspectMarked(input),
         );
       case 'full':
         return withheld('overloaded');
@@ -274,19 +280,17 @@ export function createInspection(
     message(given, upstream, caller) {
       const owner = { upstream, caller };
       const own = ownOf(upstream);
-      const input =
-        own === undefined && marks === undefined ? given : withOwnData(given, { own, marks });
+      const input = own === undefined ? given : withOwn(given, own);
       const { text } = input;
       if (isPrefilteredOnWorker(text, owner))
         return checkOutput(input) ?? message(input, owner, true);
       const prefiltered = runPrefilter(text, owner, () => inspectWithPrefilter(input));
       if (prefiltered !== undefined) return prefiltered;
       if (text.length > LONG_TEXT_CHARS || !runsOnLoop(owner)) return message(input, owner, false);
-      return chargeToBudget(owner, 0, () => completeInspection(input, inspectFully(input)));
+      return chargeToBudget(owner, 0, () => completeInspection(input, inspectMarked(input)));
     },
-    request(given, upstream, caller) {
+    request(input, upstream, caller) {
       const owner = { upstream, caller };
-      const input = { ...given, marks };
       const { text } = input;
       if (isPrefilteredOnWorker(text, owner)) return request(input, owner, true);
       const prefiltered = runPrefilter(text, owner, () => guardClean(input));
@@ -298,27 +302,14 @@ export function createInspection(
 }
 
 /**
- * Adds the gateway's credentials and keys. The value of a large text is not parsed for this, because the worker thread
+ * Adds the credentials shown to the upstream. The value of a large text is not parsed for this, because the worker thread
  * parses it.
  */
-function withOwnData(
-  input: InspectionInput,
-  ownData: Pick<InspectionInput, 'own' | 'marks'>,
-): InspectionInput {
-  if (input.text.length <= LARGE_TEXT_CHARS) return { ...input, ...ownData };
+function withOwn(input: InspectionInput, own: SentCredentials): InspectionInput {
+  if (input.text.length <= LARGE_TEXT_CHARS) return { ...input, own };
   const { text, profile, output, previousTail, caps, approved, requestMethod, sensitive } = input;
   return {
-    ...{
-      text,
-      profile,
-      output,
-      previousTail,
-      caps,
-      approved,
-      requestMethod,
-      sensitive,
-      ...ownData,
-    },
+    ...{ text, profile, output, previousTail, caps, approved, requestMethod, sensitive, own },
     get value() {
       return input.value;
     },

@@ -270,18 +270,20 @@ export function sanitizeText(text: string, rules: ResultRules, context: LeafCont
   const notes: NoteFinding[] =
     lineEnds === 0 ? [] : [{ detector: 'invisible', action: 'flag', count: lineEnds }];
   if (!isNamed && isSurelyClean(text) && !isExposedIn(text, rules.own)) return { text, notes };
-  const cues = rules.injection === 'off' ? [] : findInjectionCues(text);
-  for (const kind of cues) {
-    notes.push({
-      detector: `injection:${kind}`,
-      action: flagOr(rules.injection),
-      count: 1,
-    });
-  }
-  const seen = stripInvisibleText(text, rules, notes);
-  const redacted = redactText(seen, rules, notes, name);
-  const inert = applyActiveContentRule(redacted, rules, context.reading, notes);
-  return { text: inert, notes };
+  const edits: NoteFinding[] = [];
+  const seen = stripInvisibleText(text, rules, edits);
+  const redacted = redactText(seen, rules, edits, name);
+  const inert = applyActiveContentRule(redacted, rules, context.reading, edits);
+  return { text: inert, notes: [...notes, ...cueNotes(text, inert, rules), ...edits] };
+}
+
+/** Cues in a text and in what edits leave of it: what stood before a word and hid it may have been redacted. */
+function cueNotes(text: string, edited: string, { injection }: ResultRules): NoteFinding[] {
+  if (injection === 'off') return [];
+  const cues = new Set(findInjectionCues(text));
+  if (edited !== text) for (const kind of findInjectionCues(edited)) cues.add(kind);
+  const action = flagOr(injection);
+  return [...cues].sort().map((kind) => ({ detector: `injection:${kind}`, action, count: 1 }));
 }
 
 function flagOr(rule: string): 'flag' | 'withhold' {

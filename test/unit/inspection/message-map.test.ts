@@ -145,6 +145,17 @@ describe('the map of a message', () => {
     },
   );
 
+  it.each(PLACES)(
+    '[I-18] an empty text parts nothing from what was sent before: %s',
+    (_what, build) => {
+      const texts = ['', ':0', githubToken('empty').slice(0, 9)];
+      const value = build(texts);
+      const text = JSON.stringify(value);
+      const input = { text, value, profile, previousTail: { tail: 'password' } };
+      expect(passIfClean(input) === undefined || inspectFully(input).kind === 'clean').toBe(true);
+    },
+  );
+
   it('[I-18] law: in a message that the prefilter passes a full inspection finds nothing, joined texts included', () => {
     const pieces = fc.oneof(
       fc.constantFrom(
