@@ -1,10 +1,13 @@
 // The one map of a message: what each string of it is to the one who receives it, and which strings a host joins before
-// it shows them. The prefilter, the sanitizer and the redaction of sensitive fields read a message by this map and by no
-// other. What a string is follows from its place alone, never from its content.
+// it shows them; of a definition, which strings a model reads in a row. The prefilter, the sanitizer, the redaction of
+// sensitive fields and the scan of definitions read by this map and by no other. What a string of a message is follows
+// from its place alone, never from its content.
 // Source: MCP 2025-11-25 and 2026-07-28, tools, resources, prompts, sampling, elicitation, logging, progress, tasks;
 // JSON-RPC 2.0 §5.1.
 
+import { walkValue } from '../protocol/json/walk.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import { pointerOf } from '../text/json-members.js';
 
 type Steps = readonly (string | number)[];
 
@@ -139,52 +142,37 @@ export function ordersOf<Part extends { readonly steps: Steps }>(
 
 function collectError({ message, data }: JsonObject, found: Collection): void {
   if (typeof message !== 'string' || data === undefined) return;
-  const texts: string[] = [];
-  pushStrings(data, texts, false);
-  for (const text of [message, ...texts]) add(found, ERROR_AS_SHOWN, text);
+  add(found, ERROR_AS_SHOWN, message);
+  walkValue(data, [], (value) => {
+    if (typeof value === 'string') add(found, ERROR_AS_SHOWN, value);
+    return true;
+  });
 }
 
 function collectHolder(members: JsonObject, holder: string, found: Collection): void {
   if (holder === 'error') collectError(members, found);
   for (const name in members) {
     const member = members[name] as Json;
-    if (typeof member !== 'string' && typeof member !== 'object') continue;
     const branch = `${holder}/${name}`;
     if (STRUCTURED.has(branch)) collectStructure(member, branch, found);
-    else collectTexts(member, [holder, name], found);
-  }
-}
-
-function collectStructure(value: Json, branch: string, found: Collection): void {
-  if (typeof value === 'string') {
-    add(found, branch, value);
-    if (branch !== 'result/structuredContent') found.continued.push(value);
-    return;
-  }
-  const texts: string[] = [];
-  pushStrings(value, texts);
-  for (const text of texts) add(found, branch, text);
-}
-
-/** Strings in order, and the names of members between them, which together could form one secret. */
-function pushStrings(value: Json, texts: string[], hasNames = true): void {
-  if (typeof value === 'string') texts.push(value);
-  else if (Array.isArray(value)) for (const one of value) pushStrings(one, texts, hasNames);
-  else if (isObject(value)) {
-    for (const name in value) {
-      if (hasNames) texts.push(name);
-      pushStrings(value[name] as Json, texts, hasNames);
+    else {
+      walkValue(member, [holder, name], (value, steps) => {
+        if (typeof value === 'string') collectText(value, steps, found);
+        return true;
+      });
     }
   }
 }
 
-function collectTexts(value: Json, steps: (string | number)[], found: Collection): void {
-  if (typeof value === 'string') collectText(value, steps, found);
-  else if (Array.isArray(value)) {
-    for (const [index, one] of value.entries()) collectStep(one, index, steps, found);
-  } else if (isObject(value)) {
-    for (const name in value) collectStep(value[name] as Json, name, steps, found);
-  }
+/** Strings in order, and the names of members between them, which together could form one secret. */
+function collectStructure(structure: Json, branch: string, found: Collection): void {
+  if (typeof structure === 'string' && !isStructure(branch)) found.continued.push(structure);
+  walkValue(structure, [], (value, steps) => {
+    const name = steps.at(-1);
+    if (typeof name === 'string') add(found, branch, name);
+    if (typeof value === 'string') add(found, branch, value);
+    return true;
+  });
 }
 
 function collectText(text: string, steps: Steps, found: Collection): void {
@@ -195,20 +183,70 @@ function collectText(text: string, steps: Steps, found: Collection): void {
   if (isContinued) found.continued.push(text);
 }
 
-function collectStep(
-  value: Json,
-  step: string | number,
-  steps: (string | number)[],
-  found: Collection,
-): void {
-  if (typeof value !== 'string' && typeof value !== 'object') return;
-  steps.push(step);
-  collectTexts(value, steps, found);
-  steps.pop();
-}
-
 function add({ groups }: Collection, group: string, text: string): void {
   const known = groups.get(group);
   if (known === undefined) groups.set(group, [text]);
   else known.push(text);
+}
+
+/** A string of a definition. A model reads those of one group in a row. */
+export type DefinitionText = {
+  readonly pointer: string;
+  readonly value: string;
+  /** Whether it names the definition, an argument of a prompt, a member or a property of a schema. */
+  readonly isName: boolean;
+  readonly role: Role;
+  /** Undefined for a word of JSON Schema or of MCP rather than of the author. */
+  readonly group: 'name' | 'title' | 'description' | 'other' | undefined;
+};
+
+/** What holds the name of the definition itself, or of an argument of a prompt. */
+const NAME_POINTER = /^(?:\/arguments\/\d+)?\/name$/;
+/** The members of a definition that hold a name, a value or a comment, and no instructions. */
+const VALUE_POINTER =
+  /\/(?:title|\$comment|const|default|enum\/\d+|examples\/\d+|annotations\/[^/]+)$/;
+const SCHEMA_POINTER = /\/\$(?:schema|ref|id)$/;
+/** Members whose own members are named by the author of a definition. */
+const NAMING =
+  /\/(?:properties|patternProperties|\$defs|definitions|dependentSchemas|_meta)\/[^/]+$/;
+const KEYWORDS: ReadonlySet<string> = new Set(
+  'name title description inputSchema outputSchema annotations arguments type properties patternProperties required items prefixItems additionalProperties enum const default examples format pattern anyOf oneOf allOf not if then else $defs definitions $ref $schema $id minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems uniqueItems minProperties maxProperties nullable readOnlyHint destructiveHint idempotentHint openWorldHint uri uriTemplate mimeType icons size'.split(
+    ' ',
+  ),
+);
+const TYPES: ReadonlySet<string> = new Set(
+  'string number integer boolean object array null'.split(' '),
+);
+
+/** The texts at a path of a definition: the name of the member, and its value if that is a string. */
+export function definitionTextsAt(value: Json, steps: Steps): readonly DefinitionText[] {
+  const name = steps.at(-1);
+  const isMember = typeof name === 'string';
+  const isText = typeof value === 'string';
+  if (!isMember && !isText) return [];
+  const pointer = pointerOf(steps);
+  return [
+    ...(isMember ? [toDefinitionText(pointer, name, true)] : []),
+    ...(isText ? [toDefinitionText(pointer, value, NAME_POINTER.test(pointer))] : []),
+  ];
+}
+
+/** What a string at a pointer is to a model that reads the definition. */
+export function toDefinitionText(pointer: string, value: string, isName: boolean): DefinitionText {
+  const role = VALUE_POINTER.test(pointer) ? 'value' : 'reader';
+  return { pointer, value, isName, role, group: definitionGroupOf(pointer, value, isName) };
+}
+
+function definitionGroupOf(
+  pointer: string,
+  value: string,
+  isName: boolean,
+): DefinitionText['group'] {
+  if (isName) {
+    const isKeyword = pointer.endsWith(`/${value}`) && KEYWORDS.has(value);
+    return isKeyword && !NAMING.test(pointer) ? undefined : 'name';
+  }
+  if (TYPES.has(value) || SCHEMA_POINTER.test(pointer)) return undefined;
+  if (pointer.endsWith('/title')) return 'title';
+  return pointer.endsWith('/description') ? 'description' : 'other';
 }

@@ -5,10 +5,13 @@
 // name of the tool. Also demands that are spread over two sentences: the first names the data, the second says where it
 // goes.
 
-import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
+import { walkValue } from '../../protocol/json/walk.js';
+import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
-import { pointerTo } from '../../text/json-members.js';
+import { pointerOf } from '../../text/json-members.js';
 import { STRUCTURES } from '../detectors/injection-phrases.js';
+import { nearestName } from '../message-fields.js';
+import type { DefinitionText } from '../message-map.js';
 import { hasCommand, isUnabridged, isVaultTool } from './combinations.js';
 import {
   has,
@@ -23,9 +26,6 @@ import {
 import { CLASS } from './lexicon.js';
 import type { Sentence, Token } from './sentences.js';
 
-/** The members of a definition that hold a name, a value or a comment, and no instructions. */
-export const VALUE_POINTER =
-  /\/(?:title|\$comment|const|default|enum\/\d+|examples\/\d+|annotations\/[^/]+)$/;
 const MIN_TOKENS = 6;
 const { address, answer, call, carry, change, consent, context, disclose, every, execute } = CLASS;
 const { human, model, must, negation, order, override, parameter, read, rule, store, tool } = CLASS;
@@ -34,8 +34,11 @@ const BINDING = must | negation | order | every | override;
 const ADDRESSED = model | human | tool | rule | answer;
 
 /** Demands in a member that should only hold a name, a value or a comment. */
-export function findOutOfPlace(pointer: string, sentences: readonly Sentence[]): readonly Match[] {
-  if (!VALUE_POINTER.test(pointer)) return [];
+export function findOutOfPlace(
+  { role }: DefinitionText,
+  sentences: readonly Sentence[],
+): readonly Match[] {
+  if (role !== 'value') return [];
   return sentences.flatMap((sentence) => {
     const { tokens } = sentence;
     const [first] = tokens;
@@ -162,6 +165,7 @@ const READS =
 const WIDE_SCOPE =
   /(?:^|[.:/_-])(?:write|admin|delete|manage|full|all|\*|readwrite|root|owner|send|modify)(?:$|[.:/_-])/i;
 const MAX_SCOPE_DEPTH = 6;
+const SCOPES = /^(?:required|oauth)?_?scopes?$/i;
 const MAX_EVIDENCE = 200;
 
 /** Claims that do not agree with the name. The annotations of MCP are claims as well. */
@@ -195,9 +199,13 @@ function scopeClaims({ kind, name }: ScannedDefinition, definition: JsonObject):
   if (!READS.test(name)) return [];
   const scopes: (readonly [string, string])[] = [];
   for (const [member, value] of Object.entries(definition)) {
-    if (member !== 'inputSchema' && member !== 'outputSchema') {
-      collectScopes(value, member, `/${member}`, MAX_SCOPE_DEPTH, scopes);
-    }
+    if (member === 'inputSchema' || member === 'outputSchema') continue;
+    walkValue(value, [member], (one, steps) => {
+      // The scopes below a member that is named after them.
+      if (typeof one === 'string' && SCOPES.test(nearestName(steps) ?? ''))
+        for (const scope of one.split(' ')) scopes.push([pointerOf(steps), scope]);
+      return steps.length <= MAX_SCOPE_DEPTH;
+    });
   }
   return scopes
     .filter(([, scope]) => WIDE_SCOPE.test(scope))
@@ -209,26 +217,6 @@ function scopeClaims({ kind, name }: ScannedDefinition, definition: JsonObject):
       evidence: makeVisible(scope).slice(0, MAX_EVIDENCE),
       reason: 'By its name it reads, and it requires a scope for more than reading.',
     }));
-}
-
-/** The scopes below a member that is named after them, with their pointers. */
-function collectScopes(
-  value: Json | undefined,
-  member: string,
-  pointer: string,
-  depth: number,
-  found: (readonly [string, string])[],
-): void {
-  const isScope = /^(?:required|oauth)?_?scopes?$/i.test(member);
-  if (typeof value === 'string') {
-    if (isScope) for (const scope of value.split(' ')) found.push([pointer, scope]);
-    return;
-  }
-  if (typeof value !== 'object' || value === null || depth === 0) return;
-  for (const [name, inner] of Object.entries(value)) {
-    const owner = Array.isArray(value) ? member : name;
-    collectScopes(inner, owner, pointerTo(pointer, name), depth - 1, found);
-  }
 }
 
 /** Tags and headings that claim to speak to the model, whatever their name is made of. */

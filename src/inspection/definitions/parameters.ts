@@ -3,9 +3,10 @@
 // secrets. A parameter is found wherever it is declared: in a nested schema, as an argument of a prompt, or as a
 // variable in the URI of a template. Pure.
 
+import { walkValue } from '../../protocol/json/walk.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
-import { pointerTo } from '../../text/json-members.js';
+import { pointerOf, pointerTo } from '../../text/json-members.js';
 import { confusableForm } from '../detectors/unicode.js';
 import type { ScannedDefinition, UnnamedFinding } from './demands.js';
 import { splitName } from './splitting.js';
@@ -113,8 +114,7 @@ const URI_VARIABLES = /\{[+#./;?&]?([^{}]{1,200})\}/g;
 
 function parametersOf({ definition }: ScannedDefinition): readonly Parameter[] {
   if (typeof definition === 'string') return [];
-  const found: Parameter[] = [];
-  collectProperties(definition['inputSchema'], '/inputSchema', found);
+  const found: Parameter[] = [...declaredIn(definition['inputSchema'])];
   const list = definition['arguments'];
   for (const [at, one] of (Array.isArray(list) ? list : []).entries()) {
     if (isObject(one) && typeof one['name'] === 'string')
@@ -128,15 +128,17 @@ function parametersOf({ definition }: ScannedDefinition): readonly Parameter[] {
 }
 
 /** Every parameter that a schema declares, at any depth: by its schema, by a pattern, or as one that is required. */
-function collectProperties(schema: Json | undefined, pointer: string, found: Parameter[]): void {
-  if (typeof schema !== 'object' || schema === null) return;
-  if (isObject(schema)) {
+function declaredIn(inputSchema: Json = null): readonly Parameter[] {
+  const found: Parameter[] = [];
+  walkValue(inputSchema, ['inputSchema'], (schema, steps) => {
+    if (!isObject(schema)) return true;
+    const pointer = pointerOf(steps);
     found.push(...namedIn(schema, 'properties', pointer));
     found.push(...namedIn(schema, 'patternProperties', pointer));
     found.push(...requiredIn(schema, pointer));
-  }
-  for (const [name, member] of Object.entries(schema))
-    collectProperties(member, pointerTo(pointer, name), found);
+    return true;
+  });
+  return found;
 }
 
 function namedIn(schema: JsonObject, member: string, pointer: string): readonly Parameter[] {

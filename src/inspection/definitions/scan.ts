@@ -7,6 +7,7 @@ import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
 import { originalSpan } from '../detectors/decoded-text.js';
 import { confusableForm, stripInvisible } from '../detectors/unicode.js';
+import { type DefinitionText, toDefinitionText } from '../message-map.js';
 import type { DefinitionFinding, Match, ScannedDefinition, UnnamedFinding } from './demands.js';
 import {
   claimsOf,
@@ -15,7 +16,6 @@ import {
   findMarkers,
   findOutOfPlace,
   findSoughtContent,
-  VALUE_POINTER,
 } from './indicators.js';
 import { CLASS } from './lexicon.js';
 import { contextParameters } from './parameters.js';
@@ -31,7 +31,6 @@ import {
   type Row,
   rowsAcross,
   rowsOf,
-  type Text,
   textsOf,
 } from './texts.js';
 
@@ -101,13 +100,16 @@ function notRead({ kind, name }: ScannedDefinition, reason: string): UnnamedFind
 }
 
 /** A short name demands nothing by itself. */
-function isWithinName({ isProse }: Text, matched: string): boolean {
-  return !isProse && matched.split(' ').length < MIN_NAME_TOKENS;
+function isWithinName({ isName }: DefinitionText, matched: string): boolean {
+  return isName && matched.split(' ').length < MIN_NAME_TOKENS;
 }
 
 const MIN_NAME_TOKENS = 3;
 
-function scanDefinition(scanned: ScannedDefinition, texts: readonly Text[]): UnnamedFinding[] {
+function scanDefinition(
+  scanned: ScannedDefinition,
+  texts: readonly DefinitionText[],
+): UnnamedFinding[] {
   const own = ownNamesOf(scanned);
   const budget = { marks: MAX_MARKS };
   const matched = texts.flatMap((text) => scanText(scanned, text, own, budget));
@@ -169,7 +171,7 @@ type Budget = { marks: number };
 
 function scanText(
   scanned: ScannedDefinition,
-  text: Text,
+  text: DefinitionText,
   own: OwnNames,
   budget: Budget,
 ): UnnamedFinding[] {
@@ -208,11 +210,11 @@ function scanText(
 type Worded = { readonly reading: Reading; readonly plain?: string };
 
 /** A name as its words; prose as it is, and as its words where they touch or are in shreds. */
-function splitText(reading: Reading, { isProse }: Text): readonly Worded[] {
-  const split = isProse ? splitProse(reading.text) : splitName(reading.text);
+function splitText(reading: Reading, { isName }: DefinitionText): readonly Worded[] {
+  const split = isName ? splitName(reading.text) : splitProse(reading.text);
   if (split === reading.text) return [{ reading }];
   const read = { ...reading, text: split, origin: undefined };
-  return isProse ? [{ reading }, { reading: read, plain: reading.text }] : [{ reading: read }];
+  return isName ? [{ reading: read }] : [{ reading }, { reading: read, plain: reading.text }];
 }
 
 /** Belongs to no definition, and no words are its own. */
@@ -266,11 +268,11 @@ function graverIfHidden(
   };
 }
 
-function findMatches(reading: Reading, text: Text, own: OwnNames): readonly Match[] {
+function findMatches(reading: Reading, text: DefinitionText, own: OwnNames): readonly Match[] {
   const prose = reading.text;
   // The words of a name are not the subject of the tool because it has that name.
-  const named = text.isProse ? own : NOBODY;
-  const sentences = sentencesOf(prose, named, VALUE_POINTER.test(text.pointer) ? 1 : 0);
+  const named = text.isName ? NOBODY : own;
+  const sentences = sentencesOf(prose, named, text.role === 'value' ? 1 : 0);
   const speaksOfSecrets = sentences.some(
     ({ mask }) => (mask & CONFIDENTIAL) !== 0 && (mask & CLASS.negation) === 0,
   );
@@ -280,7 +282,7 @@ function findMatches(reading: Reading, text: Text, own: OwnNames): readonly Matc
     return isGrave ? { ...match, tier: 'review' as const } : match;
   });
   const { pointer } = text;
-  const placed = [...findOutOfPlace(pointer, sentences), ...findSoughtContent(pointer, sentences)];
+  const placed = [...findOutOfPlace(text, sentences), ...findSoughtContent(pointer, sentences)];
   return [
     ...matches,
     ...findCarriedOver(sentences),
@@ -370,17 +372,13 @@ function scanTogether(
 const PLACE = /^\/(\d+)(.*)$/s;
 
 /** What a definition is called and said to be. */
-function headOf({ name, definition }: ScannedDefinition): readonly Text[] {
+function headOf({ name, definition }: ScannedDefinition): readonly DefinitionText[] {
   const { title, description } =
     typeof definition === 'string' ? { title: '', description: definition } : definition;
-  const texts: readonly Text[] = [
-    { pointer: '/name', value: name, isProse: false },
-    { pointer: '/title', value: typeof title === 'string' ? title : '', isProse: true },
-    {
-      pointer: '/description',
-      value: typeof description === 'string' ? description : '',
-      isProse: true,
-    },
+  const texts = [
+    toDefinitionText('/name', name, true),
+    toDefinitionText('/title', typeof title === 'string' ? title : '', false),
+    toDefinitionText('/description', typeof description === 'string' ? description : '', false),
   ];
   return texts.filter(({ value }) => value !== '');
 }

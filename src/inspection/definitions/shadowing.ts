@@ -555,8 +555,8 @@ function mentionsOf(
   if (typeof texts === 'string') return [];
   // What is a value or a name of the definition itself is its own.
   const values = new Set(texts.map(({ value }) => value));
-  return texts.flatMap(({ pointer, value, isProse }) => {
-    if (!isProse) return [];
+  return texts.flatMap(({ pointer, value, isName }) => {
+    if (isName) return [];
     const text = foldText(value).text;
     const mentioned = new Map<string, Entry>();
     for (const [word] of text.matchAll(IDENTIFIER)) {

@@ -1,18 +1,12 @@
-// Lists what a definition says: every string and every name of a member, each by itself, and then those of one sort in
-// a row (the names, the titles, the descriptions, the values, and all together), because a model reads them in a row.
-// Pure and bounded.
+// Lists what a definition says by the map of its strings: each by itself, and then those of one group in a row (the
+// names, the titles, the descriptions, the values, and all together), because a model reads them in a row. Pure and
+// bounded.
 
-import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
+import { walkValue } from '../../protocol/json/walk.js';
+import type { JsonObject } from '../../protocol/jsonrpc.js';
 import { MAX_ITEM_DEPTH } from '../../protocol/odd-items.js';
-import { pointerTo } from '../../text/json-members.js';
+import { type DefinitionText, definitionTextsAt } from '../message-map.js';
 import { splitName, splitProse } from './splitting.js';
-
-/** A string of a definition with its place. `isProse` is false for a name. */
-export type Text = {
-  readonly pointer: string;
-  readonly value: string;
-  readonly isProse: boolean;
-};
 
 /** Of one definition, with a page of an app and its scripts; the size of a lock file bounds all of them. */
 const MAX_CHARACTERS = 2_000_000;
@@ -24,43 +18,23 @@ const TOO_LONG = `The definition has more than ${MAX_CHARACTERS} characters and 
 const TOO_MANY_TEXTS = `The definition has more than ${MAX_STRINGS} texts and is not scanned, ${NOT_SCANNED}.`;
 const TOO_DEEP = `The definition is nested more than ${MAX_DEPTH} levels deep and is not scanned, ${NOT_SCANNED}.`;
 
-/** What holds the name of the definition itself, or of an argument of a prompt. */
-const NAME_POINTER = /^(?:\/arguments\/\d+)?\/name$/;
-
 /** Every string of a definition, and the names of its members; beyond a bound, the sentence that names it. */
-export function textsOf(definition: JsonObject | string): readonly Text[] | string {
-  const texts: Text[] = [];
-  let left = MAX_CHARACTERS;
-  const exceeded = (depth: number): string | undefined => {
-    if (depth > MAX_DEPTH) return TOO_DEEP;
-    if (texts.length > MAX_STRINGS) return TOO_MANY_TEXTS;
-    return left < 0 ? TOO_LONG : undefined;
-  };
+export function textsOf(definition: JsonObject | string): readonly DefinitionText[] | string {
+  const texts: DefinitionText[] = [];
+  let characters = 0;
   /** The bound that is passed. */
-  const visit = (value: Json | undefined, pointer: string, depth: number): string | undefined => {
-    if (typeof value === 'string') {
-      left -= value.length;
-      texts.push({ pointer, value, isProse: !NAME_POINTER.test(pointer) });
-    }
-    const passed = exceeded(depth);
-    if (passed !== undefined || typeof value !== 'object' || value === null) return passed;
-    return visitMembers(value, pointer, depth);
-  };
-  const visitMembers = (
-    value: JsonObject | readonly Json[],
-    pointer: string,
-    depth: number,
-  ): string | undefined => {
-    for (const [name, member] of Object.entries(value)) {
-      const inner = pointerTo(pointer, name);
-      if (!Array.isArray(value)) texts.push({ pointer: inner, value: name, isProse: false });
-      left -= name.length;
-      const passed = visit(member, inner, depth + 1);
-      if (passed !== undefined) return passed;
-    }
-    return undefined;
-  };
-  return visit(definition, '', 0) ?? texts;
+  let passed: string | undefined;
+  walkValue(definition, [], (value, steps) => {
+    if (passed !== undefined) return false;
+    characters += String(steps.at(-1) ?? '').length;
+    if (typeof value === 'string') characters += value.length;
+    texts.push(...definitionTextsAt(value, steps));
+    if (steps.length > MAX_DEPTH) passed = TOO_DEEP;
+    else if (texts.length > MAX_STRINGS) passed = TOO_MANY_TEXTS;
+    else if (characters > MAX_CHARACTERS) passed = TOO_LONG;
+    return passed === undefined;
+  });
+  return passed ?? texts;
 }
 
 /** Several texts in a row, as words. */
@@ -77,9 +51,9 @@ const BORDER = 240;
 const PIECE_SIZE = 8;
 
 /** The names and texts of a definition in rows, as a model reads them: each sort by itself, and all together. */
-export function rowsOf(texts: readonly Text[]): readonly Row[] {
+export function rowsOf(texts: readonly DefinitionText[]): readonly Row[] {
   const readable = readableOf(texts);
-  const prose = readable.filter(({ isProse }) => isProse);
+  const prose = readable.filter(({ isName }) => !isName);
   const rows = [...sortsOf(readable), prose, readable].filter((row) => row.length > 1);
   // Where there is one sort only, it is the same as all.
   const distinct = rows.filter(
@@ -97,65 +71,38 @@ export function rowsOf(texts: readonly Text[]): readonly Row[] {
  * The names of several definitions in a row, their titles and their descriptions. A list mixes them, and the title of a
  * definition continues no description of another: `with no arguments`, `Arguments Prompt` is no order.
  */
-export function rowsAcross(texts: readonly Text[]): readonly Row[] {
+export function rowsAcross(texts: readonly DefinitionText[]): readonly Row[] {
   return sortsOf(readableOf(texts))
     .filter((row) => row.length > 1)
     .map(toRow);
 }
 
-function readableOf(texts: readonly Text[]): readonly Text[] {
-  return inReadingOrder(texts).filter((text) => !isKeyword(text));
+function readableOf(texts: readonly DefinitionText[]): readonly DefinitionText[] {
+  return inReadingOrder(texts).filter(({ group }) => group !== undefined);
 }
 
 /** Names, titles, descriptions, and all other prose. */
-function sortsOf(readable: readonly Text[]): readonly (readonly Text[])[] {
-  const prose = readable.filter(({ isProse }) => isProse);
-  return [
-    readable.filter(({ isProse }) => !isProse),
-    ...['title', 'description', undefined].map((sort) =>
-      prose.filter(({ pointer }) => sortOf(pointer) === sort),
-    ),
-  ];
+function sortsOf(readable: readonly DefinitionText[]): readonly (readonly DefinitionText[])[] {
+  return SORTS.map((sort) => readable.filter(({ group }) => group === sort));
 }
 
-function sortOf(pointer: string): string | undefined {
-  return /\/(title|description)$/.exec(pointer)?.[1];
-}
-
+const SORTS = ['name', 'title', 'description', 'other'] as const;
 const FIRST = ['/name', '/title', '/description'];
 
 /** What a client shows first comes first. */
-function inReadingOrder(texts: readonly Text[]): readonly Text[] {
-  const rank = ({ pointer, isProse }: Text): number => {
+function inReadingOrder(texts: readonly DefinitionText[]): readonly DefinitionText[] {
+  const rank = ({ pointer, isName }: DefinitionText): number => {
     const at = FIRST.indexOf(pointer);
-    return at < 0 || (!isProse && pointer !== '/name') ? FIRST.length : at;
+    return at < 0 || (isName && pointer !== '/name') ? FIRST.length : at;
   };
   return [...texts].sort((one, other) => rank(one) - rank(other));
 }
 
-/** Members whose own members are named by the author of a definition. */
-const NAMING =
-  /\/(?:properties|patternProperties|\$defs|definitions|dependentSchemas|_meta)\/[^/]+$/;
-const KEYWORDS: ReadonlySet<string> = new Set(
-  'name title description inputSchema outputSchema annotations arguments type properties patternProperties required items prefixItems additionalProperties enum const default examples format pattern anyOf oneOf allOf not if then else $defs definitions $ref $schema $id minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems uniqueItems minProperties maxProperties nullable readOnlyHint destructiveHint idempotentHint openWorldHint uri uriTemplate mimeType icons size'.split(
-    ' ',
-  ),
-);
-const TYPES: ReadonlySet<string> = new Set(
-  'string number integer boolean object array null'.split(' '),
-);
-
-/** What is a word of JSON Schema or of MCP rather than of the author. */
-function isKeyword({ pointer, value, isProse }: Text): boolean {
-  if (isProse) return TYPES.has(value) || /\/\$(?:schema|ref|id)$/.test(pointer);
-  return pointer.endsWith(`/${value}`) && KEYWORDS.has(value) && !NAMING.test(pointer);
-}
-
-function toRow(texts: readonly Text[]): Row {
+function toRow(texts: readonly DefinitionText[]): Row {
   const parts: Part[] = [];
   let value = '';
-  for (const { pointer, value: text, isProse } of texts) {
-    const piece = isProse ? pieceOf(splitProse(endsOf(text))) : splitName(text);
+  for (const { pointer, value: text, isName } of texts) {
+    const piece = isName ? splitName(text) : pieceOf(splitProse(endsOf(text)));
     if (piece === '') continue;
     if (value !== '') value += ' ';
     parts.push({ pointer, start: value.length, end: value.length + piece.length });

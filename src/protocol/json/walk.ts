@@ -1,6 +1,9 @@
 // Walks JSON text and reports every name, string and number with its span and its path, so that one can be replaced
-// without touching the bytes next to it. Never builds a value and never recurses.
+// without touching the bytes next to it; for that it builds no value and does not recurse. What needs no spans is walked
+// as the value that was parsed.
 // Source: RFC 8259.
+
+import type { Json, JsonObject } from '../jsonrpc.js';
 
 /**
  * Bounds of a walk. A walk beyond any of them ends with `too-large`. A string counts once for each {@link FREE_LEVELS}
@@ -105,6 +108,41 @@ function readNumber(state: WalkState, start: number): number {
   state.strings += countOf(state);
   state.visit({ kind: 'number', start, end, value, steps: state.steps });
   return end;
+}
+
+type VisitValue = (value: Json, steps: readonly (string | number)[]) => boolean;
+
+/**
+ * Visits a parsed value and all values below it, each before what it holds, in the order of the text. `steps` is the live
+ * path, which the walk extends. Goes below a value only where `visit` returns true; recurses as deep as it goes.
+ */
+export function walkValue(value: Json, steps: (string | number)[], visit: VisitValue): void {
+  if (visit(value, steps) && typeof value === 'object' && value !== null)
+    walkBelow(value, steps, visit);
+}
+
+function walkBelow(
+  holder: Extract<Json, object>,
+  steps: (string | number)[],
+  visit: VisitValue,
+): void {
+  if (Array.isArray(holder)) {
+    for (let index = 0; index < holder.length; index++) {
+      const value = holder[index] as Json;
+      steps.push(index);
+      if (visit(value, steps) && typeof value === 'object' && value !== null)
+        walkBelow(value, steps, visit);
+      steps.pop();
+    }
+    return;
+  }
+  for (const name in holder) {
+    const value = (holder as JsonObject)[name] as Json;
+    steps.push(name);
+    if (visit(value, steps) && typeof value === 'object' && value !== null)
+      walkBelow(value, steps, visit);
+    steps.pop();
+  }
 }
 
 /** End of the value of the member name that ends at `nameEnd`, including the white space after it. */

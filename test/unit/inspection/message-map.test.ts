@@ -2,9 +2,9 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { joinedTextsOf, placeOf } from '../../../src/inspection/message-map.js';
+import { definitionTextsAt, joinedTextsOf, placeOf } from '../../../src/inspection/message-map.js';
 import { inspectFully, inspectMessage, passIfClean } from '../../../src/inspection/responses.js';
-import { walkJson } from '../../../src/protocol/json/walk.js';
+import { walkJson, walkValue } from '../../../src/protocol/json/walk.js';
 import { isObject, type Json, type JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { awsKey, githubToken, profile } from './samples.js';
 
@@ -272,5 +272,35 @@ describe('the map of a message', () => {
       }),
       { numRuns: 2000 },
     );
+  });
+});
+
+describe('the map of a definition', () => {
+  it('says of each string what it is, and which of them a model reads in a row', () => {
+    const definition = {
+      name: 'add',
+      description: 'Adds.',
+      inputSchema: {
+        type: 'object',
+        properties: { type: { type: 'string', title: 'Sort', enum: ['a sum', 'string'] } },
+      },
+      annotations: { 'x/y': true },
+      arguments: [{ name: 'left' }],
+    };
+    const rows: unknown[] = [];
+    walkValue(definition, [], (value, steps) => {
+      for (const { pointer, value: text, isName, role, group } of definitionTextsAt(value, steps))
+        if (group !== undefined) rows.push([pointer, text, isName, role, group]);
+      return true;
+    });
+    expect(rows).toEqual([
+      ['/name', 'add', true, 'reader', 'name'],
+      ['/description', 'Adds.', false, 'reader', 'description'],
+      ['/inputSchema/properties/type', 'type', true, 'reader', 'name'],
+      ['/inputSchema/properties/type/title', 'Sort', false, 'value', 'title'],
+      ['/inputSchema/properties/type/enum/0', 'a sum', false, 'value', 'other'],
+      ['/annotations/x~1y', 'x/y', true, 'value', 'name'],
+      ['/arguments/0/name', 'left', true, 'reader', 'name'],
+    ]);
   });
 });
