@@ -26,7 +26,11 @@ const ALONE_REST = [
 
 export default defineConfig({
   test: {
-    setupFiles: ['test/support/canary-watch.ts', 'test/support/recheck-watch.ts'],
+    setupFiles: [
+      ...['canary-watch', 'recheck-watch', 'generated-inputs'].map(
+        (name) => `test/support/${name}.ts`,
+      ),
+    ],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     pool: 'forks',
