@@ -7,7 +7,7 @@
 import { isOwnMember } from '../protocol/capabilities.js';
 import { isObject, isRequestId, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { CACHEABLE, isDefinedMethod, LIST_MEMBERS } from '../protocol/methods.js';
-import { LOG_LEVELS } from '../protocol/params.js';
+import { DEFINED_RESULT_MEMBERS, DEFINED_TASK_MEMBERS, LOG_LEVELS } from '../protocol/params.js';
 import {
   LEGACY_SSE_VERSION,
   SESSION_VERSIONS,
@@ -202,4 +202,154 @@ export function isFreeForm(
 /** Whether a member at this path is the protocol's, by the names above it: an icon, or a member of a content block. */
 export function isProtocolPlace(path: readonly (string | number)[]): boolean {
   return !path.some((step, at) => isFreeForm(step, path[at - 1]));
+}
+
+/** Members of the envelope that hold no content of the server. */
+const ENVELOPE: ReadonlySet<string> = new Set([
+  'jsonrpc',
+  'id',
+  'method',
+  'result',
+  'params',
+  'error',
+]);
+const ERROR_MEMBERS: ReadonlySet<string> = new Set(['code', 'message']);
+/** Of notifications and of server requests. */
+const PARAMS_MEMBERS: ReadonlySet<string> = new Set([
+  ...DEFINED_TASK_MEMBERS.exact,
+  ...[
+    'progressToken',
+    'progress',
+    'total',
+    'message',
+    'level',
+    'logger',
+    'uri',
+    'requestId',
+    'reason',
+  ],
+  ...[
+    'mode',
+    'url',
+    'elicitationId',
+    'messages',
+    'modelPreferences',
+    'systemPrompt',
+    'includeContext',
+  ],
+  ...['temperature', 'maxTokens', 'stopSequences', 'tools', 'toolChoice', 'task', 'notifications'],
+]);
+/** Of what a result or params consist of: content, messages, tasks, links, definitions. */
+const PART_MEMBERS: ReadonlySet<string> = new Set([
+  ...DEFINED_TASK_MEMBERS.exact,
+  ...[
+    'type',
+    'text',
+    'data',
+    'mimeType',
+    'annotations',
+    'uri',
+    'name',
+    'title',
+    'description',
+    'size',
+  ],
+  ...['icons', 'src', 'sizes', 'theme', 'resource', 'blob', 'audience', 'priority', 'lastModified'],
+  ...['role', 'content', 'id', 'toolUseId', 'isError', 'hints', 'costPriority', 'speedPriority'],
+  ...[
+    'intelligencePriority',
+    'mode',
+    'url',
+    'message',
+    'elicitationId',
+    'execution',
+    'params',
+    'method',
+  ],
+  ...PARAMS_MEMBERS,
+]);
+/**
+ * What a member is. `protocol`: MCP defines it, and what is in it. `structured`: the structured content of the result.
+ * `data`: content of the server's own form. `added`: a member that no revision defines. `form`: the schema of a form.
+ * `schema`: a schema, or a member of `_meta` of a fixed form.
+ */
+type MemberKind = 'protocol' | 'structured' | 'data' | 'added' | 'form' | 'schema';
+
+const KINDS_BY_PLACE: ReadonlyMap<string, MemberKind> = new Map([
+  ['result/structuredContent', 'structured'],
+  ['error/data', 'data'],
+  ['params/data', 'data'],
+]);
+/** Wherever the protocol has them. */
+const KINDS_BY_NAME: ReadonlyMap<string, MemberKind> = new Map([
+  ['structuredContent', 'data'],
+  ['metadata', 'data'],
+  ['input', 'data'],
+  ['arguments', 'data'],
+  ['requestedSchema', 'form'],
+  ['inputSchema', 'schema'],
+  ['outputSchema', 'schema'],
+]);
+
+/** The kind of the last member of a path of names, where those above it are the protocol's. */
+export function memberKindOf(path: readonly string[]): MemberKind {
+  const name = path.at(-1) ?? '';
+  const parent = path.at(-2);
+  if (parent === undefined) return ENVELOPE.has(name) ? 'protocol' : 'added';
+  if (parent === META) return isMetaOfProtocol(name) ? 'schema' : 'added';
+  // The server chooses the keys of input requests.
+  if (name === META || parent === 'inputRequests') return 'protocol';
+  const known = KINDS_BY_PLACE.get(path.join('/')) ?? KINDS_BY_NAME.get(name);
+  return known ?? (membersAt(path).has(name) ? 'protocol' : 'added');
+}
+
+function membersAt(path: readonly string[]): ReadonlySet<string> {
+  if (path.length > 2) return PART_MEMBERS;
+  switch (path[0]) {
+    case 'result':
+      return RESULT_MEMBERS;
+    case 'error':
+      return ERROR_MEMBERS;
+    default:
+      return PARAMS_MEMBERS;
+  }
+}
+
+const RESULT_MEMBERS: ReadonlySet<string> = new Set([
+  ...DEFINED_RESULT_MEMBERS.exact,
+  ...DEFINED_TASK_MEMBERS.exact,
+]);
+
+/** Whether a member of `_meta` is one of MCP's or the gateway's. */
+function isMetaOfProtocol(name: string): boolean {
+  return (
+    name === 'progressToken' || name.startsWith('io.modelcontextprotocol/') || isOwnMember(name)
+  );
+}
+
+/** Where on a path the protocol's members end: how many steps down, and what the first other member is. */
+function endOfProtocol(
+  steps: readonly (string | number)[],
+): { readonly at: number; readonly kind: MemberKind } | undefined {
+  const path: string[] = [];
+  for (const [at, step] of steps.entries()) {
+    if (typeof step !== 'string') continue;
+    path.push(step);
+    const kind = memberKindOf(path);
+    if (kind !== 'protocol') return { at, kind };
+  }
+  return undefined;
+}
+
+/** Whether a path leads into data of the server: structured content, other data, or a member that it added. */
+export function isDataOfServer(steps: readonly (string | number)[]): boolean {
+  const kind = endOfProtocol(steps)?.kind;
+  return kind === 'structured' || kind === 'data' || kind === 'added';
+}
+
+/** Whether the name at the end of a path is one that the server chose. */
+export function isNameOfServer(steps: readonly (string | number)[]): boolean {
+  const end = endOfProtocol(steps);
+  if (end === undefined) return false;
+  return end.kind === 'added' || (isDataOfServer(steps) && steps.length > end.at + 1);
 }

@@ -6,7 +6,6 @@ import type { CompiledSchema, SchemaError } from '../policy/definitions.js';
 import { ANY_STEP, type SensitiveField, type SensitiveFields } from '../policy/information-flow.js';
 import type { Finding } from '../policy/record.js';
 import type { TextEdit } from '../protocol/admitted-request.js';
-import { isOwnMember } from '../protocol/capabilities.js';
 import { type DataNode, findData } from '../protocol/json/data-text.js';
 import {
   applyEdits,
@@ -28,7 +27,15 @@ import {
   unescapeStretch,
 } from './detectors/decoded-text.js';
 import { createFindingLog, type FindingLog } from './findings.js';
-import { isStructured, nearestName, parseContainer, valueAt } from './message-fields.js';
+import {
+  isDataOfServer,
+  isNameOfServer,
+  isStructured,
+  memberKindOf,
+  nearestName,
+  parseContainer,
+  valueAt,
+} from './message-fields.js';
 import { placeOf } from './message-map.js';
 import { type MarkKeys, redactionMark } from './redaction-marks.js';
 
@@ -416,7 +423,13 @@ type Walk = {
 };
 
 /** The fields in a text that is JSON: structured content, or a list on the way to a field, or an item of it. */
-type TextTrees = { readonly root: FieldTree; readonly list: FieldTree; readonly item: FieldTree };
+type TextTrees = {
+  readonly root: FieldTree;
+  readonly list: FieldTree;
+  readonly item: FieldTree;
+  /** Those that begin with a name, by which one of their members is known where it stands alone. */
+  readonly added: FieldTree;
+};
 
 /** Redacts the fields of one message. `too-large` beyond a bound. */
 export function redactFields(
@@ -429,11 +442,10 @@ export function redactFields(
   const values = new Set<string>();
   const walk: Walk = { planned, text, places: [], edits: [], counts, values };
   const root = spanOf(text, ['result']);
-  if (root === undefined) visitData(walk);
-  else {
+  if (root !== undefined)
     visit(walk, root, createTree(fields.map(({ steps }, field) => ({ field, steps }))));
-    visitMeta(walk, root);
-  }
+  const replaced = new Set(walk.places.map(({ start }) => start));
+  visitOthers({ walk, trees: treesOf(fields), replaced }, spanOf(text, []) ?? NOWHERE, []);
   const leaves = readLeaves(walk, caps);
   if (leaves === 'too-large') return leaves;
   const log = createFindingLog('to-client');
@@ -453,34 +465,78 @@ export function redactFields(
   };
 }
 
-/** Errors and notifications have no structured content; what a server puts into their data is read as such. */
-function visitData(walk: Walk): void {
-  for (const holder of ['error', 'params']) {
-    const span = spanOf(walk.text, [holder, 'data']);
-    if (span !== undefined) visitCopy(walk, span, treesOf(walk.planned.fields));
-  }
-}
+const NOWHERE: Span = { start: 0, end: 0 };
 
-/** What a server adds to a result or to a block of its content in `_meta` is read as data too. */
-function visitMeta(walk: Walk, root: Span): void {
+type OthersVisit = {
+  readonly walk: Walk;
+  readonly trees: TextTrees;
+  /** Where what is replaced begins. */
+  readonly replaced: ReadonlySet<number>;
+};
+
+/**
+ * Reads as data what a message has beside the members that the protocol defines: the data of errors and log messages,
+ * the parts of server requests that are data, what is added in `_meta`, and members that no revision defines.
+ */
+function visitOthers(others: OthersVisit, span: Span, above: readonly string[]): void {
+  const { walk, trees, replaced } = others;
   const { text } = walk;
-  const replaced = new Set(walk.places.map(({ start }) => start));
-  const isKept = ({ start }: Span): boolean => !replaced.has(start);
-  const members = memberSpans(text, root);
-  const blocks = members
-    .filter(({ name, value }) => name === 'content' && isKept(value))
-    .flatMap(({ value }) => elementSpans(text, value).filter(isKept));
-  const trees = treesOf(walk.planned.fields);
-  for (const { name, value } of [...members, ...blocks.flatMap((one) => memberSpans(text, one))]) {
-    if (name !== '_meta') continue;
-    for (const { name: own, value: added } of memberSpans(text, value))
-      if (!isOfProtocol(own)) visitCopy(walk, added, trees);
+  if (replaced.has(span.start)) return;
+  for (const element of elementSpans(text, span)) visitOthers(others, element, above);
+  for (const { name, value } of memberSpans(text, span)) {
+    const path = [...above, name];
+    switch (memberKindOf(path)) {
+      case 'protocol':
+        visitOthers(others, value, path);
+        break;
+      case 'data':
+        visitCopy(walk, value, trees);
+        break;
+      case 'added':
+        visitAdded(walk, name, value, trees);
+        break;
+      case 'form':
+        visitForm(walk, value, trees);
+        break;
+      case 'structured':
+      case 'schema':
+        break;
+    }
   }
 }
 
-/** Whether a member of `_meta` is one of MCP's or the gateway's. */
-function isOfProtocol(name: string): boolean {
-  return name.startsWith('io.modelcontextprotocol/') || isOwnMember(name);
+/** A member that a server added may be one of structured content, hold structured content, or hold what holds it. */
+function visitAdded(walk: Walk, name: string, value: Span, trees: TextTrees): void {
+  const before = walk.places.length;
+  const next = trees.added.below(name);
+  if (next !== undefined) visit(walk, value, next);
+  if (walk.places.length === before) visitWithin(walk, value, trees);
+}
+
+function visitWithin(walk: Walk, span: Span, trees: TextTrees, depth = 0): void {
+  const { text } = walk;
+  const before = walk.places.length;
+  visitCopy(walk, span, trees);
+  if (walk.places.length > before || depth >= MAX_LISTS) return;
+  for (const { value } of memberSpans(text, span)) visitWithin(walk, value, trees, depth + 1);
+  for (const element of elementSpans(text, span)) visitWithin(walk, element, trees, depth + 1);
+}
+
+/** Leaves out the values with which a form is filled in. What else it has says what is asked for. */
+function visitForm(walk: Walk, span: Span, trees: TextTrees): void {
+  const { text, planned, counts, values } = walk;
+  const properties = memberSpans(text, span).find(({ name }) => name === 'properties');
+  if (properties === undefined) return;
+  for (const { name, value } of memberSpans(text, properties.value)) {
+    const ended = trees.added.below(name)?.ended ?? [];
+    const filled = memberSpans(text, value).find((member) => member.name === 'default');
+    if (filled === undefined || !ended.some((field) => planned.fields[field]?.effect === 'redact'))
+      continue;
+    for (const field of ended) counts[field] = (counts[field] ?? 0) + 1;
+    collectValues(text.slice(filled.value.start, filled.value.end), values);
+    walk.places.push({ start: filled.start, end: filled.value.end });
+    walk.edits.push(...removalEdits(text, value, (member) => member === 'default'));
+  }
 }
 
 function sortEdits({ edits }: Walk): readonly TextEdit[] {
@@ -657,10 +713,13 @@ function piecesWithin(edits: readonly TextEdit[], { start, end }: Span): readonl
 }
 
 function treesOf(fields: readonly SensitiveField[]): TextTrees {
+  const roots = redactedFrom(fields);
+  const items = redactedFrom(fields, (steps) => beginnings(steps, false));
   return {
-    root: createTree(redactedFrom(fields)),
+    root: createTree(roots),
     list: createTree(redactedFrom(fields, (steps) => beginnings(steps, true))),
-    item: createTree(redactedFrom(fields, (steps) => beginnings(steps, false))),
+    item: createTree(items),
+    added: createTree([...roots, ...items].filter(({ steps: [first] }) => first !== ANY_STEP)),
   };
 }
 
@@ -672,30 +731,16 @@ function readLeaf(walk: Walk, leaf: Leaf, trees: TextTrees): TextLeaf {
 }
 
 function isSearched({ kind, steps, value }: Leaf): boolean {
-  const isInside = ['result', 'error', 'params'].includes(String(steps[0])) && steps.length > 1;
-  if (!isInside) return false;
   if (kind === 'number') return isAnnotation(steps);
-  if (kind === 'name') return hasOwnNames(steps);
-  if (isStructured(steps) || isData(steps)) return true;
+  if (kind === 'name') return isNameOfServer(steps);
+  if (isDataOfServer(steps)) return true;
   const name = nearestName(steps);
   return !NOT_TEXT.has(name) && OF_THE_PROTOCOL.get(name)?.test(value) !== true;
-}
-
-/** Whether a name is one that the server chooses: in structured content, in data, or in a member of `_meta`. */
-function hasOwnNames(steps: Leaf['steps']): boolean {
-  if ((isStructured(steps) || isData(steps)) && steps.length > 2) return true;
-  const meta = steps.indexOf('_meta');
-  return meta > 0 && steps.length > meta + 2;
 }
 
 /** Whether a path leads into the annotations of content. */
 function isAnnotation(steps: Leaf['steps']): boolean {
   return !isStructured(steps) && steps.includes('annotations');
-}
-
-/** Whether a path leads into the data of an error or of a log entry. */
-function isData([holder, member]: Leaf['steps']): boolean {
-  return (holder === 'error' || holder === 'params') && member === 'data';
 }
 
 /** Redacts the fields of all data in a text. What is valid JSON as a whole stays valid. */

@@ -254,6 +254,20 @@ export function createSensitiveSet(
   };
 }
 
+/** What is sensitive of any of several tools. */
+export function uniteFields(
+  all: readonly (SensitiveFields | undefined)[],
+): SensitiveFields | undefined {
+  const given = all.filter((one) => one !== undefined);
+  const [first] = given;
+  if (first === undefined || given.every((one) => one === first)) return first;
+  return {
+    results: uniqueFields(given.flatMap((one) => one.results)),
+    arguments: uniqueFields(given.flatMap((one) => one.arguments)),
+    labels: [...new Set(given.flatMap((one) => one.labels))].sort(),
+  };
+}
+
 /** Each pointer once: if one policy redacts what another tags, it is redacted. */
 function uniqueFields(fields: readonly SensitiveField[]): readonly SensitiveField[] {
   const byPointer = new Map<string, SensitiveField>();

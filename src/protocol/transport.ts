@@ -134,6 +134,8 @@ export type PendingResponses = {
   add(id: string, withinMs: number, release?: () => void): void;
   /** The response has arrived or is no longer wanted. */
   drop(id: string): void;
+  /** The ids of those that are waited for. */
+  ids(): readonly string[];
   /** Stops waiting for all of them. */
   close(): void;
 };

@@ -362,10 +362,12 @@ type ContentPort = InspectionPort & {
   digest(kind: PinKind | 'instructions', definition: JsonObject, isExact: boolean): string;
 };
 
-/** Requests in progress that asked for progress notifications, by the hash of their session. */
+/** Requests in progress that are followed, by the hash of their session and their progress token, if they have one. */
 type ProgressPort = {
   /** Registers a request; the returned function unregisters it. */
-  register(session: string, token: RequestId, count: RunningRequest): () => void;
+  register(session: string, token: RequestId | undefined, count: RunningRequest): () => void;
+  /** All that are registered of a session. */
+  inProgress(session: string): readonly RunningRequest[];
   /** The response is a task: its progress stays registered, within a bound. */
   keep(session: string, token: RequestId): void;
   /** The progress of the request with this token; `undefined` if none is in progress here. */

@@ -5,6 +5,7 @@
 // id. Nothing here decides which request a message belongs to.
 // Source: docs/contract.md §6; ARCHITECTURE.md, "How a response finds its plan"; MCP 2025-11-25, resumability.
 
+import type { ContentKind } from '../config/settings.js';
 import { createFindingLog } from '../inspection/findings.js';
 import { LARGE_TEXT_CHARS } from '../inspection/jobs.js';
 import {
@@ -15,7 +16,7 @@ import {
 import { type PlannedFields, planInSteps, planRedaction } from '../inspection/sensitive-fields.js';
 import { type Allow, type Refusal, refuseWith } from '../policy/decision.js';
 import type { CompiledSchema } from '../policy/definitions.js';
-import type { SensitiveFields } from '../policy/information-flow.js';
+import { type SensitiveFields, uniteFields } from '../policy/information-flow.js';
 import { type ResponseObligations, withProfilesOf } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
@@ -193,6 +194,19 @@ export function withhold(reason: Reason, detail?: string): MessageOutcome {
 
 const MAX_BYTES_A_CHAR = 3;
 
+/** What an inspection depends on besides its context. */
+type InspectionTerms = {
+  /** The approved schema of what the message returns. */
+  readonly output?: CompiledSchema | undefined;
+  /** Members that a reviewer has approved. */
+  readonly approved?: readonly string[] | undefined;
+  /** What a server requests of its client is of no tool's kind. */
+  readonly kind?: ContentKind;
+};
+const NO_TERMS: InspectionTerms = {};
+/** Of a server request, and of a message that contains some. */
+export const OF_SERVER_REQUESTS: InspectionTerms = { kind: 'auto' };
+
 /**
  * Inspects one message and records its findings, whether or not it passes. The id of the task that it belongs to
  * is not inspected: it is replaced by the id that the client was given. Synchronous unless the text is long and
@@ -201,14 +215,13 @@ const MAX_BYTES_A_CHAR = 3;
 export function inspect(
   context: CheckContext,
   reading: ParsedJson,
-  output?: CompiledSchema,
-  approved: readonly string[] = [],
-  sensitive?: SensitiveFields,
+  terms: InspectionTerms = NO_TERMS,
 ): Inspection | Promise<Inspection> {
+  const fields = fieldsOf(context, reading);
   if (findRelatedTask(reading.value) === undefined)
-    return inspectContent(context, reading, output, approved, sensitive);
+    return inspectContent(context, reading, terms, fields);
   const related = relatedOf(context, reading);
-  const outcome = inspectContent(context, related.reading, output, approved, sensitive);
+  const outcome = inspectContent(context, related.reading, terms, fields);
   return outcome instanceof Promise
     ? outcome.then((resolved) => withTask(related, resolved))
     : withTask(related, outcome);
@@ -221,10 +234,27 @@ function withTask(related: MessageWithoutTask, outcome: Inspection): Inspection 
   return { ...outcome, kind: 'changed', text, value: JSON.parse(text) };
 }
 
-/** The sensitive fields of what the response is about. Most versions have none of any tool. */
-export function fieldsOf({ call, target }: CheckContext): SensitiveFields | undefined {
-  const { sensitive } = call.snapshot.policies;
-  return sensitive && sensitiveFieldsOf(call, target);
+/**
+ * The sensitive fields of the tools that a message may be about: the one that its response is about, and that of the
+ * task that it names. A message that comes without a response and names neither may be about any call in progress of its
+ * session. Most versions have no such fields of any tool.
+ */
+function fieldsOf(context: CheckContext, { value }: ParsedJson): SensitiveFields | undefined {
+  const { call, principal, target, requestMethod } = context;
+  if (call.snapshot.policies.sensitive === undefined) return undefined;
+  const own = sensitiveFieldsOf(call, target);
+  const id = findRelatedTask(value)?.id;
+  const scope = { upstream: call.incoming.upstream, principal };
+  const task = typeof id === 'string' ? call.ports.tasks.recall(id, scope) : undefined;
+  const ofTask = task && sensitiveFieldsOf(call, { kind: 'tool', name: task.tool });
+  if (requestMethod !== undefined || target.kind !== 'none' || task !== undefined)
+    return uniteFields([own, ofTask]);
+  return uniteFields(
+    context
+      .gate()
+      .inProgress()
+      .map((one) => sensitiveFieldsOf(call, one)),
+  );
 }
 
 /** The message without its task id. */
@@ -243,8 +273,7 @@ export function relatedOf(
 function inspectContent(
   context: CheckContext,
   reading: ParsedJson,
-  output: CompiledSchema | undefined,
-  approved: readonly string[],
+  { output, approved, kind }: InspectionTerms,
   fields: SensitiveFields | undefined,
 ): Inspection | Promise<Inspection> {
   const { call, responseObligations } = context;
@@ -257,7 +286,7 @@ function inspectContent(
   const profile = profileOf(
     call,
     responseObligations,
-    contentKindOf(call, context.target, context),
+    kind ?? contentKindOf(call, context.target, context),
   );
   const { previousTail, requestMethod } = context;
   const inspectPlanned = (

@@ -72,11 +72,11 @@ import {
   type CheckPorts,
   DROP,
   drop,
-  fieldsOf,
   type Inspection,
   inspect,
   type MessageOutcome,
   noteMending,
+  OF_SERVER_REQUESTS,
   type ResponsePlan,
   readUpstreamMessage,
   respond,
@@ -194,7 +194,7 @@ export function createResponseCheck(
         const inputRequired = { text: reading.text, result: message.result };
         return checkInputRequired(call, responsePlan, inputRequired, (cut, allows) => {
           const strict = withProfiles(context, allows);
-          const inspected = inspect(strict, cut, undefined, [], fieldsOf(context));
+          const inspected = inspect(strict, cut, OF_SERVER_REQUESTS);
           return outcomeWhenInspected(inspected, NO_ERROR);
         });
       }
@@ -226,9 +226,9 @@ export function createResponseCheck(
     const facts = { isError: true, rpcCode: error.code };
     if (error.code === URL_ELICITATION_REQUIRED)
       return checkUrlError(context, reading.text, error, (strict) =>
-        outcomeWhenInspected(inspect(strict, reading, undefined, [], fieldsOf(context)), facts),
+        outcomeWhenInspected(inspect(strict, reading, OF_SERVER_REQUESTS), facts),
       );
-    const inspected = inspect(context, reading, undefined, [], fieldsOf(context));
+    const inspected = inspect(context, reading);
     const outcome = outcomeWhenInspected(inspected, facts);
     return outcome instanceof Promise
       ? outcome.then((resolved) => correctError(context, resolved, reading.text, error))
@@ -436,8 +436,7 @@ function checkContent(
   const { responsePlan } = context;
   const facts = { isError: result['isError'] === true, rpcCode: undefined };
   const output = outputSchemaFor(checkContext.call, responsePlan);
-  const sensitive = fieldsOf(checkContext);
-  const inspection = inspect(checkContext, reading, output, reviewed, sensitive);
+  const inspection = inspect(checkContext, reading, { output, approved: reviewed });
   return inspection instanceof Promise
     ? inspection.then((resolved) =>
         markPrivate(checkContext, responsePlan, reading, outcomeOfInspection(resolved, facts)),
@@ -634,7 +633,7 @@ function checkNotification(
     drop(call, notificationError);
     return DROP;
   }
-  const outcome = inspect(context, reading, undefined, [], fieldsOf(context));
+  const outcome = inspect(context, reading);
   return outcome instanceof Promise
     ? outcome.then((resolved) => passInspected(call, resolved))
     : passInspected(call, outcome);

@@ -142,13 +142,32 @@ export const MAX_KEPT_PROGRESS = 1024;
 export function createLiveProgress<Count extends ProgressCount = ProgressCount>() {
   const live = new Map<string, Entered<Count>>();
   const kept = new BoundedMap<string, Count>(MAX_KEPT_PROGRESS);
+  /** Sets, which are emptied. */
+  const bySession = new Map<string, Set<Count>>();
+
+  function enterSession(session: string, count: Count): () => void {
+    const counts = bySession.get(session) ?? new Set();
+    bySession.set(session, counts.add(count));
+    return () => {
+      counts.delete(count);
+      if (counts.size === 0 && bySession.get(session) === counts) bySession.delete(session);
+    };
+  }
+
   return {
     /** The returned function removes the request. */
-    register(session: string, token: RequestId, count: Count): () => void {
+    register(session: string, token: RequestId | undefined, count: Count): () => void {
+      const leaveSession = enterSession(session, count);
+      if (token === undefined) return leaveSession;
       const key = keyOf(session, token);
       kept.delete(key);
-      return enterInto(live, key, count);
+      const leave = enterInto(live, key, count);
+      return () => {
+        leave();
+        leaveSession();
+      };
     },
+    inProgress: (session: string): readonly Count[] => [...(bySession.get(session) ?? [])],
     /** Keeps a request that was entered although it was answered, because its task goes on. */
     keep(session: string, token: RequestId): void {
       const key = keyOf(session, token);

@@ -9,6 +9,7 @@ import {
   type JsonObject,
   type Message,
   type RequestId,
+  type Target,
 } from '../../protocol/jsonrpc.js';
 import { type ProgressCount, progressTokenOf } from '../../protocol/params.js';
 import type { Feature, FollowedProgress, RequestContext } from '../request-context.js';
@@ -29,38 +30,46 @@ export type NotificationGate = {
   check(method: string, params: JsonObject | undefined): NotificationError | undefined;
   /** On a stream of its own: the running request whose progress this is. */
   requestOf(method: string, params: JsonObject | undefined): RunningRequest | undefined;
+  /** On a stream of its own: what the calls are about that a message of it may belong to. */
+  inProgress(): readonly Target[];
 };
 
 /** The progress count of an active token; `undefined` for any other token. */
 type CountOf = (token: RequestId) => ProgressCount | undefined;
 type RequestOf = (token: RequestId) => RunningRequest | undefined;
+type InProgress = NotificationGate['inProgress'];
 
 /** A count below every progress value. */
 export function createCount(): ProgressCount {
   return { last: Number.NEGATIVE_INFINITY };
 }
 
-/** A request that asks for progress notifications. */
-export const PROGRESS_REPORTS: Feature = {
+/**
+ * A request that asks for progress notifications, or a call whose tool has sensitive fields: what belongs to it may come
+ * on the stream of its session.
+ */
+export const FOLLOWED_REQUEST: Feature = {
   begin(call, authorized) {
-    call.progress = followProgress(call, authorized);
+    call.progress = followRequest(call, authorized);
     return undefined;
   },
 };
 
-/** Registers a request that asked for progress while it runs; `undefined` for any other message. */
-function followProgress(
+/** Registers a request while it runs; `undefined` for any other message. */
+function followRequest(
   { ports: { progress } }: RequestContext<'progress'>,
   { admitted, responseObligations }: AuthorizedRequest,
 ): FollowedProgress | undefined {
+  if (admitted.message.kind !== 'request') return undefined;
   const token = progressTokenOf(admitted.message);
-  if (token === undefined || admitted.message.kind !== 'request') return undefined;
   const { last } = createCount();
   const { session, target } = admitted;
   const hash = session?.hash;
   const running = { last, target, responseObligations };
   if (hash === undefined) return { ...running, end: () => undefined, keep: () => undefined };
-  const keep = (): void => progress.keep(hash, token);
+  const keep = (): void => {
+    if (token !== undefined) progress.keep(hash, token);
+  };
   const followed = { ...running, end: () => unregister(), keep };
   const unregister = progress.register(hash, token, followed);
   return followed;
@@ -102,13 +111,18 @@ export function createSessionGate(
   { hash = '' }: SessionFacts,
 ): NotificationGate {
   const find = (token: RequestId) => progress.find(hash, token);
-  return createGate(find, find);
+  return createGate(find, find, () => progress.inProgress(hash).map(({ target }) => target));
 }
 
 const NO_REQUEST: RequestOf = () => undefined;
+const NO_TARGETS: readonly Target[] = Object.freeze([]);
 
 /** Creates a gate over the active tokens. */
-export function createGate(countOf: CountOf, requestOf = NO_REQUEST): NotificationGate {
+export function createGate(
+  countOf: CountOf,
+  requestOf = NO_REQUEST,
+  inProgress: InProgress = () => NO_TARGETS,
+): NotificationGate {
   let currentSecond = 0;
   let notificationCount = 0;
 
@@ -131,6 +145,7 @@ export function createGate(countOf: CountOf, requestOf = NO_REQUEST): Notificati
       const token = params?.['progressToken'];
       return method === PROGRESS && isRequestId(token) ? requestOf(token) : undefined;
     },
+    inProgress,
   };
 }
 

@@ -6,10 +6,10 @@
 import { checkForm, readLink } from '../../inspection/elicitation/requests.js';
 import { decideServerRequest } from '../../policy/decide.js';
 import { type Allow, type Decision, type Refusal, refuseWith } from '../../policy/decision.js';
-import { enforceLimits, responseObligationsOf } from '../../policy/obligations.js';
+import { enforceLimits } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import { REASONS, type Reason } from '../../policy/reasons.js';
-import { addFinding, openRecord, type RequestRecord } from '../../policy/record.js';
+import { openRecord, type RequestRecord } from '../../policy/record.js';
 import {
   readServerRequestContent,
   type ServerRequestContent,
@@ -36,13 +36,14 @@ import { protocolOfSession } from '../../protocol/versions/negotiation.js';
 import { PLAIN_SESSION } from '../../protocol/versions/session.js';
 import { authorize, queryFor, type Stages } from '../authorization.js';
 import type { Snapshot } from '../ports.js';
-import { callerOf, noteRule, profileOf } from '../request-context.js';
+import { callerOf, noteRule } from '../request-context.js';
 import {
   type CheckContext,
   DROP,
   drop,
+  inspect,
   type MessageOutcome,
-  relatedOf,
+  OF_SERVER_REQUESTS,
   withhold,
   withProfiles,
 } from '../response-context.js';
@@ -236,30 +237,23 @@ function forbid(name: ServerRequestName, reason: Reason): Refusal {
   return refuseWith(name === 'roots' ? 'roots-forbidden' : reason);
 }
 
-/** Inspects the content under the strictest profile that rules name, and an elicitation's form or URL. */
+/**
+ * Inspects the content as what else comes with the response, and under the profiles that rules about server requests name;
+ * and an elicitation's form or URL.
+ */
 async function inspectServerRequest(
   { checkContext, reading, request, name, record }: ServerRequestContext,
   allow: Allow,
 ): Promise<InspectedRequest | Refusal> {
-  const startedMs = performance.now();
-  const responseObligations = responseObligationsOf(allow);
-  const profile = profileOf(checkContext.call, responseObligations);
-  const related = relatedOf(checkContext, reading);
-  const { text, value } = related.reading;
-  const { previousTail } = checkContext;
-  const outcome = await checkContext.call.ports.inspection.message(
-    { text, value, profile, previousTail },
-    checkContext.call.incoming.upstream,
-    checkContext.call.callerKey,
-  );
-  record.latency.inspect = performance.now() - startedMs;
-  for (const finding of outcome.findings) addFinding(record.findings, finding);
+  const strict = withProfiles(checkContext, [allow]);
+  const ownContext = { ...strict, call: { ...checkContext.call, record } };
+  const outcome = await inspect(ownContext, reading, OF_SERVER_REQUESTS);
   if (outcome.kind === 'withhold') return refuseWith(outcome.reason);
-  checkContext.previousTail = outcome.previousTail;
+  checkContext.previousTail = ownContext.previousTail;
   const params = request.params ?? {};
   const reason = contentErrorOf(name, params);
   if (reason !== undefined) return refuseWith(reason);
-  const inspected = related.restore(outcome.kind === 'changed' ? outcome.text : text);
+  const inspected = outcome.kind === 'changed' ? outcome.text : reading.text;
   if (name !== 'elicitation/url') return { allow, text: inspected };
   const shown = showLink(inspected, ['params', 'url'], params['url']);
   return shown === undefined ? refuseWith('elicitation-url') : { allow, text: shown };
@@ -365,12 +359,12 @@ export async function checkUrlError(
   checkContext: CheckContext,
   text: string,
   error: RpcError,
-  inspect: (context: CheckContext) => MessageOutcome | Promise<MessageOutcome>,
+  inspectError: (context: CheckContext) => MessageOutcome | Promise<MessageOutcome>,
 ): Promise<MessageOutcome> {
   const links = linksOf(error.data);
   const allows = links && decideLinks(checkContext, links);
   if (links === undefined || allows === undefined) return withhold('elicitation-url');
-  const inspected = await inspect(withProfiles(checkContext, allows));
+  const inspected = await inspectError(withProfiles(checkContext, allows));
   if (inspected.kind !== 'response') return inspected;
   let shown: string | undefined = inspected.text ?? text;
   for (const [index, { url }] of links.entries())

@@ -13,7 +13,7 @@ import { BRIDGED_LEGACY_SSE, DIRECT_LEGACY_SSE } from '../legacy-sse/messages.js
 import type { Snapshot } from '../ports.js';
 import type { Feature } from '../request-context.js';
 import { INPUT_RETRY } from './input-required.js';
-import { PROGRESS_REPORTS } from './progress.js';
+import { FOLLOWED_REQUEST } from './progress.js';
 import { allowsOfFilter, narrowSubscription, relaySubscription } from './subscriptions.js';
 import { TASK_USE } from './task-requests.js';
 
@@ -50,7 +50,7 @@ const FEATURES: readonly (readonly [IsUsed, Feature])[] = [
   [({ rule }) => rule.response === 'subscription', SUBSCRIPTION_STREAM],
   [isInputRetry, INPUT_RETRY],
   [continuesSealedList, SEALED_CURSOR],
-  [({ message }) => progressTokenOf(message) !== undefined, PROGRESS_REPORTS],
+  [isFollowed, FOLLOWED_REQUEST],
 ];
 
 const NO_FEATURES: readonly Feature[] = [];
@@ -72,6 +72,13 @@ function continuesSealedList(admitted: AdmittedMessage, snapshot: Snapshot): boo
     paramsOf(admitted)['cursor'] !== undefined &&
     sealsCursors(snapshot)
   );
+}
+
+function isFollowed({ message, target, session }: AdmittedMessage, snapshot: Snapshot): boolean {
+  if (progressTokenOf(message) !== undefined) return true;
+  const { sensitive } = snapshot.policies;
+  if (sensitive === undefined || session === undefined || target.kind !== 'tool') return false;
+  return sensitive.of(snapshot.upstream, target.name) !== undefined;
 }
 
 /** A server that declared tasks in sessions may insist on a task for a call that requests none. */

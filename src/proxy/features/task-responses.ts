@@ -42,13 +42,13 @@ import type { ClientTraits } from '../../protocol/versions/revisions.js';
 import { decideTarget } from '../authorization.js';
 import { cutUnpinnedText, sealsCursors, withCursor } from '../flows.js';
 import type { Snapshot } from '../ports.js';
-import { sensitiveFieldsOf } from '../request-context.js';
 import {
   type CheckContext,
   DROP,
   drop,
   inspect,
   type MessageOutcome,
+  OF_SERVER_REQUESTS,
   type ResponsePlan,
   respond,
   withhold,
@@ -92,8 +92,7 @@ export async function checkCreatedTask(
   // Both the server's id and the sealed one look like secrets, so the text is inspected without either.
   const withoutTaskId = readJsonText(setMember(text, path, 'taskId', ''));
   if (!withoutTaskId.ok) return withhold('upstream-protocol');
-  const sensitive = sensitiveFieldsOf(call, admitted.target);
-  const outcome = await inspect(checkContext, withoutTaskId, undefined, [], sensitive);
+  const outcome = await inspect(checkContext, withoutTaskId);
   if (outcome.kind === 'withhold') return withhold(outcome.reason);
   call.progress?.keep();
   const inspected = outcome.kind === 'changed' ? outcome.text : withoutTaskId.text;
@@ -155,12 +154,10 @@ export async function checkTaskList(
   ];
   const listed = result?.['tasks'];
   if (span === undefined || !Array.isArray(listed)) return withhold('upstream-protocol');
-  const spans = elementSpans(text, span);
-  const visibleTasks = listed.flatMap((one: Json, index): readonly VisibleTask[] => {
-    const itemSpan = spans[index];
-    const task = knownTask(checkContext, one);
-    if (itemSpan === undefined || task === undefined) return [];
-    return [{ text: setMember(text.slice(itemSpan.start, itemSpan.end), [], 'taskId', ''), task }];
+  const elements = elementSpans(text, span);
+  const visibleTasks = await readVisible(checkContext, listed, (index) => {
+    const { start, end } = elements[index] ?? span;
+    return setMember(text.slice(start, end), [], 'taskId', '');
   });
   const page = `[${visibleTasks.map((one) => one.text).join(',')}]`;
   const { call } = checkContext;
@@ -189,6 +186,39 @@ export async function checkTaskList(
     visibleBytes: Buffer.byteLength(shown),
   };
   return respond(shown);
+}
+
+async function readVisible(
+  checkContext: CheckContext,
+  listed: readonly Json[],
+  textWithoutId: (index: number) => string,
+): Promise<readonly VisibleTask[]> {
+  const visibleTasks: VisibleTask[] = [];
+  for (const [index, one] of listed.entries()) {
+    const task = knownTask(checkContext, one);
+    const text = task && (await inspectListed(checkContext, textWithoutId(index), task));
+    if (task !== undefined && text !== undefined) visibleTasks.push({ text, task });
+  }
+  return visibleTasks;
+}
+
+/** A task of a list by what holds for its tool, as in a status of its own; `undefined` if it may not be shown. */
+async function inspectListed(
+  checkContext: CheckContext,
+  text: string,
+  { tool }: OpenedTask,
+): Promise<string | undefined> {
+  if (checkContext.call.snapshot.policies.sensitive === undefined) return text;
+  const target = { kind: 'task', tool, use: 'list' } as const;
+  const page = readJsonText(`{"jsonrpc":"2.0","id":0,"result":{"tasks":[${text}]}}`);
+  const outcome = page.ok ? await inspect({ ...checkContext, target }, page) : undefined;
+  if (outcome === undefined || outcome.kind === 'withhold') {
+    drop(checkContext.call, 'withheld-notice');
+    return undefined;
+  }
+  if (outcome.kind === 'clean') return text;
+  const span = spanOf(outcome.text, [...TASKS_PATH, 0]);
+  return span && outcome.text.slice(span.start, span.end);
 }
 
 /** The page without a cursor that is no string, which SDK clients reject. */
@@ -314,7 +344,8 @@ async function inspectEnvelope(
     text = replaceAt(text, [holder, state.kind], '{}') ?? text;
   const withoutTaskId = readJsonText(text);
   if (!withoutTaskId.ok) return PROTOCOL_ERROR;
-  const outcome = await inspect(checkContext, withoutTaskId);
+  const terms = state.kind === 'input-required' ? OF_SERVER_REQUESTS : undefined;
+  const outcome = await inspect(checkContext, withoutTaskId, terms);
   switch (outcome.kind) {
     case 'withhold':
       return { reason: outcome.reason };
@@ -342,13 +373,8 @@ async function inspectPayload(
   if (state.kind === 'error' && state.error['code'] === URL_ELICITATION_REQUIRED)
     return { reason: 'elicitation-url' };
   const isError = state.kind === 'error' || state.result['isError'] === true;
-  const sensitive = sensitiveFieldsOf(checkContext.call, {
-    kind: 'task',
-    tool: task.tool,
-    use: 'get',
-  });
   const output = outputSchemaFor(checkContext, task);
-  const outcome = await inspect(checkContext, reading, output, [], sensitive);
+  const outcome = await inspect(checkContext, reading, { output });
   if (outcome.kind === 'withhold') return { reason: outcome.reason };
   const inspected = outcome.kind === 'changed' ? outcome.text : asResponse;
   const payloadSpan = spanOf(inspected, [member]);
@@ -399,12 +425,13 @@ export async function checkTaskNotification(
   const { call, principal } = checkContext;
   const allow = mayKnowTask(call.snapshot, principal, checkContext, task);
   if (allow === undefined) return undefined;
-  const contextWithObligations = {
+  const contextOfTask: CheckContext = {
     ...checkContext,
+    target: { kind: 'task', tool: task.tool, use: 'get' },
     responseObligations: responseObligationsOf(allow, task),
   };
   const checked = await checkTaskState(
-    { checkContext: contextWithObligations, task, allowedServerRequests },
+    { checkContext: contextOfTask, task, allowedServerRequests },
     reading,
     'params',
   );

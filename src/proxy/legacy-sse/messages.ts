@@ -26,7 +26,7 @@ import {
 } from '../../protocol/admitted-request.js';
 import { editedValueAt, replaceAt, setMember, spanOf } from '../../protocol/json/json.js';
 import { renderJson } from '../../protocol/json/request-ids.js';
-import { isRequestId, type RequestId, readEnvelope } from '../../protocol/jsonrpc.js';
+import { isRequestId, type RequestId, readEnvelope, type Target } from '../../protocol/jsonrpc.js';
 import { paramsOf, progressTokenOf } from '../../protocol/params.js';
 import { DECISION_MEMBER, invalidParams, renderError } from '../../protocol/responses.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
@@ -320,6 +320,7 @@ function createAwaitedResponses({
       pendingResponses.set(id, { timer: setTimeout(timeOut, withinMs), release });
     },
     drop,
+    ids: () => [...pendingResponses.keys()],
     close() {
       for (const id of [...pendingResponses.keys()]) drop(id);
     },
@@ -445,7 +446,15 @@ function countOf(
 /** The gate for progress counts against the request that the current message named. */
 function gateOf(stream: LegacyStream): NotificationGate {
   const running = () => stream.liveProgress;
-  return createGate(running, running);
+  return createGate(running, running, () => targetsInProgress(stream));
+}
+
+/** What this replica's requests are about, those that the server may not have accepted yet and those it has. */
+function targetsInProgress(stream: LegacyStream): readonly Target[] {
+  const { call, session, pendingResponses } = stream;
+  const sent = pendingResponses.ids().flatMap((id) => openSent(stream, id) ?? []);
+  const followed = call.ports.progress.inProgress(session.hash ?? '');
+  return [...followed, ...sent].map(({ target }) => target);
 }
 
 async function writeResponse(

@@ -12,7 +12,12 @@ function subjectOf(requestMethod: string | undefined, given: InspectionInput[]):
   const subject = {
     call: {
       incoming: { upstream: 'github' },
-      snapshot: { profile, profiles: new Map(), content: { kind: 'auto', tools: new Map() } },
+      snapshot: {
+        profile,
+        profiles: new Map(),
+        content: { kind: 'auto', tools: new Map() },
+        policies: {},
+      },
       record: { latency: { inspect: 0 }, findings: [] },
       ports: {
         inspection: {

@@ -1,10 +1,11 @@
 // Which features a message uses: none for a plain one, and each exactly where the message asks for it.
 
 import { describe, expect, it } from 'vitest';
+import type { SensitiveSet } from '../../../../src/policy/information-flow.js';
 import { admitPost } from '../../../../src/protocol/admission.js';
 import type { AdmittedMessage, SessionFacts } from '../../../../src/protocol/admitted-request.js';
 import { INPUT_RETRY } from '../../../../src/proxy/features/input-required.js';
-import { PROGRESS_REPORTS } from '../../../../src/proxy/features/progress.js';
+import { FOLLOWED_REQUEST } from '../../../../src/proxy/features/progress.js';
 import { featuresOf, SUBSCRIPTION_STREAM } from '../../../../src/proxy/features/table.js';
 import { TASK_USE } from '../../../../src/proxy/features/task-requests.js';
 import {
@@ -18,11 +19,16 @@ const CALL = { name: 'echo', arguments: { text: 'a' } };
 const WITH_TASKS: SessionFacts = { ...SESSION, tasks: ['call', 'list', 'cancel'] };
 const LEGACY: SessionFacts = { version: '2024-11-05', target: { kind: 'bridged' } };
 
-type Upstream = { readonly isDirect?: boolean; readonly tasks?: readonly 'call'[] };
+type Upstream = {
+  readonly isDirect?: boolean;
+  readonly tasks?: readonly 'call'[];
+  readonly sensitive?: SensitiveSet;
+};
 
-function snapshotOf({ isDirect = false, tasks = [] }: Upstream): Snapshot {
+function snapshotOf({ isDirect = false, tasks = [], sensitive }: Upstream): Snapshot {
   const supportedVersions = { sessions: ['2025-11-25'], stateless: [], tasks };
-  return { supportedVersions, legacySse: { messageUrl: '', isDirect } } as unknown as Snapshot;
+  const legacySse = { messageUrl: '', isDirect };
+  return { supportedVersions, legacySse, policies: { sensitive } } as unknown as Snapshot;
 }
 
 const featuresUsedBy = (message: AdmittedMessage, upstream: Upstream = {}) => [
@@ -58,7 +64,16 @@ describe('a message that uses a feature', () => {
 
   it('reports progress under its token', () => {
     const call = admitted(stateless('tools/call', withMeta({ progressToken: 0 })));
-    expect(featuresUsedBy(call)).toEqual([PROGRESS_REPORTS]);
+    expect(featuresUsedBy(call)).toEqual([FOLLOWED_REQUEST]);
+  });
+
+  it('is followed in its session if the tool has sensitive fields', () => {
+    const fields = { results: [], arguments: [], labels: [] };
+    const sensitive = { of: () => fields };
+    expect(featuresUsedBy(admitted(inSession('tools/call', CALL)), { sensitive })).toEqual([
+      FOLLOWED_REQUEST,
+    ]);
+    expect(featuresUsedBy(admitted(stateless('tools/call', CALL)), { sensitive })).toEqual([]);
   });
 
   it.each([{ requestState: 's' }, { inputResponses: {} }])(
@@ -105,7 +120,7 @@ describe('a message that uses a feature', () => {
     expect(featuresUsedBy(onLegacyStream('tools/call', named), { isDirect: true })).toEqual([
       TASK_USE,
       DIRECT_LEGACY_SSE,
-      PROGRESS_REPORTS,
+      FOLLOWED_REQUEST,
     ]);
   });
 });
