@@ -1,7 +1,7 @@
 // A refusal that one way of asking has and its twin lacks is a way round it. Each reason of the one table that a request
 // can meet is met here by every method that can carry the request, in every era and transport, alone and in an array, at
-// the upstream and through an endpoint of several, in front of a server on stdio too. Where a carrier cannot have a
-// reason, the table says why; a reason that needs another setup names the test that has it.
+// the upstream and through an endpoint of several, in front of a server on stdio too, and by every use of a task. Where a
+// carrier cannot have a reason, the table says why; a reason that needs another setup names the test that has it.
 
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -11,12 +11,14 @@ import { ENDPOINT } from '../support/deployments.js';
 import { connectIn, type EraCaller } from '../support/eras.js';
 import { decisionOf, linesOf, UPSTREAM } from '../support/gateway.js';
 import { type Behind, type ItemKind, type LawWorld, startWorld } from '../support/law-worlds.js';
+import { declaring } from '../support/mcp-servers.js';
 import {
   type Access,
   openEvents,
   post,
   type Reply,
   requestStateless,
+  resultOf,
 } from '../support/wire-client.js';
 import { githubToken } from '../unit/inspection/samples.js';
 
@@ -36,10 +38,13 @@ const WAYS: readonly (readonly [Client, Behind])[] = [
   ['channels', 'sessions'],
 ];
 
-/** A method that carries a request for an item of a kind. */
+/** What a request is about: an item, or a task that a call of a tool has begun. */
+type Subject = ItemKind | 'task';
+
+/** A method that carries a request about something. */
 type Carrier = {
   readonly method: string;
-  readonly kind: ItemKind;
+  readonly kind: Subject;
   /** The clients that have the method; all if absent. */
   readonly clients?: readonly Client[];
   /** `text`: what the request says besides the name of the item. */
@@ -47,6 +52,7 @@ type Carrier = {
 };
 
 const SESSIONS: readonly Client[] = ['sessions', 'array', 'channels'];
+const WITH_TASKS: readonly Client[] = ['stateless', 'sessions'];
 const argument = (value: string) => ({ argument: { name: 'owner', value } });
 const CARRIERS: readonly Carrier[] = [
   {
@@ -88,11 +94,43 @@ const CARRIERS: readonly Carrier[] = [
     clients: ['stateless'],
     params: (uri) => ({ notifications: { resourceSubscriptions: [uri] } }),
   },
+  { method: 'tasks/get', kind: 'task', clients: WITH_TASKS, params: aboutTask },
+  { method: 'tasks/cancel', kind: 'task', clients: WITH_TASKS, params: aboutTask },
+  { method: 'tasks/result', kind: 'task', clients: ['sessions'], params: aboutTask },
+  {
+    method: 'tasks/update',
+    kind: 'task',
+    clients: ['stateless'],
+    params: (taskId, owner) => ({
+      taskId,
+      inputResponses: { a: { action: 'accept', content: { owner } } },
+    }),
+  },
+  {
+    method: 'subscriptions/listen',
+    kind: 'task',
+    clients: ['stateless'],
+    params: (taskId, text) => ({
+      notifications: { taskIds: [taskId] },
+      _meta: { [NOTE]: text },
+    }),
+  },
 ];
 
+/** Where what such a request says besides the task can stand. */
+const NOTE = 'example.com/note';
+function aboutTask(taskId: string, text: string): JsonObject {
+  return { taskId, _meta: { [NOTE]: text } };
+}
+
+/** Tasks are not translated between eras, and older revisions have none. */
+function hasTasks(client: Client, behind: Behind): boolean {
+  return WITH_TASKS.includes(client) && (behind === client || behind === 'endpoint');
+}
+
 type Met = {
-  /** The kinds of items that a request for can meet it. */
-  readonly kinds: readonly ItemKind[];
+  /** What a request is about that can meet it. */
+  readonly kinds: readonly Subject[];
   /** Members of the allow rule of its callers. */
   readonly rule?: string;
   /** Another rule for them. */
@@ -106,12 +144,16 @@ type Met = {
   readonly uri?: string;
   /** Kinds of items of which an endpoint of several upstreams shows no backend, so that there is none to refuse. */
   readonly hiddenAtEndpoint?: readonly ItemKind[];
-  /** Carriers that answer otherwise, and why. */
-  readonly otherwise?: { readonly [method: string]: readonly [outcome: string, why: string] };
+  /** The task is that of somebody else. */
+  readonly isForeign?: true;
+  /** Carriers that answer otherwise, and why: by method, or with what the request is about, also behind what. */
+  readonly otherwise?: { readonly [carrier: string]: readonly [outcome: string, why: string] };
 };
-const ALL: readonly ItemKind[] = ['tool', 'prompt', 'resource', 'template'];
+const ALL: readonly Subject[] = ['tool', 'prompt', 'resource', 'template', 'task'];
 const SECRET = githubToken('refusals are equal');
 const NARROWED = ['opened', 'it is narrowed to what its caller may have, and opened'] as const;
+const POLL = ['passed', 'a client may poll and cancel as often as it wishes'] as const;
+const NO_TEXT = ['passed', 'it names no item, and is sent without the text of its sender'] as const;
 
 const MET: { readonly [reason in Reason]?: Met } = {
   'no-matching-allow': {
@@ -147,8 +189,30 @@ const MET: { readonly [reason in Reason]?: Met } = {
     hiddenAtEndpoint: ['resource'],
     otherwise: { 'subscriptions/listen': NARROWED },
   },
-  'rate-limited': { kinds: ALL, rule: 'limits: {rate: 1/h, per: subject}', times: 2 },
-  'tainted-flow': { kinds: ALL, times: 2 },
+  'rate-limited': {
+    kinds: ALL,
+    rule: 'limits: {rate: 1/h, per: subject}',
+    times: 2,
+    otherwise: {
+      ...{ 'tasks/get': POLL, 'tasks/result': POLL, 'tasks/cancel': POLL },
+      'subscriptions/listen task endpoint': ['opened', 'the other backends have no such task'],
+    },
+  },
+  'tainted-flow': {
+    kinds: ALL,
+    times: 2,
+    otherwise: {
+      'tasks/get': NO_TEXT,
+      'tasks/result': NO_TEXT,
+      'tasks/cancel': NO_TEXT,
+      'subscriptions/listen task': ['opened', NO_TEXT[1]],
+    },
+  },
+  'unknown-task': {
+    kinds: ['task'],
+    isForeign: true,
+    otherwise: { 'subscriptions/listen': NARROWED },
+  },
 };
 
 /** The tests of reasons that need more than a policy and a request. */
@@ -197,7 +261,6 @@ const ELSEWHERE: { readonly [reason in Reason]?: string } = {
   'elicitation-forbidden': 'integration/input-required',
   'sampling-forbidden': 'integration/input-required',
   'roots-forbidden': 'integration/input-required',
-  'unknown-task': 'attacks/81-stolen-tasks',
   'upstream-unavailable': 'integration/wire',
   'upstream-timeout': 'attacks/slow-answers',
   'upstream-protocol': 'attacks/12-compressed-answers',
@@ -241,17 +304,22 @@ const DECIDED = MET_REASONS.filter((reason) => !FLOWED.includes(reason));
 
 function expectedOf(reason: Reason, { method, kind }: Carrier, behind: Behind): string {
   const { otherwise = {}, hiddenAtEndpoint = [] } = MET[reason] ?? {};
-  const [other] = otherwise[method] ?? [];
+  const keys = [`${method} ${kind} ${behind}`, `${method} ${kind}`, method];
+  const [other] = keys.map((key) => otherwise[key]).find((one) => one !== undefined) ?? [];
   if (other !== undefined) return other;
-  return behind === 'endpoint' && hiddenAtEndpoint.includes(kind) ? 'no-matching-allow' : reason;
+  const isHidden = hiddenAtEndpoint.some((hidden) => hidden === kind);
+  return behind === 'endpoint' && isHidden ? 'no-matching-allow' : reason;
 }
 
-/** Rows that can be met by this client. */
-function rowsFor(reasons: readonly Reason[], client: Client) {
+/** Rows that can be met by this client, there. */
+function rowsFor(reasons: readonly Reason[], client: Client, behind: Behind) {
   return reasons.flatMap((reason) => {
     const { kinds = [] } = MET[reason] ?? {};
     const carriers = CARRIERS.filter(
-      ({ kind, clients }) => kinds.includes(kind) && clients?.includes(client) !== false,
+      ({ kind, clients }) =>
+        kinds.includes(kind) &&
+        clients?.includes(client) !== false &&
+        (kind !== 'task' || hasTasks(client, behind)),
     );
     return carriers.map((carrier) => [reason, carrier.method, carrier.kind, carrier] as const);
   });
@@ -316,13 +384,17 @@ describe.each(WAYS)('for a client of %s, before %s', (client, behind) => {
   }
 
   async function meet(reason: Reason, carrier: Carrier): Promise<string> {
-    const { times = 1, text = 'acme', uri } = MET[reason] ?? {};
+    const { times = 1, text = 'acme', uri, isForeign } = MET[reason] ?? {};
     const { method, kind } = carrier;
-    const item = world.items.find((one) => one.kind === kind);
-    if (item === undefined) throw new Error(`no ${kind} is offered`);
     const sub = `${reason} ${method} ${kind}`;
     const access = await accessOf(sub, reason);
-    const params = carrier.params(kind === 'resource' ? (uri ?? item.wire) : item.wire, text);
+    const subject =
+      kind === 'task'
+        ? await begin(isForeign === true ? `another than ${sub}` : sub)
+        : kind === 'resource' && uri !== undefined
+          ? uri
+          : wireOf(kind);
+    const params = declared(carrier.params(subject, text));
     if (method === 'subscriptions/listen') {
       for (let time = 1; time < times; time += 1) await prepare(reason, access, params);
       return listen(access, params);
@@ -333,9 +405,31 @@ describe.each(WAYS)('for a client of %s, before %s', (client, behind) => {
     return outcomeOf(await caller.request(method, params));
   }
 
+  function wireOf(kind: ItemKind): string {
+    const item = world.items.find((one) => one.kind === kind);
+    if (item === undefined) throw new Error(`no ${kind} is offered`);
+    return item.wire;
+  }
+
+  /** What a client of the stateless era says with every request if it knows tasks. */
+  function declared(params: JsonObject): JsonObject {
+    const meta = params['_meta'] as JsonObject | undefined;
+    return client === 'stateless' ? { ...params, _meta: { ...meta, ...declaring() } } : params;
+  }
+
+  /** A task of this subject, who may still do everything; its id as the client has it. */
+  async function begin(sub: string): Promise<string> {
+    const caller = await connect(await accessOf(sub, 'nobody'));
+    const call = { name: wireOf('tool'), arguments: { owner: 'acme' } };
+    const own = client === 'stateless' ? {} : { task: {} };
+    const reply = await caller.request('tools/call', declared({ ...call, ...own }));
+    const { task = resultOf(reply) } = resultOf(reply) as { readonly task?: JsonObject };
+    if (typeof task['taskId'] !== 'string') throw new Error(`no task was begun: ${reply.text}`);
+    return task['taskId'];
+  }
+
   async function taint(caller: EraCaller): Promise<void> {
-    const item = world.items.find(({ kind }) => kind === 'resource');
-    await caller.request('resources/read', { uri: item?.wire ?? '' });
+    await caller.request('resources/read', { uri: wireOf('resource') });
   }
 
   async function prepare(reason: Reason, access: Access, params: JsonObject): Promise<void> {
@@ -348,7 +442,7 @@ describe.each(WAYS)('for a client of %s, before %s', (client, behind) => {
       expect(await world.apply(policyOf(DECIDED))).toEqual([]);
     });
 
-    it.each(rowsFor(DECIDED, client))(
+    it.each(rowsFor(DECIDED, client, behind))(
       '%s of %s for a %s',
       async (reason, _method, _kind, carrier) => {
         expect(await meet(reason, carrier)).toBe(expectedOf(reason, carrier, behind));
@@ -364,7 +458,7 @@ describe.each(WAYS)('for a client of %s, before %s', (client, behind) => {
       expect(await world.apply(policyOf(FLOWED, flows))).toEqual([]);
     });
 
-    it.each(rowsFor(FLOWED, client))(
+    it.each(rowsFor(FLOWED, client, behind))(
       '%s of %s for a %s',
       async (reason, _method, _kind, carrier) => {
         expect(await meet(reason, carrier)).toBe(expectedOf(reason, carrier, behind));

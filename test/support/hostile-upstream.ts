@@ -107,7 +107,10 @@ export type HostileUpstream = {
 /** Members that are absent stay as they are: no items, and one resource. */
 export type PresentedContent = Partial<
   Pick<ServerContent, 'instructions' | 'list' | 'getPrompt' | 'readResource'>
->;
+> & {
+  /** Capabilities that it declares besides those of every server. */
+  readonly capabilities?: JsonObject;
+};
 
 /** The params of a request, or none. */
 export function paramsOf({ message }: HostileRequest): JsonObject {
@@ -267,9 +270,19 @@ function answerHonestly(hostile: Hostile, request: HostileRequest, response: Ser
   const session = isNew ? (hostile.nextSession ?? randomBytes(12).toString('hex')) : undefined;
   if (isNew) hostile.nextSession = undefined;
   if (session !== undefined) hostile.sessions.add(session);
-  const outcome = answer.kind === 'result' ? { result: answer.result } : { error: answer.error };
+  const outcome =
+    answer.kind === 'result'
+      ? { result: withCapabilities(hostile.content.capabilities, answer.result) }
+      : { error: answer.error };
   const status = answer.kind === 'result' ? 200 : answer.status;
   sendJson(response, status, { jsonrpc: '2.0', id: read.id, ...outcome }, session);
+}
+
+function withCapabilities(more: JsonObject | undefined, result: JsonObject): JsonObject {
+  const { capabilities } = result;
+  return more !== undefined && isObject(capabilities)
+    ? { ...result, capabilities: { ...capabilities, ...more } }
+    : result;
 }
 
 type Sink = {

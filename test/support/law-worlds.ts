@@ -15,7 +15,9 @@ import {
   startRigOf,
 } from './eras.js';
 import { type RunningGateway, startTestGateway, UPSTREAM } from './gateway.js';
+import { inTurn, onlyIn } from './hostile-acts.js';
 import { type HostileUpstream, startHostileUpstream } from './hostile-upstream.js';
+import { createTaskServer, EXTENSION, SESSION_TASKS } from './mcp-servers.js';
 import { makeSecret } from './secrets.js';
 import { signalGroup } from './stdio-server.js';
 import { openSession, requestInSession, requestStateless, resultOf } from './wire-client.js';
@@ -59,6 +61,7 @@ function toolsNamed(...names: readonly string[]): readonly JsonObject[] {
     description: `Does what ${name} is for.`,
     inputSchema: SCHEMA,
     annotations: HINTS[name] ?? {},
+    execution: { taskSupport: 'optional' },
   }));
 }
 
@@ -79,12 +82,19 @@ const LISTS: { readonly [kind in ListKind]: readonly JsonObject[] } = {
   resourceTemplates: [{ uriTemplate: TEMPLATE, name: 'any' }],
 };
 
-/** Offers every kind of item. */
-function offerAll(server: HostileUpstream): void {
+const HAVE_TASKS: readonly Behind[] = ['sessions', 'stateless', 'endpoint'];
+const TASK_CAPABILITIES = { tasks: SESSION_TASKS, extensions: { [EXTENSION]: {} } };
+
+/** Offers every kind of item, and runs calls as tasks where their clients wish. */
+function offerAll(server: HostileUpstream, behind: Behind): void {
+  if (behind === 'sessions' || behind === 'stateless')
+    server.obey(inTurn(onlyIn(behind), createTaskServer().order));
+  if (behind === 'endpoint') server.obey(createTaskServer().order);
   server.offer(() => TOOLS);
   server.answerCalls((name) => ({ content: [{ type: 'text', text: `${name} was done` }] }));
   server.present({
     instructions: INSTRUCTIONS,
+    ...(HAVE_TASKS.includes(behind) ? { capabilities: TASK_CAPABILITIES } : {}),
     list: (kind) => LISTS[kind],
     getPrompt: () => PROMPTED,
     readResource: (uri) => [{ uri, text: 'Read.' }],
@@ -174,7 +184,11 @@ export async function startWorld(client: ClientEra, behind: Behind): Promise<Law
       });
     }
     default: {
-      const rig = await startRigOf(behind, { policies, upstream: [PINNING], prepare: offerAll });
+      const rig = await startRigOf(behind, {
+        policies,
+        upstream: [PINNING],
+        prepare: (server) => offerAll(server, behind),
+      });
       const { gateway } = rig;
       return worldOf([gateway], {
         connect: async (claims) => connectIn(client, await at(gateway, UPSTREAM, claims)),
@@ -197,7 +211,7 @@ async function startEndpoint(client: ClientEra): Promise<LawWorld> {
     policies: { [POLICY]: NOTHING },
     upstream: [PINNING],
     prepare(left, right) {
-      offerAll(left);
+      offerAll(left, 'endpoint');
       right.offer(() => OTHER_TOOLS);
       right.answerCalls(() => ({ content: [] }));
     },
@@ -219,7 +233,7 @@ async function startEndpoint(client: ClientEra): Promise<LawWorld> {
 /** Two replicas, of which one is asked after the other. */
 async function startReplicas(hasSessions: boolean): Promise<LawWorld> {
   const upstream = await startHostileUpstream();
-  offerAll(upstream);
+  offerAll(upstream, 'replicas');
   const two = await startTwoGateways({
     upstreams: [{ name: UPSTREAM, url: upstream.url, more: [PINNING] }],
     policies: { [POLICY]: NOTHING },
