@@ -159,6 +159,8 @@ export type OutboundStream = {
   readonly lastEventId: string | undefined;
   /** As in {@link OutboundRequest}. */
   readonly reopensSession?: boolean;
+  /** Whether the caller may read a resource by now, which an earlier request in the session has named. */
+  readonly mayRead: (uri: string) => boolean;
 };
 
 /** A request within a session, from or to the server, and the caller on whose behalf the gateway acts on it. */

@@ -112,10 +112,10 @@ export type ServerRequestFacts = {
   readonly method: string;
   readonly name: ServerRequestName;
   /**
-   * The tool of the response with which the server request came; null if that response is about another item. Absent if
-   * it came without a response, as on a stream of the session.
+   * What the response is about with which the server request came; of a task its tool. Absent if it came without such a
+   * response, as on a stream of the session.
    */
-  readonly tool?: string | null;
+  readonly about?: Target;
 };
 
 /** What a response is checked by: the content of sealed event ids and request ids. */

@@ -4,7 +4,7 @@
 // inspected afterwards, and they have no record of their own.
 // Source: ARCHITECTURE.md, "The stages of a request".
 
-import { decideRequest, isListed, type ListedKind, listsKind } from '../policy/decide.js';
+import { decide, decideRequest, isListed, type ListedKind, listsKind } from '../policy/decide.js';
 import { type Decision, type Refusal, refuseWith } from '../policy/decision.js';
 import type { Principal } from '../policy/principal.js';
 import type { PolicyQuery } from '../policy/rules.js';
@@ -93,6 +93,16 @@ export function decideTarget(
   query: Pick<AdmittedMessage, 'target'> & { readonly args?: JsonObject | undefined },
 ): Decision {
   return decideRequest(snapshot.policies, queryFor(snapshot, principal, client, query));
+}
+
+/** Whether the snapshot lists the target for this client, as a decision: an allow is none for a request. Pure. */
+export function decideVisible(
+  snapshot: Snapshot,
+  principal: Principal,
+  client: ClientTraits,
+  target: Target,
+): Decision {
+  return decide(snapshot.policies, queryFor(snapshot, principal, client, { target }));
 }
 
 /** What a decision about a target is asked. */

@@ -173,9 +173,10 @@ function flowsForReply(
     return NO_FLOWS;
   const { upstream } = incoming;
   const scope = { upstream, principal, session };
-  const tool = ports.sessions.openServerRequest(serverRequestId, scope)?.tool;
-  if (tool === undefined) return all.anyOf(upstream);
-  return all.of(upstream, tool === null ? undefined : 'tool', tool ?? '').flows;
+  const about = ports.sessions.openServerRequest(serverRequestId, scope)?.about;
+  return about === undefined
+    ? all.anyOf(upstream)
+    : all.of(upstream, about.kind, nameOf(about) ?? '').flows;
 }
 
 function kindOf({ kind }: Target): Target['kind'] {

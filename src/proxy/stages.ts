@@ -33,7 +33,7 @@ import {
   versionsOffered,
 } from '../protocol/versions/negotiation.js';
 import { authenticateAgain, checkSession } from './access-lease.js';
-import { decideTarget, queryFor } from './authorization.js';
+import { decideTarget, decideVisible, queryFor } from './authorization.js';
 import { enforceFlows } from './flows.js';
 import type { AnyPort, AuthnError, Snapshot } from './ports.js';
 import {
@@ -267,6 +267,8 @@ function decideNow(
     noteShadow(call, query, decision, admitted.args);
   }
   if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
+  const withdrawn = findWithdrawn(call, principal, admitted);
+  if (withdrawn !== undefined) return { kind: 'refused', stage: 'decide', deny: withdrawn };
   if (needsFreshListing(admitted) && !isFresh) return refuseWith('pins-stale');
   if (!isKindVerified(call, admitted))
     return refuseWith('pins-stale', {
@@ -277,6 +279,26 @@ function decideNow(
   const protocolError =
     checkParamHeaders(admitted, catalog) ?? checkFeatures(call, admitted, catalog);
   return protocolError === undefined ? decision : refuseProtocolError(protocolError);
+}
+
+/**
+ * Why a reply goes no further although a server may request it: the server asked during a request for something that the
+ * caller may not use any more, and continues that request with what it is told. In the stateless era the reply is such a
+ * request itself.
+ */
+function findWithdrawn(
+  call: RequestContext<'sessions'>,
+  principal: Principal,
+  admitted: AdmittedMessage,
+): Deny | undefined {
+  const { serverRequestId, session } = admitted;
+  if (serverRequestId === undefined || session === undefined) return undefined;
+  const scope = { upstream: call.incoming.upstream, principal, session };
+  const about = call.ports.sessions.openServerRequest(serverRequestId, scope)?.about;
+  const decision = about && decideVisible(call.snapshot, principal, admitted, about);
+  if (decision?.verdict !== 'deny') return undefined;
+  noteDecision(call, decision, undefined);
+  return decision;
 }
 
 /** Whether the list was read in which the target stands. Resources that no definition refers to stand in none. */

@@ -281,10 +281,10 @@ export const EVENT_ID = sealedToken<EventFacts>('event/2', {
  * The id under which a client sees a server request: the server's own id and what was requested, bound also to the
  * session, so that nobody else can reply (MCP 2025-11-25, transports).
  */
-export const SERVER_REQUEST_ID = sealedToken<ServerRequestFacts>('server-request/3', {
-  write: ({ id, method, name, tool }) => ({
+export const SERVER_REQUEST_ID = sealedToken<ServerRequestFacts>('server-request/4', {
+  write: ({ id, method, name, about }) => ({
     ...{ id, method, name },
-    ...(tool !== undefined && { tool }),
+    ...(about !== undefined && { about }),
   }),
 });
 

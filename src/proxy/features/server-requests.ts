@@ -210,24 +210,24 @@ function sealId(
   const { call, principal } = checkContext;
   const scope = { upstream: call.incoming.upstream, principal, session };
   const { id, method } = request;
-  const tool = toolOf(checkContext.target);
-  const facts = { id, method, name, ...(tool !== undefined && { tool }) };
+  const about = subjectOf(checkContext.target);
+  const facts = { id, method, name, ...(about !== undefined && { about }) };
   const sealed = call.ports.sessions.sealServerRequest(facts, scope);
   return replaceAt(text, ['id'], JSON.stringify(sealed)) ?? refuseWith('internal');
 }
 
-/** By what flows check the reply (proxy/flows.ts). */
-function toolOf(target: Target): ServerRequestFacts['tool'] {
+/** By what the reply is decided (proxy/stages.ts) and flows check it (proxy/flows.ts). */
+function subjectOf(target: Target): ServerRequestFacts['about'] {
   switch (target.kind) {
     case 'tool':
-      return target.name;
-    case 'task':
-      return target.tool;
     case 'prompt':
     case 'resource':
     case 'template':
-      return null;
-    default:
+      return target;
+    case 'task':
+      return target.tool === undefined ? undefined : { kind: 'tool', name: target.tool };
+    case 'question':
+    case 'none':
       return undefined;
   }
 }

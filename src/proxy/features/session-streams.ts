@@ -4,6 +4,7 @@
 // Source: MCP 2025-11-25, transports, listening for messages from the server and session management.
 
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/decision.js';
+import type { OutboundStream } from '../../policy/obligations.js';
 import { callerKeyOf, type Principal } from '../../policy/principal.js';
 import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
 import {
@@ -21,6 +22,7 @@ import { describeStatus } from '../../text/clause.js';
 import { type AccessLease, type Grant, startTimer } from '../access-lease.js';
 import {
   authorize,
+  decideTarget,
   enforceStreamQuota,
   maySee,
   passThrough,
@@ -28,6 +30,7 @@ import {
 } from '../authorization.js';
 import {
   callerOf,
+  newestSnapshot,
   noteRefusal,
   noteTarget,
   type RequestContext,
@@ -60,6 +63,19 @@ import { endSessionOf } from '../upstream-errors.js';
 const NO_STREAM: ReadonlySet<number> = new Set([405, 501]);
 const CLIENT_ERROR = 400;
 const SERVER_ERROR = 500;
+
+/** Whether the rules in force when it is asked let the caller read a resource in this session. */
+export function resourcesOf(
+  call: RequestContext<'upstreams'>,
+  principal: Principal,
+  { version, apps = false }: SessionFacts,
+): OutboundStream['mayRead'] {
+  const client = { protocol: protocolOfSession(version), apps };
+  return (uri) => {
+    const target = { kind: 'resource', uri } as const;
+    return decideTarget(newestSnapshot(call), principal, client, { target }).verdict === 'allow';
+  };
+}
 
 function sessionOpener(
   call: RequestContext<'sessions'>,
@@ -96,6 +112,7 @@ export async function openSessionStream(
     signal: incoming.signal,
     lastEventId,
     reopensSession: incoming.aggregate !== undefined,
+    mayRead: resourcesOf(call, principal, session),
   });
   const refusal = await refusalOf(stream, outcome, responsePlan !== undefined);
   return refusal ?? serve(stream, outcome);

@@ -33,7 +33,7 @@ import { errorOfStatus } from '../../protocol/upstream-status.js';
 import { legacySseAddress, probesForLegacySse } from '../../protocol/versions/legacy-sse.js';
 import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
 import { authorize, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
-import { noteSession, openSessionStream } from '../features/session-streams.js';
+import { noteSession, openSessionStream, resourcesOf } from '../features/session-streams.js';
 import {
   callerOf,
   noteRefusal,
@@ -121,6 +121,7 @@ async function open(
     caller: callerOf(call, principal),
     signal: ended,
     lastEventId,
+    mayRead: resourcesOf(call, principal, facts),
   });
   if (outcome.kind === 'response' && !isEventStream(outcome)) outcome.release();
   return outcome;

@@ -251,7 +251,7 @@ function overStateless(sessions: SessionClients): UpstreamAdapter {
   return {
     forward: ({ authorized, caller }, offer) =>
       sessions.forward(authorized, caller, mirroredParametersOf(offer, authorized.admitted)),
-    openStream: ({ session, caller, signal }) => sessions.openStream(session, caller, signal),
+    openStream: (stream) => sessions.openStream(stream),
     endSession: (session) => Promise.resolve(sessions.endSession(session)),
     // A server without sessions has lost none.
     pingSession: () => Promise.resolve(true),

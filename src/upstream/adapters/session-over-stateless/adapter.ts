@@ -4,7 +4,7 @@
 // Source: MCP 2025-11-25, ping, logging, resources (subscriptions), cancellation; MCP 2026-07-28, requests
 // (`_meta`); docs/contract.md §10; docs/reference/protocol.md §2.3.
 
-import type { AuthorizedRequest } from '../../../policy/obligations.js';
+import type { AuthorizedRequest, OutboundStream } from '../../../policy/obligations.js';
 import { type Caller, ownerKey } from '../../../policy/principal.js';
 import type { AdmittedMessage, SessionFacts } from '../../../protocol/admitted-request.js';
 import type { MirroredParameter } from '../../../protocol/headers.js';
@@ -15,7 +15,6 @@ import { isEventStream } from '../../../protocol/sse.js';
 import {
   amendResponse,
   DisconnectController,
-  type DisconnectSignal,
   type ForwardOutcome,
   joinPieces,
   type RoutedOutcome,
@@ -220,11 +219,7 @@ export type SessionClients = {
     caller: Caller,
     mirrored: readonly MirroredParameter[],
   ): Promise<RoutedOutcome>;
-  openStream(
-    session: SessionFacts,
-    caller: Caller,
-    signal: DisconnectSignal,
-  ): Promise<ForwardOutcome>;
+  openStream(stream: OutboundStream): Promise<ForwardOutcome>;
   endSession(session: SessionFacts): ForwardOutcome;
   /** The gateway's own reply to a server request. */
   replyToServerRequest(
@@ -262,13 +257,14 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
   };
   return {
     forward: (authorized, caller, mirrored) => forward(dependencies, authorized, caller, mirrored),
-    openStream(session, caller, signal) {
+    openStream({ session, caller, signal, mayRead }) {
       const { sessionState } = localSessionOf(dependencies, session, caller);
       const declared = { allowedServerRequests: [], apps: session.apps ?? false };
       return listenForSession(
         {
           ...dependencies,
           caller,
+          mayRead,
           envelope: envelopeOf(dependencies.gatewayVersion, declared, undefined),
         },
         sessionState,

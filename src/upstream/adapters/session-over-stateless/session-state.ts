@@ -287,6 +287,7 @@ type StreamDependencies = ReadBounds & {
   readonly client: Pick<SessionUpstream, 'subscribe'>;
   readonly caller: Caller;
   readonly envelope: RequestEnvelope;
+  readonly mayRead: (uri: string) => boolean;
 };
 
 const LISTEN_ID = 1;
@@ -336,11 +337,11 @@ type Subscribed =
   | Extract<ForwardOutcome, { readonly kind: 'error' }>;
 
 /**
- * Subscribes to the session's current resources. When they change the subscription is ended, but not before
+ * Subscribes to the session's current resources that the caller may still read. When they change the subscription is ended, but not before
  * it was answered, so that any number of changes meanwhile costs only one more request.
  */
 async function subscribe(
-  { client, caller, envelope }: StreamDependencies,
+  { client, caller, envelope, mayRead }: StreamDependencies,
   sessionState: SessionState,
   signal: DisconnectSignal,
 ): Promise<Subscribed> {
@@ -349,8 +350,8 @@ async function subscribe(
     promptsListChanged: true,
     resourcesListChanged: true,
   };
-  if (sessionState.resources.size > 0)
-    notifications['resourceSubscriptions'] = [...sessionState.resources];
+  const uris = [...sessionState.resources].filter(mayRead);
+  if (uris.length > 0) notifications['resourceSubscriptions'] = uris;
   const form = gatewayForm('subscriptions/listen', LISTEN_ID, { notifications }, envelope);
   let isOutdated = false;
   let hasResponse = false;
