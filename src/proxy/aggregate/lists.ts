@@ -31,6 +31,7 @@ import {
   writeTaskCapabilities,
 } from '../../protocol/tasks.js';
 import type { ProtocolVersion } from '../../protocol/versions/revisions.js';
+import { countsAsReceived } from '../flows.js';
 import type { Backend, ServerName, Snapshot } from '../ports.js';
 import {
   type BackendOutcome,
@@ -303,6 +304,8 @@ function recallPage(
   const { upstream } = position;
   const snapshot = context.aggregate.snapshot(upstream);
   if (snapshot === undefined || !snapshot.isFresh) return undefined;
+  // It would be received again, which no record of the backend says.
+  if (countsAsReceived(snapshot, admitted.rule.method)) return undefined;
   const key = keyOf(verified, admitted, position, snapshot);
   const text = context.ports.aggregates.lastPages.recall(callerKeyOf(principal), key, upstream);
   if (text === undefined) return undefined;
