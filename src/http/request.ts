@@ -259,12 +259,12 @@ function headersOf(
     : { headers: named, repeated: new Set([...repeated, 'mcp-session-id']) };
 }
 
-/** Builds the request. `acquireSlot` acquires a concurrency slot of the upstream, `holdBody` memory for the body. */
+/** Builds the request, with its concurrency slots of the upstream; `holdBody` holds memory for the body. */
 export function toIncoming(
   request: IncomingMessage,
   response: ServerResponse,
   facts: EdgeFacts,
-  acquireSlot: Incoming['acquireSlot'],
+  slots: Pick<ConcurrencySlots, 'acquire' | 'keep'>,
   holdBody?: Incoming['holdBody'],
 ): Incoming {
   const { headers, repeated } = headersOf(request, facts);
@@ -280,7 +280,8 @@ export function toIncoming(
     body: facts.body,
     remoteAddress: facts.remoteAddress,
     clientCertificate: certificateOf(request.socket),
-    acquireSlot,
+    acquireSlot: slots.acquire,
+    keepSlots: slots.keep,
     holdBody,
     // INVARIANT: a plain value. With an accessor of its own, each of these objects would get its own hidden
     // class, which slows down whatever reads it and keeps it from being collected young.
@@ -294,11 +295,15 @@ export function toIncoming(
 type ConcurrencySlots = {
   /** Acquires a slot of the path's own upstream or of a backend; false if none is free for this caller. */
   acquire(caller: string, backend?: string): boolean;
+  /** Leaves them to whoever calls what it returns. */
+  keep(): () => void;
   release(): void;
 };
 
 /** The requests that run at one upstream. No caller's count is zero. */
 type Running = { total: number; readonly byCaller: Map<string, number> };
+
+type HeldSlot = { readonly running: Running; readonly caller: string };
 
 /** Counts running requests by upstream, whatever path they came on, and by caller within each upstream. */
 export function createConcurrencyLimits(): { forOne(route: EdgeRoute): ConcurrencySlots } {
@@ -314,7 +319,7 @@ export function createConcurrencyLimits(): { forOne(route: EdgeRoute): Concurren
 
   return {
     forOne(route) {
-      const held: { readonly running: Running; readonly caller: string }[] = [];
+      const held: HeldSlot[] = [];
       return {
         acquire(caller, upstream = route.upstream) {
           const running = runningOf(upstream);
@@ -323,10 +328,11 @@ export function createConcurrencyLimits(): { forOne(route: EdgeRoute): Concurren
           held.push({ running, caller });
           return true;
         },
-        release() {
-          for (const { running, caller } of held) giveBack(running, caller);
-          held.length = 0;
+        keep() {
+          const kept = held.splice(0);
+          return () => giveAllBack(kept);
         },
+        release: () => giveAllBack(held),
       };
     },
   };
@@ -338,6 +344,10 @@ function take(running: Running, caller: string, limit: ConcurrencyLimit): boolea
   running.total += 1;
   running.byCaller.set(caller, own + 1);
   return true;
+}
+
+function giveAllBack(held: HeldSlot[]): void {
+  for (const { running, caller } of held.splice(0)) giveBack(running, caller);
 }
 
 function giveBack(running: Running, caller: string): void {

@@ -235,7 +235,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     const slots = concurrencyLimits.forOne(facts.route);
     const body = bodies.hold(facts.body);
     try {
-      const incoming = toIncoming(request, reply.raw, facts, slots.acquire, body.assign);
+      const incoming = toIncoming(request, reply.raw, facts, slots, body.assign);
       await ports.handle(incoming, createOutgoing(reply));
     } catch (error) {
       if (reply.raw.headersSent) reply.raw.destroy();

@@ -180,6 +180,11 @@ export type Incoming = {
    */
   acquireSlot(caller: string, backend?: string): boolean;
   /**
+   * Keeps the slots of a request whose response comes elsewhere, after this one has ended. What it returns gives them
+   * back. Absent for a part of another request, which holds them.
+   */
+  readonly keepSlots?: (() => () => void) | undefined;
+  /**
    * Counts the memory of the body for this caller as long as the request runs; false if the caller holds too much.
    * Absent for a part of another request, which holds the body.
    */

@@ -18,12 +18,12 @@ import { PATIENT } from '../support/timing.js';
 const EXCHANGE_MAX_MS = 600;
 /** Long enough for whatever is late to have come. */
 const LATE_MS = 2 * EXCHANGE_MAX_MS;
-// Fewer than a caller may have in flight at an upstream.
 const BATCH = 32;
 
 let server: SseServer;
 let short: RunningGateway;
 let long: RunningGateway;
+let narrow: RunningGateway;
 
 const start = (limits: string): Promise<RunningGateway> =>
   startTestGateway({
@@ -36,12 +36,14 @@ const start = (limits: string): Promise<RunningGateway> =>
 beforeAll(async () => {
   server = await startSseServer();
   short = await start('requestTimeout: 500ms, exchangeMax: 600ms');
-  long = await start('exchangeMax: 10m');
+  long = await start('exchangeMax: 10m, concurrency: 2000, concurrencyPerCaller: 2000');
+  narrow = await start('concurrency: 8, concurrencyPerCaller: 2');
 }, 60_000);
 afterEach(() => server.forget());
 afterAll(async () => {
   await short?.close();
   await long?.close();
+  await narrow?.close();
   await server?.close();
 });
 
@@ -123,4 +125,33 @@ describe('[LEG-10] what a server of HTTP+SSE never answers', () => {
     expect(await channel.answer('room')).toMatchObject({ result: {} });
     channel.leave();
   }, 60_000);
+
+  it('takes a place among the requests that its caller may have in flight, until it has its answer', async () => {
+    const { channel, post } = await open(narrow);
+    expect([
+      await post(callMessage('one', 'wait')),
+      await post(callMessage('two', 'wait')),
+    ]).toEqual([202, 202]);
+    server.forget();
+    expect(await post(callMessage('three', 'echo', { text: 'three' }))).toBe(503);
+    expect(server.seen()).toEqual([]);
+    const params = { requestId: 'one' };
+    await post({ jsonrpc: '2.0', method: 'notifications/cancelled', params });
+    for (const id of ['four', 'five', 'six']) {
+      expect(await post(callMessage(id, 'echo', { text: id }))).toBe(202);
+      expect(await channel.answer(id)).toMatchObject({ result: {} });
+    }
+    channel.leave();
+    await expect
+      .poll(async () => {
+        const next = await open(narrow);
+        const statuses = [
+          await next.post(callMessage('a', 'wait')),
+          await next.post(callMessage('b', 'wait')),
+        ];
+        next.channel.leave();
+        return statuses;
+      }, PATIENT)
+      .toEqual([202, 202]);
+  });
 });

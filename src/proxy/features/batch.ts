@@ -76,6 +76,7 @@ function elementOf(incoming: Incoming, element: string, id: string): Incoming {
     body: new TextEncoder().encode(element),
     // The batch holds the concurrency slot for all of its elements, since they run one at a time.
     acquireSlot: () => true,
+    keepSlots: undefined,
     isProofUsed: true,
     startedMs: performance.now(),
     receivedAt: Date.now(),

@@ -223,9 +223,13 @@ function awaitStreamResponse(call: RequestContext<'legacySse'>, admitted: Admitt
   if (isCancellation) pendingResponses?.drop(sealed);
   else if (pendingResponses !== undefined) {
     // The request is in flight until its response is on the stream.
-    const release = call.releaseId;
+    const releaseId = call.releaseId;
     call.releaseId = undefined;
-    pendingResponses.add(sealed, timeLeftMs(call), release);
+    const giveBack = call.incoming.keepSlots?.();
+    pendingResponses.add(sealed, timeLeftMs(call), () => {
+      releaseId?.();
+      giveBack?.();
+    });
   }
 }
 

@@ -29,7 +29,10 @@ describe('a request as the gateway sees it', () => {
       body: new Uint8Array(0),
       remoteAddress: '192.0.2.1',
     };
-    const incoming = toIncoming(request, response, facts, () => true);
+    const incoming = toIncoming(request, response, facts, {
+      acquire: () => true,
+      keep: () => () => undefined,
+    });
     const described = Object.values(Object.getOwnPropertyDescriptors(incoming));
     expect(described.length).toBeGreaterThan(10);
     expect(described.filter(({ get }) => get !== undefined)).toEqual([]);
