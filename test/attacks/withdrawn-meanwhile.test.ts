@@ -50,7 +50,7 @@ async function atEndpoint(): Promise<Placed> {
 }
 
 /** Asks in the middle of the request, which is never answered. */
-function asking(method: string): Order {
+function requestingInput(method: string): Order {
   const question = sseEvent({ jsonrpc: '2.0', id: 'q', ...FORM_QUESTION });
   return onMethod(method, () => ({
     kind: 'chunks',
@@ -106,7 +106,7 @@ describe.each([
     change: () => Promise<void>,
   ): Promise<{ readonly status: number; readonly received: string }> {
     const { access, upstream } = placed;
-    upstream.obey(asking(method));
+    upstream.obey(requestingInput(method));
     const session = await openAt(access, ALL_QUESTIONS);
     const stream = await askInStream(access, session, { id: 5, method, params });
     await expect.poll(() => stream.text(), PATIENT).toContain(FORM_QUESTION.method);
