@@ -9,11 +9,13 @@ import type { TextEdit } from './admitted-request.js';
 import {
   applyEdits,
   decodeUtf8,
+  elementSpans,
   type JsonReading,
   MAX_JSON_DEPTH,
+  memberSpans,
   readJson,
   readJsonText,
-  skipString,
+  spanOf,
 } from './json/json.js';
 import { type JsonCaps, type JsonError, scanJson } from './json/scan.js';
 import type { Json } from './jsonrpc.js';
@@ -82,51 +84,19 @@ export function readServerJson(source: Uint8Array | string, caps: JsonCaps): Jso
 
 /**
  * The text of a response with one of {@link LEFT_OUT} in place of each item of its list that cannot be read; undefined
- * if it has none. An item is found by its brackets and strings alone; the rest must be read strictly afterwards.
+ * if it has none. Items are found by brackets, strings and commas alone; the rest must be read strictly afterwards.
  */
 export function withoutOddItems(text: string): string | undefined {
-  const walk: Walk = { text, names: [], edits: [], depth: 0, itemStart: 0, isInList: false };
-  for (let at = 0; at < text.length; ) at = step(walk, at);
-  return walk.edits.length === 0 ? undefined : applyEdits(text, walk.edits);
-}
-
-type Walk = {
-  readonly text: string;
-  /** The last string at each of the levels around an item: before a container in an object, it is its name. */
-  readonly names: string[];
-  readonly edits: TextEdit[];
-  depth: number;
-  itemStart: number;
-  isInList: boolean;
-};
-
-function step(walk: Walk, at: number): number {
-  const { text, names, depth } = walk;
-  const code = text.charCodeAt(at);
-  if (code === 0x22) {
-    const end = skipString(text, at);
-    if (depth < LEVELS_AROUND_ITEM) names[depth] = text.slice(at + 1, end - 1);
-    return end;
-  }
-  if (code === 0x7b || code === 0x5b) open(walk, at, code === 0x5b);
-  else if (code === 0x7d || code === 0x5d) close(walk, at + 1);
-  return at + 1;
-}
-
-function open(walk: Walk, at: number, isArray: boolean): void {
-  const { names } = walk;
-  walk.depth++;
-  if (walk.depth === LEVELS_AROUND_ITEM)
-    walk.isInList = isArray && names[1] === 'result' && isListMember(names[2] ?? '');
-  if (walk.depth === LEVELS_AROUND_ITEM + 1) walk.itemStart = at;
-}
-
-function close(walk: Walk, end: number): void {
-  walk.depth--;
-  if (walk.depth !== LEVELS_AROUND_ITEM || !walk.isInList) return;
-  const error = errorOfItem(walk.text.slice(walk.itemStart, end));
-  if (error !== undefined)
-    walk.edits.push({ start: walk.itemStart, end, text: JSON.stringify(LEFT_OUT[error]) });
+  const result = spanOf(text, ['result']);
+  if (result === undefined) return undefined;
+  const lists = memberSpans(text, result).filter(({ name }) => isListMember(name));
+  const edits = lists
+    .flatMap(({ value }) => elementSpans(text, value))
+    .flatMap((item): TextEdit[] => {
+      const error = errorOfItem(text.slice(item.start, item.end));
+      return error === undefined ? [] : [{ ...item, text: JSON.stringify(LEFT_OUT[error]) }];
+    });
+  return edits.length === 0 ? undefined : applyEdits(text, edits);
 }
 
 /** Names in an item belong to whom they belong to in the message, so that the item can be read alone. */

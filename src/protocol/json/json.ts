@@ -235,15 +235,17 @@ export function replaceLoneSurrogates(text: string): MendedText {
 /** The names of members, and the indices of elements, from the root to a value. */
 export type Path = readonly (string | number)[];
 
-/** The span of the value at `path` in valid JSON text; `undefined` if there is none. Linear. */
+/** The span of the value at `path` in JSON text, the first where there are several; `undefined` if there is none. Linear. */
 export function spanOf(text: string, path: Path): Span | undefined {
-  let span: Span | undefined = fullTextSpan(text);
+  const start = skipBlank(text, 0);
+  if (path.length === 0) return valueAt(text, start);
+  let span: Span | undefined = { start, end: text.length };
   for (const step of path) {
     if (span === undefined) return undefined;
     span =
       typeof step === 'number'
         ? elementSpans(text, span)[step]
-        : memberSpans(text, span).find((member) => member.name === step)?.value;
+        : memberSpans(text, span, step).find(({ name }) => name === step)?.value;
   }
   return span;
 }
@@ -300,23 +302,37 @@ function removalsOf(
   return edits;
 }
 
-/** The members of the object at `span` of valid JSON text, in order; empty if the value is not an object. */
-export function memberSpans(text: string, span: Span): readonly Member[] {
+/**
+ * The members of the object at `span` of JSON text, in order, or those up to one called `last`; empty if the value is not
+ * an object. In text that is not valid they are found by brackets, strings and commas, up to where one is missing.
+ */
+export function memberSpans(text: string, span: Span, last?: string): readonly Member[] {
   const members: Member[] = [];
   if (text[span.start] !== '{') return members;
   let at = skipBlank(text, span.start + 1);
   while (at < span.end && text[at] === '"') {
     const nameEnd = skipString(text, at);
     const raw = text.slice(at + 1, nameEnd - 1);
-    const name: string = raw.includes('\\') ? JSON.parse(`"${raw}"`) : raw;
+    const name = raw.includes('\\') ? decodeName(raw) : raw;
     const value = valueAt(text, skipBlank(text, skipBlank(text, nameEnd) + 1));
     members.push({ name, start: at, value });
+    if (name === last) break;
     at = skipBlank(text, skipBlank(text, value.end) + 1);
   }
   return members;
 }
 
-/** The elements of the array at `span` of valid JSON text, in order; empty if the value is not an array. */
+/** A name as it is written if its escapes are not valid. */
+function decodeName(raw: string): string {
+  try {
+    const name: string = JSON.parse(`"${raw}"`);
+    return name;
+  } catch {
+    return raw;
+  }
+}
+
+/** The elements of the array at `span`, as {@link memberSpans} finds members; empty if the value is not an array. */
 export function elementSpans(text: string, span: Span): readonly Span[] {
   const elements: Span[] = [];
   if (text[span.start] !== '[') return elements;
@@ -325,7 +341,8 @@ export function elementSpans(text: string, span: Span): readonly Span[] {
     const value = valueAt(text, at);
     elements.push(value);
     at = skipBlank(text, value.end);
-    if (text[at] === ',') at = skipBlank(text, at + 1);
+    if (text[at] !== ',') break;
+    at = skipBlank(text, at + 1);
   }
   return elements;
 }
@@ -372,10 +389,6 @@ export function hasInexactNumber(text: string, span: Span): boolean {
     }
   }
   return false;
-}
-
-function fullTextSpan(text: string): Span {
-  return valueAt(text, skipBlank(text, 0));
 }
 
 function valueAt(text: string, start: number): Span {
