@@ -1,12 +1,12 @@
 // The one order of stages for every decision: a client's message, the streams and the end of a session, a batch, and
-// each server request. Only the subject differs, so the order is written here and nowhere else. Input requests in a
-// result (2026-07-28, tasks) are not decided here: features/input-required.ts decides and limits them, the result is
-// inspected afterwards, and they have no record of their own.
+// server requests, whether one comes as a message or several in one. Only the subject differs, so the order is written
+// here and nowhere else.
 // Source: ARCHITECTURE.md, "The stages of a request".
 
 import { decide, decideRequest, isListed, type ListedKind, listsKind } from '../policy/decide.js';
 import { type Decision, type Refusal, refuseWith } from '../policy/decision.js';
 import type { Principal } from '../policy/principal.js';
+import type { RequestRecord } from '../policy/record.js';
 import type { PolicyQuery } from '../policy/rules.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import type { JsonObject, Target } from '../protocol/jsonrpc.js';
@@ -32,8 +32,9 @@ export type Stages<
   enforce(subject: Subject, inspected: Inspected): Outcome<Authorized>;
 };
 
-/** Where a decision is recorded. */
-type RecordContext = Pick<RequestContext<'audit'>, 'ports' | 'record'>;
+/** Where a decision is recorded, or the decisions about all that a message contains. */
+type RecordContext = Pick<RequestContext<'audit'>, 'ports'> &
+  (Pick<RequestContext, 'record'> | { readonly records: readonly RequestRecord[] });
 
 /**
  * Takes a subject through all stages. The returned subject may be forwarded: it passed every stage, and the decision is
@@ -70,7 +71,19 @@ function isRefusal<T extends object>(outcome: T | Refusal): outcome is Refusal {
 }
 
 /** Writes the decision to the audit log. A subject whose decision cannot be recorded is refused. */
-async function recordDecision({ ports, record }: RecordContext): Promise<Refusal | undefined> {
+async function recordDecision(recorded: RecordContext): Promise<Refusal | undefined> {
+  if ('record' in recorded) return writeDecision(recorded.ports, recorded.record);
+  for (const record of recorded.records) {
+    const refusal = await writeDecision(recorded.ports, record);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
+}
+
+async function writeDecision(
+  ports: RequestContext<'audit'>['ports'],
+  record: RequestRecord,
+): Promise<Refusal | undefined> {
   const { decision } = record;
   let isRecorded = false;
   decision.action = 'forwarded';

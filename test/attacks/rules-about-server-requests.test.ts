@@ -15,6 +15,7 @@ import {
 import { openRawSession } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
 import { makeGithubToken } from '../support/secrets.js';
+import { PATIENT } from '../support/timing.js';
 import { type Access, openEvents } from '../support/wire-client.js';
 
 const CALL = { name: 'talk', arguments: { id: 'one' } };
@@ -144,7 +145,85 @@ describe('a profile that a rule demands for server requests', () => {
   });
 });
 
+describe('the record of a server request', () => {
+  const shadow = `version: 1
+policy: next
+mode: shadow
+rules:
+  - {id: no-links, effect: deny, who: {anyone: true}, what: {elicitation: [url]}}
+`;
+  type Line = Awaited<ReturnType<AttackRig['gateway']['audit']>>[number];
+  const linesFor = async (subject: string): Promise<readonly Line[]> =>
+    (await rig.gateway.audit()).filter(
+      (line) => line['target']?.kind === 'question' && line['actor']?.sub === subject,
+    );
+  const linesOnce = async (count: number): Promise<readonly Line[]> => {
+    const subject = `caller ${callers}`;
+    await expect
+      .poll(async () => (await linesFor(subject)).length, PATIENT)
+      .toBeGreaterThanOrEqual(count);
+    return linesFor(subject);
+  };
+
+  it.each(FORMS)('says who was asked for what, in the form of an %s', async (_name, form) => {
+    await rig.gateway.writePolicy('next', shadow);
+    await grant('');
+    expect(await form(await newCaller(), LINK)).toContain('example.com');
+    const [decided, done] = await linesOnce(2);
+    expect(decided).toMatchObject({
+      type: 'mcp.decision',
+      target: { method: 'elicitation/create', name: 'elicitation/url' },
+      decision: { verdict: 'allow', rule: 'ask', action: 'forwarded' },
+    });
+    expect(decided?.['decision'].shadow).toMatchObject([
+      { verdict: 'deny', rule: 'next/no-links', reason: 'denied-by-rule' },
+    ]);
+    expect(done).toMatchObject({ type: 'mcp.outcome', result: { status: 'ok' } });
+  });
+
+  it.each(FORMS)('says why it was refused, in the form of an %s', async (_name, form) => {
+    const deny = `  - {id: none, effect: deny, who: {anyone: true}, what: {elicitation: [url]}}
+`;
+    await grant('', deny);
+    expect(await form(await newCaller(), LINK)).not.toContain('example.com');
+    const [decided] = await linesOnce(2);
+    expect(decided?.['decision']).toMatchObject({ verdict: 'deny', action: 'refused' });
+    expect(decided?.['decision'].reasons).toEqual(['denied-by-rule']);
+  });
+
+  it('is one for a request that a task repeats at every poll', async () => {
+    await grant('');
+    const access = await newCaller();
+    expect(await asTask(access, LINK)).toContain('example.com');
+    await linesOnce(2);
+    rig.upstream.obey(server.order);
+    const taskId = await beginStateless(access);
+    const inputRequests = { a: { method: 'elicitation/create', params: LINK } };
+    server.say(server.begun.at(-1) ?? '', { status: 'input_required', inputRequests });
+    const poll = () => askStateless(access, 'tasks/get', { taskId }, DECLARED);
+    expect((await poll()).text).toContain('example.com');
+    expect((await poll()).text).toContain('example.com');
+    expect((await poll()).text).toContain('example.com');
+    await linesOnce(4);
+    await poll();
+    expect(await linesOnce(4)).toHaveLength(4);
+  });
+});
+
 describe('the error that demands visits in sessions', () => {
+  it('does not pass with more links than a result may have input requests', async () => {
+    await grant('');
+    const session = await inSession(await newCaller());
+    const data = { elicitations: Array.from({ length: 65 }, () => LINK) };
+    const error = { code: -32042, message: 'Visit first', data };
+    rig.upstream.obey(
+      onMethod('tools/call', ({ id = 0 }) => jsonBody({ jsonrpc: '2.0', id, error })),
+    );
+    const { text } = await session.ask(9, 'tools/call', CALL);
+    expect(text).toContain('elicitation-url');
+    expect(text).not.toContain('example.com');
+  });
+
   it('does not pass as the end of a task or of a subscription without one', async () => {
     const access = await newCaller();
     rig.upstream.obey(server.order);

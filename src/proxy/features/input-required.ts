@@ -8,7 +8,6 @@
 import { formSize, MAX_FORM_SIZE } from '../../inspection/elicitation/requests.js';
 import { canonicalForm } from '../../pins/digest.js';
 import { type Allow, type Refusal, refuseProtocolError } from '../../policy/decision.js';
-import { enforceLimits } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
 import { addFinding } from '../../policy/record.js';
@@ -45,13 +44,7 @@ import {
   type RequestContext,
 } from '../request-context.js';
 import { type MessageOutcome, type ResponsePlan, withhold } from '../response-context.js';
-import {
-  contentErrorOf,
-  contentOf,
-  decideForCaller,
-  isRefusedForLink,
-  showLink,
-} from './server-requests.js';
+import { type AskedClient, checkContained, contentErrorOf, showLink } from './server-requests.js';
 
 /** Params that differ between the rounds of one input-required exchange. */
 const PARAMS_THAT_CHANGE: ReadonlySet<string> = new Set([
@@ -156,21 +149,48 @@ export async function checkInputRequired(
 ): Promise<MessageOutcome> {
   const inputRequired = readInputRequiredResult(result);
   if (inputRequired === undefined) return withhold('upstream-protocol');
-  const { principal } = responsePlan;
-  const { allowedServerRequests } = responsePlan.admitted;
-  const target = { call, principal, allowedServerRequests };
-  const decided = decideInputRequests(target, inputRequired);
-  if ('reason' in decided) return withholdFor(call, decided);
+  const { principal, admitted } = responsePlan;
+  const { protocol, version, session, allowedServerRequests } = admitted;
+  const client = { call, principal, protocol, version, session, allowedServerRequests };
   const reading = readJsonText(changeMembers(text, { path: ['result'], cut: UNINSPECTED_MEMBERS }));
   if (!reading.ok) return withhold('upstream-protocol');
-  const outcome = await inspect(reading, allowsOf(decided));
-  if (outcome.kind !== 'response') return outcome;
-  const inspected = normalizeUrls(outcome.text ?? reading.text, inputRequired, ['result']);
-  if (inspected === undefined) return withhold('elicitation-url');
-  const withState = sealStateIn(call, responsePlan, inspected, inputRequired.state);
-  if (withState === undefined) return withhold('result-too-large');
-  const limited = await limitInputRequests(target, decided);
-  return limited === undefined ? { ...outcome, text: withState } : withholdFor(call, limited);
+  return checkInputRequests(client, inputRequired, async (allows) => {
+    const outcome = await inspect(reading, allows);
+    if (outcome.kind !== 'response') return outcome;
+    const inspected = normalizeUrls(outcome.text ?? reading.text, inputRequired, ['result']);
+    if (inspected === undefined) return withhold('elicitation-url');
+    const withState = sealStateIn(call, responsePlan, inspected, inputRequired.state);
+    return withState === undefined ? withhold('result-too-large') : { ...outcome, text: withState };
+  });
+}
+
+/**
+ * Checks a message with input requests. `inspect` inspects it, also under the profiles that the decisions about them
+ * name. Those that a task made before are decided again, and neither counted nor recorded.
+ */
+export async function checkInputRequests(
+  client: AskedClient,
+  inputRequired: InputRequiredResult,
+  inspect: (allows: readonly Allow[]) => MessageOutcome | Promise<MessageOutcome>,
+  remembered: RememberedInputRequests = NO_INPUT_REQUESTS_SEEN,
+): Promise<MessageOutcome> {
+  const { call } = client;
+  const hashes = new Map<InputRequest, string>();
+  if (remembered !== NO_INPUT_REQUESTS_SEEN)
+    for (const one of inputRequired.inputRequests) hashes.set(one, hashOf(call, one));
+  const hashIn = (one: InputRequest): string => hashes.get(one) ?? '';
+  const checked = await checkContained(client, {
+    requests: inputRequired.inputRequests,
+    findError: () => findInputRequestError(inputRequired),
+    inspect,
+    isRepeated: (one) => remembered.has(hashIn(one)),
+    noteCounted: (one) => remembered.add(hashIn(one)),
+  });
+  if (checked.kind !== 'refused') return checked;
+  const { request, reason, isForbidden } = checked;
+  if (request === undefined) return withhold(reason);
+  noteWithheld(call, request);
+  return withhold(isForbidden ? FORBIDDEN_REASONS[request.name] : reason);
 }
 
 /** The result with the server's state sealed; `undefined` if that is too long to carry. */
@@ -193,79 +213,19 @@ function hashOf({ ports }: RequestContext<'audit'>, inputRequest: InputRequest):
   return ports.audit.keyedHash('arguments', JSON.stringify(inputRequest));
 }
 
-type InputRequestError = { readonly reason: Reason; readonly inputRequest: InputRequest };
+type InputRequestError = { readonly reason: Reason; readonly request: InputRequest };
 
-/** The caller, and the server requests that it declared and was granted. */
-type ServerRequestTarget = Pick<ResponsePlan, 'principal'> &
-  Pick<ResponsePlan['admitted'], 'allowedServerRequests'> & {
-    readonly call: RequestContext<'audit' | 'limits'>;
-  };
-
-function findInputRequestError(
-  { inputRequests }: InputRequiredResult,
-  allowedServerRequests: ServerRequestTarget['allowedServerRequests'],
-): InputRequestError | undefined {
+function findInputRequestError({
+  inputRequests,
+}: InputRequiredResult): InputRequestError | undefined {
   let size = 0;
-  for (const inputRequest of inputRequests) {
-    const { name, params } = inputRequest;
-    if (!allowedServerRequests.includes(name))
-      return { reason: FORBIDDEN_REASONS[name], inputRequest };
+  for (const request of inputRequests) {
+    const { name, params } = request;
     // All forms of one result together may be no larger than a single form.
     size += name === 'elicitation/form' ? formSize(params) : 0;
-    if (size > MAX_FORM_SIZE) return { reason: 'upstream-protocol', inputRequest };
+    if (size > MAX_FORM_SIZE) return { reason: 'upstream-protocol', request };
     const reason = contentErrorOf(name, params);
-    if (reason !== undefined) return { reason, inputRequest };
-  }
-  return undefined;
-}
-
-/** Input requests that may pass, each with the decision that allows it. */
-type DecidedInputRequest = { readonly inputRequest: InputRequest; readonly allow: Allow };
-
-/**
- * Decides each input request by the rules now in force, or returns the first that may not pass, with the reason. Like a
- * server request, they are counted only after their content was inspected: `limitInputRequests`.
- */
-export function decideInputRequests(
-  { call, principal, allowedServerRequests }: ServerRequestTarget,
-  inputRequired: InputRequiredResult,
-): readonly DecidedInputRequest[] | InputRequestError {
-  const inputRequestError = findInputRequestError(inputRequired, allowedServerRequests);
-  if (inputRequestError !== undefined) return inputRequestError;
-  const decided: DecidedInputRequest[] = [];
-  for (const inputRequest of inputRequired.inputRequests) {
-    const { name, params } = inputRequest;
-    const content = contentOf(name, params);
-    const decision = decideForCaller(call.snapshot, principal, name, content);
-    if (isRefusedForLink(call.snapshot, principal, name, decision))
-      return { reason: 'elicitation-url', inputRequest };
-    if (decision.verdict === 'deny') return { reason: FORBIDDEN_REASONS[name], inputRequest };
-    decided.push({ inputRequest, allow: decision });
-  }
-  return decided;
-}
-
-/** The decisions that allow the input requests. */
-export function allowsOf(decided: readonly DecidedInputRequest[]): readonly Allow[] {
-  return decided.map(({ allow }) => allow);
-}
-
-/**
- * Counts the input requests against their limits and returns the first that exceeds one. One that was made before is not
- * counted again.
- */
-export async function limitInputRequests(
-  { call, principal }: Pick<ServerRequestTarget, 'call' | 'principal'>,
-  decided: readonly DecidedInputRequest[],
-  rememberedRequests: RememberedInputRequests = NO_INPUT_REQUESTS_SEEN,
-): Promise<InputRequestError | undefined> {
-  for (const { inputRequest, allow } of decided) {
-    const requestHash =
-      rememberedRequests === NO_INPUT_REQUESTS_SEEN ? '' : hashOf(call, inputRequest);
-    if (rememberedRequests.has(requestHash)) continue;
-    const limited = await enforceLimits([allow], principal, call.ports.limits);
-    if (limited !== undefined) return { reason: limited.reason, inputRequest };
-    rememberedRequests.add(requestHash);
+    if (reason !== undefined) return { reason, request };
   }
   return undefined;
 }
@@ -288,7 +248,7 @@ export function normalizeUrls(
 }
 
 /** Notes the input request that caused a result to be withheld. */
-export function noteWithheld(call: RequestContext, { name }: InputRequest): void {
+function noteWithheld(call: RequestContext, { name }: InputRequest): void {
   addFinding(call.record.findings, {
     detector: `question:${name}`,
     direction: 'to-client',
@@ -296,12 +256,4 @@ export function noteWithheld(call: RequestContext, { name }: InputRequest): void
     count: 1,
     action: 'withhold',
   });
-}
-
-function withholdFor(
-  call: RequestContext,
-  { reason, inputRequest }: InputRequestError,
-): MessageOutcome {
-  noteWithheld(call, inputRequest);
-  return withhold(reason);
 }

@@ -1,6 +1,7 @@
-// Checks server requests: whether the server may make one, whether its content is clean, and under which id the
-// client sees it. Each is decided and recorded like a client request. If it may not pass, the gateway itself
-// answers the server with an error.
+// Checks server requests: whether the server may make one, and whether its content is clean. Each is decided and recorded
+// like a client request, in whatever form it comes: as a message of a session, which the client sees under an id of its
+// own and whose refusal the gateway answers with an error; or several in one message (the input requests of a result or
+// of a task, the links of an error), which passes or is withheld with all of them.
 // Source: MCP 2025-11-25, sampling, elicitation, roots, ping; docs/contract.md §4 and §6.
 
 import { checkForm, readLink } from '../../inspection/elicitation/requests.js';
@@ -21,6 +22,7 @@ import {
   isObject,
   type Json,
   type JsonObject,
+  type RequestId,
   type RpcError,
   type ServerRequestName,
   type Target,
@@ -32,11 +34,15 @@ import {
   type UpstreamMessage,
 } from '../../protocol/responses.js';
 import { serverRequestNameOf } from '../../protocol/server-requests.js';
-import { protocolOfSession } from '../../protocol/versions/negotiation.js';
 import { PLAIN_SESSION } from '../../protocol/versions/session.js';
 import { authorize, queryFor, type Stages } from '../authorization.js';
 import type { Snapshot } from '../ports.js';
-import { callerOf, noteRule } from '../request-context.js';
+import {
+  callerOf,
+  noteRule,
+  type PlannedMessage,
+  type RequestContext,
+} from '../request-context.js';
 import {
   type CheckContext,
   DROP,
@@ -93,7 +99,7 @@ export async function checkServerRequest(
   if (name === 'malformed' || request.params?.['task'] !== undefined) {
     return refuseServerRequest(checkContext, session, request, 'upstream-protocol');
   }
-  const record = openServerRequestRecord(checkContext, session, request, name);
+  const record = openServerRequestRecord(clientOf(checkContext, session), request, name);
   const context: ServerRequestContext = { checkContext, session, reading, request, name, record };
   let outcome: string | Refusal;
   try {
@@ -105,10 +111,7 @@ export async function checkServerRequest(
   }
   if (typeof outcome !== 'string')
     return refuseServerRequest(checkContext, session, request, outcome.deny.reason, record);
-  record.result.status = 'ok';
-  record.result.http = 200;
-  record.result.bytes = Buffer.byteLength(outcome);
-  call.ports.audit.closeRecord(record);
+  closePassed(call, record, outcome);
   return { kind: 'pass', text: outcome };
 }
 
@@ -134,40 +137,50 @@ const SERVER_REQUEST: Stages<ServerRequestContext, Allow, InspectedRequest> = {
 /** What may be shown of a server request, under the decision that allows it. */
 type InspectedRequest = { readonly allow: Allow; readonly text: string };
 
-/** Whether the client declared support when the session was opened, and the rules now in force allow it. */
 function decideServerRequestForCaller({
-  checkContext,
-  session,
+  checkContext: { call, principal },
+  session: { allowedServerRequests = [] },
   request,
   name,
   record,
 }: ServerRequestContext): Allow | Refusal {
+  const params = request.params ?? {};
+  return decideFor({ call, principal, allowedServerRequests }, { name, params }, record);
+}
+
+/** What a server requests of its client. */
+type RequestContent = { readonly name: ServerRequestName; readonly params: JsonObject };
+
+/** Whether the client declared support, and the rules now in force allow it. */
+function decideFor(
+  {
+    call: { snapshot },
+    principal,
+    allowedServerRequests,
+  }: Pick<AskedClient, 'principal' | 'allowedServerRequests'> & { readonly call: RequestContext },
+  { name, params }: RequestContent,
+  record: RequestRecord,
+): Allow | Refusal {
   const startedMs = performance.now();
-  const { snapshot } = checkContext.call;
-  const content = contentOf(name, request.params ?? {});
-  const decision = decideForCaller(snapshot, checkContext.principal, name, content);
+  const content = contentOf(name, params);
+  const decision = decideForCaller(snapshot, principal, name, content);
   record.latency.policy = performance.now() - startedMs;
   noteRule(record, decision);
   if (snapshot.policies.shadow !== undefined) {
     const target = { kind: 'question', name } as const;
-    const query = queryFor(snapshot, checkContext.principal, PLAIN_SESSION, { target });
-    record.decision.shadow = decideShadows(
-      snapshot.policies,
-      { ...query, content },
-      decision,
-    ).shadow;
+    const query = queryFor(snapshot, principal, PLAIN_SESSION, { target });
+    const { shadow } = decideShadows(snapshot.policies, { ...query, content }, decision);
+    record.decision.shadow = shadow;
   }
   if (decision.verdict === 'deny') {
-    const isForLink = isRefusedForLink(snapshot, checkContext.principal, name, decision);
+    const isForLink = isRefusedForLink(snapshot, principal, name, decision);
     return isForLink ? refuseWith('elicitation-url') : forbid(name, decision.reason);
   }
-  return session.allowedServerRequests?.includes(name) === true
-    ? decision
-    : forbid(name, 'no-matching-allow');
+  return allowedServerRequests.includes(name) ? decision : forbid(name, 'no-matching-allow');
 }
 
 /** The decision about a server request with this content under the rules now in force. */
-export function decideForCaller(
+function decideForCaller(
   snapshot: Snapshot,
   principal: Principal,
   name: ServerRequestName,
@@ -179,12 +192,12 @@ export function decideForCaller(
 }
 
 /** What rules read of a server request. */
-export function contentOf(name: ServerRequestName, params: JsonObject): ServerRequestContent {
+function contentOf(name: ServerRequestName, params: JsonObject): ServerRequestContent {
   return readServerRequestContent(name, params, readLink(params['url']));
 }
 
 /** Whether a link is refused for its host alone: links to other hosts are allowed. */
-export function isRefusedForLink(
+function isRefusedForLink(
   snapshot: Snapshot,
   principal: Principal,
   name: ServerRequestName,
@@ -308,20 +321,41 @@ function refuseServerRequest(
   // A decision that was written is followed by its outcome.
   const mustClose = openedRecord?.isDecisionWritten === true;
   if (checkContext.refusedServerRequests > MAX_REFUSED_RECORDS && !mustClose) return DROP;
-  const record = openedRecord ?? openServerRequestRecord(checkContext, session, request, undefined);
+  const record =
+    openedRecord ?? openServerRequestRecord(clientOf(checkContext, session), request, undefined);
+  record.result.rpcCode = code;
+  closeRefused(call, record, reason);
+  return DROP;
+}
+
+/** Closes the record of a server request that did not pass. */
+function closeRefused(
+  { ports }: RequestContext<'audit'>,
+  record: RequestRecord,
+  reason: Reason,
+): void {
   record.decision.verdict = 'deny';
   record.decision.action = 'refused';
   record.decision.stage = REASONS[reason].stage;
   record.decision.reasons.push(reason);
-  record.result.rpcCode = code;
-  call.ports.audit.closeRecord(record);
-  return DROP;
+  ports.audit.closeRecord(record);
+}
+
+/** Closes the record of one that passed. */
+function closePassed(
+  { ports }: RequestContext<'audit'>,
+  record: RequestRecord,
+  text: string,
+): void {
+  record.result.status = 'ok';
+  record.result.http = 200;
+  record.result.bytes = Buffer.byteLength(text);
+  ports.audit.closeRecord(record);
 }
 
 function openServerRequestRecord(
-  { call, principal }: CheckContext,
-  session: SessionFacts,
-  { id, method }: ServerRequest,
+  { call, principal, protocol, version, session }: RecordedClient,
+  { id, method }: { readonly id?: RequestId; readonly method: string },
   name: ServerRequestName | undefined,
 ): RequestRecord {
   const { upstream, httpMethod, remoteAddress } = call.incoming;
@@ -335,12 +369,8 @@ function openServerRequestRecord(
   });
   record.versions = call.snapshot.versions;
   record.principal = principal;
-  record.client = {
-    ...call.record.client,
-    era: protocolOfSession(session.version).era,
-    version: session.version,
-  };
-  record.client.session = session.hash;
+  record.client = { ...call.record.client, era: protocol.era, version };
+  record.client.session = session?.hash;
   record.target.method = method;
   record.target.kind = 'question';
   record.target.name = name;
@@ -349,10 +379,177 @@ function openServerRequestRecord(
   return record;
 }
 
+function clientOf(
+  { call, principal, protocol }: CheckContext,
+  session: SessionFacts,
+): RecordedClient {
+  return { call, principal, protocol, version: session.version, session };
+}
+
+/** Whose client a record of a server request names. */
+type RecordedClient = Pick<PlannedMessage, 'protocol' | 'version'> & {
+  readonly call: RequestContext<'audit'>;
+  readonly principal: Principal;
+  readonly session: SessionFacts | undefined;
+};
+
+/** The client that is asked: what it declared and was granted. */
+export type AskedClient = Omit<RecordedClient, 'call'> & {
+  readonly call: RequestContext<'audit' | 'limits'>;
+  readonly allowedServerRequests: readonly ServerRequestName[];
+};
+
+/** The server requests that one message contains, and how the rest of it is checked. */
+type ContainedRequests<Request extends RequestContent> = {
+  readonly requests: readonly Request[];
+  /** What is wrong with their content, all of them together. */
+  findError(): { readonly request: Request; readonly reason: Reason } | undefined;
+  /** Inspects the message as a whole, also under the profiles that the decisions name. */
+  inspect(allows: readonly Allow[]): MessageOutcome | Promise<MessageOutcome>;
+  /** One that was made and recorded before, and is repeated, is neither counted nor recorded again. */
+  isRepeated?(request: Request): boolean;
+  noteCounted?(request: Request): void;
+};
+
+/** Why a message may not pass that contains server requests. Without `request` none of them is the cause. */
+type ContainedRefusal<Request> = {
+  readonly kind: 'refused';
+  readonly reason: Reason;
+  readonly request: Request | undefined;
+  /** Rules refuse it, or its client did not declare it. */
+  readonly isForbidden: boolean;
+};
+
+type Passed = Exclude<MessageOutcome, { readonly kind: 'refused' }>;
+
+/** One of them, with its record. */
+type Part<Request> = {
+  readonly request: Request;
+  readonly record: RequestRecord;
+  readonly isNew: boolean;
+};
+
+type Containment<Request extends RequestContent> = {
+  readonly client: AskedClient;
+  readonly contained: ContainedRequests<Request>;
+  readonly parts: readonly Part<Request>[];
+  /** The one that is refused. */
+  refused?: Part<Request> | undefined;
+  /** Rules refuse it, or its client did not declare it. */
+  isForbidden?: boolean;
+};
+
+/** What may be shown of the message, under the decisions that allow its parts. */
+type InspectedParts = { readonly allows: readonly Allow[]; readonly outcome: Passed };
+
 /**
- * Checks the error by which a 2025-11-25 server says that the user must open URLs first: in the order in which a server
- * request is checked, for each URL. It passes only if URL elicitation is allowed and every URL may be shown; otherwise
- * the whole error is withheld. `inspect` inspects the error in the context that it is given.
+ * Takes the server requests of one message through the stages, and the message with them: it passes only if all of them
+ * do, because the exchange could not go on without one. Each has a record of its own.
+ */
+export async function checkContained<Request extends RequestContent>(
+  client: AskedClient,
+  contained: ContainedRequests<Request>,
+): Promise<Passed | ContainedRefusal<Request>> {
+  const { ports } = client.call;
+  const parts = contained.requests.map((request): Part<Request> => {
+    const method = METHODS[request.name];
+    const record = openServerRequestRecord(client, { method }, request.name);
+    return { request, record, isNew: contained.isRepeated?.(request) !== true };
+  });
+  const state: Containment<Request> = { client, contained, parts };
+  const asked = parts.filter(({ isNew }) => isNew).map(({ record }) => record);
+  let authorized: InspectedParts | Refusal;
+  try {
+    const stages = { decide: decideParts, inspect: inspectParts, enforce: limitParts } as const;
+    authorized = await authorize<Containment<Request>, Allowed, InspectedParts, InspectedParts>(
+      { ports, records: asked },
+      stages,
+      state,
+    );
+  } catch (error) {
+    ports.audit.report(error, client.call.incoming.id);
+    authorized = refuseWith('internal');
+  }
+  if ('kind' in authorized) return refuseParts(state, authorized);
+  for (const { request, record, isNew } of parts)
+    if (isNew) closePassed(client.call, record, JSON.stringify(request.params));
+  return authorized.outcome;
+}
+
+type Allowed = { readonly allows: readonly Allow[] };
+
+function decideParts<Request extends RequestContent>(
+  state: Containment<Request>,
+): Allowed | Refusal {
+  const allows: Allow[] = [];
+  for (const part of state.parts) {
+    const decision = decideFor(state.client, part.request, part.record);
+    if ('kind' in decision) {
+      state.refused = part;
+      state.isForbidden = decision.deny.reason !== 'elicitation-url';
+      return decision;
+    }
+    allows.push(decision);
+  }
+  return { allows };
+}
+
+async function inspectParts<Request extends RequestContent>(
+  state: Containment<Request>,
+  { allows }: Allowed,
+): Promise<InspectedParts | Refusal> {
+  const { contained, parts } = state;
+  const error = contained.findError();
+  if (error !== undefined) {
+    state.refused = parts.find(({ request }) => request === error.request);
+    return refuseWith(error.reason);
+  }
+  const outcome = await contained.inspect(allows);
+  return outcome.kind === 'refused' ? outcome.refusal : { allows, outcome };
+}
+
+async function limitParts<Request extends RequestContent>(
+  state: Containment<Request>,
+  inspected: InspectedParts,
+): Promise<InspectedParts | Refusal> {
+  const { client, contained, parts } = state;
+  for (const [index, part] of parts.entries()) {
+    const allow = inspected.allows[index];
+    if (allow === undefined || !part.isNew) continue;
+    const limited = await enforceLimits([allow], client.principal, client.call.ports.limits);
+    if (limited !== undefined) {
+      state.refused = part;
+      return { kind: 'refused', stage: 'settle', deny: limited };
+    }
+    contained.noteCounted?.(part.request);
+  }
+  return inspected;
+}
+
+/** Records the one that is refused, or all of them if the message is. */
+function refuseParts<Request extends RequestContent>(
+  { client, parts, refused, isForbidden = false }: Containment<Request>,
+  { deny: { reason } }: Refusal,
+): ContainedRefusal<Request> {
+  const recorded = refused === undefined ? parts.filter(({ isNew }) => isNew) : [refused];
+  for (const { record } of recorded) closeRefused(client.call, record, reason);
+  return { kind: 'refused', reason, request: refused?.request, isForbidden };
+}
+
+const METHODS: { readonly [name in ServerRequestName]: string } = {
+  sampling: 'sampling/createMessage',
+  roots: 'roots/list',
+  'elicitation/form': 'elicitation/create',
+  'elicitation/url': 'elicitation/create',
+};
+
+/** A message with more links is withheld, as a result with more input requests is. */
+const MAX_LINKS = 64;
+
+/**
+ * Checks the error by which a 2025-11-25 server says that the user must open URLs first. It passes only if URL
+ * elicitation is allowed and every URL may be shown; otherwise the whole error is withheld. `inspectError` inspects the
+ * error in the context that it is given.
  * Source: MCP 2025-11-25, elicitation, URL elicitation required error.
  */
 export async function checkUrlError(
@@ -361,43 +558,39 @@ export async function checkUrlError(
   error: RpcError,
   inspectError: (context: CheckContext) => MessageOutcome | Promise<MessageOutcome>,
 ): Promise<MessageOutcome> {
+  const { call, principal, protocol, session } = checkContext;
   const links = linksOf(error.data);
-  const allows = links && decideLinks(checkContext, links);
-  if (links === undefined || allows === undefined) return withhold('elicitation-url');
-  const inspected = await inspectError(withProfiles(checkContext, allows));
-  if (inspected.kind !== 'response') return inspected;
+  if (links === undefined || session === undefined) return withhold('elicitation-url');
+  const { version, allowedServerRequests = [] } = session;
+  if (links.length === 0 && !allowedServerRequests.includes('elicitation/url'))
+    return withhold('elicitation-url');
+  const client = { call, principal, protocol, version, session, allowedServerRequests };
+  const checked = await checkContained(client, {
+    requests: links.map((params) => ({ name: 'elicitation/url', params }) as const),
+    findError: () => undefined,
+    async inspect(allows) {
+      const inspected = await inspectError(withProfiles(checkContext, allows));
+      return inspected.kind === 'response' ? showLinks(inspected, text, links) : inspected;
+    },
+  });
+  if (checked.kind !== 'refused') return checked;
+  return withhold(checked.isForbidden ? 'elicitation-url' : checked.reason);
+}
+
+function showLinks(
+  inspected: Extract<MessageOutcome, { readonly kind: 'response' }>,
+  text: string,
+  links: readonly JsonObject[],
+): MessageOutcome {
   let shown: string | undefined = inspected.text ?? text;
   for (const [index, { url }] of links.entries())
     shown = shown && showLink(shown, ['error', 'data', 'elicitations', index, 'url'], url);
   if (shown === undefined) return withhold('elicitation-url');
-  const { call, principal } = checkContext;
-  for (const allow of allows) {
-    const limited = await enforceLimits([allow], principal, call.ports.limits);
-    if (limited !== undefined) return withhold(limited.reason);
-  }
   return shown === text ? inspected : { ...inspected, text: shown };
 }
 
 function linksOf(data: Json | undefined): readonly JsonObject[] | undefined {
   const listed = isObject(data) ? data['elicitations'] : undefined;
-  if (!Array.isArray(listed)) return undefined;
+  if (!Array.isArray(listed) || listed.length > MAX_LINKS) return undefined;
   return listed.map((one: Json) => (isObject(one) ? one : {}));
-}
-
-/** The decision that allows each link; `undefined` if one may not be shown. */
-function decideLinks(
-  { call, principal, session }: CheckContext,
-  links: readonly JsonObject[],
-): readonly Allow[] | undefined {
-  if (session?.allowedServerRequests?.includes('elicitation/url') !== true) return undefined;
-  const decide = (content: ServerRequestContent | undefined): Decision =>
-    decideForCaller(call.snapshot, principal, 'elicitation/url', content);
-  if (decide(undefined).verdict === 'deny') return undefined;
-  const allows: Allow[] = [];
-  for (const link of links) {
-    const decision = decide(contentOf('elicitation/url', link));
-    if (decision.verdict === 'deny') return undefined;
-    allows.push(decision);
-  }
-  return allows;
 }

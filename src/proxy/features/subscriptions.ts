@@ -601,12 +601,9 @@ async function checkTaskStatus(
     refusedServerRequests: 0,
     gate: () => createResponseGate(admitted.message),
   };
-  const text = await checkTaskNotification(
-    checkContext,
-    reading,
-    task,
-    admitted.allowedServerRequests,
-  );
+  const { version, allowedServerRequests } = admitted;
+  const recipient = { version, session: undefined, allowedServerRequests };
+  const text = await checkTaskNotification(checkContext, reading, task, recipient);
   return text === undefined
     ? dropMessage(subscription, 'withheld-notice')
     : { text, isLast: false, isReceived: true, tool: task.tool };

@@ -27,7 +27,6 @@ import {
   type Json,
   type JsonObject,
   readEnvelope,
-  type ServerRequestName,
   type TaskUse,
 } from '../../protocol/jsonrpc.js';
 import { describeOddCursor } from '../../protocol/odd-items.js';
@@ -54,13 +53,8 @@ import {
   withhold,
   withProfiles,
 } from '../response-context.js';
-import {
-  allowsOf,
-  decideInputRequests,
-  limitInputRequests,
-  normalizeUrls,
-  noteWithheld,
-} from './input-required.js';
+import { checkInputRequests, normalizeUrls } from './input-required.js';
+import type { AskedClient } from './server-requests.js';
 
 /** The members of an acknowledgement (Tasks extension: an empty result). */
 const ACK_MEMBERS: ReadonlySet<string> = new Set(['resultType', '_meta']);
@@ -110,12 +104,9 @@ export async function checkTaskResponse(
   if (task === undefined) return withhold('internal');
   if (checkContext.protocol.tasks?.isAcknowledged(rule.method) === true)
     return acknowledge(checkContext, reading);
-  const checked = await checkTaskState(
-    { checkContext, task, allowedServerRequests },
-    reading,
-    'result',
-  );
-  return 'reason' in checked ? withhold(checked.reason) : respond(checked.text, checked.isError);
+  const { version, session } = admitted;
+  const context = { checkContext, task, version, session, allowedServerRequests };
+  return checkTaskState(context, reading, 'result');
 }
 
 /** Passes an acknowledgement and removes every other member, since no check covers what else a server puts there. */
@@ -242,16 +233,13 @@ function knownTask(checkContext: CheckContext, value: Json): OpenedTask | undefi
 }
 
 /** A message about one task. `allowedServerRequests` is what its server may ask of the recipient. */
-type TaskStateContext = {
+type TaskStateContext = TaskRecipient & {
   readonly checkContext: CheckContext;
   readonly task: OpenedTask;
-  readonly allowedServerRequests: readonly ServerRequestName[];
 };
 
-/** The text that may pass, or the reason why nothing does. */
-type TaskStateVerdict =
-  | { readonly text: string; readonly isError: boolean }
-  | { readonly reason: Reason };
+/** Who receives it. */
+type TaskRecipient = Pick<AskedClient, 'version' | 'session' | 'allowedServerRequests'>;
 
 type EnvelopeMember = 'result' | 'params';
 /** The task's result or error: its member name, and the text that the client may have. */
@@ -264,72 +252,65 @@ async function checkTaskState(
   context: TaskStateContext,
   reading: ParsedJson,
   holder: EnvelopeMember,
-): Promise<TaskStateVerdict> {
+): Promise<MessageOutcome> {
   const { checkContext, task } = context;
   const taskObject = isObject(reading.value) ? reading.value[holder] : undefined;
   const read = checkContext.protocol.tasks?.readStatus(taskObject);
-  if (read === undefined || !isObject(taskObject) || read.id !== task.id) return PROTOCOL_ERROR;
-  const asked = decideServerRequests(context, taskObject, read.state);
-  if ('reason' in asked) return asked;
-  const envelopeContext = withProfiles(checkContext, allowsOf(asked.decided));
+  if (read === undefined || !isObject(taskObject) || read.id !== task.id)
+    return withhold('upstream-protocol');
+  const inputRequired = inputRequiredIn(taskObject, read.state);
+  if (inputRequired === undefined) return withhold('upstream-protocol');
+  const inspectState = (allows: readonly Allow[]): Promise<MessageOutcome> =>
+    inspectTaskState(context, reading, { holder, taskObject, read, inputRequired, allows });
+  if (inputRequired.inputRequests.length === 0) return inspectState([]);
+  const { call, principal, protocol } = checkContext;
+  const { allowedServerRequests, version, session } = context;
+  const client = { call, principal, protocol, version, session, allowedServerRequests };
+  // All of them may have been answered by now, and they are repeated at every poll.
+  const scope = { upstream: call.incoming.upstream, principal };
+  const remembered = call.ports.tasks.inputRequestsOf(task.id, scope);
+  return checkInputRequests(client, inputRequired, inspectState, remembered);
+}
+
+/** What a task asks for; `undefined` if it is malformed. */
+function inputRequiredIn(
+  taskObject: JsonObject,
+  state: TaskState,
+): InputRequiredResult | undefined {
+  return state.kind !== 'input-required' || Object.keys(state.inputRequests).length === 0
+    ? NO_INPUT_REQUESTS
+    : readInputRequiredResult(taskObject);
+}
+
+const NO_INPUT_REQUESTS: InputRequiredResult = { inputRequests: [], state: undefined };
+
+type ReadTask = {
+  readonly holder: EnvelopeMember;
+  readonly taskObject: JsonObject;
+  readonly read: Task;
+  readonly inputRequired: InputRequiredResult;
+  readonly allows: readonly Allow[];
+};
+
+async function inspectTaskState(
+  context: TaskStateContext,
+  reading: ParsedJson,
+  { holder, taskObject, read, inputRequired, allows }: ReadTask,
+): Promise<MessageOutcome> {
+  const { checkContext, task } = context;
+  const envelopeContext = withProfiles(checkContext, allows);
   const envelope = await inspectEnvelope(envelopeContext, reading, holder, read);
-  if ('reason' in envelope) return envelope;
+  if ('reason' in envelope) return withhold(envelope.reason);
   const payload = await inspectPayload(context, reading.text, holder, read);
-  if (payload !== undefined && 'reason' in payload) return payload;
+  if (payload !== undefined && 'reason' in payload) return withhold(payload.reason);
   const withSealedId = setMember(envelope.text, [holder], 'taskId', task.sealed);
   const completed =
     payload === undefined
       ? withSealedId
       : replaceAt(withSealedId, [holder, payload.member], payload.text);
-  const text = completed && normalizeUrls(completed, asked.inputRequired, [holder]);
-  if (text === undefined) return { reason: 'elicitation-url' };
-  const limited = await limitServerRequests(context, asked.decided);
-  if (limited !== undefined) return limited;
-  return {
-    text: withPrivateCacheScope(text, holder, taskObject),
-    isError: payload?.isError === true,
-  };
-}
-
-type AskedInput = {
-  readonly inputRequired: InputRequiredResult;
-  readonly decided: Parameters<typeof limitInputRequests>[1];
-};
-
-const NO_INPUT_REQUESTS: AskedInput = {
-  inputRequired: { inputRequests: [], state: undefined },
-  decided: [],
-};
-
-/** Decides the input requests of a task, all of which may have been answered by now. */
-function decideServerRequests(
-  { checkContext, allowedServerRequests }: TaskStateContext,
-  taskObject: JsonObject,
-  state: TaskState,
-): AskedInput | { readonly reason: Reason } {
-  if (state.kind !== 'input-required' || Object.keys(state.inputRequests).length === 0)
-    return NO_INPUT_REQUESTS;
-  const inputRequired = readInputRequiredResult(taskObject);
-  if (inputRequired === undefined) return PROTOCOL_ERROR;
-  const { call, principal } = checkContext;
-  const decided = decideInputRequests({ call, principal, allowedServerRequests }, inputRequired);
-  if (!('reason' in decided)) return { inputRequired, decided };
-  noteWithheld(call, decided.inputRequest);
-  return { reason: decided.reason };
-}
-
-/** Counts the input requests of a task, which are repeated at every poll and counted once. */
-async function limitServerRequests(
-  { checkContext: { call, principal }, task }: TaskStateContext,
-  decided: AskedInput['decided'],
-): Promise<{ readonly reason: Reason } | undefined> {
-  if (decided.length === 0) return undefined;
-  const scope = { upstream: call.incoming.upstream, principal };
-  const rememberedRequests = call.ports.tasks.inputRequestsOf(task.id, scope);
-  const limited = await limitInputRequests({ call, principal }, decided, rememberedRequests);
-  if (limited === undefined) return undefined;
-  noteWithheld(call, limited.inputRequest);
-  return { reason: limited.reason };
+  const text = completed && normalizeUrls(completed, inputRequired, [holder]);
+  if (text === undefined) return withhold('elicitation-url');
+  return respond(withPrivateCacheScope(text, holder, taskObject), payload?.isError === true);
 }
 
 /** Inspects all but the result or error, which is checked separately, and the id, which looks like a secret. */
@@ -420,7 +401,7 @@ export async function checkTaskNotification(
   checkContext: CheckContext,
   reading: ParsedJson,
   task: OpenedTask,
-  allowedServerRequests: readonly ServerRequestName[],
+  recipient: TaskRecipient,
 ): Promise<string | undefined> {
   const { call, principal } = checkContext;
   const allow = mayKnowTask(call.snapshot, principal, checkContext, task);
@@ -430,12 +411,9 @@ export async function checkTaskNotification(
     target: { kind: 'task', tool: task.tool, use: 'get' },
     responseObligations: responseObligationsOf(allow, task),
   };
-  const checked = await checkTaskState(
-    { checkContext: contextOfTask, task, allowedServerRequests },
-    reading,
-    'params',
-  );
-  return 'reason' in checked ? undefined : checked.text;
+  const context = { checkContext: contextOfTask, task, ...recipient };
+  const checked = await checkTaskState(context, reading, 'params');
+  return checked.kind === 'response' ? checked.text : undefined;
 }
 
 /** Checks a status notification in a session, which names its task by the server's own id. */
@@ -448,8 +426,10 @@ export async function checkSessionTaskNotification(
   const id = params?.['taskId'];
   const scope = { upstream: call.incoming.upstream, principal };
   const task = isTaskId(id) ? call.ports.tasks.recall(id, scope) : undefined;
-  const text = hasTask(checkContext.protocol, task)
-    ? await checkTaskNotification(checkContext, reading, task, [])
+  const { protocol, session } = checkContext;
+  const recipient = { version: session?.version ?? '', session, allowedServerRequests: [] };
+  const text = hasTask(protocol, task)
+    ? await checkTaskNotification(checkContext, reading, task, recipient)
     : undefined;
   if (text !== undefined) return { kind: 'pass', text };
   drop(call, task === undefined ? 'foreign-message' : 'withheld-notice');
