@@ -80,7 +80,8 @@ export function cleanForeign(
 ): string {
   if (PLAIN.test(text)) return text;
   const head = text.length > MAX_MASKED_CHARACTERS ? text.slice(0, MAX_MASKED_CHARACTERS) : text;
-  return cut(makeVisible(mask(maskSecrets(head))), maxCharacters);
+  // What masks by form alone would leave of an interrupted secret a rest that nothing knows.
+  return cut(makeVisible(maskSecrets(mask(head))), maxCharacters);
 }
 
 /** `cleanForeign` as a JSON string. */

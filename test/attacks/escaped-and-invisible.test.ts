@@ -2,8 +2,10 @@
 // do they vanish for whoever reads the text, or become the letters of the secret.
 
 import { describe, expect, it } from 'vitest';
+import { redactForRecord } from '../../src/inspection/capture.js';
 import { inspectMessage } from '../../src/inspection/responses.js';
-import { awsKey, githubToken, profile } from '../unit/inspection/samples.js';
+import { cleanForeign } from '../../src/text/escaping.js';
+import { awsKey, githubToken, jwt, profile } from '../unit/inspection/samples.js';
 
 /** Characters that readers skip, in every notation in which an escape is decoded. */
 const INVISIBLE = [0xad, 0x200b, 0x200d, 0x2060, 0xfeff, 0xe0041];
@@ -14,6 +16,11 @@ const NOTATIONS: Readonly<Record<string, (code: number) => string>> = {
     String.fromCodePoint(code)
       .split('')
       .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
+  'an escape of JSON in a text that is written into JSON': (code) =>
+    String.fromCodePoint(code)
+      .split('')
+      .map((unit) => `\\\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
       .join(''),
   'an escape of JavaScript': (code) => `\\u{${code.toString(16)}}`,
   'percent triplets': (code) => encodeURIComponent(String.fromCodePoint(code)),
@@ -63,3 +70,14 @@ it('what escapes spell otherwise passes byte for byte', () => {
   ])
     expect(shown(text)).toContain(JSON.stringify(text));
 });
+
+it.each(Object.entries(NOTATIONS))(
+  'a record keeps no rest of a token that %s interrupts',
+  (_notation, write) => {
+    const token = jwt('a record');
+    for (const at of [20, token.length - 60, token.length - 30]) {
+      const text = `memo://see/${token.slice(0, at)}${write(0x200b)}${token.slice(at)}`;
+      expect(cleanForeign(text, redactForRecord)).toMatch(/^memo:\/\/see\/\[redacted:[a-z-]+\]$/);
+    }
+  },
+);

@@ -7,36 +7,26 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { REASONS, type Reason } from '../../src/policy/reasons.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { ENDPOINT } from '../support/deployments.js';
 import { connectIn, type EraCaller } from '../support/eras.js';
-import { decisionOf, linesOf, UPSTREAM } from '../support/gateway.js';
-import { type Behind, type ItemKind, type LawWorld, startWorld } from '../support/law-worlds.js';
+import { decisionOf, linesOf } from '../support/gateway.js';
+import {
+  type Behind,
+  EVERY_WAY,
+  type ItemKind,
+  type LawWorld,
+  startWorld,
+} from '../support/law-worlds.js';
 import { declaring } from '../support/mcp-servers.js';
 import {
   type Access,
   openEvents,
-  post,
   type Reply,
   requestStateless,
   resultOf,
 } from '../support/wire-client.js';
 import { githubToken } from '../unit/inspection/samples.js';
 
-type Client = 'stateless' | 'sessions' | 'array' | 'channels';
-/** An endpoint of several upstreams has no HTTP+SSE: it tells such a client what to use instead. */
-const WAYS: readonly (readonly [Client, Behind])[] = [
-  ['stateless', 'stateless'],
-  ['stateless', 'sessions'],
-  ['stateless', 'endpoint'],
-  ['sessions', 'sessions'],
-  ['sessions', 'stateless'],
-  ['sessions', 'channels'],
-  ['sessions', 'endpoint'],
-  ['sessions', 'stdio'],
-  ['array', 'sessions'],
-  ['channels', 'channels'],
-  ['channels', 'sessions'],
-];
+type Client = (typeof EVERY_WAY)[number][0];
 
 /** What a request is about: an item, or a task that a call of a tool has begun. */
 type Subject = ItemKind | 'task';
@@ -325,45 +315,15 @@ function rowsFor(reasons: readonly Reason[], client: Client, behind: Behind) {
   });
 }
 
-/** A caller whose requests are each the one message of an array. */
-async function connectWithArrays(access: Access): Promise<EraCaller> {
-  const clientInfo = { name: 'arrays', version: '1' };
-  const params = { protocolVersion: '2025-03-26', capabilities: {}, clientInfo };
-  const opening = { jsonrpc: '2.0', id: 0, method: 'initialize', params };
-  const opened = await post(access, JSON.stringify(opening));
-  const session = { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
-  let id = 0;
-  const request: EraCaller['request'] = async (method, given = {}) => {
-    id += 1;
-    const reply = await post(
-      access,
-      JSON.stringify([{ jsonrpc: '2.0', id, method, params: given }]),
-      session,
-    );
-    if (!reply.text.startsWith('[')) return reply;
-    const [message]: readonly JsonObject[] = JSON.parse(reply.text);
-    return message === undefined ? reply : { ...reply, message, text: JSON.stringify(message) };
-  };
-  return { opened: {}, request, leave: () => undefined };
-}
-
-describe.each(WAYS)('for a client of %s, before %s', (client, behind) => {
+describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
   let world: LawWorld;
   beforeAll(async () => {
-    world = await startWorld(client === 'array' ? 'sessions' : client, behind);
+    world = await startWorld(client, behind);
   });
   afterAll(() => world.close());
 
-  const accessOf = async (sub: string, group: string): Promise<Access> => {
-    const [gateway] = world.gateways;
-    const name = behind === 'endpoint' ? ENDPOINT : UPSTREAM;
-    if (gateway === undefined) throw new Error('a world has a gateway');
-    return { url: gateway.url(name), token: await gateway.token(name, { sub, groups: [group] }) };
-  };
-
-  function connect(access: Access): Promise<EraCaller> {
-    return client === 'array' ? connectWithArrays(access) : connectIn(client, access);
-  }
+  const accessOf = (sub: string, group: string): Promise<Access> =>
+    world.access({ sub, groups: [group] });
 
   /** What became of a request: the reason in the audit log, or that it passed. */
   async function outcomeOf(reply: Reply): Promise<string> {
@@ -399,7 +359,7 @@ describe.each(WAYS)('for a client of %s, before %s', (client, behind) => {
       for (let time = 1; time < times; time += 1) await prepare(reason, access, params);
       return listen(access, params);
     }
-    const caller = await connect(access);
+    const caller = await connectIn(client, access);
     if (FLOWED.includes(reason)) await taint(caller);
     else for (let time = 1; time < times; time += 1) await caller.request(method, params);
     return outcomeOf(await caller.request(method, params));
@@ -419,7 +379,7 @@ describe.each(WAYS)('for a client of %s, before %s', (client, behind) => {
 
   /** A task of this subject, who may still do everything; its id as the client has it. */
   async function begin(sub: string): Promise<string> {
-    const caller = await connect(await accessOf(sub, 'nobody'));
+    const caller = await connectIn(client, await accessOf(sub, 'nobody'));
     const call = { name: wireOf('tool'), arguments: { owner: 'acme' } };
     const own = client === 'stateless' ? {} : { task: {} };
     const reply = await caller.request('tools/call', declared({ ...call, ...own }));
@@ -433,7 +393,7 @@ describe.each(WAYS)('for a client of %s, before %s', (client, behind) => {
   }
 
   async function prepare(reason: Reason, access: Access, params: JsonObject): Promise<void> {
-    if (FLOWED.includes(reason)) await taint(await connect(access));
+    if (FLOWED.includes(reason)) await taint(await connectIn(client, access));
     else await listen(access, params);
   }
 

@@ -14,12 +14,14 @@ import {
   type Reply,
   requestStateless,
   resultOf,
+  type Sending,
   sessionHeaders,
 } from './wire-client.js';
 
 /** Sessions of the newest revision that has them are `sessions`; `channels` is HTTP+SSE of 2024-11-05. */
 export type Era = 'channels' | UpstreamEra;
-export type ClientEra = Era | '2025-03-26' | '2025-06-18';
+/** In an `array` of one message each, which 2025-03-26 has, a client sends its requests. */
+export type ClientEra = Era | 'array' | '2025-03-26' | '2025-06-18';
 
 export const ERAS: readonly Era[] = ['channels', 'sessions', 'stateless'];
 
@@ -33,7 +35,7 @@ export const ERA_PAIRS: readonly (readonly [ClientEra, Era])[] = [
 export type EraCaller = {
   /** The handshake: the result of `initialize`, or of `server/discover`. */
   readonly opened: JsonObject;
-  request(method: string, params?: JsonObject): Promise<Reply>;
+  request(method: string, params?: JsonObject, how?: Sending): Promise<Reply>;
   leave(): void;
 };
 
@@ -41,8 +43,8 @@ export type EraCaller = {
 export async function connectIn(era: ClientEra, access: Access): Promise<EraCaller> {
   switch (era) {
     case 'stateless': {
-      const request = (method: string, params?: JsonObject) =>
-        requestStateless(access, method, params);
+      const request: EraCaller['request'] = (method, params, how) =>
+        requestStateless(access, method, params, how);
       return { opened: resultOf(await request('server/discover')), request, leave };
     }
     case 'sessions': {
@@ -54,6 +56,8 @@ export async function connectIn(era: ClientEra, access: Access): Promise<EraCall
       const result = isObject(opened['result']) ? opened['result'] : {};
       return { opened: result, request, leave: channel.leave };
     }
+    case 'array':
+      return inArrays(await openOlderSession('2025-03-26', access));
     default:
       return openOlderSession(era, access);
   }
@@ -77,9 +81,26 @@ async function openOlderSession(protocolVersion: string, access: Access): Promis
 /** Requests with ids of their own: several may be in flight. */
 function requestsIn(access: Access, headers: HeaderLines): EraCaller['request'] {
   let id = 0;
-  return (method, params = {}) => {
+  return (method, params = {}, { headers: more, write = JSON.stringify } = {}) => {
     id += 1;
-    return post(access, JSON.stringify({ jsonrpc: '2.0', id, method, params }), headers);
+    return post(access, write({ jsonrpc: '2.0', id, method, params }), { ...headers, ...more });
+  };
+}
+
+/** A caller whose requests are each the one message of an array. */
+function inArrays({ opened, request, leave }: EraCaller): EraCaller {
+  return {
+    opened,
+    leave,
+    async request(method, params, { headers, write = JSON.stringify } = {}) {
+      const reply = await request(method, params, {
+        ...(headers && { headers }),
+        write: (message) => `[${write(message)}]`,
+      });
+      if (!reply.text.startsWith('[')) return reply;
+      const [message]: readonly JsonObject[] = JSON.parse(reply.text);
+      return message === undefined ? reply : { ...reply, message, text: reply.text.slice(1, -1) };
+    },
   };
 }
 

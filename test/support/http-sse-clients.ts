@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type Access, bearer, type Reply, readReply } from './wire-client.js';
+import { type Access, bearer, type Reply, readReply, type Sending } from './wire-client.js';
 
 // A client of HTTP+SSE by hand: what the gateway says, byte for byte, and posts with any session.
 
@@ -15,6 +15,8 @@ export type RawChannel = {
   text(): string;
   /** The message with this id, once it is there. */
   answer(id: string | number): Promise<JsonObject>;
+  /** The same as it came, byte for byte. */
+  answerText(id: string | number): Promise<string>;
   leave(): void;
 };
 
@@ -53,22 +55,25 @@ export async function openRawChannel(
     const event = /^event: endpoint\ndata: (.*)\n\n/.exec(received);
     return event?.[1] ?? (isOver ? '' : undefined);
   });
+  const textOf = (id: string | number): Promise<string> =>
+    until(() => textsOf(received).find((text) => (JSON.parse(text) as JsonObject)['id'] === id));
   return {
     status: response.status,
     headers: response.headers,
     address,
     text: () => received,
-    answer: (id) => until(() => messagesOf(received).find((message) => message['id'] === id)),
+    answer: async (id) => JSON.parse(await textOf(id)) as JsonObject,
+    answerText: textOf,
     leave: () => gone.abort(),
   };
 }
 
-function messagesOf(received: string): readonly JsonObject[] {
+function textsOf(received: string): readonly string[] {
   return received
     .split('\n\n')
     .slice(0, -1)
     .filter((event) => event.startsWith('event: message'))
-    .map((event) => JSON.parse(event.split('\ndata: ')[1] ?? '') as JsonObject);
+    .map((event) => event.split('\ndata: ')[1] ?? '');
 }
 
 /** Posts one message. */
@@ -77,12 +82,13 @@ export function postMessage(
   token: string | undefined,
   message: unknown,
   more: Readonly<Record<string, string>> = {},
+  body = JSON.stringify(message),
 ): Promise<Response> {
   const bearer = token === undefined ? {} : { authorization: `Bearer ${token}` };
   return fetch(address, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...bearer, ...more },
-    body: JSON.stringify(message),
+    body,
   });
 }
 
@@ -123,7 +129,7 @@ export type ChannelCaller = {
   readonly channel: RawChannel;
   /** The answer to `initialize`. */
   readonly opened: JsonObject;
-  request(method: string, params?: JsonObject): Promise<Reply>;
+  request(method: string, params?: JsonObject, how?: Sending): Promise<Reply>;
   notify(method: string, params?: JsonObject): Promise<Response>;
 };
 
@@ -145,13 +151,14 @@ export async function openChannelCaller(
     channel,
     opened,
     notify: (method, params = {}) => post({ jsonrpc: '2.0', method, params }),
-    async request(method, params = {}) {
+    async request(method, params = {}, { headers, write } = {}) {
       id += 1;
       const own = id;
-      const response = await post({ jsonrpc: '2.0', id: own, method, params });
+      const sent = { jsonrpc: '2.0', id: own, method, params };
+      const response = await postMessage(channel.address, token, sent, headers, write?.(sent));
       if (response.status !== 202) return readReply(response);
-      const message = await channel.answer(own);
-      const text = JSON.stringify(message);
+      const text = await channel.answerText(own);
+      const message = JSON.parse(text) as JsonObject;
       return { status: 200, headers: response.headers, text, message, messages: [message] };
     },
   };

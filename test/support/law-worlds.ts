@@ -1,4 +1,5 @@
-// Gateways for the laws of policies: the same items behind each, reached in every way that a client can reach them.
+// Gateways for the laws of policies and for what must hold in every way: the same items behind each, reached in every way
+// that a client can reach them.
 
 import { join } from 'node:path';
 import type { Diagnostic } from '../../src/config/diagnostics.js';
@@ -16,11 +17,17 @@ import {
 } from './eras.js';
 import { type RunningGateway, startTestGateway, UPSTREAM } from './gateway.js';
 import { inTurn, onlyIn } from './hostile-acts.js';
-import { type HostileUpstream, startHostileUpstream } from './hostile-upstream.js';
+import { type HostileUpstream, type Order, startHostileUpstream } from './hostile-upstream.js';
 import { createTaskServer, EXTENSION, SESSION_TASKS } from './mcp-servers.js';
 import { makeSecret } from './secrets.js';
 import { signalGroup } from './stdio-server.js';
-import { openSession, requestInSession, requestStateless, resultOf } from './wire-client.js';
+import {
+  type Access,
+  openSession,
+  requestInSession,
+  requestStateless,
+  resultOf,
+} from './wire-client.js';
 
 /** What stands behind the client: an upstream, one of several behind an endpoint, or two replicas before one. */
 export type Behind = Era | 'endpoint' | 'replicas' | 'stdio';
@@ -33,6 +40,24 @@ export const WAYS: readonly (readonly [ClientEra, Behind])[] = [
   ['stateless', 'replicas'],
   ['sessions', 'stdio'],
   ['stateless', 'stdio'],
+];
+
+/**
+ * Every way that what holds for one request must hold in: by eras, in arrays, over HTTP+SSE, through an endpoint and to
+ * stdio. An endpoint of several upstreams has no HTTP+SSE: it names what such a client is to use instead.
+ */
+export const EVERY_WAY: readonly (readonly [ClientEra, Behind])[] = [
+  ['stateless', 'stateless'],
+  ['stateless', 'sessions'],
+  ['stateless', 'endpoint'],
+  ['sessions', 'sessions'],
+  ['sessions', 'stateless'],
+  ['sessions', 'channels'],
+  ['sessions', 'endpoint'],
+  ['sessions', 'stdio'],
+  ['array', 'sessions'],
+  ['channels', 'channels'],
+  ['channels', 'sessions'],
 ];
 
 export type ItemKind = 'tool' | 'prompt' | 'resource' | 'template';
@@ -125,8 +150,29 @@ export type Claims = {
   readonly tier?: string;
 };
 
+/** A request as it left a gateway; its headers too where the server is reached over HTTP. */
+export type Left = { readonly headers: Readonly<Record<string, string>>; readonly body: string };
+
+/** What is different in a world from that of the laws. */
+export type Setting = {
+  /** Further members of each upstream, and of the gateway file. */
+  readonly upstream?: readonly string[];
+  readonly more?: string;
+  /** What the server offers that has every kind of item. */
+  readonly offer?: (server: HostileUpstream) => void;
+  /** A token that upstreams are shown. */
+  readonly token?: string;
+};
+
 export type LawWorld = {
   readonly items: readonly Item[];
+  /** What the server with every kind of item is ordered before what its era is. */
+  obey(order: Order): void;
+  /** What has left the gateways since `forget`. */
+  left(): readonly Left[];
+  forget(): void;
+  /** The upstream that the client asks, or the endpoint. */
+  access(claims: Readonly<Record<string, unknown>>): Promise<Access>;
   /** The gateway file; replicas have equal ones. */
   readonly config: string;
   readonly gateways: readonly RunningGateway[];
@@ -142,15 +188,55 @@ const POLICY = 'laws';
 const NOTHING = `version: 1\npolicy: ${POLICY}\nrules: []\n`;
 /** Within it no listing is due by itself. */
 const MAX_AGE_MS = 60_000;
-const PINNING = `pinning: {maxAge: ${MAX_AGE_MS}ms}`;
+const TOKEN_VARIABLE = 'SERVER_HEADER';
+
+/** The members of each upstream of a world. */
+function membersOf({ upstream = [], token }: Setting): readonly string[] {
+  const shown = `{type: static, header: Authorization, value: {env: ${TOKEN_VARIABLE}}}`;
+  return [
+    `pinning: {maxAge: ${MAX_AGE_MS}ms}`,
+    ...(token === undefined ? [] : [`credentials: ${shown}`]),
+    ...upstream,
+  ];
+}
+
+/** What every gateway of a world is started with. */
+function gatewayOf({ more, token }: Setting) {
+  return {
+    policies: { [POLICY]: NOTHING },
+    env: token === undefined ? {} : { [TOKEN_VARIABLE]: `Bearer ${token}` },
+    ...(more === undefined ? {} : { more }),
+  };
+}
+
+type Server = Pick<LawWorld, 'obey' | 'left' | 'forget'>;
+
+/** What a hostile upstream is ordered and has seen. */
+function serverOf(server: HostileUpstream, era: Order = () => undefined): Server {
+  return {
+    obey: (order) => server.obey(inTurn(era, order)),
+    left: () => server.seen(),
+    forget: () => server.forget(),
+  };
+}
 
 function worldOf(
   gateways: readonly RunningGateway[],
-  more: Pick<LawWorld, 'connect' | 'close'> & Partial<LawWorld>,
+  client: ClientEra,
+  more: Server & Pick<LawWorld, 'close'> & Partial<LawWorld>,
+  name = UPSTREAM,
 ): LawWorld {
+  const [first] = gateways;
+  if (first === undefined) throw new Error('a world has a gateway');
+  const access: LawWorld['access'] = async (claims) => ({
+    url: first.url(name),
+    token: await first.token(name, claims),
+  });
   return {
     items: itemsOf(UPSTREAM),
-    config: join(gateways[0]?.folder ?? '', 'gateway.yaml'),
+    access,
+    connect: async (claims) => connectIn(client, await access(claims)),
+    config: join(first.folder, 'gateway.yaml'),
     gateways,
     async apply(policy) {
       const errors: Diagnostic[] = [];
@@ -164,39 +250,43 @@ function worldOf(
   };
 }
 
+function offering({ offer }: Setting, behind: Behind): (server: HostileUpstream) => void {
+  return offer ?? ((server) => offerAll(server, behind));
+}
+
 /** Starts what stands behind the client, with a policy that allows nothing. */
-export async function startWorld(client: ClientEra, behind: Behind): Promise<LawWorld> {
-  const policies = { [POLICY]: NOTHING };
-  const at = async (gateway: RunningGateway, name: string, claims: Claims) => ({
-    url: gateway.url(name),
-    token: await gateway.token(name, claims),
-  });
+export async function startWorld(
+  client: ClientEra,
+  behind: Behind,
+  setting: Setting = {},
+): Promise<LawWorld> {
   switch (behind) {
     case 'endpoint':
-      return startEndpoint(client);
+      return startEndpoint(client, setting);
     case 'replicas':
-      return startReplicas(client === 'sessions');
-    case 'stdio': {
-      const { gateway, close } = await startBehindStdio(policies);
-      return worldOf([gateway], {
-        connect: async (claims) => connectIn(client, await at(gateway, UPSTREAM, claims)),
-        close,
-      });
-    }
+      return startReplicas(client, setting);
+    case 'stdio':
+      return startBehindStdio(client, setting);
     default: {
+      const prepare = offering(setting, behind);
       const rig = await startRigOf(behind, {
-        policies,
-        upstream: [PINNING],
-        prepare: (server) => offerAll(server, behind),
+        ...gatewayOf(setting),
+        ...{ upstream: membersOf(setting), prepare },
       });
-      const { gateway } = rig;
-      return worldOf([gateway], {
-        connect: async (claims) => connectIn(client, await at(gateway, UPSTREAM, claims)),
+      const { gateway, front, upstream } = rig;
+      const server = serverOf(upstream, onlyIn(behind === 'channels' ? 'sessions' : behind));
+      return worldOf([gateway], client, {
+        ...server,
+        left: () => front?.seen() ?? server.left(),
+        forget() {
+          front?.forget();
+          server.forget();
+        },
         changeTool(name) {
           const changed = TOOLS.map((tool) =>
             tool['name'] === name ? { ...tool, annotations: { readOnlyHint: true } } : tool,
           );
-          rig.upstream.offer(() => changed);
+          upstream.offer(() => changed);
           rig.passTime(MAX_AGE_MS + 1);
         },
         close: rig.close,
@@ -206,40 +296,45 @@ export async function startWorld(client: ClientEra, behind: Behind): Promise<Law
 }
 
 /** One endpoint over two upstreams, of which the other has a tool and nothing else. */
-async function startEndpoint(client: ClientEra): Promise<LawWorld> {
-  const { gateway, close } = await startMergedRig({
-    policies: { [POLICY]: NOTHING },
-    upstream: [PINNING],
-    prepare(left, right) {
-      offerAll(left, 'endpoint');
-      right.offer(() => OTHER_TOOLS);
-      right.answerCalls(() => ({ content: [] }));
+async function startEndpoint(client: ClientEra, setting: Setting): Promise<LawWorld> {
+  const { gateway, left, right, close } = await startMergedRig({
+    ...gatewayOf(setting),
+    upstream: membersOf(setting),
+    prepare(one, other) {
+      offering(setting, 'endpoint')(one);
+      other.offer(() => OTHER_TOOLS);
+      other.answerCalls(() => ({ content: [] }));
     },
   });
-  return worldOf([gateway], {
-    items: [
-      ...itemsOf('left', 'l_'),
-      { kind: 'tool', upstream: 'right', name: 'w_x', wire: 'right_w_x' },
-    ],
-    connect: async (claims) =>
-      connectIn(client, {
-        url: gateway.url(ENDPOINT),
-        token: await gateway.token(ENDPOINT, claims),
-      }),
-    close,
-  });
+  const items: readonly Item[] = [
+    ...itemsOf('left', 'l_'),
+    { kind: 'tool', upstream: 'right', name: 'w_x', wire: 'right_w_x' },
+  ];
+  const server = serverOf(left);
+  const forget = (): void => {
+    server.forget();
+    right.forget();
+  };
+  const everything = () => [...left.seen(), ...right.seen()];
+  return worldOf(
+    [gateway],
+    client,
+    { ...server, items, left: everything, forget, close },
+    ENDPOINT,
+  );
 }
 
 /** Two replicas, of which one is asked after the other. */
-async function startReplicas(hasSessions: boolean): Promise<LawWorld> {
+async function startReplicas(client: ClientEra, setting: Setting): Promise<LawWorld> {
   const upstream = await startHostileUpstream();
-  offerAll(upstream, 'replicas');
+  offering(setting, 'replicas')(upstream);
   const two = await startTwoGateways({
-    upstreams: [{ name: UPSTREAM, url: upstream.url, more: [PINNING] }],
-    policies: { [POLICY]: NOTHING },
+    ...gatewayOf(setting),
+    upstreams: [{ name: UPSTREAM, url: upstream.url, more: membersOf(setting) }],
   });
   const gateways = [two.one, two.other];
-  return worldOf(gateways, {
+  return worldOf(gateways, client, {
+    ...serverOf(upstream),
     async connect(claims) {
       const accesses = await Promise.all(
         gateways.map(async (gateway) => {
@@ -255,7 +350,7 @@ async function startReplicas(hasSessions: boolean): Promise<LawWorld> {
         return access;
       };
       const leave = (): void => undefined;
-      if (!hasSessions) {
+      if (client !== 'sessions') {
         const request: EraCaller['request'] = (method, params) =>
           requestStateless(next(), method, params);
         return { opened: resultOf(await request('server/discover')), request, leave };
@@ -272,37 +367,33 @@ async function startReplicas(hasSessions: boolean): Promise<LawWorld> {
   });
 }
 
-/** A server on stdio with the same items. */
-const STDIO_SERVER = `
-const { tools, prompts, resources, resourceTemplates } = JSON.parse(process.argv[1]);
-const answers = {
-  initialize: ({ protocolVersion }) => ({ protocolVersion, capabilities: { tools: {}, prompts: {}, resources: {} }, serverInfo: { name: 's', version: '1' }, instructions: process.argv[2] }),
-  ping: () => ({}),
-  'tools/list': () => ({ tools }),
-  'prompts/list': () => ({ prompts }),
-  'resources/list': () => ({ resources }),
-  'resources/templates/list': () => ({ resourceTemplates }),
-  'tools/call': () => ({ content: [] }),
-  'prompts/get': () => ({ messages: [] }),
-  'resources/read': ({ uri }) => ({ contents: [{ uri, text: 'Read.' }] }),
+/** A server on stdio that passes everything on to a server of sessions, and back, byte for byte. */
+const STDIO_BRIDGE = `
+const [, url] = process.argv;
+let session;
+const pass = async (line) => {
+  const own = session === undefined ? {} : { 'mcp-session-id': session, 'mcp-protocol-version': '2025-11-25' };
+  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...own };
+  const response = await fetch(url, { method: 'POST', headers, body: line });
+  session ??= response.headers.get('mcp-session-id') ?? undefined;
+  const text = await response.text();
+  if (text.startsWith('{')) process.stdout.write(text + '\\n');
+  for (const [, data] of text.matchAll(/^data: ?(.+)$/gm)) process.stdout.write(data + '\\n');
 };
 let rest = '';
+let before = Promise.resolve();
 process.stdin.setEncoding('utf8').on('data', (text) => {
   const lines = (rest + text).split('\\n');
   rest = lines.pop();
-  for (const line of lines) {
-    const { id, method, params } = JSON.parse(line);
-    if (id === undefined) continue;
-    process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result: answers[method](params) }) + '\\n');
-  }
+  for (const line of lines) before = before.then(() => pass(line));
 });
 `;
 
-async function startBehindStdio(
-  policies: Readonly<Record<string, string>>,
-): Promise<{ readonly gateway: RunningGateway; close(): Promise<void> }> {
-  const token = makeSecret();
-  const args = ['-e', STDIO_SERVER, JSON.stringify(LISTS), INSTRUCTIONS];
+async function startBehindStdio(client: ClientEra, setting: Setting): Promise<LawWorld> {
+  const upstream = await startHostileUpstream();
+  offering(setting, 'stdio')(upstream);
+  const token = setting.token ?? makeSecret();
+  const args = ['-e', STDIO_BRIDGE, upstream.url];
   const env = { PATH: process.env['PATH'] ?? '' };
   const adapter = await startStdioServer(
     {
@@ -317,25 +408,18 @@ async function startBehindStdio(
       onProcessEnd: () => undefined,
     },
   );
+  const shown = { ...setting, token };
+  const url = `http://127.0.0.1:${adapter.port}/mcp`;
   const gateway = await startTestGateway({
-    upstreams: [
-      {
-        name: UPSTREAM,
-        url: `http://127.0.0.1:${adapter.port}/mcp`,
-        more: [
-          PINNING,
-          'credentials: {type: static, header: Authorization, value: {env: STDIO_HEADER}}',
-        ],
-      },
-    ],
-    env: { STDIO_HEADER: `Bearer ${token}` },
-    policies,
+    ...gatewayOf(shown),
+    upstreams: [{ name: UPSTREAM, url, more: membersOf(shown) }],
   });
-  return {
-    gateway,
+  return worldOf([gateway], client, {
+    ...serverOf(upstream),
     async close() {
       await gateway.close();
       await adapter.close();
+      await upstream.close();
     },
-  };
+  });
 }

@@ -4,7 +4,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { readReply } from './wire-client.js';
+import { type Reply, readReply } from './wire-client.js';
 
 export type FrontRequest = {
   readonly httpMethod: string;
@@ -44,7 +44,28 @@ export async function bodyOf(request: IncomingMessage): Promise<string> {
 }
 
 function event(message: unknown): string {
-  return `event: message\ndata: ${JSON.stringify(message)}\n\n`;
+  return eventOf(JSON.stringify(message));
+}
+
+function eventOf(text: string): string {
+  return `event: message\ndata: ${text}\n\n`;
+}
+
+/** The messages of a reply as they came, byte for byte. */
+function textsIn({ headers, text, messages }: Reply): readonly string[] {
+  if (headers.get('content-type')?.startsWith('text/event-stream') !== true)
+    return messages.length === 0 ? [] : [text];
+  const data = text.split('\n').filter((line) => line.startsWith('data:'));
+  return data.map((line) => line.slice('data:'.length).trimStart()).filter((one) => one !== '');
+}
+
+/** The response to a handshake, in the version of channels. */
+function asOlder(text: string): string {
+  const message = JSON.parse(text) as { readonly result?: JsonObject };
+  return JSON.stringify({
+    ...message,
+    result: { ...message.result, protocolVersion: '2024-11-05' },
+  });
 }
 
 /** Starts it on a free port of loopback. */
@@ -75,18 +96,13 @@ export async function startLegacySseFront(upstreamUrl: string): Promise<LegacySs
           ? {}
           : { 'mcp-session-id': channel.session, 'mcp-protocol-version': '2025-11-25' }),
       },
-      body: JSON.stringify(sent),
+      body: isHandshake ? JSON.stringify(sent) : body,
     });
     const reply = await readReply(response);
     if (isHandshake) channel.session = reply.headers.get('mcp-session-id') ?? undefined;
     if (message.method !== undefined) await wait(message.method);
-    for (const incoming of reply.messages) {
-      const result = incoming['result'] as JsonObject | undefined;
-      const outgoing = isHandshake
-        ? { ...incoming, result: { ...result, protocolVersion: '2024-11-05' } }
-        : incoming;
-      channel.response.write(event(outgoing));
-    }
+    for (const incoming of textsIn(reply))
+      channel.response.write(eventOf(isHandshake ? asOlder(incoming) : incoming));
     if (isHandshake && isDying) channel.response.end();
   }
 

@@ -133,11 +133,18 @@ export function requestStateless(
   access: Access,
   method: string,
   params: JsonObject = {},
-  more: { readonly headers?: HeaderLines; readonly id?: Json } = {},
+  { headers, id = 1, write = JSON.stringify }: Sending & { readonly id?: Json } = {},
 ): Promise<Reply> {
-  const parts = statelessParts(method, params, more.id ?? 1);
-  return post(access, JSON.stringify(parts.body), { ...parts.headers, ...more.headers });
+  const parts = statelessParts(method, params, id);
+  return post(access, write(parts.body), { ...parts.headers, ...headers });
 }
+
+/** How a request is sent, where not as usual. */
+export type Sending = {
+  readonly headers?: HeaderLines;
+  /** Writes the message, in place of `JSON.stringify`. */
+  readonly write?: (message: JsonObject) => string;
+};
 
 export function callStateless(
   access: Access,

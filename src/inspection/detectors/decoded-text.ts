@@ -138,8 +138,9 @@ export const NAMED_REFERENCES: ReadonlyMap<string, string> = new Map([
   ['newline', '\n'],
 ]);
 
+// Each level of JSON that a text is written into doubles the backslashes of its escapes.
 const ESCAPE =
-  /%[0-7][0-9A-Fa-f]|%[C-Fc-f][0-9A-Fa-f](?:%[89ABab][0-9A-Fa-f]){1,3}|\\u[0-9A-Fa-f]{4}|\\u\{[0-9A-Fa-f]{1,6}\}|\\x[0-9A-Fa-f]{2}|&#[0-9]{1,7};?|&#[xX][0-9A-Fa-f]{1,6};?|&[A-Za-z]{2,21};/g;
+  /%[0-7][0-9A-Fa-f]|%[C-Fc-f][0-9A-Fa-f](?:%[89ABab][0-9A-Fa-f]){1,3}|\\{1,8}(?:u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2})|&#[0-9]{1,7};?|&#[xX][0-9A-Fa-f]{1,6};?|&[A-Za-z]{2,21};/g;
 
 /**
  * Decodes percent triplets, `\u` and `\x` escapes and character references once, and folds what they stand for. Returns

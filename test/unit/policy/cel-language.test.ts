@@ -5,54 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileExpression } from '../../../src/policy/cel.js';
 import { isPathUnder } from '../../../src/policy/cel-language.js';
-
-function decodeOnce(text: string): string {
-  return text.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
-    try {
-      return decodeURIComponent(escapes);
-    } catch {
-      return escapes;
-    }
-  });
-}
-
-function resolveUrl(path: string): string {
-  return new URL(path, 'http://host/srv/').pathname.slice('/srv/'.length);
-}
-
-const forward = (path: string): string => path.replaceAll('\\', '/');
-const bySegment = (path: string, read: (segment: string) => string): string =>
-  path.split('/').map(read).join('/');
-
-/** How programs read a relative path below `/srv/`, each as a path in which only dot segments are left. */
-const READERS: Readonly<Record<string, (path: string) => string>> = {
-  'a POSIX file system': (path) => path,
-  Windows: (path) => forward(path),
-  'Windows, without dots and blanks at the end': (path) =>
-    bySegment(
-      forward(path),
-      (one) => (/^\.{1,2}$/.test(one) ? one : one.replace(/[. ]+$/, '')) || '.',
-    ),
-  'a handler that decodes once': decodeOnce,
-  'a handler that decodes twice': (path) => decodeOnce(decodeOnce(path)),
-  'a handler that decodes on Windows': (path) => forward(decodeOnce(path)),
-  'a handler of bytes': (path) => unescape(path),
-  'a form': (path) => decodeOnce(path.replaceAll('+', ' ')),
-  'a reader of URLs': (path) => resolveUrl(path),
-  'a reader of URLs that decodes': (path) => decodeOnce(resolveUrl(path)),
-  'a reader that decodes, then reads a URL': (path) => resolveUrl(decodeOnce(path)),
-  'a cut at the query': (path) => path.split('?', 1)[0] ?? '',
-  'a cut at the fragment': (path) => path.split('#', 1)[0] ?? '',
-  'a cut of the decoded path': (path) => decodeOnce(path).split(/[?#]/, 1)[0] ?? '',
-  'a servlet container': (path) => bySegment(path, (one) => decodeOnce(one.replace(/;.*$/, ''))),
-  'a proxy that joins slashes': (path) => path.replace(/\/{2,}/g, '/'),
-  'a proxy that decodes and joins slashes': (path) => decodeOnce(path).replace(/\/{2,}/g, '/'),
-  'a reader of compatibility forms': (path) => decodeOnce(path).normalize('NFKC'),
-  'a file system without invisible characters': (path) =>
-    path.replace(/\p{Default_Ignorable_Code_Point}/gu, ''),
-  'a program that trims': (path) => path.trim(),
-  'a program in C': (path) => decodeOnce(path).split('\0', 1)[0] ?? '',
-};
+import { PATH_READERS } from '../../support/lenient-readers.js';
 
 describe('[P-46] path.under', () => {
   it.each([
@@ -205,7 +158,7 @@ describe('[P-46] path.under', () => {
         (path) => {
           if (isPathUnder(path, 'reports') !== true) return;
           held += 1;
-          for (const [reader, read] of Object.entries(READERS)) {
+          for (const [reader, read] of Object.entries(PATH_READERS)) {
             const found = posix.normalize(`/srv/${read(path)}`);
             const isBelow = found === '/srv/reports' || found.startsWith('/srv/reports/');
             expect({ reader, path, isBelow }).toEqual({ reader, path, isBelow: true });
