@@ -137,6 +137,8 @@ export type Pattern = (
 ) & {
   /** Of a pattern of resources: the same with escapes decoded, for the readings of a URI in which they are. */
   readonly decoded?: readonly Pattern[];
+  /** Of a pattern that restricts resources: which form of URIs it is written in; absent where that is any (uris.ts). */
+  readonly compared?: 'core' | 'core with a host';
 };
 
 type PatternResult =

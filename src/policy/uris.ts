@@ -6,7 +6,7 @@
 // docs/contract.md §4, law 6.
 
 import { libraryHost } from './hosts.js';
-import { isExactPattern, matchesPattern, type Pattern } from './patterns.js';
+import { compilePattern, isExactPattern, matchesPattern, type Pattern } from './patterns.js';
 
 /** Maximum length of a URI that is parsed, in characters. */
 export const MAX_URI_CHARS = 8192;
@@ -14,8 +14,17 @@ export const MAX_URI_CHARS = 8192;
 const MAX_STEPS = 64;
 const MAX_READINGS = 24;
 /** A URI with more spellings, or with more characters in all of them together, is one that no restriction can clear. */
-const MAX_SPELLINGS = 512;
-const MAX_SPELT_CHARS = 512 * 1024;
+type Bounds = {
+  readonly isRepeated: boolean;
+  /** The form in which texts are kept. */
+  readonly write?: (text: string) => string;
+  readonly maxTexts: number;
+  readonly maxChars: number;
+};
+const REDUCED: Bounds = { isRepeated: true, maxTexts: 128, maxChars: 96 * 1024 };
+const CORES: Bounds = { ...REDUCED, maxTexts: 64, maxChars: 64 * 1024, write: withoutLastSlashes };
+const CORES_IN_ALL: Bounds = { isRepeated: false, maxTexts: 512, maxChars: 256 * 1024 };
+const SPELT: Bounds = { isRepeated: false, maxTexts: 512, maxChars: 256 * 1024 };
 const TOO_MANY_SPELLINGS = 'the URI has too many spellings';
 
 /** The characters of RFC 3986 §2: no `\`, quotes, braces, control characters, and nothing beyond ASCII. */
@@ -52,10 +61,12 @@ export type UriReadings = {
   readonly all: readonly UriReading[];
   /** What of the URI a pattern grants only where it has it itself. */
   readonly parts: readonly OddPart[];
-  /** Every spelling that a server could read as the same, for patterns that restrict. Throws if there are too many. */
-  readonly spellings: () => readonly string[];
-  /** Those of them that conditions see: nothing is added to them that the URI has not. */
+  /** What a server could read as the same: nothing is added that the URI has not. Throws if there is too much of it. */
   readonly reduced: () => readonly string[];
+  /** The same without what servers add and leave out at will, for patterns that are written so. Throws like `reduced`. */
+  readonly cores: () => Cores;
+  /** The same with all that servers add and leave out, for other patterns that restrict. Throws like `reduced`. */
+  readonly spellings: () => readonly string[];
 };
 
 /** True for the resources that hosts run beside a tool (MCP Apps extension). Their content is pinned. */
@@ -100,14 +111,15 @@ export function readUri(uri: string): UriReadings | undefined {
   const texts = findReadings(primary);
   if (texts === undefined) return undefined;
   const { normal, unresolved } = primary;
-  const reduced = once(() => expandFully(texts, REDUCTIONS));
+  const withCase = [...texts, ...unfoldedHost(uri)];
   return {
     written: uri,
     normal,
     all: texts.map(toReading),
     parts: oddPartsOf(unresolved),
-    reduced,
-    spellings: once(() => expand([...reduced(), ...unfoldedHost(uri)], ADDITIONS)),
+    reduced: once(() => expand(texts, REDUCTIONS, REDUCED)),
+    cores: once(() => coresOf(expand(withCase.map(inOneForm), CORE_STEPS, CORES))),
+    spellings: once(() => expand(expand(withCase, REDUCTIONS, REDUCED), ADDITIONS, SPELT)),
   };
 }
 
@@ -150,8 +162,88 @@ export function namesUri(
 }
 
 /** Whether one of the patterns matches a spelling that some server could read as this URI. */
-export function restrictsUri(patterns: readonly Pattern[], { spellings }: UriReadings): boolean {
-  return spellings().some((text) => patterns.some((pattern) => matchesPattern(pattern, text)));
+export function restrictsUri(patterns: readonly Pattern[], readings: UriReadings): boolean {
+  return patterns.some((pattern) =>
+    textsFor(pattern, readings).some((text) => matchesPattern(pattern, text)),
+  );
+}
+
+function textsFor({ compared }: Pattern, readings: UriReadings): readonly string[] {
+  if (compared === undefined) return readings.spellings();
+  const { asWritten, withHost } = readings.cores();
+  return compared === 'core' ? asWritten : withHost;
+}
+
+/** URIs as patterns that restrict are compared with them. */
+type Cores = {
+  readonly asWritten: readonly string[];
+  /** With those whose first segment is read as a host. */
+  readonly withHost: readonly string[];
+};
+
+/** A scheme, any slashes, a first segment, the rest of the path, and what follows it. */
+const CORE_PARTS = /^([^:/?#]*:)(\/*)([^/?#]*)([^?#]*)(.*)$/s;
+
+/**
+ * A URI, or a pattern of URIs, without the slashes behind the scheme and at the end, in one normal form, and with blanks
+ * for the signs that stand for them in forms.
+ */
+function coreOf(text: string): string {
+  const [matched, start = '', , host = '', path = '', rest = ''] = CORE_PARTS.exec(text) ?? [];
+  return matched === undefined
+    ? text
+    : start + trimSlashes(inOneForm(host + path)) + inOneForm(rest);
+}
+
+function withoutLastSlashes(text: string): string {
+  const end = text.search(/[?#]/);
+  return end === -1 ? trimSlashes(text) : trimSlashes(text.slice(0, end)) + text.slice(end);
+}
+
+function trimSlashes(path: string): string {
+  let end = path.length;
+  while (path[end - 1] === '/') end -= 1;
+  return path.slice(0, end);
+}
+
+/** The cores of texts, each also without what follows its path, and without its user, port and the host of a file. */
+function coresOf(texts: readonly string[]): Cores {
+  const asWritten = createFound(CORES_IN_ALL);
+  const withHost = createFound(CORES_IN_ALL);
+  for (const text of texts) {
+    const [matched, start = '', slashes = '', first = '', path = '', rest = ''] =
+      CORE_PARTS.exec(text) ?? [];
+    if (matched === undefined) continue;
+    const scheme = start.slice(0, -1);
+    const names = slashes === '//' ? namesOfHost(scheme, first) : [first];
+    if (scheme === 'file' && names.length > 1) names.push('');
+    const read = normalizeAuthority(scheme, first) ?? lowerCase(first);
+    const readNames = [...names, ...namesOfHost(scheme, read)];
+    for (const tail of tailsOf(rest)) {
+      const write = (name: string): string =>
+        start + trimSlashes(name + path).replace(/^\/+/, '') + tail;
+      asWritten.add(names.map(write));
+      withHost.add(readNames.map(write));
+    }
+  }
+  return { asWritten: asWritten.all, withHost: withHost.all };
+}
+
+/** A query and a fragment, the query alone, and neither: the fragment is never the server's, and many ignore a query. */
+function tailsOf(rest: string): readonly string[] {
+  return rest === '' ? [rest] : [rest, rest.split('#', 1)[0] ?? '', ''];
+}
+
+/** An authority, and it without its user, without its port where the scheme has none of its own, and without both. */
+function namesOfHost(scheme: string, authority: string): string[] {
+  if (authority === '') return [authority];
+  const host = authority.slice(authority.lastIndexOf('@') + 1);
+  if (HOST_SCHEMES.has(scheme)) return [authority, host];
+  return [authority, host, withoutPortOf(authority), withoutPortOf(host)];
+}
+
+function withoutPortOf(authority: string): string {
+  return authority.replace(/:[0-9]*$/, '');
 }
 
 /** What a server may ignore or read in its own way, so that a pattern grants it only if it has it. */
@@ -230,25 +322,42 @@ export function normalizeUriPattern(
 }
 
 /**
- * What else a pattern that restricts has to match: it restricts also what it names without its fragment, and a query
- * that it names among other parameters and in any order.
+ * The patterns that restrict what the given ones name: also without the fragment, and a query that one names among other
+ * parameters and in any order. They are compared with the cores of URIs where they can be written as one.
  */
 export function restrictionsOf(compiled: readonly Pattern[]): readonly Pattern[] {
   return compiled.flatMap((pattern): readonly Pattern[] => {
-    if (!isExactPattern(pattern.text)) return [pattern];
-    const [text = ''] = pattern.text.split('#', 1);
-    const at = text.indexOf('?');
-    if (at === -1) return [{ kind: 'exact', text }];
-    const head = text.slice(0, at);
-    const named = parametersOf(text.slice(at));
-    if (named.size === 0) return [{ kind: 'exact', text: head }];
-    const matches = (candidate: string): boolean => {
-      if (!candidate.startsWith(`${head}?`)) return false;
-      const given = parametersOf(candidate.slice(head.length).split('#', 1)[0] ?? '');
-      return [...named].every((one) => given.has(one));
-    };
-    return [{ kind: 'pattern', text: pattern.text, matches }];
+    const { text } = pattern;
+    if (text.startsWith('re:')) return [pattern];
+    const compared = /^[^:/?#]*:\/\/[^/?#]/.test(text) ? 'core with a host' : 'core';
+    if (isExactPattern(text)) return [{ ...restrictionOf(text), compared }];
+    const globs = coresOfGlob(text).map((core) => compilePattern(core, 'path'));
+    return globs.flatMap((one) => (one.ok ? [{ ...one.pattern, compared }] : []));
   });
+}
+
+/** The pattern of the core of one resource. */
+function restrictionOf(written: string): Pattern {
+  const [text = ''] = written.split('#', 1);
+  const core = coreOf(text);
+  const at = core.indexOf('?');
+  if (at === -1) return { kind: 'exact', text: core };
+  const head = core.slice(0, at);
+  const named = parametersOf(core.slice(at));
+  if (named.size === 0) return { kind: 'exact', text: head };
+  const matches = (candidate: string): boolean => {
+    if (!candidate.startsWith(`${head}?`)) return false;
+    const given = parametersOf(candidate.slice(head.length).split('#', 1)[0] ?? '');
+    return [...named].every((one) => given.has(one));
+  };
+  return { kind: 'pattern', text: core, matches };
+}
+
+/** A glob as it is compared with cores. One that ends with everything in a folder has the folder too. */
+function coresOfGlob(glob: string): readonly string[] {
+  const core = coreOf(glob);
+  const folder = core.replace(/\/\*{1,2}(?=$|[?#])/, '');
+  return folder === core ? [core] : [core, folder];
 }
 
 /** The patterns of a restriction of one resource; none if the text is not a URI. */
@@ -524,29 +633,49 @@ function toCharacter(code: number, written: string): string {
 /** What a spelling becomes at a server that decodes, ignores or adds something. */
 type Respell = (text: string) => readonly string[];
 
-/** Rounds after which a URI that still has further spellings is one that no restriction can clear. */
-const MAX_ROUNDS = 6;
+/** Texts, each once, in the order in which they were found. Throws beyond its bounds. */
+type Found = { readonly all: readonly string[]; add(texts: readonly string[]): void };
 
-/** Texts with all that comes of them, in rounds until nothing more comes: the given ones first, each once. */
-function expandFully(texts: readonly string[], steps: readonly Respell[]): readonly string[] {
-  let found = texts;
-  for (let round = 0; round < MAX_ROUNDS; round += 1) {
-    const more = expand(found, steps);
-    if (more.length === found.length) return found;
-    found = more;
-  }
-  throw new Error(TOO_MANY_SPELLINGS);
+function createFound({ maxTexts, maxChars, write }: Bounds): Found {
+  const known = new Set<string>();
+  const all: string[] = [];
+  let chars = 0;
+  return {
+    all,
+    add(texts) {
+      for (const one of texts) {
+        const text = write === undefined ? one : write(one);
+        if (known.has(text)) continue;
+        known.add(text);
+        all.push(text);
+        chars += text.length;
+      }
+      if (all.length > maxTexts || chars > maxChars) throw new Error(TOO_MANY_SPELLINGS);
+    },
+  };
 }
 
-/** Texts with all that comes of them, step by step: the given ones first, each once. */
-function expand(texts: readonly string[], steps: readonly Respell[]): readonly string[] {
-  const found = new Set(texts);
-  for (const step of steps) {
-    for (const next of [...found].flatMap(step)) found.add(next);
-    const chars = [...found].reduce((sum, { length }) => sum + length, 0);
-    if (found.size > MAX_SPELLINGS || chars > MAX_SPELT_CHARS) throw new Error(TOO_MANY_SPELLINGS);
-  }
-  return [...found];
+/**
+ * Texts with all that comes of them, the given ones first. Each step reads each text once, in rounds: one, or as many as
+ * bring anything new.
+ */
+function expand(
+  texts: readonly string[],
+  steps: readonly Respell[],
+  bounds: Bounds,
+): readonly string[] {
+  const found = createFound(bounds);
+  found.add(texts);
+  const { all } = found;
+  const read = steps.map(() => 0);
+  do {
+    for (const [index, step] of steps.entries()) {
+      const fresh = all.slice(read[index]);
+      read[index] = all.length;
+      for (const text of fresh) found.add(step(text));
+    }
+  } while (bounds.isRepeated && read.some((count) => count < all.length));
+  return all;
 }
 
 /** With every escape decoded, and with an empty authority for an absent one or the other way round. */
@@ -618,8 +747,10 @@ const FORMS = ['NFC', 'NFD', 'NFKC'] as const;
 const BEYOND_ASCII = /(?:%[89A-F][0-9A-F])+/gi;
 
 /** In the normal forms in which file systems and servers compare names (UAX #15). */
-const inNormalForms: Respell = (text) => {
-  if (!/%[C-F]/i.test(text)) return [];
+const inNormalForms: Respell = (text) => FORMS.map((form) => normalized(text, form));
+
+function normalized(text: string, form: (typeof FORMS)[number]): string {
+  if (!/%[C-F]/i.test(text)) return text;
   const shown = text.replace(BEYOND_ASCII, (written) => {
     try {
       return decodeURIComponent(written);
@@ -627,8 +758,16 @@ const inNormalForms: Respell = (text) => {
       return written;
     }
   });
-  return FORMS.map((form) => shown.normalize(form).replace(/[^\x21-\x7e]+/gu, encodeURIComponent));
-};
+  return shown.normalize(form).replace(/[^\x21-\x7e]+/gu, encodeURIComponent);
+}
+
+/** In the normal form that all others have, and with blanks for the signs that stand for them in the paths of forms. */
+function inOneForm(text: string): string {
+  const folded = normalized(text, 'NFKC');
+  return folded.includes('+')
+    ? folded.replace(/^[^?#]*/, (head) => head.replaceAll('+', '%20'))
+    : folded;
+}
 
 /** With blanks for the signs that stand for them in forms. */
 const asForm: Respell = (text) =>
@@ -698,6 +837,23 @@ const REDUCTIONS = [
   resolvedAgain,
   withoutSlash,
 ];
+/** With what follows an authority of a user and a port alone in its place. */
+const withoutEmptyHost: Respell = (text) => [
+  text.replace(/^([^:/?#]*:)\/\/(?:[^/?#]*@)?(?::[0-9]*)?(?=\/)/, '$1'),
+];
+
+const decodedInOneForm: Respell = (text) =>
+  text.includes('%') ? decoded(text).map(inOneForm) : decoded(text);
+
+/** Those of them that change the path. The rest is left out when cores are made. */
+const CORE_STEPS = [
+  decodedInOneForm,
+  withoutEmptyHost,
+  withoutParameters,
+  onDrive,
+  trimmed,
+  resolvedAgain,
+];
 const ADDITIONS = [
   asWrittenInForms,
   withSlashes,
@@ -707,11 +863,11 @@ const ADDITIONS = [
   withSlash,
 ];
 
-/** The host as it is written, for those who take it for a part of the path. */
+/** The URI with its host as it is written, for those who take it for a part of the path. */
 function unfoldedHost(uri: string): readonly string[] {
   const folded = uri.replace(/^[^:]*:/, (scheme) => scheme.toLowerCase());
   const host = /^[^:]*:\/\/([^/?#]*)/.exec(folded)?.[1];
-  return host === undefined || host === host.toLowerCase() ? [] : expandFully([folded], REDUCTIONS);
+  return host === undefined || host === host.toLowerCase() ? [] : [folded];
 }
 
 function toReading(text: string): UriReading {

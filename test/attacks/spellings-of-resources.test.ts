@@ -237,9 +237,34 @@ describe('spellings in combination', () => {
     `https://a.example/search/${'a+b%20c/'.repeat(500)}?q=${'x;y&'.repeat(200)}#z`,
     `file:///C:/Users/me/${'Caf%C3%A9%20Noir/'.repeat(200)}a..b/c.`,
     `db://host:5432/${'t;v=1/'.repeat(400)}row.`,
+    `https://a.example:8443/authorize/?to=https%3A%2F%2Fb.example%2F%3Fx%3D1%2526y%253D2&scope=a+b&state=${'Ab3_'.repeat(1900)}#z`,
+    `https://s3.a.example/b/My%20Docs/Caf%C3%A9+Menu%20%282024%29.pdf?Signature=${'ab12'.repeat(1900)}`,
+    'https://user@host.a.example:8443/a;b=1/c%2Fd/e//f/?q=%E6%97%A5+x%20y#z',
+    `data:text/plain;base64,${'QUJD+/'.repeat(1350)}`,
   ])('no restriction of another one holds for a long URI (row %#)', (uri) => {
     const readings = readUri(uri);
     expect(readings && restrictsUri(restrictionsOfUri(DENIED), readings)).toBe(false);
+  });
+
+  it.each([
+    ['memo://vault/', 'e%CC%81+%20;v/'],
+    ['file://h/C:/', '+%20./'],
+    ['memo://u@vault:80/', '%20./'],
+    ['memo://vault/', '%EF%B7%BA'],
+    ['memo://vault/', '%2525252e%2525252e/'],
+    ['file://u@H:8/C:/', 'e%CC%81+%20;v=%252e./..//'],
+    ['https://u@a.example/x?', '%25252525'],
+    ['memo://vault/', '::$DATA'],
+  ])('reading a hostile URI is little work: %s%s…', (start, unit) => {
+    const uri = (start + unit.repeat(8192)).slice(0, 8190).replace(/%.?$/, '');
+    const readings = readUri(uri);
+    let read: readonly string[] = [];
+    try {
+      read = readings?.cores().withHost ?? [];
+    } catch (error) {
+      expect(error).toMatchObject({ message: 'the URI has too many spellings' });
+    }
+    expect(read.join('').length).toBeLessThan(40 * uri.length);
   });
 
   it('a restriction of a resource holds for no other one', () => {
