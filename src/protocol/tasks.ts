@@ -75,7 +75,7 @@ export function writeTaskCapabilities(uses: readonly TaskCapability[]): JsonObje
   return written;
 }
 
-export function isTaskId(value: Json | undefined): value is string {
+export function isTaskId(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= MAX_TASK_ID_CHARS;
 }
 

@@ -32,7 +32,7 @@ import type { ParsedJson } from '../protocol/json/json.js';
 import type { Target } from '../protocol/jsonrpc.js';
 import { type Mending, readMended, type UpstreamReading } from '../protocol/lone-surrogates.js';
 import { findMethod } from '../protocol/methods.js';
-import { findRelatedTask } from '../protocol/tasks.js';
+import { findRelatedTask, isTaskId } from '../protocol/tasks.js';
 import type { Pieces } from '../protocol/transport.js';
 import { protocolOfSession } from '../protocol/versions/negotiation.js';
 import type { ProtocolVersion } from '../protocol/versions/revisions.js';
@@ -204,8 +204,8 @@ type InspectionTerms = {
   readonly kind?: ContentKind;
 };
 const NO_TERMS: InspectionTerms = {};
-/** Of a server request, and of a message that contains some. */
-export const OF_SERVER_REQUESTS: InspectionTerms = { kind: 'auto' };
+/** Of a list, of a server request, and of a message that contains some. */
+export const ALWAYS_AUTO: InspectionTerms = { kind: 'auto' };
 
 /**
  * Inspects one message and records its findings, whether or not it passes. The id of the task that it belongs to
@@ -240,12 +240,10 @@ function withTask(related: MessageWithoutTask, outcome: Inspection): Inspection 
  * session. Most versions have no such fields of any tool.
  */
 function fieldsOf(context: CheckContext, { value }: ParsedJson): SensitiveFields | undefined {
-  const { call, principal, target, requestMethod } = context;
+  const { call, target, requestMethod } = context;
   if (call.snapshot.policies.sensitive === undefined) return undefined;
   const own = sensitiveFieldsOf(call, target);
-  const id = findRelatedTask(value)?.id;
-  const scope = { upstream: call.incoming.upstream, principal };
-  const task = typeof id === 'string' ? call.ports.tasks.recall(id, scope) : undefined;
+  const task = taskNamedBy(context, findRelatedTask(value)?.id);
   const ofTask = task && sensitiveFieldsOf(call, { kind: 'tool', name: task.tool });
   if (requestMethod !== undefined || target.kind !== 'none' || task !== undefined)
     return uniteFields([own, ofTask]);
@@ -255,6 +253,15 @@ function fieldsOf(context: CheckContext, { value }: ParsedJson): SensitiveFields
       .inProgress()
       .map((one) => sensitiveFieldsOf(call, one)),
   );
+}
+
+/** The caller's task that the server's own id names. */
+export function taskNamedBy(
+  { call, principal }: CheckContext,
+  id: unknown,
+): OpenedTask | undefined {
+  const scope = { upstream: call.incoming.upstream, principal };
+  return isTaskId(id) ? call.ports.tasks.recall(id, scope) : undefined;
 }
 
 /** The message without its task id. */

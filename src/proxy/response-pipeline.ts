@@ -11,7 +11,12 @@ import { type CompiledSchema, outputOf } from '../policy/definitions.js';
 import type { ResponseObligations, RunningRequest } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
 import { isAppUri } from '../policy/uris.js';
-import type { MethodRule, SessionFacts, SessionTarget } from '../protocol/admitted-request.js';
+import type {
+  MethodRule,
+  OpenedTask,
+  SessionFacts,
+  SessionTarget,
+} from '../protocol/admitted-request.js';
 import type { ReadOutcome } from '../protocol/json/incremental.js';
 import {
   hasInexactNumber,
@@ -26,6 +31,7 @@ import {
   isJsonRpc,
   isObject,
   isRequestId,
+  type Json,
   type JsonObject,
   type RpcError,
   requestIdOf,
@@ -45,6 +51,7 @@ import {
 import { canRequireInput } from '../protocol/server-requests.js';
 import { mayBeMessage } from '../protocol/sse.js';
 import { filterOfNotification, type ListFilter } from '../protocol/subscriptions.js';
+import { findRelatedTask } from '../protocol/tasks.js';
 import { type Bytes, joinPieces } from '../protocol/transport.js';
 import { errorSeenIn } from '../protocol/upstream-status.js';
 import { protocolOfSession } from '../protocol/versions/negotiation.js';
@@ -68,6 +75,7 @@ import {
 } from './flows.js';
 import { isRead, nameOf, type RequestContext, refuseReadError } from './request-context.js';
 import {
+  ALWAYS_AUTO,
   type CheckContext,
   type CheckPorts,
   DROP,
@@ -76,11 +84,11 @@ import {
   inspect,
   type MessageOutcome,
   noteMending,
-  OF_SERVER_REQUESTS,
   type ResponsePlan,
   readUpstreamMessage,
   respond,
   settleMended,
+  taskNamedBy,
   withhold,
   withProfiles,
 } from './response-context.js';
@@ -101,6 +109,7 @@ const MAY_BECOME_TASK: ReadonlySet<string> = new Set(['tools/call', 'tasks/resul
 /** Content that a reviewer has approved byte for byte. */
 const APP_CONTENT = ['/result/contents'];
 const NO_TARGET: Target = { kind: 'none' };
+const ONLY_NO_TARGET: readonly Target[] = Object.freeze([NO_TARGET]);
 const NO_ERROR = { isError: false, rpcCode: undefined } as const;
 
 /** Creates the check of every message that answers a request. `opened`: the session that a handshake opens. */
@@ -194,7 +203,7 @@ export function createResponseCheck(
         const inputRequired = { text: reading.text, result: message.result };
         return checkInputRequired(call, responsePlan, inputRequired, (cut, allows) => {
           const strict = withProfiles(context, allows);
-          const inspected = inspect(strict, cut, OF_SERVER_REQUESTS);
+          const inspected = inspect(strict, cut, ALWAYS_AUTO);
           return outcomeWhenInspected(inspected, NO_ERROR);
         });
       }
@@ -226,7 +235,7 @@ export function createResponseCheck(
     const facts = { isError: true, rpcCode: error.code };
     if (error.code === URL_ELICITATION_REQUIRED)
       return checkUrlError(context, reading.text, error, (strict) =>
-        outcomeWhenInspected(inspect(strict, reading, OF_SERVER_REQUESTS), facts),
+        outcomeWhenInspected(inspect(strict, reading, ALWAYS_AUTO), facts),
       );
     const inspected = inspect(context, reading);
     const outcome = outcomeWhenInspected(inspected, facts);
@@ -305,14 +314,7 @@ export function createUnsolicitedCheck(
     refusedServerRequests: 0,
     gate: () => gate,
   };
-  const delivery = createDelivery(call, principal, NO_TARGET);
-  const deliveries = new WeakMap<RunningRequest, Delivery>();
-  const deliveryOf = (running: RunningRequest | undefined): Delivery => {
-    if (running === undefined) return delivery;
-    const own = deliveries.get(running) ?? createDelivery(call, principal, running.target);
-    deliveries.set(running, own);
-    return own;
-  };
+  const record = createRecording(call, principal);
   return async (data) => {
     const reading = await readUnsolicited(call, data);
     if (reading === undefined) return undefined;
@@ -323,10 +325,41 @@ export function createUnsolicitedCheck(
     const running =
       message.kind === 'notification' ? gate.requestOf(message.method, message.params) : undefined;
     const verdict = await checkOtherMessage(contextOf(context, running), reading, message);
-    if (verdict.kind !== 'pass' || !(await mayDeliver(context, deliveryOf(running), message)))
-      return undefined;
-    return verdict.text ?? reading.text;
+    if (verdict.kind !== 'pass') return undefined;
+    const isRecorded = await record(message, mayBeAbout(context, running, reading));
+    return isRecorded ? (verdict.text ?? reading.text) : undefined;
   };
+}
+
+/** Records a message of a stream that has content as received of these targets. False if that fails: it is dropped. */
+function createRecording(
+  call: RequestContext<'flows'>,
+  principal: Principal,
+): (message: UpstreamMessage, targets: readonly Target[]) => Promise<boolean> {
+  const deliveries = new Map<string | undefined, Delivery>();
+  return async (message, targets) => {
+    if (!carriesContent(message)) return true;
+    for (const target of targets) {
+      const tool = target.kind === 'tool' || target.kind === 'task' ? nameOf(target) : undefined;
+      const delivery = deliveries.get(tool) ?? createDelivery(call, principal, target);
+      deliveries.set(tool, delivery);
+      if (await delivery.record()) continue;
+      drop(call, 'unrecorded-delivery');
+      return false;
+    }
+    return true;
+  };
+}
+
+/** What a message that comes without a response may be about: any call in progress, unless it names its own or a task. */
+function mayBeAbout(
+  context: CheckContext,
+  running: RunningRequest | undefined,
+  { value }: ParsedJson,
+): readonly Target[] {
+  if (running !== undefined) return [running.target];
+  const isOfTask = taskOf(context, value) !== undefined;
+  return isOfTask ? ONLY_NO_TARGET : [NO_TARGET, ...context.gate().inProgress()];
 }
 
 /** Progress belongs to a request wherever it arrives, so it is checked as beside the response to that request. */
@@ -553,17 +586,6 @@ function reviewAppContent(
   return 'changed';
 }
 
-/** Records the delivery of a message with content; without that it is dropped. */
-async function mayDeliver(
-  { call }: CheckContext,
-  delivery: Delivery,
-  message: UpstreamMessage,
-): Promise<boolean> {
-  if (!carriesContent(message) || (await delivery.record())) return true;
-  drop(call, 'unrecorded-delivery');
-  return false;
-}
-
 /** Notifications that are rebuilt carry nothing of the upstream; a cancellation has a reason in its own words. */
 function carriesContent(message: UpstreamMessage): boolean {
   return message.kind !== 'notification' || filterOfNotification(message.method) === undefined;
@@ -576,13 +598,38 @@ function checkOtherMessage(
   message: Exclude<UpstreamMessage, ResponseMessage>,
 ): MessageOutcome | Promise<MessageOutcome> {
   const reading = cutNullParams(received);
-  const outcome = checkWithoutNull(context, reading, message);
+  const outcome = recordOfTask(context, reading, checkWithoutNull(context, reading, message));
   if (reading === received) return outcome;
   const { text } = reading;
   return outcome instanceof Promise
     ? outcome.then((resolved) => withText(resolved, text))
     : withText(outcome, text);
 }
+
+/** A message that names a task is received of its tool, beside whatever response it comes. */
+function recordOfTask(
+  context: CheckContext,
+  reading: ParsedJson,
+  outcome: MessageOutcome | Promise<MessageOutcome>,
+): MessageOutcome | Promise<MessageOutcome> {
+  const { call, principal } = context;
+  if (call.snapshot.policies.flows === undefined) return outcome;
+  if (outcome instanceof Promise)
+    return outcome.then((resolved) => recordOfTask(context, reading, resolved));
+  const task = outcome.kind === 'pass' ? taskOf(context, reading.value) : undefined;
+  if (task === undefined) return outcome;
+  const target = { kind: 'task', tool: task.tool, use: 'get' } as const;
+  return recordDelivery(createDelivery(call, principal, target), outcome, true);
+}
+
+/** The caller's task that a message is about: by its status, or because it names it as related. */
+function taskOf(context: CheckContext, value: Json): OpenedTask | undefined {
+  const params = isObject(value) && value['method'] === TASK_STATUS ? value['params'] : undefined;
+  const id = isObject(params) ? params['taskId'] : findRelatedTask(value)?.id;
+  return taskNamedBy(context, id);
+}
+
+const TASK_STATUS = 'notifications/tasks/status';
 
 /** What passes as it was read leaves as this text. */
 function withText(outcome: MessageOutcome, text: string): MessageOutcome {
@@ -622,7 +669,7 @@ function checkNotification(
   if (filter !== undefined) return passListChanged(context, message.method, filter);
   if (message.method === 'notifications/cancelled')
     return checkCancellation(context, reading, message.params);
-  if (message.method === 'notifications/tasks/status')
+  if (message.method === TASK_STATUS)
     return checkSessionTaskNotification(context, reading, message.params);
   if (!concernsClient(context, message)) {
     drop(call, 'unasked-notice');

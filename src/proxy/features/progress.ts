@@ -45,8 +45,8 @@ export function createCount(): ProgressCount {
 }
 
 /**
- * A request that asks for progress notifications, or a call whose tool has sensitive fields: what belongs to it may come
- * on the stream of its session.
+ * A request that asks for progress notifications, or a call whose tool has sensitive fields or labels that a flow looks for:
+ * what belongs to it may come on the stream of its session.
  */
 export const FOLLOWED_REQUEST: Feature = {
   begin(call, authorized) {

@@ -44,12 +44,12 @@ import {
   type RequestContext,
 } from '../request-context.js';
 import {
+  ALWAYS_AUTO,
   type CheckContext,
   DROP,
   drop,
   inspect,
   type MessageOutcome,
-  OF_SERVER_REQUESTS,
   withhold,
   withProfiles,
 } from '../response-context.js';
@@ -260,7 +260,7 @@ async function inspectServerRequest(
 ): Promise<InspectedRequest | Refusal> {
   const strict = withProfiles(checkContext, [allow]);
   const ownContext = { ...strict, call: { ...checkContext.call, record } };
-  const outcome = await inspect(ownContext, reading, OF_SERVER_REQUESTS);
+  const outcome = await inspect(ownContext, reading, ALWAYS_AUTO);
   if (outcome.kind === 'withhold') return refuseWith(outcome.reason);
   checkContext.previousTail = ownContext.previousTail;
   const params = request.params ?? {};

@@ -2,6 +2,7 @@
 // decided. A message that uses none is plain: no other file of this folder runs for its request, and for the response
 // of a plain tools/call only where it brings a notification, a server request or an input request.
 
+import type { FlowSet } from '../../policy/information-flow.js';
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { isObject } from '../../protocol/jsonrpc.js';
 import { isInputRetry, paramsOf, progressTokenOf } from '../../protocol/params.js';
@@ -76,9 +77,19 @@ function continuesSealedList(admitted: AdmittedMessage, snapshot: Snapshot): boo
 
 function isFollowed({ message, target, session }: AdmittedMessage, snapshot: Snapshot): boolean {
   if (progressTokenOf(message) !== undefined) return true;
-  const { sensitive } = snapshot.policies;
-  if (sensitive === undefined || session === undefined || target.kind !== 'tool') return false;
-  return sensitive.of(snapshot.upstream, target.name) !== undefined;
+  const { sensitive, flows } = snapshot.policies;
+  if (session === undefined || target.kind !== 'tool') return false;
+  const { upstream } = snapshot;
+  return (
+    sensitive?.of(upstream, target.name) !== undefined ||
+    (flows !== undefined && leavesMore(flows, upstream, target.name))
+  );
+}
+
+/** Whether a result of the tool has labels that a message of the upstream does not have. */
+function leavesMore(flows: FlowSet, upstream: string, tool: string): boolean {
+  const around = flows.of(upstream, undefined, '').leaves;
+  return flows.of(upstream, 'tool', tool).leaves.some((label) => !around.includes(label));
 }
 
 /** A server that declared tasks in sessions may insist on a task for a call that requests none. */

@@ -39,15 +39,21 @@ import { isTaskId, readPlainTask, type Task, type TaskState } from '../../protoc
 import { hasTask } from '../../protocol/versions/negotiation.js';
 import type { ClientTraits } from '../../protocol/versions/revisions.js';
 import { decideTarget } from '../authorization.js';
-import { cutUnpinnedText, sealsCursors, withCursor } from '../flows.js';
+import {
+  createDelivery,
+  cutUnpinnedText,
+  sealsCursors,
+  unpinnedTextAt,
+  withCursor,
+} from '../flows.js';
 import type { Snapshot } from '../ports.js';
 import {
+  ALWAYS_AUTO,
   type CheckContext,
   DROP,
   drop,
   inspect,
   type MessageOutcome,
-  OF_SERVER_REQUESTS,
   type ResponsePlan,
   respond,
   withhold,
@@ -164,8 +170,9 @@ export async function checkTaskList(
     isSealed ? removeMember(cut.text, ['result'], 'nextCursor') : cut.text,
   );
   if (!pageWithoutIds.ok) return withhold('upstream-protocol');
-  const outcome = await inspect(checkContext, pageWithoutIds);
+  const outcome = await inspect(checkContext, pageWithoutIds, ALWAYS_AUTO);
   if (outcome.kind === 'withhold') return withhold(outcome.reason);
+  if (!(await recordListed(checkContext, visibleTasks))) return withhold('store-unavailable');
   let shown = outcome.kind === 'changed' ? outcome.text : pageWithoutIds.text;
   for (const [index, { task }] of visibleTasks.entries())
     shown = setMember(shown, [...TASKS_PATH, index], 'taskId', task.sealed);
@@ -179,6 +186,21 @@ export async function checkTaskList(
   return respond(shown);
 }
 
+/**
+ * Records what tasks of a list say of themselves as received of their tools, except where it was cut. What the list itself
+ * counts as is recorded with the response.
+ */
+async function recordListed(
+  { call, principal }: CheckContext,
+  visibleTasks: readonly VisibleTask[],
+): Promise<boolean> {
+  if (unpinnedTextAt(call.snapshot) === 'cut') return true;
+  for (const tool of new Set(visibleTasks.map(({ task }) => task.tool)))
+    if (!(await createDelivery(call, principal, { kind: 'task', tool, use: 'list' }).record()))
+      return false;
+  return true;
+}
+
 async function readVisible(
   checkContext: CheckContext,
   listed: readonly Json[],
@@ -186,9 +208,9 @@ async function readVisible(
 ): Promise<readonly VisibleTask[]> {
   const visibleTasks: VisibleTask[] = [];
   for (const [index, one] of listed.entries()) {
-    const task = knownTask(checkContext, one);
-    const text = task && (await inspectListed(checkContext, textWithoutId(index), task));
-    if (task !== undefined && text !== undefined) visibleTasks.push({ text, task });
+    const known = knownTask(checkContext, one);
+    const text = known && (await inspectListed(checkContext, textWithoutId(index), known));
+    if (known !== undefined && text !== undefined) visibleTasks.push({ text, task: known.task });
   }
   return visibleTasks;
 }
@@ -197,12 +219,16 @@ async function readVisible(
 async function inspectListed(
   checkContext: CheckContext,
   text: string,
-  { tool }: OpenedTask,
+  { task, allow }: KnownTask,
 ): Promise<string | undefined> {
-  if (checkContext.call.snapshot.policies.sensitive === undefined) return text;
-  const target = { kind: 'task', tool, use: 'list' } as const;
+  const responseObligations = responseObligationsOf(allow, task);
+  const { maxResultBytes, profiles } = responseObligations;
+  const isPlain = maxResultBytes === undefined && profiles.length === 0;
+  if (isPlain && checkContext.call.snapshot.policies.sensitive === undefined) return text;
+  const target = { kind: 'task', tool: task.tool, use: 'list' } as const;
   const page = readJsonText(`{"jsonrpc":"2.0","id":0,"result":{"tasks":[${text}]}}`);
-  const outcome = page.ok ? await inspect({ ...checkContext, target }, page) : undefined;
+  const context = { ...checkContext, target, responseObligations };
+  const outcome = page.ok ? await inspect(context, page) : undefined;
   if (outcome === undefined || outcome.kind === 'withhold') {
     drop(checkContext.call, 'withheld-notice');
     return undefined;
@@ -221,7 +247,10 @@ function withoutOddCursor({ call }: CheckContext, result: JsonObject, text: stri
   return removeMember(text, ['result'], 'nextCursor');
 }
 
-function knownTask(checkContext: CheckContext, value: Json): OpenedTask | undefined {
+/** A task of the caller, and what lets the caller see it. */
+type KnownTask = { readonly task: OpenedTask; readonly allow: Allow };
+
+function knownTask(checkContext: CheckContext, value: Json): KnownTask | undefined {
   const { call, principal } = checkContext;
   const read = readPlainTask(value);
   const scope = { upstream: call.incoming.upstream, principal };
@@ -229,7 +258,7 @@ function knownTask(checkContext: CheckContext, value: Json): OpenedTask | undefi
   if (!hasTask(checkContext.protocol, task)) return undefined;
   const listed = { tool: task.tool, use: 'list' } as const;
   const allow = mayKnowTask(call.snapshot, principal, checkContext, listed);
-  return allow === undefined ? undefined : task;
+  return allow && { task, allow };
 }
 
 /** A message about one task. `allowedServerRequests` is what its server may ask of the recipient. */
@@ -325,7 +354,7 @@ async function inspectEnvelope(
     text = replaceAt(text, [holder, state.kind], '{}') ?? text;
   const withoutTaskId = readJsonText(text);
   if (!withoutTaskId.ok) return PROTOCOL_ERROR;
-  const terms = state.kind === 'input-required' ? OF_SERVER_REQUESTS : undefined;
+  const terms = state.kind === 'input-required' ? ALWAYS_AUTO : undefined;
   const outcome = await inspect(checkContext, withoutTaskId, terms);
   switch (outcome.kind) {
     case 'withhold':
