@@ -1,6 +1,6 @@
 // Finds secrets that are split over the strings of a list that stands in a text, such as the lines of an output in JSON:
 // a model reads them in a row, as a host shows the texts of a message. What is complete in one string takes nothing of
-// its neighbours.
+// its neighbours. The prefilter sees the same lists in the text of a message.
 // Source: RFC 8259; the list literals of Python and JavaScript.
 
 import { type DataNode, findData } from '../protocol/json/data-text.js';
@@ -11,11 +11,52 @@ import { isExposedIn } from './detectors/upstream-credentials.js';
 import { findSplit, SECRET_SEPARATORS } from './joined-text.js';
 import { isSurelyClean } from './prefilter/prefilter.js';
 
-const LIST_IN_TEXT = /\[\s{0,64}(?:\{\s{0,64}(["'])[^"'\\]{1,64}\1\s{0,16}:\s{0,16})?["']/;
+/** How a list begins, and what stands between two strings of it or of lists beside each other. */
+type ListSigns = { readonly begin: RegExp; readonly separator: RegExp };
+
+/** White space, which a string of JSON has as an escape. */
+const BLANK = '\\s|\\\\{1,8}[nrt]';
+
+/** `first` is the quote that a list begins with, `quote` any in it. */
+function signsOf(first: string, quote: string): ListSigns {
+  const memberIn = (sign: string): string =>
+    `${sign}[^"'\\\\]{1,64}${sign}(?:${BLANK}){0,64}:(?:${BLANK}|\\[){0,64}`;
+  const begin = `\\[(?:${BLANK}){0,64}(?:\\{(?:${BLANK}){0,64}${memberIn(first)})?${first}`;
+  const between = `(?:${BLANK}|[}\\]]){0,64},(?:${BLANK}|[[{]){0,64}`;
+  return {
+    begin: new RegExp(begin, 'y'),
+    separator: new RegExp(`${quote}${between}(?:${memberIn(quote)})?${quote}`, 'g'),
+  };
+}
+
+const IN_TEXT = signsOf(`["']`, `\\\\{0,15}["']`);
+const OF_TEXT = `(?:\\\\{1,15}"|')`;
+const IN_MESSAGE = signsOf(OF_TEXT, OF_TEXT);
+
+const DOUBLE_QUOTE = 0x22;
+
+/** A text in which the strings of each list are joined; none where there is no list. */
+function joinLists(text: string, { begin, separator }: ListSigns): readonly string[] {
+  for (let at = text.indexOf('['); at >= 0; at = text.indexOf('[', at + 1)) {
+    // A list of the message itself begins with a bare quote, and every message is searched.
+    if (begin === IN_MESSAGE.begin && text.charCodeAt(at + 1) === DOUBLE_QUOTE) continue;
+    begin.lastIndex = at;
+    if (begin.test(text)) return SECRET_SEPARATORS.map((joined) => text.replace(separator, joined));
+  }
+  return [];
+}
+
+/** A message as JSON text in which the strings of each list in a text are joined; none where there is no such list. */
+export function withJoinedLists(raw: string): readonly string[] {
+  return joinLists(raw, IN_MESSAGE);
+}
 
 /** The pieces of secrets that are split over the strings of lists in a text, in order and apart. */
 export function findSplitInLists(text: string, wantedKinds: WantedKinds): readonly Hit[] {
-  if (!LIST_IN_TEXT.test(text) || !isSplitPossible(text, wantedKinds)) return [];
+  // To read the data in a text takes long; to see that it is clean where its strings are joined does not.
+  const isClean = (joined: string): boolean =>
+    isSurelyClean(joined) && !isExposedIn(joined, wantedKinds.own);
+  if (joinLists(text, IN_TEXT).every(isClean)) return [];
   const view: NormalizedText = { text, map: undefined };
   const lists: DataNode[][] = [];
   for (const node of findData(text)) collectLists(node, lists);
@@ -28,17 +69,6 @@ export function findSplitInLists(text: string, wantedKinds: WantedKinds): readon
       if (isApart) before = end;
       return isApart;
     });
-}
-
-const SEPARATOR =
-  /\\{0,15}["'][\s}\]]{0,64},[\s{[]{0,64}(?:\\{0,15}["'][^"'\\]{1,64}\\{0,15}["']\s{0,64}:\s{0,64}[[\s]{0,64})?\\{0,15}["']/g;
-
-/** To read the data in a text takes long; to see that it is clean where its strings are joined does not. */
-function isSplitPossible(text: string, { own }: WantedKinds): boolean {
-  return SECRET_SEPARATORS.some((separator) => {
-    const joined = text.replace(SEPARATOR, separator);
-    return !isSurelyClean(joined) || isExposedIn(joined, own);
-  });
 }
 
 /** A value, and the list that it belongs to. */
@@ -90,33 +120,4 @@ function contentOf(view: NormalizedText, { start, end }: DataNode): NormalizedTe
   const to = end - start > 1 && text.charAt(end - 1) === quote ? end - 1 : end;
   const raw = text.slice(start + 1, to);
   return raw.includes('\\') ? unescapeStretch(view, start + 1, to) : { text: raw, map: undefined };
-}
-
-const BLANK = '(?:\\s|\\\\{1,8}[nrt]){0,64}';
-/** A quote in a string of JSON, at any depth, or of a list that is no JSON. */
-const QUOTE = `(?:\\\\{1,15}"|')`;
-const ONLY_MEMBER = `\\{${BLANK}${QUOTE}[^"'\\\\]{1,64}${QUOTE}${BLANK}:${BLANK}`;
-const RAW_LIST_HERE = new RegExp(`\\[${BLANK}(?:${ONLY_MEMBER})?${QUOTE}`, 'y');
-const RAW_SEPARATOR = new RegExp(
-  `${QUOTE}${BLANK}\\}?${BLANK}\\]?${BLANK},${BLANK}\\[?${BLANK}(?:${ONLY_MEMBER})?${QUOTE}`,
-  'g',
-);
-
-/** Every message is searched, so only what follows a bracket is given to the regular expression. */
-function hasRawList(raw: string): boolean {
-  for (let at = raw.indexOf('['); at >= 0; at = raw.indexOf('[', at + 1)) {
-    // The elements of a list of the message itself begin with a bare quote, and most lists with a member of the message.
-    if (raw.charCodeAt(at + 1) === DOUBLE_QUOTE) continue;
-    RAW_LIST_HERE.lastIndex = at;
-    if (RAW_LIST_HERE.test(raw)) return true;
-  }
-  return false;
-}
-
-const DOUBLE_QUOTE = 0x22;
-
-/** A message as JSON text in which the strings of each list in a text are joined; none where there is no such list. */
-export function withJoinedLists(raw: string): readonly string[] {
-  if (!hasRawList(raw)) return [];
-  return SECRET_SEPARATORS.map((separator) => raw.replace(RAW_SEPARATOR, separator));
 }

@@ -74,6 +74,18 @@ const PLACES: readonly (readonly [string, (texts: readonly string[]) => JsonObje
     'structured content',
     (texts) => result({ content: [], structuredContent: { list: [...texts] } }),
   ],
+  [
+    'lists of lists in JSON in a text',
+    (texts) =>
+      result({ content: [{ type: 'text', text: JSON.stringify(texts.map((text) => [[text]])) }] }),
+  ],
+  [
+    'lists in objects in JSON behind a word',
+    (texts) => {
+      const lines = JSON.stringify(texts.map((text) => ({ line: [text] })));
+      return result({ content: [{ type: 'text', text: `out: ${lines}` }] });
+    },
+  ],
 ];
 
 /** Places for one text. */
@@ -110,7 +122,8 @@ describe('the map of a message', () => {
     '[I-25] a secret that is cut over texts never leaves whole: %s',
     (_what, build) => {
       const token = githubToken('map');
-      for (const cuts of [[20], [4, 11, 18, 30]]) {
+      const small = Array.from({ length: 12 }, (_, at) => 3 * at + 3);
+      for (const cuts of [[20], [4, 11, 18, 30], small]) {
         const starts = [0, ...cuts];
         const texts = starts.map((start, at) => token.slice(start, starts[at + 1]));
         const { kind, text } = leaving(build(texts));
