@@ -1,146 +1,236 @@
-// What of a message that names no item its sender words freely: members of `_meta` that no revision defines, what a
-// client says of itself and of its capabilities, why it cancels, and how far it is. Cuts that out, so that the message
-// does its work and tells its receiver nothing else. Ids, progress tokens and cursors stay: what they mean depends on
-// them. Never looks at arguments, names or URIs, which requests exist for.
-// Source: MCP schema, 2024-11-05 to 2026-07-28 (`_meta`, lifecycle, cancellation, progress).
+// What of a message that is about no item its sender words freely, and no pin holds: `_meta`, what a client or server
+// says of itself and of its capabilities, why it cancels and how far it is; names, titles and descriptions of resources,
+// status messages, and members that no revision defines. Cuts that out, so that the message does its work and brings its
+// receiver nothing that a flow looks for. Ids, progress tokens and cursors stay: what they mean depends on them. Never
+// looks at arguments, names or URIs, which requests exist for, nor at definitions, which pins hold. Pure.
+// Source: MCP schema, 2024-11-05 to 2026-07-28 (`_meta`, lifecycle, cancellation, progress, lists);
+// docs/contract.md §4, labels and flows.
 
 import { copyAdmitted } from './admission.js';
 import type { AdmittedMessage, TextEdit } from './admitted-request.js';
 import { APPS_EXTENSION, APPS_SETTINGS } from './capabilities.js';
-import { applyEdits, parseMessage, spanOf } from './json/json.js';
+import { applyEdits, memberSpans, parseMessage, removalEdits, spanOf } from './json/json.js';
 import { renderJson } from './json/request-ids.js';
 import { isObject, type Json, type JsonObject } from './jsonrpc.js';
 import { LOG_LEVELS } from './params.js';
 import { TASKS_EXTENSION } from './tasks.js';
 
+/** What is left of a value; `undefined` if nothing is. `server`: the name of the upstream in the configuration. */
+type Reduce = (value: Json, server: string) => Json | undefined;
+type Members = { readonly [name: string]: Reduce };
+
+const keep: Reduce = (value) => value;
+const drop: Reduce = () => undefined;
+const isNumber: Reduce = (value) => (typeof value === 'number' ? value : undefined);
+/** Only what is written exactly so: it has no room for other text. */
+function matching(pattern: RegExp): Reduce {
+  return (value) => (typeof value === 'string' && pattern.test(value) ? value : undefined);
+}
+function objectOf(members: Members): Reduce {
+  return (value, server) => (isObject(value) ? reduce(value, members, server) : undefined);
+}
+function listOf(each: Reduce): Reduce {
+  return (value, server) =>
+    Array.isArray(value) ? value.flatMap((one) => each(one, server) ?? []) : undefined;
+}
+/** An object in any case, which sessions require. */
+function orEmpty(each: Reduce): Reduce {
+  return (value, server) => each(value, server) ?? {};
+}
+
 const PREFIX = 'io.modelcontextprotocol/';
 /** In place of what a client says of itself; sessions require something. */
 const NOBODY: JsonObject = Object.freeze({ name: 'sallyport', version: '0' });
 
-/** The members of capabilities that clients declare and the gateway supports, and those below them. */
-type Shape = { readonly [name: string]: Shape };
-const CAPABILITIES: Shape = {
-  sampling: { context: {}, tools: {} },
-  elicitation: { form: {}, url: {} },
-  roots: { listChanged: {} },
-  tasks: {
-    list: {},
-    cancel: {},
-    requests: { sampling: { createMessage: {} }, elicitation: { create: {} } },
-  },
+/** A capability that is declared by a boolean or by an object. */
+function capability(members: Members = {}): Reduce {
+  return (value, server) => (typeof value === 'boolean' ? value : objectOf(members)(value, server));
+}
+
+const EXTENSIONS = objectOf({
+  [TASKS_EXTENSION]: () => ({}),
+  [APPS_EXTENSION]: () => APPS_SETTINGS,
+});
+/** The capabilities that clients declare and the gateway supports; extensions without settings of their own. */
+const CAPABILITIES = orEmpty(
+  objectOf({
+    sampling: capability({ context: capability(), tools: capability() }),
+    elicitation: capability({ form: capability(), url: capability() }),
+    roots: capability({ listChanged: capability() }),
+    tasks: capability({
+      list: capability(),
+      cancel: capability(),
+      requests: capability({
+        sampling: capability({ createMessage: capability() }),
+        elicitation: capability({ create: capability() }),
+      }),
+    }),
+    extensions(value, server) {
+      const left = EXTENSIONS(value, server);
+      return isObject(left) && Object.keys(left).length > 0 ? left : undefined;
+    },
+  }),
+);
+
+const META = orEmpty(
+  objectOf({
+    progressToken: keep,
+    [`${PREFIX}protocolVersion`]: keep,
+    [`${PREFIX}subscriptionId`]: keep,
+    [`${PREFIX}related-task`]: keep,
+    [`${PREFIX}logLevel`]: (level) => (LOG_LEVELS.has(level) ? level : undefined),
+    [`${PREFIX}clientInfo`]: () => NOBODY,
+    [`${PREFIX}clientCapabilities`]: CAPABILITIES,
+  }),
+);
+
+const TIME = matching(/^[\d:.+TZ-]{1,40}$/);
+const ROLES = listOf(matching(/^(?:user|assistant)$/));
+const VERSION = matching(/^v?\d[\w.+-]{0,31}$/);
+const MEDIA_TYPE = matching(/^[a-z]+\/[a-z0-9][a-z0-9.+-]{0,63}(?:; ?charset=[\w-]{1,20})?$/i);
+
+function serverOf(value: Json, server: string): Json {
+  const version = isObject(value) ? VERSION(value['version'] ?? null, server) : undefined;
+  return { name: server, version: version ?? '0' };
+}
+
+function resourceOf(value: Json, server: string): Json | undefined {
+  const uri = isObject(value) ? value['uri'] : undefined;
+  if (!isObject(value) || typeof uri !== 'string') return undefined;
+  return { uri, name: uri, ...reduce(value, RESOURCE, server) };
+}
+
+const RESOURCE: Members = {
+  mimeType: MEDIA_TYPE,
+  size: isNumber,
+  annotations: objectOf({ audience: ROLES, priority: isNumber, lastModified: TIME }),
 };
+/** The id is sealed, and replaced where it is not. */
+const TASK: Members = {
+  taskId: keep,
+  status: keep,
+  createdAt: TIME,
+  lastUpdatedAt: TIME,
+  ttl: (value) => (value === null || typeof value === 'number' ? value : undefined),
+  pollInterval: isNumber,
+};
+/** Of any result about no item. */
+const COMMON: Members = {
+  resultType: matching(/^complete$/),
+  cacheScope: matching(/^(?:private|public)$/),
+  ttlMs: isNumber,
+};
+const LIST: Members = { ...COMMON, nextCursor: keep };
 
-/** The extensions that are supported, as a client declares them without settings of its own. */
-const EXTENSIONS: ReadonlyMap<string, JsonObject> = new Map([
-  [TASKS_EXTENSION, { [TASKS_EXTENSION]: {} }],
-  [APPS_EXTENSION, { [APPS_EXTENSION]: APPS_SETTINGS }],
-]);
-
-/** What is left of a value at a name; `undefined` if nothing is. */
-type Reduce = (value: Json) => Json | undefined;
-const keep: Reduce = (value) => value;
-
-const META: ReadonlyMap<string, Reduce> = new Map<string, Reduce>([
-  ['progressToken', keep],
-  [`${PREFIX}protocolVersion`, keep],
-  [`${PREFIX}subscriptionId`, keep],
-  [`${PREFIX}related-task`, keep],
-  [`${PREFIX}logLevel`, (level) => (LOG_LEVELS.has(level) ? level : undefined)],
-  [`${PREFIX}clientInfo`, () => NOBODY],
-  [`${PREFIX}clientCapabilities`, reduceCapabilities],
-]);
-
-/** What is left of the members of params that may hold such text, by method; of any method `_meta`. */
-const PARAMS: ReadonlyMap<string, ReadonlyMap<string, Reduce>> = new Map([
+/** What is left of members of params, of which all others but `_meta` stay, and of results, of which all others go. */
+type Row = { readonly params?: Members; readonly result?: Members };
+const METHODS: ReadonlyMap<string, Row> = new Map<string, Row>([
   [
     'initialize',
-    new Map<string, Reduce>([
-      ['clientInfo', () => NOBODY],
-      ['capabilities', reduceCapabilities],
-    ]),
+    {
+      params: { clientInfo: () => NOBODY, capabilities: CAPABILITIES },
+      result: {
+        ...{ protocolVersion: keep, capabilities: keep, instructions: keep },
+        serverInfo: serverOf,
+      },
+    },
   ],
-  ['notifications/cancelled', new Map<string, Reduce>([['reason', () => '']])],
-  ['notifications/progress', new Map<string, Reduce>([['message', () => '']])],
+  [
+    'server/discover',
+    {
+      result: {
+        ...{ ...COMMON, supportedVersions: keep, capabilities: keep, instructions: keep },
+        _meta: objectOf({ [`${PREFIX}serverInfo`]: serverOf }),
+      },
+    },
+  ],
+  ['notifications/cancelled', { params: { reason: () => '' } }],
+  ['notifications/progress', { params: { message: () => '' } }],
+  ['tools/list', { result: { ...LIST, tools: keep } }],
+  ['prompts/list', { result: { ...LIST, prompts: keep } }],
+  ['resources/templates/list', { result: { ...LIST, resourceTemplates: keep } }],
+  ['resources/list', { result: { ...LIST, resources: listOf(resourceOf) } }],
+  ['tasks/list', { result: { ...LIST, tasks: listOf(objectOf(TASK)) } }],
+  ['ping', { result: COMMON }],
+  ['logging/setLevel', { result: COMMON }],
 ]);
-const NO_MEMBERS: ReadonlyMap<string, Reduce> = new Map();
 
-/** The message without such text; the same one if it has none. */
+/** Methods whose results are about no item, so that nothing of them is recorded as received. */
+export function isAboutNothing(method: string): boolean {
+  return METHODS.get(method)?.result !== undefined;
+}
+
+/** The message of a client without such text; the same one if it has none. */
 export function withoutFreeText(admitted: AdmittedMessage): AdmittedMessage {
   const { message, rule, text, edits } = admitted;
   if (message.kind !== 'request' && message.kind !== 'notification') return admitted;
   if (message.params === undefined) return admitted;
+  const members = { _meta: META, ...METHODS.get(rule.method)?.params };
+  const reduced = (params: JsonObject): JsonObject => reduce(params, members, '', keep);
   const sent = memberOf(parseMessage(applyEdits(text, edits)), 'params');
-  const left = reduceParams(rule.method, message.params);
-  const replaced = isObject(sent) ? replacedIn(sent, reduceParams(rule.method, sent)) : [];
-  if (replaced.length === 0) return admitted;
-  const changes = replaced.flatMap(([name, value]): TextEdit[] => {
-    const span = spanOf(text, ['params', name]);
-    return span === undefined ? [] : [{ ...span, text: renderJson(value) }];
-  });
+  const changes = isObject(sent) ? editsTo(text, 'params', sent, reduced(sent)) : [];
+  if (changes.length === 0) return admitted;
   // What was edited inside of them before is in the new values.
   const others = edits.filter(
     ({ start, end }) => !changes.some((one) => one.start <= start && end <= one.end),
   );
   return copyAdmitted(admitted, {
-    message: { ...message, params: left },
+    message: { ...message, params: reduced(message.params) },
     edits: [...others, ...changes].sort((one, other) => one.start - other.start),
   });
+}
+
+/** The text of a response without what no pin holds; the same text if it has none. */
+export function withoutUnpinnedText(text: string, method: string, server: string): string {
+  const members = METHODS.get(method)?.result;
+  const result = memberOf(JSON.parse(text), 'result');
+  if (members === undefined || !isObject(result)) return text;
+  return applyEdits(text, editsTo(text, 'result', result, reduce(result, members, server)));
 }
 
 function memberOf(value: Json, name: string): Json | undefined {
   return isObject(value) ? value[name] : undefined;
 }
 
-function replacedIn(before: JsonObject, after: JsonObject): readonly (readonly [string, Json])[] {
-  return Object.entries(after).filter(([name, value]) => value !== before[name]);
-}
-
-function reduceParams(method: string, params: JsonObject): JsonObject {
-  const members = PARAMS.get(method) ?? NO_MEMBERS;
-  const reduced: Record<string, Json> = {};
-  for (const [name, value] of Object.entries(params)) {
-    const reduce = name === '_meta' ? reduceMeta : (members.get(name) ?? keep);
-    reduced[name] = reduce(value) ?? null;
+function reduce(object: JsonObject, members: Members, server: string, others = drop): JsonObject {
+  const left: Record<string, Json> = {};
+  for (const [name, value] of Object.entries(object)) {
+    const own = Object.hasOwn(members, name) ? members[name] : undefined;
+    const kept = (own ?? others)(value, server);
+    if (kept !== undefined) left[name] = kept;
   }
-  return reduced;
+  return left;
 }
 
-/** Returns the same object if all of it stays. */
-function reduceMeta(meta: Json): Json {
-  if (!isObject(meta)) return {};
-  const reduced: Record<string, Json> = {};
-  for (const [name, value] of Object.entries(meta)) {
-    const left = META.get(name)?.(value);
-    if (left !== undefined) reduced[name] = left;
-  }
-  return isSame(meta, reduced) ? meta : reduced;
+/** The edits that leave of an object what is left. What stays as it is is not written again, byte for byte. */
+function editsTo(
+  text: string,
+  holder: string,
+  object: JsonObject,
+  left: JsonObject,
+): readonly TextEdit[] {
+  const span = spanOf(text, [holder]);
+  if (span === undefined) return [];
+  const isGone = (name: string): boolean =>
+    Object.hasOwn(object, name) && !Object.hasOwn(left, name);
+  const removed = removalEdits(text, span, isGone);
+  const replaced = memberSpans(text, span).flatMap(({ name, value }): TextEdit[] => {
+    const [before, after] = [object[name], left[name]];
+    if (before === undefined || after === undefined || isSame(before, after)) return [];
+    return [{ ...value, text: renderJson(after) }];
+  });
+  return [...removed, ...replaced].sort((one, other) => one.start - other.start);
 }
 
-function reduceCapabilities(capabilities: Json): Json {
-  if (!isObject(capabilities)) return {};
-  const { extensions } = capabilities;
-  const supported = isObject(extensions)
-    ? Object.keys(extensions).flatMap((name) => EXTENSIONS.get(name) ?? [])
-    : [];
-  const carried = supported.length === 0 ? {} : { extensions: Object.assign({}, ...supported) };
-  const reduced = { ...reduceTo(CAPABILITIES, capabilities), ...carried };
-  return isSame(capabilities, reduced) ? capabilities : reduced;
-}
-
-function reduceTo(shape: Shape, value: JsonObject): JsonObject {
-  const reduced: Record<string, Json> = {};
-  for (const [name, below] of Object.entries(shape)) {
-    const member = Object.hasOwn(value, name) ? value[name] : undefined;
-    if (typeof member === 'boolean') reduced[name] = member;
-    else if (isObject(member)) reduced[name] = reduceTo(below, member);
-  }
-  return reduced;
-}
-
-function isSame(one: JsonObject, other: JsonObject): boolean {
+function isSame(one: Json, other: Json): boolean {
+  if (one === other) return true;
+  if (!isObject(one) || !isObject(other)) return JSON.stringify(one) === JSON.stringify(other);
   const names = Object.keys(one);
   return (
     names.length === Object.keys(other).length &&
-    names.every((name) => JSON.stringify(one[name]) === JSON.stringify(other[name]))
+    names.every((name) => {
+      const [own, its] = [one[name], other[name]];
+      return own !== undefined && its !== undefined && isSame(own, its);
+    })
   );
 }

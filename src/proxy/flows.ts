@@ -2,7 +2,6 @@
 // that a check has passed comes by here, so no way of delivering a result is left out. Where no policy has a flow, none
 // of this runs. docs/contract.md §4.
 
-import { isAboutNothing, withoutUnpinnedText } from '../inspection/unpinned-text.js';
 import {
   adviceForYoung,
   type Refusal,
@@ -23,7 +22,7 @@ import type { Principal } from '../policy/principal.js';
 import { addFinding, type Finding } from '../policy/record.js';
 import { amendAdmitted, copyAdmitted } from '../protocol/admission.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
-import { withoutFreeText } from '../protocol/free-text.js';
+import { isAboutNothing, withoutFreeText, withoutUnpinnedText } from '../protocol/free-text.js';
 import { setMember, spanOf } from '../protocol/json/json.js';
 import type { Json, Target } from '../protocol/jsonrpc.js';
 import { LIST_MEMBERS } from '../protocol/methods.js';
