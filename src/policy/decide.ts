@@ -110,10 +110,18 @@ export function capturedBy(decision: Decision): readonly string[] {
   return NO_POINTERS;
 }
 
-/** The result of a restricting rule without arguments; one that reads them was evaluated for the call. */
-function evaluateWithoutArguments(rule: Rule, input: EvaluationInput): ReturnType<typeof holdsFor> {
-  return readsArguments(rule) ? 'fails' : holdsFor(rule, input);
+/** The result of a restricting rule without arguments; one that reads them was evaluated for the call, or may hold. */
+function evaluateWithoutArguments(
+  rule: Rule,
+  input: EvaluationInput,
+  args: Later['args'],
+): ReturnType<typeof holdsFor> {
+  if (readsArguments(rule)) return args === 'passed' ? 'fails' : 'holds';
+  return holdsFor(rule, input);
 }
+
+/** Whether what rules say of the arguments was decided, and whether rates count this use. */
+type Later = { readonly args: 'passed' | 'unknown'; readonly isCounted: boolean };
 
 /** Maximum length of a name that is looked up, in characters; URIs have a bound of their own. */
 const MAX_NAME_CHARS = 1024;
@@ -148,6 +156,34 @@ export function decideRequest(policies: PolicySet, query: PolicyQuery): Decision
 }
 
 const NO_ARGUMENTS: JsonObject = Object.freeze({});
+
+/**
+ * Decides about a request whose arguments are not known any more. `passed`: they were decided on under these policies.
+ * `unknown`: under others, so that what a rule says of them may hold.
+ */
+export function decideWithoutArguments(
+  policies: PolicySet,
+  query: Omit<PolicyQuery, 'args'>,
+  args: 'passed' | 'unknown',
+): Decision {
+  try {
+    const { principal, upstream, target, catalog } = query;
+    const listed = evaluate(policies, { ...query, args: 'unknown' });
+    if (listed.verdict === 'deny' || target.kind === 'none') return listed;
+    if (target.kind === 'task') return evaluate(policies, { ...query, args: NO_ARGUMENTS });
+    const policyTarget = readPolicyTarget(target);
+    if (policyTarget === undefined || policyTarget.kind === 'question')
+      return deny('policy-error', false);
+    const { kind, name, readings } = policyTarget;
+    const candidates = findCandidates(policies, principal, upstream, kind, name, readings);
+    const pin = targetPinOf(catalog, policyTarget, 'unknown');
+    const asked = { ...query, args: NO_ARGUMENTS };
+    const input = evaluationInputOf(asked, policyTarget, NO_ARGUMENTS, pin);
+    return evaluateLater(candidates, input, { args, isCounted: false });
+  } catch {
+    return deny('policy-error', false);
+  }
+}
 
 /** A catalog without pins, for callers of `isListed` that have none. */
 export const NO_CATALOG: Omit<Catalog, 'upstream'> = {
@@ -241,11 +277,10 @@ function evaluateCandidates(
   if (pin.refusal !== undefined) return deny(pin.refusal, false);
   if (args === 'unknown') return allow(first, []);
   if (target.kind === 'task')
-    return evaluateTask(
-      candidates,
-      evaluationInputOf(query, policyTarget, args, pin),
-      target.use === 'update' || target.isCounted === true,
-    );
+    return evaluateLater(candidates, evaluationInputOf(query, policyTarget, args, pin), {
+      args: 'passed',
+      isCounted: target.use === 'update' || target.isCounted === true,
+    });
   return evaluateCall(candidates, evaluationInputOf(query, policyTarget, args, pin));
 }
 
@@ -398,30 +433,32 @@ export function evaluationInputOf(
 const REASON_OF = { holds: 'denied-by-rule', error: 'policy-error' } as const;
 
 /**
- * Decides whether a caller may still use a task, by the rules of the tool whose call created it. The call was decided
- * with its arguments. They are gone here, so conditions on them are not evaluated any more, and everything else is
+ * Decides whether a caller may still use a task, by the rules of the tool whose call created it, or have the response to
+ * a request. The call was decided with its arguments. They are gone here, so conditions on them are not evaluated any more, and everything else is
  * evaluated again: caller, target, scopes, conditions on the caller. Budgets charge calls, not requests about a task;
  * of these, rates count what is no poll. The caller learns only that the task does not exist, or which scope its tool requires. docs/contract.md §4; MCP
  * 2025-11-25, tasks (security); the Tasks extension.
  */
-function evaluateTask(
+function evaluateLater(
   candidates: Candidates,
   input: EvaluationInput,
-  isCounted: boolean,
+  { args, isCounted }: Later,
 ): Decision {
   const entitled = candidates.allows.filter((rule) => countMissing(rule, input) === 0);
   if (entitled.length === 0) return denyForScope(candidates.allows, input);
   for (const rule of candidates.denies) {
-    const result = evaluateWithoutArguments(rule, input);
+    const result = evaluateWithoutArguments(rule, input, args);
     if (result !== 'fails') return deny(REASON_OF[result], false, rule);
   }
   const chosen = chooseAlternative(
-    entitled.filter((rule) => readsArguments(rule) || holdsFor(rule, input) === 'holds'),
+    entitled.filter((rule) =>
+      readsArguments(rule) ? args === 'passed' : holdsFor(rule, input) === 'holds',
+    ),
   );
   if (chosen === undefined) return deny('no-matching-allow', false);
   const binding: RequireRule[] = [];
   for (const rule of candidates.requires) {
-    const result = evaluateWithoutArguments(rule, input);
+    const result = evaluateWithoutArguments(rule, input, args);
     if (result === 'error') return deny('policy-error', false, rule);
     if (result === 'holds') binding.push(rule);
   }

@@ -131,6 +131,10 @@ export type RequestFacts = {
   readonly mayDefer?: boolean;
   /** The sealed id of the task, if the request is about one. */
   readonly task?: string | undefined;
+  /** The arguments, as JSON, by which the request is decided again when its response comes. */
+  readonly args?: string | undefined;
+  /** Where they are too long to be carried: the version under which the request was decided with them. */
+  readonly decidedUnder?: string | undefined;
 };
 
 /** A task, and what its result is checked by: the content of the sealed id under which the client knows it. */

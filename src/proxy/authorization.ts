@@ -3,7 +3,14 @@
 // here and nowhere else.
 // Source: ARCHITECTURE.md, "The stages of a request".
 
-import { decide, decideRequest, isListed, type ListedKind, listsKind } from '../policy/decide.js';
+import {
+  decide,
+  decideRequest,
+  decideWithoutArguments,
+  isListed,
+  type ListedKind,
+  listsKind,
+} from '../policy/decide.js';
 import { type Decision, type Refusal, refuseWith } from '../policy/decision.js';
 import type { Principal } from '../policy/principal.js';
 import type { RequestRecord } from '../policy/record.js';
@@ -117,6 +124,30 @@ export function decideVisible(
 ): Decision {
   return decide(snapshot.policies, queryFor(snapshot, principal, client, { target }));
 }
+
+/**
+ * The decision about a response that is still to come: that about its request, made again. `decidedUnder`: its arguments
+ * are not known any more, only the version under which they were decided on. Pure.
+ */
+export function decideResponse(
+  snapshot: Snapshot,
+  principal: Principal,
+  admitted: ClientTraits & Pick<AdmittedMessage, 'target' | 'args'>,
+  decidedUnder: string | undefined,
+): Decision {
+  if (decidedUnder === undefined) return decideTarget(snapshot, principal, admitted, admitted);
+  const { args: _, ...query } = queryFor(snapshot, principal, admitted, admitted);
+  const isSame = decidedUnder === versionOf(snapshot);
+  return decideWithoutArguments(snapshot.policies, query, isSame ? 'passed' : 'unknown');
+}
+
+/** Names the configuration, policies and pins of a snapshot. */
+export function versionOf({ versions: { config, policy, pins } }: Snapshot): string {
+  return [config, policy, pins].map((hash) => hash.slice(0, VERSION_CHARS)).join('.');
+}
+
+/** Of each hash: enough to tell the versions of one gateway apart. */
+const VERSION_CHARS = 16;
 
 /** What a decision about a target is asked. */
 export function queryFor(

@@ -65,6 +65,7 @@ export type PlannedMessage = Pick<
   | 'session'
   | 'rule'
   | 'target'
+  | 'args'
   | 'message'
   | 'serverRequestId'
   | 'allowedServerRequests'

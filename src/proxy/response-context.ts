@@ -27,15 +27,18 @@ import type {
   SessionFacts,
   TaskFacts,
 } from '../protocol/admitted-request.js';
+import { exactJson, keepExactNumbers } from '../protocol/json/exact-numbers.js';
 import type { LoopScheduler } from '../protocol/json/incremental.js';
 import type { ParsedJson } from '../protocol/json/json.js';
-import type { Target } from '../protocol/jsonrpc.js';
+import type { JsonObject, Target } from '../protocol/jsonrpc.js';
 import { type Mending, readMended, type UpstreamReading } from '../protocol/lone-surrogates.js';
 import { findMethod } from '../protocol/methods.js';
+import { progressTokenOf } from '../protocol/params.js';
 import { findRelatedTask, isTaskId } from '../protocol/tasks.js';
 import type { Pieces } from '../protocol/transport.js';
 import { protocolOfSession } from '../protocol/versions/negotiation.js';
 import type { ProtocolVersion } from '../protocol/versions/revisions.js';
+import { versionOf } from './authorization.js';
 import type { NotificationGate } from './features/progress.js';
 import { type MessageWithoutTask, removeRelatedTask } from './features/task-requests.js';
 import type { AnyPort } from './ports.js';
@@ -53,7 +56,43 @@ export type ResponsePlan = {
   readonly admitted: PlannedMessage;
   readonly principal: Principal;
   readonly responseObligations: ResponseObligations;
+  /** The arguments are not known any more: the version under which the request was decided with them. */
+  readonly decidedUnder?: string | undefined;
 };
+
+/** Arguments that are longer as JSON are not carried: the ids of events and requests have to stay short. */
+const MAX_CARRIED_ARGS = 1024;
+
+/** What is sealed of the request of a plan, by which its response is checked wherever and whenever it comes. */
+export function sealedFactsOf(
+  { snapshot }: RequestContext,
+  { admitted, responseObligations, decidedUnder }: ResponsePlan,
+): RequestFacts | undefined {
+  const { message, rule, target, mayBecomeTask, task, args } = admitted;
+  if (message.kind !== 'request') return undefined;
+  const { maxResultBytes, profiles } = responseObligations;
+  const text = args && exactJson(args);
+  const isLong = text !== undefined && text.length > MAX_CARRIED_ARGS;
+  return {
+    id: message.id,
+    method: rule.method,
+    target,
+    mayDefer: mayBecomeTask,
+    task: task?.sealed,
+    maxResultBytes,
+    profiles,
+    progressToken: progressTokenOf(message),
+    args: isLong ? undefined : text,
+    decidedUnder: decidedUnder ?? (isLong ? versionOf(snapshot) : undefined),
+  };
+}
+
+function argumentsIn(text: string | undefined): JsonObject | undefined {
+  if (text === undefined) return undefined;
+  const args: JsonObject = JSON.parse(text);
+  keepExactNumbers(text, { start: 0, end: text.length }, args);
+  return args;
+}
 
 /**
  * The plan of a stream that is resumed; `undefined` if its method is no longer supported, or the task that it is about
@@ -79,7 +118,7 @@ export function responsePlanOf(
   task?: OpenedTask,
 ): ResponsePlan | undefined {
   const { id, method, target, maxResultBytes, profiles, progressToken } = request;
-  const { mayDefer: mayBecomeTask = false } = request;
+  const { mayDefer: mayBecomeTask = false, decidedUnder } = request;
   const protocol = protocolOfSession(session.version);
   const rule = findMethod(protocol.era, 'client', method, session.version);
   if (rule?.type !== 'request') return undefined;
@@ -93,6 +132,7 @@ export function responsePlanOf(
       session,
       rule,
       target,
+      args: argumentsIn(request.args),
       message,
       serverRequestId: undefined,
       allowedServerRequests,
@@ -102,6 +142,7 @@ export function responsePlanOf(
     },
     principal,
     responseObligations: { maxResultBytes, profiles },
+    decidedUnder,
   };
 }
 

@@ -7,7 +7,6 @@
 import { type Refusal, refuseWith, renderRefusal } from '../policy/decision.js';
 import type { Principal } from '../policy/principal.js';
 import type { EventFacts, SessionFacts } from '../protocol/admitted-request.js';
-import { progressTokenOf } from '../protocol/params.js';
 import {
   describeEnd,
   encodeSseComment,
@@ -32,7 +31,7 @@ import {
   refusalContext,
   wasCancelledByDisconnect,
 } from './request-context.js';
-import type { MessageOutcome, ResponsePlan } from './response-context.js';
+import { type MessageOutcome, type ResponsePlan, sealedFactsOf } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
 
 /** The id to write for an event of the upstream; `undefined` if the stream cannot be resumed after that event. */
@@ -44,23 +43,10 @@ const EVENT_ID = /^[\x21-\x7e](?:[\x20-\x7e]{0,1022}[\x21-\x7e])?$/;
 const NO_IDS: EventIds = () => undefined;
 
 /** The event ids of a stream that answers a request of a session. */
-export function responseEventIds(
-  call: RequestContext<'sessions'>,
-  { admitted, principal, responseObligations }: ResponsePlan,
-): EventIds {
-  const { session, message, rule, target, mayBecomeTask, task } = admitted;
+export function responseEventIds(call: RequestContext<'sessions'>, plan: ResponsePlan): EventIds {
+  const { session, message } = plan.admitted;
   if (session === undefined || message.kind !== 'request') return NO_IDS;
-  const { maxResultBytes, profiles } = responseObligations;
-  return eventIds(call, principal, session, {
-    id: message.id,
-    method: rule.method,
-    target,
-    mayDefer: mayBecomeTask,
-    task: task?.sealed,
-    maxResultBytes,
-    profiles,
-    progressToken: progressTokenOf(message),
-  });
+  return eventIds(call, plan.principal, session, () => sealedFactsOf(call, plan));
 }
 
 /** The event ids of the stream of a session itself. */
@@ -69,14 +55,14 @@ export function sessionEventIds(
   principal: Principal,
   session: SessionFacts,
 ): EventIds {
-  return eventIds(call, principal, session, undefined);
+  return eventIds(call, principal, session, () => undefined);
 }
 
 function eventIds(
   call: RequestContext<'sessions'>,
   principal: Principal,
   session: SessionFacts,
-  request: EventFacts['request'],
+  requestOf: () => EventFacts['request'],
 ): EventIds {
   const { incoming, ports } = call;
   const scope = { upstream: incoming.upstream, principal, session };
@@ -84,7 +70,7 @@ function eventIds(
     if (upstreamId === undefined || !EVENT_ID.test(upstreamId)) return undefined;
     // Resuming a stream does not restart the time limit of its request.
     const requestedAt = call.requestedAt ?? incoming.receivedAt;
-    return ports.sessions.sealEvent({ upstreamId, request, requestedAt }, scope);
+    return ports.sessions.sealEvent({ upstreamId, request: requestOf(), requestedAt }, scope);
   };
 }
 

@@ -17,12 +17,13 @@ import { type Outgoing, onAbort, type UpstreamResponse } from '../protocol/trans
 import {
   type AccessLease,
   createLease,
+  type Grant,
   type LeasePorts,
   type LeaseTerms,
   startTimer,
   timerMs,
 } from './access-lease.js';
-import { decideTarget } from './authorization.js';
+import { decideResponse } from './authorization.js';
 import { callerOf, type RequestContext, refreshSnapshot } from './request-context.js';
 import type { CheckPorts, ResponsePlan } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
@@ -195,27 +196,37 @@ export function watchResponse(
   };
 }
 
-/**
- * A streamed response is allowed by the same decision as its request; the obligations of the newest decision apply to
- * the rest of it.
- */
 function responseTerms(
   call: RequestContext,
-  { admitted, principal }: AuthorizedRequest,
+  authorized: AuthorizedRequest,
   responseCheck: ResponseCheck,
 ): LeaseTerms {
-  const { task } = admitted;
+  const { admitted, principal } = authorized;
   return {
     principal,
     session: admitted.session && call.incoming.headers['mcp-session-id'],
     isReverified: true,
-    grant(snapshot, caller) {
-      const decision = decideTarget(snapshot, caller, admitted, admitted);
-      if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
-      call.snapshot = snapshot;
-      responseCheck.setObligations(responseObligationsOf(decision, task));
-      return undefined;
-    },
+    grant: grantOfResponse(call, authorized, responseCheck),
+  };
+}
+
+/**
+ * Whether a response may go on, however it is delivered: by the decision about its request. The obligations of the newest
+ * decision apply to the rest of it, and each message is checked under the snapshot that was last accepted.
+ */
+export function grantOfResponse(
+  call: RequestContext,
+  { admitted, decidedUnder, responseObligations: before }: ResponsePlan,
+  responseCheck: Pick<ResponseCheck, 'setObligations'>,
+): Grant {
+  return (snapshot, principal) => {
+    const decision = decideResponse(snapshot, principal, admitted, decidedUnder);
+    if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
+    call.snapshot = snapshot;
+    // What rules that read the arguments require is known of the decision with them alone.
+    const known = decidedUnder === undefined ? admitted.task : before;
+    responseCheck.setObligations(responseObligationsOf(decision, known));
+    return undefined;
   };
 }
 

@@ -258,8 +258,9 @@ export const LATEST_EXPIRY_MS = 2 ** 48 - 1;
 /** The part of a request that is sealed, by which its response is checked. */
 function requestOf(request: RequestFacts): RequestFacts {
   const { id, method, target, maxResultBytes, profiles, progressToken, mayDefer, task } = request;
+  const { args, decidedUnder } = request;
   return {
-    ...{ id, method, target, maxResultBytes, profiles, progressToken, task },
+    ...{ id, method, target, maxResultBytes, profiles, progressToken, task, args, decidedUnder },
     ...(mayDefer === true && { mayDefer }),
   };
 }
@@ -269,7 +270,7 @@ function requestOf(request: RequestFacts): RequestFacts {
  * session, so that any replica checks a resumed stream by it. Headers are bounded: an event whose id would be longer
  * gets none, and the stream continues (MCP 2025-11-25, resumability and redelivery).
  */
-export const EVENT_ID = sealedToken<EventFacts>('event/2', {
+export const EVENT_ID = sealedToken<EventFacts>('event/3', {
   write: ({ upstreamId, request, requestedAt }) =>
     request === undefined
       ? { upstreamId, request }
@@ -293,7 +294,7 @@ export const SERVER_REQUEST_ID = sealedToken<ServerRequestFacts>('server-request
  * checked, bound also to the session, so that the replica that holds the stream can check the response to a request that
  * another replica sent. Servers store ids and return them, so a request whose id would be longer is not sent.
  */
-export const LEGACY_REQUEST_ID = sealedToken<SentRequestFacts>('request/2', {
+export const LEGACY_REQUEST_ID = sealedToken<SentRequestFacts>('request/3', {
   write: (sent) => ({
     ...requestOf(sent),
     allowedServerRequests: sent.allowedServerRequests,

@@ -24,7 +24,6 @@ import {
   authorize,
   decideTarget,
   enforceStreamQuota,
-  maySee,
   passThrough,
   type Stages,
 } from '../authorization.js';
@@ -37,7 +36,11 @@ import {
   type VerifiedCall,
 } from '../request-context.js';
 import { type ResponsePlan, resumeResponsePlan } from '../response-context.js';
-import { createResponseCheck, createUnsolicitedCheck } from '../response-pipeline.js';
+import {
+  createResponseCheck,
+  createUnsolicitedCheck,
+  type ResponseCheck,
+} from '../response-pipeline.js';
 import {
   createGatheredWrites,
   refuseEnd,
@@ -49,6 +52,7 @@ import {
 } from '../sse-response.js';
 import {
   aborted,
+  grantOfResponse,
   keepStreamOpen,
   notifyCancelled,
   type RelayPorts,
@@ -105,7 +109,7 @@ export async function openSessionStream(
   const { incoming, ports } = call;
   const stream = await authorize(call, SESSION_STREAM, { call, principal });
   if ('kind' in stream) return stream;
-  const { session, responsePlan, lastEventId } = stream;
+  const { session, resumed, lastEventId } = stream;
   const outcome = await ports.upstreams.openStream(incoming.upstream, {
     session,
     caller: callerOf(call, principal),
@@ -114,21 +118,21 @@ export async function openSessionStream(
     reopensSession: incoming.aggregate !== undefined,
     mayRead: resourcesOf(call, principal, session),
   });
-  const refusal = await refusalOf(stream, outcome, responsePlan !== undefined);
+  const refusal = await refusalOf(stream, outcome, resumed !== undefined);
   return refusal ?? serve(stream, outcome);
 }
 
 /** Serves the stream, or the gateway's own announcements where the upstream offers none. */
 async function serve(stream: OpenedStream, outcome: ForwardOutcome): Promise<Refusal | undefined> {
-  const { call, principal, responsePlan } = stream;
+  const { call, principal, resumed } = stream;
   const { incoming, outgoing } = call;
   const streamTerms: StreamTerms = {
     principal,
     session: incoming.headers['mcp-session-id'],
-    grant: responsePlan && grantOf(call, responsePlan),
+    grant: resumed?.grant,
     // Notifications about the session go to its own stream and no other.
     announce(method) {
-      if (responsePlan !== undefined) return;
+      if (resumed !== undefined) return;
       void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
     },
   };
@@ -159,44 +163,47 @@ function admitStream({ call, principal }: VerifiedCall<RelayPorts>): OpenedStrea
   });
   if (admitted.kind === 'error') return refuseProtocolError(admitted);
   if (!acceptsEventStream(incoming.headers)) return refuseProtocolError(notAcceptable({}));
-  const { session, resumed } = admitted;
+  const { session, resumed: event } = admitted;
   noteSession(call, session, 'GET');
-  const responsePlan =
-    resumed?.request &&
-    resumeResponsePlan(resumed.request, session, principal, (id) =>
-      ports.tasks.open(id, { upstream: incoming.upstream, principal }),
-    );
-  if (resumed?.request !== undefined) {
-    if (responsePlan === undefined) return refuseWith('unknown-session');
-    const refusal = grantOf(call, responsePlan)(call.snapshot, principal);
-    if (refusal !== undefined) return refusal;
-  }
-  if (responsePlan !== undefined) {
-    // The stream carries the response to the original request.
-    call.requestedAt = resumed?.requestedAt;
-    call.admitted = responsePlan.admitted;
-    noteTarget(call.record, responsePlan.admitted);
-  }
-  return { call, principal, session, responsePlan, lastEventId: resumed?.upstreamId };
+  const lastEventId = event?.upstreamId;
+  if (event?.request === undefined)
+    return { call, principal, session, resumed: undefined, lastEventId };
+  const responsePlan = resumeResponsePlan(event.request, session, principal, (id) =>
+    ports.tasks.open(id, { upstream: incoming.upstream, principal }),
+  );
+  const resumed = responsePlan && resume(call, responsePlan);
+  if (resumed === undefined) return refuseWith('unknown-session');
+  const refusal = resumed.grant(call.snapshot, principal);
+  if (refusal !== undefined) return refusal;
+  // The stream carries the response to the original request.
+  call.requestedAt = event.requestedAt;
+  call.admitted = resumed.plan.admitted;
+  noteTarget(call.record, resumed.plan.admitted);
+  return { call, principal, session, resumed, lastEventId };
 }
 
-/**
- * A resumed response may go on while its caller may see what was requested; each message is checked under the snapshot
- * that the lease last accepted.
- */
-function grantOf(call: RequestContext, { admitted, principal }: ResponsePlan): Grant {
-  return (snapshot) => {
-    call.snapshot = snapshot;
-    return maySee(snapshot, principal, admitted, admitted.target)
-      ? undefined
-      : refuseWith('unknown-session');
+/** The response on a resumed stream: to a caller who may not have it any more, the stream does not exist. */
+function resume(call: RequestContext<RelayPorts>, plan: ResponsePlan): ResumedResponse {
+  const check = createResponseCheck(call, plan, NO_SESSION_ID);
+  const grant = grantOfResponse(call, plan, check);
+  return {
+    plan,
+    check,
+    grant: (snapshot, principal) =>
+      grant(snapshot, principal) === undefined ? undefined : refuseWith('unknown-session'),
   };
 }
 
+type ResumedResponse = {
+  readonly plan: ResponsePlan;
+  readonly check: ResponseCheck;
+  readonly grant: Grant;
+};
+
 type OpenedStream = VerifiedCall<RelayPorts> & {
   readonly session: SessionFacts;
-  /** The plan of the response on a resumed stream; `undefined` for the session's own stream. */
-  readonly responsePlan: ResponsePlan | undefined;
+  /** The response on a resumed stream; `undefined` for the session's own stream. */
+  readonly resumed: ResumedResponse | undefined;
   /** The upstream's own event id, if a stream is resumed after it. */
   readonly lastEventId: string | undefined;
 };
@@ -233,13 +240,13 @@ async function refusalOf(
 }
 
 async function relaySessionStream(
-  { call, principal, session, responsePlan }: OpenedStream,
+  { call, principal, session, resumed }: OpenedStream,
   response: UpstreamResponse,
   ended: AbortSignal,
   lease: AccessLease,
 ): Promise<void> {
-  if (responsePlan !== undefined)
-    return relayResumed(call, responsePlan, response, { endSignal: ended, lease });
+  if (resumed !== undefined)
+    return relayResumed(call, resumed, response, { endSignal: ended, lease });
   const checkUnsolicited = createUnsolicitedCheck(call, principal, session);
   const idOf = sessionEventIds(call, principal, session);
   const end = await relayHeldStream(call, response, { ended }, (event) =>
@@ -251,12 +258,11 @@ async function relaySessionStream(
 /** Relays the rest of a response, checked like its beginning, until the caller may no longer see it. */
 async function relayResumed(
   call: RequestContext<RelayPorts>,
-  responsePlan: ResponsePlan,
+  { plan: responsePlan, check: responseCheck }: ResumedResponse,
   response: UpstreamResponse,
   { endSignal, lease }: { readonly endSignal: AbortSignal; readonly lease: AccessLease },
 ): Promise<void> {
   onAbort(endSignal, () => response.abort());
-  const responseCheck = createResponseCheck(call, responsePlan, NO_SESSION_ID);
   const writes = createGatheredWrites(call.outgoing);
   let ended: 'late' | 'cancelled' | undefined;
   const unregister = registerOpenResponse(call, () => {

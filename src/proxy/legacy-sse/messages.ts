@@ -14,7 +14,11 @@ import {
   refuseProtocolError,
   refuseWith,
 } from '../../policy/decision.js';
-import { type RunningRequest, responseObligationsOf } from '../../policy/obligations.js';
+import {
+  type ResponseObligations,
+  type RunningRequest,
+  responseObligationsOf,
+} from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import { openRecord } from '../../policy/record.js';
 import { amendAdmitted } from '../../protocol/admission.js';
@@ -40,7 +44,6 @@ import {
   type ResponseHeaders,
 } from '../../protocol/transport.js';
 import { BoundedMap } from '../../state/bounds.js';
-import { maySee } from '../authorization.js';
 import { createCount, createGate, type NotificationGate } from '../features/progress.js';
 import {
   callerOf,
@@ -58,12 +61,13 @@ import {
   type ResponsePlan,
   readUpstreamMessage,
   responsePlanOf,
+  sealedFactsOf,
   withhold,
 } from '../response-context.js';
 import { acknowledge, isDelivered } from '../response-forwarding.js';
 import { createResponseCheck, createUnsolicitedCheck } from '../response-pipeline.js';
 import { createGatheredWrites, writeFailure, writeOutcome } from '../sse-response.js';
-import { timeLeftMs } from '../stream-lifetime.js';
+import { grantOfResponse, timeLeftMs } from '../stream-lifetime.js';
 import { relayErrorStatus } from '../upstream-errors.js';
 
 /** Error codes for refusals that have only an HTTP status: this plus the status, outside -32768..-32000. */
@@ -191,18 +195,16 @@ function sealRequestId(
   if (message.kind === 'notification') return sealCancelledId(call, admitted);
   if (message.kind !== 'request') return admitted;
   if (pendingResponsesOf(call, admitted)?.isFull === true) return refuseWith('overloaded');
-  const { maxResultBytes, profiles } = responseObligationsOf(allow);
-  const sealed = sealIdOf(call, principal, admitted, {
-    id: message.id,
-    method: admitted.rule.method,
-    target: admitted.target,
-    maxResultBytes,
-    profiles,
-    progressToken: progressTokenOf(message),
-    allowedServerRequests:
-      admitted.rule.method === 'initialize' ? admitted.allowedServerRequests : [],
-    sentAt: Date.now(),
-  });
+  const responseObligations = responseObligationsOf(allow);
+  const facts = sealedFactsOf(call, { admitted, principal, responseObligations });
+  const sealed =
+    facts &&
+    sealIdOf(call, principal, admitted, {
+      ...facts,
+      allowedServerRequests:
+        admitted.rule.method === 'initialize' ? admitted.allowedServerRequests : [],
+      sentAt: Date.now(),
+    });
   if (sealed !== undefined) return withSealedId(admitted, sealed);
   return refuseProtocolError(
     invalidParams({ id: message.id }, 'The id and the name of the target are too long.'),
@@ -335,6 +337,8 @@ function createAwaitedResponses({
 const MAX_RESPONDED_IDS = 1024;
 const PROGRESS = 'notifications/progress';
 
+type FollowedRequest = RunningRequest & { responseObligations: ResponseObligations };
+
 type LegacyStream = {
   readonly call: RequestContext<WriterPorts>;
   readonly principal: Principal;
@@ -343,7 +347,7 @@ type LegacyStream = {
   readonly respondedIds: BoundedMap<string, true>;
   readonly pendingResponses: PendingResponses;
   /** The progress of running requests, by their sealed ids. */
-  readonly counts: BoundedMap<string, RunningRequest>;
+  readonly counts: BoundedMap<string, FollowedRequest>;
   /** The progress count for the current message, if it reports progress of a running request. */
   liveProgress: RunningRequest | undefined;
 };
@@ -432,17 +436,29 @@ function restoreProgressToken(stream: LegacyStream, envelope: Envelope, data: st
   if (typeof sealed !== 'string' || stream.respondedIds.has(sealed)) return data;
   const sent = openSent(stream, sealed);
   if (sent?.progressToken === undefined || isTimedOut(stream.call, sent)) return data;
-  stream.liveProgress = countOf(stream, sealed, sent);
+  stream.liveProgress = followAgain(stream, sealed, sent);
   return setMember(data, ['params'], 'progressToken', sent.progressToken);
 }
 
-function countOf(
-  { counts }: LegacyStream,
+/** The count of a request whose response its caller may still have; `undefined` for any other. */
+function followAgain(
+  { call, principal, session, counts }: LegacyStream,
   sealed: string,
-  { target, maxResultBytes, profiles }: SentRequestFacts,
-): RunningRequest {
-  const responseObligations = { maxResultBytes, profiles };
-  const count = counts.get(sealed) ?? { ...createCount(), target, responseObligations };
+  sent: SentRequestFacts,
+): RunningRequest | undefined {
+  const plan = responsePlanOf(sent, session, principal);
+  if (plan === undefined) return undefined;
+  const { responseObligations } = plan;
+  const count: FollowedRequest = counts.get(sealed) ?? {
+    ...createCount(),
+    target: sent.target,
+    responseObligations,
+  };
+  const setObligations = (obligations: ResponseObligations): void => {
+    count.responseObligations = obligations;
+  };
+  if (grantOfResponse(call, plan, { setObligations })(call.snapshot, principal) !== undefined)
+    return undefined;
   counts.set(sealed, count);
   return count;
 }
@@ -524,24 +540,22 @@ function isTimedOut({ snapshot }: RequestContext, { sentAt }: SentRequestFacts):
 const TIMED_OUT = withhold('upstream-timeout');
 
 /**
- * Checks a response under the version now in force, and again under the one in force after the check: a caller
- * who may no longer see the target gets no more of it.
+ * Checks a response under the version now in force, and decides again under the one in force after the check: a caller
+ * who may no longer have it gets no more of it.
  */
 async function checkAwaited(
   call: RequestContext<CheckPorts>,
   plan: ResponsePlan,
   text: string,
 ): Promise<MessageOutcome> {
-  const { admitted, principal } = plan;
-  if (!maySee(call.snapshot, principal, admitted, admitted.target)) return NOT_VISIBLE;
-  const outcome = await createResponseCheck(call, plan, NO_SESSION_ID).checkText(text);
-  return maySee(newestSnapshot(call), principal, admitted, admitted.target) ? outcome : NOT_VISIBLE;
+  const responseCheck = createResponseCheck(call, plan, NO_SESSION_ID);
+  const grant = grantOfResponse(call, plan, responseCheck);
+  const before = grant(call.snapshot, plan.principal);
+  if (before !== undefined) return { kind: 'refused', refusal: before };
+  const outcome = await responseCheck.checkText(text);
+  const after = grant(newestSnapshot(call), plan.principal);
+  return after === undefined ? outcome : { kind: 'refused', refusal: after };
 }
-
-const NOT_VISIBLE: MessageOutcome = {
-  kind: 'refused',
-  refusal: refuseWith('no-matching-allow', { listed: false }),
-};
 
 /** Applies the server requests that the client declared in `initialize`, as granted when it was sent. */
 function applyAllowedServerRequests(
