@@ -138,9 +138,10 @@ export const NAMED_REFERENCES: ReadonlyMap<string, string> = new Map([
   ['newline', '\n'],
 ]);
 
-// Each level of JSON that a text is written into doubles the backslashes of its escapes.
+// Each level of JSON that a text is written into doubles the backslashes of its escapes. A number may have any zeros before
+// it, and the soft hyphen of HTML needs no semicolon.
 const ESCAPE =
-  /%[0-7][0-9A-Fa-f]|%[C-Fc-f][0-9A-Fa-f](?:%[89ABab][0-9A-Fa-f]){1,3}|\\{1,8}(?:u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2})|&#[0-9]{1,7};?|&#[xX][0-9A-Fa-f]{1,6};?|&[A-Za-z]{2,21};/g;
+  /%u[0-9A-Fa-f]{4}|%[0-7][0-9A-Fa-f]|%[C-Fc-f][0-9A-Fa-f](?:%[89ABab][0-9A-Fa-f]){1,3}|\\{1,8}(?:u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[ux]\{0*[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[0-3][0-7]{2})|&#0*[0-9]{1,7};?|&#[xX]0*[0-9A-Fa-f]{1,6};?|&[A-Za-z]{2,21};|&shy/g;
 
 /**
  * Decodes percent triplets, `\u` and `\x` escapes and character references once, and folds what they stand for. Returns
@@ -170,16 +171,20 @@ export function decodeEscapes(normalized: NormalizedText): NormalizedText {
 }
 
 function decodeOne(encoded: string): string | undefined {
+  if (encoded.startsWith('%u')) return fromCode(Number.parseInt(encoded.slice(2), 16));
   if (encoded.startsWith('%')) return fromTriplets(encoded);
   if (encoded.startsWith('\\')) {
-    return fromCode(Number.parseInt(encoded.replace(/[\\ux{}]/g, ''), 16));
+    const written = encoded.replace(/[\\{}]/g, '');
+    const isOctal = /^\d/.test(written);
+    return fromCode(Number.parseInt(isOctal ? written : written.slice(1), isOctal ? 8 : 16));
   }
   if (encoded.startsWith('&#')) {
     const isHex = encoded[2] === 'x' || encoded[2] === 'X';
     const digits = encoded.slice(isHex ? 3 : 2).replace(';', '');
     return fromCode(Number.parseInt(digits, isHex ? 16 : 10));
   }
-  return NAMED_REFERENCES.get(encoded.slice(1, -1).toLowerCase());
+  const known = NAMED_REFERENCES.get(encoded.slice(1, -1).toLowerCase());
+  return known === undefined && encoded.startsWith('&shy') ? encoded.slice(4) : known;
 }
 
 function fromCode(code: number): string | undefined {
@@ -235,7 +240,7 @@ type ViewBuilder = {
   toNormalizedText(outer: NormalizedText['map']): NormalizedText;
 };
 
-function createViewBuilder(): ViewBuilder {
+export function createViewBuilder(): ViewBuilder {
   const pieces: string[] = [];
   let starts = new Int32Array(FIRST_UNITS);
   let ends = new Int32Array(FIRST_UNITS);
@@ -293,9 +298,9 @@ type EncodedRun = { readonly start: number; readonly end: number; readonly decod
 const MIN_RUN_CHARS = 20;
 const MIN_PRINTABLE_RATIO = 0.9;
 
-/** Base64 in lines (RFC 2045 §6.8, RFC 7468), with raw line ends or line ends escaped in JSON. */
+/** Base64 in lines (RFC 2045 §6.8, RFC 7468; of any length, as encoders are told), with raw line ends or line ends escaped in JSON. */
 const FOLDED_LINES =
-  /(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{60,76}(?:(?:\r?\n|(?:\\r)?\\n)[A-Za-z0-9+/]{1,76}){1,400}={0,2}/g;
+  /(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{16,512}(?:(?:\r?\n|(?:\\r)?\\n)[A-Za-z0-9+/]{1,512}){1,400}={0,2}/g;
 const HEX = /^(?:[0-9a-f]{2})+$|^(?:[0-9A-F]{2})+$/;
 
 /** The readable runs of a text, in order. Linear. */

@@ -20,6 +20,7 @@ import {
   type NormalizedText,
   originalSpan,
 } from './decoded-text.js';
+import { dropMarks, dropMarkup } from './dropped-markup.js';
 import type { Hit } from './hit.js';
 import { STRUCTURES } from './injection-phrases.js';
 import { findAddressUsers, isLinkKind } from './links.js';
@@ -95,8 +96,9 @@ export function findSensitive(
 ): readonly Hit[] {
   const hits: Hit[] = [];
   for (const normalized of normalizedForms(text)) {
-    for (const hit of findPlain(normalized.text, wantedKinds, name)) {
-      hits.push({ kind: hit.kind, ...originalSpan(normalized, hit.start, hit.end) });
+    for (const { view, wanted } of shownForms(normalized, wantedKinds)) {
+      for (const { kind, start, end } of findPlain(view.text, wanted, name))
+        hits.push({ kind, ...originalSpan(view, start, end) });
     }
     for (const run of findEncodedRuns(normalized.text)) {
       const kind = kindWithin(run.decoded, wantedKinds, DECODING_DEPTH - 1);
@@ -119,6 +121,23 @@ function normalizedForms(text: string): readonly NormalizedText[] {
   return forms;
 }
 
+/**
+ * A form and what renderers of HTML and Markdown show of it, with what is looked for in each. Marks and tags around a
+ * part of a word may also be those of code or of a row of numbers, so that without these only what has a form of its own
+ * is found.
+ */
+function* shownForms(
+  form: NormalizedText,
+  wanted: WantedKinds,
+): Generator<{ readonly view: NormalizedText; readonly wanted: WantedKinds }> {
+  yield { view: form, wanted };
+  const bare = dropMarkup(form, 'empty');
+  if (bare !== form) yield { view: bare, wanted };
+  // The prefilter looks for no marks.
+  const shown = dropMarkup(isSurelyClean(form.text) ? bare : dropMarks(bare), 'any');
+  if (shown !== bare) yield { view: shown, wanted: formedKindsOf(wanted) };
+}
+
 function findPlain(
   text: string,
   wantedKinds: WantedKinds,
@@ -139,10 +158,18 @@ function secretsIn(text: string, wanted: WantedKinds['secrets'], name: string | 
   return wanted === 'formed' ? [...findFormed(text, formats)] : findSecrets(text, name, formats);
 }
 
+function kindIn(form: NormalizedText, wantedKinds: WantedKinds): string | undefined {
+  for (const { view, wanted } of shownForms(form, wantedKinds)) {
+    const [hit] = findPlain(view.text, wanted, undefined);
+    if (hit !== undefined) return hit.kind;
+  }
+  return undefined;
+}
+
 function kindWithin(text: string, wantedKinds: WantedKinds, depth: number): string | undefined {
   for (const normalized of normalizedForms(text)) {
-    const [hit] = findPlain(normalized.text, wantedKinds, undefined);
-    if (hit !== undefined) return hit.kind;
+    const shown = kindIn(normalized, wantedKinds);
+    if (shown !== undefined) return shown;
     if (depth === 0) continue;
     for (const run of findEncodedRuns(normalized.text)) {
       const kind = kindWithin(run.decoded, wantedKinds, depth - 1);

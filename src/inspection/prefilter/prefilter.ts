@@ -28,11 +28,11 @@ function isSuspiciousSign(text: string, at: number, code: number): boolean {
     case 0x3c: // <
       return /[A-Za-z!/?|<]/.test(next);
     case 0x5c: // backslash
-      return /[ubfxX/]/.test(next) || isBlankRun(text, at);
+      return /[ubfxX/]/.test(next) || isCodeEscape(text, at + 1) || isBlankRun(text, at);
     case 0x25: // %
-      return /^[0-9A-Fa-f]{2}/.test(text.slice(at + 1, at + 3));
+      return /^(?:[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4})/.test(text.slice(at + 1, at + 6));
     case 0x26: // &
-      return /^(?:#|[A-Za-z]{2,21};)/.test(text.slice(at + 1, at + 24));
+      return /^(?:#|[A-Za-z]{2,21};|shy)/.test(text.slice(at + 1, at + 24));
     case 0x5d: // ]
       return next === '(' || next === '[' || next === ':';
     case 0x21: // !
@@ -44,6 +44,11 @@ function isSuspiciousSign(text: string, at: number, code: number): boolean {
     default: // a control character
       return true;
   }
+}
+
+/** Whether the number of a character follows, as languages write it: `\U00000041`, or in octal `\101`. */
+function isCodeEscape(text: string, at: number): boolean {
+  return /^(?:U[0-9A-Fa-f]{8}|[0-3][0-7]{2})/.test(text.slice(at, at + 9));
 }
 
 /** The three backslashes that may stand before the bracket, escaped twice. */

@@ -192,6 +192,10 @@ function readPlain(reader: Reader, pattern: RegExp): DataNode | undefined {
 }
 
 function skipBlank(reader: Reader): void {
+  const next = reader.text.charCodeAt(reader.at);
+  // Nearly always nothing is skipped, which is found out without a pattern.
+  if (next > 0x20 && next < 0x7f && !(reader.skipsComments && (next === 0x23 || next === 0x2f)))
+    return;
   do {
     BLANK.lastIndex = reader.at;
     BLANK.test(reader.text);

@@ -202,6 +202,7 @@ describe('the map of a message', () => {
         'see',
         'the report',
       ),
+      fc.constantFrom('<wbr>', '<b></b>', '<i>', '</i>', '<!-- -->', '&shy', '&#0000173;'),
       fc.string({ maxLength: 3 }),
     );
     fc.assert(
