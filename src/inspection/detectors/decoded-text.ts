@@ -173,11 +173,17 @@ export function decodeEscapes(normalized: NormalizedText): NormalizedText {
 function decodeOne(encoded: string): string | undefined {
   if (encoded.startsWith('%u')) return fromCode(Number.parseInt(encoded.slice(2), 16));
   if (encoded.startsWith('%')) return fromTriplets(encoded);
-  if (encoded.startsWith('\\')) {
-    const written = encoded.replace(/[\\{}]/g, '');
-    const isOctal = /^\d/.test(written);
-    return fromCode(Number.parseInt(isOctal ? written : written.slice(1), isOctal ? 8 : 16));
-  }
+  if (encoded.startsWith('\\')) return fromEscape(encoded.replace(/[\\{}]/g, ''));
+  return fromReference(encoded);
+}
+
+/** The character that a letter and its number, or a number in octal, stand for. */
+function fromEscape(written: string): string | undefined {
+  const isOctal = /^\d/.test(written);
+  return fromCode(Number.parseInt(isOctal ? written : written.slice(1), isOctal ? 8 : 16));
+}
+
+function fromReference(encoded: string): string | undefined {
   if (encoded.startsWith('&#')) {
     const isHex = encoded[2] === 'x' || encoded[2] === 'X';
     const digits = encoded.slice(isHex ? 3 : 2).replace(';', '');

@@ -12,11 +12,23 @@ import { createViewBuilder, type NormalizedText } from './decoded-text.js';
 export type DroppedMarkup = 'empty' | 'any';
 
 /** Elements that separate the texts around them, or show something themselves. */
-const SEPARATING =
-  /^(?:address|applet|area|article|aside|audio|blockquote|body|br|button|canvas|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|embed|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header|hgroup|hr|html|iframe|image|img|input|legend|li|listing|main|map|math|menu|meter|nav|noembed|noframes|noscript|object|ol|optgroup|option|p|plaintext|pre|progress|q|rt|search|section|select|summary|svg|table|tbody|td|textarea|tfoot|th|thead|title|tr|ul|video|xmp)$/;
+const SEPARATING = new Set(
+  (
+    'address applet area article aside audio blockquote body br button canvas caption center col ' +
+    'colgroup dd details dialog dir div dl dt embed fieldset figcaption figure footer form ' +
+    'frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe ' +
+    'image img input legend li listing main map math menu meter nav noembed noframes ' +
+    'noscript object ol optgroup option p plaintext pre progress q rt search section select ' +
+    'summary svg table tbody td textarea tfoot th thead title tr ul video xmp'
+  ).split(' '),
+);
 /** Elements that have no content. */
-const VOID = /^(?:wbr|base|link|meta|param|source|track|keygen|basefont|bgsound|command|spacer)$/;
+const VOID = new Set(
+  'wbr base link meta param source track keygen basefont bgsound command spacer'.split(' '),
+);
 
+const BLANK = /^\s?$/;
+const NO_ROW = { dropEnd: -1, end: -1 } as const;
 const MARKUP_START = /<[A-Za-z/!?]/;
 
 /** The view without the markup within its words; the same view where there is none. Linear. */
@@ -27,7 +39,10 @@ export function dropMarkup(view: NormalizedText, dropped: DroppedMarkup): Normal
   const out = createViewBuilder();
   let from = 0;
   for (let at = text.indexOf('<'); at >= 0; ) {
-    const { dropEnd, end } = readRow(reader, at, dropped);
+    // Most markup begins behind a blank, where it is not read.
+    const { dropEnd, end } = BLANK.test(text.charAt(at - 1))
+      ? NO_ROW
+      : readRow(reader, at, dropped);
     if (dropEnd > at && isWithinWord(text, at, dropEnd)) {
       out.copy(text, from, at);
       from = dropEnd;
@@ -76,8 +91,8 @@ function readRow(
 
 /** Whether markup may be dropped behind the elements that are open, which it then changes. */
 function isPlacedIn(open: string[], { name, isEnd }: Markup, dropped: DroppedMarkup): boolean {
-  if (name === undefined || VOID.test(name)) return true;
-  if (SEPARATING.test(name)) return false;
+  if (name === undefined || VOID.has(name)) return true;
+  if (SEPARATING.has(name)) return false;
   if (!isEnd) open.push(name);
   else if (open.pop() !== name) return dropped === 'any';
   return true;
@@ -85,6 +100,7 @@ function isPlacedIn(open: string[], { name, isEnd }: Markup, dropped: DroppedMar
 
 const TAG = /<(\/?)([A-Za-z][^\s/>]{0,63})/y;
 /** What follows the name, with values in quotes. A tag that goes on longer ends at the next `>`. */
+const MAX_PLAIN_CHARS = 256;
 const REST_OF_TAG = /(?:[^"'>]|"[^"]{0,256}"|'[^']{0,256}'){0,256}>/y;
 
 function readMarkup(reader: Reader, at: number): Markup | undefined {
@@ -95,8 +111,10 @@ function readMarkup(reader: Reader, at: number): Markup | undefined {
   if (matched !== undefined && name !== undefined) {
     const next = signAfter(reader, at);
     if (next < 0) return undefined;
-    REST_OF_TAG.lastIndex = at + matched.length;
-    const end = REST_OF_TAG.test(text) ? REST_OF_TAG.lastIndex : next + 1;
+    const from = at + matched.length;
+    const isPlain = next - from < MAX_PLAIN_CHARS && !/["']/.test(text.slice(from, next));
+    REST_OF_TAG.lastIndex = from;
+    const end = !isPlain && REST_OF_TAG.test(text) ? REST_OF_TAG.lastIndex : next + 1;
     return { end, name: name.toLowerCase(), isEnd: slash !== '' };
   }
   const end = endOfComment(reader, at);
@@ -126,12 +144,9 @@ function signAfter(reader: Reader, at: number): number {
   return reader.nextSign === Infinity ? -1 : reader.nextSign;
 }
 
-const TOKEN = '[\\w+/=-]';
-/** Emphasis, code, empty links and escapes of Markdown within a word. */
-const MARKS = new RegExp(
-  `(?<=${TOKEN})(?:\\\\(?=[_+/=.-])|\\*{1,3}|~{1,2}|\`{1,3}|\\[\\]\\([^()\\s]{0,64}\\))+(?=${TOKEN})`,
-  'g',
-);
+/** Emphasis, code, empty links and escapes of Markdown. */
+const MARKS = /(?:\*{1,3}|`{1,3}|~{1,2}|\\|\[\]\([^()\s]{0,64}\))+/g;
+const TOKEN = /^[\w+/=-]{2}$/;
 
 /** The view without the marks of Markdown within its words, as its renderers show it (CommonMark §2.4 and §6). */
 export function dropMarks(view: NormalizedText): NormalizedText {
@@ -139,8 +154,12 @@ export function dropMarks(view: NormalizedText): NormalizedText {
   const out = createViewBuilder();
   let from = 0;
   for (const { 0: marks, index } of text.matchAll(MARKS)) {
+    const end = index + marks.length;
+    if (!TOKEN.test(text.charAt(index - 1) + text.charAt(end))) continue;
+    // A letter or digit behind a backslash is no escape of Markdown.
+    if (marks.endsWith('\\') && /[A-Za-z0-9]/.test(text.charAt(end))) continue;
     out.copy(text, from, index);
-    from = index + marks.length;
+    from = end;
   }
   if (from === 0) return view;
   out.copy(text, from, text.length);

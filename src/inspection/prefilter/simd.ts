@@ -125,8 +125,8 @@ function fillKinds(memory: Uint8Array): void {
 /** The characters that must follow a sign for it to need a check. Any other sign or control always needs one. */
 const REQUIRED_NEXT: { readonly [sign: string]: RegExp } = {
   '<': /[A-Za-z!/?|<]/,
-  '\\': /[ubfxX/]/,
-  '%': /[0-9A-Fa-f]/,
+  '\\': /[ubfxXU0-3/]/,
+  '%': /[0-9A-Fa-fu]/,
   '&': /[#A-Za-z]/,
   ']': /[([:]/,
   // Backslashes may stand before the bracket (active-content.ts).

@@ -202,7 +202,18 @@ describe('the map of a message', () => {
         'see',
         'the report',
       ),
-      fc.constantFrom('<wbr>', '<b></b>', '<i>', '</i>', '<!-- -->', '&shy', '&#0000173;'),
+      fc.constantFrom(
+        '<wbr>',
+        '<b></b>',
+        '<i>',
+        '</i>',
+        '<!-- -->',
+        '&shy',
+        '&#0000173;',
+        '**',
+        '\\_',
+        '\\147',
+      ),
       fc.string({ maxLength: 3 }),
     );
     fc.assert(
