@@ -26,6 +26,7 @@ import {
   originalSpan,
   unescapeStretch,
 } from './detectors/decoded-text.js';
+import { DECODING_DEPTH } from './detectors/text-sanitizer.js';
 import { createFindingLog, type FindingLog } from './findings.js';
 import {
   isDataOfServer,
@@ -260,7 +261,10 @@ function addWritings(value: string, values: Set<string>): void {
     const forHtml = text.replace(/[&<>"']/g, (sign) => HTML_REFERENCES.get(sign) ?? sign);
     for (const writing of [text, escaped, escapeBeyondAscii(escaped), forHtml])
       addValue(writing, values);
-    addValue(encodeURIComponent(text.replace(/\p{Cs}/gu, '\ufffd')), values);
+    const forUrl = encodeURIComponent(text.replace(/\p{Cs}/gu, '\ufffd'));
+    addValue(forUrl, values);
+    addValue(forUrl.replaceAll('%20', '+'), values);
+    addValue(text.replaceAll(' ', '+'), values);
   }
 }
 
@@ -327,14 +331,26 @@ function createSearch(values: ReadonlySet<string>, mark: string): Search {
     }
   }
 
+  /** The spans in a view, and in what its percent triplets and references stand for. */
+  function decodedSpansIn(view: NormalizedText, minChars: number, found: Span[]): void {
+    spansIn(view, minChars, found);
+    let last = view;
+    for (let depth = 0; depth < DECODING_DEPTH; depth++) {
+      const next = decodeEscapes(last);
+      if (next === last) return;
+      spansIn(next, minChars, found);
+      last = next;
+    }
+  }
+
   return (text, minChars) => {
     if (values.size === 0) return { text, count: 0 };
     const found: Span[] = [];
     let view = foldText(text);
-    spansIn(view, minChars, found);
+    decodedSpansIn(view, minChars, found);
     for (let depth = 0; depth < MAX_ESCAPES && view.text.includes('\\'); depth++) {
       view = foldView(unescapeStretch(view, 0, view.text.length));
-      spansIn(view, minChars, found);
+      decodedSpansIn(view, minChars, found);
     }
     if (found.length === 0) return { text, count: 0 };
     const spans = mergeSpans(found);

@@ -61,12 +61,42 @@ describe('data that only some readers see', () => {
   });
 });
 
+const hex = (sign: string): string => sign.charCodeAt(0).toString(16);
+
 describe('a redacted value', () => {
   it.each<[string, string, (value: string) => string]>([
     ['decomposed', 'Jörg Müller', (value) => value.normalize('NFD')],
     ['composed', 'Jörg Müller'.normalize('NFD'), (value) => value.normalize('NFC')],
     ['in a URL', 'Jörg Müller', encodeURIComponent],
     ['in HTML', 'Meier & Söhne', (value) => value.replace('&', '&amp;')],
+    [
+      'in a URL, in small letters',
+      'Jörg Müller',
+      (value) => encodeURIComponent(value).replace(/%../g, (one) => one.toLowerCase()),
+    ],
+    ['in a form', 'Jörg Müller', (value) => encodeURIComponent(value).replaceAll('%20', '+')],
+    ['in a part of a URL', 'Jörg Müller', (value) => value.replace('ö', '%C3%B6')],
+    [
+      'in a URL, every letter',
+      'Kunde-4711',
+      (value) => value.replace(/./g, (sign) => `%${hex(sign)}`),
+    ],
+    [
+      'in a URL within a URL',
+      'Jörg Müller',
+      (value) => encodeURIComponent(encodeURIComponent(value)),
+    ],
+    [
+      'in HTML by number',
+      'Kunde-4711',
+      (value) => value.replace(/./g, (sign) => `&#x${hex(sign)};`),
+    ],
+    ['in HTML, a part by number', 'Meier & Söhne', (value) => value.replace('ö', '&#246;')],
+    [
+      'in the escapes of code',
+      'Kunde-4711',
+      (value) => value.replace(/./g, (sign) => `\\x${hex(sign)}`),
+    ],
   ])('is not repeated %s', (_how, value, write) => {
     const block = { type: 'resource_link', uri: 'a://b', name: `see ${write(value)}` };
     const result = shown('v', { content: [block], structuredContent: { v: value } });
