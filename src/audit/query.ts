@@ -5,7 +5,7 @@
 
 import { isObject } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounds.js';
-import { makeVisible } from '../text/escaping.js';
+import { makeVisible, toVisibleJson } from '../text/escaping.js';
 import { type AuditRecord, valueAt } from './chain.js';
 import type { EventText } from './event.js';
 
@@ -296,11 +296,7 @@ export function shortenRecord(record: AuditRecord, before: AuditRecord = {}): Au
 
 /** Renders the complete event: indented JSON without terminal control characters. */
 export function renderAuditRecord(record: AuditRecord): string {
-  return JSON.stringify(
-    record,
-    (_, value: unknown) => (typeof value === 'string' ? makeVisible(value) : value),
-    2,
-  );
+  return toVisibleJson(record);
 }
 
 /** Decisions about verified callers that are shown. */

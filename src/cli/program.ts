@@ -125,7 +125,7 @@ function buildRoot(io: CliIo, version: string | undefined): Commander {
     .configureOutput({
       writeOut: (text) => io.stdout(text),
       writeErr: (text) => io.stderr(text),
-      outputError: (text, write) => write(suggestChoice(suggestCommand(text))),
+      outputError: (text, write) => write(escapeLines(suggestChoice(suggestCommand(text)))),
       getOutHasColors: () => mayColor(io),
       getErrHasColors: () => mayColor(io),
     });
@@ -145,6 +145,11 @@ function showExitCodes(command: Commander, name: string): void {
   if (command.commands.length > 0) return;
   const lines = exitCodesOf(name).map(([exit, meaning]) => `  ${exit}  ${meaning}\n`);
   command.addHelpText('after', `\nExit codes:\n${lines.join('')}`.trimEnd());
+}
+
+/** Commander quotes what it was given as it is. */
+function escapeLines(text: string): string {
+  return text.split('\n').map(escapeForTerminal).join('\n');
 }
 
 /** Rewrites commander's "(Did you mean --strict?)" to the wording of all other diagnostics. */

@@ -147,7 +147,8 @@ function policyDiagnostics(
   return loadPolicies(outline.policiesDir, {
     files: ports.files,
     compile(documents, hash) {
-      const context = { ...outline, hash, pins, invalidLocks, isStrict: strict === true };
+      const { policiesMode: mode } = outline;
+      const context = { ...outline, hash, pins, invalidLocks, mode, isStrict: strict === true };
       const { diagnostics } = ports.compilePolicies(documents, context);
       return { policies: undefined, diagnostics };
     },

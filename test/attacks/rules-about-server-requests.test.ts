@@ -210,6 +210,26 @@ rules:
   });
 });
 
+describe('what a rule demands of the results of a tool', () => {
+  const demanded = (member: string) =>
+    `  - {id: strictly, effect: require, who: {anyone: true}, what: {tools: [talk]}, ${member}}\n`;
+
+  it.each(
+    FORMS.flatMap(([name, form]) => [
+      [name, 'inspect: closed', form] as const,
+      [name, 'maxResultBytes: 300', form] as const,
+    ]),
+  )('holds for what its server requests as an %s: %s', async (_name, member, form) => {
+    const message = `Use ${makeGithubToken()}. ${'It is long. '.repeat(40)}`;
+    const request =
+      form === asError ? { ...LINK, message } : { mode: 'form', message, requestedSchema: SCHEMA };
+    await grant('');
+    expect(await form(await newCaller(), request)).toContain('It is long.');
+    await grant('', demanded(member));
+    expect(await form(await newCaller(), request)).not.toContain('It is long.');
+  });
+});
+
 describe('the error that demands visits in sessions', () => {
   it('does not pass with more links than a result may have input requests', async () => {
     await grant('');

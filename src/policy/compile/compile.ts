@@ -477,10 +477,9 @@ export function compilePolicies(
         report(['rules', index, ...path], ...rest);
       if (rule !== undefined) checked.push({ rule, written, report: reportRule, isEnforced });
     }
-    if (!isEnforced) {
-      warnOfShadow(document, report);
-      shadowed.push({ policy: document.policy, rules: own });
-    } else rules.push(...own);
+    if (isEnforced) rules.push(...own);
+    else shadowed.push({ policy: document.policy, rules: own });
+    warnOfUnenforced(document, context, report);
   }
   for (const { report } of run.unpinned.values()) report();
   if (!diagnostics.hasErrors) warnOfRules(checked, context);
@@ -500,7 +499,19 @@ const NOT_ENFORCED =
 const NOT_EVALUATED =
   'this policy is not enforced: its labels, flows and sensitive fields are checked only when it is, and nothing records what they would do';
 
-function warnOfShadow(document: PolicyDocument, report: ReportDiagnostic): void {
+const FLOWS_UNENFORCED =
+  'with "policies.mode: observe" flows refuse nothing, and what callers receive is not remembered; sensitive fields stay in force';
+
+function warnOfUnenforced(
+  document: PolicyDocument,
+  { mode }: PolicyContext,
+  report: ReportDiagnostic,
+): void {
+  if (document.mode !== 'shadow') {
+    if (mode === 'observe' && document.flows !== undefined)
+      report(['flows'], 'warning', FLOWS_UNENFORCED);
+    return;
+  }
   report(['mode'], 'warning', NOT_ENFORCED);
   const unused = (['labels', 'flows', 'sensitive'] as const).find(
     (key) => document[key] !== undefined,

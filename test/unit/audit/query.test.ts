@@ -7,6 +7,7 @@ import {
   isMatch,
   MAX_RECENT,
   MAX_RECENT_ANONYMOUS,
+  renderAuditRecord,
   renderAuditRow,
 } from '../../../src/audit/query.js';
 
@@ -152,5 +153,15 @@ describe('the last decisions', () => {
     // One that is longer than all together may be is not kept, and pushes out none.
     recent.note(eventText('mcp.decision', 200, `,"findings":["${'x'.repeat(9_000_000)}"]`), true);
     expect(list(recent).map(({ decision }) => Number(decision.id))).toEqual(ids);
+  });
+});
+
+describe('a complete event', () => {
+  it('is printed without characters that end a line or move the cursor, in names too', () => {
+    const odd = 'x\r\u0085\u2028\x1b[2Ky';
+    const text = renderAuditRecord({ detail: { [odd]: odd } });
+    expect(text.split('\n')).toHaveLength(5);
+    for (const end of ['\r', '\u0085', '\u2028', '\x1b']) expect(text).not.toContain(end);
+    expect(JSON.parse(text)).toEqual({ detail: { [odd]: odd } });
   });
 });

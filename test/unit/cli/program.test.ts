@@ -64,6 +64,7 @@ describe('[C-20] the command line', () => {
     ],
     [['serve'], "error: required option '-c, --config <file>' not specified"],
     [['serve', '-c', 'x', 'more'], 'error: too many arguments'],
+    [['s\r\u2028\x1b[2K'], "error: unknown command 's\\r\\u{2028}\\u{1b}[2K'"],
   ])('%j is a mistake of usage', async (argv, message) => {
     const { code, out, err } = await run(...argv);
     expect(code).toBe(2);

@@ -343,6 +343,32 @@ describe('sensitive fields', () => {
     );
     expect(policies.sensitive?.of('crm', 'get_customer')?.results).toHaveLength(1);
   });
+
+  it('[SF-01] and flows do not, which a warning at them says', () => {
+    const flow = { id: 'f', from: ['untrusted'], to: 'egress', withinMs: 1_000 };
+    const context = {
+      hash: 'h',
+      profiles: [],
+      issuers: [],
+      upstreams: [{ name: 'crm', strict: false }],
+    };
+    const document = {
+      file: 'p',
+      policy: 'p',
+      rules: [],
+      labels: { crm: ['egress'] },
+      flows: [flow],
+    };
+    for (const [mode, count] of [
+      ['observe', 1],
+      ['enforce', 0],
+    ] as const) {
+      const { policies, diagnostics } = compilePolicies([document], { ...context, mode });
+      const found = diagnostics.filter(({ message }) => message.includes('refuse nothing'));
+      expect(found.map(({ severity }) => severity)).toEqual(Array(count).fill('warning'));
+      expect(policies.flows === undefined).toBe(mode === 'observe');
+    }
+  });
 });
 
 describe('mistakes', () => {
