@@ -51,6 +51,13 @@ const CARRIERS: readonly (readonly [string, (secret: string) => JsonObject])[] =
   ['_meta', (secret) => ({ ...textResult('x'), _meta: { 'example.com/note': secret } })],
   ['an error result', (secret) => ({ ...textResult(`failed: ${secret}`), isError: true })],
   ['JSON within a text', (secret) => textResult(JSON.stringify({ note: secret }))],
+  ['a member that is not defined', (secret) => ({ ...textResult('x'), note: secret })],
+  ['one within another', (secret) => ({ ...textResult('x'), foo: { bar: [{ baz: secret }] } })],
+  [
+    'a list of texts that is not defined',
+    (secret) => ({ ...textResult('x'), foo: halves(secret) }),
+  ],
+  ['the name of a member that is not defined', (secret) => ({ ...textResult('x'), [secret]: 1 })],
   ['an unknown block', (secret) => ({ content: [{ type: 'text', text: 'x', extra: secret }] })],
 ];
 
@@ -89,6 +96,8 @@ describe('a secret on its way to a client', () => {
       ? content.map((block: JsonObject) => block['text'] ?? '').join('')
       : '';
     expect(joined).not.toContain(secret);
+    const foo = (reply.message?.['result'] as JsonObject | undefined)?.['foo'];
+    if (Array.isArray(foo)) expect(foo.join('')).not.toContain(secret);
   }
 
   for (const [carrier, resultOfSecret] of CARRIERS) {

@@ -13,13 +13,19 @@ import {
   stream,
   textResult,
 } from '../support/hostile-acts.js';
+import {
+  askStateless,
+  beginStateless,
+  createTaskServer,
+  TASK_TOOLS,
+} from '../support/mcp-servers.js';
 import { makeAwsKey, makeCard, makeGithubToken } from '../support/secrets.js';
 import { callStateless, type Reply } from '../support/wire-client.js';
 
 describe('a secret in an event stream', () => {
   let rig: AttackRig;
   beforeAll(async () => {
-    rig = await startRig();
+    rig = await startRig({ prepare: (upstream) => upstream.offer(() => TASK_TOOLS) });
   });
   afterEach(() => rig.upstream.repent());
   afterAll(() => rig.close());
@@ -104,6 +110,21 @@ describe('a secret in an event stream', () => {
       { progressToken: 1 },
     );
     expect(readAloud(reply)).not.toContain(secret);
+    expect(reply.text).not.toContain(secret.slice(20));
+  });
+
+  it('[X-72] is caught between the status message of a task and its result', async () => {
+    const secret = makeGithubToken();
+    const tasks = createTaskServer();
+    rig.upstream.obey(tasks.order);
+    const taskId = await beginStateless(rig.access);
+    tasks.say(tasks.begun[0] ?? '', {
+      status: 'completed',
+      statusMessage: secret.slice(0, 20),
+      result: textResult(secret.slice(20)),
+    });
+    const reply = await askStateless(rig.access, 'tasks/get', { taskId });
+    expect(reply.text).toContain('completed');
     expect(reply.text).not.toContain(secret.slice(20));
   });
 

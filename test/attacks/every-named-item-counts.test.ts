@@ -2,15 +2,24 @@
 // limits of the rule that allows it, as in requests of their own.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, decisionOf, startRig, UPSTREAM } from '../support/gateway.js';
+import { onMethod } from '../support/hostile-acts.js';
 import {
   askStateless,
   beginStateless,
   createTaskServer,
   EXTENSION,
+  initializeWithTasks,
   TASK_TOOLS,
 } from '../support/mcp-servers.js';
-import { type Access, openEvents, openSession, requestStateless } from '../support/wire-client.js';
+import {
+  type Access,
+  openEvents,
+  openSession,
+  requestStateless,
+  resultOf,
+} from '../support/wire-client.js';
 
 const RATE = 5;
 const POLICY = `version: 1
@@ -100,5 +109,23 @@ describe('each task', () => {
     for (let count = 0; count < 2 * RATE; count += 1)
       expect((await askStateless(access, 'tasks/get', { taskId })).text).toContain('working');
     expect(isLimited((await askStateless(access, 'tasks/cancel', { taskId })).text)).toBe(false);
+  });
+
+  it('of a session too', async () => {
+    const access = await as('waiting in a session');
+    rig.upstream.obeyOnce(onMethod('initialize', (request) => initializeWithTasks(request)));
+    const session = await openSession(access);
+    const call = { name: 'talk', arguments: { id: 'one' }, task: {} };
+    const replies = [];
+    for (let count = 0; count <= RATE; count += 1)
+      replies.push(await session.request('tools/call', call));
+    expect(replies.map(({ text }) => isLimited(text)).indexOf(true)).toBe(RATE);
+    const { taskId = '' } = resultOf(replies[0] ?? { message: undefined })['task'] as JsonObject;
+    for (let count = 0; count < 2 * RATE; count += 1) {
+      expect((await session.request('tasks/get', { taskId })).text).toContain('working');
+      expect(isLimited((await session.request('tasks/result', { taskId })).text)).toBe(false);
+      expect(isLimited((await session.request('tasks/list')).text)).toBe(false);
+    }
+    expect(isLimited((await session.request('tasks/cancel', { taskId })).text)).toBe(false);
   });
 });

@@ -2,8 +2,8 @@
 // asks of the client, in what it logs meanwhile, and in members that no revision defines. Source: docs/contract.md §4.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type Era, startRigOf } from '../support/eras.js';
+import { isObject, type JsonObject } from '../../src/protocol/jsonrpc.js';
+import { connectIn, ERAS, type Era, type EraCaller, startRigOf } from '../support/eras.js';
 import { ALLOW_ALL, type AttackRig, UPSTREAM } from '../support/gateway.js';
 import { inTurn, jsonBody, onlyIn, onMethod, sseEvent } from '../support/hostile-acts.js';
 import {
@@ -27,8 +27,9 @@ import {
 } from '../support/mcp-servers.js';
 import { openRawSession, type RawSession, sendRaw } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, grantQuestions } from '../support/sdk-clients.js';
+import { makeGithubToken } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';
-import { type Access, openEvents } from '../support/wire-client.js';
+import { type Access, openEvents, type Reply, resultOf } from '../support/wire-client.js';
 
 const VALUE = 'C-77-4711-Lovelace';
 const DATA = { code: VALUE, place: 'here' };
@@ -314,11 +315,31 @@ describe('a form of a session, and what it is filled in with', () => {
   });
 });
 
-describe('in an answer, members that no revision defines come without the fields', () => {
+describe.each(ERAS)('in an answer of %s, members that no revision defines', (era) => {
+  let caller: EraCaller;
   beforeAll(async () => {
-    rig = await startOn('sessions');
+    rig = await startOn(era);
+    caller = await connectIn(era, rig.access);
   });
-  afterAll(() => rig.close());
+  afterAll(async () => {
+    caller.leave();
+    await rig.close();
+  });
+
+  /** What the client receives of this answer to a call. */
+  async function received(answer: JsonObject): Promise<Reply> {
+    const { result } = answer;
+    const complete = isObject(result) ? { result: { resultType: 'complete', ...result } } : {};
+    rig.upstream.obey(
+      inTurn(
+        onlyIn(era === 'channels' ? 'sessions' : era),
+        onMethod('tools/call', ({ id = 0 }) =>
+          jsonBody({ jsonrpc: '2.0', id, ...answer, ...complete }),
+        ),
+      ),
+    );
+    return caller.request('tools/call', CALL);
+  }
 
   const block = { type: 'text', text: 'x' };
   it.each<[string, JsonObject]>([
@@ -337,31 +358,30 @@ describe('in an answer, members that no revision defines come without the fields
         },
       },
     ],
-  ])('as %s', async (_what, answer) => {
-    const asBody: Order = onMethod('tools/call', ({ id = 0 }) =>
-      jsonBody({ jsonrpc: '2.0', id, ...answer }),
-    );
-    sends(asBody);
-    const session = await openCapable();
-    const { text } = await session.ask(9, 'tools/call', CALL);
-    expect(text).not.toContain(VALUE);
-    expect(text).toContain('here');
+  ])('come without the fields as %s', async (_what, answer) => {
+    expectRedacted((await received(answer)).text);
   });
 
   it.each<[string, JsonObject]>([
     ['an error', { error: { code: 1, message: 'no', seen: DATA } }],
     ['the envelope', { result: { content: [] }, seen: DATA }],
-  ])('and do not come as members of %s', async (_what, answer) => {
-    sends(onMethod('tools/call', ({ id = 0 }) => jsonBody({ jsonrpc: '2.0', id, ...answer })));
-    const session = await openCapable();
-    expect((await session.ask(9, 'tools/call', CALL)).text).toContain('upstream-protocol');
+  ])('do not come in %s', async (_what, answer) => {
+    expect((await received(answer)).text).toContain('upstream-protocol');
   });
 
-  it('and what the protocol defines stays, whatever it is called', async () => {
+  it.each<[string, string, string]>([
+    ['a secret', `A token: ${makeGithubToken()}`, 'secret:github-token'],
+    ['an image that is loaded', '![see](https://example.com/see?what=1)', 'active:image'],
+    ['what nobody sees', 'see \u{e0041}\u{e0042}\u{e0043}', 'invisible'],
+  ])('are searched for %s', async (_what, text, detector) => {
+    const reply = await received({ result: { content: [], note: text, foo: { bar: [text] } } });
+    expect(reply.text).not.toContain(JSON.stringify(text));
+    expect(JSON.stringify(resultOf(reply)['_meta'])).toContain(detector);
+  });
+
+  it('leave what the protocol defines as it is, whatever it is called', async () => {
     const link = { type: 'resource_link', uri: 'a:b', name: 'code', title: 'code', seen: { a: 1 } };
     const result = { content: [link], _meta: { progressToken: 'code' } };
-    sends(onMethod('tools/call', ({ id = 0 }) => jsonBody({ jsonrpc: '2.0', id, result })));
-    const session = await openCapable();
-    expect((await session.ask(9, 'tools/call', CALL)).messages.at(-1).result).toEqual(result);
+    expect(resultOf(await received({ result }))).toMatchObject(result);
   });
 });

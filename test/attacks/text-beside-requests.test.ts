@@ -6,11 +6,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { connectIn, ERAS, type EraCaller } from '../support/eras.js';
 import { ALLOW_ALL, type AttackRig, decisionOf, startRig, UPSTREAM } from '../support/gateway.js';
+import { onMethod } from '../support/hostile-acts.js';
 import {
   askStateless,
   beginStateless,
   createTaskServer,
   EXTENSION,
+  initializeWithTasks,
   TASK_TOOLS,
 } from '../support/mcp-servers.js';
 import { PATIENT } from '../support/timing.js';
@@ -22,6 +24,7 @@ import {
   post,
   type Reply,
   requestStateless,
+  resultOf,
   SESSION_VERSION,
   sessionHeaders,
 } from '../support/wire-client.js';
@@ -139,6 +142,30 @@ describe('once a flow closes the sink', () => {
     expect(decisionOf(update).reason).toBe('tainted-flow');
     expect(received()).toContain('"subscriptions/listen"');
     expect(received()).not.toContain(TEXT);
+  });
+
+  it('asks of tasks of a session without it, and takes no task id that it was not given', async () => {
+    const access = await as('tasks of a session');
+    rig.upstream.obeyOnce(onMethod('initialize', (request) => initializeWithTasks(request)));
+    const session = await openSession(access);
+    const call = { name: 'talk', arguments: { id: 'one' }, task: {} };
+    const { task } = resultOf(await session.request('tools/call', call));
+    const { taskId = '' } = task as JsonObject;
+    await taint(access);
+    const beside = { reason: TEXT, ...META };
+    for (const method of ['tasks/get', 'tasks/result', 'tasks/cancel', 'tasks/list'])
+      expect(isAnswered(await session.request(method, { taskId, ...beside }))).toBe(true);
+    expect(received()).toContain('"tasks/result"');
+    const related = { 'io.modelcontextprotocol/related-task': { taskId: TEXT, note: TEXT } };
+    expect(isAnswered(await session.request('ping', { _meta: related }))).toBe(true);
+    expect(received()).not.toContain(TEXT);
+    rig.upstream.forget();
+    for (const method of ['tasks/get', 'tasks/result', 'tasks/cancel']) {
+      expect((await session.request(method, { taskId: TEXT })).text).toContain('Task not found');
+      if (method !== 'tasks/result')
+        expect((await askStateless(access, method, { taskId: TEXT })).text).toContain('not found');
+    }
+    expect(rig.upstream.seen()).toEqual([]);
   });
 
   it('notifies without it', async () => {

@@ -30,7 +30,14 @@ import {
 } from '../../protocol/admitted-request.js';
 import { editedValueAt, replaceAt, setMember, spanOf } from '../../protocol/json/json.js';
 import { renderJson } from '../../protocol/json/request-ids.js';
-import { isRequestId, type RequestId, readEnvelope, type Target } from '../../protocol/jsonrpc.js';
+import {
+  isObject,
+  isRequestId,
+  type Json,
+  type RequestId,
+  readEnvelope,
+  type Target,
+} from '../../protocol/jsonrpc.js';
 import { paramsOf, progressTokenOf } from '../../protocol/params.js';
 import { DECISION_MEMBER, invalidParams, renderError } from '../../protocol/responses.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
@@ -389,7 +396,10 @@ export function createLegacySseWriter(
   const write: LegacySseWriter['write'] = async (data, ended) => {
     const reading = await readUpstreamMessage(call, data, true);
     const envelope = reading.ok ? readEnvelope(reading.value) : undefined;
-    const sent = takeSentRequest(stream, envelope);
+    const sent = takeSentRequest(
+      stream,
+      reading.ok ? answeredId(reading.value, envelope) : undefined,
+    );
     if (sent !== undefined) return writeResponse(stream, sent, data, ended);
     const text = await stream.checkUnsolicited(restoreProgressToken(stream, envelope, data));
     if (text !== undefined && !ended.aborted) await call.outgoing.write(encodeSseMessage(text));
@@ -399,11 +409,22 @@ export function createLegacySseWriter(
 
 type Envelope = ReturnType<typeof readEnvelope> | undefined;
 
+/** The id of the request that a message answers; one that is no valid response is an answer too, and is refused as such. */
+function answeredId(value: Json, envelope: Envelope): Json | undefined {
+  switch (envelope?.kind) {
+    case 'result':
+    case 'error':
+      return envelope.id;
+    case 'malformed':
+      return isObject(value) && value['method'] === undefined ? value['id'] : undefined;
+    default:
+      return undefined;
+  }
+}
+
 /** The request that a message answers, if it was sent in this session and has not been answered yet. */
-function takeSentRequest(stream: LegacyStream, envelope: Envelope): SentRequestFacts | undefined {
+function takeSentRequest(stream: LegacyStream, id: Json | undefined): SentRequestFacts | undefined {
   const { respondedIds } = stream;
-  if (envelope?.kind !== 'result' && envelope?.kind !== 'error') return undefined;
-  const { id } = envelope;
   if (typeof id !== 'string' || respondedIds.has(id)) return undefined;
   const sent = openSent(stream, id);
   if (sent !== undefined) markResponded(stream, id);
