@@ -291,7 +291,10 @@ function escapeBeyondAscii(text: string): string {
 }
 
 /** Replaces the values that have at least `minChars` characters. */
-type Search = (text: string, minChars: number) => { readonly text: string; readonly count: number };
+type Search = (
+  text: string,
+  minChars: number,
+) => { readonly text: string; readonly count: number; readonly edits: readonly TextEdit[] };
 
 /** Characters compared in one result. Values and texts may be chosen so that nearly every comparison fails late. */
 const MAX_COMPARED_CHARS = 16 * 1024 * 1024;
@@ -344,7 +347,7 @@ function createSearch(values: ReadonlySet<string>, mark: string): Search {
   }
 
   return (text, minChars) => {
-    if (values.size === 0) return { text, count: 0 };
+    if (values.size === 0) return { text, count: 0, edits: [] };
     const found: Span[] = [];
     let view = foldText(text);
     decodedSpansIn(view, minChars, found);
@@ -352,10 +355,10 @@ function createSearch(values: ReadonlySet<string>, mark: string): Search {
       view = foldView(unescapeStretch(view, 0, view.text.length));
       decodedSpansIn(view, minChars, found);
     }
-    if (found.length === 0) return { text, count: 0 };
+    if (found.length === 0) return { text, count: 0, edits: [] };
     const spans = mergeSpans(found);
     const edits = spans.map(({ start, end }) => ({ start, end, text: mark }));
-    return { text: applyEdits(text, edits), count: spans.length };
+    return { text: applyEdits(text, edits), count: spans.length, edits };
   };
 }
 
@@ -1040,6 +1043,31 @@ function beginnings(steps: readonly string[], isList: boolean): readonly number[
   return isList ? lists : lists.map((at) => at + 1).filter((at) => at < steps.length);
 }
 
+/** The texts without the values that begin in one of them and end in another, where a host joins them. */
+function withoutSplitValues(leaves: readonly TextLeaf[], find: Search): readonly TextLeaf[] {
+  const left = new Map<number, TextLeaf>();
+  for (const joined of groupsOf(leaves)) {
+    if (joined.length < 2) continue;
+    const text = joined.map(({ redacted }) => redacted).join('');
+    const { edits } = find(text, MIN_PART_CHARS);
+    let end = 0;
+    const spans = joined.map(({ redacted }): Span => {
+      const start = end;
+      end += redacted.length;
+      return { start, end };
+    });
+    const split = edits.filter((edit) =>
+      spans.some((span) => edit.start < span.end && span.end < edit.end),
+    );
+    for (const [index, leaf] of joined.entries()) {
+      const pieces = piecesWithin(split, spans[index] ?? NOWHERE);
+      if (pieces.length > 0)
+        left.set(leaf.start, { ...leaf, redacted: applyEdits(leaf.redacted, pieces) });
+    }
+  }
+  return left.size === 0 ? leaves : leaves.map((leaf) => left.get(leaf.start) ?? leaf);
+}
+
 /** Replaces the redacted values in all other texts. */
 function redactLeaves(
   walk: Walk,
@@ -1048,7 +1076,8 @@ function redactLeaves(
 ): void {
   const find = createSearch(walk.values, walk.planned.mark);
   let changedNames = 0;
-  for (const { kind, start, end, steps, value, redacted, isJson } of leaves) {
+  for (const leaf of withoutSplitValues(leaves, find)) {
+    const { kind, start, end, steps, value, redacted, isJson } = leaf;
     const minChars = isStructured(steps) ? MIN_PART_CHARS : MIN_VALUE_CHARS;
     const { text, count } = isJson ? searchJson(redacted, find, caps) : find(redacted, minChars);
     if (text === value) continue;
@@ -1080,5 +1109,5 @@ function searchJson(json: string, find: Search, caps: WalkCaps): ReturnType<Sear
     found += count;
   });
   if (outcome === 'too-large') throw new TooLarge();
-  return { text: applyEdits(json, edits), count: found };
+  return { text: applyEdits(json, edits), count: found, edits };
 }

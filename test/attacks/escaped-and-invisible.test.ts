@@ -81,3 +81,27 @@ it.each(Object.entries(NOTATIONS))(
     }
   },
 );
+
+describe('what is encoded in a path', () => {
+  const ENCODED = ['hex', 'base64', 'base64url'] as const;
+  it.each(ENCODED)('is read where it is %s', (encoding) => {
+    for (const secret of Object.values(SECRETS))
+      for (const [before, after] of [
+        ['memo://vault/open/', ''],
+        ['/usr/share/doc/', '/more'],
+        ['https://a.example/x/', '/b/c/d'],
+      ] as const) {
+        const text = `${before}${Buffer.from(`see ${secret}!`).toString(encoding)}${after}`;
+        expect([text, shown(text).includes('[redacted:')]).toEqual([text, true]);
+      }
+  });
+
+  it('leaves paths as they are', () => {
+    for (const text of [
+      '/usr/share/doc/packages/README20/aGVsbG8gd29ybGQgYWdhaW4/x',
+      `/blobs/${'0123456789abcdef'.repeat(4)}/layers/${'fedcba9876543210'.repeat(4)}`,
+      '/'.repeat(5_000),
+    ])
+      expect(shown(text)).toContain(JSON.stringify(text));
+  });
+});

@@ -103,6 +103,23 @@ describe('a redacted value', () => {
     expect(result).toContain('see [redacted:sensitive]');
   });
 
+  it.each<[string, (value: string) => string]>([
+    ['as it is', (value) => value],
+    ['in a URL', encodeURIComponent],
+    ['in JSON', (value) => JSON.stringify({ note: value })],
+  ])('is not repeated in two texts that a host joins, %s', (_how, write) => {
+    const text = `see ${write('Kunde 4711/Nord')} there`;
+    const cut = text.indexOf('4711') + 1;
+    const content = [text.slice(0, cut), text.slice(cut)].map((one) => ({
+      type: 'text',
+      text: one,
+    }));
+    const result = shown('v', { content, structuredContent: { v: 'Kunde 4711/Nord' } });
+    const { result: seen } = JSON.parse(result) as { result: { content: { text: string }[] } };
+    const [one = '', other = ''] = seen.content.map((block) => block.text);
+    expect(`${one}${other}`).toMatch(/^see (\{"note":")?\[redacted:sensitive\]("\})? there$/);
+  });
+
   it('is not repeated as a name in _meta', () => {
     const result = { content: [], structuredContent: { v: VALUE }, _meta: { x: { [VALUE]: 1 } } };
     expect(shown('v', result)).not.toContain(VALUE);

@@ -154,12 +154,14 @@ export async function openChannelCaller(
     async request(method, params = {}, { headers, write } = {}) {
       id += 1;
       const own = id;
+      const before = channel.text().length;
       const sent = { jsonrpc: '2.0', id: own, method, params };
       const response = await postMessage(channel.address, token, sent, headers, write?.(sent));
       if (response.status !== 202) return readReply(response);
       const text = await channel.answerText(own);
       const message = JSON.parse(text) as JsonObject;
-      return { status: 200, headers: response.headers, text, message, messages: [message] };
+      const messages = textsOf(channel.text().slice(before)).map((one) => JSON.parse(one));
+      return { status: 200, headers: response.headers, text, message, messages };
     },
   };
 }

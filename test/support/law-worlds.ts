@@ -168,7 +168,7 @@ export type LawWorld = {
   readonly items: readonly Item[];
   /** What the server with every kind of item is ordered before what its era is. */
   obey(order: Order): void;
-  /** What has left the gateways since `forget`. */
+  /** What has left the gateways for this server since `forget`. */
   left(): readonly Left[];
   forget(): void;
   /** The upstream that the client asks, or the endpoint. */
@@ -297,7 +297,7 @@ export async function startWorld(
 
 /** One endpoint over two upstreams, of which the other has a tool and nothing else. */
 async function startEndpoint(client: ClientEra, setting: Setting): Promise<LawWorld> {
-  const { gateway, left, right, close } = await startMergedRig({
+  const { gateway, left, close } = await startMergedRig({
     ...gatewayOf(setting),
     upstream: membersOf(setting),
     prepare(one, other) {
@@ -311,17 +311,7 @@ async function startEndpoint(client: ClientEra, setting: Setting): Promise<LawWo
     { kind: 'tool', upstream: 'right', name: 'w_x', wire: 'right_w_x' },
   ];
   const server = serverOf(left);
-  const forget = (): void => {
-    server.forget();
-    right.forget();
-  };
-  const everything = () => [...left.seen(), ...right.seen()];
-  return worldOf(
-    [gateway],
-    client,
-    { ...server, items, left: everything, forget, close },
-    ENDPOINT,
-  );
+  return worldOf([gateway], client, { ...server, items, close }, ENDPOINT);
 }
 
 /** Two replicas, of which one is asked after the other. */

@@ -359,11 +359,40 @@ function collectRuns(text: string, runs: EncodedRun[]): void {
 const MIN_CAPITALS = 4;
 
 function addRun(text: string, start: number, end: number, runs: EncodedRun[]): void {
-  const decoded = decodeRun(text.slice(start, end));
-  if (decoded === undefined) return;
+  if (addPart(text, start, end, runs) || !text.slice(start, end).includes('/')) return;
+  if (!addRest(text, start, end, runs)) addSegments(text, start, end, runs);
+}
+
+function addPart(text: string, start: number, end: number, runs: EncodedRun[]): boolean {
+  const decoded = end - start < MIN_RUN_CHARS ? undefined : decodeRun(text.slice(start, end));
+  if (decoded === undefined) return false;
   let padded = end;
   while (padded - end < 2 && text[padded] === '=') padded++;
   runs.push({ start, end: padded, decoded });
+  return true;
+}
+
+/** The rests of a run that are decoded, so that a run of nothing but slashes takes no longer. */
+const MAX_RESTS = 16;
+
+/** Base64 has slashes, and so have paths: what stands behind one may be encoded by itself. */
+function addRest(text: string, start: number, end: number, runs: EncodedRun[]): boolean {
+  const run = text.slice(start, end);
+  let slash = run.indexOf('/');
+  for (let tried = 0; slash !== -1 && tried < MAX_RESTS; tried++) {
+    if (addPart(text, start + slash + 1, end, runs)) return true;
+    slash = run.indexOf('/', slash + 1);
+  }
+  return false;
+}
+
+function addSegments(text: string, from: number, end: number, runs: EncodedRun[]): void {
+  let start = from;
+  for (const segment of text.slice(from, end).split('/')) {
+    const next = start + segment.length;
+    if (next < end) addPart(text, start, next, runs);
+    start = next + 1;
+  }
 }
 
 /** Decodes one run; undefined where it holds no readable text. The first bytes exclude most runs. */
