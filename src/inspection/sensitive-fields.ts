@@ -12,6 +12,7 @@ import {
   elementSpans,
   memberSpans,
   removalEdits,
+  removalsOf,
   type Span,
   spanOf,
 } from '../protocol/json/json.js';
@@ -765,17 +766,8 @@ function isAnnotation(steps: Leaf['steps']): boolean {
 /** Redacts the fields of all data in a text. What is valid JSON as a whole stays valid. */
 function redactText(outer: Walk, value: string, trees: TextTrees): string {
   if (!mayHoldField(outer, value)) return value;
-  if (parseContainer(value) === undefined) return redactData(outer, value, trees);
-  const { planned, counts, values } = outer;
-  const walk: Walk = { planned, text: value, places: [], edits: [], counts: [...counts], values };
-  visitCopy(walk, spanOf(value, []) ?? { start: 0, end: 0 }, trees);
-  const redacted = applyEdits(value, sortEdits(walk));
-  const edits: TextEdit[] = [];
-  walkJson(redacted, UNBOUNDED, ({ kind, start, end, value: inner }) => {
-    const text = kind === 'string' ? redactText(outer, inner, trees) : inner;
-    if (text !== inner) edits.push({ start, end, text: JSON.stringify(text) });
-  });
-  return applyEdits(redacted, edits);
+  const isJson = parseContainer(value) !== undefined;
+  return applyEdits(value, findDataEdits(outer, value, trees, isJson));
 }
 
 /** Whether a text may hold data with a field: it has an opening bracket and a name, unless that is escaped. */
@@ -793,53 +785,71 @@ function mayHoldField({ planned: { fields } }: Walk, value: string): boolean {
   });
 }
 
+/** What is done about fields in a text. */
+type DataEdit = TextEdit & { readonly fields: readonly number[] };
+
 /** The reading of one text that has data in it, by views of it in which less and less is escaped. */
 type DataReading = {
   readonly outer: Walk;
   readonly trees: TextTrees;
-  readonly edits: TextEdit[];
-  /** How a quote is written at this depth. */
+  readonly edits: DataEdit[];
+  /** The values that were redacted, which nothing is sought in. */
+  readonly redacted: Set<DataNode>;
+  /** How a quote is written at this place, and how often it is escaped there. */
   readonly quote: string;
-  readonly depth: number;
-  /** How many levels of escapes were decoded. */
+  readonly escapes: number;
+  /** How many levels of escapes were decoded in the text, or the string of it, as a whole. */
   readonly level: number;
+  /**
+   * Whether the text is JSON, and all around it: then every list is data, escapes stand in strings alone, and what may
+   * repeat structured content is not counted again.
+   */
+  readonly isJson: boolean;
 };
 
-function redactData(outer: Walk, text: string, trees: TextTrees): string {
-  const edits = findDataEdits(outer, text, trees);
-  return edits.length === 0 ? text : applyEdits(text, edits);
-}
-
 /** The edits that redact the fields of all data in a text, in order and apart. */
-function findDataEdits(outer: Walk, text: string, trees: TextTrees): readonly TextEdit[] {
-  const edits: TextEdit[] = [];
-  const reading: DataReading = { outer, trees, edits, quote: '"', depth: 0, level: 0 };
-  const folded = foldText(text);
-  readData(reading, folded);
-  // Data in HTML, as in an attribute or a listing.
-  if (QUOTE_IN_HTML.test(folded.text))
-    readData({ ...reading, quote: '&quot;' }, decodeEscapes(folded));
-  const kept: TextEdit[] = [];
+function findDataEdits(
+  outer: Walk,
+  text: string,
+  trees: TextTrees,
+  isJson = false,
+): readonly TextEdit[] {
+  const edits: DataEdit[] = [];
+  const place = { quote: '"', escapes: 0, level: 0, isJson };
+  readText({ outer, trees, edits, redacted: new Set(), ...place }, foldText(text));
+  const kept: DataEdit[] = [];
   for (const edit of edits.sort((one, other) => one.start - other.start)) {
     const before = kept.at(-1)?.end ?? 0;
     if (edit.end <= before) continue;
     kept.push({ ...edit, start: Math.max(edit.start, before) });
+    for (const field of edit.fields) outer.counts[field] = (outer.counts[field] ?? 0) + 1;
   }
   return kept;
 }
 
 const QUOTE_IN_HTML = /&(?:quot|apos|#0*3[49]|#x0*2[27]);/i;
 
+function readText(reading: DataReading, view: NormalizedText): void {
+  readData(reading, view);
+  // Data in HTML, as in an attribute or a listing. In JSON that is in one of the strings, which are read by themselves.
+  if (!reading.isJson && QUOTE_IN_HTML.test(view.text))
+    readData({ ...reading, quote: '&quot;' }, decodeEscapes(view));
+}
+
 function readData(reading: DataReading, view: NormalizedText): void {
   for (const node of findData(view.text)) {
     visitOutermost(reading, view, node);
-    visitStrings(reading, view, node);
+    readStrings(reading, view, node);
   }
   // What is escaped, whole or in part, is read once more without one level of its escapes.
-  if (reading.depth >= MAX_ESCAPES || !/\\["'u\\]/.test(view.text)) return;
-  const quote = JSON.stringify(reading.quote).slice(1, -1);
+  if (reading.isJson || reading.level >= MAX_ESCAPES || !/\\["'u\\]/.test(view.text)) return;
   const inner = foldView(unescapeStretch(view, 0, view.text.length));
-  readData({ ...reading, quote, depth: reading.depth + 1, level: reading.level + 1 }, inner);
+  readData({ ...escaped(reading), level: reading.level + 1 }, inner);
+}
+
+function escaped(reading: DataReading): DataReading {
+  const quote = JSON.stringify(reading.quote).slice(1, -1);
+  return { ...reading, quote, escapes: reading.escapes + 1 };
 }
 
 /** Data may be structured content as a whole, or else one of its lists or an item of one. */
@@ -854,7 +864,7 @@ function visitOutermost(
   const isList = node.kind === 'array';
   visitNode(reading, view, { node, tree: trees.root });
   if (edits.length > before) return;
-  if (!isList || isDataList(view, node)) {
+  if (!isList || reading.isJson || isDataList(view, node)) {
     visitNode(reading, view, { node, tree: isList ? trees.list : trees.item });
   }
   if (!isList || edits.length > before || depth >= MAX_LISTS) return;
@@ -881,41 +891,68 @@ function visitNode(
   view: NormalizedText,
   { node, tree, name }: NodeVisit,
 ): void {
-  const { fields } = reading.outer.planned;
-  const redacted = tree.ended.find((field) => fields[field]?.effect === 'redact');
+  const { planned } = reading.outer;
+  const redacted = tree.ended.find((field) => planned.fields[field]?.effect === 'redact');
   if (redacted !== undefined) {
-    redactFound(reading, view, { node, tree, name }, redacted);
+    if (isOfLevel(reading, view, name ?? node))
+      redactNode(reading, view, { node, tree, name }, redacted);
     return;
   }
-  if (!tree.isOpen) return;
-  for (const [index, { name: itemName, value }] of node.items.entries()) {
-    const next = tree.below(itemName === undefined ? index : contentOf(view, itemName));
-    if (next !== undefined) visitNode(reading, view, { node: value, tree: next, name: itemName });
-  }
+  if (tree.isOpen) visitItems(reading, view, node, tree);
 }
 
-function redactFound(
+function visitItems(
   reading: DataReading,
   view: NormalizedText,
-  { node, tree, name }: NodeVisit,
-  redacted: number,
+  node: DataNode,
+  tree: FieldTree,
 ): void {
-  const { planned, counts } = reading.outer;
-  if (!isOfLevel(reading, view, name ?? node)) return;
-  for (const field of tree.ended) counts[field] = (counts[field] ?? 0) + 1;
-  const how = name === undefined ? 'marker' : (planned.replacements[redacted] ?? 'marker');
-  redactNode(reading, view, { node, name, how });
+  const { planned } = reading.outer;
+  /** The members that are left out, each with the fields that it is. */
+  const leftOut = new Map<number, readonly number[]>();
+  for (const [index, { name, value }] of node.items.entries()) {
+    const next = tree.below(name === undefined ? index : contentOf(view, name));
+    if (next === undefined) continue;
+    const isGone = name && next.ended.some((field) => leavesOut(planned, field));
+    if (!isGone) visitNode(reading, view, { node: value, tree: next, name });
+    else if (isOfLevel(reading, view, name)) leftOut.set(index, next.ended);
+  }
+  if (leftOut.size > 0) removeItems(reading, view, node, leftOut);
+}
+
+/** Leaves members out with the commas that would be left over. */
+function removeItems(
+  { edits, outer, isJson, redacted }: DataReading,
+  view: NormalizedText,
+  { items }: DataNode,
+  leftOut: ReadonlyMap<number, readonly number[]>,
+): void {
+  for (const index of leftOut.keys()) {
+    const item = items[index];
+    if (item === undefined) continue;
+    redacted.add(item.value);
+    collectNode(view, item.value, outer.values);
+  }
+  let fields = isJson ? [] : [...leftOut.values()].flat();
+  const spans = items.map(({ name, value: { start, end } }) => ({
+    start: name?.start ?? start,
+    end,
+  }));
+  for (const { start, end } of removalsOf(spans, (index) => leftOut.has(index))) {
+    edits.push({ ...originalSpan(view, start, end), text: '', fields });
+    fields = [];
+  }
 }
 
 /** Whether the quote of a name or text is written with the escapes of this level: others were read before. */
 function isOfLevel(
-  { level }: DataReading,
+  { level, escapes }: DataReading,
   view: NormalizedText,
   { start, kind }: DataNode,
 ): boolean {
   if (level === 0) return true;
   const quote = originalSpan(view, start, start + 1);
-  return kind === 'string' && quote.end - quote.start >= 2 ** level;
+  return kind === 'string' && quote.end - quote.start >= 2 ** escapes;
 }
 
 /** The content of a string, decoded. */
@@ -933,46 +970,32 @@ function contentSpan({ text }: NormalizedText, { kind, start, end }: DataNode): 
   return { start: start + 1, end: isClosed ? end - 1 : end };
 }
 
-type NodeEdit = {
-  readonly node: DataNode;
-  readonly name: DataNode | undefined;
-  readonly how: Replacement;
-};
-
 function redactNode(
-  reading: DataReading,
+  { edits, quote, outer, isJson, redacted }: DataReading,
   view: NormalizedText,
-  { node, name, how }: NodeEdit,
+  { node, tree, name }: NodeVisit,
+  field: number,
 ): void {
-  const { edits, quote, outer } = reading;
-  const { mark } = outer.planned;
+  const { mark, replacements } = outer.planned;
+  redacted.add(node);
+  const fields = isJson ? [] : tree.ended;
   collectNode(view, node, outer.values);
-  const marker = `${quote}${mark}${quote}`;
-  if (how === 'nothing' && name !== undefined) {
-    edits.push({ ...originalSpan(view, ...memberSpan(view, name, node)), text: '' });
-  } else if (how === 'marker' && node.kind === 'string') {
-    const { start, end } = contentSpan(view, node);
-    const at = originalSpan(view, node.start, start).end;
-    edits.push(
-      start < end
-        ? { ...originalSpan(view, start, end), text: mark }
-        : { start: at, end: at, text: mark },
-    );
-  } else {
-    edits.push({
-      ...originalSpan(view, node.start, node.end),
-      text: how === 'marker' ? marker : 'null',
-    });
+  // Outside JSON nothing demands that an item of a list be valid.
+  const isMarked = replacements[field] === 'marker' || (name === undefined && !isJson);
+  if (isMarked && node.kind === 'string') {
+    edits.push({ ...originalContent(view, node), text: mark, fields });
+    return;
   }
+  const text = isMarked ? `${quote}${mark}${quote}` : 'null';
+  edits.push({ ...originalSpan(view, node.start, node.end), text, fields });
 }
 
-/** A member with one of the commas beside it. */
-function memberSpan({ text }: NormalizedText, name: DataNode, { end }: DataNode): [number, number] {
-  const after = /^\s*,/.exec(text.slice(end))?.[0].length ?? 0;
-  if (after > 0) return [name.start, end + after];
-  const before =
-    /,\s*$/.exec(text.slice(Math.max(0, name.start - 64), name.start))?.[0].length ?? 0;
-  return [name.start - before, end];
+/** What stands between the quotes of a string, with what some reader skips at its ends. */
+function originalContent(view: NormalizedText, node: DataNode): Span {
+  const { start, end } = contentSpan(view, node);
+  const inner = originalSpan(view, node.start, start).end;
+  const outer = originalSpan(view, end, node.end);
+  return { start: inner, end: end < node.end ? outer.start : outer.end };
 }
 
 /** The texts and numbers of a redacted value, which are searched for in other texts. */
@@ -987,11 +1010,12 @@ function collectNode(view: NormalizedText, node: DataNode, values: Set<string>):
   }
 }
 
-/** The strings and scalars of data, in order. Without recursion: a text may nest without end. */
-function leavesOf(node: DataNode): readonly DataNode[] {
+/** The strings and scalars of data but those in some values, in order. Without recursion: a text may nest without end. */
+function leavesOf(node: DataNode, but?: ReadonlySet<DataNode>): readonly DataNode[] {
   const leaves: DataNode[] = [];
   const open = [node];
   for (let one = open.pop(); one !== undefined; one = open.pop()) {
+    if (but?.has(one)) continue;
     if (one.kind === 'string' || one.kind === 'scalar') leaves.push(one);
     for (let at = one.items.length - 1; at >= 0; at--) {
       const item = one.items[at];
@@ -1001,15 +1025,21 @@ function leavesOf(node: DataNode): readonly DataNode[] {
   return leaves;
 }
 
-/** Reads the strings of data, as far as nothing in them is escaped, as texts of their own. */
-function visitStrings(reading: DataReading, view: NormalizedText, node: DataNode): void {
-  if (reading.depth >= MAX_ESCAPES) return;
-  for (const leaf of leavesOf(node)) {
+/**
+ * Reads the strings of data as texts of their own, each at the level at which its quotes are written. Those with escapes
+ * are read once, where no escapes around them were decoded.
+ */
+function readStrings(reading: DataReading, view: NormalizedText, node: DataNode): void {
+  for (const leaf of leavesOf(node, reading.redacted)) {
     if (leaf.kind !== 'string') continue;
     const { start, end } = contentSpan(view, leaf);
     const content = view.text.slice(start, end);
-    if (content.includes('\\') || !/[[{]/.test(content)) continue;
-    readData({ ...reading, depth: reading.depth + 1 }, unescapeStretch(view, start, end));
+    if (!/[[{]|\\u/.test(content) || (reading.level > 0 && content.includes('\\'))) continue;
+    if (!isOfLevel(reading, view, leaf)) continue;
+    const inner = foldView(unescapeStretch(view, start, end));
+    const isJson = reading.isJson && parseContainer(inner.text) !== undefined;
+    const within = view.text[leaf.start] === '"' ? escaped(reading) : reading;
+    readText({ ...within, level: 0, isJson }, inner);
   }
 }
 

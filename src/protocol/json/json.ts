@@ -276,7 +276,8 @@ export function removalsAt(
   return removalsOf(items, (at) => isRemoved(items[at]?.start ?? -1, at));
 }
 
-function removalsOf(
+/** The edits that remove items, which are told apart by their index, with the commas that would be left over. */
+export function removalsOf(
   items: readonly (Member | Span)[],
   isRemoved: (at: number) => boolean,
 ): readonly TextEdit[] {

@@ -77,6 +77,21 @@ describe('a sensitive field in a text', () => {
     },
   );
 
+  it.each([
+    ['a literal of Python behind a line end', `out: {"log":"a\\n{'ssn': '@'}"}`],
+    ['a literal of Python, two strings deep', `out: {"log":"{\\"log\\":\\"{'ssn': '@'}\\"}"}`],
+    ['escapes that nobody has to write', `{"log":"a\\/b \\u00e9 {\\"ssn\\":\\"@\\"}"}`],
+  ])('[SF-11] is redacted in strings with escapes, which stay as they are: %s', (_what, text) => {
+    expect(textLeft(text.replace('@', VALUE))).toBe(text.replace('@', '[redacted:sensitive]'));
+  });
+
+  it('[SF-11] goes with what is invisible at its ends', () => {
+    for (const data of ["{'ssn': '@'}", 'x {"ssn":"@"}', '{"ssn":"@"}'])
+      expect(textLeft(data.replace('@', `\u200b${VALUE}\ufeff`))).toBe(
+        data.replace('@', '[redacted:sensitive]'),
+      );
+  });
+
   it('[SF-11] is redacted where data goes on in the next block, wherever it is cut', () => {
     const text = `see ${JSON.stringify({ id: 7, ssn: 'Ada', city: 'Paris' })}.`;
     for (let first = 0; first <= text.length; first += 3)
