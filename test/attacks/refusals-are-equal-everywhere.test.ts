@@ -4,14 +4,16 @@
 // carrier cannot have a reason, the table says why; a reason that needs another setup names the test that has it.
 
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { REASONS, type Reason } from '../../src/policy/reasons.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { ADMINS, type Admins, adminsOf } from '../support/deployments.js';
 import { connectIn, type EraCaller } from '../support/eras.js';
-import { decisionOf, linesOf } from '../support/gateway.js';
+import { decisionOf, linesOf, type RunningGateway } from '../support/gateway.js';
 import {
   type Behind,
   EVERY_WAY,
+  type Item,
   type ItemKind,
   type LawWorld,
   startWorld,
@@ -136,6 +138,8 @@ type Met = {
   readonly hiddenAtEndpoint?: readonly ItemKind[];
   /** The task is that of somebody else. */
   readonly isForeign?: true;
+  /** An administrator has blocked the item, or the tool of the task. */
+  readonly isBlocked?: true;
   /** Carriers that answer otherwise, and why: by method, or with what the request is about, also behind what. */
   readonly otherwise?: { readonly [carrier: string]: readonly [outcome: string, why: string] };
 };
@@ -198,6 +202,11 @@ const MET: { readonly [reason in Reason]?: Met } = {
       'subscriptions/listen task': ['opened', NO_TEXT[1]],
     },
   },
+  blocked: {
+    kinds: ALL,
+    isBlocked: true,
+    otherwise: { 'subscriptions/listen': NARROWED },
+  },
   'unknown-task': {
     kinds: ['task'],
     isForeign: true,
@@ -221,19 +230,10 @@ const ELSEWHERE: { readonly [reason in Reason]?: string } = {
   'session-required': 'unit/protocol/admission',
   'method-unknown': 'unit/protocol/versions/session',
   'method-forbidden': 'integration/session-tasks',
-  'token-missing': 'unit/proxy/pipeline',
-  'token-malformed': 'attacks/41-token-claims',
-  'token-signature': 'attacks/41-token-claims',
   'token-type': 'attacks/41-token-claims',
-  'token-issuer': 'attacks/41-token-claims',
-  'token-audience': 'attacks/53-metadata',
-  'token-expired': 'attacks/41-token-claims',
-  'token-not-yet-valid': 'attacks/41-token-claims',
-  'token-lifetime': 'attacks/41-token-claims',
   'token-revoked': 'integration/revocation',
   'token-binding': 'attacks/48-proofs',
   'keys-unavailable': 'attacks/51-last-good-keys',
-  blocked: 'integration/blocks',
   overloaded: 'integration/outbound-queue',
   'tool-unpinned': 'attacks/pins-in-each-era',
   'tool-changed': 'attacks/pins-in-each-era',
@@ -264,6 +264,26 @@ const ELSEWHERE: { readonly [reason in Reason]?: string } = {
   'request-timeout': 'unit/http/server',
   'headers-too-large': 'attacks/10-slow-bodies',
 };
+const HOUR_SECONDS = 3_600;
+const inHours = (hours: number): number => Math.floor(Date.now() / 1000) + hours * HOUR_SECONDS;
+
+/** Claims of a token that is refused for a reason, or what is sent in place of a good one. */
+type Presented =
+  | { readonly claims: () => Readonly<Record<string, unknown>> }
+  | { readonly write: (good: string) => string | undefined };
+
+/** Tokens, with which nothing is carried at all. */
+const TOKENS: { readonly [reason in Reason]?: Presented } = {
+  'token-missing': { write: () => undefined },
+  'token-malformed': { write: (good) => good.slice(0, good.indexOf('.')) },
+  'token-signature': { write: (good) => `${good.slice(0, -8)}AAAAAAAA` },
+  'token-issuer': { claims: () => ({ iss: 'https://another.example' }) },
+  'token-audience': { claims: () => ({ aud: 'https://another.example/mcp' }) },
+  'token-expired': { claims: () => ({ iat: inHours(-2), exp: inHours(-1) }) },
+  'token-not-yet-valid': { claims: () => ({ nbf: inHours(1), exp: inHours(2) }) },
+  'token-lifetime': { claims: () => ({ exp: inHours(100) }) },
+};
+
 /** Reasons of what is not available in this version. */
 const UNUSED: readonly Reason[] = ['approval-required', 'approval-denied', 'approval-expired'];
 
@@ -318,20 +338,26 @@ function rowsFor(reasons: readonly Reason[], client: Client, behind: Behind) {
 describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
   let world: LawWorld;
   beforeAll(async () => {
-    world = await startWorld(client, behind);
+    world = await startWorld(client, behind, { more: ADMINS });
   });
   afterAll(() => world.close());
 
   const accessOf = (sub: string, group: string): Promise<Access> =>
     world.access({ sub, groups: [group] });
 
+  function gateway(): RunningGateway {
+    const [first] = world.gateways;
+    if (first === undefined) throw new Error('a world has a gateway');
+    return first;
+  }
+  const admins = (): Admins => adminsOf(gateway());
+
   /** What became of a request: the reason in the audit log, or that it passed. */
   async function outcomeOf(reply: Reply): Promise<string> {
-    const [gateway] = world.gateways;
     const { text, headers } = reply;
     const isRefused = headers.has('sallyport-decision') || text.includes('dev.sallyport/decision');
-    if (!isRefused || gateway === undefined) return 'passed';
-    const [line] = await linesOf(gateway, decisionOf(reply).id, 1);
+    if (!isRefused) return 'passed';
+    const [line] = await linesOf(gateway(), decisionOf(reply).id, 1);
     return line?.['decision'].reasons?.[0] ?? 'passed';
   }
 
@@ -344,7 +370,7 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
   }
 
   async function meet(reason: Reason, carrier: Carrier): Promise<string> {
-    const { times = 1, text = 'acme', uri, isForeign } = MET[reason] ?? {};
+    const { times = 1, text = 'acme', uri, isForeign, isBlocked } = MET[reason] ?? {};
     const { method, kind } = carrier;
     const sub = `${reason} ${method} ${kind}`;
     const access = await accessOf(sub, reason);
@@ -355,6 +381,7 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
           ? uri
           : wireOf(kind);
     const params = declared(carrier.params(subject, text));
+    if (isBlocked === true) await block(kind === 'task' ? 'tool' : kind);
     if (method === 'subscriptions/listen') {
       for (let time = 1; time < times; time += 1) await prepare(reason, access, params);
       return listen(access, params);
@@ -365,10 +392,24 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
     return outcomeOf(await caller.request(method, params));
   }
 
-  function wireOf(kind: ItemKind): string {
+  function itemOf(kind: ItemKind): Item {
     const item = world.items.find((one) => one.kind === kind);
     if (item === undefined) throw new Error(`no ${kind} is offered`);
-    return item.wire;
+    return item;
+  }
+  const wireOf = (kind: ItemKind): string => itemOf(kind).wire;
+
+  async function block(kind: ItemKind): Promise<void> {
+    const { upstream, name } = itemOf(kind);
+    const order = { block: { target: kind, upstream, name } };
+    expect((await admins().revoke(order)).status).toBe(201);
+  }
+
+  async function liftBlocks(): Promise<void> {
+    const token = await admins().token('platform');
+    const { body } = await admins().ask('GET', '/api/revocations', { token });
+    for (const { id } of body.revocations)
+      await admins().ask('DELETE', `/api/revocations/${id}`, { token });
   }
 
   /** What a client of the stateless era says with every request if it knows tasks. */
@@ -401,6 +442,7 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
     beforeAll(async () => {
       expect(await world.apply(policyOf(DECIDED))).toEqual([]);
     });
+    afterEach(liftBlocks);
 
     it.each(rowsFor(DECIDED, client, behind))(
       '%s of %s for a %s',
@@ -425,11 +467,47 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
       },
     );
   });
+
+  describe('is, of every request of a caller that was let in before, the reason', () => {
+    /** How many tokens were refused for it. */
+    async function refusedFor(reason: string): Promise<number> {
+      const line = new RegExp(
+        `^sallyport_auth_failures_total\\{reason="${reason}"\\} (\\d+)$`,
+        'm',
+      );
+      return Number(line.exec(await gateway().metrics())?.[1] ?? 0);
+    }
+    const methods = new Set(
+      CARRIERS.filter(({ clients }) => clients?.includes(client) !== false).map(
+        (one) => one.method,
+      ),
+    );
+
+    it.each(Object.entries(TOKENS))('%s', async (reason, presented) => {
+      const good = await accessOf('let in', 'nobody');
+      const access = { url: good.url, token: good.token };
+      const caller = await connectIn(client, access);
+      const made = 'claims' in presented ? await world.access(presented.claims()) : good;
+      access.token = 'write' in presented ? presented.write(good.token ?? '') : made.token;
+      const before = await refusedFor(reason);
+      world.forget();
+      for (const method of methods) {
+        const { status, headers } = await caller.request(method);
+        expect([method, status]).toEqual([method, 401]);
+        expect(headers.get('www-authenticate')).toContain('resource_metadata=');
+      }
+      expect(await refusedFor(reason)).toBe(before + methods.size);
+      const left = world.left().map(({ body }) => body);
+      expect(left.filter((body) => [...methods].some((one) => body.includes(one)))).toEqual([]);
+      caller.leave();
+    });
+  });
 });
 
 describe('the table', () => {
   it('has every reason, here or in a test that it names', () => {
-    const named = [...Object.keys(MET), ...Object.keys(ELSEWHERE), ...UNUSED];
+    const named = [MET, TOKENS, ELSEWHERE].flatMap((one) => Object.keys(one));
+    named.push(...UNUSED);
     expect(named.sort()).toEqual(Object.keys(REASONS).sort());
   });
 

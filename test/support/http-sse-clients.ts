@@ -135,12 +135,13 @@ export type ChannelCaller = {
 
 /** Opens a channel and a session on it. */
 export async function openChannelCaller(
-  { url, token }: Access,
+  access: Access,
   capabilities: JsonObject = {},
 ): Promise<ChannelCaller> {
-  const channel = await openRawChannel(`${url}/sse`, bearer(token));
+  const channel = await openRawChannel(`${access.url}/sse`, bearer(access.token));
+  // Read each time: a test may give the caller another token.
   const post = (message: JsonObject): Promise<Response> =>
-    postMessage(channel.address, token, message);
+    postMessage(channel.address, access.token, message);
   const hello = initializeMessage(0);
   const params = { ...(hello['params'] as JsonObject), capabilities };
   await post({ ...hello, params });
@@ -156,7 +157,8 @@ export async function openChannelCaller(
       const own = id;
       const before = channel.text().length;
       const sent = { jsonrpc: '2.0', id: own, method, params };
-      const response = await postMessage(channel.address, token, sent, headers, write?.(sent));
+      const body = write?.(sent);
+      const response = await postMessage(channel.address, access.token, sent, headers, body);
       if (response.status !== 202) return readReply(response);
       const text = await channel.answerText(own);
       const message = JSON.parse(text) as JsonObject;

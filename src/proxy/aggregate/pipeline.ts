@@ -18,7 +18,7 @@ import { errorContextOf, METHOD_NOT_FOUND, protocolErrorOf } from '../../protoco
 import type { Incoming, Outgoing } from '../../protocol/transport.js';
 import type { ClientTraits } from '../../protocol/versions/revisions.js';
 import { authenticateAgain } from '../access-lease.js';
-import { maySee } from '../authorization.js';
+import { decideVisible, maySee } from '../authorization.js';
 import { runBatch } from '../features/batch.js';
 import type { Backend, HandleRequest, Ports, SessionScope } from '../ports.js';
 import { claimId, isRead, refuseReadError } from '../request-context.js';
@@ -227,7 +227,7 @@ function findBackendOfUri(
   const { context, principal } = verified;
   const client = { protocol, apps };
   const visibleBackends = context.aggregate.backends.filter((backend) =>
-    isVisible(verified, backend, target, client),
+    mayServe(verified, backend, target, client),
   );
   const [only, ...others] = visibleBackends;
   if (only === undefined) return 'none';
@@ -255,6 +255,23 @@ function isVisible(
   return snapshot !== undefined && maySee(snapshot, principal, client, target);
 }
 
+/**
+ * Whether the target is the backend's for this caller. That an administrator has blocked it there changes nothing: the
+ * backend's own pipeline run refuses it, and no other backend answers in its place.
+ */
+function mayServe(
+  { context, principal }: VerifiedRequest,
+  { upstream }: Backend,
+  target: Target,
+  client: ClientTraits,
+): boolean {
+  const snapshot = context.aggregate.snapshot(upstream);
+  if (snapshot === undefined) return false;
+  const decision = decideVisible(snapshot, principal, client, target);
+  const isBlocked = decision.verdict === 'deny' && decision.reason === 'blocked';
+  return decision.verdict === 'allow' || (isBlocked && snapshot.block === undefined);
+}
+
 function hasTemplateFor(
   verified: VerifiedRequest,
   backend: Backend,
@@ -266,7 +283,7 @@ function hasTemplateFor(
   return templates.some(
     (uriTemplate) =>
       matchesTemplate(uriTemplate, uri) &&
-      isVisible(verified, backend, { kind: 'template', uriTemplate }, client),
+      mayServe(verified, backend, { kind: 'template', uriTemplate }, client),
   );
 }
 
