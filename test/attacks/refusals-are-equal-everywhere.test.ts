@@ -483,10 +483,18 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
       ),
     );
 
+    /** What the caller presents from now on. */
+    let access: { url: string; token: string | undefined };
+    let good: Access;
+    let caller: EraCaller;
+    beforeAll(async () => {
+      good = await accessOf('let in', 'nobody');
+      access = { ...good };
+      caller = await connectIn(client, access);
+    });
+    afterAll(() => caller.leave());
+
     it.each(Object.entries(TOKENS))('%s', async (reason, presented) => {
-      const good = await accessOf('let in', 'nobody');
-      const access = { url: good.url, token: good.token };
-      const caller = await connectIn(client, access);
       const made = 'claims' in presented ? await world.access(presented.claims()) : good;
       access.token = 'write' in presented ? presented.write(good.token ?? '') : made.token;
       const before = await refusedFor(reason);
@@ -499,7 +507,6 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
       expect(await refusedFor(reason)).toBe(before + methods.size);
       const left = world.left().map(({ body }) => body);
       expect(left.filter((body) => [...methods].some((one) => body.includes(one)))).toEqual([]);
-      caller.leave();
     });
   });
 });

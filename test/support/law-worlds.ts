@@ -388,7 +388,7 @@ async function startBehindStdio(client: ClientEra, setting: Setting): Promise<La
   const adapter = await startStdioServer(
     {
       command: { command: process.execPath, args, cwd: process.cwd(), env },
-      ...{ address: { host: '127.0.0.1', port: 0 }, token, maxSessions: 64 },
+      ...{ address: { host: '127.0.0.1', port: 0 }, token, maxSessions: 96 },
     },
     {
       signalGroup,
