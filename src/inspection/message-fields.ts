@@ -291,16 +291,26 @@ const KINDS_BY_NAME: ReadonlyMap<string, MemberKind> = new Map([
   ['outputSchema', 'schema'],
 ]);
 
+function kindByPlace(path: readonly string[]): MemberKind | undefined {
+  return path.length === 2 ? KINDS_BY_PLACE.get(path.join('/')) : undefined;
+}
+
+/** No message of any revision has members of the protocol so deep. */
+const MAX_PROTOCOL_DEPTH = 12;
+
 /** The kind of the last member of a path of names, where those above it are the protocol's. */
 export function memberKindOf(path: readonly string[]): MemberKind {
+  if (path.length > MAX_PROTOCOL_DEPTH) return 'added';
   const name = path.at(-1) ?? '';
-  const parent = path.at(-2);
+  const known = kindByParent(name, path.at(-2)) ?? kindByPlace(path) ?? KINDS_BY_NAME.get(name);
+  return known ?? (membersAt(path).has(name) ? 'protocol' : 'added');
+}
+
+function kindByParent(name: string, parent: string | undefined): MemberKind | undefined {
   if (parent === undefined) return ENVELOPE.has(name) ? 'protocol' : 'added';
   if (parent === META) return isMetaOfProtocol(name) ? 'schema' : 'added';
   // The server chooses the keys of input requests.
-  if (name === META || parent === 'inputRequests') return 'protocol';
-  const known = KINDS_BY_PLACE.get(path.join('/')) ?? KINDS_BY_NAME.get(name);
-  return known ?? (membersAt(path).has(name) ? 'protocol' : 'added');
+  return name === META || parent === 'inputRequests' ? 'protocol' : undefined;
 }
 
 function membersAt(path: readonly string[]): ReadonlySet<string> {
@@ -343,12 +353,15 @@ function endOfProtocol(
 
 /** Whether a path leads into data of the server: structured content, other data, or a member that it added. */
 export function isDataOfServer(steps: readonly (string | number)[]): boolean {
+  // Most of a large result.
+  if (isStructured(steps)) return true;
   const kind = endOfProtocol(steps)?.kind;
   return kind === 'structured' || kind === 'data' || kind === 'added';
 }
 
 /** Whether the name at the end of a path is one that the server chose. */
 export function isNameOfServer(steps: readonly (string | number)[]): boolean {
+  if (isStructured(steps)) return steps.length > 2;
   const end = endOfProtocol(steps);
   if (end === undefined) return false;
   return end.kind === 'added' || (isDataOfServer(steps) && steps.length > end.at + 1);

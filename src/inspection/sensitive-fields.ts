@@ -533,11 +533,15 @@ function visitAdded(walk: Walk, name: string, value: Span, trees: TextTrees): vo
   if (walk.places.length === before) visitWithin(walk, value, trees);
 }
 
+/** Like a copy, which any value in it may be down to some depth. */
 function visitWithin(walk: Walk, span: Span, trees: TextTrees, depth = 0): void {
-  const { text } = walk;
-  const before = walk.places.length;
-  visitCopy(walk, span, trees);
-  if (walk.places.length > before || depth >= MAX_LISTS) return;
+  const { text, places } = walk;
+  const isList = text[span.start] === '[';
+  if (!isList && text[span.start] !== '{') return;
+  const before = places.length;
+  visit(walk, span, trees.root);
+  if (places.length === before) visit(walk, span, isList ? trees.list : trees.item);
+  if (places.length > before || depth >= MAX_LISTS) return;
   for (const { value } of memberSpans(text, span)) visitWithin(walk, value, trees, depth + 1);
   for (const element of elementSpans(text, span)) visitWithin(walk, element, trees, depth + 1);
 }
