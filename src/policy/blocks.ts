@@ -3,7 +3,7 @@
 // and reach decisions through the snapshot, so nothing is looked up where nothing is blocked. docs/contract.md §10.
 
 import { type Refusal, refuseWith } from './decision.js';
-import type { Pattern } from './patterns.js';
+import { foldItemName, type Pattern } from './patterns.js';
 import { type Actor, identityOfActor, type PrincipalFacts } from './principal.js';
 import { restrictionsOfUri, restrictsUri, type UriReadings } from './uris.js';
 
@@ -30,8 +30,16 @@ export type UpstreamBlocks = {
   readonly ids: string;
   /** The block of the whole upstream, or of everything. */
   readonly entire: string | undefined;
-  /** The block of one item, or the one of the whole upstream. Resources are compared by all spellings of their URIs. */
-  of(kind: BlockedKind, name: string, readings?: UriReadings): string | undefined;
+  /**
+   * The block of one item, or the one of the whole upstream. Resources are compared by all spellings of their URIs, and
+   * names that nothing pins whatever their case.
+   */
+  of(kind: BlockedKind, name: string, how?: BlockedHow): string | undefined;
+};
+
+export type BlockedHow = {
+  readonly readings?: UriReadings | undefined;
+  readonly isUnpinned?: boolean;
 };
 
 /** The blocks that concern an upstream; `undefined` if there are none. */
@@ -40,6 +48,7 @@ export function blocksAt(
   blocks: ReadonlyMap<string, BlockTarget>,
 ): UpstreamBlocks | undefined {
   const items = new Map<string, string>();
+  const folded = new Map<string, string>();
   const resources: { readonly id: string; readonly patterns: readonly Pattern[] }[] = [];
   const ids: string[] = [];
   let entire: string | undefined;
@@ -49,17 +58,23 @@ export function blocksAt(
     else if (block.target === 'upstream') entire ??= id;
     else if (block.target === 'resource')
       resources.push({ id, patterns: restrictionsOfUri(block.name) });
-    else items.set(itemKey(block.target, block.name), id);
+    else {
+      items.set(itemKey(block.target, block.name), id);
+      folded.set(itemKey(block.target, foldItemName(block.name)), id);
+    }
     ids.push(id);
   }
   if (ids.length === 0) return undefined;
   return {
     ids: ids.sort().join(' '),
     entire,
-    of(kind, name, readings) {
+    of(kind, name, { readings, isUnpinned = false } = {}) {
       const byUri =
         readings && resources.find(({ patterns }) => restrictsUri(patterns, readings))?.id;
-      return byUri ?? items.get(itemKey(kind, name)) ?? entire;
+      const byName =
+        items.get(itemKey(kind, name)) ??
+        (isUnpinned ? folded.get(itemKey(kind, foldItemName(name))) : undefined);
+      return byUri ?? byName ?? entire;
     },
   };
 }

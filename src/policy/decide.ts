@@ -175,7 +175,7 @@ export function decideWithoutArguments(
     if (policyTarget === undefined || policyTarget.kind === 'question')
       return deny('policy-error', false);
     const { kind, name, readings } = policyTarget;
-    const candidates = findCandidates(policies, principal, upstream, kind, name, readings);
+    const candidates = findCandidates(policies, principal, upstream, kind, name, { readings });
     const pin = targetPinOf(catalog, policyTarget, 'unknown');
     const asked = { ...query, args: NO_ARGUMENTS };
     const input = evaluationInputOf(asked, policyTarget, NO_ARGUMENTS, pin);
@@ -240,25 +240,27 @@ function evaluate(policies: PolicySet, query: PolicyQuery): Decision {
   if (policyTarget.kind !== 'resource' && policyTarget.name.length > MAX_NAME_CHARS) {
     return deny('no-matching-allow', false);
   }
+  const isUnpinned = isUnpinnedName(query.catalog, policyTarget);
   const candidates =
     policyTarget.kind === 'question'
       ? findServerRequestRules(policies, query, policyTarget.name)
       : target.kind === 'task'
         ? findTaskRules(policies, query, policyTarget.name, target.use)
-        : findCandidates(
-            policies,
-            principal,
-            upstream,
-            policyTarget.kind,
-            policyTarget.name,
-            policyTarget.readings,
-          );
+        : findCandidates(policies, principal, upstream, policyTarget.kind, policyTarget.name, {
+            readings: policyTarget.readings,
+            isUnpinned,
+          });
   const decision = evaluateCandidates(candidates, query, policyTarget);
   return decision.verdict === 'deny' && args !== 'unknown'
     ? captureRefused(decision, candidates.requires, () =>
         evaluationInputOf(query, policyTarget, args, NOT_PINNED),
       )
     : decision;
+}
+
+/** Whether no pin says which tools and prompts there are, so that a name may be another spelling of one that there is. */
+function isUnpinnedName({ mode }: Catalog, { kind }: PolicyTarget): boolean {
+  return mode === 'off' && (kind === 'tool' || kind === 'prompt');
 }
 
 function evaluateCandidates(
@@ -332,9 +334,10 @@ function readResource(uri: string): PolicyTarget | undefined {
 }
 
 /** The block of a target. A server request is none of what can be blocked: the upstream that makes it is. */
-function blockOf({ blockOf }: Catalog, target: PolicyTarget): string | undefined {
-  if (blockOf === undefined || target.kind === 'question') return undefined;
-  return blockOf(target.kind, target.name, target.readings);
+function blockOf(catalog: Catalog, target: PolicyTarget): string | undefined {
+  if (catalog.blockOf === undefined || target.kind === 'question') return undefined;
+  const isUnpinned = isUnpinnedName(catalog, target);
+  return catalog.blockOf(target.kind, target.name, { readings: target.readings, isUnpinned });
 }
 
 const PIN_REFUSALS: { readonly [state in PinState]: Reason | undefined } = {

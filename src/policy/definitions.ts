@@ -209,7 +209,11 @@ export interface Catalog {
   rankOf?(kind: PinKind, name: string): number | undefined;
   /** The id of the block of an item; absent where nothing is blocked. */
   readonly blockOf?:
-    | ((kind: PinKind, name: string, readings?: UriReadings) => string | undefined)
+    | ((
+        kind: PinKind,
+        name: string,
+        how: { readonly readings: UriReadings | undefined; readonly isUnpinned: boolean },
+      ) => string | undefined)
     | undefined;
   /** Whether the scan keeps this form of a definition from being listed. Absent if only the name decides. */
   withholds?(

@@ -5,6 +5,7 @@
 // Source: RE2 syntax; docs/contract.md §4, law 6.
 
 import { RE2JS } from 're2js';
+import { foldName } from '../text/json-members.js';
 
 /** Maximum length of a pattern that is compiled, in characters. */
 const MAX_PATTERN_CHARS = 1024;
@@ -127,6 +128,14 @@ function portableClass(part: string): string | undefined {
 
 /** Maximum length of a glob, in characters. */
 const MAX_GLOB_CHARS = 512;
+
+/** What shows nothing in a name. */
+const UNSEEN = /[\p{Cc}\p{DI}]/gu;
+
+/** A name as a lenient server may read it: in one case and normal form, without blanks around it and what shows nothing. */
+export function foldItemName(name: string): string {
+  return foldName(name.normalize('NFKC').replace(UNSEEN, '')).trim();
+}
 
 /** `name`: `*` matches any characters. `path`: `*` stays within a segment between slashes, `**` does not. */
 export type PatternSpace = 'name' | 'path';

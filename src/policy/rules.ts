@@ -10,7 +10,7 @@ import type { RuleDocument, WhoDocument } from './compile/documents.js';
 import type { Budget, RateLimit } from './decision.js';
 import type { ArgumentReads, Catalog, CompiledSchema } from './definitions.js';
 import type { FlowSet, SensitiveSet } from './information-flow.js';
-import { matchesPattern, type Pattern } from './patterns.js';
+import { compilePattern, foldItemName, matchesPattern, type Pattern } from './patterns.js';
 import type { Principal } from './principal.js';
 import {
   fitsTerms,
@@ -167,8 +167,12 @@ type KindIndex = {
   readonly patterned: readonly { readonly rule: Rule; readonly pattern: Pattern }[];
   /** The rules that name some target of the kind. */
   readonly rules: readonly Rule[];
+  /** The rules that restrict, with their patterns in the form in which names are compared whatever their case. */
+  readonly folded: readonly { readonly rule: Rule; readonly pattern: Pattern }[];
   /** Cached results; bounded, because names come from the wire. */
   readonly known: BoundedMap<string, Candidates>;
+  /** The same for names that nothing pins. */
+  readonly knownUnpinned: BoundedMap<string, Candidates>;
 };
 
 type UpstreamIndex = { readonly [kind in TargetKind]: KindIndex } & {
@@ -324,6 +328,8 @@ export function findTaskRules(
 
 /**
  * The rules that match by `who` and `what`. Resource names are normal forms of URIs, and are decided by their `readings`.
+ * Where no pin says which names there are (`isUnpinned`), rules that restrict hold for a name in any case: a server may
+ * take it for the same.
  */
 export function findCandidates(
   policies: PolicySet,
@@ -331,19 +337,23 @@ export function findCandidates(
   upstream: string,
   kind: TargetKind,
   name: string,
-  readings?: UriReadings,
+  {
+    readings,
+    isUnpinned = false,
+  }: { readonly readings?: UriReadings | undefined; readonly isUnpinned?: boolean } = {},
 ): Candidates {
   const found = upstreamIndex(principalRulesOf(policies as CompiledPolicies, principal), upstream);
   const index = found[kind];
   const key = readings?.written ?? name;
-  const known = index.known.get(key);
+  const cache = isUnpinned ? index.knownUnpinned : index.known;
+  const known = cache.get(key);
   if (known !== undefined) return known;
   const matching =
     readings === undefined
-      ? matchingRules(index, name)
+      ? matchingRules(index, name, isUnpinned)
       : new Set(index.rules.filter((rule) => matchesTarget(rule, kind, name, readings)));
   const candidates = groupByEffect(matching);
-  index.known.set(key, candidates);
+  cache.set(key, candidates);
   return candidates;
 }
 
@@ -397,11 +407,32 @@ function indexKind(rules: readonly Rule[], kind: TargetKind): KindIndex {
     }
   }
   const named = rules.filter((rule) => rule.targets[kind].length > 0);
-  return { exact, patterned, rules: named, known: new BoundedMap(MAX_KNOWN_NAMES) };
+  const restricting = named.filter(({ effect }) => effect !== 'allow');
+  const folded = restricting.flatMap((rule) =>
+    rule.targets[kind].map((pattern) => ({ rule, pattern: foldPattern(pattern) })),
+  );
+  return {
+    exact,
+    patterned,
+    rules: named,
+    folded,
+    known: new BoundedMap(MAX_KNOWN_NAMES),
+    knownUnpinned: new BoundedMap(MAX_KNOWN_NAMES),
+  };
 }
 
-function matchingRules(index: KindIndex, name: string): ReadonlySet<Rule> {
+/** A regular expression stays as it is written. */
+function foldPattern(pattern: Pattern): Pattern {
+  if (pattern.text.startsWith('re:')) return pattern;
+  const compiled = compilePattern(foldItemName(pattern.text), 'name');
+  return compiled.ok ? compiled.pattern : pattern;
+}
+
+function matchingRules(index: KindIndex, name: string, isUnpinned: boolean): ReadonlySet<Rule> {
   const found = new Set(index.exact.get(name));
+  const inOneCase = isUnpinned ? foldItemName(name) : name;
+  for (const { rule, pattern } of isUnpinned ? index.folded : [])
+    if (matchesPattern(pattern, inOneCase)) found.add(rule);
   for (const { rule, pattern } of index.patterned) {
     if (!found.has(rule) && matchesPattern(pattern, name)) found.add(rule);
   }

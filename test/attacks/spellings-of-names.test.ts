@@ -1,0 +1,94 @@
+// Spellings of the name of a tool or prompt that is denied or blocked, at an upstream without pins: no list of ours says
+// which names there are, and a lenient server takes another spelling for the same. Other names pass as they are.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ADMINS, adminsOf } from '../support/deployments.js';
+import { connectIn, type EraCaller, startRigOf } from '../support/eras.js';
+import { type AttackRig, UPSTREAM } from '../support/gateway.js';
+
+const POLICY = `version: 1
+policy: some
+rules:
+  - id: everything
+    effect: allow
+    who: {anyone: true}
+    what: {upstreams: ["*"], tools: ["*"], prompts: ["*"]}
+  - id: no-wiping
+    effect: deny
+    who: {anyone: true}
+    what: {upstreams: ["*"], tools: [wipe_db, "Drop_*"], prompts: [wipe_db]}
+`;
+const RESTRICTED = ['wipe_db', 'drop_all', 'held'];
+const RESPELLINGS: readonly ((name: string) => string)[] = [
+  (name) => name,
+  (name) => name.toUpperCase(),
+  (name) => name.replace(/^./, (letter) => letter.toUpperCase()),
+  (name) => `${name} `,
+  (name) => `\t${name}`,
+  (name) => `${name}\n`,
+  (name) => `${name}\u00a0`,
+  (name) => `${name}\u0000`,
+  (name) => `${name.slice(0, 2)}\u200b${name.slice(2)}`,
+  (name) => `\ufeff${name}`,
+  (name) => name.replace('l', '\uff4c').replace('w', '\uff37'),
+  (name) => name.replace('d', '\u{1d41d}'),
+];
+const spellingsOf = (names: readonly string[]): readonly string[] =>
+  names.flatMap((name) => RESPELLINGS.map((respell) => respell(name)));
+const SPELLINGS = spellingsOf(RESTRICTED);
+const OTHERS = [
+  'wipe_db2',
+  'wipe',
+  'Get_Item',
+  'get item',
+  'suche（neu）',
+  'drop',
+  '\u2699\ufe0f run',
+];
+
+describe.each(['sessions', 'stateless'] as const)('a tool in the %s era', (era) => {
+  let rig: AttackRig;
+  let caller: EraCaller;
+
+  beforeAll(async () => {
+    rig = await startRigOf(era, {
+      policies: { some: POLICY },
+      more: ADMINS,
+      upstream: ['pinning: {mode: off}'],
+      pin: false,
+      prepare: (server) =>
+        server.offer(() =>
+          [...SPELLINGS, ...OTHERS].map((name) => ({ name, inputSchema: { type: 'object' } })),
+        ),
+    });
+    for (const target of ['tool', 'prompt']) {
+      const block = { target, upstream: UPSTREAM, name: 'held' };
+      expect((await adminsOf(rig.gateway).revoke({ block })).status).toBe(201);
+    }
+    caller = await connectIn(era, rig.access);
+  });
+  afterAll(async () => {
+    caller.leave();
+    await rig.close();
+  });
+
+  it('is called under none of its spellings, and others are', async () => {
+    rig.upstream.forget();
+    for (const name of [...SPELLINGS, ...OTHERS])
+      await caller.request('tools/call', { name, arguments: {} });
+    expect(rig.upstream.uses().map(({ name }) => name)).toEqual(OTHERS);
+  });
+
+  it('is listed under none of its spellings', async () => {
+    const { message } = await caller.request('tools/list');
+    const { tools } = message?.['result'] as { readonly tools: readonly { name: string }[] };
+    expect(tools.map(({ name }) => name)).toEqual(OTHERS);
+  });
+
+  it('as a prompt is got under none of its spellings', async () => {
+    rig.upstream.forget();
+    for (const name of spellingsOf(['wipe_db', 'held']))
+      await caller.request('prompts/get', { name });
+    expect(rig.upstream.uses()).toEqual([]);
+  });
+});
