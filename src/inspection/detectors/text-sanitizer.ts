@@ -231,10 +231,19 @@ function addCues(text: string, depth: number, kinds: Set<string>): void {
   }
   const folded = foldText(text);
   const decoded = decodeEscapes(folded);
-  addPlainCues(folded.text, kinds);
-  if (decoded !== folded) addPlainCues(decoded.text, kinds);
+  addShownCues(folded, kinds);
+  if (decoded !== folded) addShownCues(decoded, kinds);
   if (depth === 0) return;
   for (const run of findEncodedRuns(decoded.text)) addCues(run.decoded, depth - 1, kinds);
+}
+
+const MARKUP = /<[^<>]{1,256}>/g;
+
+/** Cues in a form, in what a renderer of HTML shows of it, and between its tags. */
+function addShownCues(form: NormalizedText, kinds: Set<string>): void {
+  const spaced = form.text.replace(MARKUP, ' ');
+  const shown = dropMarkup(form, 'any').text.replace(MARKUP, ' ');
+  for (const text of new Set([form.text, spaced, shown])) addPlainCues(text, kinds);
 }
 
 function addPlainCues(text: string, kinds: Set<string>): void {
