@@ -1,5 +1,5 @@
 // A secret with markup in it that a renderer of HTML does not show: whoever sees the text sees the secret. What only
-// looks so, such as numbers in cells or cells in tags, arrives as it is.
+// looks so, such as numbers in cells or words in tags, arrives as it is.
 
 import { describe, expect, it } from 'vitest';
 import { findInjectionCues } from '../../src/inspection/detectors/text-sanitizer.js';
@@ -16,7 +16,7 @@ const INTERRUPTED: readonly (readonly [what: string, markup: string])[] = [
   ['empty elements in one another', '<i><b class=x></b></i>'],
   ['an element of no standard', '<x-y></x-y>'],
   ['a comment', '<!-- -->'],
-  ['a comment with cells', '<!-- see the report > here -->'],
+  ['a comment with words', '<!-- see the report > here -->'],
   ['an empty comment', '<!---->'],
   ['a short comment', '<!-->'],
   ['a declaration', '<!x>'],
