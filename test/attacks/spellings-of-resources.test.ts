@@ -4,7 +4,7 @@
 // the pattern has it.
 
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Pattern } from '../../src/policy/patterns.js';
 import {
   readUri,
@@ -16,6 +16,7 @@ import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ADMINS, adminsOf } from '../support/deployments.js';
 import { connectIn, ERA_PAIRS, type EraCaller, startRigOf } from '../support/eras.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { PATIENT } from '../support/timing.js';
 import { combinedSpellings, singleSpellings } from '../support/uri-spellings.js';
 import { openEvents, requestStateless, resultOf } from '../support/wire-client.js';
 
@@ -60,7 +61,10 @@ async function startVault(pair: (typeof ERA_PAIRS)[number][1]): Promise<AttackRi
     },
   });
   const block = { target: 'resource', upstream: UPSTREAM, name: BLOCKED };
-  expect((await adminsOf(rig.gateway).revoke({ block })).status).toBe(201);
+  // A busy machine may not have the keys of administrators at once, which is 503.
+  const revoke = async (): Promise<void> =>
+    expect((await adminsOf(rig.gateway).revoke({ block })).status).toBe(201);
+  await vi.waitFor(revoke, PATIENT);
   return rig;
 }
 
