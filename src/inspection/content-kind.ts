@@ -4,6 +4,7 @@
 
 import type { ContentKind, ContentSettings, InspectionProfile } from '../config/settings.js';
 import { type DefinitionStatus, definitionOf } from '../policy/definitions.js';
+import { foldItemName } from '../policy/patterns.js';
 
 /**
  * The kind of what a tool returns. `code` of a tool holds only for the definitions that it was written for or, where
@@ -15,9 +16,22 @@ export function kindOfTool(
   status: () => DefinitionStatus,
 ): ContentKind {
   const chosen = tools.get(tool);
-  if (chosen === undefined) return kind;
+  if (chosen === undefined)
+    return status().state === 'approved' ? kind : strictestOf(kind, tools, foldItemName(tool));
   if (chosen.kind !== 'code' && chosen.digests === undefined) return chosen.kind;
   return isChosenFor(chosen.digests, status()) ? chosen.kind : 'auto';
+}
+
+/** Without a pin a server may take another spelling of a name for the same. */
+function strictestOf(
+  kind: ContentKind,
+  tools: ContentSettings['tools'],
+  folded: string,
+): ContentKind {
+  let strictest = kind;
+  for (const [name, other] of tools)
+    if (foldItemName(name) === folded) strictest = stricterKind(strictest, other.kind);
+  return strictest;
 }
 
 /** Every form in which the tool may have been offered to the caller has to be one that the kind was chosen for. */

@@ -7,7 +7,7 @@
 import { BoundedMap } from '../state/bounds.js';
 import { stepsOf } from '../text/json-members.js';
 import type { FlowDocument } from './compile/documents.js';
-import { matchesPattern, type Pattern } from './patterns.js';
+import { foldItemName, matchesPattern, type Pattern } from './patterns.js';
 import { type Identity, identityOfActor, type PrincipalFacts } from './principal.js';
 
 /** The label of every result that is not labelled `trusted`. */
@@ -20,12 +20,16 @@ export type Flow = Pick<FlowDocument, 'id' | 'to' | 'withinMs'> & {
   readonly from: readonly string[];
 };
 
-/** Labels of everything of an upstream, or of the tools that match. */
-export type LabelRule = {
+/** The tools of an upstream that match, or everything of it. */
+export type ToolSet = {
   readonly upstream: string;
   readonly tools: Pattern | undefined;
-  readonly labels: readonly string[];
+  /** The same for names in any case, where pins do not say which names there are: a server may take one for another. */
+  readonly folded?: Pattern | undefined;
 };
+
+/** Labels of everything of an upstream, or of the tools that match. */
+export type LabelRule = ToolSet & { readonly labels: readonly string[] };
 
 /** What flows say of one target. */
 type TargetFlows = {
@@ -100,17 +104,28 @@ function labelsOf(
   upstream: string,
   tool: string | undefined,
 ): ReadonlySet<string> {
-  const found = new Set(
-    labels
-      .filter((rule) => rule.upstream === upstream && matchesTool(rule.tools, tool))
-      .flatMap((rule) => rule.labels),
-  );
+  const found = new Set<string>();
+  for (const rule of labels) {
+    const match = matchIn(rule, upstream, tool);
+    if (match === undefined) continue;
+    // What another spelling has been called is no reason to trust this one.
+    for (const label of rule.labels) if (match === 'exact' || label !== TRUSTED) found.add(label);
+  }
   if (!found.has(TRUSTED)) found.add(UNTRUSTED);
   return found;
 }
 
-function matchesTool(tools: Pattern | undefined, tool: string | undefined): boolean {
-  return tools === undefined || (tool !== undefined && matchesPattern(tools, tool));
+/** How a tool is one of a set: `folded` where only another spelling of its name is. */
+function matchIn(
+  { upstream, tools, folded }: ToolSet,
+  at: string,
+  tool: string | undefined,
+): 'exact' | 'folded' | undefined {
+  if (upstream !== at) return undefined;
+  if (tools === undefined) return 'exact';
+  if (tool === undefined) return undefined;
+  if (matchesPattern(tools, tool)) return 'exact';
+  return folded !== undefined && matchesPattern(folded, foldItemName(tool)) ? 'folded' : undefined;
 }
 
 /** The newest result with a label: the decision that delivered it, and how long ago, in milliseconds. */
@@ -205,8 +220,7 @@ export type SensitiveFields = {
 };
 
 /** The fields of the tools that match, as one policy lists them. */
-export type SensitiveRule = {
-  readonly upstream: string;
+export type SensitiveRule = ToolSet & {
   readonly tools: Pattern;
   readonly fields: readonly SensitiveField[];
 };
@@ -240,9 +254,7 @@ export function createSensitiveSet(
 ): SensitiveSet {
   return {
     of: findOnce((upstream, tool) => {
-      const matching = rules.filter(
-        (rule) => rule.upstream === upstream && matchesTool(rule.tools, tool),
-      );
+      const matching = rules.filter((rule) => matchIn(rule, upstream, tool) !== undefined);
       if (matching.length === 0) return undefined;
       const fields = uniqueFields(matching.flatMap((rule) => rule.fields));
       return {

@@ -175,6 +175,13 @@ export function matchesPattern(pattern: Pattern, candidate: string): boolean {
   return pattern.kind === 'exact' ? pattern.text === candidate : pattern.matches(candidate);
 }
 
+/** The pattern for names in the form of {@link foldItemName}. A regular expression stays as it is written. */
+export function foldPattern(pattern: Pattern): Pattern {
+  if (pattern.text.startsWith(REGEX_PREFIX)) return pattern;
+  const compiled = compilePattern(foldItemName(pattern.text), 'name');
+  return compiled.ok ? compiled.pattern : pattern;
+}
+
 function compileRegexPattern(text: string): PatternResult {
   const compiled = compileLinear(text.slice(REGEX_PREFIX.length));
   if (!compiled.ok) return compiled;

@@ -10,7 +10,7 @@ import type { RuleDocument, WhoDocument } from './compile/documents.js';
 import type { Budget, RateLimit } from './decision.js';
 import type { ArgumentReads, Catalog, CompiledSchema } from './definitions.js';
 import type { FlowSet, SensitiveSet } from './information-flow.js';
-import { compilePattern, foldItemName, matchesPattern, type Pattern } from './patterns.js';
+import { foldItemName, foldPattern, matchesPattern, type Pattern } from './patterns.js';
 import type { Principal } from './principal.js';
 import {
   fitsTerms,
@@ -419,13 +419,6 @@ function indexKind(rules: readonly Rule[], kind: TargetKind): KindIndex {
     known: new BoundedMap(MAX_KNOWN_NAMES),
     knownUnpinned: new BoundedMap(MAX_KNOWN_NAMES),
   };
-}
-
-/** A regular expression stays as it is written. */
-function foldPattern(pattern: Pattern): Pattern {
-  if (pattern.text.startsWith('re:')) return pattern;
-  const compiled = compilePattern(foldItemName(pattern.text), 'name');
-  return compiled.ok ? compiled.pattern : pattern;
 }
 
 function matchingRules(index: KindIndex, name: string, isUnpinned: boolean): ReadonlySet<Rule> {

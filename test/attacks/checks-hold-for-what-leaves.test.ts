@@ -1000,8 +1000,8 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
   let caller: EraCaller;
   let seen: Seen = { token: '', mark: '' };
   /** Each way has spellings of its own. */
-  const seed =
-    SEED + 1_000 * EVERY_WAY.findIndex(([one, other]) => one === client && other === behind);
+  const way = EVERY_WAY.findIndex(([one, other]) => one === client && other === behind);
+  const seed = SEED + 1_000 * way;
   const nameOf = (own: string): string => (behind === 'endpoint' ? `l_${own}` : own);
   const carriersOf = ({ carriers }: Check): readonly Carrier[] =>
     carriers.filter(({ clients }) => clients?.includes(client) !== false);
@@ -1140,7 +1140,9 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
     '%s is in nothing that a client gets',
     async (what, removal) => {
       const random = createRandom(seed + REMOVALS.indexOf(removal));
-      for (const { method, answer } of removal.answers)
+      // One round takes every other carrier in each way, and two ways next to each other take all.
+      const answers = removal.answers.filter((_, at) => ROUNDS > 1 || at % 2 === way % 2);
+      for (const { method, answer } of answers)
         for (let round = 0; round < ROUNDS; round += 1) {
           const given = answer(removal.spell(random), random);
           const style = faithfulStyle(random);

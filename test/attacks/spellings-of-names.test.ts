@@ -19,6 +19,7 @@ rules:
     effect: deny
     who: {anyone: true}
     what: {upstreams: ["*"], tools: [wipe_db, "Drop_*"], prompts: [wipe_db]}
+sensitive: {${UPSTREAM}/fetch_page: [/structuredContent/code]}
 `;
 const RESTRICTED = ['wipe_db', 'drop_all', 'held'];
 const RESPELLINGS: readonly ((name: string) => string)[] = [
@@ -38,6 +39,7 @@ const RESPELLINGS: readonly ((name: string) => string)[] = [
 const spellingsOf = (names: readonly string[]): readonly string[] =>
   names.flatMap((name) => RESPELLINGS.map((respell) => respell(name)));
 const SPELLINGS = spellingsOf(RESTRICTED);
+const CODE = 'C-77-4711';
 const OTHERS = [
   'wipe_db2',
   'wipe',
@@ -47,6 +49,7 @@ const OTHERS = [
   'drop',
   '\u2699\ufe0f run',
 ];
+const READ = spellingsOf(['fetch_page']);
 
 describe.each(['sessions', 'stateless'] as const)('a tool in the %s era', (era) => {
   let rig: AttackRig;
@@ -60,7 +63,10 @@ describe.each(['sessions', 'stateless'] as const)('a tool in the %s era', (era) 
       pin: false,
       prepare: (server) =>
         server.offer(() =>
-          [...SPELLINGS, ...OTHERS].map((name) => ({ name, inputSchema: { type: 'object' } })),
+          [...SPELLINGS, ...OTHERS, ...READ].map((name) => ({
+            name,
+            inputSchema: { type: 'object' },
+          })),
         ),
     });
     for (const target of ['tool', 'prompt']) {
@@ -84,8 +90,23 @@ describe.each(['sessions', 'stateless'] as const)('a tool in the %s era', (era) 
     expect(rig.upstream.uses().map(({ name }) => name)).toEqual(OTHERS);
   });
 
+  it('keeps its sensitive fields to itself under each of its spellings', async () => {
+    rig.upstream.answerCalls(() => ({ content: [], structuredContent: { code: CODE } }));
+    const listed = toolNames(await caller.request('tools/list'));
+    const read = listed.filter((name) => READ.includes(String(name)));
+    expect(read.length).toBeGreaterThan(3);
+    for (const name of read) {
+      const answer = JSON.stringify(await caller.request('tools/call', { name, arguments: {} }));
+      expect([name, answer]).toEqual([name, expect.stringContaining('[redacted:sensitive')]);
+      expect(answer).not.toContain(CODE);
+    }
+    const other = await caller.request('tools/call', { name: 'wipe', arguments: {} });
+    expect(JSON.stringify(other)).toContain(CODE);
+  });
+
   it('is listed under none of its spellings', async () => {
-    expect(toolNames(await caller.request('tools/list'))).toEqual(OTHERS);
+    const listed = toolNames(await caller.request('tools/list'));
+    expect(listed.filter((name) => !READ.includes(String(name)))).toEqual(OTHERS);
   });
 
   it('as a prompt is got under none of its spellings', async () => {

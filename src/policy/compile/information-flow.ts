@@ -18,10 +18,17 @@ import {
   type SensitiveField,
   type SensitiveRule,
   type SensitiveSet,
+  type ToolSet,
   TRUSTED,
   UNTRUSTED,
 } from '../information-flow.js';
-import { compilePattern, isExactPattern, matchesPattern, type Pattern } from '../patterns.js';
+import {
+  compilePattern,
+  foldPattern,
+  isExactPattern,
+  matchesPattern,
+  type Pattern,
+} from '../patterns.js';
 import type {
   DiagnosticCollector,
   PolicyContext,
@@ -72,11 +79,7 @@ export function compileLabels(
 }
 
 /** `UPSTREAM`, or `UPSTREAM/TOOL`. `grants`: one that is to grant something. */
-function compileTarget(
-  target: string,
-  grants: boolean,
-  run: TargetRun,
-): Pick<LabelRule, 'upstream' | 'tools'> | undefined {
+function compileTarget(target: string, grants: boolean, run: TargetRun): ToolSet | undefined {
   const slash = target.indexOf('/');
   const upstream = slash === -1 ? target : target.slice(0, slash);
   const tool = slash === -1 ? undefined : target.slice(slash + 1);
@@ -88,8 +91,10 @@ function compileTarget(
     run.report([run.key, target], 'error', why);
     return undefined;
   }
-  checkTool({ target, upstream, tool, grants, pattern: compiled.pattern }, run);
-  return { upstream, tools: compiled.pattern };
+  const { pattern } = compiled;
+  checkTool({ target, upstream, tool, grants, pattern }, run);
+  const folded = isStrict(upstream, run.context) ? undefined : foldPattern(pattern);
+  return { upstream, tools: pattern, folded };
 }
 
 function isKnownUpstream(
@@ -142,13 +147,15 @@ function severityOf(
 }
 
 /** The tools that are pinned for an upstream; `undefined` if that is not known, or if it is not pinned strictly. */
-function pinnedTools(
-  upstream: string,
-  { pins, upstreams, invalidLocks }: PolicyContext,
-): readonly string[] | undefined {
-  const isStrict = upstreams.some(({ name, strict }) => name === upstream && strict);
-  if (!isStrict || invalidLocks?.has(upstream)) return undefined;
+function pinnedTools(upstream: string, context: PolicyContext): readonly string[] | undefined {
+  const { pins, invalidLocks } = context;
+  if (!isStrict(upstream, context) || invalidLocks?.has(upstream)) return undefined;
   return pins?.(upstream)?.names('tool');
+}
+
+/** Whether only names that are pinned can be allowed at an upstream. */
+function isStrict(upstream: string, { upstreams }: PolicyContext): boolean {
+  return upstreams.some(({ name, strict }) => name === upstream && strict);
 }
 
 function compileDocument(
@@ -257,7 +264,7 @@ function compileRule(
 ): SensitiveRule | undefined {
   const compiled = compileTarget(target, false, run);
   if (compiled === undefined) return undefined;
-  const { upstream, tools } = compiled;
+  const { upstream, tools, folded } = compiled;
   if (tools === undefined) {
     run.report(['sensitive', target], 'error', 'the name of the tool is missing', `${target}/*`);
     return undefined;
@@ -275,7 +282,7 @@ function compileRule(
     checkPinned(field, pinned, run.suggest, report);
     return field;
   });
-  return { upstream, tools, fields };
+  return { upstream, tools, folded, fields };
 }
 
 function checkField(field: SensitiveField, report: ReportDiagnostic): void {

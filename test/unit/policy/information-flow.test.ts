@@ -61,6 +61,8 @@ describe('labels', () => {
     ['wiki', 'tool', 'search', []],
     ['wiki', 'tool', 'fetch', ['untrusted']],
     ['wiki', 'tool', 'private_page', ['sensitive']],
+    ['wiki', 'tool', 'Private_Page ', ['sensitive']],
+    ['wiki', 'tool', 'FETCH', ['untrusted']],
     ['wiki', 'resource', 'wiki://fetch', []],
     ['wiki', 'prompt', 'fetch', []],
     ['github', 'tool', 'get_issue', ['sensitive', 'untrusted']],
