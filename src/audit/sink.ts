@@ -131,10 +131,7 @@ function createCommitGroup(): CommitGroup {
   return { promise, resolve, reject };
 }
 
-/**
- * A group of fewer events waits for further ones while the event loop brings them: each write costs as much as several.
- * At 32 connections the gateway with 16 and 12 turns used 0.76 of the processor time of a call with 8 and 3.
- */
+/** A group of fewer events waits for further ones while the event loop brings them: each write costs as much as several. */
 const SMALL_GROUP = 16;
 
 /** Turns of the event loop that a group waits at most. */
