@@ -19,18 +19,11 @@ const isQuick = (file: string) => /^test\/(?:(?:unit|attacks)\/|[^/]*$)/.test(fi
 const ALONE_QUICK = ALONE.filter(isQuick);
 /** Clients and servers of SDKs keep connections for as long as their process lives. */
 const isEndToEnd = (file: string) => file.startsWith('test/e2e/');
-const ALONE_REST = [
-  ...ALONE.filter((file) => !isQuick(file) && !isEndToEnd(file)),
-  'test/e2e/**/*.test.ts',
-];
+const ALONE_REST = [...ALONE.filter((file) => !isQuick(file) && !isEndToEnd(file)), 'test/e2e/**/*.test.ts'];
 
 export default defineConfig({
   test: {
-    setupFiles: [
-      ...['canary-watch', 'recheck-watch', 'generated-inputs'].map(
-        (name) => `test/support/${name}.ts`,
-      ),
-    ],
+    setupFiles: [...['canary-watch', 'recheck-watch', 'generated-inputs'].map((name) => `test/support/${name}.ts`)],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     pool: 'forks',

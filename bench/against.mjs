@@ -20,15 +20,7 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { OWN_DIST, startGatewayForBench } from './gateway.mjs';
 import { cpuMicros, machineBusyMicros, start, stop } from './process.mjs';
-import {
-  ask,
-  ERAS,
-  LOAD_CORE,
-  MAX_FOREIGN_SHARE,
-  MOST_CONNECTIONS,
-  PROXY_CORE,
-  SCENARIOS,
-} from './samples.mjs';
+import { ask, ERAS, LOAD_CORE, MAX_FOREIGN_SHARE, MOST_CONNECTIONS, PROXY_CORE, SCENARIOS } from './samples.mjs';
 import { dearerBy, drawOrders, judgeRatios, wantsMore, widthOf } from './statistics.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
@@ -50,8 +42,7 @@ const RESULTS = here('results/against.json');
 export function faultOfBuild(root) {
   if (!existsSync(join(root, 'dist/main.js')))
     return `${root} has no dist/main.js: run "npm ci && npm run build" there first.`;
-  if (!existsSync(join(root, 'node_modules')))
-    return `${root} has no node_modules: run "npm ci" there first.`;
+  if (!existsSync(join(root, 'node_modules'))) return `${root} has no node_modules: run "npm ci" there first.`;
   if (!existsSync(join(root, 'dist/dev/issuer.js')))
     return `${root} has no dist/dev/issuer.js, so it is no build of this gateway.`;
   return undefined;
@@ -267,9 +258,7 @@ export async function benchAgainst(options) {
   const cells = cellsOf(options);
   const names = SCENARIOS.map(({ name }) => `"${name}"`).join(', ');
   const error =
-    faultOfBuild(ownRoot) ??
-    faultOfBuild(otherRoot) ??
-    (cells.length === 0 ? `--scenario knows ${names}.` : undefined);
+    faultOfBuild(ownRoot) ?? faultOfBuild(otherRoot) ?? (cells.length === 0 ? `--scenario knows ${names}.` : undefined);
   if (error !== undefined) {
     console.error(error);
     return 1;
@@ -288,9 +277,7 @@ export async function benchAgainst(options) {
   console.log(`${facts.launches} launches of both, ${facts.seconds} s; written to ${RESULTS}`);
   for (const { name, kind, interval } of rows)
     if (kind === 'dearer')
-      console.log(
-        `${name}: dearer by ${dearerBy(interval).toFixed(1)} % (${options.maxDearer} % allowed)`,
-      );
+      console.log(`${name}: dearer by ${dearerBy(interval).toFixed(1)} % (${options.maxDearer} % allowed)`);
   if (rows.some(({ kind }) => kind === 'dearer')) return 1;
   return rows.some(({ kind }) => kind === 'none') ? 2 : 0;
 }

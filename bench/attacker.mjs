@@ -21,9 +21,7 @@ const _meta = {
 function badToken(token, count) {
   const [header, payload] = token.split('.');
   const claims = JSON.parse(Buffer.from(payload, 'base64url').toString());
-  const other = Buffer.from(JSON.stringify({ ...claims, jti: `bad-${count}` })).toString(
-    'base64url',
-  );
+  const other = Buffer.from(JSON.stringify({ ...claims, jti: `bad-${count}` })).toString('base64url');
   return `${header}.${other}.${randomBytes(64).toString('base64url')}`;
 }
 
@@ -78,8 +76,7 @@ function callerOf({ url, tokens, endpoint }, agent, { signal, counts }) {
   }
 
   const listen = (to) => ask('subscriptions/listen', { notifications: NOTIFICATIONS }, to);
-  const many = (count, one) =>
-    Promise.allSettled(Array.from({ length: count }, (_, at) => one(at)));
+  const many = (count, one) => Promise.allSettled(Array.from({ length: count }, (_, at) => one(at)));
 
   return {
     /** So many calls at the same time; resolves when all were answered. */

@@ -36,8 +36,7 @@ const IDLE_STREAMS = 2_000;
 const IDLE_LEAD_MS = 8_000;
 const STREAMS = 4;
 
-const fill = (part, chars = EVENT_CHARS) =>
-  part.repeat(Math.ceil(chars / part.length)).slice(0, chars);
+const fill = (part, chars = EVENT_CHARS) => part.repeat(Math.ceil(chars / part.length)).slice(0, chars);
 const encoded = (text) => Buffer.from(text).toString('base64').replace(/=+$/, '');
 
 /** Texts that take the close look longest for their length: much that begins like a finding and is none. */
@@ -62,10 +61,7 @@ const emptyObjects = objectsOf(ANSWER_BYTES);
 /** A picture as clients send it, in base64. */
 const UPLOAD = JSON.stringify({ text: fill('iVBORw0KGgoAAAANSUhEUgAA', ARGUMENT_BYTES) });
 const LARGE_ARGUMENTS = `{"items":${objectsOf(ARGUMENT_BYTES)}}`;
-const prose = fill(
-  'The quick report says that every part arrived on time and that nobody was hurt. ',
-  7_000_000,
-);
+const prose = fill('The quick report says that every part arrived on time and that nobody was hurt. ', 7_000_000);
 
 // Bytes, so that a hundred answers at once share them.
 const CALL_OF_OBJECTS = Buffer.from(`{"content":[],"structuredContent":{"items":${emptyObjects}}`);
@@ -103,9 +99,7 @@ async function sendCostlyEvents(reply) {
 async function sendCostlyLogs(reply) {
   for (let step = 1; !reply.isOver(); step += 1) {
     const data = COSTLY[step % COSTLY.length];
-    await reply.event(
-      `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":${data}}}`,
-    );
+    await reply.event(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":${data}}}`);
   }
 }
 
@@ -164,8 +158,7 @@ export const ATTACKS = [
     leadMs: LISTING_MS + 1_000,
     list: sendChangedPage,
     stream: announceOnce,
-    attack: (caller) =>
-      Promise.all([caller.holdStreams(1), caller.followPages(PAGES_AT_ONCE, LISTING_MS)]),
+    attack: (caller) => Promise.all([caller.holdStreams(1), caller.followPages(PAGES_AT_ONCE, LISTING_MS)]),
     proof: 'lists',
   },
   {

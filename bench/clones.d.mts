@@ -2,6 +2,4 @@
 export function randomFrom(seed: number): () => number;
 type Definition = { name: string; description: string };
 /** The techniques, each a function from a definition to its clone. */
-export const CLONES: Readonly<
-  Record<string, (definition: Definition, random: () => number) => Definition>
->;
+export const CLONES: Readonly<Record<string, (definition: Definition, random: () => number) => Definition>>;

@@ -53,9 +53,7 @@ function reword(random, text) {
   return [...last, ...sentences].join(' ');
 }
 
-const LOOKALIKES = new Map(
-  Object.entries({ a: 'а', e: 'е', o: 'о', p: 'р', c: 'с', x: 'х', i: 'і', s: 'ѕ', y: 'у' }),
-);
+const LOOKALIKES = new Map(Object.entries({ a: 'а', e: 'е', o: 'о', p: 'р', c: 'с', x: 'х', i: 'і', s: 'ѕ', y: 'у' }));
 const PLAIN = new Map(Object.entries({ o: '0', l: '1', m: 'rn', w: 'vv', 1: 'l', 0: 'o' }));
 
 function replaceOne(random, name, table) {

@@ -37,9 +37,7 @@ function readRows(name) {
     .map((line) => {
       const row = JSON.parse(line);
       const about = Object.fromEntries(ABOUT.map((key) => [key, row[key]]));
-      const definition = Object.fromEntries(
-        Object.entries(row).filter(([key]) => !ABOUT.includes(key)),
-      );
+      const definition = Object.fromEntries(Object.entries(row).filter(([key]) => !ABOUT.includes(key)));
       return {
         about,
         definition,
@@ -51,17 +49,13 @@ function readRows(name) {
 const isChosen = ({ isTuned }) => values.half === undefined || isTuned === (values.half === 'tune');
 
 function scan(rows) {
-  const found = scanDefinitions(
-    rows.map(({ definition }) => ({ kind: 'tool', name: definition.name, definition })),
-  );
+  const found = scanDefinitions(rows.map(({ definition }) => ({ kind: 'tool', name: definition.name, definition })));
   return found.filter(({ tier }) => tier !== 'note');
 }
 
 function show(row, findings) {
   if (!values.show) return;
-  process.stdout.write(
-    `  ${row.about.technique ?? row.about.server ?? ''} ${row.definition.name}\n`,
-  );
+  process.stdout.write(`  ${row.about.technique ?? row.about.server ?? ''} ${row.definition.name}\n`);
   for (const { tier, kind, pointer, evidence, reason } of findings) {
     process.stdout.write(`    ${tier} ${kind} ${pointer}: ${evidence}\n      ${reason}\n`);
   }
@@ -74,9 +68,7 @@ function mark(name, count, total, isGood, wanted) {
   isMet &&= isGood;
   const state = isGood ? 'yes' : 'no';
   marks.push(`| ${name} | ${count} of ${total}${share} | ${wanted} | ${state} |`);
-  process.stdout.write(
-    `${isGood ? 'met   ' : 'missed'} ${name}: ${count} of ${total}${share}; ${wanted}\n`,
-  );
+  process.stdout.write(`${isGood ? 'met   ' : 'missed'} ${name}: ${count} of ${total}${share}; ${wanted}\n`);
 }
 
 function measurePoisoned(name, file, least) {
@@ -89,11 +81,7 @@ function measurePoisoned(name, file, least) {
   return { rows, missed };
 }
 
-const { rows, missed } = measurePoisoned(
-  'synthetic techniques',
-  'poisoned-tools-synthetic.jsonl',
-  0.95,
-);
+const { rows, missed } = measurePoisoned('synthetic techniques', 'poisoned-tools-synthetic.jsonl', 0.95);
 for (const technique of [...new Set(rows.map(({ about }) => about.technique))].sort()) {
   const of = (list) => list.filter(({ about }) => about.technique === technique).length;
   process.stdout.write(`         ${technique}: ${of(rows) - of(missed)} of ${of(rows)}\n`);
@@ -139,13 +127,7 @@ for (const { items, evidence, reason } of values.show ? shadowing : []) {
   const names = items.map(({ upstream, name }) => `${upstream}/${name}`).join(' and ');
   process.stdout.write(`  ${names}\n    ${reason} ${evidence}\n`);
 }
-mark(
-  'false alarms of shadowing, over all pairs',
-  ofTools.length,
-  benign.length,
-  ofTools.length <= 6,
-  'at most 6',
-);
+mark('false alarms of shadowing, over all pairs', ofTools.length, benign.length, ofTools.length <= 6, 'at most 6');
 const pairs = (upstreams.length * (upstreams.length - 1)) / 2;
 mark('pairs of upstreams with equal names', ofNames.length, pairs, true, 'counted');
 const named = ofNames.reduce((sum, { covers }) => sum + covers.length, 0);
@@ -190,9 +172,7 @@ for (const name of ['pii-negative', 'benign-outputs', 'injected-outputs']) {
   for (const kind of Object.values(CONTENT_KINDS)) {
     count(`${kind} in ${name}`, texts.filter((row) => kindsIn(row).has(kind)).length, texts.length);
   }
-  const withSecret = texts.filter((row) =>
-    [...kindsIn(row)].some((kind) => !WANTED_CONTENT.pii.includes(kind)),
-  );
+  const withSecret = texts.filter((row) => [...kindsIn(row)].some((kind) => !WANTED_CONTENT.pii.includes(kind)));
   count(`secrets in ${name}`, withSecret.length, texts.length);
 }
 

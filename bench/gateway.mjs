@@ -30,8 +30,7 @@ export function freePort() {
 
 function configuration({ data, ops, issuer, upstreams }) {
   const lines = Object.entries(upstreams).map(
-    ([name, url]) =>
-      `  ${name}: {url: "${url}", path: ${pathOf(name)}, network: loopback, issuers: [local]}\n`,
+    ([name, url]) => `  ${name}: {url: "${url}", path: ${pathOf(name)}, network: loopback, issuers: [local]}\n`,
   );
   return `version: 1
 publicUrl: http://127.0.0.1:${data}

@@ -136,16 +136,7 @@ async function runOnce(attack, dist, others) {
   }
 }
 
-const HEADINGS = [
-  'idle p99 ms',
-  'p50 ms',
-  'p99 ms',
-  'errors',
-  'idle block',
-  'block ms',
-  'peak MB',
-  'sent',
-];
+const HEADINGS = ['idle p99 ms', 'p50 ms', 'p99 ms', 'errors', 'idle block', 'block ms', 'peak MB', 'sent'];
 
 const ms = (value) => (value < 10 ? value.toFixed(1) : value.toFixed(0));
 
@@ -213,9 +204,7 @@ const PROCESSES = {
 async function report(runs, { commit, seconds }) {
   const isBroken = ({ broken }) => broken.length > 0;
   for (const { attack, broken, firstError } of runs.filter(isBroken))
-    console.log(
-      `${attack}: ${broken.join('; ')}${firstError === undefined ? '' : ` (first: ${firstError})`}`,
-    );
+    console.log(`${attack}: ${broken.join('; ')}${firstError === undefined ? '' : ` (first: ${firstError})`}`);
   if (runs.some(({ isBusy }) => isBusy))
     console.log('busy: others kept the machine busy, so the figures are theirs too');
   console.log(

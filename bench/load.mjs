@@ -53,9 +53,7 @@ function exchange(client, path, headers, body) {
         onResponseData(_controller, chunk) {
           size += chunk.length;
           tail =
-            chunk.length > 400
-              ? chunk.subarray(-400).toString('latin1')
-              : tail.slice(-400) + chunk.toString('latin1');
+            chunk.length > 400 ? chunk.subarray(-400).toString('latin1') : tail.slice(-400) + chunk.toString('latin1');
         },
         onResponseEnd() {
           resolve({ ...answered, size, tail });
@@ -79,14 +77,8 @@ async function openSession(client, path, token) {
       clientInfo: { name: 'bench', version: '1' },
     },
   });
-  const opened = await exchange(
-    client,
-    path,
-    headersOf({ method: 'initialize' }, '2025', undefined, token),
-    body,
-  );
-  if (opened.status !== 200)
-    throw new Error(`initialize was answered ${opened.status}: ${opened.tail}`);
+  const opened = await exchange(client, path, headersOf({ method: 'initialize' }, '2025', undefined, token), body);
+  if (opened.status !== 200) throw new Error(`initialize was answered ${opened.status}: ${opened.tail}`);
   return opened.names['mcp-session-id'];
 }
 
@@ -100,8 +92,7 @@ async function sendInitialized(client, path, session, token) {
 async function openConnection(job) {
   const url = new URL(job.url);
   const client = new Client(url.origin, { pipelining: 1 });
-  const session =
-    job.era === '2025' ? await openSession(client, url.pathname, job.token) : undefined;
+  const session = job.era === '2025' ? await openSession(client, url.pathname, job.token) : undefined;
   if (job.needsInitialized) await sendInitialized(client, url.pathname, session, job.token);
   return { client, session, path: url.pathname };
 }
@@ -114,12 +105,9 @@ async function drive(job, { client, session, path }, latencies, until) {
     const startedMs = performance.now();
     const answer = await exchange(client, path, headers, bodyOf(job.scenario, job.era, id));
     latencies.push(performance.now() - startedMs);
-    const isRefused =
-      answer.tail.includes('dev.sallyport/decision') || answer.tail.includes('"error"');
+    const isRefused = answer.tail.includes('dev.sallyport/decision') || answer.tail.includes('"error"');
     if (answer.status !== 200 || answer.size < job.scenario.minBytes || isRefused) {
-      throw new Error(
-        `${job.scenario.name} was answered ${answer.status} with ${answer.size} bytes: ${answer.tail}`,
-      );
+      throw new Error(`${job.scenario.name} was answered ${answer.status} with ${answer.size} bytes: ${answer.tail}`);
     }
   }
 }
@@ -157,8 +145,7 @@ process.on('message', async (job) => {
       if (!job.keep) await destroyAll(connections);
     }
     latencies.sort((a, b) => a - b);
-    const at = (share) =>
-      latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] ?? Number.NaN;
+    const at = (share) => latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] ?? Number.NaN;
     process.send({ requests: latencies.length, p50: at(0.5), p99: at(0.99) });
   } catch (error) {
     process.send({ error: String(error?.message ?? error) });

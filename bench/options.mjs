@@ -108,9 +108,7 @@ function readRun(values) {
     quick,
     pairs: values.pairs ?? false,
     peer: values.peer,
-    connections: readConnections(
-      values.connections ?? (quick ? String(MOST_CONNECTIONS) : ALL_CONNECTIONS),
-    ),
+    connections: readConnections(values.connections ?? (quick ? String(MOST_CONNECTIONS) : ALL_CONNECTIONS)),
     scenarios: values.scenario ?? [],
     seconds: numberOf(values, 'seconds', quick ? 0.4 : 1.5, isPositive, 'a number above 0'),
     rounds: numberOf(values, 'rounds', quick ? 1 : 5, isCount, 'a whole number above 0'),
@@ -123,16 +121,7 @@ const READS = {
   'idle-streams': [],
   tokens: [],
   hostile: ['against', 'attack', 'runs'],
-  against: [
-    'seconds',
-    'connections',
-    'scenario',
-    'width',
-    'max-dearer',
-    'min-pairs',
-    'max-pairs',
-    'minutes',
-  ],
+  against: ['seconds', 'connections', 'scenario', 'width', 'max-dearer', 'min-pairs', 'max-pairs', 'minutes'],
 };
 
 function read(args) {
@@ -140,11 +129,8 @@ function read(args) {
   const mode = MODES.find((one) => values[one] !== undefined) ?? 'run';
   const stray = Object.keys(values).find((name) => name !== mode && !READS[mode].includes(name));
   if (stray !== undefined)
-    throw new UsageError(
-      `--${stray} says nothing ${mode === 'run' ? 'by itself' : `with --${mode}`}.`,
-    );
-  if (values.against === '')
-    throw new UsageError('--against wants the folder of another checkout.');
+    throw new UsageError(`--${stray} says nothing ${mode === 'run' ? 'by itself' : `with --${mode}`}.`);
+  if (values.against === '') throw new UsageError('--against wants the folder of another checkout.');
   if (mode === 'hostile') return readHostile(values);
   if (mode === 'against') return readAgainst(values);
   return mode === 'run' ? readRun(values) : { kind: mode };

@@ -8,9 +8,7 @@ const upstream = new URL(process.argv[2]);
 const pool = new Pool(upstream.origin, { connections: 100, pipelining: 1 });
 const app = fastify({ logger: false });
 app.removeAllContentTypeParsers();
-app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) =>
-  done(null, body),
-);
+app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
 app.post('/mcp', (request, reply) => {
   reply.hijack();

@@ -79,8 +79,7 @@ process.on('message', async (job) => {
   await Promise.all(running);
   await agent.destroy();
   latencies.sort((a, b) => a - b);
-  const at = (share) =>
-    latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))];
+  const at = (share) => latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))];
   process.send({ p50: at(0.5), p99: at(0.99), errors: errors.length, firstError: errors[0] });
 });
 process.on('disconnect', () => process.exit(0));

@@ -21,15 +21,7 @@ import { benchIdleStreams } from './idle-streams.mjs';
 import { readOptions } from './options.mjs';
 import { startPeer } from './peer.mjs';
 import { residentMib, start, stop } from './process.mjs';
-import {
-  ask,
-  ERAS,
-  LOAD_CORE,
-  MOST_CONNECTIONS,
-  PROXY_CORE,
-  SCENARIOS,
-  sample,
-} from './samples.mjs';
+import { ask, ERAS, LOAD_CORE, MOST_CONNECTIONS, PROXY_CORE, SCENARIOS, sample } from './samples.mjs';
 import { benchTokens } from './tokens.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
@@ -39,10 +31,7 @@ function summarize(samples) {
   const of = (key) => samples.map((one) => one[key]).filter((value) => value !== undefined);
   const cpu = of('cpuMicros');
   return {
-    cpuMicros:
-      cpu.length === 0
-        ? undefined
-        : { median: median(cpu), min: Math.min(...cpu), max: Math.max(...cpu) },
+    cpuMicros: cpu.length === 0 ? undefined : { median: median(cpu), min: Math.min(...cpu), max: Math.max(...cpu) },
     perSecond: median(of('perSecond')),
     p50Ms: median(of('p50')),
     p99Ms: median(of('p99')),
@@ -52,21 +41,14 @@ function summarize(samples) {
 }
 
 function printRow(cells) {
-  console.log(
-    cells
-      .map((cell, index) => (index === 0 ? String(cell).padEnd(34) : String(cell).padStart(13)))
-      .join(''),
-  );
+  console.log(cells.map((cell, index) => (index === 0 ? String(cell).padEnd(34) : String(cell).padStart(13))).join(''));
 }
 
-const micros = (summary) =>
-  summary.cpuMicros === undefined ? '-' : summary.cpuMicros.median.toFixed(1);
+const micros = (summary) => (summary.cpuMicros === undefined ? '-' : summary.cpuMicros.median.toFixed(1));
 
 async function main(options) {
   const { quick, pairs, peer: peerProgram, seconds, rounds } = options;
-  const wanted = SCENARIOS.filter(
-    ({ name }) => options.scenarios.length === 0 || options.scenarios.includes(name),
-  );
+  const wanted = SCENARIOS.filter(({ name }) => options.scenarios.length === 0 || options.scenarios.includes(name));
   const upstream = await start(here('upstream.mjs'), [], { core: LOAD_CORE });
   const upstreamUrl = `http://127.0.0.1:${upstream.first.port}/mcp`;
   const plain = await start(here('pass-through.mjs'), [upstreamUrl], { core: PROXY_CORE });
@@ -110,9 +92,7 @@ async function main(options) {
     await warmUp(all, quick ? 100 : 1_000);
     for (const connections of options.connections) {
       for (const scenario of wanted)
-        results.push(
-          ...(await measure({ connections, scenario, seconds, rounds }, all, bystanders)),
-        );
+        results.push(...(await measure({ connections, scenario, seconds, rounds }, all, bystanders)));
     }
     report(results);
     reportEras(results);
@@ -227,20 +207,8 @@ function report(results) {
         micros(peer),
         ratio(secured.cpuMicros?.median, peer.cpuMicros?.median),
       ]);
-      printRow([
-        '  peer: requests a second',
-        '-',
-        '-',
-        peer.perSecond.toFixed(0),
-        against('perSecond'),
-      ]);
-      printRow([
-        '  peer: p50 / p99 ms',
-        '-',
-        '-',
-        latency,
-        `${against('p50Ms')}/${against('p99Ms')}`,
-      ]);
+      printRow(['  peer: requests a second', '-', '-', peer.perSecond.toFixed(0), against('perSecond')]);
+      printRow(['  peer: p50 / p99 ms', '-', '-', latency, `${against('p50Ms')}/${against('p99Ms')}`]);
     }
   }
 }
@@ -252,10 +220,7 @@ function reportEras(results) {
     const { scenario, connections } = stateless;
     const session = results.find(
       (row) =>
-        row.target === 'gateway' &&
-        row.era === '2025' &&
-        row.scenario === scenario &&
-        row.connections === connections,
+        row.target === 'gateway' && row.era === '2025' && row.scenario === scenario && row.connections === connections,
     );
     const ratio = session.cpuMicros?.median / stateless.cpuMicros?.median;
     console.log(`sessions against stateless, ${scenario} x${connections}: ${ratio.toFixed(2)}x`);

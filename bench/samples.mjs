@@ -27,17 +27,14 @@ export const ERAS = ['2025', '2026'];
 
 export function ask(load, job) {
   return new Promise((resolve, reject) => {
-    load.once('message', (answer) =>
-      answer.error === undefined ? resolve(answer) : reject(new Error(answer.error)),
-    );
+    load.once('message', (answer) => (answer.error === undefined ? resolve(answer) : reject(new Error(answer.error))));
     load.send(job);
   });
 }
 
 /** One sample. `bystanders`: processes of ours that are no foreign load. */
 async function sampleOnce(target, job, bystanders) {
-  const own = () =>
-    [target.pid, ...bystanders].reduce((sum, pid) => sum + (cpuMicros(pid) ?? 0), 0);
+  const own = () => [target.pid, ...bystanders].reduce((sum, pid) => sum + (cpuMicros(pid) ?? 0), 0);
   const busyBefore = machineBusyMicros();
   const ownBefore = own();
   const cpuBefore = target.pid === undefined ? 0 : cpuMicros(target.pid);
@@ -45,8 +42,7 @@ async function sampleOnce(target, job, bystanders) {
   const { load, url, token, needsInitialized } = target;
   const answer = await ask(load, { ...job, url, token, needsInitialized });
   const elapsedMicros = (performance.now() - startedMs) * 1000;
-  const cpu =
-    target.pid === undefined ? undefined : (cpuMicros(target.pid) - cpuBefore) / answer.requests;
+  const cpu = target.pid === undefined ? undefined : (cpuMicros(target.pid) - cpuBefore) / answer.requests;
   const foreign = (machineBusyMicros() - busyBefore - (own() - ownBefore)) / elapsedMicros;
   return {
     cpuMicros: cpu,

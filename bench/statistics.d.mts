@@ -10,15 +10,8 @@ export type Judgement = {
 
 export const CONFIDENCE: number;
 export function medianOf(values: readonly number[]): number;
-export function medianInterval(
-  values: readonly number[],
-  confidence?: number,
-): Interval | undefined;
-export function launchInterval(
-  launches: Launches,
-  confidence?: number,
-  random?: () => number,
-): Interval;
+export function medianInterval(values: readonly number[], confidence?: number): Interval | undefined;
+export function launchInterval(launches: Launches, confidence?: number, random?: () => number): Interval;
 export function ratioInterval(launches: Launches): Interval | undefined;
 export function widthOf(interval: Interval): number;
 export function dearerBy(interval: Interval): number;

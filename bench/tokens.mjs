@@ -45,10 +45,7 @@ async function benchCache() {
   });
   const acceptance = { issuers: ['local'], audiences: {}, resource: RESOURCE };
   const ask = (token) =>
-    authenticate(
-      { headers: { authorization: `Bearer ${token}` }, repeated: NONE, query: '' },
-      acceptance,
-    );
+    authenticate({ headers: { authorization: `Bearer ${token}` }, repeated: NONE, query: '' }, acceptance);
   const mint = (subject) => issuer.mint({ resource: RESOURCE, subject, scopes: [], groups: [] });
   try {
     const first = await ask(await mint('bench'));
@@ -88,9 +85,7 @@ const SCENARIO = { name: '1 KB call', method: 'tools/call', tool: 'echo', minByt
 
 function ask(load, job) {
   return new Promise((resolve, reject) => {
-    load.once('message', (answer) =>
-      answer.error === undefined ? resolve(answer) : reject(new Error(answer.error)),
-    );
+    load.once('message', (answer) => (answer.error === undefined ? resolve(answer) : reject(new Error(answer.error))));
     load.send(job);
   });
 }
@@ -112,8 +107,7 @@ async function benchFlood() {
       await sleep(500);
       samples.flooded.push(await ask(load, calls));
       const { refused, others } = await flooded;
-      if (others > 0)
-        throw new Error(`${others} bad tokens were not answered 401 (${refused} were)`);
+      if (others > 0) throw new Error(`${others} bad tokens were not answered 401 (${refused} were)`);
     }
     for (const [name, of] of Object.entries(samples)) {
       const [p50, p99] = ['p50', 'p99'].map((key) => median(of.map((one) => one[key])));

@@ -13,8 +13,7 @@ const [, , ...WANTED] = process.argv;
 const ONLY = WANTED.find((word) => word !== 'streams');
 const HAS_STREAMS = WANTED.includes('streams');
 
-const sentence =
-  'Finds the entries that match the given words and returns them with their owners and dates. ';
+const sentence = 'Finds the entries that match the given words and returns them with their owners and dates. ';
 
 /** A definition of about 720 bytes, so that fifty of them are a list of 36 KB. */
 function tool(name, index) {
@@ -40,9 +39,7 @@ function tool(name, index) {
 }
 
 const NAMED = ['echo', 'page', 'stream', 'apart'];
-const tools = Array.from({ length: TOOL_COUNT }, (_, index) =>
-  tool(NAMED[index] ?? `tool_${index}`, index),
-);
+const tools = Array.from({ length: TOOL_COUNT }, (_, index) => tool(NAMED[index] ?? `tool_${index}`, index));
 const listOf = (era) =>
   JSON.stringify({
     tools,
@@ -58,10 +55,7 @@ const contentOf = (text, era) =>
   });
 const texts = { echo: prose.repeat(12), page: prose.repeat(820) };
 const results = Object.fromEntries(
-  Object.entries(texts).map(([name, text]) => [
-    name,
-    { 2025: contentOf(text, '2025'), 2026: contentOf(text, '2026') },
-  ]),
+  Object.entries(texts).map(([name, text]) => [name, { 2025: contentOf(text, '2025'), 2026: contentOf(text, '2026') }]),
 );
 
 const capabilities = { tools: { listChanged: true } };
@@ -97,9 +91,7 @@ function eventsOf({ id, params }, era) {
       `event: message\ndata: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${token},"progress":${step},"total":10,"message":"Step ${step} of ten is done."}}\n\n`,
     );
   }
-  events.push(
-    `event: message\ndata: {"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${results.echo[era]}}\n\n`,
-  );
+  events.push(`event: message\ndata: {"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${results.echo[era]}}\n\n`);
   return events;
 }
 
@@ -158,25 +150,20 @@ function nextSession() {
 }
 
 const server = createServer((request, response) => {
-  if (request.method === 'GET')
-    return HAS_STREAMS ? holdStream(response) : void response.writeHead(405).end();
+  if (request.method === 'GET') return HAS_STREAMS ? holdStream(response) : void response.writeHead(405).end();
   const chunks = [];
   request.on('data', (chunk) => chunks.push(chunk));
   request.on('end', () => {
     if (request.method === 'DELETE') return void response.writeHead(204).end();
     const message = JSON.parse(Buffer.concat(chunks).toString());
     if (message.id === undefined) return void response.writeHead(202).end();
-    const era =
-      message.params?._meta?.['io.modelcontextprotocol/protocolVersion'] === STATELESS
-        ? '2026'
-        : '2025';
+    const era = message.params?._meta?.['io.modelcontextprotocol/protocolVersion'] === STATELESS ? '2026' : '2025';
     if (ONLY !== undefined && era !== ONLY) return refuse(response, message.id);
     if (message.method === 'subscriptions/listen') return acknowledge(response, message);
     if (message.method === 'tools/call' && message.params.name in STREAMS)
       return void sendStream(response, message, era);
     const body = `{"jsonrpc":"2.0","id":${JSON.stringify(message.id)},"result":${resultOf(message, era)}}`;
-    const session =
-      message.method === 'initialize' ? { 'mcp-session-id': `session-${nextSession()}` } : {};
+    const session = message.method === 'initialize' ? { 'mcp-session-id': `session-${nextSession()}` } : {};
     response.writeHead(200, {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),

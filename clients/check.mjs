@@ -12,10 +12,7 @@ export function checkClient(order, upstream, found) {
   if (!found.called.includes(upstream.expect)) errors.push(`the call gave ${cut(found.called)}`);
   if (found.leaked.includes(upstream.secret)) errors.push('the secret came through');
   if (!found.leaked.includes('[redacted:')) errors.push(`nothing redacted: ${cut(found.leaked)}`);
-  const [hidden, unknown] = [
-    found.hidden.replaceAll(order.hidden, '*'),
-    found.unknown.replaceAll(order.unknown, '*'),
-  ];
+  const [hidden, unknown] = [found.hidden.replaceAll(order.hidden, '*'), found.unknown.replaceAll(order.unknown, '*')];
   if (hidden !== unknown) errors.push(`hidden is ${cut(hidden)} but unknown is ${cut(unknown)}`);
   if (hidden.startsWith('result ') || !REFUSED.test(hidden))
     errors.push(`hidden is not refused as unknown: ${cut(hidden)}`);

@@ -10,8 +10,7 @@ function changed(from, to) {
   return Buffer.from(GOOD.replace(from, () => to));
 }
 
-const raw = (...parts) =>
-  Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)));
+const raw = (...parts) => Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)));
 
 const argument = (text) => changed('"id":"safe"', text);
 const params = (text) => changed('"params":{', `"params":{${text},`);
@@ -40,10 +39,7 @@ const DUPLICATES = [
   ['an argument with an escaped long s', argument('"id":"safe","s":1,"\\u017F":2')],
   ['an argument with a final sigma', argument('"id":"safe","\u03c3":1,"\u03c2":2')],
   ['a deep argument twice', argument('"a":[{"b":{"c":1,"d":2,"c":3}}]')],
-  [
-    'many arguments, the last twice',
-    argument('"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1,"j":1,"J":2'),
-  ],
+  ['many arguments, the last twice', argument('"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1,"j":1,"J":2')],
   ['a NUL at the end of a name', argument('"id\\u0000":"evil","id":"safe"')],
   ['a NUL within a name', argument('"id":"safe","id\\u0000x":"evil"')],
   ['a member without a name', argument('"":1,"":2')],
@@ -102,20 +98,7 @@ const NUMBERS = [
   ...['0', '-0', '1.0', '1e2', '1E+2', '0.1', '123456789012345', '9007199254740991'],
   ...['9007199254740992', '9007199254740993', '-9007199254740993', '18446744073709551616'],
   ...['1e400', '-1e400', '1e-400', '0.1000000000000000055', '1e308', '5e-324', '2e-324', '100e-2'],
-  ...[
-    '01',
-    '+1',
-    '.5',
-    '1.',
-    '1e',
-    '0x10',
-    '1_000',
-    'NaN',
-    'Infinity',
-    '-Infinity',
-    '--1',
-    '1e1.5',
-  ],
+  ...['01', '+1', '.5', '1.', '1e', '0x10', '1_000', 'NaN', 'Infinity', '-Infinity', '--1', '1e1.5'],
   ...['\u0661', '1n', '-', 'tru', 'True', 'None', 'undefined', 'nul', 'TRUE'],
 ].map((literal) => [`the value ${literal}`, argument(`"id":${literal}`)]);
 
@@ -172,60 +155,17 @@ const DEPTH = [
 ];
 
 /** Every body with what is odd about it. */
-export const corpus = [
-  ...DUPLICATES,
-  ...FOLDED,
-  ...STRINGS,
-  ...NUMBERS,
-  ...IDS,
-  ...FRAMING,
-  ...DEPTH,
-].map(([title, bytes]) => ({ title, bytes }));
+export const corpus = [...DUPLICATES, ...FOLDED, ...STRINGS, ...NUMBERS, ...IDS, ...FRAMING, ...DEPTH].map(
+  ([title, bytes]) => ({ title, bytes }),
+);
 
 /** The call that every body of the corpus is a spelling of. */
 export const goodCall = GOOD;
 
 const PIECES = [
-  ...[
-    '{',
-    '}',
-    '[',
-    ']',
-    ':',
-    ',',
-    '"',
-    '\\',
-    ' ',
-    '\n',
-    '0',
-    '1',
-    'e',
-    '.',
-    '-',
-    '\\u0000',
-    '\\ud83d',
-  ],
-  ...[
-    '"id":',
-    '"ID":',
-    '"name":"x",',
-    '"Name":"x",',
-    '"arguments":{},',
-    '"method":"ping",',
-    '\u017f',
-  ],
-  ...[
-    '\ufeff',
-    '\u0000',
-    '{}',
-    '[]',
-    'null',
-    'true',
-    '1e400',
-    '9007199254740993',
-    '__proto__',
-    '_meta',
-  ],
+  ...['{', '}', '[', ']', ':', ',', '"', '\\', ' ', '\n', '0', '1', 'e', '.', '-', '\\u0000', '\\ud83d'],
+  ...['"id":', '"ID":', '"name":"x",', '"Name":"x",', '"arguments":{},', '"method":"ping",', '\u017f'],
+  ...['\ufeff', '\u0000', '{}', '[]', 'null', 'true', '1e400', '9007199254740993', '__proto__', '_meta'],
 ];
 
 /** A body with a few random pieces put in, taken out or doubled; `random` gives numbers below one. */

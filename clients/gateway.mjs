@@ -11,9 +11,7 @@ import { freePort, run, runToEnd, serve } from './process.mjs';
 const MAIN = fileURLToPath(new URL('../dist/main.js', import.meta.url));
 
 function configuration({ data, ops, issuer }, upstreams) {
-  const members = upstreams.map(
-    ({ name, url }) => `  ${name}: {url: "${url}", network: loopback, issuers: [dev]}\n`,
-  );
+  const members = upstreams.map(({ name, url }) => `  ${name}: {url: "${url}", network: loopback, issuers: [dev]}\n`);
   return `version: 1
 publicUrl: http://127.0.0.1:${data}
 listeners:

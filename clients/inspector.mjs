@@ -18,21 +18,16 @@ export async function prepareInspector() {
   // A Node that suits it comes with it, so the one that installs need not.
   const flags = ['--ignore-scripts', '--include=optional', '--engine-strict=false'];
   await run('npm', ['ci', ...flags], { cwd: FOLDER });
-  if (existsSync(OWN_NODE) || Number(process.versions.node.split('.')[0]) >= MIN_NODE_MAJOR)
-    return undefined;
+  if (existsSync(OWN_NODE) || Number(process.versions.node.split('.')[0]) >= MIN_NODE_MAJOR) return undefined;
   return 'it needs a newer Node than this one';
 }
 
 /** Lists, calls, and asks for what is hidden. Rejects where a question that must be answered was not. */
 export async function askInspector(order) {
   const node = existsSync(OWN_NODE) ? OWN_NODE : process.execPath;
-  const ask = async (args) =>
-    runToEnd(node, [LAUNCHER, ...inspectorOptions(order.url, order.token), ...args]);
+  const ask = async (args) => runToEnd(node, [LAUNCHER, ...inspectorOptions(order.url, order.token), ...args]);
   const call = ({ name, arguments: given }) => {
-    const pairs = Object.entries(given).flatMap(([key, value]) => [
-      '--tool-arg',
-      `${key}=${value}`,
-    ]);
+    const pairs = Object.entries(given).flatMap(([key, value]) => ['--tool-arg', `${key}=${value}`]);
     return ask(['--method', 'tools/call', '--tool-name', name, ...pairs]);
   };
   const answer = ({ code, stdout, stderr }) => {
@@ -65,11 +60,7 @@ export async function loginWithInspector(url, folder) {
   let visited;
   const { code, stdout, stderr } = await runToEnd(
     node,
-    [
-      LAUNCHER,
-      ...['--cli', url, '--transport', 'http', '--method', 'tools/list'],
-      ...['--callback-url', callback],
-    ],
+    [LAUNCHER, ...['--cli', url, '--transport', 'http', '--method', 'tools/list'], ...['--callback-url', callback]],
     {
       // Logins of other servers stay out of it, and nobody has a browser here.
       env: {

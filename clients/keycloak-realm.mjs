@@ -13,10 +13,12 @@ async function post(url, form, headers = {}) {
 /** The administration interface, logged in anew for each request: a new realm changes the rights. */
 function administration(base, password) {
   return async (method, path, body) => {
-    const { access_token: token } = await post(
-      `${base}/realms/master/protocol/openid-connect/token`,
-      { grant_type: 'password', client_id: 'admin-cli', username: 'admin', password },
-    );
+    const { access_token: token } = await post(`${base}/realms/master/protocol/openid-connect/token`, {
+      grant_type: 'password',
+      client_id: 'admin-cli',
+      username: 'admin',
+      password,
+    });
     const answer = await fetch(`${base}/admin/realms${path}`, {
       method,
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },

@@ -36,14 +36,7 @@ async function startKeycloak(home, password) {
   const server = await serve(
     program,
     [
-      ...[
-        'start',
-        '--optimized',
-        '--http-enabled=true',
-        '--hostname-strict=false',
-        '--cache=local',
-        ...where,
-      ],
+      ...['start', '--optimized', '--http-enabled=true', '--hostname-strict=false', '--cache=local', ...where],
       `--http-management-port=${management}`,
     ],
     {

@@ -38,19 +38,11 @@ function decide(body) {
 /** Whether a parser's telling of a value is this value; numbers by value where `strict`. */
 function isSame(told, value, strict) {
   if (typeof value === 'number')
-    return (
-      told !== null &&
-      typeof told === 'object' &&
-      'n' in told &&
-      (!strict || isNumber(told.n, value))
-    );
+    return told !== null && typeof told === 'object' && 'n' in told && (!strict || isNumber(told.n, value));
   if (value === null || typeof value !== 'object') return told === value;
   if (told === null || typeof told !== 'object') return false;
   if (Array.isArray(value))
-    return (
-      told.a?.length === value.length &&
-      value.every((item, index) => isSame(told.a[index], item, strict))
-    );
+    return told.a?.length === value.length && value.every((item, index) => isSame(told.a[index], item, strict));
   const members = new Map(told.o ?? []);
   const names = Object.keys(value);
   return (
@@ -152,9 +144,7 @@ export async function compareParsers({ python, go, java }) {
   const bodies = corpus.map(({ bytes }) => bytes);
   for (let i = 0; i < MUTANTS; i += 1) bodies.push(mutate(random));
   const decided = bodies.map(decide).filter((one) => one !== undefined);
-  console.log(
-    `\n${bodies.length} odd bodies (seed ${seed}), of which ${decided.length} are admitted`,
-  );
+  console.log(`\n${bodies.length} odd bodies (seed ${seed}), of which ${decided.length} are admitted`);
   let failures = 0;
   for (const [title, language] of [
     ['Python', python],

@@ -56,11 +56,7 @@ export function runToEnd(command, args, { env = {}, cwd, input, onStderr } = {})
 }
 
 /** Starts a server and waits until `url` answers anything at all. */
-export async function serve(
-  command,
-  args,
-  { env = {}, url, withinMs = READY_WITHIN_MS, hasChildren = false },
-) {
+export async function serve(command, args, { env = {}, url, withinMs = READY_WITHIN_MS, hasChildren = false }) {
   const child = spawn(command, args, {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'ignore', 'pipe'],

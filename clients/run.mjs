@@ -101,8 +101,7 @@ async function tryAll(clients, upstreams, inspector) {
       for (const upstream of upstreams) {
         const row = await tryClient(client, upstream, await gateway.access(upstream.name));
         failures += row.errors.length === 0 ? 0 : 1;
-        const verdict =
-          row.errors.length === 0 ? 'as it must be' : `FAILED: ${row.errors.join('; ')}`;
+        const verdict = row.errors.length === 0 ? 'as it must be' : `FAILED: ${row.errors.join('; ')}`;
         printRow([client.title, row.sdk, upstream.title, row.protocol, verdict]);
       }
     }

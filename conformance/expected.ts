@@ -38,8 +38,7 @@ export function recordRevision(direct: RunOutcomes, gateway: RunOutcomes): Recor
     const here = direct.get(scenario) ?? new Map();
     const there = gateway.get(scenario) ?? new Map();
     const checks = sortedUnion(here.keys(), there.keys()).map(
-      (id) =>
-        [id, { direct: outcomeText(here.get(id)), gateway: outcomeText(there.get(id)) }] as const,
+      (id) => [id, { direct: outcomeText(here.get(id)), gateway: outcomeText(there.get(id)) }] as const,
     );
     return [scenario, Object.fromEntries(checks)] as const;
   };
@@ -47,10 +46,7 @@ export function recordRevision(direct: RunOutcomes, gateway: RunOutcomes): Recor
 }
 
 /** What differs from the record, in sentences of one line; none where nothing does. */
-export function findDifferences(
-  expected: RecordedRevision,
-  seen: RecordedRevision,
-): readonly string[] {
+export function findDifferences(expected: RecordedRevision, seen: RecordedRevision): readonly string[] {
   return sortedUnion(Object.keys(expected), Object.keys(seen)).flatMap((scenario) => {
     const [before, now] = [expected[scenario], seen[scenario]];
     if (before === undefined) return [`${scenario}: not recorded`];
@@ -63,9 +59,7 @@ export function findDifferences(
   });
 }
 
-function wayText(
-  outcome: { readonly direct: string; readonly gateway: string } | undefined,
-): string {
+function wayText(outcome: { readonly direct: string; readonly gateway: string } | undefined): string {
   if (outcome === undefined) return 'no such check';
   return `${outcome.direct} directly and ${outcome.gateway} through Sallyport`;
 }
@@ -73,9 +67,7 @@ function wayText(
 /** The text of the file: one check a line, so that a change is a change of one line. */
 export function renderOutcomes(outcomes: RecordedOutcomes): string {
   const block = (entries: readonly string[], indent: string): string =>
-    entries.length === 0
-      ? '{}'
-      : `{\n${entries.map((one) => `${indent}  ${one}`).join(',\n')}\n${indent}}`;
+    entries.length === 0 ? '{}' : `{\n${entries.map((one) => `${indent}  ${one}`).join(',\n')}\n${indent}}`;
   const revisions = Object.entries(outcomes).map(([revision, scenarios]) => {
     const rows = Object.entries(scenarios).map(([scenario, checks]) => {
       const lines = Object.entries(checks).map(

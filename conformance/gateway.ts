@@ -47,8 +47,7 @@ export async function startGateway(node: string, upstreamUrl: string): Promise<G
   }
   return {
     url: `http://127.0.0.1:${data}/fixture`,
-    countAudited: async () =>
-      (await readFile(join(folder, 'audit.jsonl'), 'utf8')).split('\n').length - 1,
+    countAudited: async () => (await readFile(join(folder, 'audit.jsonl'), 'utf8')).split('\n').length - 1,
     listUnarmed: () => readUnarmed(`http://127.0.0.1:${ops}/metrics`),
     async close() {
       await stop(child);

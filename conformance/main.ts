@@ -72,8 +72,7 @@ const NO_PART =
 async function proveArmed(gateway: GatewayUnderTest, scenarios: number): Promise<void> {
   const unarmed = (await gateway.listUnarmed()).filter((control) => !NO_PART.test(control));
   if (unarmed.length > 0) throw new Error(`not armed: ${unarmed.join(', ')}`);
-  if ((await gateway.countAudited()) < scenarios)
-    throw new Error('the gateway recorded less than it was asked');
+  if ((await gateway.countAudited()) < scenarios) throw new Error('the gateway recorded less than it was asked');
 }
 
 function total(run: Run): number {
@@ -98,8 +97,7 @@ function judge(results: Results, list: NotCarried): boolean {
     ...stale.map((entry) => `listed as not carried, and carried: ${entry}`),
   ];
   for (const fault of faults) console.error(`  ${fault}`);
-  if (losses.length > 0)
-    console.error(`  all that is lost: ${JSON.stringify(suggestList(direct, gateway))}`);
+  if (losses.length > 0) console.error(`  all that is lost: ${JSON.stringify(suggestList(direct, gateway))}`);
   return faults.length === 0;
 }
 
@@ -125,9 +123,7 @@ async function checkOutcomes(all: readonly Measured[], isWhole: boolean): Promis
   }
   const revisions = Object.keys(isWhole ? { ...recorded, ...measured } : measured);
   const differences = revisions.flatMap((revision) =>
-    findDifferences(recorded[revision] ?? {}, measured[revision] ?? {}).map(
-      (text) => `${revision}: ${text}`,
-    ),
+    findDifferences(recorded[revision] ?? {}, measured[revision] ?? {}).map((text) => `${revision}: ${text}`),
   );
   for (const difference of differences) console.error(`  not as recorded: ${difference}`);
   if (differences.length > 0)

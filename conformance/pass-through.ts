@@ -5,9 +5,7 @@ import { request as ask, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** Starts it on a free port of loopback in front of an endpoint. */
-export async function startPassThrough(
-  target: string,
-): Promise<{ readonly url: string; close(): Promise<void> }> {
+export async function startPassThrough(target: string): Promise<{ readonly url: string; close(): Promise<void> }> {
   const { hostname, port, pathname } = new URL(target);
   const server = createServer((incoming, outgoing) => {
     const { host: _own, ...headers } = incoming.headers;

@@ -24,10 +24,7 @@ This page is generated: \`UPDATE_REFERENCE=1 npm run conformance\`.
 `;
 
 /** The page of all results. */
-export function renderTable(
-  all: readonly Results[],
-  notCarried: { readonly [revision: string]: NotCarried },
-): string {
+export function renderTable(all: readonly Results[], notCarried: { readonly [revision: string]: NotCarried }): string {
   const parts = all.map((results) => renderRevision(results, notCarried[results.revision] ?? {}));
   return [HEAD, ...parts].join('\n');
 }
@@ -51,9 +48,7 @@ function renderRevision(results: Results, notCarried: NotCarried): string {
 }
 
 function row(results: Results, name: string | undefined, label: string): string {
-  const cells = [results.direct, results.passThrough, results.gateway].map((run) =>
-    count(run, name),
-  );
+  const cells = [results.direct, results.passThrough, results.gateway].map((run) => count(run, name));
   return `| ${label} | ${cells.join(' | ')} |`;
 }
 
@@ -66,8 +61,7 @@ function renderNotCarried(notCarried: NotCarried): readonly string[] {
   const entries = Object.entries(notCarried).sort(([one], [other]) => (one < other ? -1 : 1));
   if (entries.length === 0) return ['Every check is carried.', ''];
   const rows = entries.map(
-    ([scenario, { reason, checks }]) =>
-      `| ${scenario} | ${checks.map((id) => `\`${id}\``).join(', ')} | ${reason} |`,
+    ([scenario, { reason, checks }]) => `| ${scenario} | ${checks.map((id) => `\`${id}\``).join(', ')} | ${reason} |`,
   );
   return ['Not carried:', '', '| scenario | checks | why |', '|---|---|---|', ...rows, ''];
 }

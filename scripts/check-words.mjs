@@ -37,9 +37,7 @@ function readBanned(page) {
 /** Of each name in a table of names that stay, the beginnings of the files in which it does. */
 function readKept(page, start) {
   const rows = tableAfter(page, start);
-  return new Map(
-    rows.flatMap(([cell, , files]) => inBackticks(cell).map((name) => [name, inBackticks(files)])),
-  );
+  return new Map(rows.flatMap(([cell, , files]) => inBackticks(cell).map((name) => [name, inBackticks(files)])));
 }
 
 /** The words of a name: of `readHTTPBody2`, `MAX_ROWS` or `listing-pages`, in lower case. */
@@ -52,8 +50,7 @@ function findNames(file, text, { banned, properties, exported }) {
   for (const { name, line, isProperty } of declaredNames(text)) {
     const kept = isProperty ? properties : exported;
     if (kept.get(name)?.some((start) => file.startsWith(start))) continue;
-    for (const word of wordsOf(name))
-      if (banned.has(word)) found.push({ word, text: `${file}:${line} ${name}` });
+    for (const word of wordsOf(name)) if (banned.has(word)) found.push({ word, text: `${file}:${line} ${name}` });
   }
   return found;
 }
@@ -77,12 +74,10 @@ const OUTSIDE = [
   /\bwhat follows \d|(?<=source:\s+'(?:[^'\n]*; )?)rows? \d/g,
 ];
 
-const PAGE =
-  /(?<![\w/.-])(?:docs\/[\w./-]+\.md|(?:ARCHITECTURE|CONTRIBUTING|SECURITY|README|CHANGELOG)\.md)\b/g;
+const PAGE = /(?<![\w/.-])(?:docs\/[\w./-]+\.md|(?:ARCHITECTURE|CONTRIBUTING|SECURITY|README|CHANGELOG)\.md)\b/g;
 const LINK = /\]\((?!https?:|mailto:|#|data:|javascript:)([^)\s#]+\.md)(?:#[^)]*)?\)/g;
 /** What may follow the name of a page: `§6, rows 20 and 35`, `case 10`, `rules 3 and 10`, `"Bytes"`. */
-const PART =
-  /^(?:,? (?:§[\d.]*\d|(?:rows?|cases?|rules?|laws?) \d[\d,]*(?:(?: to | and |, |-)\d+)*|"[^"\n]+"|B\d+))+/;
+const PART = /^(?:,? (?:§[\d.]*\d|(?:rows?|cases?|rules?|laws?) \d[\d,]*(?:(?: to | and |, |-)\d+)*|"[^"\n]+"|B\d+))+/;
 /** Longer than any list of parts that is cited. */
 const MAX_PART = 200;
 
@@ -192,10 +187,7 @@ function main() {
   const read = (file) => readFileSync(join(ROOT, file), 'utf8');
   const named = files.filter((file) => NAMED.test(file));
   if (banned.size === 0 || named.length === 0) throw new Error('nothing to check');
-  const names = named.flatMap((file) => [
-    ...findFileName(file, banned),
-    ...findNames(file, read(file), rules),
-  ]);
+  const names = named.flatMap((file) => [...findFileName(file, banned), ...findNames(file, read(file), rules)]);
   const citations = checkCitations(files, read, (from, path) =>
     existsSync(join(ROOT, from === undefined ? '' : dirname(from), path)),
   );

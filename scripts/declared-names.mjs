@@ -8,20 +8,14 @@ const TOKEN =
 const REGEX = /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/y;
 const CLOSES = { '(': ')', '[': ']', '{': '}' };
 const CLOSING = new Set(Object.values(CLOSES));
-const BEFORE_REGEX = new Set(
-  '( , = : [ ! & | ? { } ; + - * % < > => ... return typeof case in of'.split(' '),
-);
+const BEFORE_REGEX = new Set('( , = : [ ! & | ? { } ; + - * % < > => ... return typeof case in of'.split(' '));
 const DECLARES = new Set(['const', 'let', 'var', 'using']);
 const NAMES_NEXT = new Set(['function', 'class', 'type', 'interface', 'enum', 'namespace']);
 const MODIFIERS = new Set(
-  'readonly public private protected static declare accessor abstract override async get set *'.split(
-    ' ',
-  ),
+  'readonly public private protected static declare accessor abstract override async get set *'.split(' '),
 );
 const NOT_A_NAME = new Set(
-  'if for while switch catch return function new typeof await case of in do else default import'.split(
-    ' ',
-  ),
+  'if for while switch catch return function new typeof await case of in do else default import'.split(' '),
 );
 
 /** The end of the part of a template that begins at `at`, and whether code is embedded there. */
@@ -139,8 +133,7 @@ export function declaredNames(text) {
     const end = pairs.get(open) ?? open;
     for (let index = open + 1; index < end; index++) {
       if (startsBinding(index, open)) addBinding(index);
-      else if (tokens[index].text in CLOSES && tokens[index].kind === 'sign')
-        index = pairs.get(index) ?? index;
+      else if (tokens[index].text in CLOSES && tokens[index].kind === 'sign') index = pairs.get(index) ?? index;
     }
   }
 
@@ -241,8 +234,7 @@ export function declaredNames(text) {
     if (is(end + 1, '=>')) return true;
     if (!is(end + 1, ':')) return false;
     let at = end + 2;
-    while (at < tokens.length && !is(at, '=>') && !endsType(at))
-      at = Math.max(at, pairs.get(at) ?? at) + 1;
+    while (at < tokens.length && !is(at, '=>') && !endsType(at)) at = Math.max(at, pairs.get(at) ?? at) + 1;
     return is(at, '=>');
   }
 

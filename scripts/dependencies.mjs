@@ -26,8 +26,7 @@ function isSameLock(root, marker) {
   const wanted = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages;
   const present = JSON.parse(readFileSync(marker, 'utf8')).packages;
   return Object.entries(wanted).every(
-    ([path, entry]) =>
-      path === '' || entry.optional === true || present[path]?.version === entry.version,
+    ([path, entry]) => path === '' || entry.optional === true || present[path]?.version === entry.version,
   );
 }
 
@@ -53,10 +52,7 @@ function npmCommand(env) {
 }
 
 /** Installs the locked dependencies of a package if they are missing. Resolves with the exit code. */
-export async function install(
-  root,
-  { run = runProgram, env = process.env, say = console.error } = {},
-) {
+export async function install(root, { run = runProgram, env = process.env, say = console.error } = {}) {
   if (isInstalled(root)) return 0;
   say('Installing the locked dependencies (npm ci).');
   const [command, ...script] = npmCommand(env);
@@ -103,10 +99,7 @@ function installEnvironment(env) {
  * Installs what is missing, then builds. Resolves with 0, or with the exit code of the step that failed.
  * `run` starts a program; it is a parameter so that the order of the steps can be tested.
  */
-export async function prepare(
-  root,
-  { run = runProgram, env = process.env, say = console.error } = {},
-) {
+export async function prepare(root, { run = runProgram, env = process.env, say = console.error } = {}) {
   const refusal = refuseNode();
   if (refusal !== undefined) {
     say(refusal);

@@ -13,8 +13,7 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const AIMED_LINES = 300;
 const LONGEST_SHOWN = 10;
-const IMPORT =
-  /^\s*(?:import|export)\s[^'"]*?from\s+'(\.[^']+)'|^\s*import\s+'(\.[^']+)'|\bimport\('(\.[^']+)'\)/gm;
+const IMPORT = /^\s*(?:import|export)\s[^'"]*?from\s+'(\.[^']+)'|^\s*import\s+'(\.[^']+)'|\bimport\('(\.[^']+)'\)/gm;
 
 function filesBelow(folder) {
   const isSource = /\.(?:ts|mts|mjs)$/;

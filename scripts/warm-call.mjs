@@ -85,11 +85,7 @@ const FEATURE_TABLE = 'features/table';
 
 /** Resolves with how many functions run for a warm call, in how many files, and with the files of features. */
 export async function countWarmCall(open = openStateless) {
-  const upstream = await start(
-    fileURLToPath(new URL('../bench/upstream.mjs', import.meta.url)),
-    [],
-    {},
-  );
+  const upstream = await start(fileURLToPath(new URL('../bench/upstream.mjs', import.meta.url)), [], {});
   const hook = ['--import', `data:text/javascript,${encodeURIComponent(COUNTER)}`];
   const upstreamUrl = `http://127.0.0.1:${upstream.first.port}/mcp`;
   const gateway = await startGatewayForBench(upstreamUrl, undefined, hook);

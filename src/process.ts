@@ -53,9 +53,7 @@ const io: CliIo = {
 };
 
 function writeStdout(text: string): Promise<void> {
-  return new Promise((resolve, reject) =>
-    process.stdout.write(text, (error) => (error ? reject(error) : resolve())),
-  );
+  return new Promise((resolve, reject) => process.stdout.write(text, (error) => (error ? reject(error) : resolve())));
 }
 
 /**
@@ -94,11 +92,8 @@ function servePorts(level: 'info' | 'error', localNames: readonly string[] = [])
 }
 
 async function pinPorts() {
-  const { gitIdentity, observeOnce, runCommand, updateFile } = await import(
-    './gateway/command-ports.js'
-  );
-  const observe = (upstream: UpstreamSettings, gateway: Settings) =>
-    observeOnce(upstream, gateway, version);
+  const { gitIdentity, observeOnce, runCommand, updateFile } = await import('./gateway/command-ports.js');
+  const observe = (upstream: UpstreamSettings, gateway: Settings) => observeOnce(upstream, gateway, version);
   const git = () => gitIdentity(io.cwd);
   const ports = { files: DISK_FILES, updateFile, observe, runCommand };
   return { ...ports, now: Date.now, gitIdentity: git };
@@ -107,8 +102,7 @@ async function pinPorts() {
 async function validatePorts() {
   const { readLocksForPolicies } = await import('./gateway/config-version.js');
   const { compilePolicies } = await import('./policy/compile/compile.js');
-  const loadLocks = (folder: string, outline: Outline) =>
-    readLocksForPolicies(folder, outline, io.cwd);
+  const loadLocks = (folder: string, outline: Outline) => readLocksForPolicies(folder, outline, io.cwd);
   return { files: DISK_FILES, compilePolicies, loadLocks };
 }
 
@@ -175,8 +169,7 @@ async function killMarked(name: string, value: string): Promise<void> {
   const mark = `\0${name}=${value}\0`;
   for (let round = 0; round < KILL_ROUNDS; round += 1) {
     const ids = (await readdir('/proc').catch(() => [])).filter((entry) => /^\d+$/.test(entry));
-    for (const id of ids)
-      if (Number(id) !== process.pid && (await hasMark(id, mark))) killProcess(Number(id));
+    for (const id of ids) if (Number(id) !== process.pid && (await hasMark(id, mark))) killProcess(Number(id));
   }
 }
 
@@ -376,5 +369,4 @@ if (argv[0] !== 'serve') {
 const program = buildProgram(io, await loadCommands(argv[0]), version);
 process.exitCode = await program.run(argv);
 // Whoever ends dev while a server is being listed does not wait for that server.
-if (argv[0] === 'dev' && process.exitCode > EXIT_BY_SIGNAL)
-  setTimeout(() => process.exit(), LEFT_UNDER_WAY_MS).unref();
+if (argv[0] === 'dev' && process.exitCode > EXIT_BY_SIGNAL) setTimeout(() => process.exit(), LEFT_UNDER_WAY_MS).unref();

@@ -3,13 +3,7 @@
 
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import {
-  type Module,
-  readImports,
-  readModules,
-  resolveImport,
-  stripComments,
-} from './support/source-tree.js';
+import { type Module, readImports, readModules, resolveImport, stripComments } from './support/source-tree.js';
 
 const ROOT = join(import.meta.dirname, '..', 'src');
 const MIN_MODULES = 50;
@@ -63,11 +57,7 @@ const PURE_FUNCTIONS: ReadonlySet<string> = new Set([
   'policy/json-schema/defaults.ts -> node:util',
 ]);
 /** Who may load the development issuer and the demo: never the path of `serve`. */
-const DEV_IMPORTERS: ReadonlySet<string> = new Set([
-  'process.ts',
-  'cli/dev.ts',
-  'cli/dev-target.ts',
-]);
+const DEV_IMPORTERS: ReadonlySet<string> = new Set(['process.ts', 'cli/dev.ts', 'cli/dev-target.ts']);
 
 const BRANDS: readonly (readonly [string, RegExp, string])[] = [
   ['Principal', /\bas (?:unknown as )?Principal\b/, 'auth/principal.ts'],
@@ -154,8 +144,7 @@ function isLayerViolation(edge: Edge): boolean {
   const from = layerOf(edge.from);
   if (COMPOSITION.has(from) || DEV_IMPORTERS.has(edge.from)) return false;
   if (STRUCTURES.has(edge.to)) return false;
-  if (edge.isTypeOnly && SHARED_TYPES.has(edge.to))
-    return ['text', 'protocol', 'policy'].includes(from);
+  if (edge.isTypeOnly && SHARED_TYPES.has(edge.to)) return ['text', 'protocol', 'policy'].includes(from);
   return !reach(from).has(layerOf(edge.to));
 }
 
@@ -207,10 +196,7 @@ describe('the reader of imports', () => {
   });
 
   it('[D-10] empties strings and regular expressions, so that only code is judged', () => {
-    const code = stripComments(
-      "const a = 'process.env'; const b = /process\\//; // process",
-      false,
-    );
+    const code = stripComments("const a = 'process.env'; const b = /process\\//; // process", false);
     expect(code).not.toContain('process');
   });
 });
@@ -254,8 +240,7 @@ describe('the tree', () => {
 
   it('[D-10] loads the development parts from the command alone', () => {
     const violations = edges.filter(
-      (edge) =>
-        layerOf(edge.to) === 'dev' && layerOf(edge.from) !== 'dev' && !DEV_IMPORTERS.has(edge.from),
+      (edge) => layerOf(edge.to) === 'dev' && layerOf(edge.from) !== 'dev' && !DEV_IMPORTERS.has(edge.from),
     );
     expect(violations.map((edge) => `${edge.from} -> ${edge.to}`)).toEqual([]);
   });
@@ -309,9 +294,7 @@ describe('each module', () => {
     // Rules are explained there; nothing is decided, and nothing that sends is known.
     const known = modules.find(({ path }) => path === explanation);
     expect(known?.code).not.toMatch(/\b(?:decide|decideRequest|authorize|verdictOf)\b/);
-    const sending = known?.imports.filter(({ specifier }) =>
-      /\/(?:proxy|upstream)\//.test(specifier),
-    );
+    const sending = known?.imports.filter(({ specifier }) => /\/(?:proxy|upstream)\//.test(specifier));
     expect(sending).toEqual([]);
   });
 

@@ -60,16 +60,13 @@ function expand(key: string): readonly string[] {
 }
 
 function expanded(effects: Effects): ReadonlyMap<string, string> {
-  return new Map(
-    Object.entries(effects).flatMap(([key, claim]) => expand(key).map((one) => [one, claim])),
-  );
+  return new Map(Object.entries(effects).flatMap(([key, claim]) => expand(key).map((one) => [one, claim])));
 }
 
 /** The test and all of the tests' own files that it is made of. */
 function closure(path: string, sources: Sources): readonly string[] {
   const found = new Set([path]);
-  for (const known of found)
-    for (const next of sources.imports(known)) if (!found.has(next)) found.add(next);
+  for (const known of found) for (const next of sources.imports(known)) if (!found.has(next)) found.add(next);
   return [...found];
 }
 
@@ -100,8 +97,7 @@ function errorOf(key: string, claim: string, sources: Sources): string | undefin
   const [path = '', title = ''] = claim.split(' > ', 2);
   const text = sources.text(path);
   if (text === undefined) return `${key}: there is no test ${path}`;
-  if (title.length < 10 || !isTitled(text, title))
-    return `${key}: ${path} has no "${title}" that runs`;
+  if (title.length < 10 || !isTitled(text, title)) return `${key}: ${path} has no "${title}" that runs`;
   const texts = closure(path, sources).flatMap((file) => sources.text(file) ?? []);
   if (!texts.some((one) => READS_A_FILE.test(one))) return `${key}: ${path} reads no file`;
   const names = namesOf(key);
@@ -114,9 +110,7 @@ function errorsOf(keys: readonly string[], effects: Effects, sources: Sources): 
   return [
     ...keys.filter((key) => !claims.has(key)).map((key) => `${key}: no test shows what it does`),
     ...[...claims.keys()].filter((key) => !keys.includes(key)).map((key) => `${key}: no such key`),
-    ...[...claims].flatMap(([key, claim]) =>
-      keys.includes(key) ? (errorOf(key, claim, sources) ?? []) : [],
-    ),
+    ...[...claims].flatMap(([key, claim]) => (keys.includes(key) ? (errorOf(key, claim, sources) ?? []) : [])),
   ];
 }
 
@@ -172,8 +166,7 @@ it.skip('is not run at all', () => undefined);`;
       ]).get(path),
     imports: (path) => (path === 'c.test.ts' ? ['writer.ts'] : []),
   };
-  const of = (keys: readonly string[], effects: Effects): readonly string[] =>
-    errorsOf(keys, effects, sources);
+  const of = (keys: readonly string[], effects: Effects): readonly string[] => errorsOf(keys, effects, sources);
 
   it('is taken where the test exists, runs, reads a file and sets the key in it', () => {
     expect(of(['limits.rate'], { 'limits.rate': 'a.test.ts > bounded by its limit' })).toEqual([]);

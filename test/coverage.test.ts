@@ -50,9 +50,7 @@ describe('requirements', () => {
     const empty = requirements.filter((one) => one.source === '' || one.behaviour === '');
     expect(empty).toEqual([]);
     // A line that is no row of three cells would be overlooked.
-    expect(requirements).toHaveLength(
-      TEXT.split('\n').filter((line) => /^\| \S+-\d/.test(line)).length,
-    );
+    expect(requirements).toHaveLength(TEXT.split('\n').filter((line) => /^\| \S+-\d/.test(line)).length);
   });
 
   it('[D-11] are each cited by a test', () => {

@@ -86,10 +86,7 @@ admin: {breakGlass: {token: {env: ADMIN_TOKEN}}}`,
     const served = [...metrics.matchAll(/^# TYPE ((?:mcp|sallyport)_\w+) (\w+)$/gm)];
     expect(Object.fromEntries(served.map(([, name, type]) => [name, type]))).toEqual(
       Object.fromEntries(
-        Object.entries(surface['metrics'] ?? {}).map(([name, row]) => [
-          name,
-          (row as { readonly type: string }).type,
-        ]),
+        Object.entries(surface['metrics'] ?? {}).map(([name, row]) => [name, (row as { readonly type: string }).type]),
       ),
     );
     await compare('public-surface.json', renderSurface(surface));

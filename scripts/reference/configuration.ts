@@ -32,9 +32,7 @@ function escapeCell(text: string): string {
 function rowsOf(schema: Schema, prefix: string): readonly Row[] {
   const properties = membersOf(schema['properties']);
   const required = new Set(listOf(schema['required']));
-  const own = [...properties].flatMap(([name, child]) =>
-    rowsOfKey(`${prefix}${name}`, child, required.has(name)),
-  );
+  const own = [...properties].flatMap(([name, child]) => rowsOfKey(`${prefix}${name}`, child, required.has(name)));
   return [...own, ...rowsOfShapes(schema, prefix, properties)];
 }
 
@@ -60,19 +58,13 @@ function rowsBelow(key: string, schema: Schema): readonly Row[] {
 }
 
 /** Rows of the keys of a union's shapes; a key that several shapes have is listed once. */
-function rowsOfShapes(
-  schema: Schema,
-  prefix: string,
-  shown: ReadonlyMap<string, Schema>,
-): readonly Row[] {
+function rowsOfShapes(schema: Schema, prefix: string, shown: ReadonlyMap<string, Schema>): readonly Row[] {
   const shapes = listOf(schema['oneOf']).filter(isSchema);
   if (shapes.length === 0) return [];
   const tag = String((schema['discriminator'] as Schema)['propertyName']);
   const seen = new Set(shown.keys());
   const tags = shapes.map((shape) => constOf(membersOf(shape['properties']).get(tag)));
-  const rows: Row[] = [
-    { key: `${prefix}${tag}`, type: tags.join(', '), fallback: 'required', text: textOf(schema) },
-  ];
+  const rows: Row[] = [{ key: `${prefix}${tag}`, type: tags.join(', '), fallback: 'required', text: textOf(schema) }];
   seen.add(tag);
   for (const shape of shapes) {
     const required = new Set(listOf(shape['required']));
@@ -103,9 +95,7 @@ function typeOf(schema: Schema): string {
   if (Array.isArray(options)) {
     const refused = listOf(schema[NOT_AVAILABLE]);
     return options
-      .map((typeName) =>
-        refused.includes(typeName) ? `\`${typeName}\` (not available)` : `\`${typeName}\``,
-      )
+      .map((typeName) => (refused.includes(typeName) ? `\`${typeName}\` (not available)` : `\`${typeName}\``))
       .join(', ');
   }
   if (schema['const'] !== undefined) return `\`${String(schema['const'])}\``;

@@ -11,17 +11,10 @@ import { MAX_LINES_BETWEEN_CHECKPOINTS, VERIFIER_MAX_INTERVALS } from '../../src
 import { CALL_RESERVE, QUEUE_CAPACITY } from '../../src/audit/sink.js';
 import { LEASE_TIMES } from '../../src/audit/writer-lease.js';
 import { REASONS, type Rendering } from '../../src/policy/reasons.js';
-import {
-  METRIC_NAMES,
-  METRICS,
-  type MetricRow,
-  OTHER,
-  TOOL_LABEL,
-} from '../../src/telemetry/metric-table.js';
+import { METRIC_NAMES, METRICS, type MetricRow, OTHER, TOOL_LABEL } from '../../src/telemetry/metric-table.js';
 import { MAX_FOREIGN_CHARACTERS } from '../../src/text/escaping.js';
 
-const GENERATED =
-  '<!-- Rendered from the source. Change the source, then run the tests with UPDATE_REFERENCE=1. -->';
+const GENERATED = '<!-- Rendered from the source. Change the source, then run the tests with UPDATE_REFERENCE=1. -->';
 
 const MS_PER_SECOND = 1000;
 
@@ -131,10 +124,7 @@ const MEMBERS: readonly (readonly [string, string])[] = [
     'decision',
     '`id verdict action mode stage policy rule reasons causes detail shadow`. `detail` says in one clause what was wrong with what the server or the caller sent, such as `404 to prompts/list`. `causes` are the decisions because of which a flow refused. Both events of a request have the same id, and so does the refusal on the wire. An absent `action` means forwarded; an absent `mode` means `enforce`. An entry of `shadow` says what a policy that is not enforced would have decided: `verdict policy rule reason`; without `policy` it is what all policies together would have, under `policies.mode: observe`.',
   ],
-  [
-    'findings',
-    'Findings of detectors: `detector direction path count action`. The content itself is never recorded.',
-  ],
+  ['findings', 'Findings of detectors: `detector direction path count action`. The content itself is never recorded.'],
   [
     'result',
     '`status http rpc_code bytes digest altered list{advertised,visible}`, in `mcp.outcome`. `altered` is true if the client got something else than the upstream sent; `findings` say what was changed or left out.',
@@ -202,11 +192,7 @@ const RATES: readonly (readonly string[])[] = [
     'Anyone.',
     `${EDGE_REFUSALS_PER_SECOND} requests per second in all, two events each.`,
   ],
-  [
-    '`auth.failure`, and `admin.action` without a subject',
-    'Anyone.',
-    `${AUTH_FAILURES_PER_SECOND} per second in all.`,
-  ],
+  ['`auth.failure`, and `admin.action` without a subject', 'Anyone.', `${AUTH_FAILURES_PER_SECOND} per second in all.`],
   [
     '`pin.drift`, `pin.finding`, of a name in the lock file or trusted on first use',
     'An upstream with each listing.',
@@ -217,11 +203,7 @@ const RATES: readonly (readonly string[])[] = [
     'An upstream with each listing.',
     `${BURST} at once, then ${PER_SECOND} per second, for each upstream; half of it only for what was not written in ${FIRST_HOURS} h.`,
   ],
-  [
-    '`pin.first-use`',
-    'An upstream with its first listing.',
-    'Once for each definition of that listing.',
-  ],
+  ['`pin.first-use`', 'An upstream with its first listing.', 'Once for each definition of that listing.'],
   [
     '`pin.approval`, `pin.block`, `config.reload`, `admin.action` with a subject',
     'Operators, reviewers and viewers.',
@@ -233,8 +215,7 @@ const RATES: readonly (readonly string[])[] = [
 
 /** docs/reference/audit.md */
 export function renderAuditPage(): string {
-  const named = (rows: readonly (readonly [string, string])[]) =>
-    rows.map(([name, text]) => [code(name), text]);
+  const named = (rows: readonly (readonly [string, string])[]) => rows.map(([name, text]) => [code(name), text]);
   return `# Audit events
 
 ${GENERATED}

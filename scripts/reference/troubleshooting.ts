@@ -90,8 +90,7 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
     cure: 'If the client does not open a login, see [connecting clients](connect-clients.md), and check that the proxy passes `Authorization` and `WWW-Authenticate` on.',
   },
   'token-malformed': {
-    cause:
-      'The header is not `Bearer` or `DPoP` with one token, or the token is not canonically encoded.',
+    cause: 'The header is not `Bearer` or `DPoP` with one token, or the token is not canonically encoded.',
     cure: 'Check for line breaks, quotes or a doubled `Bearer` in the pasted header, and for a token in the query.',
   },
   'token-signature': {
@@ -109,8 +108,7 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
     cure: 'Compare the two values exactly, including a trailing slash, and check `upstreams.<name>.issuers`.',
   },
   'token-audience': {
-    cause:
-      'The audience is not exactly `publicUrl` + path of the upstream, or the token has more than one audience.',
+    cause: 'The audience is not exactly `publicUrl` + path of the upstream, or the token has more than one audience.',
     cure: 'Let the authorization server write this URL into `aud` and nothing else (see the guide for your identity provider), or map the audience with `upstreams.<name>.audiences`.',
   },
   'token-expired': {
@@ -127,8 +125,7 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
     cure: 'Shorten the lifetime at the authorization server, or raise `maxLifetime`.',
   },
   'token-revoked': {
-    cause:
-      'An administrator revoked the token or its subject, or the issuer says that it is not active.',
+    cause: 'An administrator revoked the token or its subject, or the issuer says that it is not active.',
     cure: 'Log in again. Revocations in force are at `GET /api/revocations` of the admin listener.',
   },
   'token-binding': {
@@ -137,8 +134,7 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
     cure: 'Use a client that supports DPoP, or connect with the client certificate. Certificates do not work behind a proxy that ends TLS.',
   },
   'keys-unavailable': {
-    cause:
-      'The gateway cannot reach the issuer: its metadata, its key set or its introspection endpoint.',
+    cause: 'The gateway cannot reach the issuer: its metadata, its key set or its introspection endpoint.',
     cure: 'The log names the URL and the error. Check DNS, TLS, the egress policy and `issuers.<name>.network`.',
   },
   'insufficient-scope': {
@@ -146,8 +142,7 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
     cure: 'The challenge names all needed scopes. Let the client request them, and check that the authorization server grants them.',
   },
   'no-matching-allow': {
-    cause:
-      'No `allow` rule matches the caller, the upstream and the name. The caller only sees “not found”.',
+    cause: 'No `allow` rule matches the caller, the upstream and the name. The caller only sees “not found”.',
     cure: 'Compare `actor` and `target` of the audit event with `who` and `what` of the rules: issuer name, groups, spelling of the tool.',
   },
   'denied-by-rule': {
@@ -160,13 +155,11 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
     cure: '`sallyport block list` shows who blocked what, and why; an admin lifts it with `sallyport unblock ID`.',
   },
   'policy-error': {
-    cause:
-      'A `when` expression failed, for example because it reads a claim that this token lacks.',
+    cause: 'A `when` expression failed, for example because it reads a claim that this token lacks.',
     cure: 'Guard optional values with `has(...)`. The log names the rule.',
   },
   'rate-limited': {
-    cause:
-      'The rate of a rule is used up, or the caller opened more than 3,000 sessions in a minute.',
+    cause: 'The rate of a rule is used up, or the caller opened more than 3,000 sessions in a minute.',
     cure: 'Wait for the stated number of seconds. To allow more, raise `limits.rate` of the rule that the audit event names.',
   },
   overloaded: {
@@ -204,8 +197,7 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
     cure: 'Rename one of them at its server, or give the backend another prefix.',
   },
   'tool-invalid': {
-    cause:
-      'The definition is not valid for the protocol revision, or its schema cannot be compiled.',
+    cause: 'The definition is not valid for the protocol revision, or its schema cannot be compiled.',
     cure: 'The log names the error. Correct the schema at the server.',
   },
   'pins-stale': {
@@ -232,8 +224,7 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
     cure: 'Correct the server, or fetch and approve the definition that describes what it returns.',
   },
   'result-content': {
-    cause:
-      'A detector that is set to `block` found something in the result, or the result could not be inspected.',
+    cause: 'A detector that is set to `block` found something in the result, or the result could not be inspected.',
     cure: '`findings` of the audit event name detector and path. Choose `redact` or `flag` in the profile if this content may pass.',
   },
   'result-too-large': {
@@ -299,13 +290,11 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
     cure: 'Nothing to do; the first reply was forwarded.',
   },
   'audit-unavailable': {
-    cause:
-      'The audit file cannot be written: disk full, permissions, or another process writes it.',
+    cause: 'The audit file cannot be written: disk full, permissions, or another process writes it.',
     cure: 'The control `audit` states the error. Free the disk, or move the file away; the gateway continues by itself.',
   },
   'store-unavailable': {
-    cause:
-      'Redis has not been reachable for longer than `state.maxAge`, or a single-use value cannot be checked.',
+    cause: 'Redis has not been reachable for longer than `state.maxAge`, or a single-use value cannot be checked.',
     cure: 'Check Redis and the network. Service resumes with the first successful poll.',
   },
   internal: {

@@ -8,14 +8,7 @@ import { type PlainResponse, readBody } from '../http/internal-server.js';
 import type { BlockTarget } from '../policy/blocks.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import type { ControlState } from '../telemetry/metrics.js';
-import {
-  ADMIN_ROLES,
-  type AdminRole,
-  authorOf,
-  BREAK_GLASS_SUBJECT,
-  isSame,
-  type Sessions,
-} from './sessions.js';
+import { ADMIN_ROLES, type AdminRole, authorOf, BREAK_GLASS_SUBJECT, isSame, type Sessions } from './sessions.js';
 
 /**
  * What to block, or to revoke: a token by its id or by its digest in the audit log, a subject of an issuer, or a session
@@ -74,22 +67,16 @@ function readRevocationOrder(text: string): RevocationOrder | string {
   const members = membersOf(parseObject(text));
   if (members === undefined) return 'The body must be a JSON object.';
   const note = textOf(members, 'note', MAX_NOTE_CHARACTERS);
-  if (note === undefined)
-    return `"note" must say why, in 1 to ${MAX_NOTE_CHARACTERS} characters of one line.`;
+  if (note === undefined) return `"note" must say why, in 1 to ${MAX_NOTE_CHARACTERS} characters of one line.`;
   const kinds = [...members.keys()].filter((name) => name !== 'note');
   const [kind = ''] = kinds;
   const read = kinds.length === 1 ? READERS.get(kind) : undefined;
-  if (read === undefined)
-    return 'Name one of "block", "token", "subject" and "session", and "note".';
+  if (read === undefined) return 'Name one of "block", "token", "subject" and "session", and "note".';
   const order = read(membersOf(members.get(kind)) ?? new Map());
   return typeof order === 'string' ? order : { ...order, note };
 }
 
-type Order = RevocationOrder extends infer One
-  ? One extends unknown
-    ? Omit<One, 'note'>
-    : never
-  : never;
+type Order = RevocationOrder extends infer One ? (One extends unknown ? Omit<One, 'note'> : never) : never;
 
 const READERS: ReadonlyMap<string, (members: Members) => Order | string> = new Map([
   ['token', readToken],
@@ -138,8 +125,7 @@ export const BLOCK_MEMBERS: Readonly<Record<BlockKind, readonly string[]>> = {
 
 function readBlock(members: Members): BlockOrder | string {
   const target = members.get('target');
-  if (!isBlockKind(target))
-    return `"block" has a "target": one of ${Object.keys(BLOCK_MEMBERS).join(', ')}.`;
+  if (!isBlockKind(target)) return `"block" has a "target": one of ${Object.keys(BLOCK_MEMBERS).join(', ')}.`;
   const names = BLOCK_MEMBERS[target];
   const expiresIn = members.get('expiresIn');
   const values = names.map((name) => identityOf(members, name));
@@ -169,8 +155,7 @@ function membersOf(value: unknown): Members | undefined {
 
 function textOf(members: Members, name: string, maxCharacters: number): string | undefined {
   const value = members.get(name);
-  if (typeof value !== 'string' || value.trim() === '' || value.length > maxCharacters)
-    return undefined;
+  if (typeof value !== 'string' || value.trim() === '' || value.length > maxCharacters) return undefined;
   return CONTROL.test(value) ? undefined : value;
 }
 
@@ -248,8 +233,7 @@ const ALLOWED_ROLES: Readonly<Record<RevocationRequest['action'], readonly Admin
   'lift-revocation': ['admin'],
 };
 
-const ACTORS_ONLY =
-  'No issuer with this identifier is configured, so this concerns only actors whose "iss" it is.';
+const ACTORS_ONLY = 'No issuer with this identifier is configured, so this concerns only actors whose "iss" it is.';
 
 /** The largest request body that is read. */
 export const MAX_ORDER_BYTES = 8 * 1024;
@@ -286,8 +270,7 @@ async function revoke(
   if (!/^application\/json(?:; ?charset=utf-8)?$/i.test(body.type ?? ''))
     return { response: refusal(415, 'Send application/json.') };
   const text = await body.read();
-  if (text === undefined)
-    return { response: refusal(413, 'The request body exceeds the size limit.') };
+  if (text === undefined) return { response: refusal(413, 'The request body exceeds the size limit.') };
   const order = readRevocationOrder(text);
   if (typeof order === 'string') return { response: refusal(400, order) };
   const done = await revocations.revoke(order, by);
@@ -346,20 +329,14 @@ type Verified = AdminCaller | 'unavailable' | undefined;
 export type ApiPorts = {
   readonly breakGlassToken: string | undefined;
   /** Verifies an admin issuer's token. `undefined`: rejected; `unavailable`: it cannot be verified now. */
-  readonly authenticateAdmin: (
-    headers: Readonly<Record<string, string | undefined>>,
-  ) => Promise<Verified>;
+  readonly authenticateAdmin: (headers: Readonly<Record<string, string | undefined>>) => Promise<Verified>;
   readonly controls: () => readonly ControlRow[];
   readonly revocations: RevocationService;
   readonly sessions: Pick<Sessions, 'mayGuess'>;
 };
 
 /** A refusal of a request that the API has not read. */
-export function plainRefusal(
-  status: number,
-  body: string,
-  headers: Record<string, string> = {},
-): PlainResponse {
+export function plainRefusal(status: number, body: string, headers: Record<string, string> = {}): PlainResponse {
   const all = { 'content-type': 'text/plain; charset=utf-8', ...API_POLICY, ...headers };
   return { status, headers: all, body: `${body}\n` };
 }
@@ -423,9 +400,7 @@ export function readApiRequest({ method, url }: IncomingMessage): ApiRequest | u
   if (isRead && url === REVOCATIONS_PATH) return { action: 'list-revocations' };
   if (url === REVOCATIONS_PATH && method === 'POST') return { action: 'revoke' };
   const id = url?.startsWith(`${REVOCATIONS_PATH}/`) ? url.slice(REVOCATIONS_PATH.length + 1) : '';
-  return method === 'DELETE' && REVOCATION_ID.test(id)
-    ? { action: 'lift-revocation', id }
-    : undefined;
+  return method === 'DELETE' && REVOCATION_ID.test(id) ? { action: 'lift-revocation', id } : undefined;
 }
 
 /** Handles a routed request to the API. INVARIANT: nothing is served without authentication. */
@@ -449,8 +424,7 @@ export async function handleApiRequest(
     };
   const { issuer, subject, roles } = caller;
   if (roles.length === 0) return { response: FORBIDDEN, issuer, subject };
-  if (asked.action === 'show-controls')
-    return { response: json(200, { controls: ports.controls() }), issuer, subject };
+  if (asked.action === 'show-controls') return { response: json(200, { controls: ports.controls() }), issuer, subject };
   const sent = {
     type: request.headers['content-type'],
     read: () => readBody(request, MAX_ORDER_BYTES),

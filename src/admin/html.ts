@@ -43,8 +43,7 @@ function markupOf(value: Value): string {
  */
 export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Html {
   let markup = strings[0] ?? '';
-  for (const [index, value] of values.entries())
-    markup += markupOf(value) + (strings[index + 1] ?? '');
+  for (const [index, value] of values.entries()) markup += markupOf(value) + (strings[index + 1] ?? '');
   return new Html(markup);
 }
 
@@ -61,13 +60,8 @@ export function foreign(text: string, max = MAX_SHOWN): string {
 /** Letters outside ASCII may look like others, so that a name with one is followed by its escaped form. */
 export function foreignName(name: string): Html {
   const shown = foreign(name);
-  const ascii = shown.replace(
-    /[^\x20-\x7e]/gu,
-    (one) => `\\u{${(one.codePointAt(0) ?? 0).toString(16)}}`,
-  );
-  return ascii === shown
-    ? html`<code>${shown}</code>`
-    : html`<code>${shown}</code> (<code>${ascii}</code>)`;
+  const ascii = shown.replace(/[^\x20-\x7e]/gu, (one) => `\\u{${(one.codePointAt(0) ?? 0).toString(16)}}`);
+  return ascii === shown ? html`<code>${shown}</code>` : html`<code>${shown}</code> (<code>${ascii}</code>)`;
 }
 
 const STYLE = `
@@ -208,15 +202,8 @@ type Cell = Html | string;
  * A table whose rows become blocks on a narrow screen. The first cell of a row is its header; `caption` says what the
  * table holds.
  */
-export function rowsTable(
-  caption: string,
-  columns: readonly string[],
-  rows: readonly (readonly Cell[])[],
-): Html {
-  const row = ([
-    first = '',
-    ...cells
-  ]: readonly Cell[]): Html => html`<tr><th scope="row">${first}</th>${cells.map(
+export function rowsTable(caption: string, columns: readonly string[], rows: readonly (readonly Cell[])[]): Html {
+  const row = ([first = '', ...cells]: readonly Cell[]): Html => html`<tr><th scope="row">${first}</th>${cells.map(
     (cell, index) => html`<td data-label="${columns[index + 1] ?? ''}">${cell}</td>`,
   )}</tr>
 `;

@@ -9,13 +9,7 @@ import { isReason, REASONS } from '../policy/reasons.js';
 import type { UpstreamLoad } from '../telemetry/metrics.js';
 import { groupBy } from '../text/grouping.js';
 import { countOf } from '../text/wording.js';
-import {
-  BLOCK_MEMBERS,
-  type BlockKind,
-  type ControlRow,
-  isBlockKind,
-  type ShownRevocation,
-} from './api.js';
+import { BLOCK_MEMBERS, type BlockKind, type ControlRow, isBlockKind, type ShownRevocation } from './api.js';
 import {
   type Frame,
   foreign,
@@ -34,9 +28,7 @@ const STATE_ORDER: readonly string[] = ['off', 'degraded', 'armed'];
 
 /** The state of every control, those that are not armed first. */
 export function controlsPage(controls: readonly ControlRow[], frame: Frame): PlainResponse {
-  const counts = STATE_ORDER.map(
-    (state) => [state, controls.filter((row) => row.state === state)] as const,
-  );
+  const counts = STATE_ORDER.map((state) => [state, controls.filter((row) => row.state === state)] as const);
   const summary = [...counts].reverse().map(([state, rows]) => `${rows.length} ${state}`);
   const rows = counts.flatMap(([, found]) =>
     found.map(({ control, state, reason, since }) => [
@@ -143,11 +135,7 @@ export function blockButton(target: BlockTarget, what: string, frame: Frame): Ht
 }
 
 /** The blocks and revocations in force, with the forms to make and to lift one. */
-export function blocksPage(
-  revocations: readonly ShownRevocation[],
-  known: KnownNames,
-  frame: Frame,
-): PlainResponse {
+export function blocksPage(revocations: readonly ShownRevocation[], known: KnownNames, frame: Frame): PlainResponse {
   const mayLift = frame.roles.includes('admin');
   const mayBlock = mayLift || frame.roles.includes('reviewer');
   const rows = revocations.map((shown) => [
@@ -168,8 +156,7 @@ ${mayBlock ? blockForms(known, frame) : undefined}`;
 function targetText(shown: ShownRevocation): Html {
   const { id: _, kind, by: _by, note: _note, at: _at, expires: _expires, ...members } = shown;
   const named = Object.entries(members).map(
-    ([name, value]) =>
-      html`<br><span class="dim small">${name}:</span> ${foreignName(String(value))}`,
+    ([name, value]) => html`<br><span class="dim small">${name}:</span> ${foreignName(String(value))}`,
   );
   return html`<strong>${kind}</strong>${named}`;
 }
@@ -196,9 +183,7 @@ ${fields.map((field) => fieldOf(`${id}-${field}`, field, known))}
 }
 
 function titleOf(targets: readonly string[]): string {
-  const labels = TARGETS.filter(([target]) => targets.includes(target)).map(([, label]) =>
-    label.toLowerCase(),
-  );
+  const labels = TARGETS.filter(([target]) => targets.includes(target)).map(([, label]) => label.toLowerCase());
   const last = labels.at(-1) ?? '';
   return labels.length === 1 ? last : `${labels.slice(0, -1).join(', ')} or ${last}`;
 }
@@ -218,11 +203,7 @@ function selectField(id: string, name: string, label: string, options: readonly 
 export function resultPage(
   title: string,
   text: string,
-  {
-    status,
-    frame,
-    back,
-  }: { readonly status: number; readonly frame: Frame; readonly back: string },
+  { status, frame, back }: { readonly status: number; readonly frame: Frame; readonly back: string },
 ): PlainResponse {
   const main = html`<p class="panel ${status < 300 ? 'done' : 'error'}" role="${status < 300 ? 'status' : 'alert'}">${text}</p>
 <p><a class="button" href="${back}">Back</a></p>`;
@@ -248,10 +229,7 @@ export type DecisionExplanation = {
 };
 
 /** `undefined` if rules did not decide, or the record does not say enough. */
-export type ExplainDecision = (
-  record: AuditRecord,
-  all: readonly AuditRecord[],
-) => DecisionExplanation | undefined;
+export type ExplainDecision = (record: AuditRecord, all: readonly AuditRecord[]) => DecisionExplanation | undefined;
 
 const DECISIONS_PER_PAGE = 100;
 /** Longer filters match nothing that is shown. */
@@ -276,9 +254,7 @@ const TYPED: ReadonlySet<FilterName> = new Set(['subject', 'name']);
 type DecisionFilter = ReadonlyMap<FilterName, string>;
 
 function readFilter(query: URLSearchParams): DecisionFilter {
-  const given = FILTER_NAMES.map(
-    (name) => [name, query.get(name)?.trim().slice(0, MAX_FILTER) ?? ''] as const,
-  );
+  const given = FILTER_NAMES.map((name) => [name, query.get(name)?.trim().slice(0, MAX_FILTER) ?? ''] as const);
   return new Map(given.filter(([, value]) => value !== ''));
 }
 
@@ -296,11 +272,7 @@ function isMatch(record: AuditRecord, filter: DecisionFilter): boolean {
 }
 
 /** The decisions that match the filter of a query, newest first, a page at a time. */
-export function decisionsPage(
-  all: readonly AuditRecord[],
-  query: URLSearchParams,
-  frame: Frame,
-): PlainResponse {
+export function decisionsPage(all: readonly AuditRecord[], query: URLSearchParams, frame: Frame): PlainResponse {
   const filter = readFilter(query);
   const found = all.filter((record) => isMatch(record, filter));
   const asked = Number(query.get('from') ?? 0);
@@ -349,9 +321,7 @@ function pager(from: number, total: number, filter: DecisionFilter): Html | unde
   };
   const links = [
     ...(from > 0 ? [link(Math.max(0, from - DECISIONS_PER_PAGE), 'Newer', 'prev')] : []),
-    ...(from + DECISIONS_PER_PAGE < total
-      ? [link(from + DECISIONS_PER_PAGE, 'Older', 'next')]
-      : []),
+    ...(from + DECISIONS_PER_PAGE < total ? [link(from + DECISIONS_PER_PAGE, 'Older', 'next')] : []),
   ];
   return links.length === 0 ? undefined : html`<nav aria-label="More decisions">${links}</nav>`;
 }

@@ -5,16 +5,7 @@
 import type { PlainResponse } from '../http/internal-server.js';
 import { isPasteable, quoteForShell } from '../text/escaping.js';
 import { countOf } from '../text/wording.js';
-import {
-  type Frame,
-  foreign,
-  foreignName,
-  type Html,
-  html,
-  page,
-  rowsTable,
-  stateText,
-} from './html.js';
+import { type Frame, foreign, foreignName, type Html, html, page, rowsTable, stateText } from './html.js';
 import { blockButton } from './pages.js';
 
 /** A definition that drifted, is pending, or is withheld. */
@@ -210,8 +201,7 @@ ${blockSection(item, frame)}`;
 function findingsList({ findings, unfinished }: ReviewDetail): Html {
   const missing = unfinished.map((text) => html`<p class="panel error">${text}</p>`);
   if (findings.length === 0 && unfinished.length > 0) return html`${missing}`;
-  if (findings.length === 0)
-    return html`<p>None. This does not prove that the definition is harmless.</p>`;
+  if (findings.length === 0) return html`<p>None. This does not prove that the definition is harmless.</p>`;
   return html`${missing}<ul>${findings.slice(0, MAX_FINDINGS).map(findingText)}</ul>${findings.length > MAX_FINDINGS ? html`<p>These are the first ${MAX_FINDINGS} of ${findings.length}.</p>` : undefined}`;
 }
 
@@ -222,8 +212,7 @@ function blockSection({ upstream, kind, name }: ReviewItem, frame: Frame): Html 
 }
 
 function findingText({ id, tier, kind, pointer, evidence, reason }: ReviewFinding): Html {
-  const shown =
-    kind === 'shadowing' ? foreignName(evidence) : html`<code>${foreign(evidence, 400)}</code>`;
+  const shown = kind === 'shadowing' ? foreignName(evidence) : html`<code>${foreign(evidence, 400)}</code>`;
   return html`<li><span class="state ${tier}">${tier}</span> ${kind} <span class="dim">at</span> <code>${foreign(pointer) || '(the text)'}</code>: ${reason}
 <br>${shown} <span class="dim small">${id}</span></li>`;
 }
@@ -261,17 +250,13 @@ const NO_FIELD = html`<span class="dim">(absent)</span>`;
 
 /** Both sides with what differs marked: what lies between the common beginning and the common end. */
 function sidesOf(before: string | undefined, after: string | undefined): readonly [Html, Html] {
-  if (before === undefined || after === undefined)
-    return [oneSide(before, 'del'), oneSide(after, 'ins')];
+  if (before === undefined || after === undefined) return [oneSide(before, 'del'), oneSide(after, 'ins')];
   const [start, end] = commonEnds(before, after);
   const [from, to] = [Math.max(0, start - CONTEXT), before.length - end];
   const begin = `${from > 0 ? '\u2026' : ''}${linesOf(before.slice(from, start))}`;
   const close = `${linesOf(before.slice(to, to + CONTEXT))}${end > CONTEXT ? '\u2026' : ''}`;
   const middle = (side: string): string => linesOf(side.slice(start, side.length - end), MAX_FIELD);
-  return [
-    html`${begin}<del>${middle(before)}</del>${close}`,
-    html`${begin}<ins>${middle(after)}</ins>${close}`,
-  ];
+  return [html`${begin}<del>${middle(before)}</del>${close}`, html`${begin}<ins>${middle(after)}</ins>${close}`];
 }
 
 function oneSide(text: string | undefined, as: 'del' | 'ins'): Html {
@@ -287,10 +272,7 @@ function commonEnds(old: string, next: string): readonly [number, number] {
   while (start < most && old.charCodeAt(start) === next.charCodeAt(start)) start += 1;
   if (start > 0 && isHighSurrogate(old.charCodeAt(start - 1))) start -= 1;
   let end = 0;
-  while (
-    end < most - start &&
-    old.charCodeAt(old.length - 1 - end) === next.charCodeAt(next.length - 1 - end)
-  )
+  while (end < most - start && old.charCodeAt(old.length - 1 - end) === next.charCodeAt(next.length - 1 - end))
     end += 1;
   if (end > 0 && isLowSurrogate(old.charCodeAt(old.length - end))) end -= 1;
   return [start, end];
@@ -360,9 +342,7 @@ export function reviewCommands(
   if (after === undefined) return { commands: [look], caution: NOTHING_TO_APPROVE };
   if (!hasDigest) return { commands: [look], caution: NO_DIGEST_OFFERED };
   if (!isNamed) return { commands: [look], caution: isLong ? TOO_LONG : NOT_PASTEABLE };
-  const accept = findings
-    .filter(({ tier }) => tier === 'block')
-    .flatMap(({ id }) => ['--accept', id]);
+  const accept = findings.filter(({ tier }) => tier === 'block').flatMap(({ id }) => ['--accept', id]);
   const line = `${commandLine('pin', 'approve', upstream, name, '--kind', kind, '--digest', `sha256:${after}`, ...accept)} --note 'WHY'`;
   const approve = {
     what: 'Approve exactly this definition. Put the reason in place of WHY.',
@@ -376,8 +356,7 @@ export function reviewCommands(
 
 const FETCH_APPROVES_ALL =
   'The identity of a server is approved together with everything that it offers. Review the other definitions first.';
-const NOTHING_TO_APPROVE =
-  'The upstream does not offer it any more, so there is nothing to approve.';
+const NOTHING_TO_APPROVE = 'The upstream does not offer it any more, so there is nothing to approve.';
 const NO_DIGEST_OFFERED =
   'The definition cannot be pinned: its name is offered twice, or it has no canonical form. The upstream has to be mended.';
 const NOT_PASTEABLE =

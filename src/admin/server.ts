@@ -38,14 +38,7 @@ import {
   type UpstreamRow,
   upstreamsPage,
 } from './pages.js';
-import {
-  alertOf,
-  driftDetailPage,
-  driftPage,
-  GUIDE_PATH,
-  guidePage,
-  type ReviewPort,
-} from './review-pages.js';
+import { alertOf, driftDetailPage, driftPage, GUIDE_PATH, guidePage, type ReviewPort } from './review-pages.js';
 import { type BrowserRequest, isFormToken, type Sessions, type Visitor } from './sessions.js';
 
 export type AdminAccess = Omit<AccessOutcome, 'response'> & {
@@ -115,8 +108,7 @@ async function handleConsoleRequest(
   request: IncomingMessage,
   ports: AdminPorts,
 ): Promise<AccessOutcome> {
-  if (request.method === 'POST' && !isFromOwnPage(request))
-    return { response: NOT_FROM_HERE, subject: undefined };
+  if (request.method === 'POST' && !isFromOwnPage(request)) return { response: NOT_FROM_HERE, subject: undefined };
   const ip = request.socket.remoteAddress ?? '';
   return respondToConsole(asked, request, { cookies: headerValues(request, 'cookie'), ip }, ports);
 }
@@ -133,8 +125,7 @@ async function respondTo(
   if (!hosts.has(hostName(request) ?? '')) return refuse(MISDIRECTED);
   if (!isOwnOrigin(request)) return refuse(CROSS_ORIGIN);
   if (api !== undefined) return { ...(await handleApiRequest(api, request, ports)), action };
-  if (shown !== undefined)
-    return { ...(await handleConsoleRequest(shown, request, ports)), action };
+  if (shown !== undefined) return { ...(await handleConsoleRequest(shown, request, ports)), action };
   return refuse(NOT_FOUND);
 }
 
@@ -172,10 +163,7 @@ const DECISION = /^\/decisions\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 const LOGIN = /^\/login\/with\/([a-z0-9][a-z0-9_-]{0,62})$/;
 
 /** Routes a method and a target; `undefined` if it is no page. */
-function readConsoleRequest(
-  method: string | undefined,
-  url: string | undefined,
-): ConsoleRequest | undefined {
+function readConsoleRequest(method: string | undefined, url: string | undefined): ConsoleRequest | undefined {
   const [path = '', search = ''] = (url ?? '').split(/\?(.*)/s, 2);
   if (method === 'POST' && search === '') return FORMS.get(path);
   if (method !== 'GET' && method !== 'HEAD') return undefined;
@@ -211,8 +199,7 @@ async function respondToConsole(
     case 'begin-login':
       return withSubject(await sessions.begin(browser, asked.issuer, asked.query));
     case 'log-in': {
-      if (asked.query !== undefined)
-        return withSubject(await sessions.finish(browser, asked.query));
+      if (asked.query !== undefined) return withSubject(await sessions.finish(browser, asked.query));
       const form = await readForm(request);
       if (form === undefined) return { response: NO_FORM, subject: undefined };
       return withSubject(sessions.breakGlass(browser, form));
@@ -231,9 +218,7 @@ async function respondToConsole(
   return { ...reply, response, issuer, subject };
 }
 
-function withSubject(
-  reply: Omit<AccessOutcome, 'subject'> & { readonly subject?: string | undefined },
-) {
+function withSubject(reply: Omit<AccessOutcome, 'subject'> & { readonly subject?: string | undefined }) {
   return { subject: undefined, ...reply };
 }
 
@@ -321,12 +306,7 @@ async function block(
   { revocations }: ConsolePorts,
 ): Promise<Reply> {
   const body = { type: 'application/json', read: async () => blockOrderOf(form) };
-  const done = await respondToRevocation(
-    { action: 'revoke' },
-    { issuer, subject, roles },
-    body,
-    revocations,
-  );
+  const done = await respondToRevocation({ action: 'revoke' }, { issuer, subject, roles }, body, revocations);
   const { status } = done.response;
   const back = '/blocks';
   if (status === CREATED) return { response: seeOther(back), detail: done.detail };
@@ -360,10 +340,8 @@ function errorOf({ body }: PlainResponse): string {
   return String(error);
 }
 
-const NO_DEFINITION =
-  'This definition needs no review any more, or it has changed since the page was loaded.';
-const NO_DECISION =
-  'This decision is not among the last ones of this replica. The audit log has it.';
+const NO_DEFINITION = 'This definition needs no review any more, or it has changed since the page was loaded.';
+const NO_DECISION = 'This decision is not among the last ones of this replica. The audit log has it.';
 
 function notKept(frame: Frame, back: string, text: string): PlainResponse {
   return resultPage('Not found', text, { status: 404, frame, back });
@@ -382,9 +360,7 @@ function formRefused(frame: Frame): PlainResponse {
 }
 
 /** The fields of a form; `undefined` if it is none, too large, or names a field twice. */
-async function readForm(
-  request: IncomingMessage,
-): Promise<ReadonlyMap<string, string> | undefined> {
+async function readForm(request: IncomingMessage): Promise<ReadonlyMap<string, string> | undefined> {
   const type = request.headers['content-type'] ?? '';
   if (!/^application\/x-www-form-urlencoded(?:; ?charset=utf-8)?$/i.test(type)) return undefined;
   const text = await readBody(request, MAX_ORDER_BYTES);

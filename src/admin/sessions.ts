@@ -289,8 +289,7 @@ export function createSessions(ports: SessionPorts): Sessions {
       if (!isBound) return { response: loginPage(request, to, FORM_EXPIRED) };
       const token = form.get('token')?.trim() ?? '';
       // The right token is for emergencies: no guesses of others behind the same address may lock it out.
-      if (ports.isBreakGlass(token))
-        return start({ subject: BREAK_GLASS_SUBJECT, groups: [], issuedAtMs: now() }, to);
+      if (ports.isBreakGlass(token)) return start({ subject: BREAK_GLASS_SUBJECT, groups: [], issuedAtMs: now() }, to);
       return mayTry(request, guesses)
         ? { response: loginPage(request, to, TOKEN_REFUSED) }
         : { response: failed(429, TOO_MANY) };
@@ -335,16 +334,10 @@ type BegunLogin = {
   readonly to: string;
 };
 
-function loginForms(
-  to: string,
-  issuers: readonly string[],
-  formToken: string,
-  error: string | undefined,
-): Html {
+function loginForms(to: string, issuers: readonly string[], formToken: string, error: string | undefined): Html {
   const query = to === '/' ? '' : `?to=${encodeURIComponent(to)}`;
   const links = issuers.map(
-    (name) =>
-      html`<p><a class="button" href="/login/with/${name}${query}">Log in with ${foreign(name)}</a></p>`,
+    (name) => html`<p><a class="button" href="/login/with/${name}${query}">Log in with ${foreign(name)}</a></p>`,
   );
   return html`${error === undefined ? undefined : html`<p class="panel error" role="alert">${error}</p>`}
 <p>The console shows the state of the controls, drift and pending definitions, and recent decisions.</p>

@@ -164,11 +164,7 @@ function boundsOf({ checkpointEveryMs }: AuditSettings): CheckpointBounds {
   return { everyMs: checkpointEveryMs, everyLines: MAX_LINES_BETWEEN_CHECKPOINTS };
 }
 
-function createSinks(
-  ports: AuditPorts,
-  builder: EventBuilder,
-  isClosing: () => boolean,
-): readonly AuditSink[] {
+function createSinks(ports: AuditPorts, builder: EventBuilder, isClosing: () => boolean): readonly AuditSink[] {
   const { settings, meters } = ports;
   const names = sinkNames(settings);
   const setSinkState = createSinkStates(ports.onState ?? (() => undefined));
@@ -234,9 +230,7 @@ export function createAudit(ports: AuditPorts): Audit {
   }
 
   /** Callers waiting for one group of one sink share one promise, so its result is computed once. */
-  let pendingGroup:
-    | { readonly appended: Promise<unknown>; readonly isDurable: Promise<boolean> }
-    | undefined;
+  let pendingGroup: { readonly appended: Promise<unknown>; readonly isDurable: Promise<boolean> } | undefined;
 
   function isDurable(appended: Promise<unknown>): Promise<boolean> {
     if (pendingGroup?.appended !== appended) {
@@ -292,9 +286,7 @@ export function createAudit(ports: AuditPorts): Audit {
       let isTried = false;
       const suppressed = admit(event, (counted) => {
         isTried = true;
-        return enqueueEverywhere(buildEvent(event, builder.context(), counted), false).includes(
-          true,
-        );
+        return enqueueEverywhere(buildEvent(event, builder.context(), counted), false).includes(true);
       });
       if (!isTried) countSuppressed(1);
       return suppressed;
@@ -352,9 +344,7 @@ type WrittenEvents = {
  * number of those that were only counted stays, and the next event of its definition and kind is still the first.
  * `now` is in milliseconds.
  */
-export function createEventRate(
-  now: () => number,
-): (event: AuditEvent, write: WriteEvent) => Admission {
+export function createEventRate(now: () => number): (event: AuditEvent, write: WriteEvent) => Admission {
   const admitUnauthenticated = createUnauthenticatedRate(AUTH_FAILURES_PER_SECOND, now);
   const admitDefinition = createDefinitionRate(now);
   function always(write: WriteEvent): Admission {
@@ -411,9 +401,7 @@ function noneWritten(sinceMs: number): WrittenEvents {
   return { sinceMs, pinned: new Set(), others: new Set(), suppressed: new Map() };
 }
 
-function createDefinitionRate(
-  now: () => number,
-): (event: DefinitionEvent, write: WriteEvent) => Admission {
+function createDefinitionRate(now: () => number): (event: DefinitionEvent, write: WriteEvent) => Admission {
   const rate = createRate(DEFINITION_EVENTS, now);
   const upstreams = new Map<string, WrittenEvents>();
 
@@ -472,7 +460,6 @@ function isInLock(event: DefinitionEvent): boolean {
  */
 function definitionEventKey(event: DefinitionEvent): string {
   const { type, kind, name } = event;
-  const what =
-    type === 'pin.drift' ? `${event.change} ${event.before ?? ''}` : `${event.found} ${event.tier}`;
+  const what = type === 'pin.drift' ? `${event.change} ${event.before ?? ''}` : `${event.found} ${event.tier}`;
   return createHash('sha256').update(`${type} ${kind} ${what} ${name}`).digest('base64');
 }

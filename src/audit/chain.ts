@@ -202,10 +202,7 @@ export class CheckpointInterval {
   /** True if more lines or time follow than the verifier tolerates. */
   isExceeded(): boolean {
     const { everyMs, everyLines } = this.bounds;
-    return (
-      this.lines > VERIFIER_MAX_INTERVALS * everyLines ||
-      this.ownMs > VERIFIER_MAX_INTERVALS * everyMs
-    );
+    return this.lines > VERIFIER_MAX_INTERVALS * everyLines || this.ownMs > VERIFIER_MAX_INTERVALS * everyMs;
   }
 }
 
@@ -250,8 +247,7 @@ export function checkpointBytes({ epoch, seq, hash, time, bounds }: CheckpointSt
 /** The `detail` of a checkpoint event. */
 export function checkpointDetail(checkpoint: Checkpoint): Record<string, string | number> {
   const { epoch, seq, hash, time, bounds, keyId, signature } = checkpoint;
-  const boundsDetail =
-    bounds === undefined ? {} : { every_ms: bounds.everyMs, every_lines: bounds.everyLines };
+  const boundsDetail = bounds === undefined ? {} : { every_ms: bounds.everyMs, every_lines: bounds.everyLines };
   return { epoch, seq, hash, at: time, ...boundsDetail, key_id: keyId, signature };
 }
 
@@ -269,8 +265,7 @@ export function readCheckpoint(detail: AuditRecord): Checkpoint | undefined {
     return undefined;
   }
   const checkpoint = { epoch, seq, hash, time: at, keyId, signature };
-  if (everyMs === undefined && everyLines === undefined)
-    return { ...checkpoint, bounds: undefined };
+  if (everyMs === undefined && everyLines === undefined) return { ...checkpoint, bounds: undefined };
   if (!isCount(everyMs) || !isCount(everyLines)) return undefined;
   return { ...checkpoint, bounds: { everyMs, everyLines } };
 }

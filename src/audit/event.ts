@@ -32,10 +32,7 @@ function detailText(detail: Readonly<Record<string, string | number | undefined>
 }
 
 /** Additional members of a `detail`, with values from clients or upstreams. */
-function foreignDetail(
-  detail: Readonly<Record<string, string>> | undefined,
-  mask: MaskText | undefined,
-): string {
+function foreignDetail(detail: Readonly<Record<string, string>> | undefined, mask: MaskText | undefined): string {
   return Object.entries(detail ?? {})
     .map(([name, value]) => `,${quoteVerified(name)}:${quoteForeign(value, mask)}`)
     .join('');
@@ -104,9 +101,7 @@ function foreignMember(name: string, text: string | undefined, mask: MaskText | 
 }
 
 /** The actions of findings that leave a message other than it came. */
-const ALTERING: ReadonlySet<Finding['action']> = new Set([
-  ...(['redact', 'neutralize', 'strip', 'drop'] as const),
-]);
+const ALTERING: ReadonlySet<Finding['action']> = new Set([...(['redact', 'neutralize', 'strip', 'drop'] as const)]);
 
 const AUDIT_SCHEMA = 'sallyport.audit/2';
 
@@ -231,8 +226,7 @@ function requestHead(type: 'mcp.decision' | 'mcp.outcome', context: EventContext
 
 function actorText({ principal, groupsUsed = [] }: RequestRecord): string {
   if (principal === undefined) return '';
-  const groups =
-    groupsUsed.length === 0 ? '' : `,"groups_used":${quoteList(groupsUsed, MAX_LISTED)}`;
+  const groups = groupsUsed.length === 0 ? '' : `,"groups_used":${quoteList(groupsUsed, MAX_LISTED)}`;
   return `${principalText(principal).decision}${groups}}`;
 }
 
@@ -249,8 +243,7 @@ function clientText({ client }: RequestRecord, mask: MaskText | undefined): stri
 function targetStart(record: RequestRecord, mask: MaskText | undefined): string {
   const { upstream, aggregate, target } = record;
   const { method, receivedMethod, name, pin } = target;
-  const methodText =
-    method === undefined ? foreignMember('method', receivedMethod, mask) : member('method', method);
+  const methodText = method === undefined ? foreignMember('method', receivedMethod, mask) : member('method', method);
   // The name of a pinned definition was reviewed; any other name is text from the client.
   const nameText = pin === undefined ? foreignMember('name', name, mask) : member('name', name);
   return `,"target":{"upstream":${quoteVerified(upstream)}${member('endpoint', aggregate)}${methodText}${nameText}`;
@@ -270,14 +263,12 @@ function targetText(record: RequestRecord, mask: MaskText | undefined): string {
 
 function argsText({ args }: RequestRecord, mask: MaskText | undefined): string {
   if (args === undefined) return '';
-  const keys =
-    args.keys.length === 0 ? '' : `,"keys":${quoteForeignList(args.keys, MAX_LISTED, mask)}`;
+  const keys = args.keys.length === 0 ? '' : `,"keys":${quoteForeignList(args.keys, MAX_LISTED, mask)}`;
   const captured = Object.entries(args.captured)
     .slice(0, MAX_LISTED)
     .map(([pointer, value]) => `${quoteVerified(pointer)}:${quoteForeign(value, mask)}`);
   const violations = (args.violations ?? []).map(
-    ({ pointer, keyword }) =>
-      `{"pointer":${quoteForeign(pointer, mask)},"keyword":${quoteVerified(keyword)}}`,
+    ({ pointer, keyword }) => `{"pointer":${quoteForeign(pointer, mask)},"keyword":${quoteVerified(keyword)}}`,
   );
   const refused = violations.length === 0 ? '' : `,"violations":[${violations.join()}]`;
   const capturedText = captured.length === 0 ? '' : `,"captured":{${captured.join()}}`;
@@ -285,12 +276,7 @@ function argsText({ args }: RequestRecord, mask: MaskText | undefined): string {
 }
 
 /** The decision; its policy and rule stand in one line alone. What was forwarded says neither action nor stage. */
-function decisionText(
-  { id, decision }: RequestRecord,
-  rule: string,
-  shadow = '',
-  mask?: MaskText,
-): string {
+function decisionText({ id, decision }: RequestRecord, rule: string, shadow = '', mask?: MaskText): string {
   const { verdict, action, stage, reasons, detail } = decision;
   const end = action === 'forwarded' ? '' : `,"action":"${action}","stage":"${stage}"`;
   const why = reasons.length === 0 ? '' : `,"reasons":${quoteList(reasons, MAX_LISTED)}`;
@@ -400,14 +386,9 @@ export function decisionEvent(record: RequestRecord, context: EventContext): Eve
 }
 
 /** The event written once at the end of a request, however it ended. `totalMs` is in milliseconds. */
-export function outcomeEvent(
-  record: RequestRecord,
-  context: EventContext,
-  totalMs: number,
-): EventText {
+export function outcomeEvent(record: RequestRecord, context: EventContext, totalMs: number): EventText {
   // A decision that could not be written is in no other line.
-  const isAlone =
-    record.isDecisionLost === true || record.decision.reasons.includes('audit-unavailable');
+  const isAlone = record.isDecisionLost === true || record.decision.reasons.includes('audit-unavailable');
   const request = isAlone ? decidedText(record, context) : endedText(record, context);
   return {
     before: requestHead('mcp.outcome', context),
@@ -436,12 +417,8 @@ function refusedTokenText(token: RefusedToken | undefined, mask: MaskText | unde
       const wanted = expected[name];
       const found = presented[name];
       const wantedText =
-        wanted === undefined
-          ? ''
-          : `,"expected_${name}":${quoteVerified(wanted.slice(0, MAX_EXPECTED))}`;
-      return found === undefined
-        ? wantedText
-        : `${wantedText},"presented_${name}":${quoteForeign(found, mask)}`;
+        wanted === undefined ? '' : `,"expected_${name}":${quoteVerified(wanted.slice(0, MAX_EXPECTED))}`;
+      return found === undefined ? wantedText : `${wantedText},"presented_${name}":${quoteForeign(found, mask)}`;
     })
     .join('');
 }

@@ -115,9 +115,7 @@ function continueExistingFile(text: string): Preparation {
 
 function recovery({ torn }: ChainTail): LifecycleEvent[] {
   if (torn === '') return [];
-  return [
-    { event: 'recovered', detail: { torn_bytes: torn.length, torn_sha256: tornDigest(torn) } },
-  ];
+  return [{ event: 'recovered', detail: { torn_bytes: torn.length, torn_sha256: tornDigest(torn) } }];
 }
 
 /** The text after the last line that this process wrote; `undefined` if that line is not in the file. */
@@ -144,11 +142,8 @@ function continueOwnFile(
   if (trailingText === '') return { head: known, lifecycleEvents: [], needsLineEnd: false };
   const isSame = failedWrite?.device === file.device && failedWrite.inode === file.inode;
   const failedText = isSame ? failedWrite?.bytes.toString('latin1') : undefined;
-  if (trailingText !== undefined && failedText?.startsWith(trailingText))
-    return continueExistingFile(text);
-  throw new Error(
-    'the file does not end where this gateway left it: another process wrote into it, or cut it',
-  );
+  if (trailingText !== undefined && failedText?.startsWith(trailingText)) return continueExistingFile(text);
+  throw new Error('the file does not end where this gateway left it: another process wrote into it, or cut it');
 }
 
 type AuditFileOptions = {
@@ -178,9 +173,7 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
     opened = file;
     if (file.size > 0) {
       const text = await readEnd(file, failedWrite?.bytes.length);
-      return known === undefined
-        ? continueExistingFile(text)
-        : continueOwnFile(text, file, known, failedWrite);
+      return known === undefined ? continueExistingFile(text) : continueOwnFile(text, file, known, failedWrite);
     }
     if (file.isRegular && isSynced) await syncFolder(path);
     const lifecycleEvents = known === undefined ? [] : [continuation(known, why)];

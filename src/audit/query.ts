@@ -267,9 +267,7 @@ export function renderAuditRow(record: AuditRecord): string {
   }
   const decision = record['decision'];
   if (isObject(decision)) {
-    parts.push(
-      `${quoteIfNeeded(decision['action'])} ${reasonsOf(record) || quoteIfNeeded(decision['rule'])}`,
-    );
+    parts.push(`${quoteIfNeeded(decision['action'])} ${reasonsOf(record) || quoteIfNeeded(decision['rule'])}`);
     parts.push(quoteIfNeeded(decision['id']));
   }
   const result = resultOf(record);

@@ -144,9 +144,7 @@ export function readOtherRefusal(record: AuditRecord): OtherRefusal | undefined 
 }
 
 /** The decision, its caller and its target as recorded. The issuer is its URL. */
-function subjectOf(
-  record: AuditRecord,
-): Pick<RecordedCall, 'id' | 'time' | 'caller' | 'upstream' | 'kind' | 'name'> {
+function subjectOf(record: AuditRecord): Pick<RecordedCall, 'id' | 'time' | 'caller' | 'upstream' | 'kind' | 'name'> {
   return {
     id: requiredText(record, 'decision', 'id'),
     time: requiredText(record, 'time'),
@@ -166,9 +164,7 @@ function groupsOf(record: AuditRecord, groups: GroupsByToken): Iterable<string> 
 }
 
 /** What the rules decided; `undefined` if something else refused, or the caller was not verified. */
-function outcomeOf(
-  record: AuditRecord,
-): Pick<RecordedCall, 'verdict' | 'reason' | 'rule'> | undefined {
+function outcomeOf(record: AuditRecord): Pick<RecordedCall, 'verdict' | 'reason' | 'rule'> | undefined {
   const isAllowed = textAt(record, 'decision', 'verdict') === 'allow';
   const [reason] = textsAt(record, 'decision', 'reasons');
   const isByPolicy = isAllowed || (reason !== undefined && BY_POLICY.has(reason));
@@ -201,10 +197,7 @@ function targetOf(kind: string, name: string): Target | undefined {
     case 'template':
       return { kind, uriTemplate: name };
     case 'question':
-      return name === 'sampling' ||
-        name === 'roots' ||
-        name === 'elicitation/form' ||
-        name === 'elicitation/url'
+      return name === 'sampling' || name === 'roots' || name === 'elicitation/form' || name === 'elicitation/url'
         ? { kind, name }
         : undefined;
     default:
@@ -238,9 +231,7 @@ function factsOf(
   const catalog = catalogOf(upstream);
   const pin = textAt(record, 'target', 'pin');
   const pinned =
-    target.kind === 'tool' || target.kind === 'prompt'
-      ? catalog.statusOf(target.kind, target.name).pinned
-      : undefined;
+    target.kind === 'tool' || target.kind === 'prompt' ? catalog.statusOf(target.kind, target.name).pinned : undefined;
   const isValid = call.verdict === 'allow' && pinned?.digest === pin;
   const mending = outline.upstreams.find(({ name }) => name === upstream)?.arguments;
   const known = argumentsOf(record, isValid ? pinned : undefined);
@@ -267,12 +258,7 @@ export function widenScopes(
   implied: { readonly [scope: string]: readonly string[] },
 ): readonly string[] {
   return [
-    ...new Set(
-      scopes.flatMap((scope) => [
-        scope,
-        ...(Object.hasOwn(implied, scope) ? (implied[scope] ?? []) : []),
-      ]),
-    ),
+    ...new Set(scopes.flatMap((scope) => [scope, ...(Object.hasOwn(implied, scope) ? (implied[scope] ?? []) : [])])),
   ];
 }
 
@@ -287,8 +273,7 @@ function argumentsOf(record: AuditRecord, pinned: PinnedDefinition | undefined):
   const captured = isObject(args['captured']) ? args['captured'] : {};
   for (const [pointer, text] of Object.entries(captured)) {
     const [name, ...deeper] = stepsOf(pointer);
-    if (name === undefined || deeper.length > 0 || typeof text !== 'string' || !isVerbatim(text))
-      continue;
+    if (name === undefined || deeper.length > 0 || typeof text !== 'string' || !isVerbatim(text)) continue;
     values.set(name, admitted(valuesOf(text), name, pinned));
   }
   if (areNamesKnown && keys.length === 0) return { all: {} };
@@ -334,15 +319,10 @@ function isContainer(value: Json): boolean {
 }
 
 /** Those of several possible values that the type in the definition admits. */
-function admitted(
-  values: readonly Json[],
-  name: string,
-  pinned: PinnedDefinition | undefined,
-): readonly Json[] {
+function admitted(values: readonly Json[], name: string, pinned: PinnedDefinition | undefined): readonly Json[] {
   const schema = pinned?.definition['inputSchema'];
   const properties = isObject(schema) ? schema['properties'] : undefined;
-  const property =
-    isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
+  const property = isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
   const type = isObject(property) ? property['type'] : undefined;
   if (typeof type !== 'string') return values;
   return values.filter((value) => (type === 'string') === (typeof value === 'string'));

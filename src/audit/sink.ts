@@ -53,10 +53,7 @@ export type SinkResult = 'written' | 'refused' | 'lost';
 
 type SinkPorts = {
   /** Builds a lifecycle event. */
-  readonly lifecycle: (
-    event: string,
-    detail: Readonly<Record<string, string | number>>,
-  ) => EventText;
+  readonly lifecycle: (event: string, detail: Readonly<Record<string, string | number>>) => EventText;
   /** Builds the signed checkpoint of a head. */
   readonly checkpoint: (head: ChainHead) => EventText;
   /** When the next checkpoint is due after another. */
@@ -191,10 +188,7 @@ export class AuditSink {
   }
 
   /** Acquires the right to write; see ChainWriter. Call before `start`; writes nothing. */
-  async acquire(
-    onWait: (holder: string) => void,
-    ending?: AbortSignal,
-  ): Promise<string | undefined> {
+  async acquire(onWait: (holder: string) => void, ending?: AbortSignal): Promise<string | undefined> {
     return this.#writer.acquire?.(onWait, ending);
   }
 

@@ -130,11 +130,7 @@ class CheckpointVerifier {
     // A checkpoint of this chain states the line before it; one of another chain is a copy kept here.
     if (point.epoch !== line.epoch) return false;
     if (point.seq !== line.seq - 1 || point.hash !== line.prev) {
-      this.#findings.error(
-        position,
-        'signature',
-        'the checkpoint states another chain than the one it stands in',
-      );
+      this.#findings.error(position, 'signature', 'the checkpoint states another chain than the one it stands in');
       return false;
     }
     this.#stopped = undefined;
@@ -145,8 +141,7 @@ class CheckpointVerifier {
 
   #takeUnknown(point: Checkpoint, position: LinePosition): void {
     this.#unknownCount += 1;
-    if (this.#unknown.size < MAX_UNKNOWN && !this.#unknown.has(point.keyId))
-      this.#unknown.set(point.keyId, position);
+    if (this.#unknown.size < MAX_UNKNOWN && !this.#unknown.has(point.keyId)) this.#unknown.set(point.keyId, position);
     // How much may follow it is unknown too.
     this.#following = undefined;
   }
@@ -204,8 +199,7 @@ class CheckpointVerifier {
     if (sinceCheckpoint.isReported || !interval.isExceeded()) return;
     sinceCheckpoint.isReported = true;
     const message = `more than two intervals (of ${everyMs / MS_PER_SECOND} s or ${everyLines} lines) follow the checkpoint at ${seq}`;
-    if (isBound)
-      this.#findings.error(position, 'unsigned', `${message}: later checkpoints are missing`);
+    if (isBound) this.#findings.error(position, 'unsigned', `${message}: later checkpoints are missing`);
     else {
       this.#findings.note(
         `${position.file}:${position.line}: ${message}; it is of form 1, which states no bounds, so that later checkpoints may be missing or not due`,
@@ -391,11 +385,7 @@ export class ChainVerifier {
     const expected = head.seq + 1;
     if (line.seq > expected) {
       const count = line.seq - expected;
-      this.#addError(
-        position,
-        'missing',
-        `${count} missing before this line: ${expected} expected, ${line.seq} found`,
-      );
+      this.#addError(position, 'missing', `${count} missing before this line: ${expected} expected, ${line.seq} found`);
     } else if (line.seq < expected) {
       this.#addError(
         position,
@@ -403,11 +393,7 @@ export class ChainVerifier {
         `moved or repeated: ${expected} expected, ${line.seq} found${position.line === 1 ? '; give the files oldest first' : ''}`,
       );
     } else if (line.prev !== head.hash) {
-      this.#addError(
-        position,
-        'replaced',
-        'the line before it is not the one that was written there',
-      );
+      this.#addError(position, 'replaced', 'the line before it is not the one that was written there');
     }
   }
 
@@ -424,19 +410,10 @@ export class ChainVerifier {
 
   #checkHead(line: ChainLine, position: LinePosition): void {
     const expectedHead = this.#options.head;
-    if (
-      expectedHead === undefined ||
-      expectedHead.epoch !== line.epoch ||
-      expectedHead.seq !== line.seq
-    )
-      return;
+    if (expectedHead === undefined || expectedHead.epoch !== line.epoch || expectedHead.seq !== line.seq) return;
     this.#isHeadSeen = true;
     if (expectedHead.hash !== line.hash) {
-      this.#addError(
-        position,
-        'replaced',
-        'the checkpoint has another hash for this line: the chain was rewritten',
-      );
+      this.#addError(position, 'replaced', 'the checkpoint has another hash for this line: the chain was rewritten');
     } else this.#sign();
   }
 
@@ -452,19 +429,14 @@ export class ChainVerifier {
     }
     const begins = this.#continues === undefined;
     if (hasKey && count === 0 && begins) {
-      this.#addError(
-        this.#last,
-        'signature',
-        'no checkpoint of this chain is signed by the given key',
-      );
+      this.#addError(this.#last, 'signature', 'no checkpoint of this chain is signed by the given key');
       return [];
     }
     const unchecked: string[] = [];
     if (hasUnknownKeys !== undefined) unchecked.push(`${GIVE_MORE}: ${hasUnknownKeys}`);
     // The origin of a continued chain is verified by a trusted key or head, or by its first line being present.
     const isOriginVerified = begins || this.#isHeadSeen || (hasKey && count > 0);
-    if (!isOriginVerified && unchecked.length === 0)
-      unchecked.push(`${GIVE_MORE}: ${this.#continues}`);
+    if (!isOriginVerified && unchecked.length === 0) unchecked.push(`${GIVE_MORE}: ${this.#continues}`);
     return unchecked;
   }
 

@@ -14,17 +14,7 @@
 // If one of them cannot be read reliably there is no identity, and no process is considered ended.
 
 import { constants } from 'node:fs';
-import {
-  type FileHandle,
-  open,
-  readFile,
-  readlink,
-  realpath,
-  rename,
-  stat,
-  statfs,
-  unlink,
-} from 'node:fs/promises';
+import { type FileHandle, open, readFile, readlink, realpath, rename, stat, statfs, unlink } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
@@ -125,12 +115,7 @@ async function readLeaseFile(path: string): Promise<LeaseFile | undefined> {
   if (handle === undefined) return undefined;
   try {
     const { dev, ino, mtimeMs } = await handle.stat();
-    const { buffer, bytesRead } = await handle.read(
-      Buffer.alloc(MAX_LEASE_BYTES),
-      0,
-      MAX_LEASE_BYTES,
-      0,
-    );
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(MAX_LEASE_BYTES), 0, MAX_LEASE_BYTES, 0);
     const text = buffer.toString('latin1', 0, bytesRead);
     return { text, device: dev, inode: ino, changedWallMs: mtimeMs };
   } finally {
@@ -212,10 +197,7 @@ export class AuditLease {
    * Takes the lease, waiting until `ending` for one that is still renewed; resolves with a sentence if that
    * failed.
    */
-  async acquire(
-    onWait?: (holder: string) => void,
-    ending?: AbortSignal,
-  ): Promise<string | undefined> {
+  async acquire(onWait?: (holder: string) => void, ending?: AbortSignal): Promise<string | undefined> {
     const sinceMs = this.#monotonicMs();
     for (let isFirst = true; ; isFirst = false) {
       const holder = await this.#take();
@@ -502,10 +484,7 @@ export async function readOwnIdentity(): Promise<ProcessIdentity | undefined> {
  * True if the process with that identity has certainly ended. Only a process of the same boot and pid
  * namespace can know. If the namespace's name was reused, all processes of the earlier one have ended.
  */
-export async function hasProcessEnded(
-  other: ProcessIdentity,
-  own: ProcessIdentity,
-): Promise<boolean> {
+export async function hasProcessEnded(other: ProcessIdentity, own: ProcessIdentity): Promise<boolean> {
   if (other.boot !== own.boot || other.namespace !== own.namespace) return false;
   try {
     const started = startTimeOf(await readFile(`/proc/${other.pid}/stat`, 'latin1'));

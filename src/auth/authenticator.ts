@@ -12,13 +12,7 @@ import { BoundedMap } from '../state/bounds.js';
 import { type AuthnReason, type ClaimSource, checkClaims, lifetimeOf } from './claims.js';
 import type { Introspector } from './introspection.js';
 import type { KeySource } from './issuer.js';
-import {
-  planVerification,
-  presentedFacts,
-  type SignaturePlan,
-  type Verification,
-  verifySignature,
-} from './jwt.js';
+import { planVerification, presentedFacts, type SignaturePlan, type Verification, verifySignature } from './jwt.js';
 import {
   type AuthnError,
   type BindingDemand,
@@ -67,10 +61,7 @@ export type Authenticator = {
    * Verifies the caller. Returns at once when the token is cached or obviously invalid, else a promise. Rejects only
    * for a bug, which is a refusal too.
    */
-  authenticate(
-    credentials: Credentials,
-    acceptance: ProtectedResource,
-  ): AuthnOutcome | Promise<AuthnOutcome>;
+  authenticate(credentials: Credentials, acceptance: ProtectedResource): AuthnOutcome | Promise<AuthnOutcome>;
 };
 
 type AuthenticatorPorts = {
@@ -187,11 +178,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     return freshOutcome(accepted.use(cacheKey)) ?? freshOutcome(refused.use(cacheKey));
   }
 
-  function cacheVerification(
-    cacheKey: string,
-    outcome: AuthnOutcome,
-    validity: CacheValidity,
-  ): void {
+  function cacheVerification(cacheKey: string, outcome: AuthnOutcome, validity: CacheValidity): void {
     const now = ports.now();
     if (!isAuthnError(outcome)) {
       const until = Math.min(outcome.token.expiresAt, now + validity.maxAgeMs);
@@ -227,19 +214,12 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     source: ClaimSource,
   ): AuthnOutcome {
     const facts = checkClaims(claims, { issuer, source, audiences, now: ports.now() });
-    if (facts === 'token-lifetime')
-      return withLifetime(refuse(facts, token, [issuer], audiences), issuer, claims);
+    if (facts === 'token-lifetime') return withLifetime(refuse(facts, token, [issuer], audiences), issuer, claims);
     if (typeof facts === 'string') return refuse(facts, token, [issuer], audiences);
     // A token id is unique only within its issuer (RFC 7519 §4.1.7).
-    const named =
-      facts.tokenId === undefined
-        ? tokenNameOf(token, source)
-        : `${issuer.issuer}\n${facts.tokenId}`;
+    const named = facts.tokenId === undefined ? tokenNameOf(token, source) : `${issuer.issuer}\n${facts.tokenId}`;
     const ids = ports.tokenIds(Buffer.from(named));
-    return (
-      makePrincipal(issuer, facts, claims, ids) ??
-      refuse('token-malformed', token, [issuer], audiences)
-    );
+    return makePrincipal(issuer, facts, claims, ids) ?? refuse('token-malformed', token, [issuer], audiences);
   }
 
   /** Runs the work once it is its turn; `undefined` where too many wait already. */
@@ -257,10 +237,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     }
   }
 
-  async function verifyByKey(
-    cacheKey: string,
-    verification: Verification<SignaturePlan>,
-  ): Promise<AuthnOutcome> {
+  async function verifyByKey(cacheKey: string, verification: Verification<SignaturePlan>): Promise<AuthnOutcome> {
     const { header, issuer, source: claimSource } = verification.plan;
     const source = ports.keySources.get(issuer.name);
     if (source === undefined) return { reason: 'keys-unavailable' };
@@ -285,10 +262,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     }
   }
 
-  async function verifyByIntrospection(
-    cacheKey: string,
-    verification: Verification,
-  ): Promise<AuthnOutcome> {
+  async function verifyByIntrospection(cacheKey: string, verification: Verification): Promise<AuthnOutcome> {
     const { issuer } = verification.plan;
     const source = ports.introspectors.get(issuer.name);
     if (source === undefined) return { reason: 'keys-unavailable' };
@@ -346,9 +320,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
       return refuse(plan, token, context.issuers, audiences);
     }
     const audiences = acceptedAudiences(acceptance, plan.issuer.name);
-    const verdict = verify(cacheKey, { token, plan, audiences }).finally(() =>
-      inFlight.delete(cacheKey),
-    );
+    const verdict = verify(cacheKey, { token, plan, audiences }).finally(() => inFlight.delete(cacheKey));
     inFlight.set(cacheKey, verdict);
     return verdict;
   }
@@ -362,9 +334,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
       if (presented === 'malformed') return { reason: 'token-malformed' };
       const bindingTerms = { demand: acceptance.binding ?? 'none', verifyProof: ports.verifyProof };
       const prove = (outcome: AuthnOutcome): AuthnOutcome | Promise<AuthnOutcome> =>
-        isAuthnError(outcome)
-          ? outcome
-          : proveBinding(outcome, presented, credentials, bindingTerms);
+        isAuthnError(outcome) ? outcome : proveBinding(outcome, presented, credentials, bindingTerms);
       const outcome = verifyToken(presented.token, acceptance, admission);
       return outcome instanceof Promise ? outcome.then(prove) : prove(outcome);
     },

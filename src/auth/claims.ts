@@ -116,10 +116,7 @@ function checkTokenType(claims: JsonObject): 'token-type' | 'token-binding' | un
 }
 
 /** Why a caller could not be verified. */
-export type AuthnReason = Extract<
-  Reason,
-  `token-${string}` | 'keys-unavailable' | 'store-unavailable'
->;
+export type AuthnReason = Extract<Reason, `token-${string}` | 'keys-unavailable' | 'store-unavailable'>;
 
 /** How far the issuer's clock may be ahead of ours. An expiry gets no tolerance. */
 export const CLOCK_TOLERANCE_MS = 30_000;
@@ -215,10 +212,7 @@ export function lifetimeOf(claims: JsonObject, now: number): number {
 }
 
 /** A token for several audiences can be replayed by each of them at the others, so it is refused. */
-function acceptedAudience(
-  value: Json | undefined,
-  accepted: readonly string[],
-): string | undefined {
+function acceptedAudience(value: Json | undefined, accepted: readonly string[]): string | undefined {
   const audience = Array.isArray(value) && value.length === 1 ? value[0] : value;
   if (typeof audience !== 'string') return undefined;
   return accepted.includes(audience) ? audience : undefined;
@@ -231,10 +225,7 @@ function readScopes(value: Json | undefined): readonly string[] | undefined {
   return readStrings(tokens, (token) => SCOPE_TOKEN.test(token));
 }
 
-function readStrings(
-  value: Json,
-  isGood: (text: string) => boolean,
-): readonly string[] | undefined {
+function readStrings(value: Json, isGood: (text: string) => boolean): readonly string[] | undefined {
   if (!Array.isArray(value)) return undefined;
   const texts: string[] = [];
   for (const member of value as readonly Json[]) {
@@ -245,10 +236,7 @@ function readStrings(
 }
 
 /** The chain of actors for the subject, the current one first. `clientNames`: the claims that may name a client. */
-function readActors(
-  value: Json | undefined,
-  clientNames: readonly string[],
-): readonly Actor[] | undefined {
+function readActors(value: Json | undefined, clientNames: readonly string[]): readonly Actor[] | undefined {
   const actors: Actor[] = [];
   let link = value;
   while (link !== undefined) {

@@ -18,10 +18,7 @@ type IntrospectionBudget = {
  * A token bucket of `perSecond` introspection requests that refills evenly, without timers. Unknown tokens may use half
  * of it at most, so that a flood of them leaves requests for known ones. `now` is in milliseconds.
  */
-export function createIntrospectionBudget(
-  perSecond: number,
-  now: () => number,
-): IntrospectionBudget {
+export function createIntrospectionBudget(perSecond: number, now: () => number): IntrospectionBudget {
   const reserve = perSecond / 2;
   const rate = createRate({ burst: perSecond, perSecond }, now);
   return {
@@ -167,9 +164,7 @@ export function createIntrospector(
     try {
       const response = await askEndpoint(await findEndpoint(), token, context);
       failure = undefined;
-      return response['active'] === true
-        ? { kind: 'active', claims: response }
-        : { kind: 'inactive' };
+      return response['active'] === true ? { kind: 'active', claims: response } : { kind: 'inactive' };
     } catch (error) {
       fail(error);
       return { kind: 'unavailable' };
@@ -235,8 +230,7 @@ async function askEndpoint(
   const response = await oauth.introspectionRequest(server, client, authentication, token, {
     // The guarded fetch decides whether plain http is allowed: on loopback, or where it was accepted.
     [oauth.allowInsecureRequests]: true,
-    [oauth.customFetch]: (_href, { headers, body }) =>
-      post(url, headers, String(body), issuer, ports),
+    [oauth.customFetch]: (_href, { headers, body }) => post(url, headers, String(body), issuer, ports),
     additionalParameters: { token_type_hint: 'access_token' },
   });
   const outcome = await oauth.processIntrospectionResponse(server, client, response);
@@ -262,8 +256,7 @@ async function post(
       timeoutMs: RESPONSE_TIMEOUT_MS,
     },
   );
-  if (!outcome.ok)
-    throw new IntrospectionError(`the introspection endpoint ${outcome.detail}`, true);
+  if (!outcome.ok) throw new IntrospectionError(`the introspection endpoint ${outcome.detail}`, true);
   const { status } = outcome;
   if (status !== 200) {
     const why = `the introspection endpoint answered with status ${status}`;
@@ -271,10 +264,7 @@ async function post(
   }
   // Anything else, such as a signed response, would be read without a check of its own.
   if (!/^application\/json *(;|$)/i.test(outcome.contentType)) {
-    throw new IntrospectionError(
-      'the introspection endpoint sent a response that is not JSON',
-      false,
-    );
+    throw new IntrospectionError('the introspection endpoint sent a response that is not JSON', false);
   }
   // Copied, because the body of a Response must own its bytes.
   const headersOut = { 'content-type': 'application/json' };

@@ -22,8 +22,7 @@ export type FetchJson = (
     readonly timeoutMs: number;
   },
 ) => Promise<
-  | { readonly ok: true; readonly value: Json }
-  | { readonly ok: false; readonly why: string; readonly detail: string }
+  { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly why: string; readonly detail: string }
 >;
 
 /** The metadata members that are read, and their names in error messages. */
@@ -69,11 +68,7 @@ function failed(detail: string): Failed {
   return { ok: false, detail };
 }
 
-function readMetadata(
-  document: Json,
-  issuer: IssuerSettings,
-  members: readonly EndpointMember[],
-): MetadataReading {
+function readMetadata(document: Json, issuer: IssuerSettings, members: readonly EndpointMember[]): MetadataReading {
   if (!isObject(document)) return failed('the metadata document is not a JSON object');
   // Compared as strings, without normalization (RFC 8414 §3.3).
   if (document['issuer'] !== issuer.issuer) return failed('the metadata names another issuer');
@@ -209,13 +204,10 @@ function describeOddEntry(jwk: Json): string | undefined {
   const { kid, kty } = jwk;
   if (typeof kty !== 'string') return `kty: expected string, got ${kindOf(kty)}`;
   if (!isAbsent(kid) && typeof kid !== 'string') return `kid: expected string, got ${kindOf(kid)}`;
-  const member = (['use', 'alg'] as const).find(
-    (one) => !isAbsent(jwk[one]) && typeof jwk[one] !== 'string',
-  );
+  const member = (['use', 'alg'] as const).find((one) => !isAbsent(jwk[one]) && typeof jwk[one] !== 'string');
   if (member !== undefined) return `${member}: expected string, got ${kindOf(jwk[member])}`;
   const { key_ops: operations } = jwk;
-  if (!isAbsent(operations) && !Array.isArray(operations))
-    return `key_ops: expected array, got ${kindOf(operations)}`;
+  if (!isAbsent(operations) && !Array.isArray(operations)) return `key_ops: expected array, got ${kindOf(operations)}`;
   return isSecretKey(jwk) ? 'a private or symmetric key' : undefined;
 }
 
@@ -236,18 +228,13 @@ function publicMembers(jwk: JsonObject): JWK {
 }
 
 /** The key, one clause that says why it is none, or `undefined` if it is for another algorithm. */
-async function importKey(
-  jwk: JsonObject,
-  algorithm: string,
-): Promise<CryptoKey | string | undefined> {
+async function importKey(jwk: JsonObject, algorithm: string): Promise<CryptoKey | string | undefined> {
   if (KEY_KINDS.get(algorithm) !== keyKindOf(jwk)) return undefined;
   if (!isAbsent(jwk['alg']) && jwk['alg'] !== algorithm) return undefined;
   try {
     const key = await importJWK(publicMembers(jwk), algorithm);
     if (key instanceof Uint8Array) return 'a symmetric key';
-    return isStrong(key)
-      ? key
-      : `RSA of less than ${MIN_RSA_BITS} or more than ${MAX_RSA_BITS} bits`;
+    return isStrong(key) ? key : `RSA of less than ${MIN_RSA_BITS} or more than ${MAX_RSA_BITS} bits`;
   } catch {
     return `no valid ${keyKindOf(jwk)} key`;
   }
@@ -265,11 +252,7 @@ type KeySetDraft = {
  * Adds a key for each algorithm that it may verify. Keys of different algorithms may share an id (RFC 7517 §4.5). Returns
  * why the entry holds no key, if it is one of a configured algorithm.
  */
-async function addKey(
-  draft: KeySetDraft,
-  jwk: JsonObject,
-  algorithms: readonly string[],
-): Promise<string | undefined> {
+async function addKey(draft: KeySetDraft, jwk: JsonObject, algorithms: readonly string[]): Promise<string | undefined> {
   let odd: string | undefined;
   for (const algorithm of algorithms) {
     const key = await importKey(jwk, algorithm);
@@ -292,11 +275,7 @@ function addImported(draft: KeySetDraft, jwk: JsonObject, algorithm: string, key
 }
 
 /** Adds the keys of the entries; returns one clause for each entry that is left out. */
-async function addKeys(
-  draft: KeySetDraft,
-  entries: readonly Json[],
-  algorithms: readonly string[],
-): Promise<string[]> {
+async function addKeys(draft: KeySetDraft, entries: readonly Json[], algorithms: readonly string[]): Promise<string[]> {
   const leftOut: string[] = [];
   let count = 0;
   for (const [index, jwk] of entries.entries()) {
@@ -319,13 +298,9 @@ async function addKeys(
  * a key set, or holds none that may be used. Symmetric, private, weak, encryption and ambiguous keys, and those beyond
  * the first thousand, are left out without failing the others. RFC 7517 §4 and §5; RFC 7518 §3; RFC 8725 §3.1 and §3.5.
  */
-export async function readKeySet(
-  document: Json,
-  algorithms: readonly string[],
-): Promise<KeySetReading> {
+export async function readKeySet(document: Json, algorithms: readonly string[]): Promise<KeySetReading> {
   const entries = isObject(document) ? document['keys'] : undefined;
-  if (!Array.isArray(entries))
-    return { ok: false, detail: 'the document at jwks_uri is not a key set' };
+  if (!Array.isArray(entries)) return { ok: false, detail: 'the document at jwks_uri is not a key set' };
   const draft: KeySetDraft = {
     keys: new Map(),
     used: new Set(),
@@ -444,10 +419,7 @@ async function fetchKeySet(
   ports: KeySourcePorts,
   state: KeySourceState,
 ): Promise<string | undefined> {
-  if (
-    state.jwksUri === undefined ||
-    hasPassed(state.jwksUri.foundAt, DISCOVERY_AGE_MS, ports.now())
-  ) {
+  if (state.jwksUri === undefined || hasPassed(state.jwksUri.foundAt, DISCOVERY_AGE_MS, ports.now())) {
     const discovery = await discover(issuer, 'jwks_uri', ports.fetchJson);
     if (!discovery.ok) return discovery.detail;
     state.jwksUri = { url: discovery.url, foundAt: ports.now(), leftOut: discovery.leftOut };
@@ -474,11 +446,7 @@ async function fetchKeySet(
 /** Clauses that are kept and reported of one issuer. */
 const MAX_LEFT_OUT = 32;
 
-async function fetchAndNote(
-  issuer: IssuerSettings,
-  ports: KeySourcePorts,
-  state: KeySourceState,
-): Promise<boolean> {
+async function fetchAndNote(issuer: IssuerSettings, ports: KeySourcePorts, state: KeySourceState): Promise<boolean> {
   const failure = await fetchKeySet(issuer, ports, state).catch(() => 'the keys could not be read');
   state.failure = failure;
   if (failure === undefined) {
@@ -602,8 +570,7 @@ export function createKeySource(issuer: IssuerSettings, ports: KeySourcePorts): 
     },
     refresh,
     keepFresh,
-    generation: () =>
-      currentKeys(state, keysMaxAgeMs, ports.now()) === undefined ? undefined : state.generation,
+    generation: () => (currentKeys(state, keysMaxAgeMs, ports.now()) === undefined ? undefined : state.generation),
     status: () => ({
       state:
         state.failure === undefined && currentKeys(state, keysMaxAgeMs, ports.now()) !== undefined

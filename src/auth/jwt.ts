@@ -187,9 +187,7 @@ export function presentedFacts(token: string): TokenFacts {
   const listed = (Array.isArray(aud) ? (aud as readonly Json[]) : [aud]).filter(isText);
   return {
     ...(isText(iss) ? { issuer: shorten(iss) } : {}),
-    ...(listed.length === 0
-      ? {}
-      : { audience: shorten(listed.slice(0, MAX_RECORDED_AUDIENCES).join(' ')) }),
+    ...(listed.length === 0 ? {} : { audience: shorten(listed.slice(0, MAX_RECORDED_AUDIENCES).join(' ')) }),
     ...(isText(typ) ? { type: shorten(typ) } : {}),
   };
 }
@@ -215,24 +213,16 @@ function planIntrospection(head: JsonObject, issuer: IssuerSettings): TokenPlan 
  * `issuers` that its `iss` names exactly. An opaque token is sent to the one issuer with introspection, where there is
  * one.
  */
-export function planVerification(
-  token: string,
-  issuers: readonly IssuerSettings[],
-): TokenPlan | AuthnReason {
+export function planVerification(token: string, issuers: readonly IssuerSettings[]): TokenPlan | AuthnReason {
   const introspecting = issuers.find((issuer) => issuer.introspection !== undefined);
   const [headPart, bodyPart] = isCompactJws(token) ? token.split('.', 2) : [];
   const head = readPart(headPart);
   const claims = readPart(bodyPart);
   if (head === undefined || claims === undefined) {
-    return introspecting === undefined
-      ? 'token-malformed'
-      : { kind: 'introspection', issuer: introspecting };
+    return introspecting === undefined ? 'token-malformed' : { kind: 'introspection', issuer: introspecting };
   }
   const issuer = issuers.find((candidate) => candidate.issuer === claims['iss']);
   // INVARIANT: a JWT of an issuer that is not configured is never sent for introspection.
-  if (issuer === undefined)
-    return readHeader(head) === undefined ? 'token-malformed' : 'token-issuer';
-  return issuer.introspection === undefined
-    ? planSignature(head, issuer)
-    : planIntrospection(head, issuer);
+  if (issuer === undefined) return readHeader(head) === undefined ? 'token-malformed' : 'token-issuer';
+  return issuer.introspection === undefined ? planSignature(head, issuer) : planIntrospection(head, issuer);
 }

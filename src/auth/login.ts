@@ -135,15 +135,9 @@ export function createOidcLogin(
     if (lookup.kind === 'unavailable') return UNAVAILABLE;
     if (lookup.kind === 'unknown') return REFUSED;
     const { clientId } = login;
-    const claims = await verifySignature(
-      { token, plan, audiences: [clientId] },
-      lookup.keys,
-      now(),
-    );
+    const claims = await verifySignature({ token, plan, audiences: [clientId] }, lookup.keys, now());
     const facts =
-      typeof claims === 'string'
-        ? undefined
-        : checkIdToken(claims, { issuer, clientId, nonce, now: now() });
+      typeof claims === 'string' ? undefined : checkIdToken(claims, { issuer, clientId, nonce, now: now() });
     if (facts === undefined) return REFUSED;
     const { subject, issuedAt, groups, actors } = facts;
     // Groups that the token does not list give no role.

@@ -145,11 +145,7 @@ function proofErrorOf(verdict: Exclude<ProofVerdict, 'valid'>): AuthnError {
 }
 
 /** Why the token may not be presented with this scheme, or `undefined`. No proof is read. */
-function findMismatch(
-  { token }: Principal,
-  scheme: Bearer['scheme'],
-  demand: BindingDemand,
-): AuthnError | undefined {
+function findMismatch({ token }: Principal, scheme: Bearer['scheme'], demand: BindingDemand): AuthnError | undefined {
   const hasProofKey = token.boundTo?.proofKey !== undefined;
   if ((scheme === 'dpop') === hasProofKey && meetsDemand(demand, token)) return undefined;
   const concernsProofs = hasProofKey || scheme === 'dpop' || demand === 'dpop';
@@ -219,10 +215,7 @@ export function readProofKey(jwk: Json | undefined, algorithm: string): ProofKey
 }
 
 /** INVARIANT: members are in lexicographic order, because the thumbprint is computed over them. */
-function readKeyMembers(
-  jwk: JsonObject,
-  algorithm: string,
-): Readonly<Record<string, string>> | undefined {
+function readKeyMembers(jwk: JsonObject, algorithm: string): Readonly<Record<string, string>> | undefined {
   const kty = jwk['kty'];
   if (Object.hasOwn(CURVES, algorithm)) return kty === 'EC' ? readEc(jwk, algorithm) : undefined;
   if (algorithm === 'EdDSA' || algorithm === 'Ed25519') {
@@ -255,11 +248,7 @@ function readRsa(jwk: JsonObject): Readonly<Record<string, string>> | undefined 
 }
 
 /** Reads canonical base64url of the given number of bytes. */
-function readBytes(
-  value: Json | undefined,
-  minBytes: number,
-  maxBytes: number,
-): string | undefined {
+function readBytes(value: Json | undefined, minBytes: number, maxBytes: number): string | undefined {
   if (typeof value !== 'string' || value.length > maxBytes * 2 || !BASE64URL.test(value)) {
     return undefined;
   }
@@ -347,9 +336,7 @@ type ProofClaims = {
 };
 
 /** Creates the verifier. It rejects only for a bug. */
-export function createProofVerifier(
-  ports: ProofPorts,
-): (proofSubject: ProofSubject) => Promise<ProofVerdict> {
+export function createProofVerifier(ports: ProofPorts): (proofSubject: ProofSubject) => Promise<ProofVerdict> {
   const imported = new BoundedMap<string, CryptoKey>(MAX_IMPORTED_KEYS);
 
   async function keyOf({ jwk, thumbprint }: ProofKey, alg: string): Promise<CryptoKey | undefined> {
@@ -384,10 +371,7 @@ export function createProofVerifier(
     }
   }
 
-  function readProofClaims(
-    claims: JsonObject,
-    proofSubject: ProofSubject,
-  ): ProofClaims | undefined {
+  function readProofClaims(claims: JsonObject, proofSubject: ProofSubject): ProofClaims | undefined {
     const { jti, iat, nonce } = claims;
     if (!matchesSubject(claims, proofSubject)) return undefined;
     if (typeof jti !== 'string' || jti === '' || jti.length > MAX_PROOF_ID_LENGTH) return undefined;
@@ -431,9 +415,7 @@ export function createProofVerifier(
   };
 }
 
-function readProofHead(
-  proof: string,
-): { readonly alg: string; readonly key: ProofKey } | undefined {
+function readProofHead(proof: string): { readonly alg: string; readonly key: ProofKey } | undefined {
   const [headPart = ''] = proof.split('.', 1);
   const head = readObject(Buffer.from(headPart, 'base64url'));
   if (head === undefined || Object.hasOwn(head, 'crit') || Object.hasOwn(head, 'b64')) {
@@ -446,10 +428,7 @@ function readProofHead(
   return key && { alg, key };
 }
 
-function matchesSubject(
-  { htm, htu, ath }: JsonObject,
-  { method, uri, token }: ProofSubject,
-): boolean {
+function matchesSubject({ htm, htu, ath }: JsonObject, { method, uri, token }: ProofSubject): boolean {
   return htm === method && isSameUri(htu, uri) && ath === hash('sha256', token, 'base64url');
 }
 

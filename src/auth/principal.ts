@@ -28,10 +28,7 @@ function freezeDeep(value: unknown, depth: number): boolean {
 }
 
 /** The scopes together with all that they imply; the same list where they imply nothing more. */
-function widen(
-  scopes: readonly string[],
-  implied: IssuerSettings['impliedScopes'],
-): readonly string[] {
+function widen(scopes: readonly string[], implied: IssuerSettings['impliedScopes']): readonly string[] {
   const all = new Set(scopes);
   for (const scope of scopes) {
     if (!Object.hasOwn(implied, scope)) continue;
@@ -78,9 +75,7 @@ export function makePrincipal(
 }
 
 /** A token bound to both a key and a certificate has to prove both; records name the key. */
-function bindingOf(
-  boundTo: Confirmation | undefined,
-): Pick<Principal['token'], 'binding' | 'boundTo'> {
+function bindingOf(boundTo: Confirmation | undefined): Pick<Principal['token'], 'binding' | 'boundTo'> {
   if (boundTo === undefined) return { binding: 'none' };
   const binding = boundTo.proofKey === undefined ? 'mtls' : 'dpop';
   return { binding, boundTo: Object.freeze(boundTo) };

@@ -39,11 +39,7 @@ function quote(value: string): string {
 }
 
 /** The accepted schemes, the one that the error belongs to first. */
-function schemesOf({
-  demand,
-  takesCertificates,
-  usesProofs,
-}: ChallengeOffer): readonly TokenScheme[] {
+function schemesOf({ demand, takesCertificates, usesProofs }: ChallengeOffer): readonly TokenScheme[] {
   switch (demand) {
     case 'none':
       return [usesProofs ? 'dpop' : 'bearer'];
@@ -76,10 +72,7 @@ export function challengeFor(reason: Reason, offer: ChallengeOffer): string {
 const WELL_KNOWN = '/.well-known/oauth-protected-resource';
 
 /** The settings that the document is built from. */
-type MetadataSource = Pick<
-  UpstreamSettings,
-  'resource' | 'issuers' | 'scopesSupported' | 'binding'
->;
+type MetadataSource = Pick<UpstreamSettings, 'resource' | 'issuers' | 'scopesSupported' | 'binding'>;
 
 /** The path of the public URL without a trailing slash; empty at the root. */
 function publicPath(publicUrl: URL): string {
@@ -107,10 +100,7 @@ export function metadataDocument(
 }
 
 /** RFC 9728 §2: which token bindings are supported, and which are required. */
-function possessionMembers(
-  { binding }: MetadataSource,
-  takesCertificates: boolean,
-): Readonly<Record<string, unknown>> {
+function possessionMembers({ binding }: MetadataSource, takesCertificates: boolean): Readonly<Record<string, unknown>> {
   return {
     ...(takesCertificates ? { tls_client_certificate_bound_access_tokens: true } : {}),
     ...(binding === 'mtls' ? {} : { dpop_signing_alg_values_supported: PROOF_ALGORITHMS }),

@@ -39,10 +39,7 @@ type AdminRequest = {
 export type BlockPorts = {
   readonly files: Pick<Files, 'readFile'>;
   /** Sends a request; redirects are not followed. Rejects if there is no response in time. */
-  readonly ask: (
-    url: string,
-    request: AdminRequest,
-  ) => Promise<{ readonly status: number; readonly text: string }>;
+  readonly ask: (url: string, request: AdminRequest) => Promise<{ readonly status: number; readonly text: string }>;
 };
 
 type Options = {
@@ -95,13 +92,8 @@ const ORDERS: readonly Orders[] = [
   itemOrders('prompt', 'name of the prompt at its upstream'),
   itemOrders('template', 'the uriTemplate'),
   itemOrders('resource', 'the URI'),
-  blockOrders('upstream', 'Refuse every request to an upstream, and end its open streams.', [
-    UPSTREAM,
-  ]),
-  blockOrders('subject', 'Refuse a subject, also with tokens that are issued later.', [
-    ISSUER,
-    SUBJECT,
-  ]),
+  blockOrders('upstream', 'Refuse every request to an upstream, and end its open streams.', [UPSTREAM]),
+  blockOrders('subject', 'Refuse a subject, also with tokens that are issued later.', [ISSUER, SUBJECT]),
   blockOrders('client', 'Refuse every token that was issued to a client.', [
     ISSUER,
     ['client', 'the client id, as in the audit log'],
@@ -141,13 +133,11 @@ const ORDERS: readonly Orders[] = [
 
 async function readToken(options: Options, io: CliIo, { files }: BlockPorts): Promise<string> {
   const { tokenFile } = options;
-  const given =
-    tokenFile === undefined ? io.env[TOKEN_VARIABLE] : readTokenFile(tokenFile, io, files);
+  const given = tokenFile === undefined ? io.env[TOKEN_VARIABLE] : readTokenFile(tokenFile, io, files);
   const token = given?.trim().replace(/^bearer +/i, '') ?? '';
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   const where = tokenFile === undefined ? TOKEN_VARIABLE : escapeForTerminal(tokenFile);
-  const what =
-    given === undefined || given.trim() === '' ? 'is not set or empty' : 'holds no token';
+  const what = given === undefined || given.trim() === '' ? 'is not set or empty' : 'holds no token';
   throw new UsageError(
     `error: ${where} ${what}; give the token of an administrator with --token-file FILE or ${TOKEN_VARIABLE}\n`,
   );
@@ -199,12 +189,7 @@ async function createSender(options: Options, io: CliIo, ports: BlockPorts): Pro
   return (path, request) => ask(`${origin}${path}`, { ...request, token }, origin, ports);
 }
 
-async function ask(
-  url: string,
-  request: AdminRequest,
-  origin: string,
-  ports: BlockPorts,
-): ReturnType<Send> {
+async function ask(url: string, request: AdminRequest, origin: string, ports: BlockPorts): ReturnType<Send> {
   let response: Awaited<ReturnType<BlockPorts['ask']>>;
   try {
     response = await ports.ask(url, request);
@@ -219,8 +204,7 @@ async function ask(
     return { status, value: value ?? {} };
   }
   const why = value?.['error'];
-  if (typeof why === 'string')
-    throw new UsageError(`error: ${escapeForTerminal(why)}\n`, EXIT_FAILED);
+  if (typeof why === 'string') throw new UsageError(`error: ${escapeForTerminal(why)}\n`, EXIT_FAILED);
   const what =
     status === UNAUTHORIZED
       ? 'the gateway does not accept this token'
@@ -278,8 +262,7 @@ async function runOrder(
   const made = value['revocation'];
   if (options.json === true) io.stdout(`${toVisibleJson(value, 0)}\n`);
   else io.stdout(describeShown(isObject(made) ? made : {}));
-  if (options.url === undefined && isObject(made))
-    await warnOfUnknownName(made, options, io, ports);
+  if (options.url === undefined && isObject(made)) await warnOfUnknownName(made, options, io, ports);
   const warning = value['warning'];
   if (typeof warning === 'string') io.stderr(`warning: ${escapeForTerminal(warning)}\n`);
   if (status === ACCEPTED)
@@ -300,12 +283,7 @@ async function runList(options: Options, io: CliIo, ports: BlockPorts): Promise<
   return EXIT_FINE;
 }
 
-async function runUnblock(
-  ids: readonly string[],
-  options: Options,
-  io: CliIo,
-  ports: BlockPorts,
-): Promise<number> {
+async function runUnblock(ids: readonly string[], options: Options, io: CliIo, ports: BlockPorts): Promise<number> {
   const send = await createSender(options, io, ports);
   for (const id of ids) {
     await send(`${PATH}/${encodeURIComponent(id)}`, { method: 'DELETE' });
@@ -325,9 +303,7 @@ function readSeconds(text: string): number {
 function readUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.pathname !== '/')
-    throw new InvalidArgumentError(
-      'Expected the origin of the admin listener, such as https://host:9090.',
-    );
+    throw new InvalidArgumentError('Expected the origin of the admin listener, such as https://host:9090.');
   return url.origin;
 }
 
@@ -336,31 +312,18 @@ function withAdminOptions(command: Commander, io: CliIo): Commander {
   const description = 'the gateway file, for the address of its admin listener';
   return withConfigOption(command, io, { description, isNeeded })
     .option('--url <url>', 'origin of the admin listener, instead of the gateway file', readUrl)
-    .option(
-      '--token-file <file>',
-      `file with a token of an administrator (default: $${TOKEN_VARIABLE})`,
-    )
+    .option('--token-file <file>', `file with a token of an administrator (default: $${TOKEN_VARIABLE})`)
     .option('--json', 'print JSON');
 }
 
-function addOrder(
-  parent: Commander,
-  orders: Orders,
-  finish: Finish,
-  io: CliIo,
-  ports: BlockPorts,
-): void {
+function addOrder(parent: Commander, orders: Orders, finish: Finish, io: CliIo, ports: BlockPorts): void {
   const command = parent.command(orders.name).description(orders.about);
   for (const [name, about] of orders.args) command.argument(`<${name}>`, about);
   withAdminOptions(command, io).requiredOption('--note <text>', 'why, for the audit log');
-  if (orders.isBlock)
-    command.option('--for <duration>', 'how long (default: until lifted)', readSeconds);
-  if (orders.name === 'tokens')
-    command.option('--client <client>', 'only the tokens of this client');
+  if (orders.isBlock) command.option('--for <duration>', 'how long (default: until lifted)', readSeconds);
+  if (orders.name === 'tokens') command.option('--client <client>', 'only the tokens of this client');
   command.action(async () =>
-    finish(
-      await withUsage(io, () => runOrder(orders, command.args, command.opts<Options>(), io, ports)),
-    ),
+    finish(await withUsage(io, () => runOrder(orders, command.args, command.opts<Options>(), io, ports))),
   );
 }
 

@@ -28,9 +28,7 @@ function entriesOf(command: Commander, before = ''): readonly Entry[] {
   const path = `${before}${command.name()}`;
   const options = command.options.filter(({ hidden }) => !hidden);
   const flags = options.flatMap((option) =>
-    [option.long, option.short].flatMap((flag) =>
-      flag == null ? [] : [{ text: flag, about: option.description }],
-    ),
+    [option.long, option.short].flatMap((flag) => (flag == null ? [] : [{ text: flag, about: option.description }])),
   );
   const choices = command.registeredArguments[0]?.argChoices ?? [];
   const subcommands = command.commands.map((child) => ({
@@ -82,8 +80,7 @@ function commandPatterns(entries: readonly Entry[]): string {
 }
 
 function bashScript(entries: readonly Entry[]): string {
-  const reply = (candidates: string): string =>
-    `COMPREPLY=($(compgen -W ${quote(candidates)} -- "$cur"))`;
+  const reply = (candidates: string): string => `COMPREPLY=($(compgen -W ${quote(candidates)} -- "$cur"))`;
   const commands = entries.map(({ path, candidates, flags, takesFiles }) => {
     const pattern = quote(path);
     const offered = takesFiles ? ':' : reply(joined(candidates.length > 0 ? candidates : flags));
@@ -143,21 +140,14 @@ function fishOption({ long, short, required, optional, argChoices, description }
   const names = [short && `-s ${short.slice(1)}`, long && `-l ${long.slice(2)}`];
   const value = required || optional ? ['-r'] : [];
   const values = argChoices === undefined ? [] : [`-f -a ${quote(argChoices.join(' '))}`];
-  return [
-    ...names.flatMap((name) => name || []),
-    ...value,
-    ...values,
-    `-d ${quote(description)}`,
-  ].join(' ');
+  return [...names.flatMap((name) => name || []), ...value, ...values, `-d ${quote(description)}`].join(' ');
 }
 
 function fishScript(entries: readonly Entry[]): string {
   const lines = entries.flatMap(({ path, candidates, options, takesFiles }) => {
     const at = `complete -c sallyport -n ${quote(`__sallyport_at ${path}`)}`;
     const files = takesFiles ? '' : ' -f';
-    const offered = candidates.map(
-      ({ text, about }) => `${at}${files} -a ${quote(text)} -d ${quote(about)}`,
-    );
+    const offered = candidates.map(({ text, about }) => `${at}${files} -a ${quote(text)} -d ${quote(about)}`);
     const flags = options.map((option) => `${at} ${fishOption(option)}`);
     return [...offered, ...flags];
   });

@@ -8,13 +8,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { InvalidArgumentError } from 'commander';
 import { networkOfHost } from '../config/checks/addresses.js';
-import {
-  DEV_UPSTREAM,
-  type DevFiles,
-  type DevServer,
-  HEADER_FILES,
-  type Offered,
-} from '../dev/files.js';
+import { DEV_UPSTREAM, type DevFiles, type DevServer, HEADER_FILES, type Offered } from '../dev/files.js';
 import { redactForRecord } from '../inspection/capture.js';
 import { approvedVersions, type Lock } from '../pins/lock.js';
 import { readLock } from '../pins/lock-reader.js';
@@ -75,19 +69,14 @@ const COMMAND_TIMEOUT = '2m';
 export function readHeader(text: string, before: Header | undefined): Header {
   if (before !== undefined) throw new InvalidArgumentError('Give one header.');
   const [, name, value] = /^([\w!#$%&'*+.^`|~-]+):[ \t]*(\S.*?)[ \t]*$/.exec(text) ?? [];
-  if (name === undefined || value === undefined)
-    throw new InvalidArgumentError("Expected 'Name: value'.");
+  if (name === undefined || value === undefined) throw new InvalidArgumentError("Expected 'Name: value'.");
   return { name, value };
 }
 
 /** What is wrong with a URL, in one sentence. */
-export function findUrlMistake(
-  upstream: string,
-  network: TargetOptions['network'],
-): string | undefined {
+export function findUrlMistake(upstream: string, network: TargetOptions['network']): string | undefined {
   const shown = escapeForTerminal(upstream);
-  if (!/^https?:/.test(upstream))
-    return `--upstream ${shown}: expected a URL such as http://127.0.0.1:3001/mcp`;
+  if (!/^https?:/.test(upstream)) return `--upstream ${shown}: expected a URL such as http://127.0.0.1:3001/mcp`;
   if (!URL.canParse(upstream)) return `--upstream ${shown}: this is not a valid URL`;
   const { protocol, origin } = new URL(upstream);
   if (protocol === 'https:' || networkOfUrl(upstream, network) !== 'public') return undefined;
@@ -95,18 +84,12 @@ export function findUrlMistake(
 }
 
 /** The network of an address; a name is assumed to be public unless `--network` is given. */
-function networkOfUrl(
-  url: string,
-  given: TargetOptions['network'],
-): 'public' | 'private' | 'loopback' {
+function networkOfUrl(url: string, given: TargetOptions['network']): 'public' | 'private' | 'loopback' {
   const network = given ?? networkOfHost(new URL(url).hostname);
   return network === undefined || network === 'none' ? 'public' : network;
 }
 
-export function targetOfUrl(
-  upstream: string,
-  { header, transport, network }: TargetOptions,
-): DevTarget {
+export function targetOfUrl(upstream: string, { header, transport, network }: TargetOptions): DevTarget {
   const url = new URL(upstream);
   const server = {
     url: url.href,
@@ -170,16 +153,13 @@ export async function startCommand(
     startedBy: escapeForTerminal(`sallyport stdio ${options} -- ${commandLine}`),
     shown: escapeForTerminal([command, ...args].join(' ')),
     explain: (printed) =>
-      Promise.resolve(
-        firstEnd === undefined ? describeRunning(command, printed) : describeEnd(command, firstEnd),
-      ),
+      Promise.resolve(firstEnd === undefined ? describeRunning(command, printed) : describeEnd(command, firstEnd)),
     close: adapter.close,
   };
 }
 
 /** Where the server did not speak MCP, the listing advises to look at its URL (`describeListingFailure`). */
-const NOT_MCP =
-  /what it answered is not valid MCP(?: \((.*)\))?(?:; is the path of its URL right|$)/m;
+const NOT_MCP = /what it answered is not valid MCP(?: \((.*)\))?(?:; is the path of its URL right|$)/m;
 
 /** A command has no URL: says what it answered instead, and nothing of a path. */
 function describeRunning(command: string, printed: string): string | undefined {
@@ -194,8 +174,7 @@ function describeRunning(command: string, printed: string): string | undefined {
 
 function describeEnd(command: string, { how, lastLines }: ProcessEnd): string {
   const tail = lastLines.map((line) => `\n  ${line}`).join('');
-  const last =
-    tail === '' ? 'nothing was written to standard error' : `its last lines were:${tail}`;
+  const last = tail === '' ? 'nothing was written to standard error' : `its last lines were:${tail}`;
   return `${escapeForTerminal(command)} did not serve MCP: ${how}; ${last}`;
 }
 
@@ -214,8 +193,7 @@ export async function pinServer(
   const named = printed.replace(`error: ${DEV_UPSTREAM.name} `, () => `error: ${target.shown} `);
   // Exit 1: what cannot be pinned stays hidden, and the rest can be tried.
   const isUsable = code === EXIT_FINE || code === EXIT_FAILED;
-  const why =
-    isUsable || !wasAsked ? undefined : await Promise.race([target.explain(printed), ended]);
+  const why = isUsable || !wasAsked ? undefined : await Promise.race([target.explain(printed), ended]);
   if (typeof why === 'number') return why;
   if (code === EXIT_FINE) io.stdout(listingNotesIn(printed));
   else io.stderr(why === undefined ? named : `error: ${why}\n`);
@@ -230,9 +208,7 @@ function listingNotesIn(printed: string): string {
   const notes = printed.split('\n').filter((line) => line.startsWith(LISTING_NOTE));
   const lines = notes.map((line) => {
     const note = line.slice(LISTING_NOTE.length);
-    return note.startsWith(LEFT_OUT)
-      ? `left out   ${note.slice(LEFT_OUT.length)}\n`
-      : `missing    ${note}\n`;
+    return note.startsWith(LEFT_OUT) ? `left out   ${note.slice(LEFT_OUT.length)}\n` : `missing    ${note}\n`;
   });
   return lines.join('');
 }
@@ -243,9 +219,7 @@ export async function readOffered({
 }: DevFiles): Promise<{ readonly offered: Offered; readonly lock: Lock | undefined }> {
   const { lock } = readLock(lockFile, await readFile(lockFile, 'utf8'));
   const namesOf = (kind: keyof Lock['pins']): readonly string[] =>
-    [...(lock?.pins[kind] ?? [])]
-      .filter(([, pin]) => approvedVersions(pin).length > 0)
-      .map(([name]) => name);
+    [...(lock?.pins[kind] ?? [])].filter(([, pin]) => approvedVersions(pin).length > 0).map(([name]) => name);
   const [tools, prompts] = [namesOf('tool'), namesOf('prompt')];
   const offered = {
     tools: tools.filter(isExactPattern),
@@ -380,8 +354,7 @@ function describeBody(text: string): ProbedBody {
   if (Array.isArray(value)) return { kind: 'other', names: [], type: 'a JSON list' };
   if (!isObject(value)) return { kind: 'other', names: [], type: 'a JSON value' };
   const { jsonrpc, result, error } = value;
-  if (jsonrpc === '2.0' && isObject(result) && Object.hasOwn(result, 'protocolVersion'))
-    return { kind: 'mcp' };
+  if (jsonrpc === '2.0' && isObject(result) && Object.hasOwn(result, 'protocolVersion')) return { kind: 'mcp' };
   if (jsonrpc === '2.0' && isObject(error) && Object.hasOwn(error, 'code'))
     return { kind: 'refusal', code: Number(error['code']) };
   return {
@@ -403,10 +376,7 @@ const CERTIFICATE = /CERT|SELF_SIGNED|VERIFY|UNABLE_TO_GET_ISSUER/;
 const NOT_TLS = /^(?:ERR_SSL_|EPROTO)/;
 
 /** One sentence; `undefined` if nothing is wrong with what came back. */
-function describeProbe(
-  { url, isLegacySse, header }: ProbedServer,
-  outcome: ProbeOutcome,
-): string | undefined {
+function describeProbe({ url, isLegacySse, header }: ProbedServer, outcome: ProbeOutcome): string | undefined {
   const shown = cleanForeign(`${url.origin}${url.pathname}`, undefined, 300);
   if (outcome.kind === 'error') return `${shown} ${describeProbeError(url, outcome.code)}`;
   const { status, contentType, location, hasChallenge } = outcome;
@@ -429,21 +399,16 @@ function describeProbe(
 /** Says what a JSON response to `initialize` is, if it does not open a session. */
 function describeJson(answered: string, body: ProbedBody, { pathname }: URL): string | undefined {
   if (body.kind === 'mcp') return undefined;
-  if (body.kind === 'refusal')
-    return `${answered} to the request initialize: the JSON-RPC error ${body.code}`;
-  const names = body.names.map(
-    (name) => `"${cleanForeign(name, maskSecrets, MAX_NAME_CHARACTERS)}"`,
-  );
+  if (body.kind === 'refusal') return `${answered} to the request initialize: the JSON-RPC error ${body.code}`;
+  const names = body.names.map((name) => `"${cleanForeign(name, maskSecrets, MAX_NAME_CHARACTERS)}"`);
   const what = names.length === 0 ? body.type : `${body.type} with ${names.join(', ')}`;
   const hint = pathname === '/mcp' ? 'what is the path of its MCP endpoint?' : 'is the path /mcp?';
   return `${answered} to the request initialize: ${what}, which is not an answer of MCP; ${hint}`;
 }
 
 function describeStatus(status: number, { pathname }: URL, isLegacySse: boolean): string {
-  if (status === 404)
-    return pathname === '/mcp' ? '; what is the path of its MCP endpoint?' : '; is the path /mcp?';
-  if (status === 405 && !isLegacySse)
-    return ' to POST; an HTTP+SSE server needs --transport http-sse';
+  if (status === 404) return pathname === '/mcp' ? '; what is the path of its MCP endpoint?' : '; is the path /mcp?';
+  if (status === 405 && !isLegacySse) return ' to POST; an HTTP+SSE server needs --transport http-sse';
   return ' to the request that opens a session';
 }
 
@@ -478,8 +443,7 @@ function describeProbeError(url: URL, code: string): string {
 }
 
 function describeRedirect(location: string | undefined, url: URL): string {
-  if (location === undefined || !URL.canParse(location, url.href))
-    return 'a redirect, which is not followed';
+  if (location === undefined || !URL.canParse(location, url.href)) return 'a redirect, which is not followed';
   const target = new URL(location, url);
   const shown = cleanForeign(`${target.origin}${target.pathname}`, undefined, 300);
   return `it redirects to ${shown}, and redirects are not followed; give that URL`;

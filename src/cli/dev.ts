@@ -102,12 +102,7 @@ type DevEnvironment = {
 };
 
 /** Runs until a signal or, with `--exit`, until the tour is over. `command` starts a stdio server. */
-async function runDev(
-  options: DevOptions,
-  command: readonly string[],
-  io: CliIo,
-  ports: DevPorts,
-): Promise<number> {
+async function runDev(options: DevOptions, command: readonly string[], io: CliIo, ports: DevPorts): Promise<number> {
   const mistake = await findMistake(options, command, io);
   if (mistake !== undefined) return fail(mistake, EXIT_UNCHECKED, io);
   const tourOnly = options.demo === true && options.exit === true;
@@ -199,8 +194,7 @@ async function runTarget(
     const { offered, lock } = await readOffered(files);
     const content = chooseContent(lock, { command: target.command, isApproved: true });
     const chosen = { content: content?.lines };
-    if (content !== undefined)
-      await rewriteDevConfig(files, { ...input, server: { ...target.server, ...chosen } });
+    if (content !== undefined) await rewriteDevConfig(files, { ...input, server: { ...target.server, ...chosen } });
     await writeDevPolicy(files, offered);
     io.stdout(`approved   ${countOffered(offered)} from ${target.shown}\n`);
     for (const line of describeHidden(lock)) io.stdout(`hidden     ${line}\n`);
@@ -232,17 +226,11 @@ async function runTarget(
   }
 }
 
-const EVERYTHING =
-  'all of them, every resource, and what the server requests of clients: sampling, elicitation, roots';
-const ARGUMENTS =
-  'undeclared ones pass, and a string becomes the number, boolean or JSON that the schema expects';
+const EVERYTHING = 'all of them, every resource, and what the server requests of clients: sampling, elicitation, roots';
+const ARGUMENTS = 'undeclared ones pass, and a string becomes the number, boolean or JSON that the schema expects';
 
 /** Prints a line for each decision until `ended` resolves. */
-async function followDecisions(
-  auditFile: string,
-  io: CliIo,
-  ended: Promise<number>,
-): Promise<number> {
+async function followDecisions(auditFile: string, io: CliIo, ended: Promise<number>): Promise<number> {
   const complete = createEventJoiner();
   const wait = (ms: number): Promise<boolean> =>
     Promise.race([sleep(ms, true, { ref: false }), ended.then(() => false)]);
@@ -306,9 +294,7 @@ function whyActed(event: AuditRecord): string {
     const message = cause === '' ? text : `${text.replace(/\.$/, '')}: ${cause}`;
     return `${cleanForeign(reason)}: ${message}`;
   }
-  const [advertised, visible] = ['advertised', 'visible'].map((one) =>
-    valueAt(event, 'result', 'list', one),
-  );
+  const [advertised, visible] = ['advertised', 'visible'].map((one) => valueAt(event, 'result', 'list', one));
   if (typeof advertised === 'number') {
     const cause = cleanForeign(describeCause(event), undefined, MAX_CAUSE_CHARACTERS);
     return `shows ${String(visible)} of ${advertised}${cause && `; ${cause}`}`;
@@ -317,11 +303,7 @@ function whyActed(event: AuditRecord): string {
   return rule === '' ? '' : `by rule ${rule}`;
 }
 
-async function runDemo(
-  endsAfterTour: boolean,
-  stage: DevEnvironment,
-  ports: DevPorts,
-): Promise<number> {
+async function runDemo(endsAfterTour: boolean, stage: DevEnvironment, ports: DevPorts): Promise<number> {
   const issuer = await startIssuer({
     fetchDocument: ports.fetchDocument,
     users: [
@@ -371,8 +353,7 @@ async function serveFor(
     const why = started.diagnostics.map(({ message }) => message).join('; ');
     return fail(`the gateway did not start: ${why}`, EXIT_UNCHECKED, stage.io);
   }
-  if (started.kind === 'failed')
-    return fail(`the gateway did not start: ${started.message}`, EXIT_FAILED, stage.io);
+  if (started.kind === 'failed') return fail(`the gateway did not start: ${started.message}`, EXIT_FAILED, stage.io);
   try {
     const code = await afterStart(started.gateway);
     return code ?? (await stage.ended);
@@ -391,13 +372,7 @@ function mintFor(
   return issuer.mint({ ...DEMO_USERS[user], ...granted, resource: audience });
 }
 
-function tour(
-  url: string,
-  auditFile: string,
-  issuer: DevIssuer,
-  upstream: DemoUpstream,
-  io: CliIo,
-): Promise<number> {
+function tour(url: string, auditFile: string, issuer: DevIssuer, upstream: DemoUpstream, io: CliIo): Promise<number> {
   return runTour({
     url,
     upstream,
@@ -475,10 +450,7 @@ export function clientConfigurations(name: string, url: string): string {
     .join(' ');
   const input = { type: 'promptString', id: 'token', description: 'token', password: true };
   const clients = [
-    [
-      'Claude Code',
-      `claude mcp add --transport http ${name} ${url} --header "Authorization: Bearer $TOKEN"`,
-    ],
+    ['Claude Code', `claude mcp add --transport http ${name} ${url} --header "Authorization: Bearer $TOKEN"`],
     [
       'Claude Desktop, in claude_desktop_config.json (through mcp-remote; put the token in place of PASTE_TOKEN)',
       JSON.stringify({ mcpServers: { [name]: desktopServer(url) } }),
@@ -532,18 +504,16 @@ export function devCommand(io: CliIo, ports: DevPorts): Command {
         .option('--upstream <url>', 'the MCP server to put the gateway in front of')
         .option('--header <header>', "'Name: value', sent to the upstream", readHeader)
         .addOption(
-          new Option('--transport <transport>', 'how the upstream speaks').choices([
-            'streamable-http',
-            HTTP_SSE,
-          ]),
+          new Option('--transport <transport>', 'how the upstream speaks').choices(['streamable-http', HTTP_SSE]),
         )
         .option('--env <name>', 'environment variable that the command gets too', collectVariable)
         .option('--save <dir>', 'keep gateway file, policy and lock file in this folder')
         .addOption(
-          new Option(
-            '--network <network>',
-            'which addresses the host of the upstream may have',
-          ).choices(['public', 'private', 'loopback']),
+          new Option('--network <network>', 'which addresses the host of the upstream may have').choices([
+            'public',
+            'private',
+            'loopback',
+          ]),
         )
         .option('--demo', 'start a demo server that misbehaves on request and run the tour')
         .option('--exit', 'exit after the tour')
@@ -581,9 +551,7 @@ export function demoServerCommand(io: CliIo, ports: Pick<ServePorts, 'untilSigna
     configure(command, finish) {
       command
         .option('--port <port>', `port of the server (default: ${DEFAULT_DEMO_PORT})`, readPort)
-        .action(async (options: { port?: number }) =>
-          finish(await runDemoServer(options, io, ports)),
-        );
+        .action(async (options: { port?: number }) => finish(await runDemoServer(options, io, ports)));
     },
   };
 }

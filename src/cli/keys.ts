@@ -17,15 +17,7 @@ import {
 import { loadGateway } from '../config/load.js';
 import { describeFile } from '../config/secrets.js';
 import { describeReadError } from '../text/wording.js';
-import {
-  type CliIo,
-  type Command,
-  EXIT_FAILED,
-  EXIT_FINE,
-  EXIT_UNCHECKED,
-  fail,
-  withConfigOption,
-} from './program.js';
+import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED, fail, withConfigOption } from './program.js';
 
 type KeysPorts = {
   readonly files: Pick<Files, 'readFile'>;
@@ -48,20 +40,14 @@ type KeysPublicOptions = {
 };
 
 /** Prints the public parts of a key file, of stdin, or of every key of a gateway file. */
-async function runKeysPublic(
-  options: KeysPublicOptions,
-  io: CliIo,
-  ports: KeysPorts,
-): Promise<number> {
+async function runKeysPublic(options: KeysPublicOptions, io: CliIo, ports: KeysPorts): Promise<number> {
   const { file, config } = options;
   if ((file === undefined) === (config === undefined)) {
     const message = 'name a key file, - for standard input, or a gateway file with -c';
     return fail(message, EXIT_UNCHECKED, io);
   }
   const publicKeys =
-    config === undefined
-      ? await readKeyFile(file ?? '-', io, ports)
-      : readConfiguredKeys(config, io, ports);
+    config === undefined ? await readKeyFile(file ?? '-', io, ports) : readConfiguredKeys(config, io, ports);
   if (typeof publicKeys === 'number') return publicKeys;
   const text = options.json
     ? JSON.stringify({ keys: publicKeys.map((part) => part.jwk) }, null, 2)
@@ -70,11 +56,7 @@ async function runKeysPublic(
   return EXIT_FINE;
 }
 
-async function readKeyFile(
-  file: string,
-  io: CliIo,
-  ports: KeysPorts,
-): Promise<readonly PublicPart[] | number> {
+async function readKeyFile(file: string, io: CliIo, ports: KeysPorts): Promise<readonly PublicPart[] | number> {
   const source = file === '-' ? 'standard input' : describeFile(file);
   const read = await readText(file, io, ports);
   if ('why' in read) return fail(`${source} ${read.why}`, EXIT_UNCHECKED, io);
@@ -106,20 +88,14 @@ async function readText(
   }
 }
 
-function readConfiguredKeys(
-  config: string,
-  io: CliIo,
-  ports: KeysPorts,
-): readonly PublicPart[] | number {
+function readConfiguredKeys(config: string, io: CliIo, ports: KeysPorts): readonly PublicPart[] | number {
   const { settings, diagnostics } = loadGateway(resolve(io.cwd, config), {
     readFile: ports.files.readFile,
     env: io.env,
   });
   if (settings !== undefined) return settings.keys.map(publicKeyInfoOf);
   io.stderr(renderDiagnostics(diagnostics, 'text', io.cwd));
-  return diagnostics.some((diagnostic) => diagnostic.rule === 'unreadable')
-    ? EXIT_UNCHECKED
-    : EXIT_FAILED;
+  return diagnostics.some((diagnostic) => diagnostic.rule === 'unreadable') ? EXIT_UNCHECKED : EXIT_FAILED;
 }
 
 export function keysCommand(io: CliIo, ports: KeysPorts): Command {

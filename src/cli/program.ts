@@ -183,10 +183,7 @@ const ALWAYS_KNOWN = ['--help', '--version'];
  * Describes the first long option that its command does not have; `undefined` if all are known. Called before
  * parsing, because commander would first report a missing required option, usually the misspelt one.
  */
-export function describeUnknownOption(
-  root: Commander,
-  argv: readonly string[],
-): string | undefined {
+export function describeUnknownOption(root: Commander, argv: readonly string[]): string | undefined {
   let command = root;
   let isValue = false;
   for (const arg of argv) {
@@ -269,21 +266,19 @@ type ConfigUse = {
 export function withConfigOption(command: Commander, io: CliIo, use: ConfigUse = {}): Commander {
   const { description = 'the gateway file', isNeeded = () => true, isOptional = false } = use;
   const fallback = `$${VARIABLE}, else ${DEFAULT_FILES.join(', else ')}`;
-  return command
-    .option('-c, --config <file>', `${description} (default: ${fallback})`)
-    .hook('preAction', () => {
-      if (command.getOptionValue('config') !== undefined || !isNeeded(command.args)) return;
-      const found = findConfig(io);
-      if (found !== undefined) {
-        io.stderr(`note: the gateway file is ${found.file} (${found.why})\n`);
-        command.setOptionValue('config', found.file);
-      } else if (!isOptional) {
-        throw new Error(
-          `no gateway file: ${DEFAULT_FILES.join(' and ')} do not exist here; ` +
-            `name one with -c FILE or ${VARIABLE}, or write one with: sallyport init`,
-        );
-      }
-    });
+  return command.option('-c, --config <file>', `${description} (default: ${fallback})`).hook('preAction', () => {
+    if (command.getOptionValue('config') !== undefined || !isNeeded(command.args)) return;
+    const found = findConfig(io);
+    if (found !== undefined) {
+      io.stderr(`note: the gateway file is ${found.file} (${found.why})\n`);
+      command.setOptionValue('config', found.file);
+    } else if (!isOptional) {
+      throw new Error(
+        `no gateway file: ${DEFAULT_FILES.join(' and ')} do not exist here; ` +
+          `name one with -c FILE or ${VARIABLE}, or write one with: sallyport init`,
+      );
+    }
+  });
 }
 
 const MAX_PORT = 65_535;
@@ -301,10 +296,7 @@ export function readPort(text: string): number {
 
 /** Prints why a port of this machine cannot be opened, and returns the exit code. */
 export function failToListen(port: number, error: NodeJS.ErrnoException, io: CliIo): number {
-  const why =
-    error.code === 'EADDRINUSE'
-      ? 'is already in use'
-      : `cannot be opened (${error.code ?? error.message})`;
+  const why = error.code === 'EADDRINUSE' ? 'is already in use' : `cannot be opened (${error.code ?? error.message})`;
   const message = `port ${port} on 127.0.0.1 ${why}; choose another port with --port`;
   return fail(message, EXIT_FAILED, io);
 }

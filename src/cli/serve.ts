@@ -45,11 +45,7 @@ export type LogOptions = {
 /** Adds the options of the process log to a command that runs a gateway. */
 export function addLogOptions(command: Commander, level: LogOptions['logLevel']): Commander {
   return command
-    .addOption(
-      new Option('--log-level <level>', `lowest level that is logged (default: ${level})`).choices(
-        LOG_LEVELS,
-      ),
-    )
+    .addOption(new Option('--log-level <level>', `lowest level that is logged (default: ${level})`).choices(LOG_LEVELS))
     .addOption(
       new Option(
         '--log-format <format>',
@@ -127,9 +123,8 @@ export function serveCommand(io: CliIo, ports: ServePorts): Command {
     summary: 'Run the gateway.',
     examples: ['sallyport serve -c config/gateway.yaml'],
     configure(command, finish) {
-      addLogOptions(withConfigOption(command, io), 'info').action(
-        async (options: { config: string } & LogOptions) =>
-          finish(await runServe(options, io, ports)),
+      addLogOptions(withConfigOption(command, io), 'info').action(async (options: { config: string } & LogOptions) =>
+        finish(await runServe(options, io, ports)),
       );
     },
   };
@@ -147,11 +142,7 @@ type HealthcheckPorts = {
 type HealthcheckOptions = { readonly config?: string; readonly port?: number };
 
 /** Exit 0 if `/livez` responds with 200, else 1, as container runtimes expect. */
-export async function runHealthcheck(
-  options: HealthcheckOptions,
-  io: CliIo,
-  ports: HealthcheckPorts,
-): Promise<number> {
+export async function runHealthcheck(options: HealthcheckOptions, io: CliIo, ports: HealthcheckPorts): Promise<number> {
   const url = `${await readOpsOrigin(options, io, ports)}/livez`;
   try {
     const status = await ports.fetchStatus(url, HEALTHCHECK_TIMEOUT_MS);
@@ -163,23 +154,14 @@ export async function runHealthcheck(
 }
 
 /** Where the ops listener is reached. */
-async function readOpsOrigin(
-  options: HealthcheckOptions,
-  io: CliIo,
-  ports: HealthcheckPorts,
-): Promise<string> {
-  const outline =
-    options.config === undefined ? undefined : await readOutline(options.config, io, ports);
+async function readOpsOrigin(options: HealthcheckOptions, io: CliIo, ports: HealthcheckPorts): Promise<string> {
+  const outline = options.config === undefined ? undefined : await readOutline(options.config, io, ports);
   const port = options.port ?? outline?.opsPort ?? DEFAULT_OPS_PORT;
   return originOf(outline?.opsHost ?? '127.0.0.1', port, outline?.isOpsSecure === true);
 }
 
 /** Loaded only if a file is named: containers run the check every few seconds, and reading YAML is expensive. */
-async function readOutline(
-  config: string,
-  io: CliIo,
-  ports: HealthcheckPorts,
-): Promise<Outline | undefined> {
+async function readOutline(config: string, io: CliIo, ports: HealthcheckPorts): Promise<Outline | undefined> {
   const { loadGateway } = await import('../config/load.js');
   const { readFile } = ports.files;
   return loadGateway(resolve(io.cwd, config), { readFile, env: io.env, secrets: 'skip' }).outline;
@@ -195,9 +177,7 @@ export function healthcheckCommand(io: CliIo, ports: HealthcheckPorts): Command 
       const isNeeded = (): boolean => command.getOptionValue('port') === undefined;
       withConfigOption(command, io, { description, isNeeded, isOptional: true })
         .option('--port <port>', 'port of the ops listener', readPort)
-        .action(async (options: HealthcheckOptions) =>
-          finish(await runHealthcheck(options, io, ports)),
-        );
+        .action(async (options: HealthcheckOptions) => finish(await runHealthcheck(options, io, ports)));
     },
   };
 }

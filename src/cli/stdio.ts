@@ -60,8 +60,7 @@ async function readOrWriteToken(file: string, io: CliIo): Promise<TokenOutcome> 
     await writeFile(file, `Bearer ${token}\n`, { mode: OWNER_ONLY, flag: 'wx' });
     return { token };
   } catch (error) {
-    if (codeOf(error) !== 'EEXIST')
-      return { error: `${shown} cannot be written (${codeOf(error)})` };
+    if (codeOf(error) !== 'EEXIST') return { error: `${shown} cannot be written (${codeOf(error)})` };
   }
   const text = await readFile(file, 'utf8').catch(() => undefined);
   if (text === undefined) return { error: `${shown} cannot be read` };
@@ -72,9 +71,7 @@ async function readOrWriteToken(file: string, io: CliIo): Promise<TokenOutcome> 
   }
   const { mode } = await stat(file);
   if ((mode & 0o077) !== 0)
-    io.stderr(
-      `warning: ${shown} can be read by other users of this machine; run chmod 600 on it\n`,
-    );
+    io.stderr(`warning: ${shown} can be read by other users of this machine; run chmod 600 on it\n`);
   return { token: found };
 }
 
@@ -112,9 +109,7 @@ async function runStdio(
   if (unset !== undefined)
     return fail(`--env ${escapeForTerminal(unset)}: the variable is not set`, EXIT_UNCHECKED, io);
   const token =
-    tokenFile === undefined
-      ? { token: newStdioToken() }
-      : await readOrWriteToken(resolve(io.cwd, tokenFile), io);
+    tokenFile === undefined ? { token: newStdioToken() } : await readOrWriteToken(resolve(io.cwd, tokenFile), io);
   if ('error' in token) return fail(token.error, EXIT_UNCHECKED, io);
   const socket = options.socket === undefined ? undefined : resolve(io.cwd, options.socket);
   const taken = socket === undefined ? undefined : await clearSocket(socket);
@@ -151,8 +146,7 @@ function untilEnd({ untilSignal }: StdioPorts): Promise<number> {
 
 function describeListenError(error: unknown, address: Address | { socket: string }): string {
   const code = codeOf(error);
-  if ('socket' in address)
-    return `the socket ${escapeForTerminal(address.socket)} cannot be made (${code})`;
+  if ('socket' in address) return `the socket ${escapeForTerminal(address.socket)} cannot be made (${code})`;
   const where = `${address.host}:${address.port}`;
   return code === 'EADDRINUSE'
     ? `${where} is in use by another process; choose another with --listen HOST:PORT`
@@ -170,12 +164,9 @@ function accessText(
   const where = isSocket
     ? `url: ${url}, socket: ${JSON.stringify(address.socket)}`
     : `url: ${JSON.stringify(url)}, network: loopback`;
-  const reference =
-    tokenFile === undefined ? '{env: STDIO_TOKEN}' : `{file: ${JSON.stringify(tokenFile)}}`;
+  const reference = tokenFile === undefined ? '{env: STDIO_TOKEN}' : `{file: ${JSON.stringify(tokenFile)}}`;
   const secret =
-    tokenFile === undefined
-      ? `token         ${token}\n`
-      : `token file    ${escapeForTerminal(tokenFile)}\n`;
+    tokenFile === undefined ? `token         ${token}\n` : `token file    ${escapeForTerminal(tokenFile)}\n`;
   return `listening on  ${isSocket ? escapeForTerminal(address.socket) : url}
 ${secret}upstream      {${where}, credentials: {type: static, header: Authorization, value: ${reference}}}
 ${tokenFile === undefined ? `              with STDIO_TOKEN set to "Bearer" and the token\n` : ''}`;
@@ -185,9 +176,7 @@ function readAddress(text: string): Address {
   const [, host = '', port = ''] = /^(\[[^\]]+\]|[^:]+):([0-9]{1,5})$/.exec(text) ?? [];
   if (host === '' || Number(port) > 65_535) throw new InvalidArgumentError('Expected HOST:PORT.');
   if (!isLoopbackHost(host))
-    throw new InvalidArgumentError(
-      'Only addresses of the loopback, such as 127.0.0.1:8090, are possible.',
-    );
+    throw new InvalidArgumentError('Only addresses of the loopback, such as 127.0.0.1:8090, are possible.');
   return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) };
 }
 
@@ -216,11 +205,7 @@ export function stdioCommand(io: CliIo, ports: StdioPorts): Command {
     configure(command, finish) {
       command
         .argument('<command...>', 'the command that starts the server, after --')
-        .option(
-          '--listen <host:port>',
-          'address on loopback (default: 127.0.0.1:8090)',
-          readAddress,
-        )
+        .option('--listen <host:port>', 'address on loopback (default: 127.0.0.1:8090)', readAddress)
         .option('--socket <path>', 'Unix socket to listen on instead, for its owner alone')
         .option('--token-file <file>', 'file of the bearer token; written if it does not exist')
         .option('--env <name>', 'environment variable that the server gets too', collectVariable)

@@ -21,11 +21,7 @@ import type { Schema } from '../config/schema/definitions.js';
 import { GATEWAY_SCHEMA } from '../config/schema/gateway.js';
 import { AUDIT_SCHEMA, LOCK_SCHEMA } from '../config/schema/outputs.js';
 import { POLICY_SCHEMA, POLICY_TEST_SCHEMA } from '../config/schema/policy.js';
-import type {
-  PolicyContext,
-  PolicyDiagnostic,
-  PolicyDocument,
-} from '../policy/compile/documents.js';
+import type { PolicyContext, PolicyDiagnostic, PolicyDocument } from '../policy/compile/documents.js';
 import type { Catalog } from '../policy/definitions.js';
 import { nearestCandidate } from '../text/wording.js';
 import {
@@ -74,11 +70,7 @@ export type ValidateOptions = {
 const MAX_PRINTED = 500;
 
 /** Prints the diagnostics. Exit 0: no errors; 1: errors; 2: a file could not be read. */
-export async function runValidate(
-  options: ValidateOptions,
-  io: CliIo,
-  ports: ValidatePorts,
-): Promise<number> {
+export async function runValidate(options: ValidateOptions, io: CliIo, ports: ValidatePorts): Promise<number> {
   const found = await findDiagnostics(options, io, ports);
   const diagnostics = options.strict
     ? found.map(
@@ -112,11 +104,7 @@ async function findDiagnostics(
   });
   if (outline === undefined) return diagnostics;
   const locks = await readLocks(outline, ports);
-  const found = [
-    ...diagnostics,
-    ...locks.diagnostics,
-    ...policyDiagnostics(outline, locks, options, ports),
-  ];
+  const found = [...diagnostics, ...locks.diagnostics, ...policyDiagnostics(outline, locks, options, ports)];
   return hasErrors(found) ? found : [...found, ...(locks.notes ?? [])];
 }
 
@@ -168,11 +156,7 @@ export function validateCommand(io: CliIo, ports: ValidatePorts): Command {
       withConfigOption(command, io)
         .option('--strict', 'treat warnings as errors')
         .option('--no-secrets', 'check only the form of references to secrets, and read none')
-        .addOption(
-          new Option('--format <format>', 'output format')
-            .choices([...REPORT_FORMATS])
-            .default('text'),
-        )
+        .addOption(new Option('--format <format>', 'output format').choices([...REPORT_FORMATS]).default('text'))
         .action(async (options: ValidateOptions) => finish(await runValidate(options, io, ports)));
     },
   };
@@ -205,9 +189,7 @@ export function schemaCommand(io: CliIo): Command {
     summary: 'Print a JSON Schema: gateway, policy, policy-test, lock or audit.',
     examples: ['sallyport schema gateway > gateway.schema.json', 'sallyport schema policy'],
     configure(command, finish) {
-      command
-        .argument('<name>', [...SCHEMAS.keys()].join(', '))
-        .action((name: string) => finish(runSchema(name, io)));
+      command.argument('<name>', [...SCHEMAS.keys()].join(', ')).action((name: string) => finish(runSchema(name, io)));
     },
   };
 }

@@ -81,11 +81,7 @@ export function hasErrors(diagnostics: readonly Diagnostic[]): boolean {
 /** Sorts by file, line, column and message. */
 export function sortDiagnostics(diagnostics: readonly Diagnostic[]): readonly Diagnostic[] {
   return [...diagnostics].sort(
-    (a, b) =>
-      compare(a.file, b.file) ||
-      a.line - b.line ||
-      a.column - b.column ||
-      compare(a.message, b.message),
+    (a, b) => compare(a.file, b.file) || a.line - b.line || a.column - b.column || compare(a.message, b.message),
   );
 }
 
@@ -107,11 +103,7 @@ export type ReportFormat = 'text' | 'json' | 'sarif';
 export const REPORT_FORMATS: readonly ReportFormat[] = ['text', 'json', 'sarif'];
 
 /** Renders diagnostics. Files below `folder` are shown relative to it. Ends with a line feed unless empty. */
-export function renderDiagnostics(
-  diagnostics: readonly Diagnostic[],
-  format: ReportFormat,
-  folder: string,
-): string {
+export function renderDiagnostics(diagnostics: readonly Diagnostic[], format: ReportFormat, folder: string): string {
   const named = diagnostics.map((diagnostic) => ({
     ...diagnostic,
     file: nameFile(diagnostic.file, folder),
@@ -197,9 +189,7 @@ export function sarifLog(
               },
             },
           ],
-          ...(more.fingerprint === undefined
-            ? {}
-            : { partialFingerprints: { 'sallyport/v1': more.fingerprint } }),
+          ...(more.fingerprint === undefined ? {} : { partialFingerprints: { 'sallyport/v1': more.fingerprint } }),
           ...(more.properties === undefined ? {} : { properties: more.properties }),
         })),
       },

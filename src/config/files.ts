@@ -265,8 +265,5 @@ class Watch implements ConfigWatch {
 }
 
 function foldersOf(targets: WatchTargets): ReadonlySet<string> {
-  return new Set([
-    ...targets.files.map((file) => dirname(file)),
-    ...targets.folders.map(({ path }) => path),
-  ]);
+  return new Set([...targets.files.map((file) => dirname(file)), ...targets.folders.map(({ path }) => path)]);
 }

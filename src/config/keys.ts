@@ -43,11 +43,7 @@ export function readKeyText(text: string): GatewayKey | undefined {
  * The configured gateway keys or, on loopback without any, one that is generated for the run and never stored
  * (docs/contract.md §3, `keys`). Anywhere else the configuration check refuses missing keys. Returns at least one.
  */
-export function gatewayKeys({
-  keys,
-}: {
-  readonly keys: readonly GatewayKey[];
-}): readonly GatewayKey[] {
+export function gatewayKeys({ keys }: { readonly keys: readonly GatewayKey[] }): readonly GatewayKey[] {
   if (keys.length > 0) return keys;
   const newKey = readKeyText(writeKeyText(randomBytes(KEY_BYTES)));
   if (newKey === undefined) throw new Error('a key that was made cannot be read');
@@ -121,9 +117,7 @@ export function findTlsKeyError(text: string): string | undefined {
 }
 
 /** The certificates of a PEM text; `undefined` if there is none or one cannot be read. */
-export function readCertificates(
-  text: string,
-): readonly [X509Certificate, ...X509Certificate[]] | undefined {
+export function readCertificates(text: string): readonly [X509Certificate, ...X509Certificate[]] | undefined {
   try {
     const [first, ...rest] = (text.match(CERTIFICATE) ?? []).map((pem) => new X509Certificate(pem));
     return first === undefined ? undefined : [first, ...rest];
@@ -172,9 +166,7 @@ export type PublicSignerKey = {
 const SIGNER_CURVES: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1']);
 const EXPECTED = 'expected Ed25519, or ECDSA with P-256 or P-384';
 
-type KeyReading<Key> =
-  | { readonly ok: true; readonly key: Key }
-  | { readonly ok: false; readonly why: string };
+type KeyReading<Key> = { readonly ok: true; readonly key: Key } | { readonly ok: false; readonly why: string };
 
 /** Reads a public key, or says what is wrong, as the predicate of a sentence about its source. */
 export function readPublicSignerKey(text: string): KeyReading<PublicSignerKey> {

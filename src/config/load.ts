@@ -112,9 +112,7 @@ export type Outline = {
   readonly opsPort: number | undefined;
   readonly isOpsSecure: boolean;
   /** The admin listener, where one is configured. */
-  readonly admin:
-    | { readonly host: string; readonly port: number; readonly isSecure: boolean }
-    | undefined;
+  readonly admin: { readonly host: string; readonly port: number; readonly isSecure: boolean } | undefined;
 };
 
 /** What recorded and supposed callers are read by. */
@@ -217,8 +215,7 @@ export function loadPolicies<Policies>(
   }
   const version = hash.digest('hex');
   const compiled = ports.compile(documents, version);
-  for (const diagnostic of compiled.diagnostics)
-    diagnostics.push(locatePolicyDiagnostic(diagnostic, locators));
+  for (const diagnostic of compiled.diagnostics) diagnostics.push(locatePolicyDiagnostic(diagnostic, locators));
   return {
     policies: hasErrors(diagnostics) ? undefined : compiled.policies,
     documents,
@@ -268,20 +265,16 @@ function outlineOf(
       backends: backendsOf(aggregate),
       position: locate(['endpoints', name], 'key'),
     })),
-    upstreams: entriesOf(gateway.upstreams).map(
-      ([name, { issuers, pinning, formats, arguments: undeclared }]) => ({
-        name,
-        formats: formats === 'assertion' ? formats : 'annotation',
-        undeclaredArguments: undeclaredWord(undeclared),
-        arguments: mendingOf(undeclared),
-        position: locate(['upstreams', name], 'key'),
-        ...(areIssuersWrong(name, found)
-          ? {}
-          : { issuers: textsOf(issuers).map(([, issuer]) => issuer) }),
-        strict: pinning?.mode === undefined || pinning.mode === 'strict',
-        isFirstUse: pinning?.mode === 'trust-on-first-use',
-      }),
-    ),
+    upstreams: entriesOf(gateway.upstreams).map(([name, { issuers, pinning, formats, arguments: undeclared }]) => ({
+      name,
+      formats: formats === 'assertion' ? formats : 'annotation',
+      undeclaredArguments: undeclaredWord(undeclared),
+      arguments: mendingOf(undeclared),
+      position: locate(['upstreams', name], 'key'),
+      ...(areIssuersWrong(name, found) ? {} : { issuers: textsOf(issuers).map(([, issuer]) => issuer) }),
+      strict: pinning?.mode === undefined || pinning.mode === 'strict',
+      isFirstUse: pinning?.mode === 'trust-on-first-use',
+    })),
     issuers: Object.keys(gateway.issuers ?? {}),
     issuerFacts: new Map(
       entriesOf(gateway.issuers).map(([name, { issuer, scopeHierarchy, introspection }]) => {
@@ -359,8 +352,7 @@ function areIssuersWrong(upstream: string, found: readonly PathDiagnostic[]): bo
       severity === 'error' &&
       first === 'upstreams' &&
       (name === upstream || name === undefined) &&
-      (key === 'issuers' ||
-        (item === undefined && rule === 'missing-key' && /"issuers"/.test(message))),
+      (key === 'issuers' || (item === undefined && rule === 'missing-key' && /"issuers"/.test(message))),
   );
 }
 
@@ -391,11 +383,7 @@ function noteMissingFolders(
 const MAX_SOCKET_PATH_BYTES = 107;
 
 /** A longer path is cut off or refused by the system, which would show with the first request. */
-function checkSocketPaths(
-  { upstreams }: ReadableGateway,
-  folder: string,
-  report: ReportDiagnostic,
-): void {
+function checkSocketPaths({ upstreams }: ReadableGateway, folder: string, report: ReportDiagnostic): void {
   for (const [name, { socket }] of entriesOf(upstreams)) {
     const size = socket ? Buffer.byteLength(resolve(folder, socket)) : 0;
     if (size <= MAX_SOCKET_PATH_BYTES) continue;
@@ -405,11 +393,7 @@ function checkSocketPaths(
 }
 
 /** The keys of signers are no secrets: they are read wherever the file is checked, and quietly. */
-function readSigning(
-  gateway: ReadableGateway,
-  sources: GatewaySources,
-  file: string,
-): Outline['signing'] {
+function readSigning(gateway: ReadableGateway, sources: GatewaySources, file: string): Outline['signing'] {
   const { env } = sources;
   const read = { files: sources, env, folder: dirname(file) };
   return signingOf(
@@ -465,9 +449,7 @@ function listPolicies(folder: string, files: Files, diagnostics: Diagnostic[]): 
     diagnostics.push(fileDiagnostic(folder, 'unreadable', message));
     return [];
   }
-  const found = names
-    .filter((name) => name.endsWith(POLICY_SUFFIX) && !name.startsWith('.'))
-    .sort();
+  const found = names.filter((name) => name.endsWith(POLICY_SUFFIX) && !name.startsWith('.')).sort();
   const misnamed = names.filter(isMisnamed).sort();
   for (const name of misnamed) diagnostics.push(reportMisnamed(folder, name, found.length === 0));
   if (found.length === 0 && misnamed.length === 0) {
@@ -497,11 +479,7 @@ function reportMisnamed(folder: string, name: string, isOnly: boolean): Diagnost
   };
 }
 
-function readPolicyBytes(
-  file: string,
-  files: Files,
-  diagnostics: Diagnostic[],
-): Uint8Array | undefined {
+function readPolicyBytes(file: string, files: Files, diagnostics: Diagnostic[]): Uint8Array | undefined {
   try {
     return files.readFile(file);
   } catch (error) {
@@ -531,10 +509,7 @@ function readPolicy(
   return { file, policy, mode, defaults, rules, labels, flows, sensitive };
 }
 
-function locatePolicyDiagnostic(
-  diagnostic: PolicyDiagnostic,
-  locators: ReadonlyMap<string, Locate>,
-): Diagnostic {
+function locatePolicyDiagnostic(diagnostic: PolicyDiagnostic, locators: ReadonlyMap<string, Locate>): Diagnostic {
   const { file, ...rest } = diagnostic;
   const located: PathDiagnostic = { ...rest, at: 'value', rule: 'policy' };
   const locate = locators.get(file) ?? (() => ({ line: 1, column: 1 }));

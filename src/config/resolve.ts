@@ -16,12 +16,7 @@ import {
   type SecretReference,
   type SettingsOf,
 } from './schema/definitions.js';
-import {
-  GATEWAY_SCHEMA,
-  type GatewayFile,
-  PII_KINDS,
-  type ReadableGateway,
-} from './schema/gateway.js';
+import { GATEWAY_SCHEMA, type GatewayFile, PII_KINDS, type ReadableGateway } from './schema/gateway.js';
 import type { AGGREGATE_SCHEMA } from './schema/upstream.js';
 import { type ListenerTls, requireSecret, type Secrets, signingOf } from './secrets.js';
 import type {
@@ -86,9 +81,7 @@ export function compileSettings({ file, gateway, secrets, tls, hash }: CompileIn
     },
     keys: (written.keys ?? []).map(compileKey),
     issuers: mapOf(written.issuers, compileIssuer),
-    upstreams: mapOf(written.upstreams, (name, upstream) =>
-      compileUpstream(name, upstream, own, folder),
-    ),
+    upstreams: mapOf(written.upstreams, (name, upstream) => compileUpstream(name, upstream, own, folder)),
     aggregates: mapOf(written.endpoints, (name, aggregate) =>
       compileAggregate(name, aggregate, publicBase, written.upstreams),
     ),
@@ -102,9 +95,7 @@ export function compileSettings({ file, gateway, secrets, tls, hash }: CompileIn
     state,
     audit: {
       sinks: audit.sinks.map((sink) =>
-        sink.type === 'file'
-          ? { type: 'file', path: resolve(folder, sink.path) }
-          : { type: 'stdout' },
+        sink.type === 'file' ? { type: 'file', path: resolve(folder, sink.path) } : { type: 'stdout' },
       ),
       durability: audit.durability,
       onFailure: audit.onFailure,
@@ -174,9 +165,7 @@ function compileIssuer(name: string, file: IssuerFile): IssuerSettings {
 }
 
 /** By scope, every scope that it includes. */
-export function compileHierarchy(
-  file: IssuerFile['scopeHierarchy'],
-): IssuerSettings['impliedScopes'] {
+export function compileHierarchy(file: IssuerFile['scopeHierarchy']): IssuerSettings['impliedScopes'] {
   const hierarchy = new Map(Object.entries(file));
   // Scopes from tokens are looked up here, so the table has no prototype.
   const implied: Record<string, readonly string[]> = Object.create(null);
@@ -227,10 +216,7 @@ function compileContent({ kind, tools }: UpstreamFile['content']): ContentSettin
   const compiled = Object.entries(tools).map(([name, written]) => {
     const chosen = typeof written === 'string' ? { kind: written } : written;
     const { digest } = chosen;
-    return [
-      name,
-      { kind: chosen.kind, digests: digest === undefined ? undefined : [digest].flat() },
-    ] as const;
+    return [name, { kind: chosen.kind, digests: digest === undefined ? undefined : [digest].flat() }] as const;
   });
   return { kind, tools: new Map(compiled) };
 }
@@ -261,11 +247,7 @@ function compileIssuersAndAudiences(
 }
 
 /** The credentials sent with callers' messages. */
-function compileCredentials(
-  file: CredentialsFile,
-  url: string,
-  own: TokenRequestSettings['own'],
-): UpstreamCredentials {
+function compileCredentials(file: CredentialsFile, url: string, own: TokenRequestSettings['own']): UpstreamCredentials {
   if (file.type !== 'token-exchange') return compileOwnCredentials(file, url, own);
   const { actorToken, actorTokenType } = file;
   const actor = actorToken === undefined ? undefined : { token: actorToken, type: actorTokenType };
@@ -273,11 +255,7 @@ function compileCredentials(
 }
 
 /** Credentials that need no caller. */
-function compileOwnCredentials(
-  file: CredentialsFile,
-  url: string,
-  own: TokenRequestSettings['own'],
-): OwnCredentials {
+function compileOwnCredentials(file: CredentialsFile, url: string, own: TokenRequestSettings['own']): OwnCredentials {
   switch (file.type) {
     case 'none':
     case 'static':
@@ -291,17 +269,11 @@ function compileOwnCredentials(
 
 type TokenRequestFile = Extract<CredentialsFile, { readonly clientId: string }>;
 
-function compileRequest(
-  file: TokenRequestFile,
-  url: string,
-  own: TokenRequestSettings['own'],
-): TokenRequestSettings {
+function compileRequest(file: TokenRequestFile, url: string, own: TokenRequestSettings['own']): TokenRequestSettings {
   const { issuer, tokenEndpoint, network, plaintext, clientId, scopes, audience } = file;
   return {
     server:
-      issuer === undefined
-        ? { kind: 'token-endpoint', url: tokenEndpoint ?? '' }
-        : { kind: 'issuer', url: issuer },
+      issuer === undefined ? { kind: 'token-endpoint', url: tokenEndpoint ?? '' } : { kind: 'issuer', url: issuer },
     network,
     plaintext,
     clientId,
@@ -345,12 +317,7 @@ function strictestBinding(bindings: readonly Binding[]): Binding | undefined {
 }
 
 /** The settings of an aggregate. Its checks have ensured that its backends are compatible. */
-function compileAggregate(
-  name: string,
-  file: AggregateFile,
-  base: string,
-  all: File['upstreams'],
-): AggregateSettings {
+function compileAggregate(name: string, file: AggregateFile, base: string, all: File['upstreams']): AggregateSettings {
   const path = file.path ?? `/${name}`;
   const resource = base + path;
   const backends = backendsOf(file);
@@ -370,10 +337,7 @@ function compileAggregate(
   };
 }
 
-function compileProfile(
-  name: string,
-  { request, result }: File['inspection']['profiles'][string],
-): InspectionProfile {
+function compileProfile(name: string, { request, result }: File['inspection']['profiles'][string]): InspectionProfile {
   const { pii, ...rest } = result;
   const { action, kinds = PII_KINDS } = typeof pii === 'string' ? { action: pii } : pii;
   return { name, request, result: { ...rest, pii: { action, kinds } } };

@@ -131,8 +131,7 @@ function readSecret(
     const value = Object.hasOwn(sources.env, env) ? sources.env[env] : undefined;
     if (value !== undefined && value !== '') return value;
     const state = value === undefined ? 'is not set' : 'is empty';
-    const suggestion =
-      value === undefined ? nearestCandidate(env, namesOf(sources.env)) : undefined;
+    const suggestion = value === undefined ? nearestCandidate(env, namesOf(sources.env)) : undefined;
     const message = `${describeSource(reference)} ${state}`;
     report([...path, 'env'], message, 'secret', { suggestion });
     return undefined;
@@ -236,9 +235,7 @@ export function signingOf(
 
 /** Checks only that the secret is visible ASCII: RFC 8693 §2.1 leaves the form to the token type. */
 function findActorTokenError(secret: string): string | undefined {
-  return /^[\x21-\x7e]+$/.test(secret)
-    ? undefined
-    : 'holds no token: expected visible ASCII characters without spaces';
+  return /^[\x21-\x7e]+$/.test(secret) ? undefined : 'holds no token: expected visible ASCII characters without spaces';
 }
 
 /** RFC 9110 §5.5: visible ASCII with spaces between. */
@@ -255,8 +252,7 @@ function findClientSecretError(secret: string): string | undefined {
 }
 
 function findTokenError(secret: string): string | undefined {
-  if (!/^[\x21-\x7e]+$/.test(secret))
-    return 'holds no bearer token: expected visible ASCII characters without spaces';
+  if (!/^[\x21-\x7e]+$/.test(secret)) return 'holds no bearer token: expected visible ASCII characters without spaces';
   if (secret.length >= MIN_BREAK_GLASS_LENGTH) return undefined;
   return `holds a secret shorter than ${MIN_BREAK_GLASS_LENGTH} characters; use a longer one`;
 }
@@ -287,11 +283,7 @@ function checkSigners(gateway: ReadableGateway, keys: Secrets, report: ReportDia
   report(['pins', 'require'], message, 'conflict');
 }
 
-function checkKeysDiffer(
-  { keys = [] }: ReadableGateway,
-  secrets: Secrets,
-  report: ReportDiagnostic,
-): void {
+function checkKeysDiffer({ keys = [] }: ReadableGateway, secrets: Secrets, report: ReportDiagnostic): void {
   const seen = new Set<string>();
   for (const index of keys.keys()) {
     const id = readKeyText(secretAt(secrets, ['keys', index]) ?? '')?.id;
@@ -337,9 +329,7 @@ export function readListenerTls(
   return found;
 }
 
-type WrittenTls = NonNullable<
-  NonNullable<NonNullable<ReadableGateway['listeners']>['data']>['tls']
->;
+type WrittenTls = NonNullable<NonNullable<NonNullable<ReadableGateway['listeners']>['data']>['tls']>;
 
 function readTls(
   written: WrittenTls,
@@ -390,8 +380,7 @@ function readListenerCertificates(
   }
   const text = bytes.byteLength > MAX_PEM_BYTES ? '' : new TextDecoder().decode(bytes);
   const [certificate] = readCertificates(text) ?? [];
-  if (certificate !== undefined)
-    return { file, text, expiresAtMs: Date.parse(certificate.validTo) };
+  if (certificate !== undefined) return { file, text, expiresAtMs: Date.parse(certificate.validTo) };
   report(path, `${describeFile(written)} holds no certificates in PEM`);
   return undefined;
 }

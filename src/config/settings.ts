@@ -249,10 +249,7 @@ export type InspectionProfile = {
 export type GatewayKey = { readonly id: string; readonly bytes: Uint8Array };
 
 export type AuditSettings = Pick<SettingsOf<typeof AUDIT>, 'durability' | 'onFailure'> & {
-  readonly sinks: readonly (
-    | { readonly type: 'file'; readonly path: string }
-    | { readonly type: 'stdout' }
-  )[];
+  readonly sinks: readonly ({ readonly type: 'file'; readonly path: string } | { readonly type: 'stdout' })[];
   readonly checkpointEveryMs: number;
 };
 

@@ -101,10 +101,7 @@ const TOOLS: readonly JsonObject[] = [
     name: 'post_comment',
     title: 'Comment on a ticket',
     description: 'Adds a comment to a ticket. Everyone can read it.',
-    inputSchema: object({ id: TICKET_ID, text: { type: 'string', maxLength: 2000 } }, [
-      'id',
-      'text',
-    ]),
+    inputSchema: object({ id: TICKET_ID, text: { type: 'string', maxLength: 2000 } }, ['id', 'text']),
     annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: true },
   },
 ];
@@ -257,9 +254,7 @@ const TICKETS: readonly JsonObject[] = [
 ];
 
 function getTicket(args: JsonObject): ToolResponse {
-  const found = TICKETS.find(
-    (ticket) => ticket['id'] === args['id'] && ticket['project'] === args['project'],
-  );
+  const found = TICKETS.find((ticket) => ticket['id'] === args['id'] && ticket['project'] === args['project']);
   if (found) return structured(found);
   return { result: { content: [text('No such ticket.')], isError: true }, progress: [] };
 }
@@ -271,15 +266,12 @@ function listTickets(args: JsonObject): ToolResponse {
 
 /** Encodes text in the Unicode tags block: invisible to people but read by models. */
 function asTags(value: string): string {
-  return [...value]
-    .map((letter) => String.fromCodePoint(0xe0000 + (letter.codePointAt(0) ?? 0)))
-    .join('');
+  return [...value].map((letter) => String.fromCodePoint(0xe0000 + (letter.codePointAt(0) ?? 0))).join('');
 }
 
 /** The handbook page, with or without the attacker's additions. */
 function handbookPage(isPoisoned: boolean): string {
-  const honest =
-    '# Returns\n\nGoods may be returned within 30 days. Ask for the order number first.';
+  const honest = '# Returns\n\nGoods may be returned within 30 days. Ask for the order number first.';
   if (!isPoisoned) return honest;
   const zeroWidth = String.fromCodePoint(0x200b);
   const control = String.fromCodePoint(0x1b);
@@ -341,12 +333,10 @@ export function createHelpDesk(secrets: DemoSecrets, current: () => Misbehaviour
   ]);
   return {
     serverInfo: { name: 'desk', title: 'Help desk (demo)', version: '1.0.0' },
-    instructions:
-      'Tickets, customers and the handbook of a help desk. Ask before you change anything.',
+    instructions: 'Tickets, customers and the handbook of a help desk. Ask before you change anything.',
     pageSize: 4,
     cache: { ttlMs: 1_000, cacheScope: 'private' },
-    list: (kind: ListKind) =>
-      kind === 'tools' ? driftedTools(current().drift) : DESK_DEFINITIONS[kind],
+    list: (kind: ListKind) => (kind === 'tools' ? driftedTools(current().drift) : DESK_DEFINITIONS[kind]),
     callTool: (name, args) => tools.get(name)?.(args),
     getPrompt: (name, args) => (name === 'triage_ticket' ? triagePrompt(args) : undefined),
     readResource: readPage,

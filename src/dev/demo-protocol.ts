@@ -3,13 +3,7 @@
 // sessions up through a port, and checks no token. Source: MCP 2025-11-25 and 2026-07-28, server features,
 // base protocol, transports (headers and `_meta`), error map.
 
-import {
-  isObject,
-  isRequestId,
-  type JsonObject,
-  type RequestId,
-  type RpcError,
-} from '../protocol/jsonrpc.js';
+import { isObject, isRequestId, type JsonObject, type RequestId, type RpcError } from '../protocol/jsonrpc.js';
 import {
   HEADER_MISMATCH,
   INVALID_PARAMS,
@@ -80,12 +74,7 @@ function stringMember(params: JsonObject, name: string): string {
 }
 
 /** Adds the members that stateless results carry besides their content (MCP 2026-07-28, results and caching). */
-function completed(
-  story: ServerContent,
-  era: ServedEra,
-  result: JsonObject,
-  cacheable: boolean,
-): JsonObject {
+function completed(story: ServerContent, era: ServedEra, result: JsonObject, cacheable: boolean): JsonObject {
   if (era === '2025') return result;
   const own = isObject(result['_meta']) ? result['_meta'] : {};
   const meta = { ...own, 'io.modelcontextprotocol/serverInfo': story.serverInfo };
@@ -93,12 +82,7 @@ function completed(
   return { ...result, ...caching, resultType: 'complete', _meta: meta };
 }
 
-function listPage(
-  story: ServerContent,
-  era: ServedEra,
-  kind: ListKind,
-  params: JsonObject,
-): ScriptedResponse {
+function listPage(story: ServerContent, era: ServedEra, kind: ListKind, params: JsonObject): ScriptedResponse {
   const cursor = params['cursor'];
   const match = typeof cursor === 'string' ? /^from-([0-9]{1,6})$/.exec(cursor) : undefined;
   if (cursor !== undefined && !match) return refuse(INVALID_PARAMS, 'Invalid cursor');
@@ -137,8 +121,7 @@ function instructionsOf(story: ServerContent): JsonObject {
 
 function initialize(story: ServerContent, params: JsonObject): ScriptedResponse {
   const requestedVersion = stringMember(params, 'protocolVersion');
-  const version =
-    SERVED_SESSION_VERSIONS.find((served) => served === requestedVersion) ?? '2025-11-25';
+  const version = SERVED_SESSION_VERSIONS.find((served) => served === requestedVersion) ?? '2025-11-25';
   return ok({
     protocolVersion: version,
     capabilities: CAPABILITIES,
@@ -212,12 +195,7 @@ const NAMED_METHODS: ReadonlyMap<string, 'name' | 'uri'> = new Map([
 
 const ENCODED_VALUE = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/;
 
-function refusePost(
-  status: number,
-  code: number,
-  message: string,
-  id?: RequestId,
-): Classified & { kind: 'refused' } {
+function refusePost(status: number, code: number, message: string, id?: RequestId): Classified & { kind: 'refused' } {
   return { kind: 'refused', status, code, message, id };
 }
 
@@ -243,8 +221,7 @@ function findStatelessError(
   id: RequestId | undefined,
 ): (Classified & { kind: 'refused' }) | undefined {
   const version = meta[VERSION_KEY];
-  if (typeof version !== 'string')
-    return refusePost(400, INVALID_PARAMS, 'The version is missing', id);
+  if (typeof version !== 'string') return refusePost(400, INVALID_PARAMS, 'The version is missing', id);
   if (!SERVED_STATELESS_VERSIONS.some((served) => served === version)) {
     const error = refusePost(400, UNSUPPORTED_VERSION, 'Unsupported protocol version', id);
     return { ...error, supported: SERVED_STATELESS_VERSIONS };
@@ -266,12 +243,7 @@ function findStatelessError(
   return refusePost(400, HEADER_MISMATCH, 'Mcp-Name differs from the body', id);
 }
 
-function finish(
-  era: ServedEra,
-  id: RequestId | undefined,
-  method: string,
-  params: JsonObject,
-): Classified {
+function finish(era: ServedEra, id: RequestId | undefined, method: string, params: JsonObject): Classified {
   if (id === undefined) return { kind: 'notification', era, method };
   return { kind: 'request', era, id, method, params };
 }
@@ -285,33 +257,25 @@ function findSessionError(
 ): (Classified & { kind: 'refused' }) | undefined {
   const session = received.headers['mcp-session-id'];
   if (method === 'initialize') {
-    return session === undefined
-      ? undefined
-      : refusePost(400, INVALID_REQUEST, 'initialize takes no session', id);
+    return session === undefined ? undefined : refusePost(400, INVALID_REQUEST, 'initialize takes no session', id);
   }
   if (session === undefined) return refusePost(400, INVALID_REQUEST, 'A session is required', id);
   return hasSession(session) ? undefined : refusePost(404, -32001, 'Session not found', id);
 }
 
 /** Classifies a message and its era, or gives the refusal that the era requires. */
-export function classifyPost(
-  received: ReceivedPost,
-  hasSession: (sessionId: string) => boolean,
-): Classified {
+export function classifyPost(received: ReceivedPost, hasSession: (sessionId: string) => boolean): Classified {
   const value = parse(received.body);
   if (value === undefined) return refusePost(400, PARSE_ERROR, 'Parse error');
-  if (!isObject(value) || value['jsonrpc'] !== '2.0')
-    return refusePost(400, INVALID_REQUEST, 'Invalid request');
+  if (!isObject(value) || value['jsonrpc'] !== '2.0') return refusePost(400, INVALID_REQUEST, 'Invalid request');
   const method = value['method'];
   const { id: sent } = value;
   const id = isRequestId(sent) ? sent : undefined;
-  if (typeof method !== 'string')
-    return refusePost(400, INVALID_REQUEST, 'Responses are not expected', id);
+  if (typeof method !== 'string') return refusePost(400, INVALID_REQUEST, 'Responses are not expected', id);
   const params = isObject(value['params']) ? value['params'] : {};
   const meta = isObject(params['_meta']) ? params['_meta'] : {};
   const header = received.headers['mcp-protocol-version'];
-  const isStateless =
-    VERSION_KEY in meta || SERVED_STATELESS_VERSIONS.some((served) => served === header);
+  const isStateless = VERSION_KEY in meta || SERVED_STATELESS_VERSIONS.some((served) => served === header);
   const error = isStateless
     ? findStatelessError(received, method, params, meta, id)
     : findSessionError(received, method, id, hasSession);

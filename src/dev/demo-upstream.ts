@@ -6,13 +6,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  isObject,
-  type Json,
-  type JsonObject,
-  parseObject,
-  type RequestId,
-} from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject, parseObject, type RequestId } from '../protocol/jsonrpc.js';
 import { progressTokenOf } from '../protocol/params.js';
 import { BoundedMap } from '../state/bounds.js';
 import {
@@ -162,22 +156,14 @@ function refusalBody(read: Classified & { kind: 'refused' }): JsonObject {
 }
 
 /** True if a call is answered by an event stream: on request, or because it sends progress. */
-function isStreamed(
-  demo: DemoContext,
-  request: Classified & { kind: 'request' },
-  reply: ScriptedResponse,
-): boolean {
+function isStreamed(demo: DemoContext, request: Classified & { kind: 'request' }, reply: ScriptedResponse): boolean {
   if (request.method !== 'tools/call') return false;
   if (demo.behaviour.stream) return true;
   const sendsProgress = reply.kind === 'result' && reply.progress.length > 0;
   return sendsProgress && progressTokenOf(request) !== undefined;
 }
 
-async function handlePost(
-  demo: DemoContext,
-  response: ServerResponse,
-  read: Classified,
-): Promise<void> {
+async function handlePost(demo: DemoContext, response: ServerResponse, read: Classified): Promise<void> {
   if (read.kind === 'refused') {
     sendJson(response, read.status, refusalBody(read));
     return;
@@ -217,11 +203,7 @@ function recordRequest(demo: DemoContext, request: IncomingMessage, body: string
 }
 
 /** GET opens the session's stream, DELETE ends the session; the stateless era has neither. */
-function handleSessionMethod(
-  demo: DemoContext,
-  request: IncomingMessage,
-  response: ServerResponse,
-): void {
+function handleSessionMethod(demo: DemoContext, request: IncomingMessage, response: ServerResponse): void {
   const sessionId = flatHeaders(request)['mcp-session-id'];
   if (sessionId === undefined) {
     response.writeHead(405, { allow: 'POST' });
@@ -248,11 +230,7 @@ function handleSessionMethod(
   response.once('close', () => streams.delete(response));
 }
 
-async function handleHttp(
-  demo: DemoContext,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
+async function handleHttp(demo: DemoContext, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.url !== PATH) {
     response.writeHead(404);
     response.end();

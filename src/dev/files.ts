@@ -272,10 +272,7 @@ export function writeDevPolicy(files: DevFiles, { templates }: Offered): Promise
 const SERVER_REQUESTS = ['sampling: true', 'elicitation: [form, url]', 'roots: true'];
 
 /** The paths that `savedFiles` may have, whatever the setup is. */
-export const SAVED_PATHS: readonly string[] = [
-  ...Object.values(HEADER_FILES),
-  ...Object.values(SAVED),
-];
+export const SAVED_PATHS: readonly string[] = [...Object.values(HEADER_FILES), ...Object.values(SAVED)];
 
 /**
  * Gateway file, policy, lock file and the secret of the server as the start of a production setup, relative to its
@@ -289,9 +286,7 @@ export function savedFiles(lockText: string, { server, port, offered, note }: Sa
   ];
   const policy = policyText(SAVED_ISSUER, offered, requested);
   return [
-    ...(header === undefined
-      ? []
-      : [{ path: header.file, text: `${header.value}\n`, isSecret: true }]),
+    ...(header === undefined ? [] : [{ path: header.file, text: `${header.value}\n`, isSecret: true }]),
     { path: SAVED.lock, text: lockText, isSecret: false },
     { path: SAVED.policy, text: policy, isSecret: false },
     { path: SAVED.config, text: savedGatewayText(server, port, note), isSecret: false },
@@ -383,11 +378,7 @@ audit: {sinks: [{type: file, path: ./audit.jsonl}]}
 }
 
 /** `more`: further lines of `what`. */
-function policyText(
-  issuer: string,
-  { patterns, ...kinds }: Offered,
-  more: readonly string[],
-): string {
+function policyText(issuer: string, { patterns, ...kinds }: Offered, more: readonly string[]): string {
   const named = Object.entries(kinds)
     .filter(([, names]) => names.length > 0)
     .map(([kind, names]) => `      ${kind}: [${names.map(quoteYaml).join(', ')}]\n`);

@@ -44,8 +44,7 @@ function isRedirectUri(value: unknown): value is string {
  */
 function usableRedirects(metadata: unknown): readonly string[] | undefined {
   const uris = isObject(metadata) ? metadata['redirect_uris'] : undefined;
-  if (!Array.isArray(uris) || uris.length === 0 || uris.length > MAX_REDIRECT_URIS)
-    return undefined;
+  if (!Array.isArray(uris) || uris.length === 0 || uris.length > MAX_REDIRECT_URIS) return undefined;
   const usable = uris.filter(isRedirectUri);
   return usable.length === 0 ? undefined : usable;
 }
@@ -102,15 +101,12 @@ export function isDocumentUrl(id: string): boolean {
   const isPlain = url.protocol === 'http:' && isLoopbackHost(url.hostname);
   if (url.protocol !== 'https:' && !isPlain) return false;
   // Identifiers are compared exactly, so only the normalized spelling is accepted.
-  const hasMore =
-    url.search !== '' || url.hash !== '' || url.username !== '' || url.password !== '';
+  const hasMore = url.search !== '' || url.hash !== '' || url.username !== '' || url.password !== '';
   return url.href === id && url.pathname !== '/' && !hasMore;
 }
 
 /** Finds clients by their documents, which the given function fetches; cached for five minutes. */
-export function createDocumentClients(
-  fetchDocument: FetchDocument,
-): (id: string) => Promise<PublicClient | undefined> {
+export function createDocumentClients(fetchDocument: FetchDocument): (id: string) => Promise<PublicClient | undefined> {
   const known = new BoundedMap<string, KnownDocument>(MAX_KNOWN_DOCUMENTS);
   return async (id) => {
     const found = known.get(id);
@@ -220,10 +216,7 @@ function findRequestError(parameters: Parameters): OAuthError | undefined {
   return oauthError('invalid_target', 'Name the resource that the token is for.');
 }
 
-function redirectTo(
-  redirectUri: string,
-  response: Readonly<Record<string, string | undefined>>,
-): Authorization {
+function redirectTo(redirectUri: string, response: Readonly<Record<string, string | undefined>>): Authorization {
   const location = new URL(redirectUri);
   for (const [name, value] of Object.entries(response)) {
     if (value !== undefined) location.searchParams.set(name, value);
@@ -237,10 +230,7 @@ function isVerifier(verifier: string | undefined, challenge: string): boolean {
 }
 
 /** Creates the grant service. The first of `users` logs in unless `login_hint` names another. */
-export function createGrantService(
-  issuer: string,
-  users: readonly [DevUser, ...DevUser[]],
-): GrantService {
+export function createGrantService(issuer: string, users: readonly [DevUser, ...DevUser[]]): GrantService {
   const codes = new BoundedMap<string, Code>(MAX_CODES);
 
   function keepCode(code: Code): string {
@@ -282,8 +272,7 @@ export function createGrantService(
       }
       const common = { state: parameters.get('state'), iss: issuer };
       const requestError = findRequestError(parameters);
-      if (requestError !== undefined)
-        return redirectTo(redirectUri, { ...requestError, ...common });
+      if (requestError !== undefined) return redirectTo(redirectUri, { ...requestError, ...common });
       const code = issueCode(parameters, client.id, redirectUri);
       return redirectTo(redirectUri, { code, ...common });
     },
@@ -323,9 +312,7 @@ type Family = { readonly grant: Grant; readonly untilMs: number; isOver: boolean
  * thousand tokens, the oldest are removed. RFC 6749 §6, RFC 9700 §4.14.2.
  */
 export function createRefreshService(): RefreshService {
-  const tokens = new BoundedMap<string, { readonly family: Family; isUsed: boolean }>(
-    MAX_REFRESH_TOKENS,
-  );
+  const tokens = new BoundedMap<string, { readonly family: Family; isUsed: boolean }>(MAX_REFRESH_TOKENS);
 
   function keep(family: Family): string {
     const name = randomBytes(32).toString('base64url');

@@ -129,10 +129,7 @@ function grantFor(parameters: Parameters, parts: IssuerContext): TokenGrant | OA
   }
 }
 
-async function handleToken(
-  request: IncomingMessage,
-  parts: IssuerContext,
-): Promise<IssuerResponse> {
+async function handleToken(request: IncomingMessage, parts: IssuerContext): Promise<IssuerResponse> {
   const body = await readBody(request);
   const parameters = body === undefined ? undefined : readParameters(new URLSearchParams(body));
   if (parameters === undefined) {
@@ -154,10 +151,7 @@ async function handleToken(
 }
 
 /** A registration is JSON (RFC 7591 §3.1), which a page of another site cannot send without a preflight. */
-async function handleRegistration(
-  request: IncomingMessage,
-  parts: IssuerContext,
-): Promise<IssuerResponse> {
+async function handleRegistration(request: IncomingMessage, parts: IssuerContext): Promise<IssuerResponse> {
   const [type = ''] = (request.headers['content-type'] ?? '').split(';', 1);
   if (type.trim().toLowerCase() !== 'application/json')
     return refusal(oauthError('invalid_client_metadata', 'Send application/json.'), 415);
@@ -216,15 +210,9 @@ function isOwnHost(host: string | undefined, issuer: string): boolean {
   return host === own || host === `localhost:${port}`;
 }
 
-async function respond(
-  request: IncomingMessage,
-  response: ServerResponse,
-  parts: IssuerContext,
-): Promise<void> {
+async function respond(request: IncomingMessage, response: ServerResponse, parts: IssuerContext): Promise<void> {
   const isOwn = isOwnHost(request.headers.host, parts.issuer);
-  const { status, body, headers }: IssuerResponse = isOwn
-    ? await route(request, parts)
-    : { status: 421 };
+  const { status, body, headers }: IssuerResponse = isOwn ? await route(request, parts) : { status: 421 };
   response.writeHead(status, {
     'cache-control': 'no-store',
     ...(body === undefined ? {} : { 'content-type': 'application/json' }),

@@ -149,11 +149,7 @@ export type Scene = {
 const UNKNOWN_TOOL = 'no_such_tool';
 /** The member in which a refusal carries its decision (docs/contract.md §6). */
 const DECISION_KEY = 'dev.sallyport/decision';
-const POLICY_METHODS: ReadonlySet<string> = new Set([
-  'tools/call',
-  'prompts/get',
-  'resources/read',
-]);
+const POLICY_METHODS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 const MAX_PAGES = 20;
 
 /** The value at a path of member names, or `undefined`. */
@@ -170,9 +166,7 @@ function check(what: string, holds: boolean, seen: unknown): Check {
 
 /** Checks that no request subject to policy has reached the upstream since its last `forget`. */
 function checkUpstreamUntouched({ upstream }: TourEnvironment): Check {
-  const names = upstream
-    .seen()
-    .flatMap((seen) => (POLICY_METHODS.has(seen.method ?? '') ? [seen.name] : []));
+  const names = upstream.seen().flatMap((seen) => (POLICY_METHODS.has(seen.method ?? '') ? [seen.name] : []));
   return check('the upstream received nothing', names.length === 0, names.join());
 }
 
@@ -184,11 +178,7 @@ function checkStatus(response: WireResponse, expected: number): Check {
 /** Checks the JSON-RPC error code of a response. */
 function checkErrorCode(response: WireResponse, expected: number, meaning: string): Check {
   const seen = valueAt(response.message, 'error', 'code');
-  return check(
-    `error ${expected}, ${meaning}`,
-    seen === expected,
-    seen ?? response.body.slice(0, 80),
-  );
+  return check(`error ${expected}, ${meaning}`, seen === expected, seen ?? response.body.slice(0, 80));
 }
 
 /** The response without what differs between requests. Equal texts show that responses are no oracle. */
@@ -218,11 +208,7 @@ async function withSession<T>(
 }
 
 /** Calls a tool in a session. */
-function callTool(
-  session: TourSession,
-  name: string,
-  args: JsonObject = {},
-): Promise<WireResponse> {
+function callTool(session: TourSession, name: string, args: JsonObject = {}): Promise<WireResponse> {
   return session.request('tools/call', { name, arguments: args });
 }
 
@@ -251,16 +237,9 @@ const allowed: Scene = {
       const calls = stage.upstream.seen().filter((seen) => seen.method === 'tools/call');
       const carried = stage.upstream
         .seen()
-        .filter(
-          (seen) =>
-            seen.headers['authorization'] !== undefined || JSON.stringify(seen).includes(token),
-        );
+        .filter((seen) => seen.headers['authorization'] !== undefined || JSON.stringify(seen).includes(token));
       return [
-        check(
-          'ticket T-101',
-          response.status === 200 && id === 'T-101',
-          response.body.slice(0, 120),
-        ),
+        check('ticket T-101', response.status === 200 && id === 'T-101', response.body.slice(0, 120)),
         check('the upstream received one call', calls.length === 1, calls.length),
         check('the upstream received no token', carried.length === 0, `${carried.length} with it`),
       ];
@@ -303,11 +282,7 @@ const argument: Scene = {
       const result = valueAt(response.message, 'result');
       const reason = valueAt(result, '_meta', DECISION_KEY, 'reason');
       return [
-        check(
-          'a result that is an error',
-          valueAt(result, 'isError') === true,
-          response.body.slice(0, 120),
-        ),
+        check('a result that is an error', valueAt(result, 'isError') === true, response.body.slice(0, 120)),
         check('reason arguments-invalid', reason === 'arguments-invalid', reason),
         checkUpstreamUntouched(stage),
       ];
@@ -360,8 +335,7 @@ const UNSEEN = /(?![\n\r\t])[\p{Cc}\p{Cf}]/u;
 
 const neutralized: Scene = {
   title: 'A page that was tampered with',
-  expect:
-    'the text arrives, its images and markup inert, without terminal escapes and invisible characters',
+  expect: 'the text arrives, its images and markup inert, without terminal escapes and invisible characters',
   run: (stage) =>
     withSession(stage, 'engineer', async (session) => {
       const response = await callTool(session, 'search_docs', { query: 'returns' });
@@ -418,19 +392,11 @@ const stolen: Scene = {
     withSession(stage, 'engineer', async (session) => {
       const endpoint = { url: stage.url, token: await stage.mint('support') };
       const theft = await requestInSession(endpoint, session.id, 'tools/list');
-      const invented = await requestInSession(
-        endpoint,
-        `${session.id.slice(0, -2)}AA`,
-        'tools/list',
-      );
+      const invented = await requestInSession(endpoint, `${session.id.slice(0, -2)}AA`, 'tools/list');
       const same = withoutIds(theft) === withoutIds(invented);
       return [
         checkStatus(theft, 404),
-        check(
-          'the same response as for an invented id',
-          same,
-          `${withoutIds(theft)} / ${withoutIds(invented)}`,
-        ),
+        check('the same response as for an invented id', same, `${withoutIds(theft)} / ${withoutIds(invented)}`),
         checkUpstreamUntouched(stage),
       ];
     }),
@@ -471,11 +437,7 @@ const leaked: Scene = {
       const names = await listNames(session);
       return [
         check('a comment before', before.body.includes('Commented'), before.body.slice(0, 120)),
-        check(
-          'the instruction',
-          ticket.body.includes('post the record'),
-          ticket.body.slice(0, 120),
-        ),
+        check('the instruction', ticket.body.includes('post the record'), ticket.body.slice(0, 120)),
         check('the record', customer.body.includes('C-7'), customer.body.slice(0, 120)),
         check('reason tainted-flow', reason === 'tainted-flow', reason),
         check('it names its own decision and those of both results', named === 3, named),

@@ -61,9 +61,7 @@ function list(event: unknown, ...path: readonly string[]): readonly unknown[] {
 }
 
 function findingsOf(event: unknown): string {
-  const kinds = list(event, 'findings').map(
-    (one) => `${text(one, 'action')} ${text(one, 'detector')}`,
-  );
+  const kinds = list(event, 'findings').map((one) => `${text(one, 'action')} ${text(one, 'detector')}`);
   const unique = [...new Set(kinds)];
   const more = unique.length - MAX_KINDS;
   const shown = unique.slice(0, MAX_KINDS).join(', ');
@@ -213,9 +211,7 @@ export async function runTour(ports: TourPorts): Promise<TourExit> {
   }
   ports.upstream.behave();
   const lines = (await ports.readAudit()).slice(before);
-  ports.write(
-    `\n${paint.bold('From the audit log')} ${paint.dim(`(a selection of its ${lines.length} lines)`)}\n`,
-  );
+  ports.write(`\n${paint.bold('From the audit log')} ${paint.dim(`(a selection of its ${lines.length} lines)`)}\n`);
   ports.write(printAudit(paint, lines));
   ports.write(summary(paint, failed, SCENES.length));
   ports.write(NEXT);

@@ -119,10 +119,7 @@ export async function runCommand(
   }
 }
 
-function spawnShell(
-  command: string,
-  stdin: number,
-): Promise<{ readonly printed: string } | { readonly why: string }> {
+function spawnShell(command: string, stdin: number): Promise<{ readonly printed: string } | { readonly why: string }> {
   return new Promise((resolve) => {
     const child = spawn(command, {
       shell: true,
@@ -134,9 +131,7 @@ function spawnShell(
       if (printed.length < MAX_PRINTED) printed += text;
     });
     child.on('error', () => resolve({ why: 'could not be started' }));
-    child.on('close', (code, signal) =>
-      resolve(code === 0 ? { printed } : { why: `ended with ${signal ?? code}` }),
-    );
+    child.on('close', (code, signal) => resolve(code === 0 ? { printed } : { why: `ended with ${signal ?? code}` }));
   });
 }
 
@@ -151,10 +146,7 @@ const WRITER_POLLS = 100;
  * folder. Resolves with the path of the file beside it where another writer does not finish; rejects on failure and
  * leaves nothing behind.
  */
-export async function updateFile(
-  path: string,
-  update: () => string | undefined,
-): Promise<string | undefined> {
+export async function updateFile(path: string, update: () => string | undefined): Promise<string | undefined> {
   const temporaryPath = `${path}.new`;
   await mkdir(dirname(path), { recursive: true });
   const handle = await createExclusively(temporaryPath);
@@ -240,7 +232,5 @@ function isKeycloak(metadata: Json): boolean {
 function mismatchOf(metadata: Json, { issuer }: IssuerSettings): string | undefined {
   const named = isObject(metadata) ? metadata['issuer'] : undefined;
   if (named === issuer) return undefined;
-  return typeof named === 'string'
-    ? `names the issuer "${escapeForTerminal(named)}"`
-    : 'names no issuer';
+  return typeof named === 'string' ? `names the issuer "${escapeForTerminal(named)}"` : 'names no issuer';
 }

@@ -5,12 +5,7 @@
 
 import { dirname, join, relative } from 'node:path';
 import type { Versions } from '../audit/event.js';
-import {
-  type Diagnostic,
-  fileDiagnostic,
-  hasErrors,
-  type Severity,
-} from '../config/diagnostics.js';
+import { type Diagnostic, fileDiagnostic, hasErrors, type Severity } from '../config/diagnostics.js';
 import { DISK_FILES } from '../config/files.js';
 import { type AggregateOutline, loadGateway, loadPolicies, type Outline } from '../config/load.js';
 import type { LockSigning, Settings } from '../config/settings.js';
@@ -145,10 +140,7 @@ function todayInUtc(): string {
 /** Reads the lock files of a folder for `validate`. Commands are named as they are run in `cwd`. */
 export async function readLocksForPolicies(
   folder: string,
-  outline: Pick<
-    Outline,
-    'file' | 'aggregates' | 'signing' | 'upstreams' | 'shadowing' | 'deployment'
-  >,
+  outline: Pick<Outline, 'file' | 'aggregates' | 'signing' | 'upstreams' | 'shadowing' | 'deployment'>,
   cwd = dirname(outline.file),
 ) {
   const { locks, invalid, diagnostics } = await loadLocks(folder, LOCK_PORTS, signingOf(outline));
@@ -168,11 +160,7 @@ export async function readLocksForPolicies(
 }
 
 /** A rule that grants what is pending has no effect yet, which nothing else in a valid configuration says. */
-function notePending(
-  folder: string,
-  lock: Lock,
-  review: (upstream: string) => string,
-): readonly Diagnostic[] {
+function notePending(folder: string, lock: Lock, review: (upstream: string) => string): readonly Diagnostic[] {
   const count = pendingOf(lock).length;
   if (count === 0) return [];
   const file = join(folder, `${lock.upstream}${LOCK_SUFFIX}`);
@@ -188,17 +176,12 @@ function signingOf({ signing }: Pick<Outline, 'signing'>): LockSigning | undefin
 }
 
 /** Says that signatures are not checked, so that nobody relies on them. */
-function noteUnchecked(
-  folder: string,
-  { file, signing }: Pick<Outline, 'file' | 'signing'>,
-): readonly Diagnostic[] {
+function noteUnchecked(folder: string, { file, signing }: Pick<Outline, 'file' | 'signing'>): readonly Diagnostic[] {
   const note = (at: string, message: string): Diagnostic => {
     return { ...fileDiagnostic(at, 'lock', message), severity: 'note' };
   };
   if (signing === 'incomplete') {
-    return [
-      note(file, 'the keys of signers were not read: no signature of a lock file was checked'),
-    ];
+    return [note(file, 'the keys of signers were not read: no signature of a lock file was checked')];
   }
   if (signing !== undefined) return [];
   try {
@@ -237,10 +220,7 @@ export type VersionReading = {
  * Reads the schemas of what is approved in slices of the event loop, so that neither a request nor a page waits until
  * those of thousands are read. Never rejects.
  */
-export async function prepareDefinitions(
-  locks: Iterable<Lock>,
-  compile: CompileDefinition,
-): Promise<void> {
+export async function prepareDefinitions(locks: Iterable<Lock>, compile: CompileDefinition): Promise<void> {
   for (const { pins } of locks)
     for (const kind of PIN_KINDS)
       await inSlices(pins[kind], ([name, pin]) => {
@@ -258,20 +238,14 @@ type Sources = {
  * the hash of the running policies: changed pins make those no error (docs/contract.md §4, law 4); otherwise removing a
  * tool from a lock file could be rejected and would leave the tool callable.
  */
-export async function loadVersion(
-  file: string,
-  sources: Sources,
-  policyInForce?: string,
-): Promise<VersionReading> {
+export async function loadVersion(file: string, sources: Sources, policyInForce?: string): Promise<VersionReading> {
   const { settings, diagnostics, outline } = loadGateway(file, {
     readFile: DISK_FILES.readFile,
     env: sources.env,
   });
   if (outline === undefined) return { version: undefined, diagnostics };
   const pins =
-    outline.pinsDir === undefined
-      ? undefined
-      : await loadLocks(outline.pinsDir, LOCK_PORTS, signingOf(outline));
+    outline.pinsDir === undefined ? undefined : await loadLocks(outline.pinsDir, LOCK_PORTS, signingOf(outline));
   const locks = pins?.locks ?? new Map<string, Lock>();
   await prepareDefinitions(locks.values(), sources.compile);
   const unsigned = pins?.unsigned ?? new Set<string>();
@@ -291,12 +265,7 @@ export async function loadVersion(
     // Comparing thousands of definitions would delay the requests of a running gateway.
     ...(policyInForce === undefined ? checkDefinitions(outline, pins?.locks) : []),
   ];
-  if (
-    settings === undefined ||
-    policies?.policies === undefined ||
-    pins === undefined ||
-    hasErrors(found)
-  ) {
+  if (settings === undefined || policies?.policies === undefined || pins === undefined || hasErrors(found)) {
     return { version: undefined, unsigned, diagnostics: found };
   }
   const hashes = { config: settings.hash, policy: policies.hash, pins: pins.hash };
@@ -318,14 +287,8 @@ export async function loadVersion(
 }
 
 /** What is wrong with what the lock files hold, and what looks alike in them. */
-function checkDefinitions(
-  outline: Outline,
-  locks: ReadonlyMap<string, Lock> = new Map(),
-): readonly Diagnostic[] {
-  return [
-    ...checkShadowing(outline, locks, todayInUtc()),
-    ...checkUsable(outline.pinsDir ?? '', outline, locks),
-  ];
+function checkDefinitions(outline: Outline, locks: ReadonlyMap<string, Lock> = new Map()): readonly Diagnostic[] {
+  return [...checkShadowing(outline, locks, todayInUtc()), ...checkUsable(outline.pinsDir ?? '', outline, locks)];
 }
 
 function readPolicies(

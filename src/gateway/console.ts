@@ -43,10 +43,7 @@ const STATE_PURPOSE = 'admin-login-state';
 /** Of what is shared with other uses of the same store. */
 const OWNER = 'admin';
 
-type ConsoleSources = Omit<
-  AdminPorts,
-  'sessions' | 'breakGlassToken' | 'authenticateAdmin' | 'hosts'
-> & {
+type ConsoleSources = Omit<AdminPorts, 'sessions' | 'breakGlassToken' | 'authenticateAdmin' | 'hosts'> & {
   readonly identity: () => Identity;
   readonly state: Pick<GatewayState, 'ended' | 'replays' | 'revocations'>;
   readonly guardedFetch: Pick<GuardedFetch, 'fetchJson' | 'postForm'>;
@@ -66,11 +63,7 @@ export function readReviewGuide(): string | undefined {
 }
 
 /** Creates the admin listener; it is closed until `start`. */
-export function createConsole(
-  admin: AdminSettings,
-  address: ListenerAddress,
-  sources: ConsoleSources,
-): HttpListener {
+export function createConsole(admin: AdminSettings, address: ListenerAddress, sources: ConsoleSources): HttpListener {
   return createAdminServer(address, {
     ...sources,
     onAccess({ issuer: name, ...access }) {
@@ -86,15 +79,9 @@ export function createConsole(
 }
 
 /** The roles of a caller, by its groups at one issuer. */
-function rolesAt(
-  admin: AdminSettings,
-  issuer: string,
-  groups: readonly string[],
-): readonly AdminRole[] | undefined {
+function rolesAt(admin: AdminSettings, issuer: string, groups: readonly string[]): readonly AdminRole[] | undefined {
   const granted = Object.hasOwn(admin.issuers, issuer) ? admin.issuers[issuer]?.roles : undefined;
-  return (
-    granted && ADMIN_ROLES.filter((role) => granted[role].some((group) => groups.includes(group)))
-  );
+  return granted && ADMIN_ROLES.filter((role) => granted[role].some((group) => groups.includes(group)));
 }
 
 /**
@@ -102,24 +89,16 @@ function rolesAt(
  * role. It is verified like a caller's token. Resolves with `undefined` for a token that is not accepted, and with
  * `unavailable` where keys or revocations cannot be read now.
  */
-function createAdminAccess(
-  admin: AdminSettings,
-  authenticator: () => Authenticator,
-): AdminPorts['authenticateAdmin'] {
+function createAdminAccess(admin: AdminSettings, authenticator: () => Authenticator): AdminPorts['authenticateAdmin'] {
   // One frozen object, because the authenticator caches its results by it.
   const acceptance = Object.freeze({
     name: 'admin',
     issuers: Object.keys(admin.issuers),
-    audiences: Object.fromEntries(
-      Object.entries(admin.issuers).map(([name, { audience }]) => [name, [audience]]),
-    ),
+    audiences: Object.fromEntries(Object.entries(admin.issuers).map(([name, { audience }]) => [name, [audience]])),
     resource: '',
   });
   return async (headers) => {
-    const caller = await authenticator().authenticate(
-      { headers, repeated: NOTHING_REPEATED, query: '' },
-      acceptance,
-    );
+    const caller = await authenticator().authenticate({ headers, repeated: NOTHING_REPEATED, query: '' }, acceptance);
     if (isAuthnError(caller)) return isTransient(caller.reason) ? 'unavailable' : undefined;
     const roles = rolesAt(admin, caller.issuer, caller.groups);
     return roles && { issuer: caller.issuer, subject: caller.subject, roles };
@@ -136,31 +115,24 @@ function sessionPorts(admin: AdminSettings, sources: ConsoleSources): SessionPor
   const { breakGlassToken } = admin;
   // A session that began with another break-glass token does not open.
   const bound = [ring.hmac(FORM_PURPOSE, breakGlassToken ?? '')];
-  const boundOf = (issuer: string | undefined): readonly string[] =>
-    issuer === undefined ? bound : [];
+  const boundOf = (issuer: string | undefined): readonly string[] => (issuer === undefined ? bound : []);
   const isSecure = admin.publicUrl?.protocol === 'https:';
   return {
     isSecure,
-    sealSession: (session, expiresAtMs) =>
-      SESSION.seal(ring, boundOf(session.issuer), session, expiresAtMs),
-    openSession: (sealed) =>
-      SESSION.open(ring, [], sealed, now()) ?? SESSION.open(ring, bound, sealed, now()),
+    sealSession: (session, expiresAtMs) => SESSION.seal(ring, boundOf(session.issuer), session, expiresAtMs),
+    openSession: (sealed) => SESSION.open(ring, [], sealed, now()) ?? SESSION.open(ring, bound, sealed, now()),
     sealLogin: (login, expiresAtMs) => LOGIN.seal(ring, [], login, expiresAtMs),
     openLogin: (sealed) => LOGIN.open(ring, [], sealed, now()),
     formToken: (id) => ring.hmac(FORM_PURPOSE, id),
-    useState: async (used, expiresAtMs) =>
-      state.replays.useOnce(ring.hmac(STATE_PURPOSE, used), expiresAtMs, OWNER),
-    endSession: (id, expiresAtMs) =>
-      state.ended.add(ring.hmac(END_PURPOSE, id), expiresAtMs, OWNER),
+    useState: async (used, expiresAtMs) => state.replays.useOnce(ring.hmac(STATE_PURPOSE, used), expiresAtMs, OWNER),
+    endSession: (id, expiresAtMs) => state.ended.add(ring.hmac(END_PURPOSE, id), expiresAtMs, OWNER),
     isEnded: (session) =>
-      ring.hmacAll(END_PURPOSE, session.id).some(state.ended.has) ||
-      isRevoked(session, admin, sources),
+      ring.hmacAll(END_PURPOSE, session.id).some(state.ended.has) || isRevoked(session, admin, sources),
     rolesOf({ issuer, groups }) {
       if (issuer !== undefined) return rolesAt(admin, issuer, groups) ?? [];
       return breakGlassToken === undefined ? [] : ADMIN_ROLES;
     },
-    isBreakGlass: (token) =>
-      breakGlassToken !== undefined && breakGlassToken !== '' && isSame(token, breakGlassToken),
+    isBreakGlass: (token) => breakGlassToken !== undefined && breakGlassToken !== '' && isSame(token, breakGlassToken),
     logins: new Map(
       Object.entries(admin.issuers).flatMap(([name, { login }]) => {
         if (login === undefined || admin.publicUrl === undefined) return [];
@@ -225,10 +197,7 @@ export function createUpstreamRows(
 }
 
 /** Counts definitions by the state of their pin. Concrete resources are not pinned but where a definition needs them. */
-function statesIn(
-  catalog: Catalog,
-  listings: readonly ObservedListing[],
-): ReadonlyMap<string, number> {
+function statesIn(catalog: Catalog, listings: readonly ObservedListing[]): ReadonlyMap<string, number> {
   const states = new Map<string, number>();
   for (const kind of PIN_KINDS) {
     const offered = listings.flatMap(({ seen }) => [...seen[kind].keys()]);

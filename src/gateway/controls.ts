@@ -5,13 +5,7 @@
 import type { ControlRow } from '../admin/api.js';
 import { isLoopbackHost } from '../config/checks/addresses.js';
 import { BUILT_IN_PROFILES } from '../config/profiles.js';
-import type {
-  AggregateSettings,
-  InspectionProfile,
-  Network,
-  Settings,
-  UpstreamSettings,
-} from '../config/settings.js';
+import type { AggregateSettings, InspectionProfile, Network, Settings, UpstreamSettings } from '../config/settings.js';
 import { BLOCK_TARGETS, type BlockTarget } from '../policy/blocks.js';
 import type { Shadow } from '../policy/rules.js';
 import type { StoreStatus } from '../state/memory.js';
@@ -108,11 +102,7 @@ type ControlSources = {
 const MS_PER_SECOND = 1000;
 
 /** Brings the table of controls, and the metrics that repeat it, up to date. */
-export function refreshControls(
-  controls: Controls,
-  metrics: Metrics,
-  sources: ControlSources,
-): void {
+export function refreshControls(controls: Controls, metrics: Metrics, sources: ControlSources): void {
   const { settings } = sources;
   controls.set('edge', 'armed');
   setPolicy(controls, sources);
@@ -132,8 +122,7 @@ export function refreshControls(
     setBinding(controls, upstream);
     setConnection(controls, upstream, settings);
   }
-  for (const profile of settings.profiles.values())
-    if (isProfileUsed(settings, profile)) setProfile(controls, profile);
+  for (const profile of settings.profiles.values()) if (isProfileUsed(settings, profile)) setProfile(controls, profile);
   for (const runtime of sources.runtimes.all()) {
     setPins(controls, runtime, sources.describePins(runtime.settings));
     setUpstreamCredentials(controls, runtime, settings);
@@ -150,8 +139,7 @@ export function removeControls(controls: Controls, before: Settings, after: Sett
   const gone = (kind: 'issuers' | 'upstreams' | 'aggregates'): readonly string[] =>
     [...before[kind].keys()].filter((name) => !after[kind].has(name));
   for (const name of gone('issuers')) controls.remove(`authn:${name}`);
-  for (const name of gone('upstreams'))
-    for (const control of OF_UPSTREAMS) controls.remove(`${control}:${name}`);
+  for (const name of gone('upstreams')) for (const control of OF_UPSTREAMS) controls.remove(`${control}:${name}`);
   for (const name of gone('aggregates')) {
     controls.remove(`endpoint:${name}`);
     controls.remove(`audience:${name}`);
@@ -177,21 +165,15 @@ function setBudgets(controls: Controls, { budgets, settings, store }: ControlSou
   const what = 'what was spent is kept in memory and forgotten when the process ends';
   if (budgets.length === 0) controls.remove('budgets');
   else if (settings.state.type === 'memory') controls.set('budgets', 'degraded', what);
-  else if (store.isUnreachable)
-    controls.set('budgets', 'degraded', 'calls that cost something are refused: no store');
+  else if (store.isUnreachable) controls.set('budgets', 'degraded', 'calls that cost something are refused: no store');
   else controls.set('budgets', 'armed');
 }
 
 /** Reports TLS of the data listener only; TLS that is terminated elsewhere cannot be checked here. */
 function setTls(controls: Controls, { listeners: { data } }: Settings): void {
   if (data.tls === undefined)
-    controls.set(
-      'tls:data',
-      'off',
-      'listeners.data.tls is not configured: the listener speaks plain HTTP',
-    );
-  else if (data.tls.expiresAtMs <= Date.now())
-    controls.set('tls:data', 'degraded', 'the certificate has expired');
+    controls.set('tls:data', 'off', 'listeners.data.tls is not configured: the listener speaks plain HTTP');
+  else if (data.tls.expiresAtMs <= Date.now()) controls.set('tls:data', 'degraded', 'the certificate has expired');
   else controls.set('tls:data', 'armed');
 }
 
@@ -208,12 +190,7 @@ function setBinding(
 function setAudit(controls: Controls, { audit }: Settings, error: string | undefined): void {
   if (error !== undefined) controls.set('audit', 'degraded', error);
   else if (audit.onFailure === 'block') controls.set('audit', 'armed', durabilityOf(audit));
-  else
-    controls.set(
-      'audit',
-      'degraded',
-      'audit.onFailure: continue lets calls pass while nothing can be recorded',
-    );
+  else controls.set('audit', 'degraded', 'audit.onFailure: continue lets calls pass while nothing can be recorded');
 }
 
 /** What a decision survives before anything leaves, which an armed control promises. */
@@ -226,10 +203,7 @@ function durabilityOf({ sinks, durability }: Settings['audit']): string {
 }
 
 /** The policies are those in force, or older than the files because what was read last has errors. */
-function setPolicy(
-  controls: Controls,
-  { reloadError, shadow }: Pick<ControlSources, 'reloadError' | 'shadow'>,
-): void {
+function setPolicy(controls: Controls, { reloadError, shadow }: Pick<ControlSources, 'reloadError' | 'shadow'>): void {
   const shadowed = (shadow?.policies ?? []).map(({ policy }) => policy);
   const isOff = shadow?.unenforced !== undefined;
   const reasons = [
@@ -238,9 +212,7 @@ function setPolicy(
           'policies.mode: observe: no rule and no flow refuses a request of a client; what the rules would decide is only recorded, and for flows nothing is remembered; sensitive fields stay in force',
         ]
       : []),
-    ...(shadowed.length === 0
-      ? []
-      : [`mode: shadow, not enforced: ${firstOf(shadowed, MAX_NAMED)}`]),
+    ...(shadowed.length === 0 ? [] : [`mode: shadow, not enforced: ${firstOf(shadowed, MAX_NAMED)}`]),
     ...(reloadError === undefined
       ? []
       : [`the last reload was rejected and the previous version stays in force: ${reloadError}`]),
@@ -251,15 +223,11 @@ function setPolicy(
 
 const MAX_NAMED = 10;
 
-function setSignatures(
-  controls: Controls,
-  { settings: { signing }, unsigned, counterError }: ControlSources,
-): void {
+function setSignatures(controls: Controls, { settings: { signing }, unsigned, counterError }: ControlSources): void {
   const control = 'pin-signatures';
   if (signing === undefined) controls.set(control, 'off', 'pins.signers is not configured');
   else if (unsigned.size > 0) {
-    const what =
-      'the previous version stays in force, because of refused signatures of the lock files of';
+    const what = 'the previous version stays in force, because of refused signatures of the lock files of';
     controls.set(control, 'degraded', `${what}: ${[...unsigned].sort().join(', ')}`);
   } else if (counterError !== undefined) controls.set(control, 'degraded', counterError);
   else controls.set(control, 'armed');
@@ -273,47 +241,35 @@ type Weakness = 'plaintext' | 'sidecar';
  * loopback beside a public `publicUrl`; `undefined` if it is. While the gateway itself is on loopback, everybody who can
  * reach loopback can reach the gateway too.
  */
-function weaknessOf(
-  urls: readonly URL[],
-  { network }: Reach,
-  { publicUrl }: Settings,
-): Weakness | undefined {
+function weaknessOf(urls: readonly URL[], { network }: Reach, { publicUrl }: Settings): Weakness | undefined {
   if (network === 'loopback') return isLoopbackHost(publicUrl.hostname) ? undefined : 'sidecar';
   return urls.some(({ protocol }) => protocol === 'http:') ? 'plaintext' : undefined;
 }
 
 const ISSUER_WEAKNESSES: { readonly [weakness in Weakness]: string } = {
-  plaintext:
-    'reached by plain http: whoever controls the private network can mint tokens that are accepted here',
+  plaintext: 'reached by plain http: whoever controls the private network can mint tokens that are accepted here',
   sidecar:
     'reached on loopback beside a public publicUrl: whoever can listen on that loopback port can mint tokens that are accepted here',
 };
 const CONNECTION_WEAKNESSES: { readonly [weakness in Weakness]: string } = {
   plaintext:
     'plain http in a private network: requests, results and credentials are not encrypted, and the server is not authenticated',
-  sidecar:
-    'on loopback beside a public publicUrl: whatever listens on that loopback port is taken for the server',
+  sidecar: 'on loopback beside a public publicUrl: whatever listens on that loopback port is taken for the server',
 };
 
 function setConnection(controls: Controls, upstream: UpstreamSettings, settings: Settings): void {
   // A Unix socket is no network.
-  const weakness =
-    upstream.socket === undefined ? weaknessOf([upstream.url], upstream, settings) : undefined;
+  const weakness = upstream.socket === undefined ? weaknessOf([upstream.url], upstream, settings) : undefined;
   const control = `upstream-connection:${upstream.name}` as const;
   if (weakness === undefined) controls.set(control, 'armed');
   else controls.set(control, 'degraded', CONNECTION_WEAKNESSES[weakness]);
 }
 
-function setIssuers(
-  controls: Controls,
-  metrics: Metrics,
-  { identity, settings }: ControlSources,
-): void {
+function setIssuers(controls: Controls, metrics: Metrics, { identity, settings }: ControlSources): void {
   for (const [name, { state, failure, lastSuccessAt }] of identity.statuses()) {
     const issuer = identity.issuers.get(name);
     const endpoint = issuer?.introspection?.endpoint ?? [];
-    const weakness =
-      issuer && weaknessOf([new URL(issuer.issuer), endpoint].flat(), issuer, settings);
+    const weakness = issuer && weaknessOf([new URL(issuer.issuer), endpoint].flat(), issuer, settings);
     const reasons = [
       ...(state === 'armed' ? [] : [failure ?? 'its keys have not been fetched yet']),
       ...(weakness === undefined ? [] : [ISSUER_WEAKNESSES[weakness]]),
@@ -329,10 +285,7 @@ function setIssuers(
  */
 function setAudience(
   controls: Controls,
-  upstream: Pick<
-    UpstreamSettings,
-    'name' | 'authentication' | 'issuers' | 'audiences' | 'resource'
-  >,
+  upstream: Pick<UpstreamSettings, 'name' | 'authentication' | 'issuers' | 'audiences' | 'resource'>,
 ): void {
   const { name, authentication, issuers, audiences, resource } = upstream;
   if (authentication === 'none') {
@@ -364,16 +317,12 @@ function setUpstreamCredentials(
     const what = 'the authorization server is reached';
     controls.set(control, 'degraded', `${what} ${CONNECTION_WEAKNESSES[weakness]}`);
   }
-  if (identity === undefined)
-    controls.set(`upstream-identity:${name}`, 'off', 'identity is not configured');
+  if (identity === undefined) controls.set(`upstream-identity:${name}`, 'off', 'identity is not configured');
   else controls.set(`upstream-identity:${name}`, 'armed');
 }
 
 /** The weakest connection to an authorization server from which credentials for the upstream are requested. */
-function credentialsWeaknessOf(
-  { credentials, pinning }: UpstreamSettings,
-  settings: Settings,
-): Weakness | undefined {
+function credentialsWeaknessOf({ credentials, pinning }: UpstreamSettings, settings: Settings): Weakness | undefined {
   return [credentials, pinning.credentials]
     .flatMap((one) => ('request' in one ? one.request : []))
     .map((request) => weaknessOf([new URL(request.server.url)], request, settings))
@@ -397,9 +346,7 @@ function setProfile(controls: Controls, { name, request, result }: InspectionPro
     invisible: result.invisible,
     injection: result.injection,
   };
-  const off = Object.entries(actions).flatMap(([family, action]) =>
-    action === 'off' ? [family] : [],
-  );
+  const off = Object.entries(actions).flatMap(([family, action]) => (action === 'off' ? [family] : []));
   const all = Object.keys(actions).length;
   if (off.length === 0) controls.set(`inspection:${name}`, 'armed');
   else {
@@ -421,8 +368,7 @@ function setPins(controls: Controls, runtime: UpstreamRuntime, problems: readonl
     return;
   }
   if (runtime.observed() === undefined) reasons.unshift(NOT_LISTED_YET);
-  else if (!runtime.isFresh())
-    reasons.unshift('the definitions could not be verified within pinning.maxAge');
+  else if (!runtime.isFresh()) reasons.unshift('the definitions could not be verified within pinning.maxAge');
   reasons.push(...runtime.listingNotes().slice(0, MAX_LISTING_NOTES));
   if (pinning.mode === 'trust-on-first-use') reasons.push(runtime.firstUse.describe());
   // Without it, what is hidden in strict mode is hidden unscanned, and what is not hidden is trusted unscanned.
@@ -440,9 +386,7 @@ function setAggregate(
   const missing = backends.filter(({ upstream }) => runtimes.get(upstream)?.isUp() !== true);
   const hidden = aggregates.countHidden(name);
   const reasons = [
-    ...(missing.length > 0
-      ? [`unreachable: ${missing.map(({ upstream }) => upstream).join(', ')}`]
-      : []),
+    ...(missing.length > 0 ? [`unreachable: ${missing.map(({ upstream }) => upstream).join(', ')}`] : []),
     ...(hidden > 0 ? [`hidden because they look alike: ${countOf(hidden, 'name')}`] : []),
   ];
   controls.set(`endpoint:${name}`, reasons.length === 0 ? 'armed' : 'degraded', reasons.join('; '));
@@ -452,17 +396,9 @@ function setAggregate(
 const MAX_DESCRIBED_BLOCKS = 5;
 
 /** A block takes no control away, so the control stays armed; the metric is what an alert would use. */
-function setBlocks(
-  controls: Controls,
-  metrics: Metrics,
-  blocks: readonly Block[],
-  isShared: boolean,
-): void {
+function setBlocks(controls: Controls, metrics: Metrics, blocks: readonly Block[], isShared: boolean): void {
   for (const target of BLOCK_TARGETS)
-    metrics.setBlocks(
-      target,
-      blocks.filter(({ revoked }) => revoked.block.target === target).length,
-    );
+    metrics.setBlocks(target, blocks.filter(({ revoked }) => revoked.block.target === target).length);
   const described = blocks.slice(0, MAX_DESCRIBED_BLOCKS).map(describeBlock);
   const rest = blocks.length - described.length;
   const parts = [

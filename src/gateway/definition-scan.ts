@@ -46,10 +46,7 @@ export type DefinitionScan = {
 };
 
 type ScanPorts = {
-  readonly scanDefinitions: (
-    text: string,
-    upstream: string,
-  ) => Promise<readonly DefinitionFinding[] | undefined>;
+  readonly scanDefinitions: (text: string, upstream: string) => Promise<readonly DefinitionFinding[] | undefined>;
   readonly messageReader: MessageReader;
   /** The lock file in force. */
   readonly lock: () => Lock | undefined;
@@ -101,10 +98,7 @@ function keyOf(items: readonly Pick<Item, 'kind' | 'name' | 'definition'>[]): st
 }
 
 /** Creates the scan of one upstream. */
-export function createDefinitionScan(
-  { scan }: Pick<PinningSettings, 'scan'>,
-  ports: ScanPorts,
-): DefinitionScan {
+export function createDefinitionScan({ scan }: Pick<PinningSettings, 'scan'>, ports: ScanPorts): DefinitionScan {
   const verdicts = new BoundedMap<string, ScannedItem>(MAX_VERDICTS, MAX_VERDICT_CHARS);
   const scannedParts = new BoundedMap<string, true>(MAX_PARTS);
   const { messageReader } = ports;
@@ -116,9 +110,7 @@ export function createDefinitionScan(
     return verdict?.isFailed === true || verdict?.findings[0]?.tier === 'block';
   }
 
-  function scanItems(
-    items: readonly ScannedDefinition[],
-  ): Promise<readonly DefinitionFinding[] | undefined> {
+  function scanItems(items: readonly ScannedDefinition[]): Promise<readonly DefinitionFinding[] | undefined> {
     const definitions = items.map(({ kind, name, definition }) => ({ kind, name, definition }));
     return ports.scanDefinitions(JSON.stringify(definitions), messageReader.upstream);
   }
@@ -143,8 +135,7 @@ export function createDefinitionScan(
 
   /** One that failed is scanned again with the next listing. */
   function isReviewed({ items, own }: Part, counts: (item: Item) => boolean): boolean {
-    const isKnown = ({ definition }: Item) =>
-      verdicts.get(contentOf(definition).hash)?.isFailed === false;
+    const isKnown = ({ definition }: Item) => verdicts.get(contentOf(definition).hash)?.isFailed === false;
     return scannedParts.has(keyOf(items)) && own.filter(counts).every(isKnown);
   }
 
@@ -154,16 +145,14 @@ export function createDefinitionScan(
       const content = contentOf(definition).hash;
       const findings = gravest(byName.get(`${kind} ${name}`) ?? []);
       // What was found beside some neighbours stays found beside others: the upstream decides who is listed with whom.
-      if (verdicts.get(content)?.findings[0]?.tier === 'block' && findings[0]?.tier !== 'block')
-        continue;
+      if (verdicts.get(content)?.findings[0]?.tier === 'block' && findings[0]?.tier !== 'block') continue;
       const verdict = { kind, name, content, findings, isFailed: found === undefined };
       verdicts.set(content, verdict, JSON.stringify(verdict).length);
     }
   }
 
   function isUnapproved(lock: Lock | undefined): (item: Item) => boolean {
-    return ({ kind, name, digest }) =>
-      approvedDigests(lock, { kind, name }).every((approved) => approved !== digest);
+    return ({ kind, name, digest }) => approvedDigests(lock, { kind, name }).every((approved) => approved !== digest);
   }
 
   return {
@@ -235,9 +224,7 @@ function itemsOf(listing: Listing): Item[] {
   const items = PIN_KINDS.flatMap((kind) =>
     listed[kind].flatMap(({ definition, isExact }) => {
       const name = nameOf(kind, definition);
-      return name === undefined
-        ? []
-        : [{ kind, name, definition, digest: digestOnce(kind, definition, isExact) }];
+      return name === undefined ? [] : [{ kind, name, definition, digest: digestOnce(kind, definition, isExact) }];
     }),
   );
   if (instructions === undefined) return items;
@@ -255,9 +242,7 @@ type Offered = { readonly digest: string; readonly definition: JsonObject | stri
 function offeredForms(observed: Observed, { kind, name }: PinName): readonly Offered[] {
   if (kind !== 'instructions') return shownItemsOf(observed, kind, name);
   return observed.listings.flatMap(({ instructions }) =>
-    instructions === undefined
-      ? []
-      : [{ digest: instructions.digest, definition: instructions.text }],
+    instructions === undefined ? [] : [{ digest: instructions.digest, definition: instructions.text }],
   );
 }
 
@@ -276,11 +261,7 @@ type FindingPorts = {
 
 type FindingReport = {
   /** Returns the items in which something new was found; `record` writes what was found in one of them. */
-  news(
-    runtime: ScannedUpstream,
-    observed: Observed | undefined,
-    lock: Lock | undefined,
-  ): readonly ScannedItem[];
+  news(runtime: ScannedUpstream, observed: Observed | undefined, lock: Lock | undefined): readonly ScannedItem[];
   /** False if all of it is only counted. */
   record(runtime: ScannedUpstream, item: ScannedItem): boolean;
   /** The definitions that the scan would keep from being used, at the last call of `news`. */
@@ -313,11 +294,7 @@ export function createFindingReport({ audit, metrics, log }: FindingPorts): Find
   const blocked = new Map<string, readonly PinName[]>();
 
   /** False if it is only counted. */
-  function recordFinding(
-    runtime: ScannedUpstream,
-    item: ScannedItem,
-    finding: RecordedFinding,
-  ): boolean {
+  function recordFinding(runtime: ScannedUpstream, item: ScannedItem, finding: RecordedFinding): boolean {
     const { name: upstream, pinning } = runtime.settings;
     const { kind, name } = item;
     const { id, kind: found, tier, pointer, evidence, reason } = finding;
@@ -342,14 +319,10 @@ export function createFindingReport({ audit, metrics, log }: FindingPorts): Find
     news(runtime, observed, lock) {
       const { name } = runtime.settings;
       const found = runtime.scan.found(observed, lock);
-      const keys = found.map(
-        (item) => `${item.content} ${findingsToRecord(item).map(({ id }) => id)}`,
-      );
+      const keys = found.map((item) => `${item.content} ${findingsToRecord(item).map(({ id }) => id)}`);
       const before = reported.get(name);
       reported.set(name, new Set(keys));
-      const blocking = found
-        .filter(isBlocking)
-        .map(({ kind, name: item }) => ({ kind, name: item }));
+      const blocking = found.filter(isBlocking).map(({ kind, name: item }) => ({ kind, name: item }));
       blocked.set(name, blocking);
       return found.filter((_, index) => before?.has(keys[index] ?? '') !== true);
     },

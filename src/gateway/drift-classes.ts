@@ -4,12 +4,7 @@
 
 import type { Change } from '../pins/comparison.js';
 import { formOf } from '../pins/digest.js';
-import {
-  classifyPair,
-  type DefinitionPair,
-  type ItemDifference,
-  walkDifferences,
-} from '../pins/drift.js';
+import { classifyPair, type DefinitionPair, type ItemDifference, walkDifferences } from '../pins/drift.js';
 import type { Observed } from '../pins/last-seen.js';
 import type { Lock } from '../pins/lock.js';
 import type { Json } from '../protocol/jsonrpc.js';
@@ -20,10 +15,7 @@ export type DriftClasses = {
   /** Every difference, those whose classes are not known as `unclassified`. */
   find(lock: Lock | undefined, observed: Observed | undefined): readonly ItemDifference[];
   /** The same differences in steps, for slices of the event loop. */
-  walk(
-    lock: Lock | undefined,
-    observed: Observed | undefined,
-  ): Generator<readonly ItemDifference[], void>;
+  walk(lock: Lock | undefined, observed: Observed | undefined): Generator<readonly ItemDifference[], void>;
   /**
    * The same differences with their classes, as far as they can be found; at once where too many classifications of the
    * upstream are under way. Never rejects.
@@ -95,10 +87,7 @@ export function createDriftClasses(
     for (const part of divide(open.filter(isDue))) await classifyPart(upstream, part);
   }
 
-  function walk(
-    lock: Lock | undefined,
-    observed: Observed | undefined,
-  ): Generator<readonly ItemDifference[], void> {
+  function walk(lock: Lock | undefined, observed: Observed | undefined): Generator<readonly ItemDifference[], void> {
     let left = AT_ONCE_CHARS;
     return walkDifferences(lock, observed, (pair, before, after) => {
       const key = keyOf(before, after, pair.after);
@@ -124,9 +113,7 @@ export function createDriftClasses(
       queues.set(upstream, queue);
       if (open.length > 0 && queue.underWay < MAX_UNDER_WAY) {
         queue.underWay += 1;
-        const classified = queue.last
-          .then(() => classifyAll(upstream, open))
-          .catch(() => undefined);
+        const classified = queue.last.then(() => classifyAll(upstream, open)).catch(() => undefined);
         queue.last = classified.then(() => {
           queue.underWay -= 1;
         });

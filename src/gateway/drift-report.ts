@@ -117,16 +117,10 @@ export function createDriftReport(ports: DriftPorts): {
   /** Finds the first differences at once, and those of thousands of definitions in slices of the event loop. */
   function runPass(pass: Pass, waiting: readonly Pass[]): Promise<void> | undefined {
     const round = beginRound(pass);
-    return takeSteps(pass, round)
-      ? finishInSlices(pass, round, waiting)
-      : endPass(pass, round, waiting);
+    return takeSteps(pass, round) ? finishInSlices(pass, round, waiting) : endPass(pass, round, waiting);
   }
 
-  async function finishInSlices(
-    pass: Pass,
-    round: DriftRound,
-    waiting: readonly Pass[],
-  ): Promise<void> {
+  async function finishInSlices(pass: Pass, round: DriftRound, waiting: readonly Pass[]): Promise<void> {
     const { loopScheduler } = ports;
     const { name } = pass.runtime.settings;
     for (let isLeft = true; isLeft; ) {
@@ -143,11 +137,7 @@ export function createDriftReport(ports: DriftPorts): {
   }
 
   /** The states of thousands of definitions are found in slices too, unless another report finds them anew. */
-  function endPass(
-    pass: Pass,
-    round: DriftRound,
-    waiting: readonly Pass[],
-  ): Promise<void> | undefined {
+  function endPass(pass: Pass, round: DriftRound, waiting: readonly Pass[]): Promise<void> | undefined {
     const { runtime, version } = pass;
     const { name } = runtime.settings;
     round.end();
@@ -214,14 +204,9 @@ export function createDriftReport(ports: DriftPorts): {
       const problems = [
         ['not as pinned', watches.get(name)?.differing()],
         ['unusable', unusable.get(name)],
-        [
-          pinning.scan === 'block' ? 'withheld by the scan' : 'found by the scan',
-          findings.blocked(name),
-        ],
+        [pinning.scan === 'block' ? 'withheld by the scan' : 'found by the scan', findings.blocked(name)],
       ] as const;
-      return problems.flatMap(([what, items = []]) =>
-        items.length === 0 ? [] : `${what}: ${describeItems(items)}`,
-      );
+      return problems.flatMap(([what, items = []]) => (items.length === 0 ? [] : `${what}: ${describeItems(items)}`));
     },
     report(runtime, version) {
       const { name } = runtime.settings;
@@ -386,10 +371,7 @@ export function recordPinDecisions(
 }
 
 /** Records what is trusted because it was offered first. */
-export function recordFirstUse(
-  trusted: Lock,
-  ports: Pick<DriftPorts, 'audit' | 'loopScheduler'>,
-): void {
+export function recordFirstUse(trusted: Lock, ports: Pick<DriftPorts, 'audit' | 'loopScheduler'>): void {
   const { upstream } = trusted;
   const record = ({ kind, name, digest }: PinDecision) =>
     ports.audit.event({ type: 'pin.first-use', upstream, kind, name, digest });
@@ -397,11 +379,7 @@ export function recordFirstUse(
 }
 
 /** False if it is only counted. */
-function recordDrift(
-  upstream: string,
-  drift: ItemDifference,
-  { audit, metrics, log }: DriftPorts,
-): boolean {
+function recordDrift(upstream: string, drift: ItemDifference, { audit, metrics, log }: DriftPorts): boolean {
   const { kind, name, change, before, after } = drift;
   if (isInformational(drift)) {
     log.write('info', 'upstream reports another version of its server', { upstream });
@@ -478,13 +456,8 @@ function instructionStates(runtime: UpstreamRuntime): readonly PinState[] {
 }
 
 /** Counts the tools in each pin state. */
-function setToolGauges(
-  upstream: string,
-  states: readonly ItemState[],
-  { metrics }: Pick<DriftPorts, 'metrics'>,
-): void {
+function setToolGauges(upstream: string, states: readonly ItemState[], { metrics }: Pick<DriftPorts, 'metrics'>): void {
   const counts = new Map<PinState, number>();
-  for (const { kind, state } of states)
-    if (kind === 'tool') counts.set(state, (counts.get(state) ?? 0) + 1);
+  for (const { kind, state } of states) if (kind === 'tool') counts.set(state, (counts.get(state) ?? 0) + 1);
   for (const state of PIN_STATES) metrics.setTools(upstream, state, counts.get(state) ?? 0);
 }

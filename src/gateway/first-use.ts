@@ -170,9 +170,7 @@ export function createFirstUse(upstream: string, ports: FirstUsePorts): FirstUse
     return ({ kind, name }) =>
       observed.listings.some(({ seen, instructions }) => {
         const definition =
-          kind === 'instructions'
-            ? instructions?.text
-            : seen[kind as keyof typeof seen].get(name)?.definition;
+          kind === 'instructions' ? instructions?.text : seen[kind as keyof typeof seen].get(name)?.definition;
         return definition !== undefined && ports.scan.hasBlocked(definition);
       });
   }
@@ -208,8 +206,7 @@ export function createFirstUse(upstream: string, ports: FirstUsePorts): FirstUse
     trusted: () => trusted?.lock,
     lockWith(lock) {
       if (trusted === undefined) return lock;
-      if (merged === undefined || merged.from !== lock)
-        merged = { from: lock, lock: withTrusted(lock, trusted.lock) };
+      if (merged === undefined || merged.from !== lock) merged = { from: lock, lock: withTrusted(lock, trusted.lock) };
       return merged.lock;
     },
     describe() {

@@ -21,12 +21,7 @@ import type { StatePorts } from '../state/store.js';
 import { errorCode, type Log } from '../telemetry/log.js';
 import type { Build } from '../telemetry/metrics.js';
 import { createGuardedFetch, type GuardedFetch } from '../upstream/safe-fetch.js';
-import {
-  loadVersion,
-  prepareDefinitions,
-  type Version,
-  type VersionReading,
-} from './config-version.js';
+import { loadVersion, prepareDefinitions, type Version, type VersionReading } from './config-version.js';
 import { createConsole, createUpstreamRows, readReviewGuide } from './console.js';
 import { refreshControls, removeControls } from './controls.js';
 import { createDecisionExplainer } from './decision-explanation.js';
@@ -58,17 +53,8 @@ import {
   type LeaseRegistry,
   type StreamRegistry,
 } from './streams.js';
-import {
-  assertionSigner,
-  createSharedResources,
-  type SharedResources,
-} from './upstream-connection.js';
-import {
-  createRuntimes,
-  createSessionBuses,
-  type Runtimes,
-  receiveFromReplicas,
-} from './upstreams.js';
+import { assertionSigner, createSharedResources, type SharedResources } from './upstream-connection.js';
+import { createRuntimes, createSessionBuses, type Runtimes, receiveFromReplicas } from './upstreams.js';
 
 /** Creates the state, in memory or in the shared store; nothing is read from it before its `start`. */
 function openState(settings: StateSettings, ports: StatePorts): GatewayState {
@@ -193,8 +179,7 @@ const CONTROLS_EVERY_MS = 1_000;
 /** Starts a gateway from its files. An invalid file refuses the start. A start that fails leaves nothing open. */
 export async function startGateway(options: GatewayOptions): Promise<GatewayStart> {
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
-  const read = (policyInForce?: string) =>
-    loadVersion(options.file, { env: options.env, compile }, policyInForce);
+  const read = (policyInForce?: string) => loadVersion(options.file, { env: options.env, compile }, policyInForce);
   const { version, diagnostics } = await read();
   if (version === undefined) return { kind: 'refused', diagnostics };
   const opened = await openGateway(options, version, compile, read);
@@ -311,10 +296,7 @@ function warnOfOldNode({ build, log, now = Date.now }: GatewayOptions): void {
 }
 
 /** Resolves with an error message where a lock file is older than one that was seen. */
-async function refuseOldLocks(
-  version: Version,
-  check: LockCounters['check'],
-): Promise<string | undefined> {
+async function refuseOldLocks(version: Version, check: LockCounters['check']): Promise<string | undefined> {
   const checked = await check({ version, diagnostics: [] }, 'start');
   const [refused] = checked.diagnostics;
   return refused && `${refused.file}: ${refused.message}`;
@@ -391,8 +373,7 @@ function assemble(
   };
   const identityPorts = { ...guardedFetch, ...state, now, ring, onLeftOut };
   const identity = buildIdentity(settings, identityPorts);
-  const tablesOf = (of: Settings) =>
-    buildTables(of, opened.dataPort, publishedKeys(ring), options.localNames);
+  const tablesOf = (of: Settings) => buildTables(of, opened.dataPort, publishedKeys(ring), options.localNames);
   const current: Current = {
     ...{ version, identity, tables: tablesOf(settings) },
     reloadError: undefined,
@@ -401,10 +382,7 @@ function assemble(
   const counters = createLockCounters({ state, settings });
   const ownCredentialsOf = (upstream: string) => runtimes.ownCredentials(upstream);
   const sharedResources = createSharedResources(log, ownCredentialsOf, ring);
-  const streams = createStreamRegistry(
-    observability.metrics.openStreams,
-    sharedResources.loopScheduler,
-  );
+  const streams = createStreamRegistry(observability.metrics.openStreams, sharedResources.loopScheduler);
   const leases = createLeaseRegistry();
   const { blocksAt } = state.revocations;
   const announceBlocks = createBlockAnnouncer(blocksAt, streams.announce);

@@ -9,17 +9,9 @@ import {
   isAuthnError,
   refuseRevoked,
 } from '../auth/authenticator.js';
-import {
-  createIntrospector,
-  type Introspector,
-  type IntrospectorStatus,
-} from '../auth/introspection.js';
+import { createIntrospector, type Introspector, type IntrospectorStatus } from '../auth/introspection.js';
 import { createKeySource, type KeySource, type KeySourceStatus } from '../auth/issuer.js';
-import {
-  createProofNonces,
-  createProofVerifier,
-  type ProofNonces,
-} from '../auth/presented-token.js';
+import { createProofNonces, createProofVerifier, type ProofNonces } from '../auth/presented-token.js';
 import { anonymousPrincipal } from '../auth/principal.js';
 import type { IssuerSettings, Settings, UpstreamSettings } from '../config/settings.js';
 import type { ReplayStore } from '../policy/obligations.js';
@@ -63,11 +55,7 @@ type IdentityPorts = {
 };
 
 /** Builds the identity of a version; `before` is that of the version being replaced. */
-export function buildIdentity(
-  settings: Settings,
-  ports: IdentityPorts,
-  before?: Identity,
-): Identity {
+export function buildIdentity(settings: Settings, ports: IdentityPorts, before?: Identity): Identity {
   const { now, ring, replays, revocations } = ports;
   const { dpop } = settings.listeners.data;
   const keySources = new Map<string, KeySource>();
@@ -77,8 +65,7 @@ export function buildIdentity(
     if (introspection === undefined) keySources.set(name, keySourceFor(issuer, ports, before));
     else introspectors.set(name, introspectorFor(issuer, introspection, ports, before));
   }
-  const proofNonces =
-    dpop.nonce === 'required' ? createProofNonces({ now, hmacAll: ring.hmacAll }) : undefined;
+  const proofNonces = dpop.nonce === 'required' ? createProofNonces({ now, hmacAll: ring.hmacAll }) : undefined;
   const authenticator = createAuthenticator({
     issuers: settings.issuers,
     keySources,
@@ -117,8 +104,7 @@ function keySourceFor(
 ): KeySource {
   const previous = before?.keySources.get(issuer.name);
   const old = before?.issuers.get(issuer.name);
-  if (previous !== undefined && old !== undefined && keySettingsOf(old) === keySettingsOf(issuer))
-    return previous;
+  if (previous !== undefined && old !== undefined && keySettingsOf(old) === keySettingsOf(issuer)) return previous;
   const source = createKeySource(issuer, {
     fetchJson,
     now,

@@ -15,18 +15,9 @@ import type {
   TlsSettings,
   UpstreamSettings,
 } from '../config/settings.js';
-import {
-  createOpsServer,
-  type HttpListener,
-  type ListenerAddress,
-} from '../http/internal-server.js';
+import { createOpsServer, type HttpListener, type ListenerAddress } from '../http/internal-server.js';
 import { createAddressOf } from '../http/request.js';
-import {
-  type ConcurrencyLimit,
-  type EdgeRoute,
-  type EdgeTables,
-  servedHosts,
-} from '../http/request-checks.js';
+import { type ConcurrencyLimit, type EdgeRoute, type EdgeTables, servedHosts } from '../http/request-checks.js';
 import { createDataServer, type DataServerPorts } from '../http/server.js';
 import { arrivesAt } from '../policy/addresses.js';
 import { NO_LEGACY_SSE_HERE } from '../protocol/versions/legacy-sse.js';
@@ -56,10 +47,7 @@ const CIPHERS = [
  * a missing one, ends the handshake only where `clients` is `required`. What a certificate proves is decided where it
  * is used.
  */
-function secureOptions(
-  tls: TlsSettings | undefined,
-  clients: 'asked' | 'required',
-): TlsOptions | undefined {
+function secureOptions(tls: TlsSettings | undefined, clients: 'asked' | 'required'): TlsOptions | undefined {
   if (tls === undefined) return undefined;
   const { cert, key, clientCa } = tls;
   return {
@@ -71,9 +59,7 @@ function secureOptions(
     ALPNProtocols: ['http/1.1'],
     handshakeTimeout: HANDSHAKE_WITHIN_MS,
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-    ...(clientCa === undefined
-      ? {}
-      : { ca: clientCa, requestCert: true, rejectUnauthorized: clients === 'required' }),
+    ...(clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: clients === 'required' }),
   };
 }
 
@@ -93,9 +79,7 @@ export function isConnectedTo(
   if (remoteAddress === undefined || remotePort === undefined) return false;
   // A connection to an address of this machine starts from that same address.
   const isOwn = remoteAddress === localAddress;
-  return listening.some((listener) =>
-    arrivesAt(listener, { address: remoteAddress, port: remotePort, isOwn }),
-  );
+  return listening.some((listener) => arrivesAt(listener, { address: remoteAddress, port: remotePort, isOwn }));
 }
 
 type ListenerPorts = {
@@ -129,10 +113,7 @@ export function createListeners(settings: Settings, ports: ListenerPorts): Liste
     renderMetrics: metrics.render,
     isReady: ports.isReady,
   });
-  const adminServer =
-    admin === undefined
-      ? undefined
-      : ports.createConsole(admin, withTls(admin.listener, 'required'));
+  const adminServer = admin === undefined ? undefined : ports.createConsole(admin, withTls(admin.listener, 'required'));
   return {
     async open(onDataPort) {
       const { host, port } = listeners.data;
@@ -154,8 +135,7 @@ export function createListeners(settings: Settings, ports: ListenerPorts): Liste
         const secure = secureOptions(nextData.tls, 'asked');
         if (secure !== undefined) data.updateTls(secure);
       }
-      if (hasOtherTls(before.listeners.ops, nextOps))
-        ops.updateTls(withTls(nextOps, 'asked').secure);
+      if (hasOtherTls(before.listeners.ops, nextOps)) ops.updateTls(withTls(nextOps, 'asked').secure);
       const [last, shown] = [before.admin?.listener, next.admin?.listener];
       if (last !== undefined && shown !== undefined && hasOtherTls(last, shown)) {
         adminServer?.updateTls(withTls(shown, 'required').secure);
@@ -227,12 +207,9 @@ export function buildTables(
     routes.set(`${upstream.path}/message`, { ...route, legacySsePath: 'message' });
   }
   const aggregates = [...settings.aggregates.values()];
-  for (const aggregate of aggregates)
-    setRoute(routes, aggregate.path, routeOfAggregate(aggregate, settings));
+  for (const aggregate of aggregates) setRoute(routes, aggregate.path, routeOfAggregate(aggregate, settings));
   const absent = new Map(
-    aggregates
-      .flatMap(({ path }) => [`${path}/sse`, `${path}/message`])
-      .map((path) => [path, NO_LEGACY_SSE_HERE]),
+    aggregates.flatMap(({ path }) => [`${path}/sse`, `${path}/message`]).map((path) => [path, NO_LEGACY_SSE_HERE]),
   );
   const resources = [...settings.upstreams.values(), ...aggregates];
   for (const resource of resources) {
@@ -297,10 +274,7 @@ function concurrencyOf({ limits }: UpstreamSettings): ConcurrencyLimit {
 }
 
 /** The body limit is the smallest of the backends, so that none gets a larger body than its own limit allows. */
-function routeOfAggregate(
-  { name, backends }: AggregateSettings,
-  { upstreams }: Settings,
-): EdgeRoute {
+function routeOfAggregate({ name, backends }: AggregateSettings, { upstreams }: Settings): EdgeRoute {
   const limits = backends.flatMap(({ upstream }) => upstreams.get(upstream) ?? []);
   return {
     upstream: name,

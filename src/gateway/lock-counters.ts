@@ -127,9 +127,7 @@ export function createLockCounters({
   /** A monotonic clock, in milliseconds. */
   readonly nowMs?: () => number;
 }): LockCounters {
-  const [auditPath] = settings.audit.sinks.flatMap((sink) =>
-    sink.type === 'file' ? [sink.path] : [],
-  );
+  const [auditPath] = settings.audit.sinks.flatMap((sink) => (sink.type === 'file' ? [sink.path] : []));
   const file = auditPath === undefined ? undefined : createCounterFile(auditPath);
   let seen: Counters = new Map();
   /** Counters that could not be written to the store yet. */
@@ -174,15 +172,10 @@ export function createLockCounters({
   }
 
   function oldIn(signed: Version['signed']): readonly string[] {
-    return [...signed]
-      .filter(([upstream, one]) => isOld(one, seen.get(upstream)))
-      .map(([upstream]) => upstream);
+    return [...signed].filter(([upstream, one]) => isOld(one, seen.get(upstream))).map(([upstream]) => upstream);
   }
 
-  async function check(
-    reading: VersionReading,
-    phase: 'start' | 'reload',
-  ): Promise<VersionReading> {
+  async function check(reading: VersionReading, phase: 'start' | 'reload'): Promise<VersionReading> {
     const { version } = reading;
     if (version?.settings.signing === undefined) return reading;
     const { signed, settings: read } = version;
@@ -226,11 +219,7 @@ export function createLockCounters({
   };
 }
 
-function oldText(
-  upstream: string,
-  one: SeenCounter | undefined,
-  seen: SeenCounter | undefined,
-): string {
+function oldText(upstream: string, one: SeenCounter | undefined, seen: SeenCounter | undefined): string {
   const [counter, highest] = [one?.counter ?? 0, seen?.counter ?? 0];
   const what =
     counter < highest

@@ -12,12 +12,7 @@ import { openRecord, type RequestRecord } from '../policy/record.js';
 import type { AuditPort } from '../proxy/ports.js';
 import type { KeyRing } from '../state/keys.js';
 import { errorCode, type Log, logRefusal } from '../telemetry/log.js';
-import {
-  type Build,
-  type ControlState,
-  createMetrics,
-  type Metrics,
-} from '../telemetry/metrics.js';
+import { type Build, type ControlState, createMetrics, type Metrics } from '../telemetry/metrics.js';
 import type { Version } from './config-version.js';
 import { type Controls, createControls } from './controls.js';
 import { NOT_LISTED_YET } from './upstreams.js';
@@ -83,10 +78,7 @@ type ObservabilityPorts = {
 };
 
 /** Creates metrics, controls and audit log for the first version. The audit log is not opened before its `start`. */
-export function createObservability(
-  { settings, hashes }: Version,
-  ports: ObservabilityPorts,
-): Observability {
+export function createObservability({ settings, hashes }: Version, ports: ObservabilityPorts): Observability {
   const { build, ring, log, now } = ports;
   const metrics = createMetrics(settings, build);
   const instance = randomUUID();
@@ -165,9 +157,7 @@ export function createAuditPort(
     },
     closeRecord(record) {
       const totalMs = performance.now() - record.startedMs;
-      const suppressed = isAuthnFailure(record)
-        ? writeAuthnFailure(record)
-        : writeOutcome(record, totalMs);
+      const suppressed = isAuthnFailure(record) ? writeAuthnFailure(record) : writeOutcome(record, totalMs);
       metrics.recordRequest(record, totalMs);
       if (suppressed !== undefined) logRefusal(log, record, suppressed);
     },

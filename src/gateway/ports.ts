@@ -177,17 +177,14 @@ function createUpstreamPort(
     },
     notePage: (upstream, page) => findRuntime(upstream)?.notePage(page),
     confirmForms: (upstream, ...page) => findRuntime(upstream)?.confirmForms(...page),
-    reviewPage: (upstream, kind, definitions) =>
-      runtimeOf(upstream).scan.reviewPage(kind, definitions),
+    reviewPage: (upstream, kind, definitions) => runtimeOf(upstream).scan.reviewPage(kind, definitions),
     noteListChanged: (upstream) => runtimeOf(upstream).noteListChanged(),
     noteUnavailable: (upstream) => findRuntime(upstream)?.noteUnavailable(),
     forward(upstream, request) {
       const runtime = findRuntime(upstream);
       if (runtime === undefined) return Promise.resolve(NOT_RUNNING);
       const snapshot = snapshotOf(runtime);
-      return runtime.adapters
-        .forMessage(request.authorized.admitted, snapshot)
-        .forward(request, snapshot);
+      return runtime.adapters.forMessage(request.authorized.admitted, snapshot).forward(request, snapshot);
     },
     openStream(upstream, stream) {
       const runtime = findRuntime(upstream);
@@ -196,8 +193,7 @@ function createUpstreamPort(
       const adapter = runtime.adapters.forStream(stream.session, currentSnapshot());
       return adapter.openStream(stream, currentSnapshot);
     },
-    openLegacyStream: (upstream, caller, signal) =>
-      runtimeOf(upstream).client.openLegacyStream(caller, signal),
+    openLegacyStream: (upstream, caller, signal) => runtimeOf(upstream).client.openLegacyStream(caller, signal),
     endSession(upstream, session, caller) {
       const adapter = findRuntime(upstream)?.adapters.forSession(session);
       return adapter?.endSession(session, caller) ?? Promise.resolve(NOT_RUNNING);
@@ -207,9 +203,7 @@ function createUpstreamPort(
       return adapter?.pingSession(session, caller) ?? Promise.resolve(true);
     },
     replyToServer: (upstream, serverRequest, reply) =>
-      findRuntime(upstream)
-        ?.adapters.forSession(serverRequest.session)
-        .replyToServer(serverRequest, reply),
+      findRuntime(upstream)?.adapters.forSession(serverRequest.session).replyToServer(serverRequest, reply),
     cancelAtServer: (upstream, request) =>
       findRuntime(upstream)?.adapters.forSession(request.session).cancelAtServer(request),
   };
@@ -244,8 +238,7 @@ export function createReplyClaims(
     return true;
   }
   // The gateway itself waits for the reply in a session of its own, on one replica, and drops a second one.
-  return (sealed, session, caller) =>
-    session.target.kind === 'gateway' ? true : claim(sealed, caller);
+  return (sealed, session, caller) => (session.target.kind === 'gateway' ? true : claim(sealed, caller));
 }
 
 type SessionDependencies = {
@@ -278,14 +271,12 @@ function createSessionPort(dependencies: SessionDependencies): SessionPort {
   }, now);
 
   return {
-    countInitialize: (upstream, caller) =>
-      initialized.take(JSON.stringify([upstream, caller]), INITIALIZE_RATE),
+    countInitialize: (upstream, caller) => initialized.take(JSON.stringify([upstream, caller]), INITIALIZE_RATE),
     open(sealed, upstream, principal) {
       const session = opened(sealed, upstream, principal);
       if (session === undefined || revocations.hasSession(session.hashes)) return undefined;
       // Apps were turned off by a reload: what the server offers in this session is no longer verified.
-      if (session.apps === true && !dependencies.settings().upstreams.get(upstream)?.apps)
-        return undefined;
+      if (session.apps === true && !dependencies.settings().upstreams.get(upstream)?.apps) return undefined;
       if (revocations.hasSession(session.backendSessionHashes)) return undefined;
       if (session.hashes.some(ended.has)) return undefined;
       return dependencies.runtime(upstream)?.adapters.currentFacts(session) ?? session;
@@ -304,12 +295,10 @@ function createSessionPort(dependencies: SessionDependencies): SessionPort {
       forwardedRequests.add(scope.session.hash ?? '', request.id, sealed);
       return sealed;
     },
-    openServerRequest: (sealed, scope) =>
-      SERVER_REQUEST_ID.open(ring, bindingIn(scope), sealed, now()),
+    openServerRequest: (sealed, scope) => SERVER_REQUEST_ID.open(ring, bindingIn(scope), sealed, now()),
     claimReply: createReplyClaims(ring, now, claimedReplies),
     recallServerRequest: (id, session) => forwardedRequests.find(session.hash ?? '', id),
-    sealEvent: (event, scope) =>
-      EVENT_ID.seal(ring, bindingIn(scope), event, now() + SESSION_TTL_MS),
+    sealEvent: (event, scope) => EVENT_ID.seal(ring, bindingIn(scope), event, now() + SESSION_TTL_MS),
     openEvent: (sealed, scope) => EVENT_ID.open(ring, bindingIn(scope), sealed, now()),
   };
 }
@@ -325,8 +314,7 @@ function createRequestStatePort(ring: KeyRing, now: () => number): RequestStateP
   return {
     seal: (state, scope, principal) =>
       REQUEST_STATE.seal(ring, bindingFor(scope, principal), state, now() + REQUEST_STATE_TTL_MS),
-    open: (sealed, scope, principal) =>
-      REQUEST_STATE.open(ring, bindingFor(scope, principal), sealed, now()),
+    open: (sealed, scope, principal) => REQUEST_STATE.open(ring, bindingFor(scope, principal), sealed, now()),
   };
 }
 
@@ -368,8 +356,7 @@ export function createTaskPort(ring: KeyRing, now: () => number): TaskPort {
       // A task that is reported again, as when its stream is resumed, keeps the id that its client knows, if at least
       // half of that id's lifetime is left.
       const known = knownTasks.find(caller, task.id);
-      const isFresh = (one: string): boolean =>
-        TASK_ID.open(ring, binding, one, now() + lifetimeMs / 2) !== undefined;
+      const isFresh = (one: string): boolean => TASK_ID.open(ring, binding, one, now() + lifetimeMs / 2) !== undefined;
       if (known !== undefined && isSame(known, task) && isFresh(known.sealed)) return known.sealed;
       const sealed = TASK_ID.seal(ring, binding, task, now() + lifetimeMs);
       if (sealed !== undefined) knownTasks.addCreated(caller, { ...task, sealed });
@@ -381,8 +368,7 @@ export function createTaskPort(ring: KeyRing, now: () => number): TaskPort {
       return task;
     },
     recall: (id, { upstream, principal }) => knownTasks.find(ownerKey(principal, upstream), id),
-    inputRequestsOf: (id, { upstream, principal }) =>
-      knownTasks.inputRequestsOf(ownerKey(principal, upstream), id),
+    inputRequestsOf: (id, { upstream, principal }) => knownTasks.inputRequestsOf(ownerKey(principal, upstream), id),
   };
 }
 
@@ -396,10 +382,8 @@ function isSame(one: object, other: object): boolean {
  */
 function createCursorPort(ring: KeyRing, now: () => number): Ports['cursors'] {
   return {
-    seal: (cursor, { upstream, method }) =>
-      UPSTREAM_CURSOR.seal(ring, [upstream, method], cursor, LATEST_EXPIRY_MS),
-    open: (sealed, { upstream, method }) =>
-      UPSTREAM_CURSOR.open(ring, [upstream, method], sealed, now()),
+    seal: (cursor, { upstream, method }) => UPSTREAM_CURSOR.seal(ring, [upstream, method], cursor, LATEST_EXPIRY_MS),
+    open: (sealed, { upstream, method }) => UPSTREAM_CURSOR.open(ring, [upstream, method], sealed, now()),
   };
 }
 
@@ -416,12 +400,7 @@ type AggregatePortDependencies = Pick<Aggregates, 'get'> & {
  * Creates the port of aggregates: cursors sealed by the key ring; listed resources, lost backend sessions, running
  * backend requests and what is known of backends that hang in the memory of this replica.
  */
-function createAggregatePort({
-  get,
-  settings,
-  ring,
-  now,
-}: AggregatePortDependencies): AggregatePort {
+function createAggregatePort({ get, settings, ring, now }: AggregatePortDependencies): AggregatePort {
   const listed = createListedResources();
   const lost = createLostBackends(now);
   const running = createRunningBackends();
@@ -431,8 +410,7 @@ function createAggregatePort({
   ];
   return {
     get,
-    sealCursor: (cursors, scope) =>
-      LIST_CURSOR.seal(ring, bindingAt(scope), cursors, now() + CURSOR_TTL_MS),
+    sealCursor: (cursors, scope) => LIST_CURSOR.seal(ring, bindingAt(scope), cursors, now() + CURSOR_TTL_MS),
     openCursor: (sealed, scope) => LIST_CURSOR.open(ring, bindingAt(scope), sealed, now()),
     reportLostBackend(aggregate, upstream, principal) {
       const key = ownerKey(principal, aggregate, upstream);
@@ -440,8 +418,7 @@ function createAggregatePort({
       lost.note(key);
       return true;
     },
-    noteResources: (aggregate, principal, page) =>
-      listed.note(ownerKey(principal, aggregate), page),
+    noteResources: (aggregate, principal, page) => listed.note(ownerKey(principal, aggregate), page),
     recallResource: ({ aggregate, principal, uri }, backends) =>
       listed.recall(ownerKey(principal, aggregate), uri, backends),
     registerBackendRequest: running.enter,

@@ -27,9 +27,7 @@ export function restartReason(before: Settings, after: Settings): string | undef
     ['admin', adminWithoutCertificates(before), adminWithoutCertificates(after)],
     ['metrics', before.metrics, after.metrics],
   ];
-  const changed = fixed
-    .filter(([, one, other]) => JSON.stringify(one) !== JSON.stringify(other))
-    .map(([name]) => name);
+  const changed = fixed.filter(([, one, other]) => JSON.stringify(one) !== JSON.stringify(other)).map(([name]) => name);
   return changed.length === 0 ? undefined : `a change of ${changed.join(', ')} needs a restart`;
 }
 
@@ -70,9 +68,7 @@ export type ReloadPorts = {
 export function createReload(ports: ReloadPorts): () => Promise<readonly Diagnostic[]> {
   let last: Promise<readonly Diagnostic[]> = Promise.resolve([]);
   return () => {
-    last = last
-      .then(() => reloadVersion(ports))
-      .catch((error: unknown) => rejectFailed(error, ports));
+    last = last.then(() => reloadVersion(ports)).catch((error: unknown) => rejectFailed(error, ports));
     return last;
   };
 }
@@ -90,8 +86,7 @@ async function reloadVersion(ports: ReloadPorts): Promise<readonly Diagnostic[]>
   if (reading.version === undefined) return rejectInvalid(reading, ports);
   const current = ports.current();
   const restart = restartReason(current.settings, reading.version.settings);
-  if (restart !== undefined)
-    return reject(reading.diagnostics, restart, reading.unsigned ?? NONE, ports);
+  if (restart !== undefined) return reject(reading.diagnostics, restart, reading.unsigned ?? NONE, ports);
   // Counters are remembered only now: if they were raised by a version that is then rejected for another cause, the lock
   // file in force would be refused as older.
   const accepted = await ports.accept(reading);
@@ -107,10 +102,7 @@ async function reloadVersion(ports: ReloadPorts): Promise<readonly Diagnostic[]>
   return diagnostics;
 }
 
-function rejectInvalid(
-  { diagnostics, unsigned = NONE }: VersionReading,
-  ports: ReloadPorts,
-): readonly Diagnostic[] {
+function rejectInvalid({ diagnostics, unsigned = NONE }: VersionReading, ports: ReloadPorts): readonly Diagnostic[] {
   return reject(diagnostics, 'the files have errors', unsigned, ports);
 }
 
@@ -125,13 +117,7 @@ function isSame(one: Version, other: Version): boolean {
 
 /** The settings that hold the contents of other files: credentials and certificates. */
 function secretsOf({ issuers, upstreams, listeners, admin, signing }: Settings): string {
-  return JSON.stringify([
-    [...issuers.values()],
-    [...upstreams.values()],
-    listeners,
-    admin,
-    signing,
-  ]);
+  return JSON.stringify([[...issuers.values()], [...upstreams.values()], listeners, admin, signing]);
 }
 
 function reject(
@@ -155,11 +141,7 @@ function firstLineOf({ file, line, column, message }: Diagnostic): string {
   return `${basename(file)}:${line}:${column} ${message.split('\n', 1)[0]}`;
 }
 
-function reportReload(
-  result: 'applied' | 'rejected',
-  diagnostics: readonly Diagnostic[],
-  ports: ReloadPorts,
-): void {
+function reportReload(result: 'applied' | 'rejected', diagnostics: readonly Diagnostic[], ports: ReloadPorts): void {
   const { observability, log } = ports;
   observability.metrics.reload(result);
   observability.audit.event({ type: 'config.reload', result, faults: diagnostics.length });

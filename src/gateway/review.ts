@@ -4,17 +4,8 @@
 // until either changes. It approves nothing and writes no file. docs/contract.md §2 and §5.
 
 import { basename, dirname, join, relative } from 'node:path';
-import {
-  type ReviewDetail,
-  type ReviewItem,
-  type ReviewPort,
-  reviewCommands,
-} from '../admin/review-pages.js';
-import {
-  type DefinitionFinding,
-  isAbout,
-  type ScannedDefinition,
-} from '../inspection/definitions/scan.js';
+import { type ReviewDetail, type ReviewItem, type ReviewPort, reviewCommands } from '../admin/review-pages.js';
+import { type DefinitionFinding, isAbout, type ScannedDefinition } from '../inspection/definitions/scan.js';
 import type { FormsToCompare } from '../inspection/jobs.js';
 import {
   definitionsOf,
@@ -159,11 +150,7 @@ type Found = Pick<ReviewItem, 'kind' | 'name' | 'changes' | 'before' | 'after'> 
 /**
  * What differs from the lock file. What is trusted on first use does not, and a new version of the server is no drift.
  */
-function differencesOf(
-  runtime: UpstreamRuntime,
-  version: Version,
-  classes: DriftClasses,
-): readonly ItemDifference[] {
+function differencesOf(runtime: UpstreamRuntime, version: Version, classes: DriftClasses): readonly ItemDifference[] {
   if (modeOf(runtime, version) === 'off') return [];
   const lock = runtime.firstUse.lockWith(version.locks.get(runtime.settings.name));
   return classes.find(lock, runtime.observed()).filter((one) => !isInformational(one));
@@ -237,11 +224,7 @@ function pendingIn(lock: Lock | undefined, pending: ReadonlySet<string>): readon
 }
 
 /** What is refused although it is in the lock file and does not differ. */
-function withheldIn(
-  lock: Lock | undefined,
-  catalog: Catalog,
-  shown: ReadonlySet<string>,
-): readonly Found[] {
+function withheldIn(lock: Lock | undefined, catalog: Catalog, shown: ReadonlySet<string>): readonly Found[] {
   return PIN_KINDS.flatMap((kind) =>
     catalog
       .names(kind)
@@ -292,12 +275,7 @@ function stateOf(catalog: Catalog, kind: string, name: string): string {
   return isPinKind(kind) ? catalog.statusOf(kind, name).state : 'changed';
 }
 
-async function detailOf(
-  entry: Entry,
-  version: Version,
-  catalog: Catalog,
-  sources: ReviewSources,
-): Promise<Made> {
+async function detailOf(entry: Entry, version: Version, catalog: Catalog, sources: ReviewSources): Promise<Made> {
   const { item, old, offered } = entry;
   const lock = version.locks.get(item.upstream);
   const forms: FormsToCompare = { before: old, after: offered };
@@ -346,11 +324,7 @@ function clientSees({ kind, state }: ReviewItem, catalog: Catalog): string {
  * Adds the definition to the lock file as `pin fetch` would; `undefined` where that changes nothing, or cannot be
  * shown.
  */
-function patchOf(
-  { item, offered }: Entry,
-  lock: Lock | undefined,
-  { settings }: Version,
-): string | undefined {
+function patchOf({ item, offered }: Entry, lock: Lock | undefined, { settings }: Version): string | undefined {
   const { kind, after, isPending, upstream } = item;
   const isNew = after !== undefined && after !== NO_DIGEST && after !== item.before && !isPending;
   const isLarge = isTooLong(lock, offered);
@@ -374,12 +348,7 @@ function isTooLong(lock: Lock | undefined, offered: Definition | undefined): boo
   );
 }
 
-function withPending(
-  lock: Lock,
-  { kind, name }: ReviewItem,
-  sha256: string,
-  definition: Definition,
-): Lock {
+function withPending(lock: Lock, { kind, name }: ReviewItem, sha256: string, definition: Definition): Lock {
   const version = { status: 'pending' as const, sha256, approval: undefined };
   if (typeof definition === 'string') {
     const pin = withVersion(lock.instructions, { ...version, definition });
@@ -390,10 +359,7 @@ function withPending(
   return withPin(lock, kind, name, pin);
 }
 
-function withVersion<Content>(
-  pin: Pin<Content> | undefined,
-  version: PinVersion<Content>,
-): Pin<Content> {
+function withVersion<Content>(pin: Pin<Content> | undefined, version: PinVersion<Content>): Pin<Content> {
   if (pin === undefined) return { ...version, variants: [] };
   return { ...pin, variants: [...pin.variants, version] };
 }
@@ -418,8 +384,7 @@ const MAX_SIBLINGS = 2_000;
 /** Longer definitions of all other upstreams together are not compared for a page. */
 const MAX_OTHERS_CHARACTERS = 4 * 1024 * 1024;
 
-const NOT_SCANNED =
-  'The definition could not be scanned now. Load the page again, or run the first command.';
+const NOT_SCANNED = 'The definition could not be scanned now. Load the page again, or run the first command.';
 const NOT_COMPARED =
   'The definition could not be compared with those of other upstreams now. Load the page again, or run the first command.';
 const READ_ALONE =
@@ -470,24 +435,15 @@ function siblingsOf(
   const isHeld = versionsOf(pinOf(held, own)).some(({ sha256 }) => sha256 === digest);
   const beside = isHeld ? [] : [own];
   const others = definitionsToScan(held, pendingOf(held));
-  const scanned = JSON.stringify([
-    ...others.filter((one) => isHeld || !isSamePin(one, own)),
-    ...beside,
-  ]);
+  const scanned = JSON.stringify([...others.filter((one) => isHeld || !isSamePin(one, own)), ...beside]);
   if (scanned.length > MAX_SIBLING_CHARACTERS) return alone;
   return { scanned, all: [...definitionsOf(held), ...beside], isAlone: false };
 }
 
 /** The lock file, with what else is offered as pending; `undefined` if that is more than is read for a page. */
-function offeredLock(
-  lock: Lock | undefined,
-  { observed }: UpstreamRuntime,
-  upstream: string,
-): Lock | undefined {
+function offeredLock(lock: Lock | undefined, { observed }: UpstreamRuntime, upstream: string): Lock | undefined {
   const now = observed();
-  const offered = (now?.listings ?? []).flatMap(({ seen }) =>
-    PIN_KINDS.map((one) => seen[one].size),
-  );
+  const offered = (now?.listings ?? []).flatMap(({ seen }) => PIN_KINDS.map((one) => seen[one].size));
   const count = offered.reduce((sum, size) => sum + size, namedPins(lock).length);
   if (count > MAX_SIBLINGS) return undefined;
   if (now === undefined) return lock ?? emptyLock(upstream);

@@ -4,24 +4,14 @@
 // (`maxLifetime`) and §10.
 
 import { randomUUID } from 'node:crypto';
-import type {
-  BlockOrder,
-  RevocationOrder,
-  RevocationService,
-  ShownRevocation,
-} from '../admin/api.js';
+import type { BlockOrder, RevocationOrder, RevocationService, ShownRevocation } from '../admin/api.js';
 import { CLOCK_TOLERANCE_MS, LIFETIME_SKEW_MS } from '../auth/claims.js';
 import type { IssuerSettings, Settings } from '../config/settings.js';
 import type { BlockTarget, UpstreamBlocks } from '../policy/blocks.js';
 import { normalizeUri } from '../policy/uris.js';
 import { LIST_CHANGED_NOTIFICATIONS } from '../protocol/subscriptions.js';
 import type { GatewayState } from '../state/memory.js';
-import {
-  type Revocation,
-  type Revoked,
-  tokenIdBytes,
-  UNTIL_LIFTED_MS,
-} from '../state/revocations.js';
+import { type Revocation, type Revoked, tokenIdBytes, UNTIL_LIFTED_MS } from '../state/revocations.js';
 import { SESSION_TTL_MS } from '../state/sealed-token.js';
 import type { StatePorts } from '../state/store.js';
 
@@ -47,8 +37,7 @@ export function createRevocationService(ports: RevocationServicePorts): Revocati
       const added = await revocations.add(revocation);
       if (added === 'full') return { kind: 'full' };
       const shown = toShown(revocation);
-      const isOfActorsOnly =
-        shown.issuer !== undefined && issuerOf(shown.issuer, settings().issuers) === undefined;
+      const isOfActorsOnly = shown.issuer !== undefined && issuerOf(shown.issuer, settings().issuers) === undefined;
       return { kind: 'revoked', shown, isShared: added === 'shared', isOfActorsOnly };
     },
     lift: (id) => revocations.lift(id),
@@ -63,10 +52,7 @@ type PlanContext = Pick<StatePorts, 'ring'> & {
 /** What is not configured is refused anyway, so an order about it is a mistake; except issuers that only actors have. */
 type PlanError = 'unknown-issuer' | 'unknown-upstream' | 'invalid-uri';
 
-function planRevocation(
-  order: RevocationOrder,
-  { ring, settings, atMs }: PlanContext,
-): Plan | PlanError {
+function planRevocation(order: RevocationOrder, { ring, settings, atMs }: PlanContext): Plan | PlanError {
   const { issuers } = settings;
   switch (order.kind) {
     case 'session':
@@ -105,10 +91,7 @@ function planRevocation(
 }
 
 /** The issuer by its identifier, and a resource by its normalized URI, as decisions compare them. */
-function planBlock(
-  block: BlockOrder['block'],
-  { issuers, upstreams }: Settings,
-): BlockTarget | PlanError {
+function planBlock(block: BlockOrder['block'], { issuers, upstreams }: Settings): BlockTarget | PlanError {
   if ('issuer' in block) {
     const issuer = identifierOf(block.issuer, issuers);
     return issuer === undefined ? 'unknown-issuer' : { ...block, issuer };
@@ -171,9 +154,7 @@ function toShown({ id, revoked, by, note, atMs, expiresAtMs }: Revocation): Show
 }
 
 /** A token id is shown by its digest, as everywhere else. */
-function shownTarget(
-  revoked: Revoked,
-): Omit<ShownRevocation, 'id' | 'by' | 'note' | 'at' | 'expires'> {
+function shownTarget(revoked: Revoked): Omit<ShownRevocation, 'id' | 'by' | 'note' | 'at' | 'expires'> {
   switch (revoked.kind) {
     case 'token': {
       const { digest, named } = revoked;

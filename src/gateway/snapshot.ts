@@ -4,12 +4,7 @@
 // for each version and set of snapshots. Nothing is decided about callers here.
 
 import { challengeFor, metadataUrl } from '../auth/protected-resource.js';
-import type {
-  AggregateSettings,
-  BackendSettings,
-  Settings,
-  UpstreamSettings,
-} from '../config/settings.js';
+import type { AggregateSettings, BackendSettings, Settings, UpstreamSettings } from '../config/settings.js';
 import { type BackendName, findConfusableNames } from '../inspection/definitions/shadowing.js';
 import { type CompileDefinition, createCatalog } from '../pins/catalog.js';
 import { type Observed, observedNames } from '../pins/last-seen.js';
@@ -20,11 +15,7 @@ import { rulesFor } from '../policy/rules.js';
 import type { ClientProfile } from '../protocol/methods.js';
 import { readTaskCapabilities } from '../protocol/tasks.js';
 import { isListedFor, protocolForUpstream } from '../protocol/versions/negotiation.js';
-import {
-  perListedEra,
-  SESSION_VERSIONS,
-  TASK_SESSION_VERSION,
-} from '../protocol/versions/revisions.js';
+import { perListedEra, SESSION_VERSIONS, TASK_SESSION_VERSION } from '../protocol/versions/revisions.js';
 import { PLAIN_SESSION, SESSION } from '../protocol/versions/session.js';
 import { STATELESS } from '../protocol/versions/stateless.js';
 import type { Aggregate, Snapshot } from '../proxy/ports.js';
@@ -99,8 +90,7 @@ function buildSnapshot(
   const { settings } = version;
   const upstream = settings.upstreams.get(runtime.settings.name) ?? runtime.settings;
   const profile = settings.profiles.get(upstream.inspect);
-  if (profile === undefined)
-    throw new Error(`inspection profile ${upstream.inspect} is not configured`);
+  if (profile === undefined) throw new Error(`inspection profile ${upstream.inspect} is not configured`);
   const { mode, onDrift, verify, scan } = upstream.pinning;
   const observed = runtime.observed();
   const lock = runtime.firstUse.lockWith(version.locks.get(upstream.name));
@@ -182,10 +172,7 @@ function showsAppsTo(
 }
 
 /** What an upstream can carry for clients. HTTP+SSE is bridged and carries every session-era version. */
-function supportedVersionsOf(
-  observed: Observed | undefined,
-  isDirect: boolean,
-): Snapshot['supportedVersions'] {
+function supportedVersionsOf(observed: Observed | undefined, isDirect: boolean): Snapshot['supportedVersions'] {
   if (observed === undefined) return undefined;
   const { listings } = observed;
   const inSessions = listings.find((listing) => isListedFor(SESSION, listing));
@@ -194,9 +181,7 @@ function supportedVersionsOf(
   return {
     sessions: isDirect && sessions.length > 0 ? SESSION_VERSIONS : sessions,
     stateless: stateless?.protocolVersions ?? [],
-    tasks: sessions.includes(TASK_SESSION_VERSION)
-      ? readTaskCapabilities(inSessions?.capabilities)
-      : [],
+    tasks: sessions.includes(TASK_SESSION_VERSION) ? readTaskCapabilities(inSessions?.capabilities) : [],
   };
 }
 
@@ -294,9 +279,7 @@ function snapshotAt(
     statusOf(kind, name) {
       const status = catalog.statusOf(kind, name);
       const isHidden = names?.get(kind)?.has(name) === true;
-      return isHidden
-        ? { ...status, state: 'shadowed', pinned: undefined, listed: undefined }
-        : status;
+      return isHidden ? { ...status, state: 'shadowed', pinned: undefined, listed: undefined } : status;
     },
   });
   const shadows = new Map<Catalog, Catalog>();
@@ -319,9 +302,7 @@ function snapshotAt(
 }
 
 function hiddenNames(backends: readonly BackendSnapshot[]): Hidden {
-  const hidden = new Map(
-    backends.map(({ backend }) => [backend.upstream, new Map<PinKind, Set<string>>()]),
-  );
+  const hidden = new Map(backends.map(({ backend }) => [backend.upstream, new Map<PinKind, Set<string>>()]));
   for (const kind of KINDS) {
     const groups = findConfusableNames(
       backends.map((backend) => ({

@@ -51,8 +51,7 @@ export function createLeaseRegistry(): LeaseRegistry {
     },
     endSession(sealed) {
       for (const { lease } of [...entries])
-        if (lease?.session === sealed || lease?.aggregate?.session === sealed)
-          lease.end(refuseWith('unknown-session'));
+        if (lease?.session === sealed || lease?.aggregate?.session === sealed) lease.end(refuseWith('unknown-session'));
     },
     checkSessions() {
       checkInBatches([...entries]);
@@ -80,11 +79,7 @@ type LeaseHolder = Place & Pick<OpenLease, 'principal'>;
  * checked message by message. Source: docs/contract.md §3 (reload: a stream whose principal, token or upstream is gone
  * is closed).
  */
-export function checkSettings(
-  holder: LeaseHolder,
-  before: Settings,
-  next: Settings,
-): Refusal | undefined {
+export function checkSettings(holder: LeaseHolder, before: Settings, next: Settings): Refusal | undefined {
   if (accessSettingsOf(holder, next) === undefined) return refuseWith('upstream-unavailable');
   const accessTerms = accessTermsOf(holder, next);
   const isSame = accessTerms !== undefined && accessTerms === accessTermsOf(holder, before);
@@ -150,11 +145,7 @@ export function createStreamRegistry(
   const underWay = new Map<string, boolean>();
 
   /** An upstream may change something every second, which takes less time than telling ten thousand streams. */
-  async function announceInSlices(
-    upstream: string,
-    method: string,
-    streams: readonly OpenStream[],
-  ): Promise<void> {
+  async function announceInSlices(upstream: string, method: string, streams: readonly OpenStream[]): Promise<void> {
     for (const stream of streams) {
       await loopScheduler.waitForTurn(upstream);
       const startedMs = performance.now();
@@ -170,8 +161,7 @@ export function createStreamRegistry(
       return;
     }
     const streams: OpenStream[] = [];
-    for (const [stream, streamUpstream] of open)
-      if (streamUpstream === upstream) streams.push(stream);
+    for (const [stream, streamUpstream] of open) if (streamUpstream === upstream) streams.push(stream);
     for (const stream of streams.slice(0, ANNOUNCED_AT_ONCE)) stream.announce(method);
     if (streams.length <= ANNOUNCED_AT_ONCE) return;
     underWay.set(key, false);

@@ -14,11 +14,7 @@ import { createRate } from '../state/bounds.js';
 import type { KeyRing } from '../state/keys.js';
 import type { Log } from '../telemetry/log.js';
 import { createLegacySseUpstreamClient } from '../upstream/adapters/legacy-sse/adapter.js';
-import {
-  createUpstreamClient,
-  type SessionUpstream,
-  type UpstreamClient,
-} from '../upstream/client.js';
+import { createUpstreamClient, type SessionUpstream, type UpstreamClient } from '../upstream/client.js';
 import {
   type AssertionSigner,
   createAssertion,
@@ -35,10 +31,7 @@ import {
   type ListingRequest,
 } from '../upstream/discovery/request.js';
 import type { MessageReader } from '../upstream/response-messages.js';
-import {
-  createResponseBufferQuota,
-  type ResponseBufferQuota,
-} from '../upstream/response-reader.js';
+import { createResponseBufferQuota, type ResponseBufferQuota } from '../upstream/response-reader.js';
 import {
   addressesFor,
   connectOptionsFor,
@@ -169,10 +162,7 @@ export function messageReaderOf(
 }
 
 /** Creates the connections of an upstream. The caller closes the client. */
-export function connectUpstream(
-  settings: UpstreamSettings,
-  ports: ConnectionPorts,
-): UpstreamConnection {
+export function connectUpstream(settings: UpstreamSettings, ports: ConnectionPorts): UpstreamConnection {
   const { url, limits, transport } = settings;
   const connect = connectorOf(settings, ports);
   const presenter = presenterOf(settings, ports);
@@ -212,8 +202,7 @@ function connectorOf(
   settings: UpstreamSettings,
   { onConnectionError, isOwnListener }: ConnectionPorts,
 ): ReturnType<typeof connectOptionsFor> {
-  const onFailure = (code: string): void =>
-    onConnectionError('connection', describeConnectionError(code));
+  const onFailure = (code: string): void => onConnectionError('connection', describeConnectionError(code));
   const { url, socket, tls } = settings;
   if (socket !== undefined) return connectOptionsForSocket(socket, onFailure);
   const allowed = addressesFor(url, settings);
@@ -238,9 +227,7 @@ function presenterOf(
     callerSource: callers,
     gatewaySource: isShared ? callers : createCredentialSource(pinning.credentials, sources),
     signAssertion:
-      identity === undefined
-        ? undefined
-        : createAssertion({ identity, issuer, signer, now, onCredential }),
+      identity === undefined ? undefined : createAssertion({ identity, issuer, signer, now, onCredential }),
   });
 }
 
@@ -277,9 +264,8 @@ export function createLoopScheduler({
   streamBytesPerSecond = STREAM_BYTES_PER_SECOND,
   later = afterPendingEvents,
 }: SchedulerOptions = {}): LoopScheduler {
-  const streamRate = createRate(
-    { burst: STREAM_BURST_BYTES, perSecond: streamBytesPerSecond },
-    () => performance.now(),
+  const streamRate = createRate({ burst: STREAM_BURST_BYTES, perSecond: streamBytesPerSecond }, () =>
+    performance.now(),
   );
   /** No entry is empty. */
   const waiting = new Map<string, (() => void)[]>();

@@ -47,11 +47,7 @@ import {
 import { createStatelessClients } from '../upstream/adapters/stateless-over-session/adapter.js';
 import type { UpstreamClient } from '../upstream/client.js';
 import type { Presenter } from '../upstream/credentials/credentials.js';
-import {
-  createDiscoveryLister,
-  type ListingFailure,
-  MIN_INTERVAL_MS,
-} from '../upstream/discovery/discovery.js';
+import { createDiscoveryLister, type ListingFailure, MIN_INTERVAL_MS } from '../upstream/discovery/discovery.js';
 import { createListingAllowance } from '../upstream/discovery/request.js';
 import { type MessageReader, runInTurns } from '../upstream/response-messages.js';
 import { createDefinitionScan, type DefinitionScan } from './definition-scan.js';
@@ -300,8 +296,7 @@ function createConfirmation(
     const isDue = (digest: string): boolean =>
       nowMs - (lookedForAtMs.get(digest) ?? Number.NEGATIVE_INFINITY) >= maxAgeMs;
     const due = digests.filter(isDue);
-    if (due.length === 0 || (running === undefined && nowMs - startedAtMs < MIN_INTERVAL_MS))
-      return running;
+    if (due.length === 0 || (running === undefined && nowMs - startedAtMs < MIN_INTERVAL_MS)) return running;
     for (const digest of due) lookedForAtMs.set(digest, nowMs);
     startedAtMs = nowMs;
     let timer: NodeJS.Timeout | undefined;
@@ -335,13 +330,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
   const { now } = ports;
   const { limits, pinning } = settings;
   const connection = connectUpstream(settings, ports);
-  const {
-    client,
-    sessions: sessionTransport,
-    presenter,
-    openRequest,
-    sessionVersions,
-  } = connection;
+  const { client, sessions: sessionTransport, presenter, openRequest, sessionVersions } = connection;
   const messageReader = messageReaderOf(settings, ports);
   const translation = createTranslation({
     client: sessionTransport,
@@ -479,9 +468,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
     isFresh: () => lister.isFresh(pinning.maxAgeMs) && firstUse.isSettled(),
     async refreshListing() {
       const verified =
-        pinning.verify === 'before-call'
-          ? await lister.verifyNow()
-          : await lister.ensureFresh(pinning.maxAgeMs);
+        pinning.verify === 'before-call' ? await lister.verifyNow() : await lister.ensureFresh(pinning.maxAgeMs);
       await firstUse.settled();
       return verified === 'fresh' && firstUse.isSettled();
     },
@@ -590,14 +577,10 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
         const known = running.get(settings.name);
         next.set(
           settings.name,
-          known !== undefined && isSame(known.settings, settings)
-            ? known
-            : start(settings, publicBase),
+          known !== undefined && isSame(known.settings, settings) ? known : start(settings, publicBase),
         );
       }
-      const gone = [...running.values()].filter(
-        (runtime) => next.get(runtime.settings.name) !== runtime,
-      );
+      const gone = [...running.values()].filter((runtime) => next.get(runtime.settings.name) !== runtime);
       running = next;
       // Requests in progress on the old connections end there; no new request starts on them.
       for (const runtime of gone) void runtime.close();

@@ -51,10 +51,7 @@ const INTERNAL_ERROR: PlainResponse = {
 };
 
 /** Reads a UTF-8 body; `undefined` if it exceeds `maxBytes`, is not valid UTF-8, or broke off. */
-export async function readBody(
-  request: IncomingMessage,
-  maxBytes: number,
-): Promise<string | undefined> {
+export async function readBody(request: IncomingMessage, maxBytes: number): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let total = 0;
   try {
@@ -136,11 +133,7 @@ const FORBIDDEN: PlainResponse = {
 };
 const NOT_FOUND: PlainResponse = { status: 404, headers: TEXT, body: 'not found\n' };
 
-async function respondOps(
-  request: IncomingMessage,
-  ports: OpsPorts,
-  mayRead: boolean,
-): Promise<PlainResponse> {
+async function respondOps(request: IncomingMessage, ports: OpsPorts, mayRead: boolean): Promise<PlainResponse> {
   if (request.method !== 'GET' && request.method !== 'HEAD') return NOT_FOUND;
   switch (request.url) {
     case '/livez':

@@ -107,8 +107,7 @@ const PARAM_HEADER = /^mcp-param-[!#$%&'*+.^_`|~0-9a-z-]{1,64}$/;
 const MAX_REQUESTED = 64;
 
 /** Response headers that a page may read besides the CORS-safelisted ones. */
-const EXPOSED =
-  'Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Sallyport-Decision, Retry-After, MCP-Protocol-Version';
+const EXPOSED = 'Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Sallyport-Decision, Retry-After, MCP-Protocol-Version';
 
 /** How long a browser may cache a preflight. The requests themselves are still checked. */
 const MAX_AGE_SECONDS = 600;
@@ -125,22 +124,14 @@ export function corsHeaders(origin: string): CorsHeaders {
 }
 
 /** True for a CORS preflight (Fetch §3.2.2). */
-function isPreflight(
-  method: string | undefined,
-  headers: { readonly [name: string]: unknown },
-): boolean {
+function isPreflight(method: string | undefined, headers: { readonly [name: string]: unknown }): boolean {
   return (
-    method === 'OPTIONS' &&
-    headers['origin'] !== undefined &&
-    headers['access-control-request-method'] !== undefined
+    method === 'OPTIONS' && headers['origin'] !== undefined && headers['access-control-request-method'] !== undefined
   );
 }
 
 /** The response headers for a preflight. `requested` is the list of headers it names; unknown names are left out. */
-export function preflightHeaders(
-  methods: readonly string[],
-  requested: string | undefined,
-): CorsHeaders {
+export function preflightHeaders(methods: readonly string[], requested: string | undefined): CorsHeaders {
   const named = (requested ?? '')
     .split(',', MAX_REQUESTED)
     .map((name) => name.trim().toLowerCase())
@@ -169,8 +160,7 @@ export const UNKNOWN_PATH: EdgeRefusal = { status: 404, reason: undefined, upstr
 /** The refusal for an error of node:http; `undefined` if the error says nothing about a request. */
 export function refusalOfClientError(code: string | undefined): EdgeRefusal | undefined {
   const upstream = undefined;
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
-    return { status: 408, reason: 'request-timeout', upstream };
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return { status: 408, reason: 'request-timeout', upstream };
   if (code === 'HPE_HEADER_OVERFLOW') return { status: 431, reason: 'headers-too-large', upstream };
   // The parser's own errors: those of TLS and of the socket come here, too.
   if (code?.startsWith('HPE_')) return { status: 400, reason: 'malformed-request', upstream };
@@ -236,9 +226,7 @@ export function checkRequest(request: IncomingMessage, tables: EdgeTables): Edge
 
 function splitTarget(url: string): { readonly path: string; readonly query: string } {
   const mark = url.indexOf('?');
-  return mark === -1
-    ? { path: url, query: '' }
-    : { path: url.slice(0, mark), query: url.slice(mark + 1) };
+  return mark === -1 ? { path: url, query: '' } : { path: url.slice(0, mark), query: url.slice(mark + 1) };
 }
 
 /** Checks Host (DNS rebinding; docs/reference/attacks.md case 5). */
@@ -275,10 +263,7 @@ function checkOrigin(
 
 function checkDocument(request: IncomingMessage, body: string): EdgeCheck {
   if (isPreflight(request.method, request.headers)) {
-    const permissions = preflightHeaders(
-      DOCUMENT_METHODS,
-      request.headers['access-control-request-headers'],
-    );
+    const permissions = preflightHeaders(DOCUMENT_METHODS, request.headers['access-control-request-headers']);
     return { kind: 'preflight', headers: { ...permissions, 'access-control-allow-origin': '*' } };
   }
   if (DOCUMENT_METHODS.includes(request.method ?? '')) return { kind: 'document', body };
@@ -304,9 +289,7 @@ function checkFraming(request: IncomingMessage, route: EdgeRoute): EdgeCheck | u
   }
   // Any body of another method is larger than allowed.
   if (method !== 'POST') {
-    return transfer !== undefined || length > 0
-      ? refused(413, 'body-too-large', upstream)
-      : undefined;
+    return transfer !== undefined || length > 0 ? refused(413, 'body-too-large', upstream) : undefined;
   }
   if (transfer !== undefined && !isPlainlyChunked(transfer, request.httpVersion)) {
     return refused(400, 'invalid-message', upstream);

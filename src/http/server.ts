@@ -226,11 +226,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     }
   }
 
-  async function runPipeline(
-    request: IncomingMessage,
-    reply: FastifyReply,
-    facts: EdgeFacts,
-  ): Promise<void> {
+  async function runPipeline(request: IncomingMessage, reply: FastifyReply, facts: EdgeFacts): Promise<void> {
     if (outdated.has(request.socket)) reply.raw.shouldKeepAlive = false;
     const slots = concurrencyLimits.forOne(facts.route);
     const body = bodies.hold(facts.body);
@@ -402,12 +398,7 @@ const NO_CONTENT = 204;
  * Sends a complete response. INVARIANT: Fastify gets bytes, which it leaves alone: to a text it would add a charset, and
  * to an empty one a content type.
  */
-function sendBuffered(
-  reply: FastifyReply,
-  status: number,
-  headers: ResponseHeaders,
-  body: Uint8Array | string,
-): void {
+function sendBuffered(reply: FastifyReply, status: number, headers: ResponseHeaders, body: Uint8Array | string): void {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
   reply.code(status).headers(headers);
   // A response that cannot have a body has no Content-Length either (RFC 9110 §8.6).
@@ -447,10 +438,7 @@ class ResponseWriter implements Outgoing {
   #sendPieces(status: number, headers: ResponseHeaders, pieces: Pieces): void {
     const response = this.#response;
     // Not by a spread with a further member, which would have a hidden class of its own for each response.
-    response.writeHead(
-      status,
-      Object.assign({}, headers, { 'content-length': sizeOfBytes(pieces) }),
-    );
+    response.writeHead(status, Object.assign({}, headers, { 'content-length': sizeOfBytes(pieces) }));
     this.#reply.hijack();
     // Everything written in one turn of the event loop leaves as one socket write.
     for (const piece of pieces) response.write(piece);
@@ -516,10 +504,7 @@ const EMPTY_EDGE_BODY: EdgeBody = { headers: {}, text: '' };
  * reason, so that a client of either era recognizes it as the gateway's (docs/contract.md §6). For a path or
  * method that does not exist, the body says what to use instead or is empty.
  */
-function edgeBody(
-  { reason, instead }: Pick<EdgeRefusal, 'reason' | 'instead'>,
-  decisionId: string,
-): EdgeBody {
+function edgeBody({ reason, instead }: Pick<EdgeRefusal, 'reason' | 'instead'>, decisionId: string): EdgeBody {
   if (instead !== undefined) return { headers: { 'content-type': TEXT_TYPE }, text: instead };
   if (reason === undefined) return EMPTY_EDGE_BODY;
   if (REASONS[reason].visible.as !== 'error') {

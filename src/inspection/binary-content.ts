@@ -8,14 +8,7 @@
 // schemes), §23.8 (byte order mark).
 
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
-import {
-  decodeStrictly,
-  decodeText,
-  encodeText,
-  LATIN_1,
-  REPLACEMENT,
-  type Wide,
-} from './charsets.js';
+import { decodeStrictly, decodeText, encodeText, LATIN_1, REPLACEMENT, type Wide } from './charsets.js';
 import { findActiveContent } from './detectors/active-content.js';
 import {
   actionFor,
@@ -39,15 +32,9 @@ const FORM = [0, 'FORM'] as const;
 /** MPEG audio of layer II or III, and AAC. Frame headers are all that identifies them. */
 const MP3 = Array.from('\xfa\xfb\xfc\xfd\xf2\xf3\xf4\xf5\xe2\xe3', (one) => `\xff${one}`);
 const AAC = ['\xff\xf0', '\xff\xf1', '\xff\xf8', '\xff\xf9', 'ADIF'];
-const BASE_MEDIA: readonly Signature[] = [
-  'ftyp',
-  'moov',
-  'mdat',
-  'styp',
-  'wide',
-  'free',
-  'skip',
-].map((box) => [[4, box]]);
+const BASE_MEDIA: readonly Signature[] = ['ftyp', 'moov', 'mdat', 'styp', 'wide', 'free', 'skip'].map((box) => [
+  [4, box],
+]);
 const MATROSKA = ['\x1aE\xdf\xa3'];
 const OGG = ['OggS'];
 const ZIP = ['PK\x03\x04', 'PK\x05\x06', 'PK\x07\x08'];
@@ -152,9 +139,7 @@ function beginsAsClaimed(type: string, head: Uint8Array): boolean {
 
 function isAny(signatures: readonly Signature[], head: Uint8Array): boolean {
   return signatures.some((one) =>
-    typeof one === 'string'
-      ? hasBytesAt(head, 0, one)
-      : one.every(([at, bytes]) => hasBytesAt(head, at, bytes)),
+    typeof one === 'string' ? hasBytesAt(head, 0, one) : one.every(([at, bytes]) => hasBytesAt(head, at, bytes)),
   );
 }
 
@@ -191,8 +176,7 @@ export function readPayload(block: JsonObject, member: string, value: string): P
   const isPlain = STANDARD.test(value);
   const base64 = isPlain ? value : value.replace(BLANKS, '');
   const isStandard = isPlain || STANDARD.test(base64);
-  if (!isStandard && !URL_SAFE.test(base64))
-    return { kind: 'none', others: decodeLeniently(base64).flatMap(textsOf) };
+  if (!isStandard && !URL_SAFE.test(base64)) return { kind: 'none', others: decodeLeniently(base64).flatMap(textsOf) };
   const { essence, charset } = readMimeType(block['mimeType']);
   const sample = Buffer.from(base64.slice(0, SAMPLE_CHARS), 'base64');
   const begins = beginsAsClaimed(claimOf(block, member, essence), sample);
@@ -320,11 +304,7 @@ function noteOf(detector: string, rule: ResultRules['injection' | 'activeContent
 
 type Stretch = { readonly start: number; readonly end: number };
 
-function activeIn(
-  text: string,
-  stretches: readonly Stretch[],
-  { activeContent }: ResultRules,
-): readonly NoteFinding[] {
+function activeIn(text: string, stretches: readonly Stretch[], { activeContent }: ResultRules): readonly NoteFinding[] {
   if (activeContent === 'off') return [];
   const notes: NoteFinding[] = [];
   let next = 0;
@@ -453,10 +433,8 @@ function countNuls(bytes: Buffer): Nuls {
 function wideBy(nuls: Nuls, length: number, isMultipleOfFour: boolean): Wide | undefined {
   const [first, second, third, fourth] = nuls;
   const groups = length / 4;
-  if (isMultipleOfFour && fourth === groups && third * 2 > groups && first * 2 < groups)
-    return 'utf-32le';
-  if (isMultipleOfFour && first === groups && second * 2 > groups && fourth * 2 < groups)
-    return 'utf-32be';
+  if (isMultipleOfFour && fourth === groups && third * 2 > groups && first * 2 < groups) return 'utf-32le';
+  if (isMultipleOfFour && first === groups && second * 2 > groups && fourth * 2 < groups) return 'utf-32be';
   const even = first + third;
   const odd = second + fourth;
   const least = (length / 2) * MIN_WIDE_RATIO;

@@ -107,8 +107,7 @@ function valueAt(args: JsonObject, pointer: string): FoundValue | undefined {
 }
 
 function literalIn(container: Json, key: string | number): string | undefined {
-  const numbers =
-    typeof container === 'object' && container !== null ? exactNumbersIn(container) : undefined;
+  const numbers = typeof container === 'object' && container !== null ? exactNumbersIn(container) : undefined;
   return numbers?.get(key);
 }
 
@@ -118,8 +117,7 @@ function nameOf(key: string, parentName: string): string {
 }
 
 function memberOf(value: Json, key: string): Json | undefined {
-  if (Array.isArray(value))
-    return /^(?:0|[1-9]\d{0,8})$/.test(key) ? value[Number(key)] : undefined;
+  if (Array.isArray(value)) return /^(?:0|[1-9]\d{0,8})$/.test(key) ? value[Number(key)] : undefined;
   return isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
 }
 
@@ -142,9 +140,7 @@ function captureValue(
     if (containsPresentedToken(walk.read, presentedToken)) return TOKEN;
     // A name and a value next to each other may form a secret that neither is alone.
     const captured = typeof value === 'string' ? walk.text : redactForRecord(walk.text);
-    return walk.charsLeft > 0
-      ? captured
-      : withoutTail(captured, walk.isRedacted || captured !== walk.text);
+    return walk.charsLeft > 0 ? captured : withoutTail(captured, walk.isRedacted || captured !== walk.text);
   } catch {
     return UNREAD;
   }

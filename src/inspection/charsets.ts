@@ -31,14 +31,8 @@ const OWN_CHARACTERS: {
     [0xfc, REPLACEMENT.repeat(4)],
   ],
   'windows-1252': [
-    [
-      0x80,
-      '\u20ac\x81\u201a\u0192\u201e\u2026\u2020\u2021\u02c6\u2030\u0160\u2039\u0152\x8d\u017d\x8f',
-    ],
-    [
-      0x90,
-      '\x90\u2018\u2019\u201c\u201d\u2022\u2013\u2014\u02dc\u2122\u0161\u203a\u0153\x9d\u017e\u0178',
-    ],
+    [0x80, '\u20ac\x81\u201a\u0192\u201e\u2026\u2020\u2021\u02c6\u2030\u0160\u2039\u0152\x8d\u017d\x8f'],
+    [0x90, '\x90\u2018\u2019\u201c\u201d\u2022\u2013\u2014\u02dc\u2122\u0161\u203a\u0153\x9d\u017e\u0178'],
   ],
   'windows-1253': [[0xaa, REPLACEMENT]],
   'windows-1255': [[0xca, '\u05ba']],
@@ -52,9 +46,7 @@ function unitsOf(charset: string, own: (typeof OWN_CHARACTERS)[string]): Uint16A
   if (known !== undefined) return known;
   const bytes = Buffer.from(Array.from({ length: 0x100 }, (_, byte) => byte));
   const decoder = new TextDecoder(charset);
-  const units = Uint16Array.from(bytes, (byte) =>
-    decoder.decode(Uint8Array.of(byte)).charCodeAt(0),
-  );
+  const units = Uint16Array.from(bytes, (byte) => decoder.decode(Uint8Array.of(byte)).charCodeAt(0));
   for (const [first, characters] of own)
     for (let at = 0; at < characters.length; at += 1) units[first + at] = characters.charCodeAt(at);
   tables.set(charset, units);

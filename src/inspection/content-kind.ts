@@ -16,21 +16,15 @@ export function kindOfTool(
   status: () => DefinitionStatus,
 ): ContentKind {
   const chosen = tools.get(tool);
-  if (chosen === undefined)
-    return status().state === 'approved' ? kind : strictestOf(kind, tools, foldItemName(tool));
+  if (chosen === undefined) return status().state === 'approved' ? kind : strictestOf(kind, tools, foldItemName(tool));
   if (chosen.kind !== 'code' && chosen.digests === undefined) return chosen.kind;
   return isChosenFor(chosen.digests, status()) ? chosen.kind : 'auto';
 }
 
 /** Without a pin a server may take another spelling of a name for the same. */
-function strictestOf(
-  kind: ContentKind,
-  tools: ContentSettings['tools'],
-  folded: string,
-): ContentKind {
+function strictestOf(kind: ContentKind, tools: ContentSettings['tools'], folded: string): ContentKind {
   let strictest = kind;
-  for (const [name, other] of tools)
-    if (foldItemName(name) === folded) strictest = stricterKind(strictest, other.kind);
+  for (const [name, other] of tools) if (foldItemName(name) === folded) strictest = stricterKind(strictest, other.kind);
   return strictest;
 }
 

@@ -78,9 +78,7 @@ function takesFiles(schema: Json | undefined): boolean {
 
 function givesFiles(schema: Json): boolean {
   const members = propertiesOf(schema);
-  return (
-    members !== undefined && Object.keys(members).every((name) => RESULTS.has(snakeCase(name)))
-  );
+  return members !== undefined && Object.keys(members).every((name) => RESULTS.has(snakeCase(name)));
 }
 
 function propertiesOf(schema: Json | undefined): JsonObject | undefined {
@@ -100,9 +98,7 @@ const RUNNER_ARGUMENTS = setOf('/c x dlx exec run npx');
 /** With these, what runs is not the package that is named behind them. */
 const OTHER_PROGRAM = /^(?:-p|--package|-c|--call|-e|--eval|-r|--require|--import|--loader)(?:=|$)/;
 /** Options of image runners that take the next argument. */
-const IMAGE_OPTIONS = setOf(
-  '-v --volume --mount -e --env --env-file --name --network -u --user -w --workdir',
-);
+const IMAGE_OPTIONS = setOf('-v --volume --mount -e --env --env-file --name --network -u --user -w --workdir');
 /** An installed package by the path of a file in it. */
 const PACKAGE_PATH = /(?:^|[\\/])node_modules[\\/](@[\w.-]+[\\/][\w.-]+|[\w.-]+)(?:[\\/]|$)/g;
 
@@ -119,18 +115,14 @@ export function startsFileServer([program = '', ...args]: readonly string[]): bo
 
 /** The first argument that is neither an option nor a word of the runner. */
 function startedPackage(args: readonly string[]): string | undefined {
-  const at = args.findIndex(
-    (arg) => !arg.startsWith('-') && !RUNNER_ARGUMENTS.has(arg.toLowerCase()),
-  );
+  const at = args.findIndex((arg) => !arg.startsWith('-') && !RUNNER_ARGUMENTS.has(arg.toLowerCase()));
   return args.slice(0, at).some((arg) => OTHER_PROGRAM.test(arg)) ? undefined : args[at];
 }
 
 /** The image that `run` starts; undefined where something else in it is started. */
 function startedImage([command, ...args]: readonly string[]): string | undefined {
   if (command !== 'run' || args.some((arg) => arg.startsWith('--entrypoint'))) return undefined;
-  return args.find(
-    (arg, index) => !arg.startsWith('-') && !IMAGE_OPTIONS.has(args[index - 1] ?? ''),
-  );
+  return args.find((arg, index) => !arg.startsWith('-') && !IMAGE_OPTIONS.has(args[index - 1] ?? ''));
 }
 
 function packageOf(arg: string): string {

@@ -42,16 +42,11 @@ export function createFindingLog(
 }
 
 /** A JSON pointer that keeps array indexes and plain names without a secret; every other name becomes `*`. */
-function publicPointer(
-  steps: readonly (string | number)[],
-  ownCredentials: SentCredentials | undefined,
-): string {
+function publicPointer(steps: readonly (string | number)[], ownCredentials: SentCredentials | undefined): string {
   const wanted: WantedKinds = { secrets: true, pii: [], own: ownCredentials };
   let pointer = '';
   for (const step of steps) {
-    const isPlain =
-      typeof step === 'number' ||
-      (PLAIN_STEP.test(step) && findSensitive(step, wanted).length === 0);
+    const isPlain = typeof step === 'number' || (PLAIN_STEP.test(step) && findSensitive(step, wanted).length === 0);
     pointer += `/${isPlain ? step : '*'}`;
   }
   return pointer;

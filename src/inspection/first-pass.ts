@@ -28,21 +28,9 @@ import {
 import { findSentCredentials } from './detectors/upstream-credentials.js';
 import type { FindingLog } from './findings.js';
 import { areOdd, ICONS, withoutOddIcons } from './icons.js';
-import {
-  cutText,
-  editJsonText,
-  findSplit,
-  neutralizeJoined,
-  type SplitHit,
-} from './joined-text.js';
+import { cutText, editJsonText, findSplit, neutralizeJoined, type SplitHit } from './joined-text.js';
 import { findSplitInLists } from './listed-texts.js';
-import {
-  isProtocolPlace,
-  isReserved,
-  nearestName,
-  parseContainer,
-  valueAt,
-} from './message-fields.js';
+import { isProtocolPlace, isReserved, nearestName, parseContainer, valueAt } from './message-fields.js';
 import { isStructure, ordersOf, type Place, placeOf } from './message-map.js';
 import { redactionMark } from './redaction-marks.js';
 import { canShowSource, type ShownSources, sourceEdits, sourceText, svgIn } from './svg-images.js';
@@ -111,8 +99,7 @@ const MAX_PAIR_CHARS = 512;
 export function sanitizeMessage(input: PassInput): Pass | { readonly kind: 'too-large' } {
   const state = createPassState({ ...input, message: input.value }, undefined, { chars: 0 });
   const end = walkJson(input.text, input.caps, (leaf) => visitValue(state, leaf));
-  if (end === 'too-large' || state.budgetUsed.chars > input.caps.maxWork)
-    return { kind: 'too-large' };
+  if (end === 'too-large' || state.budgetUsed.chars > input.caps.maxWork) return { kind: 'too-large' };
   for (const [group, { isReader, parts }] of state.groups) {
     for (const read of ordersOf(group, parts))
       removeSplitSecrets(state, read, isReader ? input.tail : '', isStructure(group));
@@ -186,10 +173,7 @@ function redactOwnCredentials(state: PassState, text: string, steps: Steps): str
   for (const hit of [...findSensitive(text, { secrets: false, pii: [], own })].reverse()) {
     const action = actionFor(hit, state.input.rules);
     addNote(state, steps, { detector: detectorOf(hit.kind), action, count: 1 });
-    kept =
-      kept.slice(0, hit.start) +
-      redactionMark(hit.kind, state.input.rules.marks) +
-      kept.slice(hit.end);
+    kept = kept.slice(0, hit.start) + redactionMark(hit.kind, state.input.rules.marks) + kept.slice(hit.end);
   }
   return kept;
 }
@@ -255,12 +239,7 @@ function visitNumber(state: PassState, leaf: Leaf): void {
   const action = actionFor({ kind, start: 0, end: 0 }, state.input.rules);
   addNote(state, leaf.steps, { detector: detectorOf(kind), action, count: 1 });
   if (action === 'redact')
-    addEdit(
-      state,
-      leaf.start,
-      leaf.end,
-      JSON.stringify(redactionMark(kind, state.input.rules.marks)),
-    );
+    addEdit(state, leaf.start, leaf.end, JSON.stringify(redactionMark(kind, state.input.rules.marks)));
 }
 
 function visitString(state: PassState, leaf: Leaf): void {
@@ -274,8 +253,7 @@ function visitString(state: PassState, leaf: Leaf): void {
   if (group !== undefined) {
     const part = { start, end, steps: [...leaf.steps], text, original: value };
     const known = state.groups.get(group);
-    if (known === undefined)
-      state.groups.set(group, { isReader: role === 'reader', parts: [part] });
+    if (known === undefined) state.groups.set(group, { isReader: role === 'reader', parts: [part] });
     else known.parts.push(part);
   }
   if (text !== value) addEdit(state, start, end, JSON.stringify(text));
@@ -285,11 +263,7 @@ function visitString(state: PassState, leaf: Leaf): void {
 const IN_JSON: Place = { role: 'value', group: 'json', isContinued: false };
 
 /** Inspects a string alone and after its name: a secret may be split between them. */
-function sanitizeValue(
-  state: PassState,
-  leaf: Leaf,
-  reading: 'markdown' | 'value' = 'value',
-): string {
+function sanitizeValue(state: PassState, leaf: Leaf, reading: 'markdown' | 'value' = 'value'): string {
   const name = nearestName(leaf.steps);
   const text =
     reading === 'markdown'
@@ -317,11 +291,7 @@ function sanitizeProse(state: PassState, written: string, steps: Steps, name?: s
   const value = text === written ? parsed : parseContainer(text);
   // Data that only some readers see may lie across the strings of what is JSON.
   if (value === undefined) return sanitizeLeaf(state, text, steps, name, 'markdown');
-  const inner = createPassState(
-    { ...state.input, text, value },
-    state.within ?? [...steps],
-    state.budgetUsed,
-  );
+  const inner = createPassState({ ...state.input, text, value }, state.within ?? [...steps], state.budgetUsed);
   if (walkJson(text, state.input.caps, (leaf) => visitValue(inner, leaf)) === 'too-large') {
     state.isBlocked = true;
   }
@@ -344,8 +314,7 @@ function neutralizeJson(state: PassState, text: string, steps: Steps): string {
   if (activeContent === 'off') return text;
   const { found } = findActiveContent(text, []);
   const action = ACTIVE_ACTIONS[activeContent];
-  for (const { kind } of found)
-    addNote(state, steps, { detector: `active:${kind}`, action, count: 1 });
+  for (const { kind } of found) addNote(state, steps, { detector: `active:${kind}`, action, count: 1 });
   return activeContent === 'neutralize' ? editJsonText(text, found) : text;
 }
 
@@ -366,9 +335,7 @@ function visitPayload(state: PassState, leaf: Leaf): string | undefined {
   const written = rewritePayload(state, leaf, payload, inert);
   const left = written === leaf.value ? payload : readPayload(block, member, written);
   if (left !== undefined && left.kind !== 'media') withholdOtherReadings(state, leaf, left.others);
-  const clean = isRunOfBase64(payload, written)
-    ? written
-    : sanitizeValue(state, { ...leaf, value: written });
+  const clean = isRunOfBase64(payload, written) ? written : sanitizeValue(state, { ...leaf, value: written });
   return replaceOwnCredentials(state, { ...leaf, value: clean });
 }
 
@@ -407,16 +374,10 @@ function activeSvg(
 }
 
 /** Lets a block show the source of its image as a text, where the protocol has one at this place. */
-function showSource(
-  state: PassState,
-  { steps }: Leaf,
-  block: JsonObject,
-  svg: string | undefined,
-): string | undefined {
+function showSource(state: PassState, { steps }: Leaf, block: JsonObject, svg: string | undefined): string | undefined {
   const holder = steps.slice(0, -1);
   const member = String(steps.at(-1));
-  if (svg === undefined || !isProtocolPlace(holder) || !canShowSource(block, member))
-    return undefined;
+  if (svg === undefined || !isProtocolPlace(holder) || !canShowSource(block, member)) return undefined;
   const text = sanitizeProse(state, sourceText(svg), [...steps]);
   state.sources.set(pointerOf(holder), { block, text });
   return text;
@@ -427,12 +388,7 @@ const MAX_TOKEN_CHARS = 1024;
 
 type ReadablePayload = Exclude<Payload, { readonly kind: 'media' }>;
 
-function rewritePayload(
-  state: PassState,
-  leaf: Leaf,
-  payload: ReadablePayload,
-  inert: string | undefined,
-): string {
+function rewritePayload(state: PassState, leaf: Leaf, payload: ReadablePayload, inert: string | undefined): string {
   if (payload.kind === 'none') return leaf.value;
   const text = inert ?? payload.reading.text;
   const isPassable = payload.kind === 'bytes' && inert === undefined;
@@ -521,12 +477,7 @@ function addEdit(state: PassState, start: number, end: number, text: string): vo
 
 // Removes from each text the piece of a secret that continues in a neighbouring text. Compares the original
 // texts, because the other piece may already have been removed.
-function removeContinuedSecrets(
-  state: PassState,
-  parts: readonly TextLeaf[],
-  tail: string,
-  wanted: WantedKinds,
-): void {
+function removeContinuedSecrets(state: PassState, parts: readonly TextLeaf[], tail: string, wanted: WantedKinds): void {
   const before = tail === '' ? [] : [tail];
   const originals = parts.map((part) => part.original);
   for (const hit of findSplit([...before, ...originals], wanted)) {
@@ -553,11 +504,7 @@ function redactAgain(state: PassState, part: TextLeaf, text: string): string {
 }
 
 /** The text of a part without the given stretch of its original, as far as that is still there. */
-function withoutStretch(
-  { text, original }: TextLeaf,
-  { start, end }: SplitHit,
-  replacement: string,
-): string {
+function withoutStretch({ text, original }: TextLeaf, { start, end }: SplitHit, replacement: string): string {
   if (text === original) return text.slice(0, start) + replacement + text.slice(end);
   if (start === 0) {
     const same = Math.min(end, commonStart(text, original));
@@ -584,12 +531,7 @@ function commonEnd(one: string, other: string): number {
  * Removes secrets that are split by the boundaries between texts. Nobody shows the values of a structure as one text:
  * two numbers of it that stand beside each other are no card, although a secret may be put together from its pieces.
  */
-function removeSplitSecrets(
-  state: PassState,
-  parts: readonly TextLeaf[],
-  tail: string,
-  areValues = false,
-): void {
+function removeSplitSecrets(state: PassState, parts: readonly TextLeaf[], tail: string, areValues = false): void {
   const all = wantedKindsOf(state.input.rules);
   const wanted = areValues ? formedKindsOf(all) : all;
   removeContinuedSecrets(state, parts, tail, wanted);
@@ -604,14 +546,11 @@ function removeSplitSecrets(
       const action = actionFor(splitHit, state.input.rules);
       addNote(state, part.steps, { detector: detectorOf(splitHit.kind), action, count: 1 });
     }
-    const removed = splitHits.filter(
-      (splitHit) => actionFor(splitHit, state.input.rules) === 'redact',
-    );
+    const removed = splitHits.filter((splitHit) => actionFor(splitHit, state.input.rules) === 'redact');
     const { marks } = state.input.rules;
     const cut = cutText(part.text, removed, (kind) => redactionMark(kind, marks));
     part.text = redactAgain(state, part, cut);
-    if (part.text !== part.original)
-      addEdit(state, part.start, part.end, JSON.stringify(part.text));
+    if (part.text !== part.original) addEdit(state, part.start, part.end, JSON.stringify(part.text));
   }
 }
 

@@ -3,13 +3,7 @@
 // nor loads anything, reaches them. Each icon costs only itself.
 // Source: MCP 2025-11-25 and 2026-07-28, base protocol (icons).
 
-import {
-  applyEdits,
-  elementSpans,
-  memberSpans,
-  removalEdits,
-  spanOf,
-} from '../protocol/json/json.js';
+import { applyEdits, elementSpans, memberSpans, removalEdits, spanOf } from '../protocol/json/json.js';
 import { isObject, type Json } from '../protocol/jsonrpc.js';
 import { isInertSvg, isSvg, svgInDataUrl } from './detectors/svg.js';
 
@@ -45,8 +39,7 @@ function isReadable(icon: Json): boolean {
   const { mimeType = null, sizes = null, theme = null } = icon;
   return (
     (mimeType === null || typeof mimeType === 'string') &&
-    (sizes === null ||
-      (Array.isArray(sizes) && sizes.every((size: Json) => typeof size === 'string'))) &&
+    (sizes === null || (Array.isArray(sizes) && sizes.every((size: Json) => typeof size === 'string'))) &&
     (theme === null || theme === 'light' || theme === 'dark')
   );
 }

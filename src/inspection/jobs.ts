@@ -30,17 +30,9 @@ export type InspectionPort = {
   /** What tags the marks of this gateway. */
   readonly marks?: MarkKeys | undefined;
   /** Like `inspectMessage`, never throws or rejects. */
-  message(
-    input: InspectionInput,
-    upstream: string,
-    caller?: string,
-  ): InspectionOutcome | Promise<InspectionOutcome>;
+  message(input: InspectionInput, upstream: string, caller?: string): InspectionOutcome | Promise<InspectionOutcome>;
   /** Like `guardArguments`, never throws or rejects. */
-  request(
-    input: GuardInput,
-    upstream: string,
-    caller?: string,
-  ): GuardOutcome | Promise<GuardOutcome>;
+  request(input: GuardInput, upstream: string, caller?: string): GuardOutcome | Promise<GuardOutcome>;
 };
 
 /** Longer texts are fully inspected off the event loop: a hostile text of this length takes some 50 ms. */

@@ -5,11 +5,7 @@
 import type { TextEdit } from '../protocol/admitted-request.js';
 import { applyEdits } from '../protocol/json/json.js';
 import { walkJson } from '../protocol/json/walk.js';
-import {
-  type CodeStretch,
-  findActiveContent,
-  type Replacement,
-} from './detectors/active-content.js';
+import { type CodeStretch, findActiveContent, type Replacement } from './detectors/active-content.js';
 import type { Hit } from './detectors/hit.js';
 import { isLongRandomRun } from './detectors/secrets.js';
 import { findSensitive, type WantedKinds } from './detectors/text-sanitizer.js';
@@ -24,10 +20,7 @@ const MAX_ROUNDS = 6;
 type FindCode = (text: string) => readonly CodeStretch[];
 
 /** Makes texts inert that act only once a client joins them. Returns undefined where that fails. */
-export function neutralizeJoined(
-  texts: readonly string[],
-  findCode: FindCode,
-): readonly string[] | undefined {
+export function neutralizeJoined(texts: readonly string[], findCode: FindCode): readonly string[] | undefined {
   if (isSurelyClean(texts.join(''))) return texts;
   let inert = texts;
   for (let round = 0; round < MAX_ROUNDS; round++) {
@@ -38,11 +31,7 @@ export function neutralizeJoined(
   return undefined;
 }
 
-function neutralizeWith(
-  texts: readonly string[],
-  separator: string,
-  findCode: FindCode,
-): readonly string[] {
+function neutralizeWith(texts: readonly string[], separator: string, findCode: FindCode): readonly string[] {
   const joined = texts.join(separator);
   const { found } = findActiveContent(joined, findCode(joined));
   if (found.length === 0) return texts;
@@ -225,11 +214,7 @@ function borderRuns(parts: readonly string[]): readonly (readonly Segment[])[] {
   return runs.filter((one) => one.length > 1);
 }
 
-function findInRun(
-  run: readonly Segment[],
-  separator: string,
-  wantedKinds: WantedKinds,
-): SplitHit[] {
+function findInRun(run: readonly Segment[], separator: string, wantedKinds: WantedKinds): SplitHit[] {
   const joined = run.map((segment) => segment.text).join(separator);
   if (isSurelyClean(joined) && !isExposedIn(joined, wantedKinds.own)) return [];
   const joinedRun: JoinedRun = {
@@ -265,10 +250,7 @@ function cutsNeeded(run: JoinedRun, first: number, hit: Hit): readonly SplitHit[
   let last = first;
   while ((spans[last + 1]?.start ?? hit.end) < hit.end) last++;
   // What stands before a text may give a secret its name, but takes none from a number that has one of its own.
-  if (first === last)
-    return hit.kind === 'card' || isFoundAlone(run, first, hit)
-      ? []
-      : cutToParts(spans, first, hit);
+  if (first === last) return hit.kind === 'card' || isFoundAlone(run, first, hit) ? [] : cutToParts(spans, first, hit);
   const end = lastNeeded(run, { first, last }, hit);
   const upTo = { ...hit, end: Math.min(hit.end, spans[end]?.end ?? hit.end) };
   const isCompleteBehind = (at: number): boolean =>
@@ -311,20 +293,11 @@ function isFoundAlone({ spans, alone, wantedKinds }: JoinedRun, index: number, h
 }
 
 /** Whether something of a hit is found if only this stretch of the joined text is read. */
-function isFoundIn(
-  { joined, wantedKinds }: JoinedRun,
-  hit: Hit,
-  from: number,
-  to: number,
-  kind?: string,
-): boolean {
+function isFoundIn({ joined, wantedKinds }: JoinedRun, hit: Hit, from: number, to: number, kind?: string): boolean {
   const start = Math.max(0, from);
   const found = findSensitive(joined.slice(start, to), wantedKinds);
   return found.some(
-    (one) =>
-      one.start + start < hit.end &&
-      one.end + start > hit.start &&
-      (kind === undefined || one.kind === kind),
+    (one) => one.start + start < hit.end && one.end + start > hit.start && (kind === undefined || one.kind === kind),
   );
 }
 
@@ -368,11 +341,7 @@ function cutToParts(spans: readonly SegmentSpan[], first: number, hit: Hit): Spl
 }
 
 /** Replaces the cuts in one text. Of overlapping cuts only the first is replaced. */
-export function cutText(
-  text: string,
-  cuts: readonly SplitHit[],
-  replacement: (kind: string) => string,
-): string {
+export function cutText(text: string, cuts: readonly SplitHit[], replacement: (kind: string) => string): string {
   const edits: TextEdit[] = [];
   for (const cut of [...cuts].sort((one, other) => one.start - other.start)) {
     if (cut.start < (edits.at(-1)?.end ?? 0)) continue;

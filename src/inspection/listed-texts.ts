@@ -19,8 +19,7 @@ const BLANK = '\\s|\\\\{1,8}[nrt]';
 
 /** `first` is the quote that a list begins with, `quote` any in it. */
 function signsOf(first: string, quote: string): ListSigns {
-  const memberIn = (sign: string): string =>
-    `${sign}[^"'\\\\]{1,64}${sign}(?:${BLANK}){0,64}:(?:${BLANK}|\\[){0,64}`;
+  const memberIn = (sign: string): string => `${sign}[^"'\\\\]{1,64}${sign}(?:${BLANK}){0,64}:(?:${BLANK}|\\[){0,64}`;
   const begin = `\\[(?:${BLANK}){0,64}(?:\\{(?:${BLANK}){0,64}${memberIn(first)})?${first}`;
   const between = `(?:${BLANK}|[}\\]]){0,64},(?:${BLANK}|[[{]){0,64}`;
   return {
@@ -54,8 +53,7 @@ export function withJoinedLists(raw: string): readonly string[] {
 /** The pieces of secrets that are split over the strings of lists in a text, in order and apart. */
 export function findSplitInLists(text: string, wantedKinds: WantedKinds): readonly Hit[] {
   // To read the data in a text takes long; to see that it is clean where its strings are joined does not.
-  const isClean = (joined: string): boolean =>
-    isSurelyClean(joined) && !isExposedIn(joined, wantedKinds.own);
+  const isClean = (joined: string): boolean => isSurelyClean(joined) && !isExposedIn(joined, wantedKinds.own);
   if (joinLists(text, IN_TEXT).every(isClean)) return [];
   const view: NormalizedText = { text, map: undefined };
   const lists: DataNode[][] = [];
@@ -94,11 +92,7 @@ function listOf({ node, outer }: Visit): DataNode[] | undefined {
   return node.items.length === 1 ? outer : undefined;
 }
 
-function findInList(
-  view: NormalizedText,
-  strings: readonly DataNode[],
-  wantedKinds: WantedKinds,
-): readonly Hit[] {
+function findInList(view: NormalizedText, strings: readonly DataNode[], wantedKinds: WantedKinds): readonly Hit[] {
   if (strings.length < 2) return [];
   const parts = strings.map((node) => contentOf(view, node));
   const texts = parts.map(({ text }) => text);
@@ -107,9 +101,7 @@ function findInList(
     const offset = (strings[part]?.start ?? 0) + 1;
     if (content === undefined) return [];
     const span = originalSpan(content, start, end);
-    return content.map === undefined
-      ? { kind, start: span.start + offset, end: span.end + offset }
-      : { kind, ...span };
+    return content.map === undefined ? { kind, start: span.start + offset, end: span.end + offset } : { kind, ...span };
   });
 }
 

@@ -8,11 +8,7 @@ import { isOwnMember } from '../protocol/capabilities.js';
 import { isObject, isRequestId, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { CACHEABLE, isDefinedMethod, LIST_MEMBERS } from '../protocol/methods.js';
 import { DEFINED_RESULT_MEMBERS, DEFINED_TASK_MEMBERS, LOG_LEVELS } from '../protocol/params.js';
-import {
-  LEGACY_SSE_VERSION,
-  SESSION_VERSIONS,
-  STATELESS_VERSIONS,
-} from '../protocol/versions/revisions.js';
+import { LEGACY_SSE_VERSION, SESSION_VERSIONS, STATELESS_VERSIONS } from '../protocol/versions/revisions.js';
 import { foldName } from '../text/json-members.js';
 
 /** Whether a path lies in structured content, at any depth. */
@@ -190,10 +186,7 @@ const META = '_meta';
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 
 /** Whether names below this step of a path are not the protocol's. `parentStep` is the preceding step. */
-export function isFreeForm(
-  step: string | number,
-  parentStep: string | number | undefined,
-): boolean {
+export function isFreeForm(step: string | number, parentStep: string | number | undefined): boolean {
   // The server chooses the keys of input requests, and may choose the name of one of these members.
   if (parentStep === 'inputRequests') return false;
   return FREE_FORM_MEMBERS.has(step) || (parentStep === META && step !== SERVER_INFO);
@@ -205,67 +198,22 @@ export function isProtocolPlace(path: readonly (string | number)[]): boolean {
 }
 
 /** Members of the envelope that hold no content of the server. */
-const ENVELOPE: ReadonlySet<string> = new Set([
-  'jsonrpc',
-  'id',
-  'method',
-  'result',
-  'params',
-  'error',
-]);
+const ENVELOPE: ReadonlySet<string> = new Set(['jsonrpc', 'id', 'method', 'result', 'params', 'error']);
 const ERROR_MEMBERS: ReadonlySet<string> = new Set(['code', 'message']);
 /** Of notifications and of server requests. */
 const PARAMS_MEMBERS: ReadonlySet<string> = new Set([
   ...DEFINED_TASK_MEMBERS.exact,
-  ...[
-    'progressToken',
-    'progress',
-    'total',
-    'message',
-    'level',
-    'logger',
-    'uri',
-    'requestId',
-    'reason',
-  ],
-  ...[
-    'mode',
-    'url',
-    'elicitationId',
-    'messages',
-    'modelPreferences',
-    'systemPrompt',
-    'includeContext',
-  ],
+  ...['progressToken', 'progress', 'total', 'message', 'level', 'logger', 'uri', 'requestId', 'reason'],
+  ...['mode', 'url', 'elicitationId', 'messages', 'modelPreferences', 'systemPrompt', 'includeContext'],
   ...['temperature', 'maxTokens', 'stopSequences', 'tools', 'toolChoice', 'task', 'notifications'],
 ]);
 /** Of what a result or params consist of: content, messages, tasks, links, definitions. */
 const PART_MEMBERS: ReadonlySet<string> = new Set([
   ...DEFINED_TASK_MEMBERS.exact,
-  ...[
-    'type',
-    'text',
-    'data',
-    'mimeType',
-    'annotations',
-    'uri',
-    'name',
-    'title',
-    'description',
-    'size',
-  ],
+  ...['type', 'text', 'data', 'mimeType', 'annotations', 'uri', 'name', 'title', 'description', 'size'],
   ...['icons', 'src', 'sizes', 'theme', 'resource', 'blob', 'audience', 'priority', 'lastModified'],
   ...['role', 'content', 'id', 'toolUseId', 'isError', 'hints', 'costPriority', 'speedPriority'],
-  ...[
-    'intelligencePriority',
-    'mode',
-    'url',
-    'message',
-    'elicitationId',
-    'execution',
-    'params',
-    'method',
-  ],
+  ...['intelligencePriority', 'mode', 'url', 'message', 'elicitationId', 'execution', 'params', 'method'],
   ...PARAMS_MEMBERS,
 ]);
 /**
@@ -325,16 +273,11 @@ function membersAt(path: readonly string[]): ReadonlySet<string> {
   }
 }
 
-const RESULT_MEMBERS: ReadonlySet<string> = new Set([
-  ...DEFINED_RESULT_MEMBERS.exact,
-  ...DEFINED_TASK_MEMBERS.exact,
-]);
+const RESULT_MEMBERS: ReadonlySet<string> = new Set([...DEFINED_RESULT_MEMBERS.exact, ...DEFINED_TASK_MEMBERS.exact]);
 
 /** Whether a member of `_meta` is one of MCP's or the gateway's. */
 function isMetaOfProtocol(name: string): boolean {
-  return (
-    name === 'progressToken' || name.startsWith('io.modelcontextprotocol/') || isOwnMember(name)
-  );
+  return name === 'progressToken' || name.startsWith('io.modelcontextprotocol/') || isOwnMember(name);
 }
 
 /** Where on a path the protocol's members end: how many steps down, and what the first other member is. */

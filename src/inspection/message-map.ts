@@ -29,28 +29,12 @@ export type Place = {
 const VALUE_MEMBERS: ReadonlySet<string> = new Set([
   ...['type', 'role', 'uri', 'uriTemplate', 'url', 'mimeType', 'data', 'blob', 'audience', 'name'],
   ...['lastModified', 'resultType', 'cacheScope', 'progressToken', 'nextCursor', 'protocolVersion'],
-  ...[
-    'requestId',
-    'id',
-    'taskId',
-    'toolUseId',
-    'elicitationId',
-    'level',
-    'logger',
-    'model',
-    'icons',
-    'src',
-    'status',
-  ],
+  ...['requestId', 'id', 'taskId', 'toolUseId', 'elicitationId', 'level', 'logger', 'model', 'icons', 'src', 'status'],
 ]);
 /** Members whose texts a host shows one after another. Those that stand in a list of strings are joined too. */
 const JOINED_MEMBERS: ReadonlySet<string> = new Set(['text', 'message', 'data', 'statusMessage']);
 /** Members whose content has a shape of its own: its strings, in order, are one text to whoever shows it. */
-const STRUCTURED: ReadonlySet<string> = new Set([
-  'result/structuredContent',
-  'params/data',
-  'error/data',
-]);
+const STRUCTURED: ReadonlySet<string> = new Set(['result/structuredContent', 'params/data', 'error/data']);
 /** Whether a group holds the strings of a structure, which are data rather than texts in a row. */
 export function isStructure(group: string): boolean {
   return group === 'result/structuredContent';
@@ -58,12 +42,7 @@ export function isStructure(group: string): boolean {
 
 const HOLDERS: ReadonlySet<string | number | undefined> = new Set(['result', 'params', 'error']);
 /** The members of server requests that are text: the rest of their params is for the client to read. */
-const PARAMS_TEXTS: ReadonlySet<string> = new Set([
-  'text',
-  'message',
-  'systemPrompt',
-  'statusMessage',
-]);
+const PARAMS_TEXTS: ReadonlySet<string> = new Set(['text', 'message', 'systemPrompt', 'statusMessage']);
 
 /** What the string at a path is. */
 export function placeOf(steps: Steps): Place {
@@ -203,20 +182,16 @@ export type DefinitionText = {
 /** What holds the name of the definition itself, or of an argument of a prompt. */
 const NAME_POINTER = /^(?:\/arguments\/\d+)?\/name$/;
 /** The members of a definition that hold a name, a value or a comment, and no instructions. */
-const VALUE_POINTER =
-  /\/(?:title|\$comment|const|default|enum\/\d+|examples\/\d+|annotations\/[^/]+)$/;
+const VALUE_POINTER = /\/(?:title|\$comment|const|default|enum\/\d+|examples\/\d+|annotations\/[^/]+)$/;
 const SCHEMA_POINTER = /\/\$(?:schema|ref|id)$/;
 /** Members whose own members are named by the author of a definition. */
-const NAMING =
-  /\/(?:properties|patternProperties|\$defs|definitions|dependentSchemas|_meta)\/[^/]+$/;
+const NAMING = /\/(?:properties|patternProperties|\$defs|definitions|dependentSchemas|_meta)\/[^/]+$/;
 const KEYWORDS: ReadonlySet<string> = new Set(
   'name title description inputSchema outputSchema annotations arguments type properties patternProperties required items prefixItems additionalProperties enum const default examples format pattern anyOf oneOf allOf not if then else $defs definitions $ref $schema $id minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems uniqueItems minProperties maxProperties nullable readOnlyHint destructiveHint idempotentHint openWorldHint uri uriTemplate mimeType icons size'.split(
     ' ',
   ),
 );
-const TYPES: ReadonlySet<string> = new Set(
-  'string number integer boolean object array null'.split(' '),
-);
+const TYPES: ReadonlySet<string> = new Set('string number integer boolean object array null'.split(' '));
 
 /** The texts at a path of a definition: the name of the member, and its value if that is a string. */
 export function definitionTextsAt(value: Json, steps: Steps): readonly DefinitionText[] {
@@ -237,11 +212,7 @@ export function toDefinitionText(pointer: string, value: string, isName: boolean
   return { pointer, value, isName, role, group: definitionGroupOf(pointer, value, isName) };
 }
 
-function definitionGroupOf(
-  pointer: string,
-  value: string,
-  isName: boolean,
-): DefinitionText['group'] {
+function definitionGroupOf(pointer: string, value: string, isName: boolean): DefinitionText['group'] {
   if (isName) {
     const isKeyword = pointer.endsWith(`/${value}`) && KEYWORDS.has(value);
     return isKeyword && !NAMING.test(pointer) ? undefined : 'name';

@@ -23,10 +23,7 @@ const OTHER_KINDS = [
   'address-user',
 ] as const;
 
-const KINDS: ReadonlySet<string> = new Set([
-  ...SECRET_FORMATS.map(({ kind }) => kind),
-  ...OTHER_KINDS,
-]);
+const KINDS: ReadonlySet<string> = new Set([...SECRET_FORMATS.map(({ kind }) => kind), ...OTHER_KINDS]);
 
 /** RFC 4648 §6, in lower case. */
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';

@@ -93,23 +93,17 @@ function refuseAfterError(log: FindingLog): GuardOutcome {
 const MIN_TOKEN_CHARS = 16;
 
 /** The part of the token to search for. The signature of a JWT is left out, because it can be respelled. */
-function needleOf({
-  presentedToken: token,
-}: Pick<GuardInput, 'presentedToken'>): string | undefined {
+function needleOf({ presentedToken: token }: Pick<GuardInput, 'presentedToken'>): string | undefined {
   if (token === undefined || token.length < MIN_TOKEN_CHARS) return undefined;
   const dot = token.lastIndexOf('.');
   return dot >= MIN_TOKEN_CHARS ? token.slice(0, dot) : token;
 }
 
 /** Whether the caller's token occurs in texts: as sent, escaped, encoded, or spread over several. */
-export function containsPresentedToken(
-  texts: readonly string[],
-  presentedToken: string | undefined,
-): boolean {
+export function containsPresentedToken(texts: readonly string[], presentedToken: string | undefined): boolean {
   const needle = needleOf({ presentedToken });
   if (needle === undefined) return false;
-  const isHeld = (text: string): boolean =>
-    text.length >= MIN_TOKEN_CHARS && containsDecoded(text, needle, 2);
+  const isHeld = (text: string): boolean => text.length >= MIN_TOKEN_CHARS && containsDecoded(text, needle, 2);
   return texts.join('').includes(needle) || texts.some(isHeld);
 }
 

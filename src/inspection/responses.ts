@@ -6,13 +6,7 @@ import { channel } from 'node:diagnostics_channel';
 import type { CompiledSchema } from '../policy/definitions.js';
 import type { Finding } from '../policy/record.js';
 import { keepExactNumbers } from '../protocol/json/exact-numbers.js';
-import {
-  applyEdits,
-  MAX_JSON_DEPTH,
-  readJsonText,
-  setMember,
-  spanOf,
-} from '../protocol/json/json.js';
+import { applyEdits, MAX_JSON_DEPTH, readJsonText, setMember, spanOf } from '../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { LIST_MEMBERS } from '../protocol/methods.js';
 import { mayHoldPayload } from './binary-content.js';
@@ -72,12 +66,7 @@ export type InspectionInput = {
 };
 
 /** `overloaded` means that too many long texts are already waiting; inspection itself never returns it. */
-export type WithholdReason =
-  | 'result-content'
-  | 'result-invalid'
-  | 'result-too-large'
-  | 'internal'
-  | 'overloaded';
+export type WithholdReason = 'result-content' | 'result-invalid' | 'result-too-large' | 'internal' | 'overloaded';
 
 export type InspectionOutcome =
   /** The received bytes may be forwarded. Findings, if any, are flags. */
@@ -115,10 +104,7 @@ export const FINDINGS_MEMBER = 'dev.sallyport/findings';
 const TAINT_MEMBER = 'dev.sallyport/taint';
 
 /** Inspects one message towards the client. Never throws: an error in an inspector withholds with `internal`. */
-export function inspectMessage(
-  input: InspectionInput,
-  sanitize: SanitizeText = sanitizeText,
-): InspectionOutcome {
+export function inspectMessage(input: InspectionInput, sanitize: SanitizeText = sanitizeText): InspectionOutcome {
   return inspectWithPrefilter(input) ?? completeInspection(input, inspectFully(input, sanitize));
 }
 
@@ -133,19 +119,14 @@ export function checkOutput(
 ): (InspectionOutcome & FullInspectionOutcome) | undefined {
   if (input.output === undefined) return undefined;
   try {
-    return satisfiesSchema(input.value, input.text, input.output)
-      ? undefined
-      : withheld('result-invalid');
+    return satisfiesSchema(input.value, input.text, input.output) ? undefined : withheld('result-invalid');
   } catch {
     return withheld('internal');
   }
 }
 
 /** Full inspection of a message, which may take long. Never throws. */
-export function inspectFully(
-  input: FullInspectionInput,
-  sanitize: SanitizeText = sanitizeText,
-): FullInspectionOutcome {
+export function inspectFully(input: FullInspectionInput, sanitize: SanitizeText = sanitizeText): FullInspectionOutcome {
   if (input.sensitive !== undefined) return inspectRedacted(input, input.sensitive, sanitize);
   const log = createFindingLog('to-client', input.own);
   try {
@@ -196,8 +177,7 @@ export function completeInspection(
   try {
     const value: Json = changed ?? JSON.parse(outcome.text);
     if (satisfiesSchema(value, outcome.text, output)) return { ...outcome, value };
-    const text =
-      output === undefined ? undefined : replaceInadmissible(original, outcome.text, output);
+    const text = output === undefined ? undefined : replaceInadmissible(original, outcome.text, output);
     const replaced: Json = text === undefined ? null : JSON.parse(text);
     return text !== undefined && satisfiesSchema(replaced, text, output)
       ? { ...outcome, text, value: replaced }
@@ -228,28 +208,20 @@ function mayHoldLoneReturn(json: string): boolean {
 }
 
 /** The outcome of a message that needs no full inspection; otherwise undefined. Never throws. */
-export function passIfClean(
-  input: FullInspectionInput,
-): (InspectionOutcome & FullInspectionOutcome) | undefined {
+export function passIfClean(input: FullInspectionInput): (InspectionOutcome & FullInspectionOutcome) | undefined {
   const { own } = input;
   if (input.sensitive !== undefined) return undefined;
   try {
     if (!isSurelyCleanJson(input.text) || isExposedIn(input.text, own)) return undefined;
     if (mayHoldLoneReturn(input.text)) return undefined;
     // The items of a list have already lost their odd icons (result-filters.ts).
-    if (
-      needsStructuralInspection(input.value, undefined, LIST_MEMBERS.get(input.requestMethod ?? ''))
-    )
+    if (needsStructuralInspection(input.value, undefined, LIST_MEMBERS.get(input.requestMethod ?? '')))
       return undefined;
     const tail = input.previousTail?.tail ?? '';
     const { groups, continued } = joinedTextsOf(input.value);
     const isClean = (text: string): boolean => isSurelyClean(text) && !isExposedIn(text, own);
     if (!areJoinedClean(groups, tail, isClean)) return undefined;
-    if (
-      !withJoinedLists(input.text).every(
-        (text) => isSurelyCleanJson(text) && !isExposedIn(text, own),
-      )
-    )
+    if (!withJoinedLists(input.text).every((text) => isSurelyCleanJson(text) && !isExposedIn(text, own)))
       return undefined;
     return { kind: 'clean', findings: NO_FINDINGS, previousTail: nextTail(tail, continued) };
   } catch {
@@ -257,11 +229,7 @@ export function passIfClean(
   }
 }
 
-function inspect(
-  input: FullInspectionInput,
-  sanitize: SanitizeText,
-  log: FindingLog,
-): FullInspectionOutcome {
+function inspect(input: FullInspectionInput, sanitize: SanitizeText, log: FindingLog): FullInspectionOutcome {
   const { text, own, marks } = input;
   const { result } = input.profile;
   const tail = input.previousTail?.tail ?? '';
@@ -300,11 +268,7 @@ const MAX_CHECKS = 6;
 
 type Check = {
   readonly log: FindingLog;
-  readonly inspectEdited: (
-    text: string,
-    value: Json,
-    log: FindingLog,
-  ) => ReturnType<typeof sanitizeMessage>;
+  readonly inspectEdited: (text: string, value: Json, log: FindingLog) => ReturnType<typeof sanitizeMessage>;
 };
 
 /**
@@ -341,10 +305,7 @@ function inspectAgain(
   return { text };
 }
 
-function withhold(
-  reason: WithholdReason,
-  log: FindingLog,
-): InspectionOutcome & FullInspectionOutcome {
+function withhold(reason: WithholdReason, log: FindingLog): InspectionOutcome & FullInspectionOutcome {
   return { kind: 'withhold', reason, findings: log.list() };
 }
 
@@ -391,8 +352,7 @@ function startOf(texts: readonly string[]): readonly string[] {
 
 /** Whether a message holds something that the prefilter cannot assess from its text: encoded bytes or icons. */
 function needsStructuralInspection(value: Json, parentName?: string, listed?: string): boolean {
-  if (Array.isArray(value))
-    return value.some((one: Json) => needsStructuralInspection(one, parentName, listed));
+  if (Array.isArray(value)) return value.some((one: Json) => needsStructuralInspection(one, parentName, listed));
   return isObject(value) && hasUnprefilteredMember(value, parentName, listed);
 }
 
@@ -439,8 +399,7 @@ function withMeta(text: string, member: string, content: Json): string {
   const value: Json = JSON.parse(text);
   const result = valueAt(value, ['result']);
   if (!isObject(result)) return text;
-  if (result['_meta'] === undefined)
-    return setMember(text, ['result'], '_meta', { [member]: content });
+  if (result['_meta'] === undefined) return setMember(text, ['result'], '_meta', { [member]: content });
   if (!isObject(result['_meta'])) return text;
   return setMember(text, ['result', '_meta'], member, content);
 }

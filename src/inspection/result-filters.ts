@@ -186,12 +186,7 @@ function placeOf(pointer: string): readonly (string | number)[] {
 const NOTHING_FOUND: readonly Finding[] = Object.freeze([]);
 
 /** Reads the items; what is no definition is named in `odd`. */
-function readItems(
-  input: ListInput,
-  list: readonly Json[],
-  spans: readonly Span[],
-  odd: string[],
-): Candidate[] {
+function readItems(input: ListInput, list: readonly Json[], spans: readonly Span[], odd: string[]): Candidate[] {
   const { name: member, member: listName } = LISTS[input.kind];
   const candidates: Candidate[] = [];
   for (const [index, value] of list.entries()) {
@@ -224,9 +219,7 @@ function withoutRepetitions(
   }
   if (firsts.size === candidates.length) return candidates;
   for (const name of ambiguous)
-    odd.push(
-      `${LISTS[kind].member}: ${clauseName(name)} is given twice with different definitions`,
-    );
+    odd.push(`${LISTS[kind].member}: ${clauseName(name)} is given twice with different definitions`);
   return [...firsts.values()].filter(({ item }) => !ambiguous.has(item.name));
 }
 
@@ -264,16 +257,10 @@ function writeShown(
 }
 
 function narrowed(element: string, edits: readonly SchemaEdit[]): string {
-  return edits.reduce(
-    (shown, { path, keyword, value }) => setMember(shown, path, keyword, value),
-    element,
-  );
+  return edits.reduce((shown, { path, keyword, value }) => setMember(shown, path, keyword, value), element);
 }
 
-function inspectionInputOf(
-  { kind, isReviewed, profile }: ListInput,
-  text: string,
-): InspectionInput {
+function inspectionInputOf({ kind, isReviewed, profile }: ListInput, text: string): InspectionInput {
   const { method, member } = LISTS[kind];
   let value: Json | undefined;
   return {
@@ -343,16 +330,14 @@ export function createPageCache(options: PageCacheOptions): PageCache {
   return {
     find(key, bytes, id) {
       const kept = pages.get(key);
-      if (kept === undefined || !matchesMessage(kept.halves, bytes, id, options.isEqual))
-        return undefined;
+      if (kept === undefined || !matchesMessage(kept.halves, bytes, id, options.isEqual)) return undefined;
       pages.use(key);
       return kept.page;
     },
     keep(key, { bytes, text, id }, items) {
       const halves = splitAtId(text, id);
       pages.delete(key);
-      if (halves === undefined || !matchesMessage(halves, bytes, id, options.isEqual))
-        return undefined;
+      if (halves === undefined || !matchesMessage(halves, bytes, id, options.isEqual)) return undefined;
       const page = createPage(items, id, options.maxFilteredPages, (formBytes) => {
         if (pages.get(key) === kept) pages.set(key, kept, bytes.byteLength + formBytes);
       });
@@ -486,8 +471,7 @@ function withCarriedVersions(input: HandshakeInput, result: JsonObject): string 
   const versions = result['supportedVersions'];
   if (!Array.isArray(versions)) return undefined;
   const carried = versions.filter(
-    (version: Json): version is string =>
-      typeof version === 'string' && carriedVersions.includes(version),
+    (version: Json): version is string => typeof version === 'string' && carriedVersions.includes(version),
   );
   if (carried.length === 0) return undefined;
   if (carried.length === versions.length) return text;

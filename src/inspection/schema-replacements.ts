@@ -41,11 +41,7 @@ const MAX_LEFT_OUT = 64;
  * Replaces marks that the schema does not admit. `original` is the message before the redaction, and `text` after it;
  * returns the text that may satisfy the schema, or undefined where nothing can be replaced.
  */
-export function replaceInadmissible(
-  original: Json,
-  text: string,
-  output: CompiledSchema,
-): string | undefined {
+export function replaceInadmissible(original: Json, text: string, output: CompiledSchema): string | undefined {
   const structured = valueAt(original, STRUCTURED);
   if (structured === undefined) return undefined;
   // The members of all items of a list are replaced alike.
@@ -100,11 +96,7 @@ function isStructured(steps: Steps): boolean {
 }
 
 /** The first replacement with which the original stays valid; undefined where the mark itself may stay. */
-function replacementFor(
-  structured: Json,
-  places: readonly Place[],
-  output: CompiledSchema,
-): Replacement | undefined {
+function replacementFor(structured: Json, places: readonly Place[], output: CompiledSchema): Replacement | undefined {
   const copy = structuredClone(structured);
   for (const { steps, mark } of places) setAt(copy, steps, mark);
   if (output.check(copy).length === 0) return undefined;

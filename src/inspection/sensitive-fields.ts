@@ -182,15 +182,9 @@ function tryOthers(
 }
 
 /** A copy of a value in which the places of a pointer are replaced. */
-function mapPlaces(
-  value: Json,
-  [step, ...rest]: readonly string[],
-  replace: (value: Json) => Json,
-): Json {
-  const replaceChild = (child: Json): Json =>
-    rest.length === 0 ? replace(child) : mapPlaces(child, rest, replace);
-  if (Array.isArray(value))
-    return value.map((item: Json, index) => (isStep(step, index) ? replaceChild(item) : item));
+function mapPlaces(value: Json, [step, ...rest]: readonly string[], replace: (value: Json) => Json): Json {
+  const replaceChild = (child: Json): Json => (rest.length === 0 ? replace(child) : mapPlaces(child, rest, replace));
+  if (Array.isArray(value)) return value.map((item: Json, index) => (isStep(step, index) ? replaceChild(item) : item));
   if (!isObject(value)) return value;
   const members = Object.entries(value).map(([name, member]): [string, Json] => [
     name,
@@ -225,10 +219,7 @@ function hideFields(args: JsonObject, hidden: SensitiveFields['arguments']): Jso
     if (Array.isArray(value)) return value.map(hide);
     if (!isObject(value)) return value;
     return Object.fromEntries(
-      Object.entries(value).map(([name, member]) => [
-        find(name, MIN_VALUE_CHARS).text,
-        hide(member),
-      ]),
+      Object.entries(value).map(([name, member]) => [find(name, MIN_VALUE_CHARS).text, hide(member)]),
     );
   };
   return hide(copy) as JsonObject;
@@ -260,8 +251,7 @@ function addWritings(value: string, values: Set<string>): void {
   for (const text of [value, value.normalize('NFC'), value.normalize('NFD')]) {
     const escaped = JSON.stringify(text).slice(1, -1);
     const forHtml = text.replace(/[&<>"']/g, (sign) => HTML_REFERENCES.get(sign) ?? sign);
-    for (const writing of [text, escaped, escapeBeyondAscii(escaped), forHtml])
-      addValue(writing, values);
+    for (const writing of [text, escaped, escapeBeyondAscii(escaped), forHtml]) addValue(writing, values);
     const forUrl = encodeURIComponent(text.replace(/\p{Cs}/gu, '\ufffd'));
     addValue(forUrl, values);
     addValue(forUrl.replaceAll('%20', '+'), values);
@@ -285,10 +275,7 @@ function addValue(value: string, values: Set<string>): void {
 
 /** JSON as Python writes it by default, without characters beyond ASCII. */
 function escapeBeyondAscii(text: string): string {
-  return text.replace(
-    /[\u007f-\uffff]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+  return text.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 /** Replaces the values that have at least `minChars` characters. */
@@ -420,9 +407,7 @@ function createTree(active: Active): FieldTree {
       const folded = foldFieldName(String(child));
       const name = names.has(folded) ? folded : ANY_STEP;
       if (known.has(name)) return known.get(name);
-      const next = open.flatMap(({ field, steps: [step, ...steps] }) =>
-        isStep(step, name) ? [{ field, steps }] : [],
-      );
+      const next = open.flatMap(({ field, steps: [step, ...steps] }) => (isStep(step, name) ? [{ field, steps }] : []));
       const tree = next.length === 0 ? undefined : createTree(next);
       known.set(name, tree);
       return tree;
@@ -452,18 +437,13 @@ type TextTrees = {
 };
 
 /** Redacts the fields of one message. `too-large` beyond a bound. */
-export function redactFields(
-  text: string,
-  planned: PlannedFields,
-  caps: WalkCaps,
-): Redacted | 'too-large' {
+export function redactFields(text: string, planned: PlannedFields, caps: WalkCaps): Redacted | 'too-large' {
   const { fields } = planned;
   const counts = fields.map(() => 0);
   const values = new Set<string>();
   const walk: Walk = { planned, text, places: [], edits: [], counts, values };
   const root = spanOf(text, ['result']);
-  if (root !== undefined)
-    visit(walk, root, createTree(fields.map(({ steps }, field) => ({ field, steps }))));
+  if (root !== undefined) visit(walk, root, createTree(fields.map(({ steps }, field) => ({ field, steps }))));
   const replaced = new Set(walk.places.map(({ start }) => start));
   visitOthers({ walk, trees: treesOf(fields), replaced }, spanOf(text, []) ?? NOWHERE, []);
   const leaves = readLeaves(walk, caps);
@@ -478,9 +458,7 @@ export function redactFields(
   }
   return {
     text: applyEdits(text, sortEdits(walk)),
-    tagged: fields.flatMap(({ effect, pointer }, field) =>
-      effect === 'tag' && counts[field] !== 0 ? [pointer] : [],
-    ),
+    tagged: fields.flatMap(({ effect, pointer }, field) => (effect === 'tag' && counts[field] !== 0 ? [pointer] : [])),
     findings: log.list(),
   };
 }
@@ -554,8 +532,7 @@ function visitForm(walk: Walk, span: Span, trees: TextTrees): void {
   for (const { name, value } of memberSpans(text, properties.value)) {
     const ended = trees.added.below(name)?.ended ?? [];
     const filled = memberSpans(text, value).find((member) => member.name === 'default');
-    if (filled === undefined || !ended.some((field) => planned.fields[field]?.effect === 'redact'))
-      continue;
+    if (filled === undefined || !ended.some((field) => planned.fields[field]?.effect === 'redact')) continue;
     for (const field of ended) counts[field] = (counts[field] ?? 0) + 1;
     collectValues(text.slice(filled.value.start, filled.value.end), values);
     walk.places.push({ start: filled.start, end: filled.value.end });
@@ -567,11 +544,7 @@ function sortEdits({ edits }: Walk): readonly TextEdit[] {
   return edits.sort((one, other) => one.start - other.start);
 }
 
-function noteFields(
-  fields: readonly SensitiveField[],
-  counts: readonly number[],
-  log: FindingLog,
-): void {
+function noteFields(fields: readonly SensitiveField[], counts: readonly number[], log: FindingLog): void {
   for (const [field, { steps, effect }] of fields.entries()) {
     const count = counts[field] ?? 0;
     const action = effect === 'tag' ? 'flag' : 'redact';
@@ -674,11 +647,7 @@ function readLeaves(walk: Walk, caps: WalkCaps): readonly TextLeaf[] | 'too-larg
 }
 
 /** Reads the texts that a host joins as one, since data may begin in one of them and end in another. */
-function readJoined(
-  outer: Walk,
-  leaves: readonly TextLeaf[],
-  trees: TextTrees,
-): readonly TextLeaf[] {
+function readJoined(outer: Walk, leaves: readonly TextLeaf[], trees: TextTrees): readonly TextLeaf[] {
   const read = new Map<number, TextLeaf>();
   for (const joined of groupsOf(leaves)) {
     const text = joined.map(({ value }) => value).join('');
@@ -782,10 +751,7 @@ function mayHoldField({ planned: { fields } }: Walk, value: string): boolean {
   const lower = text.normalize().toLowerCase();
   return fields.some(({ steps, effect }) => {
     const last = steps.at(-1) ?? ANY_STEP;
-    return (
-      effect === 'redact' &&
-      (last === ANY_STEP || lower.includes(foldText(last).text.normalize().toLowerCase()))
-    );
+    return effect === 'redact' && (last === ANY_STEP || lower.includes(foldText(last).text.normalize().toLowerCase()));
   });
 }
 
@@ -812,12 +778,7 @@ type DataReading = {
 };
 
 /** The edits that redact the fields of all data in a text, in order and apart. */
-function findDataEdits(
-  outer: Walk,
-  text: string,
-  trees: TextTrees,
-  isJson = false,
-): readonly TextEdit[] {
+function findDataEdits(outer: Walk, text: string, trees: TextTrees, isJson = false): readonly TextEdit[] {
   const edits: DataEdit[] = [];
   const place = { quote: '"', escapes: 0, level: 0, isJson };
   readText({ outer, trees, edits, redacted: new Set(), ...place }, foldText(text));
@@ -836,8 +797,7 @@ const QUOTE_IN_HTML = /&(?:quot|apos|#0*3[49]|#x0*2[27]);/i;
 function readText(reading: DataReading, view: NormalizedText): void {
   readData(reading, view);
   // Data in HTML, as in an attribute or a listing. In JSON that is in one of the strings, which are read by themselves.
-  if (!reading.isJson && QUOTE_IN_HTML.test(view.text))
-    readData({ ...reading, quote: '&quot;' }, decodeEscapes(view));
+  if (!reading.isJson && QUOTE_IN_HTML.test(view.text)) readData({ ...reading, quote: '&quot;' }, decodeEscapes(view));
 }
 
 function readData(reading: DataReading, view: NormalizedText): void {
@@ -857,12 +817,7 @@ function escaped(reading: DataReading): DataReading {
 }
 
 /** Data may be structured content as a whole, or else one of its lists or an item of one. */
-function visitOutermost(
-  reading: DataReading,
-  view: NormalizedText,
-  node: DataNode,
-  depth = 0,
-): void {
+function visitOutermost(reading: DataReading, view: NormalizedText, node: DataNode, depth = 0): void {
   const { trees, edits } = reading;
   const before = edits.length;
   const isList = node.kind === 'array';
@@ -890,27 +845,17 @@ type NodeVisit = {
   readonly name?: DataNode | undefined;
 };
 
-function visitNode(
-  reading: DataReading,
-  view: NormalizedText,
-  { node, tree, name }: NodeVisit,
-): void {
+function visitNode(reading: DataReading, view: NormalizedText, { node, tree, name }: NodeVisit): void {
   const { planned } = reading.outer;
   const redacted = tree.ended.find((field) => planned.fields[field]?.effect === 'redact');
   if (redacted !== undefined) {
-    if (isOfLevel(reading, view, name ?? node))
-      redactNode(reading, view, { node, tree, name }, redacted);
+    if (isOfLevel(reading, view, name ?? node)) redactNode(reading, view, { node, tree, name }, redacted);
     return;
   }
   if (tree.isOpen) visitItems(reading, view, node, tree);
 }
 
-function visitItems(
-  reading: DataReading,
-  view: NormalizedText,
-  node: DataNode,
-  tree: FieldTree,
-): void {
+function visitItems(reading: DataReading, view: NormalizedText, node: DataNode, tree: FieldTree): void {
   const { planned } = reading.outer;
   /** The members that are left out, each with the fields that it is. */
   const leftOut = new Map<number, readonly number[]>();
@@ -949,11 +894,7 @@ function removeItems(
 }
 
 /** Whether the quote of a name or text is written with the escapes of this level: others were read before. */
-function isOfLevel(
-  { level, escapes }: DataReading,
-  view: NormalizedText,
-  { start, kind }: DataNode,
-): boolean {
+function isOfLevel({ level, escapes }: DataReading, view: NormalizedText, { start, kind }: DataNode): boolean {
   if (level === 0) return true;
   const quote = originalSpan(view, start, start + 1);
   return kind === 'string' && quote.end - quote.start >= 2 ** escapes;
@@ -1090,13 +1031,10 @@ function withoutSplitValues(leaves: readonly TextLeaf[], find: Search): readonly
       end += redacted.length;
       return { start, end };
     });
-    const split = edits.filter((edit) =>
-      spans.some((span) => edit.start < span.end && span.end < edit.end),
-    );
+    const split = edits.filter((edit) => spans.some((span) => edit.start < span.end && span.end < edit.end));
     for (const [index, leaf] of joined.entries()) {
       const pieces = piecesWithin(split, spans[index] ?? NOWHERE);
-      if (pieces.length > 0)
-        left.set(leaf.start, { ...leaf, redacted: applyEdits(leaf.redacted, pieces) });
+      if (pieces.length > 0) left.set(leaf.start, { ...leaf, redacted: applyEdits(leaf.redacted, pieces) });
     }
   }
   return left.size === 0 ? leaves : leaves.map((leaf) => left.get(leaf.start) ?? leaf);
@@ -1128,9 +1066,7 @@ function redactLeaves(
 /** A text in JSON as it may stand there. Annotations have a number and a time of their own. */
 function writtenAt(kind: Leaf['kind'], steps: Leaf['steps'], text: string): string {
   if (kind === 'number') return '0';
-  return JSON.stringify(
-    nearestName(steps) === 'lastModified' && isAnnotation(steps) ? NO_TIME : text,
-  );
+  return JSON.stringify(nearestName(steps) === 'lastModified' && isAnnotation(steps) ? NO_TIME : text);
 }
 
 /** The search in a text that is JSON, whose writer may have escaped any character in any way. */

@@ -10,8 +10,7 @@ import { type Payload, readMimeType } from './binary-content.js';
 import { isSvg, isSvgType, neutralizeSvg, svgInDataUrl } from './detectors/svg.js';
 
 /** What a block says in place of its image, before the source. */
-const SHOWN_AS_SOURCE =
-  'This SVG image would run or load something. It is shown as its source, made inert:\n\n';
+const SHOWN_AS_SOURCE = 'This SVG image would run or load something. It is shown as its source, made inert:\n\n';
 
 /** The inert text that takes the place of an SVG image. */
 export function sourceText(svg: string): string {

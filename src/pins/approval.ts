@@ -46,8 +46,7 @@ export function mergeFetched(input: {
   readonly isLeftOut?: (pin: PinName) => boolean;
 }): FetchedLock {
   const { observed, approval, isLeftOut } = input;
-  const approvalFor = (pin: PinName): Approval | undefined =>
-    isLeftOut?.(pin) === true ? undefined : approval;
+  const approvalFor = (pin: PinName): Approval | undefined => (isLeftOut?.(pin) === true ? undefined : approval);
   const before = input.lock ?? emptyLock(input.upstream);
   const unusable: { kind: PinnedKind; name: string }[] = [];
   const merged = (kind: PinKind): ReadonlyMap<string, Pin> => {
@@ -58,10 +57,7 @@ export function mergeFetched(input: {
       const offered = observedItemsIn(observed, kind, name);
       const known = before.pins[kind].get(name);
       if (offered === undefined) unusable.push({ kind, name });
-      const pin =
-        offered === undefined
-          ? known
-          : mergePin(known, offered, approvalFor({ kind, name }), isRead);
+      const pin = offered === undefined ? known : mergePin(known, offered, approvalFor({ kind, name }), isRead);
       if (pin !== undefined) pins.set(name, pin);
     }
     return pins;
@@ -107,9 +103,7 @@ function mergePin<Definition extends Content>(
   if (pin?.status === 'blocked') return pin;
   const isOffered = (version: PinVersion<Definition>): boolean =>
     offered.some(({ digest }) => digest === version.sha256);
-  const kept = versionsOf(pin).filter(
-    (version) => !isRead || keepsVersion(version, isOffered, approval),
-  );
+  const kept = versionsOf(pin).filter((version) => !isRead || keepsVersion(version, isOffered, approval));
   const versions = kept.map((version) =>
     approval !== undefined && version.status === 'pending' && isOffered(version)
       ? { ...version, status: 'approved' as const, approval }
@@ -135,9 +129,7 @@ function keepsVersion<Definition>(
 const STATUS_ORDER = { blocked: 0, approved: 1, pending: 2 } as const;
 
 /** Puts approved versions first, so that the definition in use leads even if a variant is blocked. */
-function toPin<Definition extends Content>(
-  versions: readonly PinVersion<Definition>[],
-): Pin<Definition> | undefined {
+function toPin<Definition extends Content>(versions: readonly PinVersion<Definition>[]): Pin<Definition> | undefined {
   const isApproved = versions.some((version) => version.status === 'approved');
   const ordered = isApproved
     ? [...versions].sort((a, b) => rank(a) - rank(b))
@@ -203,13 +195,9 @@ export function approvePin(input: {
     const { together = [input.digest] } = input;
     // A block covers all versions, and lifting it for one version does not lift it for the others.
     const staying = pin.status === 'blocked' ? together : offered;
-    const kept = versions.filter(
-      ({ sha256, status }) => status !== 'approved' || staying?.includes(sha256) !== false,
-    );
+    const kept = versions.filter(({ sha256, status }) => status !== 'approved' || staying?.includes(sha256) !== false);
     const approved = kept.map((version) =>
-      version.sha256 === input.digest
-        ? { ...version, status: 'approved' as const, approval: input.approval }
-        : version,
+      version.sha256 === input.digest ? { ...version, status: 'approved' as const, approval: input.approval } : version,
     );
     return { ok: true, versions: approved };
   });
@@ -226,23 +214,16 @@ export function blockPin(lock: Lock, pin: PinName, block: Approval | undefined):
 }
 
 /** The digests that are offered under a name to any client profile, each once; `undefined` if that is not known. */
-export function digestsOffered(
-  observed: Observed | undefined,
-  { kind, name }: PinName,
-): readonly string[] | undefined {
+export function digestsOffered(observed: Observed | undefined, { kind, name }: PinName): readonly string[] | undefined {
   if (observed === undefined) return undefined;
   if (kind !== 'instructions' && !isKindRead(observed, kind)) return undefined;
   const digests = observed.listings.flatMap((listing) =>
-    kind === 'instructions'
-      ? (listing.instructions?.digest ?? [])
-      : (listing.seen[kind].get(name)?.digest ?? []),
+    kind === 'instructions' ? (listing.instructions?.digest ?? []) : (listing.seen[kind].get(name)?.digest ?? []),
   );
   return [...new Set(digests)];
 }
 
-type EditedPin<Definition> =
-  | { ok: true; versions: readonly PinVersion<Definition>[]; isBlock?: true }
-  | PinRefusal;
+type EditedPin<Definition> = { ok: true; versions: readonly PinVersion<Definition>[]; isBlock?: true } | PinRefusal;
 
 function changePin(
   lock: Lock,
@@ -289,9 +270,7 @@ export function withPin(lock: Lock, kind: PinKind, name: string, pin: Pin): Lock
 /** Every pin of a lock file, in the order of the file; none without one. */
 export function namedPins(lock: Lock | undefined): readonly NamedPin[] {
   if (lock === undefined) return [];
-  const named = PIN_KINDS.flatMap((kind) =>
-    [...lock.pins[kind]].map(([name, pin]): NamedPin => ({ kind, name, pin })),
-  );
+  const named = PIN_KINDS.flatMap((kind) => [...lock.pins[kind]].map(([name, pin]): NamedPin => ({ kind, name, pin })));
   if (lock.instructions === undefined) return named;
   return [...named, { kind: 'instructions', name: 'instructions', pin: lock.instructions }];
 }
@@ -367,9 +346,7 @@ export function findDecisions(before: Lock | undefined, after: Lock): readonly P
   });
 }
 
-function blockedVersions<Definition>(
-  pin: Pin<Definition> | undefined,
-): readonly PinVersion<Definition>[] {
+function blockedVersions<Definition>(pin: Pin<Definition> | undefined): readonly PinVersion<Definition>[] {
   return versionsOf(pin).filter(({ status }) => status === 'blocked');
 }
 
@@ -393,9 +370,7 @@ export function trustObserved(
   at: string,
   isLeftOut: (pin: PinName) => boolean,
 ): Lock | undefined {
-  const isEmpty = observed.listings.every(({ seen }) =>
-    PIN_KINDS.every((kind) => seen[kind].size === 0),
-  );
+  const isEmpty = observed.listings.every(({ seen }) => PIN_KINDS.every((kind) => seen[kind].size === 0));
   if (isEmpty) return undefined;
   const approval = { by: FIRST_USE, at };
   const { lock } = mergeFetched({ upstream, lock: undefined, observed, approval, isLeftOut });
@@ -420,17 +395,12 @@ export function withTrusted(lock: Lock | undefined, trusted: Lock): Lock {
     upstream,
     server: server ?? trusted.server,
     instructions:
-      trusted.instructions === undefined
-        ? instructions
-        : withTrustedForms(instructions, trusted.instructions),
+      trusted.instructions === undefined ? instructions : withTrustedForms(instructions, trusted.instructions),
     pins: byKind((kind) => merged(pins[kind], trusted.pins[kind])),
   };
 }
 
-function withTrustedForms<Definition>(
-  written: Pin<Definition> | undefined,
-  trusted: Pin<Definition>,
-): Pin<Definition> {
+function withTrustedForms<Definition>(written: Pin<Definition> | undefined, trusted: Pin<Definition>): Pin<Definition> {
   if (written === undefined) return trusted;
   if (isReviewed(written)) return written;
   const known = new Set(versionsOf(trusted).map(({ sha256 }) => sha256));

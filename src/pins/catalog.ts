@@ -29,15 +29,7 @@ import {
   observedNames,
   shownItemsOf,
 } from './last-seen.js';
-import {
-  approvedVersions,
-  byKind,
-  type Lock,
-  PIN_KINDS,
-  type Pin,
-  type PinVersion,
-  versionsOf,
-} from './lock.js';
+import { approvedVersions, byKind, type Lock, PIN_KINDS, type Pin, type PinVersion, versionsOf } from './lock.js';
 
 export type CatalogInput = {
   readonly upstream: string;
@@ -66,10 +58,7 @@ export type CatalogInput = {
 };
 
 /** Decides about one definition that nobody approved. `mustBeScanned`: one that was not scanned is withheld too. */
-export type WithheldByScan = (
-  definition: JsonObject | undefined,
-  mustBeScanned: boolean,
-) => boolean;
+export type WithheldByScan = (definition: JsonObject | undefined, mustBeScanned: boolean) => boolean;
 
 type PinComparison = {
   /** `invalid`: the name occurred more than once in one listing. */
@@ -93,16 +82,12 @@ export function createCatalog(input: CatalogInput): Catalog {
       if (known !== undefined) return known;
       const pin = lock?.pins[kind].get(name);
       const listed = mode === 'off' ? listedDefinition(input, kind, name) : undefined;
-      const status = verifiedStatus(
-        input,
-        statusWith(scannedStatus(input, kind, name, pin), listed),
-      );
+      const status = verifiedStatus(input, statusWith(scannedStatus(input, kind, name, pin), listed));
       // Only pinned or listed names are cached: clients can send any number of other names.
       if (pin !== undefined || listed !== undefined) statuses[kind].set(name, status);
       return status;
     },
-    approves: (kind, name, digest) =>
-      matchesAny(approvedVersions(lock?.pins[kind].get(name)), [{ digest }]),
+    approves: (kind, name, digest) => matchesAny(approvedVersions(lock?.pins[kind].get(name)), [{ digest }]),
     names: (kind) => [...(lock?.pins[kind].keys() ?? [])],
     rankOf(kind, name) {
       ranks[kind] ??= ranksOf(input, kind);
@@ -117,21 +102,14 @@ export function createCatalog(input: CatalogInput): Catalog {
  * Before anything was listed, an approved definition is not absent: the upstream may not have been reached. What nobody
  * approved stays unknown, as it will be after the listing.
  */
-function verifiedStatus(
-  { observed, mode, unverified }: CatalogInput,
-  status: DefinitionStatus,
-): DefinitionStatus {
+function verifiedStatus({ observed, mode, unverified }: CatalogInput, status: DefinitionStatus): DefinitionStatus {
   if (observed !== undefined || mode === 'off' || unverified === undefined) return status;
-  const mayBeApproved =
-    status.state === 'absent' || (status.state === 'unpinned' && unverified === 'any');
+  const mayBeApproved = status.state === 'absent' || (status.state === 'unpinned' && unverified === 'any');
   return mayBeApproved ? { ...status, isUnverified: true } : status;
 }
 
 /** Without pins, a definition that cannot be used for checks is not used at all. */
-function statusWith(
-  status: DefinitionStatus,
-  listed: ReturnType<typeof listedDefinition>,
-): DefinitionStatus {
+function statusWith(status: DefinitionStatus, listed: ReturnType<typeof listedDefinition>): DefinitionStatus {
   if (listed === undefined) return status;
   if (listed !== 'unusable') return { ...status, listed };
   return WITHHELD_STATES.has(status.state) ? status : { ...status, state: 'invalid' };
@@ -146,9 +124,7 @@ function listingsFor({
   clientProfile,
 }: Pick<CatalogInput, 'observed' | 'clientProfile'>): readonly ObservedListing[] {
   const listings = observed?.listings ?? [];
-  return clientProfile === undefined
-    ? listings
-    : listings.filter((listed) => isSameProfile(listed, clientProfile));
+  return clientProfile === undefined ? listings : listings.filter((listed) => isSameProfile(listed, clientProfile));
 }
 
 /** The position of each name in the listings. */
@@ -160,12 +136,7 @@ function ranksOf(input: CatalogInput, kind: PinKind): ReadonlyMap<string, number
 }
 
 /** The state by the pin, or `poisoned` where the scan withholds a form that nobody approved. */
-function scannedStatus(
-  input: CatalogInput,
-  kind: PinKind,
-  name: string,
-  pin: Pin | undefined,
-): DefinitionStatus {
+function scannedStatus(input: CatalogInput, kind: PinKind, name: string, pin: Pin | undefined): DefinitionStatus {
   const digest = (): string | undefined => observedItemsOf(input.observed, kind, name)[0]?.digest;
   const status: DefinitionStatus =
     pin === undefined
@@ -184,8 +155,7 @@ export function withholding({
   if (isWithheld === undefined || mode === 'strict') return {};
   return {
     withholds: (kind, name, item) =>
-      !matchesAny(approvedVersions(lock?.pins[kind].get(name)), [item]) &&
-      isWithheld(item.definition, true),
+      !matchesAny(approvedVersions(lock?.pins[kind].get(name)), [item]) && isWithheld(item.definition, true),
   };
 }
 
@@ -209,21 +179,13 @@ function isPoisonedName(
   );
 }
 
-function pinnedStatus(
-  input: CatalogInput,
-  kind: PinKind,
-  name: string,
-  pin: Pin,
-): DefinitionStatus {
+function pinnedStatus(input: CatalogInput, kind: PinKind, name: string, pin: Pin): DefinitionStatus {
   const unseen = isKindRead(input.observed, kind) ? 'absent' : 'approved';
   const comparison = comparePin(pin, observedItemsOf(input.observed, kind, name), unseen);
-  const [listedForProfile] = listingsFor(input).flatMap(
-    (listed) => listed.seen[kind].get(name) ?? [],
-  );
+  const [listedForProfile] = listingsFor(input).flatMap((listed) => listed.seen[kind].get(name) ?? []);
   const seen = findUnapproved(comparison) ?? listedForProfile ?? comparison.observedItems[0];
   const version = chooseVersion(listedForProfile, comparison);
-  const compiled =
-    version === undefined ? undefined : input.compile(kind, name, version, input.formats);
+  const compiled = version === undefined ? undefined : input.compile(kind, name, version, input.formats);
   const isUsable = compiled !== undefined && comparison.state !== 'invalid';
   const state = comparison.state === 'approved' && !isUsable ? 'invalid' : comparison.state;
   // Without pinning, a schema that may no longer be the upstream's must not be used for checks.
@@ -254,11 +216,7 @@ function otherForms(
  * The definition that the upstream last listed under a name, for the client profile if there are several;
  * `undefined` if it is ambiguous. Approves nothing: it describes arguments and results of upstreams without pinning.
  */
-function listedDefinition(
-  input: CatalogInput,
-  kind: PinKind,
-  name: string,
-): PinnedDefinition | 'unusable' | undefined {
+function listedDefinition(input: CatalogInput, kind: PinKind, name: string): PinnedDefinition | 'unusable' | undefined {
   const { observed, compile, formats } = input;
   const observedItems = observedItemsOf(observed, kind, name);
   if (observedItems.some(({ isRepeated }) => isRepeated)) return undefined;
@@ -289,9 +247,7 @@ function comparePin(
     if (approved.length === 0) return 'pending';
     if (observedItems.length === 0) return unseen;
     if (observedItems.some((observedItem) => observedItem.isRepeated)) return 'invalid';
-    return observedItems.every((observedItem) => matchesAny(approved, [observedItem]))
-      ? 'approved'
-      : 'changed';
+    return observedItems.every((observedItem) => matchesAny(approved, [observedItem])) ? 'approved' : 'changed';
   };
   return { state: state(), approved, observedItems };
 }
@@ -385,13 +341,8 @@ const MAX_COMPILED = 20_000;
  * Creates a compiler that caches by kind and digest and can be shared by catalogs, so that a definition is
  * compiled once and not per request or reload.
  */
-export function createDefinitionCompiler(
-  tools: SchemaCompilers,
-  maxCompiled = MAX_COMPILED,
-): CompileDefinition {
-  const known = new BoundedMap<string, { readonly pinned: PinnedDefinition | undefined }>(
-    maxCompiled,
-  );
+export function createDefinitionCompiler(tools: SchemaCompilers, maxCompiled = MAX_COMPILED): CompileDefinition {
+  const known = new BoundedMap<string, { readonly pinned: PinnedDefinition | undefined }>(maxCompiled);
   return (kind, name, version, formats = 'annotation') => {
     // The digest covers the name: definitions of one kind with equal digests are equal.
     const key = `${kind} ${formats} ${version.sha256}`;
@@ -448,8 +399,7 @@ function compileTool(
   { inputSchema, outputSchema }: JsonObject,
   formats: SchemaOptions['formats'],
 ): CompiledDefinition {
-  if (!isObject(inputSchema))
-    return { schemaError: { pointer: '/inputSchema', why: 'it is no object' } };
+  if (!isObject(inputSchema)) return { schemaError: { pointer: '/inputSchema', why: 'it is no object' } };
   const input = tools.compileSchema(inputSchema, { formats, defaults: 'may-be-absent' });
   if (!input.ok) return { schemaError: schemaErrorIn('/inputSchema', input) };
   const mirrored = tools.mirroredParameters(inputSchema);
@@ -458,9 +408,7 @@ function compileTool(
       schemaError: { pointer: '/inputSchema', why: mirrored.why ?? 'x-mcp-header is not valid' },
     };
   const parts = { input: input.schema, output: undefined, mirrored: mirrored.mirrored };
-  const unchecked = (input.unchecked ?? []).map((schemaError) =>
-    schemaErrorIn('/inputSchema', schemaError),
-  );
+  const unchecked = (input.unchecked ?? []).map((schemaError) => schemaErrorIn('/inputSchema', schemaError));
   if (outputSchema === undefined) return { parts, unchecked };
   if (!isObject(outputSchema) && typeof outputSchema !== 'boolean')
     return {
@@ -468,16 +416,11 @@ function compileTool(
     };
   const output = tools.compileSchema(outputSchema, { formats });
   if (!output.ok) return { schemaError: schemaErrorIn('/outputSchema', output) };
-  const more = (output.unchecked ?? []).map((schemaError) =>
-    schemaErrorIn('/outputSchema', schemaError),
-  );
+  const more = (output.unchecked ?? []).map((schemaError) => schemaErrorIn('/outputSchema', schemaError));
   return { parts: { ...parts, output: output.schema }, unchecked: [...unchecked, ...more] };
 }
 
-function schemaErrorIn(
-  schema: string,
-  { pointer = '', why }: Partial<DefinitionError>,
-): DefinitionError {
+function schemaErrorIn(schema: string, { pointer = '', why }: Partial<DefinitionError>): DefinitionError {
   return { pointer: schema + pointer, why: why ?? 'the schema cannot be used' };
 }
 
@@ -563,7 +506,6 @@ export function describeSchemaError({
   pattern,
 }: Omit<UnusableDefinition, 'kind' | 'name' | 'digest'>): string {
   const place = pointer === '' ? '' : `${pointer.slice(1)}: `;
-  const shown =
-    pattern === undefined ? '' : `${JSON.stringify(pattern.slice(0, MAX_SHOWN_PATTERN))}: `;
+  const shown = pattern === undefined ? '' : `${JSON.stringify(pattern.slice(0, MAX_SHOWN_PATTERN))}: `;
   return `${EFFECTS[effect]}: ${place}${shown}${why}`;
 }

@@ -31,23 +31,11 @@ export const CHANGES = [
 export type Change = (typeof CHANGES)[number];
 
 /** Members of a definition that are shown to a person or a model. */
-const DESCRIPTIVE_MEMBERS = [
-  'title',
-  'description',
-  'arguments',
-  'mimeType',
-  'name',
-  'uriTemplate',
-  'contents',
-];
+const DESCRIPTIVE_MEMBERS = ['title', 'description', 'arguments', 'mimeType', 'name', 'uriTemplate', 'contents'];
 const TOOL_SCHEMAS = new Set(['inputSchema', 'outputSchema']);
 
 /** The classes of the difference, most serious first; empty if the definitions are equal. */
-export function compareDefinitions(
-  kind: PinKind,
-  before: JsonObject,
-  after: JsonObject,
-): readonly Change[] {
+export function compareDefinitions(kind: PinKind, before: JsonObject, after: JsonObject): readonly Change[] {
   if (JSON.stringify(sortMembers(before)) === JSON.stringify(sortMembers(after))) return [];
   const found = new Set<Change>();
   if (hasNewCue(before, after)) found.add('new-cue');
@@ -72,12 +60,7 @@ function hasNewCue(before: Json, after: Json): boolean {
 }
 
 function hasDescriptiveDifference(before: JsonObject, after: JsonObject): boolean {
-  if (
-    DESCRIPTIVE_MEMBERS.some(
-      (name) => descriptiveForm(before[name]) !== descriptiveForm(after[name]),
-    )
-  )
-    return true;
+  if (DESCRIPTIVE_MEMBERS.some((name) => descriptiveForm(before[name]) !== descriptiveForm(after[name]))) return true;
   return schemaDescriptions(before['inputSchema']) !== schemaDescriptions(after['inputSchema']);
 }
 
@@ -112,8 +95,7 @@ function hasOtherDifference(kind: PinKind, before: JsonObject, after: JsonObject
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   for (const name of names) {
     if (DESCRIPTIVE_MEMBERS.includes(name) || (kind === 'tool' && TOOL_SCHEMAS.has(name))) continue;
-    if (descriptiveForm(ownMember(before, name)) !== descriptiveForm(ownMember(after, name)))
-      return true;
+    if (descriptiveForm(ownMember(before, name)) !== descriptiveForm(ownMember(after, name))) return true;
   }
   return false;
 }
@@ -128,9 +110,7 @@ function addSchemaChanges(before: JsonObject, after: JsonObject, found: Set<Chan
 function outputForm(definition: JsonObject): string {
   const schema = definition['outputSchema'];
   if (schema === undefined) return '';
-  return isObject(schema)
-    ? descriptiveForm(normalizeSchema(schema, true))
-    : descriptiveForm(schema);
+  return isObject(schema) ? descriptiveForm(normalizeSchema(schema, true)) : descriptiveForm(schema);
 }
 
 /** Normalizes white space and Unicode composition, which count as notation. */
@@ -183,8 +163,7 @@ const INSTRUCTION_PHRASES = [
   'base64',
 ] as const;
 
-const URL_PATTERN =
-  /(?:https?:\/\/|www\.|javascript:|data:|file:\/\/|mailto:)[^\s"'<>)\]}]{1,200}/g;
+const URL_PATTERN = /(?:https?:\/\/|www\.|javascript:|data:|file:\/\/|mailto:)[^\s"'<>)\]}]{1,200}/g;
 const ENCODED_RUN = /[A-Za-z0-9+/]{80,4000}/g;
 const SPACE_RUN = /\s+/g;
 
@@ -213,8 +192,7 @@ function addCues(text: string, cues: Set<string>): void {
     cues.add(`unseen:${(character.codePointAt(0) ?? 0).toString(16)}`);
   }
   const folded = text.normalize('NFKC').toLowerCase().replace(SPACE_RUN, ' ');
-  for (const phrase of INSTRUCTION_PHRASES)
-    if (folded.includes(phrase)) cues.add(`order:${phrase}`);
+  for (const phrase of INSTRUCTION_PHRASES) if (folded.includes(phrase)) cues.add(`order:${phrase}`);
   for (const [address] of folded.matchAll(URL_PATTERN)) cues.add(`address:${address}`);
   for (const [run] of text.matchAll(ENCODED_RUN)) cues.add(`encoded:${run.slice(0, 40)}`);
 }
@@ -233,13 +211,7 @@ const DESCRIPTIVE_KEYWORDS = new Set([
   'title',
   'writeOnly',
 ]);
-const SCHEMA_MAPS = new Set([
-  '$defs',
-  'definitions',
-  'dependentSchemas',
-  'patternProperties',
-  'properties',
-]);
+const SCHEMA_MAPS = new Set(['$defs', 'definitions', 'dependentSchemas', 'patternProperties', 'properties']);
 const SUBSCHEMAS = new Set([
   'additionalProperties',
   'allOf',
@@ -295,9 +267,7 @@ function normalizeKeyword(key: string, value: Json, keepDescriptive: boolean): J
   if (UNORDERED.has(key) && Array.isArray(value)) return sortValues(value.map(sortMembers));
   if (SCHEMA_MAPS.has(key) && isObject(value)) {
     const names = Object.keys(value).sort();
-    return Object.fromEntries(
-      names.map((name) => [name, normalizeSchema(value[name] ?? null, keepDescriptive)]),
-    );
+    return Object.fromEntries(names.map((name) => [name, normalizeSchema(value[name] ?? null, keepDescriptive)]));
   }
   return SUBSCHEMAS.has(key) ? normalizeSchema(value, keepDescriptive) : sortMembers(value);
 }
@@ -484,9 +454,7 @@ function compareMembers(a: JsonObject, b: JsonObject): SchemaChange {
 function compareOpenings(a: JsonObject, b: JsonObject): SchemaChange {
   const [was, is] = [a, b].map((schema) => 'additionalProperties' in schema);
   if (was === is) return SAME;
-  return is
-    ? opened(b['additionalProperties'], WIDER)
-    : opened(a['additionalProperties'], NARROWER);
+  return is ? opened(b['additionalProperties'], WIDER) : opened(a['additionalProperties'], NARROWER);
 }
 
 function opened(additional: Json | undefined, change: SchemaChange): SchemaChange {
@@ -501,20 +469,8 @@ function compareItems(a: JsonObject, b: JsonObject): SchemaChange {
   return compareValues(items, laterItems);
 }
 
-const LOWER_BOUNDS = new Set([
-  'exclusiveMinimum',
-  'minItems',
-  'minLength',
-  'minProperties',
-  'minimum',
-]);
-const UPPER_BOUNDS = new Set([
-  'exclusiveMaximum',
-  'maxItems',
-  'maxLength',
-  'maxProperties',
-  'maximum',
-]);
+const LOWER_BOUNDS = new Set(['exclusiveMinimum', 'minItems', 'minLength', 'minProperties', 'minimum']);
+const UPPER_BOUNDS = new Set(['exclusiveMaximum', 'maxItems', 'maxLength', 'maxProperties', 'maximum']);
 /** Keywords that only ever refuse, whatever stands beside them: to add one narrows, to remove one widens. */
 const REFUSING = new Set([
   'allOf',
@@ -540,14 +496,7 @@ const REFUSING = new Set([
 ]);
 
 /** Those that may declare members, and so make an object take more. */
-const DECLARING = new Set([
-  'allOf',
-  'anyOf',
-  'dependentRequired',
-  'dependentSchemas',
-  'oneOf',
-  '$ref',
-]);
+const DECLARING = new Set(['allOf', 'anyOf', 'dependentRequired', 'dependentSchemas', 'oneOf', '$ref']);
 
 type CompareKeyword = (a: Json, b: Json) => SchemaChange;
 

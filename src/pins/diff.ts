@@ -16,10 +16,7 @@ const MAX_TABLE_CELLS = 4_000_000;
 type DiffLine = { readonly sign: ' ' | '-' | '+'; readonly text: string };
 
 /** The diff of both definitions, with sorted members and texts split at their own line ends. */
-export function diffDefinitions(
-  before: Json | undefined,
-  after: Json | undefined,
-): readonly DiffLine[] {
+export function diffDefinitions(before: Json | undefined, after: Json | undefined): readonly DiffLine[] {
   return diffLines(definitionLines(before), definitionLines(after));
 }
 
@@ -191,12 +188,7 @@ function* differences(path: Path, before: Json, after: Json): Generator<Found> {
   } else if (JSON.stringify(before) !== JSON.stringify(after)) yield { path, before, after };
 }
 
-function* memberDifferences(
-  path: Path,
-  name: string,
-  before: JsonObject,
-  after: JsonObject,
-): Generator<Found> {
+function* memberDifferences(path: Path, name: string, before: JsonObject, after: JsonObject): Generator<Found> {
   const at = [...path, name];
   const [old, next] = [ownMember(before, name), ownMember(after, name)];
   if (old === undefined) yield { path: at, ...(next === undefined ? {} : { after: next }) };
@@ -209,9 +201,7 @@ function replaceAt(value: Json, path: Path, by: Json | undefined): Json | undefi
   const [step, ...rest] = path;
   if (step === undefined) return by;
   if (Array.isArray(value)) {
-    return value.map((item: Json, index) =>
-      index === step ? (replaceAt(item, rest, by) ?? null) : item,
-    );
+    return value.map((item: Json, index) => (index === step ? (replaceAt(item, rest, by) ?? null) : item));
   }
   if (!isObject(value)) return value;
   const own = ownMember(value, String(step)) ?? null;
@@ -262,10 +252,7 @@ const MAX_POINTER_CHARACTERS = 4_000_000;
 const MAX_LEAF_CHANGES = 200;
 
 /** Compares two forms leaf by leaf, for a page. A form that does not exist has no leaves. */
-export function compareLeaves(
-  before: Definition | undefined,
-  after: Definition | undefined,
-): ComparedLeaves {
+export function compareLeaves(before: Definition | undefined, after: Definition | undefined): ComparedLeaves {
   const [old, next] = [leavesOf(before), leavesOf(after)];
   const pointers = [...new Set([...old.leaves.keys(), ...next.leaves.keys()])];
   const differing = pointers.filter((one) => old.leaves.get(one) !== next.leaves.get(one));

@@ -19,12 +19,7 @@ export const MAX_DEFINITION_VALUES = 20_000;
 const MAX_DEFINITION_LEVELS = 64 * MAX_DEFINITION_VALUES;
 
 /** Why a value has no canonical form. */
-type CanonicalizationError =
-  | 'not-json'
-  | 'too-deep'
-  | 'too-many-values'
-  | 'lone-surrogate'
-  | 'inexact-number';
+type CanonicalizationError = 'not-json' | 'too-deep' | 'too-many-values' | 'lone-surrogate' | 'inexact-number';
 
 type CanonicalForm =
   | { readonly ok: true; readonly text: string }
@@ -164,8 +159,7 @@ const contentCache = new WeakMap<JsonObject, Content>();
 
 /** SHA-256 of a definition as it was parsed, whether or not it has a digest, and its length. Cached like the digest. */
 export function contentOf(definition: JsonObject | string): Content {
-  if (typeof definition === 'string')
-    return { hash: sha256Hex(definition), chars: definition.length };
+  if (typeof definition === 'string') return { hash: sha256Hex(definition), chars: definition.length };
   const known = contentCache.get(definition);
   if (known !== undefined) return known;
   const text = JSON.stringify(definition);
@@ -183,9 +177,7 @@ export function formOf(seen: {
   readonly definition: JsonObject | string | undefined;
 }): string {
   const { digest, definition } = seen;
-  return digest === NO_DIGEST && definition !== undefined
-    ? `${NO_DIGEST} ${contentOf(definition).hash}`
-    : digest;
+  return digest === NO_DIGEST && definition !== undefined ? `${NO_DIGEST} ${contentOf(definition).hash}` : digest;
 }
 
 /** Lower-case hex SHA-256 of a text in UTF-8. */

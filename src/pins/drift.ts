@@ -7,13 +7,7 @@ import type { JsonObject } from '../protocol/jsonrpc.js';
 import { digestsOffered, namedPins, type PinDigest } from './approval.js';
 import { type Change, compareDefinitions, compareTexts } from './comparison.js';
 import type { PinnedKind } from './digest.js';
-import {
-  isKindRead,
-  type Observed,
-  observedNames,
-  observedServers,
-  shownItemsOf,
-} from './last-seen.js';
+import { isKindRead, type Observed, observedNames, observedServers, shownItemsOf } from './last-seen.js';
 import {
   approvedVersions,
   compareServers,
@@ -62,10 +56,7 @@ export function classifyPair({ kind, before, after }: DefinitionPair): readonly 
 type Classify = (pair: DefinitionPair, before: string, after: string) => readonly Change[];
 
 /** Every difference between the lock file and the last observation, in a stable order. */
-export function findDifferences(
-  lock: Lock | undefined,
-  observed: Observed | undefined,
-): readonly ItemDifference[] {
+export function findDifferences(lock: Lock | undefined, observed: Observed | undefined): readonly ItemDifference[] {
   return [...walkDifferences(lock, observed, classifyPair)].flat();
 }
 
@@ -78,11 +69,7 @@ export function* walkDifferences(
   if (observed === undefined) return;
   for (const kind of PIN_KINDS) {
     const pins = lock?.pins[kind] ?? new Map<string, Pin>();
-    const names = new Set([
-      ...pins.keys(),
-      ...observedNames(observed, kind),
-      ...notedNames(observed, kind),
-    ]);
+    const names = new Set([...pins.keys(), ...observedNames(observed, kind), ...notedNames(observed, kind)]);
     const isRead = isKindRead(observed, kind);
     for (const name of [...names].sort()) {
       const offered = shownItemsOf(observed, kind, name);
@@ -108,9 +95,7 @@ export function formsNotOffered(
   return namedPins(lock).flatMap(({ kind, name, pin }) => {
     const offered = digestsOffered(observed, { kind, name });
     return approvedVersions<JsonObject | string>(pin).flatMap(({ sha256: digest }) =>
-      offered === undefined || offered.includes(digest) || shown.has(digest)
-        ? []
-        : [{ kind, name, digest }],
+      offered === undefined || offered.includes(digest) || shown.has(digest) ? [] : [{ kind, name, digest }],
     );
   });
 }
@@ -121,10 +106,7 @@ export function isInformational({ change }: Pick<ItemDifference, 'change'>): boo
 }
 
 /** A lock file without a server identity is not compared. */
-function serverDifferences(
-  known: ServerIdentity | undefined,
-  observed: Observed,
-): readonly ItemDifference[] {
+function serverDifferences(known: ServerIdentity | undefined, observed: Observed): readonly ItemDifference[] {
   if (known === undefined) return [];
   return observedServers(observed).flatMap((seen) => {
     const changes = compareServers(known, seen);
@@ -165,9 +147,7 @@ function instructionDifferences(
   classify: Classify,
 ): readonly ItemDifference[] {
   const offered = observed.listings.flatMap(({ instructions }) =>
-    instructions === undefined
-      ? []
-      : [{ digest: instructions.digest, definition: instructions.text }],
+    instructions === undefined ? [] : [{ digest: instructions.digest, definition: instructions.text }],
   );
   return differences('instructions', 'instructions', pin, offered, classify);
 }
@@ -182,8 +162,7 @@ function differences<Definition extends JsonObject | string>(
   const approved = approvedVersions(pin);
   const versions = approved.length > 0 ? approved : versionsOf(pin);
   // Of several versions, compare with one that is no longer offered: that is the one that changed.
-  const isOffered = ({ sha256 }: PinVersion<Definition>): boolean =>
-    offered.some(({ digest }) => digest === sha256);
+  const isOffered = ({ sha256 }: PinVersion<Definition>): boolean => offered.some(({ digest }) => digest === sha256);
   const base = versions.find((version) => !isOffered(version)) ?? versions[0];
   // Without an approval, only definitions that the lock file does not hold at all are drift.
   const known = new Set(versions.map(({ sha256 }) => sha256));
@@ -195,8 +174,7 @@ function differences<Definition extends JsonObject | string>(
     .filter((item) => !known.has(item.digest))
     .map((item) => {
       if (base === undefined) return difference(kind, name, base, item, ['new-tool']);
-      if (item.definition === undefined)
-        return difference(kind, name, base, item, ['unclassified']);
+      if (item.definition === undefined) return difference(kind, name, base, item, ['unclassified']);
       const pair = { kind, before: base.definition, after: item.definition };
       const changes = classify(pair, base.sha256, item.digest);
       // The digests differ but no member does, as with numbers that have no exact form.

@@ -153,10 +153,7 @@ export function observeText(text: string): { readonly digest: string; readonly t
   return { digest: digestListed('instructions', text, true), text };
 }
 
-function observeItems(
-  kind: PinKind,
-  items: readonly ListedItem[],
-): ReadonlyMap<string, ListedObservation> {
+function observeItems(kind: PinKind, items: readonly ListedItem[]): ReadonlyMap<string, ListedObservation> {
   const seen = new Map<string, ListedObservation>();
   for (const { definition, isExact } of items) {
     const name = nameOf(kind, definition);
@@ -176,8 +173,7 @@ export function mergeObserved(listings: readonly ObservedListing[]): Observed {
   const latest = new Map<string, ObservedListing>();
   for (const listing of listings) {
     const other = latest.get(profileKey(listing));
-    if (other === undefined || other.verifiedAtMs <= listing.verifiedAtMs)
-      latest.set(profileKey(listing), listing);
+    if (other === undefined || other.verifiedAtMs <= listing.verifiedAtMs) latest.set(profileKey(listing), listing);
   }
   return createObservation([...latest.values()], new Map());
 }
@@ -187,9 +183,7 @@ export function mergeObserved(listings: readonly ObservedListing[]): Observed {
  * every profile has a listing that began after the page.
  */
 export function noteListing(observed: Observed | undefined, listed: ObservedListing): Observed {
-  const otherListings = (observed?.listings ?? []).filter(
-    (listing) => !isSameProfile(listing, listed),
-  );
+  const otherListings = (observed?.listings ?? []).filter((listing) => !isSameProfile(listing, listed));
   const before = observed?.listings.find((listing) => isSameProfile(listing, listed));
   const listings = [...otherListings, before === undefined ? listed : inOrderOf(before, listed)];
   const verifiedAtMs = Math.min(...listings.map((listing) => listing.verifiedAtMs));
@@ -220,14 +214,9 @@ function inOrderOf(before: ObservedListing, listed: ObservedListing): ObservedLi
 }
 
 /** Removes a client profile that the upstream no longer serves; `undefined` if no listing is left. */
-export function dropListing(
-  observed: Observed | undefined,
-  profile: ClientProfile,
-): Observed | undefined {
+export function dropListing(observed: Observed | undefined, profile: ClientProfile): Observed | undefined {
   const listings = (observed?.listings ?? []).filter((listing) => !isSameProfile(listing, profile));
-  return observed === undefined || listings.length === 0
-    ? undefined
-    : createObservation(listings, observed.noted);
+  return observed === undefined || listings.length === 0 ? undefined : createObservation(listings, observed.noted);
 }
 
 /**
@@ -235,11 +224,7 @@ export function dropListing(
  * listings did not, which is the usual case and costs one map lookup per item. The listings are not read again:
  * callers request pages at any rate, and a listing has thousands of items.
  */
-export function notePage(
-  observed: Observed,
-  page: Page,
-  withholds: Withholds = () => false,
-): Observed {
+export function notePage(observed: Observed, page: Page, withholds: Withholds = () => false): Observed {
   const { kind, atMs: notedAtMs } = page;
   let noted: Map<string, readonly NotedItem[]> | undefined;
   const added: string[] = [];
@@ -256,8 +241,7 @@ export function notePage(
     listings,
     noted,
     listingsDigest,
-    contentDigest:
-      added.length === 0 ? contentDigest : sha256Hex(JSON.stringify([contentDigest, added])),
+    contentDigest: added.length === 0 ? contentDigest : sha256Hex(JSON.stringify([contentDigest, added])),
   };
 }
 
@@ -308,11 +292,7 @@ function isListed(observed: Observed, kind: PinKind, name: string): boolean {
 }
 
 /** Everything seen under a name, listings first. Empty if no complete listing contains the name. */
-export function observedItemsOf(
-  observed: Observed | undefined,
-  kind: PinKind,
-  name: string,
-): readonly ObservedItem[] {
+export function observedItemsOf(observed: Observed | undefined, kind: PinKind, name: string): readonly ObservedItem[] {
   if (observed === undefined) return [];
   const listed = observed.listings.flatMap((listing) => listing.seen[kind].get(name) ?? []);
   const noted = listed.length === 0 ? undefined : observed.noted.get(noteKey(kind, name));
@@ -348,11 +328,7 @@ export function shownItemsOf(
  */
 export function isListingBehind(
   observed: Observed | undefined,
-  {
-    kind,
-    name,
-    digest,
-  }: { readonly kind: PinKind; readonly name: string; readonly digest: string },
+  { kind, name, digest }: { readonly kind: PinKind; readonly name: string; readonly digest: string },
   approved: readonly string[],
 ): boolean {
   const listed = (observed?.listings ?? []).flatMap((each) => each.seen[kind].get(name) ?? []);
@@ -382,10 +358,7 @@ export function observedNames(observed: Observed | undefined, kind: PinKind): Re
   return new Set((observed?.listings ?? []).flatMap((listing) => [...listing.seen[kind].keys()]));
 }
 
-function createObservation(
-  listings: readonly ObservedListing[],
-  noted: Observed['noted'],
-): Observed {
+function createObservation(listings: readonly ObservedListing[], noted: Observed['noted']): Observed {
   const ordered = [...listings].sort((a, b) => (profileKey(a) < profileKey(b) ? -1 : 1));
   const listingsDigest = sha256Hex(ordered.map((listing) => listing.contentDigest).join());
   const pages = [...noted].map(([key, items]) => [key, items.map(({ form }) => form).sort()]);

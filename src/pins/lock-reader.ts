@@ -30,24 +30,13 @@ import {
   SERVER_MEMBERS,
   type ServerIdentity,
 } from './lock.js';
-import {
-  checkSignatures,
-  type LockText,
-  type SignatureCheck,
-  signatureFileOf,
-} from './signature.js';
+import { checkSignatures, type LockText, type SignatureCheck, signatureFileOf } from './signature.js';
 
 type LockReading =
   | { readonly lock: Lock; readonly diagnostics: readonly [] }
   | { readonly lock: undefined; readonly diagnostics: readonly LockDiagnostic[] };
 
-const LOCK_KEYS = [
-  'lockfileVersion',
-  'upstream',
-  'server',
-  'instructions',
-  ...Object.values(SECTIONS),
-];
+const LOCK_KEYS = ['lockfileVersion', 'upstream', 'server', 'instructions', ...Object.values(SECTIONS)];
 const VERSION_KEYS = ['status', 'sha256', 'approval', 'block', 'definition'];
 const TEXT_KEYS = ['status', 'sha256', 'approval', 'block', 'text'];
 const BLOCK_KEYS = ['by', 'at', 'note'];
@@ -105,8 +94,7 @@ function joinParts(parts: readonly (Lock | undefined)[]): Lock | undefined {
   const [first] = locks;
   if (first === undefined || locks.length < parts.length) return undefined;
   const pins = byKind((kind) => new Map(locks.flatMap((lock) => [...lock.pins[kind]])));
-  const held = (lock: Pick<Lock, 'pins'>): number =>
-    PIN_KINDS.reduce((sum, kind) => sum + lock.pins[kind].size, 0);
+  const held = (lock: Pick<Lock, 'pins'>): number => PIN_KINDS.reduce((sum, kind) => sum + lock.pins[kind].size, 0);
   if (held({ pins }) < locks.reduce((sum, lock) => sum + held(lock), 0)) return undefined;
   const server = locks.find((lock) => lock.server !== undefined)?.server;
   const instructions = locks.find((lock) => lock.instructions !== undefined)?.instructions;
@@ -173,15 +161,10 @@ function readServerMember(reading: Reading, value: Json | undefined): ServerIden
 
 function readInstructions(reading: Reading, value: Json | undefined): Pin<string> | undefined {
   if (value === undefined || value === null) return undefined;
-  return readPin(reading, ['instructions'], value, TEXT_KEYS, (at, member) =>
-    readTextVersion(reading, at, member),
-  );
+  return readPin(reading, ['instructions'], value, TEXT_KEYS, (at, member) => readTextVersion(reading, at, member));
 }
 
-type ReadVersion<Definition> = (
-  path: YamlPath,
-  value: JsonObject,
-) => PinVersion<Definition> | undefined;
+type ReadVersion<Definition> = (path: YamlPath, value: JsonObject) => PinVersion<Definition> | undefined;
 
 function readPin<Definition>(
   reading: Reading,
@@ -230,11 +213,7 @@ function readVersion(
   return { ...review, sha256, definition };
 }
 
-function readTextVersion(
-  reading: Reading,
-  path: YamlPath,
-  entry: JsonObject,
-): PinVersion<string> | undefined {
+function readTextVersion(reading: Reading, path: YamlPath, entry: JsonObject): PinVersion<string> | undefined {
   // Instructions may be pinned by digest and text alone; their presence in the file is the approval.
   const review = readReview(reading, path, entry, 'approved');
   const text = entry['text'];
@@ -296,11 +275,7 @@ function readApproval(
   };
 }
 
-function readAccepted(
-  reading: Reading,
-  path: YamlPath,
-  value: Json | undefined,
-): readonly string[] | undefined {
+function readAccepted(reading: Reading, path: YamlPath, value: Json | undefined): readonly string[] | undefined {
   if (value === undefined) return undefined;
   const isList = Array.isArray(value) && value.every((one) => typeof one === 'string');
   return isList ? value : reading.report(path, 'must be a list of findings');
@@ -329,12 +304,7 @@ function readText(reading: Reading, path: YamlPath, value: Json | undefined): st
   return reading.report(path, 'must be a text that is not empty');
 }
 
-function readObject(
-  reading: Reading,
-  path: YamlPath,
-  value: Json,
-  keys: readonly string[],
-): JsonObject | undefined {
+function readObject(reading: Reading, path: YamlPath, value: Json, keys: readonly string[]): JsonObject | undefined {
   if (!isObject(value)) return reading.report(path, 'must be a map');
   const meant: Record<string, Json> = {};
   for (const [key, member] of Object.entries(value)) {
@@ -380,11 +350,7 @@ type LockFolder = {
  * and the caller keeps its previous one.
  * @param signing whose signatures every file needs; none if absent.
  */
-export async function loadLocks(
-  folder: string,
-  ports: LockPorts,
-  signing?: LockSigning,
-): Promise<LockFolder> {
+export async function loadLocks(folder: string, ports: LockPorts, signing?: LockSigning): Promise<LockFolder> {
   const locks = new Map<string, Lock>();
   const diagnostics: LockDiagnostic[] = [];
   const versions: string[] = [];
@@ -457,17 +423,11 @@ async function readEnvelopeText(
     const content = await readFile(file);
     return { text: typeof content === 'string' ? content : Buffer.from(content).toString('utf8') };
   } catch (error) {
-    return systemErrorCode(error) === 'ENOENT'
-      ? { text: undefined }
-      : { why: describeReadError(error) };
+    return systemErrorCode(error) === 'ENOENT' ? { text: undefined } : { why: describeReadError(error) };
   }
 }
 
-async function listFiles(
-  folder: string,
-  ports: LockPorts,
-  diagnostics: LockDiagnostic[],
-): Promise<readonly string[]> {
+async function listFiles(folder: string, ports: LockPorts, diagnostics: LockDiagnostic[]): Promise<readonly string[]> {
   try {
     const names = await ports.readDir(folder);
     return names.filter((name) => name.endsWith(LOCK_SUFFIX)).sort();
@@ -500,10 +460,7 @@ async function readLockText(
 const SLICE_MS = 10;
 
 /** Takes a step for each item, and lets the event loop serve everything else every ten milliseconds. */
-export async function inSlices<Item>(
-  items: Iterable<Item>,
-  step: (item: Item) => void,
-): Promise<void> {
+export async function inSlices<Item>(items: Iterable<Item>, step: (item: Item) => void): Promise<void> {
   let startedMs = performance.now();
   for (const item of items) {
     step(item);

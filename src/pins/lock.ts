@@ -13,12 +13,7 @@ import { MAX_DEFINITION_DEPTH, sha256Hex } from './digest.js';
 
 export const LOCKFILE_VERSION = 1;
 export const LOCK_SUFFIX = '.lock.yaml';
-export const PIN_KINDS = [
-  'tool',
-  'prompt',
-  'template',
-  'resource',
-] as const satisfies readonly PinKind[];
+export const PIN_KINDS = ['tool', 'prompt', 'template', 'resource'] as const satisfies readonly PinKind[];
 
 /** `pending`: seen and not yet reviewed. Only `approved` grants anything. */
 export type PinStatus = 'pending' | 'approved' | 'blocked';
@@ -103,16 +98,12 @@ export function nameOf(kind: PinKind, definition: JsonObject): string | undefine
 }
 
 /** The versions of a pin in order: the first, then the variants. */
-export function versionsOf<Definition>(
-  pin: Pin<Definition> | undefined,
-): readonly PinVersion<Definition>[] {
+export function versionsOf<Definition>(pin: Pin<Definition> | undefined): readonly PinVersion<Definition>[] {
   return pin === undefined ? [] : [pin, ...pin.variants];
 }
 
 /** The approved definitions of a pin; none if the name is blocked. */
-export function approvedVersions<Definition>(
-  pin: Pin<Definition> | undefined,
-): readonly PinVersion<Definition>[] {
+export function approvedVersions<Definition>(pin: Pin<Definition> | undefined): readonly PinVersion<Definition>[] {
   if (pin === undefined || pin.status === 'blocked') return [];
   return versionsOf(pin).filter((version) => version.status === 'approved');
 }
@@ -153,9 +144,7 @@ function serverMember(info: JsonObject | undefined, member: string): string | un
 
 /** Distinguishes identities in records. */
 export function digestServer(server: ServerIdentity): string {
-  return sha256Hex(
-    SERVER_DIGEST_DOMAIN + JSON.stringify(SERVER_MEMBERS.map((member) => server[member] ?? null)),
-  );
+  return sha256Hex(SERVER_DIGEST_DOMAIN + JSON.stringify(SERVER_MEMBERS.map((member) => server[member] ?? null)));
 }
 
 /** The change between two identities: `server-version` if only the version differs. */
@@ -191,12 +180,7 @@ type LockSource =
   | {
       readonly value: Json;
       /** Creates a diagnostic at a value, or at its key. */
-      diagnosticAt(
-        path: YamlPath,
-        message: string,
-        at?: 'key' | 'value',
-        suggestion?: string,
-      ): LockDiagnostic;
+      diagnosticAt(path: YamlPath, message: string, at?: 'key' | 'value', suggestion?: string): LockDiagnostic;
     };
 
 /** A diagnostic of a whole file. */
@@ -319,8 +303,7 @@ function writeServer(server: ServerIdentity): WrittenPin {
 
 function* writePins(section: string, pins: Pins): Generator<string> {
   yield pins.size === 0 ? `${section}: {}\n` : `${section}:\n`;
-  for (const [name, pin] of [...pins].sort(byName))
-    yield asLines(indented(member(name, writePin(pin, 'definition'))));
+  for (const [name, pin] of [...pins].sort(byName)) yield asLines(indented(member(name, writePin(pin, 'definition'))));
 }
 
 function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {

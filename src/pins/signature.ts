@@ -40,9 +40,7 @@ export type LockStatement = {
   readonly signer: string | undefined;
 };
 
-type Reading<Value> =
-  | { readonly ok: true; readonly value: Value }
-  | { readonly ok: false; readonly why: string };
+type Reading<Value> = { readonly ok: true; readonly value: Value } | { readonly ok: false; readonly why: string };
 
 function failed(why: string): { readonly ok: false; readonly why: string } {
   return { ok: false, why };
@@ -172,16 +170,11 @@ export function isSignatureOf(
   const key = createPublicKey(publicKey);
   const digest = digestOfKey(key);
   if (digest === null) return verify(null, bytes, key, signature);
-  return (['der', 'ieee-p1363'] as const).some((dsaEncoding) =>
-    verify(digest, bytes, { key, dsaEncoding }, signature),
-  );
+  return (['der', 'ieee-p1363'] as const).some((dsaEncoding) => verify(digest, bytes, { key, dsaEncoding }, signature));
 }
 
 /** The signers whose key signed the envelope, each key once, by the first of its names. */
-export function signersOf(
-  envelope: Envelope,
-  signers: readonly LockSigner[],
-): readonly LockSigner[] {
+export function signersOf(envelope: Envelope, signers: readonly LockSigner[]): readonly LockSigner[] {
   const bytes = preAuthEncoding(envelope.payload);
   return signers.filter(
     (signer, index) =>
@@ -194,10 +187,7 @@ export function signersOf(
 export type LockText = { readonly file: string; readonly upstream: string; readonly text: string };
 
 /** Why a statement is not about this file; `undefined` if it is. */
-export function findMismatch(
-  statement: LockStatement,
-  { file, upstream, text }: LockText,
-): string | undefined {
+export function findMismatch(statement: LockStatement, { file, upstream, text }: LockText): string | undefined {
   if (statement.file !== file || statement.upstream !== upstream) {
     const other = JSON.stringify(`${statement.file} (${statement.upstream})`);
     return `is signed as another file: the signatures are for ${other}`;
@@ -231,9 +221,7 @@ export function checkSignatures(
       valid.length === 0
         ? 'no valid signature of a configured signer'
         : `valid signatures of ${valid.length} (${valid.join(', ')})`;
-    return failed(
-      `is not signed by enough signers: ${name} has ${found}, and ${require} must sign`,
-    );
+    return failed(`is not signed by enough signers: ${name} has ${found}, and ${require} must sign`);
   }
   const statement = readStatement(envelope.value.payload);
   if (!statement.ok) return failed(`is not signed: ${name} ${statement.why}`);

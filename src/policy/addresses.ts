@@ -47,9 +47,7 @@ function unwrap(address: Address): Address {
 }
 
 function isMetadata(address: Address): boolean {
-  return METADATA_RANGES.some(
-    (range) => range[0].kind() === address.kind() && address.match(range),
-  );
+  return METADATA_RANGES.some((range) => range[0].kind() === address.kind() && address.match(range));
 }
 
 function isPublic(address: Address): boolean {
@@ -89,11 +87,7 @@ type BoundAddress = { readonly host: string; readonly port: number };
  */
 export function arrivesAt(
   { host, port: bound }: BoundAddress,
-  {
-    address,
-    port,
-    isOwn,
-  }: { readonly address: string; readonly port: number; readonly isOwn: boolean },
+  { address, port, isOwn }: { readonly address: string; readonly port: number; readonly isOwn: boolean },
 ): boolean {
   if (port !== bound || !ipaddr.isValid(address)) return false;
   const reached = ipaddr.process(address);

@@ -76,10 +76,7 @@ export function readArguments(
   const coerced: string[] = [];
   for (let round = 0; typeof current !== 'string' && round < MAX_MENDED; round++) {
     const call = { name: name ?? '', args: current, text };
-    const more =
-      mending === undefined || name === undefined
-        ? undefined
-        : mendArguments(mending, catalog, call);
+    const more = mending === undefined || name === undefined ? undefined : mendArguments(mending, catalog, call);
     if (more === undefined) break;
     text = applyEdits(text, more.edits);
     const next = parseArguments(text);

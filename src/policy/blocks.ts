@@ -43,10 +43,7 @@ export type BlockedHow = {
 };
 
 /** The blocks that concern an upstream; `undefined` if there are none. */
-export function blocksAt(
-  upstream: string,
-  blocks: ReadonlyMap<string, BlockTarget>,
-): UpstreamBlocks | undefined {
+export function blocksAt(upstream: string, blocks: ReadonlyMap<string, BlockTarget>): UpstreamBlocks | undefined {
   const items = new Map<string, string>();
   const folded = new Map<string, string>();
   const resources: { readonly id: string; readonly patterns: readonly Pattern[] }[] = [];
@@ -56,8 +53,7 @@ export function blocksAt(
     if (block.target === 'everything') entire ??= id;
     else if (!('upstream' in block) || block.upstream !== upstream) continue;
     else if (block.target === 'upstream') entire ??= id;
-    else if (block.target === 'resource')
-      resources.push({ id, patterns: restrictionsOfUri(block.name) });
+    else if (block.target === 'resource') resources.push({ id, patterns: restrictionsOfUri(block.name) });
     else {
       items.set(itemKey(block.target, block.name), id);
       folded.set(itemKey(block.target, foldItemName(block.name)), id);
@@ -69,11 +65,9 @@ export function blocksAt(
     ids: ids.sort().join(' '),
     entire,
     of(kind, name, { readings, isUnpinned = false } = {}) {
-      const byUri =
-        readings && resources.find(({ patterns }) => restrictsUri(patterns, readings))?.id;
+      const byUri = readings && resources.find(({ patterns }) => restrictsUri(patterns, readings))?.id;
       const byName =
-        items.get(itemKey(kind, name)) ??
-        (isUnpinned ? folded.get(itemKey(kind, foldItemName(name))) : undefined);
+        items.get(itemKey(kind, name)) ?? (isUnpinned ? folded.get(itemKey(kind, foldItemName(name))) : undefined);
       return byUri ?? byName ?? entire;
     },
   };
@@ -139,18 +133,12 @@ export function blockedIdentity(block: BlockTarget): string | undefined {
 }
 
 /** The block of a subject among a caller's identities, by the ids of blocks under the keys that they name. */
-export function subjectBlock(
-  blocked: ReadonlyMap<string, string>,
-  caller: Identities,
-): string | undefined {
+export function subjectBlock(blocked: ReadonlyMap<string, string>, caller: Identities): string | undefined {
   return blockOf(blocked, caller, ['subject']);
 }
 
 /** The block of a caller: of a subject or else of a client among its identities. */
-export function callerBlock(
-  blocked: ReadonlyMap<string, string>,
-  caller: Identities,
-): string | undefined {
+export function callerBlock(blocked: ReadonlyMap<string, string>, caller: Identities): string | undefined {
   return blockOf(blocked, caller, ['subject', 'client']);
 }
 

@@ -143,15 +143,12 @@ export function isPathUnder(path: string, folder: string): boolean | undefined {
   const forms = decodedForms(path);
   if (base === undefined || forms === undefined) return undefined;
   // A separator that only some decode, and a backslash that is a letter to some, move the folders that follow them.
-  const hasHidden = forms
-    .slice(1)
-    .some((form) => countOf(form, SEPARATORS) > countOf(path, SEPARATORS));
+  const hasHidden = forms.slice(1).some((form) => countOf(form, SEPARATORS) > countOf(path, SEPARATORS));
   if (hasHidden || (path.includes('\\') && !folder.includes('\\'))) return undefined;
   const isUnder = (form: string): boolean | undefined => {
     const read = readPath(form);
     // `a//b` has other numbers of folders to some readers, and `..` then leads elsewhere.
-    if (read === undefined || (read.climbs && (form !== path || /\\|\/\//.test(path))))
-      return undefined;
+    if (read === undefined || (read.climbs && (form !== path || /\\|\/\//.test(path)))) return undefined;
     const isBelow = base.segments.every((one, at) => read.segments[at] === one);
     // Many programs read two slashes at the start as one, and some as the start of a server name.
     if (read.root === '//' && base.root === '/' && isBelow) return undefined;
@@ -159,9 +156,7 @@ export function isPathUnder(path: string, folder: string): boolean | undefined {
   };
   const answer = isUnder(path);
   const asUrl = PATH_END.test(folder) ? [] : forms.map((form) => form.split(PATH_END, 1)[0] ?? '');
-  return [...forms, ...asUrl].every((form) => form === path || isUnder(form) === answer)
-    ? answer
-    : undefined;
+  return [...forms, ...asUrl].every((form) => form === path || isUnder(form) === answer) ? answer : undefined;
 }
 
 const SEPARATORS = /[/\\]/g;
@@ -239,8 +234,7 @@ export const ARGUMENT_TEXTS = '@texts';
  * that the cost of the call is bounded like that of any other.
  */
 export function expandAnyArgument(expr: Expr): string | undefined {
-  const [variable, condition, ...more] =
-    expr.exprKind.case === 'callExpr' ? expr.exprKind.value.args : [];
+  const [variable, condition, ...more] = expr.exprKind.case === 'callExpr' ? expr.exprKind.value.args : [];
   const name = variable?.exprKind.case === 'identExpr' ? variable.exprKind.value.name : undefined;
   if (name === undefined || condition === undefined || more.length > 0) {
     return 'anyArg takes a name and a condition: anyArg(a, a.contains("x"))';
@@ -262,9 +256,7 @@ export function expandAnyArgument(expr: Expr): string | undefined {
 function textsIn(value: Json): readonly string[] {
   if (typeof value === 'string') return [value];
   if (value === null) return [];
-  return typeof value === 'object'
-    ? Object.values(value).flatMap(textsIn)
-    : [JSON.stringify(value)];
+  return typeof value === 'object' ? Object.values(value).flatMap(textsIn) : [JSON.stringify(value)];
 }
 
 type CelError = { readonly why: string; readonly suggestion?: string };
@@ -297,8 +289,7 @@ export function describeCelError(text: string, error: unknown): CelError {
   if (scan.error !== undefined) return { why: scan.error };
   const { code } = scan;
   const trailing = INCOMPLETE_END.exec(code.trimEnd())?.[0];
-  if (trailing !== undefined)
-    return { why: `it ends after "${trailing}", where a value is missing` };
+  if (trailing !== undefined) return { why: `it ends after "${trailing}", where a value is missing` };
   for (const [pattern, meant] of FOREIGN_OPERATORS) {
     const found = pattern.exec(code);
     if (found === null) continue;
@@ -310,8 +301,7 @@ export function describeCelError(text: string, error: unknown): CelError {
   }
   const at = parseErrorIndex(text, error);
   if (at === undefined) return { why: 'it cannot be read' };
-  if (at >= text.trimEnd().length)
-    return { why: 'it ends where a value or an operator is expected' };
+  if (at >= text.trimEnd().length) return { why: 'it ends where a value or an operator is expected' };
   return { why: `${JSON.stringify(text.charAt(at))} at character ${at + 1} is not expected there` };
 }
 

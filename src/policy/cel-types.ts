@@ -77,13 +77,7 @@ const NOUNS: { readonly [kind in Kind]: string } = {
 };
 
 const of = (...kinds: readonly Kind[]): ReadonlySet<Kind> => new Set(kinds);
-const [TEXT, NUMBER, FLAG, LIST, MAP] = [
-  of('text'),
-  of('int', 'uint', 'double'),
-  of('flag'),
-  of('list'),
-  of('map'),
-];
+const [TEXT, NUMBER, FLAG, LIST, MAP] = [of('text'), of('int', 'uint', 'double'), of('flag'), of('list'), of('map')];
 const ORDERED = of('text', 'int', 'uint', 'double', 'flag');
 
 /** The types of the operands of a function or operator, in order, and of its result. */
@@ -94,35 +88,27 @@ const SIGNATURES: ReadonlyMap<string, Signature> = new Map<string, Signature>([
   ...['startsWith', 'endsWith', 'contains', 'matches', 'path.under', 'url.isPublic'].map(
     (name) => [name, { takes: [TEXT], gives: FLAG }] as const,
   ),
-  ...['lowerAscii', 'upperAscii', 'trim', 'url.host'].map(
-    (name) => [name, { takes: [TEXT], gives: TEXT }] as const,
-  ),
+  ...['lowerAscii', 'upperAscii', 'trim', 'url.host'].map((name) => [name, { takes: [TEXT], gives: TEXT }] as const),
   ...['_&&_', '_||_', '!_'].map((name) => [name, { takes: [FLAG], gives: FLAG }] as const),
   ['_+_', { takes: [of('text', 'list', 'int', 'uint', 'double')], gives: undefined }],
   ...['_-_', '_*_', '_/_'].map((name) => [name, { takes: [NUMBER], gives: undefined }] as const),
   ['_%_', { takes: [of('int', 'uint')], gives: of('int', 'uint') }],
   ['-_', { takes: [of('int', 'double')], gives: of('int', 'double') }],
-  ...['_<_', '_<=_', '_>_', '_>=_'].map(
-    (name) => [name, { takes: [ORDERED], gives: FLAG }] as const,
-  ),
+  ...['_<_', '_<=_', '_>_', '_>=_'].map((name) => [name, { takes: [ORDERED], gives: FLAG }] as const),
   ['_==_', { takes: [undefined], gives: FLAG }],
   ['_!=_', { takes: [undefined], gives: FLAG }],
   ['@in', { takes: [undefined, of('list', 'map')], gives: FLAG }],
   ['size', { takes: [of('text', 'list', 'map')], gives: of('int') }],
   ['_?_:_', { takes: [FLAG, undefined], gives: undefined }],
   ['string', { takes: [undefined], gives: TEXT }],
-  ...(['int', 'uint', 'double'] as const).map(
-    (name) => [name, { takes: [undefined], gives: of(name) }] as const,
-  ),
+  ...(['int', 'uint', 'double'] as const).map((name) => [name, { takes: [undefined], gives: of(name) }] as const),
 ]);
 /** Operators whose operands must be of one kind; all numbers are alike. */
 const SAME = new Set(['_==_', '_!=_', '_<_', '_<=_', '_>_', '_>=_']);
 /** Operators whose operands and result are of one type. */
 export const ARITHMETIC = new Set(['_+_', '_-_', '_*_', '_/_', '_%_']);
 const VARIABLES: ReadonlyMap<string, Kinds> = new Map<string, Kinds>([
-  ...['principal.issuer', 'principal.subject', 'principal.client', 'uri'].map(
-    (name) => [name, TEXT] as const,
-  ),
+  ...['principal.issuer', 'principal.subject', 'principal.client', 'uri'].map((name) => [name, TEXT] as const),
   ...['tool.upstream', 'tool.name'].map((name) => [name, TEXT] as const),
   ...['principal.groups', 'principal.scopes'].map((name) => [name, LIST] as const),
   ...['principal.claims', 'tool.annotations', 'args'].map((name) => [name, MAP] as const),
@@ -131,16 +117,11 @@ const VARIABLES: ReadonlyMap<string, Kinds> = new Map<string, Kinds>([
 class TypeMismatch extends Error {}
 
 /** The first certain type error of an expression that must give `result`; undefined if there is none. */
-export function findTypeError(
-  expr: Expr,
-  result: 'condition' | 'amount',
-  facts: ToolFacts,
-): string | undefined {
+export function findTypeError(expr: Expr, result: 'condition' | 'amount', facts: ToolFacts): string | undefined {
   try {
     const kinds = kindsOf(expr, facts);
     const wanted = result === 'condition' ? FLAG : NUMBER;
-    if (!overlap(kinds, wanted))
-      return `the expression must give ${nounOf(wanted)}, but gives ${nounOf(kinds)}`;
+    if (!overlap(kinds, wanted)) return `the expression must give ${nounOf(wanted)}, but gives ${nounOf(kinds)}`;
   } catch (error) {
     if (error instanceof TypeMismatch) return error.message;
     throw error;
@@ -183,9 +164,7 @@ function kindsOf(expr: Expr, facts: ToolFacts): Kinds {
     case 'selectExpr':
       return kindsOfChain(expr, facts);
     case 'callExpr':
-      return exprKind.value.function === '_[_]'
-        ? kindsOfChain(expr, facts)
-        : kindsOfCall(exprKind.value, facts);
+      return exprKind.value.function === '_[_]' ? kindsOfChain(expr, facts) : kindsOfCall(exprKind.value, facts);
     default:
       // The elements and the result of a comprehension may have any type.
       return undefined;
@@ -229,9 +208,7 @@ function holdsFor({ exprKind }: Expr, tool: string | undefined): boolean | undef
 /** Whether `tool.name == "…"` holds; undefined for any other comparison. */
 function namesTool(operands: readonly Expr[], tool: string): boolean | undefined {
   const texts = operands.map(literalText);
-  return operands.some(isToolName) && texts.some((text) => text !== undefined)
-    ? texts.includes(tool)
-    : undefined;
+  return operands.some(isToolName) && texts.some((text) => text !== undefined) ? texts.includes(tool) : undefined;
 }
 
 function negated(holds: boolean | undefined): boolean | undefined {
@@ -252,9 +229,7 @@ function operandsFor(name: string, operands: readonly Expr[], tool: string | und
   if (isLogical && decisive !== undefined) return [decisive];
   const holds = condition && name === '_?_:_' ? holdsFor(condition, tool) : undefined;
   const chosen = holds === true ? yes : no;
-  return holds === undefined || condition === undefined || chosen === undefined
-    ? operands
-    : [condition, chosen];
+  return holds === undefined || condition === undefined || chosen === undefined ? operands : [condition, chosen];
 }
 
 function kindsOfCall({ function: called, target, args }: Call, facts: ToolFacts): Kinds {
@@ -289,18 +264,12 @@ function checkOperands(
     if (overlap(kinds[index], wanted)) continue;
     // If both are numbers, only their types say what is wrong.
     const nameOf = overlap(kinds[index], NUMBER) && overlap(wanted, NUMBER) ? typeOf : nounOf;
-    throw new TypeMismatch(
-      `"${shown}" takes ${nameOf(wanted)}, but ${subjectOf(operand)} is ${nameOf(kinds[index])}`,
-    );
+    throw new TypeMismatch(`"${shown}" takes ${nameOf(wanted)}, but ${subjectOf(operand)} is ${nameOf(kinds[index])}`);
   }
 }
 
 /** Both operands are of the type of the result. */
-function kindsOfArithmetic(
-  shown: string,
-  [first, second]: readonly Expr[],
-  [one, other]: readonly Kinds[],
-): Kinds {
+function kindsOfArithmetic(shown: string, [first, second]: readonly Expr[], [one, other]: readonly Kinds[]): Kinds {
   if (one === undefined || other === undefined) return one ?? other;
   const common = [...one].filter((kind) => other.has(kind));
   if (common.length > 0 || first === undefined || second === undefined) return new Set(common);
@@ -335,9 +304,7 @@ export function kindsInSchema(schema: Json | undefined, path: readonly string[])
     at = isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
   }
   const type = isObject(at) ? at['type'] : undefined;
-  const kinds = (Array.isArray(type) ? type : [type]).map((one: Json | undefined) =>
-    KINDS_OF_TYPES.get(one),
-  );
+  const kinds = (Array.isArray(type) ? type : [type]).map((one: Json | undefined) => KINDS_OF_TYPES.get(one));
   const known = kinds.filter((kind) => kind !== undefined);
   return known.length < kinds.length || known.length === 0 ? undefined : new Set(known);
 }

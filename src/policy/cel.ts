@@ -19,14 +19,7 @@ import {
   isPathUnder,
   readFolder,
 } from './cel-language.js';
-import {
-  ARITHMETIC,
-  type Expr,
-  findTypeError,
-  literalText,
-  type ToolFacts,
-  unwind,
-} from './cel-types.js';
+import { ARITHMETIC, type Expr, findTypeError, literalText, type ToolFacts, unwind } from './cel-types.js';
 import { hostOfUrl, isPublicUrl } from './hosts.js';
 import { compileLinear, type LinearRegex } from './patterns.js';
 
@@ -61,9 +54,7 @@ const VARIABLES = ['args', 'uri', 'principal', 'tool'];
 const TYPES = new Set('bool bytes double int list map null_type string type uint'.split(' '));
 /** Operators of constant cost, or of a cost linear in operands that a comprehension may not repeat. */
 const OPERATORS = new Set(
-  '_&&_ _||_ !_ _==_ _!=_ _<_ _<=_ _>_ _>=_ _+_ _-_ _*_ _/_ _%_ -_ _[_] _?_:_ @not_strictly_false'.split(
-    ' ',
-  ),
+  '_&&_ _||_ !_ _==_ _!=_ _<_ _<=_ _>_ _>=_ _+_ _-_ _*_ _/_ _%_ -_ _[_] _?_:_ @not_strictly_false'.split(' '),
 );
 const FUNCTIONS = new Set([
   ...'size contains startsWith endsWith matches lowerAscii upperAscii trim'.split(' '),
@@ -90,10 +81,7 @@ class VettingError extends Error {
 function unknownOf(what: string, name: string, known: Iterable<string>): VettingError {
   const suggestion = nearestCandidate(name, known);
   const names = suggestion === undefined ? `; known: ${[...known].join(', ')}` : '';
-  return new VettingError(
-    `${what} ${JSON.stringify(name.slice(0, MAX_QUOTED_NAME))}${names}`,
-    suggestion,
-  );
+  return new VettingError(`${what} ${JSON.stringify(name.slice(0, MAX_QUOTED_NAME))}${names}`, suggestion);
 }
 
 type ExpressionPosition = {
@@ -128,8 +116,7 @@ function vetExpression(expr: Expr): Vetting {
   try {
     visit(expr, { locals: new Set(), isNested: false, isRepeated: false }, findings);
   } catch (error) {
-    if (!(error instanceof VettingError))
-      return { ok: false, why: 'the expression is nested too deep' };
+    if (!(error instanceof VettingError)) return { ok: false, why: 'the expression is nested too deep' };
     return failed(error.message, error.suggestion);
   }
   const top = new Set(findings.paths.flatMap((path) => path.slice(0, 1)));
@@ -148,11 +135,7 @@ function vetExpression(expr: Expr): Vetting {
   };
 }
 
-function visit(
-  expr: Expr | undefined,
-  position: ExpressionPosition,
-  findings: CollectedReads,
-): void {
+function visit(expr: Expr | undefined, position: ExpressionPosition, findings: CollectedReads): void {
   const kind = expr?.exprKind;
   switch (kind?.case) {
     case 'identExpr':
@@ -181,11 +164,7 @@ type Call = Extract<Kinds, { case: 'callExpr' }>['value'];
 type MapLiteral = Extract<Kinds, { case: 'structExpr' }>['value'];
 type Comprehension = Extract<Kinds, { case: 'comprehensionExpr' }>['value'];
 
-function visitMap(
-  literal: MapLiteral,
-  position: ExpressionPosition,
-  findings: CollectedReads,
-): void {
+function visitMap(literal: MapLiteral, position: ExpressionPosition, findings: CollectedReads): void {
   if (literal.messageName !== '') throw new VettingError('an expression cannot create messages');
   for (const entry of literal.entries) {
     if (entry.keyKind.case === 'mapKey') visit(entry.keyKind.value, position, findings);
@@ -193,13 +172,8 @@ function visitMap(
   }
 }
 
-function visitComprehension(
-  fold: Comprehension,
-  position: ExpressionPosition,
-  findings: CollectedReads,
-): void {
-  if (position.isNested)
-    throw new VettingError('comprehensions (all, exists, map, filter) may not nest');
+function visitComprehension(fold: Comprehension, position: ExpressionPosition, findings: CollectedReads): void {
+  if (position.isNested) throw new VettingError('comprehensions (all, exists, map, filter) may not nest');
   visit(fold.iterRange, { ...position, isNested: true }, findings);
   const locals = new Set([fold.iterVar, fold.iterVar2, fold.accuVar].filter((name) => name !== ''));
   const inner: ExpressionPosition = { locals, isNested: true, isRepeated: true };
@@ -228,12 +202,7 @@ function visitChain(expr: Expr, position: ExpressionPosition, findings: Collecte
   readVariable(name, path, isTest, findings);
 }
 
-function readVariable(
-  name: string,
-  path: readonly string[],
-  isTest: boolean,
-  findings: CollectedReads,
-): void {
+function readVariable(name: string, path: readonly string[], isTest: boolean, findings: CollectedReads): void {
   if (name === 'uri') findings.readsUri = true;
   if (name === 'args') {
     findings.paths.push(path);
@@ -243,20 +212,14 @@ function readVariable(
   const members = MEMBERS.get(name);
   if (members === undefined) return;
   const member = path[0];
-  if (member === undefined)
-    throw new VettingError(`name a member of ${name}: ${members.join(', ')}`);
+  if (member === undefined) throw new VettingError(`name a member of ${name}: ${members.join(', ')}`);
   if (!members.includes(member)) {
     throw unknownOf(`${name} has no member`, member, members);
   }
   if (name === 'tool' && member === 'annotations') findings.readsAnnotations = true;
 }
 
-function visitCall(
-  expr: Expr,
-  call: Call,
-  position: ExpressionPosition,
-  findings: CollectedReads,
-): void {
+function visitCall(expr: Expr, call: Call, position: ExpressionPosition, findings: CollectedReads): void {
   if (call.function === ANY_ARGUMENT && call.target === undefined) {
     const why = expandAnyArgument(expr);
     if (why !== undefined) throw new VettingError(why);
@@ -286,8 +249,7 @@ function readCall(call: Call): {
   const qualifier = qualifierOf(call);
   if (qualifier !== undefined) {
     const qualified = `${qualifier}.${name}`;
-    if (QUALIFIED_FUNCTIONS.includes(qualified))
-      return { name: qualified, operands: args, isFunction: true };
+    if (QUALIFIED_FUNCTIONS.includes(qualified)) return { name: qualified, operands: args, isFunction: true };
     throw unknownOf('unknown function', qualified, QUALIFIED_FUNCTIONS);
   }
   const isFunction = FUNCTIONS.has(name);
@@ -345,10 +307,7 @@ function visitOperands(
 }
 
 /** `"name" in args.a` tests whether a member is present, and reads none of the others. */
-function memberAsked(
-  operands: readonly Expr[],
-  { locals }: ExpressionPosition,
-): readonly string[] | undefined {
+function memberAsked(operands: readonly Expr[], { locals }: ExpressionPosition): readonly string[] | undefined {
   const [name, container] = operands;
   const text = name === undefined ? undefined : literalText(name);
   if (text === undefined || container === undefined) return undefined;
@@ -371,8 +330,7 @@ function guardByMembership(operands: readonly Expr[], findings: CollectedReads):
 /** Numbers of arguments are doubles, and CEL has no arithmetic between doubles and integers. */
 function vetArithmetic(operands: readonly Expr[]): void {
   const hasInteger = operands.some(
-    ({ exprKind }) =>
-      exprKind.case === 'constExpr' && exprKind.value.constantKind.case === 'int64Value',
+    ({ exprKind }) => exprKind.case === 'constExpr' && exprKind.value.constantKind.case === 'int64Value',
   );
   const hasArgument = operands.some((operand) => {
     const { exprKind } = unwind(operand).root;
@@ -429,9 +387,7 @@ const environment = celEnv({
 });
 
 /** Parses, vets and plans a condition. Errors are sentences for the author of the policy. */
-export function compileExpression(
-  text: string,
-): { readonly ok: true; readonly expression: Expression } | Failure {
+export function compileExpression(text: string): { readonly ok: true; readonly expression: Expression } | Failure {
   const compiled = compileProgram(text);
   if (!compiled.ok) return compiled;
   const { expr, reads, failing, run } = compiled;
@@ -449,9 +405,7 @@ export type CostExpression = {
 };
 
 /** Like `compileExpression`, for an amount. */
-export function compileCost(
-  text: string,
-): { readonly ok: true; readonly cost: CostExpression } | Failure {
+export function compileCost(text: string): { readonly ok: true; readonly cost: CostExpression } | Failure {
   const compiled = compileProgram(text);
   if (!compiled.ok) return compiled;
   const { expr, reads, failing, run } = compiled;

@@ -124,10 +124,7 @@ function finishReads({ readsAll, members, items }: ReadTree): ArgumentReads {
   const sealed = new Map([...members].map(([name, tree]) => [name, finishReads(tree)] as const));
   const normalizedNames = new Set<string>();
   const fullyRead = new Set<string>();
-  for (const [
-    name,
-    { readsAll: readsAllBelow, items: itemsBelow, normalizedNames: below },
-  ] of sealed) {
+  for (const [name, { readsAll: readsAllBelow, items: itemsBelow, normalizedNames: below }] of sealed) {
     const normalized = normalizedName(name);
     normalizedNames.add(normalized);
     if (readsAllBelow || itemsBelow !== undefined) fullyRead.add(normalized);
@@ -169,9 +166,7 @@ function hasAmbiguousName(value: Json, reads: ArgumentReads): boolean {
   }
   return Object.keys(value).some((name) => {
     const below = reads.members.get(name);
-    return below === undefined
-      ? isAmbiguousWith(name, reads)
-      : hasAmbiguousName(value[name] ?? null, below);
+    return below === undefined ? isAmbiguousWith(name, reads) : hasAmbiguousName(value[name] ?? null, below);
   });
 }
 
@@ -211,10 +206,7 @@ export type EvaluationInput = EvaluationWorld & {
   readonly hasApprovedDefaults: boolean;
 };
 
-type EvaluationSource = Omit<
-  EvaluationInput,
-  'facts' | 'undescribed' | 'filled' | 'hasApprovedDefaults'
-> & {
+type EvaluationSource = Omit<EvaluationInput, 'facts' | 'undescribed' | 'filled' | 'hasApprovedDefaults'> & {
   /** The approved definition only. */
   readonly pinned: PinnedDefinition | undefined;
   readonly upstream: string;
@@ -256,8 +248,7 @@ function withDefaults(input: EvaluationInput): EvaluationWorld | 'unknown' {
   if (input.filled !== undefined) return input.filled;
   const fill = input.described?.input?.withDefaults;
   const args = fill === undefined ? input.args : fill(input.args);
-  const filled =
-    args === undefined ? 'unknown' : args === input.args ? input : withArguments(input, args);
+  const filled = args === undefined ? 'unknown' : args === input.args ? input : withArguments(input, args);
   input.filled = filled;
   return filled;
 }
@@ -294,10 +285,7 @@ function withArguments({ facts }: EvaluationInput, args: JsonObject): Evaluation
  * with defaults that nobody approved only if it holds without them too. A rule that restricts holds if it does in one
  * form or the other.
  */
-export function worldsFor(
-  rule: Rule,
-  input: EvaluationInput,
-): readonly EvaluationWorld[] | 'unknown' {
+export function worldsFor(rule: Rule, input: EvaluationInput): readonly EvaluationWorld[] | 'unknown' {
   if (!readsArguments(rule)) return [input];
   const filled = withDefaults(input);
   if (filled === 'unknown' || filled === input) return filled === input ? [input] : 'unknown';
@@ -318,9 +306,7 @@ export function holdsFor(rule: Rule, input: EvaluationInput): ConditionResult {
         worlds.map((world) => conditionIn(rule, world)),
       );
   // A call that cannot be charged is refused.
-  return result !== 'holds' || costOf(rule) === undefined || costFor(rule, input) !== undefined
-    ? result
-    : 'error';
+  return result !== 'holds' || costOf(rule) === undefined || costFor(rule, input) !== undefined ? result : 'error';
 }
 
 function combine(rule: Rule, results: readonly ConditionResult[]): ConditionResult {
@@ -373,19 +359,12 @@ export function costFor(rule: Rule, input: EvaluationInput): number | undefined 
     const absent = filled === input ? amount : cost.evaluate({ ...input.facts, uri });
     return amount === undefined ? undefined : Math.max(amount, absent ?? amount);
   });
-  return amounts.reduce((a, b) =>
-    a === undefined || b === undefined ? undefined : Math.max(a, b),
-  );
+  return amounts.reduce((a, b) => (a === undefined || b === undefined ? undefined : Math.max(a, b)));
 }
 
 /** What an expression sees as `uri`, once for each reading that matters to it. */
-function urisOf(
-  { reads }: CostExpression,
-  input: EvaluationInput,
-): readonly (string | undefined)[] {
-  return input.readings !== undefined && reads.readsUri
-    ? conditionTexts(input.readings, 'require')
-    : [input.facts.uri];
+function urisOf({ reads }: CostExpression, input: EvaluationInput): readonly (string | undefined)[] {
+  return input.readings !== undefined && reads.readsUri ? conditionTexts(input.readings, 'require') : [input.facts.uri];
 }
 
 /**
@@ -437,14 +416,11 @@ function hasReadInexact(value: Json, reads: ArgumentReads): boolean {
   if (Array.isArray(value)) {
     const { items, members } = reads;
     return (value as readonly Json[]).some((one, index) =>
-      [items, members.get(String(index))].some(
-        (below) => below && (numbers.has(index) || hasReadInexact(one, below)),
-      ),
+      [items, members.get(String(index))].some((below) => below && (numbers.has(index) || hasReadInexact(one, below))),
     );
   }
   return [...reads.members].some(
-    ([name, below]) =>
-      numbers.has(name) || hasReadInexact(ownMember(value as JsonObject, name) ?? null, below),
+    ([name, below]) => numbers.has(name) || hasReadInexact(ownMember(value as JsonObject, name) ?? null, below),
   );
 }
 
@@ -498,10 +474,7 @@ function caseTwinsIn(value: JsonObject): ReadonlySet<string> | undefined {
 
 const NO_NAMES: ReadonlySet<string> = new Set();
 
-function findUndescribed(
-  { args, described, mustDescribe }: EvaluationInput,
-  reads: ArgumentReads,
-): boolean {
+function findUndescribed({ args, described, mustDescribe }: EvaluationInput, reads: ArgumentReads): boolean {
   if (described?.input !== undefined) {
     return described.input.firstUndescribed(args, reads) !== undefined;
   }
@@ -586,9 +559,7 @@ export function refuseUndeclared({ pointer, shown }: UndeclaredMember): Argument
   const name = stepsOf(pointer).at(-1);
   const holder = shown.slice(0, shown.lastIndexOf('/'));
   const sentence =
-    name === undefined
-      ? 'The arguments take too much work to check.'
-      : sentenceOfUndeclared(name, holder);
+    name === undefined ? 'The arguments take too much work to check.' : sentenceOfUndeclared(name, holder);
   return {
     advice: `${sentence} Send only declared arguments.`,
     violations: [{ pointer: shown, keyword: 'undeclared' }],
@@ -598,10 +569,7 @@ export function refuseUndeclared({ pointer, shown }: UndeclaredMember): Argument
 const NOT_ALLOWED_ADVICE = 'A policy rule does not allow these arguments.';
 
 /** Of arguments that no alternative allows: the first argument of the first alternative that fails. */
-export function refuseAlternatives(
-  rules: readonly AllowRule[],
-  input: EvaluationInput,
-): ArgumentRefusal {
+export function refuseAlternatives(rules: readonly AllowRule[], input: EvaluationInput): ArgumentRefusal {
   const rule = rules[0];
   const filled = withDefaults(input);
   const { args } = filled === 'unknown' ? input : filled;

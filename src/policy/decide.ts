@@ -55,8 +55,7 @@ const NO_POINTERS: readonly string[] = Object.freeze([]);
 
 /** The alternative with the fewest open obligations; of those, the first, which has the smallest id. */
 function chooseAlternative(satisfied: readonly AllowRule[]): AllowRule | undefined {
-  const open = ({ limit, budget }: AllowRule): number =>
-    (limit === undefined ? 0 : 1) + (budget === undefined ? 0 : 1);
+  const open = ({ limit, budget }: AllowRule): number => (limit === undefined ? 0 : 1) + (budget === undefined ? 0 : 1);
   return satisfied.reduce<AllowRule | undefined>(
     (best, rule) => (best === undefined || open(rule) < open(best) ? rule : best),
     undefined,
@@ -105,8 +104,7 @@ function pointersOf(requires: readonly RequireRule[]): readonly string[] {
 /** The pointers to the arguments whose values the record keeps under this decision. */
 export function capturedBy(decision: Decision): readonly string[] {
   if (decision.verdict === 'deny') return decision.captures ?? NO_POINTERS;
-  for (const obligation of decision.obligations)
-    if (obligation.kind === 'capture') return obligation.pointers;
+  for (const obligation of decision.obligations) if (obligation.kind === 'capture') return obligation.pointers;
   return NO_POINTERS;
 }
 
@@ -150,9 +148,7 @@ export function decide(policies: PolicySet, query: PolicyQuery): Decision {
  * arguments, they are empty and not unknown, so that scopes and conditions are checked.
  */
 export function decideRequest(policies: PolicySet, query: PolicyQuery): Decision {
-  return query.args === 'unknown'
-    ? decide(policies, { ...query, args: NO_ARGUMENTS })
-    : decide(policies, query);
+  return query.args === 'unknown' ? decide(policies, { ...query, args: NO_ARGUMENTS }) : decide(policies, query);
 }
 
 const NO_ARGUMENTS: JsonObject = Object.freeze({});
@@ -172,8 +168,7 @@ export function decideWithoutArguments(
     if (listed.verdict === 'deny' || target.kind === 'none') return listed;
     if (target.kind === 'task') return evaluate(policies, { ...query, args: NO_ARGUMENTS });
     const policyTarget = readPolicyTarget(target);
-    if (policyTarget === undefined || policyTarget.kind === 'question')
-      return deny('policy-error', false);
+    if (policyTarget === undefined || policyTarget.kind === 'question') return deny('policy-error', false);
     const { kind, name, readings } = policyTarget;
     const candidates = findCandidates(policies, principal, upstream, kind, name, { readings });
     const pin = targetPinOf(catalog, policyTarget, 'unknown');
@@ -208,10 +203,7 @@ export function isListed(
 }
 
 // INVARIANT: the only cast to Allow in the program.
-function allow(
-  { policy, rule, groups }: Pick<Rule, 'policy' | 'rule' | 'groups'>,
-  obligations: readonly Obligation[],
-) {
+function allow({ policy, rule, groups }: Pick<Rule, 'policy' | 'rule' | 'groups'>, obligations: readonly Obligation[]) {
   return { verdict: 'allow', policy, rule, groups, obligations: obligations } as Allow;
 }
 
@@ -235,8 +227,7 @@ function evaluate(policies: PolicySet, query: PolicyQuery): Decision {
   const { principal, upstream, target, args } = query;
   if (target.kind === 'none') return allow(PROTOCOL_RULE, []);
   const policyTarget = readPolicyTarget(target);
-  if (policyTarget === undefined)
-    return deny(target.kind === 'task' ? 'unknown-task' : 'resource-forbidden', false);
+  if (policyTarget === undefined) return deny(target.kind === 'task' ? 'unknown-task' : 'resource-forbidden', false);
   if (policyTarget.kind !== 'resource' && policyTarget.name.length > MAX_NAME_CHARS) {
     return deny('no-matching-allow', false);
   }
@@ -252,9 +243,7 @@ function evaluate(policies: PolicySet, query: PolicyQuery): Decision {
           });
   const decision = evaluateCandidates(candidates, query, policyTarget);
   return decision.verdict === 'deny' && args !== 'unknown'
-    ? captureRefused(decision, candidates.requires, () =>
-        evaluationInputOf(query, policyTarget, args, NOT_PINNED),
-      )
+    ? captureRefused(decision, candidates.requires, () => evaluationInputOf(query, policyTarget, args, NOT_PINNED))
     : decision;
 }
 
@@ -263,11 +252,7 @@ function isUnpinnedName({ mode }: Catalog, { kind }: PolicyTarget): boolean {
   return mode === 'off' && (kind === 'tool' || kind === 'prompt');
 }
 
-function evaluateCandidates(
-  candidates: Candidates,
-  query: PolicyQuery,
-  policyTarget: PolicyTarget,
-): Decision {
+function evaluateCandidates(candidates: Candidates, query: PolicyQuery, policyTarget: PolicyTarget): Decision {
   const { target, args } = query;
   const first = candidates.allows[0];
   const unconditional = candidates.denies.find(isUnconditional);
@@ -290,23 +275,15 @@ function evaluateCandidates(
  * A refusal is recorded as an allow would be: with the arguments that matching rules capture. A rule that
  * cannot be evaluated counts as matching, because it refuses nothing here.
  */
-function captureRefused(
-  refused: Deny,
-  requires: readonly RequireRule[],
-  prepare: () => EvaluationInput,
-): Deny {
+function captureRefused(refused: Deny, requires: readonly RequireRule[], prepare: () => EvaluationInput): Deny {
   const capturing = requires.filter(({ captures }) => captures.length > 0);
   if (capturing.length === 0) return refused;
   const input = prepare();
-  const binding = capturing.filter(
-    (rule) => readsInexact(rule, input) || holdsFor(rule, input) !== 'fails',
-  );
+  const binding = capturing.filter((rule) => readsInexact(rule, input) || holdsFor(rule, input) !== 'fails');
   return binding.length === 0 ? refused : { ...refused, captures: pointersOf(binding) };
 }
 
-export function readPolicyTarget(
-  target: Exclude<Target, { readonly kind: 'none' }>,
-): PolicyTarget | undefined {
+export function readPolicyTarget(target: Exclude<Target, { readonly kind: 'none' }>): PolicyTarget | undefined {
   switch (target.kind) {
     case 'tool':
     case 'prompt':
@@ -372,11 +349,7 @@ const NOT_PINNED: TargetPin = {
  * The pin of a target. Server requests and resources other than `ui://` are not pinned (docs/contract.md §5);
  * a stopped upstream stops them too.
  */
-export function targetPinOf(
-  catalog: Catalog,
-  target: PolicyTarget,
-  args: PolicyQuery['args'],
-): TargetPin {
+export function targetPinOf(catalog: Catalog, target: PolicyTarget, args: PolicyQuery['args']): TargetPin {
   if (catalog.isStopped) return { ...NOT_PINNED, refusal: 'tool-changed' };
   if (target.kind === 'question') return NOT_PINNED;
   const { kind, name } = target;
@@ -384,8 +357,7 @@ export function targetPinOf(
   const pinName = target.pinName ?? name;
   const status = catalog.statusOf(kind satisfies PinKind, pinName);
   const { state, pinned, variants } = status;
-  const form =
-    variants === undefined || args === 'unknown' ? pinned : approvedFormFor(status, args);
+  const form = variants === undefined || args === 'unknown' ? pinned : approvedFormFor(status, args);
   const approved = state === 'approved' ? form : undefined;
   const withheld = reasonOfWithheld(catalog.mode, status);
   if (withheld !== undefined) return { ...NOT_PINNED, refusal: withheld };
@@ -399,10 +371,7 @@ export function targetPinOf(
 }
 
 /** Why a target is refused before it is asked what is approved. */
-function reasonOfWithheld(
-  mode: Catalog['mode'],
-  { state, isUnverified }: DefinitionStatus,
-): Reason | undefined {
+function reasonOfWithheld(mode: Catalog['mode'], { state, isUnverified }: DefinitionStatus): Reason | undefined {
   if (isUnverified === true) return 'pins-stale';
   return isWithheldIn(mode, state) ? PIN_REFUSALS[state] : undefined;
 }
@@ -442,11 +411,7 @@ const REASON_OF = { holds: 'denied-by-rule', error: 'policy-error' } as const;
  * of these, rates count what is no poll. The caller learns only that the task does not exist, or which scope its tool requires. docs/contract.md §4; MCP
  * 2025-11-25, tasks (security); the Tasks extension.
  */
-function evaluateLater(
-  candidates: Candidates,
-  input: EvaluationInput,
-  { args, isCounted }: Later,
-): Decision {
+function evaluateLater(candidates: Candidates, input: EvaluationInput, { args, isCounted }: Later): Decision {
   const entitled = candidates.allows.filter((rule) => countMissing(rule, input) === 0);
   if (entitled.length === 0) return denyForScope(candidates.allows, input);
   for (const rule of candidates.denies) {
@@ -454,9 +419,7 @@ function evaluateLater(
     if (result !== 'fails') return deny(REASON_OF[result], false, rule);
   }
   const chosen = chooseAlternative(
-    entitled.filter((rule) =>
-      readsArguments(rule) ? args === 'passed' : holdsFor(rule, input) === 'holds',
-    ),
+    entitled.filter((rule) => (readsArguments(rule) ? args === 'passed' : holdsFor(rule, input) === 'holds')),
   );
   if (chosen === undefined) return deny('no-matching-allow', false);
   const binding: RequireRule[] = [];
@@ -466,8 +429,7 @@ function evaluateLater(
     if (result === 'holds') binding.push(rule);
   }
   const obligations = collectObligations(chosen, binding, input).filter(
-    ({ kind }) =>
-      kind === 'max-result-bytes' || kind === 'inspect' || (kind === 'rate' && isCounted),
+    ({ kind }) => kind === 'max-result-bytes' || kind === 'inspect' || (kind === 'rate' && isCounted),
   );
   return allow(chosen, obligations);
 }
@@ -483,18 +445,12 @@ function evaluateCall(candidates: Candidates, input: EvaluationInput): Decision 
   );
 }
 
-function checkArguments(
-  { denies, requires }: Candidates,
-  input: EvaluationInput,
-): Deny | undefined {
+function checkArguments({ denies, requires }: Candidates, input: EvaluationInput): Deny | undefined {
   const errors = input.described?.input?.check(input.args) ?? [];
   if (errors.length > 0) {
     return deny('arguments-invalid', true, undefined, refuseInvalid(errors));
   }
-  const undeclared =
-    input.undeclaredArguments === 'declared'
-      ? findUndeclared(input.described, input.args)
-      : undefined;
+  const undeclared = input.undeclaredArguments === 'declared' ? findUndeclared(input.described, input.args) : undefined;
   if (undeclared !== undefined) {
     return deny('arguments-invalid', true, undefined, refuseUndeclared(undeclared));
   }
@@ -538,17 +494,11 @@ function evaluateAlternatives(
     (rule) => countMissing(rule, input) > 0 && holdsForAllow(rule, input) === 'holds',
   );
   if (lacking.length > 0) return denyForScope(lacking, input);
-  const [more = refuseAlternatives(entitled, input)] = entitled.flatMap(
-    (rule) => unreadable(rule, input) ?? [],
-  );
+  const [more = refuseAlternatives(entitled, input)] = entitled.flatMap((rule) => unreadable(rule, input) ?? []);
   return deny('arguments-invalid', true, undefined, more);
 }
 
-function applyRequires(
-  chosen: AllowRule,
-  requires: readonly RequireRule[],
-  input: EvaluationInput,
-): Decision {
+function applyRequires(chosen: AllowRule, requires: readonly RequireRule[], input: EvaluationInput): Decision {
   const binding: RequireRule[] = [];
   for (const rule of requires) {
     const result = holdsFor(rule, input);
@@ -582,12 +532,7 @@ export type ListedKind = 'tool' | 'prompt' | 'resource';
  * a caller whose only tool is hidden for a while must learn that it is available again.
  * docs/contract.md §4, law 2; MCP 2026-07-28, subscriptions.
  */
-export function listsKind(
-  policies: PolicySet,
-  principal: Principal,
-  catalog: Catalog,
-  kind: ListedKind,
-): boolean {
+export function listsKind(policies: PolicySet, principal: Principal, catalog: Catalog, kind: ListedKind): boolean {
   const { upstream } = catalog;
   if (kind === 'resource' || catalog.mode === 'off') {
     const kinds = kind === 'resource' ? (['resource', 'template'] as const) : ([kind] as const);
@@ -595,9 +540,7 @@ export function listsKind(
       (rule) => rule.effect === 'allow' && kinds.some((one) => rule.targets[one].length > 0),
     );
   }
-  return catalog
-    .names(kind)
-    .some((name) => isListed(policies, principal, upstream, { kind, name }));
+  return catalog.names(kind).some((name) => isListed(policies, principal, upstream, { kind, name }));
 }
 
 /**
@@ -631,9 +574,7 @@ export function allowedServerRequestsFor(
   const sampling = may('sampling');
   return {
     sampling,
-    ...(sampling &&
-      readsContent(policies, { principal, upstream }, 'sampling') &&
-      cutOfSampling(mayWith)),
+    ...(sampling && readsContent(policies, { principal, upstream }, 'sampling') && cutOfSampling(mayWith)),
     elicitation: { form: may('elicitation/form'), url: may('elicitation/url') },
     roots: may('roots'),
   };
@@ -643,9 +584,7 @@ export function allowedServerRequestsFor(
 function cutOfSampling(
   mayWith: (content: ServerRequestContent) => boolean,
 ): Pick<ServerRequestGrants, 'withoutSampling'> {
-  const hasContext = ['thisServer', 'allServers'].some((includeContext) =>
-    mayWith({ includeContext }),
-  );
+  const hasContext = ['thisServer', 'allServers'].some((includeContext) => mayWith({ includeContext }));
   const withoutSampling = [
     ...(hasContext ? [] : (['context'] as const)),
     ...(mayWith({ tools: 'some' }) ? [] : (['tools'] as const)),
@@ -664,7 +603,5 @@ export function mayShowApps(
   { upstream, mode, names }: Pick<Catalog, 'upstream' | 'mode' | 'names'>,
 ): boolean {
   if (mode === 'off') return true;
-  return names('resource').some((uri) =>
-    isListed(policies, principal, upstream, { kind: 'resource', uri }),
-  );
+  return names('resource').some((uri) => isListed(policies, principal, upstream, { kind: 'resource', uri }));
 }

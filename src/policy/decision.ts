@@ -112,11 +112,7 @@ type RefusalContext = {
   readonly target: Target;
   readonly method: string | undefined;
   /** Builds the WWW-Authenticate value. */
-  challenge(
-    reason: Reason,
-    scopes: readonly string[] | undefined,
-    proof: ProofError | undefined,
-  ): string;
+  challenge(reason: Reason, scopes: readonly string[] | undefined, proof: ProofError | undefined): string;
 };
 
 type RenderedRefusal = {
@@ -135,10 +131,7 @@ export function adviceForYoung(seconds: number): string {
 }
 
 /** A refusal by one of the gateway's own checks. `stage` and visibility come from the table of reasons. */
-export function refuseWith(
-  reason: Reason,
-  more?: Partial<Omit<Deny, 'reason' | 'verdict'>>,
-): Refusal {
+export function refuseWith(reason: Reason, more?: Partial<Omit<Deny, 'reason' | 'verdict'>>): Refusal {
   return {
     kind: 'refused',
     stage: REASONS[reason].stage,
@@ -212,12 +205,7 @@ export function renderRefusal(refusal: Refusal, context: RefusalContext): Render
       return {
         status: 200,
         headers: JSON_TYPE,
-        body: renderNotFound(
-          context.protocol,
-          context.target,
-          context.requestId,
-          context.decisionId,
-        ),
+        body: renderNotFound(context.protocol, context.target, context.requestId, context.decisionId),
         rpcCode: notFoundCode(context),
       };
     case 'refusal':

@@ -175,9 +175,7 @@ export function findUndeclared(
  * path may be indexes of arrays.
  */
 export function describesMember(schema: CompiledSchema, names: readonly string[]): boolean {
-  return [probeOf(names, false), probeOf(names, true)].some(
-    (probe) => schema.firstUndescribed(probe) === undefined,
-  );
+  return [probeOf(names, false), probeOf(names, true)].some((probe) => schema.firstUndescribed(probe) === undefined);
 }
 
 /** Maximum index in an array of a probe; further items are described like the item at this index. */

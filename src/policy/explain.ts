@@ -3,12 +3,7 @@
 // recorded call not everything is known: what the record does not say is `unknown` here and never guessed. Pure.
 // docs/contract.md §4.
 
-import {
-  type Json,
-  type JsonObject,
-  ownMember,
-  type ServerRequestName,
-} from '../protocol/jsonrpc.js';
+import { type Json, type JsonObject, ownMember, type ServerRequestName } from '../protocol/jsonrpc.js';
 import { pointerTo } from '../text/json-members.js';
 import { type ConditionResult, compileExpression } from './cel.js';
 import { STRING_LITERAL } from './cel-language.js';
@@ -21,13 +16,7 @@ import {
   readsUndescribed,
   worldsFor,
 } from './conditions.js';
-import {
-  decide,
-  evaluationInputOf,
-  type PolicyTarget,
-  readPolicyTarget,
-  targetPinOf,
-} from './decide.js';
+import { decide, evaluationInputOf, type PolicyTarget, readPolicyTarget, targetPinOf } from './decide.js';
 import type { RateLimit } from './decision.js';
 import type { PinnedDefinition } from './definitions.js';
 import type { Principal } from './principal.js';
@@ -67,10 +56,7 @@ export type KnownArguments =
 type UnknownCause = 'groups' | 'claims' | 'scopes' | 'arguments' | 'validity' | 'content';
 
 /** A call as far as it is known. */
-export type CallFacts = Pick<
-  PolicyQuery,
-  'principal' | 'upstream' | 'target' | 'content' | 'catalog'
-> & {
+export type CallFacts = Pick<PolicyQuery, 'principal' | 'upstream' | 'target' | 'content' | 'catalog'> & {
   readonly args: KnownArguments;
   /** What the caller may have besides what `principal` has. */
   readonly unknown?: ReadonlySet<UnknownCause>;
@@ -132,11 +118,7 @@ export function writtenRules(documents: readonly PolicyDocument[]): WrittenRules
 }
 
 /** Explains every rule for a call, in the order of ids. */
-export function explainRules(
-  policies: PolicySet,
-  written: WrittenRules,
-  facts: CallFacts,
-): readonly RuleExplanation[] {
+export function explainRules(policies: PolicySet, written: WrittenRules, facts: CallFacts): readonly RuleExplanation[] {
   const target = policyTargetOf(facts);
   return [...allRules(policies)]
     .sort((a, b) => (a.id < b.id ? -1 : 1))
@@ -160,9 +142,7 @@ function explainRule(
   const who = explainWho(rule, source, facts);
   const scopes = rule.effect === 'allow' ? explainScopes(rule.scopes, facts) : [];
   const condition =
-    stateOf(what) !== 'fails' && target !== undefined
-      ? explainCondition(rule, source, target, facts)
-      : [];
+    stateOf(what) !== 'fails' && target !== undefined ? explainCondition(rule, source, target, facts) : [];
   const clauses = [...who, ...what, ...scopes, ...condition];
   const limit = rule.effect === 'deny' ? undefined : rule.limit;
   return {
@@ -178,8 +158,7 @@ function explainRule(
 
 /** What surely fails decides, even where something else is not known. */
 function stateOf(clauses: readonly ClauseResult[]): RuleState {
-  const has = (result: ClauseResult['result']): boolean =>
-    clauses.some((clause) => clause.result === result);
+  const has = (result: ClauseResult['result']): boolean => clauses.some((clause) => clause.result === result);
   if (has('fails')) return 'fails';
   if (has('unknown')) return 'unknown';
   return has('error') ? 'error' : 'holds';
@@ -248,9 +227,7 @@ function matchesKey({ who, effect }: RuleDocument, key: WhoKey, principal: Princ
 function explainWho(rule: Rule, source: RuleDocument, facts: CallFacts): readonly ClauseResult[] {
   const { principal, unknown } = facts;
   if (rule.matchesWho(principal)) return [];
-  const failed = (Object.keys(source.who) as WhoKey[]).filter(
-    (key) => !matchesKey(source, key, principal),
-  );
+  const failed = (Object.keys(source.who) as WhoKey[]).filter((key) => !matchesKey(source, key, principal));
   return failed.map((key) => {
     const path = ['who', key];
     const text = describeCaller(key, principal);
@@ -277,10 +254,7 @@ function describeCaller(key: WhoKey, principal: Principal): string {
   }
 }
 
-function explainScopes(
-  scopes: readonly string[],
-  { principal, unknown }: CallFacts,
-): readonly ClauseResult[] {
+function explainScopes(scopes: readonly string[], { principal, unknown }: CallFacts): readonly ClauseResult[] {
   const missing = scopes.filter((scope) => !principal.scopes.includes(scope));
   if (missing.length === 0) return [];
   const path = ['scopes'];
@@ -318,10 +292,7 @@ function explainCondition(
   if (isUnconditional(rule) && cost === undefined) return [];
   const path = rule.args.length > 0 ? ['args'] : ['when'];
   const expressions = [source.when, costTextOf(source)].filter((one) => one !== undefined);
-  if (
-    facts.unknown !== undefined &&
-    /principal|\\/.test(expressions.join(' ').replace(RECORDED_READS, ''))
-  )
+  if (facts.unknown !== undefined && /principal|\\/.test(expressions.join(' ').replace(RECORDED_READS, '')))
     return [
       {
         path: ['when'],
@@ -353,12 +324,7 @@ function costTextOf(source: RuleDocument): string | undefined {
 function inputOf(facts: CallFacts, target: PolicyTarget, args: JsonObject): EvaluationInput {
   const { principal, upstream, target: asked, catalog } = facts;
   const pin = targetPinOf(catalog, target, args);
-  return evaluationInputOf(
-    { principal, upstream, target: asked, args, catalog },
-    target,
-    args,
-    pin,
-  );
+  return evaluationInputOf({ principal, upstream, target: asked, args, catalog }, target, args, pin);
 }
 
 /**
@@ -372,9 +338,7 @@ function worldsOf(rule: Rule, { args }: CallFacts): readonly JsonObject[] | unde
   if (!readsArguments(rule)) return [{}];
   if (rule.reads === undefined || args.names === undefined || rule.reads.readsAll) return undefined;
   const { members } = rule.reads;
-  const possible = [...args.names].map(
-    (name) => [name, members.has(name) ? args.values.get(name) : [null]] as const,
-  );
+  const possible = [...args.names].map((name) => [name, members.has(name) ? args.values.get(name) : [null]] as const);
   return combine(possible);
 }
 
@@ -393,17 +357,12 @@ function combine(
  * The clauses that do not hold for these arguments, in the form of them that decides: as conditions.ts evaluates the
  * rule, with the defaults of absent arguments filled in, or without them.
  */
-function evaluateIn(
-  rule: Rule,
-  document: RuleDocument,
-  input: EvaluationInput,
-): readonly ClauseResult[] {
+function evaluateIn(rule: Rule, document: RuleDocument, input: EvaluationInput): readonly ClauseResult[] {
   const unread = [
     ...(readsUndescribed(rule, input) ? [UNDESCRIBED] : []),
     ...(readsInexact(rule, input) ? [INEXACT] : []),
   ].slice(0, 1);
-  if (unread.length > 0)
-    return rule.effect === 'allow' ? unread.map((one) => ({ ...one, result: 'fails' })) : unread;
+  if (unread.length > 0) return rule.effect === 'allow' ? unread.map((one) => ({ ...one, result: 'fails' })) : unread;
   const worlds = worldsFor(rule, input);
   if (worlds === 'unknown')
     return [{ path: ['when'], result: 'error', text: 'filling in defaults takes too much work' }];
@@ -412,23 +371,16 @@ function evaluateIn(
   const failing = forms.find((clauses) => clauses.length > 0 === isAllow) ?? forms.at(-1) ?? [];
   if (failing.length > 0) return failing;
   if (costOf(rule) === undefined || costFor(rule, input) !== undefined) return [];
-  return [
-    { path: ['limits', 'budget', 'cost'], result: 'error', text: 'it is no amount for this call' },
-  ];
+  return [{ path: ['limits', 'budget', 'cost'], result: 'error', text: 'it is no amount for this call' }];
 }
 
 /** Of a rule whose `args` fail, `when` is not evaluated. */
-function conditionsIn(
-  rule: Rule,
-  { when }: RuleDocument,
-  world: EvaluationWorld,
-): readonly ClauseResult[] {
+function conditionsIn(rule: Rule, { when }: RuleDocument, world: EvaluationWorld): readonly ClauseResult[] {
   const failing = rule.args.flatMap(({ name, schema }): ClauseResult[] => {
     const path = ['args', name];
     const pointer = pointerTo('', name);
     const value = ownMember(world.args, name);
-    if (value === undefined)
-      return [{ path, result: 'fails', text: 'the argument is missing', pointer }];
+    if (value === undefined) return [{ path, result: 'fails', text: 'the argument is missing', pointer }];
     return schema.check(value).map((error) => {
       return { path, result: 'fails', text: error.message, pointer: pointer + error.pointer };
     });
@@ -484,10 +436,7 @@ export function verdictOf(rules: readonly RuleExplanation[], facts: CallFacts): 
   if (allows.length === 0) return { verdict: 'deny', reason: 'no-matching-allow' };
   const pin = targetPinOf(facts.catalog, target, 'all' in facts.args ? facts.args.all : 'unknown');
   const validity = validityOf(facts, pin.described);
-  return (
-    refusalOf(concerned, allows, pin.refusal, validity) ??
-    verdictOfPossible(concerned, allows, validity)
-  );
+  return refusalOf(concerned, allows, pin.refusal, validity) ?? verdictOfPossible(concerned, allows, validity);
 }
 
 function verdictWithoutRules({ kind }: CallFacts['target']): KnownVerdict {
@@ -503,8 +452,7 @@ function refusalOf(
   validity: RuleState,
 ): KnownVerdict | undefined {
   const refusing = concerned.find(doesRefuse);
-  if (refusing !== undefined)
-    return { verdict: 'deny', reason: reasonOf(refusing), rule: refusing.id };
+  if (refusing !== undefined) return { verdict: 'deny', reason: reasonOf(refusing), rule: refusing.id };
   if (pinRefusal !== undefined) return { verdict: 'deny', reason: pinRefusal };
   if (!allows.some(mayHold)) return { verdict: 'deny', reason: reasonOfFailed(allows) };
   return validity === 'fails' ? { verdict: 'deny', reason: 'arguments-invalid' } : undefined;
@@ -532,12 +480,8 @@ function verdictOfPossible(
   validity: RuleState,
 ): KnownVerdict {
   const sure = allows.find(({ state }) => state === 'holds');
-  const open = [
-    ...(sure === undefined ? allows.filter(mayHold) : []),
-    ...concerned.filter(mayRefuse),
-  ];
-  if (sure !== undefined && open.length === 0 && validity === 'holds')
-    return { verdict: 'allow', rule: sure.id };
+  const open = [...(sure === undefined ? allows.filter(mayHold) : []), ...concerned.filter(mayRefuse)];
+  if (sure !== undefined && open.length === 0 && validity === 'holds') return { verdict: 'allow', rule: sure.id };
   const causes = open.flatMap(({ clauses }) => clauses.flatMap(({ cause }) => cause ?? []));
   if (validity === 'unknown') causes.push('validity');
   return { verdict: 'unknown', causes: [...new Set(causes)].sort() };
@@ -560,8 +504,6 @@ function reasonOf({ effect, state, clauses }: RuleExplanation): Reason {
 /** Why no alternative holds; of several reasons the one that is nearest to an allow. */
 function reasonOfFailed(allows: readonly RuleExplanation[]): Reason {
   if (allows.some(({ state }) => state === 'error')) return 'policy-error';
-  const isForScope = allows.every(({ clauses }) =>
-    clauses.some(({ path }) => path[0] === 'scopes'),
-  );
+  const isForScope = allows.every(({ clauses }) => clauses.some(({ path }) => path[0] === 'scopes'));
   return isForScope ? 'insufficient-scope' : 'arguments-invalid';
 }

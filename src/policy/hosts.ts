@@ -52,9 +52,7 @@ export function hostOfUrl(url: string): string | undefined {
 }
 
 /** The same host with the port, which is empty if it is the one of the scheme. */
-export function readAuthority(
-  url: string,
-): { readonly host: string; readonly port: string } | undefined {
+export function readAuthority(url: string): { readonly host: string; readonly port: string } | undefined {
   if (url.length > MAX_URL_CHARS || UNCLEAR.test(url)) return undefined;
   const [, scheme = '', authority = ''] = AUTHORITY.exec(url) ?? [];
   const [, written = '', port = ''] = HOST.exec(authority) ?? [];
@@ -68,8 +66,7 @@ export function readAuthority(
 function readHost(written: string): string | undefined {
   if (written === '' || written.includes('%') || DEVIATING.test(written)) return undefined;
   const host = normalHost(written);
-  const isOctal =
-    host !== undefined && IPV4.test(host) && LEADING_ZERO.test(written.normalize('NFKC'));
+  const isOctal = host !== undefined && IPV4.test(host) && LEADING_ZERO.test(written.normalize('NFKC'));
   return isOctal ? undefined : host;
 }
 
@@ -95,8 +92,7 @@ const DOMAIN = /^[a-z0-9\-._~!$&'()*+,;=]+$/;
 export function libraryHost(written: string): string | undefined {
   const decoded = written.startsWith('[') ? undefined : decodeOnce(written);
   const host = decoded === undefined ? undefined : (asciiDomain(decoded) ?? decoded.toLowerCase());
-  if (host === undefined || ENDS_IN_NUMBER.test(host.replace(/\.$/, '')))
-    return readAddress(written);
+  if (host === undefined || ENDS_IN_NUMBER.test(host.replace(/\.$/, ''))) return readAddress(written);
   return DOMAIN.test(host) ? host : undefined;
 }
 
@@ -142,10 +138,5 @@ export function isPublicUrl(url: string): boolean | undefined {
   if (host.includes(':') || /^[0-9.]+$/.test(host)) return isAddressAllowed(host, 'public');
   const labels = host.split('.');
   const domain = labels.at(-1) ?? '';
-  return (
-    labels.length > 1 &&
-    !labels.includes('') &&
-    domain !== INFRASTRUCTURE &&
-    isTopLevelDomain(domain)
-  );
+  return labels.length > 1 && !labels.includes('') && domain !== INFRASTRUCTURE && isTopLevelDomain(domain);
 }

@@ -84,9 +84,7 @@ export function createFlowSet(flows: readonly Flow[], labels: readonly LabelRule
     isSource: (upstream) => find(upstream, undefined).leaves.length > 0,
     of: (upstream, kind, name) => find(upstream, kind === 'tool' ? name : undefined),
     anyOf(upstream) {
-      const given = new Set(
-        labels.filter((rule) => rule.upstream === upstream).flatMap((rule) => rule.labels),
-      );
+      const given = new Set(labels.filter((rule) => rule.upstream === upstream).flatMap((rule) => rule.labels));
       return flows.filter(({ to }) => to === UNTRUSTED || given.has(to));
     },
     keepMs: reachOf(flows),
@@ -99,11 +97,7 @@ export function reachOf(flows: readonly Pick<Flow, 'withinMs'>[]): number {
 }
 
 /** All labels of a tool, or of what else an upstream has. */
-function labelsOf(
-  labels: readonly LabelRule[],
-  upstream: string,
-  tool: string | undefined,
-): ReadonlySet<string> {
+function labelsOf(labels: readonly LabelRule[], upstream: string, tool: string | undefined): ReadonlySet<string> {
   const found = new Set<string>();
   for (const rule of labels) {
     const match = matchIn(rule, upstream, tool);
@@ -141,11 +135,7 @@ export type FlowStore = {
     keepMs: number,
   ): boolean | Promise<boolean>;
   /** The newest mark of each label in any of the histories. `withinMs`: how far back marks are of interest. */
-  read(
-    histories: readonly string[],
-    labels: readonly string[],
-    withinMs: number,
-  ): FlowReading | Promise<FlowReading>;
+  read(histories: readonly string[], labels: readonly string[], withinMs: number): FlowReading | Promise<FlowReading>;
 };
 
 /** Marks were lost, so that for so long nobody can tell what was received, in milliseconds. */
@@ -187,10 +177,7 @@ type FlowViolation = {
 };
 
 /** The first flow that the history violates. */
-export function findViolation(
-  flows: readonly Flow[],
-  history: FlowHistory,
-): FlowViolation | undefined {
+export function findViolation(flows: readonly Flow[], history: FlowHistory): FlowViolation | undefined {
   for (const flow of flows) {
     const marks = flow.from.flatMap((label) => history.get(label) ?? []);
     const ageMs = Math.max(...marks.map((mark) => mark.ageMs));
@@ -248,10 +235,7 @@ export function isStep(step: string | undefined, child: string | number): boolea
   return step === ANY_STEP || step === String(child);
 }
 
-export function createSensitiveSet(
-  rules: readonly SensitiveRule[],
-  labels: readonly LabelRule[],
-): SensitiveSet {
+export function createSensitiveSet(rules: readonly SensitiveRule[], labels: readonly LabelRule[]): SensitiveSet {
   return {
     of: findOnce((upstream, tool) => {
       const matching = rules.filter((rule) => matchIn(rule, upstream, tool) !== undefined);
@@ -267,9 +251,7 @@ export function createSensitiveSet(
 }
 
 /** What is sensitive of any of several tools. */
-export function uniteFields(
-  all: readonly (SensitiveFields | undefined)[],
-): SensitiveFields | undefined {
+export function uniteFields(all: readonly (SensitiveFields | undefined)[]): SensitiveFields | undefined {
   const given = all.filter((one) => one !== undefined);
   const [first] = given;
   if (first === undefined || given.every((one) => one === first)) return first;

@@ -100,9 +100,7 @@ function narrowValues(
   });
   if (lists.length < alternatives.length || Object.hasOwn(schema, 'const')) return false;
   const own = schema['enum'];
-  const values = [...new Set(lists.flat())].filter(
-    (value) => !Array.isArray(own) || own.includes(value),
-  );
+  const values = [...new Set(lists.flat())].filter((value) => !Array.isArray(own) || own.includes(value));
   const [first = null] = values;
   if (values.length === 0 || values.length > MAX_VALUES) return false;
   edits.push(
@@ -175,11 +173,7 @@ function boundOf(
   return written !== undefined && isTighter(written, bound, sign) ? written : bound;
 }
 
-function tightest(
-  schema: JsonObject,
-  keywords: readonly string[],
-  sign: 1 | -1,
-): Bound | undefined {
+function tightest(schema: JsonObject, keywords: readonly string[], sign: 1 | -1): Bound | undefined {
   let found: Bound | undefined;
   for (const keyword of keywords) {
     const value = schema[keyword];
@@ -255,8 +249,7 @@ function mayBeFilledIn(property: Json | undefined): boolean {
 
 function propertyOf(rule: JsonObject, name: string): RuleSchema | undefined {
   const properties = rule['properties'];
-  const own =
-    isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
+  const own = isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
   return typeof own === 'boolean' || isObject(own) ? own : undefined;
 }
 

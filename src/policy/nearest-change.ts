@@ -50,8 +50,7 @@ export function findChange(
   explained: readonly RuleExplanation[],
   remake: RemakePrincipal,
 ): Change | undefined {
-  if (query.target.kind === 'none' || readPolicyTarget(query.target) === undefined)
-    return undefined;
+  if (query.target.kind === 'none' || readPolicyTarget(query.target) === undefined) return undefined;
   const decision = decide(policies, query);
   const to = decision.verdict === 'allow' ? 'deny' : 'allow';
   const blocked = past(explained, query);
@@ -96,20 +95,14 @@ function removing(id: string): NonNullable<Planned['apply']> {
 }
 
 /** The steps after which an allow rule holds. */
-function towards(
-  { id, clauses }: RuleExplanation,
-  written: WrittenRules,
-  query: PolicyQuery,
-): readonly Planned[] {
+function towards({ id, clauses }: RuleExplanation, written: WrittenRules, query: PolicyQuery): readonly Planned[] {
   const source = written.get(id)?.rule;
   return clauses.flatMap(({ path: [part, key = ''], text, scopes, pointer }): Planned[] => {
     switch (part) {
       case 'who':
         return [callerStep(id, key, source?.who ?? {}, text)];
       case 'what':
-        return [
-          { of: 'rule', rule: id, text: `name it under "what": ${text}`, apply: naming(id, query) },
-        ];
+        return [{ of: 'rule', rule: id, text: `name it under "what": ${text}`, apply: naming(id, query) }];
       case 'scopes':
         return (scopes ?? []).map((scope) => ({
           of: 'token',
@@ -129,12 +122,7 @@ function towards(
 
 const OWN_FACTS = { issuers: 'issuer', subjects: 'subject', clients: 'client' } as const;
 
-function callerStep(
-  rule: string,
-  key: string,
-  who: { readonly [key: string]: unknown },
-  text: string,
-): Planned {
+function callerStep(rule: string, key: string, who: { readonly [key: string]: unknown }, text: string): Planned {
   const named = who[key];
   const first: unknown = Array.isArray(named) ? named[0] : undefined;
   const step = { of: 'caller', rule } as const;
@@ -163,13 +151,7 @@ function list(names: unknown): string {
   return Array.isArray(names) ? names.map((name) => JSON.stringify(name)).join(' or ') : '';
 }
 
-function argumentStep(
-  rule: string,
-  name: string,
-  schema: unknown,
-  text: string,
-  pointer: string | undefined,
-): Planned {
+function argumentStep(rule: string, name: string, schema: unknown, text: string, pointer: string | undefined): Planned {
   const step = { of: 'arguments', rule, ...(pointer === undefined ? {} : { pointer }) } as const;
   const value = wantedValue(schema);
   if (value === undefined) return { ...step, text };
@@ -201,10 +183,7 @@ function naming(id: string, { upstream, target }: PolicyQuery): NonNullable<Plan
         ...rule.targets,
         [kind]: [...rule.targets[kind], { kind: 'exact', text: name }],
       };
-      const upstreams = rule.upstreams && [
-        ...rule.upstreams,
-        { kind: 'exact', text: upstream } as const,
-      ];
+      const upstreams = rule.upstreams && [...rule.upstreams, { kind: 'exact', text: upstream } as const];
       return { ...rule, targets, upstreams };
     });
   };

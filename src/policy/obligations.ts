@@ -9,14 +9,7 @@ import type { AdmittedMessage, SessionFacts, TaskFacts } from '../protocol/admit
 import type { Message, RequestId, Target } from '../protocol/jsonrpc.js';
 import type { ProgressCount } from '../protocol/params.js';
 import type { DisconnectSignal } from '../protocol/transport.js';
-import {
-  type Allow,
-  adviceForYoung,
-  type Budget,
-  type Deny,
-  type Obligation,
-  type RateLimit,
-} from './decision.js';
+import { type Allow, adviceForYoung, type Budget, type Deny, type Obligation, type RateLimit } from './decision.js';
 import type { Caller, Principal } from './principal.js';
 
 /** A private member cannot be written, and a spread leaves it out, so a value is made only where the casts are. */
@@ -41,10 +34,7 @@ export type AuthorizedRequest<M extends Message = Message> = AuthorizedBrand & {
 };
 
 /** The same authorization for a copy of its message, for an upstream that is reached in another session. */
-export function replaceAdmitted(
-  authorized: AuthorizedRequest,
-  admitted: AdmittedMessage,
-): AuthorizedRequest {
+export function replaceAdmitted(authorized: AuthorizedRequest, admitted: AdmittedMessage): AuthorizedRequest {
   return { ...authorized, admitted } as AuthorizedRequest;
 }
 
@@ -62,9 +52,7 @@ export function enforce<M extends Message>(
   ports: EnforcePorts,
   named: readonly Allow[] = NOTHING_NAMED,
 ): AuthorizedRequest<M> | Deny | Promise<AuthorizedRequest<M> | Deny> {
-  const deny = isReply(admitted)
-    ? undefined
-    : enforceLimits([allow, ...named], principal, ports.limits);
+  const deny = isReply(admitted) ? undefined : enforceLimits([allow, ...named], principal, ports.limits);
   if (deny instanceof Promise) {
     return deny.then((denied) => denied ?? authorize(allow, admitted, principal));
   }
@@ -211,11 +199,7 @@ export type ReplayStore = {
    * bounded, no owner can take all of it. Of concurrent uses exactly one is the first. Never throws or
    * rejects.
    */
-  useOnce(
-    keyHash: string,
-    expiresAtMs: number,
-    owner: string,
-  ): ReplayOutcome | Promise<ReplayOutcome>;
+  useOnce(keyHash: string, expiresAtMs: number, owner: string): ReplayOutcome | Promise<ReplayOutcome>;
 };
 
 const MS_PER_SECOND = 1000;
@@ -265,10 +249,7 @@ function addedUp(charges: readonly Charge[]): readonly Charge[] {
 /** Budgets are counted in millionths, so that sums are exact; a fraction of one counts as one. */
 const UNITS = 1_000_000;
 
-function budgetCharge(
-  { budget, rule, cost }: Extract<Obligation, { kind: 'budget' }>,
-  principal: Principal,
-): Charge {
+function budgetCharge({ budget, rule, cost }: Extract<Obligation, { kind: 'budget' }>, principal: Principal): Charge {
   const { name, max, windowMs } = budget;
   // A cost beyond every budget is refused whatever was spent, and no store needs to count so far.
   const amount = Math.ceil(Math.min(cost, max + 1) * UNITS);

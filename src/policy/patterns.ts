@@ -83,8 +83,7 @@ export function toRe2Syntax(pattern: string): string {
 }
 
 /** A class in brackets, an escape, a group that is more than a group, or any character. */
-const PATTERN_PARTS =
-  /\[(?:\\u[0-9A-Fa-f]{4}|\\[^u]|[^\\\]])*\]|\\(?:u[0-9A-Fa-f]{4}|[^u])|\(\?:?|[^\\]/gsu;
+const PATTERN_PARTS = /\[(?:\\u[0-9A-Fa-f]{4}|\\[^u]|[^\\\]])*\]|\\(?:u[0-9A-Fa-f]{4}|[^u])|\(\?:?|[^\\]/gsu;
 /** Escapes that RE2 and ECMA-262 read alike, besides those of punctuation. */
 const COMMON_ESCAPE = /^\\(?:[dDwWnrtf]|u[0-9A-Fa-f]{4}|[!-/:-@[-`{-~])$/u;
 const ESCAPES = /\\(?:u[0-9A-Fa-f]{4}|[^u])/gsu;
@@ -96,9 +95,7 @@ const BLANKS = '\\t\\n\\f\\r ';
  */
 export function portablePattern(pattern: string): string | undefined {
   const parts = pattern.match(PATTERN_PARTS) ?? [];
-  const shown = parts.map((part) =>
-    part.startsWith('[') ? portableClass(part) : portablePart(part),
-  );
+  const shown = parts.map((part) => (part.startsWith('[') ? portableClass(part) : portablePart(part)));
   if (parts.join('') !== pattern || shown.includes(undefined)) return undefined;
   const text = shown.join('');
   try {
@@ -150,9 +147,7 @@ export type Pattern = (
   readonly compared?: 'core' | 'core with a host';
 };
 
-type PatternResult =
-  | { readonly ok: true; readonly pattern: Pattern }
-  | { readonly ok: false; readonly why: string };
+type PatternResult = { readonly ok: true; readonly pattern: Pattern } | { readonly ok: false; readonly why: string };
 
 const REGEX_PREFIX = 're:';
 
@@ -218,18 +213,14 @@ function compileGlob(glob: string, space: PatternSpace): (candidate: string) => 
   const middle = tokens.slice(prefix === '' ? 0 : 1, suffix === '' ? undefined : -1);
   const only = middle.length === 1 ? middle[0] : undefined;
   const fits = (candidate: string): boolean =>
-    candidate.length >= prefix.length + suffix.length &&
-    candidate.startsWith(prefix) &&
-    candidate.endsWith(suffix);
+    candidate.length >= prefix.length + suffix.length && candidate.startsWith(prefix) && candidate.endsWith(suffix);
   if (only?.kind === 'star') {
     if (only.crossesSlash) return fits;
     return (candidate) =>
-      fits(candidate) &&
-      isWithinSegment(candidate, prefix.length, candidate.length - suffix.length);
+      fits(candidate) && isWithinSegment(candidate, prefix.length, candidate.length - suffix.length);
   }
   return (candidate) =>
-    fits(candidate) &&
-    matchesMiddle(middle, candidate, prefix.length, candidate.length - suffix.length);
+    fits(candidate) && matchesMiddle(middle, candidate, prefix.length, candidate.length - suffix.length);
 }
 
 function isWithinSegment(candidate: string, start: number, end: number): boolean {
@@ -241,12 +232,7 @@ function isWithinSegment(candidate: string, start: number, end: number): boolean
  * Walks the tokens once over the set of positions where the preceding token may end. A star that crosses
  * slashes needs only the earliest of them; every step is one pass over the text.
  */
-function matchesMiddle(
-  tokens: readonly Token[],
-  candidate: string,
-  start: number,
-  end: number,
-): boolean {
+function matchesMiddle(tokens: readonly Token[], candidate: string, start: number, end: number): boolean {
   let reachable = new Uint8Array(end - start + 1);
   reachable[0] = 1;
   for (const token of tokens) {

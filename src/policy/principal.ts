@@ -111,10 +111,7 @@ export type Principal = PrincipalBrand & PrincipalFacts;
 export type Owner = Pick<PrincipalFacts, 'issuerUrl' | 'subject' | 'client'>;
 
 /** Identifies a caller in a table, by identity and not by token, because tokens are refreshed; `terms` narrow it. */
-export function ownerKey(
-  { issuerUrl, subject, client }: Owner,
-  ...terms: readonly unknown[]
-): string {
+export function ownerKey({ issuerUrl, subject, client }: Owner, ...terms: readonly unknown[]): string {
   return JSON.stringify([issuerUrl, subject, client, ...terms]);
 }
 

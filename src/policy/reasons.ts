@@ -4,16 +4,7 @@
 // oracle for what exists.
 
 /** The stages of the pipeline, in order. */
-export type Stage =
-  | 'edge'
-  | 'authn'
-  | 'admit'
-  | 'decide'
-  | 'guard'
-  | 'settle'
-  | 'record'
-  | 'forward'
-  | 'inspect';
+export type Stage = 'edge' | 'authn' | 'admit' | 'decide' | 'guard' | 'settle' | 'record' | 'forward' | 'inspect';
 
 /**
  * How a refusal is rendered (docs/contract.md §6). `http`: a bare status with a body that names nothing.
@@ -101,11 +92,7 @@ export const REASONS = {
   'token-lifetime': token('The token lifetime exceeds the allowed maximum.'),
   'token-revoked': token('The token was revoked.'),
   'token-binding': token('Proof of possession for the token is missing or invalid.'),
-  'keys-unavailable': unavailable(
-    'authn',
-    1503,
-    'Token signing keys are currently unavailable. Try again later.',
-  ),
+  'keys-unavailable': unavailable('authn', 1503, 'Token signing keys are currently unavailable. Try again later.'),
   'insufficient-scope': {
     stage: 'decide',
     level: 'info',
@@ -123,12 +110,7 @@ export const REASONS = {
     visible: { as: 'error', status: 403, code: 1435 },
     hidden: NOT_FOUND,
   },
-  'policy-error': refusal(
-    'decide',
-    'error',
-    1500,
-    'A policy rule could not be evaluated, so the request was refused.',
-  ),
+  'policy-error': refusal('decide', 'error', 1500, 'A policy rule could not be evaluated, so the request was refused.'),
   'rate-limited': refusal('settle', 'info', 1429, 'Rate limit exceeded.'),
   overloaded: unavailable('edge', 1503, 'Too many requests are in progress. Try again later.'),
   'approval-required': refusal('settle', 'info', 1401, 'This request requires approval.'),
@@ -166,76 +148,32 @@ export const REASONS = {
     1436,
     'The arguments contain a redaction mark of this gateway, such as [redacted:secret#…]: the text that was read had been altered, and sent back the mark would overwrite the original. Change only parts without a mark, or ask the operator for access under which the text is read whole.',
   ),
-  'result-invalid': refusal(
-    'inspect',
-    'warn',
-    1424,
-    'The result does not match its approved schema and was withheld.',
-  ),
+  'result-invalid': refusal('inspect', 'warn', 1424, 'The result does not match its approved schema and was withheld.'),
   'result-content': refusal(
     'inspect',
     'warn',
     1425,
     'The result contains content that is not allowed and was withheld.',
   ),
-  'result-too-large': refusal(
-    'inspect',
-    'info',
-    1426,
-    'The result exceeds the size limit and was withheld.',
-  ),
+  'result-too-large': refusal('inspect', 'info', 1426, 'The result exceeds the size limit and was withheld.'),
   'resource-forbidden': hidden('decide', 'info', 'This resource is not allowed.'),
-  'elicitation-sensitive': refusal(
-    'inspect',
-    'warn',
-    1427,
-    'The server asked for a secret. Its request was withheld.',
-  ),
+  'elicitation-sensitive': refusal('inspect', 'warn', 1427, 'The server asked for a secret. Its request was withheld.'),
   'elicitation-url': refusal(
     'inspect',
     'warn',
     1428,
     'The server sent a link that is not allowed. Its request was withheld.',
   ),
-  'sampling-forbidden': refusal(
-    'inspect',
-    'info',
-    1430,
-    'The server may not request sampling here.',
-  ),
+  'sampling-forbidden': refusal('inspect', 'info', 1430, 'The server may not request sampling here.'),
   'roots-forbidden': refusal('inspect', 'info', 1431, 'The server may not request roots here.'),
 
-  'unknown-task': hidden(
-    'decide',
-    'info',
-    'The task does not exist for this caller or has expired.',
-  ),
+  'unknown-task': hidden('decide', 'info', 'The task does not exist for this caller or has expired.'),
 
-  'elicitation-forbidden': refusal(
-    'inspect',
-    'info',
-    1432,
-    'The server may not request input here.',
-  ),
+  'elicitation-forbidden': refusal('inspect', 'info', 1432, 'The server may not request input here.'),
 
-  'upstream-unavailable': unavailable(
-    'forward',
-    1502,
-    'The MCP server behind the gateway is unreachable.',
-    502,
-  ),
-  'upstream-timeout': unavailable(
-    'forward',
-    1505,
-    'The MCP server behind the gateway did not respond in time.',
-    504,
-  ),
-  'upstream-protocol': unavailable(
-    'forward',
-    1506,
-    'The MCP server behind the gateway sent an invalid response.',
-    502,
-  ),
+  'upstream-unavailable': unavailable('forward', 1502, 'The MCP server behind the gateway is unreachable.', 502),
+  'upstream-timeout': unavailable('forward', 1505, 'The MCP server behind the gateway did not respond in time.', 504),
+  'upstream-protocol': unavailable('forward', 1506, 'The MCP server behind the gateway sent an invalid response.', 502),
   'upstream-credentials': unavailable(
     'forward',
     1507,

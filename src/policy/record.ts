@@ -106,15 +106,7 @@ export type Finding = {
   /** A JSON pointer into the message; names that no pinned schema has are cut and escaped. */
   readonly path: string;
   readonly count: number;
-  readonly action:
-    | 'redact'
-    | 'neutralize'
-    | 'strip'
-    | 'withhold'
-    | 'block'
-    | 'flag'
-    | 'drop'
-    | 'coerce';
+  readonly action: 'redact' | 'neutralize' | 'strip' | 'withhold' | 'block' | 'flag' | 'drop' | 'coerce';
 };
 
 /** Maximum number of separate findings in a record; a long stream would otherwise collect them without bound. */
@@ -145,9 +137,7 @@ export type RequestRecord = {
   readonly aggregate?: string | undefined;
   readonly httpMethod: string;
   /** Hashes of the files that the request is decided under; the current ones if absent. */
-  versions?:
-    | { readonly config: string; readonly policy: string; readonly pins: string }
-    | undefined;
+  versions?: { readonly config: string; readonly policy: string; readonly pins: string } | undefined;
   /** The session that the audit line of the decision names; a request may open another one. */
   decidedSession?: string | undefined;
   /** The decision was handed to the audit. */
@@ -215,9 +205,7 @@ export type RequestRecord = {
     rpcCode: number | undefined;
     bytes: number;
     digest: string | undefined;
-    list:
-      | { advertised: number; visible: number; advertisedBytes: number; visibleBytes: number }
-      | undefined;
+    list: { advertised: number; visible: number; advertisedBytes: number; visibleBytes: number } | undefined;
   };
   /** Milliseconds spent in the stages. The total is taken when the record is closed. */
   latency: { auth: number; policy: number; inspect: number; upstream: number };

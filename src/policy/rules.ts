@@ -12,12 +12,7 @@ import type { ArgumentReads, Catalog, CompiledSchema } from './definitions.js';
 import type { FlowSet, SensitiveSet } from './information-flow.js';
 import { foldItemName, foldPattern, matchesPattern, type Pattern } from './patterns.js';
 import type { Principal } from './principal.js';
-import {
-  fitsTerms,
-  hasTerms,
-  type ServerRequestContent,
-  type ServerRequestTerms,
-} from './server-request-content.js';
+import { fitsTerms, hasTerms, type ServerRequestContent, type ServerRequestTerms } from './server-request-content.js';
 import { namesUri, type UriReadings } from './uris.js';
 
 /** What is to be decided. A list is a query with unknown arguments (docs/contract.md §4, law 2). */
@@ -260,11 +255,7 @@ export function matchKey(policies: PolicySet, principal: Principal): string {
  * The rules that match a caller by `who` and apply to an upstream: the same array, by identity, for all
  * callers with the same key.
  */
-export function rulesFor(
-  policies: PolicySet,
-  principal: Principal,
-  upstream: string,
-): readonly Rule[] {
+export function rulesFor(policies: PolicySet, principal: Principal, upstream: string): readonly Rule[] {
   return upstreamIndex(principalRulesOf(policies as CompiledPolicies, principal), upstream).rules;
 }
 
@@ -276,8 +267,7 @@ export function findServerRequestRules(
 ): Candidates {
   const { all, readContent } = serverRequestRules(policies, query, name);
   if (!readContent) return all;
-  const fits = ({ terms, effect }: Rule): boolean =>
-    fitsTerms(terms, name, query.content, effect !== 'allow');
+  const fits = ({ terms, effect }: Rule): boolean => fitsTerms(terms, name, query.content, effect !== 'allow');
   return {
     allows: all.allows.filter(fits),
     denies: all.denies.filter(fits),
@@ -299,10 +289,7 @@ function serverRequestRules(
   { principal, upstream }: Pick<PolicyQuery, 'principal' | 'upstream'>,
   name: ServerRequestName,
 ): ServerRequestRules {
-  const { rules, serverRequests } = upstreamIndex(
-    principalRulesOf(policies as CompiledPolicies, principal),
-    upstream,
-  );
+  const { rules, serverRequests } = upstreamIndex(principalRulesOf(policies as CompiledPolicies, principal), upstream);
   const known = serverRequests.get(name);
   if (known !== undefined) return known;
   const named = rules.filter((rule) => isGranted(rule.grants, name));
@@ -337,10 +324,7 @@ export function findCandidates(
   upstream: string,
   kind: TargetKind,
   name: string,
-  {
-    readings,
-    isUnpinned = false,
-  }: { readonly readings?: UriReadings | undefined; readonly isUnpinned?: boolean } = {},
+  { readings, isUnpinned = false }: { readonly readings?: UriReadings | undefined; readonly isUnpinned?: boolean } = {},
 ): Candidates {
   const found = upstreamIndex(principalRulesOf(policies as CompiledPolicies, principal), upstream);
   const index = found[kind];
@@ -459,10 +443,7 @@ type Claim = string | number | boolean;
  * claim to another source, a rule that grants does not match and a rule that restricts does
  * (docs/contract.md §4, law 5). A `who` without any key matches no caller.
  */
-export function compileWho(
-  who: WhoDocument,
-  effect: RuleDocument['effect'],
-): (principal: Principal) => boolean {
+export function compileWho(who: WhoDocument, effect: RuleDocument['effect']): (principal: Principal) => boolean {
   const restricts = effect !== 'allow';
   const tests: ((principal: Principal) => boolean)[] = [];
   const { issuers, subjects, clients, groups, actors, claims } = who;
@@ -472,9 +453,7 @@ export function compileWho(
   if (groups !== undefined) {
     const named = new Set(groups);
     tests.push((principal) =>
-      principal.areGroupsUnknown === true
-        ? restricts
-        : principal.groups.some((group) => named.has(group)),
+      principal.areGroupsUnknown === true ? restricts : principal.groups.some((group) => named.has(group)),
     );
   }
   if (actors !== undefined) tests.push(actorAmong(actors, restricts));
@@ -485,10 +464,7 @@ export function compileWho(
   return (principal) => tests.every((test) => test(principal));
 }
 
-function among(
-  names: readonly string[],
-  read: (principal: Principal) => string,
-): (principal: Principal) => boolean {
+function among(names: readonly string[], read: (principal: Principal) => string): (principal: Principal) => boolean {
   const named = new Set(names);
   return (principal) => named.has(read(principal));
 }
@@ -497,10 +473,7 @@ function among(
  * Compares the current actor alone: earlier ones are for information (RFC 8693 §4.1). A rule that grants does not match
  * an actor of another issuer, who may have the same name.
  */
-function actorAmong(
-  names: readonly string[],
-  restricts: boolean,
-): (principal: Principal) => boolean {
+function actorAmong(names: readonly string[], restricts: boolean): (principal: Principal) => boolean {
   const named = new Set(names);
   return ({ actors: [actor], issuerUrl }) =>
     actor !== undefined &&
@@ -509,11 +482,7 @@ function actorAmong(
 }
 
 /** A claim that is a list matches when one of its elements does. */
-function claimAmong(
-  name: string,
-  values: readonly Claim[],
-  restricts: boolean,
-): (principal: Principal) => boolean {
+function claimAmong(name: string, values: readonly Claim[], restricts: boolean): (principal: Principal) => boolean {
   const named = new Set<unknown>(values);
   return (principal) => {
     if (isDistributedClaim(principal, name)) return restricts;

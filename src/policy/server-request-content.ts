@@ -75,11 +75,8 @@ function hasMisspelt(members: JsonObject, names: readonly string[]): boolean {
 
 function readSampling(params: JsonObject): ServerRequestContent {
   const { includeContext = 'none', tools = [] } = params;
-  if (hasMisspelt(params, PARAMS) || !CONTEXTS.has(includeContext) || !Array.isArray(tools))
-    return 'unclear';
-  const names = tools.map((tool: unknown) =>
-    isObject(tool) && !hasMisspelt(tool, TOOL) ? tool['name'] : undefined,
-  );
+  if (hasMisspelt(params, PARAMS) || !CONTEXTS.has(includeContext) || !Array.isArray(tools)) return 'unclear';
+  const names = tools.map((tool: unknown) => (isObject(tool) && !hasMisspelt(tool, TOOL) ? tool['name'] : undefined));
   return names.every((name) => typeof name === 'string')
     ? { includeContext: String(includeContext), tools: names }
     : 'unclear';
@@ -101,20 +98,13 @@ export function fitsTerms(
   if (content === 'unclear') return restricts;
   if (name === 'elicitation/url') return namesHost(terms.linkHosts, content.linkHost);
   const { includeContext, tools } = content;
-  const fitsContext =
-    includeContext === undefined ? !restricts : terms.includeContext?.has(includeContext);
+  const fitsContext = includeContext === undefined ? !restricts : terms.includeContext?.has(includeContext);
   const fitsTools = tools === undefined ? !restricts : namesTools(terms.tools, tools, restricts);
-  return (
-    (terms.includeContext === undefined || fitsContext === true) &&
-    (terms.tools === undefined || fitsTools)
-  );
+  return (terms.includeContext === undefined || fitsContext === true) && (terms.tools === undefined || fitsTools);
 }
 
 /** Whether a rule has conditions on the content of this kind of request. */
-export function hasTerms(
-  terms: ServerRequestTerms | undefined,
-  name: ServerRequestName,
-): terms is ServerRequestTerms {
+export function hasTerms(terms: ServerRequestTerms | undefined, name: ServerRequestName): terms is ServerRequestTerms {
   if (terms === undefined) return false;
   if (name === 'elicitation/url') return terms.linkHosts !== undefined;
   return name === 'sampling' && (terms.includeContext !== undefined || terms.tools !== undefined);

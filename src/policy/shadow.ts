@@ -80,11 +80,7 @@ type Shadowed = {
 };
 
 /** What would have been decided; `decision` is what was. A shadowed policy that changes nothing is left out. */
-export function decideShadows(
-  { shadow }: PolicySet,
-  query: PolicyQuery,
-  decision: Decision,
-): Shadowed {
+export function decideShadows({ shadow }: PolicySet, query: PolicyQuery, decision: Decision): Shadowed {
   const unenforced = shadow?.unenforced && decideRequest(shadow.unenforced, query);
   const before = unenforced ?? decision;
   const differing = (shadow?.policies ?? []).flatMap(({ policy, set }) => {

@@ -88,8 +88,7 @@ const REFERENCE_PARTS = /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?:\/\/([^/?#]*))?([^?#
  */
 export function resolveReference(reference: string, base: string): string {
   const [, scheme, authority, path = '', query = ''] = REFERENCE_PARTS.exec(reference) ?? [];
-  const [, baseScheme, baseAuthority, basePath = '', baseQuery = ''] =
-    REFERENCE_PARTS.exec(base) ?? [];
+  const [, baseScheme, baseAuthority, basePath = '', baseQuery = ''] = REFERENCE_PARTS.exec(base) ?? [];
   const write = (at: string | undefined, from: string | undefined, to: string, rest: string) => {
     const start = from === undefined ? `${at}:` : `${at}://${from}`;
     const written = `${start}${resolvePath(to).path}${rest}`;
@@ -155,17 +154,14 @@ export function namesUri(
     const isNormal = reading.text === normal;
     return patterns.some(
       (pattern) =>
-        coversReading(pattern, reading, isNormal) &&
-        (!isNormal || parts.every((part) => grantsPart(pattern, part))),
+        coversReading(pattern, reading, isNormal) && (!isNormal || parts.every((part) => grantsPart(pattern, part))),
     );
   });
 }
 
 /** Whether one of the patterns matches a spelling that some server could read as this URI. */
 export function restrictsUri(patterns: readonly Pattern[], readings: UriReadings): boolean {
-  return patterns.some((pattern) =>
-    textsFor(pattern, readings).some((text) => matchesPattern(pattern, text)),
-  );
+  return patterns.some((pattern) => textsFor(pattern, readings).some((text) => matchesPattern(pattern, text)));
 }
 
 function textsFor({ compared }: Pattern, readings: UriReadings): readonly string[] {
@@ -190,9 +186,7 @@ const CORE_PARTS = /^([^:/?#]*:)(\/*)([^/?#]*)([^?#]*)(.*)$/s;
  */
 function coreOf(text: string): string {
   const [matched, start = '', , host = '', path = '', rest = ''] = CORE_PARTS.exec(text) ?? [];
-  return matched === undefined
-    ? text
-    : start + trimSlashes(inOneForm(host + path)) + inOneForm(rest);
+  return matched === undefined ? text : start + trimSlashes(inOneForm(host + path)) + inOneForm(rest);
 }
 
 function withoutLastSlashes(text: string): string {
@@ -211,8 +205,7 @@ function coresOf(texts: readonly string[]): Cores {
   const asWritten = createFound(CORES_IN_ALL);
   const withHost = createFound(CORES_IN_ALL);
   for (const text of texts) {
-    const [matched, start = '', slashes = '', first = '', path = '', rest = ''] =
-      CORE_PARTS.exec(text) ?? [];
+    const [matched, start = '', slashes = '', first = '', path = '', rest = ''] = CORE_PARTS.exec(text) ?? [];
     if (matched === undefined) continue;
     const scheme = start.slice(0, -1);
     const names = slashes === '//' ? namesOfHost(scheme, first) : [first];
@@ -220,8 +213,7 @@ function coresOf(texts: readonly string[]): Cores {
     const read = normalizeAuthority(scheme, first) ?? lowerCase(first);
     const readNames = [...names, ...namesOfHost(scheme, read)];
     for (const tail of tailsOf(rest)) {
-      const write = (name: string): string =>
-        start + trimSlashes(name + path).replace(/^\/+/, '') + tail;
+      const write = (name: string): string => start + trimSlashes(name + path).replace(/^\/+/, '') + tail;
       asWritten.add(names.map(write));
       withHost.add(readNames.map(write));
     }
@@ -282,8 +274,7 @@ function grantsPart(pattern: Pattern, part: OddPart): boolean {
 
 function coversReading(pattern: Pattern, reading: UriReading, isNormal: boolean): boolean {
   const covers = (text: string): boolean =>
-    matchesPattern(pattern, text) ||
-    (!isNormal && pattern.decoded?.some((one) => matchesPattern(one, text)) === true);
+    matchesPattern(pattern, text) || (!isNormal && pattern.decoded?.some((one) => matchesPattern(one, text)) === true);
   const { text, withoutUser } = reading;
   // Without this, `https://host:*` would cover a user with that name at any host.
   return covers(text) && (withoutUser === undefined || namesUser(pattern) || covers(withoutUser));
@@ -298,9 +289,7 @@ function namesUser({ text }: Pattern): boolean {
  * characters decoded; further elements are the readings of it with other escapes decoded. `re:` patterns stay as
  * written. Undefined if no URI could match.
  */
-export function normalizeUriPattern(
-  pattern: string,
-): readonly [string, ...(readonly string[])] | undefined {
+export function normalizeUriPattern(pattern: string): readonly [string, ...(readonly string[])] | undefined {
   if (pattern.startsWith('re:')) return [pattern];
   if (!pattern.includes('*')) {
     const readings = readUri(pattern);
@@ -421,8 +410,7 @@ type Primary = { readonly normal: string; readonly unresolved: string };
 
 function primaryOf(uri: string): Primary | undefined {
   if (uri.length > MAX_URI_CHARS || !URI_CHARACTERS.test(uri)) return undefined;
-  const [matched, written = '', host, writtenPath = '', query = '', fragment = ''] =
-    URI_PARTS.exec(uri) ?? [];
+  const [matched, written = '', host, writtenPath = '', query = '', fragment = ''] = URI_PARTS.exec(uri) ?? [];
   const rest = normalizeEscapes(query + fragment);
   const path = normalizeEscapes(writtenPath);
   if (matched === undefined || path === undefined || rest === undefined) return undefined;
@@ -437,12 +425,7 @@ function primaryOf(uri: string): Primary | undefined {
   return { normal, unresolved: write(path) };
 }
 
-function writeUri(
-  scheme: string,
-  authority: string | undefined,
-  path: string,
-  rest: string,
-): string {
+function writeUri(scheme: string, authority: string | undefined, path: string, rest: string): string {
   if (authority !== undefined) return `${scheme}://${authority}${path === '' ? '/' : path}${rest}`;
   // Two slashes at the start would be read as an authority.
   return `${scheme}:${path.startsWith('//') ? '/.' : ''}${path}${rest}`;
@@ -503,8 +486,7 @@ function stepsFrom(text: string): Step {
   if (parts === null) return { isReading: false, next: [] };
   const [, scheme = '', authority, path = '', query = '', fragment = ''] = parts;
   const rest = query + fragment;
-  if (authority !== undefined && path === '')
-    return { isReading: false, next: [`${scheme}://${authority}/${rest}`] };
+  if (authority !== undefined && path === '') return { isReading: false, next: [`${scheme}://${authority}/${rest}`] };
   const start = authority === undefined ? `${scheme}:` : `${scheme}://${authority}`;
   const { path: resolved, climbs } = resolvePath(path);
   const isRootless = authority === undefined && !path.startsWith('/');
@@ -526,8 +508,7 @@ function stepsFrom(text: string): Step {
 function isPlain(text: string): boolean {
   if (text.includes('%')) return false;
   const [, scheme = '', authority, path = ''] = URI_PARTS.exec(text) ?? [];
-  if (isDots(authority ?? '') || path.includes('//') || /(?:^|\/)\.{1,2}(?:\/|$)/.test(path))
-    return false;
+  if (isDots(authority ?? '') || path.includes('//') || /(?:^|\/)\.{1,2}(?:\/|$)/.test(path)) return false;
   return libraryReading(scheme, authority, text) === undefined;
 }
 
@@ -535,17 +516,10 @@ function isPlain(text: string): boolean {
 const DRIVE = /^(file:\/{0,3})([a-z])(?::|%7C)(?=\/|$)/i;
 
 /** How the libraries read a URL of a special scheme: addresses in any notation, a host without `//`. */
-function libraryReading(
-  scheme: string,
-  authority: string | undefined,
-  text: string,
-): string | undefined {
+function libraryReading(scheme: string, authority: string | undefined, text: string): string | undefined {
   if (!HOST_SCHEMES.has(scheme) && scheme !== 'file') return undefined;
   const host = authority?.replace(/^.*@/, '').replace(/:[0-9]*$/, '');
-  const isCommon =
-    scheme === 'file'
-      ? host === '' && !DRIVE.test(text)
-      : host !== undefined && PLAIN_HOST.test(host);
+  const isCommon = scheme === 'file' ? host === '' && !DRIVE.test(text) : host !== undefined && PLAIN_HOST.test(host);
   if (isCommon) return undefined;
   const href = libraryHref(scheme, text);
   return href === undefined ? undefined : normalizeUri(href);
@@ -553,8 +527,7 @@ function libraryReading(
 
 /** Which names are hosts depends on the version of a URL parser, and nothing else of a URL does. */
 function libraryHref(scheme: string, text: string): string | undefined {
-  const [, start = '', user = '', name = '', rest = ''] =
-    (scheme === 'file' ? FILE_URL : LIBRARY_URL).exec(text) ?? [];
+  const [, start = '', user = '', name = '', rest = ''] = (scheme === 'file' ? FILE_URL : LIBRARY_URL).exec(text) ?? [];
   if (name === '') return URL.canParse(text) ? new URL(text).href : undefined;
   const host = libraryHost(name);
   const standIn = `${start}//${user}${STAND_IN}${rest}`;
@@ -659,11 +632,7 @@ function createFound({ maxTexts, maxChars, write }: Bounds): Found {
  * Texts with all that comes of them, the given ones first. Each step reads each text once, in rounds: one, or as many as
  * bring anything new.
  */
-function expand(
-  texts: readonly string[],
-  steps: readonly Respell[],
-  bounds: Bounds,
-): readonly string[] {
+function expand(texts: readonly string[], steps: readonly Respell[], bounds: Bounds): readonly string[] {
   const found = createFound(bounds);
   found.add(texts);
   const { all } = found;
@@ -764,14 +733,11 @@ function normalized(text: string, form: (typeof FORMS)[number]): string {
 /** In the normal form that all others have, and with blanks for the signs that stand for them in the paths of forms. */
 function inOneForm(text: string): string {
   const folded = normalized(text, 'NFKC');
-  return folded.includes('+')
-    ? folded.replace(/^[^?#]*/, (head) => head.replaceAll('+', '%20'))
-    : folded;
+  return folded.includes('+') ? folded.replace(/^[^?#]*/, (head) => head.replaceAll('+', '%20')) : folded;
 }
 
 /** With blanks for the signs that stand for them in forms. */
-const asForm: Respell = (text) =>
-  text.includes('+') ? onPath(text, (path) => [path.replaceAll('+', '%20')]) : [];
+const asForm: Respell = (text) => (text.includes('+') ? onPath(text, (path) => [path.replaceAll('+', '%20')]) : []);
 const asWrittenInForms: Respell = (text) =>
   text.includes('%20') ? onPath(text, (path) => [path.replaceAll('%20', '+')]) : [];
 
@@ -797,12 +763,10 @@ const withoutSlash: Respell = (text) =>
     while (path[end - 1] === '/') end -= 1;
     return [end === 0 ? path : path.slice(0, end)];
   });
-const withSlash: Respell = (text) =>
-  onPath(text, (path) => [path.endsWith('/') ? path : `${path}/`]);
+const withSlash: Respell = (text) => onPath(text, (path) => [path.endsWith('/') ? path : `${path}/`]);
 
 function onPath(text: string, change: (path: string) => readonly string[]): readonly string[] {
-  const [, scheme = '', authority, path = '', query = '', fragment = ''] =
-    URI_PARTS.exec(text) ?? [];
+  const [, scheme = '', authority, path = '', query = '', fragment = ''] = URI_PARTS.exec(text) ?? [];
   if (scheme === '' || path === '') return [];
   const start = authority === undefined ? `${scheme}:` : `${scheme}://${authority}`;
   return change(path).map((next) => start + next + query + fragment);
@@ -838,30 +802,13 @@ const REDUCTIONS = [
   withoutSlash,
 ];
 /** With what follows an authority of a user and a port alone in its place. */
-const withoutEmptyHost: Respell = (text) => [
-  text.replace(/^([^:/?#]*:)\/\/(?:[^/?#]*@)?(?::[0-9]*)?(?=\/)/, '$1'),
-];
+const withoutEmptyHost: Respell = (text) => [text.replace(/^([^:/?#]*:)\/\/(?:[^/?#]*@)?(?::[0-9]*)?(?=\/)/, '$1')];
 
-const decodedInOneForm: Respell = (text) =>
-  text.includes('%') ? decoded(text).map(inOneForm) : decoded(text);
+const decodedInOneForm: Respell = (text) => (text.includes('%') ? decoded(text).map(inOneForm) : decoded(text));
 
 /** Those of them that change the path. The rest is left out when cores are made. */
-const CORE_STEPS = [
-  decodedInOneForm,
-  withoutEmptyHost,
-  withoutParameters,
-  onDrive,
-  trimmed,
-  resolvedAgain,
-];
-const ADDITIONS = [
-  asWrittenInForms,
-  withSlashes,
-  withoutPort,
-  withoutUser,
-  withoutSlash,
-  withSlash,
-];
+const CORE_STEPS = [decodedInOneForm, withoutEmptyHost, withoutParameters, onDrive, trimmed, resolvedAgain];
+const ADDITIONS = [asWrittenInForms, withSlashes, withoutPort, withoutUser, withoutSlash, withSlash];
 
 /** The URI with its host as it is written, for those who take it for a part of the path. */
 function unfoldedHost(uri: string): readonly string[] {

@@ -29,20 +29,8 @@ import {
   replaceLoneSurrogates,
   spanOf,
 } from './json/json.js';
-import {
-  isUnboundedNumber,
-  MAX_ID_EXPONENT,
-  MAX_ID_NUMBER_CHARACTERS,
-  renderJson,
-} from './json/request-ids.js';
-import {
-  isObject,
-  type Json,
-  type JsonObject,
-  type Message,
-  readEnvelope,
-  type Target,
-} from './jsonrpc.js';
+import { isUnboundedNumber, MAX_ID_EXPONENT, MAX_ID_NUMBER_CHARACTERS, renderJson } from './json/request-ids.js';
+import { isObject, type Json, type JsonObject, type Message, readEnvelope, type Target } from './jsonrpc.js';
 import { findMethod, isDefinedMethod } from './methods.js';
 import { cutClientNulls } from './null-members.js';
 import { readParams } from './params.js';
@@ -65,13 +53,7 @@ import {
   cutUndefinedParams,
   type SessionCheck,
 } from './versions/admission-rules.js';
-import {
-  checkRepeated,
-  classify,
-  hasTask,
-  protocolOfCall,
-  protocolOfReply,
-} from './versions/negotiation.js';
+import { checkRepeated, classify, hasTask, protocolOfCall, protocolOfReply } from './versions/negotiation.js';
 import { hasArrays } from './versions/revisions.js';
 import { checkSession, unknownSession } from './versions/session.js';
 import { CLIENT_INFO_KEY, claimsStateless } from './versions/stateless.js';
@@ -95,19 +77,13 @@ const ARGUMENTS = ['params', 'arguments'];
  */
 export function admitPost(input: AdmissionInput): AdmittedMessage | AdmittedArray | ProtocolError {
   const { reading = readJson(input.body) } = input;
-  if (!reading.ok)
-    return reading.error === 'lone-surrogate'
-      ? refuseLoneSurrogate(input)
-      : unreadable(reading.error);
+  if (!reading.ok) return reading.error === 'lone-surrogate' ? refuseLoneSurrogate(input) : unreadable(reading.error);
   if (!Array.isArray(reading.value)) return admitWithoutNulls(input, reading);
   return input.isLegacySse === true ? batchForbidden() : admitArray(input, reading, reading.value);
 }
 
 /** What is read, judged and forwarded has no null in optional members: there it means that they are absent. */
-function admitWithoutNulls(
-  input: AdmissionInput,
-  reading: ParsedJson,
-): AdmittedMessage | ProtocolError {
+function admitWithoutNulls(input: AdmissionInput, reading: ParsedJson): AdmittedMessage | ProtocolError {
   const { text, value, cut } = cutClientNulls(reading.text, reading.value);
   if (cut.length === 0) return admitReading(input, reading, cut);
   return admitReading({ ...input, body: encoder.encode(text) }, { ...reading, text, value }, cut);
@@ -141,10 +117,7 @@ function malformedText(value: Json): string {
     : 'The body is not a single valid JSON-RPC message.';
 }
 
-type UnreadableError = Exclude<
-  Extract<JsonReading, { readonly ok: false }>['error'],
-  'lone-surrogate'
->;
+type UnreadableError = Exclude<Extract<JsonReading, { readonly ok: false }>['error'], 'lone-surrogate'>;
 
 function unreadable(error: UnreadableError): ProtocolError {
   switch (error) {
@@ -203,8 +176,7 @@ function admitReply(
   const serverRequest = input.openServerRequest?.(serverRequestId, session);
   const rule = serverRequest && findMethod(protocol.era, 'server', serverRequest.method);
   const id = spanOf(text, ['id']);
-  if (serverRequest === undefined || rule === undefined || id === undefined)
-    return unexpectedReply();
+  if (serverRequest === undefined || rule === undefined || id === undefined) return unexpectedReply();
   const meta = reply.kind === 'result' ? reply.result['_meta'] : undefined;
   const metaEdits = ownMetaEdits(text, isObject(meta) ? meta : undefined, 'result');
   const idEdit = { ...id, text: renderJson(serverRequest.id) };
@@ -298,9 +270,7 @@ function admitCall(
 const NO_NAMES: readonly string[] = [];
 
 // INVARIANT: casts to AdmittedMessage are in this file alone.
-function admit(
-  message: { readonly [key in Exclude<keyof AdmittedMessage, symbol>]: AdmittedMessage[key] },
-) {
+function admit(message: { readonly [key in Exclude<keyof AdmittedMessage, symbol>]: AdmittedMessage[key] }) {
   return message as AdmittedMessage;
 }
 
@@ -313,27 +283,15 @@ function mergeAllEdits(
 }
 
 /** Adds the edits that restoring sealed values, or narrowing by policy, requires. */
-export function amendAdmitted(
-  admitted: AdmittedMessage,
-  edits: readonly TextEdit[],
-): AdmittedMessage {
-  return edits.length === 0
-    ? admitted
-    : copyAdmitted(admitted, { edits: mergeEdits(admitted.edits, edits) });
+export function amendAdmitted(admitted: AdmittedMessage, edits: readonly TextEdit[]): AdmittedMessage {
+  return edits.length === 0 ? admitted : copyAdmitted(admitted, { edits: mergeEdits(admitted.edits, edits) });
 }
 
 /** What may differ between an admitted message and its copy. */
 type AdmittedChanges = Partial<
   Pick<
     AdmittedMessage,
-    | 'protocol'
-    | 'version'
-    | 'message'
-    | 'session'
-    | 'allowedServerRequests'
-    | 'nameHeader'
-    | 'paramHeaders'
-    | 'edits'
+    'protocol' | 'version' | 'message' | 'session' | 'allowedServerRequests' | 'nameHeader' | 'paramHeaders' | 'edits'
   >
 >;
 
@@ -364,9 +322,7 @@ function refuseMethod(
   return protocolErrorOf(reason, METHOD_NOT_FOUND, 'Method not found', errorContext, status);
 }
 
-function isProtocolError(
-  value: AdmittedMessage['paramHeaders'] | ProtocolError,
-): value is ProtocolError {
+function isProtocolError(value: AdmittedMessage['paramHeaders'] | ProtocolError): value is ProtocolError {
   return value['kind'] === 'error';
 }
 
@@ -385,12 +341,8 @@ function metaOf(call: Call): JsonObject | undefined {
   return isObject(meta) ? meta : undefined;
 }
 
-function readSelfReported(
-  call: Call,
-  meta: JsonObject | undefined,
-): AdmittedMessage['selfReported'] {
-  const client: Json | undefined =
-    call.method === 'initialize' ? call.params?.['clientInfo'] : meta?.[CLIENT_INFO_KEY];
+function readSelfReported(call: Call, meta: JsonObject | undefined): AdmittedMessage['selfReported'] {
+  const client: Json | undefined = call.method === 'initialize' ? call.params?.['clientInfo'] : meta?.[CLIENT_INFO_KEY];
   if (!isObject(client)) return undefined;
   const { name, version } = { name: client['name'], version: client['version'] };
   if (typeof name !== 'string' || typeof version !== 'string') return undefined;
@@ -411,9 +363,7 @@ type OpenEvent = (id: string, session: SessionFacts) => EventFacts | undefined;
  * session.
  * Source: MCP 2025-11-25, transports, listening for messages and resumability.
  */
-export function admitStreamOpen(
-  input: Omit<AdmissionInput, 'body'> & { readonly openEvent?: OpenEvent },
-): StreamCheck {
+export function admitStreamOpen(input: Omit<AdmissionInput, 'body'> & { readonly openEvent?: OpenEvent }): StreamCheck {
   const checked = admitWithoutBody(input, true);
   const id = input.headers['last-event-id'];
   if (checked.kind === 'error' || id === undefined) return checked;
@@ -464,8 +414,7 @@ function readTasks(context: ClassifiedCall, target: Target): TaskReading | Proto
     return invalidParams(context.errorContext, text, protocol.statusOfInvalidParams(call.kind));
   }
   const hasNoTask = !isRequested;
-  if (target.kind !== 'task')
-    return { kind: 'read', target, mayBecomeTask, task: undefined, hasNoTask };
+  if (target.kind !== 'task') return { kind: 'read', target, mayBecomeTask, task: undefined, hasNoTask };
   const task = openTask(context);
   const ofTool = { ...target, tool: task?.tool };
   return { kind: 'read', target: ofTool, mayBecomeTask, task, hasNoTask };
@@ -475,9 +424,7 @@ function openTask({ input, classified, call }: ClassifiedCall): OpenedTask | und
   const sealed = call.params?.['taskId'];
   if (typeof sealed !== 'string') return undefined;
   const facts = input.openTask?.(sealed);
-  return facts !== undefined && hasTask(classified.protocol, facts)
-    ? { ...facts, sealed }
-    : undefined;
+  return facts !== undefined && hasTask(classified.protocol, facts) ? { ...facts, sealed } : undefined;
 }
 
 /** Maximum number of messages in one array; each is decided, counted and recorded on its own. */
@@ -503,8 +450,7 @@ function admitArray(
   value: readonly Json[],
 ): AdmittedArray | ProtocolError {
   const { headers } = input;
-  if (claimsStateless(undefined, headers) || headers['mcp-session-id'] === undefined)
-    return batchForbidden();
+  if (claimsStateless(undefined, headers) || headers['mcp-session-id'] === undefined) return batchForbidden();
   const repeated = checkRepeated(input, {});
   if (repeated !== undefined) return repeated;
   const opened = checkSession(headers, input.openSession, {});

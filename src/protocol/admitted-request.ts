@@ -42,15 +42,7 @@ export type MethodRule = {
   readonly from: 'client' | 'server';
   readonly type: 'request' | 'notification';
   /** What a policy decides about: the kind of target, or `none` for messages that only maintain the protocol. */
-  readonly targetKind:
-    | 'tool'
-    | 'resource'
-    | 'template'
-    | 'prompt'
-    | 'reference'
-    | 'server-request'
-    | 'task'
-    | 'none';
+  readonly targetKind: 'tool' | 'resource' | 'template' | 'prompt' | 'reference' | 'server-request' | 'task' | 'none';
   readonly request: 'name-only' | 'arguments';
   /**
    * How the response is checked. `envelope`: only the envelope is read (text is still sanitized). `filter`: a

@@ -10,19 +10,8 @@ import type { TextEdit } from './admitted-request.js';
 import { removalEdits, spanOf } from './json/json.js';
 import type { Json } from './jsonrpc.js';
 import { isObject, type JsonObject, type ServerRequestName } from './jsonrpc.js';
-import {
-  declaredServerRequests,
-  isGranted,
-  NO_GRANTS,
-  type ServerRequestGrants,
-} from './server-requests.js';
-import {
-  declaresTasks,
-  readTaskCapabilities,
-  TASKS_EXTENSION,
-  type TaskForm,
-  writeTaskCapabilities,
-} from './tasks.js';
+import { declaredServerRequests, isGranted, NO_GRANTS, type ServerRequestGrants } from './server-requests.js';
+import { declaresTasks, readTaskCapabilities, TASKS_EXTENSION, type TaskForm, writeTaskCapabilities } from './tasks.js';
 
 /** The name of the Apps extension, in the capabilities of both sides. With it a host declares that it shows apps. */
 export const APPS_EXTENSION = 'io.modelcontextprotocol/ui';
@@ -63,10 +52,7 @@ const PLAIN_CAPABILITIES: ReadonlySet<string> = new Set(['completions', 'logging
  * declared where there is a list, because the gateway itself announces drift: on the stream of a session, or on a
  * subscription (2026). `apps`: the client declared the Apps extension, so it may see whether the server did.
  */
-export function filterServerCapabilities(
-  capabilities: JsonObject,
-  terms: ServerCapabilityTerms,
-): JsonObject {
+export function filterServerCapabilities(capabilities: JsonObject, terms: ServerCapabilityTerms): JsonObject {
   const kept: Record<string, Json> = {};
   for (const [name, declared] of Object.entries(capabilities)) {
     if (!isObject(declared)) continue;
@@ -105,10 +91,7 @@ function listCapability(declared: JsonObject, name: string): JsonObject {
 }
 
 /** The `extensions` member of a server's capabilities; without the member if there are no extensions. */
-export function writeExtensions(
-  hasTasks: boolean,
-  hasApps: boolean,
-): { readonly extensions?: JsonObject } {
+export function writeExtensions(hasTasks: boolean, hasApps: boolean): { readonly extensions?: JsonObject } {
   const extensions: Record<string, Json> = {};
   if (hasTasks) extensions[TASKS_EXTENSION] = {};
   if (hasApps) extensions[APPS_EXTENSION] = {};
@@ -119,13 +102,7 @@ export function writeExtensions(
 export const OWN_META_PREFIX = 'dev.sallyport/';
 
 /** Client capabilities that would let a server request something of the client, or defer a response. */
-const REMOVED_CAPABILITIES: ReadonlySet<string> = new Set([
-  'sampling',
-  'elicitation',
-  'roots',
-  'tasks',
-  'extensions',
-]);
+const REMOVED_CAPABILITIES: ReadonlySet<string> = new Set(['sampling', 'elicitation', 'roots', 'tasks', 'extensions']);
 
 /**
  * True for a capability that is not supported or not granted. In another case than its own it is always
@@ -202,9 +179,7 @@ export function cutCapabilities(
 ): CapabilityCut {
   if (!isObject(capabilities) || Object.keys(capabilities).length === 0) return NOTHING_CUT;
   const grants = terms.grants();
-  const allowedServerRequests = declaredServerRequests(capabilities).filter((name) =>
-    isGranted(grants, name),
-  );
+  const allowedServerRequests = declaredServerRequests(capabilities).filter((name) => isGranted(grants, name));
   const hasMode = allowedServerRequests.some((name) => name.startsWith('elicitation/'));
   const apps = declaresApps(capabilities) && terms.apps();
   const carried = [
@@ -234,17 +209,11 @@ export function cutCapabilities(
  * server offers may depend on it, and the gateway's own listing would otherwise differ from what this client
  * sees.
  */
-function extensionEdits(
-  text: string,
-  path: readonly string[],
-  carried: readonly string[],
-): readonly TextEdit[] {
+function extensionEdits(text: string, path: readonly string[], carried: readonly string[]): readonly TextEdit[] {
   const span = spanOf(text, path);
   if (span === undefined) return [];
   const edits = removalEdits(text, span, (name) => !carried.includes(name));
-  const settings = carried.includes(APPS_EXTENSION)
-    ? spanOf(text, [...path, APPS_EXTENSION])
-    : undefined;
+  const settings = carried.includes(APPS_EXTENSION) ? spanOf(text, [...path, APPS_EXTENSION]) : undefined;
   const own = JSON.stringify(APPS_SETTINGS);
   if (settings === undefined || text.slice(settings.start, settings.end) === own) return edits;
   return [...edits, { ...settings, text: own }];
@@ -277,8 +246,7 @@ function samplingEdits(
   { sampling: isGranted, withoutSampling }: ServerRequestGrants,
 ): readonly TextEdit[] {
   if (!isGranted || withoutSampling === undefined || !isObject(sampling)) return [];
-  const isCut = (name: string): boolean =>
-    withoutSampling.some((capability) => foldName(name) === capability);
+  const isCut = (name: string): boolean => withoutSampling.some((capability) => foldName(name) === capability);
   const span = Object.keys(sampling).some(isCut) ? spanOf(text, path) : undefined;
   return span === undefined ? [] : removalEdits(text, span, isCut);
 }

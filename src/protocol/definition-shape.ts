@@ -32,15 +32,12 @@ const FLAG = typed('boolean');
 const NUMBER = typed('number');
 const OBJECT: Rule = (value) => (isObject(value) ? undefined : expected('object', value));
 /** Anything but a scalar, of which boolean schemas are one. */
-const SCHEMA: Rule = (value) =>
-  typeof value === 'object' && value !== null ? undefined : expected('object', value);
+const SCHEMA: Rule = (value) => (typeof value === 'object' && value !== null ? undefined : expected('object', value));
 
 function oneOf(...values: readonly string[]): Rule {
   const what = values.map((value) => JSON.stringify(value)).join(' or ');
   return (value) =>
-    typeof value === 'string' && values.includes(value)
-      ? undefined
-      : { pointer: '', why: `expected ${what}` };
+    typeof value === 'string' && values.includes(value) ? undefined : { pointer: '', why: `expected ${what}` };
 }
 
 function below(name: string | number, error: ShapeError | undefined): ShapeError | undefined {
@@ -75,18 +72,14 @@ function mapOf(rule: Rule): Rule {
 }
 
 /** An object whose members, where they are present, follow these rules; others are free. */
-function record(
-  required: { readonly [name: string]: Rule },
-  optional: { readonly [name: string]: Rule } = {},
-): Rule {
+function record(required: { readonly [name: string]: Rule }, optional: { readonly [name: string]: Rule } = {}): Rule {
   const rules = Object.entries({ ...optional, ...required });
   return (value) => {
     if (!isObject(value)) return expected('object', value);
     return firstError(rules, ([name, rule]) => {
       const member = ownMember(value, name);
       const isRequired = Object.hasOwn(required, name);
-      if (member === undefined)
-        return isRequired ? { pointer: `/${name}`, why: 'is missing' } : undefined;
+      if (member === undefined) return isRequired ? { pointer: `/${name}`, why: 'is missing' } : undefined;
       return member === null && !isRequired ? undefined : below(name, rule(member));
     });
   };
@@ -130,10 +123,7 @@ function isDateTime(text: string): boolean {
 
 /** In the stateless era only the type of the input is fixed; the root of an output schema may be anything. */
 const ROOT = record({ type: oneOf('object') }, { $schema: TEXT });
-const SESSION_ROOT = record(
-  { type: oneOf('object') },
-  { properties: mapOf(SCHEMA), required: listOf(TEXT) },
-);
+const SESSION_ROOT = record({ type: oneOf('object') }, { properties: mapOf(SCHEMA), required: listOf(TEXT) });
 const TOOL = { name: TEXT };
 const RESOURCE = { ...DESCRIBED, mimeType: TEXT, annotations: ANNOTATIONS };
 

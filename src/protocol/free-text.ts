@@ -30,8 +30,7 @@ function objectOf(members: Members): Reduce {
   return (value, server) => (isObject(value) ? reduce(value, members, server) : undefined);
 }
 function listOf(each: Reduce): Reduce {
-  return (value, server) =>
-    Array.isArray(value) ? value.flatMap((one) => each(one, server) ?? []) : undefined;
+  return (value, server) => (Array.isArray(value) ? value.flatMap((one) => each(one, server) ?? []) : undefined);
 }
 /** An object in any case, which sessions require. */
 function orEmpty(each: Reduce): Reduce {
@@ -171,9 +170,7 @@ export function withoutFreeText(admitted: AdmittedMessage): AdmittedMessage {
   const changes = isObject(sent) ? editsTo(text, 'params', sent, reduced(sent)) : [];
   if (changes.length === 0) return admitted;
   // What was edited inside of them before is in the new values.
-  const others = edits.filter(
-    ({ start, end }) => !changes.some((one) => one.start <= start && end <= one.end),
-  );
+  const others = edits.filter(({ start, end }) => !changes.some((one) => one.start <= start && end <= one.end));
   return copyAdmitted(admitted, {
     message: { ...message, params: reduced(message.params) },
     edits: [...others, ...changes].sort((one, other) => one.start - other.start),
@@ -203,16 +200,10 @@ function reduce(object: JsonObject, members: Members, server: string, others = d
 }
 
 /** The edits that leave of an object what is left. What stays as it is is not written again, byte for byte. */
-function editsTo(
-  text: string,
-  holder: string,
-  object: JsonObject,
-  left: JsonObject,
-): readonly TextEdit[] {
+function editsTo(text: string, holder: string, object: JsonObject, left: JsonObject): readonly TextEdit[] {
   const span = spanOf(text, [holder]);
   if (span === undefined) return [];
-  const isGone = (name: string): boolean =>
-    Object.hasOwn(object, name) && !Object.hasOwn(left, name);
+  const isGone = (name: string): boolean => Object.hasOwn(object, name) && !Object.hasOwn(left, name);
   const removed = removalEdits(text, span, isGone);
   const replaced = memberSpans(text, span).flatMap(({ name, value }): TextEdit[] => {
     const [before, after] = [object[name], left[name]];

@@ -112,9 +112,7 @@ export function matchesPlain(header: string | undefined, value: string): boolean
 }
 
 /** No header mirrors an argument. */
-export const NO_PARAM_HEADERS: { readonly [name: string]: string } = Object.freeze(
-  Object.create(null),
-);
+export const NO_PARAM_HEADERS: { readonly [name: string]: string } = Object.freeze(Object.create(null));
 
 /**
  * The `Mcp-Param-*` headers of a message by lower-case name, values as sent; `undefined` if one is repeated
@@ -225,20 +223,10 @@ function argumentAt(args: JsonObject, path: readonly string[]): Json | undefined
 // Keywords whose value is an instance, not a schema: a name inside is not an annotation.
 const INSTANCE_KEYWORDS = new Set(['const', 'default', 'enum', 'examples']);
 // Keywords whose value maps arbitrary names to schemas.
-const MAP_KEYWORDS = new Set([
-  'properties',
-  'patternProperties',
-  '$defs',
-  'definitions',
-  'dependentSchemas',
-]);
+const MAP_KEYWORDS = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']);
 
 /** Follows `properties` from the root; every other keyword must be free of annotations. */
-function collectMirrored(
-  schema: Json,
-  path: readonly string[],
-  mirrored: MirroredParameter[],
-): string | undefined {
+function collectMirrored(schema: Json, path: readonly string[], mirrored: MirroredParameter[]): string | undefined {
   if (path.length > MAX_MIRROR_DEPTH) return 'the schema nests too deeply';
   if (!isObject(schema)) return undefined;
   const annotation = readAnnotation(schema, path);
@@ -268,10 +256,7 @@ function collectProperties(
 }
 
 /** The annotation of one property: a parameter, an error text, or undefined if there is none. */
-function readAnnotation(
-  schema: JsonObject,
-  path: readonly string[],
-): MirroredParameter | string | undefined {
+function readAnnotation(schema: JsonObject, path: readonly string[]): MirroredParameter | string | undefined {
   if (!Object.hasOwn(schema, ANNOTATION)) return undefined;
   const header = schema[ANNOTATION];
   if (path.length === 0) return 'an annotation stands on the root';
@@ -376,8 +361,7 @@ export function statelessHeaders(
   if (method !== 'tools/call' || !isObject(args)) return headers;
   for (const { header, path } of mirrored) {
     const value = argumentAt(args, path);
-    if (isMirrorable(value))
-      headers.push([PARAM_PREFIX + header.toLowerCase(), encodeHeaderValue(String(value))]);
+    if (isMirrorable(value)) headers.push([PARAM_PREFIX + header.toLowerCase(), encodeHeaderValue(String(value))]);
   }
   return headers;
 }

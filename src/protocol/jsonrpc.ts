@@ -69,10 +69,7 @@ export function requestIdOf(message: Message | undefined): RequestId | undefined
 }
 
 /** Whether a message is the response to the request with this id; an absent id is that of no request. */
-export function isResponseTo(
-  message: Json | undefined,
-  id: RequestId | undefined,
-): message is JsonObject {
+export function isResponseTo(message: Json | undefined, id: RequestId | undefined): message is JsonObject {
   return isObject(message) && message['id'] === id && !('method' in message);
 }
 

@@ -33,14 +33,8 @@ export function readMended(
   source: Uint8Array | string,
   read: (source: Uint8Array | string) => ReadOutcome,
 ): UpstreamReading;
-export function readMended(
-  source: Uint8Array | string,
-  read: Read,
-): UpstreamReading | Promise<UpstreamReading>;
-export function readMended(
-  source: Uint8Array | string,
-  read: Read,
-): UpstreamReading | Promise<UpstreamReading> {
+export function readMended(source: Uint8Array | string, read: Read): UpstreamReading | Promise<UpstreamReading>;
+export function readMended(source: Uint8Array | string, read: Read): UpstreamReading | Promise<UpstreamReading> {
   const reading = read(source);
   return reading instanceof Promise
     ? reading.then((resolved) => mendReading(source, resolved, read))
@@ -98,9 +92,7 @@ const MAX_TARGETS = 256;
 const MAX_HOLDERS = 16;
 
 /** The mended text; undefined where the envelope is hit, or where the text is not JSON for another reason. */
-export function mendLoneSurrogates(
-  text: string,
-): (Mending & { readonly text: string }) | undefined {
+export function mendLoneSurrogates(text: string): (Mending & { readonly text: string }) | undefined {
   const { text: complete, positions } = replaceLoneSurrogates(text);
   const places = isJson(complete) ? placesOf(complete, positions) : undefined;
   if (places === undefined) return undefined;
@@ -209,12 +201,8 @@ function editsOf(text: string, targets: readonly Target[]): Edits | undefined {
       continue;
     }
     const starts = new Set(group.map(({ start }) => start));
-    const indices = new Set(
-      group.flatMap(({ start, path }) => (start === undefined ? [path.at(-1)] : [])),
-    );
-    edits.push(
-      ...removalsAt(text, span, (start, index) => starts.has(start) || indices.has(index)),
-    );
+    const indices = new Set(group.flatMap(({ start, path }) => (start === undefined ? [path.at(-1)] : [])));
+    edits.push(...removalsAt(text, span, (start, index) => starts.has(start) || indices.has(index)));
   }
   return edits.sort((one, other) => one.start - other.start);
 }

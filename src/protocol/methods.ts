@@ -6,12 +6,7 @@
 
 import type { MethodRule } from './admitted-request.js';
 import type { JsonObject } from './jsonrpc.js';
-import {
-  type Era,
-  type ListedEra,
-  STATELESS_VERSIONS,
-  TASK_SESSION_VERSION,
-} from './versions/revisions.js';
+import { type Era, type ListedEra, STATELESS_VERSIONS, TASK_SESSION_VERSION } from './versions/revisions.js';
 
 /** The eras with sessions, on either transport. */
 const SESSION_ERAS: readonly Era[] = ['2024', '2025'];
@@ -60,12 +55,7 @@ function serverRequest(method: string, eras: readonly Era[]): MethodRule {
   return { method, eras, from: 'server', type: 'request', ...SERVER_REQUEST };
 }
 
-function notification(
-  method: string,
-  eras: readonly Era[],
-  from: MethodRule['from'],
-  handling: Handling,
-): MethodRule {
+function notification(method: string, eras: readonly Era[], from: MethodRule['from'], handling: Handling): MethodRule {
   return { method, eras, from, type: 'notification', ...handling };
 }
 
@@ -111,10 +101,7 @@ export const METHODS: readonly MethodRule[] = [
   request('subscriptions/listen', STATELESS_ERAS, SUBSCRIPTION_REQUEST),
   limitToVersions(TASK_VERSIONS, request('tasks/get', TASK_ERAS, TASK)),
   limitToVersions(TASK_VERSIONS, request('tasks/cancel', TASK_ERAS, TASK)),
-  limitToVersions(
-    TASK_VERSIONS,
-    request('tasks/result', ELICITATION_ERAS, { ...TASK, response: 'inspect' }),
-  ),
+  limitToVersions(TASK_VERSIONS, request('tasks/result', ELICITATION_ERAS, { ...TASK, response: 'inspect' })),
   limitToVersions(TASK_VERSIONS, request('tasks/list', ELICITATION_ERAS, FILTERED_RESPONSE)),
   request('tasks/update', STATELESS_ERAS, { ...TASK, request: 'arguments' }),
 
@@ -137,10 +124,7 @@ export const METHODS: readonly MethodRule[] = [
   notification('notifications/resources/list_changed', ALL_ERAS, 'server', PROTOCOL_ONLY),
   notification('notifications/resources/updated', ALL_ERAS, 'server', PROTOCOL_ONLY),
   notification('notifications/elicitation/complete', ELICITATION_ERAS, 'server', PROTOCOL_ONLY),
-  limitToVersions(
-    TASK_VERSIONS,
-    notification('notifications/tasks/status', ELICITATION_ERAS, 'server', TASK),
-  ),
+  limitToVersions(TASK_VERSIONS, notification('notifications/tasks/status', ELICITATION_ERAS, 'server', TASK)),
   notification('notifications/tasks', STATELESS_ERAS, 'server', TASK),
 ];
 
@@ -166,9 +150,7 @@ export const REFUSED_METHODS: readonly Pick<MethodRule, 'method' | 'from'>[] = [
   { method: 'notifications/tasks/status', from: 'client' },
 ];
 
-const DEFINED_METHODS: ReadonlySet<string> = new Set(
-  [...METHODS, ...REFUSED_METHODS].map(({ method }) => method),
-);
+const DEFINED_METHODS: ReadonlySet<string> = new Set([...METHODS, ...REFUSED_METHODS].map(({ method }) => method));
 
 const RULES: { readonly [era in Era]: { readonly [from in MethodRule['from']]: Rules } } = {
   '2024': { client: rulesOf('2024', 'client'), server: rulesOf('2024', 'server') },

@@ -37,10 +37,7 @@ const CLIENT_CAPABILITIES: Shape = {
 
 const PREFIX = 'io.modelcontextprotocol/';
 const META: Shape = {
-  optional: [
-    'progressToken',
-    ...['clientInfo', 'logLevel', 'related-task'].map((name) => PREFIX + name),
-  ],
+  optional: ['progressToken', ...['clientInfo', 'logLevel', 'related-task'].map((name) => PREFIX + name)],
   below: {
     [`${PREFIX}clientInfo`]: IMPLEMENTATION,
     [`${PREFIX}clientCapabilities`]: CLIENT_CAPABILITIES,
@@ -68,10 +65,7 @@ const PARAMS: ReadonlyMap<string, Shape> = new Map<string, Shape>([
   ['tools/call', { optional: ['arguments', 'task', ...RETRY] }],
   ['prompts/get', { optional: ['arguments', ...RETRY] }],
   ['resources/read', { optional: RETRY }],
-  [
-    'completion/complete',
-    { optional: ['context'], below: { context: { optional: ['arguments'] } } },
-  ],
+  ['completion/complete', { optional: ['context'], below: { context: { optional: ['arguments'] } } }],
   [
     'subscriptions/listen',
     {
@@ -116,10 +110,7 @@ const ANNOTATIONS: Shape = { optional: ['audience', 'priority', 'lastModified'] 
 const RESOURCE = ['mimeType', 'size', 'annotations'];
 
 const SERVER_CAPABILITIES: Shape = {
-  optional: [
-    ...['experimental', 'logging', 'completions', 'prompts', 'resources', 'tools', 'tasks'],
-    'extensions',
-  ],
+  optional: [...['experimental', 'logging', 'completions', 'prompts', 'resources', 'tools', 'tasks'], 'extensions'],
 };
 
 const HANDSHAKE: Shape = {
@@ -135,9 +126,7 @@ const RESULTS: ReadonlyMap<string, Shape> = new Map<string, Shape>([
     'tools/list',
     itemsOf('tools', ['outputSchema', 'annotations', 'execution'], {
       annotations: {
-        optional: [
-          ...['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'],
-        ],
+        optional: [...['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint']],
       },
       execution: { optional: ['taskSupport'] },
       inputSchema: { optional: ['properties', 'required', '$schema'] },
@@ -151,10 +140,7 @@ const RESULTS: ReadonlyMap<string, Shape> = new Map<string, Shape>([
     }),
   ],
   ['resources/list', itemsOf('resources', RESOURCE, { annotations: ANNOTATIONS })],
-  [
-    'resources/templates/list',
-    itemsOf('resourceTemplates', RESOURCE, { annotations: ANNOTATIONS }),
-  ],
+  ['resources/templates/list', itemsOf('resourceTemplates', RESOURCE, { annotations: ANNOTATIONS })],
 ]);
 
 /** JSON text and its value, without the members that were null, and the pointers to them. */
@@ -235,10 +221,7 @@ function collectNulls(value: Json, shape: Shape, pointer: string, cut: string[])
 }
 
 /** The members and items that the shape speaks of, with their own shapes. */
-function innerOf(
-  value: Json,
-  shape: Shape,
-): readonly (readonly [string, Shape | undefined, Json])[] {
+function innerOf(value: Json, shape: Shape): readonly (readonly [string, Shape | undefined, Json])[] {
   if (Array.isArray(value)) {
     const { each } = shape;
     if (each === undefined) return [];

@@ -54,13 +54,8 @@ export function isListMember(name: string): boolean {
 }
 
 /** What is wrong with the cursor of a page. One that is no string leads nowhere, and SDK clients reject the page for it. */
-export function describeOddCursor({
-  nextCursor,
-}: {
-  readonly nextCursor?: Json;
-}): string | undefined {
-  if (nextCursor === undefined || nextCursor === null || typeof nextCursor === 'string')
-    return undefined;
+export function describeOddCursor({ nextCursor }: { readonly nextCursor?: Json }): string | undefined {
+  if (nextCursor === undefined || nextCursor === null || typeof nextCursor === 'string') return undefined;
   return `nextCursor: expected string, got ${kindOf(nextCursor)}`;
 }
 

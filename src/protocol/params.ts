@@ -90,10 +90,7 @@ export const DEFINED_TASK_MEMBERS = definedMembers([
 ]);
 
 /** True if the name of a member differs from a defined one only in case. Linear in the names. */
-export function hasMisspelledMember(
-  object: JsonObject,
-  { exact, folded }: DefinedMembers,
-): boolean {
+export function hasMisspelledMember(object: JsonObject, { exact, folded }: DefinedMembers): boolean {
   for (const name in object) {
     if (!exact.has(name) && folded.has(foldName(name))) return true;
   }
@@ -175,9 +172,7 @@ export function paramsOf({ message }: { readonly message: Message }): JsonObject
 }
 
 /** The token under which a message asks for progress notifications. */
-export function progressTokenOf(
-  message: Message | { readonly params: JsonObject },
-): RequestId | undefined {
+export function progressTokenOf(message: Message | { readonly params: JsonObject }): RequestId | undefined {
   const meta = 'params' in message ? message.params?.['_meta'] : undefined;
   const token = isObject(meta) ? meta['progressToken'] : undefined;
   return isRequestId(token) ? token : undefined;
@@ -199,11 +194,7 @@ type ParamsRules = { readonly hasInputRequired: boolean };
  * Reads the params of a method of the table. Never looks into arguments: pins and policy check those.
  * Source: MCP 2025-11-25 and 2026-07-28, schema.
  */
-export function readParams(
-  method: string,
-  params: JsonObject | undefined,
-  rules: ParamsRules,
-): ParamsReading {
+export function readParams(method: string, params: JsonObject | undefined, rules: ParamsRules): ParamsReading {
   const given = params ?? NO_PARAMS;
   const why = checkCommonMembers(given) ?? checkInputRetry(method, given, rules);
   if (why !== undefined) return { ok: false, why };
@@ -227,11 +218,7 @@ function checkCommonMembers(params: JsonObject): string | undefined {
 }
 
 /** An error text for the members of an input retry, where the method or the revision has none. */
-function checkInputRetry(
-  method: string,
-  params: JsonObject,
-  { hasInputRequired }: ParamsRules,
-): string | undefined {
+function checkInputRetry(method: string, params: JsonObject, { hasInputRequired }: ParamsRules): string | undefined {
   const { responses, state } = {
     responses: params['inputResponses'],
     state: params['requestState'],
@@ -259,14 +246,11 @@ function readTaskId(params: JsonObject, use: TaskUse): ParamsReading {
 }
 
 function readUpdate(params: JsonObject): ParamsReading {
-  return isObject(params['inputResponses'])
-    ? readTaskId(params, 'update')
-    : wrong('inputResponses must be an object.');
+  return isObject(params['inputResponses']) ? readTaskId(params, 'update') : wrong('inputResponses must be an object.');
 }
 
 function readInitialize(params: JsonObject): ParamsReading {
-  if (typeof params['protocolVersion'] !== 'string')
-    return wrong('protocolVersion must be a string.');
+  if (typeof params['protocolVersion'] !== 'string') return wrong('protocolVersion must be a string.');
   if (!isObject(params['capabilities'])) return wrong('capabilities must be an object.');
   const client = params['clientInfo'];
   if (client !== undefined && !isObject(client)) return wrong('clientInfo must be an object.');
@@ -274,9 +258,7 @@ function readInitialize(params: JsonObject): ParamsReading {
 }
 
 function readCursor({ cursor }: JsonObject): ParamsReading {
-  return cursor === undefined || typeof cursor === 'string'
-    ? NOTHING
-    : wrong('cursor must be a string.');
+  return cursor === undefined || typeof cursor === 'string' ? NOTHING : wrong('cursor must be a string.');
 }
 
 function readNamed(params: JsonObject, kind: 'tool' | 'prompt'): ParamsReading {
@@ -303,9 +285,7 @@ function readCompletion(params: JsonObject): ParamsReading {
   if (!isNamed) return wrong('argument must have a name and a value.');
   if (context !== undefined && !isContext(context)) return wrong('context must be an object.');
   const target = readReference(params['ref']);
-  return target === undefined
-    ? wrong('ref must name a prompt or a resource.')
-    : { ok: true, target, args: undefined };
+  return target === undefined ? wrong('ref must name a prompt or a resource.') : { ok: true, target, args: undefined };
 }
 
 function isContext(context: Json): boolean {

@@ -76,13 +76,9 @@ export function classifyUpstreamMessage(value: Json, expect: Expectation): Upstr
         : { kind: 'foreign' };
     }
     case 'error':
-      return isResponseTo(message.id, expect)
-        ? { kind: 'response-error', error: message.error }
-        : { kind: 'foreign' };
+      return isResponseTo(message.id, expect) ? { kind: 'response-error', error: message.error } : { kind: 'foreign' };
     case 'result':
-      return isResponseTo(message.id, expect)
-        ? readResult(message.result, expect)
-        : { kind: 'foreign' };
+      return isResponseTo(message.id, expect) ? readResult(message.result, expect) : { kind: 'foreign' };
   }
 }
 
@@ -140,11 +136,7 @@ export function invalidMessage(errorContext: ErrorContext, message: string): Pro
 }
 
 /** -32602: the envelope is valid, the params are not. The era says with which status (`statusOfInvalidParams`). */
-export function invalidParams(
-  errorContext: ErrorContext,
-  message: string,
-  status?: number,
-): ProtocolError {
+export function invalidParams(errorContext: ErrorContext, message: string, status?: number): ProtocolError {
   return protocolErrorOf('invalid-message', INVALID_PARAMS, message, errorContext, status);
 }
 
@@ -155,10 +147,7 @@ export function headerMismatch(errorContext: ErrorContext, message: string): Pro
 
 /** 400 / -32020: a header that mirrors an argument is unreadable, or two readers could see two values in it. */
 export function malformedParamHeader(errorContext: ErrorContext): ProtocolError {
-  return headerMismatch(
-    errorContext,
-    'A header that mirrors an argument is repeated or malformed.',
-  );
+  return headerMismatch(errorContext, 'A header that mirrors an argument is repeated or malformed.');
 }
 
 /** 406: the client accepts no media type of the response (RFC 9110 §15.5.7). */
@@ -174,12 +163,7 @@ export function unsupportedVersion(
   supported: readonly string[],
   code: number = UNSUPPORTED_VERSION,
 ): ProtocolError {
-  const error = protocolErrorOf(
-    'unsupported-version',
-    code,
-    'Unsupported protocol version',
-    errorContext,
-  );
+  const error = protocolErrorOf('unsupported-version', code, 'Unsupported protocol version', errorContext);
   const echo = VERSION_FORM.test(requested) ? requested : '';
   return { ...error, data: { supported, requested: echo } };
 }
@@ -191,12 +175,7 @@ export const DECISION_MEMBER = 'dev.sallyport/decision';
 type DecisionNote = { readonly id: string; readonly reason: string };
 
 /** Renders a JSON-RPC error. Without an id there is no `id` member (MCP transports: "an error without id"). */
-export function renderError(
-  id: RequestId | undefined,
-  code: number,
-  message: string,
-  data?: Json,
-): string {
+export function renderError(id: RequestId | undefined, code: number, message: string, data?: Json): string {
   const error = data === undefined ? { code, message } : { code, message, data };
   return renderJson({ jsonrpc: '2.0', id, error });
 }
@@ -245,20 +224,14 @@ function decisionData(decision: DecisionNote): { readonly [member: string]: Json
   return { [DECISION_MEMBER]: { id: decision.id, reason: decision.reason } };
 }
 
-function notFound(
-  protocol: ProtocolVersion | undefined,
-  kind: Target['kind'],
-): readonly [number, string] {
+function notFound(protocol: ProtocolVersion | undefined, kind: Target['kind']): readonly [number, string] {
   switch (kind) {
     case 'tool':
       return [INVALID_PARAMS, 'Unknown tool. Request the list again.'];
     case 'prompt':
       return [INVALID_PARAMS, 'Unknown prompt. Request the list again.'];
     case 'resource':
-      return [
-        protocol?.resourceNotFoundCode ?? RESOURCE_NOT_FOUND,
-        'Resource not found. Request the list again.',
-      ];
+      return [protocol?.resourceNotFoundCode ?? RESOURCE_NOT_FOUND, 'Resource not found. Request the list again.'];
     case 'template':
       return [INVALID_PARAMS, 'Unknown resource template. Request the list again.'];
     case 'task':

@@ -51,9 +51,7 @@ export function isGranted(grants: ServerRequestGrants, name: ServerRequestName):
  * The server requests that a client's capabilities declare. Elicitation without a mode means form mode.
  * Source: MCP 2025-11-25, elicitation, capabilities.
  */
-export function declaredServerRequests(
-  capabilities: Json | undefined,
-): readonly ServerRequestName[] {
+export function declaredServerRequests(capabilities: Json | undefined): readonly ServerRequestName[] {
   if (!isObject(capabilities)) return [];
   const declared: ServerRequestName[] = [];
   if (isObject(capabilities['sampling'])) declared.push('sampling');
@@ -86,11 +84,7 @@ export type RememberedInputRequests = {
   add(requestHash: string): void;
 };
 
-const INPUT_REQUIRED_METHODS: ReadonlySet<string> = new Set([
-  'tools/call',
-  'prompts/get',
-  'resources/read',
-]);
+const INPUT_REQUIRED_METHODS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 /** Keys of input requests and their responses that are the gateway's own. */
 const OWN_KEY_PREFIX = 'gw.';
 /** A result with more input requests is refused. */
@@ -113,8 +107,7 @@ export function readInputRequiredResult(result: JsonObject): InputRequiredResult
   const state = result['requestState'];
   if (!isObject(requests) || !(state === undefined || typeof state === 'string')) return undefined;
   const keys = Object.keys(requests);
-  if (keys.length > MAX_INPUT_REQUESTS || (keys.length === 0 && state === undefined))
-    return undefined;
+  if (keys.length > MAX_INPUT_REQUESTS || (keys.length === 0 && state === undefined)) return undefined;
   const inputRequests: InputRequest[] = [];
   for (const key of keys) {
     const inputRequest = isOwnKey(key) ? undefined : readKeyed(key, requests[key]);

@@ -102,10 +102,7 @@ function takeLines(state: State, chunk: Uint8Array, events: SseEvent[]): SseErro
  * cap within reach. Otherwise undefined.
  */
 function takeCompleteLines(state: State, chunk: Uint8Array): string | undefined {
-  const isPlain =
-    state.pendingBytes === 0 &&
-    !state.isAfterCr &&
-    state.dataBytes + chunk.length <= state.maxEventBytes;
+  const isPlain = state.pendingBytes === 0 && !state.isAfterCr && state.dataBytes + chunk.length <= state.maxEventBytes;
   if (!isPlain || chunk.includes(CR)) return undefined;
   const bytes = chunk.subarray(0, chunk.lastIndexOf(LF) + 1);
   try {
@@ -188,12 +185,7 @@ function takeLine(state: State, tail: Uint8Array, events: SseEvent[]): SseError 
   return readLine(state, line, bytes.length, events);
 }
 
-function readLine(
-  state: State,
-  line: string,
-  bytes: number,
-  events: SseEvent[],
-): SseError | undefined {
+function readLine(state: State, line: string, bytes: number, events: SseEvent[]): SseError | undefined {
   if (line === '') {
     dispatch(state, events);
     return undefined;
@@ -323,10 +315,7 @@ export type StreamLimits = {
 };
 
 /** True if the response is a successful event stream. */
-export function isEventStream({
-  status,
-  headers,
-}: Pick<UpstreamResponse, 'status' | 'headers'>): boolean {
+export function isEventStream({ status, headers }: Pick<UpstreamResponse, 'status' | 'headers'>): boolean {
   return status === 200 && mediaType(headers['content-type']) === 'text/event-stream';
 }
 
@@ -388,14 +377,10 @@ export class EventReader {
     const { count, pace, loopScheduler, upstream } = this.#limits;
     const excess = count?.(chunk.byteLength);
     if (excess !== undefined) return this.#cut(excess);
-    const reserved = this.#source.reserveBuffer?.(
-      this.#framer.unfinishedBytes() + chunk.byteLength,
-    );
+    const reserved = this.#source.reserveBuffer?.(this.#framer.unfinishedBytes() + chunk.byteLength);
     const entry = reserved ?? pace?.(chunk.byteLength) ?? loopScheduler.waitForTurn(upstream);
     if (entry === undefined) return this.#frame(chunk);
-    return entry.then((outcome) =>
-      outcome === 'overloaded' ? this.#cut(outcome) : this.#frame(chunk),
-    );
+    return entry.then((outcome) => (outcome === 'overloaded' ? this.#cut(outcome) : this.#frame(chunk)));
   }
 
   #frame(chunk: Uint8Array): Reading {
@@ -465,11 +450,7 @@ export async function pumpEvents(
 }
 
 /** Synchronous up to the first event that has to wait, or to the end of the time slice. */
-function consumeEvents(
-  events: readonly SseEvent[],
-  startedMs: number,
-  consumer: Consumer,
-): ReturnType<EventHandler> {
+function consumeEvents(events: readonly SseEvent[], startedMs: number, consumer: Consumer): ReturnType<EventHandler> {
   const { limits, onEvent } = consumer;
   const { loopScheduler, upstream } = limits;
   let sinceMs = startedMs;
@@ -483,8 +464,7 @@ function consumeEvents(
     if (outcome === 'stop') return 'stop';
     if (next === events.length) break;
     const turn = loopScheduler.waitForTurn(upstream);
-    if (turn !== undefined)
-      return consumeRemainingEvents(inTurn(turn, consumer), events, next, consumer);
+    if (turn !== undefined) return consumeRemainingEvents(inTurn(turn, consumer), events, next, consumer);
   }
   return undefined;
 }

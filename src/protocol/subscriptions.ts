@@ -10,11 +10,7 @@ import { isObject, type JsonObject, type RequestId } from './jsonrpc.js';
 const SUBSCRIPTION_ID_KEY = 'io.modelcontextprotocol/subscriptionId';
 
 /** The lists whose changes can be listened to, by their member of the filter. */
-export const LIST_FILTERS = [
-  'toolsListChanged',
-  'promptsListChanged',
-  'resourcesListChanged',
-] as const;
+export const LIST_FILTERS = ['toolsListChanged', 'promptsListChanged', 'resourcesListChanged'] as const;
 
 export type ListFilter = (typeof LIST_FILTERS)[number];
 

@@ -107,8 +107,7 @@ export function readDetailedTask(value: JsonObject): Task | undefined {
 }
 
 function readHead(value: JsonObject): Omit<Task, 'state'> | undefined {
-  if (hasMisspelledMember(value, DEFINED_TASK_MEMBERS) || value['requestState'] !== undefined)
-    return undefined;
+  if (hasMisspelledMember(value, DEFINED_TASK_MEMBERS) || value['requestState'] !== undefined) return undefined;
   const { taskId, status, ttlMs } = value as { readonly [name: string]: Json };
   if (!isTaskId(taskId) || !STATUSES.has(status) || !isTtl(ttlMs)) return undefined;
   return { id: taskId, ttlMs };
@@ -139,10 +138,7 @@ function readState(value: JsonObject): TaskState | undefined {
 /** True for the result of a call, which can neither ask for input nor be deferred again. */
 function isComplete(result: JsonObject): boolean {
   const type = result['resultType'];
-  return (
-    (type === undefined || type === 'complete') &&
-    !hasMisspelledMember(result, DEFINED_RESULT_MEMBERS)
-  );
+  return (type === undefined || type === 'complete') && !hasMisspelledMember(result, DEFINED_RESULT_MEMBERS);
 }
 
 function isTtl(ttl: Json | undefined): ttl is number | null | undefined {

@@ -7,10 +7,7 @@ import type { SessionTarget } from './admitted-request.js';
 type ResponseChanges = Partial<Pick<UpstreamResponse, 'status' | 'headers' | 'readBody' | 'next'>>;
 
 /** A response with the given changes; everything else is delegated to the original. */
-export function amendResponse(
-  response: UpstreamResponse,
-  changes: ResponseChanges,
-): UpstreamResponse {
+export function amendResponse(response: UpstreamResponse, changes: ResponseChanges): UpstreamResponse {
   return {
     kind: 'response',
     status: changes.status ?? response.status,
@@ -118,11 +115,7 @@ type DisconnectListener = (() => void) | { handleEvent(): void };
 /** Reports that a client has left, with the interface of an AbortSignal. */
 export type DisconnectSignal = {
   readonly aborted: boolean;
-  addEventListener(
-    type: 'abort',
-    listener: DisconnectListener,
-    options?: { readonly once: boolean },
-  ): void;
+  addEventListener(type: 'abort', listener: DisconnectListener, options?: { readonly once: boolean }): void;
   removeEventListener(type: 'abort', listener: DisconnectListener): void;
 };
 

@@ -54,24 +54,17 @@ const BUSY: ReadonlySet<number> = new Set([429, 503]);
 export function readUpstreamStatus(status: number, facts: StatusFacts): StatusReading {
   if (CREDENTIALS.has(status)) return { kind: 'credentials' };
   if (BUSY.has(status)) return { kind: 'busy' };
-  if (status >= OK && status < FIRST_REDIRECT)
-    return { kind: WITHOUT_RESPONSE.has(status) ? 'invalid' : 'success' };
-  if (status >= FIRST_CLIENT_ERROR && status < FIRST_SERVER_ERROR)
-    return readClientError(status, facts);
+  if (status >= OK && status < FIRST_REDIRECT) return { kind: WITHOUT_RESPONSE.has(status) ? 'invalid' : 'success' };
+  if (status >= FIRST_CLIENT_ERROR && status < FIRST_SERVER_ERROR) return readClientError(status, facts);
   if (status < FIRST_SERVER_ERROR || status >= FIRST_UNDEFINED) return { kind: 'invalid' };
   if (facts.error?.isOwn !== true) return { kind: 'unavailable' };
-  return facts.error.code === undefined
-    ? { kind: 'answer', unlessLost: false }
-    : { kind: 'failure' };
+  return facts.error.code === undefined ? { kind: 'answer', unlessLost: false } : { kind: 'failure' };
 }
 
 function readClientError(status: number, { error, namesSession }: StatusFacts): StatusReading {
   if (error?.isOwn === true) {
     const mayBeLost =
-      namesSession &&
-      status === NOT_FOUND &&
-      error.code !== undefined &&
-      error.code !== METHOD_NOT_FOUND;
+      namesSession && status === NOT_FOUND && error.code !== undefined && error.code !== METHOD_NOT_FOUND;
     return { kind: 'answer', unlessLost: mayBeLost };
   }
   if (namesSession && status === NOT_FOUND) return { kind: 'lost' };
@@ -95,14 +88,10 @@ export function isBusyStatus(status: number): boolean {
  * The JSON-RPC error that a message is, or the result of the request; `undefined` for anything else. `null`, absent and
  * foreign ids are not own.
  */
-export function errorSeenIn(
-  value: Json | undefined,
-  id: RequestId | undefined,
-): ErrorSeen | undefined {
+export function errorSeenIn(value: Json | undefined, id: RequestId | undefined): ErrorSeen | undefined {
   if (value === undefined || !isObject(value)) return undefined;
   const envelope = readEnvelope(value);
-  if (envelope.kind === 'result')
-    return envelope.id === id ? { code: undefined, isOwn: true } : undefined;
+  if (envelope.kind === 'result') return envelope.id === id ? { code: undefined, isOwn: true } : undefined;
   if (envelope.kind !== 'error') return undefined;
   return { code: envelope.error.code, isOwn: id !== undefined && envelope.id === id };
 }
@@ -111,11 +100,7 @@ export function errorSeenIn(
  * Whether the answer to a ping shows that its session is alive: any response to it does, and so does an answer that
  * says nothing of the session. `hasResponse`: the body is the result, or an error, under the id of the ping.
  */
-export function isAliveByPing(
-  status: number,
-  error: ErrorSeen | undefined,
-  hasResponse: boolean,
-): boolean {
+export function isAliveByPing(status: number, error: ErrorSeen | undefined, hasResponse: boolean): boolean {
   const reading = readUpstreamStatus(status, { error, namesSession: true });
   switch (reading.kind) {
     case 'success':
@@ -136,8 +121,7 @@ export function isAliveByPing(
 }
 
 /** Delay in seconds, or a date in the one form that senders may use (RFC 9110 §10.2.3 and §5.6.7). */
-const RETRY_AFTER =
-  /^(?:\d{1,9}|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT)$/;
+const RETRY_AFTER = /^(?:\d{1,9}|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT)$/;
 
 /** The `Retry-After` of an upstream, if it is a valid one. */
 export function readRetryAfter(value: string | undefined): string | undefined {

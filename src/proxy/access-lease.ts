@@ -90,9 +90,7 @@ export function createLease(call: RequestContext<LeasePorts>, terms: LeaseTerms)
     if (refusalOfSession !== undefined) return refusalOfSession;
     const snapshot = ports.upstreams.snapshot(upstream);
     if (snapshot === undefined) return refuseWith('upstream-unavailable');
-    return snapshot.block === undefined
-      ? grant?.(snapshot, currentPrincipal)
-      : refuseBlocked(snapshot.block);
+    return snapshot.block === undefined ? grant?.(snapshot, currentPrincipal) : refuseBlocked(snapshot.block);
   }
 
   async function verifyAgain(): Promise<void> {
@@ -124,9 +122,7 @@ export function createLease(call: RequestContext<LeasePorts>, terms: LeaseTerms)
     },
   };
   const leave = ports.leases.register(lease);
-  const stopExpiry = startTimer(principal.token.expiresAt - Date.now(), () =>
-    end(refuseWith('token-expired')),
-  );
+  const stopExpiry = startTimer(principal.token.expiresAt - Date.now(), () => end(refuseWith('token-expired')));
   // The end of a session is no change that is counted.
   lease.checkSession();
   if (!isOver && ports.leases.countChanges() !== call.changesAtStart) verifyAgain().catch(fail);
@@ -150,9 +146,7 @@ export async function authenticateAgain({
   incoming,
   outgoing,
   ports,
-}: Pick<RequestContext<'identity'>, 'incoming' | 'outgoing' | 'ports'>): Promise<
-  Principal | Refusal
-> {
+}: Pick<RequestContext<'identity'>, 'incoming' | 'outgoing' | 'ports'>): Promise<Principal | Refusal> {
   const outcome = await ports.identity.authenticate({ ...incoming, isProofUsed: true }, outgoing);
   return 'reason' in outcome ? refuseAuthn(outcome) : outcome;
 }
@@ -165,8 +159,7 @@ export function checkSession(
 ): Refusal | undefined {
   if (session === undefined) return undefined;
   const { upstream, aggregate } = incoming;
-  const isOpen = (sealed: string, at: string): boolean =>
-    ports.sessions.open(sealed, at, principal) !== undefined;
+  const isOpen = (sealed: string, at: string): boolean => ports.sessions.open(sealed, at, principal) !== undefined;
   const isWithin = aggregate?.session === undefined || isOpen(aggregate.session, aggregate.name);
   return isWithin && isOpen(session, upstream) ? undefined : refuseWith('unknown-session');
 }
@@ -186,9 +179,6 @@ export function startTimer(ms: number, onDue: () => void): () => void {
   const startRest = (): void => {
     timer = setTimeout(onDue, timerMs(ms - FIRST_TIMER_MS));
   };
-  let timer = setTimeout(
-    ms > FIRST_TIMER_MS ? startRest : onDue,
-    timerMs(Math.min(ms, FIRST_TIMER_MS)),
-  );
+  let timer = setTimeout(ms > FIRST_TIMER_MS ? startRest : onDue, timerMs(Math.min(ms, FIRST_TIMER_MS)));
   return () => clearTimeout(timer);
 }

@@ -59,8 +59,7 @@ export async function authorize<
 ): Promise<Authorized | Refusal> {
   // Nearly all stages are synchronous, and each await costs a turn of the microtask queue.
   const pendingDecision = stages.decide(subject);
-  const allowed: Allowed | Refusal =
-    pendingDecision instanceof Promise ? await pendingDecision : pendingDecision;
+  const allowed: Allowed | Refusal = pendingDecision instanceof Promise ? await pendingDecision : pendingDecision;
   if (isRefusal(allowed)) return allowed;
   const pendingInspection = stages.inspect(subject, allowed);
   const inspected: Inspected | Refusal =
@@ -162,12 +161,7 @@ export function queryFor(
 }
 
 /** Whether the snapshot lists the target for this client (docs/contract.md §4, law 2). Pure. */
-export function maySee(
-  snapshot: Snapshot,
-  principal: Principal,
-  client: ClientTraits,
-  target: Target,
-): boolean {
+export function maySee(snapshot: Snapshot, principal: Principal, client: ClientTraits, target: Target): boolean {
   const catalog = snapshot.catalogFor(client);
   return isListed(snapshot.policies, principal, catalog.upstream, target, catalog);
 }
@@ -198,18 +192,12 @@ export function passThrough<T>(_subject: unknown, passed: T): T {
  * Counts a stream towards its caller's quota before anything is waited for, so that streams which are opened at the
  * same time cannot exceed it. It counts until the request ends.
  */
-export function reserveStream(
-  call: RequestContext<'streams'>,
-  principal: Principal,
-): Refusal | undefined {
+export function reserveStream(call: RequestContext<'streams'>, principal: Principal): Refusal | undefined {
   call.stream = call.ports.streams.reserve(call.incoming.upstream, principal);
   return call.stream === undefined ? refuseWith('overloaded') : undefined;
 }
 
 /** The limit on the streams that clients open: how many one caller may hold, and all callers together. */
-export function enforceStreamQuota<T>(
-  { call, principal }: VerifiedCall<'streams'>,
-  opening: T,
-): T | Refusal {
+export function enforceStreamQuota<T>({ call, principal }: VerifiedCall<'streams'>, opening: T): T | Refusal {
   return reserveStream(call, principal) ?? opening;
 }

@@ -2,12 +2,7 @@
 // that a check has passed comes by here, so no way of delivering a result is left out. Where no policy has a flow, none
 // of this runs. docs/contract.md §4.
 
-import {
-  adviceForYoung,
-  type Refusal,
-  refuseProtocolError,
-  refuseWith,
-} from '../policy/decision.js';
+import { adviceForYoung, type Refusal, refuseProtocolError, refuseWith } from '../policy/decision.js';
 import {
   type Flow,
   type FlowReading,
@@ -127,20 +122,14 @@ function concernOf(
 
 /** The flows of a message that names no item: those of the tool of a task, or of everything at the upstream. */
 function flowsAround(all: FlowSet, upstream: string, target: Target): readonly Flow[] {
-  return target.kind === 'task'
-    ? all.of(upstream, 'tool', nameOf(target) ?? '').flows
-    : all.anyOf(upstream);
+  return target.kind === 'task' ? all.of(upstream, 'tool', nameOf(target) ?? '').flows : all.anyOf(upstream);
 }
 
 /**
  * Leaves out the headers `Mcp-Param-*` that mirror no argument, where a flow may refuse the request: no check reads
  * them. MCP 2026-07-28 has intermediaries forward them, and elsewhere they are.
  */
-function withoutUndefinedHeaders(
-  call: RequestContext,
-  all: FlowSet,
-  admitted: AdmittedMessage,
-): AdmittedMessage {
+function withoutUndefinedHeaders(call: RequestContext, all: FlowSet, admitted: AdmittedMessage): AdmittedMessage {
   const { target, paramHeaders } = admitted;
   const given = Object.keys(paramHeaders);
   if (given.length === 0) return admitted;
@@ -168,14 +157,11 @@ function flowsForReply(
   principal: Principal,
   { rule, serverRequestId, session }: AdmittedMessage,
 ): readonly Flow[] {
-  if (serverRequestId === undefined || session === undefined || rule.method === ROOTS)
-    return NO_FLOWS;
+  if (serverRequestId === undefined || session === undefined || rule.method === ROOTS) return NO_FLOWS;
   const { upstream } = incoming;
   const scope = { upstream, principal, session };
   const about = ports.sessions.openServerRequest(serverRequestId, scope)?.about;
-  return about === undefined
-    ? all.anyOf(upstream)
-    : all.of(upstream, about.kind, nameOf(about) ?? '').flows;
+  return about === undefined ? all.anyOf(upstream) : all.of(upstream, about.kind, nameOf(about) ?? '').flows;
 }
 
 function kindOf({ kind }: Target): Target['kind'] {
@@ -265,11 +251,7 @@ export type Delivery = {
   record(): boolean | Promise<boolean>;
 };
 
-export function createDelivery(
-  call: RequestContext<'flows'>,
-  principal: Principal,
-  target: Target,
-): Delivery {
+export function createDelivery(call: RequestContext<'flows'>, principal: Principal, target: Target): Delivery {
   const kind = kindOf(target);
   const name = nameOf(target) ?? '';
   let recordedAtMs = Number.NEGATIVE_INFINITY;
@@ -279,18 +261,12 @@ export function createDelivery(
       const { flows } = snapshot.policies;
       const leaves = flows?.of(incoming.upstream, kind, name).leaves ?? [];
       const atMs = performance.now();
-      if (flows === undefined || leaves.length === 0 || atMs - recordedAtMs < RECORD_EVERY_MS)
-        return true;
+      if (flows === undefined || leaves.length === 0 || atMs - recordedAtMs < RECORD_EVERY_MS) return true;
       const note = (isRecorded: boolean): boolean => {
         if (isRecorded) recordedAtMs = atMs;
         return isRecorded;
       };
-      const recorded = ports.flows.record(
-        historiesWritten(principal),
-        leaves,
-        incoming.id,
-        flows.keepMs,
-      );
+      const recorded = ports.flows.record(historiesWritten(principal), leaves, incoming.id, flows.keepMs);
       return recorded instanceof Promise ? recorded.then(note) : note(recorded);
     },
   };
@@ -302,16 +278,13 @@ export function recordDelivery(
   outcome: MessageOutcome | Promise<MessageOutcome>,
   isAnswer: boolean,
 ): MessageOutcome | Promise<MessageOutcome> {
-  if (outcome instanceof Promise)
-    return outcome.then((resolved) => recordDelivery(delivery, resolved, isAnswer));
+  if (outcome instanceof Promise) return outcome.then((resolved) => recordDelivery(delivery, resolved, isAnswer));
   // A list or a handshake shows what is pinned or was asked for by policy alone, because the rest of it is cut; what is
   // sent beside it, or instead of it as an error, may be anything.
   const isDelivered =
-    outcome.kind === 'pass' ||
-    (outcome.kind === 'response' && outcome.isOwn !== true && (isAnswer || outcome.isError));
+    outcome.kind === 'pass' || (outcome.kind === 'response' && outcome.isOwn !== true && (isAnswer || outcome.isError));
   if (!isDelivered) return outcome;
   const recorded = delivery.record();
-  const settle = (isRecorded: boolean): MessageOutcome =>
-    isRecorded ? outcome : withhold('store-unavailable');
+  const settle = (isRecorded: boolean): MessageOutcome => (isRecorded ? outcome : withhold('store-unavailable'));
   return recorded instanceof Promise ? recorded.then(settle) : settle(recorded);
 }

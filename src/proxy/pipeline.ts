@@ -31,11 +31,7 @@ import { notifyCancelled } from './stream-lifetime.js';
 import { endSessionOf } from './upstream-errors.js';
 
 /** Takes one client request through every control. Never rejects; responds and closes the record exactly once. */
-export async function handleRequest(
-  incoming: Incoming,
-  outgoing: Outgoing,
-  ports: Ports,
-): Promise<void> {
+export async function handleRequest(incoming: Incoming, outgoing: Outgoing, ports: Ports): Promise<void> {
   const snapshot = ports.upstreams.snapshot(incoming.upstream);
   if (snapshot === undefined) return outgoing.send(404, {}, '');
   const call: RequestContext<AnyPort> = {
@@ -76,8 +72,7 @@ async function runStages(call: RequestContext<AnyPort>): Promise<Refusal | undef
   call.callerKey = caller;
   if (call.incoming.httpMethod === 'GET') return openGetStream(call, principal);
   const { incoming } = call;
-  if (incoming.holdBody?.(caller) === false || !acquireSlot(incoming, caller))
-    return refuseWith('overloaded');
+  if (incoming.holdBody?.(caller) === false || !acquireSlot(incoming, caller)) return refuseWith('overloaded');
   if (call.incoming.httpMethod === 'DELETE') return endSession(call, principal);
 
   const admitted = await admit(call, principal);

@@ -274,11 +274,7 @@ export type SessionPort = {
    * Claims the one reply to a server request, by its sealed id: true only for the first reply on any replica,
    * `unavailable` if the store cannot be reached. `caller` is the key of who replies.
    */
-  claimReply(
-    sealed: string,
-    session: SessionFacts,
-    caller: string,
-  ): ReplayOutcome | Promise<ReplayOutcome>;
+  claimReply(sealed: string, session: SessionFacts, caller: string): ReplayOutcome | Promise<ReplayOutcome>;
   /** Seals an event id; `undefined` if the stream cannot be resumed after that event. */
   sealEvent(event: EventFacts, scope: SessionScope): string | undefined;
   openEvent(sealed: string, scope: SessionScope): EventFacts | undefined;
@@ -313,11 +309,7 @@ export type UpstreamPort = {
   forward(upstream: string, request: OutboundRequest): Promise<RoutedOutcome>;
   openStream(upstream: string, stream: OutboundStream): Promise<ForwardOutcome>;
   /** Opens a legacy SSE stream and waits until the server has named its message endpoint. */
-  openLegacyStream(
-    upstream: string,
-    caller: Caller,
-    signal: DisconnectSignal,
-  ): Promise<LegacySseOutcome>;
+  openLegacyStream(upstream: string, caller: Caller, signal: DisconnectSignal): Promise<LegacySseOutcome>;
   endSession(upstream: string, session: SessionFacts, caller: Caller): Promise<ForwardOutcome>;
   /** False if the upstream does not answer a ping in the session either, so that it has lost it. Bounded in time. */
   pingSession(upstream: string, session: SessionFacts, caller: Caller): Promise<boolean>;

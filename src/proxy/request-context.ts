@@ -26,12 +26,7 @@ import {
   type PinKind,
 } from '../policy/definitions.js';
 import type { SensitiveFields } from '../policy/information-flow.js';
-import type {
-  AuthorizedRequest,
-  ReplayOutcome,
-  ResponseObligations,
-  RunningRequest,
-} from '../policy/obligations.js';
+import type { AuthorizedRequest, ReplayOutcome, ResponseObligations, RunningRequest } from '../policy/obligations.js';
 import { type Caller, closeToken, type Principal } from '../policy/principal.js';
 import { REASONS, type Reason } from '../policy/reasons.js';
 import { addFinding, type Finding, type RequestRecord } from '../policy/record.js';
@@ -45,13 +40,7 @@ import { isNumberId } from '../protocol/json/request-ids.js';
 import { type JsonObject, requestIdOf, type Target } from '../protocol/jsonrpc.js';
 import { INTERNAL_ERROR, invalidMessage } from '../protocol/responses.js';
 import { encodeSseMessage } from '../protocol/sse.js';
-import type {
-  DisconnectSignal,
-  Incoming,
-  Outgoing,
-  ResponseHeaders,
-  UpstreamResponse,
-} from '../protocol/transport.js';
+import type { DisconnectSignal, Incoming, Outgoing, ResponseHeaders, UpstreamResponse } from '../protocol/transport.js';
 import type { ClientTraits } from '../protocol/versions/revisions.js';
 import { PLAIN_SESSION } from '../protocol/versions/session.js';
 import { pointerTo } from '../text/json-members.js';
@@ -100,22 +89,13 @@ export type Feature = {
     catalog: Catalog,
   ) => ProtocolError | undefined;
   /** Opens what the client carries sealed, and seals what the upstream is to carry. */
-  readonly prepare?: (
-    call: RequestContext<AnyPort>,
-    message: PreparedMessage,
-  ) => AdmittedMessage | Refusal;
+  readonly prepare?: (call: RequestContext<AnyPort>, message: PreparedMessage) => AdmittedMessage | Refusal;
   /** What allows the items that the message names besides its target. Each counts as a request. */
-  readonly allowsOfNamed?: (
-    call: RequestContext<AnyPort>,
-    message: Omit<PreparedMessage, 'allow'>,
-  ) => readonly Allow[];
+  readonly allowsOfNamed?: (call: RequestContext<AnyPort>, message: Omit<PreparedMessage, 'allow'>) => readonly Allow[];
   /** The content without the values that the gateway sealed. */
   readonly withoutSealed?: (content: JsonObject, admitted: AdmittedMessage) => JsonObject;
   /** Called before the message is forwarded; returns the signal that cancels it, if there is another one. */
-  readonly begin?: (
-    call: RequestContext<AnyPort>,
-    authorized: AuthorizedRequest,
-  ) => DisconnectSignal | undefined;
+  readonly begin?: (call: RequestContext<AnyPort>, authorized: AuthorizedRequest) => DisconnectSignal | undefined;
   /** Relays the response. */
   readonly relay?: (
     call: RequestContext<AnyPort>,
@@ -175,11 +155,7 @@ const MAX_RECORDED_KEYS = 32;
 const MAX_RECORDED_GROUPS = 32;
 
 /** The newest snapshot of the request's upstream, or the one it has where a reload removed the upstream. */
-export function newestSnapshot({
-  ports,
-  incoming,
-  snapshot,
-}: RequestContext<'upstreams'>): Snapshot {
+export function newestSnapshot({ ports, incoming, snapshot }: RequestContext<'upstreams'>): Snapshot {
   return ports.upstreams.snapshot(incoming.upstream) ?? snapshot;
 }
 
@@ -197,10 +173,7 @@ export function presentedToken(incoming: Incoming): string | undefined {
 }
 
 /** The caller on whose behalf this request's messages are sent: for one principal always the same object. */
-export function callerOf(
-  call: Pick<RequestContext, 'incoming' | 'caller'>,
-  principal: Principal,
-): Caller {
+export function callerOf(call: Pick<RequestContext, 'incoming' | 'caller'>, principal: Principal): Caller {
   if (call.caller?.principal === principal) return call.caller;
   const { incoming, caller } = call;
   const presented = presentedToken(incoming);
@@ -220,10 +193,7 @@ export function presentedScheme(incoming: Incoming): string | undefined {
 }
 
 /** Notes what is known after admission. */
-export function noteAdmitted(
-  call: Pick<RequestContext<'audit'>, 'record' | 'ports'>,
-  admitted: AdmittedMessage,
-): void {
+export function noteAdmitted(call: Pick<RequestContext<'audit'>, 'record' | 'ports'>, admitted: AdmittedMessage): void {
   const { record, ports } = call;
   const { args } = admitted;
   record.client.era = admitted.protocol.era;
@@ -283,10 +253,7 @@ function noteRemoved(
 }
 
 /** Notes what was mended in the arguments, by pointers. */
-export function noteMended(
-  { record }: Pick<RequestContext, 'record'>,
-  { dropped, coerced }: MendedArguments,
-): void {
+export function noteMended({ record }: Pick<RequestContext, 'record'>, { dropped, coerced }: MendedArguments): void {
   const note = (detector: string, action: 'drop' | 'coerce', pointers: readonly string[]): void => {
     for (const pointer of pointers) {
       const path = `/params/arguments${pointer}`;
@@ -319,8 +286,7 @@ export function claimId(
     : undefined;
 }
 
-const ID_IN_FLIGHT =
-  'Another request whose id is the same number is in progress. Give each request an id of its own.';
+const ID_IN_FLIGHT = 'Another request whose id is the same number is in progress. Give each request an id of its own.';
 
 /** The name of a target in rules, pins and records. */
 export function nameOf(target: Target): string | undefined {
@@ -346,18 +312,13 @@ function isPinnedKind(kind: Target['kind']): kind is PinKind {
 }
 
 /** Notes the decision: its verdict, its rule, and the pin that it relied on. */
-export function noteDecision(
-  call: RequestContext,
-  decision: Decision,
-  args: JsonObject | undefined,
-): void {
+export function noteDecision(call: RequestContext, decision: Decision, args: JsonObject | undefined): void {
   const { record, snapshot, admitted } = call;
   record.decision.stage = 'decide';
   noteRule(record, decision);
   if (decision.verdict === 'deny') record.decision.reasons.push(decision.reason);
   capture(call, capturedBy(decision), args);
-  if (record.args !== undefined)
-    record.args.violations = decision.verdict === 'deny' ? decision.violations : undefined;
+  if (record.args !== undefined) record.args.violations = decision.verdict === 'deny' ? decision.violations : undefined;
   const target = admitted?.target ?? NO_TARGET;
   const name = nameOf(target);
   const kind = target.kind === 'task' ? 'tool' : target.kind;
@@ -379,8 +340,7 @@ function noteUndeclared(
   const undeclared = findUndeclared(definitionOf(status), args);
   const detector = 'undeclared-argument';
   // A request that waited is decided again.
-  if (undeclared === undefined || record.findings.some((found) => found.detector === detector))
-    return;
+  if (undeclared === undefined || record.findings.some((found) => found.detector === detector)) return;
   const path = `/params/arguments${undeclared.pointer}`;
   record.findings.push({ detector, direction: 'to-upstream', path, count: 1, action: 'flag' });
 }
@@ -389,11 +349,7 @@ function noteUndeclared(
  * Captures the arguments that rules ask to record, without the sensitive ones. A later decision replaces an earlier
  * one.
  */
-function capture(
-  call: RequestContext,
-  pointers: readonly string[],
-  args: JsonObject | undefined,
-): void {
+function capture(call: RequestContext, pointers: readonly string[], args: JsonObject | undefined): void {
   const { record, incoming, admitted } = call;
   if (record.args === undefined || args === undefined) return;
   if (pointers.length === 0) {
@@ -406,13 +362,9 @@ function capture(
 }
 
 /** The sensitive fields of the tool that a message is about. */
-export function sensitiveFieldsOf(
-  { snapshot, incoming }: RequestContext,
-  target: Target,
-): SensitiveFields | undefined {
+export function sensitiveFieldsOf({ snapshot, incoming }: RequestContext, target: Target): SensitiveFields | undefined {
   const { sensitive } = snapshot.policies;
-  if (sensitive === undefined || (target.kind !== 'tool' && target.kind !== 'task'))
-    return undefined;
+  if (sensitive === undefined || (target.kind !== 'tool' && target.kind !== 'task')) return undefined;
   const tool = nameOf(target);
   return tool === undefined ? undefined : sensitive.of(incoming.upstream, tool);
 }
@@ -451,10 +403,7 @@ export function noteRule(record: RequestRecord, decision: Decision): void {
 }
 
 /** Responds with a refusal, if no response has begun, and notes it. */
-export function refuse(
-  call: RequestContext<'legacySse' | 'sessions' | 'upstreams'>,
-  refusal: Refusal,
-): void {
+export function refuse(call: RequestContext<'legacySse' | 'sessions' | 'upstreams'>, refusal: Refusal): void {
   const { record, outgoing } = call;
   if (wasCancelledByDisconnect(call, refusal)) return;
   noteRefusal(call, refusal);
@@ -487,14 +436,9 @@ export function sendAnswer(
  * False if another replica holds the stream, or the client has too much unread; then the status of the POST must
  * do.
  */
-function sendOnLegacyStream(
-  { admitted, ports }: RequestContext<'legacySse'>,
-  json: string,
-): boolean {
-  if (admitted?.protocol.answersOnStream !== true || admitted.message.kind !== 'request')
-    return false;
-  const end =
-    admitted.session === undefined ? undefined : ports.legacySse.findClientEnd(admitted.session);
+function sendOnLegacyStream({ admitted, ports }: RequestContext<'legacySse'>, json: string): boolean {
+  if (admitted?.protocol.answersOnStream !== true || admitted.message.kind !== 'request') return false;
+  const end = admitted.session === undefined ? undefined : ports.legacySse.findClientEnd(admitted.session);
   if (end === undefined || end.isLagging) return false;
   void end.write(encodeSseMessage(json));
   return true;
@@ -555,9 +499,7 @@ export function wasCancelledByDisconnect(call: RequestContext, refusal: Refusal)
 function hasClientDisconnected({ admitted, incoming, outgoing }: RequestContext): boolean {
   if (admitted === undefined) return false;
   const { protocol } = admitted;
-  return protocol.disconnectCancels
-    ? incoming.signal.aborted
-    : protocol.answersOnStream && outgoing.isClosed;
+  return protocol.disconnectCancels ? incoming.signal.aborted : protocol.answersOnStream && outgoing.isClosed;
 }
 
 /** The refusal of a caller who could not be verified; the challenge says what is wrong with a proof of possession. */
@@ -584,10 +526,7 @@ export function noteRefusal(call: RequestContext, refusal: Refusal): void {
 const OVERRIDING: ReadonlySet<Reason> = new Set(['blocked', 'tainted-flow']);
 
 /** Notes what refused a request that a rule had allowed, or that was not decided yet. */
-export function noteOverride(
-  decision: RequestRecord['decision'],
-  { reason, policy, rule, causes }: Deny,
-): void {
+export function noteOverride(decision: RequestRecord['decision'], { reason, policy, rule, causes }: Deny): void {
   if (!OVERRIDING.has(reason)) return;
   decision.policy = policy;
   decision.rule = rule;
@@ -612,11 +551,7 @@ export function refusalContext(call: RequestContext): Parameters<typeof renderRe
  * The kind of content that an exchange about this target carries. Where the target is no tool, it is the kind of the
  * upstream.
  */
-export function contentKindOf(
-  { snapshot }: RequestContext,
-  target: Target,
-  client: ClientTraits,
-): ContentKind {
+export function contentKindOf({ snapshot }: RequestContext, target: Target, client: ClientTraits): ContentKind {
   const { content } = snapshot;
   const tool = target.kind === 'tool' || target.kind === 'task' ? nameOf(target) : undefined;
   if (tool === undefined || content.tools.size === 0) return content.kind;
@@ -635,8 +570,7 @@ export function profileOf(
   let profile = profileForKind(call.snapshot.profile, kind);
   for (const name of responseObligations?.profiles ?? []) {
     const named = call.snapshot.profiles.get(name);
-    if (named === undefined)
-      throw new Error('a rule names an inspection profile that is not configured');
+    if (named === undefined) throw new Error('a rule names an inspection profile that is not configured');
     profile = strictestProfile(profile, named);
   }
   return profile;
@@ -666,8 +600,7 @@ export function isRead(outcome: ReadOutcome): outcome is JsonReading {
 export function refuseReadError(error: ReadError, method?: string): Refusal {
   // In a text it was mended, so that it stands where nothing can be replaced.
   const what = error === 'lone-surrogate' ? 'half of a surrogate pair in its id' : error;
-  const detail =
-    method === undefined ? undefined : `${method}: the answer cannot be read (${what})`;
+  const detail = method === undefined ? undefined : `${method}: the answer cannot be read (${what})`;
   return refuseWith(reasonOfReadError(error), { detail });
 }
 

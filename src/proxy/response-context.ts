@@ -8,11 +8,7 @@
 import type { ContentKind } from '../config/settings.js';
 import { createFindingLog } from '../inspection/findings.js';
 import { LARGE_TEXT_CHARS } from '../inspection/jobs.js';
-import {
-  type InspectionOutcome,
-  type PreviousTail,
-  withFurtherFindings,
-} from '../inspection/responses.js';
+import { type InspectionOutcome, type PreviousTail, withFurtherFindings } from '../inspection/responses.js';
 import { type PlannedFields, planInSteps, planRedaction } from '../inspection/sensitive-fields.js';
 import { type Allow, type Refusal, refuseWith } from '../policy/decision.js';
 import type { CompiledSchema } from '../policy/definitions.js';
@@ -21,12 +17,7 @@ import { type ResponseObligations, withProfilesOf } from '../policy/obligations.
 import type { Principal } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 import { addFinding, type Finding } from '../policy/record.js';
-import type {
-  OpenedTask,
-  RequestFacts,
-  SessionFacts,
-  TaskFacts,
-} from '../protocol/admitted-request.js';
+import type { OpenedTask, RequestFacts, SessionFacts, TaskFacts } from '../protocol/admitted-request.js';
 import { exactJson, keepExactNumbers } from '../protocol/json/exact-numbers.js';
 import type { LoopScheduler } from '../protocol/json/incremental.js';
 import type { ParsedJson } from '../protocol/json/json.js';
@@ -149,9 +140,7 @@ export function responsePlanOf(
 /** The context in which content is also inspected under the profiles that these decisions about it name. */
 export function withProfiles(context: CheckContext, allows: readonly Allow[]): CheckContext {
   const responseObligations = withProfilesOf(context.responseObligations, allows);
-  return responseObligations === context.responseObligations
-    ? context
-    : { ...context, responseObligations };
+  return responseObligations === context.responseObligations ? context : { ...context, responseObligations };
 }
 
 /** The outcome of checking one message. `text` is absent if the message passes byte for byte. */
@@ -174,10 +163,7 @@ export type MessageOutcome =
 export type Inspection = InspectionOutcome;
 
 /** The ports that the check of a message may use. */
-export type CheckPorts = Exclude<
-  AnyPort,
-  'aggregates' | 'identity' | 'leases' | 'legacySse' | 'streams'
->;
+export type CheckPorts = Exclude<AnyPort, 'aggregates' | 'identity' | 'leases' | 'legacySse' | 'streams'>;
 
 /**
  * The state of one response's checks. `responseObligations` applies to every message that answers a request and
@@ -259,8 +245,7 @@ export function inspect(
   terms: InspectionTerms = NO_TERMS,
 ): Inspection | Promise<Inspection> {
   const fields = fieldsOf(context, reading);
-  if (findRelatedTask(reading.value) === undefined)
-    return inspectContent(context, reading, terms, fields);
+  if (findRelatedTask(reading.value) === undefined) return inspectContent(context, reading, terms, fields);
   const related = relatedOf(context, reading);
   const outcome = inspectContent(context, related.reading, terms, fields);
   return outcome instanceof Promise
@@ -286,8 +271,7 @@ function fieldsOf(context: CheckContext, { value }: ParsedJson): SensitiveFields
   const own = sensitiveFieldsOf(call, target);
   const task = taskNamedBy(context, findRelatedTask(value)?.id);
   const ofTask = task && sensitiveFieldsOf(call, { kind: 'tool', name: task.tool });
-  if (requestMethod !== undefined || target.kind !== 'none' || task !== undefined)
-    return uniteFields([own, ofTask]);
+  if (requestMethod !== undefined || target.kind !== 'none' || task !== undefined) return uniteFields([own, ofTask]);
   return uniteFields(
     context
       .gate()
@@ -297,19 +281,13 @@ function fieldsOf(context: CheckContext, { value }: ParsedJson): SensitiveFields
 }
 
 /** The caller's task that the server's own id names. */
-export function taskNamedBy(
-  { call, principal }: CheckContext,
-  id: unknown,
-): OpenedTask | undefined {
+export function taskNamedBy({ call, principal }: CheckContext, id: unknown): OpenedTask | undefined {
   const scope = { upstream: call.incoming.upstream, principal };
   return isTaskId(id) ? call.ports.tasks.recall(id, scope) : undefined;
 }
 
 /** The message without its task id. */
-export function relatedOf(
-  { call, principal }: CheckContext,
-  reading: ParsedJson,
-): MessageWithoutTask {
+export function relatedOf({ call, principal }: CheckContext, reading: ParsedJson): MessageWithoutTask {
   const scope = { upstream: call.incoming.upstream, principal };
   return removeRelatedTask(reading, {
     tasks: call.ports.tasks,
@@ -331,15 +309,9 @@ function inspectContent(
     return { kind: 'withhold', reason: 'result-too-large', findings: [] };
   }
   const startedMs = performance.now();
-  const profile = profileOf(
-    call,
-    responseObligations,
-    kind ?? contentKindOf(call, context.target, context),
-  );
+  const profile = profileOf(call, responseObligations, kind ?? contentKindOf(call, context.target, context));
   const { previousTail, requestMethod } = context;
-  const inspectPlanned = (
-    sensitive: PlannedFields | undefined,
-  ): Inspection | Promise<Inspection> => {
+  const inspectPlanned = (sensitive: PlannedFields | undefined): Inspection | Promise<Inspection> => {
     if (fields !== undefined && sensitive === undefined) return UNREDACTABLE;
     const input = {
       text,
@@ -354,8 +326,7 @@ function inspectContent(
     return call.ports.inspection.message(input, call.incoming.upstream, call.callerKey);
   };
   const planned = fields && redactionFor(call, reading, fields, output);
-  const outcome =
-    planned instanceof Promise ? planned.then(inspectPlanned) : inspectPlanned(planned);
+  const outcome = planned instanceof Promise ? planned.then(inspectPlanned) : inspectPlanned(planned);
   return outcome instanceof Promise
     ? outcome.then((resolved) => noteInspected(context, resolved, startedMs))
     : noteInspected(context, outcome, startedMs);
@@ -399,10 +370,7 @@ function noteInspected(context: CheckContext, outcome: Inspection, startedMs: nu
 /** Compares UTF-8 bytes, mostly without encoding: a text has one to three bytes per character. */
 function isLarger(text: string, maxBytes: number): boolean {
   if (text.length > maxBytes) return true;
-  return (
-    text.length * MAX_BYTES_A_CHAR > maxBytes &&
-    new TextEncoder().encode(text).byteLength > maxBytes
-  );
+  return text.length * MAX_BYTES_A_CHAR > maxBytes && new TextEncoder().encode(text).byteLength > maxBytes;
 }
 
 /** Reads a message of an upstream. Half of a surrogate pair in it is mended before anything is checked. */
@@ -421,13 +389,11 @@ const MAX_NAMED_ITEMS = 5;
 export function noteMending(call: RequestContext, mended: Mending): readonly Finding[] {
   const { replaced, leftOut } = mended;
   const log = createFindingLog('to-client');
-  for (const path of leftOut)
-    log.add(path, { detector: 'lone-surrogate', action: 'drop', count: 1 });
+  for (const path of leftOut) log.add(path, { detector: 'lone-surrogate', action: 'drop', count: 1 });
   const places = log.list().map(({ path }) => path);
   if (places.length > 0)
     call.record.decision.detail = `left out, because of half of a surrogate pair: ${places.slice(0, MAX_NAMED_ITEMS).join('; ')}`;
-  for (const path of replaced)
-    log.add(path, { detector: 'lone-surrogate', action: 'strip', count: 1 });
+  for (const path of replaced) log.add(path, { detector: 'lone-surrogate', action: 'strip', count: 1 });
   const findings = log.list();
   noteFindings(call, findings);
   return findings;
@@ -437,11 +403,7 @@ export function noteMending(call: RequestContext, mended: Mending): readonly Fin
  * The outcome of a message whose text is not the one that arrived: what passes is the text that was read, and a result
  * tells its caller what was mended in it.
  */
-export function settleMended(
-  outcome: MessageOutcome,
-  text: string,
-  findings: readonly Finding[],
-): MessageOutcome {
+export function settleMended(outcome: MessageOutcome, text: string, findings: readonly Finding[]): MessageOutcome {
   switch (outcome.kind) {
     case 'response':
       return outcome.pieces === undefined

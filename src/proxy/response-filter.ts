@@ -21,13 +21,7 @@ import { matchKey } from '../policy/rules.js';
 import type { SessionTarget } from '../protocol/admitted-request.js';
 import { filterServerCapabilities } from '../protocol/capabilities.js';
 import { hasInexactNumber, type ParsedJson, removeMember } from '../protocol/json/json.js';
-import {
-  isObject,
-  type Json,
-  type JsonObject,
-  requestIdOf,
-  type Target,
-} from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject, requestIdOf, type Target } from '../protocol/jsonrpc.js';
 import { LISTS, type ListKind } from '../protocol/methods.js';
 import { cutServerNulls } from '../protocol/null-members.js';
 import { paramsOf } from '../protocol/params.js';
@@ -38,13 +32,7 @@ import { taskForm } from './features/task-requests.js';
 import { cutUnpinnedText, sealsCursors, withCursor } from './flows.js';
 import type { ObservedPage } from './ports.js';
 import { profileOf, type RequestContext, refreshSnapshot } from './request-context.js';
-import {
-  type MessageOutcome,
-  NO_HEADERS,
-  type ResponsePlan,
-  respond,
-  withhold,
-} from './response-context.js';
+import { type MessageOutcome, NO_HEADERS, type ResponsePlan, respond, withhold } from './response-context.js';
 
 const PINNED_KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
 
@@ -71,9 +59,7 @@ function isItemListed(
   // Approval covers the definition, not the name, so this page must show exactly the definition last observed.
   const { observed, variants = [] } = catalog.statusOf(pin, name);
   const isLastObserved =
-    catalog.mode === 'off' ||
-    observed === digest ||
-    variants.some((variant) => variant.digest === digest);
+    catalog.mode === 'off' || observed === digest || variants.some((variant) => variant.digest === digest);
   return isLastObserved && isListed(call, responsePlan, targetOf(pin, name));
 }
 
@@ -89,11 +75,7 @@ function targetOf(kind: PinKind, name: string): Target {
   }
 }
 
-function isListed(
-  call: RequestContext,
-  { principal, admitted }: ResponsePlan,
-  target: Target,
-): boolean {
+function isListed(call: RequestContext, { principal, admitted }: ResponsePlan, target: Target): boolean {
   const { policies } = call.snapshot;
   const catalog = call.snapshot.catalogFor(admitted);
   return isListedFor(policies, principal, catalog.upstream, target, catalog);
@@ -144,8 +126,7 @@ const LARGE_PAGE_CHARS = 32 * 1024;
 /** Filters the result of a handshake or a list. */
 export function filterResponse(filtering: FilterInput): MessageOutcome | Promise<MessageOutcome> {
   const { method } = filtering.responsePlan.admitted.rule;
-  if (method === 'initialize' || method === 'server/discover')
-    return filterHandshakeResponse(filtering, method);
+  if (method === 'initialize' || method === 'server/discover') return filterHandshakeResponse(filtering, method);
   const kind = LIST_METHODS[method];
   return kind === undefined ? withhold('internal') : filterListResponse(filtering, kind);
 }
@@ -197,15 +178,9 @@ function filterHandshakeResponse(
     reduce: (text) => cutUnpinnedText(call.snapshot, method, text),
   });
   if (filtered.kind === 'withhold') return refuseWithheld(call, filtered);
-  const inspected = call.ports.inspection.message(
-    filtered.inspectionInput,
-    call.incoming.upstream,
-    call.callerKey,
-  );
+  const inspected = call.ports.inspection.message(filtered.inspectionInput, call.incoming.upstream, call.callerKey);
   return inspected instanceof Promise
-    ? inspected.then((resolved) =>
-        finishHandshakeResponse(filtering, form, completeHandshake(filtered, resolved)),
-      )
+    ? inspected.then((resolved) => finishHandshakeResponse(filtering, form, completeHandshake(filtered, resolved)))
     : finishHandshakeResponse(filtering, form, completeHandshake(filtered, inspected));
 }
 
@@ -228,11 +203,7 @@ function finishHandshakeResponse(
     });
   }
   if (!protocol.issuesSessionIds) return respond(text);
-  if (
-    openedSession.kind === 'upstream' &&
-    openedSession.id !== undefined &&
-    !SESSION_ID.test(openedSession.id)
-  )
+  if (openedSession.kind === 'upstream' && openedSession.id !== undefined && !SESSION_ID.test(openedSession.id))
     return withhold('upstream-protocol');
   const negotiated = String(result['protocolVersion']);
   const version = servedVersion(negotiated, protocol.revisions) ?? negotiated;
@@ -307,8 +278,7 @@ function filterListSoon(
   const isLarge = reading.text.length > LARGE_PAGE_CHARS;
   if (pin === undefined && isLarge)
     return decideInSlices(filtering).then((listed) => filterListNow(filtering, kind, listed));
-  if (pin === undefined || (!isLarge && !call.snapshot.reviewsPages))
-    return filterListNow(filtering, kind);
+  if (pin === undefined || (!isLarge && !call.snapshot.reviewsPages)) return filterListNow(filtering, kind);
   const digested = isLarge ? digestInSlices(filtering, list, pin) : Promise.resolve();
   return digested
     .then(() => reviewPage(filtering, list, pin))
@@ -319,11 +289,7 @@ function filterListSoon(
 }
 
 /** Without pins, the scan alone decides about what a page shows. */
-async function reviewPage(
-  { call, result }: FilterInput,
-  list: ListKind,
-  pin: PinKind,
-): Promise<void> {
+async function reviewPage({ call, result }: FilterInput, list: ListKind, pin: PinKind): Promise<void> {
   const items = result[LISTS[list].member];
   if (!call.snapshot.reviewsPages || !Array.isArray(items)) return;
   await call.ports.upstreams.reviewPage(call.incoming.upstream, pin, items.filter(isObject));
@@ -333,11 +299,7 @@ async function reviewPage(
  * Computes the digests of a long page beforehand and in slices, so that the event loop is not blocked. Of pages with
  * numbers that may be inexact only the content is hashed, because whether an item has a digest depends on its text.
  */
-async function digestInSlices(
-  { call, reading, result }: FilterInput,
-  list: ListKind,
-  pin: PinKind,
-): Promise<void> {
+async function digestInSlices({ call, reading, result }: FilterInput, list: ListKind, pin: PinKind): Promise<void> {
   const { loopScheduler, digest } = call.ports.inspection;
   const items = result[LISTS[list].member];
   if (!Array.isArray(items)) return;
@@ -350,11 +312,7 @@ async function digestInSlices(
 }
 
 /** Decides about the resources of a long page beforehand and in slices: their URIs are long, and each is parsed. */
-async function decideInSlices({
-  call,
-  responsePlan,
-  result,
-}: FilterInput): Promise<ReadonlyMap<string, boolean>> {
+async function decideInSlices({ call, responsePlan, result }: FilterInput): Promise<ReadonlyMap<string, boolean>> {
   const { loopScheduler } = call.ports.inspection;
   const { resources } = result;
   const listed = new Map<string, boolean>();
@@ -384,15 +342,9 @@ function filterListNow(
   if (page.kind === 'withhold') return refuseWithheld(call, page);
   // Cached under the viewer key of the time of filtering, whatever snapshot is in force after the inspection.
   const filteredKey = policyKey(call, responsePlan);
-  const inspected = call.ports.inspection.message(
-    page.inspectionInput,
-    call.incoming.upstream,
-    call.callerKey,
-  );
+  const inspected = call.ports.inspection.message(page.inspectionInput, call.incoming.upstream, call.callerKey);
   return inspected instanceof Promise
-    ? inspected.then((resolved) =>
-        finishListResponse(filtering, cachedPage, filteredKey, completeList(page, resolved)),
-      )
+    ? inspected.then((resolved) => finishListResponse(filtering, cachedPage, filteredKey, completeList(page, resolved)))
     : finishListResponse(filtering, cachedPage, filteredKey, completeList(page, inspected));
 }
 
@@ -404,8 +356,7 @@ function finishListResponse(
 ): MessageOutcome {
   if (outcome.kind === 'withhold') return refuseWithheld(call, outcome);
   const { items, findings, odd } = outcome;
-  if (odd.length > 0)
-    call.record.decision.detail = `left out: ${odd.slice(0, MAX_NAMED_ITEMS).join('; ')}`;
+  if (odd.length > 0) call.record.decision.detail = `left out: ${odd.slice(0, MAX_NAMED_ITEMS).join('; ')}`;
   const { method } = responsePlan.admitted.rule;
   // Last: pins and digests are of what the server said.
   const withoutNulls = cutServerNulls(method, outcome.text);
@@ -419,11 +370,7 @@ function finishListResponse(
   if (bytes !== undefined && id !== undefined) {
     const page =
       cachedPage ??
-      call.ports.inspection.pages.keep(
-        pageKey(call, responsePlan),
-        { bytes, text: reading.text, id },
-        items,
-      );
+      call.ports.inspection.pages.keep(pageKey(call, responsePlan), { bytes, text: reading.text, id }, items);
     page?.keepFiltered(filteredKey, text, outcome);
   }
   return respond(text === reading.text ? undefined : text);
@@ -449,8 +396,7 @@ function listInput(
     call.ports.upstreams.notePage(call.incoming.upstream, page);
     refreshSnapshot(call);
     const catalog = call.snapshot.catalogFor(responsePlan.admitted);
-    for (const { name, ...item } of observedItems)
-      if (catalog.withholds?.(kind, name, item)) withheld.add(name);
+    for (const { name, ...item } of observedItems) if (catalog.withholds?.(kind, name, item)) withheld.add(name);
   }
 
   return {
@@ -461,14 +407,11 @@ function listInput(
     findShapeError,
     profile: profileOf(call, responsePlan.responseObligations),
     listTtlMs: call.snapshot.limits.listTtlMs,
-    isReviewed:
-      pin !== undefined && call.snapshot.catalogFor(responsePlan.admitted).mode === 'strict',
+    isReviewed: pin !== undefined && call.snapshot.catalogFor(responsePlan.admitted).mode === 'strict',
     digestOf(definition, itemText) {
       if (pin === undefined) return undefined;
       const name = String(definition[pin === 'template' ? 'uriTemplate' : 'name']);
-      const isExact = !(
-        reading.suspectNumbers && hasInexactNumber(itemText, { start: 0, end: itemText.length })
-      );
+      const isExact = !(reading.suspectNumbers && hasInexactNumber(itemText, { start: 0, end: itemText.length }));
       const digest = digests.get(name) ?? call.ports.inspection.digest(pin, definition, isExact);
       observedItems.push({ name, digest, definition });
       return digest;
@@ -481,25 +424,19 @@ function listInput(
     // A sealed cursor looks like a secret, so the page is inspected without it.
     reduce(text) {
       const cut = cutUnpinnedText(call.snapshot, LISTS[list].method, text);
-      return sealsCursors(call.snapshot)
-        ? { ...cut, text: removeMember(cut.text, ['result'], 'nextCursor') }
-        : cut;
+      return sealsCursors(call.snapshot) ? { ...cut, text: removeMember(cut.text, ['result'], 'nextCursor') } : cut;
     },
     ...(pin === 'tool' ? { editsOf: narrowingFor(call, responsePlan) } : {}),
     ...(pin === undefined
       ? {}
       : {
-          rankOf: (name: string) =>
-            call.snapshot.catalogFor(responsePlan.admitted).rankOf?.(pin, name),
+          rankOf: (name: string) => call.snapshot.catalogFor(responsePlan.admitted).rankOf?.(pin, name),
         }),
   };
 }
 
 /** Shows the caller which arguments its rules allow. The catalog, and with it every digest, has what the page says. */
-function narrowingFor(
-  call: RequestContext,
-  { principal }: ResponsePlan,
-): NonNullable<ListInput['editsOf']> {
+function narrowingFor(call: RequestContext, { principal }: ResponsePlan): NonNullable<ListInput['editsOf']> {
   return (definition) => {
     const { policies, upstream } = call.snapshot;
     return narrowInputSchema(policies, principal, upstream, definition);

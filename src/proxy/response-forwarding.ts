@@ -66,9 +66,7 @@ export function relayResponse(
     ? relayChecked(call, authorized, response, responseCheck)
     : relayErrorStatus(call, authorized, response, responseCheck);
   if (admitted.rule.method !== 'initialize') return relayed;
-  return Promise.resolve(relayed).then((refusal) =>
-    endUnlessHeld(call, authorized, response, refusal),
-  );
+  return Promise.resolve(relayed).then((refusal) => endUnlessHeld(call, authorized, response, refusal));
 }
 
 function relayChecked(
@@ -101,8 +99,7 @@ function endUnlessHeld(
   refusal: Refusal | undefined,
 ): Refusal | undefined {
   const { incoming, ports } = call;
-  const isHeld =
-    refusal === undefined && (incoming.aggregate !== undefined || !incoming.signal.aborted);
+  const isHeld = refusal === undefined && (incoming.aggregate !== undefined || !incoming.signal.aborted);
   const id = headers['mcp-session-id'];
   // A session that an adapter opened is its own.
   if (isHeld || openedSession !== undefined || id === undefined) return refusal;
@@ -190,10 +187,7 @@ function mustSendWithoutStream(
   { incoming }: RequestContext,
   { rule, protocol }: AuthorizedRequest['admitted'],
 ): boolean {
-  return (
-    rule.method === 'initialize' ||
-    (!protocol.answersOnStream && !acceptsEventStream(incoming.headers))
-  );
+  return rule.method === 'initialize' || (!protocol.answersOnStream && !acceptsEventStream(incoming.headers));
 }
 
 /** Reads the stream up to its response and sends that alone; the messages before it are dropped. */
@@ -215,9 +209,7 @@ async function relayWithoutStream(
     const outcome = await responseCheck.checkText(event.data);
     if (outcome.kind !== 'response' && outcome.kind !== 'refused') return undefined;
     responseOutcome =
-      outcome.kind === 'response' && outcome.text === undefined
-        ? { ...outcome, text: event.data }
-        : outcome;
+      outcome.kind === 'response' && outcome.text === undefined ? { ...outcome, text: event.data } : outcome;
     return 'stop';
   }).finally(() => {
     clearTimeout(timer);
@@ -273,8 +265,7 @@ async function relayEvents(
     // A change may break off the connection too; the end of the lease takes precedence over the broken connection.
     await mustEnd();
     writeEnd(call, end, watch.endReason(), writes);
-    if (end === 'upstream-timeout' && watch.endReason() === undefined)
-      notifyCancelled(call, authorized);
+    if (end === 'upstream-timeout' && watch.endReason() === undefined) notifyCancelled(call, authorized);
   } catch (error) {
     // The headers have been sent, so the refusal can only be written as the last event.
     call.ports.audit.report(error, call.incoming.id);

@@ -11,12 +11,7 @@ import { type CompiledSchema, outputOf } from '../policy/definitions.js';
 import type { ResponseObligations, RunningRequest } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
 import { isAppUri } from '../policy/uris.js';
-import type {
-  MethodRule,
-  OpenedTask,
-  SessionFacts,
-  SessionTarget,
-} from '../protocol/admitted-request.js';
+import type { MethodRule, OpenedTask, SessionFacts, SessionTarget } from '../protocol/admitted-request.js';
 import type { ReadOutcome } from '../protocol/json/incremental.js';
 import {
   hasInexactNumber,
@@ -147,20 +142,15 @@ export function createResponseCheck(
     return deliver(checkBeforeDelivery(source));
   }
 
-  function deliver(
-    outcome: MessageOutcome | Promise<MessageOutcome>,
-  ): MessageOutcome | Promise<MessageOutcome> {
+  function deliver(outcome: MessageOutcome | Promise<MessageOutcome>): MessageOutcome | Promise<MessageOutcome> {
     // Without flows, which is read at each message because policies may have changed, nothing is recorded.
     if (call.snapshot.policies.flows === undefined) return outcome;
     delivery ??= createDelivery(call, principal, admitted.target);
-    const isAnswer =
-      admitted.target.kind !== 'none' || countsAsReceived(call.snapshot, rule.method);
+    const isAnswer = admitted.target.kind !== 'none' || countsAsReceived(call.snapshot, rule.method);
     return recordDelivery(delivery, outcome, isAnswer);
   }
 
-  function checkBeforeDelivery(
-    source: Uint8Array | string,
-  ): MessageOutcome | Promise<MessageOutcome> {
+  function checkBeforeDelivery(source: Uint8Array | string): MessageOutcome | Promise<MessageOutcome> {
     const bytes = typeof source === 'string' ? undefined : source;
     const reading = readUpstreamMessage(call, source, LIST_MEMBERS.has(rule.method));
     return reading instanceof Promise
@@ -168,10 +158,7 @@ export function createResponseCheck(
       : checkRead(reading, bytes);
   }
 
-  function checkRead(
-    reading: UpstreamReading,
-    bytes?: Uint8Array,
-  ): MessageOutcome | Promise<MessageOutcome> {
+  function checkRead(reading: UpstreamReading, bytes?: Uint8Array): MessageOutcome | Promise<MessageOutcome> {
     if (!reading.ok || (reading.mended === undefined && reading.isReduced !== true))
       return checkReading(reading, bytes);
     const findings = reading.mended === undefined ? [] : noteMending(call, reading.mended);
@@ -181,12 +168,8 @@ export function createResponseCheck(
       : settleMended(outcome, reading.text, findings);
   }
 
-  function checkReading(
-    reading: ReadOutcome,
-    bytes?: Uint8Array,
-  ): MessageOutcome | Promise<MessageOutcome> {
-    if (!reading.ok)
-      return { kind: 'refused', refusal: refuseReadError(reading.error, rule.method) };
+  function checkReading(reading: ReadOutcome, bytes?: Uint8Array): MessageOutcome | Promise<MessageOutcome> {
+    if (!reading.ok) return { kind: 'refused', refusal: refuseReadError(reading.error, rule.method) };
     if (bytes === undefined && !isJsonRpc(reading.value)) return dropEvent(call);
     const { protocol, version } = admitted;
     const mayRequireInput = canRequireInput(rule.method);
@@ -226,10 +209,7 @@ export function createResponseCheck(
     }
   }
 
-  function checkErrorResponse(
-    reading: ParsedJson,
-    error: RpcError,
-  ): MessageOutcome | Promise<MessageOutcome> {
+  function checkErrorResponse(reading: ParsedJson, error: RpcError): MessageOutcome | Promise<MessageOutcome> {
     if (error.code === METHOD_NOT_FOUND && cutsErrors(call.snapshot, rule.method))
       return withOwnError(reading.text, error);
     const facts = { isError: true, rpcCode: error.code };
@@ -251,8 +231,7 @@ export function createResponseCheck(
     bytes: Uint8Array | undefined,
   ): MessageOutcome | Promise<MessageOutcome> {
     const error = bytes && errorSeenIn(reading.value, id);
-    if (id === undefined || error === undefined || error.isOwn)
-      return checkOtherMessage(context, reading, message);
+    if (id === undefined || error === undefined || error.isOwn) return checkOtherMessage(context, reading, message);
     const text = withId(reading.text, id);
     const outcome = checkBeforeDelivery(text);
     return outcome instanceof Promise
@@ -322,8 +301,7 @@ export function createUnsolicitedCheck(
     if (isResponseMessage(message)) return undefined;
     // Messages of such a stream are independent: no text continues in the next message.
     context.previousTail = NO_PREVIOUS_TAIL;
-    const running =
-      message.kind === 'notification' ? gate.requestOf(message.method, message.params) : undefined;
+    const running = message.kind === 'notification' ? gate.requestOf(message.method, message.params) : undefined;
     const verdict = await checkOtherMessage(contextOf(context, running), reading, message);
     if (verdict.kind !== 'pass') return undefined;
     const isRecorded = await record(message, mayBeAbout(context, running, reading));
@@ -370,10 +348,7 @@ function contextOf(context: CheckContext, running: RunningRequest | undefined): 
 }
 
 /** Reads one message of such a stream; what cannot be read is dropped and recorded. */
-async function readUnsolicited(
-  call: RequestContext<CheckPorts>,
-  data: string,
-): Promise<ParsedJson | undefined> {
+async function readUnsolicited(call: RequestContext<CheckPorts>, data: string): Promise<ParsedJson | undefined> {
   if (!mayBeMessage(data)) {
     drop(call, 'not-a-message');
     return undefined;
@@ -413,8 +388,7 @@ const RESULT_CHECKS: ReadonlyMap<string, ResultCheck> = new Map([
 
 /** The check for the results of methods that are handled alike. */
 const RESPONSE_CHECKS: { readonly [response in MethodRule['response']]: ResultCheck } = {
-  task: (subject, reading, _result, { responsePlan }) =>
-    checkTaskResponse(subject, responsePlan, reading),
+  task: (subject, reading, _result, { responsePlan }) => checkTaskResponse(subject, responsePlan, reading),
   filter: (checkContext, reading, result, context) =>
     filterResponse({ ...context, call: checkContext.call, reading, result }),
   inspect: checkContent,
@@ -442,11 +416,7 @@ function checkEmpty(
   context: ResultContext,
 ): MessageOutcome | Promise<MessageOutcome> {
   const { call } = checkContext;
-  const { text, findings } = cutUnpinnedText(
-    call.snapshot,
-    context.responsePlan.admitted.rule.method,
-    reading.text,
-  );
+  const { text, findings } = cutUnpinnedText(call.snapshot, context.responsePlan.admitted.rule.method, reading.text);
   call.record.findings.push(...findings);
   const left = text === reading.text ? reading : readJsonText(text);
   if (!left.ok) return withhold('internal');
@@ -487,11 +457,7 @@ function markPrivate(
   const { rule } = admitted;
   const result = isObject(reading.value) ? reading.value['result'] : undefined;
   if (!isObject(result)) return outcome;
-  if (
-    !context.protocol.hasCacheHints ||
-    outcome.kind !== 'response' ||
-    !isCacheable(rule.method, result)
-  )
+  if (!context.protocol.hasCacheHints || outcome.kind !== 'response' || !isCacheable(rule.method, result))
     return outcome;
   const inspected = outcome.text ?? reading.text;
   const maxTtlMs = isInputRetry(admitted) ? 0 : context.call.snapshot.limits.listTtlMs;
@@ -501,11 +467,7 @@ function markPrivate(
 
 /** What a caller may read depends on the caller, so no shared cache may store it (MCP 2026-07-28, caching). */
 function isCacheable(method: string, result: JsonObject): boolean {
-  return (
-    method === 'resources/read' ||
-    result['cacheScope'] !== undefined ||
-    result['ttlMs'] !== undefined
-  );
+  return method === 'resources/read' || result['cacheScope'] !== undefined || result['ttlMs'] !== undefined;
 }
 
 /**
@@ -522,8 +484,7 @@ function correctError(
   if (outcome.kind !== 'response') return outcome;
   const correction = protocol.correctionOf(error);
   let repaired = outcome.text ?? text;
-  if (correction.code !== error.code)
-    repaired = setMember(repaired, ['error'], 'code', correction.code);
+  if (correction.code !== error.code) repaired = setMember(repaired, ['error'], 'code', correction.code);
   if (correction.supported !== undefined)
     repaired = setMember(repaired, ['error', 'data'], 'supported', correction.supported);
   return repaired === text ? outcome : { ...outcome, text: repaired, rpcCode: correction.code };
@@ -545,10 +506,7 @@ function outcomeOfInspection(outcome: Inspection, { isError, rpcCode }: Facts): 
   return respond(outcome.kind === 'changed' ? outcome.text : undefined, isError, rpcCode);
 }
 
-function outputSchemaFor(
-  call: RequestContext,
-  { admitted }: ResponsePlan,
-): CompiledSchema | undefined {
+function outputSchemaFor(call: RequestContext, { admitted }: ResponsePlan): CompiledSchema | undefined {
   const { target } = admitted;
   const tool = nameOf(target);
   if ((target.kind !== 'tool' && target.kind !== 'task') || tool === undefined) return undefined;
@@ -601,9 +559,7 @@ function checkOtherMessage(
   const outcome = recordOfTask(context, reading, checkWithoutNull(context, reading, message));
   if (reading === received) return outcome;
   const { text } = reading;
-  return outcome instanceof Promise
-    ? outcome.then((resolved) => withText(resolved, text))
-    : withText(outcome, text);
+  return outcome instanceof Promise ? outcome.then((resolved) => withText(resolved, text)) : withText(outcome, text);
 }
 
 /** A message that names a task is received of its tool, beside whatever response it comes. */
@@ -614,8 +570,7 @@ function recordOfTask(
 ): MessageOutcome | Promise<MessageOutcome> {
   const { call, principal } = context;
   if (call.snapshot.policies.flows === undefined) return outcome;
-  if (outcome instanceof Promise)
-    return outcome.then((resolved) => recordOfTask(context, reading, resolved));
+  if (outcome instanceof Promise) return outcome.then((resolved) => recordOfTask(context, reading, resolved));
   const task = outcome.kind === 'pass' ? taskOf(context, reading.value) : undefined;
   if (task === undefined) return outcome;
   const target = { kind: 'task', tool: task.tool, use: 'get' } as const;
@@ -652,10 +607,7 @@ function checkWithoutNull(
       return DROP;
     case 'malformed':
       drop(call, 'malformed-message');
-      return withhold(
-        'upstream-protocol',
-        `${context.requestMethod ?? 'a stream'}: the message is not valid JSON-RPC`,
-      );
+      return withhold('upstream-protocol', `${context.requestMethod ?? 'a stream'}: the message is not valid JSON-RPC`);
   }
 }
 
@@ -667,10 +619,8 @@ function checkNotification(
   const { call } = context;
   const filter = filterOfNotification(message.method);
   if (filter !== undefined) return passListChanged(context, message.method, filter);
-  if (message.method === 'notifications/cancelled')
-    return checkCancellation(context, reading, message.params);
-  if (message.method === TASK_STATUS)
-    return checkSessionTaskNotification(context, reading, message.params);
+  if (message.method === 'notifications/cancelled') return checkCancellation(context, reading, message.params);
+  if (message.method === TASK_STATUS) return checkSessionTaskNotification(context, reading, message.params);
   if (!concernsClient(context, message)) {
     drop(call, 'unasked-notice');
     return DROP;
@@ -694,11 +644,7 @@ function passInspected(call: RequestContext, outcome: Inspection): MessageOutcom
   return { kind: 'pass', text: outcome.kind === 'changed' ? outcome.text : undefined };
 }
 
-async function passListChanged(
-  context: CheckContext,
-  method: string,
-  filter: ListFilter,
-): Promise<MessageOutcome> {
+async function passListChanged(context: CheckContext, method: string, filter: ListFilter): Promise<MessageOutcome> {
   const { call, principal } = context;
   // The upstream is listed again first, because a client that lists at once must not be shown unverified
   // definitions.
@@ -736,9 +682,7 @@ async function checkCancellation(
   const { call, session } = context;
   const id = params?.['requestId'];
   const sealed =
-    isRequestId(id) && session !== undefined
-      ? call.ports.sessions.recallServerRequest(id, session)
-      : undefined;
+    isRequestId(id) && session !== undefined ? call.ports.sessions.recallServerRequest(id, session) : undefined;
   const outcome = sealed === undefined ? undefined : await inspect(context, reading);
   if (sealed === undefined || outcome === undefined || outcome.kind === 'withhold') {
     drop(call, sealed === undefined ? 'foreign-message' : 'withheld-notice');

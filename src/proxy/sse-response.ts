@@ -18,19 +18,8 @@ import {
   type SseEvent,
   type StreamLimits,
 } from '../protocol/sse.js';
-import {
-  type Body,
-  joinPieces,
-  type Outgoing,
-  sizeOfBytes,
-  type UpstreamResponse,
-} from '../protocol/transport.js';
-import {
-  noteRefusal,
-  type RequestContext,
-  refusalContext,
-  wasCancelledByDisconnect,
-} from './request-context.js';
+import { type Body, joinPieces, type Outgoing, sizeOfBytes, type UpstreamResponse } from '../protocol/transport.js';
+import { noteRefusal, type RequestContext, refusalContext, wasCancelledByDisconnect } from './request-context.js';
 import { type MessageOutcome, type ResponsePlan, sealedFactsOf } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
 
@@ -131,10 +120,7 @@ type StreamWriting = {
 };
 
 /** Writes messages until the response has passed or the stream ends. */
-export async function writeEvents(
-  response: UpstreamResponse,
-  writing: StreamWriting,
-): Promise<StreamEnd> {
+export async function writeEvents(response: UpstreamResponse, writing: StreamWriting): Promise<StreamEnd> {
   const { call, writes } = writing;
   const { signal } = call.incoming;
   // A client that disconnects cancels nothing. But a stream that it may resume must be released for that,
@@ -153,14 +139,10 @@ export async function writeEvents(
   return writing.isResumable && RESUMABLE_ENDS.has(end) ? 'resumable' : end;
 }
 
-function writeEvent(
-  writing: StreamWriting,
-  event: SseEvent,
-): undefined | 'stop' | Promise<undefined | 'stop'> {
+function writeEvent(writing: StreamWriting, event: SseEvent): undefined | 'stop' | Promise<undefined | 'stop'> {
   const { writes, responseCheck, idOf } = writing;
   const ending = writing.mustEnd();
-  if (ending instanceof Promise)
-    return Promise.all([ending, writes.flush()]).then(() => writeEvent(writing, event));
+  if (ending instanceof Promise) return Promise.all([ending, writes.flush()]).then(() => writeEvent(writing, event));
   if (ending === true) return 'stop';
   if (event.kind !== 'message') {
     writes.add(encodeKeepAlive(event));
@@ -301,16 +283,11 @@ export async function writeUnsolicited(
     return;
   }
   const text = await checkUnsolicited(event.data);
-  if (text !== undefined && !endSignal.aborted)
-    await outgoing.write(encodeSseMessage(text, { id }));
+  if (text !== undefined && !endSignal.aborted) await outgoing.write(encodeSseMessage(text, { id }));
 }
 
 /** Limits for the response to one request: the sum of its bytes is bounded, as for a body. */
-export function responseStreamLimits({
-  snapshot,
-  incoming,
-  ports,
-}: RequestContext<'inspection'>): StreamLimits {
+export function responseStreamLimits({ snapshot, incoming, ports }: RequestContext<'inspection'>): StreamLimits {
   const { maxResponseBytes } = snapshot.limits;
   let sum = 0;
   return {

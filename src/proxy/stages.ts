@@ -7,13 +7,7 @@ import { type GuardInput, type GuardOutcome, guardArguments } from '../inspectio
 import { MAX_MENDED, type MendedArguments, mendArguments } from '../policy/argument-mending.js';
 import { refuseBlocked } from '../policy/blocks.js';
 import { allowedServerRequestsFor } from '../policy/decide.js';
-import {
-  type Allow,
-  type Deny,
-  type Refusal,
-  refuseProtocolError,
-  refuseWith,
-} from '../policy/decision.js';
+import { type Allow, type Deny, type Refusal, refuseProtocolError, refuseWith } from '../policy/decision.js';
 import type { Catalog } from '../policy/definitions.js';
 import { type AuthorizedRequest, enforce } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
@@ -27,11 +21,7 @@ import type { JsonObject } from '../protocol/jsonrpc.js';
 import { paramsOf } from '../protocol/params.js';
 import { notAcceptable } from '../protocol/responses.js';
 import { NO_GRANTS, type ServerRequestGrants } from '../protocol/server-requests.js';
-import {
-  checkParamHeaders,
-  checkSupported,
-  versionsOffered,
-} from '../protocol/versions/negotiation.js';
+import { checkParamHeaders, checkSupported, versionsOffered } from '../protocol/versions/negotiation.js';
 import { authenticateAgain, checkSession } from './access-lease.js';
 import { decideTarget, decideVisible, queryFor } from './authorization.js';
 import { enforceFlows } from './flows.js';
@@ -138,8 +128,7 @@ function admitRead(
     reading,
     isLegacySse: incoming.legacySsePath === 'message',
     openSession: (sealed) => ports.sessions.open(sealed, upstream, principal),
-    openServerRequest: (id, session) =>
-      ports.sessions.openServerRequest(id, { upstream, principal, session }),
+    openServerRequest: (id, session) => ports.sessions.openServerRequest(id, { upstream, principal, session }),
     openTask: (sealed) => ports.tasks.open(sealed, { upstream, principal }),
     grants: () => grantsForCaller(snapshot, principal),
     mayShowApps: () => snapshot.mayShowApps(principal),
@@ -154,10 +143,7 @@ function admitRead(
     : admitMended(call, principal, { mended: [...mended, more], text: outcome.text, finish });
 }
 
-function findMending(
-  { snapshot }: RequestContext,
-  admitted: AdmittedMessage,
-): MendedArguments | undefined {
+function findMending({ snapshot }: RequestContext, admitted: AdmittedMessage): MendedArguments | undefined {
   const { mending } = snapshot;
   const { target, args, text } = admitted;
   if (mending === undefined || target.kind !== 'tool' || args === undefined) return undefined;
@@ -171,11 +157,7 @@ function findMending(
 function admitMended(
   call: RequestContext<'audit' | 'inspection' | 'sessions' | 'tasks' | 'upstreams'>,
   principal: Principal,
-  {
-    mended,
-    text,
-    finish,
-  }: Pick<ReadBody, 'mended'> & { readonly text: string; readonly finish: () => Admission },
+  { mended, text, finish }: Pick<ReadBody, 'mended'> & { readonly text: string; readonly finish: () => Admission },
 ): Admission | Promise<Admission> {
   const body = new TextEncoder().encode(applyEdits(text, mended.at(-1)?.edits ?? []));
   const proceed = (reading: ReadOutcome): Admission | Promise<Admission> =>
@@ -209,8 +191,7 @@ function adaptToAcceptHeader(
 ): AdmittedMessage | Refusal {
   const { message, protocol, session, rule } = admitted;
   const { headers } = incoming;
-  if (message.kind !== 'request' || protocol.answersOnStream || acceptsEventStream(headers))
-    return admitted;
+  if (message.kind !== 'request' || protocol.answersOnStream || acceptsEventStream(headers)) return admitted;
   if (!acceptsType(headers['accept'], 'application/json') || rule.response === 'subscription')
     return refuseProtocolError(notAcceptable({ id: message.id }));
   if (session === undefined) return admitted;
@@ -221,10 +202,7 @@ function adaptToAcceptHeader(
 }
 
 /** Which server requests policy allows this caller. A server of legacy SSE gets no elicitation, which is newer. */
-function grantsForCaller(
-  { policies, upstream, legacySse }: Snapshot,
-  principal: Principal,
-): ServerRequestGrants {
+function grantsForCaller({ policies, upstream, legacySse }: Snapshot, principal: Principal): ServerRequestGrants {
   const grants = allowedServerRequestsFor(policies, principal, upstream);
   return legacySse.isDirect ? { ...grants, elicitation: NO_GRANTS.elicitation } : grants;
 }
@@ -276,8 +254,7 @@ function decideNow(
     });
   call.features = call.featuresOf(admitted, call.snapshot);
   const catalog = call.snapshot.catalogFor(admitted);
-  const protocolError =
-    checkParamHeaders(admitted, catalog) ?? checkFeatures(call, admitted, catalog);
+  const protocolError = checkParamHeaders(admitted, catalog) ?? checkFeatures(call, admitted, catalog);
   return protocolError === undefined ? decision : refuseProtocolError(protocolError);
 }
 
@@ -333,9 +310,7 @@ function checkFeatures(
 export type ClientMessage = VerifiedCall<AnyPort> & { readonly admitted: AdmittedMessage };
 
 /** Decides, and opens what the client carries for the gateway in the message. */
-export function decideMessage(
-  subject: ClientMessage,
-): DecidedRequest | Refusal | Promise<DecidedRequest | Refusal> {
+export function decideMessage(subject: ClientMessage): DecidedRequest | Refusal | Promise<DecidedRequest | Refusal> {
   const { call, principal, admitted } = subject;
   const allow = decide(call, principal, admitted);
   return allow instanceof Promise
@@ -343,10 +318,7 @@ export function decideMessage(
     : openDecided(subject, allow);
 }
 
-function openDecided(
-  { call, principal, admitted }: ClientMessage,
-  allow: Allow | Refusal,
-): DecidedRequest | Refusal {
+function openDecided({ call, principal, admitted }: ClientMessage, allow: Allow | Refusal): DecidedRequest | Refusal {
   if ('kind' in allow) return allow;
   const restored = openSealedValues(call, principal, admitted, allow);
   return restored.kind === 'refused' ? restored : { principal, allow, restored };
@@ -396,8 +368,7 @@ export function inspectArguments(
   if (outcome instanceof Promise)
     return outcome.then(
       (resolved) =>
-        finishArgumentInspection(call, restored, resolved, startedMs) ??
-        decideAgain(call, admitted, decided),
+        finishArgumentInspection(call, restored, resolved, startedMs) ?? decideAgain(call, admitted, decided),
     );
   const refusal = finishArgumentInspection(call, restored, outcome, startedMs);
   if (refusal !== undefined) return refusal;
@@ -428,9 +399,7 @@ async function decideAgain(
   const session = admitted.session && call.incoming.headers['mcp-session-id'];
   const isTokenExpired = decided.principal.token.expiresAt <= Date.now();
   // Ending a session changes no version, so it is checked first; with an expired token, authentication refuses anyway.
-  const sessionRefusal = isTokenExpired
-    ? undefined
-    : checkSession(call, session, decided.principal);
+  const sessionRefusal = isTokenExpired ? undefined : checkSession(call, session, decided.principal);
   if (sessionRefusal !== undefined) return sessionRefusal;
   if (call.ports.leases.countChanges() === call.changesAtStart && !isTokenExpired) return decided;
   const principal = await authenticateAgain(call);
@@ -457,16 +426,10 @@ async function decideAgain(
 }
 
 /** Inspects parameter headers; nothing else reads one that mirrors no argument. HTTP keeps them short. */
-function guardHeaders(
-  call: RequestContext<'inspection'>,
-  admitted: AdmittedMessage,
-): Refusal | undefined {
+function guardHeaders(call: RequestContext<'inspection'>, admitted: AdmittedMessage): Refusal | undefined {
   const headers = decodeParamHeaders(admitted.paramHeaders);
   if (headers === undefined) return undefined;
-  return noteGuarded(
-    call,
-    guardArguments(guardInput(call, admitted, headers, JSON.stringify(headers))),
-  );
+  return noteGuarded(call, guardArguments(guardInput(call, admitted, headers, JSON.stringify(headers))));
 }
 
 function guardInput(
@@ -481,16 +444,10 @@ function guardInput(
 }
 
 /** What is read as code is written back as code: a redaction mark in it would overwrite what was redacted. */
-function withMarks(
-  call: RequestContext,
-  admitted: AdmittedMessage,
-  profile: InspectionProfile,
-): InspectionProfile {
+function withMarks(call: RequestContext, admitted: AdmittedMessage, profile: InspectionProfile): InspectionProfile {
   if (profile.request.marks !== undefined) return profile;
   const kind = contentKindOf(call, admitted.target, admitted);
-  return kind === 'code'
-    ? { ...profile, request: { ...profile.request, marks: 'block' } }
-    : profile;
+  return kind === 'code' ? { ...profile, request: { ...profile.request, marks: 'block' } } : profile;
 }
 
 function noteGuarded(call: RequestContext, outcome: GuardOutcome): Refusal | undefined {
@@ -533,17 +490,11 @@ function enforceLimits(
   );
   const outcome = enforce(allow, restored, principal, call.ports, named);
   if (outcome instanceof Promise) return outcome.then(authorizedOr);
-  return restored.serverRequestId === undefined
-    ? authorizedOr(outcome)
-    : authorizeReply(call, outcome);
+  return restored.serverRequestId === undefined ? authorizedOr(outcome) : authorizeReply(call, outcome);
 }
 
 /** Each session costs its upstream memory for as long as it lasts, so a caller may only open so many in a while. */
-function limitInitialize({
-  ports,
-  incoming,
-  callerKey = '',
-}: RequestContext<'sessions'>): Refusal | undefined {
+function limitInitialize({ ports, incoming, callerKey = '' }: RequestContext<'sessions'>): Refusal | undefined {
   const counted = ports.sessions.countInitialize(incoming.upstream, callerKey);
   if (counted === 'unavailable') return refuseWith('overloaded');
   if (counted.ok) return undefined;

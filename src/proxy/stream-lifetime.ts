@@ -6,13 +6,7 @@
 
 import { type Refusal, refuseWith } from '../policy/decision.js';
 import { type AuthorizedRequest, responseObligationsOf } from '../policy/obligations.js';
-import {
-  encodeSseComment,
-  pumpEvents,
-  type ReadEnd,
-  type SseEvent,
-  type StreamLimits,
-} from '../protocol/sse.js';
+import { encodeSseComment, pumpEvents, type ReadEnd, type SseEvent, type StreamLimits } from '../protocol/sse.js';
 import { type Outgoing, onAbort, type UpstreamResponse } from '../protocol/transport.js';
 import {
   type AccessLease,
@@ -129,9 +123,7 @@ export function keepAlive(outgoing: Outgoing, everyMs: number): KeepAliveStream 
 /** Resolves when the signal is aborted. */
 export function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) =>
-    signal.addEventListener('abort', () => resolve(), { once: true }),
-  );
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
 /** Why a stream ended before its response was complete. */
@@ -196,11 +188,7 @@ export function watchResponse(
   };
 }
 
-function responseTerms(
-  call: RequestContext,
-  authorized: AuthorizedRequest,
-  responseCheck: ResponseCheck,
-): LeaseTerms {
+function responseTerms(call: RequestContext, authorized: AuthorizedRequest, responseCheck: ResponseCheck): LeaseTerms {
   const { admitted, principal } = authorized;
   return {
     principal,
@@ -232,8 +220,7 @@ export function grantOfResponse(
 
 /** The milliseconds left of the time that a request may take in total; progress does not extend it. */
 export function timeLeftMs({ incoming, snapshot, requestedAt }: RequestContext): number {
-  const spentMs =
-    requestedAt === undefined ? performance.now() - incoming.startedMs : Date.now() - requestedAt;
+  const spentMs = requestedAt === undefined ? performance.now() - incoming.startedMs : Date.now() - requestedAt;
   return timerMs(snapshot.limits.exchangeMaxMs - spentMs);
 }
 
@@ -241,10 +228,7 @@ export function timeLeftMs({ incoming, snapshot, requestedAt }: RequestContext):
  * Sends a cancellation for a request whose response did not come in time: closing a connection cancels nothing in a
  * session (MCP 2025-11-25, cancellation). Neither a handshake nor a call that runs as a task is cancelled so.
  */
-export function notifyCancelled(
-  call: RequestContext<'upstreams'>,
-  { admitted, principal }: ResponsePlan,
-): void {
+export function notifyCancelled(call: RequestContext<'upstreams'>, { admitted, principal }: ResponsePlan): void {
   const { incoming, ports } = call;
   const { message, session, rule, mayBecomeTask } = admitted;
   if (session === undefined || message.kind !== 'request') return;

@@ -31,8 +31,7 @@ import { timeLeftMs } from './stream-lifetime.js';
 type ErrorBody = { readonly text: string; readonly error: ErrorSeen | undefined };
 
 /** What a server is said to be that gives no words of its own, under the code of one that cannot be reached. */
-const BUSY_TEXT =
-  'The MCP server behind the gateway takes no more requests for now. Try again later.';
+const BUSY_TEXT = 'The MCP server behind the gateway takes no more requests for now. Try again later.';
 const BUSY_CODE = 1502;
 const BAD_REQUEST = 400;
 const SERVER_ERROR = 500;
@@ -41,11 +40,7 @@ const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 /** Of a body that is no message, this much is given to the client. */
 const MAX_TEXT_CHARACTERS = 1_000;
 /** Media types whose text may be given to people; a page of HTML may not. */
-const TEXT_TYPES: ReadonlySet<string> = new Set([
-  'text/plain',
-  'application/json',
-  'application/problem+json',
-]);
+const TEXT_TYPES: ReadonlySet<string> = new Set(['text/plain', 'application/json', 'application/problem+json']);
 const LONE_SURROGATE = /\p{Surrogate}/gu;
 const NO_FACTS = { error: undefined, namesSession: false } as const;
 const NO_BODY: ErrorBody = { text: '', error: undefined };
@@ -152,18 +147,14 @@ export async function refuseUndelivered(
       call.record.decision.detail = detail;
       return undefined;
     case 'invalid':
-      if (refusedUnread(response.status) !== undefined)
-        return refuseWith('upstream-protocol', { detail });
+      if (refusedUnread(response.status) !== undefined) return refuseWith('upstream-protocol', { detail });
       call.record.decision.detail = detail;
       return undefined;
   }
 }
 
 /** The id under which the request left, which need not be that of the client. */
-function sentIdOf(
-  admitted: AuthorizedRequest['admitted'],
-  id: RequestId | undefined,
-): RequestId | undefined {
+function sentIdOf(admitted: AuthorizedRequest['admitted'], id: RequestId | undefined): RequestId | undefined {
   const sent = admitted.edits.length === 0 ? undefined : editedValueAt(admitted, ['id']);
   return isRequestId(sent) ? sent : id;
 }
@@ -213,10 +204,7 @@ function decode(bytes: Uint8Array): string {
 /** A server that takes no more requests, in words of its own where it has any. */
 function busyText({ headers }: UpstreamResponse, text: string, id: RequestId | undefined): string {
   const given = TEXT_TYPES.has(mediaType(headers['content-type']) ?? '') ? text.trim() : '';
-  const message =
-    given === ''
-      ? BUSY_TEXT
-      : given.slice(0, MAX_TEXT_CHARACTERS).replace(LONE_SURROGATE, '\ufffd');
+  const message = given === '' ? BUSY_TEXT : given.slice(0, MAX_TEXT_CHARACTERS).replace(LONE_SURROGATE, '\ufffd');
   return renderError(id, BUSY_CODE, message);
 }
 
@@ -235,14 +223,11 @@ async function sendError(
   text: string,
 ): Promise<Refusal | undefined> {
   const outcome: MessageOutcome = await responseCheck.checkText(text);
-  if (outcome.kind === 'refused')
-    return { ...outcome.refusal, deny: { detail, ...outcome.refusal.deny } };
+  if (outcome.kind === 'refused') return { ...outcome.refusal, deny: { detail, ...outcome.refusal.deny } };
   if (outcome.kind !== 'response') return refuseWith('upstream-protocol', { detail });
   call.record.decision.detail = detail;
   const body = outcome.text ?? text;
-  const retryAfter = isBusyStatus(http)
-    ? readRetryAfter(response.headers['retry-after'])
-    : undefined;
+  const retryAfter = isBusyStatus(http) ? readRetryAfter(response.headers['retry-after']) : undefined;
   noteResult(call, outcome, http, body);
   send(
     http,
@@ -261,11 +246,7 @@ function isSessionAlive(
   { admitted: { session }, principal }: AuthorizedRequest,
 ): Promise<boolean> {
   if (session === undefined) return Promise.resolve(true);
-  return call.ports.upstreams.pingSession(
-    call.incoming.upstream,
-    session,
-    callerOf(call, principal),
-  );
+  return call.ports.upstreams.pingSession(call.incoming.upstream, session, callerOf(call, principal));
 }
 
 /** The upstream has lost the session: the client's own ends with it, so that it opens a new one. */

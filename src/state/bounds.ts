@@ -154,13 +154,7 @@ type Quota = {
 };
 
 /** Creates a quota of which nothing is used. Owners that hold nothing are not remembered. */
-export function createQuota({
-  total,
-  perOwner,
-}: {
-  readonly total: number;
-  readonly perOwner: number;
-}): Quota {
+export function createQuota({ total, perOwner }: { readonly total: number; readonly perOwner: number }): Quota {
   const usage = new Map<string, number>();
   let used = 0;
 
@@ -234,8 +228,7 @@ export function createRate({ burst, perSecond }: RateBounds, now: () => number):
   }
 
   function forgetFull(atMs: number): void {
-    for (const [key, bucket] of buckets)
-      if (refill(bucket, atMs).left === burst) buckets.delete(key);
+    for (const [key, bucket] of buckets) if (refill(bucket, atMs).left === burst) buckets.delete(key);
   }
 
   return {

@@ -25,12 +25,9 @@ function newestOf(found: readonly Found[], nowMs: number): FlowHistory {
   const newest = new Map<string, Mark>();
   for (const [label, mark] of found) {
     const known = newest.get(label);
-    if (mark !== undefined && (known === undefined || known.atMs < mark.atMs))
-      newest.set(label, mark);
+    if (mark !== undefined && (known === undefined || known.atMs < mark.atMs)) newest.set(label, mark);
   }
-  return new Map(
-    [...newest].map(([label, { decision, atMs }]) => [label, { decision, ageMs: nowMs - atMs }]),
-  );
+  return new Map([...newest].map(([label, { decision, atMs }]) => [label, { decision, ageMs: nowMs - atMs }]));
 }
 
 function pairsOf(
@@ -64,10 +61,7 @@ export function createMemoryFlows(now: () => number, maxMarks = MAX_MARKS): Flow
     },
     read: (histories, labels) =>
       newestOf(
-        pairsOf(histories, labels).map(([history, label]) => [
-          label,
-          marks.get(keyOf(history, label)),
-        ]),
+        pairsOf(histories, labels).map(([history, label]) => [label, marks.get(keyOf(history, label))]),
         now(),
       ),
   };

@@ -188,8 +188,7 @@ export function createKeyRing(keys: readonly GatewayKey[]): KeyRing {
   });
   const first = derived[0];
   if (first === undefined) throw new RangeError('a key ring needs a key');
-  const keyOf = (tag: Uint8Array): DerivedKey | undefined =>
-    derived.find((key) => key.tag.equals(tag));
+  const keyOf = (tag: Uint8Array): DerivedKey | undefined => derived.find((key) => key.tag.equals(tag));
   return {
     sealingKey: (purpose) => sealingKeyOf(first, purpose),
     openingKey(purpose, tag) {

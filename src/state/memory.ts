@@ -4,13 +4,7 @@
 
 import { EventEmitter } from 'node:events';
 import type { FlowStore } from '../policy/information-flow.js';
-import type {
-  LimitOutcome,
-  LimitStore,
-  LimitWindow,
-  ReplayOutcome,
-  ReplayStore,
-} from '../policy/obligations.js';
+import type { LimitOutcome, LimitStore, LimitWindow, ReplayOutcome, ReplayStore } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
 import { createQuota, OwnedMap } from './bounds.js';
 import { createMemoryFlows } from './flow-marks.js';
@@ -127,8 +121,7 @@ export function createMemoryLimits(options: MemoryLimitsOptions = {}): MemoryLim
       let usage = usages.get(key);
       // A limit that a reload changed starts anew, because its steps have another length.
       if (usage === undefined || usage.windowMs !== limit.windowMs) {
-        if (usage === undefined && !sweep.hasCapacity(now, () => usages.size >= maxKeys))
-          return 'unavailable';
+        if (usage === undefined && !sweep.hasCapacity(now, () => usages.size >= maxKeys)) return 'unavailable';
         usage = startUsage(limit, now);
       }
       advance(usage, now);
@@ -197,10 +190,7 @@ type Use = { readonly expiresAtMs: number; readonly owner: string };
  * Remembers single uses of one replica until they expire. When full of uses that still count, it returns `unavailable`
  * rather than forget one that could then be repeated. `now` is in milliseconds since the epoch.
  */
-export function createMemoryReplays(
-  now: () => number,
-  maxUses: number = DEFAULT_MAX_USES,
-): MemoryReplays {
+export function createMemoryReplays(now: () => number, maxUses: number = DEFAULT_MAX_USES): MemoryReplays {
   const uses = new Map<string, Use>();
   const quota = createQuota({
     total: maxUses,

@@ -365,9 +365,7 @@ export function openRedisLink(settings: Omit<RedisSettings, 'afterLoss' | 'readi
       return added === 1 ? 'added' : 'full';
     },
     async liftRevocation(id, leftMs) {
-      await run(SCRIPTS.lift, revocationKeys, [
-        ...[id, integer(leftMs), randomUUID(), VERSION_LEFT_MS, hintTopic],
-      ]);
+      await run(SCRIPTS.lift, revocationKeys, [...[id, integer(leftMs), randomUUID(), VERSION_LEFT_MS, hintTopic]]);
     },
     async endSession({ hash, owner, leftMs }) {
       const session = hash + OWNER_SEPARATOR + owner;
@@ -394,8 +392,7 @@ export function openRedisLink(settings: Omit<RedisSettings, 'afterLoss' | 'readi
       const bounds = [count, stepMs, STEPS_PER_WINDOW, amount];
       const [waited, begun] = listOf(await run(SCRIPTS.take, [uses, epoch], bounds));
       const waitMs = Number(waited);
-      const outcome =
-        waitMs === 0 ? { ok: true as const } : { ok: false as const, retryAfterMs: waitMs };
+      const outcome = waitMs === 0 ? { ok: true as const } : { ok: false as const, retryAfterMs: waitMs };
       return { outcome, epoch: idOfEpoch(begun) };
     },
     async raiseCounters(counters, leftMs) {
@@ -478,9 +475,7 @@ function listOf(reply: Reply | undefined): readonly Reply[] {
 /** Reads a flat list of alternating names and values. */
 function pairsOf(reply: Reply | undefined): readonly (readonly [string, string])[] {
   const flat = listOf(reply);
-  return flat.flatMap((name, index) =>
-    index % 2 === 0 ? [[String(name), String(flat[index + 1])] as const] : [],
-  );
+  return flat.flatMap((name, index) => (index % 2 === 0 ? [[String(name), String(flat[index + 1])] as const] : []));
 }
 
 function isPrivate(url: string): boolean {

@@ -54,9 +54,7 @@ type SharedReplicaBus = ReplicaBus & {
    * everything else that is polled: after a failed poll the next asks for no message, the one after it for one, then for
    * twice as many each time.
    */
-  poll(
-    ask: (options: Pick<SeenBefore, 'readTo' | 'maxMessages'>) => Promise<StoreUpdate>,
-  ): Promise<StoreUpdate>;
+  poll(ask: (options: Pick<SeenBefore, 'readTo' | 'maxMessages'>) => Promise<StoreUpdate>): Promise<StoreUpdate>;
   /** Whether the last poll returned as many messages as it asked for. */
   mayBeMore(): boolean;
 };

@@ -107,15 +107,13 @@ export function createKnownTasks(maxTasks = MAX_TASKS): KnownTasks {
     maxPerOwner: MAX_TASKS_PER_CALLER,
   });
   const find = (caller: string, id: string) => tasks.get(`${caller} ${id}`);
-  const addEntry = (caller: string, entry: TaskEntry) =>
-    tasks.set(`${caller} ${entry.task.id}`, entry, caller);
+  const addEntry = (caller: string, entry: TaskEntry) => tasks.set(`${caller} ${entry.task.id}`, entry, caller);
 
   return {
     addCreated: (caller, task) => addEntry(caller, { task, asked: new Set() }),
     add(caller, task) {
       const known = find(caller, task.id);
-      if (known?.task.sealed !== task.sealed)
-        addEntry(caller, { task, asked: known?.asked ?? new Set() });
+      if (known?.task.sealed !== task.sealed) addEntry(caller, { task, asked: known?.asked ?? new Set() });
     },
     find: (caller, id) => find(caller, id)?.task,
     inputRequestsOf(caller, id) {
@@ -123,8 +121,7 @@ export function createKnownTasks(maxTasks = MAX_TASKS): KnownTasks {
       return {
         has: (requestHash) => asked?.has(requestHash) === true,
         add(requestHash) {
-          if (asked !== undefined && asked.size < MAX_INPUT_REQUESTS_PER_TASK)
-            asked.add(requestHash);
+          if (asked !== undefined && asked.size < MAX_INPUT_REQUESTS_PER_TASK) asked.add(requestHash);
         },
       };
     },
@@ -222,8 +219,7 @@ export function createOpenedSessions(
   const known = new WeakMap<Principal, BoundedMap<string, CachedSession>>();
   return (sealed, upstream, principal) => {
     const key = `${upstream} ${sealed}`;
-    const sessionsOfPrincipal =
-      known.get(principal) ?? new BoundedMap<string, CachedSession>(MAX_SESSIONS_PER_CALLER);
+    const sessionsOfPrincipal = known.get(principal) ?? new BoundedMap<string, CachedSession>(MAX_SESSIONS_PER_CALLER);
     const entry = sessionsOfPrincipal.get(key);
     if (entry !== undefined && entry.expiresAtMs > now()) return entry.opened;
     const opened = open(sealed, upstream, principal);
@@ -313,8 +309,7 @@ export function createListedResources({
     const own = known.get(key) ?? emptyListedEntry();
     const more = uris.filter((uri) => !own.listers.has(uri)).length;
     const entry = own.listers.size + more > maxUrisPerCaller ? emptyListedEntry() : own;
-    for (const uri of uris)
-      entry.listers.set(uri, (entry.listers.get(uri) ?? new Set()).add(upstream));
+    for (const uri of uris) entry.listers.set(uri, (entry.listers.get(uri) ?? new Set()).add(upstream));
     // Counts the caller too: most lists are empty, and the number of callers is not bounded.
     known.set(key, entry, entry.listers.size + 1);
     return entry;
@@ -333,8 +328,7 @@ export function createListedResources({
     },
     recall(key, uri, backends) {
       const entry = known.get(key);
-      if (entry === undefined || !backends.every((backend) => entry.complete.has(backend)))
-        return [];
+      if (entry === undefined || !backends.every((backend) => entry.complete.has(backend))) return [];
       return backends.filter((backend) => entry.listers.get(uri)?.has(backend) === true);
     },
   };
@@ -413,9 +407,7 @@ export function createRunningBackends() {
       };
     },
     /** The backends that work on this request; empty where none is known. */
-    find: (session: string, id: RequestId): readonly string[] => [
-      ...new Set(running.get(keyOf(session, id))),
-    ],
+    find: (session: string, id: RequestId): readonly string[] => [...new Set(running.get(keyOf(session, id)))],
     /** Calls `run`, once for each session, when no backend works on a request of the session: maybe at once. */
     whenIdle(session: string, run: () => void): void {
       if (isIdle(session)) run();

@@ -102,8 +102,7 @@ export function createRevocationSet(
 
   function isClean(principal: Principal): boolean {
     if (known.size === 0 || clean.has(principal)) return true;
-    if (isNamed(tables, principal) || callerBlock(tables.blockedCallers, principal) !== undefined)
-      return false;
+    if (isNamed(tables, principal) || callerBlock(tables.blockedCallers, principal) !== undefined) return false;
     clean.add(principal);
     return true;
   }
@@ -114,10 +113,8 @@ export function createRevocationSet(
       !isClean(principal) &&
       (isNamed(tables, principal) || subjectBlock(tables.blockedCallers, principal) !== undefined),
     isLoginShut: (login, issuedAtMs) =>
-      isSubjectRevoked(tables, login, issuedAtMs) ||
-      subjectBlock(tables.blockedCallers, login) !== undefined,
-    blockOf: (principal) =>
-      isClean(principal) ? undefined : callerBlock(tables.blockedCallers, principal),
+      isSubjectRevoked(tables, login, issuedAtMs) || subjectBlock(tables.blockedCallers, login) !== undefined,
+    blockOf: (principal) => (isClean(principal) ? undefined : callerBlock(tables.blockedCallers, principal)),
     blocksAt(upstream) {
       if (tables.blocks.size === 0 && upstreamBlocks.size === 0) return undefined;
       const before = upstreamBlocks.get(upstream);
@@ -127,8 +124,7 @@ export function createRevocationSet(
       upstreamBlocks.set(upstream, kept);
       return kept;
     },
-    hasSession: (digests) =>
-      tables.sessions.size > 0 && digests.some((digest) => tables.sessions.has(digest)),
+    hasSession: (digests) => tables.sessions.size > 0 && digests.some((digest) => tables.sessions.has(digest)),
     add(revocation) {
       if (known.has(revocation.id)) return false;
       known.set(revocation.id, revocation);
@@ -172,18 +168,13 @@ function emptyTables(): Tables {
   };
 }
 
-function addToTables(
-  tables: Tables,
-  { id, revoked }: Revocation,
-  ring: Pick<KeyRing, 'hmacAll'>,
-): void {
+function addToTables(tables: Tables, { id, revoked }: Revocation, ring: Pick<KeyRing, 'hmacAll'>): void {
   switch (revoked.kind) {
     case 'token': {
       tables.tokens.add(revoked.digest);
       if (revoked.named === undefined) return;
       const { issuer, tokenId } = revoked.named;
-      for (const digest of ring.hmacAll('token-id', tokenIdBytes(issuer, tokenId)))
-        tables.tokens.add(digest);
+      for (const digest of ring.hmacAll('token-id', tokenIdBytes(issuer, tokenId))) tables.tokens.add(digest);
       return;
     }
     case 'subject': {
@@ -211,11 +202,7 @@ function isNamed(tables: Tables, principal: Principal): boolean {
 }
 
 /** Whether what was issued then, for the subject or through one of its actors, was revoked. */
-function isSubjectRevoked(
-  { subjects }: Tables,
-  caller: Identities,
-  issuedAtMs: number | undefined,
-): boolean {
+function isSubjectRevoked({ subjects }: Tables, caller: Identities, issuedAtMs: number | undefined): boolean {
   if (subjects.size === 0) return false;
   return identitiesOf(caller).some(({ subject, through }) =>
     subjects.get(subject)?.some(

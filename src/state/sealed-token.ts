@@ -38,11 +38,7 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
  * Header, purpose and bindings, each preceded by its length, so that no two lists give the same bytes. Undefined when a
  * binding is not a well-formed string: a lone surrogate has no UTF-8 encoding, and two strings could become equal.
  */
-function associatedBytes(
-  head: Buffer,
-  purpose: string,
-  associated: readonly string[],
-): Buffer | undefined {
+function associatedBytes(head: Buffer, purpose: string, associated: readonly string[]): Buffer | undefined {
   if (associated.some((text) => LONE_SURROGATE.test(text))) return undefined;
   const parts = [purpose, ...associated].flatMap((text) => {
     const length = Buffer.alloc(LENGTH_BYTES);
@@ -163,8 +159,7 @@ export function sealedToken<Payload, Written>(
     seal(ring, bound, payload, expiresAtMs) {
       const written = write === undefined ? payload : write(payload);
       const text = written === undefined ? undefined : JSON.stringify(written);
-      if (text === undefined || (maxPayload !== undefined && text.length > maxPayload))
-        return undefined;
+      if (text === undefined || (maxPayload !== undefined && text.length > maxPayload)) return undefined;
       const sealed = seal(ring, purpose, bound, text, expiresAtMs);
       // A character takes up to three bytes: what would never open again is not sealed either.
       return maxPayload !== undefined && sealed.length > maxCharacters ? undefined : sealed;
@@ -213,8 +208,7 @@ export const SESSION_ID = sealedToken<SessionFacts, WrittenSession>('session/2',
   },
   read: ({ target, ...session }) => ({
     ...session,
-    target:
-      target.kind === 'aggregate' ? { ...target, sessions: new Map(target.sessions) } : target,
+    target: target.kind === 'aggregate' ? { ...target, sessions: new Map(target.sessions) } : target,
   }),
 });
 
@@ -230,10 +224,7 @@ export function sessionHash(ring: KeyRing, id: string): string | undefined {
  * The cursor of a list of an aggregate: where each backend's list continues, bound also to the method. Backends choose
  * their own cursors, and some are long; the empty string is a cursor like any other (MCP 2025-11-25, pagination).
  */
-export const LIST_CURSOR = sealedToken<
-  ReadonlyMap<string, string>,
-  readonly (readonly [string, string])[]
->('cursor', {
+export const LIST_CURSOR = sealedToken<ReadonlyMap<string, string>, readonly (readonly [string, string])[]>('cursor', {
   write: (cursors) => [...cursors],
   read: (cursors) => new Map(cursors),
   maxCharacters: 256 * 1024,
@@ -272,9 +263,7 @@ function requestOf(request: RequestFacts): RequestFacts {
  */
 export const EVENT_ID = sealedToken<EventFacts>('event/3', {
   write: ({ upstreamId, request, requestedAt }) =>
-    request === undefined
-      ? { upstreamId, request }
-      : { upstreamId, request: requestOf(request), requestedAt },
+    request === undefined ? { upstreamId, request } : { upstreamId, request: requestOf(request), requestedAt },
   maxPayload: 4096,
 });
 

@@ -19,25 +19,10 @@ import {
   type LiftResult,
   type StoreStatus,
 } from './memory.js';
-import {
-  createSharedReplicaBus,
-  MAX_MESSAGES_PER_POLL,
-  MAX_QUEUED_MESSAGES,
-} from './replica-bus.js';
-import {
-  createRevocationSet,
-  type Revocation,
-  type RevocationSet,
-  STORED_REVOCATION,
-} from './revocations.js';
+import { createSharedReplicaBus, MAX_MESSAGES_PER_POLL, MAX_QUEUED_MESSAGES } from './replica-bus.js';
+import { createRevocationSet, type Revocation, type RevocationSet, STORED_REVOCATION } from './revocations.js';
 import { FIRST_USE, LATEST_EXPIRY_MS } from './sealed-token.js';
-import type {
-  EndedSession,
-  StatePorts,
-  StoredRevocations,
-  StoreLink,
-  StoreUpdate,
-} from './store.js';
+import type { EndedSession, StatePorts, StoredRevocations, StoreLink, StoreUpdate } from './store.js';
 
 /** Ended sessions that wait to be published; beyond it the oldest are known to this replica alone. */
 const MAX_WAITING = { max: 10_000, maxPerOwner: 1_000 } as const;
@@ -460,9 +445,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
   });
 
   async function pollFrom(mark: number): Promise<StoreUpdate> {
-    const update = await replicaBus.poll((messages) =>
-      link.poll(replicaBus.self, { mark, ...messages }),
-    );
+    const update = await replicaBus.poll((messages) => link.poll(replicaBus.self, { mark, ...messages }));
     ended.note(update);
     epoch.note(update.epoch);
     // In a further poll, so that this one ends however many messages arrive meanwhile.
@@ -556,11 +539,7 @@ type Gap = {
   readonly afterLoss: 'refuse' | 'degrade';
 };
 
-function statusOf(
-  { isPrivate }: StoreLink,
-  poller: StorePoller,
-  { youngForMs, untilMs, afterLoss }: Gap,
-): StoreStatus {
+function statusOf({ isPrivate }: StoreLink, poller: StorePoller, { youngForMs, untilMs, afterLoss }: Gap): StoreStatus {
   const storeError = poller.lastError();
   const isUnreachable = storeError !== undefined;
   const degraded = (reason: string): StoreStatus => ({ state: 'degraded', reason, isUnreachable });

@@ -70,10 +70,7 @@ export interface StoreLink {
    * Enqueues messages in one step, each for one replica, skipping replicas that no longer run. `gone`: none of them
    * runs; `full`: the queue of a live replica is full, and no message was enqueued.
    */
-  enqueueMessages(
-    messages: readonly SealedMessage[],
-    leftMs: number,
-  ): Promise<'enqueued' | 'gone' | 'full'>;
+  enqueueMessages(messages: readonly SealedMessage[], leftMs: number): Promise<'enqueued' | 'gone' | 'full'>;
   /** The replicas that run now. */
   replicas(): Promise<readonly string[]>;
   /** Counts a use as `LimitStore` does; `key` is a keyed hash. With the id of the epoch, empty where there is none. */
@@ -85,15 +82,9 @@ export interface StoreLink {
     readonly epoch: string;
   }>;
   /** Raises counters, by a keyed hash: none if one is older than stored. Returns all that the store has. */
-  raiseCounters(
-    counters: ReadonlyMap<string, SeenCounter>,
-    leftMs: number,
-  ): Promise<ReadonlyMap<string, SeenCounter>>;
+  raiseCounters(counters: ReadonlyMap<string, SeenCounter>, leftMs: number): Promise<ReadonlyMap<string, SeenCounter>>;
   /** Sets each of these marks, by its keyed hash, for `leftMs`. */
-  setFlowMarks(
-    marks: readonly { readonly hash: string; readonly sealed: string }[],
-    leftMs: number,
-  ): Promise<void>;
+  setFlowMarks(marks: readonly { readonly hash: string; readonly sealed: string }[], leftMs: number): Promise<void>;
   /**
    * The sealed mark of each hash, in their order; undefined where there is none. With the id of the epoch, read in the
    * same step, so that no store is taken for one that has no marks because it has just lost them.

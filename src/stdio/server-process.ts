@@ -87,10 +87,7 @@ const LF = 10;
  * Splits bytes into lines; false once a line is too long. An unfinished line is kept in one buffer that doubles, so that
  * one that arrives byte by byte takes no more memory than any other.
  */
-export function createLineSplitter(
-  maxBytes: number,
-  onLine: (line: Buffer) => void,
-): (chunk: Buffer) => boolean {
+export function createLineSplitter(maxBytes: number, onLine: (line: Buffer) => void): (chunk: Buffer) => boolean {
   let pending = Buffer.alloc(0);
   let pendingBytes = 0;
   function keep(bytes: Buffer): void {
@@ -153,8 +150,7 @@ function createKeyFilter(): (line: string) => boolean {
   return (line) => {
     const isInKey = left > 0;
     if (isInKey) left = line.includes('-----END ') ? 0 : left - 1;
-    else if (/-----BEGIN [A-Z ]{0,40}PRIVATE KEY/.test(line) && !line.includes('-----END '))
-      left = MAX_KEY_LINES;
+    else if (/-----BEGIN [A-Z ]{0,40}PRIVATE KEY/.test(line) && !line.includes('-----END ')) left = MAX_KEY_LINES;
     return !isInKey;
   };
 }
@@ -245,8 +241,7 @@ export function startServerProcess(
     if (!isOver && ending === undefined) handlers.onLine(text);
   });
   child.stdout.on('data', (chunk: Buffer) => {
-    if (ending === undefined && !split(chunk))
-      void end(`it wrote a line of more than ${MAX_LINE_BYTES} bytes`);
+    if (ending === undefined && !split(chunk)) void end(`it wrote a line of more than ${MAX_LINE_BYTES} bytes`);
   });
   // A server that has gone reports a broken pipe here; its end is reported below.
   child.stdin.on('error', () => undefined);

@@ -5,23 +5,13 @@
 
 import { createHash, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
-import {
-  createServer,
-  type IncomingMessage,
-  type OutgoingHttpHeaders,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { acceptsType, mediaType } from '../protocol/headers.js';
 import { type ParsedJson, readJson } from '../protocol/json/json.js';
 import { type Message, readEnvelope } from '../protocol/jsonrpc.js';
 import { encodeSseComment, encodeSseMessage } from '../protocol/sse.js';
-import {
-  type ProcessEnd,
-  type ProcessPorts,
-  type ServerCommand,
-  startServerProcess,
-} from './server-process.js';
+import { type ProcessEnd, type ProcessPorts, type ServerCommand, startServerProcess } from './server-process.js';
 import { type ClientStream, JSON_CAPS, type SessionRefusal, StdioSession } from './session.js';
 
 export const STDIO_PATH = '/mcp';
@@ -101,12 +91,7 @@ function errorBody(message: string, code = INVALID_REQUEST): string {
   return JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, message } });
 }
 
-function writeJson(
-  response: ServerResponse,
-  status: number,
-  json: string,
-  headers?: OutgoingHttpHeaders,
-): void {
+function writeJson(response: ServerResponse, status: number, json: string, headers?: OutgoingHttpHeaders): void {
   response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(json);
 }
 
@@ -217,10 +202,7 @@ class StdioHttpServer {
     writeJson(response, status, errorBody(message, code), headers);
   }
 
-  #serve(
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Refusal | undefined | Promise<Refusal | undefined> {
+  #serve(request: IncomingMessage, response: ServerResponse): Refusal | undefined | Promise<Refusal | undefined> {
     if (request.method === 'POST') return this.#handlePost(request, response);
     const known = this.#findSession(request);
     if ('status' in known) return known;
@@ -274,8 +256,7 @@ class StdioHttpServer {
 
   #findSession(request: IncomingMessage): OpenSession | Refusal {
     const id = singleHeader(request, 'mcp-session-id');
-    if (id === undefined)
-      return { status: 400, message: 'A session is required: initialize first.' };
+    if (id === undefined) return { status: 400, message: 'A session is required: initialize first.' };
     const open = this.#sessions.get(id);
     if (open === undefined)
       return {
@@ -287,26 +268,19 @@ class StdioHttpServer {
     return { status: 400, message: 'The session has another protocol version.' };
   }
 
-  async #handlePost(
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<Refusal | undefined> {
+  async #handlePost(request: IncomingMessage, response: ServerResponse): Promise<Refusal | undefined> {
     const received = await readMessage(request);
     if ('status' in received) return received;
     const { message, text } = received;
     const isOpening = message.kind === 'request' && message.method === 'initialize';
-    if (isOpening && request.headers['mcp-session-id'] === undefined)
-      return this.#open(message, text, response);
+    if (isOpening && request.headers['mcp-session-id'] === undefined) return this.#open(message, text, response);
     const known = this.#findSession(request);
     if ('status' in known) return known;
     if (isOpening) return { status: 400, message: 'The session is open already.' };
     const { session } = known;
     if (message.kind === 'request')
       return call(session, message, text, response, new HttpStream(response, STREAM_AFTER_MS));
-    const refusal =
-      message.kind === 'notification'
-        ? session.notify(message, text)
-        : session.reply(message, text);
+    const refusal = message.kind === 'notification' ? session.notify(message, text) : session.reply(message, text);
     if (refusal !== undefined) return SESSION_REFUSALS[refusal];
     response.writeHead(202).end();
     return undefined;
@@ -373,11 +347,9 @@ function openEvents(
   { headers }: IncomingMessage,
   response: ServerResponse,
 ): Refusal | undefined {
-  if (!acceptsType(headers.accept, 'text/event-stream'))
-    return { status: 406, message: 'Accept text/event-stream.' };
+  if (!acceptsType(headers.accept, 'text/event-stream')) return { status: 406, message: 'Accept text/event-stream.' };
   const stream = new HttpStream(response);
-  if (!session.openEvents(stream))
-    return { status: 409, message: 'The session has a stream already.' };
+  if (!session.openEvents(stream)) return { status: 409, message: 'The session has a stream already.' };
   stream.startStream();
   followClient(session, stream, response);
   return undefined;
@@ -421,10 +393,7 @@ function messageOf({ value, text }: ParsedJson): Received | Refusal {
 const MARK = 'SALLYPORT_STDIO_ADAPTER';
 
 /** Starts to listen; rejects if that is not possible. No process is started before the first session. */
-export async function startStdioServer(
-  settings: StdioServerSettings,
-  ports: StdioServerPorts,
-): Promise<StdioServer> {
+export async function startStdioServer(settings: StdioServerSettings, ports: StdioServerPorts): Promise<StdioServer> {
   const mark = randomUUID();
   const { command } = settings;
   const marked = { ...command, env: { ...command.env, [MARK]: mark } };

@@ -3,13 +3,7 @@
 // waits is bounded, and every request is answered, also when the process ends.
 // Source: MCP 2025-11-25, transports (streamable HTTP: which message may be sent on which stream; stdio).
 
-import {
-  applyEdits,
-  decodeUtf8,
-  MAX_JSON_DEPTH,
-  type ParsedJson,
-  spanOf,
-} from '../protocol/json/json.js';
+import { applyEdits, decodeUtf8, MAX_JSON_DEPTH, type ParsedJson, spanOf } from '../protocol/json/json.js';
 import { renderJson } from '../protocol/json/request-ids.js';
 import {
   isObject,
@@ -162,8 +156,7 @@ export class StdioSession {
   /** Passes on a reply to a request of the server. */
   reply(message: Reply, text: string): SessionRefusal | undefined {
     this.#lastUsedMs = this.#ports.now();
-    if (message.id === undefined || !this.#serverRequests.delete(keyOf(message.id)))
-      return 'unknown-request';
+    if (message.id === undefined || !this.#serverRequests.delete(keyOf(message.id))) return 'unknown-request';
     return this.#send(text);
   }
 
@@ -207,8 +200,7 @@ export class StdioSession {
 
   /** Makes place by forgetting the oldest request whose client has left. */
   #forgetAbandoned(): boolean {
-    for (const [key, { stream }] of this.#pending)
-      if (stream === undefined) return this.#pending.delete(key);
+    for (const [key, { stream }] of this.#pending) if (stream === undefined) return this.#pending.delete(key);
     return false;
   }
 
@@ -360,9 +352,7 @@ export class StdioSession {
     if (OF_NO_REQUEST.test(method)) return this.#events;
     const open = [...this.#pending.values()].filter(
       ({ stream, method: called }) =>
-        stream !== undefined &&
-        called !== 'initialize' &&
-        !(kind === 'request' && ASKS_NOTHING.test(called)),
+        stream !== undefined && called !== 'initialize' && !(kind === 'request' && ASKS_NOTHING.test(called)),
     );
     if (method === 'notifications/progress') {
       const token = params?.['progressToken'];

@@ -63,8 +63,7 @@ function pick(fields: LogFields): Record<string, string | number> {
   const picked: Record<string, string | number> = {};
   for (const name of NAMES) {
     const value = fields[name];
-    if (typeof value === 'string')
-      picked[name] = cleanForeign(value, maskSecrets, MAX_FIELD_CHARACTERS);
+    if (typeof value === 'string') picked[name] = cleanForeign(value, maskSecrets, MAX_FIELD_CHARACTERS);
     else if (typeof value === 'number') picked[name] = value;
   }
   return picked;
@@ -88,11 +87,7 @@ function createTextLog(write: (line: string) => void, level: LogLevel): Log {
 }
 
 /** Creates a log that passes each line, with its line end, to `write`. */
-export function createLog(
-  write: (line: string) => void,
-  level: LogLevel = 'info',
-  format: LogFormat = 'json',
-): Log {
+export function createLog(write: (line: string) => void, level: LogLevel = 'info', format: LogFormat = 'json'): Log {
   if (format === 'text') return createTextLog(write, level);
   const logger = pino(
     {

@@ -9,14 +9,7 @@ import type { Settings } from '../config/settings.js';
 import { isReason, REASONS } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
 import { findMethod } from '../protocol/methods.js';
-import {
-  METRIC_NAMES,
-  METRICS,
-  type MetricName,
-  type MetricRow,
-  OTHER,
-  TOOL_LABEL,
-} from './metric-table.js';
+import { METRIC_NAMES, METRICS, type MetricName, type MetricRow, OTHER, TOOL_LABEL } from './metric-table.js';
 
 /** Adds to a counter, sets a gauge, or observes in a histogram. */
 type Write = (value: number) => void;
@@ -42,20 +35,12 @@ type Family = {
 };
 
 /** Gauges among the process metrics whose names end as only those of counters may. */
-const MISNAMED = [
-  'nodejs_active_handles_total',
-  'nodejs_active_requests_total',
-  'nodejs_active_resources_total',
-];
+const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total'];
 
 /** Separates label values in a key; no allowed value contains it. */
 const SEPARATOR = '\u0000';
 
-function createValue(
-  metricName: string,
-  kind: 'counter' | 'gauge',
-  labels: Value['labels'],
-): Series {
+function createValue(metricName: string, kind: 'counter' | 'gauge', labels: Value['labels']): Series {
   let current = 0;
   return {
     write:
@@ -108,12 +93,7 @@ function createHistogram(name: string, bounds: readonly number[], labels: Value[
  * joined key. Beyond `maxSeries` everything counts under `_OTHER`. Values are not checked here. prom-client's own
  * metrics look up a series by its labels at every write (docs/reference/performance.md); these are read at each scrape.
  */
-export function createFamily(
-  name: string,
-  row: MetricRow,
-  registry: Registry,
-  maxSeries: number,
-): Family {
+export function createFamily(name: string, row: MetricRow, registry: Registry, maxSeries: number): Family {
   const { kind: type, help } = row;
   const series = new Map<string, Series>();
   const other = row.labels.map(() => OTHER);
@@ -127,9 +107,7 @@ export function createFamily(
     if (isFull) return find(other);
     const labels = Object.fromEntries(row.labels.map((label, at) => [label, values[at] ?? '']));
     const made =
-      type === 'histogram'
-        ? createHistogram(name, row.buckets ?? [], labels)
-        : createValue(name, type, labels);
+      type === 'histogram' ? createHistogram(name, row.buckets ?? [], labels) : createValue(name, type, labels);
     series.set(key, made);
     return made;
   }
@@ -251,9 +229,7 @@ function upstreamErrorType({ decision, result }: RequestRecord): string {
   const forwardReason = decision.reasons.find((reason) => REASONS[reason].stage === 'forward');
   if (forwardReason !== undefined) return forwardReason;
   if (result.status !== 'error') return '';
-  return result.rpcCode !== undefined && KNOWN_CODES.has(result.rpcCode)
-    ? String(result.rpcCode)
-    : 'tool_error';
+  return result.rpcCode !== undefined && KNOWN_CODES.has(result.rpcCode) ? String(result.rpcCode) : 'tool_error';
 }
 
 function isKnownMethod(record: RequestRecord, method: string): boolean {
@@ -283,12 +259,7 @@ type Labels = {
   readonly tool: readonly string[];
 };
 
-function recordDurations(
-  families: Families,
-  record: RequestRecord,
-  labels: Labels,
-  totalMs: number,
-): void {
+function recordDurations(families: Families, record: RequestRecord, labels: Labels, totalMs: number): void {
   const { upstream, method, tool } = labels;
   const version = record.client.version ?? '';
   const spentMs = record.latency.upstream;
@@ -301,12 +272,7 @@ function recordDurations(
     ...tool,
   );
   if (spentMs > 0) {
-    families.mcp_client_operation_duration_seconds.write(
-      spentMs / 1000,
-      upstream,
-      method,
-      upstreamErrorType(record),
-    );
+    families.mcp_client_operation_duration_seconds.write(spentMs / 1000, upstream, method, upstreamErrorType(record));
   }
   families.sallyport_overhead_seconds.write(Math.max(0, totalMs - spentMs) / 1000, method);
 }
@@ -374,8 +340,7 @@ export function createMetrics(
   families.sallyport_config_last_reload_successful.write(1);
   families.sallyport_audit_queue_length.write(0);
 
-  const upstreamLabel = (name: string): string =>
-    upstreams.has(name) || aggregates.has(name) ? name : OTHER;
+  const upstreamLabel = (name: string): string => (upstreams.has(name) || aggregates.has(name) ? name : OTHER);
 
   function writeControl(control: string, current: ControlState): void {
     for (const state of CONTROL_STATES) {
@@ -406,10 +371,8 @@ export function createMetrics(
       families.sallyport_control_state.clear();
       for (const [name, state] of controls) writeControl(name, state);
     },
-    setTools: (upstream, state, count) =>
-      families.sallyport_tools.write(count, upstreamLabel(upstream), state),
-    drift: (upstream, change) =>
-      families.sallyport_tool_drift_total.write(1, upstreamLabel(upstream), change),
+    setTools: (upstream, state, count) => families.sallyport_tools.write(count, upstreamLabel(upstream), state),
+    drift: (upstream, change) => families.sallyport_tool_drift_total.write(1, upstreamLabel(upstream), change),
     lockSignatureFailure: (upstream) =>
       families.sallyport_lock_signature_failures_total.write(1, upstreamLabel(upstream)),
     definitionFinding: (upstream, found, action) =>
@@ -417,16 +380,11 @@ export function createMetrics(
         1,
         ...[upstreamLabel(upstream), 'to-client', `definition-${found}`, action],
       ),
-    setUpstreamUp: (upstream, isUp) =>
-      families.sallyport_upstream_up.write(isUp ? 1 : 0, upstreamLabel(upstream)),
+    setUpstreamUp: (upstream, isUp) => families.sallyport_upstream_up.write(isUp ? 1 : 0, upstreamLabel(upstream)),
     jwksSuccess: (issuer, atSeconds) =>
-      families.sallyport_jwks_last_success_timestamp_seconds.write(
-        atSeconds,
-        issuers.has(issuer) ? issuer : OTHER,
-      ),
+      families.sallyport_jwks_last_success_timestamp_seconds.write(atSeconds, issuers.has(issuer) ? issuer : OTHER),
     reload: (result) => families.sallyport_config_reloads_total.write(1, result),
-    setLastReload: (isSuccessful) =>
-      families.sallyport_config_last_reload_successful.write(isSuccessful ? 1 : 0),
+    setLastReload: (isSuccessful) => families.sallyport_config_last_reload_successful.write(isSuccessful ? 1 : 0),
     setConfig(hashes) {
       families.sallyport_config_info.clear();
       families.sallyport_config_info.write(1, hashes.config, hashes.policy, hashes.pins);
@@ -434,17 +392,13 @@ export function createMetrics(
     setNames(names) {
       ({ upstreams, aggregates, issuers } = names);
     },
-    auditEvent: (sink, result, count) =>
-      families.sallyport_audit_events_total.write(count, sink, result),
+    auditEvent: (sink, result, count) => families.sallyport_audit_events_total.write(count, sink, result),
     setAuditQueue: (length) => families.sallyport_audit_queue_length.write(length),
     setChainSeq: (seq) => families.sallyport_audit_chain_seq.write(seq),
     setBlocks: (target, count) => families.sallyport_blocks.write(count, target),
     setStoreDegraded: (isDegraded) => families.sallyport_store_degraded.write(isDegraded ? 1 : 0),
     inflight: (upstream, delta) =>
-      families.sallyport_inflight_requests.write(
-        countInflight(upstream, delta),
-        upstreamLabel(upstream),
-      ),
+      families.sallyport_inflight_requests.write(countInflight(upstream, delta), upstreamLabel(upstream)),
     openStreams: (upstream, delta) =>
       families.sallyport_open_streams.write(countStreams(upstream, delta), upstreamLabel(upstream)),
     loadOf: (upstream) => loadOf(families, upstream),

@@ -27,10 +27,7 @@ type AnswerHead = {
 /** Such as `404 to prompts/list`, with the challenge of a server that wants credentials. */
 export function describeStatus({ status, headers }: AnswerHead, method: string): string {
   const challenge = headers['www-authenticate'];
-  const scheme =
-    challenge === undefined
-      ? ''
-      : `, challenge ${clauseName(challenge.trim().split(/[\s,]/)[0] ?? '')}`;
+  const scheme = challenge === undefined ? '' : `, challenge ${clauseName(challenge.trim().split(/[\s,]/)[0] ?? '')}`;
   const type = headers['content-type']?.split(';')[0]?.trim();
   const what = type === undefined || type === 'application/json' ? '' : ` (${clauseName(type)})`;
   const encoding = encodingOf({ headers });

@@ -25,8 +25,7 @@ const NOT_PRINTABLE_ASCII = /[^\x20-\x7e]/g;
 const NOT_VISIBLE = /[\p{C}\p{DI}\u2028\u2029]/gu;
 
 /** JWS and JWE, PEM blocks, and what follows the scheme words of credentials. */
-const SECRETS =
-  /eyJ[\w-]{8,}(?:\.[\w-]*)*|-----BEGIN [A-Z ]{1,40}-----[^-]*|\b(?:bearer|basic|dpop) +[\w.~+/=-]{8,}/gi;
+const SECRETS = /eyJ[\w-]{8,}(?:\.[\w-]*)*|-----BEGIN [A-Z ]{1,40}-----[^-]*|\b(?:bearer|basic|dpop) +[\w.~+/=-]{8,}/gi;
 
 /** Masks secrets in foreign text. Linear, never throws, and lengthens the text by a small factor at most. */
 export type MaskText = (text: string) => string;
@@ -44,9 +43,7 @@ export function toAsciiJson(value: string | object): string {
 /** A JSON string whose value is exactly `text`, for verified text and the gateway's own. */
 export function quoteVerified(text: string): string {
   if (UNESCAPED.test(text)) return `"${text}"`;
-  return toAsciiJson(
-    text.length > MAX_VERIFIED_CHARACTERS ? cut(text, MAX_VERIFIED_CHARACTERS) : text,
-  );
+  return toAsciiJson(text.length > MAX_VERIFIED_CHARACTERS ? cut(text, MAX_VERIFIED_CHARACTERS) : text);
 }
 
 /** A JSON string of an id or digest made here from letters, digits, `-`, `_`, `+`, `/`, `:` and `=`. */
@@ -102,9 +99,7 @@ export function quoteOptional(text: string | undefined): string {
 
 const MAX_PLAIN_THOUSANDTHS = 2 ** 31 - 1;
 /** By thousandths below one: the digits after the point, without trailing zeros. */
-const DECIMALS = Array.from({ length: 1000 }, (_, fraction) =>
-  String(fraction).padStart(3, '0').replace(/0+$/, ''),
-);
+const DECIMALS = Array.from({ length: 1000 }, (_, fraction) => String(fraction).padStart(3, '0').replace(/0+$/, ''));
 
 /** A JSON number with at most three decimals; `null` where JSON has no such number. */
 export function quoteNumber(value: number | undefined): string {
@@ -132,11 +127,7 @@ export function quoteList(
 }
 
 /** A JSON array of foreign strings. */
-export function quoteForeignList(
-  values: readonly string[],
-  maxValues: number,
-  mask?: MaskText,
-): string {
+export function quoteForeignList(values: readonly string[], maxValues: number, mask?: MaskText): string {
   return quoteList(values, maxValues, (text) => quoteForeign(text, mask));
 }
 
@@ -166,9 +157,7 @@ const EMOJI_SELECTOR = '\ufe0f';
 export function quoteYaml(text: string): string {
   return JSON.stringify(text).replace(ESCAPED, (character) => {
     const code = character.codePointAt(0) ?? 0;
-    return code > 0xffff
-      ? `\\U${code.toString(16).padStart(8, '0')}`
-      : `\\u${code.toString(16).padStart(4, '0')}`;
+    return code > 0xffff ? `\\U${code.toString(16).padStart(8, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`;
   });
 }
 

@@ -54,11 +54,7 @@ function editDistance(from: string, to: string): number {
     const current = [row];
     for (let column = 1; column <= to.length; column += 1) {
       const isSame = from[row - 1] === to[column - 1];
-      let cost = Math.min(
-        at(last, column) + 1,
-        at(current, column - 1) + 1,
-        at(last, column - 1) + (isSame ? 0 : 1),
-      );
+      let cost = Math.min(at(last, column) + 1, at(current, column - 1) + 1, at(last, column - 1) + (isSame ? 0 : 1));
       if (isSwap(from, to, row, column)) cost = Math.min(cost, at(beforeLast, column - 2) + 1);
       current.push(cost);
     }
@@ -94,8 +90,7 @@ const READ_ERRORS: ReadonlyMap<unknown, string> = new Map([
 
 /** The `code` of an error, such as `ENOENT`; `undefined` if it has none. */
 export function systemErrorCode(error: unknown): string | undefined {
-  const code =
-    typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
   return typeof code === 'string' ? code : undefined;
 }
 

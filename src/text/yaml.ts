@@ -159,9 +159,7 @@ function readNode(reading: Reading, node: unknown, depth: number): unknown {
 function markError({ limits }: Reading, node: unknown): string | undefined {
   const { tag, anchor } = node as { readonly tag?: string; readonly anchor?: string };
   if (limits.isGenerated) {
-    return tag === undefined && anchor === undefined
-      ? undefined
-      : 'tags and anchors are not accepted';
+    return tag === undefined && anchor === undefined ? undefined : 'tags and anchors are not accepted';
   }
   return tag === undefined ? undefined : TAGS_REFUSED;
 }
@@ -174,9 +172,7 @@ function readAlias(reading: Reading, alias: Node, depth: number): unknown {
   if (reading.aliases > MAX_ALIASES) return null;
   const target = isAlias(alias) ? alias.resolve(reading.document) : undefined;
   if (target === undefined) {
-    return refuse(
-      'no anchor for this alias stands before it; put a glob that begins with * into quotes',
-    );
+    return refuse('no anchor for this alias stands before it; put a glob that begins with * into quotes');
   }
   if (reading.open.has(target)) return refuse('this alias is a part of what it refers to');
   return readNode(reading, target, depth);
@@ -249,8 +245,7 @@ type PairOf = (map: YAMLMap, key: string) => Pair | undefined;
 /** The pairs of a map by their keys; of equal keys, the first. */
 function indexPairs(items: readonly Pair[]): ReadonlyMap<unknown, Pair> {
   const pairs = new Map<unknown, Pair>();
-  for (const pair of items)
-    if (isScalar(pair.key) && !pairs.has(pair.key.value)) pairs.set(pair.key.value, pair);
+  for (const pair of items) if (isScalar(pair.key) && !pairs.has(pair.key.value)) pairs.set(pair.key.value, pair);
   return pairs;
 }
 
@@ -377,9 +372,7 @@ function findUnclosed(text: string, before: number): DescribedError | undefined 
   const open: OpenMark[] = [];
   const describe = ({ mark, offset }: OpenMark): DescribedError | undefined => {
     const name = CLOSING.has(mark) ? 'bracket' : 'quote';
-    return offset > before
-      ? undefined
-      : { offset, message: `the ${name} ${mark} is opened here and never closed` };
+    return offset > before ? undefined : { offset, message: `the ${name} ${mark} is opened here and never closed` };
   };
   let offset = 0;
   for (const line of text.split('\n')) {
@@ -406,12 +399,7 @@ const MARK = /["'[{](?<=(?:^\s*|[[{,]\s*|[:?-]\s+).)|[\]}]|#(?<=(?:^|\s)#)/g;
  * Follows quotes and brackets through one line, and returns a bracket in the place of whose end another one is
  * closed. A quote in `open` is the last entry.
  */
-function scanLine(
-  line: string,
-  start: number,
-  column: number,
-  open: OpenMark[],
-): OpenMark | undefined {
+function scanLine(line: string, start: number, column: number, open: OpenMark[]): OpenMark | undefined {
   let at = closeQuote(line, 0, open);
   while (at !== undefined) {
     MARK.lastIndex = at;
@@ -474,8 +462,7 @@ function describeNested(text: string, error: YAMLError): DescribedError {
     return { offset: start + line.search(/\S/), message: `wrong indentation: ${SAME_ITEM_COLUMN}` };
   }
   if (!/:(?:\s|$)/.test(line.slice(offset - start))) return describeMultiline(text, error);
-  const message =
-    'a value that contains a colon and a space must be in quotes, because ": " begins a map';
+  const message = 'a value that contains a colon and a space must be in quotes, because ": " begins a map';
   return { offset, message };
 }
 

@@ -125,11 +125,7 @@ const MAX_HEADER_BYTES = 16 * 1024;
 
 export type UpstreamClient = {
   /** Sends an admitted message whose obligations have all been met; the signal aborts the exchange. */
-  forward(
-    authorized: AuthorizedRequest,
-    caller: Caller,
-    signal: DisconnectSignal | undefined,
-  ): Promise<ForwardOutcome>;
+  forward(authorized: AuthorizedRequest, caller: Caller, signal: DisconnectSignal | undefined): Promise<ForwardOutcome>;
   /**
    * Sends an authorized message in the form of another era. `mayWaitForInput`: the response may wait for client
    * input.
@@ -142,11 +138,7 @@ export type UpstreamClient = {
     mayWaitForInput: boolean,
   ): Promise<ForwardOutcome>;
   /** Opens a stream with a request of the gateway's own; it carries no text of a principal. */
-  subscribe(
-    form: TranslatedForm,
-    caller: Caller,
-    signal: DisconnectSignal,
-  ): Promise<ForwardOutcome>;
+  subscribe(form: TranslatedForm, caller: Caller, signal: DisconnectSignal): Promise<ForwardOutcome>;
   /** Opens the session's GET stream, or resumes a stream after an event id of the upstream's own. */
   openStream(
     session: SessionRef,
@@ -196,11 +188,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   const gatewayPool = new Pool(url.origin, { ...poolOptions, connections: GATEWAY_CONNECTIONS });
 
   /** INVARIANT: the configured credential is obtained first; without it nothing is sent. */
-  function dispatch(
-    pool: Pool,
-    sent: OutboundRequest,
-    signal?: DisconnectSignal,
-  ): Promise<ForwardOutcome> {
+  function dispatch(pool: Pool, sent: OutboundRequest, signal?: DisconnectSignal): Promise<ForwardOutcome> {
     const credentials = presenter.present(sent.caller);
     return credentials instanceof Promise
       ? credentials.then((resolved) => send(pool, sent, resolved, signal))
@@ -213,22 +201,17 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
     credentials: PresentOutcome,
     signal: DisconnectSignal | undefined,
   ): Promise<ForwardOutcome> {
-    if (typeof credentials === 'string')
-      return Promise.resolve({ kind: 'error', reason: credentials });
+    if (typeof credentials === 'string') return Promise.resolve({ kind: 'error', reason: credentials });
     headers.push(...credentials);
     return new Promise((resolve) => {
-      if (signal?.aborted === true)
-        return resolve({ kind: 'error', reason: 'upstream-unavailable' });
+      if (signal?.aborted === true) return resolve({ kind: 'error', reason: 'upstream-unavailable' });
       const settleOnce = (outcome: ForwardOutcome): void => {
         if (isCredentialRejected(outcome)) presenter.reportRejected(caller, credentials);
         resolve(checkResponse(outcome, url));
       };
       const reader = createResponseReader(settleOnce, signal, settings.openReservation);
       try {
-        pool.dispatch(
-          { path: target, method, headers, body, headersTimeout: headersTimeout ?? null },
-          reader,
-        );
+        pool.dispatch({ path: target, method, headers, body, headersTimeout: headersTimeout ?? null }, reader);
       } catch (error) {
         resolve({ kind: 'error', reason: forwardErrorOf(error) });
       }
@@ -242,8 +225,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   return {
     forward(authorized, caller, signal) {
       const { admitted } = authorized;
-      const body =
-        admitted.edits.length === 0 ? admitted.bytes : applyEdits(admitted.text, admitted.edits);
+      const body = admitted.edits.length === 0 ? admitted.bytes : applyEdits(admitted.text, admitted.edits);
       // A long-lived response must not occupy a connection for calls.
       const pool = admitted.rule.response === 'subscription' ? streams : calls;
       const headers = messageHeaders(admitted);
@@ -282,11 +264,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       const headers: HeaderList = [];
       for (const name in sent) headers.push(name, sent[name] ?? '');
       headers.push('accept-encoding', 'identity');
-      return dispatch(
-        gatewayPool,
-        { caller, method, target, headers, body },
-        AbortSignal.timeout(timeoutMs),
-      );
+      return dispatch(gatewayPool, { caller, method, target, headers, body }, AbortSignal.timeout(timeoutMs));
     },
     async close() {
       await Promise.all([calls.destroy(), streams.destroy(), gatewayPool.destroy()]);
@@ -300,8 +278,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
  */
 function forgetAborted(pool: Pool): void {
   pool.on('disconnect', (origin, [, client], error) => {
-    if (client === undefined || error.code !== 'UND_ERR_INFO' || error.message !== 'aborted')
-      return;
+    if (client === undefined || error.code !== 'UND_ERR_INFO' || error.message !== 'aborted') return;
     // Removes it from the pool, which would otherwise choose it for the next exchange.
     pool.emit('connectionError', origin, [client], error);
     void client.destroy(error);
@@ -334,9 +311,7 @@ function checkResponse(outcome: ForwardOutcome, url: URL): ForwardOutcome {
   const { location } = outcome.headers;
   if (encoding !== undefined) return protocolError(`content-encoding: ${clauseName(encoding)}`);
   return protocolError(
-    location === undefined
-      ? `${status} without a location`
-      : `redirect to ${clauseUrl(location, url.href)}`,
+    location === undefined ? `${status} without a location` : `redirect to ${clauseUrl(location, url.href)}`,
   );
 }
 
@@ -366,11 +341,7 @@ type FirstEvent = { readonly messageEndpoint: string; readonly remaining: Uint8A
  *
  * @returns the message endpoint as path and query, and the rest of the stream; otherwise an error.
  */
-export async function awaitEndpoint(
-  opened: ForwardOutcome,
-  base: URL,
-  timeoutMs: number,
-): Promise<LegacySseOutcome> {
+export async function awaitEndpoint(opened: ForwardOutcome, base: URL, timeoutMs: number): Promise<LegacySseOutcome> {
   if (opened.kind === 'error') return opened;
   const refused = openingErrorOf(opened);
   if (refused !== undefined) {
@@ -418,8 +389,7 @@ async function readFirstEvent(response: UpstreamResponse): Promise<FirstEvent | 
     if (typeof events === 'string') return forwardErrorOfEnd(events);
     const event = events.find((one) => one.kind === 'message');
     if (event?.kind !== 'message') continue;
-    if (event.event === 'endpoint')
-      return { messageEndpoint: event.data, remaining: lines.remaining() };
+    if (event.event === 'endpoint') return { messageEndpoint: event.data, remaining: lines.remaining() };
     response.abort();
     return 'upstream-protocol';
   }

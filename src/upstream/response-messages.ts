@@ -20,12 +20,7 @@ import {
   type ReadEnd,
   type SseEvent,
 } from '../protocol/sse.js';
-import {
-  type ForwardError,
-  joinPieces,
-  type ResponseBody,
-  type UpstreamResponse,
-} from '../protocol/transport.js';
+import { type ForwardError, joinPieces, type ResponseBody, type UpstreamResponse } from '../protocol/transport.js';
 
 /** Parses messages fairly: the event loop and the parser thread are shared with all requests in flight. */
 export type MessageReader = {
@@ -133,8 +128,7 @@ export async function parseBody(
   if (typeof bytes === 'string') return errorItem(bytes);
   const body = joinPieces(bytes);
   const reading = await readMended(body, read);
-  if (!reading.ok)
-    return errorItem(reading.error === 'overloaded' ? 'overloaded' : 'upstream-protocol');
+  if (!reading.ok) return errorItem(reading.error === 'overloaded' ? 'overloaded' : 'upstream-protocol');
   // The check of the message mends it again, and records that.
   const text = reading.mended === undefined ? reading.text : (decodeUtf8(body) ?? '');
   return { kind: 'message', text, value: reading.value };
@@ -172,17 +166,12 @@ async function* parseInTurn(
   }
 }
 
-function inboundOf(
-  event: SseEvent,
-  { read }: MessageReader,
-): InboundItem | undefined | Promise<InboundItem> {
+function inboundOf(event: SseEvent, { read }: MessageReader): InboundItem | undefined | Promise<InboundItem> {
   if (event.kind === 'comment') return { kind: 'alive' };
   if (event.kind !== 'message' || event.event !== 'message' || event.data === '') return undefined;
   const { data } = event;
   const reading = readMended(data, read);
-  return reading instanceof Promise
-    ? reading.then((resolved) => messageOf(data, resolved))
-    : messageOf(data, reading);
+  return reading instanceof Promise ? reading.then((resolved) => messageOf(data, resolved)) : messageOf(data, reading);
 }
 
 /** Text that cannot be parsed is passed on all the same; the check of the message refuses it. */
@@ -297,8 +286,7 @@ function createBatchReader(items: OutboundItems): () => Promise<string | ErrorIt
     for (;;) {
       // A rejection is reported by the next read, after the items that preceded it.
       const outbound = await Promise.race([nextItem(), turn]).catch(() => TURN_ENDED);
-      if (outbound === undefined || outbound.kind === 'later' || outbound.kind === 'error')
-        return text;
+      if (outbound === undefined || outbound.kind === 'later' || outbound.kind === 'error') return text;
       pending = undefined;
       text += encodeOutbound(outbound);
     }

@@ -4,12 +4,7 @@
 // Back-pressure: a slow reader pauses the socket (undici DispatchController).
 
 import type { Dispatcher } from 'undici';
-import type {
-  DisconnectSignal,
-  ForwardError,
-  ForwardOutcome,
-  UpstreamResponse,
-} from '../protocol/transport.js';
+import type { DisconnectSignal, ForwardError, ForwardOutcome, UpstreamResponse } from '../protocol/transport.js';
 import { createRate } from '../state/bounds.js';
 import { systemErrorCode } from '../text/wording.js';
 
@@ -196,8 +191,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     if (this.#end !== 'open') return;
     this.#end = end;
     if (this.#pendingBody !== undefined) this.#finishBody();
-    else if (this.#pendingRead !== undefined && this.#chunks.length === 0)
-      this.#deliver(this.#endOfRead());
+    else if (this.#pendingRead !== undefined && this.#chunks.length === 0) this.#deliver(this.#endOfRead());
   }
 
   #endOfRead(): ReadChunk {
@@ -232,16 +226,14 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     if (pendingBody === undefined) return;
     pendingBody.size += chunk.byteLength;
     if (pendingBody.size > pendingBody.maxBytes) this.#refuse(pendingBody, 'too-large');
-    else if (pendingBody.size > pendingBody.reservedBytes && !pendingBody.isWaiting)
-      this.#reserveMore(pendingBody);
+    else if (pendingBody.size > pendingBody.reservedBytes && !pendingBody.isWaiting) this.#reserveMore(pendingBody);
   }
 
   /** Reserves the declared length if it is known, otherwise twice what has arrived. */
   #reserveMore(pendingBody: PendingBody): void {
     const { maxBytes, size } = pendingBody;
     const declared = Number(this.headers['content-length']);
-    const reservationBytes =
-      size <= declared ? declared : Math.max(2 * size, FIRST_RESERVATION_BYTES);
+    const reservationBytes = size <= declared ? declared : Math.max(2 * size, FIRST_RESERVATION_BYTES);
     pendingBody.reservedBytes = Math.min(reservationBytes, maxBytes);
     const reserved = this.reserveBuffer(pendingBody.reservedBytes);
     if (reserved === undefined) return;
@@ -303,13 +295,8 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
 
 /** Maps undici's errors to a reason; unknown errors are `upstream-unavailable`. */
 export function forwardErrorOf(error: unknown): ForwardError {
-  const code =
-    typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
-  if (
-    code === 'UND_ERR_HEADERS_TIMEOUT' ||
-    code === 'UND_ERR_BODY_TIMEOUT' ||
-    code === 'UND_ERR_CONNECT_TIMEOUT'
-  ) {
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+  if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT' || code === 'UND_ERR_CONNECT_TIMEOUT') {
     return 'upstream-timeout';
   }
   if (code === 'UND_ERR_HEADERS_OVERFLOW' || (typeof code === 'string' && code.startsWith('HPE_')))
@@ -324,9 +311,7 @@ function describeError(reason: ForwardError, error: unknown): string | undefined
   return reason === 'upstream-protocol' ? `invalid HTTP (${code ?? 'no code'})` : undefined;
 }
 
-function flattenHeaders(
-  headers: Record<string, string | string[] | undefined>,
-): UpstreamResponse['headers'] {
+function flattenHeaders(headers: Record<string, string | string[] | undefined>): UpstreamResponse['headers'] {
   const flat: { [name: string]: string | undefined } = Object.create(null);
   for (const name of Object.keys(headers)) {
     const value = headers[name];
@@ -393,9 +378,7 @@ const RETRY_INTERVAL_MS = 20;
 type Reservation = {
   readonly upstream: string;
   bytes: number;
-  waiting:
-    | { readonly requestedBytes: number; readonly resolve: (outcome: ReservationOutcome) => void }
-    | undefined;
+  waiting: { readonly requestedBytes: number; readonly resolve: (outcome: ReservationOutcome) => void } | undefined;
 };
 
 /**
@@ -438,11 +421,7 @@ export function createResponseBufferQuota({
     const upstreamBytes = heldBy.get(upstream) ?? 0;
     const [oldest] = holders;
     if (heldBytes + more > maxBytes && oldest !== undefined && oldest !== reservation) return false;
-    return (
-      upstreamBytes + more <= maxOwnBytes ||
-      upstreamBytes === 0 ||
-      oldestOf(upstream) === reservation
-    );
+    return upstreamBytes + more <= maxOwnBytes || upstreamBytes === 0 || oldestOf(upstream) === reservation;
   }
 
   function set(reservation: Reservation, bytes: number): void {
@@ -474,10 +453,7 @@ export function createResponseBufferQuota({
   function nextThatFits(): Reservation | undefined {
     for (const queue of queues.values())
       for (const reservation of queue)
-        if (
-          reservation.waiting !== undefined &&
-          fits(reservation, reservation.waiting.requestedBytes)
-        )
+        if (reservation.waiting !== undefined && fits(reservation, reservation.waiting.requestedBytes))
           return reservation;
     return undefined;
   }

@@ -70,11 +70,7 @@ type ConnectSettings = {
   readonly isOwnListener?: ((socket: Socket) => boolean) | undefined;
 };
 
-type LookupCallback = (
-  error: NodeJS.ErrnoException | null,
-  address: string | LookupAddress[],
-  family?: number,
-) => void;
+type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void;
 
 /** The error of a connection that is refused here. */
 function connectionError(code: string): Error {
@@ -115,8 +111,7 @@ function peerErrorOf(
   { tls, isOwnListener }: ConnectSettings,
 ): Error | undefined {
   const { remoteAddress } = socket;
-  if (remoteAddress === undefined || !isAddressAllowed(remoteAddress, allowed))
-    return connectionError(REFUSED_ADDRESS);
+  if (remoteAddress === undefined || !isAddressAllowed(remoteAddress, allowed)) return connectionError(REFUSED_ADDRESS);
   if (isOwnListener?.(socket) === true) return connectionError(OWN_LISTENER);
   return hasPinnedKey(socket, tls?.pins ?? []) ? undefined : connectionError(UNPINNED_KEY);
 }
@@ -130,10 +125,7 @@ function peerErrorOf(
  *
  * A refused connection fails with an error for which {@link isRefusedAddress} holds.
  */
-export function connectOptionsFor(
-  allowed: AddressClass,
-  settings: ConnectSettings = {},
-): buildConnector.connector {
+export function connectOptionsFor(allowed: AddressClass, settings: ConnectSettings = {}): buildConnector.connector {
   const { tls = {}, onFailure } = settings;
   const { serverName, pins = [] } = tls;
   const connect = buildConnector({
@@ -151,8 +143,7 @@ export function connectOptionsFor(
       callback(error, null);
     }
     const host = bareHost(options.hostname);
-    if (isIP(host) !== 0 && !isAddressAllowed(host, allowed))
-      return fail(connectionError(REFUSED_ADDRESS));
+    if (isIP(host) !== 0 && !isAddressAllowed(host, allowed)) return fail(connectionError(REFUSED_ADDRESS));
     const named = serverName === undefined ? options : { ...options, servername: serverName };
     connect(named, (...[error, socket]) => {
       if (error !== null) return fail(error);
@@ -165,10 +156,7 @@ export function connectOptionsFor(
 }
 
 /** The `connect` option for a server on this Unix socket: a configured path, so that nothing is resolved. */
-export function connectOptionsForSocket(
-  path: string,
-  onFailure: (code: string) => void,
-): buildConnector.connector {
+export function connectOptionsForSocket(path: string, onFailure: (code: string) => void): buildConnector.connector {
   const connect = buildConnector({ socketPath: path, timeout: CONNECT_TIMEOUT_MS });
   return (options, callback) =>
     connect(options, (...[error, socket]) => {
@@ -195,14 +183,7 @@ export type FetchRule = {
 };
 
 /** Why a fetch failed. */
-type FetchError =
-  | 'refused-address'
-  | 'redirect'
-  | 'status'
-  | 'too-large'
-  | 'timeout'
-  | 'invalid'
-  | 'unreachable';
+type FetchError = 'refused-address' | 'redirect' | 'status' | 'too-large' | 'timeout' | 'invalid' | 'unreachable';
 
 type FetchOutcome =
   | {
@@ -272,11 +253,7 @@ function describeTarget(location: unknown, base: URL): string {
   return `${target.protocol}//${target.host}${target.pathname}`.slice(0, MAX_TARGET_LENGTH);
 }
 
-function findHeadError(
-  response: Dispatcher.ResponseData,
-  url: URL,
-  takesErrors: boolean,
-): FailedFetch | undefined {
+function findHeadError(response: Dispatcher.ResponseData, url: URL, takesErrors: boolean): FailedFetch | undefined {
   const { statusCode, headers } = response;
   if (statusCode >= 300 && statusCode < 400) {
     return failedFetch('redirect', `redirected to ${describeTarget(headers['location'], url)}`);
@@ -292,10 +269,7 @@ function findHeadError(
  * Undefined if more than `maxBytes` arrived. No content coding is decoded, so the cap applies to bytes
  * received.
  */
-async function readBody(
-  body: AsyncIterable<Uint8Array>,
-  maxBytes: number,
-): Promise<Uint8Array | undefined> {
+async function readBody(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Uint8Array | undefined> {
   const chunks: Uint8Array[] = [];
   let total = 0;
   for await (const chunk of body) {
@@ -393,13 +367,8 @@ export function createGuardedFetch(settings: ConnectSettings = {}): GuardedFetch
     'private-only': agentFor('private-only'),
   };
 
-  async function run(
-    url: URL,
-    rule: FetchRule,
-    form?: FormRequest,
-  ): Promise<Received | FailedFetch> {
-    if (url.username !== '' || url.password !== '')
-      return failedFetch('invalid', 'has a URL that carries credentials');
+  async function run(url: URL, rule: FetchRule, form?: FormRequest): Promise<Received | FailedFetch> {
+    if (url.username !== '' || url.password !== '') return failedFetch('invalid', 'has a URL that carries credentials');
     const allowed = addressesFor(url, reachOf(url, rule));
     if (allowed === undefined) return failedFetch('refused-address', 'has a URL that is not https');
     const deadline = new AbortController();

@@ -1,12 +1,7 @@
 // Case 1: one request with both Content-Length and Transfer-Encoding, which two parsers would cut in two.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type AttackRig,
-  expectEdgeLines,
-  expectNothingForwarded,
-  startRig,
-} from '../support/gateway.js';
+import { type AttackRig, expectEdgeLines, expectNothingForwarded, startRig } from '../support/gateway.js';
 import { rawPost, sendRaw, statelessParts } from '../support/wire-client.js';
 
 describe('a request with two lengths', () => {

@@ -94,10 +94,7 @@ describe('a request whose length is not one number', () => {
     expect(reply.status).toBe(413);
     const id = /^sallyport-decision: (\S+)/im.exec(reply.text)?.[1] ?? '';
     const lines = await linesOf(rig.gateway, id, 2);
-    expect(lines.map((line) => line['decision'].reasons)).toEqual([
-      ['body-too-large'],
-      ['body-too-large'],
-    ]);
+    expect(lines.map((line) => line['decision'].reasons)).toEqual([['body-too-large'], ['body-too-large']]);
     expect(lines[1]?.['result'].http).toBe(413);
     expectNothingForwarded(rig);
   });

@@ -1,19 +1,8 @@
 // Case 4: two Authorization headers, or a header and a token in the query. None of them wins.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type AttackRig,
-  expectLoginLine,
-  expectNothingForwarded,
-  startRig,
-} from '../support/gateway.js';
-import {
-  callStateless,
-  hasCompleteResponse,
-  rawPost,
-  sendRaw,
-  statelessParts,
-} from '../support/wire-client.js';
+import { type AttackRig, expectLoginLine, expectNothingForwarded, startRig } from '../support/gateway.js';
+import { callStateless, hasCompleteResponse, rawPost, sendRaw, statelessParts } from '../support/wire-client.js';
 
 describe('a request with two credentials', () => {
   let rig: AttackRig;
@@ -71,20 +60,17 @@ describe('a request with two credentials', () => {
     expectNothingForwarded(rig);
   });
 
-  it.each(['Basic YTpi', 'DPoP a.b.c'])(
-    '[X-04] is a 401 where one of them has another scheme: %s',
-    async (other) => {
-      const good = `Bearer ${rig.access.token}`;
-      for (const [first, second] of [
-        [other, good],
-        [good, other],
-      ] as const) {
-        const headers = await sendTwo(first, second);
-        await expectLoginLine(rig, { headers }, 'token-malformed');
-      }
-      expectNothingForwarded(rig);
-    },
-  );
+  it.each(['Basic YTpi', 'DPoP a.b.c'])('[X-04] is a 401 where one of them has another scheme: %s', async (other) => {
+    const good = `Bearer ${rig.access.token}`;
+    for (const [first, second] of [
+      [other, good],
+      [good, other],
+    ] as const) {
+      const headers = await sendTwo(first, second);
+      await expectLoginLine(rig, { headers }, 'token-malformed');
+    }
+    expectNothingForwarded(rig);
+  });
 
   it.each(['access_token', 'ACCESS_TOKEN', 'a=b&access_token'])(
     '[X-04] is a 401 for a header and ?%s=',

@@ -1,12 +1,7 @@
 // Cases 5 to 9: hosts, paths, origins and forwarding headers that lie about where a request belongs.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type AttackRig,
-  expectEdgeLines,
-  expectNothingForwarded,
-  startRig,
-} from '../support/gateway.js';
+import { type AttackRig, expectEdgeLines, expectNothingForwarded, startRig } from '../support/gateway.js';
 import {
   callStateless,
   hasCompleteResponse,
@@ -26,11 +21,7 @@ describe('a request that lies about where it belongs', () => {
   const parts = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'one' } });
   const text = JSON.stringify(parts.body);
 
-  function send(
-    target: string,
-    hosts: readonly string[],
-    more: readonly string[] = [],
-  ): Promise<RawReply> {
+  function send(target: string, hosts: readonly string[], more: readonly string[] = []): Promise<RawReply> {
     const head = [
       `POST ${target} HTTP/1.1`,
       ...hosts.map((host) => `Host: ${host}`),

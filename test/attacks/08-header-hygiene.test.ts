@@ -2,12 +2,7 @@
 // reaches the upstream, and nothing that an upstream sends besides reaches the client.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type AttackRig,
-  expectEdgeLines,
-  expectNothingForwarded,
-  startRig,
-} from '../support/gateway.js';
+import { type AttackRig, expectEdgeLines, expectNothingForwarded, startRig } from '../support/gateway.js';
 import { callStateless, openSession, post, statelessParts } from '../support/wire-client.js';
 
 const CANARY = 'canary-3f9a';
@@ -78,9 +73,10 @@ describe('headers of a request', () => {
     await session.call('read_record', { id: 'one' });
     const gone = new AbortController();
     const own = Object.fromEntries(
-      INVENTED.filter((name) => !['mcp-session-id', 'last-event-id', 'te'].includes(name)).map(
-        (name) => [name, CANARY],
-      ),
+      INVENTED.filter((name) => !['mcp-session-id', 'last-event-id', 'te'].includes(name)).map((name) => [
+        name,
+        CANARY,
+      ]),
     );
     const headers = {
       ...own,
@@ -125,16 +121,13 @@ describe('headers of an answer', () => {
     return reply.headers;
   }
 
-  it.each([200, 400, 401, 403, 404, 500, 503])(
-    '[CRD-11] are not passed on with status %d',
-    async (status) => {
-      const headers = await answerWith(status);
-      for (const [name, value] of headers) {
-        expect(TO_CLIENT).toContain(name);
-        expect(value).not.toContain(CANARY);
-      }
-    },
-  );
+  it.each([200, 400, 401, 403, 404, 500, 503])('[CRD-11] are not passed on with status %d', async (status) => {
+    const headers = await answerWith(status);
+    for (const [name, value] of headers) {
+      expect(TO_CLIENT).toContain(name);
+      expect(value).not.toContain(CANARY);
+    }
+  });
 
   it('[CRD-11] never carry a challenge of the upstream', async () => {
     const headers = await answerWith(401);
@@ -158,16 +151,13 @@ describe('where nobody authenticates', () => {
   };
 
   // It came from this machine, and on behalf of whom nobody knows.
-  it.each(INVENTED.slice(0, 5))(
-    '[H-06, X-08] a request that a proxy passed on is refused: %s',
-    async (name) => {
-      rig.upstream.forget();
-      const reply = await callWith({ [name]: 'for=192.0.2.1' });
-      expect(reply.status).toBe(421);
-      await expectEdgeLines(rig, reply, 'host-forbidden');
-      expectNothingForwarded(rig);
-    },
-  );
+  it.each(INVENTED.slice(0, 5))('[H-06, X-08] a request that a proxy passed on is refused: %s', async (name) => {
+    rig.upstream.forget();
+    const reply = await callWith({ [name]: 'for=192.0.2.1' });
+    expect(reply.status).toBe(421);
+    await expectEdgeLines(rig, reply, 'host-forbidden');
+    expectNothingForwarded(rig);
+  });
 
   it('[H-06] any other passes', async () => {
     expect((await callWith({})).message).toHaveProperty('result');

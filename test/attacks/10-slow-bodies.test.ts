@@ -27,11 +27,7 @@ describe('bodies that are on their way for ever', () => {
   }
 
   it('[H-02] hold up no caller', async () => {
-    const begun = rawPost(
-      rig.path,
-      head(['content-type: application/json', 'content-length: 100']),
-      '{"jsonrpc"',
-    );
+    const begun = rawPost(rig.path, head(['content-type: application/json', 'content-length: 100']), '{"jsonrpc"');
     const opened = Array.from({ length: 3 * CONCURRENCY }, async () => {
       const socket = connect(rig.port, '127.0.0.1');
       sockets.push(socket);

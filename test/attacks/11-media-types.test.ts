@@ -71,18 +71,9 @@ describe('a body that is not plain JSON in UTF-8', () => {
 
   it.each([
     ['a lone surrogate, escaped', Buffer.from(`${before}\\ud800${after}`)],
-    [
-      'invalid UTF-8',
-      Buffer.concat([Buffer.from(before), Buffer.from([0xff]), Buffer.from(after)]),
-    ],
-    [
-      'an overlong form',
-      Buffer.concat([Buffer.from(before), Buffer.from([0xc0, 0xaf]), Buffer.from(after)]),
-    ],
-    [
-      'a surrogate in UTF-8',
-      Buffer.concat([Buffer.from(before), Buffer.from([0xed, 0xa0, 0x80]), Buffer.from(after)]),
-    ],
+    ['invalid UTF-8', Buffer.concat([Buffer.from(before), Buffer.from([0xff]), Buffer.from(after)])],
+    ['an overlong form', Buffer.concat([Buffer.from(before), Buffer.from([0xc0, 0xaf]), Buffer.from(after)])],
+    ['a surrogate in UTF-8', Buffer.concat([Buffer.from(before), Buffer.from([0xed, 0xa0, 0x80]), Buffer.from(after)])],
     ['a byte order mark', Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from(text)])],
     ['UTF-16', Buffer.from(text, 'utf16le')],
     ['nothing', Buffer.alloc(0)],

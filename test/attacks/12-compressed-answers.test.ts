@@ -46,8 +46,7 @@ describe('a compressed answer', () => {
   it('[X-12] with 50 encodings in a chain is refused', () =>
     expectBroken(chainedEncodings(50, { jsonrpc: '2.0', id: 1, result: {} })));
 
-  it('[X-12] in Brotli is refused', () =>
-    expectBroken(brotliBody({ jsonrpc: '2.0', id: 1, result: {} })));
+  it('[X-12] in Brotli is refused', () => expectBroken(brotliBody({ jsonrpc: '2.0', id: 1, result: {} })));
 
   it('[X-12] is not asked for', async () => {
     await callStateless(rig.access, 'read_record', { id: 'one' });

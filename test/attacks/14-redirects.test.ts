@@ -34,33 +34,28 @@ describe('a redirect of the upstream', () => {
     await rm(folder, { recursive: true });
   });
 
-  it.each([300, 301, 302, 303, 304, 305, 307, 308])(
-    '[X-14] with status %i is not followed',
-    async (status) => {
-      rig.upstream.obey(onMethod('tools/call', () => redirectTo(elsewhere.url, status)));
-      const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
-      expect(reply.status).toBe(502);
-      expect(errorOf(reply)).toMatchObject({ code: 1506 });
-      expect(reply.text).not.toContain(elsewhere.origin);
-      expect(reply.headers.get('location')).toBeNull();
-      expect(elsewhere.connections()).toBe(0);
-      await expectWithheldLines(rig, reply, 'upstream-protocol');
-    },
-  );
-
-  it.each([
-    'http://169.254.169.254/latest/meta-data/iam/',
-    'http://[fd00:ec2::254]/',
-    '//169.254.169.254/',
-    '/mcp/',
-  ])('[X-14, MCP-65] to %s is not followed', async (target) => {
-    rig.upstream.forget();
-    rig.upstream.obey(onMethod('tools/call', () => redirectTo(target)));
+  it.each([300, 301, 302, 303, 304, 305, 307, 308])('[X-14] with status %i is not followed', async (status) => {
+    rig.upstream.obey(onMethod('tools/call', () => redirectTo(elsewhere.url, status)));
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
     expect(reply.status).toBe(502);
-    expect(reply.text).not.toContain('169.254');
-    expect(rig.upstream.seen()).toHaveLength(1);
+    expect(errorOf(reply)).toMatchObject({ code: 1506 });
+    expect(reply.text).not.toContain(elsewhere.origin);
+    expect(reply.headers.get('location')).toBeNull();
+    expect(elsewhere.connections()).toBe(0);
+    await expectWithheldLines(rig, reply, 'upstream-protocol');
   });
+
+  it.each(['http://169.254.169.254/latest/meta-data/iam/', 'http://[fd00:ec2::254]/', '//169.254.169.254/', '/mcp/'])(
+    '[X-14, MCP-65] to %s is not followed',
+    async (target) => {
+      rig.upstream.forget();
+      rig.upstream.obey(onMethod('tools/call', () => redirectTo(target)));
+      const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+      expect(reply.status).toBe(502);
+      expect(reply.text).not.toContain('169.254');
+      expect(rig.upstream.seen()).toHaveLength(1);
+    },
+  );
 
   it('[X-14] of a list, a session and a stream is not followed either', async () => {
     rig.upstream.obey(() => redirectTo(elsewhere.url, 307));

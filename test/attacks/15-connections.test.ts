@@ -25,11 +25,7 @@ describe('a connection', () => {
   afterAll(() => rig.close());
 
   function call(id: number, record: string, token: string | undefined): string {
-    const { headers, body } = statelessParts(
-      'tools/call',
-      { name: 'read_record', arguments: { id: record } },
-      id,
-    );
+    const { headers, body } = statelessParts('tools/call', { name: 'read_record', arguments: { id: record } }, id);
     const text = JSON.stringify(body);
     return rawPost(
       rig.path,
@@ -48,16 +44,11 @@ describe('a connection', () => {
     rig.upstream.forget();
     const { token } = rig.access;
     const bytes =
-      call(1, 'one', token) +
-      call(2, 'two', 'x.y.z') +
-      call(3, 'three', token) +
-      call(4, 'four', undefined);
+      call(1, 'one', token) + call(2, 'two', 'x.y.z') + call(3, 'three', token) + call(4, 'four', undefined);
     const reply = await sendRaw(
       rig.port,
       [bytes],
-      (text) =>
-        (text.match(/HTTP\/1\.1 \d/g) ?? []).length === 4 &&
-        text.includes('bearer token is required'),
+      (text) => (text.match(/HTTP\/1\.1 \d/g) ?? []).length === 4 && text.includes('bearer token is required'),
     );
     const answers = reply.text.split(/(?=HTTP\/1\.1 )/);
     expect(answers.map((answer) => answer.slice(9, 12))).toEqual(['200', '401', '200', '401']);
@@ -68,11 +59,7 @@ describe('a connection', () => {
 
   it('[X-16, MCP-19] of a stateless client that goes away cancels the upstream, and is recorded', async () => {
     rig.upstream.forget();
-    rig.upstream.obey(
-      onMethod('tools/call', (request) =>
-        slowBody(resultFor(request, textResult('x')), 50, 'hold'),
-      ),
-    );
+    rig.upstream.obey(onMethod('tools/call', (request) => slowBody(resultFor(request, textResult('x')), 50, 'hold')));
     const socket = connect(rig.port, '127.0.0.1');
     socket.on('error', () => undefined);
     socket.write(call(1, 'one', rig.access.token));
@@ -80,8 +67,7 @@ describe('a connection', () => {
     socket.destroy();
     await expect.poll(() => rig.upstream.uses()[0]?.isAborted, { timeout: 5_000 }).toBe(true);
     // Nobody is there to be answered and no upstream has failed: it was forwarded, and nothing came of it.
-    const last = async () =>
-      (await rig.gateway.audit()).findLast((line) => line['target']?.method === 'tools/call');
+    const last = async () => (await rig.gateway.audit()).findLast((line) => line['target']?.method === 'tools/call');
     await expect.poll(async () => (await last())?.['type']).toBe('mcp.outcome');
     expect(await last()).toMatchObject({
       decision: { verdict: 'allow', action: 'forwarded', reasons: [] },
@@ -94,9 +80,7 @@ describe('a connection', () => {
 
   it('[X-16, MCP-20] of a session client that goes away cancels nothing', async () => {
     rig.upstream.forget();
-    rig.upstream.obey(
-      onMethod('tools/call', (request) => slowBody(resultFor(request, textResult('slow')), 20)),
-    );
+    rig.upstream.obey(onMethod('tools/call', (request) => slowBody(resultFor(request, textResult('slow')), 20)));
     const left = new AbortController();
     const calling = fetch(rig.access.url, {
       method: 'POST',
@@ -113,9 +97,7 @@ describe('a connection', () => {
     left.abort();
     await calling;
     const outcome = async () =>
-      (await rig.gateway.audit()).findLast(
-        (line) => line['type'] === 'mcp.outcome' && line['target'].request_id === 9,
-      );
+      (await rig.gateway.audit()).findLast((line) => line['type'] === 'mcp.outcome' && line['target'].request_id === 9);
     await expect.poll(outcome, { timeout: 5_000 }).toBeDefined();
     expect(rig.upstream.uses()[0]?.isAborted).toBe(false);
     expect((await outcome())?.['result'].status).toBe('ok');

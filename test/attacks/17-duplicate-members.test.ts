@@ -12,13 +12,7 @@ import {
   startRig,
 } from '../support/gateway.js';
 import { body, onMethod, resultFor, textResult } from '../support/hostile-acts.js';
-import {
-  callStateless,
-  type OpenSession,
-  post,
-  sessionHeaders,
-  statelessParts,
-} from '../support/wire-client.js';
+import { callStateless, type OpenSession, post, sessionHeaders, statelessParts } from '../support/wire-client.js';
 
 /** A good call with one member written differently: `mark` is replaced in its text. */
 const SPELLINGS: readonly (readonly [string, string, string])[] = [
@@ -26,11 +20,7 @@ const SPELLINGS: readonly (readonly [string, string, string])[] = [
   ['an escaped name', '"name":"read_record"', '"name":"read_record","n\\u0061me":"write_record"'],
   ['a name in another case', '"name":"read_record"', '"name":"read_record","Name":"write_record"'],
   ['a method twice', '"method":"tools/call"', '"method":"tools/list","method":"tools/call"'],
-  [
-    'a method in another case',
-    '"method":"tools/call"',
-    '"METHOD":"tools/list","method":"tools/call"',
-  ],
+  ['a method in another case', '"method":"tools/call"', '"METHOD":"tools/list","method":"tools/call"'],
   ['an id twice', '"id":1', '"id":1,"id":2'],
   ['params twice', '"params":{', '"params":{},"params":{'],
   ['params in another case', '"params":{', '"Params":{},"params":{'],

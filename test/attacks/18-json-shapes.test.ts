@@ -1,12 +1,7 @@
 // Cases 18, 19, 21, 23, 24 and 27: JSON that parsers, languages and later readers take for something else.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type AttackRig,
-  expectNothingForwarded,
-  expectRefusedLines,
-  startRig,
-} from '../support/gateway.js';
+import { type AttackRig, expectNothingForwarded, expectRefusedLines, startRig } from '../support/gateway.js';
 import { body, onMethod } from '../support/hostile-acts.js';
 import {
   callStateless,
@@ -178,27 +173,23 @@ describe('JSON that is not what it seems', () => {
     rig.upstream.forget();
   });
 
-  it.each([
-    'tools/Call',
-    'tools/call ',
-    ' tools/call',
-    'TOOLS/CALL',
-    'tools/call\u0000',
-    'tools\u2044call',
-  ])('[X-24] knows methods exactly: %j', async (method) => {
-    const text = JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method,
-      params: { name: 'read_record', arguments: { id: 'x' } },
-    });
-    const reply = await post(rig.access, text, sessionHeaders(session.id));
-    expect([200, 400]).toContain(reply.status);
-    expect(errorOf(reply)['code']).toBeLessThan(0);
-    const stateless = await send('"method":"tools/call"', `"method":${JSON.stringify(method)}`);
-    expect([400, 404]).toContain(stateless.status);
-    expectNothingForwarded(rig);
-  });
+  it.each(['tools/Call', 'tools/call ', ' tools/call', 'TOOLS/CALL', 'tools/call\u0000', 'tools\u2044call'])(
+    '[X-24] knows methods exactly: %j',
+    async (method) => {
+      const text = JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method,
+        params: { name: 'read_record', arguments: { id: 'x' } },
+      });
+      const reply = await post(rig.access, text, sessionHeaders(session.id));
+      expect([200, 400]).toContain(reply.status);
+      expect(errorOf(reply)['code']).toBeLessThan(0);
+      const stateless = await send('"method":"tools/call"', `"method":${JSON.stringify(method)}`);
+      expect([400, 404]).toContain(stateless.status);
+      expectNothingForwarded(rig);
+    },
+  );
 
   it('[X-24] decodes before it compares: an escaped method is that method', async () => {
     const reply = await send('"method":"tools/call"', '"method":"\\u0074ools\\/call"');

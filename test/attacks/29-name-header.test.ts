@@ -1,12 +1,7 @@
 // Case 29: a header that names a safe tool over a body that names another one. Neither is believed.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type AttackRig,
-  expectNothingForwarded,
-  expectRefusedLines,
-  startRig,
-} from '../support/gateway.js';
+import { type AttackRig, expectNothingForwarded, expectRefusedLines, startRig } from '../support/gateway.js';
 import { errorOf, requestStateless } from '../support/wire-client.js';
 
 describe('Mcp-Name that differs from the body', () => {

@@ -2,12 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import {
-  type AttackRig,
-  expectNothingForwarded,
-  expectRefusedLines,
-  startRig,
-} from '../support/gateway.js';
+import { type AttackRig, expectNothingForwarded, expectRefusedLines, startRig } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import {
   errorOf,
@@ -88,9 +83,7 @@ describe('headers that mirror a body', () => {
       const text = JSON.stringify(body);
       const all = { ...headers, [`${twice} `]: '' };
       const lines = Object.entries(all).map(([name, value]) =>
-        name.endsWith(' ')
-          ? `${twice}: ${(headers as Record<string, string>)[twice]}`
-          : `${name}: ${value}`,
+        name.endsWith(' ') ? `${twice}: ${(headers as Record<string, string>)[twice]}` : `${name}: ${value}`,
       );
       const reply = await sendRaw(
         rig.port,
@@ -194,21 +187,11 @@ describe('headers that mirror a body', () => {
   it('[X-35] passes where they agree, and is refused where the argument is not there', async () => {
     const headers = { 'mcp-param-region': 'eu', 'mcp-param-limit': '5.0' };
     const args = { region: 'eu', limit: 5 };
-    const good = await requestStateless(
-      rig.access,
-      'tools/call',
-      { name: 'query', arguments: args },
-      { headers },
-    );
+    const good = await requestStateless(rig.access, 'tools/call', { name: 'query', arguments: args }, { headers });
     expect(good.text).toContain('"query"');
     expect(rig.upstream.uses().at(-1)?.headers).toMatchObject(headers);
     rig.upstream.forget();
-    const extra = await requestStateless(
-      rig.access,
-      'tools/call',
-      { name: 'query', arguments: {} },
-      { headers },
-    );
+    const extra = await requestStateless(rig.access, 'tools/call', { name: 'query', arguments: {} }, { headers });
     expect(extra.status).toBe(400);
     expectNothingForwarded(rig);
   });

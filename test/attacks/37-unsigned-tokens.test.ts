@@ -1,12 +1,7 @@
 // Case 37: tokens without a signature, and tokens signed with the public key as a shared secret.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type AttackRig,
-  expectLoginLine,
-  expectNothingForwarded,
-  startRig,
-} from '../support/gateway.js';
+import { type AttackRig, expectLoginLine, expectNothingForwarded, startRig } from '../support/gateway.js';
 import { callStateless } from '../support/wire-client.js';
 
 describe('a token that nobody signed', () => {
@@ -26,16 +21,13 @@ describe('a token that nobody signed', () => {
     expectNothingForwarded(rig);
   }
 
-  it.each(['none', 'nOnE', 'NONE', '', 'HS256', 'HS512'])(
-    '[X-37, MCP-39] is a 401 with alg %j',
-    async (alg) => {
-      const { kid } = rig.gateway.issuer.currentKey();
-      const header = { alg, kid, typ: 'at+jwt' };
-      const mint = rig.gateway.issuer.mintUnsigned;
-      await expectRefused(mint(rig.access.url, header, new Uint8Array(64)));
-      await expectRefused(mint(rig.access.url, header, new Uint8Array(0)));
-    },
-  );
+  it.each(['none', 'nOnE', 'NONE', '', 'HS256', 'HS512'])('[X-37, MCP-39] is a 401 with alg %j', async (alg) => {
+    const { kid } = rig.gateway.issuer.currentKey();
+    const header = { alg, kid, typ: 'at+jwt' };
+    const mint = rig.gateway.issuer.mintUnsigned;
+    await expectRefused(mint(rig.access.url, header, new Uint8Array(64)));
+    await expectRefused(mint(rig.access.url, header, new Uint8Array(0)));
+  });
 
   it('[X-37] is a 401 when the public key was used as a secret', async () => {
     await expectRefused(await rig.gateway.issuer.mintWithPublicKeyAsSecret(rig.access.url));
@@ -44,8 +36,6 @@ describe('a token that nobody signed', () => {
   it('[X-37] is a 401 without alg, and with a list of them', async () => {
     const mint = rig.gateway.issuer.mintUnsigned;
     await expectRefused(mint(rig.access.url, { typ: 'at+jwt' }, new Uint8Array(64)));
-    await expectRefused(
-      mint(rig.access.url, { typ: 'at+jwt', alg: ['ES256'] }, new Uint8Array(64)),
-    );
+    await expectRefused(mint(rig.access.url, { typ: 'at+jwt', alg: ['ES256'] }, new Uint8Array(64)));
   });
 });

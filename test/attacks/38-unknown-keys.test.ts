@@ -33,9 +33,7 @@ describe('tokens of unknown keys, and a silent issuer', () => {
       answered += 1;
       return reply.status;
     });
-    await expect
-      .poll(() => [...issuer.hits.values()].reduce((sum, hits) => sum + hits, 0))
-      .toBeGreaterThan(asked);
+    await expect.poll(() => [...issuer.hits.values()].reduce((sum, hits) => sum + hits, 0)).toBeGreaterThan(asked);
     // Past those that may wait, strangers are sent away at once.
     await expect.poll(() => answered).toBeGreaterThan(0);
     expect(answered).toBeLessThan(FLOOD);

@@ -1,12 +1,7 @@
 // Case 40: a token for another resource, or for one whose name only resembles ours.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type AttackRig,
-  expectLoginLine,
-  expectNothingForwarded,
-  startRig,
-} from '../support/gateway.js';
+import { type AttackRig, expectLoginLine, expectNothingForwarded, startRig } from '../support/gateway.js';
 import { callStateless } from '../support/wire-client.js';
 
 describe('a token for another audience', () => {

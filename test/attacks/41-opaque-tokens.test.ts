@@ -112,8 +112,7 @@ describe('a token that only its issuer can read', () => {
 
   // That each of these outages degrades the control is tested beside it (test/unit/auth/introspection.test.ts).
   it('[X-51, TOK-03] is told by the controls while its issuer is out', async () => {
-    const state = (name: string): string =>
-      `sallyport_control_state{control="authn:test",state="${name}"} 1`;
+    const state = (name: string): string => `sallyport_control_state{control="authn:test",state="${name}"} 1`;
     say();
     rig.gateway.issuer.misbehave('down', 'introspection');
     await callStateless(rig.as(makeSecret()), 'read_record', { id: 'one' });
@@ -126,9 +125,7 @@ describe('a token that only its issuer can read', () => {
 
   it('[X-38, TOK-02] floods ask no more than the rate, and who is known goes on', async () => {
     say();
-    await expect
-      .poll(async () => (await callStateless(rig.as(good), 'read_record', { id: 'one' })).status)
-      .toBe(200);
+    await expect.poll(async () => (await callStateless(rig.as(good), 'read_record', { id: 'one' })).status).toBe(200);
     rig.gateway.issuer.answerAbout((token) =>
       token === good
         ? {
@@ -143,9 +140,7 @@ describe('a token that only its issuer can read', () => {
     const [before, startedAt] = [asked(), Date.now()];
     const statuses = new Set<number>();
     for (let round = 0; round < 10; round += 1) {
-      const flood = Array.from({ length: 20 }, () =>
-        callStateless(rig.as(makeSecret()), 'read_record', { id: 'one' }),
-      );
+      const flood = Array.from({ length: 20 }, () => callStateless(rig.as(makeSecret()), 'read_record', { id: 'one' }));
       for (const { status } of await Promise.all(flood)) statuses.add(status);
       expect((await callStateless(rig.as(good), 'read_record', { id: 'one' })).status).toBe(200);
     }
@@ -157,9 +152,7 @@ describe('a token that only its issuer can read', () => {
   it('[X-47] stands in no record, goes nowhere, and neither does the secret of the gateway', async () => {
     say();
     const canary = makeSecret();
-    await expect
-      .poll(async () => (await callStateless(rig.as(canary), 'read_record', { id: 'one' })).status)
-      .toBe(200);
+    await expect.poll(async () => (await callStateless(rig.as(canary), 'read_record', { id: 'one' })).status).toBe(200);
     rig.upstream.forget();
     const reply = await callStateless(rig.as(canary), 'read_record', { id: `see ${canary}` });
     await expectRefusedLines(rig, reply, 'arguments-content');

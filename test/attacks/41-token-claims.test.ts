@@ -4,21 +4,9 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AUTH_FAILURES_PER_SECOND } from '../../src/audit/audit.js';
-import {
-  type AttackRig,
-  expectLoginLine,
-  expectNothingForwarded,
-  startRig,
-  UPSTREAM,
-} from '../support/gateway.js';
+import { type AttackRig, expectLoginLine, expectNothingForwarded, startRig, UPSTREAM } from '../support/gateway.js';
 import { makeSigningKey } from '../support/tokens.js';
-import {
-  bearer,
-  callStateless,
-  post,
-  sessionHeaders,
-  statelessParts,
-} from '../support/wire-client.js';
+import { bearer, callStateless, post, sessionHeaders, statelessParts } from '../support/wire-client.js';
 
 const HOUR_S = 3600;
 const WRITTEN_EVERY_MS = 1000 / AUTH_FAILURES_PER_SECOND;
@@ -54,22 +42,17 @@ describe('a token that is not for calling this', () => {
   const mint = (options: Parameters<typeof rig.gateway.issuer.mint>[1]): Promise<string> =>
     rig.gateway.issuer.mint(rig.access.url, options);
 
-  it.each([
-    '../../dev/null',
-    "' OR 1=1 --",
-    'https://evil.example/keys',
-    'x'.repeat(300),
-    'unknown-key',
-    '',
-  ])('[X-38] a key id is only a name: %j', async (kid) => {
-    await expectRefused(await mint({ header: { kid } }));
-  });
+  it.each(['../../dev/null', "' OR 1=1 --", 'https://evil.example/keys', 'x'.repeat(300), 'unknown-key', ''])(
+    '[X-38] a key id is only a name: %j',
+    async (kid) => {
+      await expectRefused(await mint({ header: { kid } }));
+    },
+  );
 
   it('[X-38] unknown key ids do not make the gateway ask its issuer again and again', async () => {
     const asked = (): number => rig.gateway.issuer.hits.get('/keys') ?? 0;
     const before = asked();
-    for (let i = 0; i < 20; i += 1)
-      await expectRefused(await mint({ header: { kid: `new-${i}` } }));
+    for (let i = 0; i < 20; i += 1) await expectRefused(await mint({ header: { kid: `new-${i}` } }));
     expect(asked() - before).toBeLessThanOrEqual(1);
   });
 
@@ -88,9 +71,7 @@ describe('a token that is not for calling this', () => {
       const header = { [member]: values[member] };
       if (member !== 'crit') await expectRefused(await mint({ header, key }));
       const unsigned = { alg: 'ES256', typ: 'at+jwt', kid: key.kid, ...header };
-      await expectRefused(
-        rig.gateway.issuer.mintUnsigned(rig.access.url, unsigned, randomBytes(64)),
-      );
+      await expectRefused(rig.gateway.issuer.mintUnsigned(rig.access.url, unsigned, randomBytes(64)));
     },
   );
 
@@ -204,11 +185,8 @@ describe('a token that ends', () => {
     const reply = await post(rig.as(token), JSON.stringify(parts.body), parts.headers);
     expect(reply.status).toBe(200);
     expect(reply.messages).toEqual([]);
-    const outcome = async () =>
-      (await rig.gateway.audit()).findLast((line) => line['type'] === 'mcp.outcome');
-    await expect
-      .poll(async () => (await outcome())?.['decision'].reasons)
-      .toContain('token-expired');
+    const outcome = async () => (await rig.gateway.audit()).findLast((line) => line['type'] === 'mcp.outcome');
+    await expect.poll(async () => (await outcome())?.['decision'].reasons).toContain('token-expired');
     expect(rig.upstream.uses().at(-1)?.isAborted).toBe(true);
     rig.upstream.repent();
   }, 15_000);

@@ -51,12 +51,9 @@ describe('a token whose type tells nothing', () => {
     await expectLoginRefused(rig, await mint(claims), 'token-type');
   });
 
-  it.each(['at+jwt', 'oauth-id-jag+jwt', 'logout+jwt', 'dpop+jwt'])(
-    '[X-41, TOK-06] is a 401 as %s',
-    async (typ) => {
-      await expectLoginRefused(rig, await mint({}, typ), 'token-type');
-    },
-  );
+  it.each(['at+jwt', 'oauth-id-jag+jwt', 'logout+jwt', 'dpop+jwt'])('[X-41, TOK-06] is a 401 as %s', async (typ) => {
+    await expectLoginRefused(rig, await mint({}, typ), 'token-type');
+  });
 
   it('[TOK-07] carries its chain of actors into the record, whole', async () => {
     const act = { sub: 'agent', iss: 'https://a.example', act: { sub: 'scheduler' } };

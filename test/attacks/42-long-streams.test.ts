@@ -194,9 +194,7 @@ describe('a long stream', () => {
           : fetch(caller.url, {
               headers: { ...bearer(caller.token), ...sessionHeaders(session.id), accept },
             });
-      const opened = await Promise.all(
-        Array.from({ length: MAX_STREAMS_A_CALLER + 8 }, () => open()),
-      );
+      const opened = await Promise.all(Array.from({ length: MAX_STREAMS_A_CALLER + 8 }, () => open()));
       const statuses = opened.map(({ status }) => status);
       expect(statuses.filter((status) => status === 200)).toHaveLength(MAX_STREAMS_A_CALLER);
       expect(statuses.filter((status) => status === 503)).toHaveLength(8);
@@ -223,8 +221,7 @@ describe('a long stream', () => {
     socket.write(rawPost(rig.path, [...lines, `content-length: ${body.length}`], body));
     const expired = async () =>
       (await rig.gateway.audit()).filter(
-        (line) =>
-          line['type'] === 'mcp.outcome' && line['decision'].reasons.includes('token-expired'),
+        (line) => line['type'] === 'mcp.outcome' && line['decision'].reasons.includes('token-expired'),
       );
     await expect.poll(async () => (await expired()).length, { timeout: 8_000 }).toBe(1);
     socket.destroy();

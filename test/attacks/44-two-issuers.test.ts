@@ -2,12 +2,7 @@
 // upstreams, by its own keys, whatever a token says.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type AttackRig,
-  expectCallPasses,
-  expectLoginRefused,
-  startRig,
-} from '../support/gateway.js';
+import { type AttackRig, expectCallPasses, expectLoginRefused, startRig } from '../support/gateway.js';
 import { makeSigningKey, startTestIssuer, type TestIssuer } from '../support/tokens.js';
 import { callStateless } from '../support/wire-client.js';
 
@@ -28,10 +23,7 @@ describe('[X-44, TOK-15] a token of one of two issuers', () => {
       upstream: ['pinning: {maxAge: 10m}', 'issuers: [test, other]'],
     });
     const { kid } = rig.gateway.issuer.currentKey();
-    const [first, second] = [
-      await makeSigningKey('ES256', kid),
-      await makeSigningKey('ES256', kid),
-    ];
+    const [first, second] = [await makeSigningKey('ES256', kid), await makeSigningKey('ES256', kid)];
     other.publish([first.publicJwk]);
     stranger.publish([second.publicJwk]);
     keys = { other: first, stranger: second };

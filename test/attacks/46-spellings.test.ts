@@ -9,13 +9,7 @@ import {
   expectNothingForwarded,
   startRig,
 } from '../support/gateway.js';
-import {
-  callStateless,
-  hasCompleteResponse,
-  rawPost,
-  sendRaw,
-  statelessParts,
-} from '../support/wire-client.js';
+import { callStateless, hasCompleteResponse, rawPost, sendRaw, statelessParts } from '../support/wire-client.js';
 
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 

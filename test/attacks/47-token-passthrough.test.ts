@@ -2,19 +2,8 @@
 // wherever the client puts it.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type AttackRig,
-  expectNothingForwarded,
-  expectRefusedLines,
-  startRig,
-} from '../support/gateway.js';
-import {
-  callStateless,
-  post,
-  requestInSession,
-  requestStateless,
-  statelessParts,
-} from '../support/wire-client.js';
+import { type AttackRig, expectNothingForwarded, expectRefusedLines, startRig } from '../support/gateway.js';
+import { callStateless, post, requestInSession, requestStateless, statelessParts } from '../support/wire-client.js';
 
 describe("the client's token", () => {
   let rig: AttackRig;
@@ -33,9 +22,7 @@ describe("the client's token", () => {
   }
 
   async function expectNoTrace(): Promise<void> {
-    const seen = JSON.stringify(
-      rig.upstream.seen().map(({ url, rawHeaders, body }) => ({ url, rawHeaders, body })),
-    );
+    const seen = JSON.stringify(rig.upstream.seen().map(({ url, rawHeaders, body }) => ({ url, rawHeaders, body })));
     const audit = JSON.stringify(await rig.gateway.audit());
     const metrics = await rig.gateway.metrics();
     for (const trace of traces()) {
@@ -92,10 +79,7 @@ describe("the client's token", () => {
       (value) =>
         `"arguments":{"id":"${value.replace(/[a-z]/g, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`)}"}`,
     ],
-    [
-      'an argument with escaped dots',
-      (value) => `"arguments":{"id":"${value.replaceAll('.', '\\u002e')}"}`,
-    ],
+    ['an argument with escaped dots', (value) => `"arguments":{"id":"${value.replaceAll('.', '\\u002e')}"}`],
   ];
 
   it.each(PLACES)('[X-47] is refused in the body: %s', async (_name, place) => {
@@ -125,8 +109,7 @@ describe("the client's token", () => {
       await requestInSession(rig.access, session.id, 'tools/list', { _meta: { note: own } }),
       await requestInSession(rig.access, session.id, 'tools/list', { cursor: own }),
     ];
-    for (const reply of replies)
-      expect(reply.message?.['result'] ?? {}).not.toHaveProperty('tools');
+    for (const reply of replies) expect(reply.message?.['result'] ?? {}).not.toHaveProperty('tools');
     expectNothingForwarded(rig);
     await expectNoTrace();
   });

@@ -3,13 +3,7 @@
 
 import { hash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import {
-  type AttackRig,
-  expectLoginLine,
-  expectNothingForwarded,
-  linesOf,
-  startRig,
-} from '../support/gateway.js';
+import { type AttackRig, expectLoginLine, expectNothingForwarded, linesOf, startRig } from '../support/gateway.js';
 import { makeProofHolder, type ProofHolder, type ProofOptions } from '../support/tokens.js';
 import {
   type HeaderLines,
@@ -48,8 +42,7 @@ describe('[X-48] a token that is bound to a key', () => {
     post({ url, token: undefined }, TEXT, { ...MIRRORS, ...headers });
   const dpop = (proof: string, presented = token): Promise<Reply> =>
     send({ authorization: `DPoP ${presented}`, dpop: proof });
-  const prove = (options: ProofOptions = {}): Promise<string> =>
-    holder.prove('POST', url, { token, ...options });
+  const prove = (options: ProofOptions = {}): Promise<string> => holder.prove('POST', url, { token, ...options });
 
   async function expectRefused(reply: Reply, error = 'invalid_dpop_proof'): Promise<void> {
     expect(reply.status).toBe(401);
@@ -67,19 +60,14 @@ describe('[X-48] a token that is bound to a key', () => {
     const [seen] = rig.upstream.uses();
     expect(seen?.headers).not.toHaveProperty('dpop');
     expect(seen?.headers).not.toHaveProperty('authorization');
-    const lines = (await rig.gateway.audit()).filter(
-      (line) => line['actor']?.token?.binding === 'dpop',
-    );
+    const lines = (await rig.gateway.audit()).filter((line) => line['actor']?.token?.binding === 'dpop');
     expect(lines.length).toBeGreaterThan(0);
   });
 
   it('[BND-03] is refused as a bearer token, with a good proof beside it too', async () => {
     await expectRefused(await send({ authorization: `Bearer ${token}` }), 'invalid_token');
     const proof = await prove();
-    await expectRefused(
-      await send({ authorization: `Bearer ${token}`, dpop: proof }),
-      'invalid_token',
-    );
+    await expectRefused(await send({ authorization: `Bearer ${token}`, dpop: proof }), 'invalid_token');
     // Nothing of this has used the proof.
     expect((await dpop(proof)).status).toBe(200);
   });
@@ -184,9 +172,7 @@ describe('[X-48] a token that is bound to a key', () => {
     for (const alg of ['none', 'None', 'HS256']) {
       const head = { typ: 'dpop+jwt', alg, jwk: holder.publicJwk };
       for (const signature of ['', 'AAAA']) {
-        await expectRefused(
-          await dpop(`${encode(head)}.${encode({ ...claims, ath })}.${signature}`),
-        );
+        await expectRefused(await dpop(`${encode(head)}.${encode({ ...claims, ath })}.${signature}`));
       }
     }
   });
@@ -248,10 +234,7 @@ describe('[X-48] a token that is bound to a key', () => {
   ])('[BND-08] is refused where it is bound to %s', async (_what, cnf) => {
     const odd = await rig.gateway.token('target', { cnf });
     const proof = await holder.prove('POST', url, { token: odd });
-    for (const headers of [
-      { authorization: `Bearer ${odd}` },
-      { authorization: `DPoP ${odd}`, dpop: proof },
-    ]) {
+    for (const headers of [{ authorization: `Bearer ${odd}` }, { authorization: `DPoP ${odd}`, dpop: proof }]) {
       const reply = await send(headers);
       expect(reply.status).toBe(401);
       await expectLoginLine(rig, reply, 'token-binding');

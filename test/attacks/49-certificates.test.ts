@@ -6,12 +6,7 @@ import { request as ask, type RequestOptions } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import {
-  linesOf,
-  type RunningGateway,
-  startTestGateway,
-  writeFilesBeside,
-} from '../support/gateway.js';
+import { linesOf, type RunningGateway, startTestGateway, writeFilesBeside } from '../support/gateway.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/timing.js';
 import { type Authority, type CertifiedKey, makeAuthority } from '../support/tls.js';
@@ -86,9 +81,7 @@ function send(
         response.on('data', (chunk: string) => {
           text += chunk;
         });
-        response.on('end', () =>
-          resolve({ status: response.statusCode ?? 0, headers: response.headers, text }),
-        );
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }));
       },
     );
     outgoing.on('error', reject);
@@ -198,21 +191,17 @@ describe('[X-49] a token that is bound to a certificate', () => {
     upstream.forget();
     await expectRefused(await send(url, bearer(await gateway.token('either'))));
     const { headers } = await send(url, {});
-    expect(headers['www-authenticate']).toMatch(
-      /^Bearer resource_metadata="[^"]+", DPoP resource_/,
-    );
+    expect(headers['www-authenticate']).toMatch(/^Bearer resource_metadata="[^"]+", DPoP resource_/);
   });
 
   it('[BND-20] an unbound token passes with or without a certificate where none is demanded', async () => {
     const url = gateway.url('target');
     const token = await gateway.token('target');
-    for (const client of [undefined, alice])
-      expect((await send(url, bearer(token), client)).status).toBe(200);
+    for (const client of [undefined, alice]) expect((await send(url, bearer(token), client)).status).toBe(200);
   });
 
   it('[BND-20] metadata says what may and what must be bound, and needs no certificate', async () => {
-    const at = (name: string): string =>
-      `${gateway.publicUrl}/.well-known/oauth-protected-resource/${name}`;
+    const at = (name: string): string => `${gateway.publicUrl}/.well-known/oauth-protected-resource/${name}`;
     const read = async (name: string): Promise<unknown> =>
       JSON.parse((await send(at(name), {}, undefined, { method: 'GET' })).text);
     expect(await read('target')).toMatchObject({
@@ -228,13 +217,10 @@ describe('TLS of the data listener', () => {
 
   function shake(options: object): Promise<string> {
     return new Promise((resolve) => {
-      const socket: TLSSocket = connect(
-        { port: port(), host: '127.0.0.1', ca: authority.cert, ...options },
-        () => {
-          resolve(`${socket.getProtocol()} ${socket.alpnProtocol}`);
-          socket.destroy();
-        },
-      );
+      const socket: TLSSocket = connect({ port: port(), host: '127.0.0.1', ca: authority.cert, ...options }, () => {
+        resolve(`${socket.getProtocol()} ${socket.alpnProtocol}`);
+        socket.destroy();
+      });
       socket.on('error', () => resolve('refused'));
     });
   }
@@ -245,9 +231,7 @@ describe('TLS of the data listener', () => {
     expect(await shake({ ...old, ALPNProtocols: ['http/1.1'] })).toBe('TLSv1.2 http/1.1');
     expect(await shake({ ALPNProtocols: ['h2'] })).toBe('refused');
     const weak = 'DEFAULT@SECLEVEL=0';
-    expect(await shake({ maxVersion: 'TLSv1.1', minVersion: 'TLSv1', ciphers: weak })).toBe(
-      'refused',
-    );
+    expect(await shake({ maxVersion: 'TLSv1.1', minVersion: 'TLSv1', ciphers: weak })).toBe('refused');
     for (const ciphers of ['AES128-SHA', 'ECDHE-ECDSA-AES128-SHA', 'ECDHE-ECDSA-AES128-SHA256'])
       expect(await shake({ ...old, ciphers }), ciphers).toBe('refused');
   });
@@ -283,8 +267,6 @@ describe('TLS of the data listener', () => {
   });
 
   it('[BND-22] says that it is armed, and what would need a restart', async () => {
-    expect(await gateway.metrics()).toContain(
-      'sallyport_control_state{control="tls:data",state="armed"} 1',
-    );
+    expect(await gateway.metrics()).toContain('sallyport_control_state{control="tls:data",state="armed"} 1');
   });
 });

@@ -6,12 +6,7 @@ import { once } from 'node:events';
 import { Agent, request as ask } from 'node:https';
 import { connect } from 'node:tls';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import {
-  linesOf,
-  type RunningGateway,
-  startTestGateway,
-  writeFilesBeside,
-} from '../support/gateway.js';
+import { linesOf, type RunningGateway, startTestGateway, writeFilesBeside } from '../support/gateway.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import { makeAuthority } from '../support/tls.js';
@@ -28,10 +23,7 @@ const progress = { jsonrpc: '2.0', method: 'notifications/progress', params: { p
 const SLOW = onMethod('tools/call', (request) => ({
   kind: 'chunks',
   contentType: 'text/event-stream',
-  chunks: [
-    ...Array.from({ length: 30 }, () => sseEvent(progress)),
-    sseEvent(resultFor(request, textResult('done'))),
-  ],
+  chunks: [...Array.from({ length: 30 }, () => sseEvent(progress)), sseEvent(resultFor(request, textResult('done')))],
   ending: 'end',
   paceMs: 50,
 }));

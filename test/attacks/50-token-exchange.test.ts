@@ -43,10 +43,7 @@ describe('an exchange that goes wrong', () => {
     ['answers too late', () => ({ kind: 'hold' })],
     ['answers with an error', () => ({ kind: 'raw', status: 500, body: '{}' })],
     ['answers with a page', () => ({ kind: 'raw', status: 200, type: 'text/html', body: '<p>in' })],
-    [
-      'answers with too much',
-      () => ({ kind: 'raw', status: 200, body: Buffer.alloc(1024 * 1024, 0x20) }),
-    ],
+    ['answers with too much', () => ({ kind: 'raw', status: 200, body: Buffer.alloc(1024 * 1024, 0x20) })],
     [
       'redirects',
       () => ({
@@ -57,22 +54,10 @@ describe('an exchange that goes wrong', () => {
       }),
     ],
     ['refuses the token', () => ({ kind: 'json', status: 400, body: { error: 'invalid_grant' } })],
-    [
-      'refuses the gateway',
-      () => ({ kind: 'json', status: 401, body: { error: 'invalid_client' } }),
-    ],
-    [
-      'issues wider scopes',
-      (request) => honestAnswer(request, { answer: { scope: 'records:read admin' } }),
-    ],
-    [
-      'writes wider scopes into the token',
-      (request) => honestAnswer(request, { claims: { scope: 'admin' } }),
-    ],
-    [
-      'issues for another audience',
-      (request) => honestAnswer(request, { claims: { aud: 'https://other.example' } }),
-    ],
+    ['refuses the gateway', () => ({ kind: 'json', status: 401, body: { error: 'invalid_client' } })],
+    ['issues wider scopes', (request) => honestAnswer(request, { answer: { scope: 'records:read admin' } })],
+    ['writes wider scopes into the token', (request) => honestAnswer(request, { claims: { scope: 'admin' } })],
+    ['issues for another audience', (request) => honestAnswer(request, { claims: { aud: 'https://other.example' } })],
     ['issues for no audience', (request) => honestAnswer(request, { claims: { aud: undefined } })],
     [
       'issues for the gateway',
@@ -83,22 +68,10 @@ describe('an exchange that goes wrong', () => {
     ],
     ['issues what has expired', (request) => honestAnswer(request, { claims: { exp: 1 } })],
     ['issues for no time', (request) => honestAnswer(request, { answer: { expires_in: 0 } })],
-    [
-      'issues for less than no time',
-      (request) => honestAnswer(request, { answer: { expires_in: -5 } }),
-    ],
-    [
-      'issues another type of token',
-      (request) => honestAnswer(request, { answer: { token_type: 'DPoP' } }),
-    ],
-    [
-      'issues no access token',
-      (request) => honestAnswer(request, { answer: { token_type: 'N_A' } }),
-    ],
-    [
-      'does not say what it issued',
-      (request) => honestAnswer(request, { answer: { issued_token_type: undefined } }),
-    ],
+    ['issues for less than no time', (request) => honestAnswer(request, { answer: { expires_in: -5 } })],
+    ['issues another type of token', (request) => honestAnswer(request, { answer: { token_type: 'DPoP' } })],
+    ['issues no access token', (request) => honestAnswer(request, { answer: { token_type: 'N_A' } })],
+    ['does not say what it issued', (request) => honestAnswer(request, { answer: { issued_token_type: undefined } })],
     [
       'issues a refresh token',
       (request) =>
@@ -106,18 +79,9 @@ describe('an exchange that goes wrong', () => {
           answer: { issued_token_type: 'urn:ietf:params:oauth:token-type:refresh_token' },
         }),
     ],
-    [
-      "gives the caller's token back",
-      (request) => honestAnswer(request, { answer: { access_token: own(request) } }),
-    ],
-    [
-      'issues what breaks a header',
-      (request) => honestAnswer(request, { answer: { access_token: 'a\r\nx-evil: 1' } }),
-    ],
-    [
-      'issues an endless token',
-      (request) => honestAnswer(request, { answer: { access_token: 'a'.repeat(9000) } }),
-    ],
+    ["gives the caller's token back", (request) => honestAnswer(request, { answer: { access_token: own(request) } })],
+    ['issues what breaks a header', (request) => honestAnswer(request, { answer: { access_token: 'a\r\nx-evil: 1' } })],
+    ['issues an endless token', (request) => honestAnswer(request, { answer: { access_token: 'a'.repeat(9000) } })],
     ['issues nothing', () => ({ kind: 'json', body: {} })],
     ['answers with a list', () => ({ kind: 'json', body: [mintJwt({})] })],
   ];
@@ -173,8 +137,7 @@ describe('an exchange that goes wrong', () => {
     expect(rig.gateway.log()).toContain('credentials for an upstream could not be obtained');
     expect(rig.gateway.log()).toContain('an unknown error code');
     expect(rig.gateway.log()).not.toContain('canary');
-    const degraded =
-      'sallyport_control_state{control="upstream-credentials:target",state="degraded"} 1';
+    const degraded = 'sallyport_control_state{control="upstream-credentials:target",state="degraded"} 1';
     await vi.waitFor(async () => expect(await rig.gateway.metrics()).toContain(degraded), {
       timeout: 5_000,
     });

@@ -2,50 +2,40 @@
 // nobody is sent to log in again for it.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type AttackRig,
-  expectLoginLine,
-  expectNothingForwarded,
-  startRig,
-} from '../support/gateway.js';
+import { type AttackRig, expectLoginLine, expectNothingForwarded, startRig } from '../support/gateway.js';
 import { type Misbehaviour, startTestIssuer } from '../support/tokens.js';
 import { callStateless } from '../support/wire-client.js';
 
-describe.each([
-  'down',
-  'error',
-  'html',
-  'huge',
-  'redirect',
-  'wrong-issuer',
-  'foreign-keys',
-] satisfies Misbehaviour[])('an issuer that is %s from the start', (how) => {
-  let rig: AttackRig;
-  let issuer: Awaited<ReturnType<typeof startTestIssuer>>;
-  beforeAll(async () => {
-    issuer = await startTestIssuer();
-    issuer.misbehave(how);
-    rig = await startRig({ issuerUrl: issuer.issuer });
-  });
-  afterAll(async () => {
-    await rig.close();
-    await issuer.close();
-  });
+describe.each(['down', 'error', 'html', 'huge', 'redirect', 'wrong-issuer', 'foreign-keys'] satisfies Misbehaviour[])(
+  'an issuer that is %s from the start',
+  (how) => {
+    let rig: AttackRig;
+    let issuer: Awaited<ReturnType<typeof startTestIssuer>>;
+    beforeAll(async () => {
+      issuer = await startTestIssuer();
+      issuer.misbehave(how);
+      rig = await startRig({ issuerUrl: issuer.issuer });
+    });
+    afterAll(async () => {
+      await rig.close();
+      await issuer.close();
+    });
 
-  it('[X-51, MCP-46] makes calls wait with 503, not log in again with 401', async () => {
-    const token = await issuer.mint(rig.access.url);
-    const reply = await callStateless(rig.as(token), 'read_record', { id: 'one' });
-    expect(reply.status).toBe(503);
-    expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0);
-    expect(reply.headers.get('www-authenticate')).toBeNull();
-    await expectLoginLine(rig, reply, 'keys-unavailable');
-    expectNothingForwarded(rig);
-    expect((await fetch(`${rig.gateway.opsUrl}/readyz`)).status).toBe(200);
-    await expect
-      .poll(() => rig.gateway.metrics(), { interval: 100 })
-      .toContain('sallyport_control_state{control="authn:test",state="degraded"} 1');
-  });
-});
+    it('[X-51, MCP-46] makes calls wait with 503, not log in again with 401', async () => {
+      const token = await issuer.mint(rig.access.url);
+      const reply = await callStateless(rig.as(token), 'read_record', { id: 'one' });
+      expect(reply.status).toBe(503);
+      expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0);
+      expect(reply.headers.get('www-authenticate')).toBeNull();
+      await expectLoginLine(rig, reply, 'keys-unavailable');
+      expectNothingForwarded(rig);
+      expect((await fetch(`${rig.gateway.opsUrl}/readyz`)).status).toBe(200);
+      await expect
+        .poll(() => rig.gateway.metrics(), { interval: 100 })
+        .toContain('sallyport_control_state{control="authn:test",state="degraded"} 1');
+    });
+  },
+);
 
 describe('an issuer that changes under a running gateway', () => {
   let rig: AttackRig;

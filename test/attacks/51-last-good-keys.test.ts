@@ -27,8 +27,7 @@ describe('an issuer that goes away', () => {
   });
   afterAll(() => rig.close());
 
-  const fresh = async (): Promise<string> =>
-    rig.gateway.token('target', { jti: crypto.randomUUID() });
+  const fresh = async (): Promise<string> => rig.gateway.token('target', { jti: crypto.randomUUID() });
 
   it('[X-51, TOK-11] vouches for keysMaxAge, then for nobody, and again when it is back', async () => {
     const { issuer } = rig.gateway;
@@ -36,9 +35,7 @@ describe('an issuer that goes away', () => {
     issuer.misbehave('down');
     await expectCallPasses(rig, await fresh());
     rig.passTime(MAX_AGE_MS / 2);
-    await expect
-      .poll(() => rig.gateway.metrics(), { interval: 50 })
-      .toContain(`${CONTROL}"degraded"} 1`);
+    await expect.poll(() => rig.gateway.metrics(), { interval: 50 }).toContain(`${CONTROL}"degraded"} 1`);
     const call = async () => callStateless(rig.as(await fresh()), 'read_record', { id: 'one' });
     rig.passTime(MAX_AGE_MS);
     await expect.poll(async () => (await call()).status).toBe(503);
@@ -53,17 +50,13 @@ describe('an issuer that goes away', () => {
     issuer.misbehave('none');
     rig.passTime(FAILURE_PAUSE_MS);
     await expect.poll(async () => (await call()).status).toBe(200);
-    await expect
-      .poll(() => rig.gateway.metrics(), { interval: 50 })
-      .toContain(`${CONTROL}"armed"} 1`);
+    await expect.poll(() => rig.gateway.metrics(), { interval: 50 }).toContain(`${CONTROL}"armed"} 1`);
   }, 40_000);
 
   it('[TOK-11] is asked ahead of need, and says when it last answered', async () => {
     const successAt = async (): Promise<number> => {
       const text = await rig.gateway.metrics();
-      const line = /sallyport_jwks_last_success_timestamp_seconds\{issuer="test"\} (\S+)/.exec(
-        text,
-      );
+      const line = /sallyport_jwks_last_success_timestamp_seconds\{issuer="test"\} (\S+)/.exec(text);
       return Number(line?.[1]);
     };
     const before = await successAt();
@@ -103,13 +96,8 @@ describe('[X-51] a key set', () => {
     issuer.publish([...jwks, good.publicJwk]);
     rig.passTime(MAX_AGE_MS);
     const probe = async () =>
-      (
-        await callStateless(
-          rig.as(await issuer.mint(rig.access.url, { key: good })),
-          'read_record',
-          { id: 'one' },
-        )
-      ).status;
+      (await callStateless(rig.as(await issuer.mint(rig.access.url, { key: good })), 'read_record', { id: 'one' }))
+        .status;
     await expect.poll(probe, { interval: 20 }).toBe(200);
   }
 
@@ -166,11 +154,7 @@ describe('[X-51] a key set', () => {
     const [head, body] = (await rig.gateway.issuer.mint(rig.access.url)).split('.');
     const header = { ...JSON.parse(Buffer.from(head ?? '', 'base64url').toString()) };
     const input = `${Buffer.from(JSON.stringify({ ...header, alg: 'RS256', kid: 'weak' })).toString('base64url')}.${body}`;
-    const signature = await crypto.subtle.sign(
-      'RSASSA-PKCS1-v1_5',
-      key.privateKey,
-      Buffer.from(input),
-    );
+    const signature = await crypto.subtle.sign('RSASSA-PKCS1-v1_5', key.privateKey, Buffer.from(input));
     const token = `${input}.${Buffer.from(signature).toString('base64url')}`;
     await expectLoginRefused(rig, token, 'token-signature');
   });
@@ -178,8 +162,7 @@ describe('[X-51] a key set', () => {
   it('that holds too much is none', async () => {
     const key = await makeSigningKey();
     await publish(key.publicJwk);
-    const many = (count: number) =>
-      Array.from({ length: count }, (_, i) => ({ ...key.publicJwk, kid: `k${i}` }));
+    const many = (count: number) => Array.from({ length: count }, (_, i) => ({ ...key.publicJwk, kid: `k${i}` }));
     rig.gateway.issuer.publish([...many(500), key.publicJwk]);
     rig.passTime(MAX_AGE_MS);
     const call = async () =>

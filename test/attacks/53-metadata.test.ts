@@ -2,12 +2,7 @@
 // request says; and where tokens carry another audience than the resource, everyone can see it.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type AttackRig,
-  expectCallPasses,
-  expectLoginRefused,
-  startRig,
-} from '../support/gateway.js';
+import { type AttackRig, expectCallPasses, expectLoginRefused, startRig } from '../support/gateway.js';
 import { hasCompleteResponse, sendRaw } from '../support/wire-client.js';
 
 const MAPPED = 'api://target';
@@ -75,9 +70,7 @@ describe('the metadata of a resource', () => {
 describe('an audience that is not mapped', () => {
   it('[TOK-05] is armed', async () => {
     const rig = await startRig();
-    expect(await rig.gateway.metrics()).toContain(
-      'sallyport_control_state{control="audience:target",state="armed"} 1',
-    );
+    expect(await rig.gateway.metrics()).toContain('sallyport_control_state{control="audience:target",state="armed"} 1');
     await rig.close();
   });
 });

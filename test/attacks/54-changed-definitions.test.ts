@@ -5,13 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
-import {
-  callStateless,
-  errorOf,
-  type OpenSession,
-  requestStateless,
-  toolNames,
-} from '../support/wire-client.js';
+import { callStateless, errorOf, type OpenSession, requestStateless, toolNames } from '../support/wire-client.js';
 
 const MAX_AGE_MS = 10_000;
 
@@ -44,10 +38,7 @@ const CHANGES: readonly (readonly [string, JsonObject])[] = [
   ['_meta', { _meta: { 'example.com/team': 'two' } }],
   ['a default', withId({ type: 'string', default: 'b', enum: ['a', 'b'] })],
   ['an enum', withId({ type: 'string', default: 'a', enum: ['a', 'b', 'c'] })],
-  [
-    'a parameter description',
-    withId({ type: 'string', default: 'a', enum: ['a', 'b'], description: 'x' }),
-  ],
+  ['a parameter description', withId({ type: 'string', default: 'a', enum: ['a', 'b'], description: 'x' })],
   ['a required argument', { inputSchema: { type: 'object', properties: { id: {} } } }],
   ['a member that nobody knows', { 'x-own': true }],
   ['execution', { execution: { taskSupport: 'optional' } }],
@@ -116,8 +107,7 @@ describe('a definition that changes', () => {
 
   it('[X-54] is recorded and counted, once for each change', async () => {
     await requestStateless(rig.access, 'tools/list');
-    const drifts = async () =>
-      (await rig.gateway.audit()).filter((line) => line['type'] === 'pin.drift');
+    const drifts = async () => (await rig.gateway.audit()).filter((line) => line['type'] === 'pin.drift');
     await expect.poll(async () => (await drifts()).length).toBe(CHANGES.length);
     for (const line of await drifts()) {
       expect(line['target']).toMatchObject({ upstream: 'target', kind: 'tool' });
@@ -125,8 +115,7 @@ describe('a definition that changes', () => {
       expect(line['target'].definition).not.toBe(line['target'].pin);
     }
     const changes = new Set((await drifts()).map((line) => line['detail'].change));
-    for (const change of ['annotations', 'description', 'output', 'input-widened'])
-      expect(changes).toContain(change);
+    for (const change of ['annotations', 'description', 'output', 'input-widened']) expect(changes).toContain(change);
     expect(await rig.gateway.metrics()).toMatch(
       /sallyport_tool_drift_total\{upstream="target",change="description"\} [1-9]/,
     );
@@ -137,9 +126,7 @@ describe('a definition that changes', () => {
 
   it('[X-54] is back once the gateway has listed what was approved, in any order of members', async () => {
     rig.upstream.offer(() =>
-      offerFor(() => ({})).map(
-        (tool) => Object.fromEntries(Object.entries(tool).toReversed()) as JsonObject,
-      ),
+      offerFor(() => ({})).map((tool) => Object.fromEntries(Object.entries(tool).toReversed()) as JsonObject),
     );
     rig.passTime(MAX_AGE_MS);
     const names = async () => {
@@ -147,11 +134,7 @@ describe('a definition that changes', () => {
       await callStateless(rig.access, nameFor(0), { id: 'a' });
       return toolNames(await requestStateless(rig.access, 'tools/list'));
     };
-    await expect
-      .poll(async () => (await names()).length)
-      .toBe(HONEST_TOOLS.length + CHANGES.length);
-    expect((await callStateless(rig.access, nameFor(3), { id: 'a' })).message).toHaveProperty(
-      'result',
-    );
+    await expect.poll(async () => (await names()).length).toBe(HONEST_TOOLS.length + CHANGES.length);
+    expect((await callStateless(rig.access, nameFor(3), { id: 'a' })).message).toHaveProperty('result');
   });
 });

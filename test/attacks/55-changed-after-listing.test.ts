@@ -17,9 +17,7 @@ describe('a definition that changes between list and call', () => {
   });
   beforeEach(async () => {
     rig.upstream.repent();
-    await expect
-      .poll(async () => toolNames(await requestStateless(rig.access, 'tools/list')).length)
-      .toBe(2);
+    await expect.poll(async () => toolNames(await requestStateless(rig.access, 'tools/list')).length).toBe(2);
   });
   afterAll(() => rig.close());
 
@@ -38,9 +36,7 @@ describe('a definition that changes between list and call', () => {
   });
 
   it('[X-55] is refused when the definitions cannot be verified any more', async () => {
-    rig.upstream.obey((request) =>
-      request.method === 'tools/call' ? undefined : { kind: 'destroy' },
-    );
+    rig.upstream.obey((request) => (request.method === 'tools/call' ? undefined : { kind: 'destroy' }));
     rig.passTime(MAX_AGE_MS * 1.2);
     rig.upstream.forget();
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
@@ -53,9 +49,7 @@ describe('a definition that changes between list and call', () => {
   });
 
   it('[X-55] is refused while the listing hangs, and what is unknown stays unknown', async () => {
-    rig.upstream.obey((request) =>
-      request.method === 'tools/call' ? undefined : { kind: 'hold' },
-    );
+    rig.upstream.obey((request) => (request.method === 'tools/call' ? undefined : { kind: 'hold' }));
     rig.passTime(MAX_AGE_MS * 1.2);
     rig.upstream.forget();
     const [known, unknown] = await Promise.all([

@@ -3,13 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, decisionOf, expectRefusedLines, startRig } from '../support/gateway.js';
-import {
-  callStateless,
-  type OpenSession,
-  type Reply,
-  requestStateless,
-  toolNames,
-} from '../support/wire-client.js';
+import { callStateless, type OpenSession, type Reply, requestStateless, toolNames } from '../support/wire-client.js';
 
 const NAMES = ['do_plain', 'do_hidden', 'do_denied', 'do_drifted', 'do_unpinned', 'do_scoped'];
 const TOOLS: readonly JsonObject[] = NAMES.map((name) => ({
@@ -43,12 +37,9 @@ describe('things that a caller may not know', () => {
   beforeAll(async () => {
     rig = await startRig({
       policies: POLICIES,
-      prepare: (upstream) =>
-        upstream.offer(() => TOOLS.filter((tool) => tool['name'] !== 'do_unpinned')),
+      prepare: (upstream) => upstream.offer(() => TOOLS.filter((tool) => tool['name'] !== 'do_unpinned')),
     });
-    rig.upstream.offer(() =>
-      TOOLS.map((tool) => (tool['name'] === 'do_drifted' ? { ...tool, title: 'New' } : tool)),
-    );
+    rig.upstream.offer(() => TOOLS.map((tool) => (tool['name'] === 'do_drifted' ? { ...tool, title: 'New' } : tool)));
     session = await rig.openSession();
     await requestStateless(rig.access, 'tools/list');
     rig.upstream.forget();
@@ -72,10 +63,7 @@ describe('things that a caller may not know', () => {
 
   it.each(CASES)('[X-56] are unknown with any arguments: %s', async (name, reason) => {
     for (const args of [{ id: 'x' }, {}, { id: 1 }]) {
-      const unknown = shape(
-        await callStateless(rig.access, 'no_such_tool', args as never),
-        'no_such',
-      );
+      const unknown = shape(await callStateless(rig.access, 'no_such_tool', args as never), 'no_such');
       const reply = await callStateless(rig.access, name, args as never);
       expect(shape(reply, name)).toEqual(unknown);
       await expectRefusedLines(rig, reply, reason);

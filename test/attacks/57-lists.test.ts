@@ -16,8 +16,7 @@ function pages(all: readonly (readonly JsonObject[])[], after?: string): Order {
   return onMethod('tools/list', (request: HostileRequest) => {
     const params = request.message?.['params'] as JsonObject | undefined;
     const at = Number(params?.['cursor'] ?? 0);
-    const next =
-      at + 1 < all.length ? { nextCursor: String(at + 1) } : after ? { nextCursor: after } : {};
+    const next = at + 1 < all.length ? { nextCursor: String(at + 1) } : after ? { nextCursor: after } : {};
     return jsonBody(
       resultFor(request, {
         tools: all[at] ?? all.at(-1) ?? [],
@@ -114,15 +113,9 @@ describe('a list of several pages', () => {
       }),
     );
     rig.passTime(MAX_AGE_MS);
-    await expect
-      .poll(async () => (await callStateless(rig.access, 'read_record', { id: 'one' })).status)
-      .toBe(503);
+    await expect.poll(async () => (await callStateless(rig.access, 'read_record', { id: 'one' })).status).toBe(503);
     rig.upstream.forget();
-    await expectRefusedLines(
-      rig,
-      await callStateless(rig.access, 'read_record', { id: 'one' }),
-      'pins-stale',
-    );
+    await expectRefusedLines(rig, await callStateless(rig.access, 'read_record', { id: 'one' }), 'pins-stale');
     expect(rig.upstream.uses()).toEqual([]);
   });
 });

@@ -42,15 +42,12 @@ describe('a result', () => {
     ['a member too many', { ok: true, extra: 1 }],
     ['a list', []],
     ['null', null],
-  ])(
-    '[X-67, MCP-53] that breaks its approved schema is withheld: %s',
-    async (_what, structuredContent) => {
-      const reply = await answered({ content: [], structuredContent } as JsonObject, 'typed');
-      expect(resultOf(reply)).toMatchObject({ isError: true });
-      expect(resultOf(reply)).not.toHaveProperty('structuredContent');
-      await expectWithheldLines(rig, reply, 'result-invalid');
-    },
-  );
+  ])('[X-67, MCP-53] that breaks its approved schema is withheld: %s', async (_what, structuredContent) => {
+    const reply = await answered({ content: [], structuredContent } as JsonObject, 'typed');
+    expect(resultOf(reply)).toMatchObject({ isError: true });
+    expect(resultOf(reply)).not.toHaveProperty('structuredContent');
+    await expectWithheldLines(rig, reply, 'result-invalid');
+  });
 
   it('[X-67] without the structure that its schema promises is withheld', async () => {
     const reply = await answered(textResult('no structure'), 'typed');
@@ -78,15 +75,8 @@ describe('a result', () => {
   const ENCODINGS: readonly (readonly [string, (secret: string) => string])[] = [
     ['base64', (secret) => btoa(`key ${secret} end`)],
     ['percent', (secret) => [...secret].map((c) => `%${c.charCodeAt(0).toString(16)}`).join('')],
-    [
-      'JSON escapes',
-      (secret) =>
-        `{"a":"${[...secret].map((c) => `\\u00${c.charCodeAt(0).toString(16)}`).join('')}"}`,
-    ],
-    [
-      'full width',
-      (secret) => [...secret].map((c) => String.fromCharCode(c.charCodeAt(0) + 0xfee0)).join(''),
-    ],
+    ['JSON escapes', (secret) => `{"a":"${[...secret].map((c) => `\\u00${c.charCodeAt(0).toString(16)}`).join('')}"}`],
+    ['full width', (secret) => [...secret].map((c) => String.fromCharCode(c.charCodeAt(0) + 0xfee0)).join('')],
     ['zero width', (secret) => [...secret].join('\u200b')],
     ['entities', (secret) => [...secret].map((c) => `&#${c.charCodeAt(0)};`).join('')],
     ['hex', (secret) => Buffer.from(`key ${secret} end`).toString('hex')],
@@ -101,9 +91,7 @@ describe('a result', () => {
   });
 
   it('[X-69] with a card in full-width digits does not show it', async () => {
-    const card = [...makeCard('')]
-      .map((c) => String.fromCharCode(c.charCodeAt(0) + 0xfee0))
-      .join('');
+    const card = [...makeCard('')].map((c) => String.fromCharCode(c.charCodeAt(0) + 0xfee0)).join('');
     const reply = await answered(textResult(`card ${card} here`));
     expect(reply.text).not.toContain(card);
   });

@@ -4,14 +4,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
-import {
-  jsonBody,
-  onMethod,
-  progressThenResult,
-  resultFor,
-  stream,
-  textResult,
-} from '../support/hostile-acts.js';
+import { jsonBody, onMethod, progressThenResult, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
 import { callStateless } from '../support/wire-client.js';
 
@@ -48,13 +41,10 @@ describe('what a rule demands of the answer', () => {
   afterEach(() => rig.upstream.repent());
   afterAll(() => rig.close());
 
-  const call = (meta: JsonObject = {}) =>
-    callStateless(rig.access, 'read_record', { id: 'one' }, meta);
+  const call = (meta: JsonObject = {}) => callStateless(rig.access, 'read_record', { id: 'one' }, meta);
 
   it('[X-68] holds for the message and the data of an error', async () => {
-    rig.upstream.obey(
-      onMethod('tools/call', (request) => errorAnswer(request, { message: SSN, data: { a: SSN } })),
-    );
+    rig.upstream.obey(onMethod('tools/call', (request) => errorAnswer(request, { message: SSN, data: { a: SSN } })));
     const reply = await call();
     expect(reply.message).toHaveProperty('error');
     expect(reply.text).not.toContain(SSN);
@@ -92,9 +82,7 @@ describe('a notice that a list changed', () => {
     const method = 'notifications/tools/list_changed';
     const notification = { jsonrpc: '2.0', method, params: { _meta: { note: SSN } } };
     rig.upstream.obey(
-      onMethod('tools/call', (request) =>
-        stream([notification, resultFor(request, textResult('done'))]),
-      ),
+      onMethod('tools/call', (request) => stream([notification, resultFor(request, textResult('done'))])),
     );
     const reply = await session.call('read_record', { id: 'one' });
     expect(reply.messages[0]).toEqual({ jsonrpc: '2.0', method });

@@ -4,14 +4,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig } from '../support/gateway.js';
-import {
-  jsonBody,
-  onMethod,
-  progressThenResult,
-  resultFor,
-  stream,
-  textResult,
-} from '../support/hostile-acts.js';
+import { jsonBody, onMethod, progressThenResult, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { makeAwsKey, makeCard, makeGithubToken, makeSsn } from '../support/secrets.js';
 import { callStateless, errorOf, type Reply, requestStateless } from '../support/wire-client.js';
@@ -25,10 +18,7 @@ const SECRETS: readonly (readonly [string, () => string])[] = [
 
 const CARRIERS: readonly (readonly [string, (secret: string) => JsonObject])[] = [
   ['a text block', (secret) => textResult(`Here: ${secret}.`)],
-  [
-    'two text blocks',
-    (secret) => ({ content: halves(secret).map((text) => ({ type: 'text', text })) }),
-  ],
+  ['two text blocks', (secret) => ({ content: halves(secret).map((text) => ({ type: 'text', text })) })],
   [
     'two text blocks with a resource between',
     (secret) => {
@@ -53,10 +43,7 @@ const CARRIERS: readonly (readonly [string, (secret: string) => JsonObject])[] =
   ['JSON within a text', (secret) => textResult(JSON.stringify({ note: secret }))],
   ['a member that is not defined', (secret) => ({ ...textResult('x'), note: secret })],
   ['one within another', (secret) => ({ ...textResult('x'), foo: { bar: [{ baz: secret }] } })],
-  [
-    'a list of texts that is not defined',
-    (secret) => ({ ...textResult('x'), foo: halves(secret) }),
-  ],
+  ['a list of texts that is not defined', (secret) => ({ ...textResult('x'), foo: halves(secret) })],
   ['the name of a member that is not defined', (secret) => ({ ...textResult('x'), [secret]: 1 })],
   ['an unknown block', (secret) => ({ content: [{ type: 'text', text: 'x', extra: secret }] })],
 ];
@@ -92,9 +79,7 @@ describe('a secret on its way to a client', () => {
     }
     // Joined as a reader joins it: text blocks one after the other.
     const content = (reply.message?.['result'] as JsonObject | undefined)?.['content'];
-    const joined = Array.isArray(content)
-      ? content.map((block: JsonObject) => block['text'] ?? '').join('')
-      : '';
+    const joined = Array.isArray(content) ? content.map((block: JsonObject) => block['text'] ?? '').join('') : '';
     expect(joined).not.toContain(secret);
     const foo = (reply.message?.['result'] as JsonObject | undefined)?.['foo'];
     if (Array.isArray(foo)) expect(foo.join('')).not.toContain(secret);
@@ -103,9 +88,7 @@ describe('a secret on its way to a client', () => {
   for (const [carrier, resultOfSecret] of CARRIERS) {
     it.each(SECRETS)(`[X-68] is not shown in ${carrier}: %s`, async (_name, make) => {
       const secret = make();
-      rig.upstream.obey(
-        onMethod('tools/call', (request) => jsonBody(resultFor(request, resultOfSecret(secret)))),
-      );
+      rig.upstream.obey(onMethod('tools/call', (request) => jsonBody(resultFor(request, resultOfSecret(secret)))));
       const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
       expect(reply.status).toBe(200);
       expectNoSecret(reply, secret);
@@ -128,23 +111,13 @@ describe('a secret on its way to a client', () => {
     expect(errorOf(reply)).not.toEqual({});
   });
 
-  it.each(SECRETS)(
-    '[X-68, MCP-60] is not shown in progress and its answer: %s',
-    async (_name, make) => {
-      const secret = make();
-      rig.upstream.obey(
-        onMethod('tools/call', (request) => progressThenResult(request, [`at ${secret}`, 'half'])),
-      );
-      const reply = await callStateless(
-        rig.access,
-        'read_record',
-        { id: 'one' },
-        { progressToken: 1 },
-      );
-      expect(reply.messages).toHaveLength(3);
-      expectNoSecret(reply, secret);
-    },
-  );
+  it.each(SECRETS)('[X-68, MCP-60] is not shown in progress and its answer: %s', async (_name, make) => {
+    const secret = make();
+    rig.upstream.obey(onMethod('tools/call', (request) => progressThenResult(request, [`at ${secret}`, 'half'])));
+    const reply = await callStateless(rig.access, 'read_record', { id: 'one' }, { progressToken: 1 });
+    expect(reply.messages).toHaveLength(3);
+    expectNoSecret(reply, secret);
+  });
 
   it.each(SECRETS)('[X-68] is not shown in a log message: %s', async (_name, make) => {
     const secret = make();
@@ -186,9 +159,7 @@ describe('a secret on its way to a client', () => {
   it('[X-68] leaves a placeholder and the rest of the result', async () => {
     const secret = makeGithubToken();
     rig.upstream.obey(
-      onMethod('tools/call', (request) =>
-        jsonBody(resultFor(request, textResult(`before ${secret} after`))),
-      ),
+      onMethod('tools/call', (request) => jsonBody(resultFor(request, textResult(`before ${secret} after`)))),
     );
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
     expect(reply.text).toMatch(/before \[redacted:[a-z-]+#[a-z2-7]{4}\] after/);

@@ -39,25 +39,22 @@ describe('a member that is exempt somewhere', () => {
     },
   );
 
-  it.each(['level', 'progressToken', 'requestId'])(
-    '[X-68] carries nothing in a log message: %s',
-    async (member) => {
-      for (const load of [makeGithubToken(), PICTURE]) {
-        const params = { level: 'info', data: 'told', [member]: load };
-        rig.upstream.obey(
-          onMethod('tools/call', ({ id = 0 }) =>
-            stream([
-              { jsonrpc: '2.0', method: 'notifications/message', params },
-              { jsonrpc: '2.0', id, result: textResult('done') },
-            ]),
-          ),
-        );
-        const reply = await session.call('read_record', { id: 'one' });
-        expect(reply.messages).toHaveLength(2);
-        expect(reply.text).not.toContain(JSON.stringify(load).slice(1, -1));
-      }
-    },
-  );
+  it.each(['level', 'progressToken', 'requestId'])('[X-68] carries nothing in a log message: %s', async (member) => {
+    for (const load of [makeGithubToken(), PICTURE]) {
+      const params = { level: 'info', data: 'told', [member]: load };
+      rig.upstream.obey(
+        onMethod('tools/call', ({ id = 0 }) =>
+          stream([
+            { jsonrpc: '2.0', method: 'notifications/message', params },
+            { jsonrpc: '2.0', id, result: textResult('done') },
+          ]),
+        ),
+      );
+      const reply = await session.call('read_record', { id: 'one' });
+      expect(reply.messages).toHaveLength(2);
+      expect(reply.text).not.toContain(JSON.stringify(load).slice(1, -1));
+    }
+  });
 
   it('[X-68] is a cursor of at most 4 KiB of printable ASCII, in a list', async () => {
     const cursor = `page ${makeGithubToken()}`;

@@ -10,14 +10,9 @@ import { callStateless, type Reply } from '../support/wire-client.js';
 
 const IMAGE = '![x](https://collect.example/a.png?q=1)';
 /** A picture of one pixel. */
-const PIXEL =
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
+const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
 
-type Carrier = readonly [
-  what: string,
-  encoding: BufferEncoding,
-  build: (data: string) => JsonObject,
-];
+type Carrier = readonly [what: string, encoding: BufferEncoding, build: (data: string) => JsonObject];
 
 const blob = (mimeType: string) => (data: string) => ({
   type: 'resource',
@@ -44,9 +39,7 @@ describe('text in base64', () => {
   afterAll(() => rig.close());
 
   async function callFor(block: JsonObject): Promise<Reply> {
-    rig.upstream.obey(
-      onMethod('tools/call', (request) => jsonBody(resultFor(request, { content: [block] }))),
-    );
+    rig.upstream.obey(onMethod('tools/call', (request) => jsonBody(resultFor(request, { content: [block] }))));
     return callStateless(rig.access, 'read_record', { id: 'one' });
   }
 

@@ -13,12 +13,7 @@ const META = { 'io.modelcontextprotocol/serverInfo': { name: 'x', version: '1', 
 
 const RESULTS: readonly (readonly [string, string, JsonObject, JsonObject])[] = [
   ['a call', 'tools/call', { name: 'read_record', arguments: { id: 'one' } }, { content: [LINK] }],
-  [
-    'a call, in _meta',
-    'tools/call',
-    { name: 'read_record', arguments: { id: 'one' } },
-    { content: [], _meta: META },
-  ],
+  ['a call, in _meta', 'tools/call', { name: 'read_record', arguments: { id: 'one' } }, { content: [], _meta: META }],
   [
     'a resource',
     'resources/read',
@@ -40,10 +35,7 @@ describe('a remote icon', () => {
   it.each(RESULTS)('[X-70] does not reach a client in the result of %s', async (...row) => {
     const [, method, params, result] = row;
     rig.upstream.obey(onMethod(method, (request) => jsonBody(resultFor(request, result))));
-    for (const reply of [
-      await session.request(method, params),
-      await requestStateless(rig.access, method, params),
-    ]) {
+    for (const reply of [await session.request(method, params), await requestStateless(rig.access, method, params)]) {
       expect(reply.message).toHaveProperty('result');
       expect(reply.text).not.toContain('collect.example');
       expect(reply.text).toContain('remote-icons');

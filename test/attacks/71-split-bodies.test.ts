@@ -29,9 +29,7 @@ describe('a body in pieces', () => {
   beforeAll(async () => {
     rig = await startRig();
     session = await rig.openSession();
-    rig.upstream.obey(
-      onMethod('tools/call', (request) => (isCut(request) ? cutAnswer(request) : undefined) as Act),
-    );
+    rig.upstream.obey(onMethod('tools/call', (request) => (isCut(request) ? cutAnswer(request) : undefined) as Act));
   });
   afterAll(() => rig.close());
 
@@ -101,51 +99,39 @@ describe('a body in pieces', () => {
     (['json', 'sse'] as const).map((kind) => ({ era, kind })),
   );
 
-  it.each(variants)(
-    '[X-71] is answered as a whole: $kind in $era, whole',
-    async ({ era, kind }) => {
-      const unsplit = await call(era, { kind, at: [] });
-      expect(unsplit.status).toBe(200);
-      expect(unsplit.type).toContain(kind === 'json' ? JSON_TYPE : SSE_TYPE);
-      expect(unsplit.text).toContain('[redacted:');
-      expect(unsplit.text).toMatch(/!\\+\[x\]/);
-      expect(unsplit.text).not.toContain(secret);
-    },
-  );
+  it.each(variants)('[X-71] is answered as a whole: $kind in $era, whole', async ({ era, kind }) => {
+    const unsplit = await call(era, { kind, at: [] });
+    expect(unsplit.status).toBe(200);
+    expect(unsplit.type).toContain(kind === 'json' ? JSON_TYPE : SSE_TYPE);
+    expect(unsplit.text).toContain('[redacted:');
+    expect(unsplit.text).toMatch(/!\\+\[x\]/);
+    expect(unsplit.text).not.toContain(secret);
+  });
 
-  it.each(variants)(
-    '[X-71] is answered alike cut in two at any byte: $kind in $era',
-    async ({ era, kind }) => {
-      const unsplit = await call(era, { kind, at: [] });
-      const length = lengthOf(kind);
-      expect(length).toBeGreaterThan(200);
-      await inParallel(length - 1, async (index) => {
-        const outcome = await call(era, { kind, at: [index + 1] });
-        expect(outcome, `cut at ${index + 1}`).toEqual(unsplit);
-      });
-    },
-  );
+  it.each(variants)('[X-71] is answered alike cut in two at any byte: $kind in $era', async ({ era, kind }) => {
+    const unsplit = await call(era, { kind, at: [] });
+    const length = lengthOf(kind);
+    expect(length).toBeGreaterThan(200);
+    await inParallel(length - 1, async (index) => {
+      const outcome = await call(era, { kind, at: [index + 1] });
+      expect(outcome, `cut at ${index + 1}`).toEqual(unsplit);
+    });
+  });
 
-  it.each(variants)(
-    '[X-71] is answered alike byte by byte: $kind in $era',
-    async ({ era, kind }) => {
-      const unsplit = await call(era, { kind, at: [] });
-      expect(await call(era, { kind, at: 'everywhere' })).toEqual(unsplit);
-    },
-  );
+  it.each(variants)('[X-71] is answered alike byte by byte: $kind in $era', async ({ era, kind }) => {
+    const unsplit = await call(era, { kind, at: [] });
+    expect(await call(era, { kind, at: 'everywhere' })).toEqual(unsplit);
+  });
 
-  it.each(variants)(
-    '[X-71] is answered alike in any pieces: $kind in $era',
-    async ({ era, kind }) => {
-      const unsplit = await call(era, { kind, at: [] });
-      await fc.assert(
-        fc.asyncProperty(fc.array(fc.nat(lengthOf(kind) - 1), { maxLength: 12 }), async (at) => {
-          expect(await call(era, { kind, at })).toEqual(unsplit);
-        }),
-        { numRuns: 60 },
-      );
-    },
-  );
+  it.each(variants)('[X-71] is answered alike in any pieces: $kind in $era', async ({ era, kind }) => {
+    const unsplit = await call(era, { kind, at: [] });
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.nat(lengthOf(kind) - 1), { maxLength: 12 }), async (at) => {
+        expect(await call(era, { kind, at })).toEqual(unsplit);
+      }),
+      { numRuns: 60 },
+    );
+  });
 
   // The same on the way in: the pieces are separate writes of the client.
 

@@ -13,12 +13,7 @@ import {
   stream,
   textResult,
 } from '../support/hostile-acts.js';
-import {
-  askStateless,
-  beginStateless,
-  createTaskServer,
-  TASK_TOOLS,
-} from '../support/mcp-servers.js';
+import { askStateless, beginStateless, createTaskServer, TASK_TOOLS } from '../support/mcp-servers.js';
 import { makeAwsKey, makeCard, makeGithubToken } from '../support/secrets.js';
 import { callStateless, type Reply } from '../support/wire-client.js';
 
@@ -36,8 +31,7 @@ describe('a secret in an event stream', () => {
     const collect = (value: Json | undefined): void => {
       if (typeof value === 'string') texts.push(value);
       else if (Array.isArray(value)) for (const item of value as readonly Json[]) collect(item);
-      else if (typeof value === 'object' && value !== null)
-        for (const item of Object.values(value)) collect(item);
+      else if (typeof value === 'object' && value !== null) for (const item of Object.values(value)) collect(item);
     };
     for (const message of reply.messages) {
       const { params, result } = message as { params?: JsonObject; result?: JsonObject };
@@ -79,18 +73,10 @@ describe('a secret in an event stream', () => {
       const cut = Math.floor(secret.length * part);
       rig.upstream.obey(
         onMethod('tools/call', (request) =>
-          progressThenResult(request, [
-            `the key is ${secret.slice(0, cut)}`,
-            `${secret.slice(cut)} and no more`,
-          ]),
+          progressThenResult(request, [`the key is ${secret.slice(0, cut)}`, `${secret.slice(cut)} and no more`]),
         ),
       );
-      const reply = await callStateless(
-        rig.access,
-        'read_record',
-        { id: 'one' },
-        { progressToken: 1 },
-      );
+      const reply = await callStateless(rig.access, 'read_record', { id: 'one' }, { progressToken: 1 });
       expect(readAloud(reply)).not.toContain(secret);
       expect(reply.text).not.toContain(secret.slice(cut));
     }
@@ -103,12 +89,7 @@ describe('a secret in an event stream', () => {
         progressThenResult(request, [secret.slice(0, 20)], textResult(secret.slice(20))),
       ),
     );
-    const reply = await callStateless(
-      rig.access,
-      'read_record',
-      { id: 'one' },
-      { progressToken: 1 },
-    );
+    const reply = await callStateless(rig.access, 'read_record', { id: 'one' }, { progressToken: 1 });
     expect(readAloud(reply)).not.toContain(secret);
     expect(reply.text).not.toContain(secret.slice(20));
   });

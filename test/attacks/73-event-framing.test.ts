@@ -5,13 +5,7 @@ import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig } from '../support/gateway.js';
 import { onMethod, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import type { Chunk, HostileRequest } from '../support/hostile-upstream.js';
-import {
-  callStateless,
-  errorOf,
-  type OpenSession,
-  type Reply,
-  sessionHeaders,
-} from '../support/wire-client.js';
+import { callStateless, errorOf, type OpenSession, type Reply, sessionHeaders } from '../support/wire-client.js';
 
 const CAP_BYTES = 64 * 1024;
 
@@ -45,19 +39,10 @@ describe('an event stream', () => {
     ['a byte order mark', (own: string) => [`\ufeffdata: ${own}\n\n`]],
     ['no space behind the colon', (own: string) => [`data:${own}\n\n`]],
     ['an id with NUL', (own: string) => [`id: a\u0000b\ndata: ${own}\n\n`]],
-    [
-      'data on several lines',
-      (own: string) => [`data: ${own.slice(0, 17)}\ndata: ${own.slice(17)}\n\n`],
-    ],
+    ['data on several lines', (own: string) => [`data: ${own.slice(0, 17)}\ndata: ${own.slice(17)}\n\n`]],
     ['empty events before', (own: string) => [`data\n\ndata:\n\n: note\n\ndata: ${own}\n\n`]],
-    [
-      'events of another name before',
-      (own: string) => [`event: other\ndata: {}\n\ndata: ${own}\n\n`],
-    ],
-    [
-      'one byte at a time',
-      (own: string) => Array.from(Buffer.from(`data: ${own}\n\n`), (byte) => Buffer.from([byte])),
-    ],
+    ['events of another name before', (own: string) => [`event: other\ndata: {}\n\ndata: ${own}\n\n`]],
+    ['one byte at a time', (own: string) => Array.from(Buffer.from(`data: ${own}\n\n`), (byte) => Buffer.from([byte]))],
   ])('[X-73] is read as the specification says: %s', async (_what, chunks) => {
     const reply = await streamed(chunks);
     expect(reply.message?.['result']).toMatchObject({ content: [{ text: 'answered' }] });
@@ -118,14 +103,10 @@ describe('an event stream', () => {
   it('[X-64] of notices that lists changed, on many streams at once, makes few listings', async () => {
     const note = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
     rig.upstream.obey(
-      onMethod('tools/call', (request) =>
-        stream([note, note, note, resultFor(request, textResult('done'))]),
-      ),
+      onMethod('tools/call', (request) => stream([note, note, note, resultFor(request, textResult('done'))])),
     );
     rig.upstream.forget();
-    const replies = await Promise.all(
-      Array.from({ length: 20 }, () => session.call('read_record', { id: 'one' })),
-    );
+    const replies = await Promise.all(Array.from({ length: 20 }, () => session.call('read_record', { id: 'one' })));
     for (const reply of replies) expect(reply.text).toContain('"done"');
     // Sixty notices; two eras are listed, each no more often than once a second.
     const listings = rig.upstream.seen().filter(({ method }) => method === 'tools/list');

@@ -39,17 +39,12 @@ beforeAll(async () => {
   elsewhereOrigin = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}`;
   server = await startSseServer();
   gateway = await startTestGateway({
-    upstreams: [
-      { name: 'old', url: server.url, more: ['transport: http-sse', 'pinning: {maxAge: 10m}'] },
-    ],
+    upstreams: [{ name: 'old', url: server.url, more: ['transport: http-sse', 'pinning: {maxAge: 10m}'] }],
     policies: { open: ALLOW_ALL },
     publicPath: PREFIX,
   });
   token = await gateway.token('old');
-  await vi.waitFor(
-    async () => expect(await gateway.metrics()).toMatch(/sallyport_upstream_up\{[^}]*\} 1/),
-    PATIENT,
-  );
+  await vi.waitFor(async () => expect(await gateway.metrics()).toMatch(/sallyport_upstream_up\{[^}]*\} 1/), PATIENT);
   server.forget();
 }, 60_000);
 afterEach(() => {
@@ -83,9 +78,8 @@ describe('an endpoint event', () => {
     const id = /"id":"([0-9a-f-]{36})"/.exec(channel.text())?.[1];
     expect(id).toBeDefined();
     const reasonsOf = async (): Promise<unknown> =>
-      (await gateway.audit()).find(
-        (line) => line['type'] === 'mcp.outcome' && line['decision'].id === id,
-      )?.['decision'].reasons;
+      (await gateway.audit()).find((line) => line['type'] === 'mcp.outcome' && line['decision'].id === id)?.['decision']
+        .reasons;
     await expect.poll(reasonsOf, PATIENT).toEqual(['upstream-protocol']);
     expect(hits).toBe(before);
     expect(server.seen().filter(({ httpMethod }) => httpMethod === 'POST')).toEqual([]);
@@ -99,9 +93,7 @@ describe('an endpoint event', () => {
       pin: false,
     });
     const before = hits;
-    await expect
-      .poll(() => other.metrics(), PATIENT)
-      .toMatch(/^sallyport_upstream_up\{[^}]*\} 0$/m);
+    await expect.poll(() => other.metrics(), PATIENT).toMatch(/^sallyport_upstream_up\{[^}]*\} 0$/m);
     await expect.poll(() => lying.seen().length, PATIENT).toBeGreaterThan(0);
     expect(hits).toBe(before);
     expect(lying.seen().every(({ httpMethod }) => httpMethod === 'GET')).toBe(true);
@@ -140,12 +132,7 @@ describe('a session in an address', () => {
     const own = new URL(posted?.url ?? '', server.origin).searchParams.get('sessionId') ?? '';
     expect(own).not.toBe('');
     channel.leave();
-    const kept = [
-      JSON.stringify(await gateway.audit()),
-      gateway.log(),
-      await gateway.metrics(),
-      ...errors,
-    ].join('\n');
+    const kept = [JSON.stringify(await gateway.audit()), gateway.log(), await gateway.metrics(), ...errors].join('\n');
     for (const secret of [sealed, sealed.slice(40, 80), own]) expect(kept).not.toContain(secret);
     expect(channel.text()).not.toContain(own);
     expect(JSON.stringify(server.seen())).not.toContain(token.split('.')[2]);
@@ -180,9 +167,7 @@ describe('a session in an address', () => {
     expect(server.seen()).toEqual([]);
     channel.leave();
     // With its stream the session has ended.
-    await expect
-      .poll(async () => (await postMessage(address, token, initializeMessage(1))).status, PATIENT)
-      .toBe(404);
+    await expect.poll(async () => (await postMessage(address, token, initializeMessage(1))).status, PATIENT).toBe(404);
   });
 
   it('[V-11] has its paths and methods, and every one of them asks for a token', async () => {

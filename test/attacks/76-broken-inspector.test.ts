@@ -2,19 +2,8 @@
 // that shows in the metrics. The inspectors of this file are broken on purpose, on command.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import {
-  type AttackRig,
-  expectRefusedLines,
-  expectWithheldLines,
-  startRig,
-} from '../support/gateway.js';
-import {
-  onMethod,
-  progressThenResult,
-  resultFor,
-  stream,
-  textResult,
-} from '../support/hostile-acts.js';
+import { type AttackRig, expectRefusedLines, expectWithheldLines, startRig } from '../support/gateway.js';
+import { onMethod, progressThenResult, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { callStateless, errorOf, requestStateless } from '../support/wire-client.js';
 
@@ -75,24 +64,13 @@ describe('an inspector that throws', () => {
     expect(reply.text).not.toContain(CANARY);
     expect(reply.text).not.toContain('broken');
     await expectWithheldLines(rig, reply, 'internal');
-    expect(await rig.gateway.metrics()).toMatch(
-      /sallyport_denials_total\{[^}]*reason="internal"[^}]*\} [1-9]/,
-    );
+    expect(await rig.gateway.metrics()).toMatch(/sallyport_denials_total\{[^}]*reason="internal"[^}]*\} [1-9]/);
   });
 
   it('[X-76] withholds each message of a stream', async () => {
     broken.sanitize = true;
-    rig.upstream.obey(
-      onMethod('tools/call', (request) =>
-        progressThenResult(request, [CANARY], textResult(CANARY)),
-      ),
-    );
-    const reply = await callStateless(
-      rig.access,
-      'read_record',
-      { id: 'one' },
-      { progressToken: 1 },
-    );
+    rig.upstream.obey(onMethod('tools/call', (request) => progressThenResult(request, [CANARY], textResult(CANARY))));
+    const reply = await callStateless(rig.access, 'read_record', { id: 'one' }, { progressToken: 1 });
     expect(reply.text).not.toContain(CANARY);
     expect(reply.message).toHaveProperty('error');
   });
@@ -116,9 +94,7 @@ describe('an inspector that throws', () => {
   it('[X-76] ends a stream that has begun with a refusal, and the upstream connection with it', async () => {
     broken.list = true;
     rig.upstream.obey(
-      onMethod('tools/list', (request) =>
-        stream([resultFor(request, { tools: [...HONEST_TOOLS] })], 'hold'),
-      ),
+      onMethod('tools/list', (request) => stream([resultFor(request, { tools: [...HONEST_TOOLS] })], 'hold')),
     );
     const reply = await requestStateless(rig.access, 'tools/list');
     expect(errorOf(reply)).toMatchObject({ code: -32603 });

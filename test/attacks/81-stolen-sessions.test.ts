@@ -2,12 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTwoUpstreams, type TwoUpstreams } from '../support/deployments.js';
-import {
-  type AttackRig,
-  expectNothingForwarded,
-  expectRefusedLines,
-  startRig,
-} from '../support/gateway.js';
+import { type AttackRig, expectNothingForwarded, expectRefusedLines, startRig } from '../support/gateway.js';
 import {
   type Access,
   bearer,

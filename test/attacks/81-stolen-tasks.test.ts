@@ -21,14 +21,7 @@ import {
   initializeWithTasks,
   TASK_TOOLS,
 } from '../support/mcp-servers.js';
-import {
-  type Access,
-  errorOf,
-  openSession,
-  type Reply,
-  requestStateless,
-  resultOf,
-} from '../support/wire-client.js';
+import { type Access, errorOf, openSession, type Reply, requestStateless, resultOf } from '../support/wire-client.js';
 
 const UPDATE = { inputResponses: {} };
 const METHODS: readonly (readonly [string, object])[] = [
@@ -98,12 +91,7 @@ describe('in 2026', () => {
     const [taskId, second] = [await beginStateless(rig.access), await beginStateless(rig.access)];
     rig.upstream.forget();
     const headers = { 'mcp-name': second };
-    const reply = await requestStateless(
-      rig.access,
-      'tasks/get',
-      { taskId, _meta: declaring() },
-      { headers },
-    );
+    const reply = await requestStateless(rig.access, 'tasks/get', { taskId, _meta: declaring() }, { headers });
     expect([reply.status, errorOf(reply)['code']]).toEqual([400, -32020]);
     expectNothingForwarded(rig);
   });

@@ -30,10 +30,7 @@ describe('results that an upstream calls public', () => {
       upstream: ['pinning: {maxAge: 10m}', 'limits: {listTtl: 20s}'],
     });
     rig.upstream.obey((request) => {
-      if (
-        request.method === 'tools/list' &&
-        request.headers['mcp-protocol-version'] === '2026-07-28'
-      )
+      if (request.method === 'tools/list' && request.headers['mcp-protocol-version'] === '2026-07-28')
         return greedyCache(request, { tools: HONEST_TOOLS });
       return onMethod('resources/read', () =>
         greedyCache(request, { contents: [{ uri: 'memo://one', text: 'One.' }] }),
@@ -77,10 +74,7 @@ describe('results that an upstream calls public', () => {
   });
 
   it('[X-82] change with the policy at once', async () => {
-    await rig.gateway.writePolicy(
-      'roles',
-      POLICIES.roles.replace('tools: [read_record]', 'tools: [write_record]'),
-    );
+    await rig.gateway.writePolicy('roles', POLICIES.roles.replace('tools: [read_record]', 'tools: [write_record]'));
     expect(await rig.gateway.reload()).toEqual([]);
     expect(toolNames(await requestStateless(rig.access, 'tools/list'))).toEqual(['write_record']);
   });

@@ -151,8 +151,7 @@ describe('a plaintext issuer', () => {
     gateway = await startTestGateway({
       upstreams: [{ name: 'wiki', url: upstream.url, more: [`issuers: [${names.join(', ')}]`] }],
       issuers: issuers.map(
-        ({ issuer }, index) =>
-          `i${index}: {issuer: "${issuer}", ${ACCEPTED.join(', ')}, algorithms: [ES256]}`,
+        ({ issuer }, index) => `i${index}: {issuer: "${issuer}", ${ACCEPTED.join(', ')}, algorithms: [ES256]}`,
       ),
     });
   });

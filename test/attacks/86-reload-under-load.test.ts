@@ -64,12 +64,9 @@ async function expectOneVersionEach(
   const [replies] = await Promise.all([Promise.all(sent), operator(sent[0])]);
 
   const linesOf = async (type: string) =>
-    (await rig.gateway.audit()).filter(
-      (line) => line['type'] === type && line['target'].name === 'read_record',
-    );
+    (await rig.gateway.audit()).filter((line) => line['type'] === type && line['target'].name === 'read_record');
   // A response on a channel has a record of its own, without a rule.
-  const decided = async () =>
-    (await linesOf('mcp.decision')).filter((line) => line['decision'].policy === 'parity');
+  const decided = async () => (await linesOf('mcp.decision')).filter((line) => line['decision'].policy === 'parity');
   await expect.poll(async () => (await decided()).length).toBe(calls);
   const lines = await decided();
   const versionOf = new Map<string, string>();
@@ -91,10 +88,8 @@ async function expectOneVersionEach(
   const refused = replies.filter(({ text }) => text.includes('dev.sallyport/decision'));
   const denied = lines.filter((line) => line['decision'].verdict === 'deny');
   // A response that is still on its way may not go on under a later version that denies it (docs/contract.md §3).
-  const withheld = async () =>
-    (await linesOf('mcp.outcome')).filter((line) => line['decision'].action === 'withheld');
-  const ids = async () =>
-    [...denied, ...(await withheld())].map((line) => line['decision'].id).sort();
+  const withheld = async () => (await linesOf('mcp.outcome')).filter((line) => line['decision'].action === 'withheld');
+  const ids = async () => [...denied, ...(await withheld())].map((line) => line['decision'].id).sort();
   await expect.poll(ids).toEqual(refused.map((reply) => decisionOf(reply).id).sort());
   for (const line of await withheld()) expect(line['decision'].reasons).toEqual(['denied-by-rule']);
 }
@@ -123,21 +118,18 @@ describe('a policy that is replaced under load', () => {
   });
 });
 
-describe.each(ERA_PAIRS)(
-  'a policy that is replaced, for a client of %s before %s',
-  (client, upstream) => {
-    let rig: AttackRig;
-    beforeAll(async () => {
-      rig = await startRigOf(upstream, OPTIONS);
-    });
-    afterAll(() => rig.close());
+describe.each(ERA_PAIRS)('a policy that is replaced, for a client of %s before %s', (client, upstream) => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRigOf(upstream, OPTIONS);
+  });
+  afterAll(() => rig.close());
 
-    it('[X-86] decides each call in flight wholly by one version', async () => {
-      const { request, leave } = await connectIn(client, rig.access);
-      await expectOneVersionEach(rig, SMALL, SMALL_SPREAD_MS, (id) =>
-        request('tools/call', { name: 'read_record', arguments: { id } }),
-      );
-      leave();
-    });
-  },
-);
+  it('[X-86] decides each call in flight wholly by one version', async () => {
+    const { request, leave } = await connectIn(client, rig.access);
+    await expectOneVersionEach(rig, SMALL, SMALL_SPREAD_MS, (id) =>
+      request('tools/call', { name: 'read_record', arguments: { id } }),
+    );
+    leave();
+  });
+});

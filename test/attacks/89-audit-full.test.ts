@@ -6,12 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, expectNothingForwarded, startRig } from '../support/gateway.js';
-import {
-  callStateless,
-  errorOf,
-  type OpenSession,
-  requestStateless,
-} from '../support/wire-client.js';
+import { callStateless, errorOf, type OpenSession, requestStateless } from '../support/wire-client.js';
 
 const RECOVERY_MS = 5_000;
 

@@ -5,14 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, decisionOf, linesOf, startRig } from '../support/gateway.js';
-import {
-  callStateless,
-  errorOf,
-  initialize,
-  post,
-  requestStateless,
-  statelessParts,
-} from '../support/wire-client.js';
+import { callStateless, errorOf, initialize, post, requestStateless, statelessParts } from '../support/wire-client.js';
 
 const POLICIES = {
   some: `version: 1
@@ -146,8 +139,7 @@ describe('a gateway that ends under load', () => {
       .map((line) => JSON.parse(line));
     const answered = outcomes.filter((outcome) => outcome === 'answered').length;
     expect(answered).toBeGreaterThan(0);
-    const of = (type: string) =>
-      lines.filter((line) => line.type === type && line.target.method === 'tools/call');
+    const of = (type: string) => lines.filter((line) => line.type === type && line.target.method === 'tools/call');
     expect(of('mcp.decision').length).toBe(rig.upstream.uses().length);
     expect(of('mcp.outcome').length).toBe(of('mcp.decision').length);
     expect(of('mcp.outcome').filter((line) => line.result.status === 'ok').length).toBe(answered);

@@ -19,10 +19,7 @@ const SAMPLES: readonly (readonly [string, ...string[]])[] = [
   ['a fence that an ideographic space keeps open', `\`\`\`\nx\n\`\`\`\u3000\n\`\`\`\n${IMAGE}\n`],
   ['a fence that a line separator keeps open', `\`\`\`\nx\n\`\`\`\u2028\n\`\`\`\n${IMAGE}\n`],
   ['a line of a no-break space within a paragraph', `one \`\n\u00a0\n\` ${IMAGE} \``],
-  [
-    'a line of a no-break space within HTML',
-    `<div>\n\u00a0\n\`\`\`\n<img src=//e.example/p>\n\`\`\`\n</div>`,
-  ],
+  ['a line of a no-break space within HTML', `<div>\n\u00a0\n\`\`\`\n<img src=//e.example/p>\n\`\`\`\n</div>`],
   ['a carriage return in a code span', `\`a\r\r${IMAGE}\r\r\``],
   ['a backtick in an address', `http://a.example/\` ${IMAGE} \``],
   ['a backtick in an address without a scheme', `www.a.example/\` ${IMAGE} \``],
@@ -32,25 +29,13 @@ const SAMPLES: readonly (readonly [string, ...string[]])[] = [
   ['a backtick in a target', `[a](\`)${IMAGE}[b](\`)`],
   ['a backtick in a target on the next line', `[a](\n\`)${IMAGE}\``],
   ['a target on the next line of a note', '[^1]: [a](\n`)![x](//e.example/`p`)'],
-  [
-    'a target with a tag behind it on the next line of a note',
-    '[^1]: [a](\n`)<img src=//e.example/p>`',
-  ],
+  ['a target with a tag behind it on the next line of a note', '[^1]: [a](\n`)<img src=//e.example/p>`'],
   ['a target on the next line of a quoted note', '> [^1]: [a](\n> `)<img src=//e.example/p>`'],
   ['a target on the next line of a word in a note', '[^1]: y[a](\n`)<img src=//e.example/p>`'],
-  [
-    'a target on the next line of a definition in a paragraph',
-    'x\n[b]: y[a](\n`)<img src=//e.example/p>`',
-  ],
+  ['a target on the next line of a definition in a paragraph', 'x\n[b]: y[a](\n`)<img src=//e.example/p>`'],
   ['a target on the next line of no definition', '[b]: [a](\n`)<img src=//e.example/p>`'],
-  [
-    'a target on the next line of no definition in a list',
-    '- [b]: [a](\n  `)<img src=//e.example/p>`',
-  ],
-  [
-    'a target on the next line of no definition in a heading',
-    '[b]: [a](\n`)<img src=//e.example/p>`\n===',
-  ],
+  ['a target on the next line of no definition in a list', '- [b]: [a](\n  `)<img src=//e.example/p>`'],
+  ['a target on the next line of no definition in a heading', '[b]: [a](\n`)<img src=//e.example/p>`\n==='],
   ['a target on the next line of a list', '- [a](\n  `)<img src=//e.example/p>`'],
   ['a target on the next line of a quote', '> [a](\n> `)<img src=//e.example/p>`'],
   ['a backtick in an autolink', `<\`a@b.example>${IMAGE}\``],
@@ -76,12 +61,7 @@ const SAMPLES: readonly (readonly [string, ...string[]])[] = [
   ['a tag in two texts', 'see <im', 'g src=https://e.example/p.png>'],
   ['a target in three texts', '[a](java', 'script', ':alert(1))'],
   ['a fence of one text in another', '```', `\`\`\`\n${IMAGE}\n\`\`\``],
-  [
-    'a fence that texts joined by a blank end',
-    '`\n\n\u00a0\n```<iframe src=//e.example>',
-    '``',
-    '`\n',
-  ],
+  ['a fence that texts joined by a blank end', '`\n\n\u00a0\n```<iframe src=//e.example>', '``', '`\n'],
   ['a target behind a label', '][a](\n`)``![x](//e.example/`p`)'],
   ['a label that ends in a span', `[[\`]](<b>)\`\`\`${IMAGE}\\\`\n`],
 ];
@@ -105,21 +85,12 @@ describe('active content', () => {
   });
 
   it.each([
-    [
-      'an attribute of Rust in a fence',
-      '```rust\n#![allow(dead_code)]\nlet x = vec![a](b);\n```\n',
-    ],
+    ['an attribute of Rust in a fence', '```rust\n#![allow(dead_code)]\nlet x = vec![a](b);\n```\n'],
     ['an attribute of Rust in a span', 'Write `#![allow(x)]` and `vec![a](b)` here.'],
     ['an image in a fence', `Before.\n\n\`\`\`md\n${IMAGE}\n![a][b]\n\`\`\`\n\nAfter \`x\`.\n`],
-    [
-      'a shortcut image with its definition in a fence',
-      '~~~\n![a]\n\n[a]: https://e.example/p.png\n~~~',
-    ],
+    ['a shortcut image with its definition in a fence', '~~~\n![a]\n\n[a]: https://e.example/p.png\n~~~'],
     ['a fence in a longer fence', `\`\`\`\`md\n\`\`\`\n${IMAGE}\n\`\`\`\n\`\`\`\`\n`],
-    [
-      'a fence with lines of a carriage return and a feed',
-      `a\r\n\r\n\`\`\`\r\n${IMAGE}\r\n\`\`\`\r\nb\r\n`,
-    ],
+    ['a fence with lines of a carriage return and a feed', `a\r\n\r\n\`\`\`\r\n${IMAGE}\r\n\`\`\`\r\nb\r\n`],
     ['a span behind a link', `See [the docs](https://docs.example/a) on \`${IMAGE}\`.`],
     ['a span in a list', `- use \`${IMAGE}\`\n- or \`<img src=x>\`\n`],
     ['brackets in spans', `Use \`]\`, \`x[0](1)\` and \`${IMAGE}\`.`],
@@ -133,11 +104,7 @@ describe('active content', () => {
   it('[I-10] an address in data stays, beside prose too', () => {
     const data = JSON.stringify({ url: `https://e.example/?${QUERY}${QUERY}`, next: [1] });
     expect(passed([data])).toEqual([data]);
-    expect(passed(['Found one!', data, 'Done <b>now</b>.'])).toEqual([
-      'Found one!',
-      data,
-      'Done <b>now</b>.',
-    ]);
+    expect(passed(['Found one!', data, 'Done <b>now</b>.'])).toEqual(['Found one!', data, 'Done <b>now</b>.']);
   });
 
   it('[I-10] an address in prose stays byte for byte, however long its query', () => {
@@ -151,9 +118,7 @@ describe('active content', () => {
     // A run that is asked for is thorough: each document goes through every renderer.
     const trial = tryDocuments(seed, documents, documents > 20_000 ? 'each' : 'in-turn');
     // Said in any case: what is found must be found again.
-    console.info(
-      `active content: seed ${seed}, ${JSON.stringify({ ...trial, failures: trial.failures.length })}`,
-    );
+    console.info(`active content: seed ${seed}, ${JSON.stringify({ ...trial, failures: trial.failures.length })}`);
     expect(trial.failures).toEqual([]);
     expect(trial.passed).toBeGreaterThan(documents / 20);
     expect(trial.withheld).toBeLessThan(documents / 20);
@@ -179,10 +144,7 @@ describe('the work of looking for active content', () => {
     ['quotes in tags', '<a b="'],
     ['tags behind blanks', `<a${' '.repeat(100)}`],
     ['backticks in pairs', '` `` '],
-    [
-      'longer and longer backticks',
-      Array.from({ length: 60 }, (_, at) => '`'.repeat(at)).join(' '),
-    ],
+    ['longer and longer backticks', Array.from({ length: 60 }, (_, at) => '`'.repeat(at)).join(' ')],
     ['fences', '```\n'],
     ['fences in lists', '- ```\n'],
     ['fences that are no end', '```x\n```\u00a0\n'],

@@ -5,13 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ATTEMPTS_PER_MINUTE } from '../../src/admin/sessions.js';
-import {
-  type ConsoleRig,
-  formTokenOf,
-  logIn,
-  startConsole,
-  TestBrowser,
-} from '../support/console-rig.js';
+import { type ConsoleRig, formTokenOf, logIn, startConsole, TestBrowser } from '../support/console-rig.js';
 import { PATIENT } from '../support/timing.js';
 import { bearer } from '../support/wire-client.js';
 
@@ -57,9 +51,7 @@ describe('an administrator whose subject is break-glass', () => {
       ]);
     const browser = await logIn(console);
     expect((await browser.open(`${console.url}/drift`)).status).toBe(200);
-    await expect
-      .poll(() => actors('show-page'), PATIENT)
-      .toContainEqual([console.provider.issuer, 'break-glass']);
+    await expect.poll(() => actors('show-page'), PATIENT).toContainEqual([console.provider.issuer, 'break-glass']);
     expect(await actors('log-in')).toEqual([[console.provider.issuer, 'break-glass']]);
     expect(await actors('show-page')).not.toContainEqual([null, 'break-glass']);
   });
@@ -89,9 +81,7 @@ describe('guesses at the break-glass token', () => {
   it('are refused by address, and the right token and administrators are not', async () => {
     const statuses: number[] = [];
     for (let count = 0; count < ATTEMPTS_PER_MINUTE + 5; count += 1)
-      statuses.push(
-        (await ask(guess(), count % 2 === 0 ? '/api/controls' : '/api/revocations')).status,
-      );
+      statuses.push((await ask(guess(), count % 2 === 0 ? '/api/controls' : '/api/revocations')).status);
     expect(statuses.slice(0, ATTEMPTS_PER_MINUTE)).toEqual(Array(ATTEMPTS_PER_MINUTE).fill(401));
     expect(statuses.slice(-4)).toEqual([429, 429, 429, 429]);
     expect((await ask(console.breakGlass)).status).toBe(200);

@@ -57,40 +57,21 @@ async function isForwarded(world: World, args: JsonObject): Promise<boolean> {
 
 describe('an argument that is left out', () => {
   it('is valid where it has a default, and is forwarded as absent', async () => {
-    expect(await outcomes([ALLOW], [{}, { mode: 'read' }, { size: 'x' }])).toEqual([
-      true,
-      true,
-      false,
-    ]);
+    expect(await outcomes([ALLOW], [{}, { mode: 'read' }, { size: 'x' }])).toEqual([true, true, false]);
   });
 
   it('does not pass an allow rule by its absence', async () => {
     const byArgs = rule('some', 'allow', 'args: {mode: {enum: [read, list]}}');
-    expect(await outcomes([byArgs], [{}, { mode: 'read' }, { mode: 'delete' }])).toEqual([
-      false,
-      true,
-      false,
-    ]);
+    expect(await outcomes([byArgs], [{}, { mode: 'read' }, { mode: 'delete' }])).toEqual([false, true, false]);
     const byWhen = rule('some', 'allow', `when: '!has(args.mode) || args.mode == "read"'`);
     expect(await outcomes([byWhen], [{}, { mode: 'read' }])).toEqual([false, true]);
-    const below = rule(
-      'some',
-      'allow',
-      `when: '!has(args.target.path) || args.target.path == "/tmp"'`,
-    );
-    expect(await outcomes([below], [{ target: {} }, { target: { path: '/tmp' } }])).toEqual([
-      false,
-      true,
-    ]);
+    const below = rule('some', 'allow', `when: '!has(args.target.path) || args.target.path == "/tmp"'`);
+    expect(await outcomes([below], [{ target: {} }, { target: { path: '/tmp' } }])).toEqual([false, true]);
   });
 
   it('passes an allow rule by its approved default', async () => {
     const byArgs = rule('some', 'allow', 'args: {note: {const: plain}, size: {maximum: 100}}');
-    expect(await outcomes([byArgs], [{}, { note: 'other' }, { size: 101 }])).toEqual([
-      true,
-      false,
-      false,
-    ]);
+    expect(await outcomes([byArgs], [{}, { note: 'other' }, { size: 101 }])).toEqual([true, false, false]);
   });
 
   it('does not escape a deny rule by its absence, nor by its default', async () => {
@@ -101,9 +82,7 @@ describe('an argument that is left out', () => {
     const byArgs = rule('no', 'deny', 'args: {mode: {const: delete}}');
     expect(await outcomes([ALLOW, byArgs], [{}, { mode: 'read' }])).toEqual([false, true]);
     const anyText = rule('no', 'deny', `when: 'anyArg(a, a.contains("/etc"))'`);
-    expect(
-      await outcomes([ALLOW, anyText], [{ target: {} }, { target: { path: '/tmp' } }]),
-    ).toEqual([false, true]);
+    expect(await outcomes([ALLOW, anyText], [{ target: {} }, { target: { path: '/tmp' } }])).toEqual([false, true]);
   });
 
   it('is no error for a rule that has the default to read', async () => {
@@ -113,29 +92,16 @@ describe('an argument that is left out', () => {
 
   it('does not escape a require rule', async () => {
     const limited = rule('few', 'require', `when: 'args.size > 50', limits: {rate: 1/h}`);
-    expect(await outcomes([ALLOW, limited], [{}, {}, { size: 1 }, { size: 60 }])).toEqual([
-      true,
-      false,
-      true,
-      false,
-    ]);
+    expect(await outcomes([ALLOW, limited], [{}, {}, { size: 1 }, { size: 60 }])).toEqual([true, false, true, false]);
   });
 
   it('costs the dearer of its absence and its default', async () => {
     const spend = (cost: string): readonly string[] => [
       ALLOW,
-      rule(
-        'spend',
-        'require',
-        `limits: {budget: {name: b, max: 100, per: subject, within: 1h, cost: '${cost}'}}`,
-      ),
+      rule('spend', 'require', `limits: {budget: {name: b, max: 100, per: subject, within: 1h, cost: '${cost}'}}`),
     ];
     const absentIsCheap = 'has(args.size) ? args.size : 1.0';
-    expect(await outcomes(spend(absentIsCheap), [{}, {}, { size: 5 }])).toEqual([
-      true,
-      false,
-      true,
-    ]);
+    expect(await outcomes(spend(absentIsCheap), [{}, {}, { size: 5 }])).toEqual([true, false, true]);
     const absentIsDear = 'has(args.size) ? 1.0 : 60.0';
     expect(await outcomes(spend(absentIsDear), [{}, {}])).toEqual([true, false]);
   });
@@ -171,17 +137,9 @@ const NESTED: JsonObject = {
 
 describe('a default in an alternative', () => {
   it('is filled in where the alternative requires it, and closes the object', async () => {
-    const onDefault = rule(
-      'no',
-      'deny',
-      `when: 'has(args.config.mode) && args.config.mode != "read"'`,
-    );
+    const onDefault = rule('no', 'deny', `when: 'has(args.config.mode) && args.config.mode != "read"'`);
     const calls = [{ config: {} }, { config: { mode: 'read' } }, { config: null }];
-    expect(await outcomes([ALLOW, onDefault], calls, undefined, NESTED)).toEqual([
-      false,
-      true,
-      true,
-    ]);
+    expect(await outcomes([ALLOW, onDefault], calls, undefined, NESTED)).toEqual([false, true, true]);
     const byWhen = rule(
       'some',
       'allow',
@@ -194,11 +152,7 @@ describe('a default in an alternative', () => {
   it('is that of the branch which a default chooses', async () => {
     const onDefault = rule('no', 'deny', `args: {mode: {const: delete}}`);
     const calls = [{}, { kind: 'one' }, { mode: 'read' }];
-    expect(await outcomes([ALLOW, onDefault], calls, undefined, NESTED)).toEqual([
-      false,
-      true,
-      true,
-    ]);
+    expect(await outcomes([ALLOW, onDefault], calls, undefined, NESTED)).toEqual([false, true, true]);
   });
 
   it('is unknown where two alternatives disagree', async () => {
@@ -211,10 +165,7 @@ describe('a default in an alternative', () => {
       ],
     };
     const some = rule('some', 'allow', `when: '!has(args.mode) || args.mode == "read"'`);
-    expect(await outcomes([some], [{}, { mode: 'read' }], undefined, schema)).toEqual([
-      false,
-      true,
-    ]);
+    expect(await outcomes([some], [{}, { mode: 'read' }], undefined, schema)).toEqual([false, true]);
     expect(await outcomes([ALLOW], [{}], undefined, schema)).toEqual([true]);
   });
 });

@@ -9,21 +9,11 @@ import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { applyEdits, memberSpans, removalEdits, spanOf } from '../../src/protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../../src/protocol/jsonrpc.js';
-import {
-  createRandom,
-  effectsOfText,
-  type Random,
-  writeDocument,
-} from '../support/active-content.js';
+import { createRandom, effectsOfText, type Random, writeDocument } from '../support/active-content.js';
 import { ADMINS, adminsOf } from '../support/deployments.js';
 import { connectIn, type EraCaller } from '../support/eras.js';
 import { body } from '../support/hostile-acts.js';
-import {
-  type Act,
-  type HostileRequest,
-  type HostileUpstream,
-  paramsOf,
-} from '../support/hostile-upstream.js';
+import { type Act, type HostileRequest, type HostileUpstream, paramsOf } from '../support/hostile-upstream.js';
 import { EVERY_WAY, type LawWorld, type Left, startWorld } from '../support/law-worlds.js';
 import {
   hostsReadIn,
@@ -34,13 +24,7 @@ import {
   textsIn,
   valuesAt,
 } from '../support/lenient-readers.js';
-import {
-  ambiguousStyle,
-  faithfulStyle,
-  type Style,
-  writeJson,
-  writerOf,
-} from '../support/spelt-json.js';
+import { ambiguousStyle, faithfulStyle, type Style, writeJson, writerOf } from '../support/spelt-json.js';
 import { combinedSpellings, singleSpellings } from '../support/uri-spellings.js';
 import { type HeaderLines, STATELESS_VERSION } from '../support/wire-client.js';
 import { awsKey, cardNumber, githubToken, iban, noise, ssn } from '../unit/inspection/samples.js';
@@ -218,16 +202,13 @@ type Check = {
   finds(left: Left, seen: Seen): unknown;
 };
 
-const secretOf = (seed: number): string =>
-  (seed % 2 === 0 ? githubToken : awsKey)(`leaving ${seed % 8}`);
+const secretOf = (seed: number): string => (seed % 2 === 0 ? githubToken : awsKey)(`leaving ${seed % 8}`);
 const SECRETS = Array.from({ length: 8 }, (_, seed) => secretOf(seed));
 
 const escapeAll =
   (write: (unit: string, hex: string) => string) =>
   (value: string): string =>
-    value.replace(/[\s\S]/g, (unit) =>
-      write(unit, unit.charCodeAt(0).toString(16).padStart(2, '0')),
-    );
+    value.replace(/[\s\S]/g, (unit) => write(unit, unit.charCodeAt(0).toString(16).padStart(2, '0')));
 /** How a text is written that some reader takes for another. */
 const TEXT_SPELLINGS: readonly ((value: string, random: Random) => string)[] = [
   (value) => value,
@@ -242,9 +223,7 @@ const TEXT_SPELLINGS: readonly ((value: string, random: Random) => string)[] = [
   (value) => Buffer.from(value).toString('hex'),
   (value, random) => {
     const at = 1 + random.below(value.length - 1);
-    return (
-      value.slice(0, at) + random.pick(['\u200b', '\u00ad', '\u2060', '\ufeff']) + value.slice(at)
-    );
+    return value.slice(0, at) + random.pick(['\u200b', '\u00ad', '\u2060', '\ufeff']) + value.slice(at);
   },
   (value) => value.replace(/[A-Za-z]/g, (one) => String.fromCharCode(one.charCodeAt(0) + 0xfee0)),
   (value) => JSON.stringify({ note: value }),
@@ -260,21 +239,13 @@ function spellText(value: string, random: Random): string {
 
 /** A text in a value of any shape. */
 function placeIn(value: string, random: Random): Json {
-  return random.pick<Json>([
-    value,
-    `see ${value} there`,
-    [1, [value]],
-    { a: { b: [value] } },
-    { [value]: true },
-  ]);
+  return random.pick<Json>([value, `see ${value} there`, [1, [value]], { a: { b: [value] } }, { [value]: true }]);
 }
 
 /** Letters of a path in full width, which the normal form of compatibility folds. */
 const spellLetters = (uri: string, random: Random): string =>
   uri.replace(/(?<=[a-z/])[a-z](?=[a-z]*(?:\/|$))/g, (letter) =>
-    random.below(2) === 0
-      ? letter
-      : encodeURIComponent(String.fromCharCode(letter.charCodeAt(0) + 0xfee0)),
+    random.below(2) === 0 ? letter : encodeURIComponent(String.fromCharCode(letter.charCodeAt(0) + 0xfee0)),
   );
 
 const URI_PATHS = [
@@ -283,12 +254,9 @@ const URI_PATHS = [
   ['params', 'notifications', 'resourceSubscriptions', '*'],
 ];
 const isForbiddenUri = (uri: string): boolean =>
-  [...resourcesReadIn(uri)].some(
-    (one) => FORBIDDEN.includes(one) || one.startsWith(`${DENIED_BELOW}/`),
-  );
+  [...resourcesReadIn(uri)].some((one) => FORBIDDEN.includes(one) || one.startsWith(`${DENIED_BELOW}/`));
 
-const valuesOf = (body: string, argument: string) =>
-  valuesAt(body, ['params', 'arguments', argument]);
+const valuesOf = (body: string, argument: string) => valuesAt(body, ['params', 'arguments', argument]);
 const findArgument =
   (argument: string, isForbidden: (value: Json | undefined) => boolean) =>
   ({ body }: Left): unknown =>
@@ -305,23 +273,7 @@ const isBelowReports = (path: string): boolean =>
   });
 const isNumber = (value: Json | undefined): value is number => typeof value === 'number';
 
-const TRICKS = [
-  '@',
-  '\\',
-  '/',
-  '#',
-  '?',
-  '%40',
-  '%2f',
-  '\t',
-  ':80',
-  '.',
-  '\u3002',
-  ' ',
-  '%00',
-  ';',
-  '&',
-];
+const TRICKS = ['@', '\\', '/', '#', '?', '%40', '%2f', '\t', ':80', '.', '\u3002', ' ', '%00', ';', '&'];
 
 const CHECKS: readonly Check[] = [
   {
@@ -331,21 +283,13 @@ const CHECKS: readonly Check[] = [
     spell: (random) => {
       const uri = random.pick([DENIED, `${DENIED_BELOW}/one`, BLOCKED]);
       const [, single = uri] = random.pick(singleSpellings(uri));
-      const combined = () =>
-        fc.sample(combinedSpellings(uri), { seed: random.below(1e9), numRuns: 1 })[0] ?? uri;
+      const combined = () => fc.sample(combinedSpellings(uri), { seed: random.below(1e9), numRuns: 1 })[0] ?? uri;
       return random.pick([() => single, combined, () => spellLetters(uri, random)])();
     },
     beside: OPEN,
-    harmless: [
-      OPEN,
-      'memo://vault/open/caf%C3%A9%20noir?q=a+b',
-      'memo://vault/keys',
-      'memo://vault/KEYS/Root',
-    ],
+    harmless: [OPEN, 'memo://vault/open/caf%C3%A9%20noir?q=a+b', 'memo://vault/keys', 'memo://vault/KEYS/Root'],
     finds: ({ body }) =>
-      URI_PATHS.flatMap((path) => valuesAt(body, path)).find(
-        (uri) => typeof uri === 'string' && isForbiddenUri(uri),
-      ),
+      URI_PATHS.flatMap((path) => valuesAt(body, path)).find((uri) => typeof uri === 'string' && isForbiddenUri(uri)),
   },
   {
     what: 'a deny rule on a constant argument',
@@ -359,8 +303,7 @@ const CHECKS: readonly Check[] = [
     what: 'a deny rule on any argument',
     carriers: [argumentOf('note'), argumentOf('data'), argumentOf('list')],
     // Names of members are not read.
-    spell: (random) =>
-      random.pick<Json>(['a; DROP TABLE b', [1, ['DROP TABLE']], { a: ['xDROP TABLE'] }]),
+    spell: (random) => random.pick<Json>(['a; DROP TABLE b', [1, ['DROP TABLE']], { a: ['xDROP TABLE'] }]),
     beside: 'SELECT',
     harmless: ['drop the table', '\u0000\u001f\ud83d\ude00'],
     finds: ({ body }) =>
@@ -383,9 +326,7 @@ const CHECKS: readonly Check[] = [
     what: 'the host of a URL',
     carriers: [argumentOf('link')],
     spell: (random) => {
-      const more = Array.from({ length: random.below(4) }, () =>
-        random.pick([...TRICKS, 'evil.example', 'a.example']),
-      );
+      const more = Array.from({ length: random.below(4) }, () => random.pick([...TRICKS, 'evil.example', 'a.example']));
       return `${random.pick(['https:', 'HTTPS:', 'http:'])}${random.pick(['//', '//', '/', '\\\\'])}${random.pick(['a.example', 'evil.example', '\uff41.example'])}${more.join('')}`;
     },
     beside: 'https://a.example/',
@@ -448,17 +389,7 @@ const CHECKS: readonly Check[] = [
     carriers: [mirrored('region'), mirrored('level')],
     spell: (random) =>
       random.pick<Json>([
-        ...[
-          ' a',
-          'a ',
-          'b\u00f6c',
-          '=?base64?YQ==?=',
-          'a\r\nx-evil: 1',
-          'a,b',
-          '',
-          '\u0000',
-          'x'.repeat(99),
-        ],
+        ...[' a', 'a ', 'b\u00f6c', '=?base64?YQ==?=', 'a\r\nx-evil: 1', 'a,b', '', '\u0000', 'x'.repeat(99)],
         ...[7, -0, 1e2, '7', '1.0', 9_007_199_254_740_991],
       ]),
     beside: 'a',
@@ -466,9 +397,7 @@ const CHECKS: readonly Check[] = [
     finds: ({ headers, body }) =>
       ['region', 'level'].find((argument) => {
         const header = headers[`mcp-param-${argument}`];
-        const values = valuesOf(body, argument).map(
-          (value) => value !== undefined && String(value),
-        );
+        const values = valuesOf(body, argument).map((value) => value !== undefined && String(value));
         return header !== undefined && values.some((value) => value !== decodeHeader(header));
       }),
   },
@@ -476,10 +405,7 @@ const CHECKS: readonly Check[] = [
     what: 'a mark of what was redacted',
     carriers: WITH_TEXT,
     spell: (random, { mark }) =>
-      placeIn(
-        random.pick([mark, JSON.stringify({ note: mark }), JSON.stringify([JSON.stringify(mark)])]),
-        random,
-      ),
+      placeIn(random.pick([mark, JSON.stringify({ note: mark }), JSON.stringify([JSON.stringify(mark)])]), random),
     beside: 'x',
     harmless: ['[redacted] [redacted:github-token]'],
     finds: ({ body }, { mark }) => textsIn(body).find((one) => one.includes(mark)),
@@ -508,8 +434,7 @@ const CHECKS: readonly Check[] = [
     carriers: WITH_TEXT,
     spell: (random, { token }) => {
       const third = Math.floor(token.length / 3);
-      if (random.below(3) === 0)
-        return [token.slice(0, third), token.slice(third, 2 * third), token.slice(2 * third)];
+      if (random.below(3) === 0) return [token.slice(0, third), token.slice(third, 2 * third), token.slice(2 * third)];
       return placeIn(spellText(token, random), random);
     },
     beside: 'x',
@@ -641,9 +566,7 @@ type Removal = {
 const findAny =
   (things: readonly string[], depth: number) =>
   (texts: readonly string[]): string | undefined =>
-    texts
-      .flatMap((one) => [...readingsOf(one, depth)])
-      .find((one) => things.some((thing) => one.includes(thing)));
+    texts.flatMap((one) => [...readingsOf(one, depth)]).find((one) => things.some((thing) => one.includes(thing)));
 
 const PERSONAL = [
   // In groups, or else it may be any number.
@@ -705,22 +628,21 @@ function repeats(answer: Answering['answer']): boolean {
 
 const FIELD_ANSWERS: readonly Answering[] = [
   ...DATA.map((write) => called((_, random) => ({ result: ofText(write(spellField(random))) }))),
-  ...ANSWERS.filter(({ method, answer }) => method === 'tools/call' && repeats(answer)).map(
-    ({ answer }) =>
-      called((thing, random) => {
-        const { result = {}, error } = answer(thing, random);
-        const own = random.pick<JsonObject>([
-          { [spellField(random)]: VALUE },
-          { cards: [{ number: 1 }, { number: VALUE }] },
-        ]);
-        const within = (holder: Json | undefined) => ({
-          ...own,
-          ...(isObject(holder) ? holder : {}),
-        });
-        if (error !== undefined) return { error: { ...error, data: within(error['data']) } };
-        const structuredContent = within(result['structuredContent']);
-        return { result: { ...result, structuredContent } };
-      }),
+  ...ANSWERS.filter(({ method, answer }) => method === 'tools/call' && repeats(answer)).map(({ answer }) =>
+    called((thing, random) => {
+      const { result = {}, error } = answer(thing, random);
+      const own = random.pick<JsonObject>([
+        { [spellField(random)]: VALUE },
+        { cards: [{ number: 1 }, { number: VALUE }] },
+      ]);
+      const within = (holder: Json | undefined) => ({
+        ...own,
+        ...(isObject(holder) ? holder : {}),
+      });
+      if (error !== undefined) return { error: { ...error, data: within(error['data']) } };
+      const structuredContent = within(result['structuredContent']);
+      return { result: { ...result, structuredContent } };
+    }),
   ),
 ];
 
@@ -766,23 +688,21 @@ const REMOVALS: readonly Removal[] = [
   },
   {
     what: 'a note in the name of the gateway',
-    answers: ['dev.sallyport/findings', 'Dev.Sallyport/decision', 'DEV.SALLYPORT/x'].flatMap(
-      (name) => {
-        const note = (thing: string) => ({ _meta: { [name]: thing, 'example.org/x': 1 } });
-        return [
-          called((thing) => ({ result: { ...ofText('x'), ...note(thing) } })),
-          called((thing) => ({
-            result: { content: [{ type: 'text', text: 'x', ...note(thing) }] },
-          })),
-          called((thing) => ({
-            result: {
-              content: [{ type: 'resource', resource: { uri: OPEN, text: 'x', ...note(thing) } }],
-            },
-          })),
-          called((thing) => ({ error: { code: -32000, message: 'x', data: { [name]: thing } } })),
-        ];
-      },
-    ),
+    answers: ['dev.sallyport/findings', 'Dev.Sallyport/decision', 'DEV.SALLYPORT/x'].flatMap((name) => {
+      const note = (thing: string) => ({ _meta: { [name]: thing, 'example.org/x': 1 } });
+      return [
+        called((thing) => ({ result: { ...ofText('x'), ...note(thing) } })),
+        called((thing) => ({
+          result: { content: [{ type: 'text', text: 'x', ...note(thing) }] },
+        })),
+        called((thing) => ({
+          result: {
+            content: [{ type: 'resource', resource: { uri: OPEN, text: 'x', ...note(thing) } }],
+          },
+        })),
+        called((thing) => ({ error: { code: -32000, message: 'x', data: { [name]: thing } } })),
+      ];
+    }),
     spell: () => 'forged-by-the-server',
     finds: findAny(['forged-by-the-server'], 0),
   },
@@ -791,9 +711,7 @@ const REMOVALS: readonly Removal[] = [
     answers: FIELD_ANSWERS,
     spell: spellValue,
     finds: (texts) =>
-      texts
-        .flatMap((one) => [...readingsOf(one, 2)])
-        .find((one) => one.normalize('NFC').includes(VALUE)),
+      texts.flatMap((one) => [...readingsOf(one, 2)]).find((one) => one.normalize('NFC').includes(VALUE)),
   },
   {
     what: 'active content',
@@ -829,20 +747,14 @@ function paramsFor(method: string, nameOf: (own: string) => string): JsonObject 
   }
 }
 
-const isStateless = ({ headers }: HostileRequest): boolean =>
-  headers['mcp-protocol-version'] === STATELESS_VERSION;
+const isStateless = ({ headers }: HostileRequest): boolean => headers['mcp-protocol-version'] === STATELESS_VERSION;
 const COMPLETE = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
 
 /** An answer in this style, on one line where it is in a stream or on stdio. */
-function actOf(
-  { result, error, before = [] }: Answer,
-  style?: Style,
-): (request: HostileRequest) => Act {
+function actOf({ result, error, before = [] }: Answer, style?: Style): (request: HostileRequest) => Act {
   return (request) => {
     const outcome =
-      error === undefined
-        ? { result: { ...(isStateless(request) ? COMPLETE : {}), ...result } }
-        : { error };
+      error === undefined ? { result: { ...(isStateless(request) ? COMPLETE : {}), ...result } } : { error };
     const { _meta: meta } = paramsOf(request);
     const own = isObject(meta) ? meta['progressToken'] : undefined;
     const notes = before.map(({ params, ...rest }) => {
@@ -883,8 +795,7 @@ type Outcome = {
 };
 
 /** A field that is redacted is one still, and recorded again. */
-const isChange = ({ action, detector }: JsonObject): boolean =>
-  action !== 'flag' && detector !== 'sensitive';
+const isChange = ({ action, detector }: JsonObject): boolean => action !== 'flag' && detector !== 'sensitive';
 
 /** Reads the answer in a message. */
 function outcomeIn(json: string): Outcome {
@@ -973,8 +884,7 @@ function listWith(method: string, worded: string, random: Random): Answer {
       },
     ],
   };
-  const member =
-    method === 'resources/templates/list' ? 'resourceTemplates' : (method.split('/')[0] ?? '');
+  const member = method === 'resources/templates/list' ? 'resourceTemplates' : (method.split('/')[0] ?? '');
   return {
     result: {
       [member]: items[member] ?? [],
@@ -1016,10 +926,10 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
     if (gateway === undefined) throw new Error('a world has a gateway');
     const block = { target: 'resource', upstream, name: BLOCKED };
     // The keys of administrators are fetched with the first of their requests.
-    await vi.waitFor(
-      async () => expect((await adminsOf(gateway).revoke({ block })).status).toBe(201),
-      { timeout: 20_000, interval: 50 },
-    );
+    await vi.waitFor(async () => expect((await adminsOf(gateway).revoke({ block })).status).toBe(201), {
+      timeout: 20_000,
+      interval: 50,
+    });
     const access = await world.access({ sub: 'ada' });
     caller = await connectIn(client, access);
     const shown = await answered('tools/call', actOf({ result: ofText(githubToken('a mark')) }));
@@ -1059,9 +969,7 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
     const { name, ...own } = isObject(params) ? params : {};
     const named = typeof name === 'string' ? { name: nameOf(name) } : {};
     const write: Write = ({ params: sent, ...rest }) => {
-      const raw = Object.entries(written(body)).map(
-        ([one, json]) => `${JSON.stringify(one)}:${json}`,
-      );
+      const raw = Object.entries(written(body)).map(([one, json]) => `${JSON.stringify(one)}:${json}`);
       const meta = isObject(sent) ? sent['_meta'] : undefined;
       if (meta !== undefined) raw.push(`"_meta":${JSON.stringify(meta)}`);
       if (named.name !== undefined) raw.push(`"name":${JSON.stringify(named.name)}`);
@@ -1095,10 +1003,7 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
           const [first] = left;
           if (first === undefined || !/call|get|read|complete/.test(carrier.method)) continue;
           const again = await sendAgain(first, headers);
-          expect([sent, again.map(({ body }) => written(body))]).toEqual([
-            sent,
-            [written(first.body)],
-          ]);
+          expect([sent, again.map(({ body }) => written(body))]).toEqual([sent, [written(first.body)]]);
         }
     },
     TIMEOUT_MS,
@@ -1111,11 +1016,7 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
       for (const carrier of carriersOf(check))
         for (const value of check.harmless) {
           const params = carrier.params(value, nameOf);
-          const { sent, left } = await send(
-            carrier.method,
-            params,
-            writerOf(faithfulStyle(random)),
-          );
+          const { sent, left } = await send(carrier.method, params, writerOf(faithfulStyle(random)));
           if (carrier.method.endsWith('subscribe')) continue;
           expect([sent, left.map(({ body }) => written(body))]).toEqual([sent, [asSent(sent)]]);
         }
@@ -1150,8 +1051,7 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
           const about = [method, JSON.stringify(given), last];
           expect([...about, removal.finds(all.flatMap(textsIn))]).toEqual([...about, undefined]);
           const left = outcomeIn(last);
-          if (left.isRefusal || left.findings.some(({ action }) => action !== 'flag'))
-            met.add(what);
+          if (left.isRefusal || left.findings.some(({ action }) => action !== 'flag')) met.add(what);
           if (left.isRefusal) continue;
           const again = outcomeIn((await answered(method, actAgain(left.raw))).last);
           expect([...about, again.members]).toEqual([...about, left.members]);
@@ -1201,20 +1101,13 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
         for (let round = 0; round < ROUNDS; round += 1) {
           world.forget();
           const spelt = spellText(WORDED, random);
-          const own = random.pick([
-            'com.example/note',
-            'baggage',
-            'IO.modelcontextprotocol/x',
-            WORDED,
-          ]);
+          const own = random.pick(['com.example/note', 'baggage', 'IO.modelcontextprotocol/x', WORDED]);
           const params = {
             ...{ _meta: { [own]: random.pick<Json>([spelt, { deep: [spelt] }]) } },
             ...(random.below(4) === 0 && { cursor: spelt }),
           };
           const style =
-            random.below(3) === 0
-              ? ambiguousStyle(random, '_meta', { note: WORDED })
-              : faithfulStyle(random);
+            random.below(3) === 0 ? ambiguousStyle(random, '_meta', { note: WORDED }) : faithfulStyle(random);
           const headers = { [random.pick(HEADERS)]: WORDED, [random.pick(HEADERS)]: WORDED };
           await closed.request(method, params, { headers, write: writerOf(style) });
           const left = world
@@ -1237,9 +1130,7 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
         };
         const style = ambiguousStyle(random, 'name', nameOf('erase'));
         await closed.request('tools/call', params, { write: writerOf(style) });
-        const names = world
-          .left()
-          .flatMap(({ body }) => valuesAt(body || '{}', ['params', 'name']));
+        const names = world.left().flatMap(({ body }) => valuesAt(body || '{}', ['params', 'name']));
         expect(names).not.toContain('erase');
       }
     });
@@ -1254,24 +1145,15 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
             request.method === method ? actOf(given, faithfulStyle(random))(request) : undefined,
           );
           const reply = await closed.request(method, {});
-          const all = [
-            ...reply.messages.map((one) => JSON.stringify(one)),
-            ...messagesIn(reply.text),
-          ];
-          expect([method, given, findAny([WORDED], 2)(all.flatMap(textsIn))]).toEqual([
-            method,
-            given,
-            undefined,
-          ]);
+          const all = [...reply.messages.map((one) => JSON.stringify(one)), ...messagesIn(reply.text)];
+          expect([method, given, findAny([WORDED], 2)(all.flatMap(textsIn))]).toEqual([method, given, undefined]);
         }
     });
   });
 });
 
 it('every check was met', () => {
-  expect([...CHECKS, ...REMOVALS].map(({ what }) => what).filter((what) => !met.has(what))).toEqual(
-    [],
-  );
+  expect([...CHECKS, ...REMOVALS].map(({ what }) => what).filter((what) => !met.has(what))).toEqual([]);
 });
 
 /** A header as MCP 2026-07-28 writes values into it. */

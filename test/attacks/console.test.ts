@@ -6,14 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readKeySet, selectKeys } from '../../src/auth/issuer.js';
 import { createOidcLogin } from '../../src/auth/login.js';
 import type { IssuerSettings } from '../../src/config/settings.js';
-import {
-  type ConsoleRig,
-  formTokenOf,
-  logIn,
-  sendOnce,
-  startConsole,
-  TestBrowser,
-} from '../support/console-rig.js';
+import { type ConsoleRig, formTokenOf, logIn, sendOnce, startConsole, TestBrowser } from '../support/console-rig.js';
 
 describe('the login of the console, attacked', () => {
   let console: ConsoleRig;
@@ -91,12 +84,7 @@ describe('the login of the console, attacked', () => {
   });
 
   it('[CON-07] leads to its own pages only, and splits no header', async () => {
-    for (const to of [
-      '//evil.example',
-      'https://evil.example/',
-      '/\r\nset-cookie: a=b',
-      '/login',
-    ]) {
+    for (const to of ['//evil.example', 'https://evil.example/', '/\r\nset-cookie: a=b', '/login']) {
       const browser = new TestBrowser();
       const page = await browser.open(`${console.url}/login/with/idp?to=${encodeURIComponent(to)}`);
       expect([page.status, page.url]).toEqual([200, `${console.url}/`]);
@@ -209,9 +197,7 @@ describe('the ID token of a login', () => {
             async keysFor(header) {
               const reading = await readKeySet(jwks, ['ES256']);
               const keys = reading.ok ? selectKeys(reading.keys, header) : [];
-              return keys.length === 0
-                ? { kind: 'unknown' }
-                : { kind: 'keys', keys, generation: 0 };
+              return keys.length === 0 ? { kind: 'unknown' } : { kind: 'keys', keys, generation: 0 };
             },
           },
         }),
@@ -238,9 +224,7 @@ describe('the ID token of a login', () => {
   }
 
   const mint = (changes: object, { key = own.privateKey, header = {} } = {}) =>
-    new SignJWT({ ...claims(), ...changes })
-      .setProtectedHeader({ alg: 'ES256', kid: 'one', ...header })
-      .sign(key);
+    new SignJWT({ ...claims(), ...changes }).setProtectedHeader({ alg: 'ES256', kid: 'one', ...header }).sign(key);
 
   it('[CON-09] is taken when it is the answer to this login', async () => {
     for (const header of [{}, { typ: 'JWT' }])

@@ -27,11 +27,7 @@ const LOADS: readonly (readonly [string, string, string])[] = [
     'mermaid',
     String.raw`%%{init: {"themeVariables": {"fontFamily": "x;} @im\\port '//e.example/a.css'"}}}%%`,
   ],
-  [
-    'a list of expressions',
-    'vega',
-    `{"url":[{"test":"true","signal":"'htt'+'ps:/'+'/e.example'"}]}`,
-  ],
+  ['a list of expressions', 'vega', `{"url":[{"test":"true","signal":"'htt'+'ps:/'+'/e.example'"}]}`],
   [
     'a computed column',
     'vega',

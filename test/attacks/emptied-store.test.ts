@@ -50,8 +50,7 @@ async function ageStore(): Promise<void> {
   shared.aheadMs += HOUR_MS;
 }
 
-const readyStatus = async (rig: AttackRig): Promise<number> =>
-  (await fetch(`${rig.gateway.opsUrl}/readyz`)).status;
+const readyStatus = async (rig: AttackRig): Promise<number> => (await fetch(`${rig.gateway.opsUrl}/readyz`)).status;
 
 describe.each([
   ['', true],
@@ -100,8 +99,7 @@ describe.each([
     // What needs no history goes on.
     expect((await read('kim')).text).not.toContain('isError":true');
     expect(await readyStatus(rig)).toBe(200);
-    const control = async () =>
-      (await rig.gateway.metrics()).includes('control="store",state="degraded"} 1');
+    const control = async () => (await rig.gateway.metrics()).includes('control="store",state="degraded"} 1');
     await expect.poll(control, PATIENT).toBe(true);
   });
 });
@@ -115,9 +113,7 @@ it('at a first start says why flows and budgets are refused, until when, and wha
       .log()
       .split('\n')
       .find((one) => one.includes('no history for flows'));
-    expect(line).toMatch(
-      /began empty, as it does at the first start .*T[\d:.]+Z on; .*afterLoss: degrade/,
-    );
+    expect(line).toMatch(/began empty, as it does at the first start .*T[\d:.]+Z on; .*afterLoss: degrade/);
     const token = await rig.gateway.token(UPSTREAM, { sub: 'ada', ...lifetime() });
     const reply = await callStateless(rig.as(token), 'write_record', WRITE);
     expect(reply.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);

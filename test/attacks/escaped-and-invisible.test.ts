@@ -54,13 +54,10 @@ describe.each(Object.entries(SECRETS))('%s', (_what, secret) => {
     expect(shown(text)).toContain('see [redacted:');
   });
 
-  it.each(Object.entries(NOTATIONS))(
-    'is found in full-width letters, each %s',
-    (_notation, write) => {
-      const spelt = [...secret].map((one) => write(one.charCodeAt(0) + FULL_WIDTH)).join('');
-      expect(shown(`see ${spelt} there`)).toContain('see [redacted:');
-    },
-  );
+  it.each(Object.entries(NOTATIONS))('is found in full-width letters, each %s', (_notation, write) => {
+    const spelt = [...secret].map((one) => write(one.charCodeAt(0) + FULL_WIDTH)).join('');
+    expect(shown(`see ${spelt} there`)).toContain('see [redacted:');
+  });
 });
 
 it('what escapes spell otherwise passes byte for byte', () => {
@@ -71,16 +68,13 @@ it('what escapes spell otherwise passes byte for byte', () => {
     expect(shown(text)).toContain(JSON.stringify(text));
 });
 
-it.each(Object.entries(NOTATIONS))(
-  'a record keeps no rest of a token that %s interrupts',
-  (_notation, write) => {
-    const token = jwt('a record');
-    for (const at of [20, token.length - 60, token.length - 30]) {
-      const text = `memo://see/${token.slice(0, at)}${write(0x200b)}${token.slice(at)}`;
-      expect(cleanForeign(text, redactForRecord)).toMatch(/^memo:\/\/see\/\[redacted:[a-z-]+\]$/);
-    }
-  },
-);
+it.each(Object.entries(NOTATIONS))('a record keeps no rest of a token that %s interrupts', (_notation, write) => {
+  const token = jwt('a record');
+  for (const at of [20, token.length - 60, token.length - 30]) {
+    const text = `memo://see/${token.slice(0, at)}${write(0x200b)}${token.slice(at)}`;
+    expect(cleanForeign(text, redactForRecord)).toMatch(/^memo:\/\/see\/\[redacted:[a-z-]+\]$/);
+  }
+});
 
 describe('what is encoded in a path', () => {
   const ENCODED = ['hex', 'base64', 'base64url'] as const;

@@ -13,13 +13,7 @@ import {
   initializeWithTasks,
   TASK_TOOLS,
 } from '../support/mcp-servers.js';
-import {
-  type Access,
-  openEvents,
-  openSession,
-  requestStateless,
-  resultOf,
-} from '../support/wire-client.js';
+import { type Access, openEvents, openSession, requestStateless, resultOf } from '../support/wire-client.js';
 
 const RATE = 5;
 const POLICY = `version: 1
@@ -42,10 +36,8 @@ beforeAll(async () => {
 });
 afterAll(() => rig.close());
 
-const as = async (sub: string): Promise<Access> =>
-  rig.as(await rig.gateway.token(UPSTREAM, { sub }));
-const uris = (count: number): string[] =>
-  Array.from({ length: count }, (_, index) => `memo://${index}`);
+const as = async (sub: string): Promise<Access> => rig.as(await rig.gateway.token(UPSTREAM, { sub }));
+const uris = (count: number): string[] => Array.from({ length: count }, (_, index) => `memo://${index}`);
 const isLimited = (text: string): boolean => text.includes(LIMITED);
 
 /** Opens a subscription and leaves it; the reason why it was refused, if it was. */
@@ -77,8 +69,7 @@ describe('each resource', () => {
   it('counts as the same in the subscriptions of sessions', async () => {
     const session = await openSession(await as('in a session'));
     const replies = [];
-    for (const uri of uris(RATE + 1))
-      replies.push((await session.request('resources/subscribe', { uri })).text);
+    for (const uri of uris(RATE + 1)) replies.push((await session.request('resources/subscribe', { uri })).text);
     expect(replies.map(isLimited)).toEqual(uris(RATE + 1).map((_, index) => index === RATE));
   });
 
@@ -96,8 +87,7 @@ describe('each task', () => {
     expect(await listen(access, { taskIds })).toContain(LIMITED);
     const [taskId = ''] = taskIds;
     const inputResponses = { colour: { action: 'decline' } };
-    const update = async () =>
-      (await askStateless(access, 'tasks/update', { taskId, inputResponses })).text;
+    const update = async () => (await askStateless(access, 'tasks/update', { taskId, inputResponses })).text;
     expect(isLimited(await update())).toBe(false);
     expect(isLimited(await update())).toBe(true);
   });
@@ -117,8 +107,7 @@ describe('each task', () => {
     const session = await openSession(access);
     const call = { name: 'talk', arguments: { id: 'one' }, task: {} };
     const replies = [];
-    for (let count = 0; count <= RATE; count += 1)
-      replies.push(await session.request('tools/call', call));
+    for (let count = 0; count <= RATE; count += 1) replies.push(await session.request('tools/call', call));
     expect(replies.map(({ text }) => isLimited(text)).indexOf(true)).toBe(RATE);
     const { taskId = '' } = resultOf(replies[0] ?? { message: undefined })['task'] as JsonObject;
     for (let count = 0; count < 2 * RATE; count += 1) {

@@ -6,14 +6,7 @@ import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type World, withWorld } from '../compat/rig.js';
 import { PATIENT } from '../support/timing.js';
-import {
-  errorOf,
-  post,
-  requestInSession,
-  resultOf,
-  sessionHeaders,
-  statelessParts,
-} from '../support/wire-client.js';
+import { errorOf, post, requestInSession, resultOf, sessionHeaders, statelessParts } from '../support/wire-client.js';
 
 const SCHEMA: JsonObject = {
   type: 'object',
@@ -182,9 +175,7 @@ describe('a number that a double does not hold', () => {
       const batch = `[${call(1, `{"id":${BIG}}`)},${call(2, `{"filter":{"id":${BIG}}}`)}]`;
       const reply = await post(access, batch, { ...session, 'mcp-protocol-version': version });
       expect(reply.text).toMatch(ROUNDED);
-      expect(upstream.uses().map(({ body }) => body.includes(`{"filter":{"id":${BIG}}}`))).toEqual([
-        true,
-      ]);
+      expect(upstream.uses().map(({ body }) => body.includes(`{"filter":{"id":${BIG}}}`))).toEqual([true]);
     });
   });
 

@@ -32,10 +32,8 @@ beforeAll(async () => {
 });
 afterAll(() => rig.close());
 
-const list = async (): Promise<string> =>
-  (await requestStateless(rig.access, 'resources/list')).text;
-const write = async (): Promise<string> =>
-  (await callStateless(rig.access, SINK, { id: 'one', text: 'x' })).text;
+const list = async (): Promise<string> => (await requestStateless(rig.access, 'resources/list')).text;
+const write = async (): Promise<string> => (await callStateless(rig.access, SINK, { id: 'one', text: 'x' })).text;
 
 it('closes the flow, or does not bring the text', async () => {
   expect(await list()).toContain(TEXT);

@@ -37,15 +37,12 @@ const isCall = ({ method }: HostileRequest): boolean => method === 'tools/call';
 const hasCome = (is: (request: HostileRequest) => boolean): Promise<unknown> =>
   expect.poll(() => rig.upstream.seen().some(is), PATIENT).toBe(true);
 let answer = ANSWER;
-const answerTo = (request: HostileRequest): string =>
-  sseEvent(resultFor(request, textResult(answer)));
+const answerTo = (request: HostileRequest): string => sseEvent(resultFor(request, textResult(answer)));
 
 const streamed: Way = async (args, meanwhile) => {
   const { passed, open } = createGate();
   rig.upstream.obey(
-    inTurn(onlyIn('sessions'), (request) =>
-      isCall(request) ? held(': \n\n', passed, answerTo(request)) : undefined,
-    ),
+    inTurn(onlyIn('sessions'), (request) => (isCall(request) ? held(': \n\n', passed, answerTo(request)) : undefined)),
   );
   const { url, token = '' } = rig.access;
   const session = await openRawSession(url, { token });
@@ -67,9 +64,7 @@ const resumed: Way = async (args, meanwhile) => {
         const chunks = ['id: e/0\ndata: \n\n'];
         return { kind: 'chunks', contentType: 'text/event-stream', chunks, ending: 'end' };
       }
-      return asked !== undefined && isResumption(request)
-        ? held(': \n\n', passed, answerTo(asked))
-        : undefined;
+      return asked !== undefined && isResumption(request) ? held(': \n\n', passed, answerTo(asked)) : undefined;
     }),
   );
   const { url, token = '' } = rig.access;
@@ -88,9 +83,7 @@ const resumed: Way = async (args, meanwhile) => {
 const onChannel: Way = async (args, meanwhile) => {
   const { passed, open } = createGate();
   rig.upstream.obey(
-    inTurn(onlyIn('sessions'), (request) =>
-      isCall(request) ? held(': \n\n', passed, answerTo(request)) : undefined,
-    ),
+    inTurn(onlyIn('sessions'), (request) => (isCall(request) ? held(': \n\n', passed, answerTo(request)) : undefined)),
   );
   const { channel, request } = await openChannelCaller(rig.access);
   const reply = request('tools/call', { name: 'write_record', arguments: args });
@@ -162,8 +155,7 @@ describe.each<[string, Era, Way]>([
 
   it('is inspected as a rule about its arguments demands meanwhile', async () => {
     answer = `${ANSWER} ${makeGithubToken()}`;
-    const of = (id: string) =>
-      rule('closed', 'require', `args: {id: {const: ${id}}}, inspect: closed`);
+    const of = (id: string) => rule('closed', 'require', `args: {id: {const: ${id}}}, inspect: closed`);
     expect(await way({ id: 'one', text: SHORT }, () => apply(of('two')))).toContain(ANSWER);
     expect(await way({ id: 'one', text: SHORT }, () => apply(of('one')))).not.toContain(ANSWER);
   });

@@ -22,10 +22,7 @@ describe('what a stdio server started', () => {
   it.each([
     ['in a session of its own', 'setsid sleep 300 & echo $! > PID'],
     ['in a session of its own, orphaned', '(setsid sh -c "echo \\$\\$ > PID; exec sleep 300" &)'],
-    [
-      'with streams of its own',
-      '(setsid sh -c "echo \\$\\$ > PID; exec sleep 300" <&- >&- 2>&- &)',
-    ],
+    ['with streams of its own', '(setsid sh -c "echo \\$\\$ > PID; exec sleep 300" <&- >&- 2>&- &)'],
   ])(
     'ends with the adapter: %s',
     async (name, command) => {
@@ -33,10 +30,7 @@ describe('what a stdio server started', () => {
       const port = await findFreePort();
       const script = `${command.replace('PID', `'${pidFile}'`)}; sleep 300`;
       const bystander = spawn('sleep', ['300'], { detached: true, stdio: 'ignore' });
-      const served = startSallyport(
-        ['stdio', '--listen', `127.0.0.1:${port}`, '--', 'sh', '-c', script],
-        folder,
-      );
+      const served = startSallyport(['stdio', '--listen', `127.0.0.1:${port}`, '--', 'sh', '-c', script], folder);
       try {
         await expect.poll(served.stdout, { timeout: LONG / 2 }).toContain('token ');
         const token = /^token +(\S+)$/m.exec(served.stdout())?.[1] ?? '';

@@ -62,10 +62,7 @@ async function run(line: string, end: string): Promise<string> {
   const pending = toolOf(`add${end}issue`, { description: `Adds.${end}It is harmless.` });
   const files = new Map([
     ['/srv/config/gateway.yaml', GOOD],
-    [
-      '/srv/config/policies/pins/github.lock.yaml',
-      writeLock(lockOf([pinOf(before), pinOf(pending, 'pending')])),
-    ],
+    ['/srv/config/policies/pins/github.lock.yaml', writeLock(lockOf([pinOf(before), pinOf(pending, 'pending')]))],
   ]);
   const ports: PinPorts = {
     files: {
@@ -88,10 +85,7 @@ async function run(line: string, end: string): Promise<string> {
     now: () => Date.UTC(2026, 10, 20),
   };
   const [word = '', ...rest] = line.split(' ');
-  await buildProgram(io, [pinCommand(io, ports)]).run([
-    ...['pin', word, '-c', 'config/gateway.yaml'],
-    ...rest,
-  ]);
+  await buildProgram(io, [pinCommand(io, ports)]).run([...['pin', word, '-c', 'config/gateway.yaml'], ...rest]);
   return [io.out(), io.err(), files.get('/srv/config/policies/pins/github.lock.yaml')].join('');
 }
 

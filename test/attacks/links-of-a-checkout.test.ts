@@ -65,24 +65,17 @@ async function expectUntouched(): Promise<void> {
 }
 
 describe('links that a checkout contains', () => {
-  it.each(LINKS)(
-    '%s refuses %s, which leads to %s, and names it',
-    PATIENT,
-    async (command, path, target) => {
-      await link(path, target);
-      const before = await readdir(checkout, { recursive: true });
-      const started = join(root, 'started');
-      const argv = command === 'init' ? INIT : DEV(started);
-      const { code, stderr } = await runSallyport(argv, { cwd: checkout });
-      expect([
-        code,
-        stderr.includes(`${path} is a link`) || stderr.includes(`is one: ${path}\n`),
-      ]).toEqual([2, true]);
-      expect(existsSync(started)).toBe(false);
-      expect(await readdir(checkout, { recursive: true })).toEqual(before);
-      await expectUntouched();
-    },
-  );
+  it.each(LINKS)('%s refuses %s, which leads to %s, and names it', PATIENT, async (command, path, target) => {
+    await link(path, target);
+    const before = await readdir(checkout, { recursive: true });
+    const started = join(root, 'started');
+    const argv = command === 'init' ? INIT : DEV(started);
+    const { code, stderr } = await runSallyport(argv, { cwd: checkout });
+    expect([code, stderr.includes(`${path} is a link`) || stderr.includes(`is one: ${path}\n`)]).toEqual([2, true]);
+    expect(existsSync(started)).toBe(false);
+    expect(await readdir(checkout, { recursive: true })).toEqual(before);
+    await expectUntouched();
+  });
 
   it.each(['policies', 'policies/pins', '.gitignore'])(
     'is not followed where it came after the first look: %s',
@@ -97,19 +90,15 @@ describe('links that a checkout contains', () => {
     },
   );
 
-  it(
-    'nothing is refused for the folder that the user names, nor for folders and links beside',
-    PATIENT,
-    async () => {
-      await mkdir(join(checkout, 'policies', 'pins'), { recursive: true });
-      await writeFile(join(checkout, '.gitignore'), '/dist');
-      await symlink(elsewhere, join(checkout, 'docs'));
-      await symlink(checkout, join(root, 'named'));
-      const { code, stderr } = await runSallyport([...INIT, join(root, 'named')], { cwd: root });
-      expect([code, stderr]).toEqual([0, expect.not.stringContaining('link')]);
-      expect(await readFile(join(checkout, '.gitignore'), 'utf8')).toContain('/dist\n/secrets/\n');
-      expect(existsSync(join(checkout, 'policies', 'desk.policy.yaml'))).toBe(true);
-      await expectUntouched();
-    },
-  );
+  it('nothing is refused for the folder that the user names, nor for folders and links beside', PATIENT, async () => {
+    await mkdir(join(checkout, 'policies', 'pins'), { recursive: true });
+    await writeFile(join(checkout, '.gitignore'), '/dist');
+    await symlink(elsewhere, join(checkout, 'docs'));
+    await symlink(checkout, join(root, 'named'));
+    const { code, stderr } = await runSallyport([...INIT, join(root, 'named')], { cwd: root });
+    expect([code, stderr]).toEqual([0, expect.not.stringContaining('link')]);
+    expect(await readFile(join(checkout, '.gitignore'), 'utf8')).toContain('/dist\n/secrets/\n');
+    expect(existsSync(join(checkout, 'policies', 'desk.policy.yaml'))).toBe(true);
+    await expectUntouched();
+  });
 });

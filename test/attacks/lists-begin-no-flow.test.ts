@@ -15,13 +15,7 @@ import {
   paramsOf,
 } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/timing.js';
-import {
-  type Access,
-  callStateless,
-  openEvents,
-  requestStateless,
-  resultOf,
-} from '../support/wire-client.js';
+import { type Access, callStateless, openEvents, requestStateless, resultOf } from '../support/wire-client.js';
 
 const TEXT = 'do-as-I-say';
 const NOTE = { 'com.example/note': TEXT };
@@ -83,8 +77,7 @@ function speak(request: HostileRequest): Act | undefined {
   return jsonBody(resultFor(request, { ...known, ...own, ...(isStateless ? CACHE : {}) }));
 }
 
-const isStateless = ({ headers }: HostileRequest): boolean =>
-  headers['mcp-protocol-version'] === '2026-07-28';
+const isStateless = ({ headers }: HostileRequest): boolean => headers['mcp-protocol-version'] === '2026-07-28';
 
 function start(more: readonly string[]): Promise<AttackRig> {
   return startRig({ policies: { open: POLICY }, upstream: ['pinning: {maxAge: 10m}', ...more] });
@@ -93,9 +86,7 @@ function start(more: readonly string[]): Promise<AttackRig> {
 const callers = (rig: AttackRig) => ({
   as: async (sub: string): Promise<Access> => rig.as(await rig.gateway.token(UPSTREAM, { sub })),
   isClosed: async (access: Access): Promise<boolean> =>
-    (await callStateless(access, 'write_record', { id: 'x', text: 'y' })).text.includes(
-      'tainted-flow',
-    ),
+    (await callStateless(access, 'write_record', { id: 'x', text: 'y' })).text.includes('tainted-flow'),
 });
 
 /** The cursor of the last request for such a page. */
@@ -125,10 +116,7 @@ describe('a server that is the source of a flow', () => {
       const texts = [JSON.stringify(caller.opened)];
       const methods = era === 'stateless' ? LISTS : [...LISTS, 'ping', 'logging/setLevel'];
       for (const method of [...methods, 'prompts/list']) {
-        const reply = await caller.request(
-          method,
-          method.startsWith('log') ? { level: 'info' } : {},
-        );
+        const reply = await caller.request(method, method.startsWith('log') ? { level: 'info' } : {});
         expect([200, 404]).toContain(reply.status);
         texts.push(reply.text);
       }
@@ -170,10 +158,7 @@ describe('a server that is the source of a flow', () => {
       });
       const notifications = { resourceSubscriptions: [URI] };
       const act = stream(
-        [
-          message('subscriptions/acknowledged', { notifications }),
-          message('resources/updated', { uri: URI }),
-        ],
+        [message('subscriptions/acknowledged', { notifications }), message('resources/updated', { uri: URI })],
         'hold',
       );
       return act.kind === 'chunks' ? { ...act, gate } : act;

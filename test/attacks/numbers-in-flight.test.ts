@@ -4,13 +4,7 @@
 import { expect, it } from 'vitest';
 import { type World, withWorld } from '../compat/rig.js';
 import { openRawChannel } from '../support/http-sse-clients.js';
-import {
-  bearer,
-  openSession,
-  post,
-  sessionHeaders,
-  statelessParts,
-} from '../support/wire-client.js';
+import { bearer, openSession, post, sessionHeaders, statelessParts } from '../support/wire-client.js';
 
 const TOOLS = ['work', 'wait'].map((name) => ({
   name,
@@ -19,10 +13,7 @@ const TOOLS = ['work', 'wait'].map((name) => ({
 }));
 
 /** Sends a call with an id as it is written; resolves with the status of the POST and its text. */
-type Send = (
-  id: string,
-  name: string,
-) => Promise<{ readonly status: number; readonly text: string }>;
+type Send = (id: string, name: string) => Promise<{ readonly status: number; readonly text: string }>;
 
 function callText(id: string, name: string): string {
   return `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"${name}"}}`;

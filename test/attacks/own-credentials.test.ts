@@ -94,9 +94,7 @@ function shownIn({ headers }: HostileRequest): readonly string[] {
 }
 
 const percentOf = (value: string): string =>
-  [...value]
-    .map((unit, at) => (at % 2 === 0 ? `%${unit.charCodeAt(0).toString(16)}` : unit))
-    .join('');
+  [...value].map((unit, at) => (at % 2 === 0 ? `%${unit.charCodeAt(0).toString(16)}` : unit)).join('');
 
 const SPELLINGS: readonly ((value: string) => string)[] = [
   (value) => value,
@@ -111,9 +109,7 @@ const SPELLINGS: readonly ((value: string) => string)[] = [
 
 /** What the upstream can spell of what it saw and of what is configured. */
 function spelt(request: HostileRequest, name: Name): readonly string[] {
-  return [...shownIn(request), ...configured[name]].flatMap((value) =>
-    SPELLINGS.map((spell) => spell(value)),
-  );
+  return [...shownIn(request), ...configured[name]].flatMap((value) => SPELLINGS.map((spell) => spell(value)));
 }
 
 const read = { id: 'one' };
@@ -123,8 +119,7 @@ type Echo = (request: HostileRequest, forms: readonly string[]) => Act;
 const ECHOES: readonly (readonly [where: string, echo: Echo])[] = [
   [
     'a text',
-    (request, forms) =>
-      jsonBody(resultFor(request, { content: [{ type: 'text', text: forms.join(' and ') }] })),
+    (request, forms) => jsonBody(resultFor(request, { content: [{ type: 'text', text: forms.join(' and ') }] })),
   ],
   [
     'an error',

@@ -38,8 +38,7 @@ async function startPair(client: ClientEra, upstream: Era, options: RigOptions):
   const members = [...(options.upstream ?? []), 'arguments: any'];
   const rig = await startRigOf(upstream, { ...options, upstream: members });
   const { request, leave } = await connectIn(client, rig.access);
-  const call = (name: string): Promise<Reply> =>
-    request('tools/call', { name, arguments: { id: 'one', text: 'two' } });
+  const call = (name: string): Promise<Reply> => request('tools/call', { name, arguments: { id: 'one', text: 'two' } });
   return {
     rig,
     list: async () => toolNames(await request('tools/list')),
@@ -76,164 +75,149 @@ async function expectControl({ rig }: Pair, state: string): Promise<void> {
     .toContain(`sallyport_control_state{control="pins:target",state="${state}"} 1`);
 }
 
-describe.each(ERA_PAIRS)(
-  'with pins, a client of %s before an upstream of %s',
-  (client, upstream) => {
-    let pair: Pair;
-    beforeAll(async () => {
-      pair = await startPair(client, upstream, {
-        upstream: [`pinning: {maxAge: ${MAX_AGE_MS}ms}`],
-      });
+describe.each(ERA_PAIRS)('with pins, a client of %s before an upstream of %s', (client, upstream) => {
+  let pair: Pair;
+  beforeAll(async () => {
+    pair = await startPair(client, upstream, {
+      upstream: [`pinning: {maxAge: ${MAX_AGE_MS}ms}`],
     });
-    afterAll(() => pair.close());
+  });
+  afterAll(() => pair.close());
 
-    it('[X-54, L-57] loses what changes, and the control names it until it is restored', async () => {
-      expect(await pair.list()).toEqual(HONEST);
-      await pair.expectCalled('read_record');
-      pair.offer(CHANGED, WRITE);
-      pair.passAge();
-      await pair.expectRefused('read_record', 'tool-changed');
-      expect(await pair.list()).toEqual(['write_record']);
-      expect(await eventsOf(pair, 'pin.drift')).toHaveLength(1);
-      await expectControl(pair, 'degraded');
-      pair.offer(READ, WRITE);
-      pair.passAge();
-      await pair.expectCalled('read_record');
-      await expectControl(pair, 'armed');
-    });
+  it('[X-54, L-57] loses what changes, and the control names it until it is restored', async () => {
+    expect(await pair.list()).toEqual(HONEST);
+    await pair.expectCalled('read_record');
+    pair.offer(CHANGED, WRITE);
+    pair.passAge();
+    await pair.expectRefused('read_record', 'tool-changed');
+    expect(await pair.list()).toEqual(['write_record']);
+    expect(await eventsOf(pair, 'pin.drift')).toHaveLength(1);
+    await expectControl(pair, 'degraded');
+    pair.offer(READ, WRITE);
+    pair.passAge();
+    await pair.expectCalled('read_record');
+    await expectControl(pair, 'armed');
+  });
 
-    it('[L-54] learns from the record what of it is poisoned', async () => {
-      pair.offer(POISONED, WRITE, toolOf('notes', POISON), toolOf('more', 'Adds two numbers.'));
-      pair.passAge();
-      await pair.expectRefused('read_record', 'tool-poisoned');
-      await pair.expectRefused('notes', 'tool-poisoned');
-      await pair.expectRefused('more', 'tool-unpinned');
-      expect(await pair.list()).toEqual(['write_record']);
-      const found = await eventsOf(pair, 'pin.finding');
-      const names = new Set(found.map((line) => (line['target'] as JsonObject)['name']));
-      expect(names).toEqual(new Set(['read_record', 'notes']));
-      pair.offer(READ, WRITE);
-      pair.passAge();
-      await pair.expectCalled('read_record');
-    });
-  },
-);
+  it('[L-54] learns from the record what of it is poisoned', async () => {
+    pair.offer(POISONED, WRITE, toolOf('notes', POISON), toolOf('more', 'Adds two numbers.'));
+    pair.passAge();
+    await pair.expectRefused('read_record', 'tool-poisoned');
+    await pair.expectRefused('notes', 'tool-poisoned');
+    await pair.expectRefused('more', 'tool-unpinned');
+    expect(await pair.list()).toEqual(['write_record']);
+    const found = await eventsOf(pair, 'pin.finding');
+    const names = new Set(found.map((line) => (line['target'] as JsonObject)['name']));
+    expect(names).toEqual(new Set(['read_record', 'notes']));
+    pair.offer(READ, WRITE);
+    pair.passAge();
+    await pair.expectCalled('read_record');
+  });
+});
 
-describe.each(ERA_PAIRS)(
-  'without pins, a client of %s before an upstream of %s',
-  (client, upstream) => {
-    let pair: Pair;
-    beforeAll(async () => {
-      pair = await startPair(client, upstream, {
-        pin: false,
-        upstream: [`pinning: {mode: off, maxAge: ${MAX_AGE_MS}ms}`],
-        prepare: (server) => server.offer(() => [READ, WRITE, toolOf('notes', POISON)]),
-      });
+describe.each(ERA_PAIRS)('without pins, a client of %s before an upstream of %s', (client, upstream) => {
+  let pair: Pair;
+  beforeAll(async () => {
+    pair = await startPair(client, upstream, {
+      pin: false,
+      upstream: [`pinning: {mode: off, maxAge: ${MAX_AGE_MS}ms}`],
+      prepare: (server) => server.offer(() => [READ, WRITE, toolOf('notes', POISON)]),
     });
-    afterAll(() => pair.close());
+  });
+  afterAll(() => pair.close());
 
-    it('[L-54] is never shown what the scan blocks', async () => {
-      expect(await pair.list()).toEqual(HONEST);
-      await pair.expectRefused('notes', 'tool-poisoned');
-      await pair.expectCalled('read_record');
-      expect((await eventsOf(pair, 'pin.finding'))[0]).toMatchObject({
-        target: { upstream: 'target', kind: 'tool', name: 'notes' },
-        detail: { tier: 'block', action: 'withhold' },
-      });
+  it('[L-54] is never shown what the scan blocks', async () => {
+    expect(await pair.list()).toEqual(HONEST);
+    await pair.expectRefused('notes', 'tool-poisoned');
+    await pair.expectCalled('read_record');
+    expect((await eventsOf(pair, 'pin.finding'))[0]).toMatchObject({
+      target: { upstream: 'target', kind: 'tool', name: 'notes' },
+      detail: { tier: 'block', action: 'withhold' },
     });
+  });
 
-    it('[L-54] is never shown it by a page that the gateway sees first', async () => {
-      pair.offer(POISONED, WRITE, toolOf('more', 'Adds two numbers.'), toolOf('hidden', POISON));
-      expect(await pair.list()).toEqual(['write_record', 'more']);
-      await pair.expectRefused('read_record', 'tool-poisoned');
-      await pair.expectRefused('hidden', 'tool-poisoned');
-    });
-  },
-);
+  it('[L-54] is never shown it by a page that the gateway sees first', async () => {
+    pair.offer(POISONED, WRITE, toolOf('more', 'Adds two numbers.'), toolOf('hidden', POISON));
+    expect(await pair.list()).toEqual(['write_record', 'more']);
+    await pair.expectRefused('read_record', 'tool-poisoned');
+    await pair.expectRefused('hidden', 'tool-poisoned');
+  });
+});
 
-describe.each(ERA_PAIRS)(
-  'trusting first use, a client of %s before one of %s',
-  (client, upstream) => {
-    let pair: Pair;
-    beforeAll(async () => {
-      pair = await startPair(client, upstream, {
-        pin: false,
-        upstream: [`pinning: {mode: trust-on-first-use, maxAge: ${MAX_AGE_MS}ms}`],
-        prepare: (server) => server.offer(() => [READ, WRITE, toolOf('notes', POISON)]),
-      });
+describe.each(ERA_PAIRS)('trusting first use, a client of %s before one of %s', (client, upstream) => {
+  let pair: Pair;
+  beforeAll(async () => {
+    pair = await startPair(client, upstream, {
+      pin: false,
+      upstream: [`pinning: {mode: trust-on-first-use, maxAge: ${MAX_AGE_MS}ms}`],
+      prepare: (server) => server.offer(() => [READ, WRITE, toolOf('notes', POISON)]),
     });
-    afterAll(() => pair.close());
+  });
+  afterAll(() => pair.close());
 
-    it('[L-55] uses what was listed first, except what the scan blocks', async () => {
-      await pair.expectCalled('read_record');
-      expect(await pair.list()).toEqual(HONEST);
-      await pair.expectRefused('notes', 'tool-poisoned');
-      const trusted = await eventsOf(pair, 'pin.first-use');
-      expect(trusted.map((line) => (line['target'] as JsonObject)['name'])).toEqual(HONEST);
-      await expectControl(pair, 'degraded');
-    });
+  it('[L-55] uses what was listed first, except what the scan blocks', async () => {
+    await pair.expectCalled('read_record');
+    expect(await pair.list()).toEqual(HONEST);
+    await pair.expectRefused('notes', 'tool-poisoned');
+    const trusted = await eventsOf(pair, 'pin.first-use');
+    expect(trusted.map((line) => (line['target'] as JsonObject)['name'])).toEqual(HONEST);
+    await expectControl(pair, 'degraded');
+  });
 
-    it('[L-55] uses nothing that is added or changed later', async () => {
-      const clean = toolOf('notes', 'Keeps notes.');
-      pair.offer(CHANGED, WRITE, toolOf('more', 'Adds two numbers.'), clean);
-      pair.passAge();
-      await pair.expectRefused('read_record', 'tool-changed');
-      await pair.expectRefused('more', 'tool-unpinned');
-      await pair.expectRefused('notes', 'tool-unpinned');
-      expect(await pair.list()).toEqual(['write_record']);
-      expect(await eventsOf(pair, 'pin.first-use')).toHaveLength(2);
-      const drifts = await eventsOf(pair, 'pin.drift');
-      expect(drifts.map((line) => (line['detail'] as JsonObject)['change']).sort()).toEqual([
-        'description',
-        'new-tool',
-        'new-tool',
-        'new-tool',
-      ]);
-    });
-  },
-);
+  it('[L-55] uses nothing that is added or changed later', async () => {
+    const clean = toolOf('notes', 'Keeps notes.');
+    pair.offer(CHANGED, WRITE, toolOf('more', 'Adds two numbers.'), clean);
+    pair.passAge();
+    await pair.expectRefused('read_record', 'tool-changed');
+    await pair.expectRefused('more', 'tool-unpinned');
+    await pair.expectRefused('notes', 'tool-unpinned');
+    expect(await pair.list()).toEqual(['write_record']);
+    expect(await eventsOf(pair, 'pin.first-use')).toHaveLength(2);
+    const drifts = await eventsOf(pair, 'pin.drift');
+    expect(drifts.map((line) => (line['detail'] as JsonObject)['change']).sort()).toEqual([
+      'description',
+      'new-tool',
+      'new-tool',
+      'new-tool',
+    ]);
+  });
+});
 
-describe.each(ERA_PAIRS)(
-  'verified before each call, a client of %s before one of %s',
-  (client, upstream) => {
-    let pair: Pair;
-    beforeAll(async () => {
-      const pinning = `{verify: before-call, maxAge: ${MAX_AGE_MS}ms}`;
-      pair = await startPair(client, upstream, { upstream: [`pinning: ${pinning}`] });
-    });
-    afterAll(() => pair.close());
+describe.each(ERA_PAIRS)('verified before each call, a client of %s before one of %s', (client, upstream) => {
+  let pair: Pair;
+  beforeAll(async () => {
+    const pinning = `{verify: before-call, maxAge: ${MAX_AGE_MS}ms}`;
+    pair = await startPair(client, upstream, { upstream: [`pinning: ${pinning}`] });
+  });
+  afterAll(() => pair.close());
 
-    it('[L-56] is refused a tool that changed since the call before, though nobody lists', async () => {
-      await pair.expectCalled('read_record');
-      pair.offer(CHANGED, WRITE);
-      await pair.expectRefused('read_record', 'tool-changed');
-      await pair.expectCalled('write_record');
-      pair.offer(READ, WRITE);
-      await pair.expectCalled('read_record');
-    });
-  },
-);
+  it('[L-56] is refused a tool that changed since the call before, though nobody lists', async () => {
+    await pair.expectCalled('read_record');
+    pair.offer(CHANGED, WRITE);
+    await pair.expectRefused('read_record', 'tool-changed');
+    await pair.expectCalled('write_record');
+    pair.offer(READ, WRITE);
+    await pair.expectCalled('read_record');
+  });
+});
 
-describe.each(ERA_PAIRS)(
-  'stopped by drift, a client of %s before an upstream of %s',
-  (client, upstream) => {
-    let pair: Pair;
-    beforeAll(async () => {
-      const pinning = `{onDrift: stop-upstream, maxAge: ${MAX_AGE_MS}ms}`;
-      pair = await startPair(client, upstream, { upstream: [`pinning: ${pinning}`] });
-    });
-    afterAll(() => pair.close());
+describe.each(ERA_PAIRS)('stopped by drift, a client of %s before an upstream of %s', (client, upstream) => {
+  let pair: Pair;
+  beforeAll(async () => {
+    const pinning = `{onDrift: stop-upstream, maxAge: ${MAX_AGE_MS}ms}`;
+    pair = await startPair(client, upstream, { upstream: [`pinning: ${pinning}`] });
+  });
+  afterAll(() => pair.close());
 
-    it('[G-06] uses nothing until the definition is restored', async () => {
-      await pair.expectCalled('write_record');
-      pair.offer(CHANGED, WRITE);
-      pair.passAge();
-      await pair.expectRefused('write_record', 'tool-changed');
-      expect(await pair.list()).toEqual([]);
-      pair.offer(READ, WRITE);
-      pair.passAge();
-      await pair.expectCalled('write_record');
-      expect(await pair.list()).toEqual(HONEST);
-    });
-  },
-);
+  it('[G-06] uses nothing until the definition is restored', async () => {
+    await pair.expectCalled('write_record');
+    pair.offer(CHANGED, WRITE);
+    pair.passAge();
+    await pair.expectRefused('write_record', 'tool-changed');
+    expect(await pair.list()).toEqual([]);
+    pair.offer(READ, WRITE);
+    pair.passAge();
+    await pair.expectCalled('write_record');
+    expect(await pair.list()).toEqual(HONEST);
+  });
+});

@@ -66,15 +66,11 @@ function tokenIn(request: { readonly message?: JsonObject | undefined }): unknow
 }
 
 const besideResponse: Way = async (rig, { token = '' }, message) => {
-  rig.upstream.obey(
-    onMethod('tools/call', (one) => held(progressOf(tokenIn(one), message), log(LAST))),
-  );
+  rig.upstream.obey(onMethod('tools/call', (one) => held(progressOf(tokenIn(one), message), log(LAST))));
   const { headers } = await openRawSession(rig.access.url, { token });
   const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: CALL };
   const gone = new AbortController();
-  const text = await readUntilLast(
-    await sendRaw(rig.access.url, body, { headers, signal: gone.signal }),
-  );
+  const text = await readUntilLast(await sendRaw(rig.access.url, body, { headers, signal: gone.signal }));
   gone.abort();
   return text;
 };
@@ -103,9 +99,7 @@ const onSessionStream: Way = async (rig, { token = '' }, message) => {
 // The front of a server with HTTP+SSE passes on what has ended.
 const onChannel: Way = async (rig, access, message) => {
   rig.upstream.obey(
-    onMethod('tools/call', (request) =>
-      events('end', [progressOf(tokenIn(request), message), log(LAST)]),
-    ),
+    onMethod('tools/call', (request) => events('end', [progressOf(tokenIn(request), message), log(LAST)])),
   );
   const { channel, request } = await openChannelCaller(access);
   request('tools/call', CALL).catch(() => undefined);
@@ -129,8 +123,7 @@ describe.each<[string, 'sessions' | 'channels', Way]>([
   });
   afterAll(() => rig.close());
 
-  const as = async (sub: string): Promise<Access> =>
-    rig.as(await rig.gateway.token(UPSTREAM, { sub }));
+  const as = async (sub: string): Promise<Access> => rig.as(await rig.gateway.token(UPSTREAM, { sub }));
 
   it('comes without the sensitive fields of the tool', async () => {
     const text = await way(rig, await as('reader'), JSON.stringify({ code: VALUE, place: 'here' }));
@@ -147,9 +140,7 @@ describe.each<[string, 'sessions' | 'channels', Way]>([
   it('counts for the labels of the tool', async () => {
     const access = await as('labelled');
     expect(await way(rig, access, 'a private word')).toContain('a private word');
-    rig.upstream.obey(
-      onMethod('tools/call', (request) => stream([resultFor(request, textResult('written'))])),
-    );
+    rig.upstream.obey(onMethod('tools/call', (request) => stream([resultFor(request, textResult('written'))])));
     const reply = await callStateless(access, 'write_record', { id: 'one', text: 'x' });
     expect(reply.text).toContain('tainted-flow');
   });

@@ -143,8 +143,7 @@ describe('what is said of a call in a session', () => {
       forget();
       return (await session.request(method, method === 'tasks/list' ? {} : { taskId })).text;
     };
-  const related = (): JsonObject =>
-    logOf({ _meta: { [RELATED]: { taskId: tasks.begun.at(-1) ?? '' } } });
+  const related = (): JsonObject => logOf({ _meta: { [RELATED]: { taskId: tasks.begun.at(-1) ?? '' } } });
 
   it.each<[string, Way]>([
     ['the answer to tasks/get', inAnswer('tasks/get')],
@@ -174,9 +173,7 @@ describe('what is said of a call in a session', () => {
       const access = await newCaller();
       const session = await openSession(access);
       const params = { name, arguments: { id: 'one' } };
-      const gone = requestInSession(access, session.id, 'tools/call', params).catch(
-        () => undefined,
-      );
+      const gone = requestInSession(access, session.id, 'tools/call', params).catch(() => undefined);
       const isSent = () => rig.upstream.seen().some((request) => request.name === name);
       await expect.poll(isSent, PATIENT).toBe(true);
       const stream = await streamOf(access, session.id);

@@ -10,22 +10,9 @@ import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ADMINS, type Admins, adminsOf } from '../support/deployments.js';
 import { connectIn, type EraCaller } from '../support/eras.js';
 import { decisionOf, linesOf, type RunningGateway } from '../support/gateway.js';
-import {
-  type Behind,
-  EVERY_WAY,
-  type Item,
-  type ItemKind,
-  type LawWorld,
-  startWorld,
-} from '../support/law-worlds.js';
+import { type Behind, EVERY_WAY, type Item, type ItemKind, type LawWorld, startWorld } from '../support/law-worlds.js';
 import { declaring } from '../support/mcp-servers.js';
-import {
-  type Access,
-  openEvents,
-  type Reply,
-  requestStateless,
-  resultOf,
-} from '../support/wire-client.js';
+import { type Access, openEvents, type Reply, requestStateless, resultOf } from '../support/wire-client.js';
 import { githubToken } from '../unit/inspection/samples.js';
 
 type Client = (typeof EVERY_WAY)[number][0];
@@ -288,8 +275,7 @@ const TOKENS: { readonly [reason in Reason]?: Presented } = {
 const UNUSED: readonly Reason[] = ['approval-required', 'approval-denied', 'approval-expired'];
 
 const HEAD = 'version: 1\npolicy: laws\nrules:\n';
-const EVERYTHING =
-  'upstreams: ["*"], tools: ["*"], prompts: ["*"], resources: ["**"], templates: ["repo://{x}"]';
+const EVERYTHING = 'upstreams: ["*"], tools: ["*"], prompts: ["*"], resources: ["**"], templates: ["repo://{x}"]';
 
 function ruleOf(id: string, group: string, members: string): string {
   return `  - {id: ${id}, who: {groups: [${group}]}, what: {${EVERYTHING}}, ${members}}\n`;
@@ -327,9 +313,7 @@ function rowsFor(reasons: readonly Reason[], client: Client, behind: Behind) {
     const { kinds = [] } = MET[reason] ?? {};
     const carriers = CARRIERS.filter(
       ({ kind, clients }) =>
-        kinds.includes(kind) &&
-        clients?.includes(client) !== false &&
-        (kind !== 'task' || hasTasks(client, behind)),
+        kinds.includes(kind) && clients?.includes(client) !== false && (kind !== 'task' || hasTasks(client, behind)),
     );
     return carriers.map((carrier) => [reason, carrier.method, carrier.kind, carrier] as const);
   });
@@ -342,8 +326,7 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
   });
   afterAll(() => world.close());
 
-  const accessOf = (sub: string, group: string): Promise<Access> =>
-    world.access({ sub, groups: [group] });
+  const accessOf = (sub: string, group: string): Promise<Access> => world.access({ sub, groups: [group] });
 
   function gateway(): RunningGateway {
     const [first] = world.gateways;
@@ -408,8 +391,7 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
   async function liftBlocks(): Promise<void> {
     const token = await admins().token('platform');
     const { body } = await admins().ask('GET', '/api/revocations', { token });
-    for (const { id } of body.revocations)
-      await admins().ask('DELETE', `/api/revocations/${id}`, { token });
+    for (const { id } of body.revocations) await admins().ask('DELETE', `/api/revocations/${id}`, { token });
   }
 
   /** What a client of the stateless era says with every request if it knows tasks. */
@@ -444,12 +426,9 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
     });
     afterEach(liftBlocks);
 
-    it.each(rowsFor(DECIDED, client, behind))(
-      '%s of %s for a %s',
-      async (reason, _method, _kind, carrier) => {
-        expect(await meet(reason, carrier)).toBe(expectedOf(reason, carrier, behind));
-      },
-    );
+    it.each(rowsFor(DECIDED, client, behind))('%s of %s for a %s', async (reason, _method, _kind, carrier) => {
+      expect(await meet(reason, carrier)).toBe(expectedOf(reason, carrier, behind));
+    });
   });
 
   describe('is, where a flow closes the upstream, the reason', () => {
@@ -460,27 +439,19 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
       expect(await world.apply(policyOf(FLOWED, flows))).toEqual([]);
     });
 
-    it.each(rowsFor(FLOWED, client, behind))(
-      '%s of %s for a %s',
-      async (reason, _method, _kind, carrier) => {
-        expect(await meet(reason, carrier)).toBe(expectedOf(reason, carrier, behind));
-      },
-    );
+    it.each(rowsFor(FLOWED, client, behind))('%s of %s for a %s', async (reason, _method, _kind, carrier) => {
+      expect(await meet(reason, carrier)).toBe(expectedOf(reason, carrier, behind));
+    });
   });
 
   describe('is, of every request of a caller that was let in before, the reason', () => {
     /** How many tokens were refused for it. */
     async function refusedFor(reason: string): Promise<number> {
-      const line = new RegExp(
-        `^sallyport_auth_failures_total\\{reason="${reason}"\\} (\\d+)$`,
-        'm',
-      );
+      const line = new RegExp(`^sallyport_auth_failures_total\\{reason="${reason}"\\} (\\d+)$`, 'm');
       return Number(line.exec(await gateway().metrics())?.[1] ?? 0);
     }
     const methods = new Set(
-      CARRIERS.filter(({ clients }) => clients?.includes(client) !== false).map(
-        (one) => one.method,
-      ),
+      CARRIERS.filter(({ clients }) => clients?.includes(client) !== false).map((one) => one.method),
     );
 
     /** What the caller presents from now on. */

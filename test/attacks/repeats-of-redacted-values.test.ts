@@ -32,10 +32,7 @@ describe('a redacted value', () => {
   it.each<[string, JsonObject]>([
     ['the media type', { mimeType: `text/${VALUE}` }],
     ['a parameter of the media type', { mimeType: `text/plain; note=${VALUE}` }],
-    [
-      'the media type of a resource',
-      { resource: { uri: 'a://b', mimeType: `x/${VALUE}`, text: '' } },
-    ],
+    ['the media type of a resource', { resource: { uri: 'a://b', mimeType: `x/${VALUE}`, text: '' } }],
     ['the type', { type: VALUE }],
     ['the audience', { annotations: { audience: ['user', VALUE] } }],
     ['an annotation of no revision', { annotations: { note: VALUE } }],

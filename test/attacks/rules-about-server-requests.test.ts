@@ -5,13 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, onMethod } from '../support/hostile-acts.js';
-import {
-  askStateless,
-  beginStateless,
-  createTaskServer,
-  TASK_TOOLS,
-  type TaskServer,
-} from '../support/mcp-servers.js';
+import { askStateless, beginStateless, createTaskServer, TASK_TOOLS, type TaskServer } from '../support/mcp-servers.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
 import { makeGithubToken } from '../support/secrets.js';
@@ -58,9 +52,7 @@ function demand(elicitation: JsonObject): JsonObject {
 const asError: Form = async (access, elicitation) => {
   const session = await inSession(access);
   rig.upstream.obey(
-    onMethod('tools/call', ({ id = 0 }) =>
-      jsonBody({ jsonrpc: '2.0', id, error: demand(elicitation) }),
-    ),
+    onMethod('tools/call', ({ id = 0 }) => jsonBody({ jsonrpc: '2.0', id, error: demand(elicitation) })),
   );
   return JSON.stringify((await session.ask(9, 'tools/call', CALL)).messages);
 };
@@ -68,9 +60,7 @@ const asError: Form = async (access, elicitation) => {
 const asResult: Form = async (access, params) => {
   const inputRequests = { a: { method: 'elicitation/create', params } };
   const result = { resultType: 'input_required', inputRequests };
-  rig.upstream.obey(
-    onMethod('tools/call', ({ id = 0 }) => jsonBody({ jsonrpc: '2.0', id, result })),
-  );
+  rig.upstream.obey(onMethod('tools/call', ({ id = 0 }) => jsonBody({ jsonrpc: '2.0', id, result })));
   return (await askStateless(access, 'tools/call', CALL, DECLARED)).text;
 };
 
@@ -154,14 +144,10 @@ rules:
 `;
   type Line = Awaited<ReturnType<AttackRig['gateway']['audit']>>[number];
   const linesFor = async (subject: string): Promise<readonly Line[]> =>
-    (await rig.gateway.audit()).filter(
-      (line) => line['target']?.kind === 'question' && line['actor']?.sub === subject,
-    );
+    (await rig.gateway.audit()).filter((line) => line['target']?.kind === 'question' && line['actor']?.sub === subject);
   const linesOnce = async (count: number): Promise<readonly Line[]> => {
     const subject = `caller ${callers}`;
-    await expect
-      .poll(async () => (await linesFor(subject)).length, PATIENT)
-      .toBeGreaterThanOrEqual(count);
+    await expect.poll(async () => (await linesFor(subject)).length, PATIENT).toBeGreaterThanOrEqual(count);
     return linesFor(subject);
   };
 
@@ -221,8 +207,7 @@ describe('what a rule demands of the results of a tool', () => {
     ]),
   )('holds for what its server requests as an %s: %s', async (_name, member, form) => {
     const message = `Use ${makeGithubToken()}. ${'It is long. '.repeat(40)}`;
-    const request =
-      form === asError ? { ...LINK, message } : { mode: 'form', message, requestedSchema: SCHEMA };
+    const request = form === asError ? { ...LINK, message } : { mode: 'form', message, requestedSchema: SCHEMA };
     await grant('');
     expect(await form(await newCaller(), request)).toContain('It is long.');
     await grant('', demanded(member));
@@ -236,9 +221,7 @@ describe('the error that demands visits in sessions', () => {
     const session = await inSession(await newCaller());
     const data = { elicitations: Array.from({ length: 65 }, () => LINK) };
     const error = { code: -32042, message: 'Visit first', data };
-    rig.upstream.obey(
-      onMethod('tools/call', ({ id = 0 }) => jsonBody({ jsonrpc: '2.0', id, error })),
-    );
+    rig.upstream.obey(onMethod('tools/call', ({ id = 0 }) => jsonBody({ jsonrpc: '2.0', id, error })));
     const { text } = await session.ask(9, 'tools/call', CALL);
     expect(text).toContain('elicitation-url');
     expect(text).not.toContain('example.com');

@@ -10,18 +10,13 @@ import { awsKey, githubToken, noise, profile } from '../unit/inspection/samples.
 const SEEDS = Array.from({ length: 40 }, (_, at) => `notation-${at}`);
 
 const value = (seed: string): string => noise(seed, 16);
-const encoded = (seed: string): string =>
-  Buffer.from(`deploy:${noise(seed, 14)}`).toString('base64');
+const encoded = (seed: string): string => Buffer.from(`deploy:${noise(seed, 14)}`).toString('base64');
 const AWS_SIGNS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
 const awsSecret = (seed: string): string => noise(seed, 40, AWS_SIGNS);
 const DJANGO = 'abcdefghijklmnopqrstuvwxyz0123456789!@#$%^&*(-_=+)';
 const djangoKey = (seed: string): string => noise(seed, 50, DJANGO);
 
-type Form = readonly [
-  what: string,
-  make: (seed: string) => string,
-  write: (value: string) => string,
-];
+type Form = readonly [what: string, make: (seed: string) => string, write: (value: string) => string];
 
 const FORMS: readonly Form[] = [
   ['a name with a blank', value, (x) => `API key: ${x}`],
@@ -61,11 +56,7 @@ const FORMS: readonly Form[] = [
   ['a secret of AWS in a table', awsSecret, (x) => `Key ID,Value\n${awsKey('id')},${x}\n`],
   ['a secret of AWS before its id', awsSecret, (x) => `use ${x} with ${awsKey('id')}`],
   ['a key of Django', djangoKey, (x) => `SECRET_KEY = '${x}'`],
-  [
-    'a new key of Django',
-    (seed) => `django-insecure-${djangoKey(seed)}`,
-    (x) => `SECRET_KEY = "${x}"`,
-  ],
+  ['a new key of Django', (seed) => `django-insecure-${djangoKey(seed)}`, (x) => `SECRET_KEY = "${x}"`],
 ];
 
 /** Everything that a client gets of a message. */
@@ -80,10 +71,7 @@ const envelope = { jsonrpc: '2.0', id: 1 };
 
 const CARRIERS: readonly (readonly [string, (text: string) => JsonObject])[] = [
   ['a text', (text) => ({ ...envelope, result: { content: [{ type: 'text', text }] } })],
-  [
-    'structured content',
-    (text) => ({ ...envelope, result: { content: [], structuredContent: { note: text } } }),
-  ],
+  ['structured content', (text) => ({ ...envelope, result: { content: [], structuredContent: { note: text } } })],
   ['an error', (message) => ({ ...envelope, error: { code: -32000, message } })],
   [
     'a log entry',
@@ -104,11 +92,7 @@ describe('a secret in the notation of its program', () => {
         // In JSON, signs of the value may be escaped: what is random stands between them.
         const pieces = secret.split(/[^A-Za-z0-9]/).filter(({ length }) => length > 4);
         const left = pieces.filter((piece) => kept.includes(piece) && piece !== 'django');
-        expect([carrier, seed, left.filter((piece) => piece !== 'insecure')]).toEqual([
-          carrier,
-          seed,
-          [],
-        ]);
+        expect([carrier, seed, left.filter((piece) => piece !== 'insecure')]).toEqual([carrier, seed, []]);
       }
     }
   });

@@ -156,7 +156,6 @@ describe('an order in markup', () => {
   ])('is flagged %s', (_where, tag) => {
     const end = `</${tag.slice(0, 4).trim()}>`;
     const cells = order.split(' ').map((word) => `<${tag}>${word}${end}`);
-    for (const between of ['', ' ', '\n'])
-      expect(findInjectionCues(cells.join(between))).not.toEqual([]);
+    for (const between of ['', ' ', '\n']) expect(findInjectionCues(cells.join(between))).not.toEqual([]);
   });
 });

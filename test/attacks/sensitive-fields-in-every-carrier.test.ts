@@ -6,12 +6,7 @@ import { isObject, type JsonObject } from '../../src/protocol/jsonrpc.js';
 import { connectIn, ERAS, type Era, type EraCaller, startRigOf } from '../support/eras.js';
 import { ALLOW_ALL, type AttackRig, UPSTREAM } from '../support/gateway.js';
 import { inTurn, jsonBody, onlyIn, onMethod, sseEvent } from '../support/hostile-acts.js';
-import {
-  type Act,
-  type HostileRequest,
-  type Order,
-  paramsOf,
-} from '../support/hostile-upstream.js';
+import { type Act, type HostileRequest, type Order, paramsOf } from '../support/hostile-upstream.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
 import {
   askStateless,
@@ -333,9 +328,7 @@ describe.each(ERAS)('in an answer of %s, members that no revision defines', (era
     rig.upstream.obey(
       inTurn(
         onlyIn(era === 'channels' ? 'sessions' : era),
-        onMethod('tools/call', ({ id = 0 }) =>
-          jsonBody({ jsonrpc: '2.0', id, ...answer, ...complete }),
-        ),
+        onMethod('tools/call', ({ id = 0 }) => jsonBody({ jsonrpc: '2.0', id, ...answer, ...complete })),
       ),
     );
     return caller.request('tools/call', CALL);

@@ -14,8 +14,7 @@ const CONCURRENCY = 4;
 /** Asks again and again in its stream, and never takes an answer. */
 function askAndHold(request: HostileRequest): Act | undefined {
   if (request.message !== undefined && request.method === undefined) return { kind: 'hold' };
-  if (request.method !== 'tools/call' || request.headers['mcp-session-id'] === undefined)
-    return undefined;
+  if (request.method !== 'tools/call' || request.headers['mcp-session-id'] === undefined) return undefined;
   const asked = Array.from({ length: QUESTIONS }, (_, i) =>
     sseEvent({ jsonrpc: '2.0', id: `question-${i}`, method: 'roots/list' }),
   );
@@ -45,9 +44,7 @@ describe('a server that asks without end and takes no answer', () => {
     rig.upstream.obey(askAndHold);
     const asked = await session.call('read_record', { id: 'one' });
     expect(textOf(resultOf(asked))).toBe('asked');
-    const calls = Array.from({ length: CONCURRENCY }, () =>
-      callStateless(rig.access, 'read_record', { id: 'one' }),
-    );
+    const calls = Array.from({ length: CONCURRENCY }, () => callStateless(rig.access, 'read_record', { id: 'one' }));
     const replies = await Promise.all(calls);
     expect(replies.map((reply) => reply.status)).toEqual([200, 200, 200, 200]);
     const answers = rig.upstream

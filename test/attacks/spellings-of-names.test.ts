@@ -40,15 +40,7 @@ const spellingsOf = (names: readonly string[]): readonly string[] =>
   names.flatMap((name) => RESPELLINGS.map((respell) => respell(name)));
 const SPELLINGS = spellingsOf(RESTRICTED);
 const CODE = 'C-77-4711';
-const OTHERS = [
-  'wipe_db2',
-  'wipe',
-  'Get_Item',
-  'get item',
-  'suche（neu）',
-  'drop',
-  '\u2699\ufe0f run',
-];
+const OTHERS = ['wipe_db2', 'wipe', 'Get_Item', 'get item', 'suche（neu）', 'drop', '\u2699\ufe0f run'];
 const READ = spellingsOf(['fetch_page']);
 
 describe.each(['sessions', 'stateless'] as const)('a tool in the %s era', (era) => {
@@ -85,8 +77,7 @@ describe.each(['sessions', 'stateless'] as const)('a tool in the %s era', (era) 
 
   it('is called under none of its spellings, and others are', async () => {
     rig.upstream.forget();
-    for (const name of [...SPELLINGS, ...OTHERS])
-      await caller.request('tools/call', { name, arguments: {} });
+    for (const name of [...SPELLINGS, ...OTHERS]) await caller.request('tools/call', { name, arguments: {} });
     expect(rig.upstream.uses().map(({ name }) => name)).toEqual(OTHERS);
   });
 
@@ -111,8 +102,7 @@ describe.each(['sessions', 'stateless'] as const)('a tool in the %s era', (era) 
 
   it('as a prompt is got under none of its spellings', async () => {
     rig.upstream.forget();
-    for (const name of spellingsOf(['wipe_db', 'held']))
-      await caller.request('prompts/get', { name });
+    for (const name of spellingsOf(['wipe_db', 'held'])) await caller.request('prompts/get', { name });
     expect(rig.upstream.uses()).toEqual([]);
   });
 });

@@ -6,12 +6,7 @@
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Pattern } from '../../src/policy/patterns.js';
-import {
-  readUri,
-  restrictionsOfUri,
-  restrictsUri,
-  type UriReadings,
-} from '../../src/policy/uris.js';
+import { readUri, restrictionsOfUri, restrictsUri, type UriReadings } from '../../src/policy/uris.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ADMINS, adminsOf } from '../support/deployments.js';
 import { connectIn, ERA_PAIRS, type EraCaller, startRigOf } from '../support/eras.js';
@@ -54,16 +49,14 @@ async function startVault(pair: (typeof ERA_PAIRS)[number][1]): Promise<AttackRi
     more: ADMINS,
     prepare(server) {
       server.present({
-        list: (kind) =>
-          kind === 'resources' ? [OPEN, ...SPELLINGS].map((uri) => ({ uri, name: 'one' })) : [],
+        list: (kind) => (kind === 'resources' ? [OPEN, ...SPELLINGS].map((uri) => ({ uri, name: 'one' })) : []),
         readResource: (uri) => [{ uri, text: 'What it holds.' }],
       });
     },
   });
   const block = { target: 'resource', upstream: UPSTREAM, name: BLOCKED };
   // A busy machine may not have the keys of administrators at once, which is 503.
-  const revoke = async (): Promise<void> =>
-    expect((await adminsOf(rig.gateway).revoke({ block })).status).toBe(201);
+  const revoke = async (): Promise<void> => expect((await adminsOf(rig.gateway).revoke({ block })).status).toBe(201);
   await vi.waitFor(revoke, PATIENT);
   return rig;
 }
@@ -111,8 +104,7 @@ describe.each(ERA_PAIRS)(
         return;
       }
       for (const uri of [OPEN, ...SPELLINGS])
-        for (const method of ['resources/subscribe', 'resources/unsubscribe'])
-          await caller.request(method, { uri });
+        for (const method of ['resources/subscribe', 'resources/unsubscribe']) await caller.request(method, { uri });
       expect(urisSeen(rig).filter((uri) => uri !== OPEN)).toEqual([]);
     });
 
@@ -127,8 +119,7 @@ describe('a limit of one resource', () => {
   it('counts it under all of its spellings', async () => {
     const rig = await startVault('stateless');
     try {
-      for (const [, uri] of singleSpellings(LIMITED))
-        await requestStateless(rig.access, 'resources/read', { uri });
+      for (const [, uri] of singleSpellings(LIMITED)) await requestStateless(rig.access, 'resources/read', { uri });
       expect(rig.upstream.uses()).toHaveLength(1);
     } finally {
       await rig.close();

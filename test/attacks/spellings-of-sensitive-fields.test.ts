@@ -76,27 +76,11 @@ describe('a redacted value', () => {
     ],
     ['in a form', 'Jörg Müller', (value) => encodeURIComponent(value).replaceAll('%20', '+')],
     ['in a part of a URL', 'Jörg Müller', (value) => value.replace('ö', '%C3%B6')],
-    [
-      'in a URL, every letter',
-      'Kunde-4711',
-      (value) => value.replace(/./g, (sign) => `%${hex(sign)}`),
-    ],
-    [
-      'in a URL within a URL',
-      'Jörg Müller',
-      (value) => encodeURIComponent(encodeURIComponent(value)),
-    ],
-    [
-      'in HTML by number',
-      'Kunde-4711',
-      (value) => value.replace(/./g, (sign) => `&#x${hex(sign)};`),
-    ],
+    ['in a URL, every letter', 'Kunde-4711', (value) => value.replace(/./g, (sign) => `%${hex(sign)}`)],
+    ['in a URL within a URL', 'Jörg Müller', (value) => encodeURIComponent(encodeURIComponent(value))],
+    ['in HTML by number', 'Kunde-4711', (value) => value.replace(/./g, (sign) => `&#x${hex(sign)};`)],
     ['in HTML, a part by number', 'Meier & Söhne', (value) => value.replace('ö', '&#246;')],
-    [
-      'in the escapes of code',
-      'Kunde-4711',
-      (value) => value.replace(/./g, (sign) => `\\x${hex(sign)}`),
-    ],
+    ['in the escapes of code', 'Kunde-4711', (value) => value.replace(/./g, (sign) => `\\x${hex(sign)}`)],
   ])('is not repeated %s', (_how, value, write) => {
     const block = { type: 'resource_link', uri: 'a://b', name: `see ${write(value)}` };
     const result = shown('v', { content: [block], structuredContent: { v: value } });

@@ -39,11 +39,7 @@ describe('standard error of a stdio server', () => {
     ['an address', `connecting to postgres://admin:${secret}@db.internal/app`, secret],
     ['a header', `> Authorization: Bearer ${secret}`, secret],
     ['a short line', `pwd: ${short}`, short],
-    [
-      'a line that is cut in the secret',
-      `${'x '.repeat(490)}${token} and more`,
-      token.slice(0, 12),
-    ],
+    ['a line that is cut in the secret', `${'x '.repeat(490)}${token} and more`, token.slice(0, 12)],
     ['a line with a carriage return', `fetching\r${token}\r done`, token],
     ['a private key of many lines', key, key.split('\n')[3] ?? ''],
   ])('is printed without %s', async (_what, text, hidden) => {

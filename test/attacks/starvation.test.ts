@@ -3,14 +3,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
-import {
-  body,
-  jsonBody,
-  onMethod,
-  resultFor,
-  sseEvent,
-  textResult,
-} from '../support/hostile-acts.js';
+import { body, jsonBody, onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import { type Act, type HostileRequest, paramsOf } from '../support/hostile-upstream.js';
 import {
   bearer,
@@ -167,8 +160,7 @@ describe('an upstream whose lists are long', () => {
   }
 
   const failures = (): number => rig.gateway.log().split('its lists are longer').length - 1;
-  const listings = (): number =>
-    rig.upstream.seen().filter(({ method }) => method?.endsWith('/list')).length;
+  const listings = (): number => rig.upstream.seen().filter(({ method }) => method?.endsWith('/list')).length;
 
   it('[PRF-12] is not asked again in a minute in which its lists were too long', async () => {
     rig = await startRig({
@@ -231,9 +223,7 @@ describe('a server whose answers take the other thread', () => {
 
   it('[PRF-12] may answer many calls at once with long texts that need a closer look', async () => {
     rig.upstream.answerCalls(() => textResult(DIRTY.repeat(1_800)));
-    const calls = Array.from({ length: 32 }, () =>
-      callStateless(rig.access, 'read_record', { id: 'one' }),
-    );
+    const calls = Array.from({ length: 32 }, () => callStateless(rig.access, 'read_record', { id: 'one' }));
     for (const reply of await Promise.all(calls)) expect(resultOf(reply)).toHaveProperty('content');
   });
 });

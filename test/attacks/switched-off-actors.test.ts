@@ -8,12 +8,7 @@ import { ADMINS, type Admins, adminsOf } from '../support/deployments.js';
 import { type AttackRig, expectRefusedLines, startRig, UPSTREAM } from '../support/gateway.js';
 import { EVERY_KIND, HOLD_ALL, holdEach } from '../support/held-access.js';
 import { PATIENT } from '../support/timing.js';
-import {
-  callStateless,
-  openSession,
-  type Reply,
-  requestStateless,
-} from '../support/wire-client.js';
+import { callStateless, openSession, type Reply, requestStateless } from '../support/wire-client.js';
 
 const FOREIGN = 'https://agents.example';
 const ISSUER = 'test';
@@ -26,14 +21,12 @@ function chain(...links: readonly Link[]): JsonObject | undefined {
     undefined,
   );
 }
-const others = (count: number): Link[] =>
-  Array.from({ length: count }, (_, index) => ({ sub: `service-${index}` }));
+const others = (count: number): Link[] => Array.from({ length: count }, (_, index) => ({ sub: `service-${index}` }));
 
 async function liftAll(admins: Admins): Promise<void> {
   const token = await admins.token('platform');
   const { body } = await admins.ask('GET', '/api/revocations', { token });
-  for (const { id } of body.revocations)
-    await admins.ask('DELETE', `/api/revocations/${id}`, { token });
+  for (const { id } of body.revocations) await admins.ask('DELETE', `/api/revocations/${id}`, { token });
 }
 
 describe('whoever was switched off', () => {
@@ -46,8 +39,7 @@ describe('whoever was switched off', () => {
   afterEach(() => liftAll(admins));
   afterAll(() => rig.close());
 
-  const as = async (sub: string, more: object = {}) =>
-    rig.as(await rig.gateway.token(UPSTREAM, { sub, ...more }));
+  const as = async (sub: string, more: object = {}) => rig.as(await rig.gateway.token(UPSTREAM, { sub, ...more }));
   const call = async (sub: string, act: object | undefined, more: object = {}): Promise<Reply> =>
     callStateless(await as(sub, { act, ...more }), 'read_record', { id: 'one' });
   const order = async (one: object): Promise<string> => {
@@ -70,23 +62,13 @@ describe('whoever was switched off', () => {
     ['the first of eight', blockSubject(), chain(...others(7), { sub: 'agent' }), 403],
     ['the current of eight', blockSubject(), chain({ sub: 'agent' }, ...others(7)), 403],
     ['of another issuer', blockSubject(FOREIGN), chain({ sub: 'agent', iss: FOREIGN }), 403],
-    [
-      'of another issuer, before',
-      blockSubject(FOREIGN),
-      chain({ sub: 'proxy' }, { sub: 'agent', iss: FOREIGN }),
-      403,
-    ],
+    ['of another issuer, before', blockSubject(FOREIGN), chain({ sub: 'proxy' }, { sub: 'agent', iss: FOREIGN }), 403],
     ['a client, which is an actor by its id', blockClient, chain({ sub: 'agent' }), 403],
     ['a client, which the link names', blockClient, chain({ sub: 'x1', client_id: 'agent' }), 403],
     ['a client, before', blockClient, chain(...others(3), { sub: 'x1', azp: 'agent' }), 403],
     ['the subject of revoked tokens', revoke(), chain({ sub: 'agent' }), 401],
     ['the same, before', revoke(), chain(...others(7), { sub: 'agent' }), 401],
-    [
-      'the same, of one client',
-      revoke({ client: 'ide' }),
-      chain({ sub: 'agent', azp: 'ide' }),
-      401,
-    ],
+    ['the same, of one client', revoke({ client: 'ide' }), chain({ sub: 'agent', azp: 'ide' }), 401],
     [
       'the same, of the client of the token',
       revoke({ client: 'test-client' }),
@@ -112,11 +94,7 @@ describe('whoever was switched off', () => {
   });
 
   it.each([
-    [
-      'an actor of that name of another issuer',
-      blockSubject(),
-      chain({ sub: 'agent', iss: FOREIGN }),
-    ],
+    ['an actor of that name of another issuer', blockSubject(), chain({ sub: 'agent', iss: FOREIGN })],
     ['an actor of that name of this issuer', blockSubject(FOREIGN), chain({ sub: 'agent' })],
     ['an actor through another client', blockClient, chain({ sub: 'agent', client_id: 'ide' })],
     ['an actor of another client', revoke({ client: 'chat' }), chain({ sub: 'agent', azp: 'ide' })],
@@ -198,8 +176,7 @@ describe('what an actor still holds', () => {
     expect((await admins.revoke(order)).status).toBe(201);
     for (const { kind, listening } of held.values())
       await vi.waitFor(() => expect([kind, listening.isOver()]).toEqual([kind, true]), PATIENT);
-    for (const { kind, listening } of kept.values())
-      expect([kind, listening.isOver()]).toEqual([kind, false]);
+    for (const { kind, listening } of kept.values()) expect([kind, listening.isOver()]).toEqual([kind, false]);
     await liftAll(admins);
     for (const { listening } of kept.values()) listening.leave();
   });

@@ -64,8 +64,7 @@ beforeAll(async () => {
 });
 afterAll(() => rig.close());
 
-const as = async (sub: string): Promise<Access> =>
-  rig.as(await rig.gateway.token(UPSTREAM, { sub }));
+const as = async (sub: string): Promise<Access> => rig.as(await rig.gateway.token(UPSTREAM, { sub }));
 const received = (): string =>
   rig.upstream
     .seen()
@@ -79,15 +78,11 @@ const isAnswered = ({ status, text }: Reply): boolean =>
   status === 200 && !text.includes('tainted-flow') && !text.includes('store-unavailable');
 
 describe.each(ERAS)('a client of %s', (era) => {
-  const methods = [
-    ...LISTS,
-    ...(era === 'stateless' ? ['server/discover'] : ['ping', 'logging/setLevel']),
-  ];
+  const methods = [...LISTS, ...(era === 'stateless' ? ['server/discover'] : ['ping', 'logging/setLevel'])];
   const meta = era === 'stateless' ? STATELESS_META : META;
   const ask = async (caller: EraCaller): Promise<readonly Reply[]> => {
     const replies: Reply[] = [];
-    for (const method of methods)
-      replies.push(await caller.request(method, { ...meta, level: 'info' }));
+    for (const method of methods) replies.push(await caller.request(method, { ...meta, level: 'info' }));
     return replies;
   };
 
@@ -181,18 +176,14 @@ describe('once a flow closes the sink', () => {
       const body = JSON.stringify({ jsonrpc: '2.0', method, params });
       expect((await post(access, body, sessionHeaders(id))).status).toBe(202);
     }
-    for (const [method] of notifications)
-      await expect.poll(() => received(), PATIENT).toContain(`"${method}"`);
+    for (const [method] of notifications) await expect.poll(() => received(), PATIENT).toContain(`"${method}"`);
     expect(received()).not.toContain(TEXT);
   });
 
   it('lists in an array of messages without it', async () => {
     const access = await as('array');
     const params = { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: CLIENT_INFO };
-    const opened = await post(
-      access,
-      JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params }),
-    );
+    const opened = await post(access, JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params }));
     const session = { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
     await taint(access);
     const messages = LISTS.map((method, id) => ({ jsonrpc: '2.0', id, method, params: META }));

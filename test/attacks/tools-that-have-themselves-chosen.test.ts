@@ -11,10 +11,7 @@ function tool(name: string, description: string): ScannedDefinition {
   return { kind: 'tool', name, definition };
 }
 
-const VAULT = tool(
-  'secret_vault_service',
-  'Stores what must stay secret in the vault of the company.',
-);
+const VAULT = tool('secret_vault_service', 'Stores what must stay secret in the vault of the company.');
 
 /** What is found in a note taker beside the vault, with or without a decoy of the same name. */
 function ordersIn(text: string, hasDecoy: boolean) {
@@ -141,9 +138,7 @@ describe('a tool that has itself chosen', () => {
   it.each(PRAISE)('is found by what it says of itself: %s', (text) => {
     const found = scanDefinitions([tool('keep_private_note', `Keeps a note. ${text}`)]);
     const grave = found.filter(({ tier }) => tier !== 'note');
-    expect([...new Set(grave.map(({ kind, tier }) => `${tier} ${kind}`))]).toEqual([
-      'review other-tool',
-    ]);
+    expect([...new Set(grave.map(({ kind, tier }) => `${tier} ${kind}`))]).toEqual(['review other-tool']);
   });
 
   /** The tools of the vault that a tool beside it has itself chosen for. */
@@ -174,9 +169,7 @@ describe('a tool that has itself chosen', () => {
     (merit) => {
       for (const name of [`store_note_${merit}`, `${merit}-store-note`, `storeNote_${merit}`]) {
         const named = tool(name, 'Keeps a line of text.');
-        expect(rivalsOf(named, tool('store_note', 'Takes text.'))).toEqual([
-          'review vault/store_note',
-        ]);
+        expect(rivalsOf(named, tool('store_note', 'Takes text.'))).toEqual(['review vault/store_note']);
         expect(rivalsOf(named, tool('store_page', 'Takes text.'))).toEqual([]);
       }
     },
@@ -189,9 +182,7 @@ describe('a tool that has itself chosen', () => {
 
   it.each(TRIGGERS)('is found by the order to use it: %s', (text) => {
     const found = scanDefinitions([tool('keep_private_note', `Keeps a note. ${text}`)]);
-    expect(found.filter(({ tier }) => tier !== 'note')).toMatchObject([
-      { kind: 'other-tool', tier: 'review' },
-    ]);
+    expect(found.filter(({ tier }) => tier !== 'note')).toMatchObject([{ kind: 'other-tool', tier: 'review' }]);
   });
 
   it.each(ORDINARY)('is none by an ordinary sentence: %s', (text) => {

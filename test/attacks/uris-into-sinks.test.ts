@@ -3,12 +3,7 @@
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type AttackRig, decisionOf, startRig, UPSTREAM } from '../support/gateway.js';
-import {
-  callStateless,
-  openEvents,
-  openSession,
-  requestStateless,
-} from '../support/wire-client.js';
+import { callStateless, openEvents, openSession, requestStateless } from '../support/wire-client.js';
 
 const POLICY = `version: 1
 policy: open
@@ -37,9 +32,7 @@ it('refuses a URI in a read and in the subscriptions of both eras', async () => 
     await session.request('resources/subscribe', { uri }),
     await session.request('resources/unsubscribe', { uri }),
   ];
-  expect(replies.map((reply) => decisionOf(reply).reason)).toEqual(
-    replies.map(() => 'tainted-flow'),
-  );
+  expect(replies.map((reply) => decisionOf(reply).reason)).toEqual(replies.map(() => 'tainted-flow'));
   expect(JSON.stringify(rig.upstream.seen().map(({ body }) => body))).not.toContain('leak');
 });
 

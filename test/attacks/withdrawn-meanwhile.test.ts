@@ -63,8 +63,7 @@ function requestingInput(method: string): Order {
 async function lift(admins: Admins): Promise<void> {
   const token = await admins.token('platform');
   const { body } = await admins.ask('GET', '/api/revocations', { token });
-  for (const { id } of body.revocations)
-    await admins.ask('DELETE', `/api/revocations/${id}`, { token });
+  for (const { id } of body.revocations) await admins.ask('DELETE', `/api/revocations/${id}`, { token });
 }
 
 describe.each([
@@ -152,8 +151,7 @@ describe('a resource that a session has subscribed to', () => {
     const listened = async (id: string): Promise<string> => {
       rig.upstream.forget();
       const stream = await streamOf(rig.access, id);
-      const asked = () =>
-        rig.upstream.seen().find(({ method }) => method === 'subscriptions/listen');
+      const asked = () => rig.upstream.seen().find(({ method }) => method === 'subscriptions/listen');
       await expect.poll(asked, PATIENT).toBeDefined();
       stream.leave();
       return asked()?.body ?? '';

@@ -27,12 +27,9 @@ const svgImage = (inner: string): JsonObject => ({
 
 /** Proves what a client gets in place of one block. */
 async function blockArrives(given: JsonObject, seen: Json): Promise<void> {
-  await withWorld(
-    { upstream: ['pinning: {mode: "off"}'], result: () => ({ content: [given] }) },
-    async ({ call }) => {
-      expect(resultOf(await call('read_record', { id: 'one' }))['content']).toEqual([seen]);
-    },
-  );
+  await withWorld({ upstream: ['pinning: {mode: "off"}'], result: () => ({ content: [given] }) }, async ({ call }) => {
+    expect(resultOf(await call('read_record', { id: 'one' }))['content']).toEqual([seen]);
+  });
 }
 
 export const rows: readonly CompatRow[] = [
@@ -44,9 +41,7 @@ export const rows: readonly CompatRow[] = [
     verdict: 'accepts',
     sees: 'The client gets the image byte for byte.',
     run: () => {
-      const image = svgImage(
-        '<style>a{fill:url(#g)}</style><a href="https://docs.example/"><use href="#g"/></a>',
-      );
+      const image = svgImage('<style>a{fill:url(#g)}</style><a href="https://docs.example/"><use href="#g"/></a>');
       return blockArrives(image, image);
     },
   },
@@ -84,8 +79,7 @@ export const rows: readonly CompatRow[] = [
     id: 'relative-targets-load-nothing-from-elsewhere',
     area: 'content',
     source: 'WHATWG URL §4.4',
-    given:
-      'A page has pictures, frames and style sheets with relative targets, and ordinary links.',
+    given: 'A page has pictures, frames and style sheets with relative targets, and ordinary links.',
     verdict: 'accepts',
     sees: 'The client gets every character.',
     run: () =>
@@ -130,14 +124,8 @@ export const rows: readonly CompatRow[] = [
     sees: 'The address is broken visibly, so that the diagram loads nothing.',
     run: () =>
       arrives([
-        [
-          '```mermaid\nA@{ img: "https://e.example/p" }\n```',
-          '```mermaid\nA@{ img: "https[:]//e.example/p" }\n```',
-        ],
-        [
-          '```vega\n{"url":"https://e.example/d"}\n```',
-          '```vega\n{"url":"https[:]//e.example/d"}\n```',
-        ],
+        ['```mermaid\nA@{ img: "https://e.example/p" }\n```', '```mermaid\nA@{ img: "https[:]//e.example/p" }\n```'],
+        ['```vega\n{"url":"https://e.example/d"}\n```', '```vega\n{"url":"https[:]//e.example/d"}\n```'],
       ]),
   },
 ];

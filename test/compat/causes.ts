@@ -24,8 +24,7 @@ export const rows: readonly CompatRow[] = [
           body: '{}',
         });
         expect(response.status).toBe(401);
-        const lines = async () =>
-          (await gateway.audit()).filter(({ type }) => type === 'auth.failure');
+        const lines = async () => (await gateway.audit()).filter(({ type }) => type === 'auth.failure');
         await expect.poll(lines).toHaveLength(1);
         expect((await lines())[0]?.['detail']).toMatchObject({
           expected_lifetime: '3600s',
@@ -86,8 +85,7 @@ export const rows: readonly CompatRow[] = [
           expect([cause, reply.text.includes('"error"')]).toEqual([cause, true]);
           expect(reply.text).not.toContain('broke off');
           await expect.poll(() => gateway.log()).toContain(cause);
-          const details = async () =>
-            (await gateway.audit()).map(({ decision }) => decision?.detail ?? '');
+          const details = async () => (await gateway.audit()).map(({ decision }) => decision?.detail ?? '');
           await expect.poll(details).toContainEqual(expect.stringContaining(cause));
         }
       }),

@@ -17,9 +17,7 @@ async function readRows(): Promise<readonly CompatRow[]> {
     .sort();
   const tables = await Promise.all(
     names.map(async (name) => {
-      const table: { readonly rows: readonly CompatRow[] } = await import(
-        join(import.meta.dirname, name)
-      );
+      const table: { readonly rows: readonly CompatRow[] } = await import(join(import.meta.dirname, name));
       return table.rows;
     }),
   );
@@ -44,9 +42,7 @@ describe('the compatibility table', () => {
     const ids = rows.map(({ id }) => id);
     expect(ids.filter((id, at) => ids.indexOf(id) !== at)).toEqual([]);
     expect(ids.filter((id) => !/^[a-z0-9]+(-[a-z0-9]+)*$/.test(id))).toEqual([]);
-    const unfinished = rows.filter(
-      ({ given, sees }) => !given.endsWith('.') || !sees.endsWith('.'),
-    );
+    const unfinished = rows.filter(({ given, sees }) => !given.endsWith('.') || !sees.endsWith('.'));
     expect(unfinished.map(({ id }) => id)).toEqual([]);
   });
 

@@ -43,8 +43,7 @@ export const rows: readonly CompatRow[] = [
     id: 'file-of-kind-code',
     area: 'content',
     source: 'docs/guides/content.md, kinds',
-    given:
-      'A server whose content is of kind code returns a file with a script, a picture, colours and reversed text.',
+    given: 'A server whose content is of kind code returns a file with a script, a picture, colours and reversed text.',
     verdict: 'accepts',
     sees: 'The client gets every character, and findings that say what is in it.',
     run: async () => {
@@ -96,8 +95,7 @@ export const rows: readonly CompatRow[] = [
     id: 'handshake-of-mcp-remote',
     area: 'clients',
     source: 'mcp-remote 0.15.1, typescript-sdk 2',
-    given:
-      'A client sends Mcp-Method with its initialize, before a version is agreed, and no version header.',
+    given: 'A client sends Mcp-Method with its initialize, before a version is agreed, and no version header.',
     verdict: 'accepts',
     sees: 'The session opens; a header that differs from the body is refused with header-mismatch.',
     run: () =>
@@ -122,10 +120,7 @@ export const rows: readonly CompatRow[] = [
           headers: { accept: 'application/json, text/event-stream', ...bearer(access.token) },
           signal: leaving.signal,
         });
-        expect([probe.status, probe.headers.get('content-type')]).toEqual([
-          200,
-          'text/event-stream',
-        ]);
+        expect([probe.status, probe.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
         leaving.abort();
         const opened = await post(access, INITIALIZE, { 'mcp-method': 'initialize' });
         expect(opened.status).toBe(200);

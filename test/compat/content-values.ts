@@ -5,14 +5,7 @@ import { expect } from 'vitest';
 import { inspectMessage } from '../../src/inspection/responses.js';
 import { compileSchema } from '../../src/policy/json-schema/validator.js';
 import type { Json } from '../../src/protocol/jsonrpc.js';
-import {
-  cardNumber,
-  githubToken,
-  noise,
-  profile,
-  resultOf,
-  textResult,
-} from '../unit/inspection/samples.js';
+import { cardNumber, githubToken, noise, profile, resultOf, textResult } from '../unit/inspection/samples.js';
 import type { CompatRow } from './rig.js';
 
 const GUIDE = 'docs/guides/content.md';
@@ -58,8 +51,7 @@ export const rows: readonly CompatRow[] = [
   }),
   row({
     id: 'ids-are-no-cards',
-    given:
-      'A server returns ids of 16 digits, as numbers and as texts under names that are no cue.',
+    given: 'A server returns ids of 16 digits, as numbers and as texts under names that are no cue.',
     verdict: 'accepts',
     sees: 'The client gets the ids.',
     run: () => {
@@ -75,9 +67,7 @@ export const rows: readonly CompatRow[] = [
     verdict: 'accepts',
     sees: 'The client gets them as they are.',
     run: () => {
-      passes(
-        `${card.slice(0, 8)}-${card.slice(8, 12)}-4${card.slice(12, 15)}-8000-${card.slice(0, 12)}`,
-      );
+      passes(`${card.slice(0, 8)}-${card.slice(8, 12)}-4${card.slice(12, 15)}-8000-${card.slice(0, 12)}`);
       dataPasses({ ts: `${card}000`, at: Number(card) });
     },
   }),
@@ -88,16 +78,13 @@ export const rows: readonly CompatRow[] = [
     sees: 'The client gets a mark in place of the number, and everything else.',
     run: () => {
       expect(texts(`it was ${card}, paid`)).toEqual(['it was [redacted:card], paid']);
-      expect(texts(JSON.stringify({ cardNumber: card, x: 1 }))).toEqual([
-        '{"cardNumber":"[redacted:card]","x":1}',
-      ]);
+      expect(texts(JSON.stringify({ cardNumber: card, x: 1 }))).toEqual(['{"cardNumber":"[redacted:card]","x":1}']);
     },
   }),
   row({
     id: 'card-under-a-schema-of-numbers',
     source: 'MCP, tools, outputSchema',
-    given:
-      'A card number is a number under a card name, and the output schema admits only numbers.',
+    given: 'A card number is a number under a card name, and the output schema admits only numbers.',
     verdict: 'changes',
     sees: 'The client gets a valid result: without the member if it is optional, else with 0 in its place.',
     run: () => {
@@ -119,10 +106,7 @@ export const rows: readonly CompatRow[] = [
     sees: 'The client gets a mark in place of the token alone.',
     run: () => {
       const token = githubToken('compat');
-      expect(texts(`use ${token}, then`, 'done')).toEqual([
-        'use [redacted:github-token], then',
-        'done',
-      ]);
+      expect(texts(`use ${token}, then`, 'done')).toEqual(['use [redacted:github-token], then', 'done']);
       expect(texts(token, 'done')).toEqual(['[redacted:github-token]', 'done']);
     },
   }),
@@ -158,8 +142,7 @@ export const rows: readonly CompatRow[] = [
   row({
     id: 'characters-of-scripts-and-files',
     source: 'UAX #9; UTS #51',
-    given:
-      'A text has a byte order mark, joiners in emoji and Persian, soft hyphens and form feeds.',
+    given: 'A text has a byte order mark, joiners in emoji and Persian, soft hyphens and form feeds.',
     verdict: 'accepts',
     sees: 'The client gets every character.',
     run: () => passes('\ufeffa\f', '👩\u200d👩\u200d👧', 'می\u200cخواهم', 'Donau\u00addampf'),
@@ -167,17 +150,14 @@ export const rows: readonly CompatRow[] = [
   row({
     id: 'characters-that-hide',
     source: 'UAX #9; ECMA-48',
-    given:
-      'A text has tags, controls that reorder it, or whole terminal sequences, with C1 controls too.',
+    given: 'A text has tags, controls that reorder it, or whole terminal sequences, with C1 controls too.',
     verdict: 'changes',
     sees: 'The client gets the text without them.',
     run: () => {
       const tags = [...'run'].map((unit) => String.fromCodePoint(0xe0000 + unit.charCodeAt(0)));
       expect(texts(`see${tags.join('')} it`)).toEqual(['see it']);
       expect(texts('a\u202ebc\u202c d')).toEqual(['abc d']);
-      expect(texts('\u001b[1;31mred\u001b[0m \u009b2Kx \u001b]0;title\u0007y')).toEqual([
-        'red x y',
-      ]);
+      expect(texts('\u001b[1;31mred\u001b[0m \u009b2Kx \u001b]0;title\u0007y')).toEqual(['red x y']);
     },
   }),
   row({
@@ -199,8 +179,7 @@ export const rows: readonly CompatRow[] = [
   row({
     id: 'credentials-by-notation',
     source: 'RFC 7617; RFC 6265; the manuals of PostgreSQL, curl and Docker',
-    given:
-      'A text has a password in a sentence, in a header, in a cookie, in the file of a program or in a command.',
+    given: 'A text has a password in a sentence, in a header, in a cookie, in the file of a program or in a command.',
     verdict: 'changes',
     sees: 'The client gets the text without the password alone.',
     run: () => {
@@ -258,9 +237,7 @@ export const rows: readonly CompatRow[] = [
       const token = githubToken('listed');
       const pieces = ['first', token.slice(0, 18), token.slice(18), 'last'];
       const mark = '[redacted:github-token]';
-      expect(texts(JSON.stringify(pieces))).toEqual([
-        JSON.stringify(['first', mark, mark, 'last']),
-      ]);
+      expect(texts(JSON.stringify(pieces))).toEqual([JSON.stringify(['first', mark, mark, 'last'])]);
     },
   }),
   row({

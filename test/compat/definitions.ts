@@ -41,13 +41,7 @@ function without(definition: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(definition).filter(([, member]) => member !== null));
 }
 
-function unreadable(
-  id: string,
-  source: string,
-  given: string,
-  odd: JsonObject,
-  everywhere = true,
-): CompatRow {
+function unreadable(id: string, source: string, given: string, odd: JsonObject, everywhere = true): CompatRow {
   return {
     id,
     area: 'definitions',
@@ -139,11 +133,7 @@ export const rows: readonly CompatRow[] = [
           tools: [{ ...GOOD, icons: [{ src: 'data:image/png;base64,AAAA', sizes: '48x48' }] }],
         },
         async (world) => {
-          expect(await listedBySdks(world)).toEqual([
-            ['read_record'],
-            ['read_record'],
-            ['read_record'],
-          ]);
+          expect(await listedBySdks(world)).toEqual([['read_record'], ['read_record'], ['read_record']]);
         },
       ),
   },
@@ -180,8 +170,7 @@ export const rows: readonly CompatRow[] = [
     id: 'approved-update-shown-to-a-client',
     area: 'definitions',
     source: 'docs/contract.md §5',
-    given:
-      'An upstream rolls out a definition that was approved before, long before its next listing is due.',
+    given: 'An upstream rolls out a definition that was approved before, long before its next listing is due.',
     verdict: 'accepts',
     sees: 'The first list that shows it has it, and calls pass.',
     run: () =>
@@ -205,8 +194,7 @@ export const rows: readonly CompatRow[] = [
         await approveAlone(world, UPDATED);
         world.upstream.offer((request) => [isFromGateway(request) ? GOOD : UPDATED]);
         world.upstream.forget();
-        for (let round = 0; round < 5; round += 1)
-          expect(toolNames(await world.request('tools/list'))).toEqual([]);
+        for (let round = 0; round < 5; round += 1) expect(toolNames(await world.request('tools/list'))).toEqual([]);
         const reply = await world.call('read_record', { id: 'one' });
         expect(reply.message).toHaveProperty('error');
         expect(world.upstream.uses()).toEqual([]);

@@ -2,15 +2,7 @@
 
 import { expect } from 'vitest';
 import { ALLOW_ALL } from '../support/gateway.js';
-import {
-  body,
-  inTurn,
-  onMethod,
-  resultFor,
-  sessionsOnly,
-  statelessOnly,
-  textResult,
-} from '../support/hostile-acts.js';
+import { body, inTurn, onMethod, resultFor, sessionsOnly, statelessOnly, textResult } from '../support/hostile-acts.js';
 import { paramsOf } from '../support/hostile-upstream.js';
 import { ALL_QUESTIONS, grantQuestions } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';
@@ -73,9 +65,7 @@ export const rows: readonly CompatRow[] = [
             .seen()
             .map((one) => one.body)
             .join('\n');
-        await expect
-          .poll(bodies, PATIENT)
-          .toContain(`{"jsonrpc":"2.0","id":9007199254740993,"result":${REPLY}}`);
+        await expect.poll(bodies, PATIENT).toContain(`{"jsonrpc":"2.0","id":9007199254740993,"result":${REPLY}}`);
       });
     },
   },
@@ -83,8 +73,7 @@ export const rows: readonly CompatRow[] = [
     id: 'numbers-of-an-elicitation-without-sessions',
     area: 'messages',
     source: 'RFC 8259 §6',
-    given:
-      'A stateless server asks a client of sessions by a form with numbers that no double holds.',
+    given: 'A stateless server asks a client of sessions by a form with numbers that no double holds.',
     verdict: 'accepts',
     sees: 'The form arrives with every digit as it was written.',
     run: () => {

@@ -55,9 +55,7 @@ export const rows: readonly CompatRow[] = [
       return withWorld(
         { order: onMethod('tools/call', (request) => jsonBody(resultFor(request, result))) },
         async (world) => {
-          const { resultType: _, ...received } = resultOf(
-            await world.call('read_record', { id: 'one' }),
-          );
+          const { resultType: _, ...received } = resultOf(await world.call('read_record', { id: 'one' }));
           expect(received).toEqual(result);
         },
       );
@@ -135,8 +133,7 @@ export const rows: readonly CompatRow[] = [
     id: 'lone-surrogate-in-a-result',
     area: 'messages',
     source: 'RFC 8259 §8.2',
-    given:
-      'A server cuts the texts of a result inside a character, so that half of a surrogate pair is left.',
+    given: 'A server cuts the texts of a result inside a character, so that half of a surrogate pair is left.',
     verdict: 'mends',
     sees: 'The client gets U+FFFD in its place, and a finding that says where.',
     run: () =>
@@ -150,8 +147,7 @@ export const rows: readonly CompatRow[] = [
     id: 'lone-surrogate-in-a-uri-or-name',
     area: 'messages',
     source: 'RFC 7493 §2.1',
-    given:
-      'A block of a result has half of a surrogate pair in its URI, and structured content has it in a name.',
+    given: 'A block of a result has half of a surrogate pair in its URI, and structured content has it in a name.',
     verdict: 'changes',
     sees: 'The block and the member are left out and named in the findings; all else arrives.',
     run: () => {
@@ -193,8 +189,7 @@ export const rows: readonly CompatRow[] = [
     id: 'null-in-optional-members-of-clients',
     area: 'clients',
     source: 'MonkeyCode#1268, mcp.el#85',
-    given:
-      'A client sends `params`, `arguments`, `_meta`, a cursor or a progress token that is null.',
+    given: 'A client sends `params`, `arguments`, `_meta`, a cursor or a progress token that is null.',
     verdict: 'mends',
     sees: 'The request is served as if the member were absent, and the server never sees it.',
     run: () =>
@@ -218,8 +213,7 @@ export const rows: readonly CompatRow[] = [
     id: 'ids-that-are-any-number',
     area: 'messages',
     source: 'JSON-RPC 2.0 §4 (UnixNano as id, in clients written in Go)',
-    given:
-      'A client sends ids and progress tokens that are fractions, or whole numbers beyond 2^53.',
+    given: 'A client sends ids and progress tokens that are fractions, or whole numbers beyond 2^53.',
     verdict: 'accepts',
     sees: 'The server gets them as they came, the answer or refusal has the same number, and the audit log has it as text beyond 2^53.',
     run: () =>
@@ -359,8 +353,7 @@ export const rows: readonly CompatRow[] = [
     id: 'mirror-headers-in-a-session',
     area: 'clients',
     source: 'MCP 2026-07-28, transports (validation by intermediaries)',
-    given:
-      'A client of both eras sends `Mcp-Method` and `Mcp-Name` in a session, without a version header.',
+    given: 'A client of both eras sends `Mcp-Method` and `Mcp-Name` in a session, without a version header.',
     verdict: 'accepts',
     sees: 'The call passes where they equal the body; one that differs is refused with 400.',
     run: () =>
@@ -470,8 +463,7 @@ export const rows: readonly CompatRow[] = [
     run: () =>
       withWorld({}, async (world) => {
         const { access, gateway } = world;
-        const call = (url: string): Promise<Reply> =>
-          callStateless({ ...access, url }, 'read_record', { id: 'one' });
+        const call = (url: string): Promise<Reply> => callStateless({ ...access, url }, 'read_record', { id: 'one' });
         expect((await call(`${access.url}/`)).text).toContain('read_record one');
         expect((await call(`${access.url}//`)).status).toBe(404);
         expect((await call(`${access.url}%2F`)).status).toBe(404);
@@ -491,17 +483,14 @@ export const rows: readonly CompatRow[] = [
     id: 'null-in-lists-of-servers',
     area: 'servers',
     source: 'gensecaihq/Wazuh-MCP-Server#75, Hmbown/Codewhale#5336',
-    given:
-      'A list or a handshake has null in an optional member, such as `nextCursor` or `instructions`.',
+    given: 'A list or a handshake has null in an optional member, such as `nextCursor` or `instructions`.',
     verdict: 'mends',
     sees: 'The list without these members, which SDK clients reject; pins are of what the server said.',
     run: () => {
       const tool = { ...OPEN_TOOL, title: null, annotations: null };
       return withWorld(
         {
-          order: onMethod('tools/list', (request) =>
-            jsonBody(resultFor(request, { tools: [tool], nextCursor: null })),
-          ),
+          order: onMethod('tools/list', (request) => jsonBody(resultFor(request, { tools: [tool], nextCursor: null }))),
         },
         async (world) => {
           const session = await world.openSession();

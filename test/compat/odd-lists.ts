@@ -85,17 +85,14 @@ export const rows: readonly CompatRow[] = [
     run: async () => {
       for (const [form, act] of FORMS)
         for (const kind of Object.keys(LISTS) as Kind[])
-          await withWorld(
-            { policies, order: listing(kind, act), upstream: [OFF] },
-            async (world) => {
-              const { member, method } = LISTS[kind];
-              const reply = await (await world.openSession()).request(method);
-              expect([form, resultOf(reply)[member]]).toEqual([form, [GOOD[kind]]]);
-              await expect
-                .poll(() => recorded(world.gateway), PATIENT)
-                .toContain(`left out: ${member}/1: ${ODD_MEMBERS[0]?.[0] ?? ''}`);
-            },
-          );
+          await withWorld({ policies, order: listing(kind, act), upstream: [OFF] }, async (world) => {
+            const { member, method } = LISTS[kind];
+            const reply = await (await world.openSession()).request(method);
+            expect([form, resultOf(reply)[member]]).toEqual([form, [GOOD[kind]]]);
+            await expect
+              .poll(() => recorded(world.gateway), PATIENT)
+              .toContain(`left out: ${member}/1: ${ODD_MEMBERS[0]?.[0] ?? ''}`);
+          });
       for (const upstream of [OFF, PINNED])
         await withWorld(
           {
@@ -171,9 +168,7 @@ export const rows: readonly CompatRow[] = [
     run: async () => {
       for (const upstream of [OFF, PINNED]) {
         const marked = (method: string, result: JsonObject): Order =>
-          onMethod(method, (request) =>
-            body(`\ufeff${JSON.stringify(resultFor(request, result))}`),
-          );
+          onMethod(method, (request) => body(`\ufeff${JSON.stringify(resultFor(request, result))}`));
         const lists = marked('tools/list', { tools: [GOOD.tools] });
         const calls = marked('tools/call', textResult('called'));
         const order: Order = (request) => lists(request) ?? calls(request);
@@ -216,9 +211,7 @@ export const rows: readonly CompatRow[] = [
               expect([result['tools'], result['nextCursor']]).toEqual([[GOOD.tools], undefined]);
               expect((await world.call('good')).status).toBe(200);
               expect(world.gateway.log()).toContain(`tools: ${clause}`);
-              await expect
-                .poll(() => recorded(world.gateway), PATIENT)
-                .toContain(`left out: tools: ${clause}`);
+              await expect.poll(() => recorded(world.gateway), PATIENT).toContain(`left out: tools: ${clause}`);
               if (upstream !== OFF) return;
               for (const kind of ['prompts', 'resources', 'templates'] as const) {
                 world.upstream.obey(order(kind));

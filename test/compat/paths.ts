@@ -44,10 +44,7 @@ function textsOf(reply: Reply): readonly unknown[] {
 }
 
 /** A call that is answered with the source, with these members of the upstream. */
-function withSource(
-  upstream: readonly string[],
-  test: (world: World) => Promise<void>,
-): Promise<void> {
+function withSource(upstream: readonly string[], test: (world: World) => Promise<void>): Promise<void> {
   const result = (): JsonObject => textResult(SOURCE);
   return withWorld({ upstream: [OFF, ...upstream], result }, test);
 }
@@ -81,9 +78,7 @@ export const rows: readonly CompatRow[] = [
     sees: 'The client gets every character.',
     run: () =>
       withSource([CODE], async (world) => {
-        world.upstream.obey(
-          onMethod('tools/call', (request) => stream([resultFor(request, textResult(SOURCE))])),
-        );
+        world.upstream.obey(onMethod('tools/call', (request) => stream([resultFor(request, textResult(SOURCE))])));
         expect(textsOf(await world.call('read_record', { id: 'one' }))).toEqual([SOURCE]);
       }),
   },
@@ -102,10 +97,7 @@ export const rows: readonly CompatRow[] = [
           capabilities: {},
           clientInfo: { name: 'c', version: '1' },
         };
-        const opened = await post(
-          access,
-          JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }),
-        );
+        const opened = await post(access, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }));
         const id = opened.headers.get('mcp-session-id') ?? '';
         const calls = [2, 3].map((one) => {
           return { jsonrpc: '2.0', id: one, method: 'tools/call', params: read };
@@ -134,9 +126,7 @@ export const rows: readonly CompatRow[] = [
         const unchanged = await callStateless(rig.access, 'l_read_record', args);
         expect(textsOf(unchanged)).toEqual([SOURCE]);
         const inert = await callStateless(rig.access, 'right_write_record', { ...args, text: 'x' });
-        expect(textsOf(inert)).toEqual([
-          '&lt;script>run()</script>\n!\\[a](https://collect.example/a.png?x=1)\n',
-        ]);
+        expect(textsOf(inert)).toEqual(['&lt;script>run()</script>\n!\\[a](https://collect.example/a.png?x=1)\n']);
       } finally {
         await rig.close();
       }
@@ -201,8 +191,7 @@ export const rows: readonly CompatRow[] = [
         let isDown = isFirstUse;
         upstream.obey(({ method }) => {
           // The listing of the pins is over when another one begins.
-          if (toolLists > 0 && (method === 'server/discover' || method === 'initialize'))
-            isDown ||= toolLists > 1;
+          if (toolLists > 0 && (method === 'server/discover' || method === 'initialize')) isDown ||= toolLists > 1;
           if (method === 'tools/list') toolLists += 1;
           return isDown ? { kind: 'destroy' } : undefined;
         });
@@ -248,9 +237,7 @@ export const rows: readonly CompatRow[] = [
     sees: 'The call fails with 502, because credentials follow no redirect; the audit log names where it leads.',
     run: () =>
       withWorld({}, async (world) => {
-        world.upstream.obey(
-          onMethod('tools/call', () => redirectTo('https://other.example/mcp/?token=1', 307)),
-        );
+        world.upstream.obey(onMethod('tools/call', () => redirectTo('https://other.example/mcp/?token=1', 307)));
         expect((await world.call('read_record', { id: 'one' })).status).toBe(502);
         const written = async () => JSON.stringify(await world.gateway.audit());
         await expect.poll(written).toContain('redirect to https://other.example/mcp/');
@@ -280,8 +267,7 @@ export const rows: readonly CompatRow[] = [
     id: 'rule-on-a-nested-claim',
     area: 'clients',
     source: 'agentgateway, examples/mcp-authorization',
-    given:
-      'A rule allows a tool only for a nested claim of the caller, and the caller has another value.',
+    given: 'A rule allows a tool only for a nested claim of the caller, and the caller has another value.',
     verdict: 'refuses',
     sees: 'The tool is listed, because expressions are decided at the call, and the call is refused; `who` hides what is not for a caller.',
     run: () =>
@@ -314,8 +300,7 @@ rules:
     id: 'elicitation-forms',
     area: 'messages',
     source: 'MCP 2025-11-25, elicitation',
-    given:
-      'A server asks for a city, a number of tokens, a colour, an address, or a name to confirm.',
+    given: 'A server asks for a city, a number of tokens, a colour, an address, or a name to confirm.',
     verdict: 'accepts',
     sees: 'A client that declares elicitation gets each form, where a rule grants it.',
     run: () =>

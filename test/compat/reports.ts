@@ -13,13 +13,7 @@ import {
   stream,
 } from '../support/hostile-acts.js';
 import type { Act, HostileRequest, Order } from '../support/hostile-upstream.js';
-import {
-  callStateless,
-  errorOf,
-  openSession,
-  resultOf,
-  toolNames,
-} from '../support/wire-client.js';
+import { callStateless, errorOf, openSession, resultOf, toolNames } from '../support/wire-client.js';
 import { type CompatRow, type World, withWorld } from './rig.js';
 
 const OPEN: JsonObject = { type: 'object' };
@@ -52,13 +46,7 @@ async function resultThrough(world: World): Promise<Json> {
   return result;
 }
 
-function schemaRow(
-  id: string,
-  source: string,
-  given: string,
-  inputSchema: JsonObject,
-  args: JsonObject,
-): CompatRow {
+function schemaRow(id: string, source: string, given: string, inputSchema: JsonObject, args: JsonObject): CompatRow {
   return {
     id,
     area: 'schemas',
@@ -67,18 +55,12 @@ function schemaRow(
     verdict: 'accepts',
     sees: 'The definition is listed as it came, and calls that satisfy it pass.',
     run: () =>
-      withWorld(
-        { tools: [{ ...READ, inputSchema }], upstream: ['pinning: {maxAge: 10m}'] },
-        async (world) => {
-          const listed = resultOf(await world.request('tools/list'))['tools'] as JsonObject[];
-          expect(listed[0]?.['inputSchema']).toEqual(inputSchema);
-          const reply = await world.call('read_record', args);
-          expect([reply.status, reply.message]).toEqual([
-            200,
-            expect.objectContaining({ result: expect.anything() }),
-          ]);
-        },
-      ),
+      withWorld({ tools: [{ ...READ, inputSchema }], upstream: ['pinning: {maxAge: 10m}'] }, async (world) => {
+        const listed = resultOf(await world.request('tools/list'))['tools'] as JsonObject[];
+        expect(listed[0]?.['inputSchema']).toEqual(inputSchema);
+        const reply = await world.call('read_record', args);
+        expect([reply.status, reply.message]).toEqual([200, expect.objectContaining({ result: expect.anything() })]);
+      }),
   };
 }
 
@@ -202,10 +184,7 @@ export const rows: readonly CompatRow[] = [
       run: () =>
         withWorld({ order: onMethod('tools/call', act) }, async (world) => {
           const reply = await world.call('read_record', { id: 'one' });
-          expect([reply.status, resultOf(reply)['content']]).toEqual([
-            200,
-            [{ type: 'text', text: 'ok' }],
-          ]);
+          expect([reply.status, resultOf(reply)['content']]).toEqual([200, [{ type: 'text', text: 'ok' }]]);
         }),
     };
   }),
@@ -253,11 +232,7 @@ export const rows: readonly CompatRow[] = [
         const reply = await session.call('read_record', { id: 'one' });
         expect(reply.text).toContain('"ok"');
         await expect
-          .poll(() =>
-            world.upstream
-              .seen()
-              .some(({ message }) => message?.['id'] === 'beat' && 'result' in message),
-          )
+          .poll(() => world.upstream.seen().some(({ message }) => message?.['id'] === 'beat' && 'result' in message))
           .toBe(true);
       }),
   },
@@ -290,9 +265,7 @@ export const rows: readonly CompatRow[] = [
           order: onMethod('tools/list', (request) => {
             const params = request.message?.['params'] as JsonObject | undefined;
             const isSecond = params?.['cursor'] === '';
-            const page = isSecond
-              ? { tools: [{ ...READ, name: 'second' }] }
-              : { tools: [READ], nextCursor: '' };
+            const page = isSecond ? { tools: [{ ...READ, name: 'second' }] } : { tools: [READ], nextCursor: '' };
             return jsonBody(resultFor(request, { ...page, ttlMs: 0, cacheScope: 'private' }));
           }),
           upstream: ['pinning: {maxAge: 10m}'],
@@ -359,10 +332,7 @@ export const rows: readonly CompatRow[] = [
           expect(toolNames(await world.request('tools/list'))).toEqual(NAMES);
           for (const name of NAMES) {
             const reply = await callStateless(world.access, name, {});
-            expect([name, resultOf(reply)['content']]).toEqual([
-              name,
-              [{ type: 'text', text: 'ok' }],
-            ]);
+            expect([name, resultOf(reply)['content']]).toEqual([name, [{ type: 'text', text: 'ok' }]]);
           }
         },
       ),
@@ -371,8 +341,7 @@ export const rows: readonly CompatRow[] = [
     id: 'members-and-blocks-of-every-kind',
     area: 'messages',
     source: 'gridctl#848, mcp-mux#206, muster#972, stacklok/toolhive#5859',
-    given:
-      'A result has structured content, vendor members, `null`, links, images and unknown blocks.',
+    given: 'A result has structured content, vendor members, `null`, links, images and unknown blocks.',
     verdict: 'accepts',
     sees: 'All of it arrives as it was sent.',
     run: () =>
@@ -392,9 +361,10 @@ export const rows: readonly CompatRow[] = [
         {
           order: onMethod('tools/call', (request) =>
             body(
-              JSON.stringify(
-                resultFor(request, { content: [], structuredContent: { n: 'NUMBERS' } }),
-              ).replace('"NUMBERS"', '[9007199254740993,1.10,1e400,0.1000000000000000055]'),
+              JSON.stringify(resultFor(request, { content: [], structuredContent: { n: 'NUMBERS' } })).replace(
+                '"NUMBERS"',
+                '[9007199254740993,1.10,1e400,0.1000000000000000055]',
+              ),
             ),
           ),
         },
@@ -457,17 +427,11 @@ export const rows: readonly CompatRow[] = [
     verdict: 'accepts',
     sees: 'The call is forwarded as it came.',
     run: () =>
-      withWorld(
-        { tools: [READ], result: () => ({ content: [{ type: 'text', text: 'ok' }] }) },
-        async (world) => {
-          const reply = await world.request('tools/call', { name: 'read_record' });
-          expect([reply.status, resultOf(reply)['content']]).toEqual([
-            200,
-            [{ type: 'text', text: 'ok' }],
-          ]);
-          expect(world.upstream.uses().at(-1)?.body).not.toContain('arguments');
-        },
-      ),
+      withWorld({ tools: [READ], result: () => ({ content: [{ type: 'text', text: 'ok' }] }) }, async (world) => {
+        const reply = await world.request('tools/call', { name: 'read_record' });
+        expect([reply.status, resultOf(reply)['content']]).toEqual([200, [{ type: 'text', text: 'ok' }]]);
+        expect(world.upstream.uses().at(-1)?.body).not.toContain('arguments');
+      }),
   },
   {
     id: 'metadata-of-the-resource',
@@ -485,10 +449,7 @@ export const rows: readonly CompatRow[] = [
         });
         const challenge = response.headers.get('www-authenticate') ?? '';
         const url = /resource_metadata="([^"]+)"/.exec(challenge)?.[1] ?? '';
-        expect([response.status, url]).toEqual([
-          401,
-          `${gateway.publicUrl}/.well-known/oauth-protected-resource/u`,
-        ]);
+        expect([response.status, url]).toEqual([401, `${gateway.publicUrl}/.well-known/oauth-protected-resource/u`]);
         expect(await (await fetch(url)).json()).toMatchObject({ resource: access.url });
       }),
   },

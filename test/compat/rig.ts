@@ -2,17 +2,8 @@
 // own issuer in front of an upstream that does what a row tells it, everything over real HTTP.
 
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import {
-  type GatewayUnderTest,
-  type RunningGateway,
-  settleListings,
-  startTestGateway,
-} from '../support/gateway.js';
-import {
-  type HostileUpstream,
-  type Order,
-  startHostileUpstream,
-} from '../support/hostile-upstream.js';
+import { type GatewayUnderTest, type RunningGateway, settleListings, startTestGateway } from '../support/gateway.js';
+import { type HostileUpstream, type Order, startHostileUpstream } from '../support/hostile-upstream.js';
 import {
   type Access,
   callStateless,
@@ -23,14 +14,7 @@ import {
 } from '../support/wire-client.js';
 
 /** The pages of the table, in the order in which they are printed. */
-export const AREAS = [
-  'servers',
-  'clients',
-  'messages',
-  'schemas',
-  'content',
-  'definitions',
-] as const;
+export const AREAS = ['servers', 'clients', 'messages', 'schemas', 'content', 'definitions'] as const;
 
 export type Area = (typeof AREAS)[number];
 

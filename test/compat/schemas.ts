@@ -30,10 +30,8 @@ type Calls = { readonly passes: readonly JsonObject[]; readonly fails: readonly 
 function calls(inputSchema: JsonObject, { passes, fails }: Calls, upstream = [PINNED]) {
   return () =>
     withWorld({ tools: [tool(inputSchema)], upstream }, async (world) => {
-      for (const args of passes)
-        expect([args, await isForwarded(world, args)]).toEqual([args, true]);
-      for (const args of fails)
-        expect([args, await isForwarded(world, args)]).toEqual([args, false]);
+      for (const args of passes) expect([args, await isForwarded(world, args)]).toEqual([args, true]);
+      for (const args of fails) expect([args, await isForwarded(world, args)]).toEqual([args, false]);
     });
 }
 
@@ -44,9 +42,7 @@ function unusable(inputSchema: JsonObject, upstream: readonly string[]) {
       { tools: [tool(inputSchema), { ...tool({ type: 'object' }), name: 'other' }], upstream },
       async (world) => {
         const listed = resultOf(await world.request('tools/list'))['tools'];
-        expect((listed as unknown as readonly JsonObject[]).map(({ name }) => name)).toEqual([
-          'other',
-        ]);
+        expect((listed as unknown as readonly JsonObject[]).map(({ name }) => name)).toEqual(['other']);
         await world.call('work', {});
         expect(world.upstream.uses()).toEqual([]);
       },
@@ -109,11 +105,7 @@ export const rows: readonly CompatRow[] = [
         async ({ access, upstream }) => {
           const { body, headers } = statelessParts('tools/call', { name: 'work', arguments: {} });
           const send = (id: string) =>
-            post(
-              access,
-              JSON.stringify(body).replace('"arguments":{}', `"arguments":{"id":${id}}`),
-              headers,
-            );
+            post(access, JSON.stringify(body).replace('"arguments":{}', `"arguments":{"id":${id}}`), headers);
           await send('9007199254740993');
           expect(upstream.uses()).toEqual([]);
           await send('-123456789012345678901234567890');
@@ -125,8 +117,7 @@ export const rows: readonly CompatRow[] = [
     id: 'deep-schema',
     area: 'schemas',
     source: 'a schema nested 70 objects deep, and one nested 400 deep',
-    given:
-      'A list has a tool whose schema is 70 objects deep, and one that is nested beyond any use.',
+    given: 'A list has a tool whose schema is 70 objects deep, and one that is nested beyond any use.',
     verdict: 'accepts',
     sees: 'The first is listed, pinned and called; the second is left out and named in the log.',
     run: tooDeep([PINNED]),
@@ -282,8 +273,7 @@ export const rows: readonly CompatRow[] = [
     id: 'result-with-a-number-that-no-double-holds',
     area: 'schemas',
     source: 'RFC 8259 §6',
-    given:
-      'A structured result has a number of sixteen digits, of which its schema wants a multiple of 3.',
+    given: 'A structured result has a number of sixteen digits, of which its schema wants a multiple of 3.',
     verdict: 'accepts',
     sees: 'It is checked as it is written and arrives byte for byte.',
     run: () => {
@@ -332,8 +322,7 @@ export const rows: readonly CompatRow[] = [
     id: 'unevaluated-properties-in-a-failed-branch',
     area: 'schemas',
     source: 'JSON Schema 2020-12 core §11.3',
-    given:
-      'Only a branch that fails declares a member of an object with `unevaluatedProperties: false`.',
+    given: 'Only a branch that fails declares a member of an object with `unevaluatedProperties: false`.',
     verdict: 'refuses',
     sees: 'The object is closed in arguments whatever `arguments` says, and in results.',
     run: () => {
@@ -381,9 +370,7 @@ export const rows: readonly CompatRow[] = [
         const [first = {}] = resultOf(await call('work', { 'a"b\u200bc\\d\n': 1 }))[
           'content'
         ] as unknown as readonly JsonObject[];
-        expect(first['text']).toContain(
-          String.raw`The argument "a\"b\u{200b}c\\d\n" is not declared.`,
-        );
+        expect(first['text']).toContain(String.raw`The argument "a\"b\u{200b}c\\d\n" is not declared.`);
       });
       const upstream = [PINNED, 'arguments: {drop: [task_progress]}'];
       await withWorld({ tools: [work], upstream }, async (world) => {

@@ -5,21 +5,9 @@ import { expect } from 'vitest';
 import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startMergedRig } from '../support/deployments.js';
 import { resultFor } from '../support/hostile-acts.js';
-import {
-  type Act,
-  HONEST_TOOLS,
-  type HostileRequest,
-  type Order,
-} from '../support/hostile-upstream.js';
+import { type Act, HONEST_TOOLS, type HostileRequest, type Order } from '../support/hostile-upstream.js';
 import { INITIALIZE, only, startStdioRig } from '../support/stdio-server.js';
-import {
-  errorOf,
-  initialize,
-  type OpenSession,
-  openSession,
-  resultOf,
-  toolNames,
-} from '../support/wire-client.js';
+import { errorOf, initialize, type OpenSession, openSession, resultOf, toolNames } from '../support/wire-client.js';
 import { type CompatRow, type World, withWorld } from './rig.js';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -113,8 +101,7 @@ const statusRows: readonly CompatRow[] = [
     id: 'ttl-that-is-no-time',
     area: 'servers',
     source: 'MCP 2026-07-28, caching',
-    given:
-      'A server of the stateless era gives a list a `ttlMs` that is negative, a fraction or no number.',
+    given: 'A server of the stateless era gives a list a `ttlMs` that is negative, a fraction or no number.',
     verdict: 'mends',
     sees: 'A `ttlMs` that its SDK accepts: 0 where it is no time, and the whole milliseconds of a fraction.',
     run: () =>
@@ -131,9 +118,7 @@ const statusRows: readonly CompatRow[] = [
                   kind: 'http',
                   status: 200,
                   headers: JSON_TYPE,
-                  body: JSON.stringify(
-                    resultFor(request, { tools: HONEST_TOOLS, ttlMs, resultType: 'complete' }),
-                  ),
+                  body: JSON.stringify(resultFor(request, { tools: HONEST_TOOLS, ttlMs, resultType: 'complete' })),
                 }
               : undefined,
           );
@@ -197,9 +182,7 @@ const statusRows: readonly CompatRow[] = [
             expect(errorOf(reply)).toMatchObject({ code, message: `no: ${code}` });
             expect(await statusAfter(session)).toBe(200);
           }
-        world.upstream.obey(
-          answeringCalls({ status: 404, body: errorText('{id}', -32601, 'unknown') }),
-        );
+        world.upstream.obey(answeringCalls({ status: 404, body: errorText('{id}', -32601, 'unknown') }));
         expect((await world.call('read_record', { id: 'one' })).status).toBe(404);
       }),
   },
@@ -269,9 +252,7 @@ const statusRows: readonly CompatRow[] = [
           expect(reply.message).toMatchObject({ id: 7, error: { message: 'this one was bad' } });
           expect(await statusAfter(session)).toBe(200);
         }
-        world.upstream.obey(
-          answeringCalls({ status: 409, body: errorText('null', -32000, 'conflict') }),
-        );
+        world.upstream.obey(answeringCalls({ status: 409, body: errorText('null', -32000, 'conflict') }));
         const reply = await world.call('read_record', { id: 'one' });
         expect([reply.status, errorOf(reply)['message']]).toEqual([400, 'conflict']);
       }),
@@ -297,9 +278,7 @@ const statusRows: readonly CompatRow[] = [
         const { reply } = await callInSession(world, { status: 200, body: stray });
         expect(reply.status).toBe(502);
         expect(reply.text).not.toContain('called');
-        await expect
-          .poll(() => world.gateway.log())
-          .toContain('tools/call: the answer is no response to the request');
+        await expect.poll(() => world.gateway.log()).toContain('tools/call: the answer is no response to the request');
       }),
   },
   {
@@ -405,11 +384,7 @@ const statusRows: readonly CompatRow[] = [
 function resulting(method: string, result: (request: HostileRequest) => Json): Order {
   return (request) =>
     request.method === method
-      ? answering(
-          request,
-          200,
-          JSON.stringify({ jsonrpc: '2.0', id: request.id ?? 0, result: result(request) }),
-        )
+      ? answering(request, 200, JSON.stringify({ jsonrpc: '2.0', id: request.id ?? 0, result: result(request) }))
       : undefined;
 }
 
@@ -445,10 +420,7 @@ function handshake(members: JsonObject, session = 's-1'): Order {
             'mcp-session-id': session,
           })
         : undefined,
-    (request) =>
-      request.method?.startsWith('notifications/') === true
-        ? { kind: 'http', status: 202 }
-        : undefined,
+    (request) => (request.method?.startsWith('notifications/') === true ? { kind: 'http', status: 202 } : undefined),
   );
 }
 
@@ -508,21 +480,15 @@ const listRows: readonly CompatRow[] = [
     verdict: 'refuses',
     sees: 'The handshake is 502, and log and audit record name the revision.',
     run: () =>
-      withWorld(
-        { order: first(handshake({ protocolVersion: '2023-01-01' }), USABLE) },
-        async (world) => {
-          expect((await initialize(world.access)).status).toBe(502);
-          await expect
-            .poll(() => world.gateway.log())
-            .toContain('protocolVersion: 2023-01-01 is not supported');
-        },
-      ),
+      withWorld({ order: first(handshake({ protocolVersion: '2023-01-01' }), USABLE) }, async (world) => {
+        expect((await initialize(world.access)).status).toBe(502);
+        await expect.poll(() => world.gateway.log()).toContain('protocolVersion: 2023-01-01 is not supported');
+      }),
   },
   {
     id: 'server-that-refuses-an-id-used-before',
     area: 'servers',
-    source:
-      'MCP 2025-11-25, base protocol, requests; mcp-server-git of the Python SDK 2 over stdio',
+    source: 'MCP 2025-11-25, base protocol, requests; mcp-server-git of the Python SDK 2 over stdio',
     given: 'A server with tools, prompts and resources refuses an id that its session has used.',
     verdict: 'accepts',
     sees: 'Every list is read and the tools are called: each request of the gateway has its own id.',
@@ -558,12 +524,7 @@ const listRows: readonly CompatRow[] = [
         [true, refusing('prompts/list', (request) => answering(request, 404, METHOD_NOT_FOUND))],
         [true, refusing('prompts/list', (request) => answering(request, 400, METHOD_NOT_FOUND))],
         [true, refusing('prompts/list', (request) => answering(request, 200, METHOD_NOT_FOUND))],
-        [
-          false,
-          refusing('prompts/list', (request) =>
-            answering(request, 200, errorText('{id}', -32603, 'broken')),
-          ),
-        ],
+        [false, refusing('prompts/list', (request) => answering(request, 200, errorText('{id}', -32603, 'broken')))],
         [false, refusing('prompts/list', (request) => answering(request, 500, undefined))],
         [false, refusing('prompts/list', () => ({ kind: 'hold' }))],
         [false, resulting('prompts/list', () => ({ prompts: 'none' }))],
@@ -573,9 +534,7 @@ const listRows: readonly CompatRow[] = [
           const says = gateway.log().includes('the list of prompts is unavailable');
           expect(says).toBe(!isEmpty);
           const metrics = await gateway.metrics();
-          expect(/sallyport_control_state\{[^}]*pins:u[^}]*\}/.test(metrics) || !isEmpty).toBe(
-            true,
-          );
+          expect(/sallyport_control_state\{[^}]*pins:u[^}]*\}/.test(metrics) || !isEmpty).toBe(true);
         });
     },
   },
@@ -598,21 +557,18 @@ const listRows: readonly CompatRow[] = [
           : undefined;
       };
       const offering = resulting('prompts/list', () => ({ prompts: [prompt] }));
-      await expectUsable(
-        first(failing, offering, handshake({}), USABLE),
-        async ({ gateway, openSession }) => {
-          expect(gateway.log()).toContain('the list of prompts is unavailable');
-          expect(gateway.log()).not.toContain('removed');
-          const session = await openSession();
-          expect((await session.request('prompts/get', { name: 'summary' })).status).toBe(503);
-          broken = false;
-          const listed = resultOf(await session.request('prompts/list'))['prompts'];
-          expect(listed).toEqual([prompt]);
-          expect((await session.request('prompts/get', { name: 'summary' })).status).toBe(200);
-          const types = (await gateway.audit()).map(({ type }) => type);
-          expect(types).not.toContain('pin.drift');
-        },
-      );
+      await expectUsable(first(failing, offering, handshake({}), USABLE), async ({ gateway, openSession }) => {
+        expect(gateway.log()).toContain('the list of prompts is unavailable');
+        expect(gateway.log()).not.toContain('removed');
+        const session = await openSession();
+        expect((await session.request('prompts/get', { name: 'summary' })).status).toBe(503);
+        broken = false;
+        const listed = resultOf(await session.request('prompts/list'))['prompts'];
+        expect(listed).toEqual([prompt]);
+        expect((await session.request('prompts/get', { name: 'summary' })).status).toBe(200);
+        const types = (await gateway.audit()).map(({ type }) => type);
+        expect(types).not.toContain('pin.drift');
+      });
     },
   },
   {
@@ -630,10 +586,7 @@ const listRows: readonly CompatRow[] = [
           refusing('resources/read', (request) => answering(request, 500, undefined)),
           'ui://a/view: 500 to resources/read',
         ],
-        [
-          refusing('resources/read', () => ({ kind: 'destroy' })),
-          'the resources of apps are unavailable',
-        ],
+        [refusing('resources/read', () => ({ kind: 'destroy' })), 'the resources of apps are unavailable'],
       ];
       for (const [order, note] of cases)
         await expectUsable(first(order, listing, handshake({}), USABLE), async ({ gateway }) => {
@@ -667,8 +620,7 @@ const listRows: readonly CompatRow[] = [
     id: 'list-with-repetitions',
     area: 'servers',
     source: 'MCP 2025-11-25, pagination',
-    given:
-      'A server gives a definition twice, and two that differ under one name, over pages that repeat.',
+    given: 'A server gives a definition twice, and two that differ under one name, over pages that repeat.',
     verdict: 'mends',
     sees: 'The identical one counts once; of those that differ none is shown, and they are named.',
     run: () =>
@@ -682,9 +634,7 @@ const listRows: readonly CompatRow[] = [
           USABLE,
         ),
         async ({ gateway }) => {
-          await expect
-            .poll(() => gateway.log())
-            .toContain('tools: b is given twice with different definitions');
+          await expect.poll(() => gateway.log()).toContain('tools: b is given twice with different definitions');
         },
         ['pinning: {mode: "off"}'],
       ),
@@ -718,9 +668,7 @@ const listRows: readonly CompatRow[] = [
         world.upstream.obey(refusing('prompts/list', (request) => answering(request, 418, 'tea')));
         const reply = await session.request('prompts/list');
         expect(reply.status).toBe(502);
-        expect(errorOf(reply)['message']).toMatch(
-          /^The list of prompts is not available\. .*invalid/,
-        );
+        expect(errorOf(reply)['message']).toMatch(/^The list of prompts is not available\. .*invalid/);
       }),
   },
   {
@@ -757,11 +705,7 @@ const listRows: readonly CompatRow[] = [
 ];
 
 /** Answers in another encoding than was asked for. */
-function encoded(
-  request: HostileRequest,
-  status: number,
-  more: Readonly<Record<string, string>> = {},
-): Act {
+function encoded(request: HostileRequest, status: number, more: Readonly<Record<string, string>> = {}): Act {
   const text = `{"jsonrpc":"2.0","id":${JSON.stringify(request.id ?? null)},"result":{"content":[]}}`;
   const headers = { ...JSON_TYPE, 'content-encoding': 'gzip', ...more };
   return { kind: 'http', status, headers, body: gzipSync(text) };
@@ -778,8 +722,7 @@ const transportRows: readonly CompatRow[] = [
     run: () => {
       const serverInfo = {
         ...{ name: 's', title: 'A <b>server</b> & more', version: '1.0.0-rc.1+build' },
-        description:
-          'Reads `Promise<object>` from https://example.com/a?b=c, [docs](https://example.com).',
+        description: 'Reads `Promise<object>` from https://example.com/a?b=c, [docs](https://example.com).',
         websiteUrl: 'https://example.com/?utm_source=mcp',
         vendor: { answer: 42.0 },
       };
@@ -818,9 +761,7 @@ const transportRows: readonly CompatRow[] = [
           expect(reply.text).not.toContain('elsewhere');
           expect(await statusAfter(session)).toBe(200);
         }
-        await expect
-          .poll(() => world.gateway.log())
-          .toContain('redirect to https://elsewhere.example/mcp');
+        await expect.poll(() => world.gateway.log()).toContain('redirect to https://elsewhere.example/mcp');
         expect(world.gateway.log()).not.toContain('hidden');
       }),
   },
@@ -846,9 +787,7 @@ const transportRows: readonly CompatRow[] = [
         for (const [sent, seen] of cases) {
           const session = await world.openSession();
           world.upstream.obeyOnce((request) =>
-            request.method === 'tools/call'
-              ? encoded(request, sent, { 'retry-after': '7' })
-              : undefined,
+            request.method === 'tools/call' ? encoded(request, sent, { 'retry-after': '7' }) : undefined,
           );
           const reply = await session.call('read_record', { id: 'one' });
           expect([sent, reply.status]).toEqual([sent, seen]);
@@ -979,8 +918,7 @@ const uriRows: readonly CompatRow[] = [
     id: 'uris-of-every-shape',
     area: 'servers',
     source: 'RFC 3986 §3',
-    given:
-      'Resources have URIs with a user, an empty segment, an escaped slash, no authority or dot segments.',
+    given: 'Resources have URIs with a user, an empty segment, an escaped slash, no authority or dot segments.',
     verdict: 'accepts',
     sees: 'They are listed and read under a pattern that covers them, and reach the server byte for byte.',
     run: () =>
@@ -1011,9 +949,4 @@ const uriRows: readonly CompatRow[] = [
   },
 ];
 
-export const rows: readonly CompatRow[] = [
-  ...statusRows,
-  ...listRows,
-  ...transportRows,
-  ...uriRows,
-];
+export const rows: readonly CompatRow[] = [...statusRows, ...listRows, ...transportRows, ...uriRows];

@@ -38,14 +38,12 @@ export const rows: readonly CompatRow[] = [
     id: 'accept-of-many-clients',
     area: 'clients',
     source: 'honojs/middleware#1799, OpenLiberty#35727, typescript-sdk#1944',
-    given:
-      'A client names the media types of a response in another order, with weights or by a wildcard.',
+    given: 'A client names the media types of a response in another order, with weights or by a wildcard.',
     verdict: 'accepts',
     sees: 'The call is answered in one of the types that the client takes.',
     run: () =>
       withWorld({}, async (world) => {
-        for (const accept of ACCEPTED)
-          expect([accept, await callWith(world, { accept })]).toEqual([accept, 200]);
+        for (const accept of ACCEPTED) expect([accept, await callWith(world, { accept })]).toEqual([accept, 200]);
       }),
   },
   {

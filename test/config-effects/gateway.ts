@@ -10,14 +10,10 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'listeners.data.host': 'system/listeners.test.ts > is on its host alone',
   'listeners.data.port': 'integration/wire.test.ts > DELETE is answered with 204',
   'listeners.data.allowedOrigins': 'integration/cors.test.ts > a preflight of an allowed origin',
-  'listeners.data.trustedProxies':
-    'integration/trusted-proxies.test.ts > where a trusted proxy wrote them',
-  'listeners.data.dpop.nonce':
-    'integration/bound-tokens.test.ts > are asked for, given out with every answer',
-  'listeners.data.dpop.maxAge':
-    'integration/effects-of-settings.test.ts > dpop.maxAge ends how long',
-  'listeners.data.tls.{cert,key,clientCa}':
-    'attacks/49-certificates.test.ts > passes over a connection',
+  'listeners.data.trustedProxies': 'integration/trusted-proxies.test.ts > where a trusted proxy wrote them',
+  'listeners.data.dpop.nonce': 'integration/bound-tokens.test.ts > are asked for, given out with every answer',
+  'listeners.data.dpop.maxAge': 'integration/effects-of-settings.test.ts > dpop.maxAge ends how long',
+  'listeners.data.tls.{cert,key,clientCa}': 'attacks/49-certificates.test.ts > passes over a connection',
   'listeners.ops.host': 'system/listeners.test.ts > is on its host alone',
   'listeners.ops.port': 'integration/probes.test.ts > say alive and ready, and nothing more',
   'listeners.ops.tls.{cert,key,clientCa}':
@@ -27,61 +23,42 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'listeners.admin.tls.{cert,key,clientCa}':
     'integration/listener-tls.test.ts > nobody reaches the console without a certificate',
 
-  'issuers.<name>.{issuer,network}':
-    'attacks/44-two-issuers.test.ts > passes by the keys of the issuer',
-  'issuers.<name>.plaintext':
-    'attacks/84-plaintext-networks.test.ts > is believed where it was accepted',
-  'issuers.<name>.algorithms':
-    'integration/effects-of-settings.test.ts > algorithms are those that may sign',
+  'issuers.<name>.{issuer,network}': 'attacks/44-two-issuers.test.ts > passes by the keys of the issuer',
+  'issuers.<name>.plaintext': 'attacks/84-plaintext-networks.test.ts > is believed where it was accepted',
+  'issuers.<name>.algorithms': 'integration/effects-of-settings.test.ts > algorithms are those that may sign',
   'issuers.<name>.tokenType': 'attacks/41-token-kinds.test.ts > passes, and no other does',
-  'issuers.<name>.maxLifetime':
-    'integration/effects-of-settings.test.ts > maxLifetime refuses tokens',
+  'issuers.<name>.maxLifetime': 'integration/effects-of-settings.test.ts > maxLifetime refuses tokens',
   'issuers.<name>.keysMaxAge': 'attacks/51-last-good-keys.test.ts > vouches for keysMaxAge',
   'issuers.<name>.introspection.{clientId,clientSecret,authentication,endpoint}':
     'integration/effects-of-settings.test.ts > introspection asks the endpoint',
-  'issuers.<name>.introspection.cacheTtl':
-    'integration/issuer-reload.test.ts > is asked with the secret',
-  'issuers.<name>.introspection.maxPerSecond':
-    'attacks/41-opaque-tokens.test.ts > floods ask no more than the rate',
-  'issuers.<name>.claims.{client,scope,groups}':
-    'integration/effects-of-settings.test.ts > claims say where',
-  'issuers.<name>.scopeHierarchy':
-    'attacks/52-scopes.test.ts > that is broad includes what the configuration says',
+  'issuers.<name>.introspection.cacheTtl': 'integration/issuer-reload.test.ts > is asked with the secret',
+  'issuers.<name>.introspection.maxPerSecond': 'attacks/41-opaque-tokens.test.ts > floods ask no more than the rate',
+  'issuers.<name>.claims.{client,scope,groups}': 'integration/effects-of-settings.test.ts > claims say where',
+  'issuers.<name>.scopeHierarchy': 'attacks/52-scopes.test.ts > that is broad includes what the configuration says',
 
-  'upstreams.<name>.url':
-    'integration/upstream-failures.test.ts > is 502 when nothing listens there',
+  'upstreams.<name>.url': 'integration/upstream-failures.test.ts > is 502 when nothing listens there',
   'upstreams.<name>.socket': 'integration/stdio.test.ts > over its Unix socket',
-  'upstreams.<name>.path':
-    'integration/effects-of-settings.test.ts > path is where an upstream is called',
-  'upstreams.<name>.transport':
-    'attacks/74-event-endpoints.test.ts > of another origin makes the upstream unlistable',
+  'upstreams.<name>.path': 'integration/effects-of-settings.test.ts > path is where an upstream is called',
+  'upstreams.<name>.transport': 'attacks/74-event-endpoints.test.ts > of another origin makes the upstream unlistable',
   'upstreams.<name>.network': 'integration/wire.test.ts > DELETE is answered with 204',
-  'upstreams.<name>.plaintext':
-    'attacks/84-plaintext-networks.test.ts > is served where it was accepted',
-  'upstreams.<name>.authentication':
-    'integration/effects-of-settings.test.ts > authentication: none lets everyone in',
+  'upstreams.<name>.plaintext': 'attacks/84-plaintext-networks.test.ts > is served where it was accepted',
+  'upstreams.<name>.authentication': 'integration/effects-of-settings.test.ts > authentication: none lets everyone in',
   'upstreams.<name>.issuers': 'attacks/44-two-issuers.test.ts > may not vouch for this upstream',
   'upstreams.<name>.audiences': 'attacks/53-metadata.test.ts > while a mapped audience, exactly',
-  'upstreams.<name>.binding':
-    'integration/bound-tokens.test.ts > takes them with their proof, and no other token',
+  'upstreams.<name>.binding': 'integration/bound-tokens.test.ts > takes them with their proof, and no other token',
   'upstreams.<name>.scopesSupported': 'integration/reload.test.ts > of the gateway file is applied',
   'upstreams.<name>.sameAs':
     'unit/cli/pin/shadowing.test.ts > is approved without a finding where the gateway file declares it',
-  'upstreams.<name>.apps':
-    'integration/apps-by-capability.test.ts > gets what was pinned for hosts',
-  'upstreams.<name>.flows.lists':
-    'attacks/lists-begin-no-flow.test.ts > a list is delivered whole to a client of',
-  'upstreams.<name>.inspect':
-    'integration/effects-of-settings.test.ts > inspect of the upstream chooses',
+  'upstreams.<name>.apps': 'integration/apps-by-capability.test.ts > gets what was pinned for hosts',
+  'upstreams.<name>.flows.lists': 'attacks/lists-begin-no-flow.test.ts > a list is delivered whole to a client of',
+  'upstreams.<name>.inspect': 'integration/effects-of-settings.test.ts > inspect of the upstream chooses',
   'upstreams.<name>.content.kind': 'integration/content-kinds.test.ts > leaves every character',
   'upstreams.<name>.content.tools.<name>':
     'integration/content-kinds.test.ts > markup has no code in which something may stay',
   'upstreams.<name>.content.tools.<name>.{kind,digest}':
     'integration/content-kinds.test.ts > ends when the server changes the definition',
-  'upstreams.<name>.credentials.type':
-    'e2e/upstream-credentials.test.ts > are got by %s, for the resource',
-  'upstreams.<name>.credentials.{header,value}':
-    'attacks/14-redirects.test.ts > keeps the credential at its upstream',
+  'upstreams.<name>.credentials.type': 'e2e/upstream-credentials.test.ts > are got by %s, for the resource',
+  'upstreams.<name>.credentials.{header,value}': 'attacks/14-redirects.test.ts > keeps the credential at its upstream',
   'upstreams.<name>.credentials.{issuer,privateKey,clientId,clientSecret,clientAuthentication,scopes}':
     'e2e/upstream-credentials.test.ts > are got by %s, for the resource',
   'upstreams.<name>.credentials.{tokenEndpoint,network}':
@@ -90,42 +67,30 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'attacks/84-plaintext-networks.test.ts > issues credentials for an upstream',
   'upstreams.<name>.pinning.credentials.plaintext':
     'attacks/84-plaintext-networks.test.ts > issues credentials for an upstream',
-  'upstreams.<name>.credentials.resource':
-    'e2e/upstream-credentials.test.ts > gives the upstream a token of its own',
+  'upstreams.<name>.credentials.resource': 'e2e/upstream-credentials.test.ts > gives the upstream a token of its own',
   'upstreams.<name>.credentials.{audience,actorToken}':
     'integration/exchange-channels.test.ts > names the acting party and the audience',
-  'upstreams.<name>.credentials.actorTokenType':
-    'integration/effects-of-settings.test.ts > name the type of the token',
-  'upstreams.<name>.tls.ca':
-    'integration/upstream-tls.test.ts > where the configured authority issued it',
-  'upstreams.<name>.tls.{cert,key}':
-    'integration/upstream-tls.test.ts > is shown to the upstream that asks for it',
-  'upstreams.<name>.tls.serverName':
-    'integration/upstream-tls.test.ts > is held to the configured name',
-  'upstreams.<name>.tls.pins':
-    'integration/upstream-tls.test.ts > lets in the server that has one of them',
-  'upstreams.<name>.identity.{header,ttl}':
-    'integration/upstream-identity.test.ts > is as long as configured',
+  'upstreams.<name>.credentials.actorTokenType': 'integration/effects-of-settings.test.ts > name the type of the token',
+  'upstreams.<name>.tls.ca': 'integration/upstream-tls.test.ts > where the configured authority issued it',
+  'upstreams.<name>.tls.{cert,key}': 'integration/upstream-tls.test.ts > is shown to the upstream that asks for it',
+  'upstreams.<name>.tls.serverName': 'integration/upstream-tls.test.ts > is held to the configured name',
+  'upstreams.<name>.tls.pins': 'integration/upstream-tls.test.ts > lets in the server that has one of them',
+  'upstreams.<name>.identity.{header,ttl}': 'integration/upstream-identity.test.ts > is as long as configured',
   'upstreams.<name>.arguments':
     'integration/effects-of-settings.test.ts > arguments says what happens to those that nobody declared',
   'upstreams.<name>.arguments.undeclared':
     'integration/mended-arguments.test.ts > undeclared is what the words are short for',
   'upstreams.<name>.arguments.coerce':
     'integration/mended-arguments.test.ts > coerce turns strings into what the schema admits',
-  'upstreams.<name>.arguments.drop':
-    'integration/mended-arguments.test.ts > drop removes what no schema declares',
-  'upstreams.<name>.formats':
-    'integration/mended-arguments.test.ts > formats says whether a format is asserted',
-  'upstreams.<name>.pinning.mode':
-    'integration/effects-of-settings.test.ts > mode: off calls what nobody has pinned',
+  'upstreams.<name>.arguments.drop': 'integration/mended-arguments.test.ts > drop removes what no schema declares',
+  'upstreams.<name>.formats': 'integration/mended-arguments.test.ts > formats says whether a format is asserted',
+  'upstreams.<name>.pinning.mode': 'integration/effects-of-settings.test.ts > mode: off calls what nobody has pinned',
   'upstreams.<name>.pinning.maxAge':
     'attacks/55-changed-after-listing.test.ts > when the definitions cannot be verified any more',
   'upstreams.<name>.pinning.verify':
     'attacks/pins-in-each-era.test.ts > is refused a tool that changed since the call before',
-  'upstreams.<name>.pinning.scan':
-    'integration/definition-scan.test.ts > lists what it found, and records it',
-  'upstreams.<name>.pinning.onDrift':
-    'integration/drift.test.ts > stops every tool of the upstream',
+  'upstreams.<name>.pinning.scan': 'integration/definition-scan.test.ts > lists what it found, and records it',
+  'upstreams.<name>.pinning.onDrift': 'integration/drift.test.ts > stops every tool of the upstream',
   'upstreams.<name>.pinning.credentials.{type,tokenEndpoint,network,clientId,clientSecret,clientAuthentication,scopes,audience}':
     'integration/effects-of-settings.test.ts > of pinning are asked for as they are configured',
   'upstreams.<name>.pinning.credentials.{header,value,resource}':
@@ -133,46 +98,33 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'upstreams.<name>.pinning.credentials.{issuer,privateKey}':
     'e2e/upstream-credentials.test.ts > let the gateway list for itself',
   'upstreams.<name>.limits.requestTimeout': 'attacks/slow-answers.test.ts > is a 504 in time',
-  'upstreams.<name>.limits.streamIdle':
-    'integration/bridged-upstreams.test.ts > is ended, and its channel with it',
-  'upstreams.<name>.limits.exchangeMax':
-    'integration/exchange-bounds.test.ts > ends for a stateless client',
-  'upstreams.<name>.limits.keepAlive':
-    'integration/exchange-bounds.test.ts > says that it lives, before its answer',
-  'upstreams.<name>.limits.maxRequestBytes':
-    'integration/limits.test.ts > of the request body are exact to the byte',
-  'upstreams.<name>.limits.maxResponseBytes':
-    'attacks/67-results.test.ts > at its cap passes whole',
-  'upstreams.<name>.limits.maxValues':
-    'attacks/starvation.test.ts > of values in a result is withheld',
+  'upstreams.<name>.limits.streamIdle': 'integration/bridged-upstreams.test.ts > is ended, and its channel with it',
+  'upstreams.<name>.limits.exchangeMax': 'integration/exchange-bounds.test.ts > ends for a stateless client',
+  'upstreams.<name>.limits.keepAlive': 'integration/exchange-bounds.test.ts > says that it lives, before its answer',
+  'upstreams.<name>.limits.maxRequestBytes': 'integration/limits.test.ts > of the request body are exact to the byte',
+  'upstreams.<name>.limits.maxResponseBytes': 'attacks/67-results.test.ts > at its cap passes whole',
+  'upstreams.<name>.limits.maxValues': 'attacks/starvation.test.ts > of values in a result is withheld',
   'upstreams.<name>.limits.maxStreamBytesPerMinute':
     'attacks/starvation.test.ts > on a stream of its own is cut off by the minute',
   'upstreams.<name>.limits.maxListingBytesPerMinute':
     'attacks/starvation.test.ts > is not asked again in a minute in which its lists were too long',
-  'upstreams.<name>.limits.concurrency':
-    'integration/limits.test.ts > what does not fit beside what runs',
-  'upstreams.<name>.limits.concurrencyPerCaller':
-    'integration/limits.test.ts > of a caller leave the rest to others',
-  'upstreams.<name>.limits.listTtl':
-    'attacks/82-caching.test.ts > leave as private and for a bounded time',
+  'upstreams.<name>.limits.concurrency': 'integration/limits.test.ts > what does not fit beside what runs',
+  'upstreams.<name>.limits.concurrencyPerCaller': 'integration/limits.test.ts > of a caller leave the rest to others',
+  'upstreams.<name>.limits.listTtl': 'attacks/82-caching.test.ts > leave as private and for a bounded time',
 
   'endpoints.<name>.{path,audiences}':
     'integration/effects-of-settings.test.ts > audiences open it in place of its own',
-  'endpoints.<name>.authentication':
-    'integration/effects-of-settings.test.ts > authentication: none lets everyone in',
+  'endpoints.<name>.authentication': 'integration/effects-of-settings.test.ts > authentication: none lets everyone in',
   'endpoints.<name>.issuers': 'integration/merged.test.ts > opens neither a member nor',
-  'endpoints.<name>.upstreams.<name>.prefix':
-    'integration/effects-of-settings.test.ts > and prefix names its tools',
+  'endpoints.<name>.upstreams.<name>.prefix': 'integration/effects-of-settings.test.ts > and prefix names its tools',
 
   'policies.dir': 'integration/reload.test.ts > of a policy is applied within two seconds',
   'policies.mode': 'integration/shadow.test.ts > lets pass what the rules refuse',
-  'policies.acceptUnenforced':
-    'unit/config/checks/refusals.test.ts > are a choice that is made twice',
+  'policies.acceptUnenforced': 'unit/config/checks/refusals.test.ts > are a choice that is made twice',
   'pins.dir': 'integration/reload.test.ts > of a lock file that is corrupt',
   'pins.{signers.<name>.publicKey,require}':
     'integration/signed-pins.test.ts > a start and a reload, and validate says why',
-  'pins.shadowing[].{items,owner,until}':
-    'unit/cli/pin/shadowing.test.ts > is approved where an exception names both',
+  'pins.shadowing[].{items,owner,until}': 'unit/cli/pin/shadowing.test.ts > is approved where an exception names both',
 
   'inspection.profiles.<name>.request.secrets':
     'integration/effects-of-settings.test.ts > secrets of requests leave where nobody looks',
@@ -182,8 +134,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'integration/effects-of-settings.test.ts > links of requests stay where a profile says so',
   'inspection.profiles.<name>.result.{secrets,links,activeContent,invisible,injection}':
     'integration/effects-of-settings.test.ts > acts on what it is about',
-  'inspection.profiles.<name>.result.pii':
-    'integration/effects-of-settings.test.ts > inspect of the upstream chooses',
+  'inspection.profiles.<name>.result.pii': 'integration/effects-of-settings.test.ts > inspect of the upstream chooses',
   'inspection.profiles.<name>.result.pii.{action,kinds}':
     'integration/effects-of-settings.test.ts > kinds are the personal data that is meant',
 
@@ -194,27 +145,20 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'state.readiness': 'attacks/emptied-store.test.ts > is waited for before the gateway is ready',
   'state.prefix': 'system/replicas.test.ts > keeps what it shares under its prefix',
 
-  'audit.sinks[].{type,durability}':
-    'integration/effects-of-settings.test.ts > a sink of type stdout gets every line',
+  'audit.sinks[].{type,durability}': 'integration/effects-of-settings.test.ts > a sink of type stdout gets every line',
   'audit.sinks[].path': 'attacks/89-audit-full.test.ts > goes on in a new file',
   'audit.durability': 'integration/effects-of-settings.test.ts > says whether each write is synced',
-  'audit.onFailure':
-    'integration/effects-of-settings.test.ts > onFailure: continue lets calls go on',
+  'audit.onFailure': 'integration/effects-of-settings.test.ts > onFailure: continue lets calls go on',
   'audit.checkpoint.every': 'integration/wire.test.ts > verifies a checkpoint',
 
-  'metrics.{toolLabel,maxSeries}':
-    'integration/effects-of-settings.test.ts > toolLabel gives metrics the names',
+  'metrics.{toolLabel,maxSeries}': 'integration/effects-of-settings.test.ts > toolLabel gives metrics the names',
 
   'admin.issuers.<name>.audience': 'integration/admin.test.ts > lets in who holds a role',
   'admin.issuers.<name>.roles.{viewer,reviewer,admin}':
     'integration/revocation.test.ts > lets reviewers revoke, admins lift, viewers look',
   'admin.publicUrl': 'integration/console.test.ts > logs in by code flow with PKCE',
-  'admin.issuers.<name>.login.{clientId,clientSecret}':
-    'integration/console.test.ts > logs in by code flow with PKCE',
-  'admin.issuers.<name>.login.authentication':
-    'attacks/console.test.ts > is asked for with the verifier',
-  'admin.issuers.<name>.login.scopes':
-    'integration/console.test.ts > asks for the scopes that are configured',
-  'admin.breakGlass.token':
-    'integration/admin.test.ts > shows every control to the break-glass token',
+  'admin.issuers.<name>.login.{clientId,clientSecret}': 'integration/console.test.ts > logs in by code flow with PKCE',
+  'admin.issuers.<name>.login.authentication': 'attacks/console.test.ts > is asked for with the verifier',
+  'admin.issuers.<name>.login.scopes': 'integration/console.test.ts > asks for the scopes that are configured',
+  'admin.breakGlass.token': 'integration/admin.test.ts > shows every control to the break-glass token',
 };

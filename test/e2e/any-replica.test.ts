@@ -18,18 +18,8 @@ import {
 } from '../support/deployments.js';
 import { writeOpenPolicy } from '../support/gateway.js';
 import { inTurn, sessionsOnly } from '../support/hostile-acts.js';
-import {
-  type Act,
-  type HostileUpstream,
-  startHostileUpstream,
-} from '../support/hostile-upstream.js';
-import {
-  ALL_QUESTIONS,
-  askThenAnswer,
-  connectSdkV2,
-  FORM_QUESTION,
-  grantQuestions,
-} from '../support/sdk-clients.js';
+import { type Act, type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { ALL_QUESTIONS, askThenAnswer, connectSdkV2, FORM_QUESTION, grantQuestions } from '../support/sdk-clients.js';
 import { CITIES, type SdkV2Server, startInputRequiredServer } from '../support/sdk-servers.js';
 import { PATIENT } from '../support/timing.js';
 import {
@@ -114,10 +104,7 @@ describe('a session without an upstream session, at another replica than its own
   ])('[Y-10] is served: %s', async (method, params, part) => {
     const { there, session } = await openBoth('ada');
     const reply = await requestInSession(there, session, method, params);
-    expect([reply.status, JSON.stringify(resultOf(reply))]).toEqual([
-      200,
-      expect.stringContaining(part),
-    ]);
+    expect([reply.status, JSON.stringify(resultOf(reply))]).toEqual([200, expect.stringContaining(part)]);
   });
 
   it('[Y-10] works for an official client whose requests go to either in turn', async () => {
@@ -154,9 +141,7 @@ describe('a session without an upstream session, at another replica than its own
     const { there, session } = await openBoth('listener');
     const stream = await streamOf(there, session);
     const uri = 'memo://readme';
-    expect((await requestInSession(there, session, 'resources/subscribe', { uri })).status).toBe(
-      200,
-    );
+    expect((await requestInSession(there, session, 'resources/subscribe', { uri })).status).toBe(200);
     await expect
       .poll(() => {
         server.notify.resourceUpdated(uri);
@@ -235,41 +220,34 @@ async function connectAsked(
 }
 
 describe('an official client of sessions whose answer reached a replica that did not ask', () => {
-  it.each(['v1', 'v2'] as const)(
-    '[Y-11] keeps its session, and learns why: %s',
-    async (generation) => {
-      const here = await gateways.access(gateways.one, 'modern', generation);
-      const there = await gateways.access(gateways.other, 'modern', generation);
-      const statuses: number[] = [];
-      const answersElsewhere: typeof fetch = async (_url, init) => {
-        const isAnswer = String(init?.body).includes('"action":"accept"');
-        const { url, token } = isAnswer ? there : here;
-        const headers = new Headers(init?.headers);
-        headers.set('authorization', `Bearer ${token}`);
-        const reply = await fetch(url, { ...init, headers });
-        if (isAnswer) statuses.push(reply.status);
-        return reply;
-      };
-      const errors: string[] = [];
-      const client = await connectAsked(generation, here, answersElsewhere, (error) =>
-        errors.push(error),
-      );
-      const greeting = { name: 'greet_someone', arguments: {} };
-      const timeout = { timeout: 1_000 };
-      const call =
-        client instanceof Client
-          ? client.callTool(greeting, undefined, timeout)
-          : client.callTool(greeting, timeout);
-      await expect(call).rejects.toThrow(/timed out/iu);
-      expect(statuses).toEqual([409]);
-      expect(errors.join()).toMatch(/409|on another replica/u);
-      await client.ping();
-      expect(await client.callTool({ name: 'add', arguments: { a: 1, b: 2 } })).toMatchObject({
-        structuredContent: { sum: 3 },
-      });
-      await client.close();
-    },
-  );
+  it.each(['v1', 'v2'] as const)('[Y-11] keeps its session, and learns why: %s', async (generation) => {
+    const here = await gateways.access(gateways.one, 'modern', generation);
+    const there = await gateways.access(gateways.other, 'modern', generation);
+    const statuses: number[] = [];
+    const answersElsewhere: typeof fetch = async (_url, init) => {
+      const isAnswer = String(init?.body).includes('"action":"accept"');
+      const { url, token } = isAnswer ? there : here;
+      const headers = new Headers(init?.headers);
+      headers.set('authorization', `Bearer ${token}`);
+      const reply = await fetch(url, { ...init, headers });
+      if (isAnswer) statuses.push(reply.status);
+      return reply;
+    };
+    const errors: string[] = [];
+    const client = await connectAsked(generation, here, answersElsewhere, (error) => errors.push(error));
+    const greeting = { name: 'greet_someone', arguments: {} };
+    const timeout = { timeout: 1_000 };
+    const call =
+      client instanceof Client ? client.callTool(greeting, undefined, timeout) : client.callTool(greeting, timeout);
+    await expect(call).rejects.toThrow(/timed out/iu);
+    expect(statuses).toEqual([409]);
+    expect(errors.join()).toMatch(/409|on another replica/u);
+    await client.ping();
+    expect(await client.callTool({ name: 'add', arguments: { a: 1, b: 2 } })).toMatchObject({
+      structuredContent: { sum: 3 },
+    });
+    await client.close();
+  });
 });
 
 describe('a call that was given up while its server waits for an answer', () => {
@@ -306,18 +284,13 @@ describe('a session that ends before its upstream has begun to answer', () => {
     const access = await gateways.access(gateways.one, 'old', 'early-leaver');
     const session = await openAt(access);
     old.obey(
-      inTurn(sessionsOnly, ({ httpMethod, method }) =>
-        httpMethod === late || method === late ? LATE : undefined,
-      ),
+      inTurn(sessionsOnly, ({ httpMethod, method }) => (httpMethod === late || method === late ? LATE : undefined)),
     );
     const call = { name: 'read_record', arguments: { id: 'one' } };
     const stream = (
-      late === 'GET'
-        ? streamOf(access, session)
-        : askInStream(access, session, { id: 9, method: late, params: call })
+      late === 'GET' ? streamOf(access, session) : askInStream(access, session, { id: 9, method: late, params: call })
     ).catch(String);
-    const isAsked = () =>
-      old.seen().some(({ httpMethod, method }) => httpMethod === late || method === late);
+    const isAsked = () => old.seen().some(({ httpMethod, method }) => httpMethod === late || method === late);
     await expect.poll(isAsked, PATIENT).toBe(true);
     const headers = { ...sessionHeaders(session), authorization: `Bearer ${access.token}` };
     expect((await fetch(access.url, { method: 'DELETE', headers })).status).toBe(204);
@@ -411,10 +384,7 @@ describe('the state of a call that waits at one replica', () => {
       result: { resultType: 'complete' },
     });
     const [lost] = [await again(here, params)];
-    expect([lost.status, errorOf(lost)['message']]).toEqual([
-      409,
-      expect.stringContaining('has ended'),
-    ]);
+    expect([lost.status, errorOf(lost)['message']]).toEqual([409, expect.stringContaining('has ended')]);
     old.obey(sessionsOnly);
   });
 

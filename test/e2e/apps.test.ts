@@ -68,9 +68,7 @@ async function startSessionServer(): Promise<{ readonly url: string; close(): Pr
 function offerStateless(server: ServerV2, body: string): void {
   const isShown = body.includes(APPS);
   const inputSchema = fromJsonSchema({ type: 'object' } as never);
-  server.registerTool('clock', { ...(isShown ? SHOWN : PLAIN), inputSchema }, () =>
-    isShown ? DRAWN : PLAIN_RESULT,
-  );
+  server.registerTool('clock', { ...(isShown ? SHOWN : PLAIN), inputSchema }, () => (isShown ? DRAWN : PLAIN_RESULT));
   if (isShown) server.registerResource('view', APP_URI, { mimeType: APP_TYPE }, () => CONTENTS);
 }
 
@@ -103,17 +101,13 @@ describe.each(['2025', '2026'] as const)('a host of %s', (era) => {
     expect(shown).toMatchObject(SHOWN);
     const read = await host.client.readResource({ uri: APP_URI });
     expect(read.contents).toEqual(APP_CONTENTS);
-    expect((await host.client.callTool({ name: 'clock', arguments: {} })).content).toEqual(
-      DRAWN.content,
-    );
+    expect((await host.client.callTool({ name: 'clock', arguments: {} })).content).toEqual(DRAWN.content);
     await host.close();
 
     const other = await connectSdkV2(gateway.url(name), era, access);
     const plain = (await other.client.listTools()).tools.find((tool) => tool.name === 'clock');
     expect(plain).toMatchObject(PLAIN);
-    expect((await other.client.callTool({ name: 'clock', arguments: {} })).content).toEqual(
-      PLAIN_RESULT.content,
-    );
+    expect((await other.client.callTool({ name: 'clock', arguments: {} })).content).toEqual(PLAIN_RESULT.content);
     await expect(other.client.readResource({ uri: APP_URI })).rejects.toThrow();
     await other.close();
     const lines = await gateway.audit();

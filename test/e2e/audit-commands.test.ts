@@ -54,8 +54,7 @@ afterAll(async () => {
 
 const file = (): string => join(rig.gateway.folder, 'audit.jsonl');
 const audit = (...args: readonly string[]): Promise<Ended> => runSallyport(['audit', ...args]);
-const countLines = ({ stdout }: Ended): number =>
-  stdout.split('\n').filter((line) => line !== '').length;
+const countLines = ({ stdout }: Ended): number => stdout.split('\n').filter((line) => line !== '').length;
 
 describe('[O-16] the audit of a running gateway', () => {
   it('is printed for people from the place that the gateway file names, and acts on no terminal', async () => {

@@ -12,13 +12,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
 import { type DemoFiles, writeDemoFiles } from '../../src/dev/files.js';
-import {
-  buildProgram,
-  findFreePort,
-  runSallyport,
-  type Served,
-  startSallyport,
-} from '../support/processes.js';
+import { buildProgram, findFreePort, runSallyport, type Served, startSallyport } from '../support/processes.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { PATIENT } from '../support/timing.js';
 import { startTestIssuer, type TestIssuer } from '../support/tokens.js';
@@ -80,10 +74,7 @@ describe.each(['written', 'synced'])('a gateway with audit.durability: %s', (dur
     files = await writeDemoFiles(folder, {
       publicUrl: `http://127.0.0.1:${ports.data}`,
       issuer: issuer.issuer,
-      upstreamUrl: desk.url.replace(
-        new URL(desk.url).host,
-        `127.0.0.1:${(watch.address() as AddressInfo).port}`,
-      ),
+      upstreamUrl: desk.url.replace(new URL(desk.url).host, `127.0.0.1:${(watch.address() as AddressInfo).port}`),
       ports,
     });
     const text = await readFile(files.configFile, 'utf8');

@@ -10,11 +10,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { calculateJwkThumbprint, decodeJwt, exportJWK } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  CERTIFICATE_HEADER,
-  type OidcProvider,
-  startOidcProvider,
-} from '../support/authorization-servers.js';
+import { CERTIFICATE_HEADER, type OidcProvider, startOidcProvider } from '../support/authorization-servers.js';
 import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
 import { makeAuthority } from '../support/tls.js';
@@ -34,9 +30,7 @@ let as: oauth.AuthorizationServer;
 beforeAll(async () => {
   issuer = await startOidcProvider();
   server = await startSdkV2Server();
-  const upstreams = (binding: string) => [
-    { name: 'notes', url: server.url, more: [`binding: ${binding}`] },
-  ];
+  const upstreams = (binding: string) => [{ name: 'notes', url: server.url, more: [`binding: ${binding}`] }];
   const issuerUrl = issuer.issuer;
   gateway = await startTestGateway({
     upstreams: upstreams('dpop'),

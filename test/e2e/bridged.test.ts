@@ -8,12 +8,7 @@ import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { connectSdkV2, createTransportV1, grantQuestions } from '../support/sdk-clients.js';
-import {
-  type Everything,
-  type SdkV2Server,
-  startEverything,
-  startSdkV2Server,
-} from '../support/sdk-servers.js';
+import { type Everything, type SdkV2Server, startEverything, startSdkV2Server } from '../support/sdk-servers.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
 import { PATIENT } from '../support/timing.js';
 
@@ -82,9 +77,7 @@ describe('before a server of HTTP+SSE', () => {
     const cancel = new AbortController();
     const options = { signal: cancel.signal };
     const waiting = client.callTool({ name: 'wait', arguments: {} }, undefined, options);
-    await expect
-      .poll(() => old.seen().filter(({ body }) => body.includes('"wait"')).length, PATIENT)
-      .toBe(1);
+    await expect.poll(() => old.seen().filter(({ body }) => body.includes('"wait"')).length, PATIENT).toBe(1);
     cancel.abort();
     await expect(waiting).rejects.toThrow();
     await expect.poll(() => old.cancelled(), PATIENT).toBe(before + 1);
@@ -137,9 +130,7 @@ describe('a client of HTTP+SSE', () => {
     expect(steps.length).toBeGreaterThan(0);
     const ask = tools.find(({ name }) => /sampl/i.test(name))?.name;
     if (ask !== undefined)
-      expect(
-        textOf(await client.callTool({ name: ask, arguments: { prompt: 'x', maxTokens: 5 } })),
-      ).toContain('hello');
+      expect(textOf(await client.callTool({ name: ask, arguments: { prompt: 'x', maxTokens: 5 } }))).toContain('hello');
     await client.close();
   });
 

@@ -150,18 +150,13 @@ describe('many calls at once', () => {
   it('[E-27] keep apart equal request ids of two sessions', async () => {
     const url = gateway.url('modern');
     const sessions = await Promise.all(
-      (['alice', 'bob'] as const).map(async (caller) =>
-        openRawSession(url, { token: await tokenOf(caller) }),
-      ),
+      (['alice', 'bob'] as const).map(async (caller) => openRawSession(url, { token: await tokenOf(caller) })),
     );
     const answers = await Promise.all(
       sessions.map((session, index) =>
         session.ask(1, 'tools/call', { name: 'echo', arguments: { text: `session ${index}` } }),
       ),
     );
-    expect(answers.map((answer) => answer.messages.at(-1).result.content[0].text)).toEqual([
-      'session 0',
-      'session 1',
-    ]);
+    expect(answers.map((answer) => answer.messages.at(-1).result.content[0].text)).toEqual(['session 0', 'session 1']);
   });
 });

@@ -9,13 +9,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
 import { type DemoFiles, writeDemoFiles } from '../../src/dev/files.js';
-import {
-  buildProgram,
-  findFreePort,
-  runSallyport,
-  type Served,
-  startSallyport,
-} from '../support/processes.js';
+import { buildProgram, findFreePort, runSallyport, type Served, startSallyport } from '../support/processes.js';
 import { openRawSession, postStateless } from '../support/raw-mcp.js';
 import { PATIENT } from '../support/timing.js';
 import { startTestIssuer, type TestIssuer } from '../support/tokens.js';
@@ -92,9 +86,7 @@ describe('validate', () => {
   it('[E-31] tells every mistake with its place and ends with 1; a missing file is 2', async () => {
     const text = await readFile(config(), 'utf8');
     const bad = join(folder, 'bad.yaml');
-    const wrong = text
-      .replace('onFailure: block', 'onFailure: blok')
-      .replace('algorithms', 'algoritms');
+    const wrong = text.replace('onFailure: block', 'onFailure: blok').replace('algorithms', 'algoritms');
     await writeFile(bad, wrong);
     const { code, stdout } = await runSallyport(['validate', '-c', bad], { cwd: folder });
     expect(code).toBe(1);
@@ -239,8 +231,7 @@ describe('serve', () => {
     const served = startServing();
     await expect.poll(served.stdout, PATIENT).toContain('ops listening');
     expect(served.stdout()).toBe(
-      `data listening on http://127.0.0.1:${ports.data}\n` +
-        `ops listening on http://127.0.0.1:${ports.ops}\n`,
+      `data listening on http://127.0.0.1:${ports.data}\n` + `ops listening on http://127.0.0.1:${ports.ops}\n`,
     );
     const ready = await fetch(`http://127.0.0.1:${ports.ops}/readyz`);
     expect(ready.status).toBe(200);
@@ -272,17 +263,14 @@ describe('serve', () => {
       arguments: {},
       _meta: { progressToken: 'p' },
     });
-    await expect
-      .poll(() => desk.seen().some((one) => one.name === 'export_all'), PATIENT)
-      .toBe(true);
+    await expect.poll(() => desk.seen().some((one) => one.name === 'export_all'), PATIENT).toBe(true);
     served.signal('SIGTERM');
     const answered = await slow;
     expect(answered.messages.at(-1)).toMatchObject({ id: 3 });
     expect(answered.messages.at(-1).result).toBeDefined();
     expect(await served.ended).toBe(143);
     // No terminal reads along.
-    for (const line of served.stderr().trim().split('\n'))
-      expect(JSON.parse(line)).toHaveProperty('event');
+    for (const line of served.stderr().trim().split('\n')) expect(JSON.parse(line)).toHaveProperty('event');
     expect((await runSallyport(health, { cwd: folder })).code).not.toBe(0);
     const written = served.stderr() + (await readFile(files.auditFile, 'utf8'));
     expect(written).not.toContain(token);
@@ -337,8 +325,7 @@ describe('serve', () => {
   });
 
   it('[E-34] leaves an audit that verifies, and does not once a line is gone', async () => {
-    const verify = (...more: string[]) =>
-      runSallyport(['audit', 'verify', files.auditFile, ...more], { cwd: folder });
+    const verify = (...more: string[]) => runSallyport(['audit', 'verify', files.auditFile, ...more], { cwd: folder });
     const verdict = await verify();
     expect(verdict.stdout).toMatch(
       /^unsigned: 0 lines.*\ncomplete: the chain of \d+ lines with \d+ signed checkpoints? was verified, head /,
@@ -346,16 +333,11 @@ describe('serve', () => {
     expect(verdict.stderr).toContain('note:');
     expect(verdict.code).toBe(0);
     const lines = (await readFile(files.auditFile, 'utf8')).split('\n');
-    const types = new Set(
-      lines.filter((line) => line !== '').map((line) => JSON.parse(line).type as string),
-    );
-    expect([...types]).toEqual(
-      expect.arrayContaining(['mcp.decision', 'mcp.outcome', 'lifecycle', 'checkpoint']),
-    );
-    const queried = await runSallyport(
-      ['audit', 'query', files.auditFile, '--subject', 'engineer', '--json'],
-      { cwd: folder },
-    );
+    const types = new Set(lines.filter((line) => line !== '').map((line) => JSON.parse(line).type as string));
+    expect([...types]).toEqual(expect.arrayContaining(['mcp.decision', 'mcp.outcome', 'lifecycle', 'checkpoint']));
+    const queried = await runSallyport(['audit', 'query', files.auditFile, '--subject', 'engineer', '--json'], {
+      cwd: folder,
+    });
     expect(queried.stdout).toContain('get_ticket');
     const at = lines.findIndex((line) => line.includes('"get_ticket"'));
     await writeFile(files.auditFile, lines.toSpliced(at, 1).join('\n'));

@@ -43,8 +43,7 @@ _sallyport; printf '%s\\n' "\${COMPREPLY[@]}"`;
     for (const name of ['zsh', 'fish']) {
       const { code, stdout } = await runSallyport(['completion', name]);
       expect(code).toBe(0);
-      for (const word of ['healthcheck', 'approve', 'digest', 'sarif'])
-        expect(stdout).toContain(word);
+      for (const word of ['healthcheck', 'approve', 'digest', 'sarif']) expect(stdout).toContain(word);
     }
     const wrong = await runSallyport(['completion', 'bsh']);
     expect(wrong.code).toBe(2);

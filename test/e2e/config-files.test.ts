@@ -17,9 +17,7 @@ const FILES = (await readdir(join(ROOT, 'config'))).filter((name) => name.endsWi
 const LONG = 120_000;
 
 function toolOf(name: string, required: readonly string[], optional: readonly string[] = []) {
-  const properties = Object.fromEntries(
-    [...required, ...optional].map((one) => [one, { type: 'string' }]),
-  );
+  const properties = Object.fromEntries([...required, ...optional].map((one) => [one, { type: 'string' }]));
   return {
     name,
     description: `${name.replaceAll('_', ' ')}.`,
@@ -59,8 +57,7 @@ beforeAll(async () => {
   await buildProgram();
   everything = await startEverything();
   folder = await mkdtemp(join(tmpdir(), 'sallyport-e2e-config-'));
-  for (const part of ['config', 'policies'])
-    await cp(join(ROOT, part), join(folder, part), { recursive: true });
+  for (const part of ['config', 'policies']) await cp(join(ROOT, part), join(folder, part), { recursive: true });
   const key = await runSallyport(['keys', 'new']);
   await writeFile(join(folder, 'sallyport-key'), key.stdout, { mode: 0o600 });
   await writeFile(join(folder, 'break-glass'), secret, { mode: 0o600 });

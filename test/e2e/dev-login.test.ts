@@ -8,12 +8,7 @@ import { canary } from '../support/canary.js';
 import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import { createWalkProvider, finishWalk, type WalkProvider } from '../support/oauth-clients.js';
-import {
-  connectSdkV1,
-  connectSdkV2,
-  createTransportV1,
-  createTransportV2,
-} from '../support/sdk-clients.js';
+import { connectSdkV1, connectSdkV2, createTransportV1, createTransportV2 } from '../support/sdk-clients.js';
 
 const DOCUMENT = 'https://editor.example/oauth/client.json';
 const REDIRECT = 'http://127.0.0.1:9/callback';

@@ -7,13 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createWalkProvider, finishWalk } from '../support/oauth-clients.js';
-import {
-  buildProgram,
-  findFreePort,
-  runSallyport,
-  type Served,
-  startSallyport,
-} from '../support/processes.js';
+import { buildProgram, findFreePort, runSallyport, type Served, startSallyport } from '../support/processes.js';
 import { connectSdkV1, connectSdkV2, createTransportV1 } from '../support/sdk-clients.js';
 import { type Everything, startEverything } from '../support/sdk-servers.js';
 import { STDIO_TOKEN, startStdioRig } from '../support/stdio-server.js';
@@ -21,9 +15,7 @@ import { STDIO_TOKEN, startStdioRig } from '../support/stdio-server.js';
 /** The tour and a start with pins take seconds, and several times that on a busy machine. */
 const LONG = 120_000;
 
-const stdioEntry = createRequire(import.meta.url).resolve(
-  '@modelcontextprotocol/server-everything/dist/index.js',
-);
+const stdioEntry = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/dist/index.js');
 
 /** A port that no other suite on this machine takes for the default too. */
 const onFreePort = async (): Promise<string[]> => ['--port', String(await findFreePort())];
@@ -52,8 +44,7 @@ describe('dev', () => {
       running = dev;
       await expect.poll(dev.stdout, { timeout: LONG / 2 }).toContain('Press Ctrl-C');
       expect((await fetch(/^metrics +(\S+)/m.exec(dev.stdout())?.[1] ?? '')).status).toBe(200);
-      const printed = (word: string): string =>
-        new RegExp(`^${word} +(\\S+)`, 'm').exec(dev.stdout())?.[1] ?? '';
+      const printed = (word: string): string => new RegExp(`^${word} +(\\S+)`, 'm').exec(dev.stdout())?.[1] ?? '';
       const url = printed('endpoint');
       const token = /^export TOKEN=(\S+)$/m.exec(dev.stdout())?.[1] ?? '';
       expect(dev.stdout().split(token)).toHaveLength(2);
@@ -106,10 +97,7 @@ describe('dev', () => {
       expect(dev.stdout()).toMatch(/^audit +\S+audit\.jsonl /m);
       const url = /^endpoint +(\S+)/m.exec(dev.stdout())?.[1] ?? '';
       const token = /^export TOKEN=(\S+)$/m.exec(dev.stdout())?.[1] ?? '';
-      for (const connect of [
-        () => connectSdkV1(url, { token }),
-        () => connectSdkV2(url, '2026', { token }),
-      ]) {
+      for (const connect of [() => connectSdkV1(url, { token }), () => connectSdkV2(url, '2026', { token })]) {
         const { client, close } = await connect();
         const sum = await client.callTool({ name: 'get-sum', arguments: { a: 20, b: 22 } });
         expect(JSON.stringify(sum.content)).toContain('42');
@@ -125,27 +113,16 @@ describe('dev', () => {
       expect(refused.isError).toBe(true);
       await close();
       await expect.poll(dev.stdout).toMatch(/; in the request: converted coerced-argument$/m);
+      await expect.poll(dev.stdout).toMatch(/refused +tools\/call get-sum +arguments-invalid: .*: \/a \(type\)$/m);
       await expect
         .poll(dev.stdout)
-        .toMatch(/refused +tools\/call get-sum +arguments-invalid: .*: \/a \(type\)$/m);
-      await expect
-        .poll(dev.stdout)
-        .toMatch(
-          /^[\d:]{8} {2}allowed +tools\/call get-sum +by rule developers-use-what-was-offered$/m,
-        );
-      await expect
-        .poll(dev.stdout)
-        .toMatch(/^[\d:]{8} {2}refused +tools\/call no-such-tool +\S+: /m);
+        .toMatch(/^[\d:]{8} {2}allowed +tools\/call get-sum +by rule developers-use-what-was-offered$/m);
+      await expect.poll(dev.stdout).toMatch(/^[\d:]{8} {2}refused +tools\/call no-such-tool +\S+: /m);
       dev.signal('SIGTERM');
       expect(await dev.ended).toBe(143);
 
       const setup = join(folder, 'setup with blank');
-      const checked = await runSallyport([
-        'validate',
-        '--strict',
-        '-c',
-        join(setup, 'gateway.yaml'),
-      ]);
+      const checked = await runSallyport(['validate', '--strict', '-c', join(setup, 'gateway.yaml')]);
       // A note says which schemas leave arguments undeclared.
       expect(checked.stdout).not.toMatch(/ (?:error|warning) /);
       expect(checked.code).toBe(0);
@@ -156,9 +133,7 @@ describe('dev', () => {
       expect(written).toContain('# As in dev: arguments: {undeclared: observe, coerce: true}\n');
       expect(written).not.toContain(secret.slice('Bearer '.length));
       expect(written).not.toContain(stdioEntry);
-      expect(await readFile(join(setup, '.gitignore'), 'utf8')).toBe(
-        'mine\n/audit.jsonl*\n/stdio-token\n',
-      );
+      expect(await readFile(join(setup, '.gitignore'), 'utf8')).toBe('mine\n/audit.jsonl*\n/stdio-token\n');
       expect(written).toContain(`publicUrl: ${new URL(url).origin}\n`);
       expect(written).toContain(`port: ${new URL(url).port}}`);
       const again = await runSallyport(['dev', ...save, ...(await onFreePort()), ...command], {
@@ -197,9 +172,7 @@ describe('dev', () => {
       const url = /^endpoint +(\S+)/m.exec(dev.stdout())?.[1] ?? '';
       const { client, close } = await connectSdkV1(url, { token });
       // While it is tried, everything that is pinned may be used; the saved policy names what it grants.
-      expect((await client.listTools()).tools.map(({ name }) => name)).toEqual([
-        ...['plain', 'get_*', 're:.*', '*'],
-      ]);
+      expect((await client.listTools()).tools.map(({ name }) => name)).toEqual([...['plain', 'get_*', 're:.*', '*']]);
       await close();
       dev.signal('SIGTERM');
       expect(await dev.ended).toBe(143);
@@ -268,49 +241,27 @@ describe('dev', () => {
   it(
     '[E-36] wants to know which server, and one',
     async () => {
-      for (const args of [
-        [],
-        ['--demo', '--upstream', 'http://127.0.0.1:1/'],
-        ['--demo', '--', 'x'],
-      ]) {
+      for (const args of [[], ['--demo', '--upstream', 'http://127.0.0.1:1/'], ['--demo', '--', 'x']]) {
         const { code, stderr } = await runSallyport(['dev', ...(await onFreePort()), ...args]);
         expect(code).toBe(2);
         expect(stderr).toContain('--upstream URL, -- COMMAND');
       }
-      const { code, stderr } = await runSallyport([
-        'dev',
-        ...(await onFreePort()),
-        '--upstream',
-        '127.0.0.1:3001/mcp',
-      ]);
+      const { code, stderr } = await runSallyport(['dev', ...(await onFreePort()), '--upstream', '127.0.0.1:3001/mcp']);
       expect(code).toBe(2);
       expect(stderr).toContain('expected a URL such as http://127.0.0.1:3001/mcp');
       // What the gateway file does not take is said, and the server is not asked.
-      const secret = await runSallyport([
-        'dev',
-        ...(await onFreePort()),
-        '--upstream',
-        'http://me:pw@127.0.0.1:1/mcp',
-      ]);
+      const secret = await runSallyport(['dev', ...(await onFreePort()), '--upstream', 'http://me:pw@127.0.0.1:1/mcp']);
       expect([secret.code, secret.stderr]).toEqual([
         2,
         expect.stringMatching(/^error: a URL carries no user name or password/),
       ]);
-      const plain = await runSallyport([
-        'dev',
-        ...(await onFreePort()),
-        '--upstream',
-        'http://mcp.example/mcp',
-      ]);
+      const plain = await runSallyport(['dev', ...(await onFreePort()), '--upstream', 'http://mcp.example/mcp']);
       expect([plain.code, plain.stderr]).toEqual([
         2,
         expect.stringContaining('for a server in a private network add --network private'),
       ]);
       const half = await runSallyport(['dev', ...(await onFreePort()), '--upstream', 'http://']);
-      expect([half.code, half.stderr]).toEqual([
-        2,
-        'error: --upstream http://: this is not a valid URL\n',
-      ]);
+      expect([half.code, half.stderr]).toEqual([2, 'error: --upstream http://: this is not a valid URL\n']);
     },
     LONG,
   );

@@ -3,20 +3,10 @@
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  EVERYTHING_TEMPLATES,
-  type RunningGateway,
-  startTestGateway,
-  writeOpenPolicy,
-} from '../support/gateway.js';
+import { EVERYTHING_TEMPLATES, type RunningGateway, startTestGateway, writeOpenPolicy } from '../support/gateway.js';
 import { postRaw } from '../support/raw-mcp.js';
 import { connectSdkV1, connectSdkV2 } from '../support/sdk-clients.js';
-import {
-  type Everything,
-  type SdkV2Server,
-  startEverything,
-  startSdkV2Server,
-} from '../support/sdk-servers.js';
+import { type Everything, type SdkV2Server, startEverything, startSdkV2Server } from '../support/sdk-servers.js';
 
 let everything: Everything;
 let dual: SdkV2Server;
@@ -49,11 +39,7 @@ afterAll(async () => {
 
 describe('a stateless client before an upstream of sessions', () => {
   it('[E-16] discovers, lists, calls, reads and gets prompts', async () => {
-    const { client, close } = await connectSdkV2(
-      gateway.url('sessions'),
-      '2026',
-      await tokenFor('sessions'),
-    );
+    const { client, close } = await connectSdkV2(gateway.url('sessions'), '2026', await tokenFor('sessions'));
     expect(client.getNegotiatedProtocolVersion()).toBe('2026-07-28');
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toContain('echo');
@@ -67,11 +53,7 @@ describe('a stateless client before an upstream of sessions', () => {
   });
 
   it('[E-16] hears the progress of its own call', async () => {
-    const { client, close } = await connectSdkV2(
-      gateway.url('sessions'),
-      '2026',
-      await tokenFor('sessions'),
-    );
+    const { client, close } = await connectSdkV2(gateway.url('sessions'), '2026', await tokenFor('sessions'));
     const received: number[] = [];
     const call = { name: 'trigger-long-running-operation', arguments: { duration: 1, steps: 3 } };
     const done = await client.callTool(call, {
@@ -159,10 +141,7 @@ describe('SDK v2 that finds the era by itself', () => {
     ['dual', '2026-07-28', 'echo', { text: 'found' }],
     ['modern', '2026-07-28', 'echo', { text: 'found' }],
   ])('[E-18] ends usable before %s, in %s', async (upstream, version, name, args) => {
-    const client = new Client(
-      { name: 'sallyport-auto', version: '1.0.0' },
-      { versionNegotiation: { mode: 'auto' } },
-    );
+    const client = new Client({ name: 'sallyport-auto', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } });
     const { token } = await tokenFor(upstream);
     const headers = { authorization: `Bearer ${token}` };
     const transport = new StreamableHTTPClientTransport(new URL(gateway.url(upstream)), {

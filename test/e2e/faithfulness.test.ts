@@ -2,21 +2,11 @@
 // or written otherwise, though every control is armed. Source: ARCHITECTURE.md, "Bytes".
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  EVERYTHING_TEMPLATES,
-  type RunningGateway,
-  startTestGateway,
-  writeOpenPolicy,
-} from '../support/gateway.js';
+import { EVERYTHING_TEMPLATES, type RunningGateway, startTestGateway, writeOpenPolicy } from '../support/gateway.js';
 import { body, onMethod } from '../support/hostile-acts.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import { openRawSession, postStateless, type RawSession } from '../support/raw-mcp.js';
-import {
-  type Everything,
-  type SdkV2Server,
-  startEverything,
-  startSdkV2Server,
-} from '../support/sdk-servers.js';
+import { type Everything, type SdkV2Server, startEverything, startSdkV2Server } from '../support/sdk-servers.js';
 
 let everything: Everything;
 let modern: SdkV2Server;
@@ -33,10 +23,7 @@ function written(text: string): string {
 
 /** Both answers to one question, parsed and as written. */
 async function askBoth(id: number, method: string, params: object = {}) {
-  const [one, other] = [
-    await direct.ask(id, method, params),
-    await through.ask(id, method, params),
-  ];
+  const [one, other] = [await direct.ask(id, method, params), await through.ask(id, method, params)];
   return {
     status: [one.status, other.status],
     direct: one.messages.at(-1),
@@ -174,8 +161,7 @@ describe('stateless', () => {
 describe('bytes', () => {
   const call = { name: 'read_record', arguments: { id: 'one' } };
   // Spellings that no round trip through a parser keeps.
-  const odd =
-    '"structuredContent" : {"large":9007199254740993, "tiny":1.0e-7, "zero":-0,\t"e":1E2,"empty":{ }}';
+  const odd = '"structuredContent" : {"large":9007199254740993, "tiny":1.0e-7, "zero":-0,\t"e":1E2,"empty":{ }}';
 
   async function askFor(text: string): Promise<string> {
     spelling.obey(onMethod('tools/call', () => body(text)));

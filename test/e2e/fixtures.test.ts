@@ -5,12 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
 import { connectSdkV1, connectSdkV2 } from '../support/sdk-clients.js';
-import {
-  type Everything,
-  type SdkV2Server,
-  startEverything,
-  startSdkV2Server,
-} from '../support/sdk-servers.js';
+import { type Everything, type SdkV2Server, startEverything, startSdkV2Server } from '../support/sdk-servers.js';
 
 type Block = { readonly type: string; readonly text?: string };
 
@@ -57,14 +52,10 @@ describe('SDK v2 server', () => {
     it(`[D-02] answers SDK v2 in era ${era}: tools, structured result, prompt, resource`, async () => {
       const { client, close } = await connectSdkV2(server.url, era);
       const { tools } = await client.listTools();
-      expect(tools.map((tool) => tool.name).sort()).toEqual(
-        ['add', 'by_region', 'echo', 'get_secret', 'slow'].sort(),
-      );
+      expect(tools.map((tool) => tool.name).sort()).toEqual(['add', 'by_region', 'echo', 'get_secret', 'slow'].sort());
       const sum = await client.callTool({ name: 'add', arguments: { a: 2, b: 3 } });
       expect(sum.structuredContent).toEqual({ sum: 5 });
-      expect(firstText(await client.callTool({ name: 'get_secret', arguments: {} }))).toContain(
-        secret,
-      );
+      expect(firstText(await client.callTool({ name: 'get_secret', arguments: {} }))).toContain(secret);
       const prompt = await client.getPrompt({ name: 'greet', arguments: { name: 'desk' } });
       expect(prompt.messages).toHaveLength(1);
       const note = await client.readResource({ uri: 'memo://notes/7' });
@@ -120,9 +111,7 @@ describe('demo upstream', () => {
     const streams = () => desk.seen().filter((request) => request.httpMethod === 'GET').length;
     const streamsBefore = streams();
     const { client, close } = await connectSdkV1(desk.url);
-    const { ToolListChangedNotificationSchema } = await import(
-      '@modelcontextprotocol/sdk/types.js'
-    );
+    const { ToolListChangedNotificationSchema } = await import('@modelcontextprotocol/sdk/types.js');
     const announced = new Promise<void>((resolve) => {
       client.setNotificationHandler(ToolListChangedNotificationSchema, () => resolve());
     });

@@ -5,19 +5,9 @@ import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type OidcProvider, startOidcProvider } from '../support/authorization-servers.js';
 import { type RunningGateway, startTestGateway } from '../support/gateway.js';
-import {
-  createWalkProvider,
-  finishWalk,
-  registerClient,
-  type WalkProvider,
-} from '../support/oauth-clients.js';
+import { createWalkProvider, finishWalk, registerClient, type WalkProvider } from '../support/oauth-clients.js';
 import { postStateless } from '../support/raw-mcp.js';
-import {
-  connectSdkV1,
-  connectSdkV2,
-  createTransportV1,
-  createTransportV2,
-} from '../support/sdk-clients.js';
+import { connectSdkV1, connectSdkV2, createTransportV1, createTransportV2 } from '../support/sdk-clients.js';
 import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
 
 const POLICY = `version: 1

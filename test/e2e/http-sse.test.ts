@@ -45,24 +45,16 @@ afterAll(async () => {
   await server.close();
 });
 
-async function connect(
-  claims: Readonly<Record<string, unknown>> = {},
-  path = '/sse',
-): Promise<Client> {
+async function connect(claims: Readonly<Record<string, unknown>> = {}, path = '/sse'): Promise<Client> {
   const token = await gateway.token('old', claims);
-  const client = new Client(
-    { name: 'old-client', version: '1.0.0' },
-    { capabilities: { sampling: {} } },
-  );
+  const client = new Client({ name: 'old-client', version: '1.0.0' }, { capabilities: { sampling: {} } });
   client.setRequestHandler(CreateMessageRequestSchema, () => ({
     model: 'none',
     role: 'assistant',
     content: { type: 'text', text: 'hello' },
   }));
   const headers = { authorization: `Bearer ${token}` };
-  await client.connect(
-    new SSEClientTransport(new URL(gateway.url('old') + path), { requestInit: { headers } }),
-  );
+  await client.connect(new SSEClientTransport(new URL(gateway.url('old') + path), { requestInit: { headers } }));
   return client;
 }
 
@@ -70,23 +62,14 @@ const textOf = (result: unknown): string =>
   (result as { content: { text: string }[] }).content.map((block) => block.text).join('');
 
 describe('HTTP+SSE through the gateway', () => {
-  it.each(['/sse', ''])(
-    '[V-01] connects, lists what is allowed, and calls: at <path>%s',
-    async (path) => {
-      const client = await connect({}, path);
-      const { tools } = await client.listTools();
-      expect(tools.map((tool) => tool.name).sort()).toEqual([
-        'echo',
-        'sample',
-        'secret',
-        'steps',
-        'wait',
-      ]);
-      const result = await client.callTool({ name: 'echo', arguments: { text: 'Grüße' } });
-      expect(textOf(result)).toBe('Grüße');
-      await client.close();
-    },
-  );
+  it.each(['/sse', ''])('[V-01] connects, lists what is allowed, and calls: at <path>%s', async (path) => {
+    const client = await connect({}, path);
+    const { tools } = await client.listTools();
+    expect(tools.map((tool) => tool.name).sort()).toEqual(['echo', 'sample', 'secret', 'steps', 'wait']);
+    const result = await client.callTool({ name: 'echo', arguments: { text: 'Grüße' } });
+    expect(textOf(result)).toBe('Grüße');
+    await client.close();
+  });
 
   it('[V-02] redacts results and refuses on the stream, under the ids of the client', async () => {
     const client = await connect();
@@ -115,9 +98,7 @@ describe('HTTP+SSE through the gateway', () => {
     const waiting = client.callTool({ name: 'wait', arguments: {} }, undefined, {
       signal: cancel.signal,
     });
-    await expect
-      .poll(() => server.seen().filter(({ body }) => body.includes('"wait"')).length, PATIENT)
-      .toBe(1);
+    await expect.poll(() => server.seen().filter(({ body }) => body.includes('"wait"')).length, PATIENT).toBe(1);
     cancel.abort();
     await expect(waiting).rejects.toThrow();
     await expect.poll(() => server.cancelled(), PATIENT).toBe(before + 1);
@@ -140,12 +121,7 @@ describe('HTTP+SSE through the gateway', () => {
     const linesOf = async (): Promise<readonly unknown[][]> =>
       (await gateway.audit())
         .filter((line) => line['actor']?.sub === 'recorded' && line['type'] === 'mcp.outcome')
-        .map((line) => [
-          line['target'].method,
-          line['client'].era,
-          line['decision'].action,
-          line['result'].http,
-        ]);
+        .map((line) => [line['target'].method, line['client'].era, line['decision'].action, line['result'].http]);
     await expect.poll(linesOf, PATIENT).toEqual(
       expect.arrayContaining([
         ['initialize', '2024', 'forwarded', 202],

@@ -9,13 +9,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
-import {
-  buildProgram,
-  findFreePort,
-  runSallyport,
-  type Served,
-  startSallyport,
-} from '../support/processes.js';
+import { buildProgram, findFreePort, runSallyport, type Served, startSallyport } from '../support/processes.js';
 import { postStateless } from '../support/raw-mcp.js';
 import { PATIENT } from '../support/timing.js';
 import { startTestIssuer, type TestIssuer } from '../support/tokens.js';
@@ -126,9 +120,7 @@ describe('[E-42] init', () => {
       expect(code).toBe(0);
       expect(stdout).toContain('The issuer is a Keycloak.');
       expect(printed).not.toContain('Keycloak');
-      expect(await readFile(join(folder, 'keycloak/sallyport.yaml'), 'utf8')).toContain(
-        'scopesSupported: ["a:b"]',
-      );
+      expect(await readFile(join(folder, 'keycloak/sallyport.yaml'), 'utf8')).toContain('scopesSupported: ["a:b"]');
     } finally {
       server.close();
     }

@@ -3,24 +3,9 @@
 
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  EVERYTHING_TEMPLATES,
-  type RunningGateway,
-  startTestGateway,
-  writeOpenPolicy,
-} from '../support/gateway.js';
-import {
-  connectAsked,
-  connectSdkV1,
-  connectSdkV2,
-  grantQuestions,
-} from '../support/sdk-clients.js';
-import {
-  type Everything,
-  type SdkV2Server,
-  startEverything,
-  startSdkV2Server,
-} from '../support/sdk-servers.js';
+import { EVERYTHING_TEMPLATES, type RunningGateway, startTestGateway, writeOpenPolicy } from '../support/gateway.js';
+import { connectAsked, connectSdkV1, connectSdkV2, grantQuestions } from '../support/sdk-clients.js';
+import { type Everything, type SdkV2Server, startEverything, startSdkV2Server } from '../support/sdk-servers.js';
 import { PATIENT } from '../support/timing.js';
 
 let everything: Everything;
@@ -84,9 +69,7 @@ describe.each([
     expect(client.getServerVersion()).toEqual({ name: 'all', version: '0.0.0-test' });
     const instructions = client.getInstructions() ?? '';
     expect(instructions).toContain('# every (its names begin with e.)');
-    expect(instructions).toContain(
-      '# modern (its names begin with m_)\n\nA server of the stateless era.',
-    );
+    expect(instructions).toContain('# modern (its names begin with m_)\n\nA server of the stateless era.');
     expect(client.getServerCapabilities()).toMatchObject({
       tools: { listChanged: true },
       prompts: { listChanged: true },
@@ -102,9 +85,7 @@ describe.each([
     const names = tools.map(({ name }) => name);
     expect(names).toEqual(expect.arrayContaining(['e.echo', 'm_echo', 'dual_echo', 'm_by_region']));
     const call = async (name: string, args: Record<string, unknown>): Promise<string> =>
-      JSON.stringify(
-        ((await client.callTool({ name, arguments: args })) as CallToolResult).content,
-      );
+      JSON.stringify(((await client.callTool({ name, arguments: args })) as CallToolResult).content);
     expect(await call('e.echo', { message: 'grüße' })).toContain('Echo: grüße');
     expect(await call('m_echo', { text: 'modern' })).toContain('modern');
     expect(await call('m_by_region', { region: 'Zürich' })).toContain('served in Zürich');
@@ -174,9 +155,7 @@ describe('[MRG-18] a client that answers questions', () => {
       arguments: { prompt: 'hello', maxTokens: 5 },
     });
     expect(JSON.stringify(answer)).toContain('told by the model');
-    await expect
-      .poll(() => asked.map(({ method }) => method), PATIENT)
-      .toContain('sampling/createMessage');
+    await expect.poll(() => asked.map(({ method }) => method), PATIENT).toContain('sampling/createMessage');
     await close();
   });
 });

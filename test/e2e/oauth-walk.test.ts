@@ -6,12 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type OidcProvider, startOidcProvider } from '../support/authorization-servers.js';
 import { canary } from '../support/canary.js';
 import { createWalkProvider, finishWalk } from '../support/oauth-clients.js';
-import {
-  connectSdkV1,
-  connectSdkV2,
-  createTransportV1,
-  createTransportV2,
-} from '../support/sdk-clients.js';
+import { connectSdkV1, connectSdkV2, createTransportV1, createTransportV2 } from '../support/sdk-clients.js';
 import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
 
 let issuer: OidcProvider;

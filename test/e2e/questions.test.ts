@@ -76,8 +76,7 @@ async function ask(question: JsonObject, answer: Parameters<typeof connectAsked>
 
 /** The lines of a question and of its answer, once there are as many. */
 async function linesOf(id: string, count: number): Promise<readonly AuditLine[]> {
-  const find = async () =>
-    (await gateway.audit()).filter((line) => line['target']?.request_id === id);
+  const find = async () => (await gateway.audit()).filter((line) => line['target']?.request_id === id);
   await expect.poll(async () => (await find()).length, PATIENT).toBe(count);
   return find();
 }
@@ -141,9 +140,7 @@ describe('[Q-04] a granted question', () => {
   it('reaches the client under a sealed id, the answer the server under its own', async () => {
     for (const id of [0, 'own-id']) {
       requester.obey((request) =>
-        request.method === 'tools/call'
-          ? askThenAnswer(request, [{ id, ...sample('Say yes.') }])
-          : undefined,
+        request.method === 'tools/call' ? askThenAnswer(request, [{ id, ...sample('Say yes.') }]) : undefined,
       );
       const { client, asked } = await open('asking');
       await client.callTool(CALL);
@@ -222,9 +219,7 @@ describe('[Q-08] the answer to a question', () => {
     const url = gateway.url('asking');
     const { client, close } = await connectAsked(url, token, { content: { name: token } });
     await client.callTool(CALL);
-    await expect
-      .poll(() => answersTo(requester).get('q'), PATIENT)
-      .toMatchObject({ error: { code: -32603 } });
+    await expect.poll(() => answersTo(requester).get('q'), PATIENT).toMatchObject({ error: { code: -32603 } });
     expect(requester.seen().some(({ body }) => body.includes(token))).toBe(false);
     await close();
   });

@@ -14,11 +14,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { resultFor, textResult } from '../support/hostile-acts.js';
-import {
-  type HostileRequest,
-  type HostileUpstream,
-  startHostileUpstream,
-} from '../support/hostile-upstream.js';
+import { type HostileRequest, type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import { createTransportV1, createTransportV2 } from '../support/sdk-clients.js';
 import { type Everything, startEverything } from '../support/sdk-servers.js';
 import { PATIENT } from '../support/timing.js';
@@ -37,9 +33,7 @@ function eventOf(message: JsonObject): string {
 }
 
 function questions(): string[] {
-  return REQUEST_METHODS.map((method) =>
-    eventOf({ jsonrpc: '2.0', id: `ask-${method}`, method, params: {} }),
-  );
+  return REQUEST_METHODS.map((method) => eventOf({ jsonrpc: '2.0', id: `ask-${method}`, method, params: {} }));
 }
 
 /** Before it answers a call, the server asks for everything, and pings. */

@@ -7,19 +7,9 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
-import {
-  EVERYTHING_TEMPLATES,
-  type RunningGateway,
-  startTestGateway,
-  writeOpenPolicy,
-} from '../support/gateway.js';
+import { EVERYTHING_TEMPLATES, type RunningGateway, startTestGateway, writeOpenPolicy } from '../support/gateway.js';
 import { openRawSession } from '../support/raw-mcp.js';
-import {
-  type ConnectedV1,
-  type ConnectedV2,
-  connectSdkV1,
-  connectSdkV2,
-} from '../support/sdk-clients.js';
+import { type ConnectedV1, type ConnectedV2, connectSdkV1, connectSdkV2 } from '../support/sdk-clients.js';
 import { type Everything, startEverything } from '../support/sdk-servers.js';
 import { PATIENT } from '../support/timing.js';
 
@@ -47,8 +37,7 @@ async function gauge(name: string, upstream: string): Promise<number> {
   return Number(line.exec(await gateway.metrics())?.[1] ?? 0);
 }
 
-const openStreams = (upstream: string): Promise<number> =>
-  gauge('sallyport_open_streams', upstream);
+const openStreams = (upstream: string): Promise<number> => gauge('sallyport_open_streams', upstream);
 const inflight = (): Promise<number> => gauge('sallyport_inflight_requests', 'everything');
 
 /** A server speaks unasked only where someone listens: both SDKs open their stream after connecting. */

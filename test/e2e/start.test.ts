@@ -66,15 +66,9 @@ describe('the port of dev', () => {
     const holder = createServer().listen(0, '127.0.0.1');
     await once(holder, 'listening');
     const { port } = holder.address() as AddressInfo;
-    for (const more of [
-      ['--demo'],
-      ['--demo', '--exit'],
-      ['--upstream', 'http://127.0.0.1:9/mcp'],
-    ]) {
+    for (const more of [['--demo'], ['--demo', '--exit'], ['--upstream', 'http://127.0.0.1:9/mcp']]) {
       const { code, stdout, stderr } = await runSallyport(['dev', ...more, '--port', `${port}`]);
-      expect(stderr).toBe(
-        `error: port ${port} on 127.0.0.1 is already in use; choose another port with --port\n`,
-      );
+      expect(stderr).toBe(`error: port ${port} on 127.0.0.1 is already in use; choose another port with --port\n`);
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     }
     const server = await runSallyport(['demo-server', '--port', `${port}`]);
@@ -171,9 +165,7 @@ describe('a terminal that is closed', () => {
   it('[IN-03] ends demo-server', async () => {
     const port = String(await findFreePort());
     const server = startSallyport(['demo-server', '--port', port], folder);
-    await expect
-      .poll(server.stdout)
-      .toBe(`demo server listening on http://127.0.0.1:${port}/mcp\n`);
+    await expect.poll(server.stdout).toBe(`demo server listening on http://127.0.0.1:${port}/mcp\n`);
     server.signal('SIGHUP');
     expect(await server.ended).toBe(129);
   });

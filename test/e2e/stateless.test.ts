@@ -59,9 +59,7 @@ describe('SDK v2 in the stateless era', () => {
   it('[E-11] lists and calls: structured content that fits the approved schema', async () => {
     const { client } = await open();
     const { tools } = await client.listTools();
-    expect(tools.map((tool) => tool.name).sort()).toEqual(
-      ['add', 'by_region', 'echo', 'get_secret', 'slow'].sort(),
-    );
+    expect(tools.map((tool) => tool.name).sort()).toEqual(['add', 'by_region', 'echo', 'get_secret', 'slow'].sort());
     expect(tools.find((tool) => tool.name === 'add')?.outputSchema).toBeDefined();
     const sum = await client.callTool({ name: 'add', arguments: { a: 2, b: 3 } });
     expect(sum.structuredContent).toEqual({ sum: 5 });
@@ -102,9 +100,7 @@ describe('SDK v2 in the stateless era', () => {
     expect((await client.listPrompts()).prompts.map((prompt) => prompt.name)).toEqual(['greet']);
     const prompt = await client.getPrompt({ name: 'greet', arguments: { name: 'desk' } });
     expect(JSON.stringify(prompt.messages)).toContain('Greet desk.');
-    expect((await client.listResources()).resources.map((one) => one.uri)).toEqual([
-      'memo://readme',
-    ]);
+    expect((await client.listResources()).resources.map((one) => one.uri)).toEqual(['memo://readme']);
     const { resourceTemplates } = await client.listResourceTemplates();
     expect(resourceTemplates.map((one) => one.uriTemplate)).toEqual(['memo://notes/{id}']);
     const note = await client.readResource({ uri: 'memo://notes/7' });
@@ -120,12 +116,7 @@ describe('SDK v2 in the stateless era', () => {
       'resources/list',
       'resources/templates/list',
     ]) {
-      const { status, messages } = await postStateless(
-        gateway.url('modern'),
-        method,
-        {},
-        { token },
-      );
+      const { status, messages } = await postStateless(gateway.url('modern'), method, {}, { token });
       expect([method, status]).toEqual([method, 200]);
       const { result } = messages.at(-1);
       expect([method, result.cacheScope]).toEqual([method, 'private']);

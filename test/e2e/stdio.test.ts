@@ -6,19 +6,11 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import {
-  buildProgram,
-  findFreePort,
-  runSallyport,
-  type Served,
-  startSallyport,
-} from '../support/processes.js';
+import { buildProgram, findFreePort, runSallyport, type Served, startSallyport } from '../support/processes.js';
 import { connectSdkV1 } from '../support/sdk-clients.js';
 import { isGone } from '../support/stdio-server.js';
 
-const entry = createRequire(import.meta.url).resolve(
-  '@modelcontextprotocol/server-everything/dist/index.js',
-);
+const entry = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/dist/index.js');
 const COMMAND = ['--', process.execPath, entry, 'stdio'];
 const START = { timeout: 60_000 };
 const LONG = 120_000;
@@ -159,8 +151,7 @@ describe('[STD-07] sallyport stdio', () => {
   it(
     'says what is wrong, and exits',
     async () => {
-      const run = (...args: readonly string[]) =>
-        runSallyport(['stdio', ...args, ...COMMAND], { cwd: folder });
+      const run = (...args: readonly string[]) => runSallyport(['stdio', ...args, ...COMMAND], { cwd: folder });
       await writeFile(join(folder, 'short'), 'Bearer abc\n');
       await writeFile(join(folder, 'plain'), '');
       const cases = [

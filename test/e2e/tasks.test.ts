@@ -4,18 +4,8 @@
 
 import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  EVERYTHING_TEMPLATES,
-  type RunningGateway,
-  startTestGateway,
-  writeOpenPolicy,
-} from '../support/gateway.js';
-import {
-  type AskedClient,
-  connectAsked,
-  connectSdkV2,
-  grantQuestions,
-} from '../support/sdk-clients.js';
+import { EVERYTHING_TEMPLATES, type RunningGateway, startTestGateway, writeOpenPolicy } from '../support/gateway.js';
+import { type AskedClient, connectAsked, connectSdkV2, grantQuestions } from '../support/sdk-clients.js';
 import { type Everything, startEverything } from '../support/sdk-servers.js';
 
 const TOOL = 'simulate-research-query';
@@ -67,8 +57,7 @@ describe('a task of a real server', () => {
       let text = '';
       for await (const message of stream) {
         types.push(message.type);
-        if (message.type === 'taskCreated' || message.type === 'taskStatus')
-          ids.add(message.task.taskId);
+        if (message.type === 'taskCreated' || message.type === 'taskStatus') ids.add(message.task.taskId);
         if (message.type === 'result') text = JSON.stringify(message.result.content);
         if (message.type === 'error') throw message.error;
       }
@@ -100,9 +89,7 @@ describe('a task of a real server', () => {
   it('[TSK-11] that its tool demands is refused, with the reason, to a client of another revision', async () => {
     const access = { token: await gateway.token('everything') };
     const { client, close } = await connectSdkV2(gateway.url('everything'), '2026', access);
-    await expect(
-      client.callTool({ name: TOOL, arguments: { topic: 'rivers' } }),
-    ).rejects.toMatchObject({
+    await expect(client.callTool({ name: TOOL, arguments: { topic: 'rivers' } })).rejects.toMatchObject({
       code: -32602,
       message: expect.stringContaining('only be called as a task'),
     });
@@ -113,11 +100,10 @@ describe('a task of a real server', () => {
     '[TSK-01] is cancelled by the client that began it',
     async () => {
       const { tasks } = asked.client.experimental;
-      const stream = tasks.callToolStream(
-        { name: TOOL, arguments: { topic: 'rivers' } },
-        CallToolResultSchema,
-        { task: { ttl: 120_000 }, timeout: TIMEOUT_MS },
-      );
+      const stream = tasks.callToolStream({ name: TOOL, arguments: { topic: 'rivers' } }, CallToolResultSchema, {
+        task: { ttl: 120_000 },
+        timeout: TIMEOUT_MS,
+      });
       const first = await stream.next();
       const created = first.value;
       if (created?.type !== 'taskCreated') throw new Error('no task was begun');

@@ -6,18 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type OidcProvider, startOidcProvider } from '../support/authorization-servers.js';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
-import {
-  createWalkProvider,
-  finishWalk,
-  registerClient,
-  type WalkProvider,
-} from '../support/oauth-clients.js';
-import {
-  connectSdkV1,
-  connectSdkV2,
-  createTransportV1,
-  createTransportV2,
-} from '../support/sdk-clients.js';
+import { createWalkProvider, finishWalk, registerClient, type WalkProvider } from '../support/oauth-clients.js';
+import { connectSdkV1, connectSdkV2, createTransportV1, createTransportV2 } from '../support/sdk-clients.js';
 import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
 
 const LIFETIME_SECONDS = 3;
@@ -76,9 +66,7 @@ describe('an opaque token of a real authorization server', () => {
     stage = await startStage(
       { format: 'opaque' },
       {
-        issuer: ({ machine }) => [
-          `introspection: {clientId: ${machine.clientId}, clientSecret: {env: SECRET}}`,
-        ],
+        issuer: ({ machine }) => [`introspection: {clientId: ${machine.clientId}, clientSecret: {env: SECRET}}`],
         env: ({ machine }) => ({ SECRET: machine.clientSecret }),
       },
     );

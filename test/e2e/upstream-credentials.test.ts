@@ -26,11 +26,7 @@ beforeAll(async () => {
   const at = `issuer: ${JSON.stringify(provider.issuer)}, network: loopback`;
   const own = `type: client-credentials, ${at}, clientId: ${basic.id}, clientSecret: {file: ${basicSecret}}`;
   const byKey = `type: client-credentials, ${at}, clientId: ${key.id}, privateKey: {file: ${pem}}, resource: "${upstream.url}"`;
-  const named = (
-    name: string,
-    credentials: string,
-    pinning = `${own}, resource: "${upstream.url}"`,
-  ) => ({
+  const named = (name: string, credentials: string, pinning = `${own}, resource: "${upstream.url}"`) => ({
     name,
     url: `${upstream.url}?for=${name}`,
     more: [`credentials: {${credentials}}`, `pinning: {maxAge: 10m, credentials: {${pinning}}}`],
@@ -81,14 +77,11 @@ async function verified(index = -1): Promise<Readonly<Record<string, unknown>>> 
 }
 
 describe('client credentials', () => {
-  it.each(['basic', 'post', 'key'])(
-    '[CRD-04] are got by %s, for the resource of the upstream',
-    async (name) => {
-      expect((await call(name)).status).toBe(200);
-      const { id } = provider.clients[name as 'basic' | 'post' | 'key'];
-      expect(await verified()).toMatchObject({ client_id: id });
-    },
-  );
+  it.each(['basic', 'post', 'key'])('[CRD-04] are got by %s, for the resource of the upstream', async (name) => {
+    expect((await call(name)).status).toBe(200);
+    const { id } = provider.clients[name as 'basic' | 'post' | 'key'];
+    expect(await verified()).toMatchObject({ client_id: id });
+  });
 
   it('[CRD-04] carry the scopes that were asked for, and are kept', async () => {
     await call('basic');

@@ -3,13 +3,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject, RequestId } from '../../src/protocol/jsonrpc.js';
-import {
-  type ChangingRig,
-  createGate,
-  DENY_ALL,
-  endSession,
-  startChangingRig,
-} from '../support/changing-rig.js';
+import { type ChangingRig, createGate, DENY_ALL, endSession, startChangingRig } from '../support/changing-rig.js';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { outcomesOf } from '../support/held-access.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
@@ -41,10 +35,7 @@ afterAll(() => rig.close());
 /** Begins a call of a session that the upstream answers with these chunks, all but the first behind the gate. */
 async function callBehindGate(
   subject: string,
-  {
-    contentType,
-    chunks,
-  }: { readonly contentType: string; chunks(request: HostileRequest): readonly Chunk[] },
+  { contentType, chunks }: { readonly contentType: string; chunks(request: HostileRequest): readonly Chunk[] },
   capabilities: object = {},
 ) {
   const token = await rig.gateway.token('left', { sub: subject });
@@ -71,8 +62,7 @@ const WITHOUT_RESOURCES = `${ALLOW_ALL}  - id: no-resources
     who: {anyone: true}
     what: {upstreams: ["*"], resources: ["**"]}
 `;
-const own = (request: HostileRequest, text: string): JsonObject =>
-  resultFor(request, textResult(text));
+const own = (request: HostileRequest, text: string): JsonObject => resultFor(request, textResult(text));
 
 describe('while a response is on its way', () => {
   afterEach(async () => {
@@ -116,9 +106,7 @@ describe('while a response is on its way', () => {
     await rig.reload();
     release();
     expect((await reply).messages).toMatchObject([{ result: textResult('after') }]);
-    await expect
-      .poll(() => answersTo(rig.left).get('q1'), PATIENT)
-      .toMatchObject({ error: { code: -32601 } });
+    await expect.poll(() => answersTo(rig.left).get('q1'), PATIENT).toMatchObject({ error: { code: -32601 } });
     const outcomes = () => outcomesOf(rig.gateway, { subject }, 'roots/list');
     await expect
       .poll(async () => (await outcomes())[0]?.['decision'], PATIENT)
@@ -149,9 +137,7 @@ describe('while a response is on its way', () => {
     );
     const { headers, body } = statelessParts('subscriptions/listen', { notifications: ASKED });
     const url = rig.gateway.url('left');
-    const listening = await listenOn(
-      await sendRaw(url, body, { headers: { ...headers, ...bearer(token) } }),
-    );
+    const listening = await listenOn(await sendRaw(url, body, { headers: { ...headers, ...bearer(token) } }));
     await expect.poll(() => listening.text(), PATIENT).toContain('memo://one');
     await rig.applyPolicy(WITHOUT_RESOURCES);
     expect(listening.isOver()).toBe(false);
@@ -168,28 +154,25 @@ describe('while a response is on its way', () => {
     ['its caller is revoked', ({ subject }) => rig.revokeSubject(subject)],
     ['a rule denies it', () => rig.applyPolicy(DENY_ALL)],
     ['its session is ended', ({ headers }) => endSession(rig.gateway.url('left'), headers)],
-  ] satisfies readonly (readonly [string, Lose])[])(
-    'row 15: a JSON response passes though %s',
-    async (what, lose) => {
-      const { reply, release, session, subject } = await callBehindGate(`whole, ${what}`, {
-        contentType: 'application/json',
-        chunks: (request) => {
-          const text = JSON.stringify(own(request, 'late'));
-          return [text.slice(0, 9), text.slice(9)];
-        },
+  ] satisfies readonly (readonly [string, Lose])[])('row 15: a JSON response passes though %s', async (what, lose) => {
+    const { reply, release, session, subject } = await callBehindGate(`whole, ${what}`, {
+      contentType: 'application/json',
+      chunks: (request) => {
+        const text = JSON.stringify(own(request, 'late'));
+        return [text.slice(0, 9), text.slice(9)];
+      },
+    });
+    await lose({ subject, headers: session.headers });
+    release();
+    const { status, messages } = await reply;
+    expect([status, messages]).toMatchObject([200, [{ result: textResult('late') }]]);
+    const outcomes = () => outcomesOf(rig.gateway, { subject }, 'tools/call');
+    await expect
+      .poll(async () => (await outcomes())[0]?.['decision'], PATIENT)
+      .toMatchObject({
+        ...{ action: 'forwarded', reasons: [] },
       });
-      await lose({ subject, headers: session.headers });
-      release();
-      const { status, messages } = await reply;
-      expect([status, messages]).toMatchObject([200, [{ result: textResult('late') }]]);
-      const outcomes = () => outcomesOf(rig.gateway, { subject }, 'tools/call');
-      await expect
-        .poll(async () => (await outcomes())[0]?.['decision'], PATIENT)
-        .toMatchObject({
-          ...{ action: 'forwarded', reasons: [] },
-        });
-    },
-  );
+  });
 });
 
 describe('while a batch runs', () => {
@@ -260,9 +243,7 @@ describe('while the upstream opens a stream', () => {
     const { passed, open: release } = createGate();
     const chunks = ['', SSE_HEAD, ': begun\n\n'];
     rig.left.obey(({ httpMethod, method }) =>
-      request === (method ?? httpMethod)
-        ? { kind: 'raw', chunks, ending: 'hold', gate: passed }
-        : undefined,
+      request === (method ?? httpMethod) ? { kind: 'raw', chunks, ending: 'hold', gate: passed } : undefined,
     );
     const params = { name: 'read_record', arguments: { id: 'one' } };
     const opening =
@@ -270,10 +251,7 @@ describe('while the upstream opens a stream', () => {
         ? fetch(url, { headers: { ...headers, accept: SSE } })
         : sendRaw(url, { jsonrpc: '2.0', id: 7, method: request, params }, { headers });
     await expect
-      .poll(
-        () => rig.left.seen().some((one) => request === (one.method ?? one.httpMethod)),
-        PATIENT,
-      )
+      .poll(() => rig.left.seen().some((one) => request === (one.method ?? one.httpMethod)), PATIENT)
       .toBe(true);
     await lose(headers);
     release();
@@ -302,26 +280,17 @@ describe('while the upstream opens a stream', () => {
 
   it('row 3: a session stream whose upstream is removed is refused', async () => {
     const response = await openLate('removed while it opens', 'GET', () => rig.removeLeft());
-    expect([response.status, await response.text()]).toEqual([
-      502,
-      expect.stringContaining('upstream-unavailable'),
-    ]);
+    expect([response.status, await response.text()]).toEqual([502, expect.stringContaining('upstream-unavailable')]);
   });
 
   it('row 7: a session stream of an ended session is refused', async () => {
     const response = await openLate('ended while it opens', 'GET', end);
-    expect([response.status, await response.text()]).toEqual([
-      404,
-      expect.stringContaining('unknown-session'),
-    ]);
+    expect([response.status, await response.text()]).toEqual([404, expect.stringContaining('unknown-session')]);
   });
 
   it('row 2: a session response of an ended session is refused as its first event', async () => {
     const response = await openLate('ended while it answers', 'tools/call', end);
-    expect([response.status, await response.text()]).toEqual([
-      200,
-      expect.stringContaining('unknown-session'),
-    ]);
+    expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('unknown-session')]);
   });
 
   it('row 2: a session response of a revoked caller opens and closes', async () => {
@@ -367,8 +336,7 @@ describe('a response of a legacy SSE upstream', () => {
     const token = await gateway.token('old', claims);
     const { channel, post } = await openSessionChannel(gateway.url('old'), token);
     expect(await post(callMessage('kept', 'wait'))).toBe(202);
-    const sent = (): string | undefined =>
-      server.seen().find(({ body }) => body.includes('"wait"'))?.body;
+    const sent = (): string | undefined => server.seen().find(({ body }) => body.includes('"wait"'))?.body;
     await expect.poll(sent, PATIENT).toBeDefined();
     const id: unknown = JSON.parse(sent() ?? '{}').id;
     const answer = JSON.stringify({ jsonrpc: '2.0', id, result: textResult('told') });

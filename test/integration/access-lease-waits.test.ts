@@ -8,13 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { runJob } from '../../src/inspection/jobs.js';
 import { type ChangingRig, createGate, startChangingRig } from '../support/changing-rig.js';
 import { ADMINS, type Admins, adminsOf } from '../support/deployments.js';
-import {
-  ALLOW_ALL,
-  type AttackRig,
-  type AuditLine,
-  startRig,
-  UPSTREAM,
-} from '../support/gateway.js';
+import { ALLOW_ALL, type AttackRig, type AuditLine, startRig, UPSTREAM } from '../support/gateway.js';
 import { onMethod, resultFor, sseEvent, stream, textResult } from '../support/hostile-acts.js';
 import { openRawSession, postStateless, type RawSession, sendRaw } from '../support/raw-mcp.js';
 import { makeSecret } from '../support/secrets.js';
@@ -117,15 +111,11 @@ async function openCaller(subject: string, livesMs = 60_000): Promise<Caller> {
 const outcomeOf = async (subject: string): Promise<AuditLine | undefined> =>
   (await rig.gateway.audit()).find(
     (line) =>
-      line['type'] === 'mcp.outcome' &&
-      line['actor']?.sub === subject &&
-      line['target'].method === 'tools/call',
+      line['type'] === 'mcp.outcome' && line['actor']?.sub === subject && line['target'].method === 'tools/call',
   );
 
 async function expectOutcome(subject: string, action: string, reasons: readonly string[]) {
-  await expect
-    .poll(async () => (await outcomeOf(subject))?.['decision'], PATIENT)
-    .toMatchObject({ action, reasons });
+  await expect.poll(async () => (await outcomeOf(subject))?.['decision'], PATIENT).toMatchObject({ action, reasons });
 }
 
 const CALL = { name: 'read_record', arguments: { id: LONG } };
@@ -184,8 +174,7 @@ describe('a request to an aggregate whose body waits to be read', () => {
   afterAll(() => changing.close());
 
   const revokeThere = (subject: string): Promise<void> => changing.revokeSubject(subject);
-  const distrust = (): Promise<void> =>
-    changing.applySettings(['algorithms: [ES256, RS256]', 'algorithms: [RS256]']);
+  const distrust = (): Promise<void> => changing.applySettings(['algorithms: [ES256, RS256]', 'algorithms: [RS256]']);
 
   it.each<[string, string, object, (subject: string) => Promise<void>]>([
     ['whose caller was revoked', 'tools/call', TOOL, revokeThere],
@@ -240,9 +229,7 @@ describe('a response that waits for its inspection', () => {
 
   it('row 2: does not pass where it is streamed and its caller was revoked', async () => {
     const caller = await openCaller('result in a stream');
-    rig.upstream.obey(
-      onMethod('tools/call', (request) => stream([resultFor(request, textResult(LONG))])),
-    );
+    rig.upstream.obey(onMethod('tools/call', (request) => stream([resultFor(request, textResult(LONG))])));
     const release = hold();
     const params = { name: 'read_record', arguments: { id: 'one' } };
     const { done } = await begin(() => caller.session.ask(7, 'tools/call', params));
@@ -278,9 +265,7 @@ describe('a token that its issuer is asked about', () => {
       params: { level: 'info', data: 'begun' },
     };
     asked.upstream.obey((request) =>
-      request.httpMethod === 'GET' || request.method === 'tools/call'
-        ? stream([begun], 'hold')
-        : undefined,
+      request.httpMethod === 'GET' || request.method === 'tools/call' ? stream([begun], 'hold') : undefined,
     );
     const call = {
       jsonrpc: '2.0',
@@ -290,9 +275,7 @@ describe('a token that its issuer is asked about', () => {
     };
     const { url } = asked.access;
     const response = await listenOn(await sendRaw(url, call, { headers }));
-    const held = await listenOn(
-      await fetch(url, { headers: { ...headers, accept: 'text/event-stream' } }),
-    );
+    const held = await listenOn(await fetch(url, { headers: { ...headers, accept: 'text/event-stream' } }));
     await expect
       .poll(() => [response.text(), held.text()], PATIENT)
       .toEqual([...[expect.stringContaining('begun'), expect.stringContaining('begun')]]);

@@ -3,12 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import {
-  type ChangingRig,
-  DENY_ALL,
-  endSession,
-  startChangingRig,
-} from '../support/changing-rig.js';
+import { type ChangingRig, DENY_ALL, endSession, startChangingRig } from '../support/changing-rig.js';
 import { ALLOW_ALL } from '../support/gateway.js';
 import {
   EVERY_KIND,
@@ -91,9 +86,7 @@ const outcomesBefore = (kind: Kind): number => (kind === 'resumed response' ? 1 
 
 async function lastOutcome(kind: Kind): Promise<Ending['outcome']> {
   const find = () => outcomesOf(rig.gateway, heldOf(kind), methodOf(kind));
-  await expect
-    .poll(async () => (await find()).length, PATIENT)
-    .toBeGreaterThan(outcomesBefore(kind));
+  await expect.poll(async () => (await find()).length, PATIENT).toBeGreaterThan(outcomesBefore(kind));
   const { action, reasons } = (await find()).at(-1)?.['decision'] ?? {};
   return { action, reasons };
 }

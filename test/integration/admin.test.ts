@@ -57,8 +57,7 @@ describe('the admin listener', () => {
       expect([name, states.get(name)]).toEqual([name, 'armed']);
     expect(states.get('inspection:default')).toBe('armed');
     for (const { since } of body.controls) expect(since).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
-    const actions = async () =>
-      (await rig.gateway.audit()).filter((line) => line['type'] === 'admin.action');
+    const actions = async () => (await rig.gateway.audit()).filter((line) => line['type'] === 'admin.action');
     // The other tests look too, and a line is written after its response.
     await expect.poll(actions).toContainEqual(
       expect.objectContaining({
@@ -79,8 +78,7 @@ describe('the admin listener', () => {
   });
 
   it('[G-08] lets in who holds a role, by a token for this audience', async () => {
-    const mint = (groups: readonly string[]) =>
-      rig.gateway.issuer.mint(AUDIENCE, { claims: { groups } });
+    const mint = (groups: readonly string[]) => rig.gateway.issuer.mint(AUDIENCE, { claims: { groups } });
     expect((await controls(await mint(['sec']))).status).toBe(200);
     expect((await controls(await mint(['platform']))).status).toBe(200);
     expect((await controls(await mint(['eng']))).status).toBe(403);
@@ -118,9 +116,7 @@ describe('the admin listener, whose issuer cannot be reached', () => {
     expect(refused.headers.get('www-authenticate')).toBeNull();
     expect(await refused.text()).not.toContain('armed');
     rig.gateway.issuer.misbehave('none');
-    await expect
-      .poll(async () => (await look()).status, { timeout: 15_000, interval: 100 })
-      .toBe(200);
+    await expect.poll(async () => (await look()).status, { timeout: 15_000, interval: 100 }).toBe(200);
   });
 });
 
@@ -134,8 +130,6 @@ describe('a gateway without admin in its configuration', () => {
   it('[G-08] opens no admin listener, and says that the control is off', async () => {
     const listeners = rig.gateway.gateway.listening.map(({ listener }) => listener);
     expect(listeners).toEqual(['data', 'ops']);
-    expect(await rig.gateway.metrics()).toContain(
-      'sallyport_control_state{control="admin",state="off"} 1',
-    );
+    expect(await rig.gateway.metrics()).toContain('sallyport_control_state{control="admin",state="off"} 1');
   });
 });

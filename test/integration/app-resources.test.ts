@@ -5,20 +5,13 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import {
-  type AttackRig,
-  expectRefusedLines,
-  expectWithheldLines,
-  startRig,
-  UPSTREAM,
-} from '../support/gateway.js';
+import { type AttackRig, expectRefusedLines, expectWithheldLines, startRig, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, resultFor } from '../support/hostile-acts.js';
 import { HONEST_TOOLS, type HostileRequest, type Order } from '../support/hostile-upstream.js';
 import { errorOf, requestStateless, resultOf } from '../support/wire-client.js';
 
 const APP = 'ui://weather/view.html';
-const HTML =
-  '<!doctype html><script>parent.postMessage("ready", "*")</script><img src="https://cdn.example/x">';
+const HTML = '<!doctype html><script>parent.postMessage("ready", "*")</script><img src="https://cdn.example/x">';
 const TOOL: JsonObject = {
   name: 'weather',
   inputSchema: { type: 'object' },
@@ -41,8 +34,7 @@ function serve(text: () => string): Order {
   };
 }
 
-const reads = (seen: readonly HostileRequest[]) =>
-  seen.filter(({ method }) => method === 'resources/read');
+const reads = (seen: readonly HostileRequest[]) => seen.filter(({ method }) => method === 'resources/read');
 
 describe('a resource that a tool shows', () => {
   let rig: AttackRig;
@@ -83,11 +75,7 @@ describe('a resource that a tool shows', () => {
       expect(errorOf(reply)['code']).toBe(-32602);
       await expectRefusedLines(rig, reply, 'tool-unpinned');
     }
-    for (const uri of [
-      'UI://weather/view.html',
-      'ui://weather/%76iew.html',
-      'ui://weather/./view.html',
-    ])
+    for (const uri of ['UI://weather/view.html', 'ui://weather/%76iew.html', 'ui://weather/./view.html'])
       await expectRefusedLines(rig, await read(uri), 'resource-forbidden');
     expect(reads(rig.upstream.seen())).toEqual([]);
   });
@@ -101,8 +89,7 @@ describe('a resource that a tool shows', () => {
     const second = await read();
     await expectRefusedLines(rig, second, 'tool-changed');
     expect(reads(rig.upstream.seen())).toEqual([]);
-    const drifts = async () =>
-      (await rig.gateway.audit()).filter((line) => line['type'] === 'pin.drift');
+    const drifts = async () => (await rig.gateway.audit()).filter((line) => line['type'] === 'pin.drift');
     await expect.poll(async () => (await drifts()).length).toBe(1);
     expect(JSON.stringify(await drifts())).toContain(APP);
     expect(resultOf(await requestStateless(rig.access, 'tools/list'))['tools']).toHaveLength(3);

@@ -52,11 +52,7 @@ async function start(era: UpstreamEra, maxAge = '10m'): Promise<void> {
 
 type Ask = (method: string, params?: JsonObject) => Promise<Reply>;
 
-async function connect(
-  era: UpstreamEra,
-  capabilities: JsonObject = {},
-  access: Access = rig.access,
-): Promise<Ask> {
+async function connect(era: UpstreamEra, capabilities: JsonObject = {}, access: Access = rig.access): Promise<Ask> {
   if (era === 'sessions') return (await openSession(access, capabilities)).request;
   const meta = { [CAPABILITIES]: capabilities };
   return (method, params = {}) => requestStateless(access, method, { ...params, _meta: meta });
@@ -69,26 +65,23 @@ async function setApps(folder: string, from: string, to: string): Promise<void> 
   expect(diagnostics.filter(({ severity }) => severity === 'error')).toEqual([]);
 }
 
-describe.each(PAIRS)(
-  'a server that swaps its faces: a client of %s, an upstream of %s',
-  (client, upstream) => {
-    it('[APP-07] shows nobody the form of the others, though a page of it was kept', async () => {
-      await start(upstream);
-      const host = await connect(client, HOST);
-      const plain = await connect(client);
-      expect(toolNames(await host('tools/list'))).toEqual(['forecast', 'refresh']);
-      expect(toolNames(await plain('tools/list'))).toEqual(['forecast']);
-      server.swap();
-      // The tool for apps alone has one form, which is approved.
-      expect(toolNames(await plain('tools/list'))).toEqual(['refresh']);
-      expect(toolNames(await host('tools/list'))).toEqual([]);
-      expect(toolNames(await plain('tools/list'))).toEqual(['refresh']);
-      server.swap();
-      expect(toolNames(await host('tools/list'))).toEqual(['forecast', 'refresh']);
-      expect(toolNames(await plain('tools/list'))).toEqual(['forecast']);
-    });
-  },
-);
+describe.each(PAIRS)('a server that swaps its faces: a client of %s, an upstream of %s', (client, upstream) => {
+  it('[APP-07] shows nobody the form of the others, though a page of it was kept', async () => {
+    await start(upstream);
+    const host = await connect(client, HOST);
+    const plain = await connect(client);
+    expect(toolNames(await host('tools/list'))).toEqual(['forecast', 'refresh']);
+    expect(toolNames(await plain('tools/list'))).toEqual(['forecast']);
+    server.swap();
+    // The tool for apps alone has one form, which is approved.
+    expect(toolNames(await plain('tools/list'))).toEqual(['refresh']);
+    expect(toolNames(await host('tools/list'))).toEqual([]);
+    expect(toolNames(await plain('tools/list'))).toEqual(['refresh']);
+    server.swap();
+    expect(toolNames(await host('tools/list'))).toEqual(['forecast', 'refresh']);
+    expect(toolNames(await plain('tools/list'))).toEqual(['forecast']);
+  });
+});
 
 describe('a client that declares where it should not', () => {
   it.each(ERAS)('[APP-06] tells nothing within a session before an upstream of %s', async (era) => {
@@ -125,11 +118,7 @@ describe('a client that declares where it should not', () => {
     const ask = (params: JsonObject) => ({ jsonrpc: '2.0', id: 1, method: 'tools/list', params });
     const listed = await post(rig.access, JSON.stringify([ask({})]), headers);
     expect([listed.status, listed.text]).toEqual([200, expect.stringContaining('forecast')]);
-    const smuggled = await post(
-      rig.access,
-      JSON.stringify([ask({ _meta: { [CAPABILITIES]: HOST } })]),
-      headers,
-    );
+    const smuggled = await post(rig.access, JSON.stringify([ask({ _meta: { [CAPABILITIES]: HOST } })]), headers);
     expect(smuggled.text).not.toContain('Draws');
   });
 
@@ -143,9 +132,7 @@ describe('a client that declares where it should not', () => {
         ? `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":${capabilities},"clientInfo":{"name":"a","version":"1"}}}`
         : `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","${CAPABILITIES}":${capabilities}}}}`;
     const headers: Record<string, string> =
-      era === 'sessions'
-        ? {}
-        : { 'mcp-protocol-version': STATELESS_VERSION, 'mcp-method': 'tools/list' };
+      era === 'sessions' ? {} : { 'mcp-protocol-version': STATELESS_VERSION, 'mcp-method': 'tools/list' };
     expect((await post(rig.access, text, headers)).status).toBe(400);
     expect(rig.upstream.seen()).toEqual([]);
   });
@@ -158,9 +145,7 @@ describe('a setting that changes', () => {
     await setApps(rig.gateway.folder, 'apps: true', 'apps: false');
     const meanwhile = await connect('sessions', HOST);
     await setApps(rig.gateway.folder, 'apps: false', 'apps: true');
-    await expect
-      .poll(async () => toolNames(await host('tools/list')))
-      .toEqual(['forecast', 'refresh']);
+    await expect.poll(async () => toolNames(await host('tools/list'))).toEqual(['forecast', 'refresh']);
     expect(toolNames(await meanwhile('tools/list'))).toEqual(['forecast']);
     expect(errorOf(await meanwhile('resources/read', { uri: APP_URI }))).not.toEqual({});
     const read = await host('resources/read', { uri: APP_URI });
@@ -241,8 +226,7 @@ it('[APP-05] one face that cannot be listed makes the upstream stale for both, a
     const refused = async () => (await ask('tools/call', call)).text;
     await expect.poll(refused, { timeout: 6_000, interval: 200 }).toContain('pins-stale');
   }
-  const up = async () =>
-    /^sallyport_upstream_up\{[^}]*\} ([01])$/m.exec(await rig.gateway.metrics())?.[1];
+  const up = async () => /^sallyport_upstream_up\{[^}]*\} ([01])$/m.exec(await rig.gateway.metrics())?.[1];
   for (let look = 0; look < 15; look += 1) {
     expect(await up()).toBe('0');
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -285,9 +269,7 @@ describe('a review of what hosts alone are offered', () => {
     expect((await pin('verify')).code).toBe(0);
     await rig.gateway.reload();
     const host = await connect('stateless', HOST);
-    await expect
-      .poll(async () => (await host('tools/list')).text, { timeout: 5_000 })
-      .toContain('anew');
+    await expect.poll(async () => (await host('tools/list')).text, { timeout: 5_000 }).toContain('anew');
     const plain = await connect('stateless');
     expect((await plain('tools/list')).text).toContain('Tells the weather');
   });

@@ -9,14 +9,7 @@ import { startMergedRig } from '../support/deployments.js';
 import { type AttackRig, type RigOptions, startRig, UPSTREAM } from '../support/gateway.js';
 import { inTurn, onlyIn, type UpstreamEra } from '../support/hostile-acts.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
-import {
-  APP_CONTENTS,
-  APP_URI,
-  APPS,
-  type AppsServer,
-  createAppsServer,
-  HOST,
-} from '../support/mcp-servers.js';
+import { APP_CONTENTS, APP_URI, APPS, type AppsServer, createAppsServer, HOST } from '../support/mcp-servers.js';
 import {
   type Access,
   errorOf,
@@ -70,8 +63,7 @@ async function connect(
     return { capabilities: resultOf(session.reply)['capabilities'], ask: session.request };
   }
   const meta = { 'io.modelcontextprotocol/clientCapabilities': capabilities };
-  const ask: Ask = (method, params = {}) =>
-    requestStateless(access, method, { ...params, _meta: meta });
+  const ask: Ask = (method, params = {}) => requestStateless(access, method, { ...params, _meta: meta });
   return { capabilities: resultOf(await ask('server/discover'))['capabilities'], ask };
 }
 
@@ -208,16 +200,13 @@ describe('over HTTP+SSE', () => {
     expect(await drifts()).toBe(0);
   });
 
-  it.each(ERAS)(
-    '[APP-06] a client of it declares nothing before an upstream of %s',
-    async (era) => {
-      await start(era);
-      const caller = await openChannelCaller(rig.access, HOST);
-      expect(toolNames(await caller.request('tools/list'))).toEqual(['forecast']);
-      expect(server.declared(rig.upstream.seen())).not.toContain(DECLARED);
-      caller.channel.leave();
-    },
-  );
+  it.each(ERAS)('[APP-06] a client of it declares nothing before an upstream of %s', async (era) => {
+    await start(era);
+    const caller = await openChannelCaller(rig.access, HOST);
+    expect(toolNames(await caller.request('tools/list'))).toEqual(['forecast']);
+    expect(server.declared(rig.upstream.seen())).not.toContain(DECLARED);
+    caller.channel.leave();
+  });
 });
 
 describe('at an endpoint', () => {

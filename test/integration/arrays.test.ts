@@ -51,8 +51,7 @@ afterEach(() => {
 });
 afterAll(() => rig.close());
 
-const submit = (body: unknown, headers = session.headers) =>
-  postRaw(rig.access.url, body, { headers });
+const submit = (body: unknown, headers = session.headers) => postRaw(rig.access.url, body, { headers });
 
 describe('[Q-14, MCP-31] an array', () => {
   it('is decided element by element: what is hidden in it is refused, the rest is answered', async () => {

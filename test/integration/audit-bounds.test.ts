@@ -2,27 +2,12 @@
 // that anybody can cause are written at a bounded rate and counted always.
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import {
-  AUTH_FAILURES_PER_SECOND,
-  DEFINITION_EVENTS,
-  EDGE_REFUSALS_PER_SECOND,
-} from '../../src/audit/audit.js';
+import { AUTH_FAILURES_PER_SECOND, DEFINITION_EVENTS, EDGE_REFUSALS_PER_SECOND } from '../../src/audit/audit.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import {
-  type AttackRig,
-  type AuditLine,
-  expectNothingForwarded,
-  startRig,
-} from '../support/gateway.js';
+import { type AttackRig, type AuditLine, expectNothingForwarded, startRig } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/timing.js';
-import {
-  callStateless,
-  errorOf,
-  post,
-  type Reply,
-  statelessParts,
-} from '../support/wire-client.js';
+import { callStateless, errorOf, post, type Reply, statelessParts } from '../support/wire-client.js';
 
 const sinkClock = vi.hoisted(() => ({ aheadMs: 0 }));
 
@@ -55,8 +40,7 @@ describe('a write of the audit that does not come back', () => {
   afterAll(() => rig?.close());
 
   const call = (): Promise<Reply> => callStateless(rig.access, 'read_record', { id: 'one' });
-  const isReady = async (): Promise<boolean> =>
-    (await fetch(`${rig.gateway.opsUrl}/readyz`)).status === 200;
+  const isReady = async (): Promise<boolean> => (await fetch(`${rig.gateway.opsUrl}/readyz`)).status === 200;
 
   it('[O-24] refuses those who wait and those who come, until it does', async () => {
     expect((await call()).status).toBe(200);
@@ -85,11 +69,7 @@ describe('a write of the audit that does not come back', () => {
 });
 
 /** How often a metric counted what has all these labels. */
-async function countOf(
-  rig: AttackRig,
-  name: string,
-  ...labels: readonly string[]
-): Promise<number> {
+async function countOf(rig: AttackRig, name: string, ...labels: readonly string[]): Promise<number> {
   const lines = (await rig.gateway.metrics()).split('\n').filter((line) => line.startsWith(name));
   const found = lines.filter((line) => labels.every((label) => line.includes(label)));
   return found.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
@@ -131,8 +111,7 @@ describe('refusals that anybody can cause', () => {
   });
 
   it('[G-81] refusals of the edge past a rate are counted, and the next that is written says how many', async () => {
-    const suppressed = (): Promise<number> =>
-      countOf(rig, 'sallyport_audit_events_total', '"suppressed"');
+    const suppressed = (): Promise<number> => countOf(rig, 'sallyport_audit_events_total', '"suppressed"');
     const before = await suppressed();
     const { headers, body } = statelessParts('tools/list');
     const refuse = async (): Promise<string> => {
@@ -141,8 +120,7 @@ describe('refusals that anybody can cause', () => {
       expect(reply.status).toBe(403);
       return reply.headers.get('sallyport-decision') ?? '';
     };
-    const isRefusal = (line: AuditLine): boolean =>
-      line['decision']?.reasons?.includes('origin-forbidden');
+    const isRefusal = (line: AuditLine): boolean => line['decision']?.reasons?.includes('origin-forbidden');
     clock.nowMs += 1_000;
     const all = EDGE_REFUSALS_PER_SECOND + SUPPRESSED;
     const ids = new Set(await Promise.all(Array.from({ length: all }, refuse)));
@@ -155,10 +133,7 @@ describe('refusals that anybody can cause', () => {
     const [first, ...others] = await linesOf(isRefusal);
     expect(others).toHaveLength(2 * EDGE_REFUSALS_PER_SECOND + 1);
     expect(first).not.toHaveProperty('detail');
-    expect((await linesOf(ofLast)).map(({ detail }) => detail)).toEqual([
-      { suppressed: SUPPRESSED },
-      undefined,
-    ]);
+    expect((await linesOf(ofLast)).map(({ detail }) => detail)).toEqual([{ suppressed: SUPPRESSED }, undefined]);
     expect((await suppressed()) - before).toBe(2 * SUPPRESSED);
     expect(await countOf(rig, 'sallyport_denials_total', 'origin-forbidden')).toBe(all + 1);
   });

@@ -4,18 +4,11 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import {
-  ALLOW_ALL,
-  type AttackRig,
-  expectLoginLine,
-  startRig,
-  UPSTREAM,
-} from '../support/gateway.js';
+import { ALLOW_ALL, type AttackRig, expectLoginLine, startRig, UPSTREAM } from '../support/gateway.js';
 import { makeSecret } from '../support/secrets.js';
 import { bearer, callStateless, sessionHeaders } from '../support/wire-client.js';
 
-const call = (rig: AttackRig, token: string) =>
-  callStateless(rig.as(token), 'read_record', { id: 'one' });
+const call = (rig: AttackRig, token: string) => callStateless(rig.as(token), 'read_record', { id: 'one' });
 
 describe('a token that is remembered', () => {
   let rig: AttackRig;
@@ -28,18 +21,14 @@ describe('a token that is remembered', () => {
     const token = rig.access.token ?? '';
     expect((await call(rig, token)).status).toBe(200);
     rig.gateway.issuer.misbehave('down');
-    await expect
-      .poll(async () => (await call(rig, token)).status, { timeout: 10_000, interval: 100 })
-      .toBe(503);
+    await expect.poll(async () => (await call(rig, token)).status, { timeout: 10_000, interval: 100 }).toBe(503);
     rig.upstream.forget();
     const refused = await call(rig, token);
     expect(refused.headers.get('www-authenticate')).toBeNull();
     await expectLoginLine(rig, refused, 'keys-unavailable');
     expect(rig.upstream.uses()).toEqual([]);
     rig.gateway.issuer.misbehave('none');
-    await expect
-      .poll(async () => (await call(rig, token)).status, { timeout: 15_000, interval: 100 })
-      .toBe(200);
+    await expect.poll(async () => (await call(rig, token)).status, { timeout: 15_000, interval: 100 }).toBe(200);
   }, 30_000);
 });
 
@@ -51,9 +40,7 @@ function twinOf(token: string): string {
   const signature = Buffer.from(token.slice(at), 'base64url');
   const s = BigInt(`0x${signature.subarray(32).toString('hex')}`);
   const other = Buffer.from((ORDER - s).toString(16).padStart(64, '0'), 'hex');
-  return (
-    token.slice(0, at) + Buffer.concat([signature.subarray(0, 32), other]).toString('base64url')
-  );
+  return token.slice(0, at) + Buffer.concat([signature.subarray(0, 32), other]).toString('base64url');
 }
 
 describe('a signed token without an id', () => {
@@ -70,8 +57,7 @@ describe('a signed token without an id', () => {
         header: { typ: 'JWT' },
       });
     const token = await mint();
-    for (const each of [token, twinOf(token), await mint()])
-      expect((await call(rig, each)).status).toBe(200);
+    for (const each of [token, twinOf(token), await mint()]) expect((await call(rig, each)).status).toBe(200);
     const lines = (await rig.gateway.audit()).filter((line) => line['type'] === 'mcp.decision');
     const [one, twin, other] = lines.map((line) => String(line['actor'].token.id));
     expect(twin).toBe(one);
@@ -171,8 +157,7 @@ describe('a caller whom an issuer vouched for', () => {
     await rig.gateway.writePolicy('open', `${ALLOW_ALL}# changed\n`);
     await rig.gateway.reload();
     const statuses: number[] = [];
-    for (let round = 0; round < 4; round += 1)
-      statuses.push((await call(rig, makeSecret())).status);
+    for (let round = 0; round < 4; round += 1) statuses.push((await call(rig, makeSecret())).status);
     expect(statuses).toEqual([401, 401, 503, 503]);
     expect((await call(rig, good)).status).toBe(200);
   });

@@ -14,13 +14,7 @@ import {
 } from '../support/deployments.js';
 import { type AttackRig, expectRefusedLines, startRig, UPSTREAM } from '../support/gateway.js';
 import { buildProgram, runSallyport } from '../support/processes.js';
-import {
-  callStateless,
-  errorOf,
-  initialize,
-  requestStateless,
-  toolNames,
-} from '../support/wire-client.js';
+import { callStateless, errorOf, initialize, requestStateless, toolNames } from '../support/wire-client.js';
 
 const WITHIN_TWO_SECONDS = { timeout: 2_000, interval: 10 };
 const TOOL = { target: 'tool', upstream: UPSTREAM, name: 'read_record' };
@@ -52,8 +46,7 @@ async function block(target: object): Promise<string> {
 
 const call = async (subject = 'ada') =>
   callStateless(rig.as(await tokenOf(rig.gateway, subject)), 'read_record', { id: 'one' });
-const listed = async () =>
-  toolNames(await requestStateless(rig.as(await tokenOf(rig.gateway, 'ada')), 'tools/list'));
+const listed = async () => toolNames(await requestStateless(rig.as(await tokenOf(rig.gateway, 'ada')), 'tools/list'));
 
 describe('a blocked tool', () => {
   it('[REV-61] is hidden and refused as if it were unknown, until it is lifted', async () => {
@@ -79,13 +72,9 @@ describe('a blocked tool', () => {
     const { streams } = await openSessionStreams(access);
     await expect.poll(() => answer?.text()).toContain('working');
     await block(TOOL);
-    await expect
-      .poll(() => [answer?.isOver(), streams[1]?.isOver()], WITHIN_TWO_SECONDS)
-      .toEqual([true, true]);
+    await expect.poll(() => [answer?.isOver(), streams[1]?.isOver()], WITHIN_TWO_SECONDS).toEqual([true, true]);
     for (const open of [listening, streams[0]])
-      await expect
-        .poll(() => open?.text(), WITHIN_TWO_SECONDS)
-        .toContain('notifications/tools/list_changed');
+      await expect.poll(() => open?.text(), WITHIN_TWO_SECONDS).toContain('notifications/tools/list_changed');
   });
 
   it('[REV-61] is blocked under the endpoint of several upstreams too', async () => {
@@ -100,18 +89,12 @@ describe('a blocked tool', () => {
       const refused = await callStateless(merged.access, 'l_read_record', { id: 'one' });
       expect(errorOf(refused)['code']).toBe(-32602);
       await liftAll(at);
-      expect((await at.revoke({ block: { target: 'upstream', upstream: 'left' } })).status).toBe(
-        201,
-      );
-      expect(toolNames(await requestStateless(merged.access, 'tools/list'))).toContain(
-        'right_read_record',
-      );
+      expect((await at.revoke({ block: { target: 'upstream', upstream: 'left' } })).status).toBe(201);
+      expect(toolNames(await requestStateless(merged.access, 'tools/list'))).toContain('right_read_record');
       const blocked = await callStateless(merged.access, 'l_read_record', { id: 'one' });
       expect([blocked.status, blocked.text]).toEqual([403, expect.stringContaining('"blocked"')]);
       expect(merged.left.uses()).toEqual([]);
-      expect((await callStateless(merged.access, 'right_read_record', { id: 'one' })).status).toBe(
-        200,
-      );
+      expect((await callStateless(merged.access, 'right_read_record', { id: 'one' })).status).toBe(200);
       const token = await merged.gateway.token('all', { sub: 'eve' });
       const eve = { target: 'subject', issuer: 'test', subject: 'eve' };
       const { body } = await at.revoke({ block: eve });
@@ -137,15 +120,10 @@ describe.each([
   it('[REV-62] refuses every request with 403, also with a new token, and ends open streams', async () => {
     rig.upstream.obey(LONG_ANSWERS);
     const access = rig.as(await tokenOf(rig.gateway, 'ada'));
-    const open = [
-      ...(await openStatelessStreams(access)),
-      ...(await openSessionStreams(access)).streams,
-    ];
+    const open = [...(await openStatelessStreams(access)), ...(await openSessionStreams(access)).streams];
     await expect.poll(() => open[0]?.text()).toContain('working');
     const id = await block(target);
-    await expect
-      .poll(() => open.map((one) => one.isOver()), WITHIN_TWO_SECONDS)
-      .toEqual(open.map(() => true));
+    await expect.poll(() => open.map((one) => one.isOver()), WITHIN_TWO_SECONDS).toEqual(open.map(() => true));
     rig.upstream.repent();
     rig.upstream.forget();
     const refused = await call();
@@ -181,9 +159,7 @@ describe('what is blocked', () => {
     expect(control.reason).toContain('by "lea": "INC-7"');
     expect(await rig.gateway.metrics()).toContain('sallyport_blocks{target="tool"} 1');
     const recorded = async () =>
-      (await rig.gateway.audit()).find(
-        (line) => line['type'] === 'admin.action' && line['detail']?.revocation === id,
-      );
+      (await rig.gateway.audit()).find((line) => line['type'] === 'admin.action' && line['detail']?.revocation === id);
     await expect.poll(recorded).toMatchObject({
       actor: { sub: 'lea' },
       detail: { kind: 'block', ...TOOL, note: 'INC-7' },
@@ -213,9 +189,7 @@ describe('what is blocked', () => {
     await block({ ...TOOL, expiresIn: 1 });
     const [, listening] = await openStatelessStreams(access, 'write_record');
     expect(await listed()).not.toContain('read_record');
-    await expect
-      .poll(() => listening?.text(), { timeout: 5_000 })
-      .toContain('notifications/tools/list_changed');
+    await expect.poll(() => listening?.text(), { timeout: 5_000 }).toContain('notifications/tools/list_changed');
     expect(await listed()).toContain('read_record');
     listening?.leave();
   });

@@ -15,13 +15,7 @@ import { initializeMessage, openRawChannel, postMessage } from '../support/http-
 import { startSseServer } from '../support/sse-server.js';
 import { PATIENT } from '../support/timing.js';
 import { makeProofHolder, type ProofHolder, type ProofOptions } from '../support/tokens.js';
-import {
-  type HeaderLines,
-  post,
-  type Reply,
-  SESSION_VERSION,
-  statelessParts,
-} from '../support/wire-client.js';
+import { type HeaderLines, post, type Reply, SESSION_VERSION, statelessParts } from '../support/wire-client.js';
 
 const CALL = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'one' } });
 const CALL_TEXT = JSON.stringify(CALL.body);
@@ -62,9 +56,7 @@ async function openSession(caller: BoundCaller, version = SESSION_VERSION): Prom
     capabilities: {},
     clientInfo: { name: 'bound', version: '1.0.0' },
   };
-  const reply = await caller.send(
-    JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params }),
-  );
+  const reply = await caller.send(JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params }));
   expect(reply.status).toBe(200);
   const session = {
     'mcp-session-id': reply.headers.get('mcp-session-id') ?? '',
@@ -229,9 +221,7 @@ describe('nonces', () => {
     const reply = await post(rig.access, CALL_TEXT, CALL.headers);
     expect(reply.status).toBe(200);
     expect(reply.headers.get('dpop-nonce')).toBeNull();
-    expect(
-      (await post(rig.as('a.b.c'), CALL_TEXT, CALL.headers)).headers.get('dpop-nonce'),
-    ).toBeNull();
+    expect((await post(rig.as('a.b.c'), CALL_TEXT, CALL.headers)).headers.get('dpop-nonce')).toBeNull();
   });
 });
 
@@ -321,9 +311,7 @@ rules:
         /^DPoP resource_metadata="[^"]+", scope="notes:admin", error="insufficient_scope", algs="/,
       );
       const plain = await post(rig.access, CALL_TEXT, CALL.headers);
-      expect(plain.headers.get('www-authenticate')).toMatch(
-        /^Bearer .*error="insufficient_scope"$/,
-      );
+      expect(plain.headers.get('www-authenticate')).toMatch(/^Bearer .*error="insufficient_scope"$/);
     } finally {
       await rig.close();
     }

@@ -8,12 +8,7 @@ import { MAX_LEGACY_SSE_SESSIONS_PER_CALLER } from '../../src/upstream/adapters/
 import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, onlyIn, resultFor, sessionsOnly } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
-import {
-  callMessage,
-  initializeMessage,
-  openChannelCaller,
-  postMessage,
-} from '../support/http-sse-clients.js';
+import { callMessage, initializeMessage, openChannelCaller, postMessage } from '../support/http-sse-clients.js';
 import { RESPONSE } from '../support/legacy-sse-front.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { PATIENT } from '../support/timing.js';
@@ -133,14 +128,12 @@ describe('an upstream of HTTP+SSE', () => {
     const waiting = session.ask(9, 'tools/call', CALL);
     await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
     rig.front?.forget();
-    for (let ping = 0; ping < 200; ping += 1)
-      rig.front?.say({ jsonrpc: '2.0', id: `ping-${ping}`, method: 'ping' });
+    for (let ping = 0; ping < 200; ping += 1) rig.front?.say({ jsonrpc: '2.0', id: `ping-${ping}`, method: 'ping' });
     rig.front?.release('tools/call');
     // Said behind the pings, so that all of them were read; and no response to one has arrived yet.
     expect((await waiting).text).toContain('read_record one');
     rig.front?.release(RESPONSE);
-    const pongs = (id: string): number =>
-      rig.front?.seen().filter(({ body }) => body.includes(`"${id}`)).length ?? 0;
+    const pongs = (id: string): number => rig.front?.seen().filter(({ body }) => body.includes(`"${id}`)).length ?? 0;
     // Answers leave in order, so whatever is to be answered is answered before this.
     const askLast = (): number => {
       rig.front?.say({ jsonrpc: '2.0', id: 'last', method: 'ping' });
@@ -161,10 +154,7 @@ describe('an upstream of HTTP+SSE', () => {
   });
 
   it('[LEG-02] serves as many stateless callers as come, whatever one caller may have', async () => {
-    const callers = Array.from(
-      { length: MAX_LEGACY_SSE_SESSIONS_PER_CALLER + 6 },
-      (_, at) => `caller-${at}`,
-    );
+    const callers = Array.from({ length: MAX_LEGACY_SSE_SESSIONS_PER_CALLER + 6 }, (_, at) => `caller-${at}`);
     const reported: string[] = [];
     for (const sub of [...callers, ...callers]) {
       const access = { ...rig.access, token: await rig.gateway.token(UPSTREAM, { sub }) };

@@ -14,12 +14,7 @@ import {
   type UpstreamEra,
 } from '../support/hostile-acts.js';
 import type { HostileRequest, Order } from '../support/hostile-upstream.js';
-import {
-  type ChannelCaller,
-  openChannelCaller,
-  openRawChannel,
-  postMessage,
-} from '../support/http-sse-clients.js';
+import { type ChannelCaller, openChannelCaller, openRawChannel, postMessage } from '../support/http-sse-clients.js';
 import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';
 import { bearer, errorOf, resultOf, sessionHeaders } from '../support/wire-client.js';
@@ -98,9 +93,7 @@ describe.each(ERAS)('a client of HTTP+SSE before an upstream of %s', (era) => {
     obey(onMethod('tools/call', (request) => progressThenResult(request, ['half', 'whole'])));
     const params = { ...CALL, _meta: { progressToken: 'mine' } };
     expect(resultOf(await caller.request('tools/call', params))['content']).toBeDefined();
-    const notifications = messagesOf(caller).filter(
-      ({ method }) => method === 'notifications/progress',
-    );
+    const notifications = messagesOf(caller).filter(({ method }) => method === 'notifications/progress');
     expect(notifications.map(({ params: sent }) => sent)).toMatchObject([
       { progressToken: 'mine', progress: 1 },
       { progressToken: 'mine', progress: 2 },
@@ -122,8 +115,7 @@ describe.each(ERAS)('a client of HTTP+SSE before an upstream of %s', (era) => {
 
   it('[LEG-05] is asked on its channel, and its answer reaches the server', async () => {
     const caller = await open(ALL_QUESTIONS);
-    const isAnswered = (request: HostileRequest): boolean =>
-      request.body.includes('inputResponses');
+    const isAnswered = (request: HostileRequest): boolean => request.body.includes('inputResponses');
     obey(
       onMethod('tools/call', (request) => {
         if (era === 'sessions') return askThenAnswer(request, [{ id: 'q1', ...SAMPLING }], 50);
@@ -141,10 +133,7 @@ describe.each(ERAS)('a client of HTTP+SSE before an upstream of %s', (era) => {
     expect(resultOf(await done)['content']).toBeDefined();
     const body = (): string | undefined => rig.upstream.uses().find(isAnswered)?.body;
     if (era === 'stateless') await expect.poll(body, PATIENT).toContain('"told"');
-    else
-      await expect
-        .poll(() => answersTo(rig.upstream).get('q1'), PATIENT)
-        .toMatchObject({ result: SAMPLED });
+    else await expect.poll(() => answersTo(rig.upstream).get('q1'), PATIENT).toMatchObject({ result: SAMPLED });
   });
 
   it('[LEG-05] declares no elicitation, which came later, and is never asked one', async () => {
@@ -159,9 +148,7 @@ describe.each(ERAS)('a client of HTTP+SSE before an upstream of %s', (era) => {
       }),
     );
     await caller.request('tools/call', CALL);
-    expect(JSON.stringify(rig.upstream.seen().map(({ body }) => body))).not.toMatch(
-      /elicitation\\*":\{/,
-    );
+    expect(JSON.stringify(rig.upstream.seen().map(({ body }) => body))).not.toMatch(/elicitation\\*":\{/);
     expect(asked(caller, 'elicitation/create')).toBeUndefined();
   });
 
@@ -186,9 +173,7 @@ describe.each(ERAS)('a client of HTTP+SSE before an upstream of %s', (era) => {
     const ends = (): number =>
       rig.upstream
         .seen()
-        .filter(
-          ({ httpMethod, headers }) => httpMethod === 'DELETE' && headers['mcp-session-id'] === own,
-        ).length;
+        .filter(({ httpMethod, headers }) => httpMethod === 'DELETE' && headers['mcp-session-id'] === own).length;
     await expect.poll(ends, PATIENT).toBe(era === 'sessions' ? 1 : 0);
     const again = { jsonrpc: '2.0', id: 9, method: 'tools/list' };
     expect((await postMessage(address, rig.access.token, again)).status).toBe(404);
@@ -202,9 +187,7 @@ describe.each(ERAS)('a client of HTTP+SSE before an upstream of %s', (era) => {
         : undefined,
     );
     const caller = await open();
-    await expect
-      .poll(() => asked(caller, 'notifications/tools/list_changed'), PATIENT)
-      .toBeDefined();
+    await expect.poll(() => asked(caller, 'notifications/tools/list_changed'), PATIENT).toBeDefined();
     const [opened] = rig.upstream.seen().filter(({ httpMethod }) => httpMethod === 'GET');
     expect(opened?.headers['mcp-session-id']).toBeDefined();
     caller.channel.leave();

@@ -43,9 +43,7 @@ afterEach(() => {
 afterAll(() => rig.close());
 
 function open(capabilities: object = {}, claims?: Record<string, unknown>): Promise<RawSession> {
-  return rig.gateway
-    .token(UPSTREAM, claims)
-    .then((token) => openRawSession(rig.access.url, { token, capabilities }));
+  return rig.gateway.token(UPSTREAM, claims).then((token) => openRawSession(rig.access.url, { token, capabilities }));
 }
 
 function bodies(method: string): readonly JsonObject[] {
@@ -62,11 +60,7 @@ function capabilitiesIn(handshake: JsonObject | undefined): readonly string[] {
 }
 
 /** Calls, and leaves as soon as there is an event to come back to; its id. */
-async function callAndLeave(
-  session: RawSession,
-  id: number,
-  params: JsonObject = CALL,
-): Promise<string> {
+async function callAndLeave(session: RawSession, id: number, params: JsonObject = CALL): Promise<string> {
   const left = new AbortController();
   const body = { jsonrpc: '2.0', id, method: 'tools/call', params };
   const { headers } = session;
@@ -128,9 +122,7 @@ async function listen(session: RawSession): Promise<{ text(): string; leave(): v
 }
 
 const findingsOf = async (detector: string): Promise<number> =>
-  (await rig.gateway.audit()).filter((line) =>
-    JSON.stringify(line['findings'] ?? []).includes(`"${detector}"`),
-  ).length;
+  (await rig.gateway.audit()).filter((line) => JSON.stringify(line['findings'] ?? []).includes(`"${detector}"`)).length;
 
 describe('a session over a channel', () => {
   it('[LEG-02] is in the version of its client, and of channels towards its server', async () => {
@@ -246,9 +238,8 @@ describe('a session over a channel', () => {
     const session = await open(ALL_QUESTIONS);
     rig.upstream.obey(
       (request) =>
-        onMethod('tools/call', (call) => askThenAnswer(call, [{ id: 'q1', ...SAMPLING }], 5))(
-          request,
-        ) ?? sessionsOnly(request),
+        onMethod('tools/call', (call) => askThenAnswer(call, [{ id: 'q1', ...SAMPLING }], 5))(request) ??
+        sessionsOnly(request),
     );
     const { messages } = await session.ask(24, 'tools/call', CALL);
     expect(messages.map(({ method }) => method)).toEqual(['sampling/createMessage', undefined]);
@@ -262,9 +253,8 @@ describe('a session over a channel', () => {
   it('[LEG-05] asks a stateless client by a result, and goes on with its answer', async () => {
     rig.upstream.obey(
       (request) =>
-        onMethod('tools/call', (call) => askThenAnswer(call, [{ id: 'q2', ...SAMPLING }], 5))(
-          request,
-        ) ?? sessionsOnly(request),
+        onMethod('tools/call', (call) => askThenAnswer(call, [{ id: 'q2', ...SAMPLING }], 5))(request) ??
+        sessionsOnly(request),
     );
     const _meta = { [CAPABILITIES]: { sampling: {} } };
     const asked = resultOf(await requestStateless(rig.access, 'tools/call', { ...CALL, _meta }));
@@ -275,9 +265,7 @@ describe('a session over a channel', () => {
     const params = { ...again, requestState: String(asked['requestState']) };
     const done = await requestStateless(rig.access, 'tools/call', params, { id: 2 });
     expect(resultOf(done)['content']).toEqual([{ type: 'text', text: 'answered' }]);
-    await expect
-      .poll(() => answersTo(rig.upstream).get('q2'), PATIENT)
-      .toMatchObject({ result: answer });
+    await expect.poll(() => answersTo(rig.upstream).get('q2'), PATIENT).toMatchObject({ result: answer });
   });
 
   it('[LEG-05] has no elicitation: it is not declared, and refused where it comes all the same', async () => {
@@ -286,15 +274,12 @@ describe('a session over a channel', () => {
     expect(capabilitiesIn(asked)).toEqual(['roots', 'sampling']);
     rig.upstream.obey(
       (request) =>
-        onMethod('tools/call', (call) => askThenAnswer(call, [{ id: 'q3', ...FORM }], 5))(
-          request,
-        ) ?? sessionsOnly(request),
+        onMethod('tools/call', (call) => askThenAnswer(call, [{ id: 'q3', ...FORM }], 5))(request) ??
+        sessionsOnly(request),
     );
     const { messages } = await session.ask(25, 'tools/call', CALL);
     expect(messages.map(({ method }) => method)).toEqual([undefined]);
-    await expect
-      .poll(() => answersTo(rig.upstream).get('q3'), PATIENT)
-      .toMatchObject({ error: { code: -32601 } });
+    await expect.poll(() => answersTo(rig.upstream).get('q3'), PATIENT).toMatchObject({ error: { code: -32601 } });
     const refused = (await rig.gateway.audit()).filter(
       (line) => line['target']?.name === 'elicitation/form' && line['type'] === 'mcp.outcome',
     );
@@ -381,9 +366,7 @@ describe('a channel that ends', () => {
     };
     const _meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', [CAPABILITIES]: {} };
     const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { ...CALL, _meta } };
-    const waiting = sendRaw(rig.access.url, body, { headers, signal: left.signal }).then(
-      (response) => response.text(),
-    );
+    const waiting = sendRaw(rig.access.url, body, { headers, signal: left.signal }).then((response) => response.text());
     await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
     const sent = rig.upstream.uses()[0]?.id;
     left.abort();

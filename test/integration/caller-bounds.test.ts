@@ -112,13 +112,10 @@ describe('the revocations', () => {
     for (let at = 0; at <= few.revocations; at += 1)
       tokens.push(await rig.gateway.token(UPSTREAM, { sub: `caller-${at}` }));
     const statuses = async (): Promise<readonly number[]> => {
-      const replies = tokens.map((token) =>
-        callStateless(rig.as(token), 'read_record', { id: 'x' }),
-      );
+      const replies = tokens.map((token) => callStateless(rig.as(token), 'read_record', { id: 'x' }));
       return (await Promise.all(replies)).map(({ status }) => status);
     };
-    const revoke = (token: string) =>
-      admins.revoke({ token: { issuer: 'test', jti: idOf(token) } });
+    const revoke = (token: string) => admins.revoke({ token: { issuer: 'test', jti: idOf(token) } });
     const revoked = tokens.slice(0, few.revocations);
     const last = tokens[few.revocations] ?? '';
     for (const token of revoked) expect((await revoke(token)).status).toBe(201);
@@ -153,16 +150,13 @@ describe('the resources that were listed', () => {
     const list = async (caller: Access, uris: readonly string[]): Promise<void> => {
       const listing = (resources: readonly string[]) =>
         onMethod('resources/list', (request) =>
-          jsonBody(
-            resultFor(request, { resources: resources.map((uri) => ({ uri, name: 'one' })) }),
-          ),
+          jsonBody(resultFor(request, { resources: resources.map((uri) => ({ uri, name: 'one' })) })),
         );
       rig.left.obey(listing([]));
       rig.right.obey(listing(uris));
       expect((await requestStateless(caller, 'resources/list')).status).toBe(200);
     };
-    const read = (caller: Access): Promise<Reply> =>
-      requestStateless(caller, 'resources/read', { uri: 'memo://one' });
+    const read = (caller: Access): Promise<Reply> => requestStateless(caller, 'resources/read', { uri: 'memo://one' });
     await list(modest, ['memo://one']);
     for (let round = 0; round < few.uris; round += 1) {
       const uris = Array.from({ length: few.urisOfOne }, (_, at) => `memo://${round}-${at}`);

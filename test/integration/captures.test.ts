@@ -8,50 +8,30 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { runAuditVerify } from '../../src/cli/audit/command.js';
 import { runAuditShow } from '../../src/cli/audit/read.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import {
-  ALLOW_ALL,
-  type AttackRig,
-  type AuditLine,
-  decisionOf,
-  linesOf,
-  startRig,
-} from '../support/gateway.js';
-import {
-  jsonBody,
-  onMethod,
-  resultFor,
-  sessionsOnly,
-  statelessOnly,
-} from '../support/hostile-acts.js';
+import { ALLOW_ALL, type AttackRig, type AuditLine, decisionOf, linesOf, startRig } from '../support/gateway.js';
+import { jsonBody, onMethod, resultFor, sessionsOnly, statelessOnly } from '../support/hostile-acts.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
-import {
-  askStateless,
-  beginStateless,
-  createTaskServer,
-  TASK_TOOLS,
-} from '../support/mcp-servers.js';
+import { askStateless, beginStateless, createTaskServer, TASK_TOOLS } from '../support/mcp-servers.js';
 import { openRawSession, postRaw } from '../support/raw-mcp.js';
 import { makeCard, makeGithubToken, makeSecret, makeSsn } from '../support/secrets.js';
 import { callStateless, openSession, requestStateless } from '../support/wire-client.js';
 
 const MAX_LINE_CHARACTERS = 256 * 1024;
 const MANY = Array.from({ length: 80 }, (_, index) => `member${index}`);
-const TOOLS: readonly JsonObject[] = ['open_record', 'closed_record', 'other_record'].map(
-  (name) => ({
-    name,
-    description: 'Does something with a record.',
-    inputSchema: {
-      type: 'object',
-      properties: {
-        id: { type: ['string', 'number', 'boolean', 'null'] },
-        note: {},
-        parts: { type: 'array', items: { type: 'object', properties: { of: {} } } },
-        'a/b': { type: 'string' },
-        ...Object.fromEntries(MANY.map((member) => [member, { type: 'string' }])),
-      },
+const TOOLS: readonly JsonObject[] = ['open_record', 'closed_record', 'other_record'].map((name) => ({
+  name,
+  description: 'Does something with a record.',
+  inputSchema: {
+    type: 'object',
+    properties: {
+      id: { type: ['string', 'number', 'boolean', 'null'] },
+      note: {},
+      parts: { type: 'array', items: { type: 'object', properties: { of: {} } } },
+      'a/b': { type: 'string' },
+      ...Object.fromEntries(MANY.map((member) => [member, { type: 'string' }])),
     },
-  }),
-);
+  },
+}));
 const CAPTURES = 'audit: {capture: [/id, /note, /parts, /parts/1/of, /a~1b, /absent]}';
 
 const POLICIES = {
@@ -116,9 +96,7 @@ afterEach(() => {
 });
 afterAll(() => rig.close());
 
-const answerPrompts = onMethod('prompts/get', (request) =>
-  jsonBody(resultFor(request, { messages: [] })),
-);
+const answerPrompts = onMethod('prompts/get', (request) => jsonBody(resultFor(request, { messages: [] })));
 
 /** The arguments of the newest call, as both of its lines record them. */
 async function recorded(about: (line: AuditLine) => boolean = () => true): Promise<AuditLine> {
@@ -169,10 +147,7 @@ describe('[O-09] what rules capture', () => {
     const element = (id: number, name: string, args: JsonObject) => ({
       ...{ jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args } },
     });
-    const both = [
-      element(31, 'open_record', { id: 'first' }),
-      element(32, 'open_record', { id: 'second' }),
-    ];
+    const both = [element(31, 'open_record', { id: 'first' }), element(32, 'open_record', { id: 'second' })];
     await postRaw(url, both, { headers: older.headers });
     for (const [id, text] of [
       [31, 'first'],
@@ -318,15 +293,11 @@ rules:
   afterAll(() => other.close());
 
   const outcomeOf = async (method: string): Promise<AuditLine | undefined> =>
-    (await other.gateway.audit()).findLast(
-      ({ type, target }) => type === 'mcp.outcome' && target.method === method,
-    );
+    (await other.gateway.audit()).findLast(({ type, target }) => type === 'mcp.outcome' && target.method === method);
 
   it('is recorded where the task began, and is no matter of who asks for it later', async () => {
     const taskId = await beginStateless(other.access, 'talk', { id: 'of a task' });
-    await expect
-      .poll(() => outcomeOf('tools/call'))
-      .toMatchObject({ args: { captured: { '/id': 'of a task' } } });
+    await expect.poll(() => outcomeOf('tools/call')).toMatchObject({ args: { captured: { '/id': 'of a task' } } });
     await askStateless(other.access, 'tasks/get', { taskId });
     await expect.poll(() => outcomeOf('tasks/get')).toMatchObject({ args: null });
   });
@@ -338,11 +309,7 @@ rules:
     const call = { name: 'talk', arguments: { id: 'on a channel' } };
     void caller.request('tools/call', call).catch(() => undefined);
     await expect
-      .poll(async () =>
-        (await other.gateway.audit()).filter(
-          ({ args }) => args?.captured?.['/id'] === 'on a channel',
-        ),
-      )
+      .poll(async () => (await other.gateway.audit()).filter(({ args }) => args?.captured?.['/id'] === 'on a channel'))
       .not.toEqual([]);
     caller.channel.leave();
   });

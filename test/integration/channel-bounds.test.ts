@@ -6,12 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { MAX_PENDING_RESPONSES } from '../../src/proxy/legacy-sse/messages.js';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
-import {
-  callMessage,
-  type OpenedChannel,
-  openSessionChannel,
-  type RawChannel,
-} from '../support/http-sse-clients.js';
+import { callMessage, type OpenedChannel, openSessionChannel, type RawChannel } from '../support/http-sse-clients.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
 import { PATIENT } from '../support/timing.js';
 
@@ -27,9 +22,7 @@ let narrow: RunningGateway;
 
 const start = (limits: string): Promise<RunningGateway> =>
   startTestGateway({
-    upstreams: [
-      { name: 'old', url: server.url, more: ['transport: http-sse', `limits: {${limits}}`] },
-    ],
+    upstreams: [{ name: 'old', url: server.url, more: ['transport: http-sse', `limits: {${limits}}`] }],
     policies: { open: ALLOW_ALL },
   });
 
@@ -147,10 +140,7 @@ describe('[LEG-10] what a server of HTTP+SSE never answers', () => {
     await expect
       .poll(async () => {
         const next = await open(narrow);
-        const statuses = [
-          await next.post(callMessage('a', 'wait')),
-          await next.post(callMessage('b', 'wait')),
-        ];
+        const statuses = [await next.post(callMessage('a', 'wait')), await next.post(callMessage('b', 'wait'))];
         next.channel.leave();
         return statuses;
       }, PATIENT)

@@ -8,12 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeKeyText } from '../../src/config/keys.js';
 import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
-import {
-  callMessage,
-  initializeMessage,
-  openRawChannel,
-  postMessage,
-} from '../support/http-sse-clients.js';
+import { callMessage, initializeMessage, openRawChannel, postMessage } from '../support/http-sse-clients.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
 import { startTestIssuer, type TestIssuer } from '../support/tokens.js';
 

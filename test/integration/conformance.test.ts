@@ -42,11 +42,10 @@ describe('what the conformance suite found', () => {
     const version = { 'mcp-protocol-version': SESSION_VERSION };
     const clientInfo = { name: 'both-eras', version: '1' };
     const params = { protocolVersion: SESSION_VERSION, capabilities: {}, clientInfo };
-    const opened = await post(
-      rig.access,
-      JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }),
-      { ...version, 'mcp-method': 'initialize' },
-    );
+    const opened = await post(rig.access, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }), {
+      ...version,
+      'mcp-method': 'initialize',
+    });
     expect(opened.status).toBe(200);
     const session = { ...version, 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
     const call = {
@@ -77,9 +76,7 @@ describe('what the conformance suite found', () => {
     async (status) => {
       const session = await rig.openSession();
       rig.upstream.obeyOnce((request) =>
-        request.method === 'notifications/cancelled'
-          ? { kind: 'http', status, headers: {}, body: '' }
-          : undefined,
+        request.method === 'notifications/cancelled' ? { kind: 'http', status, headers: {}, body: '' } : undefined,
       );
       const note = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 5 } };
       const reply = await post(rig.access, JSON.stringify(note), sessionHeaders(session.id));
@@ -90,8 +87,7 @@ describe('what the conformance suite found', () => {
 
   it('[N-04] a schema with an anchor is carried and holds', async () => {
     expect(toolNames(await requestStateless(rig.access, 'tools/list', {}))).toContain('anchored');
-    const ask = (row: string) =>
-      requestStateless(rig.access, 'tools/call', { name: 'anchored', arguments: { row } });
+    const ask = (row: string) => requestStateless(rig.access, 'tools/call', { name: 'anchored', arguments: { row } });
     expect(resultOf(await ask('abc'))).toMatchObject({ content: [{ text: 'anchored' }] });
     expect(resultOf(await ask('abcd'))['isError']).toBe(true);
   });

@@ -69,9 +69,7 @@ describe('the consoles of two replicas', () => {
   it('[CON-04] hold the same blocks where both are sent the same form at the same time', async () => {
     const form = formTokenOf(await browser.open(`${one.url}/blocks`));
     const order = { form, target: 'tool', upstream: 'target', name: 'write_record', note: 'both' };
-    const pages = await Promise.all(
-      [one, other].map(({ url }) => browser.submit(`${url}/block`, order)),
-    );
+    const pages = await Promise.all([one, other].map(({ url }) => browser.submit(`${url}/block`, order)));
     expect(pages.map(({ status }) => status)).toEqual([200, 200]);
     const idsAt = async ({ url }: ConsoleRig) =>
       [...(await browser.open(`${url}/blocks`)).body.matchAll(/name="id" value="([^"]+)"/g)]
@@ -95,9 +93,7 @@ describe('the consoles of two replicas', () => {
     for (const { rig } of [one, other]) {
       rig.upstream.offer(() => DRIFTED);
       await vi.waitFor(async () => {
-        expect(toolNames(await requestStateless(rig.access, 'tools/list'))).toEqual([
-          'write_record',
-        ]);
+        expect(toolNames(await requestStateless(rig.access, 'tools/list'))).toEqual(['write_record']);
       }, PATIENT);
     }
     const drift = async ({ url }: ConsoleRig) => (await browser.open(`${url}/drift`)).body;

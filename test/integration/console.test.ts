@@ -8,14 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readLock } from '../../src/pins/lock-reader.js';
-import {
-  type ConsoleRig,
-  formTokenOf,
-  logIn,
-  sendOnce,
-  startConsole,
-  TestBrowser,
-} from '../support/console-rig.js';
+import { type ConsoleRig, formTokenOf, logIn, sendOnce, startConsole, TestBrowser } from '../support/console-rig.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/timing.js';
 import { makeAuthority } from '../support/tls.js';
@@ -67,8 +60,7 @@ describe('the console for a reviewer', () => {
   });
 
   it('[CON-01] records logins and looks with the subject, and no cookie, code or secret', async () => {
-    const find = async () =>
-      (await console.rig.gateway.audit()).filter((line) => line['type'] === 'admin.action');
+    const find = async () => (await console.rig.gateway.audit()).filter((line) => line['type'] === 'admin.action');
     await expect.poll(find, PATIENT).toContainEqual(
       expect.objectContaining({
         actor: expect.objectContaining({ sub: 'ann' }),
@@ -88,20 +80,14 @@ describe('the console for a reviewer', () => {
         'Definitions of target need a review: 1 drifted or withheld.',
       );
     // The definition is hidden at once, and withheld by the scan as soon as that has read it.
-    await expect
-      .poll(async () => (await openDefinition(browser, console)).body, PATIENT)
-      .toContain('(tool-poisoned)');
+    await expect.poll(async () => (await openDefinition(browser, console)).body, PATIENT).toContain('(tool-poisoned)');
     const { body } = await openDefinition(browser, console);
     expect(body).toContain('<code>/description</code>');
     expect(body).not.toContain('<script');
     expect(body).not.toContain('\u202e');
-    expect(body).toContain(
-      '&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&gt;&lt;b&gt;\\u{202e}\\u{200b}',
-    );
+    expect(body).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&gt;&lt;b&gt;\\u{202e}\\u{200b}');
     expect(body).toContain('sallyport pin diff target');
-    expect(body).toMatch(
-      /sallyport pin approve target read_record --kind tool --digest sha256:[0-9a-f]{64}/,
-    );
+    expect(body).toMatch(/sallyport pin approve target read_record --kind tool --digest sha256:[0-9a-f]{64}/);
     expect(body).toContain('sallyport pin sign target --key signer.pem');
   });
 
@@ -124,10 +110,7 @@ describe('the console for a reviewer', () => {
     const file = join(folder, 'policies/pins/target.lock.yaml');
     const { lock } = readLock(file, await readFile(file, 'utf8'));
     const pin = lock?.pins.tool.get('read_record');
-    expect([pin?.status, pin?.variants.map(({ status }) => status)]).toEqual([
-      'approved',
-      ['pending'],
-    ]);
+    expect([pin?.status, pin?.variants.map(({ status }) => status)]).toEqual(['approved', ['pending']]);
     expect(pin?.variants[0]?.definition['description']).toBe(DRIFTED[0]?.['description']);
     await rm(folder, { recursive: true });
   });
@@ -206,18 +189,16 @@ rules:
     expect([page.status, page.url]).toEqual([200, `${console.url}/blocks`]);
     expect(page.body).toContain('write_record');
     expect((await call()).text).not.toContain('write_record one');
-    const [line] = (await console.rig.gateway.audit()).filter(
-      ({ detail }) => detail?.action === 'block',
-    );
+    const [line] = (await console.rig.gateway.audit()).filter(({ detail }) => detail?.action === 'block');
     expect(line).toMatchObject({
       actor: { sub: 'ann' },
       detail: { name: 'write_record', note: 'stop' },
     });
     const id = String(line?.['detail'].revocation);
     expect((await browser.submit(`${console.url}/lift`, { form, id })).status).toBe(403);
-    expect(
-      (await browser.submit(`${console.url}/block`, { ...order, upstream: 'none' })).body,
-    ).toContain('This upstream is not configured.');
+    expect((await browser.submit(`${console.url}/block`, { ...order, upstream: 'none' })).body).toContain(
+      'This upstream is not configured.',
+    );
   });
 });
 
@@ -234,15 +215,12 @@ describe('the console for a viewer', () => {
     const { status, body } = await openDefinition(browser, console);
     expect(status).toBe(200);
     expect(body).toContain('description');
-    for (const hidden of ['alert(1)', 'sallyport pin', 'Block now', 'variants:'])
-      expect(body).not.toContain(hidden);
+    for (const hidden of ['alert(1)', 'sallyport pin', 'Block now', 'variants:']) expect(body).not.toContain(hidden);
     const form = formTokenOf(await browser.open(`${console.url}/blocks`));
     const order = { form, target: 'everything', note: 'x' };
     expect((await browser.submit(`${console.url}/block`, order)).status).toBe(403);
     const { access } = console.rig;
-    expect((await callStateless(access, 'write_record', { id: '1', text: '' })).text).toContain(
-      'write_record 1',
-    );
+    expect((await callStateless(access, 'write_record', { id: '1', text: '' })).text).toContain('write_record 1');
   });
 });
 
@@ -265,10 +243,7 @@ describe('the console for everybody else', () => {
     const browser = new TestBrowser();
     const form = formTokenOf(await browser.open(console.url));
     const page = await browser.submit(`${console.url}/login`, { form, token: console.breakGlass });
-    expect([page.status, page.body.includes('break-glass (viewer, reviewer, admin)')]).toEqual([
-      200,
-      true,
-    ]);
+    expect([page.status, page.body.includes('break-glass (viewer, reviewer, admin)')]).toEqual([200, true]);
     const api = await fetch(`${console.url}/api/controls`, { headers: bearer(console.breakGlass) });
     expect(api.status).toBe(200);
   });
@@ -352,8 +327,7 @@ describe('a session at another replica', () => {
     for (const other of [shared, key()]) {
       const breakGlass = randomBytes(32).toString('base64url');
       const replicas = [];
-      for (const gatewayKey of [shared, other])
-        replicas.push(await startConsole({ gatewayKey, breakGlass }));
+      for (const gatewayKey of [shared, other]) replicas.push(await startConsole({ gatewayKey, breakGlass }));
       const [one, two] = replicas;
       const browser = new TestBrowser();
       const url = one?.url ?? '';

@@ -103,18 +103,14 @@ describe('code of a definition', () => {
     const digest = digestListed('tool', toolNamed('read_file', description), true);
     const rig = await startRig({
       pin: false,
-      upstream: [
-        'pinning: {mode: off, maxAge: 1s}',
-        `content: {tools: {read_file: {kind: code, digest: ${digest}}}}`,
-      ],
+      upstream: ['pinning: {mode: off, maxAge: 1s}', `content: {tools: {read_file: {kind: code, digest: ${digest}}}}`],
       prepare(upstream) {
         upstream.offer(() => [toolNamed('read_file', description)]);
         upstream.answerCalls(() => ({ content: [{ type: 'text', text: TEXT }] }));
       },
     });
     try {
-      const read = async (): Promise<string> =>
-        textOf(await callStateless(rig.access, 'read_file'));
+      const read = async (): Promise<string> => textOf(await callStateless(rig.access, 'read_file'));
       expect(await read()).toBe(TEXT);
       description = 'Reads a page.';
       await expect.poll(read, { timeout: 10_000 }).not.toBe(TEXT);

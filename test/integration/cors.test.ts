@@ -26,9 +26,7 @@ describe('cross-origin requests', () => {
     return new Promise((resolve, reject) => {
       const outgoing = ask(url, { method, agent: false, headers }, (response) => {
         response.resume();
-        response.on('end', () =>
-          resolve({ status: response.statusCode ?? 0, headers: response.headers }),
-        );
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers }));
       });
       outgoing.on('error', reject);
       outgoing.end();
@@ -158,8 +156,7 @@ describe('cross-origin requests', () => {
   });
 
   it('[BND-27] the documents name every method by which they are read', async () => {
-    for (const method of ['GET', 'HEAD'])
-      expect((await fetch(document, { method })).status).toBe(200);
+    for (const method of ['GET', 'HEAD']) expect((await fetch(document, { method })).status).toBe(200);
     const refused = await fetch(document, { method: 'PUT' });
     expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
   });

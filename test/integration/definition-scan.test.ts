@@ -68,9 +68,7 @@ describe('pinning.scan: off', () => {
       const listed = await requestStateless(rig.access, 'tools/list');
       expect(toolNames(listed)).toEqual(['read_record', 'write_record', 'notes']);
       expect(await findingsOf(rig)).toEqual([]);
-      await expect
-        .poll(() => rig.gateway.log(), SOON)
-        .toContain('pinning.mode: off; pinning.scan: off');
+      await expect.poll(() => rig.gateway.log(), SOON).toContain('pinning.mode: off; pinning.scan: off');
     } finally {
       await rig.close();
     }
@@ -79,10 +77,7 @@ describe('pinning.scan: off', () => {
 
 describe('pinning.mode: off, and a definition with too many values for a digest', () => {
   const values = Array.from({ length: MAX_DEFINITION_VALUES }, () => 0);
-  const offered = (description: string) => () => [
-    ...HONEST_TOOLS,
-    { ...POISONED, description, _meta: { values } },
-  ];
+  const offered = (description: string) => () => [...HONEST_TOOLS, { ...POISONED, description, _meta: { values } }];
   const clean = offered('Keeps notes.');
   const poisoned = offered(String(POISONED['description']));
 
@@ -111,8 +106,7 @@ describe('pinning.mode: off, and a definition with too many values for a digest'
 
   it('[L-54] is usable again once it is listed without what the scan found', async () => {
     const rig = await startWith('1s');
-    const isUsable = async () =>
-      (await callStateless(rig.access, 'notes')).message?.['result'] !== undefined;
+    const isUsable = async () => (await callStateless(rig.access, 'notes')).message?.['result'] !== undefined;
     try {
       expect(await isUsable()).toBe(true);
       rig.upstream.offer(poisoned);

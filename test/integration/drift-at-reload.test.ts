@@ -22,8 +22,7 @@ vi.mock('../../src/gateway/drift-report.js', async (load) => {
   return {
     ...real,
     createDriftReport({ loopScheduler, ...ports }: Parameters<typeof real.createDriftReport>[0]) {
-      const waitForTurn = (upstream: string) =>
-        turns.passed.then(() => loopScheduler.waitForTurn(upstream));
+      const waitForTurn = (upstream: string) => turns.passed.then(() => loopScheduler.waitForTurn(upstream));
       return real.createDriftReport({ ...ports, loopScheduler: { ...loopScheduler, waitForTurn } });
     },
   };
@@ -125,13 +124,8 @@ it('[G-06] a drift that is approved before it is reported is reported, and so is
   const [new298, new299] = [digestOf('tool_298', 'New'), digestOf('tool_299', 'New')];
   await expect
     .poll(drifts, PATIENT)
-    .toEqual([
-      `tool_299 ${old299} -> ${new299}`,
-      `tool_298 ${old298} -> ${new298}`,
-      `tool_299 ${new299} -> ${old299}`,
-    ]);
-  for (const name of ['tool_298', 'tool_299'])
-    await expectRefusedLines(rig, await call(name), 'tool-changed');
+    .toEqual([`tool_299 ${old299} -> ${new299}`, `tool_298 ${old298} -> ${new298}`, `tool_299 ${new299} -> ${old299}`]);
+  for (const name of ['tool_298', 'tool_299']) await expectRefusedLines(rig, await call(name), 'tool-changed');
 });
 
 it('[G-06] what a page has shown is reported once though a reload starts its upstream anew', async () => {
@@ -146,12 +140,9 @@ it('[G-06] what a page has shown is reported once though a reload starts its ups
   const text = await readFile(file, 'utf8');
   await writeFile(file, text.replace('maxAge: 60s', 'maxAge: 50s'));
   await reload();
-  for (const name of ['tool_050', 'tool_299'])
-    expect((await call(name)).message).toHaveProperty('result');
+  for (const name of ['tool_050', 'tool_299']) expect((await call(name)).message).toHaveProperty('result');
   expect(await drifts()).toEqual([]);
   gate.open();
-  const reported = ['tool_299', 'tool_050'].map(
-    (name) => `${name} ${digestOf(name)} -> ${digestOf(name, 'New')}`,
-  );
+  const reported = ['tool_299', 'tool_050'].map((name) => `${name} ${digestOf(name)} -> ${digestOf(name, 'New')}`);
   await expect.poll(drifts, PATIENT).toEqual(reported);
 });

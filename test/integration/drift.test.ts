@@ -8,13 +8,7 @@ import { blockPin } from '../../src/pins/approval.js';
 import { writeLock } from '../../src/pins/lock.js';
 import { readLock } from '../../src/pins/lock-reader.js';
 import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
-import {
-  ALLOW_ALL,
-  type AttackRig,
-  expectRefusedLines,
-  expectWithheldLines,
-  startRig,
-} from '../support/gateway.js';
+import { ALLOW_ALL, type AttackRig, expectRefusedLines, expectWithheldLines, startRig } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import {
   bearer,
@@ -61,9 +55,7 @@ describe('a drift that no client asked for', () => {
       detail: { change: 'description' },
     });
     const logged = rig.gateway.log().split('\n');
-    const [warning = ''] = logged.filter((line) =>
-      line.includes('definition differs from its pin'),
-    );
+    const [warning = ''] = logged.filter((line) => line.includes('definition differs from its pin'));
     expect(JSON.parse(warning)).toMatchObject({ kind: 'tool', name: 'read_record' });
     await expect.poll(() => rig.gateway.log(), SOON).toContain('not as pinned: tool');
     const [control = ''] = rig.gateway
@@ -96,8 +88,7 @@ describe('a drift that no client asked for', () => {
   });
 
   it('[L-75] is recorded when it is approved, and when it is blocked, with who and which digest', async () => {
-    const decided = async (type: string) =>
-      (await rig.gateway.audit()).filter((line) => line['type'] === type);
+    const decided = async (type: string) => (await rig.gateway.audit()).filter((line) => line['type'] === type);
     const file = join(rig.gateway.folder, 'policies/pins/target.lock.yaml');
     const approvedText = await readFile(file, 'utf8');
     const { lock } = readLock(file, approvedText);
@@ -110,9 +101,7 @@ describe('a drift that no client asked for', () => {
       detail: { note },
     });
     await expect.poll(() => decided('pin.approval')).toHaveLength(1);
-    expect((await decided('pin.approval'))[0]).toMatchObject(
-      expected('test', 'test', 'read_record', pin.sha256),
-    );
+    expect((await decided('pin.approval'))[0]).toMatchObject(expected('test', 'test', 'read_record', pin.sha256));
     const write = { kind: 'tool', name: 'write_record' } as const;
     const at = '2026-11-22T10:00:00.000Z';
     const blocked = blockPin(lock, write, { by: 'pat', at, note: 'leak' });
@@ -120,9 +109,7 @@ describe('a drift that no client asked for', () => {
     await writeFile(file, writeLock(blocked.lock));
     await expect.poll(() => decided('pin.block')).toHaveLength(1);
     const digest = lock.pins.tool.get('write_record')?.sha256 ?? '';
-    expect((await decided('pin.block'))[0]).toMatchObject(
-      expected('pat', 'leak', 'write_record', digest),
-    );
+    expect((await decided('pin.block'))[0]).toMatchObject(expected('pat', 'leak', 'write_record', digest));
     await writeFile(file, approvedText);
     await expect.poll(() => decided('pin.approval')).toHaveLength(2);
     const policy = `${ALLOW_ALL}# A reload of other files records nothing.\n`;
@@ -154,9 +141,7 @@ describe('a drift under onDrift: stop-upstream', () => {
   afterAll(() => rig.close());
 
   it('[G-06] stops every tool of the upstream', async () => {
-    expect(
-      (await callStateless(rig.access, 'write_record', { id: 'a', text: 'b' })).text,
-    ).toContain('write_record a');
+    expect((await callStateless(rig.access, 'write_record', { id: 'a', text: 'b' })).text).toContain('write_record a');
     rig.upstream.offer(() => DRIFTED);
     expect(toolNames(await requestStateless(rig.access, 'tools/list'))).toEqual([]);
     rig.upstream.forget();
@@ -222,8 +207,7 @@ rules:
   });
 
   it('[L-53] results are held to what was listed last', async () => {
-    const answers = (count: Json) =>
-      rig.upstream.answerCalls(() => ({ content: [], structuredContent: { count } }));
+    const answers = (count: Json) => rig.upstream.answerCalls(() => ({ content: [], structuredContent: { count } }));
     answers('many');
     const reply = await callStateless(rig.access, 'read_record', { key: 'one' });
     await expectWithheldLines(rig, reply, 'result-invalid');

@@ -76,9 +76,7 @@ let rig: AttackRig;
 beforeAll(async () => {
   rig = await startRig({
     policies: { who: POLICY },
-    issuers: [
-      'other: {issuer: "http://127.0.0.1:9/other", network: loopback, algorithms: [ES256]}',
-    ],
+    issuers: ['other: {issuer: "http://127.0.0.1:9/other", network: loopback, algorithms: [ES256]}'],
     prepare(upstream) {
       upstream.offer(() => TOOLS);
       upstream.answerCalls(() => ({ content: [{ type: 'text', text: 'done' }] }));
@@ -146,13 +144,9 @@ describe('[C-24] keys of who and of what', () => {
     const as = { sub: 'bob', client_id: 'ide' };
     expect(await listed(as)).toEqual(everyone);
     expect(await listed({ ...as, sub: 'ada' })).toEqual([...everyone, 'by_subject']);
-    expect(await listed({ ...as, client_id: 'terminal' })).toEqual(
-      [...everyone, 'by_client'].sort(),
-    );
+    expect(await listed({ ...as, client_id: 'terminal' })).toEqual([...everyone, 'by_client'].sort());
     expect(await listed({ ...as, groups: ['readers'] })).toEqual([...everyone, 'by_group'].sort());
-    expect(await listed({ ...as, tenant: 'acme', level: 3 })).toEqual(
-      [...everyone, 'by_claim'].sort(),
-    );
+    expect(await listed({ ...as, tenant: 'acme', level: 3 })).toEqual([...everyone, 'by_claim'].sort());
     expect(await listed({ ...as, tenant: 'acme', level: '3' })).toEqual(everyone);
   });
 });
@@ -194,25 +188,18 @@ describe('[C-24] keys that read arguments, and what is said of a rule', () => {
     }
     expect(await paid('order', 2.75)).toBe('done');
     expect(await paid('pay', 0)).toBe('done');
-    expect(await paid('pay', 0.000001)).toMatch(
-      /budget "spend" is spent\. Try again in \d+ seconds/,
-    );
+    expect(await paid('pay', 0.000001)).toMatch(/budget "spend" is spent\. Try again in \d+ seconds/);
     expect(await paid('order', undefined)).toMatch(/is spent/);
     expect(await paid('pay', 11, 'other')).toMatch(/costs more than the whole budget "spend"/);
     expect(await paid('pay', 10, 'other')).toBe('done');
     await expect
-      .poll(async () =>
-        (await rig.gateway.metrics()).match(/sallyport_control_state\{control="budgets".*1$/gm),
-      )
+      .poll(async () => (await rig.gateway.metrics()).match(/sallyport_control_state\{control="budgets".*1$/gm))
       .toEqual([expect.stringContaining('state="degraded"')]);
   });
 
   it('reason is what the caller is told, and policy and id what the record says', async () => {
     const { text, isRefused, reply } = await call({ id: 'one', to: 'others' });
-    expect([isRefused, text]).toEqual([
-      true,
-      expect.stringContaining('Ask the platform team first.'),
-    ]);
+    expect([isRefused, text]).toEqual([true, expect.stringContaining('Ask the platform team first.')]);
     const [line] = await linesOf(rig.gateway, decisionOf(reply).id, 2);
     expect(line?.['decision']).toMatchObject({
       policy: 'who-and-what',

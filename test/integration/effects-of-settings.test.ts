@@ -12,27 +12,13 @@ import { startExchangeRig } from '../support/deployments.js';
 import { type AttackRig, decisionOf, expectRefusedLines, startRig } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { makeGithubToken, makeSecret } from '../support/secrets.js';
-import {
-  makeProofHolder,
-  proofHeaders,
-  startTokenServer,
-  type TokenServer,
-} from '../support/tokens.js';
-import {
-  callStateless,
-  initialize,
-  post,
-  resultOf,
-  statelessParts,
-} from '../support/wire-client.js';
+import { makeProofHolder, proofHeaders, startTokenServer, type TokenServer } from '../support/tokens.js';
+import { callStateless, initialize, post, resultOf, statelessParts } from '../support/wire-client.js';
 
 const PINNED_SELDOM = 'pinning: {maxAge: 10m}';
 const MINUTE_SECONDS = 60;
 
-async function withRig(
-  options: Parameters<typeof startRig>[0],
-  run: (rig: AttackRig) => Promise<void>,
-): Promise<void> {
+async function withRig(options: Parameters<typeof startRig>[0], run: (rig: AttackRig) => Promise<void>): Promise<void> {
   const rig = await startRig(options);
   try {
     await run(rig);
@@ -119,26 +105,21 @@ rules:
         asked.push({ url, authorization: headers.authorization, form: new URLSearchParams(body) });
         const exp = Math.floor(Date.now() / 1000) + MINUTE_SECONDS;
         response.setHeader('content-type', 'application/json');
-        response.end(
-          JSON.stringify({ active: true, sub: 'ada', client_id: 'ide', aud: audience, exp }),
-        );
+        response.end(JSON.stringify({ active: true, sub: 'ada', client_id: 'ide', aud: audience, exp }));
       });
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const keys = 'clientId: gateway, clientSecret: {env: CLIENT}';
     const how = `authentication: client_secret_post, endpoint: "${origin}/ask/here"`;
-    await withRig(
-      { issuer: [`introspection: {${keys}, ${how}}`], env: { CLIENT: secret } },
-      async (rig) => {
-        audience = rig.access.url;
-        const reply = await callStateless(rig.as(makeSecret()), 'read_record', { id: 'one' });
-        expect(reply.status).toBe(200);
-        expect(asked[0]).toMatchObject({ url: '/ask/here', authorization: undefined });
-        const form = Object.fromEntries(asked[0]?.form ?? []);
-        expect(form).toMatchObject({ client_id: 'gateway', client_secret: secret });
-      },
-    );
+    await withRig({ issuer: [`introspection: {${keys}, ${how}}`], env: { CLIENT: secret } }, async (rig) => {
+      audience = rig.access.url;
+      const reply = await callStateless(rig.as(makeSecret()), 'read_record', { id: 'one' });
+      expect(reply.status).toBe(200);
+      expect(asked[0]).toMatchObject({ url: '/ask/here', authorization: undefined });
+      const form = Object.fromEntries(asked[0]?.form ?? []);
+      expect(form).toMatchObject({ client_id: 'gateway', client_secret: secret });
+    });
     await new Promise((resolve) => server.close(resolve));
   });
 });
@@ -272,10 +253,7 @@ ${names.map((name) => `  - {id: by-${name}, effect: require, who: {anyone: true}
   it.each(CHANGES)('%s acts on what it is about, and on nothing else', async (name) => {
     for (const [about, text] of Object.entries(TEXTS)) {
       const isMeant = about === name;
-      expect([about, await textOrReasonOf(name, about)]).toEqual([
-        about,
-        isMeant ? 'result-content' : text,
-      ]);
+      expect([about, await textOrReasonOf(name, about)]).toEqual([about, isMeant ? 'result-content' : text]);
     }
   });
 
@@ -333,31 +311,26 @@ describe('[C-24] keys of what the gateway tells of itself', () => {
   });
 
   it('onFailure: continue lets calls go on that nobody can record', () =>
-    withRig(
-      { audit: 'audit: {sinks: [{type: file, path: ./gone/audit.jsonl}], onFailure: continue}' },
-      async (rig) => {
-        const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
-        expect(reply.status).toBe(200);
-        expect(rig.upstream.uses()).toHaveLength(1);
-      },
-    ));
+    withRig({ audit: 'audit: {sinks: [{type: file, path: ./gone/audit.jsonl}], onFailure: continue}' }, async (rig) => {
+      const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+      expect(reply.status).toBe(200);
+      expect(rig.upstream.uses()).toHaveLength(1);
+    }));
 
   it.each([
     ['written', false],
     ['synced', true],
-  ])(
-    'durability: %s says whether each write is synced, and the control says which holds',
-    (durability, isSynced) =>
-      withRig(
-        {
-          audit: `audit: {sinks: [{type: file, path: ./audit.jsonl}], durability: ${durability}}`,
-        },
-        async (rig) => {
-          const flags = await openFlagsOf(join(rig.gateway.folder, 'audit.jsonl'));
-          expect((flags & constants.O_DSYNC) !== 0).toBe(isSynced);
-          expect(rig.gateway.log()).toContain(`${durability}: a decision survives`);
-        },
-      ),
+  ])('durability: %s says whether each write is synced, and the control says which holds', (durability, isSynced) =>
+    withRig(
+      {
+        audit: `audit: {sinks: [{type: file, path: ./audit.jsonl}], durability: ${durability}}`,
+      },
+      async (rig) => {
+        const flags = await openFlagsOf(join(rig.gateway.folder, 'audit.jsonl'));
+        expect((flags & constants.O_DSYNC) !== 0).toBe(isSynced);
+        expect(rig.gateway.log()).toContain(`${durability}: a decision survives`);
+      },
+    ),
   );
 
   it('a sink of type stdout gets every line, where that is said to be durable', async () => {
@@ -452,9 +425,7 @@ describe('[C-24] credentials', () => {
   it('of pinning may be a header, or name a resource of their own', async () => {
     await withRig(
       {
-        upstream: [
-          'pinning: {maxAge: 10m, credentials: {type: static, header: X-List, value: {env: LISTER}}}',
-        ],
+        upstream: ['pinning: {maxAge: 10m, credentials: {type: static, header: X-List, value: {env: LISTER}}}'],
         env: { LISTER: 'only for listing' },
         prepare: (upstream) =>
           upstream.obey(({ method, headers }) =>

@@ -4,13 +4,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
-import {
-  jsonBody,
-  onMethod,
-  serverRequestInStream,
-  sessionsOnly,
-  statelessOnly,
-} from '../support/hostile-acts.js';
+import { jsonBody, onMethod, serverRequestInStream, sessionsOnly, statelessOnly } from '../support/hostile-acts.js';
 import type { HostileUpstream } from '../support/hostile-upstream.js';
 import {
   bearer,
@@ -84,22 +78,18 @@ describe('what is not carried', () => {
   afterEach(() => rig.upstream.repent());
   afterAll(() => rig.close());
 
-  it.each([
-    'sampling/createMessage',
-    'elicitation/create',
-    'roots/list',
-    'made/up',
-    'constructor',
-    '__proto__',
-  ])('[G-12] is refused by the table of methods: %s', async (method) => {
-    const stateless = await requestStateless(rig.access, method);
-    expect(stateless.status).toBe(404);
-    expect(errorOf(stateless)).toMatchObject({ code: -32601 });
-    const inSession = await session.request(method);
-    expect(inSession.status).toBe(200);
-    expect(errorOf(inSession)).toMatchObject({ code: -32601 });
-    expect(rig.upstream.seen()).toEqual([]);
-  });
+  it.each(['sampling/createMessage', 'elicitation/create', 'roots/list', 'made/up', 'constructor', '__proto__'])(
+    '[G-12] is refused by the table of methods: %s',
+    async (method) => {
+      const stateless = await requestStateless(rig.access, method);
+      expect(stateless.status).toBe(404);
+      expect(errorOf(stateless)).toMatchObject({ code: -32601 });
+      const inSession = await session.request(method);
+      expect(inSession.status).toBe(200);
+      expect(errorOf(inSession)).toMatchObject({ code: -32601 });
+      expect(rig.upstream.seen()).toEqual([]);
+    },
+  );
 
   it('[G-12] an event id of nobody is a 404, and a 400 on a message', async () => {
     const answer = await fetch(rig.access.url, {
@@ -137,24 +127,17 @@ describe('what is not carried', () => {
     '[G-12] a request of the server in a stream is answered -32601 and recorded: %s',
     async (method) => {
       rig.upstream.forget();
-      rig.upstream.obey(
-        onMethod('tools/call', (request) => serverRequestInStream(request, method)),
-      );
+      rig.upstream.obey(onMethod('tools/call', (request) => serverRequestInStream(request, method)));
       const reply = await session.call('read_record', { id: 'one' });
       expect(reply.messages).toHaveLength(1);
       expect(reply.text).not.toContain(method);
       expect(reply.text).toContain('after the question');
-      const answered = () =>
-        rig.upstream.seen().find(({ message }) => message?.['id'] === 'from-the-server');
+      const answered = () => rig.upstream.seen().find(({ message }) => message?.['id'] === 'from-the-server');
       await expect.poll(answered).toBeDefined();
       expect(answered()?.message).toMatchObject({ error: { code: -32601 } });
       const found = async () =>
-        (await rig.gateway.audit()).findLast((line) => line['type'] === 'mcp.outcome')?.[
-          'findings'
-        ];
-      await expect
-        .poll(found)
-        .toContainEqual(expect.objectContaining({ detector: 'server-request', action: 'drop' }));
+        (await rig.gateway.audit()).findLast((line) => line['type'] === 'mcp.outcome')?.['findings'];
+      await expect.poll(found).toContainEqual(expect.objectContaining({ detector: 'server-request', action: 'drop' }));
       const stateless = await callStateless(rig.access, 'read_record', { id: 'one' });
       expect(stateless.text).not.toContain(method);
       rig.upstream.repent();
@@ -185,8 +168,7 @@ describe('what is not carried', () => {
     const reply = await initialize(rig.access, offered);
     const sent = rig.upstream.seen().find(({ method }) => method === 'initialize');
     const params = sent?.message?.['params'] as JsonObject;
-    for (const name of Object.keys(offered))
-      expect(params['capabilities']).not.toHaveProperty(name);
+    for (const name of Object.keys(offered)) expect(params['capabilities']).not.toHaveProperty(name);
     const result = reply.message?.['result'] as JsonObject;
     expect(result['capabilities']).not.toHaveProperty('tasks');
     expect(result['capabilities']).toHaveProperty('tools');

@@ -108,25 +108,22 @@ describe('the time of an exchange', () => {
       'application/json, text/event-stream',
     ],
     ['is waited for alone', 13, endlessProgress(), JSON_TYPE],
-  ])(
-    '[LEG-10] ends where the answer %s, and its server learns of it',
-    async (_how, id, act, accept) => {
-      const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
-      rig.upstream.obey(onMethod('tools/call', () => act));
-      const body = { jsonrpc: '2.0', id, method: 'tools/call', params: TOKEN };
-      const headers = { ...session.headers, accept };
-      const response = await sendRaw(rig.access.url, body, { headers });
-      expect(response.status).toBe(504);
-      await response.text();
-      const cancelled = () =>
-        rig.upstream
-          .seen()
-          .filter(({ method }) => method === 'notifications/cancelled')
-          .map(({ body }) => body);
-      const named = expect.stringContaining(`"requestId":${id},`);
-      await expect.poll(cancelled, PATIENT).toContainEqual(named);
-    },
-  );
+  ])('[LEG-10] ends where the answer %s, and its server learns of it', async (_how, id, act, accept) => {
+    const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
+    rig.upstream.obey(onMethod('tools/call', () => act));
+    const body = { jsonrpc: '2.0', id, method: 'tools/call', params: TOKEN };
+    const headers = { ...session.headers, accept };
+    const response = await sendRaw(rig.access.url, body, { headers });
+    expect(response.status).toBe(504);
+    await response.text();
+    const cancelled = () =>
+      rig.upstream
+        .seen()
+        .filter(({ method }) => method === 'notifications/cancelled')
+        .map(({ body }) => body);
+    const named = expect.stringContaining(`"requestId":${id},`);
+    await expect.poll(cancelled, PATIENT).toContainEqual(named);
+  });
 
   it('[LEG-10] ends where a broken answer is resumed', async () => {
     const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
@@ -226,9 +223,7 @@ describe('a silent stream', () => {
       notifications: { toolsListChanged: true },
     });
     const token = bearer(rig.access.token);
-    await expectKeepAlive(
-      await sendRaw(rig.access.url, parts.body, { headers: { ...parts.headers, ...token } }),
-    );
+    await expectKeepAlive(await sendRaw(rig.access.url, parts.body, { headers: { ...parts.headers, ...token } }));
     const channel = await openRawChannel(`${rig.access.url}/sse`, token);
     await expect.poll(channel.text, PATIENT).toContain('\n\n:\n\n');
     channel.leave();
@@ -287,9 +282,7 @@ describe('what a client takes', () => {
     rig.upstream.obey(onMethod('tools/call', (request) => askThenAnswer(request, [question], 5)));
     const response = await ask('application/json');
     expect(await response.json()).toMatchObject({ id: 5, result: {} });
-    await expect
-      .poll(() => answersTo(rig.upstream).get('q'), PATIENT)
-      .toMatchObject({ error: { code: -32601 } });
+    await expect.poll(() => answersTo(rig.upstream).get('q'), PATIENT).toMatchObject({ error: { code: -32601 } });
   });
 
   it.each(['*/*', 'text/event-stream, application/json', 'text/*, application/json'])(
@@ -403,9 +396,7 @@ describe('what a server tells on the way', () => {
     const chunk = await stream.body?.getReader().read();
     expect(new TextDecoder().decode(chunk?.value)).toContain('"progress":1');
     await call;
-    await expect
-      .poll(() => rig.upstream.seen().filter(({ httpMethod }) => httpMethod === 'GET').length)
-      .toBe(1);
+    await expect.poll(() => rig.upstream.seen().filter(({ httpMethod }) => httpMethod === 'GET').length).toBe(1);
     setTimeout(() => left.abort(), 800);
     await expect.poll(() => countOf('stale-progress'), PATIENT).toBe(before + 1);
   });

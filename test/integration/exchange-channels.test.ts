@@ -60,9 +60,7 @@ describe('a channel of HTTP+SSE', () => {
   });
 
   const subjectOf = ({ headers }: SseRequest): unknown =>
-    headers['authorization'] === undefined
-      ? headers['x-own']
-      : claimsOf(headers['authorization'])['sub'];
+    headers['authorization'] === undefined ? headers['x-own'] : claimsOf(headers['authorization'])['sub'];
 
   it("[CRD-09] [CRD-10] and what is posted on it are under the caller's token and name", async () => {
     const before = upstream.seen().length;

@@ -12,9 +12,7 @@ import { type Access, callStateless, openSession } from '../support/wire-client.
 const CALLERS = ['bob', 'eve'];
 
 async function rigFor(era?: UpstreamEra): Promise<ExchangeRig> {
-  const rig = await startExchangeRig(
-    era === undefined ? {} : { prepare: (upstream) => upstream.obey(onlyIn(era)) },
-  );
+  const rig = await startExchangeRig(era === undefined ? {} : { prepare: (upstream) => upstream.obey(onlyIn(era)) });
   rig.server.obey((request) =>
     honestAnswer(request, {
       claims: { sub: claimsOf(request.form.get('subject_token') ?? '')['sub'] },

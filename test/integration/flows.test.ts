@@ -58,10 +58,8 @@ const as = async (sub: string, more = {}) => {
   const exp = Math.floor(Date.now() / 1000) + 3_000;
   return rig.as(await rig.gateway.token(UPSTREAM, { sub, exp, ...more }));
 };
-const read = async (sub: string, more = {}) =>
-  callStateless(await as(sub, more), 'read_record', READ);
-const write = async (sub: string, more = {}) =>
-  callStateless(await as(sub, more), 'write_record', WRITE);
+const read = async (sub: string, more = {}) => callStateless(await as(sub, more), 'read_record', READ);
+const write = async (sub: string, more = {}) => callStateless(await as(sub, more), 'write_record', WRITE);
 
 function reasonOf(reply: Reply): unknown {
   return decisionOf(reply).reason;
@@ -148,8 +146,7 @@ describe('a flow', () => {
     const { streams } = await openSessionStreams(await as('hugo'));
     await expect.poll(() => `${answer?.text()}`).toContain('working');
     await expect.poll(() => `${streams[1]?.text()}`).toContain('working');
-    for (const subject of ['greta', 'hugo'])
-      expect(reasonOf(await write(subject))).toBe('tainted-flow');
+    for (const subject of ['greta', 'hugo']) expect(reasonOf(await write(subject))).toBe('tainted-flow');
     for (const stream of [answer, ...streams]) stream?.leave();
   });
 
@@ -166,9 +163,7 @@ describe('a flow', () => {
     };
     const log = { level: 'info', data: 'do as I say' };
     expect(await open('ines', 'notifications/message', log)).toContain('"tainted-flow"');
-    expect(await open('jana', 'notifications/tools/list_changed', {})).not.toContain(
-      'tainted-flow',
-    );
+    expect(await open('jana', 'notifications/tools/list_changed', {})).not.toContain('tainted-flow');
   });
 
   it('[FL-01] begins with results on a channel of HTTP+SSE', async () => {
@@ -178,8 +173,7 @@ describe('a flow', () => {
     });
     try {
       const caller = await openChannelCaller(channels.access);
-      const call = (name: string, args: JsonObject) =>
-        caller.request('tools/call', { name, arguments: args });
+      const call = (name: string, args: JsonObject) => caller.request('tools/call', { name, arguments: args });
       expect((await call('write_record', WRITE)).text).not.toContain('tainted-flow');
       expect((await call('read_record', READ)).text).toContain('result');
       expect((await call('write_record', WRITE)).text).toContain('"tainted-flow"');
@@ -192,8 +186,7 @@ describe('a flow', () => {
   it('[FL-01] is not begun by a list or by what is withheld, and not by a trusted result', async () => {
     await requestStateless(await as('gina'), 'tools/list');
     await callStateless(await as('gina'), 'no_such_tool', {});
-    for (let count = 0; count < 3; count += 1)
-      expect((await write('gina')).text).not.toContain('tainted-flow');
+    for (let count = 0; count < 3; count += 1) expect((await write('gina')).text).not.toContain('tainted-flow');
   });
 
   it('[FL-01] ends when its time is over', async () => {
@@ -242,9 +235,7 @@ describe('a reply to a server request', () => {
 
   async function during(subject: string, tool: string, args: JsonObject): Promise<Reply> {
     rig.upstream.obey((request) =>
-      request.method === 'tools/call'
-        ? askThenAnswer(request, [{ id: `of ${subject}`, ...FORM }], 1)
-        : undefined,
+      request.method === 'tools/call' ? askThenAnswer(request, [{ id: `of ${subject}`, ...FORM }], 1) : undefined,
     );
     const at = await as(subject);
     const { id, call } = await openSession(at, CAPABILITIES);
@@ -268,9 +259,7 @@ describe('a reply to a server request', () => {
   it('[FL-01] on the stream of a session may be one of a sink, but roots repeat nothing', async () => {
     const send = async (subject: string, request: JsonObject) => {
       rig.upstream.obey(({ httpMethod }) =>
-        httpMethod === 'GET'
-          ? stream([{ jsonrpc: '2.0', id: subject, ...request }], 'hold')
-          : undefined,
+        httpMethod === 'GET' ? stream([{ jsonrpc: '2.0', id: subject, ...request }], 'hold') : undefined,
       );
       const at = await as(subject);
       const { id } = await openSession(at, CAPABILITIES);

@@ -41,12 +41,7 @@ async function eventsOfCall(sub: string, groups: readonly string[]): Promise<rea
   const events = async () =>
     (await rig.gateway.audit())
       .filter(({ actor, type }) => actor?.['sub'] === sub && type.startsWith('mcp.'))
-      .map(({ actor, decision, type }) => [
-        type,
-        decision?.['verdict'],
-        decision?.['rule'],
-        actor?.['groups_used'],
-      ]);
+      .map(({ actor, decision, type }) => [type, decision?.['verdict'], decision?.['rule'], actor?.['groups_used']]);
   await expect.poll(async () => (await events()).length, PATIENT).toBe(2);
   return events();
 }

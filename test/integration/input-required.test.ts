@@ -6,13 +6,7 @@ import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectWithheldLines, startRig, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, onMethod, stream } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
-import {
-  type Access,
-  errorOf,
-  type Reply,
-  requestStateless,
-  resultOf,
-} from '../support/wire-client.js';
+import { type Access, errorOf, type Reply, requestStateless, resultOf } from '../support/wire-client.js';
 
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
 const ALL = { sampling: {}, elicitation: { form: {}, url: {} }, roots: {} };
@@ -169,28 +163,10 @@ describe('a question', () => {
 
   it.each<[string, string, JsonObject, JsonObject, string]>([
     ['sampling that is not granted', 'forms', ALL, { a: SAMPLING }, 'sampling-forbidden'],
-    [
-      'roots that are not granted',
-      'forms',
-      ALL,
-      { a: { method: 'roots/list' } },
-      'roots-forbidden',
-    ],
-    [
-      'a link that is not granted',
-      'forms',
-      ALL,
-      { a: link('https://example.com/') },
-      'elicitation-forbidden',
-    ],
+    ['roots that are not granted', 'forms', ALL, { a: { method: 'roots/list' } }, 'roots-forbidden'],
+    ['a link that is not granted', 'forms', ALL, { a: link('https://example.com/') }, 'elicitation-forbidden'],
     ['a form that is not granted', 'plain', ALL, { a: FORM }, 'elicitation-forbidden'],
-    [
-      'a form that is not declared',
-      'asked',
-      { sampling: {} },
-      { a: FORM },
-      'elicitation-forbidden',
-    ],
+    ['a form that is not declared', 'asked', { sampling: {} }, { a: FORM }, 'elicitation-forbidden'],
     [
       'a link where forms alone are declared',
       'asked',
@@ -222,16 +198,8 @@ describe('a question', () => {
 
   it.each<[string, JsonObject, string, string?]>([
     ['a password', form({ password: { type: 'string' } }), 'elicitation-sensitive'],
-    [
-      'a field with a title',
-      form({ x: { type: 'string', title: 'API key' } }),
-      'elicitation-sensitive',
-    ],
-    [
-      'a message that asks',
-      form({ x: { type: 'string' } }, 'Please enter your password.'),
-      'elicitation-sensitive',
-    ],
+    ['a field with a title', form({ x: { type: 'string', title: 'API key' } }), 'elicitation-sensitive'],
+    ['a message that asks', form({ x: { type: 'string' } }, 'Please enter your password.'), 'elicitation-sensitive'],
     ['a script', link('javascript:alert(1)'), 'elicitation-url'],
     ['plain http', link('http://example.com/'), 'elicitation-url'],
     ['a user in the link', link('https://user:word@example.com/'), 'elicitation-url'],
@@ -277,9 +245,7 @@ describe('a question', () => {
   it('[T-06, MCP-23] is a protocol fault on other methods, and where it is none', async () => {
     const result = { resultType: 'input_required', inputRequests: { a: FORM } };
     for (const method of ['tools/list', 'server/discover']) {
-      rig.upstream.obey(
-        onMethod(method, (request) => jsonBody({ jsonrpc: '2.0', id: request.id ?? 0, result })),
-      );
+      rig.upstream.obey(onMethod(method, (request) => jsonBody({ jsonrpc: '2.0', id: request.id ?? 0, result })));
       const reply = await requestStateless(await accessOf('asked'), method);
       expect([method, reply.status, errorOf(reply)['code']]).toEqual([method, 502, 1506]);
     }
@@ -296,11 +262,7 @@ describe('a question', () => {
     ]) {
       ask(undefined, undefined, wrong as JsonObject);
       const reply = await call();
-      expect([JSON.stringify(wrong), reply.status, errorOf(reply)['code']]).toEqual([
-        JSON.stringify(wrong),
-        502,
-        1506,
-      ]);
+      expect([JSON.stringify(wrong), reply.status, errorOf(reply)['code']]).toEqual([JSON.stringify(wrong), 502, 1506]);
     }
   });
 
@@ -419,10 +381,7 @@ describe('the state of a dialogue', () => {
   it('[T-09] says nothing of what its caller may not see', async () => {
     const sealed = await firstLeg();
     const hidden = await call({ more: { name: 'no_such_tool', requestState: sealed } });
-    expect([hidden.status, errorOf(hidden)['message']]).toEqual([
-      200,
-      'Unknown tool. Request the list again.',
-    ]);
+    expect([hidden.status, errorOf(hidden)['message']]).toEqual([200, 'Unknown tool. Request the list again.']);
   });
 });
 

@@ -30,9 +30,7 @@ describe('an issuer that a reload changes', () => {
     const token = await rig.gateway.token('target', { scope: 'all' });
     expect((await callStateless(rig.as(token), 'read_record', { id: 'one' })).status).toBe(403);
     rig.gateway.issuer.misbehave('down');
-    await rewrite((text) =>
-      text.replace('[ES256, RS256]}', '[ES256, RS256], scopeHierarchy: {all: [read]}}'),
-    );
+    await rewrite((text) => text.replace('[ES256, RS256]}', '[ES256, RS256], scopeHierarchy: {all: [read]}}'));
     await expectCallPasses(rig, token);
     await rewrite((text) => text.replace('{all: [read]}', '{all: [write]}'));
     expect((await callStateless(rig.as(token), 'read_record', { id: 'one' })).status).toBe(403);
@@ -54,15 +52,11 @@ describe('an issuer that a reload changes', () => {
       return { active: true, sub: 'alice', client_id: 'ide', aud: rig.access.url, exp };
     });
     const secretShown = (): string => decodeURIComponent(shown?.split(':')[1] ?? '');
-    await expect
-      .poll(async () => (await callStateless(rig.as(token), 'read_record', { id: 'one' })).status)
-      .toBe(200);
+    await expect.poll(async () => (await callStateless(rig.as(token), 'read_record', { id: 'one' })).status).toBe(200);
     expect(secretShown()).toBe(first);
     await writeFile(path, second);
     await rig.gateway.reload();
-    await expect
-      .poll(async () => (await callStateless(rig.as(token), 'read_record', { id: 'one' })).status)
-      .toBe(200);
+    await expect.poll(async () => (await callStateless(rig.as(token), 'read_record', { id: 'one' })).status).toBe(200);
     expect(secretShown()).toBe(second);
     await rm(folder, { recursive: true });
   });

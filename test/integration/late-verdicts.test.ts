@@ -10,11 +10,7 @@ import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ADMINS, adminsOf, idOf, tokenOf } from '../support/deployments.js';
 import { ALLOW_ALL, type RunningGateway, startRig, startTestGateway } from '../support/gateway.js';
 import { textResult } from '../support/hostile-acts.js';
-import {
-  callMessage,
-  type OpenedChannel,
-  openSessionChannel,
-} from '../support/http-sse-clients.js';
+import { callMessage, type OpenedChannel, openSessionChannel } from '../support/http-sse-clients.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
 import { PATIENT } from '../support/timing.js';

@@ -7,22 +7,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isObject, type JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, decisionOf, startRig, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, resultFor } from '../support/hostile-acts.js';
-import {
-  askStateless,
-  createTaskServer,
-  initializeWithTasks,
-  TASK_TOOLS,
-} from '../support/mcp-servers.js';
+import { askStateless, createTaskServer, initializeWithTasks, TASK_TOOLS } from '../support/mcp-servers.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, askThenAnswer } from '../support/sdk-clients.js';
-import {
-  type Access,
-  errorOf,
-  openSession,
-  type Reply,
-  requestStateless,
-  resultOf,
-} from '../support/wire-client.js';
+import { type Access, errorOf, openSession, type Reply, requestStateless, resultOf } from '../support/wire-client.js';
 
 /** Every run tries the same sequences; a failure names its own. */
 const SEED = 20_261_123;
@@ -62,13 +50,9 @@ function isAllowed(
   applies: (what: JsonObject, effect: Rule['effect']) => boolean,
 ): boolean {
   const matching = rules.filter(
-    ({ who: by, what, effect }) =>
-      ('anyone' in by || by.subjects.includes(subject)) && applies(what, effect),
+    ({ who: by, what, effect }) => ('anyone' in by || by.subjects.includes(subject)) && applies(what, effect),
   );
-  return (
-    matching.some(({ effect }) => effect === 'allow') &&
-    !matching.some(({ effect }) => effect === 'deny')
-  );
+  return matching.some(({ effect }) => effect === 'allow') && !matching.some(({ effect }) => effect === 'deny');
 }
 
 let rig: AttackRig;
@@ -136,19 +120,16 @@ describe('what servers request of clients', () => {
           fc.subarray(['form', 'url'], { minLength: 1 }),
           fc.record({ form: fc.constant(true), url: fc.subarray(HOSTS, { minLength: 1 }) }),
         ),
-        sampling: fc.oneof(
-          fc.constant(true),
-          fc.record({ includeContext: fc.subarray(CONTEXTS, { minLength: 1 }) }),
-        ),
+        sampling: fc.oneof(fc.constant(true), fc.record({ includeContext: fc.subarray(CONTEXTS, { minLength: 1 }) })),
       },
       { requiredKeys: [] },
     )
     .filter((kinds) => Object.keys(kinds).length > 0) as fc.Arbitrary<JsonObject>;
   const rule = (effect: Rule['effect']) => fc.record({ effect: fc.constant(effect), who, what });
-  const rules = fc.array(
-    fc.oneof({ weight: 3, arbitrary: rule('allow') }, { weight: 1, arbitrary: rule('deny') }),
-    { minLength: 1, maxLength: 5 },
-  );
+  const rules = fc.array(fc.oneof({ weight: 3, arbitrary: rule('allow') }, { weight: 1, arbitrary: rule('deny') }), {
+    minLength: 1,
+    maxLength: 5,
+  });
 
   function names({ roots, elicitation, sampling: given }: JsonObject, asked: Asked): boolean {
     const { method, params } = asked;
@@ -215,12 +196,8 @@ describe('what servers request of clients', () => {
           const shown = came.map(({ method, params }) => ({ method, params: params ?? {} }));
           const expected = ALL.filter((one) => isAllowed(written, subject, (of) => names(of, one)));
           const keys = (list: readonly Asked[]) =>
-            list.map(({ method, params }) => [
-              ...[method, params['mode'], params['url'], params['includeContext']],
-            ]);
-          expect(keys(shown), `${subject} under ${JSON.stringify(written)}`).toEqual(
-            keys(expected),
-          );
+            list.map(({ method, params }) => [...[method, params['mode'], params['url'], params['includeContext']]]);
+          expect(keys(shown), `${subject} under ${JSON.stringify(written)}`).toEqual(keys(expected));
           passed += expected.length;
           refused += ALL.length - expected.length;
         }
@@ -241,10 +218,9 @@ describe('tasks', () => {
   );
   const rule = (effect: Rule['effect']) => fc.record({ effect: fc.constant(effect), who, what });
   const policies = fc.array(
-    fc.array(
-      fc.oneof({ weight: 3, arbitrary: rule('allow') }, { weight: 1, arbitrary: rule('deny') }),
-      { maxLength: 4 },
-    ),
+    fc.array(fc.oneof({ weight: 3, arbitrary: rule('allow') }, { weight: 1, arbitrary: rule('deny') }), {
+      maxLength: 4,
+    }),
     { minLength: 3, maxLength: 3 },
   );
   const OPEN: Rule = { effect: 'allow', who: { anyone: true }, what: { tools: ['talk'] } };
@@ -269,9 +245,7 @@ describe('tasks', () => {
         },
         async use(use, taskId) {
           if (use !== 'list')
-            return outcomeOf(
-              await session.request(`tasks/${use === 'update' ? 'result' : use}`, { taskId }),
-            );
+            return outcomeOf(await session.request(`tasks/${use === 'update' ? 'result' : use}`, { taskId }));
           const tasks = resultOf(await session.request('tasks/list'))['tasks'];
           const ids = (tasks as readonly JsonObject[]).map((task) => task['taskId']);
           return ids.includes(taskId) ? 'used' : 'unknown';
@@ -280,8 +254,7 @@ describe('tasks', () => {
     },
     stateless: (access) =>
       Promise.resolve({
-        begin: async () =>
-          String(resultOf(await askStateless(access, 'tools/call', CALLED))['taskId']),
+        begin: async () => String(resultOf(await askStateless(access, 'tools/call', CALLED))['taskId']),
         async use(use, taskId) {
           const more = use === 'update' ? { inputResponses: {} } : {};
           return outcomeOf(await askStateless(access, `tasks/${use}`, { taskId, ...more }));
@@ -324,8 +297,7 @@ describe('tasks', () => {
           })),
         );
         const tasks: { readonly owner: Subject; readonly id: string }[] = [];
-        for (const { subject, caller } of callers)
-          tasks.push({ owner: subject, id: await caller.begin() });
+        for (const { subject, caller } of callers) tasks.push({ owner: subject, id: await caller.begin() });
         for (const rules of sequence) {
           await apply(policy([TOOLS, ...rules]));
           for (const { subject, caller } of callers)

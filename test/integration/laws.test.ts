@@ -116,16 +116,12 @@ function rule(effect: Written['effect'], names: LawWorld['items']): fc.Arbitrary
       fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: value }),
     ]),
   );
-  return fc
-    .tuple(who, what, fc.constantFrom(...upstreams), fc.record(parts))
-    .map(([from, kinds, at, more]) => {
-      const { args, when, audit, ...rest } = more;
-      const reads = kinds.tools !== undefined || kinds.prompts !== undefined;
-      const written = { id: 'r', effect, who: from, what: { ...kinds, upstreams: at }, ...rest };
-      return JSON.parse(
-        JSON.stringify(reads ? { ...written, args, when, audit } : written),
-      ) as Written;
-    });
+  return fc.tuple(who, what, fc.constantFrom(...upstreams), fc.record(parts)).map(([from, kinds, at, more]) => {
+    const { args, when, audit, ...rest } = more;
+    const reads = kinds.tools !== undefined || kinds.prompts !== undefined;
+    const written = { id: 'r', effect, who: from, what: { ...kinds, upstreams: at }, ...rest };
+    return JSON.parse(JSON.stringify(reads ? { ...written, args, when, audit } : written)) as Written;
+  });
 }
 
 function named(rules: readonly Written[], prefix = 'r'): readonly Written[] {
@@ -168,12 +164,7 @@ function ask(kind: ItemKind, upstream: string, name: string, wire: string, args:
   return { upstream, target, method, params: { name: wire, arguments: args }, args } as const;
 }
 
-const ARGUMENTS: readonly JsonObject[] = [
-  {},
-  { owner: 'acme' },
-  { owner: 'acme', title: 'x' },
-  { title: 'y' },
-];
+const ARGUMENTS: readonly JsonObject[] = [{}, { owner: 'acme' }, { owner: 'acme', title: 'x' }, { title: 'y' }];
 const INVALID: readonly JsonObject[] = [{ owner: 7 }, { owner: 'acme', other: 'x' }];
 
 /** Every item with every kind of arguments. */
@@ -191,9 +182,7 @@ function lookAlikes(items: readonly Item[]): readonly Question[] {
   return items.flatMap(({ kind, upstream, name, wire }) => {
     if (kind !== 'tool') return [];
     const others = [wire.toUpperCase(), `${wire}\u200b`, wire.replace('a', 'а'), `${wire}x`];
-    return others
-      .filter((other) => other !== wire)
-      .map((other) => ask(kind, upstream, `${name}?`, other, {}));
+    return others.filter((other) => other !== wire).map((other) => ask(kind, upstream, `${name}?`, other, {}));
   });
 }
 
@@ -244,8 +233,7 @@ async function see(caller: EraCaller, questions: readonly Question[]): Promise<S
     template: await listOf(caller, 'template'),
   };
   const answers: Answer[] = [];
-  for (const { method, params } of questions)
-    answers.push(answerOf(await caller.request(method, params)));
+  for (const { method, params } of questions) answers.push(answerOf(await caller.request(method, params)));
   return { lists, answers };
 }
 
@@ -285,8 +273,7 @@ function namesOf({ tools, prompts, resources, templates }: What, kind: ItemKind)
 }
 
 function asGlob(pattern: string, kind: ItemKind = 'tool'): RegExp {
-  if (kind === 'template')
-    return new RegExp(`^${pattern.replaceAll(/[{}]/g, (brace) => `\\${brace}`)}$`);
+  if (kind === 'template') return new RegExp(`^${pattern.replaceAll(/[{}]/g, (brace) => `\\${brace}`)}$`);
   if (pattern.startsWith('re:')) return new RegExp(`^(?:${pattern.slice(3)})$`);
   const star = kind === 'resource' ? '[^/]*' : '[^]*';
   const glob = pattern.replaceAll('**', '\0').replaceAll('*', star).replaceAll('\0', '[^]*');
@@ -313,9 +300,7 @@ describe.each(WAYS)('the laws, for a client of %s before %s', (client, behind) =
   /** Runs with each of these callers; `see` is what one sees of the questions now. */
   async function withCallers(
     all: readonly Claims[],
-    run: (
-      callers: readonly { readonly claims: Claims; readonly caller: EraCaller }[],
-    ) => Promise<void>,
+    run: (callers: readonly { readonly claims: Claims; readonly caller: EraCaller }[]) => Promise<void>,
   ): Promise<void> {
     const callers = [];
     for (const one of all) callers.push({ claims: one, caller: await world.connect(one) });
@@ -349,9 +334,7 @@ describe.each(WAYS)('the laws, for a client of %s before %s', (client, behind) =
       expect(seen?.lists).toEqual({ tool: [], prompt: [], resource: [], template: [] });
       expect(new Set(seen?.answers)).toEqual(new Set(['hidden']));
     });
-    await apply([
-      { id: 'r', effect: 'allow', who: { subjects: ['ada'] }, what: { prompts: ['p'] } },
-    ]);
+    await apply([{ id: 'r', effect: 'allow', who: { subjects: ['ada'] }, what: { prompts: ['p'] } }]);
     await withCallers([ADA, BOB], async ([ada, bob]) => {
       expect(JSON.stringify(ada?.caller.opened['instructions'])).toContain(INSTRUCTIONS);
       expect(bob?.caller.opened).not.toHaveProperty('instructions');
@@ -407,9 +390,7 @@ describe.each(WAYS)('the laws, for a client of %s before %s', (client, behind) =
               const { lists, answers } = before[index] as Seen;
               // Law 2: lists are who and what, and what may be called is listed.
               for (const kind of KINDS) {
-                const expected = items.filter(
-                  (one) => one.kind === kind && isListed(written, from, one),
-                );
+                const expected = items.filter((one) => one.kind === kind && isListed(written, from, one));
                 expect(lists[kind], `${kind}s for ${JSON.stringify(from)}`).toEqual(
                   expected.map(({ wire }) => wire).sort(),
                 );
@@ -428,9 +409,7 @@ describe.each(WAYS)('the laws, for a client of %s before %s', (client, behind) =
                 expect(answers[at], about).toBe(predict(workspace, principal, question));
                 const { name } = question.params;
                 if (answers[at] === 'allowed' && typeof name === 'string')
-                  expect(lists[question.method === 'tools/call' ? 'tool' : 'prompt']).toContain(
-                    name,
-                  );
+                  expect(lists[question.method === 'tools/call' ? 'tool' : 'prompt']).toContain(name);
                 if (answers[at] === 'hidden') refused += 1;
                 if (answers[at] === 'allowed') allowed += 1;
               }
@@ -466,10 +445,8 @@ describe.each(WAYS)('the laws, for a client of %s before %s', (client, behind) =
               expect(calls(answers)).toEqual(calls(before[index]?.answers));
             }
             // Law 7: rules that read annotations only take away.
-            const readsHints = ({ when }: Written): boolean =>
-              when?.includes('annotations') ?? false;
-            if (written.some(readsHints))
-              expectLess(before, await seen(written.filter((one) => !readsHints(one))));
+            const readsHints = ({ when }: Written): boolean => when?.includes('annotations') ?? false;
+            if (written.some(readsHints)) expectLess(before, await seen(written.filter((one) => !readsHints(one))));
           });
         },
       );
@@ -481,8 +458,7 @@ describe.each(WAYS)('the laws, for a client of %s before %s', (client, behind) =
   /** Whatever the one may call and see, the other may. */
   function expectLess(less: readonly Seen[], more: readonly Seen[]): void {
     for (const [index, { lists, answers }] of less.entries()) {
-      for (const kind of KINDS)
-        expect(more[index]?.lists[kind]).toEqual(expect.arrayContaining([...lists[kind]]));
+      for (const kind of KINDS) expect(more[index]?.lists[kind]).toEqual(expect.arrayContaining([...lists[kind]]));
       for (const [at, answer] of answers.entries())
         if (answer === 'allowed') expect(more[index]?.answers[at]).toBe('allowed');
     }
@@ -517,10 +493,7 @@ describe.each(WAYS)('the laws, for a client of %s before %s', (client, behind) =
       world.changeTool('t_b');
       // Law 7: a claim of the server that a tool only reads, which nobody approved, opens nothing.
       const hints = 'has(tool.annotations.destructiveHint) && tool.annotations.destructiveHint';
-      await apply([
-        open,
-        { ...open, id: 'd', effect: 'deny', what: { tools: ['*'] }, when: hints },
-      ]);
+      await apply([open, { ...open, id: 'd', effect: 'deny', what: { tools: ['*'] }, when: hints }]);
       const after = await see(one.caller, questions);
       expect(after.lists.tool).toEqual(['t_a']);
       for (const [at, { params }] of questions.entries())

@@ -8,13 +8,7 @@ import type { HostileRequest } from '../support/hostile-upstream.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
 import { sendRaw } from '../support/raw-mcp.js';
 import { PATIENT } from '../support/timing.js';
-import {
-  bearer,
-  post,
-  SESSION_VERSION,
-  sessionHeaders,
-  statelessParts,
-} from '../support/wire-client.js';
+import { bearer, post, SESSION_VERSION, sessionHeaders, statelessParts } from '../support/wire-client.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const CLIENTS = 5;
@@ -35,9 +29,7 @@ afterAll(() => rig.close());
 /** Every call, stream and subscription is held open by the upstream. */
 function holdAll(): void {
   rig.upstream.obey((request) =>
-    request.method === 'tools/call' ||
-    request.method === 'subscriptions/listen' ||
-    request.httpMethod === 'GET'
+    request.method === 'tools/call' || request.method === 'subscriptions/listen' || request.httpMethod === 'GET'
       ? stream([], 'hold')
       : undefined,
   );
@@ -48,8 +40,7 @@ const heldNow = (): readonly HostileRequest[] =>
     .seen()
     .filter(
       ({ method, httpMethod, isAborted }) =>
-        !isAborted &&
-        (httpMethod === 'GET' || method === 'tools/call' || method === 'subscriptions/listen'),
+        !isAborted && (httpMethod === 'GET' || method === 'tools/call' || method === 'subscriptions/listen'),
     );
 
 async function openStreams(): Promise<number> {
@@ -132,12 +123,8 @@ describe('[LEG-06] when its clients leave', () => {
 
   it('channels take their calls, streams and upstream sessions along', async () => {
     holdAll();
-    const callers = await Promise.all(
-      Array.from({ length: CLIENTS }, () => openChannelCaller(rig.access)),
-    );
-    const opened = new Set(
-      rig.upstream.seen().flatMap(({ headers }) => headers['mcp-session-id'] ?? []),
-    );
+    const callers = await Promise.all(Array.from({ length: CLIENTS }, () => openChannelCaller(rig.access)));
+    const opened = new Set(rig.upstream.seen().flatMap(({ headers }) => headers['mcp-session-id'] ?? []));
     for (const caller of callers) void caller.request('tools/call', CALL).catch(() => undefined);
     await expect.poll(() => heldNow().length, PATIENT).toBe(2 * CLIENTS);
     await expect.poll(openStreams, PATIENT).toBe(CLIENTS);

@@ -4,14 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
 import { onMethod } from '../support/hostile-acts.js';
 import { startTestIssuer, type TestIssuer } from '../support/tokens.js';
-import {
-  callStateless,
-  errorOf,
-  initialize,
-  type Reply,
-  requestStateless,
-  toolNames,
-} from '../support/wire-client.js';
+import { callStateless, errorOf, initialize, type Reply, requestStateless, toolNames } from '../support/wire-client.js';
 
 const POLICIES = {
   limited: `version: 1
@@ -34,19 +27,14 @@ describe('limits', () => {
   beforeAll(async () => {
     rig = await startRig({
       policies: POLICIES,
-      upstream: [
-        'pinning: {maxAge: 10m}',
-        'limits: {concurrency: 2, concurrencyPerCaller: 2, maxRequestBytes: 4KiB}',
-      ],
+      upstream: ['pinning: {maxAge: 10m}', 'limits: {concurrency: 2, concurrencyPerCaller: 2, maxRequestBytes: 4KiB}'],
     });
   });
   afterAll(() => rig.close());
 
   it('[G-07] of a rule refuse the call that is one too many, for that subject alone', async () => {
     for (let i = 0; i < 3; i += 1)
-      expect((await callStateless(rig.access, 'read_record', { id: 'x' })).text).toContain(
-        'record x',
-      );
+      expect((await callStateless(rig.access, 'read_record', { id: 'x' })).text).toContain('record x');
     rig.upstream.forget();
     const reply = await callStateless(rig.access, 'read_record', { id: 'x' });
     expect(reply.status).toBe(200);
@@ -55,11 +43,7 @@ describe('limits', () => {
     expect(rig.upstream.uses()).toEqual([]);
     // A new token of the same subject changes nothing; another subject has a count of its own.
     const again = rig.as(await rig.gateway.token('target', { client_id: 'other' }));
-    await expectRefusedLines(
-      rig,
-      await callStateless(again, 'read_record', { id: 'x' }),
-      'rate-limited',
-    );
+    await expectRefusedLines(rig, await callStateless(again, 'read_record', { id: 'x' }), 'rate-limited');
     const bob = rig.as(await rig.gateway.token('target', { sub: 'bob' }));
     expect((await callStateless(bob, 'read_record', { id: 'x' })).text).toContain('record x');
     const free = await callStateless(rig.access, 'write_record', { id: 'x', text: 'y' });
@@ -90,10 +74,7 @@ describe('limits', () => {
     await Promise.all(held);
     rig.upstream.repent();
     await expect
-      .poll(
-        async () =>
-          (await callStateless(rig.access, 'write_record', { id: 'x', text: 'y' })).status,
-      )
+      .poll(async () => (await callStateless(rig.access, 'write_record', { id: 'x', text: 'y' })).status)
       .toBe(200);
   });
 
@@ -133,16 +114,13 @@ describe('places of an upstream', () => {
     );
     await expect.poll(() => rig.upstream.uses().length).toBe(2);
     rig.upstream.repent();
-    const call = (access = rig.access) =>
-      callStateless(access, 'write_record', { id: 'x', text: 'y' });
+    const call = (access = rig.access) => callStateless(access, 'write_record', { id: 'x', text: 'y' });
     const refused = await call();
     expect(refused.status).toBe(503);
     expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
     await expectRefusedLines(rig, refused, 'overloaded');
     // A new token makes no other caller of it.
-    expect((await call(rig.as(await rig.gateway.token('target', { jti: 'new' })))).status).toBe(
-      503,
-    );
+    expect((await call(rig.as(await rig.gateway.token('target', { jti: 'new' })))).status).toBe(503);
     const bob = rig.as(await rig.gateway.token('target', { sub: 'bob' }));
     expect((await call(bob)).status).toBe(200);
     left.abort();

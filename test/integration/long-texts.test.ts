@@ -87,9 +87,7 @@ describe('a long hostile text', () => {
   it('[PRF-08] is inspected while another small call is answered before it', async () => {
     const secret = makeGithubToken();
     rig.upstream.obeyOnce(
-      onMethod('tools/call', (request) =>
-        stream([resultFor(request, textResult(`${HOSTILE}${secret}`))]),
-      ),
+      onMethod('tools/call', (request) => stream([resultFor(request, textResult(`${HOSTILE}${secret}`))])),
     );
     const came: string[] = [];
     const before = threads.begun;
@@ -110,9 +108,7 @@ describe('a long hostile text', () => {
   it('[PRF-13] is read and inspected in the turn of the caller whose request or result it is', async () => {
     const bob = rig.as(await rig.gateway.token('target', { sub: 'bob' }));
     const callerOf = async (access: typeof rig.access): Promise<string> => {
-      rig.upstream.obeyOnce(
-        onMethod('tools/call', (request) => stream([resultFor(request, textResult(HOSTILE))])),
-      );
+      rig.upstream.obeyOnce(onMethod('tools/call', (request) => stream([resultFor(request, textResult(HOSTILE))])));
       threads.owners = [];
       await callStateless(access, 'read_record', { id: 'plain <b> words '.repeat(20_000) });
       const [[, , caller] = []] = threads.owners;
@@ -164,8 +160,7 @@ describe('a long hostile text', () => {
     while (!text.includes('first')) text += (await reader?.read())?.value ?? '';
     expect(text).not.toContain('third');
     release();
-    for (let read = await reader?.read(); read?.done === false; read = await reader?.read())
-      text += read.value;
+    for (let read = await reader?.read(); read?.done === false; read = await reader?.read()) text += read.value;
     const places = ['"first"', '<b>pwd', '"third"', '"done"'].map((part) => text.indexOf(part));
     expect(places).toEqual([...places].sort((one, other) => one - other));
     expect(Math.min(...places)).toBeGreaterThan(0);
@@ -223,9 +218,7 @@ describe('a long hostile text', () => {
     const secret = makeGithubToken();
     rig.upstream.obeyOnce(
       onMethod('tools/list', (request) =>
-        stream([
-          resultFor(request, { tools: [...HONEST_TOOLS], _meta: { note: `${HOSTILE}${secret}` } }),
-        ]),
+        stream([resultFor(request, { tools: [...HONEST_TOOLS], _meta: { note: `${HOSTILE}${secret}` } })]),
       ),
     );
     const list = await requestStateless(rig.access, 'tools/list', { _meta: { fresh: 2 } });
@@ -248,9 +241,7 @@ describe('a long hostile text', () => {
     threads.held = new Promise((resolve) => {
       release = resolve;
     });
-    rig.upstream.obeyOnce(
-      onMethod('tools/call', (request) => stream([resultFor(request, textResult(HOSTILE))])),
-    );
+    rig.upstream.obeyOnce(onMethod('tools/call', (request) => stream([resultFor(request, textResult(HOSTILE))])));
     const before = threads.begun;
     const outcomes = async (): Promise<number> =>
       (await rig.gateway.audit()).filter((line) => line['type'] === 'mcp.outcome').length;

@@ -51,23 +51,14 @@ async function findingsOf({ gateway }: World, detector: string): Promise<readonl
   const lines = await gateway.audit();
   const found = lines.flatMap((line) => (line['findings'] ?? []) as readonly JsonObject[]);
   return [
-    ...new Set(
-      found
-        .filter((one) => one['detector'] === detector)
-        .map((one) => `${one['path']} ${one['action']}`),
-    ),
+    ...new Set(found.filter((one) => one['detector'] === detector).map((one) => `${one['path']} ${one['action']}`)),
   ];
 }
 
 describe('keys of arguments', () => {
   it('undeclared is what the words are short for', async () => {
     const outcomes: unknown[] = [];
-    for (const written of [
-      '{undeclared: refuse}',
-      '{undeclared: observe}',
-      '{undeclared: any}',
-      '{}',
-    ])
+    for (const written of ['{undeclared: refuse}', '{undeclared: observe}', '{undeclared: any}', '{}'])
       await within(`arguments: ${written}`, async (world) => {
         outcomes.push([written, (await sent(world, { other: 1 })) !== undefined]);
         const found = await findingsOf(world, 'undeclared-argument');
@@ -100,13 +91,10 @@ describe('keys of arguments', () => {
         (count) => [{ count }, undefined] as const,
       ),
       ...['True', 'yes', '1'].map((deep) => [{ deep }, undefined] as const),
-      ...['["a"', '[1,]', '{"a":1,"a":2}', '["\\ud800"]'].map(
-        (names) => [{ names }, undefined] as const,
-      ),
+      ...['["a"', '[1,]', '{"a":1,"a":2}', '["\\ud800"]'].map((names) => [{ names }, undefined] as const),
     ];
     await within('arguments: {coerce: true}', async (world) => {
-      for (const [args, expected] of rows)
-        expect([args, await sent(world, args)]).toEqual([args, expected]);
+      for (const [args, expected] of rows) expect([args, await sent(world, args)]).toEqual([args, expected]);
     });
   });
 
@@ -119,9 +107,7 @@ describe('keys of arguments', () => {
       async (world) => {
         expect(await sent(world, { count: '5' })).toBe('{"count":5}');
         expect(await sent(world, { count: '6' })).toBeUndefined();
-        expect(await findingsOf(world, 'coerced-argument')).toEqual([
-          '/params/arguments/count coerce',
-        ]);
+        expect(await findingsOf(world, 'coerced-argument')).toEqual(['/params/arguments/count coerce']);
       },
       { policies },
     );
@@ -142,9 +128,7 @@ describe('keys of arguments', () => {
       // What the tool has is its own.
       expect(await sent(world, { title: 'x', task_progress: 1 })).toBe('{"title":"x"}');
       expect(await sent(world, { other: 1 })).toBeUndefined();
-      expect(await findingsOf(world, 'dropped-argument')).toEqual([
-        '/params/arguments/task_progress drop',
-      ]);
+      expect(await findingsOf(world, 'dropped-argument')).toEqual(['/params/arguments/task_progress drop']);
     });
   });
 
@@ -162,9 +146,7 @@ describe('keys of arguments', () => {
     await within(
       'arguments: {drop: [task_progress]}',
       async (world) => {
-        expect(await sent(world, { task_progress: 'secret plan', ratio: 1.5 })).toBe(
-          '{"ratio":1.5}',
-        );
+        expect(await sent(world, { task_progress: 'secret plan', ratio: 1.5 })).toBe('{"ratio":1.5}');
         expect(await sent(world, { title: 'secret plan' })).toBeUndefined();
       },
       { policies },
@@ -198,9 +180,7 @@ describe('a refused argument', () => {
     ['closed', closed],
   ])('is named where the schema is %s, escaped and cut', async (_how, schema) => {
     await withWorld({ tools: [tool('work', schema)], upstream: [PINNED] }, async (world) => {
-      expect(await textOf(world, { task_progress: 1 })).toContain(
-        'The argument "task_progress" is not declared.',
-      );
+      expect(await textOf(world, { task_progress: 1 })).toContain('The argument "task_progress" is not declared.');
       const odd = `a"b\u202e${'c'.repeat(200)}`;
       const text = String(await textOf(world, { [odd]: 1 }));
       expect(text).toContain('The argument "a\\"b\\u{202e}ccc');

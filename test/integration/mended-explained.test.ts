@@ -44,11 +44,7 @@ const MENDING = 'arguments: {coerce: true, drop: [task_progress]}';
 const BIG = '9007199254740993';
 
 /** Arguments, whether they are allowed, and what is printed of them. */
-const ROWS: readonly (readonly [
-  args: string,
-  verdict: 'allow' | 'deny',
-  printed: readonly string[],
-])[] = [
+const ROWS: readonly (readonly [args: string, verdict: 'allow' | 'deny', printed: readonly string[]])[] = [
   ['{"mode":"read","size":1}', 'allow', []],
   ['{}', 'allow', ['filled in for the rules /mode: "read"', 'filled in for the rules /size: 90']],
   ['{"mode":"list","size":"5"}', 'allow', ['coerced /size']],
@@ -100,10 +96,7 @@ it('explain and test decide as the gateway does, and say what it did to the argu
     await writeTests(folder, cases);
     const io = terminal({ cwd: folder });
     const options = { config: 'gateway.yaml', folder: 'tests' };
-    expect([await runTest(options, io, PORTS), io.err()]).toEqual([
-      0,
-      expect.stringContaining('0 failed'),
-    ]);
+    expect([await runTest(options, io, PORTS), io.err()]).toEqual([0, expect.stringContaining('0 failed')]);
     await writeTests(folder, [caseOf('{"task_progress":1,"count":"7"}', 'allow')]);
     const failed = terminal({ cwd: folder });
     expect(await runTest(options, failed, PORTS)).toBe(1);

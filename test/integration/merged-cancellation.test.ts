@@ -58,8 +58,7 @@ async function cancelAmid(
   for (const member of members) member.obey(works(request.method));
   rig.forget();
   const answer = requestInSession(rig.access, session.id, request.method, request.params);
-  const isAsked = (member: HostileUpstream): boolean =>
-    member.seen().some(({ method }) => method === request.method);
+  const isAsked = (member: HostileUpstream): boolean => member.seen().some(({ method }) => method === request.method);
   await expect.poll(() => members.every(isAsked)).toBe(true);
   expect((await cancel(session, { requestId: ID, reason: REASON })).status).toBe(202);
   // The server says no more: the gateway ends what is still open.
@@ -123,8 +122,7 @@ describe('a request that is cancelled at an endpoint', () => {
     rig.forget();
     const odd = { note: REASON, _meta: { 'com.example/why': REASON } };
     expect((await cancel(session, { reason: REASON, requestId: ID, ...odd })).status).toBe(202);
-    for (const member of [rig.left, rig.right])
-      expect(cancellationsOf(member)).toEqual([{ requestId: ID }]);
+    for (const member of [rig.left, rig.right]) expect(cancellationsOf(member)).toEqual([{ requestId: ID }]);
   });
 
   it('[MRG-25] is not cancelled by the same id in another session, or of another type', async () => {

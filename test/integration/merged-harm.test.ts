@@ -4,14 +4,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import {
-  ADMINS,
-  adminsOf,
-  connectTo,
-  LONG_ANSWERS,
-  type MergedRig,
-  startMergedRig,
-} from '../support/deployments.js';
+import { ADMINS, adminsOf, connectTo, LONG_ANSWERS, type MergedRig, startMergedRig } from '../support/deployments.js';
 import { writeOpenPolicy } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import type { HostileUpstream, Order } from '../support/hostile-upstream.js';
@@ -86,15 +79,12 @@ describe('[MRG-23] a session of an endpoint', () => {
     const { id, streams } = await openStreams(access);
     await expect.poll(() => streams[2]?.text()).toContain('working');
     const recorded = (await rig.gateway.audit()).findLast(
-      ({ actor, target, client }) =>
-        actor?.sub === 'bea' && target?.upstream === 'left' && client?.session,
+      ({ actor, target, client }) => actor?.sub === 'bea' && target?.upstream === 'left' && client?.session,
     );
     const digest: string = recorded?.['client'].session;
     const done = await adminsOf(rig.gateway).revoke({ session: { digest } });
     expect(done.status).toBe(201);
-    await expect
-      .poll(() => streams.map((stream) => stream.isOver()), PATIENCE)
-      .toEqual([true, true, true]);
+    await expect.poll(() => streams.map((stream) => stream.isOver()), PATIENCE).toEqual([true, true, true]);
     for (const upstream of [rig.left, rig.right]) upstream.repent();
     rig.forget();
     // However often it is tried: a member that lost its part is another thing.
@@ -124,9 +114,7 @@ describe('[MRG-24] a member', () => {
       onMethod('tools/list', (request) => {
         const params = request.message?.['params'] as JsonObject | undefined;
         const isFirst = params?.['cursor'] === undefined;
-        return jsonBody(
-          resultFor(request, isFirst ? { tools: named(one), nextCursor } : { tools: named(other) }),
-        );
+        return jsonBody(resultFor(request, isFirst ? { tools: named(one), nextCursor } : { tools: named(other) }));
       }),
     );
   }

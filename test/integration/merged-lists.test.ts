@@ -124,29 +124,19 @@ describe('[MRG-14, MCP-49] names of two members that look alike', () => {
     ['once a look-alike letter is read as what it looks like', 'hub_se\u0430rch', 'search'],
     ['in another case', 'hub_SEARCH', 'search'],
   ])('%s are hidden, both, and recorded so', async (_, ofLeft, ofRight) => {
-    expect(toolNames(await requestStateless(rig.access, 'tools/list'))).toEqual([
-      'git_status',
-      'github_search',
-    ]);
+    expect(toolNames(await requestStateless(rig.access, 'tools/list'))).toEqual(['git_status', 'github_search']);
     rig.left.offer(() => [tool('status'), tool(ofLeft)]);
     await rig.gateway.approvePins();
     const diagnostics = await rig.gateway.reload();
     expect(diagnostics.map(({ severity, message }) => [severity, message])).toEqual([
-      [
-        'warning',
-        `names that look alike: ${JSON.stringify(`git_${ofLeft}`)} of left, "github_${ofRight}" of right`,
-      ],
+      ['warning', `names that look alike: ${JSON.stringify(`git_${ofLeft}`)} of left, "github_${ofRight}" of right`],
     ]);
     const listed = async () => toolNames(await requestStateless(rig.access, 'tools/list'));
     await expect.poll(listed, PATIENT).toEqual(['git_status']);
     rig.forget();
     const reply = await requestStateless(rig.access, 'tools/call', { name: `github_${ofRight}` });
     expect(errorOf(reply)['code']).toBe(-32602);
-    const [line] = await expectRefusedLines(
-      { ...rig, gateway: rig.gateway } as never,
-      reply,
-      'tool-shadowed',
-    );
+    const [line] = await expectRefusedLines({ ...rig, gateway: rig.gateway } as never, reply, 'tool-shadowed');
     expect(line?.['target']).toMatchObject({ upstream: 'right', name: ofRight });
     expect(rig.right.uses()).toEqual([]);
     await expect
@@ -171,13 +161,9 @@ describe('[MRG-06] a member that cannot be listed', () => {
     rig.right.obey(() => ({ kind: 'destroy' }));
     const metrics = () => rig.gateway.metrics();
     await expect.poll(metrics, PATIENT).toContain('sallyport_upstream_up{upstream="right"} 0');
-    await expect
-      .poll(metrics, PATIENT)
-      .toContain('sallyport_control_state{control="endpoint:all",state="degraded"} 1');
+    await expect.poll(metrics, PATIENT).toContain('sallyport_control_state{control="endpoint:all",state="degraded"} 1');
     rig.right.repent();
-    await expect
-      .poll(metrics, PATIENT)
-      .toContain('sallyport_control_state{control="endpoint:all",state="armed"} 1');
+    await expect.poll(metrics, PATIENT).toContain('sallyport_control_state{control="endpoint:all",state="armed"} 1');
     // What is demanded of tokens is shown for an endpoint as for an upstream.
     expect(await rig.gateway.metrics()).toMatch(
       /sallyport_control_state\{control="binding:all",state="(?:off|armed)"\} 1/,
@@ -240,9 +226,7 @@ describe('what changes', () => {
     const first = await reader.next();
     expect(first).toEqual(tagged('notifications/subscriptions/acknowledged', { notifications }));
     const updates = [await reader.next(), await reader.next()];
-    expect(updates).toEqual(
-      expect.arrayContaining([updated('memo://left'), updated('memo://right')]),
-    );
+    expect(updates).toEqual(expect.arrayContaining([updated('memo://left'), updated('memo://right')]));
     rig.left.offer(() => [...HONEST_TOOLS, tool('fresh')]);
     await requestStateless(rig.access, 'tools/list');
     expect((await reader.next())?.['method']).toBe('notifications/tools/list_changed');
@@ -269,10 +253,7 @@ describe('what changes', () => {
     const ended = stream.text();
     await writeFile(file, before.replace('left: {prefix: l_}, ', ''));
     expect(await rig.gateway.reload()).toEqual([]);
-    expect(toolNames(await caller.request('tools/list'))).toEqual([
-      'right_read_record',
-      'right_write_record',
-    ]);
+    expect(toolNames(await caller.request('tools/list'))).toEqual(['right_read_record', 'right_write_record']);
     expect(errorOf(await caller.call('l_read_record', { id: 'x' }))['code']).toBe(-32602);
     await writeFile(file, before.replace(/endpoints:\n.*\n/, ''));
     expect(await rig.gateway.reload()).toEqual([]);
@@ -323,8 +304,6 @@ describe('what changes', () => {
     expect(line?.['target']).toMatchObject({ upstream: 'left', endpoint: 'all' });
     expect(rig.left.uses()).toEqual([]);
     const other = { name: 'right_read_record', arguments: { id: 'one' } };
-    expect(firstTextOf(await requestStateless(rig.access, 'tools/call', other))).toBe(
-      'read_record one',
-    );
+    expect(firstTextOf(await requestStateless(rig.access, 'tools/call', other))).toBe('read_record one');
   });
 });

@@ -42,9 +42,7 @@ afterEach(async () => {
   rig.left.repent();
   rig.right.repent();
   // The gateway lists an upstream again that was unavailable in a test; the next one must not count these requests.
-  await expect
-    .poll(() => rig.gateway.metrics(), PATIENT)
-    .not.toMatch(/^sallyport_upstream_up\{[^}]*\} 0$/m);
+  await expect.poll(() => rig.gateway.metrics(), PATIENT).not.toMatch(/^sallyport_upstream_up\{[^}]*\} 0$/m);
   await settleListings(rig.gateway, [rig.left, rig.right]);
   rig.forget();
 });
@@ -102,9 +100,7 @@ describe('opening', () => {
     expect(await session.request('ping')).toMatchObject({ status: 200, message: { result: {} } });
     for (const upstream of [rig.left, rig.right])
       expect(methodsAt(upstream)).toEqual(['initialize', 'notifications/initialized', 'ping']);
-    const sessions = [rig.left, rig.right].map(
-      (upstream) => upstream.seen().at(-1)?.headers['mcp-session-id'],
-    );
+    const sessions = [rig.left, rig.right].map((upstream) => upstream.seen().at(-1)?.headers['mcp-session-id']);
     expect(new Set(sessions).size).toBe(2);
     expect(sessions).not.toContain(session.id);
   });
@@ -113,10 +109,7 @@ describe('opening', () => {
     rig.right.obey(() => ({ kind: 'destroy' }));
     const session = await openSession(rig.access);
     rig.right.repent();
-    expect(toolNames(await session.request('tools/list'))).toEqual([
-      'l_read_record',
-      'l_write_record',
-    ]);
+    expect(toolNames(await session.request('tools/list'))).toEqual(['l_read_record', 'l_write_record']);
     const reply = await session.call('right_read_record', { id: 'one' });
     expect([reply.status, errorOf(reply)['code']]).toEqual([502, 1502]);
     expect(errorOf(await session.call('right_no_such'))['code']).toBe(-32602);
@@ -186,9 +179,7 @@ describe('a session', () => {
     expect(toolNames(await session.request('tools/list'))).toHaveLength(4);
     const opening = ['initialize', 'notifications/initialized'];
     expect(methodsAt(rig.right)).toEqual(['tools/list', ...opening, 'tools/list']);
-    expect(firstTextOf(await session.call('right_read_record', { id: 'one' }))).toBe(
-      'read_record one',
-    );
+    expect(firstTextOf(await session.call('right_read_record', { id: 'one' }))).toBe('read_record one');
     expect(methodsAt(rig.left)).toEqual(['tools/list']);
     const sessions = new Set(rig.right.seen().map(({ headers }) => headers['mcp-session-id']));
     rig.forget();
@@ -241,9 +232,7 @@ describe('a session', () => {
 
   it('[MRG-09] goes on without a member that keeps no session, and with it once it does', async () => {
     const session = await openSession(await accessOf('patient'));
-    rig.right.obey(({ headers }) =>
-      headers['mcp-session-id'] === undefined ? undefined : NOT_FOUND,
-    );
+    rig.right.obey(({ headers }) => (headers['mcp-session-id'] === undefined ? undefined : NOT_FOUND));
     const names = toolNames(await session.request('tools/list'));
     expect(names).toEqual(['l_read_record', 'l_write_record']);
     expect((await session.call('right_read_record', { id: 'one' })).status).toBe(502);
@@ -334,9 +323,7 @@ describe('[MRG-11] a question of a member', () => {
   }
 
   it('comes with its answer, and what is answered reaches that member alone', async () => {
-    rig.left.obey(
-      onMethod('tools/call', (request) => askThenAnswer(request, [{ id: 'q', ...ROOTS }])),
-    );
+    rig.left.obey(onMethod('tools/call', (request) => askThenAnswer(request, [{ id: 'q', ...ROOTS }])));
     const { session, messages } = await askedAt('tools/call', CALL);
     const [question] = messages;
     expect(question).toMatchObject(ROOTS);
@@ -424,9 +411,7 @@ describe('[MRG-12] the stream of a session', () => {
   it('is one of all members, and goes on after an event at the member that it came from', async () => {
     const session = await openSession(rig.access);
     rig.left.obey(({ httpMethod }) => (httpMethod === 'GET' ? streamOf([log('left')]) : undefined));
-    rig.right.obey(({ httpMethod }) =>
-      httpMethod === 'GET' ? streamOf([log('right')]) : undefined,
-    );
+    rig.right.obey(({ httpMethod }) => (httpMethod === 'GET' ? streamOf([log('right')]) : undefined));
     const response = await open(session.id);
     expect(response.status).toBe(200);
     const events = await readUntil(response, 2);

@@ -34,8 +34,7 @@ function serving(server: TaskServer) {
   return (request: HostileRequest) => {
     const capabilities = { tools: {}, tasks: SESSION_TASKS, extensions: { [EXTENSION]: {} } };
     const info = { name: 'tasks', version: '1' };
-    const answer = (result: JsonObject) =>
-      jsonBody({ jsonrpc: '2.0', id: request.id ?? 0, result });
+    const answer = (result: JsonObject) => jsonBody({ jsonrpc: '2.0', id: request.id ?? 0, result });
     const params = request.message?.['params'] as JsonObject | undefined;
     if (request.method === 'initialize') {
       const protocolVersion = params?.['protocolVersion'] ?? '';

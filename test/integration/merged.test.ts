@@ -3,13 +3,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import {
-  connectTo,
-  firstTextOf,
-  type MergedCaller,
-  type MergedRig,
-  startMergedRig,
-} from '../support/deployments.js';
+import { connectTo, firstTextOf, type MergedCaller, type MergedRig, startMergedRig } from '../support/deployments.js';
 import { linesOf } from '../support/gateway.js';
 import { onlyIn, type UpstreamEra } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
@@ -95,8 +89,7 @@ describe.each(PAIRS)('a client of %s at an endpoint over upstreams of %s', (era,
     ]);
     const result = resultOf(listed);
     expect(result).not.toHaveProperty('nextCursor');
-    if (era === 'stateless')
-      expect(result).toMatchObject({ resultType: 'complete', cacheScope: 'private' });
+    if (era === 'stateless') expect(result).toMatchObject({ resultType: 'complete', cacheScope: 'private' });
     const [first] = result['tools'] as readonly JsonObject[];
     expect(first).toEqual({ ...HONEST_TOOLS[0], name: 'l_read_record' });
   });
@@ -106,9 +99,7 @@ describe.each(PAIRS)('a client of %s at an endpoint over upstreams of %s', (era,
     expect(firstTextOf(reply)).toBe('right read_record one');
     expect(rig.left.uses()).toHaveLength(0);
     expect(rig.right.uses().map(({ name }) => name)).toEqual(['read_record']);
-    expect(rig.right.uses()[0]?.headers['mcp-name']).toBe(
-      upstreamEra === 'stateless' ? 'read_record' : undefined,
-    );
+    expect(rig.right.uses()[0]?.headers['mcp-name']).toBe(upstreamEra === 'stateless' ? 'read_record' : undefined);
   });
 
   it('[MRG-03] records the member, and the endpoint that it came through', async () => {
@@ -116,14 +107,11 @@ describe.each(PAIRS)('a client of %s at an endpoint over upstreams of %s', (era,
     await expect
       .poll(async () =>
         (await rig.gateway.audit()).filter(
-          (line) =>
-            line['target']?.name === 'write_record' && line['decision']?.action === 'forwarded',
+          (line) => line['target']?.name === 'write_record' && line['decision']?.action === 'forwarded',
         ),
       )
       .toHaveLength(2);
-    const lines = (await rig.gateway.audit()).filter(
-      (line) => line['target']?.name === 'write_record',
-    );
+    const lines = (await rig.gateway.audit()).filter((line) => line['target']?.name === 'write_record');
     for (const line of lines) {
       expect(line['target']).toMatchObject({ upstream: 'left', endpoint: 'all' });
       expect(line['decision']).toMatchObject({ policy: 'merged', rule: 'left' });
@@ -188,9 +176,7 @@ describe.each(PAIRS)('a client of %s at an endpoint over upstreams of %s', (era,
     if (era === 'stateless') expect(resultOf(listed)['ttlMs']).toBe(0);
     const reply = await caller.call('l_read_record', { id: 'one' });
     expect([502, 504]).toContain(reply.status);
-    expect(firstTextOf(await caller.call('right_read_record', { id: 'one' }))).toBe(
-      'right read_record one',
-    );
+    expect(firstTextOf(await caller.call('right_read_record', { id: 'one' }))).toBe('right read_record one');
     rig.left.obey(order);
     expect(toolNames(await caller.request('tools/list'))).toHaveLength(6);
   });

@@ -48,10 +48,7 @@ describe('the metrics of a running gateway', () => {
   const tools = { upstream, mcp_method_name: 'tools/call' };
 
   it.each([
-    [
-      'mcp_server_operation_duration_seconds_count',
-      { ...tools, error_type: '', mcp_protocol_version: '2026-07-28' },
-    ],
+    ['mcp_server_operation_duration_seconds_count', { ...tools, error_type: '', mcp_protocol_version: '2026-07-28' }],
     ['mcp_server_operation_duration_seconds_sum', tools],
     ['mcp_client_operation_duration_seconds_count', { ...tools, error_type: '' }],
     ['sallyport_overhead_seconds_count', { mcp_method_name: 'tools/call' }],
@@ -87,11 +84,7 @@ describe('the metrics of a running gateway', () => {
     );
     await expectMore('mcp_client_operation_duration_seconds_count', { error_type: '-32603' }, call);
     rig.upstream.obeyOnce(onMethod('tools/call', () => ({ kind: 'destroy' })));
-    await expectMore(
-      'mcp_client_operation_duration_seconds_count',
-      { error_type: 'upstream-unavailable' },
-      call,
-    );
+    await expectMore('mcp_client_operation_duration_seconds_count', { error_type: 'upstream-unavailable' }, call);
   });
 
   it('[G-01] a bad token moves the failures of authentication', () =>
@@ -112,38 +105,27 @@ describe('the metrics of a running gateway', () => {
   });
 
   it('[G-01] a finding moves the findings', () =>
-    expectMore(
-      'sallyport_findings_total',
-      { upstream, direction: 'to-client', action: 'redact' },
-      async () => {
-        rig.upstream.obeyOnce(
-          onMethod('tools/call', (request) =>
-            jsonBody(resultFor(request, textResult(makeGithubToken()))),
-          ),
-        );
-        await call();
-      },
-    ));
+    expectMore('sallyport_findings_total', { upstream, direction: 'to-client', action: 'redact' }, async () => {
+      rig.upstream.obeyOnce(
+        onMethod('tools/call', (request) => jsonBody(resultFor(request, textResult(makeGithubToken())))),
+      );
+      await call();
+    }));
 
   it('[G-01] a drift moves the tools and their drifts', async () => {
     const counted = async (state: string): Promise<number> =>
       sumOf(await rig.gateway.metrics(), 'sallyport_tools', { upstream, state });
     expect(await counted('approved')).toBe(2);
-    await expectMore(
-      'sallyport_tool_drift_total',
-      { upstream, change: 'description' },
-      async () => {
-        rig.upstream.offer(() => HONEST_TOOLS.map((tool) => ({ ...tool, description: 'New.' })));
-        await requestStateless(rig.access, 'tools/list');
-      },
-    );
+    await expectMore('sallyport_tool_drift_total', { upstream, change: 'description' }, async () => {
+      rig.upstream.offer(() => HONEST_TOOLS.map((tool) => ({ ...tool, description: 'New.' })));
+      await requestStateless(rig.access, 'tools/list');
+    });
     expect(await counted('changed')).toBe(2);
     expect(await counted('approved')).toBe(0);
   });
 
   it('[G-01] what runs and what is open goes up, and down again', async () => {
-    const read = async (name: string): Promise<number> =>
-      sumOf(await rig.gateway.metrics(), name, { upstream });
+    const read = async (name: string): Promise<number> => sumOf(await rig.gateway.metrics(), name, { upstream });
     const held = new AbortController();
     rig.upstream.obey(onMethod('tools/list', () => ({ kind: 'hold' })));
     const parts = statelessParts('tools/list');
@@ -180,13 +162,9 @@ describe('the metrics of a running gateway', () => {
 
   it('[G-01] a reload moves the reloads and the hashes of the configuration', async () => {
     const hashes = async (): Promise<string | undefined> =>
-      (await rig.gateway.metrics())
-        .split('\n')
-        .find((line) => /^sallyport_config_info\{/.test(line));
+      (await rig.gateway.metrics()).split('\n').find((line) => /^sallyport_config_info\{/.test(line));
     const before = await hashes();
-    expect(before).toMatch(
-      /^sallyport_config_info\{config_hash="[^"]+",policy_hash="[^"]+",pins_hash="[^"]+"\} 1$/,
-    );
+    expect(before).toMatch(/^sallyport_config_info\{config_hash="[^"]+",policy_hash="[^"]+",pins_hash="[^"]+"\} 1$/);
     await expectMore('sallyport_config_reloads_total', { result: 'applied' }, async () => {
       await rig.gateway.writePolicy('open', `${READ_ONLY}# changed\n`);
       await rig.gateway.reload();
@@ -207,9 +185,9 @@ describe('the metrics of a running gateway', () => {
   it('[G-01] the gauges of the gateway itself say what is', async () => {
     const text = await rig.gateway.metrics();
     expect(sumOf(text, 'sallyport_upstream_up', { upstream })).toBe(1);
-    expect(
-      sumOf(text, 'sallyport_jwks_last_success_timestamp_seconds', { issuer: 'test' }),
-    ).toBeGreaterThan(1_600_000_000);
+    expect(sumOf(text, 'sallyport_jwks_last_success_timestamp_seconds', { issuer: 'test' })).toBeGreaterThan(
+      1_600_000_000,
+    );
     expect(sumOf(text, 'sallyport_control_state', { control: 'policy', state: 'armed' })).toBe(1);
     expect(sumOf(text, 'sallyport_control_state', { control: 'admin', state: 'off' })).toBe(1);
     expect(sumOf(text, 'sallyport_build_info')).toBe(1);

@@ -57,9 +57,7 @@ describe('a result with members in another case', () => {
     const doubled = await requestStateless(rig.access, 'tools/list');
     expect(doubled.text).not.toContain(EVIL);
     rig.upstream.obey(
-      onMethod('tools/list', (request) =>
-        jsonBody(answer(request, { resultType: 'complete', Tools: [TOOL] })),
-      ),
+      onMethod('tools/list', (request) => jsonBody(answer(request, { resultType: 'complete', Tools: [TOOL] }))),
     );
     const alone = await session.request('tools/list');
     expect(alone.message).toHaveProperty('error');

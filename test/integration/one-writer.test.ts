@@ -32,19 +32,13 @@ async function freePorts(): Promise<Ports> {
 }
 
 /** Starts a second gateway on the files of the first, and on its audit, with ports of its own. */
-async function startSecond(
-  ports: Ports,
-  change: (text: string) => string = (text) => text,
-): Promise<GatewayStart> {
+async function startSecond(ports: Ports, change: (text: string) => string = (text) => text): Promise<GatewayStart> {
   const { folder, opsUrl } = rig.gateway;
   const text = (await readFile(join(folder, 'gateway.yaml'), 'utf8'))
     .replaceAll(`:${rig.port}`, `:${ports.data}`)
     .replace(`port: ${rig.port}`, `port: ${ports.data}`)
     .replace(`port: ${new URL(opsUrl).port}`, `port: ${ports.ops}`)
-    .replace(
-      /admin: \{host: 127.0.0.1, port: \d+/,
-      `admin: {host: 127.0.0.1, port: ${ports.admin}`,
-    );
+    .replace(/admin: \{host: 127.0.0.1, port: \d+/, `admin: {host: 127.0.0.1, port: ${ports.admin}`);
   const file = join(folder, 'second.yaml');
   await writeFile(file, change(text));
   return startGateway({
@@ -108,13 +102,10 @@ describe('a start', () => {
   it('[E-39] names an address of IPv6 as it is written in a URL', async () => {
     const ports = await freePorts();
     // Not an address of any machine.
-    const elsewhere = (text: string): string =>
-      text.replace(`ops: {host: ${HOST}`, 'ops: {host: "2001:db8::1"');
+    const elsewhere = (text: string): string => text.replace(`ops: {host: ${HOST}`, 'ops: {host: "2001:db8::1"');
     expect(await startSecond(ports, elsewhere)).toMatchObject({
       kind: 'failed',
-      message: expect.stringContaining(
-        `the ops listener cannot listen on [2001:db8::1]:${ports.ops}: `,
-      ),
+      message: expect.stringContaining(`the ops listener cannot listen on [2001:db8::1]:${ports.ops}: `),
     });
     expect(await isFree(ports.data)).toBe(true);
   });
@@ -176,8 +167,6 @@ describe('a start', () => {
     const verdict = verifyChain(text.trimEnd().split('\n'));
     expect(verdict.faults).toEqual([]);
     expect((await instances()).size).toBe(2);
-    expect((await readdir(rig.gateway.folder)).filter((name) => name.includes('lease'))).toEqual(
-      [],
-    );
+    expect((await readdir(rig.gateway.folder)).filter((name) => name.includes('lease'))).toEqual([]);
   });
 });

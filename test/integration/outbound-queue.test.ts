@@ -5,29 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
-import {
-  inTurn,
-  onMethod,
-  resultFor,
-  sessionsOnly,
-  sseEvent,
-  textResult,
-} from '../support/hostile-acts.js';
+import { inTurn, onMethod, resultFor, sessionsOnly, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
-import {
-  ALL_QUESTIONS,
-  askThenAnswer,
-  FORM_QUESTION,
-  grantQuestions,
-} from '../support/sdk-clients.js';
+import { ALL_QUESTIONS, askThenAnswer, FORM_QUESTION, grantQuestions } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';
-import {
-  callStateless,
-  errorOf,
-  type Reply,
-  requestStateless,
-  resultOf,
-} from '../support/wire-client.js';
+import { callStateless, errorOf, type Reply, requestStateless, resultOf } from '../support/wire-client.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const META = { 'io.modelcontextprotocol/clientCapabilities': ALL_QUESTIONS };
@@ -68,8 +50,7 @@ async function ask(): Promise<JsonObject> {
   return { ...CALL, inputResponses: { [key]: response }, requestState, _meta: META };
 }
 
-const answer = (again: JsonObject): Promise<Reply> =>
-  requestStateless(rig.access, 'tools/call', again);
+const answer = (again: JsonObject): Promise<Reply> => requestStateless(rig.access, 'tools/call', again);
 
 describe('[H-05] what a server of sessions is told', () => {
   it('is few answers to pings at a time; its call goes on', async () => {
@@ -86,8 +67,7 @@ describe('[H-05] what a server of sessions is told', () => {
           ending: 'end',
         })),
         // None is taken, so each that is sent stays under way.
-        ({ message }) =>
-          message !== undefined && 'result' in message ? { kind: 'hold' } : undefined,
+        ({ message }) => (message !== undefined && 'result' in message ? { kind: 'hold' } : undefined),
       ),
     );
     const bob = rig.as(await rig.gateway.token(UPSTREAM, { sub: 'bob' }));
@@ -104,8 +84,7 @@ describe('[H-05] what a server of sessions is told', () => {
         onMethod('tools/call', (request) =>
           askThenAnswer(request, [{ id: `asked-${request.index}`, ...FORM_QUESTION }]),
         ),
-        ({ message }) =>
-          message !== undefined && 'result' in message ? { kind: 'hold' } : undefined,
+        ({ message }) => (message !== undefined && 'result' in message ? { kind: 'hold' } : undefined),
       ),
     );
     const asked = await Promise.all(Array.from({ length: 5 }, ask));

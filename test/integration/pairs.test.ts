@@ -4,13 +4,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectRefusedLines, linesOf, startRig } from '../support/gateway.js';
-import {
-  jsonBody,
-  onlyIn,
-  onMethod,
-  resultFor,
-  type UpstreamEra,
-} from '../support/hostile-acts.js';
+import { jsonBody, onlyIn, onMethod, resultFor, type UpstreamEra } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { openChannelCaller, postMessage, type RawChannel } from '../support/http-sse-clients.js';
 import { makeGithubToken } from '../support/secrets.js';
@@ -234,9 +228,7 @@ describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upst
 
   it('[Y-02] loses a tool that has drifted', async () => {
     rig.upstream.offer(() =>
-      TOOLS.map((tool) =>
-        tool['name'] === 'read_record' ? { ...tool, description: 'And more.' } : tool,
-      ),
+      TOOLS.map((tool) => (tool['name'] === 'read_record' ? { ...tool, description: 'And more.' } : tool)),
     );
     expect(toolNames(await caller.request('tools/list'))).toEqual(['write_record', 'audit_record']);
     rig.upstream.forget();

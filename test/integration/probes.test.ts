@@ -44,9 +44,7 @@ describe('the probes', () => {
   });
 
   it('[G-03] are not ready while the audit cannot be written, but alive', async () => {
-    await expect
-      .poll(async () => (await callStateless(rig.access, 'read_record', { id: 'one' })).status)
-      .toBe(200);
+    await expect.poll(async () => (await callStateless(rig.access, 'read_record', { id: 'one' })).status).toBe(200);
     const file = join(rig.gateway.folder, 'audit.jsonl');
     await rm(file);
     await symlink('/dev/full', file);

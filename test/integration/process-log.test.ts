@@ -31,9 +31,7 @@ describe('the process log', () => {
       pin: false,
     });
     const states = (name: string): readonly Line[] =>
-      linesOf(gateway.log()).filter(
-        ({ event, upstream: one }) => one === name && /reachable|listed/.test(event),
-      );
+      linesOf(gateway.log()).filter(({ event, upstream: one }) => one === name && /reachable|listed/.test(event));
     for (const name of ['wiki', 'open', 'gone'])
       await expect.poll(() => states(name).length, PATIENT).toBeGreaterThan(0);
     expect(states('wiki')).toEqual([
@@ -90,10 +88,7 @@ describe('the process log', () => {
     expect(first).toMatchObject({ state: 'degraded', level: 'info' });
     const file = join(gateway.folder, 'gateway.yaml');
     const text = await readFile(file, 'utf8');
-    await writeFile(
-      file,
-      text.replace('issuers: [test]', 'issuers: [test]\n    audiences: {test: [wiki]}'),
-    );
+    await writeFile(file, text.replace('issuers: [test]', 'issuers: [test]\n    audiences: {test: [wiki]}'));
     await gateway.reload();
     const audience = linesOf(gateway.log()).findLast(({ control }) => control === 'audience:wiki');
     expect(audience).toMatchObject({ state: 'degraded', level: 'warn' });

@@ -3,13 +3,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import {
-  ALLOW_ALL,
-  type AttackRig,
-  expectRefusedLines,
-  startRig,
-  UPSTREAM,
-} from '../support/gateway.js';
+import { ALLOW_ALL, type AttackRig, expectRefusedLines, startRig, UPSTREAM } from '../support/gateway.js';
 import { jsonBody } from '../support/hostile-acts.js';
 import { openRawSession, type RawSession } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
@@ -97,9 +91,7 @@ describe('[Q-03] a question', () => {
 
   it('that was not declared is refused though it is granted', async () => {
     const place = await open({ sampling: {} });
-    expect(methodsOf(await asked([SAMPLING, FORM, ROOTS], place))).toEqual([
-      'sampling/createMessage',
-    ]);
+    expect(methodsOf(await asked([SAMPLING, FORM, ROOTS], place))).toEqual(['sampling/createMessage']);
   });
 
   it('that was granted when the session was opened is refused once it is not', async () => {
@@ -139,8 +131,7 @@ describe('[Q-03] a question', () => {
       'https://a.sso.example.com/',
     ]);
     await expect.poll(() => answersTo(rig.upstream).size, PATIENT).toBe(2);
-    for (const id of ['q1', 'q3'])
-      expect(answersTo(rig.upstream).get(id)).toMatchObject({ error: { code: -32602 } });
+    for (const id of ['q1', 'q3']) expect(answersTo(rig.upstream).get(id)).toMatchObject({ error: { code: -32602 } });
     const refused = async () =>
       (await rig.gateway.audit()).filter(
         ({ type, target, decision }) =>
@@ -192,10 +183,7 @@ describe('[Q-03] a question', () => {
       ],
       place,
     );
-    expect(shown.map(({ params }) => (params as JsonObject)['includeContext'])).toEqual([
-      'thisServer',
-      undefined,
-    ]);
+    expect(shown.map(({ params }) => (params as JsonObject)['includeContext'])).toEqual(['thisServer', undefined]);
     await expect.poll(() => answersTo(rig.upstream).size, PATIENT).toBe(3);
   });
 
@@ -227,9 +215,7 @@ describe('[Q-03] a question', () => {
     const reply = await post({ ...rig.access, token }, JSON.stringify(answer), place.headers);
     expect(reply.status).toBe(202);
     expect(await asked([ROOTS, ROOTS], place)).toHaveLength(1);
-    await expect
-      .poll(() => answersTo(rig.upstream).get('q1'), PATIENT)
-      .toMatchObject({ error: { code: -32603 } });
+    await expect.poll(() => answersTo(rig.upstream).get('q1'), PATIENT).toMatchObject({ error: { code: -32603 } });
   });
 
   it('[Q-09] is inspected under the profile that a rule asks for', async () => {
@@ -283,8 +269,7 @@ describe('[Q-07] an answer', () => {
     expect(answersTo(rig.upstream).size).toBe(0);
   });
 
-  const answersSeen = () =>
-    rig.upstream.seen().filter(({ message, method }) => message !== undefined && !method);
+  const answersSeen = () => rig.upstream.seen().filter(({ message, method }) => message !== undefined && !method);
 
   it('that is posted again, later or at the same time, reaches the server once', async () => {
     const [question] = await asked([ROOTS]);
@@ -332,9 +317,7 @@ describe('[Q-07] an answer', () => {
     await grant(grantQuestions('sampling: true'));
     const reply = await post(rig.access, answering(question?.['id']), session.headers);
     expect(reply.status).toBe(400);
-    await expect
-      .poll(() => answersTo(rig.upstream).get('q0'), PATIENT)
-      .toMatchObject({ error: { code: -32603 } });
+    await expect.poll(() => answersTo(rig.upstream).get('q0'), PATIENT).toMatchObject({ error: { code: -32603 } });
   });
 });
 
@@ -372,9 +355,7 @@ describe('[Q-16] a session that is no session', () => {
     const lost = await rig.openSession();
     const mallory = rig.as(await rig.gateway.token(UPSTREAM, { sub: 'mallory' }));
     const ping = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' });
-    rig.upstream.obeyOnce(({ method }) =>
-      method === 'ping' ? { kind: 'http', status: 404 } : undefined,
-    );
+    rig.upstream.obeyOnce(({ method }) => (method === 'ping' ? { kind: 'http', status: 404 } : undefined));
     const replies = [
       await post(rig.access, ping, sessionHeaders(lost.id)),
       await post(rig.access, ping, sessionHeaders(lost.id)),
@@ -383,10 +364,7 @@ describe('[Q-16] a session that is no session', () => {
       await post(rig.access, ping, sessionHeaders(`${own.id}A`)),
       await post(rig.access, ping, sessionHeaders('made-up')),
     ];
-    const shapes = replies.map((reply) => [
-      reply.status,
-      reply.text.replace(/[0-9a-f-]{36}/, 'ID'),
-    ]);
+    const shapes = replies.map((reply) => [reply.status, reply.text.replace(/[0-9a-f-]{36}/, 'ID')]);
     for (const shape of shapes) expect(shape).toEqual(shapes[0]);
     expect(shapes[0]?.[0]).toBe(404);
     expect((await post(rig.access, ping, sessionHeaders(own.id))).status).toBe(200);

@@ -17,9 +17,7 @@ beforeAll(async () => {
   rig = await startRig({
     policies: { open: ALLOW_ALL, questions: grantQuestions() },
     prepare: (upstream) =>
-      upstream.offer(() =>
-        HONEST_TOOLS.map((tool) => ({ ...tool, description: `Reads ${WIDE}.` })),
-      ),
+      upstream.offer(() => HONEST_TOOLS.map((tool) => ({ ...tool, description: `Reads ${WIDE}.` }))),
   });
 });
 afterAll(() => rig.close());
@@ -28,9 +26,7 @@ afterAll(() => rig.close());
 async function outcomeOf(target: object): Promise<AuditLine | undefined> {
   const isLike = (line: AuditLine): boolean =>
     Object.entries(target).every(([name, value]) => line['target']?.[name] === value);
-  return (await rig.gateway.audit()).findLast(
-    (line) => line['type'] === 'mcp.outcome' && isLike(line),
-  );
+  return (await rig.gateway.audit()).findLast((line) => line['type'] === 'mcp.outcome' && isLike(line));
 }
 
 describe('[G-01] a size on record', () => {

@@ -28,9 +28,7 @@ function startMarkRig(more: string): Promise<AttackRig> {
 }
 
 function textOf(reply: Reply): string {
-  return (
-    (resultOf(reply) as { content: readonly { readonly text: string }[] }).content[0]?.text ?? ''
-  );
+  return (resultOf(reply) as { content: readonly { readonly text: string }[] }).content[0]?.text ?? '';
 }
 
 describe('marks of redactions', () => {

@@ -8,14 +8,7 @@ import { createLog } from '../../src/telemetry/log.js';
 import { canary } from '../support/canary.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { findFreePort } from '../support/processes.js';
-import {
-  bearer,
-  callStateless,
-  post,
-  requestStateless,
-  sessionHeaders,
-  toolNames,
-} from '../support/wire-client.js';
+import { bearer, callStateless, post, requestStateless, sessionHeaders, toolNames } from '../support/wire-client.js';
 
 /** docs/contract.md §3. */
 const APPLIED_WITHIN = { timeout: 2_000, interval: 25 };
@@ -40,9 +33,7 @@ describe('a change of files', () => {
 
   const listed = async () => toolNames(await requestStateless(rig.access, 'tools/list'));
   const successful = async (): Promise<number> =>
-    Number(
-      /^sallyport_config_last_reload_successful (\d)$/m.exec(await rig.gateway.metrics())?.[1],
-    );
+    Number(/^sallyport_config_last_reload_successful (\d)$/m.exec(await rig.gateway.metrics())?.[1]);
   /** The control as the log has it last and as the metric shows it. */
   const policyControl = async (): Promise<{ state: string; detail: string }> => {
     const line = rig.gateway
@@ -50,15 +41,11 @@ describe('a change of files', () => {
       .split('\n')
       .findLast((one) => one.includes('"control":"policy"'));
     const { state, detail } = JSON.parse(line ?? '{}');
-    expect(await rig.gateway.metrics()).toContain(
-      `sallyport_control_state{control="policy",state="${state}"} 1`,
-    );
+    expect(await rig.gateway.metrics()).toContain(`sallyport_control_state{control="policy",state="${state}"} 1`);
     return { state, detail };
   };
   const reloads = async (result: string) =>
-    (await rig.gateway.audit()).filter(
-      (line) => line['type'] === 'config.reload' && line['detail'].result === result,
-    );
+    (await rig.gateway.audit()).filter((line) => line['type'] === 'config.reload' && line['detail'].result === result);
 
   it('[G-04] of a policy is applied within two seconds of its writing', async () => {
     expect(await listed()).toEqual(['read_record']);
@@ -68,10 +55,7 @@ describe('a change of files', () => {
   });
 
   it('[G-04] adds and removes whole files', async () => {
-    await rig.gateway.writePolicy(
-      'more',
-      allowing('read_record').replace('policy: open', 'policy: more'),
-    );
+    await rig.gateway.writePolicy('more', allowing('read_record').replace('policy: open', 'policy: more'));
     await expect.poll(listed, APPLIED_WITHIN).toEqual(['read_record', 'write_record']);
     await rm(join(rig.gateway.folder, 'policies/more.policy.yaml'));
     await expect.poll(listed, APPLIED_WITHIN).toEqual(['write_record']);
@@ -88,14 +72,10 @@ describe('a change of files', () => {
   ])('[G-04] is rejected as a whole, and the old version stays: %s', async (_what, text) => {
     const before = (await reloads('rejected')).length;
     await rig.gateway.writePolicy('open', text);
-    await expect
-      .poll(async () => (await reloads('rejected')).length, APPLIED_WITHIN)
-      .toBeGreaterThan(before);
+    await expect.poll(async () => (await reloads('rejected')).length, APPLIED_WITHIN).toBeGreaterThan(before);
     expect(await listed()).toEqual(['write_record']);
     expect((await fetch(`${rig.gateway.opsUrl}/readyz`)).status).toBe(200);
-    expect(await rig.gateway.metrics()).toMatch(
-      /sallyport_config_reloads_total\{result="rejected"\} [1-9]/,
-    );
+    expect(await rig.gateway.metrics()).toMatch(/sallyport_config_reloads_total\{result="rejected"\} [1-9]/);
     const log = rig.gateway.log();
     expect(log).toContain('reload rejected');
     expect(log).toMatch(/open\.policy\.yaml[^\n]*"event":"configuration error"/);
@@ -118,9 +98,7 @@ describe('a change of files', () => {
     for (const bad of [good.replace('Reads a record', 'Reads a card'), good.slice(0, 200), 'x']) {
       const before = (await reloads('rejected')).length;
       await writeFile(lock, bad);
-      await expect
-        .poll(async () => (await reloads('rejected')).length, APPLIED_WITHIN)
-        .toBeGreaterThan(before);
+      await expect.poll(async () => (await reloads('rejected')).length, APPLIED_WITHIN).toBeGreaterThan(before);
       expect(await listed()).toEqual(['write_record']);
     }
     await writeFile(lock, good);
@@ -134,10 +112,7 @@ describe('a change of files', () => {
   it('[G-04] of the gateway file is applied, and what needs a restart is rejected by name', async () => {
     const file = join(rig.gateway.folder, 'gateway.yaml');
     const good = await readFile(file, 'utf8');
-    await writeFile(
-      file,
-      good.replace('issuers: [test]', 'issuers: [test]\n    scopesSupported: [notes:read]'),
-    );
+    await writeFile(file, good.replace('issuers: [test]', 'issuers: [test]\n    scopesSupported: [notes:read]'));
     const scopes = async () => {
       const path = '/.well-known/oauth-protected-resource/target';
       const document = (await (await fetch(rig.gateway.publicUrl + path)).json()) as object;

@@ -75,9 +75,7 @@ describe('[Q-15] another replica', () => {
 
   it('takes the answer to a question that came through the first', async () => {
     upstream.obey((request) =>
-      request.method === 'tools/call'
-        ? askThenAnswer(request, [{ id: 'q', method: 'roots/list' }])
-        : undefined,
+      request.method === 'tools/call' ? askThenAnswer(request, [{ id: 'q', method: 'roots/list' }]) : undefined,
     );
     const [question] = (await session.ask(3, 'tools/call', CALL)).messages;
     const answer = { jsonrpc: '2.0', id: question.id, result: { roots: [] } };
@@ -88,8 +86,7 @@ describe('[Q-15] another replica', () => {
 
   it('[TSK-01] [TSK-02] knows a task that the first has given, and whose it is', async () => {
     upstream.obey(createTaskServer().order);
-    const mint = (gateway: RunningGateway, sub: string) =>
-      issuer.mint(gateway.url('shared'), { claims: { sub } });
+    const mint = (gateway: RunningGateway, sub: string) => issuer.mint(gateway.url('shared'), { claims: { sub } });
     const first = { url: one.url('shared'), token: await mint(one, 'ada') };
     const second = { url: two.url('shared'), token: await mint(two, 'ada') };
     const stranger = { url: two.url('shared'), token: await mint(two, 'eve') };

@@ -6,12 +6,7 @@ import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { createGate } from '../support/changing-rig.js';
 import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
-import {
-  type Act,
-  type Ending,
-  HONEST_TOOLS,
-  type HostileRequest,
-} from '../support/hostile-upstream.js';
+import { type Act, type Ending, HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
 import { openRawSession, postRaw, type RawSession, sendRaw } from '../support/raw-mcp.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';
@@ -49,9 +44,7 @@ async function resume(id: string, headers = session.headers): Promise<Resumed> {
     headers: { accept: 'text/event-stream', ...headers, 'last-event-id': id },
   });
   const text = await response.text();
-  const messages = [...text.matchAll(/^data: (\{.*)$/gm)].map(
-    (match) => JSON.parse(match[1] ?? '') as JsonObject,
-  );
+  const messages = [...text.matchAll(/^data: (\{.*)$/gm)].map((match) => JSON.parse(match[1] ?? '') as JsonObject);
   return { status: response.status, text, messages };
 }
 
@@ -109,9 +102,7 @@ describe('[Q-12] an answer that is polled for', () => {
   });
 
   it('ends with an error where it gave no event to resume after', async () => {
-    rig.upstream.obeyOnce((request) =>
-      isCall(request) ? streamed(['retry: 250\n\n']) : undefined,
-    );
+    rig.upstream.obeyOnce((request) => (isCall(request) ? streamed(['retry: 250\n\n']) : undefined));
     const answer = await session.ask(7, 'tools/call', CALL);
     expect(answer.messages).toMatchObject([{ id: 7, error: { code: 1506 } }]);
   });
@@ -196,9 +187,7 @@ describe('[Q-10, MCP-35] a stream that is resumed', () => {
   });
 
   it('is filtered where it answers a list', async () => {
-    rig.upstream.obeyOnce(({ method }) =>
-      method === 'tools/list' ? streamed([PRIMING]) : undefined,
-    );
+    rig.upstream.obeyOnce(({ method }) => (method === 'tools/list' ? streamed([PRIMING]) : undefined));
     const [id = ''] = idsOf((await session.ask(7, 'tools/list')).text);
     const tool = { name: 'wipe', description: 'x', inputSchema: { type: 'object' } };
     replay('stream-1/0', [{ jsonrpc: '2.0', id: 7, result: { tools: [tool] } }]);
@@ -211,9 +200,7 @@ describe('[Q-10, MCP-35] a stream that is resumed', () => {
     replay('stream-1/0', [ownAnswer('resumed')]);
     await resume(id);
     const outcomes = async () =>
-      (await rig.gateway.audit()).filter(
-        (line) => line['type'] === 'mcp.outcome' && line['target']?.request_id === 7,
-      );
+      (await rig.gateway.audit()).filter((line) => line['type'] === 'mcp.outcome' && line['target']?.request_id === 7);
     await expect
       .poll(async () => (await outcomes()).at(-1)?.['result'], PATIENT)
       .toMatchObject({
@@ -273,9 +260,7 @@ describe('[Q-11, MCP-35] an event id', () => {
     ];
     for (const reply of replies) {
       expect(reply.status).toBe(404);
-      expect(reply.text.replace(/[0-9a-f-]{36}/, 'ID')).toBe(
-        replies[0]?.text.replace(/[0-9a-f-]{36}/, 'ID'),
-      );
+      expect(reply.text.replace(/[0-9a-f-]{36}/, 'ID')).toBe(replies[0]?.text.replace(/[0-9a-f-]{36}/, 'ID'));
     }
     expect(rig.upstream.seen()).toEqual([]);
   });
@@ -295,9 +280,7 @@ describe('[Q-11, MCP-35] an event id', () => {
 
   it('that no header could carry is not passed on, and the answer is', async () => {
     rig.upstream.obeyOnce((request) =>
-      isCall(request)
-        ? streamed([sseEvent(resultFor(request, textResult('x')), 'caf\u00e9 \u0007')])
-        : undefined,
+      isCall(request) ? streamed([sseEvent(resultFor(request, textResult('x')), 'caf\u00e9 \u0007')]) : undefined,
     );
     const answer = await session.ask(7, 'tools/call', CALL);
     expect(idsOf(answer.text)).toEqual([]);
@@ -336,9 +319,7 @@ describe('[Q-13] a client that leaves', () => {
     leave.abort();
     // The upstream sees its own connection close, which is no cancellation in this era.
     await expect.poll(() => rig.upstream.uses()[0]?.isAborted, PATIENT).toBe(true);
-    expect(rig.upstream.seen().map(({ method }) => method)).not.toContain(
-      'notifications/cancelled',
-    );
+    expect(rig.upstream.seen().map(({ method }) => method)).not.toContain('notifications/cancelled');
     replay('stream-1/0', [ownAnswer('kept')]);
     expect((await resume(id)).messages).toEqual([ownAnswer('kept')]);
   });
@@ -348,9 +329,7 @@ describe('[Q-13] a client that cancels its request', () => {
   it('ends the stream on which it resumed the response, which has none', async () => {
     const id = await callAndBreak();
     rig.upstream.forget();
-    rig.upstream.obey(({ httpMethod }) =>
-      httpMethod === 'GET' ? streamed([':\n\n'], 'hold') : undefined,
-    );
+    rig.upstream.obey(({ httpMethod }) => (httpMethod === 'GET' ? streamed([':\n\n'], 'hold') : undefined));
     const resumed = resume(id);
     const streams = () => rig.upstream.seen().filter(({ httpMethod }) => httpMethod === 'GET');
     await expect.poll(() => streams().length, PATIENT).toBe(1);

@@ -40,13 +40,11 @@ afterEach(async () => {
   rig.upstream.repent();
   const token = await admins.token('platform');
   const { body } = await admins.ask('GET', '/api/revocations', { token });
-  for (const { id } of body.revocations)
-    await admins.ask('DELETE', `/api/revocations/${id}`, { token });
+  for (const { id } of body.revocations) await admins.ask('DELETE', `/api/revocations/${id}`, { token });
 });
 afterAll(() => rig.close());
 
-const call = (token: string): Promise<Reply> =>
-  callStateless(rig.as(token), 'read_record', { id: 'one' });
+const call = (token: string): Promise<Reply> => callStateless(rig.as(token), 'read_record', { id: 'one' });
 
 async function expectRevoked(token: string): Promise<void> {
   rig.upstream.forget();
@@ -58,12 +56,9 @@ async function expectRevoked(token: string): Promise<void> {
 }
 
 async function expectEnd(streams: readonly Listening[], reason: string): Promise<void> {
-  await expect
-    .poll(() => streams.map((one) => one.isOver()), WITHIN_TWO_SECONDS)
-    .toEqual(streams.map(() => true));
+  await expect.poll(() => streams.map((one) => one.isOver()), WITHIN_TWO_SECONDS).toEqual(streams.map(() => true));
   for (const stream of streams) expect(stream.text()).not.toContain('done');
-  const reasons = async () =>
-    (await rig.gateway.audit()).flatMap((line) => line['decision']?.reasons ?? []);
+  const reasons = async () => (await rig.gateway.audit()).flatMap((line) => line['decision']?.reasons ?? []);
   await expect.poll(reasons).toContain(reason);
 }
 
@@ -132,9 +127,7 @@ describe('a revoked token at an endpoint of several upstreams', () => {
       await expect.poll(() => streams[1]?.text()).toContain('working');
       const jti = idOf(access.token);
       await adminsOf(merged.gateway).revoke({ token: { issuer: 'test', jti } });
-      await expect
-        .poll(() => all.map((one) => one.isOver()), WITHIN_TWO_SECONDS)
-        .toEqual(all.map(() => true));
+      await expect.poll(() => all.map((one) => one.isOver()), WITHIN_TWO_SECONDS).toEqual(all.map(() => true));
       expect((await callStateless(access, 'l_read_record', { id: 'one' })).status).toBe(401);
     } finally {
       await merged.close();
@@ -144,41 +137,35 @@ describe('a revoked token at an endpoint of several upstreams', () => {
   it.each([
     ['GET', 401],
     ['tools/call', 200],
-  ])(
-    '[REV-22] gets no stream that its upstream opens late: %s is answered with %i',
-    async (what, status) => {
-      const token = await tokenOf(rig.gateway, 'ada');
-      const access = rig.as(token);
-      const { id } = await openSession(access);
-      rig.upstream.obey(({ httpMethod, method }) =>
-        what === (method ?? httpMethod)
-          ? { kind: 'raw', chunks: ['', SSE_HEAD, ': one\n\n'], paceMs: 300, ending: 'hold' }
-          : undefined,
-      );
-      const params = { name: 'read_record', arguments: { id: 'one' } };
-      const body = JSON.stringify({ jsonrpc: '2.0', id: 8, method: what, params });
-      const accept = what === 'GET' ? 'text/event-stream' : 'application/json, text/event-stream';
-      const opening = fetch(access.url, {
-        headers: { ...bearer(token), ...sessionHeaders(id), accept, 'content-type': JSON_TYPE },
-        ...(what === 'GET' ? {} : { method: 'POST', body }),
-      });
-      await expect
-        .poll(() => rig.upstream.seen().some((one) => what === (one.method ?? one.httpMethod)))
-        .toBe(true);
-      await admins.revoke({ token: { issuer: 'test', jti: idOf(token) } });
-      const response = await opening;
-      expect(response.status).toBe(status);
-      if (status !== 200) return;
-      const stream = await listenOn(response);
-      await expect.poll(() => stream.isOver(), { timeout: 2_000 }).toBe(true);
-    },
-  );
+  ])('[REV-22] gets no stream that its upstream opens late: %s is answered with %i', async (what, status) => {
+    const token = await tokenOf(rig.gateway, 'ada');
+    const access = rig.as(token);
+    const { id } = await openSession(access);
+    rig.upstream.obey(({ httpMethod, method }) =>
+      what === (method ?? httpMethod)
+        ? { kind: 'raw', chunks: ['', SSE_HEAD, ': one\n\n'], paceMs: 300, ending: 'hold' }
+        : undefined,
+    );
+    const params = { name: 'read_record', arguments: { id: 'one' } };
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 8, method: what, params });
+    const accept = what === 'GET' ? 'text/event-stream' : 'application/json, text/event-stream';
+    const opening = fetch(access.url, {
+      headers: { ...bearer(token), ...sessionHeaders(id), accept, 'content-type': JSON_TYPE },
+      ...(what === 'GET' ? {} : { method: 'POST', body }),
+    });
+    await expect.poll(() => rig.upstream.seen().some((one) => what === (one.method ?? one.httpMethod))).toBe(true);
+    await admins.revoke({ token: { issuer: 'test', jti: idOf(token) } });
+    const response = await opening;
+    expect(response.status).toBe(status);
+    if (status !== 200) return;
+    const stream = await listenOn(response);
+    await expect.poll(() => stream.isOver(), { timeout: 2_000 }).toBe(true);
+  });
 });
 
 describe('a revoked subject', () => {
   it('[REV-23] is refused with every token that it has, of every client or of one', async () => {
-    const mint = (client: string, more = {}) =>
-      rig.gateway.token('target', { sub: 'ada', client_id: client, ...more });
+    const mint = (client: string, more = {}) => rig.gateway.token('target', { sub: 'ada', client_id: client, ...more });
     const [ide, chat] = [await mint('ide'), await mint('chat')];
     const subject = { issuer: 'test', subject: 'ada' };
     await admins.revoke({ subject: { ...subject, client: 'ide' } });
@@ -257,9 +244,7 @@ describe('the API of revocations', () => {
     expect([await ask('eng', 'GET'), await ask('eng', 'POST')]).toEqual([403, 403]);
     expect([await ask('sec', 'GET'), await ask('sec', 'POST')]).toEqual([200, 403]);
     expect([await ask('leads', 'POST'), await ask('leads', 'DELETE', lift)]).toEqual([201, 403]);
-    expect([await ask('platform', 'DELETE', lift), await ask('platform', 'DELETE', lift)]).toEqual([
-      ...[204, 404],
-    ]);
+    expect([await ask('platform', 'DELETE', lift), await ask('platform', 'DELETE', lift)]).toEqual([...[204, 404]]);
     const asCaller = await admins.ask('GET', '/api/revocations', { token: rig.access.token ?? '' });
     expect(asCaller.status).toBe(401);
     expect((await admins.ask('POST', '/api/revocations', { body: order })).status).toBe(401);
@@ -312,8 +297,7 @@ describe('the API of revocations', () => {
     });
     const lines = async () =>
       (await rig.gateway.audit()).filter(
-        (line) =>
-          line['type'] === 'admin.action' && line['detail'].revocation === body.revocation.id,
+        (line) => line['type'] === 'admin.action' && line['detail'].revocation === body.revocation.id,
       );
     await expect.poll(async () => (await lines()).length).toBe(1);
     expect((await lines())[0]).toMatchObject({

@@ -172,9 +172,7 @@ async function outcomeOf(args: JsonObject): Promise<AuditLine> {
   const params = { name: 'get_customer', arguments: args };
   expectRedacted(resultOf(await requestStateless(rig.access, 'tools/call', params, { id })));
   const find = async () =>
-    (await rig.gateway.audit()).findLast(
-      ({ type, target }) => type === 'mcp.outcome' && target.request_id === id,
-    );
+    (await rig.gateway.audit()).findLast(({ type, target }) => type === 'mcp.outcome' && target.request_id === id);
   await expect.poll(find).toBeDefined();
   return (await find()) ?? {};
 }
@@ -207,9 +205,7 @@ describe('a sensitive field', () => {
     rig.upstream.obey((request) => {
       const isCall = request.method === 'tools/call';
       if (!isCall && request.httpMethod !== 'GET') return undefined;
-      const chunk = isCall
-        ? 'id: s-1/0\nretry: 100\ndata: \n\n'
-        : sseEvent({ jsonrpc: '2.0', id: 7, result: RESULT });
+      const chunk = isCall ? 'id: s-1/0\nretry: 100\ndata: \n\n' : sseEvent({ jsonrpc: '2.0', id: 7, result: RESULT });
       return { kind: 'chunks', contentType: 'text/event-stream', chunks: [chunk], ending: 'end' };
     });
     const { url, token = '' } = rig.access;
@@ -317,9 +313,7 @@ describe('a sensitive field', () => {
     ].map(([method, params]) => ({ jsonrpc: '2.0', method, params }) as JsonObject);
     const error = { code: 7, message: `No ${VALUE}.`, data };
     rig.upstream.obey(
-      onMethod('tools/call', (request) =>
-        stream([...notifications, { jsonrpc: '2.0', id: request.id ?? 0, error }]),
-      ),
+      onMethod('tools/call', (request) => stream([...notifications, { jsonrpc: '2.0', id: request.id ?? 0, error }])),
     );
     const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
     const params = { name: 'get_customer', arguments: {}, _meta: { progressToken: 1 } };
@@ -435,9 +429,7 @@ describe('a sensitive field', () => {
       onMethod('tools/call', (request) =>
         stream([
           ...messages.map((message) => ({ jsonrpc: '2.0', ...message })),
-          ...[
-            { jsonrpc: '2.0', id: request.id ?? 0, error: { code: 1, message: 'x', data: FORGED } },
-          ],
+          ...[{ jsonrpc: '2.0', id: request.id ?? 0, error: { code: 1, message: 'x', data: FORGED } }],
         ]),
       ),
     );
@@ -463,11 +455,7 @@ describe('a sensitive field', () => {
 
 describe.each([
   ['sessions', statelessOnly, async (at: Access) => (await openSession(at)).call],
-  [
-    'stateless',
-    sessionsOnly,
-    async (at: Access) => (name: string, args: JsonObject) => callStateless(at, name, args),
-  ],
+  ['stateless', sessionsOnly, async (at: Access) => (name: string, args: JsonObject) => callStateless(at, name, args)],
 ] as const)('a sensitive field, for a client of %s before the other era', (_, order, connect) => {
   it('[SF-10] is redacted', async () => {
     const other = await startRig({

@@ -105,9 +105,7 @@ describe('blocks', () => {
   const block: fc.Arbitrary<Block> = fc.constantFrom<Block>(
     { target: 'everything' },
     ...UPSTREAMS.map((upstream) => ({ target: 'upstream', upstream }) as const),
-    ...UPSTREAMS.flatMap((upstream) =>
-      TOOLS.map((name) => ({ target: 'tool', upstream, name }) as const),
-    ),
+    ...UPSTREAMS.flatMap((upstream) => TOOLS.map((name) => ({ target: 'tool', upstream, name }) as const)),
     ...['ada', 'bob'].map((subject) => ({ target: 'subject', issuer: 'test', subject }) as const),
     ...['editor', 'desk'].map((client) => ({ target: 'client', issuer: 'test', client }) as const),
   );
@@ -126,9 +124,7 @@ describe('blocks', () => {
     });
   }
   function isHidden(blocks: readonly Block[], { upstream, tool }: Called): boolean {
-    return blocks.some(
-      (one) => one.target === 'tool' && one.upstream === upstream && one.name === tool,
-    );
+    return blocks.some((one) => one.target === 'tool' && one.upstream === upstream && one.name === tool);
   }
 
   function outcomeOf(reply: Reply): string {
@@ -198,8 +194,7 @@ describe('blocks', () => {
       const sessions = new Map<By, Map<Upstream, EraCaller>>();
       for (const by of CALLERS) {
         const own = new Map<Upstream, EraCaller>();
-        for (const upstream of UPSTREAMS)
-          own.set(upstream, await connectIn('sessions', await accessTo(upstream, by)));
+        for (const upstream of UPSTREAMS) own.set(upstream, await connectIn('sessions', await accessTo(upstream, by)));
         sessions.set(by, own);
       }
       let ended = 0;
@@ -230,8 +225,7 @@ describe('blocks', () => {
           }
           const blocks = [...inForce.values()];
           const mustEnd = ({ by, upstream, tool }: Held): boolean =>
-            isShut(blocks, by, upstream) ||
-            (tool !== undefined && isHidden(blocks, { upstream, tool }));
+            isShut(blocks, by, upstream) || (tool !== undefined && isHidden(blocks, { upstream, tool }));
           for (const one of held.filter(mustEnd)) {
             await expect
               .poll(() => one.stream.isOver(), { timeout: 2_000, interval: 5, message: about(one) })
@@ -253,8 +247,7 @@ describe('blocks', () => {
                 const own = sessions.get(by)?.get(upstream);
                 const access = await accessTo(ENDPOINT, by);
                 const merged = {
-                  request: (method: string, params = {}) =>
-                    requestStateless(access, method, params),
+                  request: (method: string, params = {}) => requestStateless(access, method, params),
                 };
                 expect(own && outcomeOf(await callIn(own, at)), about(what)).toBe(expected);
                 const there = await callIn(merged, at, PREFIX[upstream]);
@@ -340,10 +333,7 @@ describe('flows', () => {
 
   /** Whose history a result goes into, and whose counts for a request. */
   const written = ({ sub, act }: By) => [`own ${sub}`, ...(act ? [`for others ${act}`] : [])];
-  const read = ({ sub, act }: By) => [
-    ...[`own ${sub}`, `for others ${sub}`],
-    ...(act ? [`own ${act}`] : []),
-  ];
+  const read = ({ sub, act }: By) => [...[`own ${sub}`, `for others ${sub}`], ...(act ? [`own ${act}`] : [])];
 
   let run = 0;
   let refused = 0;
@@ -362,9 +352,7 @@ describe('flows', () => {
           }));
           const policy = `${ALL}labels: ${JSON.stringify(given)}\nflows: ${JSON.stringify(list)}\n`;
           await rig.gateway.writePolicy('open', policy);
-          const errors = (await rig.gateway.reload()).filter(
-            ({ severity }) => severity === 'error',
-          );
+          const errors = (await rig.gateway.reload()).filter(({ severity }) => severity === 'error');
           expect(errors).toEqual([]);
           /** The time of the newest result, by history and label, in seconds. */
           const newest = new Map<string, number>();
@@ -381,11 +369,9 @@ describe('flows', () => {
             const about = `step ${index}: ${JSON.stringify(one)}`;
             const own = labelsOf(given, at);
             const ageOf = (label: string): number =>
-              now -
-              Math.max(...read(by).map((history) => newest.get(`${history} ${label}`) ?? -1e9));
+              now - Math.max(...read(by).map((history) => newest.get(`${history} ${label}`) ?? -1e9));
             const violated = rules.filter(
-              ({ from, within }) =>
-                own.has('egress') && from.every((label) => ageOf(label) < within),
+              ({ from, within }) => own.has('egress') && from.every((label) => ageOf(label) < within),
             );
             const reply = await callOn(path, by, at);
             if (violated.length > 0) {
@@ -399,12 +385,9 @@ describe('flows', () => {
               continue;
             }
             answered += 1;
-            expect(resultOf(reply)['_meta'] ?? {}, about).not.toHaveProperty(
-              'dev.sallyport/decision',
-            );
+            expect(resultOf(reply)['_meta'] ?? {}, about).not.toHaveProperty('dev.sallyport/decision');
             expect(reply.text, about).toContain(`${at.tool} one`);
-            for (const history of written(by))
-              for (const label of own) newest.set(`${history} ${label}`, now);
+            for (const history of written(by)) for (const label of own) newest.set(`${history} ${label}`, now);
           }
           await expectRecorded(refusals);
         },

@@ -19,9 +19,7 @@ describe('a server that calls itself otherwise', () => {
 
   it('[CRD-12] with another version is told in the log alone', async () => {
     rig.upstream.introduce({ name: 'hostile', version: '1.0.1' });
-    await expect
-      .poll(() => rig.gateway.log(), SOON)
-      .toContain('upstream reports another version of its server');
+    await expect.poll(() => rig.gateway.log(), SOON).toContain('upstream reports another version of its server');
     expect(await drifts()).toEqual([]);
   });
 
@@ -34,9 +32,7 @@ describe('a server that calls itself otherwise', () => {
     });
     expect(rig.gateway.log()).toContain('upstream reports another name of its server');
     expect(rig.gateway.log()).not.toContain('somebody');
-    expect(await rig.gateway.metrics()).toContain(
-      'sallyport_tool_drift_total{upstream="target",change="server"} 1',
-    );
+    expect(await rig.gateway.metrics()).toContain('sallyport_tool_drift_total{upstream="target",change="server"} 1');
     const listed = toolNames(await requestStateless(rig.access, 'tools/list'));
     expect(listed).toEqual(['read_record', 'write_record']);
     expect((await callStateless(rig.access, 'read_record', { id: 'one' })).status).toBe(200);

@@ -26,13 +26,7 @@ import {
 import { openRawSession, postRaw, type RawSession } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, answersTo, grantQuestions } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';
-import {
-  errorOf,
-  type OpenSession,
-  openSession,
-  type Reply,
-  resultOf,
-} from '../support/wire-client.js';
+import { errorOf, type OpenSession, openSession, type Reply, resultOf } from '../support/wire-client.js';
 
 const SECRET = ['sk', 'live', 'c0Ms4BtV9oZy6Nr1Qx5Df8Aj'].join('_');
 
@@ -49,10 +43,7 @@ function related(id: string): JsonObject {
 }
 
 /** Plays a server that declares these of tasks; `act` comes before. */
-function play(
-  act: (request: HostileRequest) => Act | undefined,
-  tasks: JsonObject = SESSION_TASKS,
-) {
+function play(act: (request: HostileRequest) => Act | undefined, tasks: JsonObject = SESSION_TASKS) {
   rig.upstream.obey((request) => {
     const own = act(request);
     if (own !== undefined) return own;
@@ -72,14 +63,10 @@ async function begin(from: OpenSession = session, name = 'talk', more: JsonObjec
 }
 
 /** Events in the answer to a request, the last of them its own. */
-function streamOf(
-  request: HostileRequest,
-  before: readonly JsonObject[],
-  outcome: JsonObject,
-): Act {
+function streamOf(request: HostileRequest, before: readonly JsonObject[], outcome: JsonObject): Act {
   const own = { jsonrpc: '2.0', id: request.id ?? 0, ...outcome };
-  const chunks = [...before.map((message) => ({ jsonrpc: '2.0', ...message })), own].map(
-    (message) => sseEvent(message),
+  const chunks = [...before.map((message) => ({ jsonrpc: '2.0', ...message })), own].map((message) =>
+    sseEvent(message),
   );
   return { kind: 'chunks', contentType: 'text/event-stream', chunks, ending: 'end', paceMs: 20 };
 }
@@ -121,9 +108,7 @@ describe('what is declared', () => {
     play(() => undefined, {});
     const plain = await openSession(rig.access);
     rig.upstream.obey(
-      onMethod('tools/call', (request) =>
-        jsonBody({ jsonrpc: '2.0', id: request.id ?? 0, result: text('at once') }),
-      ),
+      onMethod('tools/call', (request) => jsonBody({ jsonrpc: '2.0', id: request.id ?? 0, result: text('at once') })),
     );
     const params = { name: 'talk', arguments: {}, task: { ttl: 1 } };
     expect(resultOf(await plain.request('tools/call', params))).toEqual(text('at once'));
@@ -189,10 +174,7 @@ describe('a task', () => {
   it.each<[string, JsonObject]>([
     ['a result', { status: 'completed', result: { structuredContent: { sum: 'many' } } }],
     ['an error', { status: 'failed', error: { code: -1, message: 'broke' } }],
-    [
-      'questions',
-      { status: 'input_required', inputRequests: { who: { method: 'roots/list', params: {} } } },
-    ],
+    ['questions', { status: 'input_required', inputRequests: { who: { method: 'roots/list', params: {} } } }],
   ])('[TSK-04] its status brings no content that is judged elsewhere: %s', async (_, state) => {
     const taskId = await begin(session, 'compute');
     server.say(server.begun.at(-1) ?? '', state);
@@ -364,11 +346,7 @@ describe('what is said of a task', () => {
     expect(asked).toMatchObject({ method: 'elicitation/create', params: related(taskId) });
     expect(own).toMatchObject({ id: 2, result: related(taskId) });
     const answer = { action: 'accept', content: { colour: 'red' }, ...related(taskId) };
-    await postRaw(
-      rig.access.url,
-      { jsonrpc: '2.0', id: asked?.['id'], result: answer },
-      { headers: raw.headers },
-    );
+    await postRaw(rig.access.url, { jsonrpc: '2.0', id: asked?.['id'], result: answer }, { headers: raw.headers });
     const came = () => answersTo(rig.upstream).get('q1');
     await expect.poll(came, PATIENT).toBeDefined();
     expect(came()).toMatchObject({ result: related('up-1') });

@@ -79,9 +79,7 @@ describe('[POL-05] a policy with mode: shadow', () => {
   it('is counted apart, and makes the control of the policies degraded', async () => {
     const metrics = await rig.gateway.metrics();
     const labels = 'upstream="target",mcp_method_name="tools/call"';
-    expect(metrics).toContain(
-      `sallyport_decisions_total{${labels},verdict="deny",mode="shadow"} 1`,
-    );
+    expect(metrics).toContain(`sallyport_decisions_total{${labels},verdict="deny",mode="shadow"} 1`);
     expect(metrics).toContain(
       'sallyport_denials_total{upstream="target",stage="decide",reason="denied-by-rule",mode="shadow"} 1',
     );
@@ -136,8 +134,6 @@ describe('[POL-06] policies.mode: observe', () => {
     const metrics = await rig.gateway.metrics();
     expect(metrics).toContain('sallyport_control_state{control="policy",state="off"} 1');
     expect(rig.gateway.log()).toContain('policies.mode: observe: no rule and no flow refuses');
-    expect(metrics).toMatch(
-      /sallyport_decisions_total\{[^}]*verdict="allow",mode="observe"\} [1-9]/,
-    );
+    expect(metrics).toMatch(/sallyport_decisions_total\{[^}]*verdict="allow",mode="observe"\} [1-9]/);
   });
 });

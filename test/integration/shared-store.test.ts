@@ -3,25 +3,13 @@
 // what a real one does is in test/system.
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import {
-  ADMINS,
-  adminsOf,
-  idOf,
-  startRotatingGateways,
-  type TwoGateways,
-} from '../support/deployments.js';
+import { ADMINS, adminsOf, idOf, startRotatingGateways, type TwoGateways } from '../support/deployments.js';
 import type { RunningGateway } from '../support/gateway.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import type { FakeStore } from '../support/state.js';
 import { PATIENT } from '../support/timing.js';
 import { makeProofHolder, type ProofHolder, proofHeaders } from '../support/tokens.js';
-import {
-  callStateless,
-  type HeaderLines,
-  post,
-  type Reply,
-  statelessParts,
-} from '../support/wire-client.js';
+import { callStateless, type HeaderLines, post, type Reply, statelessParts } from '../support/wire-client.js';
 
 const shared = vi.hoisted((): { store?: FakeStore } => ({}));
 
@@ -107,19 +95,16 @@ describe('a proof while the store is away', () => {
     const token = await both.issuer.mint(RESOURCE, { claims });
     const proof = await proofHeaders(holder, { url: RESOURCE, token });
     shared.store?.goDown();
-    const refused = await post(
-      { url: one.url('target'), token: undefined },
-      JSON.stringify(CALL.body),
-      { ...CALL.headers, ...proof },
-    );
+    const refused = await post({ url: one.url('target'), token: undefined }, JSON.stringify(CALL.body), {
+      ...CALL.headers,
+      ...proof,
+    });
     shared.store?.comeBack();
     expect([refused.status, refused.message?.['error']]).toMatchObject([503, { code: 1509 }]);
     const id = refused.headers.get('sallyport-decision');
     const lines = async () => (await one.audit()).filter((line) => line['decision']?.id === id);
     await expect.poll(async () => (await lines()).length, PATIENT).toBeGreaterThan(0);
-    expect(await lines()).toMatchObject([
-      { type: 'auth.failure', decision: { reasons: ['store-unavailable'] } },
-    ]);
+    expect(await lines()).toMatchObject([{ type: 'auth.failure', decision: { reasons: ['store-unavailable'] } }]);
   });
 });
 

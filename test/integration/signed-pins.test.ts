@@ -18,8 +18,7 @@ import { requestStateless, toolNames } from '../support/wire-client.js';
 
 const [alice, bob] = [makeSigner('alice'), makeSigner('bob', 'P-256')];
 const FILES = { 'alice.pub.pem': alice.publicKey, 'bob.pub.pem': bob.publicKey };
-const SIGNERS =
-  'signers: {alice: {publicKey: {file: ./alice.pub.pem}}, bob: {publicKey: {env: BOB}}}, require: 2';
+const SIGNERS = 'signers: {alice: {publicKey: {file: ./alice.pub.pem}}, bob: {publicKey: {env: BOB}}}, require: 2';
 const ENV = { BOB: bob.publicKey, KEY_OF_ALICE: alice.privateKey, KEY_OF_BOB: bob.privateKey };
 const KEYS: ReadonlyMap<TestSigner, string> = new Map([
   [alice, 'KEY_OF_ALICE'],
@@ -91,9 +90,7 @@ async function control(): Promise<{ state: string; detail?: string }> {
 
 const failures = async (): Promise<number> =>
   Number(
-    /^sallyport_lock_signature_failures_total\{upstream="target"\} (\d+)$/m.exec(
-      await rig.gateway.metrics(),
-    )?.[1] ?? 0,
+    /^sallyport_lock_signature_failures_total\{upstream="target"\} (\d+)$/m.exec(await rig.gateway.metrics())?.[1] ?? 0,
   );
 const listed = async () => toolNames(await requestStateless(rig.access, 'tools/list'));
 
@@ -107,10 +104,7 @@ beforeAll(async () => {
   lockFile = join(folder, `policies/pins/${UPSTREAM}.lock.yaml`);
   signatureFile = join(folder, `policies/pins/${UPSTREAM}.lock.sig.json`);
   const text = await readFile(gatewayFile, 'utf8');
-  await writeFile(
-    gatewayFile,
-    text.replace('{dir: ./policies/pins}', `{dir: ./policies/pins, ${SIGNERS}}`),
-  );
+  await writeFile(gatewayFile, text.replace('{dir: ./policies/pins}', `{dir: ./policies/pins, ${SIGNERS}}`));
   await sign(alice, bob);
   expect(await reload()).toEqual([]);
 });
@@ -139,11 +133,7 @@ describe('[L-92] a gateway whose lock files must be signed', () => {
 
   it.each<[string, () => Promise<void>, string]>([
     ['one word of the file', () => writeFile(lockFile, edited(lock)), 'is not what was signed'],
-    [
-      'no signatures',
-      () => rm(signatureFile),
-      'is not signed: target.lock.sig.json does not exist',
-    ],
+    ['no signatures', () => rm(signatureFile), 'is not signed: target.lock.sig.json does not exist'],
     [
       'one signature of two',
       async () => {
@@ -186,9 +176,7 @@ describe('[L-92] a gateway whose lock files must be signed', () => {
     await rig.gateway.reload();
     expect(await control()).toMatchObject({ state: 'degraded' });
     await sign(bob, alice);
-    await expect
-      .poll(async () => (await control()).state, { timeout: 2_000, interval: 25 })
-      .toBe('armed');
+    await expect.poll(async () => (await control()).state, { timeout: 2_000, interval: 25 }).toBe('armed');
     // The next test compares with the counter that was seen here.
     [lock, signatures] = [await readFile(lockFile, 'utf8'), await readFile(signatureFile, 'utf8')];
   });

@@ -7,23 +7,11 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import {
-  type RunningGateway,
-  startRig,
-  startTestGateway,
-  textOf,
-  UPSTREAM,
-} from '../support/gateway.js';
+import { type RunningGateway, startRig, startTestGateway, textOf, UPSTREAM } from '../support/gateway.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import { makeSecret } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';
-import {
-  callStateless,
-  openSession,
-  requestStateless,
-  resultOf,
-  toolNames,
-} from '../support/wire-client.js';
+import { callStateless, openSession, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
 
 /** Longer than any test may take: an end that waits in vain does not come. */
 const GRACE_MS = 600_000;
@@ -105,10 +93,8 @@ describe('the first requests after a start', () => {
     await gateway.close();
   });
 
-  const seen = (method: string): number =>
-    upstream.seen().filter((request) => request.method === method).length;
-  const isListed = async (): Promise<boolean> =>
-    /^sallyport_upstream_up\{[^}]*\} 1$/m.test(await gateway.metrics());
+  const seen = (method: string): number => upstream.seen().filter((request) => request.method === method).length;
+  const isListed = async (): Promise<boolean> => /^sallyport_upstream_up\{[^}]*\} 1$/m.test(await gateway.metrics());
   const url = (): string => gateway.url(UPSTREAM);
   const claims = (): object => {
     const exp = Math.floor(Date.now() / 1000) + 600;
@@ -139,9 +125,7 @@ describe('the first requests after a start', () => {
     listing.open();
     expect(toolNames(await listed)).toEqual(['read_record', 'write_record']);
     const session = await opening;
-    expect(textOf(resultOf(await session.call('read_record', { id: 'two' })))).toBe(
-      'read_record two',
-    );
+    expect(textOf(resultOf(await session.call('read_record', { id: 'two' })))).toBe('read_record two');
     // In a session of the upstream's own, not translated to the era that was listed first.
     const [call] = upstream.uses();
     expect(call?.headers['mcp-session-id']).toBeDefined();

@@ -14,9 +14,7 @@ let rig: AttackRig;
 
 function failWith(error: JsonObject, status: number, method = 'tools/call'): void {
   rig.upstream.obey(
-    onMethod(method, (request) =>
-      jsonBody({ jsonrpc: '2.0', id: request.id ?? 0, error: error as Json }, status),
-    ),
+    onMethod(method, (request) => jsonBody({ jsonrpc: '2.0', id: request.id ?? 0, error: error as Json }, status)),
   );
 }
 
@@ -59,10 +57,7 @@ describe('an error of the upstream', () => {
     const data = { supported: ['2026-07-28', '2031-01-01'], requested: '2026-07-28' };
     failWith({ code: -32022, message: 'Unsupported protocol version', data }, 400);
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
-    expect([reply.status, errorOf(reply)['data']]).toEqual([
-      400,
-      { ...data, supported: ['2026-07-28'] },
-    ]);
+    expect([reply.status, errorOf(reply)['data']]).toEqual([400, { ...data, supported: ['2026-07-28'] }]);
   });
 
   it('[T-12] of session eras, which asks for a visit, passes nowhere', async () => {
@@ -92,10 +87,7 @@ describe('an error of the upstream', () => {
 
 describe('a client of two eras', () => {
   async function connect(): Promise<Client> {
-    const client = new Client(
-      { name: 'both', version: '1.0.0' },
-      { versionNegotiation: { mode: 'auto' } },
-    );
+    const client = new Client({ name: 'both', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } });
     const transport: StreamableHTTPClientTransport = createTransportV2(rig.access.url, {
       token: rig.access.token ?? '',
     });
@@ -118,15 +110,9 @@ describe('a client of two eras', () => {
     ['breaks off', { kind: 'destroy' }],
     ['is down', { kind: 'http', status: 503 }],
     ['redirects', redirectTo('https://example.com/')],
-    [
-      'answers with a page',
-      { kind: 'http', status: 404, headers: { 'content-type': 'text/html' }, body: '<p>' },
-    ],
+    ['answers with a page', { kind: 'http', status: 404, headers: { 'content-type': 'text/html' }, body: '<p>' }],
     ['refuses the gateway', { kind: 'http', status: 401 }],
-    [
-      'answers with nothing',
-      { kind: 'http', status: 200, headers: { 'content-type': 'application/json' } },
-    ],
+    ['answers with nothing', { kind: 'http', status: 200, headers: { 'content-type': 'application/json' } }],
   ])('[T-13] does not fall back where the upstream %s', async (_what, act) => {
     rig.upstream.obey(onMethod('server/discover', () => act));
     await expect(connect()).rejects.toThrow();

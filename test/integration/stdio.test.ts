@@ -8,25 +8,13 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type StdioServer, startStdioServer } from '../../src/stdio/server.js';
 import type { ProcessEnd } from '../../src/stdio/server-process.js';
-import {
-  EVERYTHING_TEMPLATES,
-  type RunningGateway,
-  startTestGateway,
-  writeOpenPolicy,
-} from '../support/gateway.js';
-import {
-  connectAsked,
-  connectSdkV1,
-  connectSdkV2,
-  grantQuestions,
-} from '../support/sdk-clients.js';
+import { EVERYTHING_TEMPLATES, type RunningGateway, startTestGateway, writeOpenPolicy } from '../support/gateway.js';
+import { connectAsked, connectSdkV1, connectSdkV2, grantQuestions } from '../support/sdk-clients.js';
 import { makeSecret } from '../support/secrets.js';
 import { signalGroup } from '../support/stdio-server.js';
 import { requestStateless } from '../support/wire-client.js';
 
-const entry = createRequire(import.meta.url).resolve(
-  '@modelcontextprotocol/server-everything/dist/index.js',
-);
+const entry = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/dist/index.js');
 const token = makeSecret();
 const ends: ProcessEnd[] = [];
 
@@ -123,9 +111,7 @@ describe('[STD-05] a stdio server behind adapter and gateway', () => {
     const { transport, close } = await connectSdkV1(url(), await access());
     await transport.terminateSession();
     await close();
-    await expect
-      .poll(() => ends.slice(before).map(({ how }) => how))
-      .toContain('the client ended the session');
+    await expect.poll(() => ends.slice(before).map(({ how }) => how)).toContain('the client ended the session');
   });
 });
 

@@ -33,8 +33,7 @@ beforeAll(async () => {
 afterAll(() => rig.close());
 
 /** Timers that hold the process: every stream has some. */
-const timers = (): number =>
-  process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
 
 async function openStreams(): Promise<string> {
   const text = await rig.gateway.metrics();

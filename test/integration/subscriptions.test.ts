@@ -196,10 +196,9 @@ describe('what comes on the stream', () => {
       onMethod(LISTEN, () => ({
         kind: 'chunks',
         contentType: 'text/event-stream',
-        chunks: [
-          tagged(TOOLS_CHANGED),
-          tagged(ACKNOWLEDGED, { notifications: { toolsListChanged: true } }),
-        ].map((message) => sseEvent(message)),
+        chunks: [tagged(TOOLS_CHANGED), tagged(ACKNOWLEDGED, { notifications: { toolsListChanged: true } })].map(
+          (message) => sseEvent(message),
+        ),
         ending: 'hold',
       })),
     );
@@ -208,9 +207,7 @@ describe('what comes on the stream', () => {
   });
 
   it('[T-02] ends as a refusal where it is no protocol', async () => {
-    rig.upstream.obey(
-      streamOf([{ jsonrpc: '2.0', id: 'listen-1', result: { resultType: 'input_required' } }]),
-    );
+    rig.upstream.obey(streamOf([{ jsonrpc: '2.0', id: 'listen-1', result: { resultType: 'input_required' } }]));
     const reader = await listen({ toolsListChanged: true });
     await reader.next();
     expect(await reader.next()).toMatchObject({ id: 'listen-1', error: { code: 1506 } });
@@ -232,9 +229,7 @@ describe('what comes on the stream of a session', () => {
     const changes = ['tools', 'prompts', 'resources'].map((list) => ({
       ...{ jsonrpc: '2.0', method: `notifications/${list}/list_changed` },
     }));
-    rig.upstream.obey(({ httpMethod }) =>
-      httpMethod === 'GET' ? stream(changes, 'hold') : undefined,
-    );
+    rig.upstream.obey(({ httpMethod }) => (httpMethod === 'GET' ? stream(changes, 'hold') : undefined));
     const headers = {
       accept: 'text/event-stream',
       ...bearer(access.token),
@@ -287,9 +282,7 @@ describe('what the gateway tells by itself', () => {
       })),
     );
     const reader = await listen({ toolsListChanged: true });
-    expect(await reader.next()).toEqual(
-      tagged(ACKNOWLEDGED, { notifications: { toolsListChanged: true } }),
-    );
+    expect(await reader.next()).toEqual(tagged(ACKNOWLEDGED, { notifications: { toolsListChanged: true } }));
     await drift();
     expect(await reader.next()).toEqual(tagged(TOOLS_CHANGED));
   });
@@ -365,9 +358,7 @@ describe('how a stream ends', () => {
     await reader.next();
     reader.leave();
     const line = async () =>
-      (await rig.gateway.audit()).findLast(
-        (one) => one['type'] === 'mcp.outcome' && one['target'].method === LISTEN,
-      );
+      (await rig.gateway.audit()).findLast((one) => one['type'] === 'mcp.outcome' && one['target'].method === LISTEN);
     await expect.poll(async () => (await line())?.['result'].http, PATIENT).toBe(200);
     const lines = await linesOf(rig.gateway, (await line())?.['decision'].id ?? '', 2);
     expect(lines.map((one) => one['type'])).toEqual(['mcp.decision', 'mcp.outcome']);

@@ -6,19 +6,8 @@ import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { sseEvent } from '../support/hostile-acts.js';
 import type { Act } from '../support/hostile-upstream.js';
-import {
-  beginStateless,
-  createTaskServer,
-  declaring,
-  TASK_TOOLS,
-  taskOf,
-} from '../support/mcp-servers.js';
-import {
-  type Access,
-  callStateless,
-  type EventReader,
-  openEvents,
-} from '../support/wire-client.js';
+import { beginStateless, createTaskServer, declaring, TASK_TOOLS, taskOf } from '../support/mcp-servers.js';
+import { type Access, callStateless, type EventReader, openEvents } from '../support/wire-client.js';
 
 const ID = 'io.modelcontextprotocol/subscriptionId';
 const LISTEN = 'subscriptions/listen';
@@ -56,10 +45,7 @@ function sendOnListen(messages: readonly JsonObject[]): void {
   });
 }
 
-async function listen(
-  taskIds: readonly string[],
-  access: Access = rig.access,
-): Promise<EventReader> {
+async function listen(taskIds: readonly string[], access: Access = rig.access): Promise<EventReader> {
   const reader = await openEvents(access, LISTEN, {
     notifications: { taskIds },
     _meta: declaring({ elicitation: { form: {} } }),

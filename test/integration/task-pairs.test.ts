@@ -5,22 +5,11 @@
 
 import { afterEach, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import {
-  type AttackRig,
-  expectNothingForwarded,
-  expectRefusedLines,
-  startRig,
-} from '../support/gateway.js';
+import { type AttackRig, expectNothingForwarded, expectRefusedLines, startRig } from '../support/gateway.js';
 import { jsonBody, onlyIn, onMethod } from '../support/hostile-acts.js';
 import type { Order } from '../support/hostile-upstream.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
-import {
-  askStateless,
-  EXTENSION,
-  initializeWithTasks,
-  TASK_TOOLS,
-  taskOf,
-} from '../support/mcp-servers.js';
+import { askStateless, EXTENSION, initializeWithTasks, TASK_TOOLS, taskOf } from '../support/mcp-servers.js';
 import { errorOf, openSession, requestStateless, resultOf } from '../support/wire-client.js';
 
 let rig: AttackRig;
@@ -51,9 +40,7 @@ describe('a stateless client before an upstream of sessions', () => {
     const called = await askStateless(rig.access, 'tools/call', { ...TASK_CALL, task: { ttl: 1 } });
     expect(resultOf(called)).toMatchObject({ content: [{ text: 'at once' }] });
     const sent = rig.upstream.seen().filter(({ method }) => method === 'tools/call');
-    expect(sent.map(({ body }) => body.includes('"task"') || body.includes(EXTENSION))).toEqual([
-      false,
-    ]);
+    expect(sent.map(({ body }) => body.includes('"task"') || body.includes(EXTENSION))).toEqual([false]);
     rig.upstream.forget();
     const looked = await askStateless(rig.access, 'tasks/get', { taskId: 'up-1' });
     expect(errorOf(looked)).toMatchObject({ code: -32602, message: 'Task not found' });
@@ -92,9 +79,7 @@ describe('a client of sessions before a stateless upstream', () => {
     const called = await session.request('tools/call', { ...TASK_CALL, task: { ttl: 1 } });
     expect(resultOf(called)).toMatchObject({ content: [{ text: 'at once' }] });
     const sent = rig.upstream.seen().filter(({ method }) => method === 'tools/call');
-    expect(sent.map(({ body }) => body.includes('"task"') || body.includes(EXTENSION))).toEqual([
-      false,
-    ]);
+    expect(sent.map(({ body }) => body.includes('"task"') || body.includes(EXTENSION))).toEqual([false]);
     rig.upstream.forget();
     for (const method of ['tasks/get', 'tasks/list']) {
       const reply = await session.request(method, { taskId: 'x' });

@@ -25,13 +25,7 @@ import {
   taskOf,
 } from '../support/mcp-servers.js';
 import { grantQuestions } from '../support/sdk-clients.js';
-import {
-  type Access,
-  callStateless,
-  errorOf,
-  requestStateless,
-  resultOf,
-} from '../support/wire-client.js';
+import { type Access, callStateless, errorOf, requestStateless, resultOf } from '../support/wire-client.js';
 
 const SECRET = ['sk', 'live', 'a8Kq2ZrT7mXw4Lp9Nv3Bd6Yh'].join('_');
 const FORM = {
@@ -64,9 +58,7 @@ async function reload(): Promise<void> {
 /** The outcome of the last request about a task. */
 async function lastOutcome(): Promise<AuditLine> {
   const find = async () =>
-    (await rig.gateway.audit()).findLast(
-      ({ type, target }) => type === 'mcp.outcome' && target.kind === 'task',
-    );
+    (await rig.gateway.audit()).findLast(({ type, target }) => type === 'mcp.outcome' && target.kind === 'task');
   await expect.poll(find).toBeDefined();
   return (await find()) ?? {};
 }
@@ -184,10 +176,7 @@ describe('what is no answer', () => {
     ['with a misspelt result', { status: 'completed', result: text('x'), Result: text('y') }],
     ['with an error that is none', { status: 'failed', error: { message: 'no code' } }],
     ['with state to carry', { requestState: 'x' }],
-    [
-      'with questions of nobody',
-      { status: 'input_required', inputRequests: { a: { method: 'x' } } },
-    ],
+    ['with questions of nobody', { status: 'input_required', inputRequests: { a: { method: 'x' } } }],
   ])('[TSK-04] a task %s', async (_what, state) => {
     const taskId = await beginStateless(rig.access);
     server.say('up-1', state);
@@ -223,8 +212,7 @@ describe('what a task brings', () => {
     expect(reply.status).toBe(200);
     expect(reply.text).not.toContain(SECRET);
     expect(resultOf(reply)).toMatchObject({ taskId, status: state['status'] });
-    const actions = async () =>
-      (await lastOutcome())['findings'].map((one: JsonObject) => one['action']);
+    const actions = async () => (await lastOutcome())['findings'].map((one: JsonObject) => one['action']);
     await expect.poll(actions).toContain('redact');
   });
 
@@ -266,8 +254,7 @@ rules:
       await beginStateless(rig.access, 'talk', { id: 'long' }),
       await beginStateless(rig.access, 'talk', { id: 'short' }),
     ];
-    for (const id of server.begun)
-      server.say(id, { status: 'completed', result: text('x'.repeat(500)) });
+    for (const id of server.begun) server.say(id, { status: 'completed', result: text('x'.repeat(500)) });
     const withheld = await look(long);
     await expectWithheldLines(rig, withheld, 'result-too-large');
     expect(resultOf(await look(short))['status']).toBe('completed');
@@ -297,9 +284,7 @@ rules:
     expect(errorOf(reply)['message']).toBe('Task not found');
     await expectRefusedLines(rig, reply, 'denied-by-rule');
     const unknown = await look('nobodys', {}, leaver);
-    const [one, other] = [reply, unknown].map((each) =>
-      each.text.replace(decisionOf(each).id, 'DECISION'),
-    );
+    const [one, other] = [reply, unknown].map((each) => each.text.replace(decisionOf(each).id, 'DECISION'));
     expect(one).toBe(other);
     expectNothingForwarded(rig);
   });
@@ -347,12 +332,7 @@ describe('questions of a task', () => {
     expect(resultOf(reply)).toMatchObject({ taskId, inputRequests: { colour: FORM } });
     server.say('up-1', {});
     const inputResponses = { colour: { action: 'accept', content: { colour: 'red' } } };
-    const updated = await askStateless(
-      rig.access,
-      'tasks/update',
-      { taskId, inputResponses },
-      INPUT_CAPABILITIES,
-    );
+    const updated = await askStateless(rig.access, 'tasks/update', { taskId, inputResponses }, INPUT_CAPABILITIES);
     expect(resultOf(updated)).toEqual({ resultType: 'complete' });
     expect(rig.upstream.seen().at(-1)?.message?.['params']).toMatchObject({ inputResponses });
   });
@@ -388,10 +368,7 @@ describe('questions of a task', () => {
   });
 
   it('[TSK-07] are counted once, however often they are looked at', async () => {
-    const limited = grantQuestions(
-      'elicitation: [form]',
-      '    limits: {rate: 2/h, per: subject}\n',
-    );
+    const limited = grantQuestions('elicitation: [form]', '    limits: {rate: 2/h, per: subject}\n');
     await rig.gateway.writePolicy('questions', limited);
     await reload();
     server = createTaskServer('counted');
@@ -431,9 +408,7 @@ describe('questions of a task', () => {
   it('[TSK-07] a secret in the place of an id that nobody reads does not leave either', async () => {
     const params = { name: 'talk', arguments: {}, taskId: SECRET };
     rig.upstream.forget();
-    expect(resultOf(await askStateless(rig.access, 'tools/call', params))['resultType']).toBe(
-      'task',
-    );
+    expect(resultOf(await askStateless(rig.access, 'tools/call', params))['resultType']).toBe('task');
     expect(rig.upstream.uses()).toHaveLength(1);
     expect(String(rig.upstream.uses()[0]?.body)).not.toContain(SECRET);
   });
@@ -474,8 +449,7 @@ describe('limits', () => {
     await rig.gateway.writePolicy('open', limited);
     await reload();
     const taskId = await beginStateless(rig.access);
-    for (let looks = 0; looks < 3; looks += 1)
-      expect(resultOf(await look(taskId))['status']).toBe('working');
+    for (let looks = 0; looks < 3; looks += 1) expect(resultOf(await look(taskId))['status']).toBe('working');
     const again = await askStateless(rig.access, 'tools/call', { name: 'talk', arguments: {} });
     await expectRefusedLines(rig, again, 'rate-limited');
     await rig.gateway.writePolicy('open', ALLOW_ALL);

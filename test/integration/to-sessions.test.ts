@@ -5,18 +5,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALLOW_ALL, type AttackRig, startRig } from '../support/gateway.js';
 import { inTurn, jsonBody, onMethod, sessionsOnly, stream } from '../support/hostile-acts.js';
-import {
-  type Act,
-  type HostileRequest,
-  type Order,
-  paramsOf,
-} from '../support/hostile-upstream.js';
-import {
-  ALL_QUESTIONS,
-  askThenAnswer,
-  FORM_QUESTION as FORM,
-  grantQuestions,
-} from '../support/sdk-clients.js';
+import { type Act, type HostileRequest, type Order, paramsOf } from '../support/hostile-upstream.js';
+import { ALL_QUESTIONS, askThenAnswer, FORM_QUESTION as FORM, grantQuestions } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';
 import {
   type Access,
@@ -61,23 +51,19 @@ describe('a stateless client whose call takes too long in a session', () => {
       'is a stream that falls silent',
       { ...{ kind: 'chunks', chunks: [':\n\n'], ending: 'hold' }, contentType: EVENTS },
     ],
-  ])(
-    '[Y-05] gets an error where the response %s, and the server learns of it',
-    async (_how, act) => {
-      rig.upstream.obey(
-        inTurn(
-          sessionsOnly,
-          onMethod('tools/call', () => act),
-        ),
-      );
-      const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
-      expect(errorOf(reply)['code']).toBe(1505);
-      const sent = rig.upstream.uses()[0]?.id;
-      const cancelled = () =>
-        rig.upstream.seen().find(({ method }) => method === 'notifications/cancelled')?.message;
-      await expect.poll(cancelled, PATIENT).toMatchObject({ params: { requestId: sent } });
-    },
-  );
+  ])('[Y-05] gets an error where the response %s, and the server learns of it', async (_how, act) => {
+    rig.upstream.obey(
+      inTurn(
+        sessionsOnly,
+        onMethod('tools/call', () => act),
+      ),
+    );
+    const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+    expect(errorOf(reply)['code']).toBe(1505);
+    const sent = rig.upstream.uses()[0]?.id;
+    const cancelled = () => rig.upstream.seen().find(({ method }) => method === 'notifications/cancelled')?.message;
+    await expect.poll(cancelled, PATIENT).toMatchObject({ params: { requestId: sent } });
+  });
 });
 
 describe('a stateless client before an upstream of sessions', () => {
@@ -94,14 +80,11 @@ describe('a stateless client before an upstream of sessions', () => {
   });
   afterAll(() => rig.close());
 
-  const initialized = (): number =>
-    rig.upstream.seen().filter(({ method }) => method === 'initialize').length;
+  const initialized = (): number => rig.upstream.seen().filter(({ method }) => method === 'initialize').length;
 
   it('[Y-04] has one session for its calls, however many come at a time', async () => {
     const access: Access = rig.as(await rig.gateway.token('target', { sub: 'many' }));
-    const replies = await Promise.all(
-      [1, 2, 3, 4].map(() => callStateless(access, 'read_record', { id: 'x' })),
-    );
+    const replies = await Promise.all([1, 2, 3, 4].map(() => callStateless(access, 'read_record', { id: 'x' })));
     for (const reply of replies) {
       expect(reply.message?.['id']).toBe(1);
       expect(reply.text).toContain('read_record x');
@@ -117,10 +100,7 @@ describe('a stateless client before an upstream of sessions', () => {
     rig.upstream.forget();
     const lost = (method: string): Order =>
       onMethod(method, (request) =>
-        jsonBody(
-          { jsonrpc: '2.0', id: request.id ?? 0, error: { code: -32001, message: 'gone' } },
-          404,
-        ),
+        jsonBody({ jsonrpc: '2.0', id: request.id ?? 0, error: { code: -32001, message: 'gone' } }, 404),
       );
     // A 404 with an error under the request's id is a lost session only where a ping in it fails too.
     rig.upstream.obeyOnce(lost('tools/list'));
@@ -132,9 +112,7 @@ describe('a stateless client before an upstream of sessions', () => {
     const refused = await callStateless(access, 'read_record', { id: 'x' });
     expect(errorOf(refused)['message']).toContain('was lost');
     expect(rig.upstream.uses()).toHaveLength(1);
-    expect((await callStateless(access, 'read_record', { id: 'x' })).text).toContain(
-      'read_record x',
-    );
+    expect((await callStateless(access, 'read_record', { id: 'x' })).text).toContain('read_record x');
     expect(initialized()).toBe(2);
   });
 
@@ -163,9 +141,7 @@ describe('a stateless client before an upstream of sessions', () => {
     [503, 1502],
   ])('[G-05] has no subscription where the stream is answered with %s', async (status, code) => {
     rig.upstream.obey(
-      inTurn(sessionsOnly, ({ httpMethod }) =>
-        httpMethod === 'GET' ? jsonBody({ error: 'no' }, status) : undefined,
-      ),
+      inTurn(sessionsOnly, ({ httpMethod }) => (httpMethod === 'GET' ? jsonBody({ error: 'no' }, status) : undefined)),
     );
     const reply = await requestStateless(rig.access, 'subscriptions/listen', {
       notifications: { toolsListChanged: true },
@@ -197,8 +173,7 @@ describe('a stateless client before an upstream of sessions', () => {
     const [sent] = rig.upstream.uses();
     left.abort();
     await waiting;
-    const cancelled = () =>
-      rig.upstream.seen().find(({ method }) => method === 'notifications/cancelled');
+    const cancelled = () => rig.upstream.seen().find(({ method }) => method === 'notifications/cancelled');
     await expect.poll(cancelled, PATIENT).toBeDefined();
     expect(paramsOf(cancelled() as HostileRequest)['requestId']).toBe(sent?.id);
     expect(cancelled()?.headers['mcp-session-id']).toBe(sent?.headers['mcp-session-id']);
@@ -246,16 +221,13 @@ describe('a stateless client before an upstream of sessions', () => {
     rig.upstream.obey(
       inTurn(
         sessionsOnly,
-        onMethod('tools/call', (request) =>
-          askThenAnswer(request, [{ id: 'from-the-server', ...FORM }], 5),
-        ),
+        onMethod('tools/call', (request) => askThenAnswer(request, [{ id: 'from-the-server', ...FORM }], 5)),
       ),
     );
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
     expect(reply.messages).toHaveLength(1);
     expect(resultOf(reply)['resultType']).toBe('complete');
-    const replyOf = () =>
-      rig.upstream.seen().find(({ message }) => message?.['id'] === 'from-the-server')?.message;
+    const replyOf = () => rig.upstream.seen().find(({ message }) => message?.['id'] === 'from-the-server')?.message;
     await expect.poll(replyOf, PATIENT).toMatchObject({ error: { code: -32601 } });
     const found = async () => (await rig.gateway.audit()).flatMap((line) => line['findings'] ?? []);
     await expect
@@ -267,28 +239,21 @@ describe('a stateless client before an upstream of sessions', () => {
     rig.upstream.obey(
       inTurn(
         sessionsOnly,
-        onMethod('tools/call', (request) =>
-          askThenAnswer(request, [{ id: 'ping-1', method: 'ping' }], 5),
-        ),
+        onMethod('tools/call', (request) => askThenAnswer(request, [{ id: 'ping-1', method: 'ping' }], 5)),
       ),
     );
     const access: Access = rig.as(await rig.gateway.token('target', { sub: 'pinged' }));
     expect(resultOf(await callStateless(access, 'read_record', { id: 'one' }))).toBeDefined();
-    const pong = () =>
-      rig.upstream.seen().find(({ message }) => message?.['id'] === 'ping-1')?.message;
+    const pong = () => rig.upstream.seen().find(({ message }) => message?.['id'] === 'ping-1')?.message;
     await expect.poll(pong, PATIENT).toMatchObject({ result: {} });
     const outcome = async () =>
-      (await rig.gateway.audit()).find(
-        (line) => line['type'] === 'mcp.outcome' && line['actor']?.sub === 'pinged',
-      );
+      (await rig.gateway.audit()).find((line) => line['type'] === 'mcp.outcome' && line['actor']?.sub === 'pinged');
     await expect.poll(outcome, PATIENT).toMatchObject({ findings: [] });
   });
 
   it('[Y-05] gets a demand for a visit as a question', async () => {
     const data = {
-      elicitations: [
-        { mode: 'url', elicitationId: 'e1', url: 'https://example.com/a', message: 'Visit.' },
-      ],
+      elicitations: [{ mode: 'url', elicitationId: 'e1', url: 'https://example.com/a', message: 'Visit.' }],
     };
     rig.upstream.obey(
       inTurn(
@@ -302,12 +267,7 @@ describe('a stateless client before an upstream of sessions', () => {
         ),
       ),
     );
-    const asked = await callStateless(
-      rig.access,
-      'read_record',
-      { id: 'one' },
-      { [CAPABILITIES]: ALL_QUESTIONS },
-    );
+    const asked = await callStateless(rig.access, 'read_record', { id: 'one' }, { [CAPABILITIES]: ALL_QUESTIONS });
     const [question] = Object.values((resultOf(asked)['inputRequests'] ?? {}) as JsonObject);
     expect(question).toEqual({
       method: 'elicitation/create',
@@ -351,8 +311,7 @@ describe('a stateless client before an upstream of sessions', () => {
     const text = await readUntil(opened, 'resources/updated');
     expect(text).toContain('acknowledged');
     expect(text).toContain('"io.modelcontextprotocol/subscriptionId":"listening"');
-    const subscribed = () =>
-      rig.upstream.seen().find(({ method }) => method === 'resources/subscribe');
+    const subscribed = () => rig.upstream.seen().find(({ method }) => method === 'resources/subscribe');
     await expect.poll(subscribed, PATIENT).toBeDefined();
     left.abort();
     const ended = () => rig.upstream.seen().find(({ httpMethod }) => httpMethod === 'DELETE');

@@ -102,9 +102,7 @@ describe('a client of sessions before a stateless upstream', () => {
       method: 'notifications/cancelled',
       params: { requestId: 5 },
     };
-    expect(
-      (await post(rig.access, JSON.stringify(notification), sessionHeaders(session.id))).status,
-    ).toBe(202);
+    expect((await post(rig.access, JSON.stringify(notification), sessionHeaders(session.id))).status).toBe(202);
     await expect.poll(() => rig.upstream.uses()[0]?.isAborted, PATIENT).toBe(true);
   });
 
@@ -190,8 +188,7 @@ describe('a client of sessions before a stateless upstream', () => {
     );
     await expect.poll(() => stream.text(), { timeout: 5_000 }).toContain('elicitation/create');
     const question = /"id":"([^"]+)"/.exec(stream.text())?.[1] ?? '';
-    const result =
-      '{"action":"accept","content":{"person":"Ada","account":9007199254740993,"rate":1.10}}';
+    const result = '{"action":"accept","content":{"person":"Ada","account":9007199254740993,"rate":1.10}}';
     const reply = `{"jsonrpc":"2.0","id":${JSON.stringify(question)},"result":${result}}`;
     expect((await post(rig.access, reply, headers)).status).toBe(202);
     await expect.poll(() => rig.upstream.uses().length, { timeout: 5_000 }).toBe(2);
@@ -212,9 +209,7 @@ describe('a client of sessions before a stateless upstream', () => {
     rig.upstream.obey(
       inTurn(
         statelessOnly,
-        onMethod('tools/call', (request) =>
-          jsonBody({ jsonrpc: '2.0', id: request.id ?? 0, error }, 400),
-        ),
+        onMethod('tools/call', (request) => jsonBody({ jsonrpc: '2.0', id: request.id ?? 0, error }, 400)),
       ),
     );
     const missing = await session.call('read_record', { id: 'one' });
@@ -238,9 +233,7 @@ describe('a client of sessions before a stateless upstream', () => {
       rig.upstream.obey(
         inTurn(
           statelessOnly,
-          onMethod('tools/call', (request) =>
-            jsonBody(resultFor(request, textResult('said anyway')), status),
-          ),
+          onMethod('tools/call', (request) => jsonBody(resultFor(request, textResult('said anyway')), status)),
         ),
       );
       const reply = await session.call('read_record', { id: 'one' });
@@ -297,27 +290,24 @@ describe('a client of sessions before a stateless upstream', () => {
     },
   );
 
-  it.each(STATUSES)(
-    '[G-05] has no stream where the upstream answers its subscription with %s',
-    async (status) => {
-      const session = await rig.openSession();
-      rig.upstream.obey(
-        inTurn(
-          statelessOnly,
-          onMethod('subscriptions/listen', () => jsonBody({ error: 'no' }, status)),
-        ),
-      );
-      const opened = await fetch(rig.access.url, {
-        headers: {
-          ...bearer(rig.access.token),
-          ...sessionHeaders(session.id),
-          accept: 'text/event-stream',
-        },
-      });
-      await opened.body?.cancel();
-      expect(opened.status).toBe(502);
-    },
-  );
+  it.each(STATUSES)('[G-05] has no stream where the upstream answers its subscription with %s', async (status) => {
+    const session = await rig.openSession();
+    rig.upstream.obey(
+      inTurn(
+        statelessOnly,
+        onMethod('subscriptions/listen', () => jsonBody({ error: 'no' }, status)),
+      ),
+    );
+    const opened = await fetch(rig.access.url, {
+      headers: {
+        ...bearer(rig.access.token),
+        ...sessionHeaders(session.id),
+        accept: 'text/event-stream',
+      },
+    });
+    await opened.body?.cancel();
+    expect(opened.status).toBe(502);
+  });
 
   it('[Y-09] hears on its stream what a subscription tells, lists and resources', async () => {
     const session = await rig.openSession();
@@ -347,9 +337,7 @@ describe('a client of sessions before a stateless upstream', () => {
     });
     expect(opened.status).toBe(200);
     const received = readUntil(opened, 'resources/updated');
-    expect(resultOf(await session.request('resources/subscribe', { uri: 'memo://one' }))).toEqual(
-      {},
-    );
+    expect(resultOf(await session.request('resources/subscribe', { uri: 'memo://one' }))).toEqual({});
     const text = await received;
     expect(text).toContain('memo://one');
     expect(text).not.toContain('subscriptionId');
@@ -385,14 +373,7 @@ describe('a client of sessions, and a tool whose arguments are mirrored in heade
 
   it('[Y-08] has the headers written, which its client does not know, so that each reads as it was', async () => {
     const session = await rig.openSession();
-    for (const region of [
-      'north',
-      'Gr\u00fc\u00dfe',
-      ' led',
-      'two\nlines',
-      '=?base64?eA==?=',
-      '',
-    ]) {
+    for (const region of ['north', 'Gr\u00fc\u00dfe', ' led', 'two\nlines', '=?base64?eA==?=', '']) {
       rig.upstream.forget();
       const reply = await session.call('read_record', { region });
       expect(resultOf(reply)).toHaveProperty('content');
@@ -413,9 +394,7 @@ describe('a client of sessions, and a tool whose arguments are mirrored in heade
     const first = await list(1);
     expect(toolNames(first)).toEqual(['read_record']);
     for (const id of [2, 'two', 40, 1])
-      expect((await list(id)).text).toBe(
-        first.text.replace('"id":1', `"id":${JSON.stringify(id)}`),
-      );
+      expect((await list(id)).text).toBe(first.text.replace('"id":1', `"id":${JSON.stringify(id)}`));
     // As long as before, and not what was approved.
     rig.upstream.offer(() => [{ ...TOOL, description: 'Finds a record.' }]);
     expect(toolNames(await list(1))).toEqual([]);

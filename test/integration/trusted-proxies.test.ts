@@ -49,13 +49,10 @@ describe('forwarding headers', () => {
     ['203.0.113.9, 192.0.2.1', '192.0.2.1'],
     ['::ffff:203.0.113.9', '203.0.113.9'],
     ['<script>', '127.0.0.1'],
-  ])(
-    '[BND-28] end at the first that is not trusted, or no address: %s',
-    async (value, expected) => {
-      const reply = await refused(trusting, { 'x-forwarded-for': value });
-      expect(await recordedAddress(trusting, reply)).toBe(expected);
-    },
-  );
+  ])('[BND-28] end at the first that is not trusted, or no address: %s', async (value, expected) => {
+    const reply = await refused(trusting, { 'x-forwarded-for': value });
+    expect(await recordedAddress(trusting, reply)).toBe(expected);
+  });
 
   it('[BND-28] of a trusted proxy change no Host rule, no resource and no challenge', async () => {
     const own = trusting.gateway.publicUrl;

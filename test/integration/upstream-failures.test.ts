@@ -6,12 +6,7 @@ import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
 import * as acts from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
-import {
-  callStateless,
-  errorOf,
-  type OpenSession,
-  requestStateless,
-} from '../support/wire-client.js';
+import { callStateless, errorOf, type OpenSession, requestStateless } from '../support/wire-client.js';
 
 const ANSWER: JsonObject = {
   jsonrpc: '2.0',
@@ -38,10 +33,7 @@ const BROKEN: readonly (readonly [string, (request: HostileRequest) => Act])[] =
   ['neither', (request) => acts.neitherResultNorError(request)],
   ['a login page', () => acts.body('Log in', 'text/html', 401)],
   ['an array', () => acts.jsonBody([ANSWER])],
-  [
-    'invalid UTF-8',
-    () => acts.body(Buffer.from('{"jsonrpc":"2.0","id":1,"result":{"a":"\xff"}}', 'latin1')),
-  ],
+  ['invalid UTF-8', () => acts.body(Buffer.from('{"jsonrpc":"2.0","id":1,"result":{"a":"\xff"}}', 'latin1'))],
   ['a number for a result', () => acts.jsonBody({ jsonrpc: '2.0', id: 1, result: 1 })],
   ['a stream without an answer', () => acts.stream([])],
 ];
@@ -72,8 +64,7 @@ describe('an upstream that fails', () => {
     expect([1502, 1506, 1507]).toContain(errorOf(reply)['code']);
     expect(reply.text).not.toContain('stack trace');
     expect(reply.text).not.toContain('somebody else');
-    if (reply.status === 200)
-      expect(reply.headers.get('content-type')).toContain('text/event-stream');
+    if (reply.status === 200) expect(reply.headers.get('content-type')).toContain('text/event-stream');
 
     const inSession = await session.call('read_record', { id: 'one' });
     expect(inSession.message).toHaveProperty('error');
@@ -95,12 +86,7 @@ describe('an upstream that fails', () => {
 
   it('[G-05] is an error as the last event of a stream that has begun', async () => {
     rig.upstream.obey(acts.onMethod('tools/call', (request) => acts.closedMidStream(request)));
-    const reply = await callStateless(
-      rig.access,
-      'read_record',
-      { id: 'one' },
-      { progressToken: 1 },
-    );
+    const reply = await callStateless(rig.access, 'read_record', { id: 'one' }, { progressToken: 1 });
     expect(reply.status).toBe(200);
     expect(reply.messages).toHaveLength(2);
     expect(reply.messages.at(-1)).toMatchObject({ id: 1, error: { code: expect.any(Number) } });
@@ -131,9 +117,7 @@ describe('an upstream that fails', () => {
 
   it('[G-05] cannot put a second answer into the next exchange', async () => {
     const evil = { jsonrpc: '2.0', id: 1, result: { content: [{ type: 'text', text: 'evil' }] } };
-    rig.upstream.obeyOnce(
-      acts.onMethod('tools/call', () => acts.secondResponseBehind(ANSWER, evil)),
-    );
+    rig.upstream.obeyOnce(acts.onMethod('tools/call', () => acts.secondResponseBehind(ANSWER, evil)));
     await callStateless(rig.access, 'read_record', { id: 'one' });
     for (let i = 0; i < 3; i += 1) {
       const reply = await callStateless(rig.access, 'read_record', { id: 'two' });

@@ -6,13 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { type AttackRig, decisionOf, linesOf, startRig } from '../support/gateway.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/timing.js';
-import {
-  callStateless,
-  openSession,
-  post,
-  readReply,
-  statelessParts,
-} from '../support/wire-client.js';
+import { callStateless, openSession, post, readReply, statelessParts } from '../support/wire-client.js';
 
 const HEADER = 'sallyport-assertion';
 
@@ -25,9 +19,7 @@ describe('the assertion', () => {
   afterAll(() => rig.close());
 
   function verify(request: HostileRequest | undefined): Promise<{ readonly payload: JWTPayload }> {
-    const keys = createRemoteJWKSet(
-      new URL('/.well-known/sallyport/jwks.json', rig.gateway.publicUrl),
-    );
+    const keys = createRemoteJWKSet(new URL('/.well-known/sallyport/jwks.json', rig.gateway.publicUrl));
     return jwtVerify(request?.headers[HEADER] ?? '', keys, {
       typ: 'sallyport-assertion+jwt',
       algorithms: ['EdDSA'],
@@ -72,17 +64,14 @@ describe('the assertion', () => {
     gone.abort();
     await session.end();
     await vi.waitFor(
-      () =>
-        expect(rig.upstream.seen().some(({ httpMethod }) => httpMethod === 'DELETE')).toBe(true),
+      () => expect(rig.upstream.seen().some(({ httpMethod }) => httpMethod === 'DELETE')).toBe(true),
       PATIENT,
     );
     const seen = rig.upstream.seen();
     const payloads = (await Promise.all(seen.map(verify))).map(({ payload }) => payload);
     expect(new Set(payloads.map(({ sub }) => sub))).toEqual(new Set(['carol']));
     expect(new Set(payloads.map(({ jti }) => jti)).size).toBe(seen.length);
-    expect(new Set(seen.map(({ httpMethod }) => httpMethod))).toEqual(
-      new Set(['POST', 'GET', 'DELETE']),
-    );
+    expect(new Set(seen.map(({ httpMethod }) => httpMethod))).toEqual(new Set(['POST', 'GET', 'DELETE']));
   });
 
   it('[CRD-10] of what the gateway asks for itself has the gateway as subject', async () => {
@@ -90,9 +79,7 @@ describe('the assertion', () => {
     const listed = rig.upstream.seen();
     expect(listed.length).toBeGreaterThan(1);
     // The command has no key of the run's own: who it is for can be read, and is verified elsewhere.
-    const claims = listed.map(
-      ({ headers }) => JSON.parse(atob(headers[HEADER]?.split('.')[1] ?? '')) as JWTPayload,
-    );
+    const claims = listed.map(({ headers }) => JSON.parse(atob(headers[HEADER]?.split('.')[1] ?? '')) as JWTPayload);
     for (const claim of claims) {
       expect(claim).toMatchObject({ sub: rig.gateway.publicUrl, client_id: 'sallyport' });
     }
@@ -103,9 +90,7 @@ describe('the assertion', () => {
     const { kid } = decodeProtectedHeader(rig.upstream.uses()[0]?.headers[HEADER] ?? '');
     const audit = await rig.gateway.audit();
     const started = audit.find(({ detail }) => detail?.event === 'started');
-    const response = await fetch(
-      new URL('/.well-known/sallyport/jwks.json', rig.gateway.publicUrl),
-    );
+    const response = await fetch(new URL('/.well-known/sallyport/jwks.json', rig.gateway.publicUrl));
     const { keys } = (await response.json()) as {
       readonly keys: readonly { readonly kid: string; readonly x: string }[];
     };

@@ -7,13 +7,7 @@ import { decisionOf, linesOf, type RunningGateway, startTestGateway } from '../s
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import { makeSecretFiles, type SecretFiles } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';
-import {
-  type Authority,
-  type CertifiedKey,
-  makeAuthority,
-  startTlsFront,
-  type TlsFront,
-} from '../support/tls.js';
+import { type Authority, type CertifiedKey, makeAuthority, startTlsFront, type TlsFront } from '../support/tls.js';
 import { callStateless, type Reply, requestStateless } from '../support/wire-client.js';
 
 let authority: Authority;

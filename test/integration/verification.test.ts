@@ -99,16 +99,12 @@ describe('two approved forms of a definition, each offered to some callers', () 
 
   it('[L-58] each calls it by that form, and by no other', async () => {
     expect((await callStateless(pat, 'read_record', { id: 'a' })).message).toHaveProperty('result');
-    expect((await callStateless(sam, 'read_record', { key: 'a' })).message).toHaveProperty(
-      'result',
-    );
+    expect((await callStateless(sam, 'read_record', { key: 'a' })).message).toHaveProperty('result');
     rig.upstream.forget();
     const reply = await callStateless(sam, 'read_record', { path: 'a' });
     await expectRefusedLines(rig, reply, 'arguments-invalid');
     expect(rig.upstream.uses()).toEqual([]);
-    expect(await rig.gateway.metrics()).toContain(
-      'sallyport_tools{upstream="target",state="approved"} 2',
-    );
+    expect(await rig.gateway.metrics()).toContain('sallyport_tools{upstream="target",state="approved"} 2');
   });
 
   it('[L-58] results are those of one of the forms', async () => {
@@ -156,9 +152,7 @@ describe('pinning.verify: before-call', () => {
   });
 
   it('[L-56] refuses calls while the definitions cannot be listed', async () => {
-    rig.upstream.obey(({ method }) =>
-      method === 'tools/list' ? { kind: 'http', status: 500 } : undefined,
-    );
+    rig.upstream.obey(({ method }) => (method === 'tools/list' ? { kind: 'http', status: 500 } : undefined));
     rig.upstream.forget();
     const reply = await call();
     expect(reply.status).toBe(503);
@@ -183,9 +177,7 @@ describe('a server on the SDK that changes its tools', () => {
       },
     });
     gateway = await startTestGateway({
-      upstreams: [
-        { name: 'target', url: server.url, more: ['pinning: {verify: before-call, maxAge: 10m}'] },
-      ],
+      upstreams: [{ name: 'target', url: server.url, more: ['pinning: {verify: before-call, maxAge: 10m}'] }],
     });
     access = { url: gateway.url('target'), token: await gateway.token('target') };
   });

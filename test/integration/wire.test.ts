@@ -70,9 +70,7 @@ describe('what stands around a message', () => {
       const session = await rig.openSession();
       const note = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
       rig.upstream.obey(({ httpMethod }) =>
-        httpMethod === 'GET'
-          ? { kind: 'chunks', contentType, chunks: [sseEvent(note)], ending: 'end' }
-          : undefined,
+        httpMethod === 'GET' ? { kind: 'chunks', contentType, chunks: [sseEvent(note)], ending: 'end' } : undefined,
       );
       const headers = { ...bearer(rig.access.token), ...sessionHeaders(session.id) };
       const response = await fetch(rig.access.url, {
@@ -168,9 +166,7 @@ describe('what stands around a message', () => {
           onMethod('tools/list', (request) =>
             events([
               'event: ping\ndata: 2026-11-20\n\n',
-              sseEvent(
-                resultFor(request, { tools: [...HONEST_TOOLS], ttlMs: 0, cacheScope: 'private' }),
-              ),
+              sseEvent(resultFor(request, { tools: [...HONEST_TOOLS], ttlMs: 0, cacheScope: 'private' })),
             ]),
           ),
         ),
@@ -185,13 +181,10 @@ describe('what stands around a message', () => {
 
   it('[W-05] a slow stream adds nothing to the overhead', async () => {
     const before = await rig.gateway.metrics();
-    rig.upstream.obey(
-      onMethod('tools/call', (request) => events([':\n\n', ':\n\n', answerOf(request)], PAUSE_MS)),
-    );
+    rig.upstream.obey(onMethod('tools/call', (request) => events([':\n\n', ':\n\n', answerOf(request)], PAUSE_MS)));
     await callStateless(rig.access, 'read_record', { id: 'one' });
     const after = await rig.gateway.metrics();
-    const grown = (family: string) =>
-      secondsOfCalls(after, family) - secondsOfCalls(before, family);
+    const grown = (family: string) => secondsOfCalls(after, family) - secondsOfCalls(before, family);
     expect(grown('mcp_server_operation_duration_seconds')).toBeGreaterThan(PAUSE_MS / 1000);
     expect(grown('mcp_client_operation_duration_seconds')).toBeGreaterThan(PAUSE_MS / 1000);
     expect(grown('sallyport_overhead_seconds')).toBeLessThan(PAUSE_MS / 1000);
@@ -266,14 +259,11 @@ describe('what stands around a message', () => {
       body: JSON.stringify(body),
     });
     expect(response.status).toBe(200);
-    const outcomes = async () =>
-      (await rig.gateway.audit()).filter((line) => line['type'] === 'mcp.outcome').length;
+    const outcomes = async () => (await rig.gateway.audit()).filter((line) => line['type'] === 'mcp.outcome').length;
     const before = await outcomes();
     leave.abort();
     await expect.poll(outcomes).toBe(before + 1);
-    const last = (await rig.gateway.audit())
-      .filter((line) => line['type'] === 'mcp.outcome')
-      .at(-1);
+    const last = (await rig.gateway.audit()).filter((line) => line['type'] === 'mcp.outcome').at(-1);
     expect(last?.['decision']).toMatchObject({
       verdict: 'allow',
       action: 'forwarded',
@@ -284,8 +274,7 @@ describe('what stands around a message', () => {
   });
 
   it('[W-09] the outcome has the keyed digest of the result', async () => {
-    const outcomes = async () =>
-      (await rig.gateway.audit()).filter((line) => line['type'] === 'mcp.outcome');
+    const outcomes = async () => (await rig.gateway.audit()).filter((line) => line['type'] === 'mcp.outcome');
     const before = (await outcomes()).length;
     for (const text of ['same', 'same', 'other']) {
       rig.upstream.answerCalls(() => textResult(text));
@@ -308,15 +297,10 @@ describe('the key set of the gateway', () => {
       audit: 'audit: {sinks: [{type: file, path: ./audit.jsonl}], checkpoint: {every: 1s}}',
     });
     try {
-      const response = await fetch(
-        new URL('/.well-known/sallyport/jwks.json', rig.gateway.publicUrl),
-      );
+      const response = await fetch(new URL('/.well-known/sallyport/jwks.json', rig.gateway.publicUrl));
       expect(response.status).toBe(200);
       const { keys } = (await response.json()) as { keys: readonly Record<string, string>[] };
-      expect(keys.map(({ kid }) => kid)).toEqual([
-        keys[0]?.['kid'],
-        `${keys[0]?.['kid']}.assertion`,
-      ]);
+      expect(keys.map(({ kid }) => kid)).toEqual([keys[0]?.['kid'], `${keys[0]?.['kid']}.assertion`]);
       expect(Object.keys(keys[0] ?? {}).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x']);
       await callStateless(rig.access, 'read_record', { id: 'one' });
       const checkpoint = async () => {
@@ -337,40 +321,37 @@ describe('an upstream of one era', () => {
   it.each([
     ['2026-07-28', ['2026-07-28']],
     ['2025-11-25', ['2026-07-28']],
-  ])(
-    '[W-06] that speaks %s names what is served to a version that nobody speaks',
-    async (spoken, named) => {
-      const rig = await startRig({
-        prepare: (upstream) =>
-          upstream.obey((request) => {
-            const isStateless = request.headers['mcp-protocol-version'] === '2026-07-28';
-            if (isStateless === (spoken === '2026-07-28')) return undefined;
-            const error = { code: -32000, message: 'Bad Request' };
-            const message = { jsonrpc: '2.0', id: request.id ?? 0, error };
-            return {
-              kind: 'http',
-              status: 400,
-              headers: { 'content-type': 'application/json' },
-              body: JSON.stringify(message),
-            };
-          }),
+  ])('[W-06] that speaks %s names what is served to a version that nobody speaks', async (spoken, named) => {
+    const rig = await startRig({
+      prepare: (upstream) =>
+        upstream.obey((request) => {
+          const isStateless = request.headers['mcp-protocol-version'] === '2026-07-28';
+          if (isStateless === (spoken === '2026-07-28')) return undefined;
+          const error = { code: -32000, message: 'Bad Request' };
+          const message = { jsonrpc: '2.0', id: request.id ?? 0, error };
+          return {
+            kind: 'http',
+            status: 400,
+            headers: { 'content-type': 'application/json' },
+            body: JSON.stringify(message),
+          };
+        }),
+    });
+    try {
+      const reply = await requestStateless(
+        rig.access,
+        'tools/list',
+        { _meta: { 'io.modelcontextprotocol/protocolVersion': '2099-01-01' } },
+        { headers: { 'mcp-protocol-version': '2099-01-01' } },
+      );
+      expect(reply.status).toBe(400);
+      expect(errorOf(reply)).toMatchObject({
+        code: -32022,
+        data: { supported: named, requested: '2099-01-01' },
       });
-      try {
-        const reply = await requestStateless(
-          rig.access,
-          'tools/list',
-          { _meta: { 'io.modelcontextprotocol/protocolVersion': '2099-01-01' } },
-          { headers: { 'mcp-protocol-version': '2099-01-01' } },
-        );
-        expect(reply.status).toBe(400);
-        expect(errorOf(reply)).toMatchObject({
-          code: -32022,
-          data: { supported: named, requested: '2099-01-01' },
-        });
-        await linesOf(rig.gateway, decisionOf(reply).id, 2);
-      } finally {
-        await rig.close();
-      }
-    },
-  );
+      await linesOf(rig.gateway, decisionOf(reply).id, 2);
+    } finally {
+      await rig.close();
+    }
+  });
 });

@@ -8,14 +8,7 @@ import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
-import {
-  callStateless,
-  errorOf,
-  initialize,
-  requestStateless,
-  resultOf,
-  toolNames,
-} from '../support/wire-client.js';
+import { callStateless, errorOf, initialize, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
 
 const READERS = `version: 1
 policy: readers
@@ -79,9 +72,7 @@ describe('a page', () => {
     try {
       rig.upstream.obey(
         onMethod('tools/list', (request) =>
-          jsonBody(
-            resultFor(request, { tools: [], nextCursor: '', ttlMs: 0, cacheScope: 'private' }),
-          ),
+          jsonBody(resultFor(request, { tools: [], nextCursor: '', ttlMs: 0, cacheScope: 'private' })),
         ),
       );
       const replies = [

@@ -4,14 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type World, withWorld } from '../compat/rig.js';
 import { decisionOf, linesOf } from '../support/gateway.js';
-import {
-  body,
-  jsonBody,
-  onMethod,
-  resultFor,
-  sseEvent,
-  textResult,
-} from '../support/hostile-acts.js';
+import { body, jsonBody, onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
 import { errorOf, type Reply, resultOf, toolNames } from '../support/wire-client.js';
 
@@ -33,9 +26,7 @@ const ERAS: readonly (readonly [string, (world: World) => Promise<Reply>])[] = [
   ['a session', async (world) => (await world.openSession()).call('read_record', { id: 'one' })],
   ['the stateless era', (world) => world.call('read_record', { id: 'one' })],
 ];
-const CASES = FORMS.flatMap(([form, act]) =>
-  ERAS.map(([era, call]) => [form, era, act, call] as const),
-);
+const CASES = FORMS.flatMap(([form, act]) => ERAS.map(([era, call]) => [form, era, act, call] as const));
 
 describe.each(CASES)('in %s of %s', (_form, _era, act, call) => {
   async function callWith(result: JsonObject): Promise<{ reply: Reply; line: JsonObject }> {
@@ -125,8 +116,7 @@ describe('a list', () => {
 
 describe('a message that cannot be mended', () => {
   it('is refused, and the record says why', async () => {
-    const act = (request: HostileRequest): Act =>
-      jsonBody({ ...resultFor(request, textResult('ok')), id: HALF });
+    const act = (request: HostileRequest): Act => jsonBody({ ...resultFor(request, textResult('ok')), id: HALF });
     await withWorld({ order: onMethod('tools/call', act) }, async (world) => {
       const reply = await world.call('read_record', { id: 'one' });
       expect(reply.status).toBe(502);

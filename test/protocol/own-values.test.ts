@@ -52,8 +52,7 @@ describe('session ids', () => {
       while (ids.size < SESSIONS) {
         const before = ids.size;
         const opened = Array.from({ length: AT_ONCE }, () => initialize(rig.access));
-        for (const { headers } of await Promise.all(opened))
-          ids.add(headers.get('mcp-session-id') ?? '');
+        for (const { headers } of await Promise.all(opened)) ids.add(headers.get('mcp-session-id') ?? '');
         expect(ids.size).toBe(before + AT_ONCE);
       }
       for (const id of ids) expect(id).toMatch(/^[\x21-\x7e]{22,}$/);

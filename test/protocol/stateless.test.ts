@@ -49,11 +49,7 @@ beforeAll(async () => {
   rig = await startRig({
     policies: { rules: DENY_WRITES },
     prepare: (upstream) => {
-      upstream.offer(() => [
-        ...HONEST_TOOLS,
-        MIRRORED,
-        { name: UNICODE, inputSchema: { type: 'object' } },
-      ]);
+      upstream.offer(() => [...HONEST_TOOLS, MIRRORED, { name: UNICODE, inputSchema: { type: 'object' } }]);
       upstream.answerCalls((name) => textResult(name));
     },
   });
@@ -120,17 +116,12 @@ describe('headers that mirror the body', () => {
     ['one omitted', { region: 'eu', limit: 42 }, { region: 'eu' }, false],
     ['one altered', { region: 'eu' }, { region: 'us' }, false],
     ['a header for nothing', {}, { region: 'eu' }, false],
-  ])(
-    '[MCP-10] of parameters are there where a value is, and equal it: %s',
-    async (_what, args, own, isGood) => {
-      const headers = Object.fromEntries(
-        Object.entries(own).map(([name, value]) => [`mcp-param-${name}`, value]),
-      );
-      const reply = await callWith(headers, { name: 'query', arguments: args });
-      if (!isGood) return expectMismatch(reply);
-      expect(resultOf(reply)).toMatchObject(textResult('query'));
-    },
-  );
+  ])('[MCP-10] of parameters are there where a value is, and equal it: %s', async (_what, args, own, isGood) => {
+    const headers = Object.fromEntries(Object.entries(own).map(([name, value]) => [`mcp-param-${name}`, value]));
+    const reply = await callWith(headers, { name: 'query', arguments: args });
+    if (!isGood) return expectMismatch(reply);
+    expect(resultOf(reply)).toMatchObject(textResult('query'));
+  });
 
   it('[MCP-10] are not asked for where the value is null: the schema speaks then', async () => {
     const reply = await callWith({}, { name: 'query', arguments: { region: null } });
@@ -178,14 +169,11 @@ describe('the envelope of a request', () => {
     expectNothingForwarded(rig);
   });
 
-  it.each(['protocolVersion', 'clientCapabilities'])(
-    '[MCP-14] has %s in _meta, or is refused',
-    async (member) => {
-      const reply = await callWithMeta((meta) => delete meta[META + member]);
-      expect([reply.status, errorOf(reply)['code']]).toEqual([400, -32602]);
-      expectNothingForwarded(rig);
-    },
-  );
+  it.each(['protocolVersion', 'clientCapabilities'])('[MCP-14] has %s in _meta, or is refused', async (member) => {
+    const reply = await callWithMeta((meta) => delete meta[META + member]);
+    expect([reply.status, errorOf(reply)['code']]).toEqual([400, -32602]);
+    expectNothingForwarded(rig);
+  });
 
   it('[MCP-14] need not say who the client is', async () => {
     const reply = await callWithMeta((meta) => delete meta[`${META}clientInfo`]);
@@ -265,12 +253,7 @@ describe('log messages', () => {
     const unasked = await callStateless(rig.access, 'read_record', { id: 'one' });
     expect(resultOf(unasked)).toMatchObject(textResult('done'));
     expect(unasked.text).not.toContain('said by the server');
-    const asked = await callStateless(
-      rig.access,
-      'read_record',
-      { id: 'one' },
-      { [`${META}logLevel`]: 'info' },
-    );
+    const asked = await callStateless(rig.access, 'read_record', { id: 'one' }, { [`${META}logLevel`]: 'info' });
     expect(asked.text).toContain('said by the server');
   });
 });

@@ -45,56 +45,12 @@ const PREFIXES = [
   ...['> ', '>', '- ', '* ', '1. ', '   ', '    ', '\t', ' ', '>> ', '- - ', '  - ', '[^1]: '],
   ...['# ', '+ ', '\ufeff', '\u00a0', '- [ ] ', '> - ', '10) ', '>\t', '     '],
 ];
-const FENCES = [
-  '```',
-  '```',
-  '```',
-  '~~~',
-  '````',
-  '~~~~',
-  '``` js',
-  '```html',
-  '~~~ `x`',
-  '```x`',
-];
-const AFTER_FENCES = [
-  '',
-  '',
-  '',
-  '',
-  ' ',
-  '\t',
-  '\u00a0',
-  '\u3000',
-  '\u2028',
-  '~',
-  'x',
-  ' \u00a0',
-  '\\',
-];
+const FENCES = ['```', '```', '```', '~~~', '````', '~~~~', '``` js', '```html', '~~~ `x`', '```x`'];
+const AFTER_FENCES = ['', '', '', '', ' ', '\t', '\u00a0', '\u3000', '\u2028', '~', 'x', ' \u00a0', '\\'];
 const TICKS = ['`', '`', '`', '`', '`', '``', '``', '```', '\\`'];
 const BLANKS = [' ', ' ', ' ', '\t', '\n', '\r', '\f', '  ', '\u00a0', '\n> ', '\n>', '\n  '];
 const MARKS = [
-  ...[
-    '[',
-    ']',
-    '(',
-    ')',
-    '](',
-    '][',
-    '!',
-    '![',
-    '<',
-    '>',
-    '"',
-    "'",
-    '\\',
-    '|',
-    '*',
-    '_',
-    '~',
-    '~~',
-  ],
+  ...['[', ']', '(', ')', '](', '][', '!', '![', '<', '>', '"', "'", '\\', '|', '*', '_', '~', '~~'],
   ...['-', '=', ':', '&', '#', '<b ', '<b>', '</b>', '<?', '?>', '<!', '<!x ', '<!--', '-->'],
   ...['<![CDATA[', ']]>', '<div>', '</div>', '<div', '<pre>', '</pre>', '<a', '<p ', '<details>'],
   ...['<b x="', "<b x='", '">', "'>", '<b\n', '<B\t', '---', '===', '|-|', '|-|-|', '[^1]', '$'],
@@ -102,52 +58,12 @@ const MARKS = [
 ];
 const LITERALS = [
   ...['http://a.example/', 'https://a.example', 'www.a.example', 'www.a.example/', 'a@b.example'],
-  ...[
-    'ftp://a.example/',
-    'HTTP://A.example/(',
-    'mailto:a@b.example',
-    'xmpp:a@b.example/',
-    'b.com/',
-  ],
+  ...['ftp://a.example/', 'HTTP://A.example/(', 'mailto:a@b.example', 'xmpp:a@b.example/', 'b.com/'],
 ];
-const TERMS = [
-  'a',
-  'b',
-  'x',
-  'word',
-  'two words',
-  '1',
-  '\u00e9',
-  '\u4e2d',
-  '.',
-  ',',
-  'A.',
-  '\u00a0',
-];
+const TERMS = ['a', 'b', 'x', 'word', 'two words', '1', '\u00e9', '\u4e2d', '.', ',', 'A.', '\u00a0'];
 const COLONS = [':', ':', ':', '&colon;', '&#58;', '&#x3a;', '&#0058', '&#x3A', '%3a', '\\:'];
-const SCRIPTS = [
-  'javascript',
-  'JavaScript',
-  'vbscript',
-  'java&Tab;script',
-  'java&NewLine;script',
-  'data',
-];
-const SCRIPT_STARTS = [
-  '',
-  '',
-  '',
-  ' ',
-  '\t',
-  '\u0001',
-  '&#1;',
-  '&Tab;',
-  '&#106;',
-  '\n> ',
-  '\n',
-  '<',
-  '\\',
-];
+const SCRIPTS = ['javascript', 'JavaScript', 'vbscript', 'java&Tab;script', 'java&NewLine;script', 'data'];
+const SCRIPT_STARTS = ['', '', '', ' ', '\t', '\u0001', '&#1;', '&Tab;', '&#106;', '\n> ', '\n', '<', '\\'];
 const EVENTS = ['onclick', 'onload', 'ONERROR', 'onmouseover'];
 const ELEMENTS = [
   'img',
@@ -167,34 +83,11 @@ const EQUALS = ['=', '=', '=', ' =', '= ', `${' '.repeat(20)}=`, '\n=', '\t=\n',
 const MARKS_OF_QUERY = ['?', '?', '#', '&quest;', '&num;', '&#63;', '\\?'];
 
 const ELSEWHERE = [
-  ...[
-    '//e.example/x',
-    '<https://e.example/x y>',
-    ' https://e.example/x ',
-    'https://e.example/x "t"',
-  ],
-  ...[
-    'x',
-    '/\\e.example/x',
-    '\\\\e.example\\x',
-    '/\t/e.example/x',
-    'https&colon;//e.example',
-    '&#47;/e.example',
-  ],
+  ...['//e.example/x', '<https://e.example/x y>', ' https://e.example/x ', 'https://e.example/x "t"'],
+  ...['x', '/\\e.example/x', '\\\\e.example\\x', '/\t/e.example/x', 'https&colon;//e.example', '&#47;/e.example'],
 ];
 const LOADING = [
-  ...[
-    'src',
-    'srcset',
-    'href',
-    'xlink:href',
-    'data',
-    'poster',
-    'background',
-    'action',
-    'ping',
-    'formaction',
-  ],
+  ...['src', 'srcset', 'href', 'xlink:href', 'data', 'poster', 'background', 'action', 'ping', 'formaction'],
 ];
 
 type Rule = (random: Random) => string;
@@ -218,9 +111,7 @@ const leak: Rule = (random) =>
   ])();
 
 const target: Rule = (random) =>
-  random.pick([script, script, leak, (one: Random) => one.pick(LITERALS), () => 'x', () => '#a'])(
-    random,
-  );
+  random.pick([script, script, leak, (one: Random) => one.pick(LITERALS), () => 'x', () => '#a'])(random);
 
 const quoted: Rule = (random) => {
   const quote = random.pick(['"', "'", '', '"', "'"]);
@@ -231,8 +122,7 @@ const attribute: Rule = (random) =>
   random.pick([
     () => `${random.pick(EVENTS)}${random.pick(EQUALS)}${quoted(random)}`,
     () => `href${random.pick(EQUALS)}${quoted(random)}`,
-    () =>
-      `${random.pick(LOADING)}${random.pick(EQUALS)}${random.pick(['"', "'", ''])}${random.pick(ELSEWHERE)}`,
+    () => `${random.pick(LOADING)}${random.pick(EQUALS)}${random.pick(['"', "'", ''])}${random.pick(ELSEWHERE)}`,
     () => `style${random.pick(EQUALS)}"a:url(${random.pick(ELSEWHERE)})"`,
     () => `rel="stylesheet"`,
     () => `title${random.pick(EQUALS)}${quoted(random)}`,
@@ -277,8 +167,7 @@ const fence: Rule = (random) => {
   return `\n${prefix(random)}${open}\n${body}\n${prefix(random)}${close}${random.pick(AFTER_FENCES)}\n`;
 };
 
-const halfFence: Rule = (random) =>
-  `\n${prefix(random)}${random.pick(FENCES)}${random.pick(AFTER_FENCES)}\n`;
+const halfFence: Rule = (random) => `\n${prefix(random)}${random.pick(FENCES)}${random.pick(AFTER_FENCES)}\n`;
 
 const span: Rule = (random) => {
   const ticks = random.pick(TICKS);
@@ -293,22 +182,7 @@ const table: Rule = (random) =>
 const lineEnd: Rule = (random) => random.pick(random.below(6) === 0 ? ODD_LINE_ENDS : LINE_ENDS);
 
 const RULES: readonly Rule[] = [
-  ...[
-    image,
-    image,
-    image,
-    link,
-    link,
-    definition,
-    tag,
-    tag,
-    fence,
-    fence,
-    halfFence,
-    span,
-    span,
-    span,
-  ],
+  ...[image, image, image, link, link, definition, tag, tag, fence, fence, halfFence, span, span, span],
   ...[script, leak, table, lineEnd, lineEnd, lineEnd, lineEnd, lineEnd],
   ...[TICKS, TICKS, TICKS, MARKS, MARKS, MARKS, MARKS, MARKS, TERMS, TERMS, LITERALS, BLANKS].map(
     (from): Rule =>
@@ -435,17 +309,14 @@ const LOADED: Readonly<Record<string, readonly string[]>> = {
 };
 const FRAMES: ReadonlySet<string> = new Set(['iframe', 'frame', 'embed', 'object', 'script']);
 const LOADING_LINK = /stylesheet|icon|preload|prefetch|preconnect|manifest|prerender/i;
-const HANDLER =
-  /^on(?:click|load|error|mouse\w+|focus\w*|key\w+|toggle|begin|start|pointer\w+|animation\w+)$/;
+const HANDLER = /^on(?:click|load|error|mouse\w+|focus\w*|key\w+|toggle|begin|start|pointer\w+|animation\w+)$/;
 const DATA_SCRIPT = /json|template/i;
 const STYLE_LOADS = /(?:url\(|@import|image-set\()\s*["']?\s*(?:[a-z]+:)?[\\/]{2}/i;
 
 /** Whether the address is that of another origin for a page, or of another host for a file. */
 export function leadsElsewhere(target: string): boolean {
-  if (/^(?:data|about|attachment|cid):/i.test(target.replace(/[\t\n\r]/g, '').trimStart()))
-    return false;
-  const read = (base: string): URL | undefined =>
-    URL.canParse(target, base) ? new URL(target, base) : undefined;
+  if (/^(?:data|about|attachment|cid):/i.test(target.replace(/[\t\n\r]/g, '').trimStart())) return false;
+  const read = (base: string): URL | undefined => (URL.canParse(target, base) ? new URL(target, base) : undefined);
   const onPage = read('https://host.example/a/b');
   const inFile = read('file:///a/b');
   return (
@@ -457,28 +328,19 @@ export function leadsElsewhere(target: string): boolean {
 function checkElement(element: DefaultTreeAdapterTypes.Element, effects: string[]): void {
   const tagName = element.tagName.toLowerCase();
   const attrs = new Map(
-    element.attrs.map(({ name, prefix, value }) => [
-      (prefix ? `${prefix}:${name}` : name).toLowerCase(),
-      value,
-    ]),
+    element.attrs.map(({ name, prefix, value }) => [(prefix ? `${prefix}:${name}` : name).toLowerCase(), value]),
   );
   if (tagName === 'script') checkScript(element, attrs, effects);
   if (tagName === 'style' && STYLE_LOADS.test(textOf(element))) effects.push('<style> that loads');
-  if (
-    tagName === 'link' &&
-    LOADING_LINK.test(attrs.get('rel') ?? '') &&
-    leadsElsewhere(attrs.get('href') ?? '')
-  )
+  if (tagName === 'link' && LOADING_LINK.test(attrs.get('rel') ?? '') && leadsElsewhere(attrs.get('href') ?? ''))
     effects.push('<link> that loads');
   if (tagName === 'meta' && /refresh/i.test(attrs.get('http-equiv') ?? '')) effects.push('<meta>');
-  if (tagName === 'form' && /post/i.test(attrs.get('method') ?? ''))
-    effects.push('<form> that posts');
+  if (tagName === 'form' && /post/i.test(attrs.get('method') ?? '')) effects.push('<form> that posts');
   for (const name of LOADED[tagName] ?? []) {
     const value = attrs.get(name) ?? '';
     const targets = name === 'srcset' ? value.split(/[\s,]+/) : [value];
     if (targets.some(leadsElsewhere)) effects.push(`<${tagName} ${name}=>`);
-    if (FRAMES.has(tagName) && /^\s*(?:data|javascript):/i.test(value))
-      effects.push(`<${tagName} ${name}=data>`);
+    if (FRAMES.has(tagName) && /^\s*(?:data|javascript):/i.test(value)) effects.push(`<${tagName} ${name}=data>`);
   }
   for (const [name, value] of attrs) {
     if (name === 'href' || name === 'xlink:href') {
@@ -486,8 +348,7 @@ function checkElement(element: DefaultTreeAdapterTypes.Element, effects: string[
     } else if (name === 'srcdoc' && value !== '') effects.push('srcdoc=');
     else if (HANDLER.test(name) && value !== '') effects.push(`${name}=`);
     else if (name === 'style' && STYLE_LOADS.test(value)) effects.push('style= that loads');
-    else if (name === 'ping' && ['a', 'area'].includes(tagName) && leadsElsewhere(value))
-      effects.push('ping=');
+    else if (name === 'ping' && ['a', 'area'].includes(tagName) && leadsElsewhere(value)) effects.push('ping=');
   }
 }
 
@@ -509,8 +370,7 @@ function textOf(element: DefaultTreeAdapterTypes.Element): string {
 function checkLink(target: string, effects: string[]): void {
   if (!URL.canParse(target, 'https://host.example/')) return;
   const { protocol, pathname } = new URL(target, 'https://host.example/');
-  const isDocument =
-    protocol === 'data:' && /^\s*(?:text\/html|image\/svg|[\w.+/-]*xml)/i.test(pathname);
+  const isDocument = protocol === 'data:' && /^\s*(?:text\/html|image\/svg|[\w.+/-]*xml)/i.test(pathname);
   if (/^(?:java|vb|live)script:$/.test(protocol) || isDocument) effects.push(`link to ${protocol}`);
 }
 
@@ -543,12 +403,7 @@ export type Thoroughness = 'in-turn' | 'each';
 /** Writes the texts of one random result. */
 export type Write = (random: Random) => readonly string[];
 
-export function tryDocuments(
-  seed: number,
-  documents: number,
-  how: Thoroughness,
-  write: Write = writeDocument,
-): Trial {
+export function tryDocuments(seed: number, documents: number, how: Thoroughness, write: Write = writeDocument): Trial {
   const random = createRandom(seed);
   const failures: string[] = [];
   const alone: readonly Renderers[] = [...RENDERERS].map((one) => new Map([one]));
@@ -579,8 +434,7 @@ function tryDocument(bench: Bench, texts: readonly string[]): 'clean' | 'changed
   const outcome = inspectMessage({ ...message, profile });
   const left = outcome.kind === 'changed' ? textsOf(outcome.value) : texts;
   // A client may show the texts apart, or as one.
-  const shown =
-    left.length === 1 ? left[0] : random.pick([left[0], ...GLUES.map((glue) => left.join(glue))]);
+  const shown = left.length === 1 ? left[0] : random.pick([left[0], ...GLUES.map((glue) => left.join(glue))]);
   if (outcome.kind !== 'withhold') report(bench, 'inspection', texts, shown ?? '');
   for (const text of texts) {
     if (outcome.kind === 'withhold') {
@@ -597,17 +451,12 @@ function tryDocument(bench: Bench, texts: readonly string[]): 'clean' | 'changed
 function report(bench: Bench, by: string, texts: readonly string[], shown: string): void {
   const found = effectsOfText(shown, bench.renderers);
   if (found.length === 0) return;
-  bench.failures.push(
-    `${by}: ${found.join(', ')}\n  of ${asAscii([...texts])}\n  in ${asAscii(shown)}`,
-  );
+  bench.failures.push(`${by}: ${found.join(', ')}\n  of ${asAscii([...texts])}\n  in ${asAscii(shown)}`);
 }
 
 /** As JSON, in ASCII. */
 function asAscii(value: Json): string {
-  return JSON.stringify(value).replace(
-    /[^ -~]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+  return JSON.stringify(value).replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 function textsOf(message: Json): readonly string[] {

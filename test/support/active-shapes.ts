@@ -126,18 +126,7 @@ const CONSTRUCTS = [
   ['*', '*'],
   ['<ab:', '>'],
 ] as const;
-const LINES = [
-  '',
-  '',
-  '> ',
-  '- ',
-  '# ',
-  '[^1]: ',
-  '[b]: y',
-  'x\n[b]: y',
-  '[b]: /y\n',
-  '| a |\n|-|\n| ',
-];
+const LINES = ['', '', '> ', '- ', '# ', '[^1]: ', '[b]: y', 'x\n[b]: y', '[b]: /y\n', '| a |\n|-|\n| '];
 const NEXT_LINES = ['\n', '\n', '\n> ', '\n  ', '\r', '\n===\n'];
 const SIGNS = ['', ' ', 'x', '<', '"', "'", '>', ')', ']', '|', '~', '*'];
 const LEAKS = ['https://user@e.example/', 'https://a.example\\x@e.example/', 'www.user@e.example'];
@@ -160,8 +149,7 @@ function overlap(random: Random): string {
 
 /** The texts of one result. */
 export function writeShape(random: Random): readonly string[] {
-  const piece = (): string =>
-    random.pick([oddFence, oddFence, longAddress, linkInLink, overlap])(random);
+  const piece = (): string => random.pick([oddFence, oddFence, longAddress, linkInLink, overlap])(random);
   const kind = random.below(4);
   if (kind < 2) return [piece() + (random.below(3) === 0 ? piece() : '')];
   if (kind === 2) {

@@ -3,11 +3,7 @@
 import { type ChainVerdict, ChainVerifier, type VerifyOptions } from '../../src/audit/verify.js';
 
 /** Verifies the lines of one file (Latin-1 text, without line feeds). */
-export function verifyChain(
-  lines: Iterable<string>,
-  options: VerifyOptions = {},
-  file = 'audit',
-): ChainVerdict {
+export function verifyChain(lines: Iterable<string>, options: VerifyOptions = {}, file = 'audit'): ChainVerdict {
   const verifier = new ChainVerifier(options);
   let number = 0;
   for (const line of lines) {

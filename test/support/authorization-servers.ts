@@ -304,9 +304,7 @@ export async function startExchangeProvider(ttlSeconds = 600): Promise<ExchangeP
     async (context) => {
       const { subject_token: subject = '', resource = '', scope } = context.oidc.params;
       if (trusted === undefined) throw new Error('nobody is trusted');
-      const verified = await jwtVerify(subject, trusted.keys, { issuer: trusted.issuer }).catch(
-        () => undefined,
-      );
+      const verified = await jwtVerify(subject, trusted.keys, { issuer: trusted.issuer }).catch(() => undefined);
       if (verified === undefined) {
         context.status = 400;
         context.body = { error: 'invalid_grant' };

@@ -93,21 +93,14 @@ function createFinder(parts: ReadonlySet<string>): (text: string) => string | un
   return (text) => findAmong(parts, samples, text);
 }
 
-function findAmong(
-  parts: ReadonlySet<string>,
-  samples: Uint8Array,
-  text: string,
-): string | undefined {
+function findAmong(parts: ReadonlySet<string>, samples: Uint8Array, text: string): string | undefined {
   for (const reading of readings(text)) {
     // Both alphabets of base64 are one here.
     const plain = reading.replaceAll('+', '-').replaceAll('/', '_');
     for (const run of plain.matchAll(/[\w-]{16,}/g)) {
       const [letters] = run;
       for (let at = 0; at + PART_CHARACTERS <= letters.length; at += 1)
-        if (
-          samples[sampleAt(letters, at)] === 1 &&
-          parts.has(letters.slice(at, at + PART_CHARACTERS))
-        )
+        if (samples[sampleAt(letters, at)] === 1 && parts.has(letters.slice(at, at + PART_CHARACTERS)))
           return plain.slice(Math.max(0, run.index + at - 60), run.index + at + PART_CHARACTERS);
     }
   }

@@ -56,8 +56,7 @@ export async function startChangingRig(): Promise<ChangingRig> {
       await reloadOf(gateway);
     },
     applySettings,
-    removeLeft: () =>
-      applySettings(['  left:\n', '  gone:\n'], ['{left: {prefix', '{gone: {prefix']),
+    removeLeft: () => applySettings(['  left:\n', '  gone:\n'], ['{left: {prefix', '{gone: {prefix']),
     revokeSubject: (subject) => revoke({ subject: { issuer: 'test', subject } }),
     async revokeSessionOf(subject) {
       const line = (await gateway.audit()).findLast(
@@ -74,10 +73,7 @@ async function reloadOf(gateway: RunningGateway): Promise<void> {
 }
 
 /** Ends the session that these headers name, as its client does. */
-export async function endSession(
-  url: string,
-  headers: Readonly<Record<string, string>>,
-): Promise<void> {
+export async function endSession(url: string, headers: Readonly<Record<string, string>>): Promise<void> {
   expect((await fetch(url, { method: 'DELETE', headers })).status).toBe(204);
 }
 

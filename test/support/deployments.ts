@@ -18,12 +18,7 @@ import {
   UPSTREAM,
 } from './gateway.js';
 import { onMethod, resultFor, sseEvent, textResult } from './hostile-acts.js';
-import {
-  type HostileRequest,
-  type HostileUpstream,
-  type Order,
-  startHostileUpstream,
-} from './hostile-upstream.js';
+import { type HostileRequest, type HostileUpstream, type Order, startHostileUpstream } from './hostile-upstream.js';
 import { startLegacySseFront } from './legacy-sse-front.js';
 import { makeSecretFiles } from './secrets.js';
 import { startTestIssuer, startTokenServer, type TestIssuer, type TokenServer } from './tokens.js';
@@ -55,9 +50,7 @@ export type TwoUpstreams = {
 };
 
 /** Starts all three. `prepare` is called for each upstream before its pins are fetched. */
-export async function startTwoUpstreams(
-  prepare?: (upstream: HostileUpstream) => void,
-): Promise<TwoUpstreams> {
+export async function startTwoUpstreams(prepare?: (upstream: HostileUpstream) => void): Promise<TwoUpstreams> {
   const [first, second] = [await startHostileUpstream(), await startHostileUpstream()];
   prepare?.(first);
   prepare?.(second);
@@ -110,13 +103,7 @@ export type MergedOptions = Partial<Omit<GatewayUnderTest, 'upstreams'>> & {
 
 /** Starts all of them and waits until the definitions were verified. */
 export async function startMergedRig(options: MergedOptions = {}): Promise<MergedRig> {
-  const {
-    endpoint,
-    upstream = ['pinning: {maxAge: 10m}'],
-    prepare,
-    more = '',
-    ...others
-  } = options;
+  const { endpoint, upstream = ['pinning: {maxAge: 10m}'], prepare, more = '', ...others } = options;
   const { behindChannels = false, ...rest } = others;
   const [left, right] = [await startHostileUpstream(), await startHostileUpstream()];
   prepare?.(left, right);
@@ -125,8 +112,7 @@ export async function startMergedRig(options: MergedOptions = {}): Promise<Merge
     ? await Promise.all([startLegacySseFront(left.url), startLegacySseFront(right.url)])
     : [];
   const settings = behindChannels ? [...upstream, 'transport: http-sse'] : upstream;
-  const closeUpstreams = (): Promise<unknown> =>
-    Promise.all([left, right, ...fronts].map((one) => one.close()));
+  const closeUpstreams = (): Promise<unknown> => Promise.all([left, right, ...fronts].map((one) => one.close()));
   const gateway = await startTestGateway({
     ...rest,
     upstreams: [
@@ -161,15 +147,10 @@ export type MergedCaller = {
 };
 
 /** A client of one era. */
-export async function connectTo(
-  era: 'sessions' | 'stateless',
-  access: Access,
-): Promise<MergedCaller> {
+export async function connectTo(era: 'sessions' | 'stateless', access: Access): Promise<MergedCaller> {
   const session = era === 'sessions' ? await openSession(access) : undefined;
   const request = (method: string, params: JsonObject = {}): Promise<Reply> =>
-    session === undefined
-      ? requestStateless(access, method, params)
-      : session.request(method, params);
+    session === undefined ? requestStateless(access, method, params) : session.request(method, params);
   return {
     session,
     request,
@@ -252,17 +233,11 @@ export async function openAt(access: Access, capabilities: JsonObject = {}): Pro
 /** The stream of a session. */
 export async function streamOf({ url, token }: Access, session: string): Promise<Listening> {
   const accept = 'text/event-stream';
-  return listenOn(
-    await fetch(url, { headers: { ...bearer(token), ...sessionHeaders(session), accept } }),
-  );
+  return listenOn(await fetch(url, { headers: { ...bearer(token), ...sessionHeaders(session), accept } }));
 }
 
 /** A request of a session whose answer is read as it comes. */
-export async function askInStream(
-  { url, token }: Access,
-  session: string,
-  message: JsonObject,
-): Promise<Listening> {
+export async function askInStream({ url, token }: Access, session: string, message: JsonObject): Promise<Listening> {
   return listenOn(
     await fetch(url, {
       method: 'POST',
@@ -353,9 +328,7 @@ export async function expectNoTraceOf(
   tokens: readonly string[],
   where: { readonly upstream: boolean } = { upstream: true },
 ): Promise<void> {
-  const seen = JSON.stringify(
-    rig.upstream.seen().map(({ url, rawHeaders, body }) => ({ url, rawHeaders, body })),
-  );
+  const seen = JSON.stringify(rig.upstream.seen().map(({ url, rawHeaders, body }) => ({ url, rawHeaders, body })));
   const written = [JSON.stringify(await rig.gateway.audit()), rig.gateway.log()];
   written.push(await rig.gateway.metrics());
   for (const trace of tokens.flatMap(tracesOf)) {
@@ -406,9 +379,7 @@ export function adminsOf(gateway: RunningGateway): Admins {
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         ...headers,
       },
-      ...(body === undefined
-        ? {}
-        : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     });
     const text = await response.text();
     const isJson = response.headers.get('content-type')?.startsWith('application/json') === true;
@@ -458,11 +429,7 @@ const POST = {
   accept: 'application/json, text/event-stream',
 } as const;
 
-async function postStream(
-  { url, token }: Access,
-  method: string,
-  params: JsonObject,
-): Promise<Listening> {
+async function postStream({ url, token }: Access, method: string, params: JsonObject): Promise<Listening> {
   const { headers, body } = statelessParts(method, params);
   return listenOn(
     await fetch(url, {
@@ -480,10 +447,7 @@ const callOf = (name: string) => ({
 });
 
 /** A call whose answer is on its way, and a subscription: no session. */
-export async function openStatelessStreams(
-  access: Access,
-  tool = 'read_record',
-): Promise<readonly Listening[]> {
+export async function openStatelessStreams(access: Access, tool = 'read_record'): Promise<readonly Listening[]> {
   return [
     await postStream(access, 'tools/call', callOf(tool)),
     await postStream(access, 'subscriptions/listen', { notifications: { toolsListChanged: true } }),
@@ -499,9 +463,7 @@ export async function openSessionStreams(
   const headers = { ...bearer(access.token), ...sessionHeaders(id) };
   const body = { jsonrpc: '2.0', id: 8, method: 'tools/call', params: callOf(tool) };
   const streams = [
-    await listenOn(
-      await fetch(access.url, { headers: { ...headers, accept: 'text/event-stream' } }),
-    ),
+    await listenOn(await fetch(access.url, { headers: { ...headers, accept: 'text/event-stream' } })),
     await listenOn(
       await fetch(access.url, {
         method: 'POST',

@@ -43,8 +43,7 @@ export type EraCaller = {
 export async function connectIn(era: ClientEra, access: Access): Promise<EraCaller> {
   switch (era) {
     case 'stateless': {
-      const request: EraCaller['request'] = (method, params, how) =>
-        requestStateless(access, method, params, how);
+      const request: EraCaller['request'] = (method, params, how) => requestStateless(access, method, params, how);
       return { opened: resultOf(await request('server/discover')), request, leave };
     }
     case 'sessions': {

@@ -25,13 +25,7 @@ import { type HostileUpstream, startHostileUpstream } from './hostile-upstream.j
 import { type LegacySseFront, startLegacySseFront } from './legacy-sse-front.js';
 import { findFreePort } from './processes.js';
 import { startTestIssuer, type TestIssuer } from './tokens.js';
-import {
-  type Access,
-  callStateless,
-  type OpenSession,
-  openSession,
-  type Reply,
-} from './wire-client.js';
+import { type Access, callStateless, type OpenSession, openSession, type Reply } from './wire-client.js';
 
 // Pins what the upstreams of a gateway file offer now, by the program's own command.
 
@@ -39,10 +33,7 @@ import {
  * Runs `pin fetch --approve`; throws with what it printed when it fails. What the scan leaves out is approved by hand:
  * the tests ask what the gateway does with hostile definitions that somebody accepted.
  */
-export async function fetchPins(
-  file: string,
-  env: Readonly<Record<string, string>> = {},
-): Promise<void> {
+export async function fetchPins(file: string, env: Readonly<Record<string, string>> = {}): Promise<void> {
   let printed = '';
   const print = (text: string): void => {
     printed += text;
@@ -51,15 +42,10 @@ export async function fetchPins(
   const ports = {
     files: DISK_FILES,
     updateFile,
-    observe: (...[upstream, gateway]: Parameters<PinPorts['observe']>) =>
-      observeOnce(upstream, gateway, '0.0.0-test'),
+    observe: (...[upstream, gateway]: Parameters<PinPorts['observe']>) => observeOnce(upstream, gateway, '0.0.0-test'),
     now: Date.now,
   };
-  const code = await runPinFetch(
-    { config: file, approve: true, by: 'test', note: 'test' },
-    io,
-    ports,
-  );
+  const code = await runPinFetch({ config: file, approve: true, by: 'test', note: 'test' }, io, ports);
   const isLeftOut = printed.includes('not approved, because the scan found in');
   if (code !== 0 && !isLeftOut) throw new Error(`pin fetch ended with ${code}: ${printed}`);
   if (isLeftOut) await approvePending(join(dirname(file), 'policies/pins'));
@@ -248,8 +234,7 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
   await writeFile(file, gatewayText(options, options.issuerUrl ?? issuer.issuer, data, ops));
   const writePolicy = (name: string, text: string): Promise<void> =>
     writeFile(join(folder, `policies/${name}.policy.yaml`), text);
-  for (const [name, text] of Object.entries(options.policies ?? { open: ALLOW_ALL }))
-    await writePolicy(name, text);
+  for (const [name, text] of Object.entries(options.policies ?? { open: ALLOW_ALL })) await writePolicy(name, text);
   const approvePins = (): Promise<void> => fetchPins(file, options.env);
   if (options.pin !== false) await approvePins();
   let logged = '';
@@ -264,9 +249,7 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
     ...(options.now === undefined ? {} : { now: options.now }),
   });
   if (started.kind === 'refused')
-    throw new Error(
-      `the gateway refused its files: ${JSON.stringify(started.diagnostics, null, 2)}`,
-    );
+    throw new Error(`the gateway refused its files: ${JSON.stringify(started.diagnostics, null, 2)}`);
   if (started.kind === 'failed') throw new Error(`the gateway did not start: ${started.message}`);
   const { gateway } = started;
   canary.watchGateway(...gateway.listening.map(({ port }) => port));
@@ -279,10 +262,7 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
     gateway,
     url,
     token: (upstream, claims) =>
-      issuer.mint(
-        `${publicUrl}${options.publicPath ?? ''}/${upstream}`,
-        claims === undefined ? {} : { claims },
-      ),
+      issuer.mint(`${publicUrl}${options.publicPath ?? ''}/${upstream}`, claims === undefined ? {} : { claims }),
     async audit() {
       const text = await readFile(join(folder, 'audit.jsonl'), 'utf8');
       const complete = createEventJoiner();
@@ -406,15 +386,12 @@ export async function startRig(options: RigOptions = {}): Promise<AttackRig> {
 }
 
 /** Waits for the gateway's own first listings, in both eras, so that none of them comes during a test. */
-export async function settleListings(
-  gateway: RunningGateway,
-  upstreams: readonly HostileUpstream[],
-): Promise<void> {
+export async function settleListings(gateway: RunningGateway, upstreams: readonly HostileUpstream[]): Promise<void> {
   await vi.waitFor(
     async () =>
-      expect(
-        (await gateway.metrics()).match(/^sallyport_upstream_up\{[^}]*\} [01]$/gm)?.length,
-      ).toBeGreaterThanOrEqual(upstreams.length),
+      expect((await gateway.metrics()).match(/^sallyport_upstream_up\{[^}]*\} [01]$/gm)?.length).toBeGreaterThanOrEqual(
+        upstreams.length,
+      ),
     { timeout: 10_000, interval: 10 },
   );
   const count = (): number => upstreams.reduce((sum, one) => sum + one.seen().length, 0);
@@ -438,16 +415,10 @@ export function decisionOf(reply: Reply): { readonly id: string; readonly reason
 }
 
 /** The lines of one decision, once there are as many as a test waits for. */
-export async function linesOf(
-  gateway: RunningGateway,
-  id: string,
-  count: number,
-): Promise<readonly AuditLine[]> {
+export async function linesOf(gateway: RunningGateway, id: string, count: number): Promise<readonly AuditLine[]> {
   const find = async (): Promise<readonly AuditLine[]> =>
     (await gateway.audit()).filter((line) => line['decision']?.id === id);
-  await expect
-    .poll(async () => (await find()).length, { timeout: 5_000, interval: 10 })
-    .toBeGreaterThanOrEqual(count);
+  await expect.poll(async () => (await find()).length, { timeout: 5_000, interval: 10 }).toBeGreaterThanOrEqual(count);
   return find();
 }
 
@@ -479,11 +450,7 @@ export async function expectLoginLine(
 }
 
 /** A refusal at the edge is recorded like every other, with the id that stands in its header. */
-export async function expectEdgeLines(
-  rig: AttackRig,
-  reply: Pick<Reply, 'headers'>,
-  reason: Reason,
-): Promise<void> {
+export async function expectEdgeLines(rig: AttackRig, reply: Pick<Reply, 'headers'>, reason: Reason): Promise<void> {
   const id = reply.headers.get('sallyport-decision') ?? '';
   const lines = await linesOf(rig.gateway, id, 2);
   expect(lines.map((line) => line['type'])).toEqual(['mcp.decision', 'mcp.outcome']);
@@ -493,11 +460,7 @@ export async function expectEdgeLines(
 }
 
 /** What came back was withheld: allowed, forwarded, and then not passed on. */
-export async function expectWithheldLines(
-  rig: AttackRig,
-  reply: Reply,
-  reason: Reason,
-): Promise<void> {
+export async function expectWithheldLines(rig: AttackRig, reply: Reply, reason: Reason): Promise<void> {
   const lines = await linesOf(rig.gateway, decisionOf(reply).id, 2);
   const [decision, outcome] = lines;
   expect(decision?.['decision']).toMatchObject({ verdict: 'allow', action: 'forwarded' });
@@ -513,9 +476,7 @@ export function expectNothingForwarded(rig: AttackRig): void {
 export function textOf(result: JsonObject): string {
   const content = result['content'];
   if (!Array.isArray(content)) return '';
-  return (content as readonly Json[])
-    .map((block) => (isObject(block) ? String(block['text'] ?? '') : ''))
-    .join('');
+  return (content as readonly Json[]).map((block) => (isObject(block) ? String(block['text'] ?? '') : '')).join('');
 }
 
 // A token that the running gateway must refuse: what its caller gets, what the audit says, and that the
@@ -524,11 +485,7 @@ export function textOf(result: JsonObject): string {
 const WRITTEN_EVERY_MS = 1000 / AUTH_FAILURES_PER_SECOND;
 
 /** A call with this token is a 401 for one of these reasons. */
-export async function expectLoginRefused(
-  rig: AttackRig,
-  token: string,
-  ...reasons: readonly Reason[]
-): Promise<Reply> {
+export async function expectLoginRefused(rig: AttackRig, token: string, ...reasons: readonly Reason[]): Promise<Reply> {
   rig.upstream.forget();
   // Refused logins past a rate are counted and not written; each of these must be seen written.
   rig.passTime(WRITTEN_EVERY_MS);

@@ -104,10 +104,7 @@ function streamSession({ url }: Access, headers: Readonly<Record<string, string>
   return fetch(url, { headers: { ...headers, accept: 'text/event-stream' } });
 }
 
-async function resume(
-  access: Access,
-  headers: Readonly<Record<string, string>>,
-): Promise<Response> {
+async function resume(access: Access, headers: Readonly<Record<string, string>>): Promise<Response> {
   const params = callOf('read_record', RESUMED);
   const body = { jsonrpc: '2.0', id: 7, method: 'tools/call', params };
   const broken = await (await sendRaw(access.url, body, { headers })).text();
@@ -116,10 +113,7 @@ async function resume(
 }
 
 /** A legacy SSE stream with a session on it; `message` is posted there last. */
-async function openLegacy(
-  { url, token }: Access,
-  message: JsonObject | undefined,
-): Promise<Opened> {
+async function openLegacy({ url, token }: Access, message: JsonObject | undefined): Promise<Opened> {
   const listening = await listenOn(
     await fetch(`${url}/sse`, { headers: { accept: 'text/event-stream', ...bearer(token) } }),
   );
@@ -217,8 +211,7 @@ export async function holdEach(
 }
 
 /** What came before its ground was lost, and what every stream is told when something changes. */
-const PASSING =
-  /^notifications\/(?:progress|subscriptions\/acknowledged|(?:tools|prompts|resources)\/list_changed)$/;
+const PASSING = /^notifications\/(?:progress|subscriptions\/acknowledged|(?:tools|prompts|resources)\/list_changed)$/;
 
 /** The messages that came, but for those and the answer to a handshake. */
 export function messagesOf({ listening }: Held): readonly JsonObject[] {
@@ -237,9 +230,6 @@ export async function outcomesOf(
   method: string,
 ): Promise<readonly AuditLine[]> {
   return (await gateway.audit()).filter(
-    (line) =>
-      line['type'] === 'mcp.outcome' &&
-      line['actor']?.sub === subject &&
-      line['target'].method === method,
+    (line) => line['type'] === 'mcp.outcome' && line['actor']?.sub === subject && line['target'].method === method,
   );
 }

@@ -9,15 +9,9 @@ const JSON_TYPE = 'application/json';
 const SSE_TYPE = 'text/event-stream';
 
 /** An order that acts on one method only (and one name, where given). */
-export function onMethod(
-  method: string,
-  act: (request: HostileRequest) => Act,
-  name?: string,
-): Order {
+export function onMethod(method: string, act: (request: HostileRequest) => Act, name?: string): Order {
   return (request) =>
-    request.method === method && (name === undefined || request.name === name)
-      ? act(request)
-      : undefined;
+    request.method === method && (name === undefined || request.name === name) ? act(request) : undefined;
 }
 
 // Messages
@@ -184,11 +178,7 @@ export function splitStream(text: string, offsets: readonly number[], ending: En
 }
 
 /** A request of the server to the client, in the middle of a stream that ends well. */
-export function serverRequestInStream(
-  request: HostileRequest,
-  method: string,
-  params: JsonObject = {},
-): Act {
+export function serverRequestInStream(request: HostileRequest, method: string, params: JsonObject = {}): Act {
   const ask = { jsonrpc: '2.0', id: 'from-the-server', method, params };
   return stream([ask, resultFor(request, textResult('after the question'))]);
 }
@@ -229,10 +219,7 @@ const STATELESS = '2026-07-28';
 /** An upstream of sessions: what claims to be stateless is no request that it knows. */
 export const sessionsOnly: Order = (request) =>
   request.headers['mcp-protocol-version'] === STATELESS
-    ? jsonBody(
-        { jsonrpc: '2.0', id: request.id ?? 0, error: { code: -32000, message: 'Bad Request' } },
-        400,
-      )
+    ? jsonBody({ jsonrpc: '2.0', id: request.id ?? 0, error: { code: -32000, message: 'Bad Request' } }, 400)
     : undefined;
 
 /** An upstream without sessions. */

@@ -5,12 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  type Classified,
-  classifyPost,
-  respondToRequest,
-  type ServerContent,
-} from '../../src/dev/demo-protocol.js';
+import { type Classified, classifyPost, respondToRequest, type ServerContent } from '../../src/dev/demo-protocol.js';
 import type { Json, JsonObject, RequestId } from '../../src/protocol/jsonrpc.js';
 import { isObject } from '../../src/protocol/jsonrpc.js';
 
@@ -105,9 +100,7 @@ export type HostileUpstream = {
 };
 
 /** Members that are absent stay as they are: no items, and one resource. */
-export type PresentedContent = Partial<
-  Pick<ServerContent, 'instructions' | 'list' | 'getPrompt' | 'readResource'>
-> & {
+export type PresentedContent = Partial<Pick<ServerContent, 'instructions' | 'list' | 'getPrompt' | 'readResource'>> & {
   /** Capabilities that it declares besides those of every server. */
   readonly capabilities?: JsonObject;
 };
@@ -170,8 +163,7 @@ function storyFor(hostile: Hostile, request: HostileRequest): ServerContent {
     getPrompt: () => undefined,
     readResource: (uri) => (uri === 'memo://one' ? [{ uri, text: 'One.' }] : undefined),
     ...hostile.content,
-    list: (kind) =>
-      kind === 'tools' ? hostile.tools(request) : (hostile.content.list?.(kind) ?? []),
+    list: (kind) => (kind === 'tools' ? hostile.tools(request) : (hostile.content.list?.(kind) ?? [])),
     callTool: (name, args) => {
       const result = hostile.call(name, args);
       return result === undefined ? undefined : { result, progress: [] };
@@ -365,11 +357,7 @@ function chooseAct(hostile: Hostile, request: HostileRequest): Act | undefined {
   return hostile.order(request);
 }
 
-async function answer(
-  hostile: Hostile,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
+async function answer(hostile: Hostile, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const seen = await record(hostile, request);
   response.once('close', () => {
     seen.isAborted = !response.writableFinished;
@@ -442,10 +430,7 @@ export async function startHostileUpstream(): Promise<HostileUpstream> {
     uses: () => hostile.seen.filter((request) => USES.has(request.method ?? '')),
     connections: () => hostile.connections,
     bytesReceived: () =>
-      [...hostile.sockets.keys()].reduce(
-        (sum, socket) => sum + socket.bytesRead,
-        hostile.closedBytes,
-      ),
+      [...hostile.sockets.keys()].reduce((sum, socket) => sum + socket.bytesRead, hostile.closedBytes),
     forget: () => hostile.seen.splice(0),
     close: async () => {
       for (const socket of hostile.sockets.keys()) socket.destroy();

@@ -24,10 +24,7 @@ const PATIENCE_MS = 10_000;
 const POLL_MS = 5;
 
 /** Opens a stream and waits for its first event, or for its end. */
-export async function openRawChannel(
-  url: string,
-  headers: Readonly<Record<string, string>>,
-): Promise<RawChannel> {
+export async function openRawChannel(url: string, headers: Readonly<Record<string, string>>): Promise<RawChannel> {
   const gone = new AbortController();
   const accept = 'text/event-stream';
   const response = await fetch(url, { headers: { accept, ...headers }, signal: gone.signal });
@@ -134,14 +131,10 @@ export type ChannelCaller = {
 };
 
 /** Opens a channel and a session on it. */
-export async function openChannelCaller(
-  access: Access,
-  capabilities: JsonObject = {},
-): Promise<ChannelCaller> {
+export async function openChannelCaller(access: Access, capabilities: JsonObject = {}): Promise<ChannelCaller> {
   const channel = await openRawChannel(`${access.url}/sse`, bearer(access.token));
   // Read each time: a test may give the caller another token.
-  const post = (message: JsonObject): Promise<Response> =>
-    postMessage(channel.address, access.token, message);
+  const post = (message: JsonObject): Promise<Response> => postMessage(channel.address, access.token, message);
   const hello = initializeMessage(0);
   const params = { ...(hello['params'] as JsonObject), capabilities };
   await post({ ...hello, params });

@@ -7,27 +7,14 @@ import type { ListKind } from '../../src/dev/demo-protocol.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startStdioServer } from '../../src/stdio/server.js';
 import { ENDPOINT, startMergedRig, startTwoGateways } from './deployments.js';
-import {
-  type ClientEra,
-  connectIn,
-  ERA_PAIRS,
-  type Era,
-  type EraCaller,
-  startRigOf,
-} from './eras.js';
+import { type ClientEra, connectIn, ERA_PAIRS, type Era, type EraCaller, startRigOf } from './eras.js';
 import { type RunningGateway, startTestGateway, UPSTREAM } from './gateway.js';
 import { inTurn, onlyIn } from './hostile-acts.js';
 import { type HostileUpstream, type Order, startHostileUpstream } from './hostile-upstream.js';
 import { createTaskServer, EXTENSION, SESSION_TASKS } from './mcp-servers.js';
 import { makeSecret } from './secrets.js';
 import { signalGroup } from './stdio-server.js';
-import {
-  type Access,
-  openSession,
-  requestInSession,
-  requestStateless,
-  resultOf,
-} from './wire-client.js';
+import { type Access, openSession, requestInSession, requestStateless, resultOf } from './wire-client.js';
 
 /** What stands behind the client: an upstream, one of several behind an endpoint, or two replicas before one. */
 export type Behind = Era | 'endpoint' | 'replicas' | 'stdio';
@@ -112,8 +99,7 @@ const TASK_CAPABILITIES = { tasks: SESSION_TASKS, extensions: { [EXTENSION]: {} 
 
 /** Offers every kind of item, and runs calls as tasks where their clients wish. */
 function offerAll(server: HostileUpstream, behind: Behind): void {
-  if (behind === 'sessions' || behind === 'stateless')
-    server.obey(inTurn(onlyIn(behind), createTaskServer().order));
+  if (behind === 'sessions' || behind === 'stateless') server.obey(inTurn(onlyIn(behind), createTaskServer().order));
   if (behind === 'endpoint') server.obey(createTaskServer().order);
   server.offer(() => TOOLS);
   server.answerCalls((name) => ({ content: [{ type: 'text', text: `${name} was done` }] }));
@@ -193,11 +179,7 @@ const TOKEN_VARIABLE = 'SERVER_HEADER';
 /** The members of each upstream of a world. */
 function membersOf({ upstream = [], token }: Setting): readonly string[] {
   const shown = `{type: static, header: Authorization, value: {env: ${TOKEN_VARIABLE}}}`;
-  return [
-    `pinning: {maxAge: ${MAX_AGE_MS}ms}`,
-    ...(token === undefined ? [] : [`credentials: ${shown}`]),
-    ...upstream,
-  ];
+  return [`pinning: {maxAge: ${MAX_AGE_MS}ms}`, ...(token === undefined ? [] : [`credentials: ${shown}`]), ...upstream];
 }
 
 /** What every gateway of a world is started with. */
@@ -255,11 +237,7 @@ function offering({ offer }: Setting, behind: Behind): (server: HostileUpstream)
 }
 
 /** Starts what stands behind the client, with a policy that allows nothing. */
-export async function startWorld(
-  client: ClientEra,
-  behind: Behind,
-  setting: Setting = {},
-): Promise<LawWorld> {
+export async function startWorld(client: ClientEra, behind: Behind, setting: Setting = {}): Promise<LawWorld> {
   switch (behind) {
     case 'endpoint':
       return startEndpoint(client, setting);
@@ -341,13 +319,11 @@ async function startReplicas(client: ClientEra, setting: Setting): Promise<LawWo
       };
       const leave = (): void => undefined;
       if (client !== 'sessions') {
-        const request: EraCaller['request'] = (method, params) =>
-          requestStateless(next(), method, params);
+        const request: EraCaller['request'] = (method, params) => requestStateless(next(), method, params);
         return { opened: resultOf(await request('server/discover')), request, leave };
       }
       const { id, reply } = await openSession(next());
-      const request: EraCaller['request'] = (method, params) =>
-        requestInSession(next(), id, method, params);
+      const request: EraCaller['request'] = (method, params) => requestInSession(next(), id, method, params);
       return { opened: resultOf(reply), request, leave };
     },
     async close() {

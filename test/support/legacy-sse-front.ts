@@ -53,8 +53,7 @@ function eventOf(text: string): string {
 
 /** The messages of a reply as they came, byte for byte. */
 function textsIn({ headers, text, messages }: Reply): readonly string[] {
-  if (headers.get('content-type')?.startsWith('text/event-stream') !== true)
-    return messages.length === 0 ? [] : [text];
+  if (headers.get('content-type')?.startsWith('text/event-stream') !== true) return messages.length === 0 ? [] : [text];
   const data = text.split('\n').filter((line) => line.startsWith('data:'));
   return data.map((line) => line.slice('data:'.length).trimStart()).filter((one) => one !== '');
 }
@@ -84,9 +83,7 @@ export async function startLegacySseFront(upstreamUrl: string): Promise<LegacySs
   async function pass(channel: Channel, body: string): Promise<void> {
     const message = JSON.parse(body) as { method?: string; id?: unknown; params?: JsonObject };
     const isHandshake = message.method === 'initialize';
-    const sent = isHandshake
-      ? { ...message, params: { ...message.params, protocolVersion: '2025-11-25' } }
-      : message;
+    const sent = isHandshake ? { ...message, params: { ...message.params, protocolVersion: '2025-11-25' } } : message;
     const response = await fetch(upstreamUrl, {
       method: 'POST',
       headers: {
@@ -101,8 +98,7 @@ export async function startLegacySseFront(upstreamUrl: string): Promise<LegacySs
     const reply = await readReply(response);
     if (isHandshake) channel.session = reply.headers.get('mcp-session-id') ?? undefined;
     if (message.method !== undefined) await wait(message.method);
-    for (const incoming of textsIn(reply))
-      channel.response.write(eventOf(isHandshake ? asOlder(incoming) : incoming));
+    for (const incoming of textsIn(reply)) channel.response.write(eventOf(isHandshake ? asOlder(incoming) : incoming));
     if (isHandshake && isDying) channel.response.end();
   }
 

@@ -16,9 +16,7 @@ function readWith(parser: Parser, node: Node): Json {
       return node.items.map((item) => readWith(parser, item));
     case 'object': {
       const names = [...new Set(node.members.map(([name]) => name))];
-      return Object.fromEntries(
-        names.map((name) => [name, readWith(parser, memberOf(parser, node, name) ?? node)]),
-      );
+      return Object.fromEntries(names.map((name) => [name, readWith(parser, memberOf(parser, node, name) ?? node)]));
     }
   }
 }
@@ -26,9 +24,7 @@ function readWith(parser: Parser, node: Node): Json {
 /** The values at a path of names, where `*` is every item of a list, as each of the parsers finds them. */
 export function valuesAt(json: string, path: readonly string[]): readonly (Json | undefined)[] {
   const root = readNodes(json.replace(/^\ufeff/, ''));
-  return MODEL_PARSERS.flatMap((parser) =>
-    nodesAt(parser, [root], path).map((node) => node && readWith(parser, node)),
-  );
+  return MODEL_PARSERS.flatMap((parser) => nodesAt(parser, [root], path).map((node) => node && readWith(parser, node)));
 }
 
 function nodesAt(
@@ -52,8 +48,7 @@ export function textsIn(json: string): readonly string[] {
   const collect = (node: Node, name: string): void => {
     if (node.kind === 'scalar') {
       texts.push(typeof node.value === 'string' ? node.value : JSON.stringify(node.value));
-      if (['text', 'message', 'data'].includes(name) && typeof node.value === 'string')
-        shown.push(node.value);
+      if (['text', 'message', 'data'].includes(name) && typeof node.value === 'string') shown.push(node.value);
     }
     if (node.kind === 'array') for (const item of node.items) collect(item, name);
     if (node.kind === 'object')
@@ -94,16 +89,13 @@ function textOfHtml(text: string): string {
 
 const CONTROLS: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', b: '\b', f: '\f' };
 const unescapeJson: Reader = (text) =>
-  text.replace(
-    /\\(?:u([0-9a-f]{4})|x([0-9a-f]{2})|u\{([0-9a-f]{1,6})\}|(.))/gi,
-    (own, ...found) => {
-      const [four, two, any, sign] = found as (string | undefined)[];
-      const hex = four ?? two ?? any;
-      if (hex === undefined) return CONTROLS[sign ?? ''] ?? sign ?? own;
-      const code = Number.parseInt(hex, 16);
-      return code <= 0x10ffff ? String.fromCodePoint(code) : own;
-    },
-  );
+  text.replace(/\\(?:u([0-9a-f]{4})|x([0-9a-f]{2})|u\{([0-9a-f]{1,6})\}|(.))/gi, (own, ...found) => {
+    const [four, two, any, sign] = found as (string | undefined)[];
+    const hex = four ?? two ?? any;
+    if (hex === undefined) return CONTROLS[sign ?? ''] ?? sign ?? own;
+    const code = Number.parseInt(hex, 16);
+    return code <= 0x10ffff ? String.fromCodePoint(code) : own;
+  });
 
 /** What readers of texts make of one. */
 export const TEXT_READERS: readonly Reader[] = [
@@ -139,8 +131,7 @@ const MIN_READ = 16;
 const inPath =
   (change: Reader): Reader =>
   (uri) => {
-    const [, head = '', path = '', rest = ''] =
-      /^([a-z][a-z0-9+.-]*:(?:\/\/[^/?#]*)?)([^?#]*)(.*)$/is.exec(uri) ?? [];
+    const [, head = '', path = '', rest = ''] = /^([a-z][a-z0-9+.-]*:(?:\/\/[^/?#]*)?)([^?#]*)(.*)$/is.exec(uri) ?? [];
     return head === '' ? uri : head + change(path) + rest;
   };
 
@@ -186,9 +177,7 @@ export function hostsReadIn(link: string): readonly string[] {
     const parsed = URL.canParse(one) ? [new URL(one).hostname] : [];
     return index === 0 ? parsed : [...own, ...parsed];
   });
-  return hosts.map((host) =>
-    decodePercent(host).replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase(),
-  );
+  return hosts.map((host) => decodePercent(host).replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase());
 }
 
 // Paths
@@ -214,10 +203,7 @@ export const PATH_READERS: Readonly<Record<string, (path: string) => string>> = 
   'a POSIX file system': (path) => path,
   Windows: (path) => forward(path),
   'Windows, without dots and blanks at the end': (path) =>
-    bySegment(
-      forward(path),
-      (one) => (/^\.{1,2}$/.test(one) ? one : one.replace(/[. ]+$/, '')) || '.',
-    ),
+    bySegment(forward(path), (one) => (/^\.{1,2}$/.test(one) ? one : one.replace(/[. ]+$/, '')) || '.'),
   'a handler that decodes once': decodeOnce,
   'a handler that decodes twice': (path) => decodeOnce(decodeOnce(path)),
   'a handler that decodes on Windows': (path) => forward(decodeOnce(path)),
@@ -233,8 +219,7 @@ export const PATH_READERS: Readonly<Record<string, (path: string) => string>> = 
   'a proxy that joins slashes': (path) => path.replace(/\/{2,}/g, '/'),
   'a proxy that decodes and joins slashes': (path) => decodeOnce(path).replace(/\/{2,}/g, '/'),
   'a reader of compatibility forms': (path) => decodeOnce(path).normalize('NFKC'),
-  'a file system without invisible characters': (path) =>
-    path.replace(/\p{Default_Ignorable_Code_Point}/gu, ''),
+  'a file system without invisible characters': (path) => path.replace(/\p{Default_Ignorable_Code_Point}/gu, ''),
   'a program that trims': (path) => path.trim(),
   'a program in C': (path) => decodeOnce(path).split('\0', 1)[0] ?? '',
 };

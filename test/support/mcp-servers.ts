@@ -7,13 +7,7 @@ import type { UpstreamResponse } from '../../src/protocol/transport.js';
 import type { ListingRequest } from '../../src/upstream/discovery/request.js';
 import { jsonBody } from './hostile-acts.js';
 import { type Act, HONEST_TOOLS, type HostileRequest, type Order } from './hostile-upstream.js';
-import {
-  type Access,
-  type Reply,
-  requestStateless,
-  resultOf,
-  STATELESS_VERSION,
-} from './wire-client.js';
+import { type Access, type Reply, requestStateless, resultOf, STATELESS_VERSION } from './wire-client.js';
 
 // A scripted MCP server on node:http that answers handshakes and lists, in the eras and the pages that
 // a test sets, and records what it was asked. For the gateway's own listing only.
@@ -324,9 +318,7 @@ export function createTaskServer(prefix = 'up'): TaskServer {
     const result = isStateless ? stateless(request, params) : inSession(request, params);
     const id = request.id ?? 0;
     if (result !== undefined) return jsonBody({ jsonrpc: '2.0', id, result });
-    return request.method === 'tasks/result'
-      ? jsonBody({ jsonrpc: '2.0', id, ...outcome })
-      : undefined;
+    return request.method === 'tasks/result' ? jsonBody({ jsonrpc: '2.0', id, ...outcome }) : undefined;
   }
 
   return {
@@ -347,10 +339,7 @@ function declares(params: JsonObject): boolean {
 }
 
 /** The answer to an `initialize` that declares tasks; the session is the client's to name. */
-export function initializeWithTasks(
-  request: HostileRequest,
-  tasks: JsonObject = SESSION_TASKS,
-): Act {
+export function initializeWithTasks(request: HostileRequest, tasks: JsonObject = SESSION_TASKS): Act {
   const result = {
     protocolVersion: '2025-11-25',
     capabilities: { tools: {}, tasks },
@@ -372,11 +361,7 @@ export function askStateless(
 }
 
 /** Begins a task in 2026; its id as the client has it. */
-export async function beginStateless(
-  access: Access,
-  name = 'talk',
-  args: JsonObject = {},
-): Promise<string> {
+export async function beginStateless(access: Access, name = 'talk', args: JsonObject = {}): Promise<string> {
   const reply = await askStateless(access, 'tools/call', { name, arguments: args });
   const id = resultOf(reply)['taskId'];
   if (typeof id !== 'string') throw new Error(`no task was begun: ${reply.status} ${reply.text}`);
@@ -545,9 +530,6 @@ function showsApps(capabilities: Json | undefined): boolean {
 
 /** The extensions that a handshake or a stateless request declares; `undefined` for what declares nothing. */
 function declarationIn(request: HostileRequest): string | undefined {
-  const capabilities =
-    request.method === 'initialize' ? paramsIn(request)['capabilities'] : declaredIn(request);
-  return capabilities === undefined
-    ? undefined
-    : JSON.stringify(extensionsIn(capabilities) ?? 'none');
+  const capabilities = request.method === 'initialize' ? paramsIn(request)['capabilities'] : declaredIn(request);
+  return capabilities === undefined ? undefined : JSON.stringify(extensionsIn(capabilities) ?? 'none');
 }

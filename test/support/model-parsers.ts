@@ -87,8 +87,7 @@ export function memberOf(parser: Parser, node: Node | undefined, wanted: string)
 /** True when a program that reads every member of `value` through this parser reads `value`. */
 export function readsAs(parser: Parser, node: Node | undefined, value: Json | undefined): boolean {
   if (node === undefined || value === undefined) return node === value;
-  if (typeof value !== 'object' || value === null)
-    return node.kind === 'scalar' && Object.is(node.value, value);
+  if (typeof value !== 'object' || value === null) return node.kind === 'scalar' && Object.is(node.value, value);
   if (Array.isArray(value)) {
     const items = value as readonly Json[];
     return (

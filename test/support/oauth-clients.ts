@@ -1,14 +1,8 @@
 // Clients that log in: by the SDK from a 401 on, and by hand.
 
 import { createHash, randomBytes } from 'node:crypto';
-import type {
-  OAuthClientProvider,
-  OAuthDiscoveryState,
-} from '@modelcontextprotocol/sdk/client/auth.js';
-import type {
-  OAuthClientInformationMixed,
-  OAuthTokens,
-} from '@modelcontextprotocol/sdk/shared/auth.js';
+import type { OAuthClientProvider, OAuthDiscoveryState } from '@modelcontextprotocol/sdk/client/auth.js';
+import type { OAuthClientInformationMixed, OAuthTokens } from '@modelcontextprotocol/sdk/shared/auth.js';
 import { canary } from './canary.js';
 
 // The whole OAuth walk of an SDK client without a browser: 401, metadata, dynamic registration,
@@ -102,10 +96,7 @@ function cookieHeader(jar: Map<string, string>): Record<string, string> {
  * Follows an authorization URL until it leads to the redirect URL, and returns the parameters that
  * arrive there. Throws when the server shows a page or redirects without end: it must approve by itself.
  */
-export async function followAuthorization(
-  start: URL,
-  redirectUrl: string,
-): Promise<URLSearchParams> {
+export async function followAuthorization(start: URL, redirectUrl: string): Promise<URLSearchParams> {
   const jar = new Map<string, string>();
   let url = start;
   for (let step = 0; step < MAX_REDIRECTS; step += 1) {
@@ -129,10 +120,7 @@ export type WalkingTransport = { finishAuth(code: string, iss?: string): Promise
  * The step after the SDK said "unauthorized": follows the recorded authorization URL and hands the code
  * to the transport, which redeems it. A new transport can then connect with the same provider.
  */
-export async function finishWalk(
-  provider: WalkProvider,
-  transport: WalkingTransport,
-): Promise<URLSearchParams> {
+export async function finishWalk(provider: WalkProvider, transport: WalkingTransport): Promise<URLSearchParams> {
   const { authorizationUrl } = provider.facts();
   if (authorizationUrl === undefined) throw new Error('the SDK asked for no authorization');
   const answer = await followAuthorization(authorizationUrl, String(provider.redirectUrl));
@@ -146,10 +134,7 @@ export async function finishWalk(
  * Registers a client at the authorization server (RFC 7591) without a list of scopes, so that the server
  * decides about each: what an SDK registers is held to the scopes of the first challenge.
  */
-export async function registerClient(
-  issuer: string,
-  metadata: object,
-): Promise<OAuthClientInformationMixed> {
+export async function registerClient(issuer: string, metadata: object): Promise<OAuthClientInformationMixed> {
   const discovery = await fetch(`${issuer}/.well-known/openid-configuration`);
   const { registration_endpoint: endpoint } = (await discovery.json()) as Record<string, string>;
   const answer = await fetch(endpoint ?? '', {

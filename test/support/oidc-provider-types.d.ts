@@ -39,11 +39,7 @@ declare module 'oidc-provider' {
       parts: object,
     ) => ResourceServer;
     on(event: string, listener: (...args: readonly unknown[]) => void): this;
-    interactionFinished(
-      request: IncomingMessage,
-      response: ServerResponse,
-      result: object,
-    ): Promise<void>;
+    interactionFinished(request: IncomingMessage, response: ServerResponse, result: object): Promise<void>;
     readonly Grant: new (parts: {
       readonly accountId: string;
       readonly clientId: string;

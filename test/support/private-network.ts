@@ -33,11 +33,7 @@ export function installPrivateNetwork(names: Names): PrivateNetwork {
     if (isInside(address)) Object.defineProperty(socket, 'remoteAddress', { value: address });
   }
 
-  const lookup = vi.spyOn(dns, 'lookup').mockImplementation(((
-    name: string,
-    options: object,
-    callback: Resolved,
-  ) => {
+  const lookup = vi.spyOn(dns, 'lookup').mockImplementation(((name: string, options: object, callback: Resolved) => {
     const addresses = names[name];
     if (addresses === undefined) return Reflect.apply(resolve, dns, [name, options, callback]);
     const found = addresses().map((address) => ({ address, family: net.isIP(address) }));

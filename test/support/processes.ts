@@ -75,11 +75,7 @@ function newestSource(): number {
     }, 0);
 }
 
-function start(
-  args: readonly string[],
-  env: Readonly<Record<string, string>>,
-  cwd: string,
-): Running {
+function start(args: readonly string[], env: Readonly<Record<string, string>>, cwd: string): Running {
   const child = spawn(process.execPath, [...args], {
     cwd,
     env: { PATH: process.env['PATH'], ...env },
@@ -167,10 +163,7 @@ export const GATEWAY_RIGHTS = [
 export async function startRedisServer(): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-redis-'));
   const port = await findFreePort();
-  const [password, rootPassword] = [
-    randomBytes(12).toString('hex'),
-    randomBytes(12).toString('hex'),
-  ];
+  const [password, rootPassword] = [randomBytes(12).toString('hex'), randomBytes(12).toString('hex')];
   const file = join(folder, 'redis.conf');
   const lines = [
     ...[`port ${port}`, 'bind 127.0.0.1', `dir ${folder}`, 'save ""', 'appendonly no'],
@@ -205,8 +198,7 @@ export async function startRedisServer(): Promise<RedisServer> {
       });
       socket.on('error', reject).on('close', () => resolve(text));
       const sent = [['AUTH', rootPassword], terms, ['QUIT']].map(
-        (line) =>
-          `*${line.length}\r\n${line.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join('')}`,
+        (line) => `*${line.length}\r\n${line.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join('')}`,
       );
       socket.write(sent.join(''));
     });
@@ -237,9 +229,7 @@ export async function startRedisServer(): Promise<RedisServer> {
 // Threads of inspections for tests: the built one, and such as fail in one way each.
 
 /** The thread as it is built; whoever uses it builds the program first. */
-export const BUILT_THREAD: URL = pathToFileURL(
-  join(import.meta.dirname, '../../dist/gateway/worker/thread.js'),
-);
+export const BUILT_THREAD: URL = pathToFileURL(join(import.meta.dirname, '../../dist/gateway/worker/thread.js'));
 
 function thread(onJob: string): URL {
   const code = `import { parentPort, threadId } from 'node:worker_threads';
@@ -253,9 +243,7 @@ export const DYING_THREAD: URL = thread('process.exit(0)');
 /** Throws at the first job. */
 export const THROWING_THREAD: URL = thread('throw new Error("broken on purpose")');
 /** Takes more memory than it may have. */
-export const HUNGRY_THREAD: URL = thread(
-  'const held = []; for (;;) held.push(new Array(1e6).fill(held.length));',
-);
+export const HUNGRY_THREAD: URL = thread('const held = []; for (;;) held.push(new Array(1e6).fill(held.length));');
 /** Never answers, and lets nobody else. */
 export const HANGING_THREAD: URL = thread('for (;;);');
 /** Does what the text of a job says: `die`, `hang`, `slow`, or answers at once with its id. */

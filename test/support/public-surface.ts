@@ -43,8 +43,7 @@ function pathsOf(schema: Section): Section {
       if (keyword === 'properties' && isObject(value)) {
         for (const [name, child] of Object.entries(value))
           if (isObject(child)) walk(child, path === '' ? name : `${path}.${name}`);
-      } else if (keyword === 'additionalProperties' && isObject(value))
-        walk(value, `${path}.<name>`);
+      } else if (keyword === 'additionalProperties' && isObject(value)) walk(value, `${path}.<name>`);
       else if (keyword === 'items' && isObject(value)) walk(value, `${path}[]`);
       else if (keyword === 'oneOf' && Array.isArray(value)) {
         for (const [index, child] of value.entries()) walk(child, `${path}(${index + 1})`);
@@ -66,9 +65,7 @@ function schemaSection(name: string): Section {
 /** The whole command line, as `process.ts` builds it: nothing of it is run. */
 async function readCommandLine(): Promise<Command> {
   const built: Command[] = [];
-  const parse = vi.spyOn(Command.prototype, 'parseAsync').mockImplementation(function (
-    this: Command,
-  ) {
+  const parse = vi.spyOn(Command.prototype, 'parseAsync').mockImplementation(function (this: Command) {
     built.push(this);
     return Promise.resolve(this);
   });
@@ -89,16 +86,14 @@ async function readCommandLine(): Promise<Command> {
 /** Every command by its words, with its arguments and options. */
 function commandsOf(command: Command, before = ''): Section {
   const name = `${before}${command.name()}`;
-  const options = command.options.map(
-    ({ flags, mandatory, argChoices, defaultValue, envVar, hidden }) => ({
-      flags,
-      ...(mandatory ? { required: true } : {}),
-      ...(argChoices === undefined ? {} : { choices: argChoices }),
-      ...(defaultValue === undefined ? {} : { default: defaultValue }),
-      ...(envVar === undefined ? {} : { env: envVar }),
-      ...(hidden ? { hidden } : {}),
-    }),
-  );
+  const options = command.options.map(({ flags, mandatory, argChoices, defaultValue, envVar, hidden }) => ({
+    flags,
+    ...(mandatory ? { required: true } : {}),
+    ...(argChoices === undefined ? {} : { choices: argChoices }),
+    ...(defaultValue === undefined ? {} : { default: defaultValue }),
+    ...(envVar === undefined ? {} : { env: envVar }),
+    ...(hidden ? { hidden } : {}),
+  }));
   const args = command.registeredArguments.map((one) => ({
     name: `${one.name()}${one.variadic ? '...' : ''}`,
     required: one.required,
@@ -136,10 +131,7 @@ function wireText(rendering: Rendering): string {
 /** The reasons in their order, which is append-only. */
 function reasonSection(): Section {
   const rows = Object.entries(REASONS).map(([name, { stage, level, text, visible, hidden }]) => {
-    return [
-      name,
-      { stage, level, text, listed: wireText(visible), unlisted: wireText(hidden) },
-    ] as const;
+    return [name, { stage, level, text, listed: wireText(visible), unlisted: wireText(hidden) }] as const;
   });
   return Object.fromEntries(rows);
 }
@@ -162,8 +154,7 @@ function writtenSection(lines: readonly Section[]): Section {
   const walk = (value: unknown, path: string, found: Set<string>): void => {
     if (Array.isArray(value)) for (const one of value) walk(one, `${path}[]`, found);
     else if (isObject(value))
-      for (const [name, one] of Object.entries(value))
-        walk(one, path === '' ? name : `${path}.${name}`, found);
+      for (const [name, one] of Object.entries(value)) walk(one, path === '' ? name : `${path}.${name}`, found);
     else found.add(path);
   };
   for (const line of lines) {
@@ -211,10 +202,7 @@ export async function readPaths(
         [...response.headers]
           .filter(([one]) => !UNRECORDED.test(one))
           // The name and the attributes of a cookie are public, its value is random.
-          .map(([one, value]) => [
-            one,
-            one === 'set-cookie' ? value.replace(/=[^;]*/, '=') : value,
-          ]),
+          .map(([one, value]) => [one, one === 'set-cookie' ? value.replace(/=[^;]*/, '=') : value]),
       ),
       ...(hasFixedBody ? { body } : {}),
     };

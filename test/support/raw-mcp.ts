@@ -100,11 +100,7 @@ export async function openRawSession(url: string, init: Init = {}): Promise<RawS
     capabilities: init.capabilities ?? {},
     clientInfo: IDENTITY,
   };
-  const opened = await postRaw(
-    url,
-    { jsonrpc: '2.0', id: 'open', method: 'initialize', params },
-    init,
-  );
+  const opened = await postRaw(url, { jsonrpc: '2.0', id: 'open', method: 'initialize', params }, init);
   const id = opened.headers.get('mcp-session-id') ?? undefined;
   const headers = {
     ...init.headers,

@@ -31,9 +31,7 @@ export type RecordingProxy = {
 type Writable<T> = { -readonly [key in keyof T]: T[key] };
 
 function pairs(rawHeaders: readonly string[]): RawHeader[] {
-  return rawHeaders.flatMap((name, index) =>
-    index % 2 === 0 ? [[name, rawHeaders[index + 1] ?? ''] as const] : [],
-  );
+  return rawHeaders.flatMap((name, index) => (index % 2 === 0 ? [[name, rawHeaders[index + 1] ?? ''] as const] : []));
 }
 
 async function readText(incoming: IncomingMessage): Promise<string> {

@@ -94,9 +94,7 @@ class SchemaMaker {
     if (roll >= 17) return this.#keywordsAt(depth);
     const reference = { $ref: `#/${this.#definitions}/${pick(DEFINITIONS)}` };
     // Ajv reads what stands beside a reference in every dialect.
-    return this.#isNew && chance(0.5)
-      ? { ...this.#keywordsAt(depth - 1), ...reference }
-      : reference;
+    return this.#isNew && chance(0.5) ? { ...this.#keywordsAt(depth - 1), ...reference } : reference;
   }
 
   #keywordsAt(depth: number): JsonObject {
@@ -184,11 +182,7 @@ class SchemaMaker {
       return [
         ...tuples,
         ...(dialect === 'draft-07' ? conditions : []),
-        [
-          'dependencies',
-          (depth) =>
-            this.#map(NAMES, () => (chance(0.5) ? [pick(REQUIRED)] : this.#schema(depth - 1))),
-        ],
+        ['dependencies', (depth) => this.#map(NAMES, () => (chance(0.5) ? [pick(REQUIRED)] : this.#schema(depth - 1)))],
       ];
     const unevaluated: readonly Keyword[] = [
       ['unevaluatedProperties', closed],

@@ -107,10 +107,7 @@ export const ALL_QUESTIONS = {
 };
 
 /** A policy that grants every question; `more` are further members of its one rule. */
-export function grantQuestions(
-  what = 'sampling: true, elicitation: [form, url], roots: true',
-  more = '',
-): string {
+export function grantQuestions(what = 'sampling: true, elicitation: [form, url], roots: true', more = ''): string {
   return `version: 1
 policy: questions
 rules:
@@ -159,11 +156,7 @@ export async function connectAsked(
 }
 
 /** Asks this, waits `paceMs`, and answers the call. */
-export function askThenAnswer(
-  request: HostileRequest,
-  questions: readonly JsonObject[],
-  paceMs = 100,
-): Act {
+export function askThenAnswer(request: HostileRequest, questions: readonly JsonObject[], paceMs = 100): Act {
   const events = questions.map((question) => sseEvent({ jsonrpc: '2.0', ...question }));
   const own = sseEvent(resultFor(request, textResult('answered')));
   return {

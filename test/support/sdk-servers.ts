@@ -4,13 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
-import {
-  type AddressInfo,
-  connect,
-  createServer as createTcpServer,
-  type Server,
-  type Socket,
-} from 'node:net';
+import { type AddressInfo, connect, createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   acceptedContent,
@@ -73,10 +67,7 @@ function registerTools(server: McpServer, secret: string): void {
     },
     ({ text: received }) => text(received),
   );
-  const numbers = schema<{ a: number; b: number }>(
-    { a: { type: 'number' }, b: { type: 'number' } },
-    ['a', 'b'],
-  );
+  const numbers = schema<{ a: number; b: number }>({ a: { type: 'number' }, b: { type: 'number' } }, ['a', 'b']);
   server.registerTool(
     'add',
     {
@@ -95,9 +86,7 @@ function registerTools(server: McpServer, secret: string): void {
     'slow',
     {
       description: 'Tells how far it is.',
-      inputSchema: schema<{ steps: number }>({ steps: { type: 'integer', maximum: 100 } }, [
-        'steps',
-      ]),
+      inputSchema: schema<{ steps: number }>({ steps: { type: 'integer', maximum: 100 } }, ['steps']),
     },
     async ({ steps }, context) => {
       const progressToken = context.mcpReq._meta?.progressToken;
@@ -112,10 +101,7 @@ function registerTools(server: McpServer, secret: string): void {
     'by_region',
     {
       description: 'Mirrors its region in a header.',
-      inputSchema: schema<{ region: string }>(
-        { region: { type: 'string', 'x-mcp-header': 'Region' } },
-        ['region'],
-      ),
+      inputSchema: schema<{ region: string }>({ region: { type: 'string', 'x-mcp-header': 'Region' } }, ['region']),
     },
     ({ region }) => text(`served in ${region}`),
   );
@@ -141,11 +127,7 @@ function registerContent(server: McpServer): void {
   }));
 }
 
-async function toWebRequest(
-  request: IncomingMessage,
-  origin: string,
-  gone: AbortSignal,
-): Promise<Request> {
+async function toWebRequest(request: IncomingMessage, origin: string, gone: AbortSignal): Promise<Request> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   const headers = new Headers();
@@ -266,19 +248,15 @@ export function registerGreeting(server: McpServer): void {
 
 /** `wait`: tells `begun` and waits until its caller gives it up, which it tells too. */
 function registerWaiting(server: McpServer, report: (what: 'begun' | 'given up') => void): void {
-  server.registerTool(
-    'wait',
-    { description: 'Waits.', inputSchema: NOTHING },
-    async (_args, context) => {
-      const { signal } = context.mcpReq;
-      report('begun');
-      await new Promise<void>((resolve) => {
-        signal.addEventListener('abort', () => resolve(), { once: true });
-      });
-      report('given up');
-      return { content: [] };
-    },
-  );
+  server.registerTool('wait', { description: 'Waits.', inputSchema: NOTHING }, async (_args, context) => {
+    const { signal } = context.mcpReq;
+    report('begun');
+    await new Promise<void>((resolve) => {
+      signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+    report('given up');
+    return { content: [] };
+  });
 }
 
 export const CITIES = 'memo://cities/{name}';
@@ -303,9 +281,7 @@ const START_TIMEOUT_MS = 30_000;
 const POLL_MS = 50;
 const MAX_ATTEMPTS = 3;
 
-const entry = createRequire(import.meta.url).resolve(
-  '@modelcontextprotocol/server-everything/dist/index.js',
-);
+const entry = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/dist/index.js');
 
 /** True once the endpoint answers anything at all; a GET without a session is a 400 there. */
 async function answers(url: string): Promise<boolean> {

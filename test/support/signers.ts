@@ -4,12 +4,7 @@ import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { publicPartOf } from '../../src/config/keys.js';
 import type { LockSigner } from '../../src/config/settings.js';
 import { sha256Hex } from '../../src/pins/digest.js';
-import {
-  digestOfKey,
-  type LockStatement,
-  preAuthEncoding,
-  writePayload,
-} from '../../src/pins/signature.js';
+import { digestOfKey, type LockStatement, preAuthEncoding, writePayload } from '../../src/pins/signature.js';
 
 export type KeyKind = 'ed25519' | 'P-256' | 'P-384' | 'P-521' | 'rsa';
 
@@ -33,8 +28,7 @@ export function makeSigner(name: string, kind: KeyKind = 'ed25519'): TestSigner 
     ...publicPartOf(key),
     key,
     privateKey: key.export({ format: 'pem', type: 'pkcs8' }).toString(),
-    sign: (bytes, dsaEncoding = 'der') =>
-      new Uint8Array(sign(digestOfKey(key), bytes, { key, dsaEncoding })),
+    sign: (bytes, dsaEncoding = 'der') => new Uint8Array(sign(digestOfKey(key), bytes, { key, dsaEncoding })),
   };
 }
 

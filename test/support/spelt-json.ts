@@ -22,8 +22,7 @@ const PLAIN: Style = {
 };
 
 export function writeJson(value: Json, style: Style = PLAIN): string {
-  const quote = (text: string): string =>
-    `"${text.replace(/[\s\S]/g, (unit) => style.character(unit))}"`;
+  const quote = (text: string): string => `"${text.replace(/[\s\S]/g, (unit) => style.character(unit))}"`;
   const write = (one: Json): string => {
     const { blank } = style;
     if (typeof one === 'string') return quote(one);
@@ -48,8 +47,7 @@ export function faithfulStyle(random: Random): Style {
   const blanks = random.pick([[''], [''], ['', ' ', '\n', '\t', '\r\n  ']]);
   return {
     ...PLAIN,
-    character: (unit) =>
-      often > 0 && random.below(often) === 0 ? escapeOf(unit, random) : PLAIN.character(unit),
+    character: (unit) => (often > 0 && random.below(often) === 0 ? escapeOf(unit, random) : PLAIN.character(unit)),
     blank: () => random.pick(blanks),
   };
 }

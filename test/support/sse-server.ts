@@ -61,10 +61,7 @@ type Tools = {
 };
 
 function createTools({ secret, onCancelled }: Tools): Server {
-  const server = new Server(
-    { name: 'sse', version: '1.0.0' },
-    { capabilities: { tools: { listChanged: true } } },
-  );
+  const server = new Server({ name: 'sse', version: '1.0.0' }, { capabilities: { tools: { listChanged: true } } });
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: TOOLS as never }));
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra) => {
     switch (params.name) {

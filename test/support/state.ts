@@ -106,9 +106,7 @@ export function describeState(name: string, make: () => Promise<GatewayState>): 
       const revoked = revocationOf(ofSubject('agent'));
       await revocations.add(revoked);
       expect([caller, bob].map(revocations.checkPrincipal)).toEqual(['token-revoked', undefined]);
-      expect([isShut(caller), isShut(caller, Date.now() + 60_000), isShut(bob)]).toEqual([
-        ...[true, false, false],
-      ]);
+      expect([isShut(caller), isShut(caller, Date.now() + 60_000), isShut(bob)]).toEqual([...[true, false, false]]);
       await revocations.lift(revoked.id);
       const block: BlockTarget = { target: 'subject', issuer: ISSUER, subject: 'agent' };
       const blocked = revocationOf({ kind: 'block', block });
@@ -140,10 +138,7 @@ export function describeState(name: string, make: () => Promise<GatewayState>): 
       const block = (target: BlockTarget, parts: Partial<Revocation> = {}) =>
         revocations.add(revocationOf({ kind: 'block', block: target }, parts));
       const later = callerOf({}, { id: 'token-2', issuedAt: Date.now() + 60_000 });
-      expect([revocations.blockOf(later), revocations.blocksAt('one')]).toEqual([
-        undefined,
-        undefined,
-      ]);
+      expect([revocations.blockOf(later), revocations.blocksAt('one')]).toEqual([undefined, undefined]);
       const ids = { subject: randomUUID(), tool: randomUUID(), all: randomUUID() };
       await block({ target: 'subject', issuer: ISSUER, subject: 'ada' }, { id: ids.subject });
       expect(revocations.blockOf(later)).toBe(ids.subject);
@@ -374,8 +369,7 @@ export function createFakeStore(now: () => number): FakeStore {
       }),
     setFlowMarks: (marks, leftMs) =>
       ask('setFlowMarks', () => {
-        for (const { hash, sealed: text } of marks)
-          flowMarks.set(hash, { text, untilMs: now() + leftMs });
+        for (const { hash, sealed: text } of marks) flowMarks.set(hash, { text, untilMs: now() + leftMs });
       }),
     flowMarks: (hashes) =>
       ask('flowMarks', () => ({
@@ -421,16 +415,13 @@ export function createFakeStore(now: () => number): FakeStore {
       isDown = false;
     },
     forget() {
-      for (const table of [sealed, lifted, ended, uses, used, messages, flowMarks, counters, kept])
-        table.clear();
+      for (const table of [sealed, lifted, ended, uses, used, messages, flowMarks, counters, kept]) table.clear();
       epoch = undefined;
       changes = 0;
     },
     dump: () =>
       JSON.stringify(
-        [sealed, lifted, ended, uses, used, messages, flowMarks, counters, kept].map((table) => [
-          ...table,
-        ]),
+        [sealed, lifted, ended, uses, used, messages, flowMarks, counters, kept].map((table) => [...table]),
       ),
   };
 }

@@ -188,8 +188,7 @@ export async function startStdioRig(
       await send({ session, body: initialized });
       return session;
     },
-    call: (session, method, params = {}, id = 1) =>
-      send({ session, body: { jsonrpc: '2.0', id, method, params } }),
+    call: (session, method, params = {}, id = 1) => send({ session, body: { jsonrpc: '2.0', id, method, params } }),
     async listen(session) {
       const response = await open({ port }, { method: 'GET', session });
       let text = '';
@@ -212,8 +211,7 @@ export const INITIALIZE: JsonObject = initialize();
 /** The one message of a response. */
 export function only({ messages }: Got): { readonly [member: string]: Json | undefined } {
   const [message] = messages;
-  if (message === undefined || messages.length !== 1)
-    throw new Error(`${messages.length} messages`);
+  if (message === undefined || messages.length !== 1) throw new Error(`${messages.length} messages`);
   return message;
 }
 

@@ -36,9 +36,7 @@ export function eachInTurn(): LoopScheduler & { readonly taken: string[] } {
  * Runs work that reads a clock by which each of its steps takes longer than a slice of the event loop may last, on a slow
  * machine and on a fast one. `turns` says how often the loop has served others since.
  */
-export async function withSlowClock<Result>(
-  work: (turns: () => number) => Promise<Result>,
-): Promise<Result> {
+export async function withSlowClock<Result>(work: (turns: () => number) => Promise<Result>): Promise<Result> {
   let nowMs = 0;
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => {
     nowMs += 1_000;

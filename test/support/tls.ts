@@ -1,12 +1,6 @@
 // Certificates, and a TLS proxy in front of a plain server.
 
-import {
-  generateKeyPairSync,
-  type KeyObject,
-  randomBytes,
-  sign,
-  X509Certificate,
-} from 'node:crypto';
+import { generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto';
 import { type AddressInfo, connect, isIPv4 } from 'node:net';
 import { createServer, type TLSSocket } from 'node:tls';
 
@@ -97,9 +91,7 @@ function extension(id: readonly number[], value: Buffer, isCritical = false): Bu
 
 function altNames(names: readonly string[]): Buffer {
   const general = names.map((name) =>
-    isIPv4(name)
-      ? tlv(0x87, Buffer.from(name.split('.').map(Number)))
-      : tlv(0x82, Buffer.from(name)),
+    isIPv4(name) ? tlv(0x87, Buffer.from(name.split('.').map(Number))) : tlv(0x82, Buffer.from(name)),
   );
   return extension(OID.subjectAltName, sequence(...general));
 }
@@ -121,10 +113,7 @@ function writeCertificate(written: Written): Buffer {
     integer(serialNumber()),
     algorithm,
     named(written.issuer),
-    sequence(
-      time(notBefore ?? new Date(Date.now() - DAY_MS)),
-      time(notAfter ?? new Date(Date.now() + DAY_MS)),
-    ),
+    sequence(time(notBefore ?? new Date(Date.now() - DAY_MS)), time(notAfter ?? new Date(Date.now() + DAY_MS))),
     named(written.subject),
     written.publicKey.export({ type: 'spki', format: 'der' }),
     tlv(0xa3, sequence(...written.extensions)),
@@ -193,11 +182,7 @@ export type TlsFront = {
 };
 
 /** `clientCa`: clients must show a certificate of this authority (PEM). */
-export async function startTlsFront(
-  target: string,
-  own: CertifiedKey,
-  clientCa?: string,
-): Promise<TlsFront> {
+export async function startTlsFront(target: string, own: CertifiedKey, clientCa?: string): Promise<TlsFront> {
   const clients: string[] = [];
   const sockets = new Set<TLSSocket>();
   const behind = Number(new URL(target).port);

@@ -63,11 +63,7 @@ export type TestIssuer = {
   /** The public key as the secret of an HMAC: the oldest confusion of JOSE. */
   mintWithPublicKeyAsSecret(resource: string): Promise<string>;
   /** Any header over good claims, with any bytes as signature. */
-  mintUnsigned(
-    resource: string,
-    header: Readonly<Record<string, unknown>>,
-    signature: Uint8Array,
-  ): string;
+  mintUnsigned(resource: string, header: Readonly<Record<string, unknown>>, signature: Uint8Array): string;
   currentKey(): SigningKey;
   /** Signs with a new key and publishes it, with the old one or without. */
   rotate(options?: { readonly keepOld?: boolean; readonly alg?: string }): Promise<SigningKey>;
@@ -116,11 +112,7 @@ function streamHuge(response: ServerResponse): void {
 }
 
 /** True when the misbehaviour has answered (or means not to: then `kept` has the response). */
-function misbehaveOn(
-  how: Misbehaviour,
-  response: ServerResponse,
-  kept: Set<ServerResponse>,
-): boolean {
+function misbehaveOn(how: Misbehaviour, response: ServerResponse, kept: Set<ServerResponse>): boolean {
   switch (how) {
     case 'down':
       response.socket?.destroy();
@@ -342,9 +334,7 @@ export async function makeProofHolder(alg = 'ES256', size?: number): Promise<Pro
       const iat = Math.floor(Date.now() / 1000);
       const body = { jti: randomUUID(), htm: method, htu: uri, iat, ath };
       return new SignJWT(present({ ...body, ...claims }))
-        .setProtectedHeader(
-          present({ typ: 'dpop+jwt', alg, jwk: publicJwk, ...header }) as { alg: string },
-        )
+        .setProtectedHeader(present({ typ: 'dpop+jwt', alg, jwk: publicJwk, ...header }) as { alg: string })
         .sign(signer, { crit: { exp: true } });
     },
   };
@@ -353,11 +343,7 @@ export async function makeProofHolder(alg = 'ES256', size?: number): Promise<Pro
 /** Good headers of one request with a bound token. */
 export async function proofHeaders(
   holder: ProofHolder,
-  {
-    method = 'POST',
-    url,
-    token,
-  }: { readonly method?: string; readonly url: string; readonly token: string },
+  { method = 'POST', url, token }: { readonly method?: string; readonly url: string; readonly token: string },
   options: ProofOptions = {},
 ): Promise<{ readonly authorization: string; readonly dpop: string }> {
   return {

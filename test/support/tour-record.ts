@@ -15,12 +15,7 @@ import { runTour } from '../../src/dev/tour.js';
 import { startGateway } from '../../src/gateway/gateway.js';
 import { createLog } from '../../src/telemetry/log.js';
 import { fetchPins } from './gateway.js';
-import {
-  headerOf,
-  type RawHeader,
-  type RecordedExchange,
-  startRecordingProxy,
-} from './recording-proxy.js';
+import { headerOf, type RawHeader, type RecordedExchange, startRecordingProxy } from './recording-proxy.js';
 
 /** The name under which the tour's client introduces itself. */
 const CLIENT_NAME = 'sallyport-tour';
@@ -86,11 +81,9 @@ export async function playTour(): Promise<TourRun> {
   });
   if (started.kind !== 'started') throw new Error(`the gateway did not start: ${started.kind}`);
   const { gateway } = started;
-  const portOf = (wanted: string): number =>
-    gateway.listening.find(({ listener }) => listener === wanted)?.port ?? 0;
+  const portOf = (wanted: string): number => gateway.listening.find(({ listener }) => listener === wanted)?.port ?? 0;
   toGateway.forwardTo(portOf('data'));
-  const readAudit = async (): Promise<string[]> =>
-    (await readFile(files.auditFile, 'utf8')).split('\n').slice(0, -1);
+  const readAudit = async (): Promise<string[]> => (await readFile(files.auditFile, 'utf8')).split('\n').slice(0, -1);
   const scenes = new Map<number, string>();
   const write = (text: string): void => {
     const title = /^\n +\d+ {2}(.+)\n +expect /.exec(text)?.[1];
@@ -197,11 +190,10 @@ function exchangeText(
   const sent = requestHeaders.filter(
     ([name]) => side === 'upstream-session' || !RUNTIME_HEADERS.has(name.toLowerCase()),
   );
-  const body = (text: string): string[] =>
-    text === '' ? [] : visible(placeholders.in(text)).split('\n');
+  const body = (text: string): string[] => (text === '' ? [] : visible(placeholders.in(text)).split('\n'));
   const lines = (mark: string, head: string, headers: readonly RawHeader[], text: string) =>
-    [head, ...headers.map((header) => headerText(header, side, placeholders)), ...body(text)].map(
-      (line) => `${mark} ${line}`.trimEnd(),
+    [head, ...headers.map((header) => headerText(header, side, placeholders)), ...body(text)].map((line) =>
+      `${mark} ${line}`.trimEnd(),
     );
   return [
     ...lines('>', `${method} ${path}`, sent, requestBody),
@@ -307,9 +299,7 @@ export function isChained({ audit }: TourRun): boolean {
   return audit.every((line, index) => {
     const before = audit[index - 1];
     if (memberOf(line, 'chain', 'seq') !== index) return false;
-    return (
-      before === undefined || memberOf(line, 'chain', 'prev') === memberOf(before, 'chain', 'hash')
-    );
+    return before === undefined || memberOf(line, 'chain', 'prev') === memberOf(before, 'chain', 'hash');
   });
 }
 

@@ -8,8 +8,7 @@ type Respelling = (uri: string) => string;
 const inPath =
   (change: (path: string) => string): Respelling =>
   (uri) => {
-    const [, head = '', path = '', rest = ''] =
-      /^([a-z]+:\/\/[^/?#]*)([^?#]*)(.*)$/is.exec(uri) ?? [];
+    const [, head = '', path = '', rest = ''] = /^([a-z]+:\/\/[^/?#]*)([^?#]*)(.*)$/is.exec(uri) ?? [];
     return head === '' ? uri : head + change(path) + rest;
   };
 
@@ -74,9 +73,7 @@ const REWRITTEN: Readonly<Record<string, Respelling>> = {
 
 /** Each single spelling of a URI, with its name. */
 export function singleSpellings(uri: string): readonly (readonly [name: string, uri: string])[] {
-  return Object.entries({ ...RESPELLINGS, ...REWRITTEN }).map(
-    ([name, respell]) => [name, respell(uri)] as const,
-  );
+  return Object.entries({ ...RESPELLINGS, ...REWRITTEN }).map(([name, respell]) => [name, respell(uri)] as const);
 }
 
 /** Up to four spellings in combination, in any order. */

@@ -112,10 +112,7 @@ export function statelessParts(
   id: Json = 1,
 ): { readonly headers: HeaderLines; readonly body: JsonObject } {
   const about = params['name'] ?? params['uri'] ?? params['taskId'];
-  const named =
-    NAMED_METHODS.has(method) && typeof about === 'string'
-      ? { 'mcp-name': headerValue(about) }
-      : {};
+  const named = NAMED_METHODS.has(method) && typeof about === 'string' ? { 'mcp-name': headerValue(about) } : {};
   const own = isObject(params['_meta']) ? params['_meta'] : {};
   return {
     headers: { 'mcp-protocol-version': STATELESS_VERSION, 'mcp-method': method, ...named },
@@ -189,14 +186,10 @@ export function initialize(access: Access, capabilities: JsonObject = {}): Promi
 }
 
 /** Opens a session; throws where none was opened. */
-export async function openSession(
-  access: Access,
-  capabilities: JsonObject = {},
-): Promise<OpenSession> {
+export async function openSession(access: Access, capabilities: JsonObject = {}): Promise<OpenSession> {
   const reply = await initialize(access, capabilities);
   const id = reply.headers.get('mcp-session-id');
-  if (reply.status !== 200 || id === null)
-    throw new Error(`no session was opened: ${reply.status} ${reply.text}`);
+  if (reply.status !== 200 || id === null) throw new Error(`no session was opened: ${reply.status} ${reply.text}`);
   const note = { jsonrpc: '2.0', method: 'notifications/initialized' };
   await post(access, JSON.stringify(note), sessionHeaders(id));
   return {
@@ -379,8 +372,7 @@ export type Listening = { text(): string; isOver(): boolean; isCut(): boolean; l
 
 /** Begins to read a stream; throws where there is none. */
 export async function listenOn(response: Response): Promise<Listening> {
-  if (response.status !== 200)
-    throw new Error(`no stream: ${response.status} ${await response.text()}`);
+  if (response.status !== 200) throw new Error(`no stream: ${response.status} ${await response.text()}`);
   let text = '';
   let isOver = false;
   const reader = response.body?.getReader();

@@ -21,12 +21,7 @@ import { writeOpenPolicy } from '../support/gateway.js';
 import { inTurn, sessionsOnly } from '../support/hostile-acts.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import { type RedisServer, startRedisServer } from '../support/processes.js';
-import {
-  ALL_QUESTIONS,
-  askThenAnswer,
-  FORM_QUESTION,
-  grantQuestions,
-} from '../support/sdk-clients.js';
+import { ALL_QUESTIONS, askThenAnswer, FORM_QUESTION, grantQuestions } from '../support/sdk-clients.js';
 import { CITIES, type SdkV2Server, startInputRequiredServer } from '../support/sdk-servers.js';
 import { PATIENT } from '../support/timing.js';
 import {
@@ -82,11 +77,7 @@ afterAll(async () => {
 type Session = { readonly here: Access; readonly there: Access; readonly id: string };
 
 /** A session that was opened at the first gateway. */
-async function openBoth(
-  subject: string,
-  upstream = 'modern',
-  capabilities: JsonObject = {},
-): Promise<Session> {
+async function openBoth(subject: string, upstream = 'modern', capabilities: JsonObject = {}): Promise<Session> {
   const here = await gateways.access(gateways.one, upstream, subject);
   const there = await gateways.access(gateways.other, upstream, subject);
   return { here, there, id: await openAt(here, capabilities) };
@@ -189,20 +180,17 @@ describe('a session before a stateless upstream, at replicas with a store', () =
   it.each([
     ['modern', 'greet_someone'],
     ['all', 'm_greet_someone'],
-  ])(
-    '[Y-12] has its answer brought to whoever asked, once, and by its owner alone: %s',
-    async (upstream, name) => {
-      const session = await openBoth('asked', upstream, ALL_QUESTIONS);
-      const { there, id } = session;
-      const { call, answer } = await askGreeting(session, name);
-      const thief = await gateways.access(gateways.other, upstream, 'mallory');
-      expect((await post(thief, answer, sessionHeaders(id))).status).toBe(404);
-      expect((await post(there, answer, sessionHeaders(id))).status).toBe(202);
-      await expect.poll(() => call.text(), WITHIN_TWO_SECONDS).toContain('Hello Ada, after leg:1.');
-      await expect.poll(() => call.isOver(), PATIENT).toBe(true);
-      expect(messagesOf(call)).toHaveLength(2);
-    },
-  );
+  ])('[Y-12] has its answer brought to whoever asked, once, and by its owner alone: %s', async (upstream, name) => {
+    const session = await openBoth('asked', upstream, ALL_QUESTIONS);
+    const { there, id } = session;
+    const { call, answer } = await askGreeting(session, name);
+    const thief = await gateways.access(gateways.other, upstream, 'mallory');
+    expect((await post(thief, answer, sessionHeaders(id))).status).toBe(404);
+    expect((await post(there, answer, sessionHeaders(id))).status).toBe(202);
+    await expect.poll(() => call.text(), WITHIN_TWO_SECONDS).toContain('Hello Ada, after leg:1.');
+    await expect.poll(() => call.isOver(), PATIENT).toBe(true);
+    expect(messagesOf(call)).toHaveLength(2);
+  });
 
   it('[Y-12] has the refusal of an answer told to whoever asked, so that nobody waits in vain', async () => {
     const session = await openBoth('asked', 'modern', ALL_QUESTIONS);
@@ -219,9 +207,7 @@ describe('a session before a stateless upstream, at replicas with a store', () =
     const dump = async () => {
       const keys = await redis.command('KEYS', '*');
       const names = [...keys.matchAll(/\{sallyport\}:words:[\w-]+/g)].map(([name]) => name);
-      return (
-        await Promise.all(names.map((name) => redis.command('ZRANGE', name, '0', '-1')))
-      ).join();
+      return (await Promise.all(names.map((name) => redis.command('ZRANGE', name, '0', '-1')))).join();
     };
     const seen: string[] = [];
     for (let turn = 0; turn < 20; turn += 1) {
@@ -296,9 +282,7 @@ describe('a session that ended at one replica', () => {
     const translated = await openBoth('ender', 'modern', ALL_QUESTIONS);
     const { call } = await askGreeting({ ...translated, here: translated.there });
     expect([await end(direct), await end(translated)]).toEqual([204, 204]);
-    await expect
-      .poll(() => [long.isOver(), call.isOver()], WITHIN_TWO_SECONDS)
-      .toEqual([true, true]);
+    await expect.poll(() => [long.isOver(), call.isOver()], WITHIN_TWO_SECONDS).toEqual([true, true]);
   });
 
   it('[REV-33] gives up there what its upstream does for it', async () => {
@@ -363,8 +347,7 @@ describe('while the store is away', () => {
       await client.close();
     }
     const { there, id } = await openBoth('after');
-    const ping = async () =>
-      (await requestInSession(there, id, 'logging/setLevel', { level: 'info' })).status;
+    const ping = async () => (await requestInSession(there, id, 'logging/setLevel', { level: 'info' })).status;
     await expect.poll(ping, PATIENT).toBe(200);
   });
 
@@ -377,9 +360,7 @@ describe('while the store is away', () => {
     const refused = await requestInSession(there, id, 'logging/setLevel', level);
     expect([refused.status, errorOf(refused)['code']]).toEqual([503, 1509]);
     expect((await post(there, answer, sessionHeaders(id))).status).toBe(503);
-    expect(
-      resultOf(await requestInSession(there, id, 'tools/call', ECHO))['content'],
-    ).toBeDefined();
+    expect(resultOf(await requestInSession(there, id, 'tools/call', ECHO))['content']).toBeDefined();
     expect(lastMeta()[LEVEL]).toBeUndefined();
     // Where the call runs nobody else is needed.
     expect((await post(here, answer, sessionHeaders(id))).status).toBe(202);

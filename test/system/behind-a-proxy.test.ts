@@ -72,9 +72,7 @@ beforeAll(async () => {
   });
   while ((await send('GET', '/').then(statusOf, () => 0)) !== 404) {
     if (failure !== undefined)
-      throw new Error(
-        `nginx cannot be started: ${failure.message}. Run .ci/run, which installs it.`,
-      );
+      throw new Error(`nginx cannot be started: ${failure.message}. Run .ci/run, which installs it.`);
     if (nginx.exitCode !== null) throw new Error(`nginx ended with ${nginx.exitCode}`);
     await sleep(50);
   }
@@ -187,8 +185,6 @@ describe('[GU-03] nginx as the guide configures it', () => {
 
   it('rewrites no path: another spelling is unknown to the gateway', async () => {
     const spelled = `/%${UPSTREAM.charCodeAt(0).toString(16)}${UPSTREAM.slice(1)}`;
-    expect(
-      await send('POST', spelled, { 'content-type': 'application/json' }, '{}').then(statusOf),
-    ).toBe(404);
+    expect(await send('POST', spelled, { 'content-type': 'application/json' }, '{}').then(statusOf)).toBe(404);
   });
 });

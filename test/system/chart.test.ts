@@ -33,18 +33,10 @@ async function notes(...args: string[]): Promise<string> {
   try {
     await cp(CHART, copy, { recursive: true });
     await copyFile(join(CHART, 'templates/NOTES.txt'), join(copy, 'notes.txt'));
-    const shown =
-      'kind: Notes\nmetadata: {name: notes}\ntext: {{ tpl (.Files.Get "notes.txt") . | toJson }}\n';
+    const shown = 'kind: Notes\nmetadata: {name: notes}\ntext: {{ tpl (.Files.Get "notes.txt") . | toJson }}\n';
     await writeFile(join(copy, 'templates/notes.yaml'), shown);
     const only = ['--show-only', 'templates/notes.yaml'];
-    const text = await must(helmProgram(), [
-      'template',
-      'edge',
-      copy,
-      ...CLUSTER,
-      ...only,
-      ...args,
-    ]);
+    const text = await must(helmProgram(), ['template', 'edge', copy, ...CLUSTER, ...only, ...args]);
     const [shownNotes] = parseAllDocuments(text).map((document) => document.toJS() as Resource);
     return String(shownNotes?.['text']);
   } finally {
@@ -58,8 +50,7 @@ function gatewayFile(...lines: readonly string[]): readonly string[] {
   return ['--set-json', `config=${JSON.stringify({ 'gateway.yaml': text })}`];
 }
 
-const LISTENERS =
-  'listeners: {data: {host: 0.0.0.0, port: 9000}, ops: {host: 0.0.0.0, port: 9100}}';
+const LISTENERS = 'listeners: {data: {host: 0.0.0.0, port: 9000}, ops: {host: 0.0.0.0, port: 9100}}';
 
 /** Every port that anybody is told of, by what tells of it. */
 function portsOf(resources: readonly Resource[]): Record<string, unknown> {
@@ -135,24 +126,10 @@ describe('the chart', () => {
   });
 
   it('[R-04] refuses a second replica while state is in memory, and an unknown value', async () => {
-    const two = await run(helmProgram(), [
-      'template',
-      'edge',
-      CHART,
-      ...CLUSTER,
-      '--set',
-      'replicas=2',
-    ]);
+    const two = await run(helmProgram(), ['template', 'edge', CHART, ...CLUSTER, '--set', 'replicas=2']);
     expect(two.code).not.toBe(0);
     expect(two.stderr).toContain('/replicas');
-    const unknown = await run(helmProgram(), [
-      'template',
-      'edge',
-      CHART,
-      ...CLUSTER,
-      '--set',
-      'replica=1',
-    ]);
+    const unknown = await run(helmProgram(), ['template', 'edge', CHART, ...CLUSTER, '--set', 'replica=1']);
     expect(unknown.code).not.toBe(0);
   });
 
@@ -175,17 +152,12 @@ describe('the chart', () => {
       env: [{ name: 'REDIS_URL', valueFrom: { secretKeyRef: { name: 'store', key: 'url' } } }],
     });
     const refused = async (...args: string[]) => {
-      const { code, stderr } = await run(helmProgram(), [
-        ...['template', 'edge', CHART, ...CLUSTER],
-        ...args,
-      ]);
+      const { code, stderr } = await run(helmProgram(), [...['template', 'edge', CHART, ...CLUSTER], ...args]);
       expect(code).not.toBe(0);
       return stderr;
     };
     expect(await refused(...shared)).toContain('gateway.yaml says memory');
-    expect(await refused(...shared, ...file, '--set', 'audit.persistence.enabled=true')).toContain(
-      '/replicas',
-    );
+    expect(await refused(...shared, ...file, '--set', 'audit.persistence.enabled=true')).toContain('/replicas');
     expect(await refused(...file, '--set', 'state.type=redis')).toContain('existingSecret');
   });
 
@@ -217,16 +189,12 @@ describe('the chart', () => {
     const bare = ['', 'listeners: {}', 'listeners: {data: {host: 0.0.0.0}}', 'listeners:'];
     for (const lines of bare) {
       await template(...gatewayFile(lines));
-      expect(await refusal(...gatewayFile(lines), '--set', 'service.port=8081')).toContain(
-        'listeners.data.port 8080',
-      );
+      expect(await refusal(...gatewayFile(lines), '--set', 'service.port=8081')).toContain('listeners.data.port 8080');
     }
     expect(await refusal(...gatewayFile(LISTENERS))).toContain('listeners.data.port 9000');
     const free = gatewayFile('listeners: {ops: {port: 0}}');
     expect(await refusal(...free)).toContain('listeners.ops.port 0');
-    expect(await refusal(...gatewayFile('listeners: {data: ['))).toContain(
-      'gateway.yaml cannot be read',
-    );
+    expect(await refusal(...gatewayFile('listeners: {data: ['))).toContain('gateway.yaml cannot be read');
   });
 
   it('[R-06] says of a gateway file that it cannot read what that must say', async () => {
@@ -237,9 +205,7 @@ describe('the chart', () => {
     });
     const printed = await notes(...mine);
     expect(printed).toContain('NOT CHECKED: the chart cannot read the ConfigMap mine.');
-    expect(printed).toContain(
-      'data: {host: 0.0.0.0, port: 9000}, ops: {host: 0.0.0.0, port: 9100}',
-    );
+    expect(printed).toContain('data: {host: 0.0.0.0, port: 9000}, ops: {host: 0.0.0.0, port: 9100}');
     expect(await notes()).not.toMatch(/NOT CHECKED|listeners/);
     const local = await notes(...gatewayFile('listeners: {ops: {host: 0.0.0.0}}'));
     expect(local).toContain('WARNING: gateway.yaml has listeners.data.host 127.0.0.1');
@@ -248,10 +214,7 @@ describe('the chart', () => {
 
   it('[R-06] probes the ops listener as it speaks', async () => {
     const tls = 'listeners: {ops: {tls: {cert: ./ops.crt, key: {env: OPS_KEY}}}}';
-    const secure = await template(
-      ...gatewayFile(tls),
-      ...['--set', 'metrics.serviceMonitor.enabled=true'],
-    );
+    const secure = await template(...gatewayFile(tls), ...['--set', 'metrics.serviceMonitor.enabled=true']);
     const [container] = podOf(secure)['containers'] as unknown as readonly object[];
     expect(container).toMatchObject({
       readinessProbe: { httpGet: { path: '/readyz', scheme: 'HTTPS' } },

@@ -88,10 +88,7 @@ describe('the gateway and the demo server of compose.yaml', () => {
         environment: { ...gateway.environment, REDIS_URL: redis.url },
       },
     };
-    await writeFile(
-      join(folder, 'compose.yaml'),
-      stringify({ services, volumes: compose.volumes }),
-    );
+    await writeFile(join(folder, 'compose.yaml'), stringify({ services, volumes: compose.volumes }));
     const secret = randomBytes(32).toString('base64');
     await writeFile(join(folder, '.env'), `SALLYPORT_KEY=${secret}\nDEMO_PASSWORD=unused\n`);
     readyUrl = `http://127.0.0.1:${ops}/readyz`;
@@ -130,9 +127,7 @@ describe('the gateway and the demo server of compose.yaml', () => {
     const resource = `${dataUrl}/desk`;
     return issuer
       .mint({ resource, subject: 'alice', groups, scopes: ['tickets:read'] })
-      .then((token) =>
-        requestStateless({ url: resource, token }, 'tools/call', { name, arguments: { ...args } }),
-      );
+      .then((token) => requestStateless({ url: resource, token }, 'tools/call', { name, arguments: { ...args } }));
   }
 
   it('[IN-05] serve an allowed call by the pins in the tree, and refuse another', async () => {
@@ -153,20 +148,13 @@ describe('the gateway and the demo server of compose.yaml', () => {
   });
 
   it('[IN-05] keep an audit log in the volume that verifies', async () => {
-    const volume = (await must('podman', ['volume', 'ls', '--quiet'])).match(
-      new RegExp(`^${PROJECT}_audit$`, 'm'),
-    );
-    const [{ Mountpoint }] = JSON.parse(
-      await must('podman', ['volume', 'inspect', String(volume)]),
-    ) as [{ Mountpoint: string }];
+    const volume = (await must('podman', ['volume', 'ls', '--quiet'])).match(new RegExp(`^${PROJECT}_audit$`, 'm'));
+    const [{ Mountpoint }] = JSON.parse(await must('podman', ['volume', 'inspect', String(volume)])) as [
+      { Mountpoint: string },
+    ];
     await runCompose(['stop', 'gateway']);
     const main = join(ROOT, 'dist/main.js');
-    const { code, stdout } = await run('node', [
-      main,
-      'audit',
-      'verify',
-      join(Mountpoint, 'audit.jsonl'),
-    ]);
+    const { code, stdout } = await run('node', [main, 'audit', 'verify', join(Mountpoint, 'audit.jsonl')]);
     expect(stdout).not.toBe('');
     expect(code).toBe(0);
   });
@@ -185,8 +173,7 @@ describe('the other services of compose.yaml', () => {
     // Whatever is not the owner of the network namespace shares it.
     const { 'demo-server': owner, ...others } = compose.services;
     expect(owner?.network_mode).toBeUndefined();
-    for (const { network_mode: mode } of Object.values(others))
-      expect(mode).toBe('service:demo-server');
+    for (const { network_mode: mode } of Object.values(others)) expect(mode).toBe('service:demo-server');
   });
 
   it('[IN-05] scrape what the gateway serves', async () => {
@@ -202,9 +189,7 @@ describe('the other services of compose.yaml', () => {
     const realm = JSON.parse(realmText);
     const gateway = parse(gatewayText);
     const { environment } = compose.services['keycloak'] ?? {};
-    expect(gateway.issuers.keycloak.issuer).toBe(
-      `${environment?.['KC_HOSTNAME']}/realms/${realm.realm}`,
-    );
+    expect(gateway.issuers.keycloak.issuer).toBe(`${environment?.['KC_HOSTNAME']}/realms/${realm.realm}`);
     expect(realmText).toContain(`"included.custom.audience": "${gateway.publicUrl}/desk"`);
     expect(realmText).not.toContain('"secret"');
     const credentials = realm.users.flatMap((user: { credentials: object[] }) => user.credentials);
@@ -215,9 +200,7 @@ describe('the other services of compose.yaml', () => {
     const [loginClient] = realm.clients;
     expect(loginClient.clientId).toBe('mcp-client');
     expect(loginClient.optionalClientScopes).toContain('offline_access');
-    const policy = parse(
-      await readFile(join(ROOT, 'config/compose/gateway/policies/desk.policy.yaml'), 'utf8'),
-    );
+    const policy = parse(await readFile(join(ROOT, 'config/compose/gateway/policies/desk.policy.yaml'), 'utf8'));
     const names = (list: { name: string }[]) => list.map(({ name }) => name);
     for (const { who, scopes = [] } of policy.rules) {
       expect(names(realm.groups)).toEqual(expect.arrayContaining(who.groups ?? []));

@@ -164,9 +164,7 @@ function findFaintText(): string[] {
   };
   const faint: string[] = [];
   for (const element of document.querySelectorAll('body *')) {
-    const isText = [...element.childNodes].some(
-      (node) => node.nodeType === 3 && node.textContent.trim() !== '',
-    );
+    const isText = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim() !== '');
     if (!isText) continue;
     const one = luminance(channels(getComputedStyle(element).color).slice(0, 3));
     const other = luminance(backgroundOf(element));
@@ -177,46 +175,45 @@ function findFaintText(): string[] {
 }
 
 describe('the console in a browser', () => {
-  it.each(
-    WIDTHS.flatMap((width) =>
-      (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })),
-    ),
-  )('[R-21] has no barrier at $width pixels, $colorScheme, and runs no script', async (look) => {
-    const context = await openContext(look);
-    const login = await context.newPage();
-    await login.goto(console.url);
-    expect(await login.evaluate(findBarriers)).toEqual([]);
-    expect(await login.evaluate(findFaintText)).toEqual([]);
-    await shoot(login, 'login', look);
-    const { page, complaints } = await logIn(context);
-    for (const path of PAGES) {
-      await page.goto(console.url + path);
-      if (path === '/blocks') {
-        for (const summary of await page.locator('summary').all()) await summary.click();
+  it.each(WIDTHS.flatMap((width) => (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme }))))(
+    '[R-21] has no barrier at $width pixels, $colorScheme, and runs no script',
+    async (look) => {
+      const context = await openContext(look);
+      const login = await context.newPage();
+      await login.goto(console.url);
+      expect(await login.evaluate(findBarriers)).toEqual([]);
+      expect(await login.evaluate(findFaintText)).toEqual([]);
+      await shoot(login, 'login', look);
+      const { page, complaints } = await logIn(context);
+      for (const path of PAGES) {
+        await page.goto(console.url + path);
+        if (path === '/blocks') {
+          for (const summary of await page.locator('summary').all()) await summary.click();
+        }
+        expect([path, await page.evaluate(findBarriers)]).toEqual([path, []]);
+        expect([path, await page.evaluate(findFaintText)]).toEqual([path, []]);
+        expect(await page.getByRole('complementary', { name: 'Needs a review' }).count()).toBe(1);
+        await shoot(page, path === '/' ? 'controls' : path.slice(1), look);
       }
-      expect([path, await page.evaluate(findBarriers)]).toEqual([path, []]);
-      expect([path, await page.evaluate(findFaintText)]).toEqual([path, []]);
-      expect(await page.getByRole('complementary', { name: 'Needs a review' }).count()).toBe(1);
-      await shoot(page, path === '/' ? 'controls' : path.slice(1), look);
-    }
-    await page.goto(`${console.url}/drift`);
-    await page.getByRole('link', { name: 'read_record' }).click();
-    await page.getByRole('heading', { level: 2, name: 'Pinned and offered' }).waitFor();
-    await page.locator('summary').click();
-    expect(await page.evaluate(findBarriers)).toEqual([]);
-    expect(await page.evaluate(findFaintText)).toEqual([]);
-    expect(await page.title()).not.toContain('owned');
-    expect(await page.locator('main script, main img').count()).toBe(0);
-    await shoot(page, 'definition', look);
-    await page.goto(`${console.url}/decisions`);
-    await page.locator('tbody a').first().click();
-    await page.getByRole('heading', { level: 1, name: 'Decision' }).waitFor();
-    expect(await page.evaluate(findBarriers)).toEqual([]);
-    await shoot(page, 'decision', look);
-    // Nothing was blocked by the content security policy either.
-    expect(complaints).toEqual([]);
-    await context.close();
-  });
+      await page.goto(`${console.url}/drift`);
+      await page.getByRole('link', { name: 'read_record' }).click();
+      await page.getByRole('heading', { level: 2, name: 'Pinned and offered' }).waitFor();
+      await page.locator('summary').click();
+      expect(await page.evaluate(findBarriers)).toEqual([]);
+      expect(await page.evaluate(findFaintText)).toEqual([]);
+      expect(await page.title()).not.toContain('owned');
+      expect(await page.locator('main script, main img').count()).toBe(0);
+      await shoot(page, 'definition', look);
+      await page.goto(`${console.url}/decisions`);
+      await page.locator('tbody a').first().click();
+      await page.getByRole('heading', { level: 1, name: 'Decision' }).waitFor();
+      expect(await page.evaluate(findBarriers)).toEqual([]);
+      await shoot(page, 'decision', look);
+      // Nothing was blocked by the content security policy either.
+      expect(complaints).toEqual([]);
+      await context.close();
+    },
+  );
 
   it('[R-21] shows the state of every control', async () => {
     const context = await openContext({ width: 1280, colorScheme: 'light' });
@@ -260,9 +257,7 @@ describe('the console in a browser', () => {
     await page.goto(console.url);
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
-    expect(await page.evaluate(() => (globalThis as unknown as PageGlobals).location.hash)).toBe(
-      '#main',
-    );
+    expect(await page.evaluate(() => (globalThis as unknown as PageGlobals).location.hash)).toBe('#main');
     await context.close();
   });
 
@@ -300,8 +295,7 @@ describe('the console by TLS in a browser', () => {
     await page.getByRole('link', { name: 'Log in with idp' }).click();
     await page.getByRole('heading', { level: 1, name: 'Controls' }).waitFor();
     // The issuer of the test has cookies of the same host.
-    const cookies = async () =>
-      (await context.cookies(secure.url)).filter(({ name }) => name.includes('sallyport'));
+    const cookies = async () => (await context.cookies(secure.url)).filter(({ name }) => name.includes('sallyport'));
     expect(await cookies()).toMatchObject([
       {
         name: '__Host-sallyport-session',

@@ -26,8 +26,7 @@ let opsPort: number;
 let upstream: Awaited<ReturnType<typeof startDemoUpstream>>;
 
 async function writeFiles(): Promise<void> {
-  for (const name of ['config', 'policies', 'pins', 'secrets', 'audit'])
-    await mkdir(join(folder, name));
+  for (const name of ['config', 'policies', 'pins', 'secrets', 'audit']) await mkdir(join(folder, name));
   await writeFile(join(folder, 'secrets/key'), randomBytes(32).toString('base64'));
   await chmod(join(folder, 'secrets/key'), 0o644);
   await chmod(join(folder, 'audit'), 0o777);

@@ -131,9 +131,7 @@ describe('a client in a browser', () => {
     }, gateway.url('notes'));
     expect(opaque).toEqual(['opaque', 0]);
     await expect
-      .poll(async () =>
-        (await gateway.audit()).slice(before).map((line) => line['decision']?.reasons),
-      )
+      .poll(async () => (await gateway.audit()).slice(before).map((line) => line['decision']?.reasons))
       .toContainEqual(['origin-forbidden']);
     const document = `${gateway.publicUrl}/.well-known/oauth-protected-resource/notes`;
     const read = await page.evaluate(async (url) => {

@@ -18,9 +18,7 @@ const FENCE =
 const SHELLS: ReadonlySet<string> = new Set(['sh', 'bash', 'shell', 'console', 'zsh']);
 /** What begins a command, in a block that names no language. */
 const COMMAND = /^\s*(?:\$ |(?:npm|npx|node|git|curl|docker|helm|kubectl|sallyport|export) )/m;
-const WAYS: ReadonlySet<string> = new Set([
-  ...['serve', 'background', 'fails', 'clone', 'stand-in'],
-]);
+const WAYS: ReadonlySet<string> = new Set([...['serve', 'background', 'fails', 'clone', 'stand-in']]);
 
 export type GuideBlock = {
   /** The page and the number of the block among its shell blocks, from 1. */
@@ -35,9 +33,7 @@ export type GuideBlock = {
 /** Every page by its name, with its text. */
 export async function readPages(): Promise<ReadonlyMap<string, string>> {
   const named = await Promise.all(
-    FOLDERS.map(async (folder) =>
-      (await readdir(join(ROOT, folder))).map((name) => join(folder, name)),
-    ),
+    FOLDERS.map(async (folder) => (await readdir(join(ROOT, folder))).map((name) => join(folder, name))),
   );
   const files = [
     README,
@@ -46,9 +42,7 @@ export async function readPages(): Promise<ReadonlyMap<string, string>> {
       .filter((name) => name.endsWith('.md'))
       .sort(),
   ];
-  const texts = files.map(
-    async (file) => [basename(file), await readFile(join(ROOT, file), 'utf8')] as const,
-  );
+  const texts = files.map(async (file) => [basename(file), await readFile(join(ROOT, file), 'utf8')] as const);
   return new Map(await Promise.all(texts));
 }
 
@@ -73,8 +67,7 @@ export function markingError({ id, ways, marker }: GuideBlock): string | undefin
   const unknown = [...(ways ?? [])].find((way) => !WAYS.has(way));
   if (unknown !== undefined) return `${id}: "${unknown}" is no way to try a block`;
   const isMarked = marker !== undefined;
-  if (ways === undefined)
-    return isMarked ? undefined : `${id}: neither tried nor marked as not run`;
+  if (ways === undefined) return isMarked ? undefined : `${id}: neither tried nor marked as not run`;
   if (ways.has('stand-in') === isMarked) return undefined;
   return isMarked ? `${id}: tried, and marked as not run` : `${id}: run with a stand-in, unmarked`;
 }
@@ -144,9 +137,7 @@ export async function runScript(script: string, { cwd, programs, env }: GuideRun
   const args = ['-i', `HOME=${cwd}`, ...assignments, 'bash', '-c', script];
   const finished = await run('env', args, { cwd, timeoutMs: 280_000 });
   if (finished.code !== 0) {
-    throw new Error(
-      `the guide ended with ${finished.code}:\n${finished.stdout}\n${finished.stderr}`,
-    );
+    throw new Error(`the guide ended with ${finished.code}:\n${finished.stdout}\n${finished.stderr}`);
   }
   return finished.stdout;
 }

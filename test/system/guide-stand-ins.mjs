@@ -11,10 +11,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
 const EVERYTHING = fileURLToPath(
-  new URL(
-    '../../node_modules/@modelcontextprotocol/server-everything/dist/index.js',
-    import.meta.url,
-  ),
+  new URL('../../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url),
 );
 /** The public URL of the guides, and where the gateway of the test is. */
 const [PUBLIC, LOCAL] = ['https://mcp.example.com', 'http://127.0.0.1:8080'];
@@ -28,8 +25,7 @@ function fail(message) {
 /** Runs a program in place of this one. */
 function exec(program, args) {
   const child = spawn(program, args, { stdio: 'inherit' });
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'])
-    process.on(signal, () => child.kill(signal));
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   child.on('exit', (code, signal) => process.exit(signal === null ? (code ?? 1) : 143));
 }
 
@@ -93,8 +89,7 @@ function npx(args) {
   if (args.includes('mcp-inspector')) return inspect(args.slice(args.indexOf('mcp-inspector') + 1));
   const [yes, name, ...more] = args;
   if (yes !== '-y') fail(`npx would ask before it installs ${args.join(' ')}`);
-  if (name === '@modelcontextprotocol/server-everything')
-    return exec('node', [EVERYTHING, ...more]);
+  if (name === '@modelcontextprotocol/server-everything') return exec('node', [EVERYTHING, ...more]);
   // Another server speaks over stdio in its place.
   if (name === '@modelcontextprotocol/server-filesystem' && existsSync(more[0] ?? ''))
     return exec('node', [EVERYTHING, 'stdio']);

@@ -12,15 +12,7 @@ import { parse } from 'yaml';
 import { startDemoUpstream } from '../../src/dev/demo-upstream.js';
 import { buildProgram } from '../support/processes.js';
 import { makeSigner } from '../support/signers.js';
-import {
-  type GuideBlock,
-  markingError,
-  readPages,
-  runScript,
-  scriptOf,
-  shellBlocks,
-  tried,
-} from './guide-commands.js';
+import { type GuideBlock, markingError, readPages, runScript, scriptOf, shellBlocks, tried } from './guide-commands.js';
 import { startKeycloakStandIn } from './keycloak-stand-in.js';
 import { helmProgram, must } from './programs.js';
 import { startRewordedServer } from './reworded-server.js';
@@ -53,8 +45,7 @@ const ADD_SIGNER =
 const DRIFT = `git add sallyport.yaml policies alice.pub.pem
 git commit -qm 'The first pins'
 curl -sS "\${SERVER%/mcp}/reword"`;
-const READ_DIGEST =
-  "DIGEST=$(sallyport pin diff tickets | sed -n 's/.*-> sha256:\\([0-9a-f]*\\).*/\\1/p')";
+const READ_DIGEST = "DIGEST=$(sallyport pin diff tickets | sed -n 's/.*-> sha256:\\([0-9a-f]*\\).*/\\1/p')";
 const CHECK_PUSHED = `sallyport pin verify
 sallyport pin verify --format sarif >/dev/null
 echo "pushed: $(git --git-dir=../remote.git log -1 --format=%s main)"`;
@@ -99,11 +90,9 @@ beforeAll(async () => {
   await mkdir(join(folder, 'stand-ins'));
   const standIn = join(ROOT, 'test/system/guide-stand-ins.mjs');
   for (const name of ['aws', 'npx', 'uvx', 'claude', 'kubectl', 'helm', 'answers'])
-    await writeFile(
-      join(folder, 'stand-ins', name),
-      `#!/bin/sh\nexec node '${standIn}' ${name} "$@"\n`,
-      { mode: 0o755 },
-    );
+    await writeFile(join(folder, 'stand-ins', name), `#!/bin/sh\nexec node '${standIn}' ${name} "$@"\n`, {
+      mode: 0o755,
+    });
   reader = await emptyFolder('reader');
   keycloak = await startKeycloakStandIn(reader);
 });
@@ -338,8 +327,7 @@ describe('[GU-01] the guides', () => {
       const { version } = JSON.parse(await must('npm', ['pkg', 'get', '--json'], { cwd: ROOT }));
       expect(printed.split('\n').filter((line) => line === version)).toHaveLength(3);
     } finally {
-      for (const name of await readdir(ROOT))
-        if (/^sallyport-.*\.tgz$/.test(name)) await rm(join(ROOT, name));
+      for (const name of await readdir(ROOT)) if (/^sallyport-.*\.tgz$/.test(name)) await rm(join(ROOT, name));
     }
   });
 
@@ -351,9 +339,7 @@ describe('[GU-01] the guides', () => {
     const [shown = ''] = examplesOf('writing-policies.md', 'text');
     for (const part of shown.split('…\n')) expect(printed).toContain(part);
     expect(printed).toContain('recorded: deny: arguments-invalid\n');
-    expect(printed).toMatch(
-      /would change: 1 × finn .* deny: denied-by-rule by finance\/no-large-refunds/,
-    );
+    expect(printed).toMatch(/would change: 1 × finn .* deny: denied-by-rule by finance\/no-large-refunds/);
     expect(printed).toContain('exit code 1: decisions would change');
     expect(printed).toContain('policy: "support"');
     expect(printed).toContain('tighter.policy.yaml:3:7 warning this policy is not enforced');
@@ -399,9 +385,7 @@ describe('[GU-01] the guides', () => {
   });
 
   it('[GU-09] have a workflow whose steps succeed without drift, and fail with it after a report', async () => {
-    const text = examplesOf('reviewing-drift.md', 'yaml').find((one) =>
-      one.startsWith('name: pins'),
-    );
+    const text = examplesOf('reviewing-drift.md', 'yaml').find((one) => one.startsWith('name: pins'));
     const { on, jobs } = parse(text ?? '', { version: '1.2', uniqueKeys: true, strict: true });
     expect(Object.keys(on)).toEqual(['pull_request', 'schedule']);
     expect(Object.keys(jobs)).toEqual(['verify']);
@@ -409,9 +393,7 @@ describe('[GU-01] the guides', () => {
     for (const { run, uses } of steps) expect([run, uses].filter(Boolean)).toHaveLength(1);
     for (const { uses = 'a/b@v1' } of steps) expect(uses).toMatch(/^[\w-]+(?:\/[\w-]+)+@v\d+$/);
     // As the runner of GitHub does, each in a shell of its own.
-    const shells = steps.flatMap(({ run }) =>
-      run === undefined ? [] : [`bash -e <<'END'\n${run}\nEND`],
-    );
+    const shells = steps.flatMap(({ run }) => (run === undefined ? [] : [`bash -e <<'END'\n${run}\nEND`]));
     expect(shells).toHaveLength(3);
     const demo = await startDemoUpstream();
     const server = await startRewordedServer(demo.url, 'Reads one ticket', 'Reads any ticket');
@@ -428,9 +410,7 @@ describe('[GU-01] the guides', () => {
       const printed = await runGuide(cwd, parts, { SERVER: server.url });
       const [before = '', after = ''] = (printed.split('REPORTS')[1] ?? '').split('NEXT');
       expect(JSON.parse(before).runs[0].results).toEqual([]);
-      expect(JSON.parse(after).runs[0].results).toMatchObject([
-        { ruleId: 'description', level: 'error' },
-      ]);
+      expect(JSON.parse(after).runs[0].results).toMatchObject([{ ruleId: 'description', level: 'error' }]);
     } finally {
       server.close();
       await demo.close();

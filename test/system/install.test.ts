@@ -27,9 +27,7 @@ describe('the package', () => {
     const packed = await must('npm', ['pack', '--json', '--pack-destination', folder], {
       cwd: ROOT,
     });
-    const [{ filename }] = JSON.parse(packed.slice(packed.indexOf('[\n'))) as [
-      { filename: string },
-    ];
+    const [{ filename }] = JSON.parse(packed.slice(packed.indexOf('[\n'))) as [{ filename: string }];
     // The dependencies are in the package, in the locked versions: no registry is asked.
     const quiet = ['--offline', '--cache', join(folder, 'cache'), '--no-audit', '--no-fund'];
     await must('npm', ['install', '--prefix', home, ...quiet, join(folder, filename)]);
@@ -65,11 +63,7 @@ describe('the package', () => {
     }
     const unwanted = /^(?:src|test|scripts|node_modules\/(?:typescript|vitest))(?:\/|$)/;
     expect(entries.filter((name) => unwanted.test(name))).toEqual([]);
-    const { code } = await run(program, [
-      'validate',
-      '-c',
-      join(installed, 'config/loopback.yaml'),
-    ]);
+    const { code } = await run(program, ['validate', '-c', join(installed, 'config/loopback.yaml')]);
     expect(code).toBe(0);
   });
 
@@ -77,9 +71,7 @@ describe('the package', () => {
     const foreign = /https?:\/\/(?:[\w.-]+\.)?sallyport\.\w|github\.com\/sallyport|npx sallyport/;
     const found: string[] = [];
     const tracked = await must('git', ['ls-files', '-z'], { cwd: ROOT });
-    for (const name of tracked
-      .split('\0')
-      .filter((one) => /\.(?:md|ya?ml|json|ts|mjs)$/.test(one))) {
+    for (const name of tracked.split('\0').filter((one) => /\.(?:md|ya?ml|json|ts|mjs)$/.test(one))) {
       if (name === 'README.md' || name === 'test/system/install.test.ts') continue;
       if (foreign.test(await readFile(join(ROOT, name), 'utf8'))) found.push(name);
     }

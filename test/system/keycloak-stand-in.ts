@@ -39,12 +39,10 @@ function claimsOf(realm: Realm, form: URLSearchParams): Record<string, unknown> 
   const client = realm.clients.find(({ clientId }) => clientId === form.get('client_id'));
   const user = realm.users.find(({ username }) => username === form.get('username'));
   const scope = form.get('scope') ?? '';
-  const isAllowed =
-    client?.directAccessGrantsEnabled === true && client.optionalClientScopes.includes(scope);
+  const isAllowed = client?.directAccessGrantsEnabled === true && client.optionalClientScopes.includes(scope);
   if (!isAllowed || user === undefined || form.get('grant_type') !== 'password') return undefined;
   const mappers = realm.clientScopes.find(({ name }) => name === scope)?.protocolMappers ?? [];
-  const configOf = (kind: string) =>
-    mappers.find(({ protocolMapper }) => protocolMapper === kind)?.config ?? {};
+  const configOf = (kind: string) => mappers.find(({ protocolMapper }) => protocolMapper === kind)?.config ?? {};
   const groups = user.groups.map((group) => group.replace(/^\//, ''));
   const isTyped = client.attributes['access.token.header.type.rfc9068'] === 'true';
   return {

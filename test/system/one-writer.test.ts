@@ -91,8 +91,7 @@ audit: {sinks: [{type: file, path: ./audit.jsonl}]}
   return container;
 }
 
-const isServing = (container: Container) => (): boolean =>
-  container.stdout().includes('ops listening');
+const isServing = (container: Container) => (): boolean => container.stdout().includes('ops listening');
 
 async function serving(): Promise<Container> {
   const container = await startContainer();
@@ -112,9 +111,7 @@ async function chain(): Promise<readonly string[]> {
 }
 
 async function instances(): Promise<number> {
-  const lines = (await chain()).map(
-    (line) => JSON.parse(line) as { gateway: { instance: string } },
-  );
+  const lines = (await chain()).map((line) => JSON.parse(line) as { gateway: { instance: string } });
   return new Set(lines.map(({ gateway }) => gateway.instance)).size;
 }
 

@@ -43,11 +43,7 @@ export function run(
       stderr += chunk;
     });
     child.on('error', (error) =>
-      reject(
-        new Error(
-          `${program} cannot be started: ${error.message}. Run .ci/run, which installs it.`,
-        ),
-      ),
+      reject(new Error(`${program} cannot be started: ${error.message}. Run .ci/run, which installs it.`)),
     );
     child.on('close', (code) => resolve({ code: code ?? -1, stdout, stderr }));
     // A program may end without reading its input; its exit code says whether it should have.
@@ -71,10 +67,7 @@ export async function must(
 }
 
 /** Where `.ci/run` puts what it builds for itself. */
-export const TOOLS = join(
-  process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'),
-  'sallyport-tools',
-);
+export const TOOLS = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'sallyport-tools');
 
 /** The pinned helm, built by `.ci/run`. */
 export function helmProgram(): string {
@@ -89,7 +82,6 @@ export function podmanCompose(): {
   readonly env: Record<string, string>;
 } {
   const path = join(TOOLS, 'podman-compose-1.6.0');
-  if (!existsSync(path))
-    throw new Error(`podman-compose is missing at ${path}; .ci/run installs it`);
+  if (!existsSync(path)) throw new Error(`podman-compose is missing at ${path}; .ci/run installs it`);
   return { program: join(path, 'bin/podman-compose'), env: { PYTHONPATH: path } };
 }

@@ -70,9 +70,7 @@ describe('replicas at a real store', () => {
     await raise(one, 10);
     expect(await raise(other, 9)).toEqual(new Map([['github', seen(10)]]));
     expect(await raise(other, 11)).toEqual(new Map([['github', seen(11)]]));
-    expect(await one.countersOf?.(upstreams).raise(new Map())).toEqual(
-      new Map([['github', seen(11)]]),
-    );
+    expect(await one.countersOf?.(upstreams).raise(new Map())).toEqual(new Map([['github', seen(11)]]));
     const left = await redis.command('PTTL', `{sallyport}:${prefix}}:pins:counters`);
     expect(Number(/\d+/.exec(left)?.[0])).toBeGreaterThan(399 * 24 * 3_600_000);
   });
@@ -83,9 +81,7 @@ describe('replicas at a real store', () => {
     const revocation = revocationOf(ofSubject('ada'));
     expect(await one.revocations.add(revocation)).toBe('shared');
     one.ended.add('session', Date.now() + 3_600_000, 'owner');
-    await expect
-      .poll(() => other.revocations.checkPrincipal(callerOf()), WITHIN_TWO_SECONDS)
-      .toBe('token-revoked');
+    await expect.poll(() => other.revocations.checkPrincipal(callerOf()), WITHIN_TWO_SECONDS).toBe('token-revoked');
     await expect.poll(() => other.ended.has('session'), WITHIN_TWO_SECONDS).toBe(true);
     expect(await other.revocations.lift(revocation.id)).toBe('lifted');
     await expect.poll(() => one.revocations.list(), WITHIN_TWO_SECONDS).toEqual([]);
@@ -127,16 +123,13 @@ describe('replicas at a real store', () => {
     const received: Json[] = [];
     other.replicaBus.onMessage((word) => received.push(word));
     const sent = Array.from({ length: 20 }, (_, index) => index);
-    for (const word of sent)
-      expect(await one.replicaBus.send(other.replicaBus.self, word)).toBe('delivered');
+    for (const word of sent) expect(await one.replicaBus.send(other.replicaBus.self, word)).toBe('delivered');
     await expect.poll(() => received.length, WITHIN_TWO_SECONDS).toBe(sent.length);
     expect(received).toEqual(sent);
     expect(await one.replicaBus.send(randomUUID(), 'word')).toBe('undeliverable');
     const { self } = other.replicaBus;
     // Forgotten with the look after the one that read them.
-    await expect
-      .poll(() => redis.command('KEYS', '*:words:*'), WITHIN_TWO_SECONDS)
-      .not.toContain(self);
+    await expect.poll(() => redis.command('KEYS', '*:words:*'), WITHIN_TWO_SECONDS).not.toContain(self);
     await other.close();
     open = open.filter((state) => state !== other);
     const answers = [];
@@ -172,9 +165,7 @@ describe('replicas at a real store', () => {
       return own;
     });
     const sent = Array.from({ length: 60 }, (_, index) => index);
-    const outcomes = await Promise.all(
-      sent.map((index) => all[index % 3]?.replicaBus.publish(index)),
-    );
+    const outcomes = await Promise.all(sent.map((index) => all[index % 3]?.replicaBus.publish(index)));
     expect(new Set(outcomes)).toEqual(new Set(['delivered']));
     await expect.poll(() => received.map(({ length }) => length), PATIENT).toEqual([60, 60, 60]);
     expect(received[1]).toEqual(received[0]);
@@ -242,10 +233,7 @@ describe('replicas at a real store', () => {
       await state.limits.take('spend', { count: 1e6, windowMs, isSharedOnly: true }),
     ];
     const known = [new Map(), { ok: true }];
-    const lost = [
-      { lostForMs: expect.any(Number) },
-      { ok: false, retryAfterMs: expect.any(Number), isLost: true },
-    ];
+    const lost = [{ lostForMs: expect.any(Number) }, { ok: false, retryAfterMs: expect.any(Number), isLost: true }];
     for (const state of [one, other]) {
       await expect.poll(() => ask(state), PATIENT).toEqual(known);
       expect(state.status(windowMs).state).toBe('armed');
@@ -267,9 +255,7 @@ describe('replicas at a real store', () => {
       expect(await one.replays.useOnce('use', Date.now() + 60_000, 'owner')).toBe('unavailable');
       expect(one.limits.take('key', { count: 9, windowMs: 60_000 })).toEqual({ ok: true });
       expect(performance.now() - beganMs).toBeLessThan(MAX_AGE_MS);
-      await expect
-        .poll(() => one.revocations.checkPrincipal(callerOf()), PATIENT)
-        .toBe('store-unavailable');
+      await expect.poll(() => one.revocations.checkPrincipal(callerOf()), PATIENT).toBe('store-unavailable');
       expect(one.status().reason).toContain('no answer in time');
     } finally {
       redis.resume();

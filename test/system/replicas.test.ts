@@ -22,12 +22,7 @@ import { type HostileUpstream, startHostileUpstream } from '../support/hostile-u
 import { type RedisServer, startRedisServer } from '../support/processes.js';
 import { PATIENT } from '../support/timing.js';
 import { startTestIssuer, type TestIssuer } from '../support/tokens.js';
-import {
-  type Access,
-  callStateless,
-  openSession,
-  requestInSession,
-} from '../support/wire-client.js';
+import { type Access, callStateless, openSession, requestInSession } from '../support/wire-client.js';
 
 const WITHIN_TWO_SECONDS = { timeout: 2_000, interval: 10 };
 const LIMITED = `version: 1
@@ -97,10 +92,7 @@ describe('two replicas', () => {
     const [, other] = gateways;
     upstream.obey(LONG_ANSWERS);
     const access = await accessTo(other, 'ada');
-    const streams = [
-      ...(await openStatelessStreams(access)),
-      ...(await openSessionStreams(access)).streams,
-    ];
+    const streams = [...(await openStatelessStreams(access)), ...(await openSessionStreams(access)).streams];
     await expect.poll(() => streams[0]?.text(), PATIENT).toContain('working');
     const order = { token: { issuer: 'test', jti: idOf(access.token ?? '') } };
     expect((await admins.revoke(order)).body.shared).toBe(true);
@@ -149,15 +141,10 @@ describe('two replicas', () => {
     expect(reply.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
     expect(reply.message?.['error']).toMatchObject({ code: 1509 });
     expect(upstream.uses()).toEqual([]);
-    await expect
-      .poll(() => streams.map((stream) => stream.isOver()), PATIENT)
-      .toEqual([true, true]);
-    const reasons = async () =>
-      (await one.audit()).flatMap((line) => line['decision']?.reasons ?? []);
+    await expect.poll(() => streams.map((stream) => stream.isOver()), PATIENT).toEqual([true, true]);
+    const reasons = async () => (await one.audit()).flatMap((line) => line['decision']?.reasons ?? []);
     await expect.poll(reasons, PATIENT).toContain('store-unavailable');
-    await expect
-      .poll(one.metrics, PATIENT)
-      .toContain('sallyport_control_state{control="store",state="degraded"} 1');
+    await expect.poll(one.metrics, PATIENT).toContain('sallyport_control_state{control="store",state="degraded"} 1');
     expect(await one.metrics()).toMatch(/^sallyport_store_degraded 1$/m);
 
     const token = await admins.token('leads');
@@ -170,12 +157,8 @@ describe('two replicas', () => {
     await expect.poll(async () => (await call()).status, PATIENT).toBe(200);
     const [, other] = gateways;
     const eve = await accessTo(other, 'eve');
-    await expect
-      .poll(async () => (await callStateless(eve, 'read_record', { id: 'one' })).status, PATIENT)
-      .toBe(401);
-    await expect
-      .poll(one.metrics, PATIENT)
-      .toContain('sallyport_control_state{control="store",state="armed"} 1');
+    await expect.poll(async () => (await callStateless(eve, 'read_record', { id: 'one' })).status, PATIENT).toBe(401);
+    await expect.poll(one.metrics, PATIENT).toContain('sallyport_control_state{control="store",state="armed"} 1');
     expect(await one.metrics()).toMatch(/^sallyport_store_degraded 0$/m);
     for (const gateway of gateways) expect(gateway.log()).not.toContain(redis.url.split('@')[0]);
   });
@@ -193,8 +176,7 @@ describe('three replicas', () => {
     const all = [...gateways, third];
     const call = async (gateway: RunningGateway) =>
       (await callStateless(await accessTo(gateway, 'ivan'), 'read_record', { id: 'one' })).text;
-    const refused = async () =>
-      (await Promise.all(all.map(call))).map((text) => text.includes('"error"'));
+    const refused = async () => (await Promise.all(all.map(call))).map((text) => text.includes('"error"'));
     expect(await refused()).toEqual([false, false, false]);
     const target = { target: 'tool', upstream: UPSTREAM, name: 'read_record' };
     const made = await admins.revoke({ block: target });
@@ -209,10 +191,7 @@ describe('three replicas', () => {
   it('[REV-65] end the open streams of a blocked upstream, and a replica that starts later refuses', async () => {
     upstream.obey(LONG_ANSWERS);
     const access = await accessTo(third, 'judy');
-    const streams = [
-      ...(await openStatelessStreams(access)),
-      ...(await openSessionStreams(access)).streams,
-    ];
+    const streams = [...(await openStatelessStreams(access)), ...(await openSessionStreams(access)).streams];
     await expect.poll(() => streams[0]?.text(), PATIENT).toContain('working');
     const made = await admins.revoke({ block: { target: 'upstream', upstream: UPSTREAM } });
     await expect
@@ -251,8 +230,7 @@ describe('three replicas with flows', () => {
   };
 
   it('[FL-08] refuse after what was received at another, at once, and others are served', async () => {
-    for (const index of [0, 1, 2])
-      expect(await callAt(index, 'write_record', 'kim')).not.toContain('isError":true');
+    for (const index of [0, 1, 2]) expect(await callAt(index, 'write_record', 'kim')).not.toContain('isError":true');
     expect(await callAt(0, 'read_record', 'kim')).not.toContain('isError":true');
     for (const index of [0, 1, 2]) {
       expect(await callAt(index, 'write_record', 'kim')).toContain('"tainted-flow"');
@@ -285,9 +263,7 @@ describe('[C-24] a replica', () => {
   });
 
   it('waits for the store as long as its commandTimeout says', async () => {
-    replica = await start(
-      'state: {type: redis, url: {env: REDIS_URL}, maxAge: 10m, commandTimeout: 1m}',
-    );
+    replica = await start('state: {type: redis, url: {env: REDIS_URL}, maxAge: 10m, commandTimeout: 1m}');
     const access = await accessTo(replica, 'grace');
     await callStateless(access, 'read_record', { id: 'one' });
     redis.pause();
@@ -298,9 +274,7 @@ describe('[C-24] a replica', () => {
   });
 
   it('keeps what it shares under its prefix', async () => {
-    replica = await start(
-      'state: {type: redis, url: {env: REDIS_URL}, prefix: sallyport.elsewhere, maxAge: 2s}',
-    );
+    replica = await start('state: {type: redis, url: {env: REDIS_URL}, prefix: sallyport.elsewhere, maxAge: 2s}');
     // Its user in the store has rights for the names of the other prefix alone.
     const access = await accessTo(replica, 'heidi');
     const call = async () => (await callStateless(access, 'read_record', { id: 'one' })).status;

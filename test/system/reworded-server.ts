@@ -6,11 +6,7 @@ import type { AddressInfo } from 'node:net';
 export type RewordedServer = { readonly url: string; close(): void };
 
 /** Passes everything on to `target`. After a GET of `/reword`, responses have `after` in place of `before`. */
-export async function startRewordedServer(
-  target: string,
-  before: string,
-  after: string,
-): Promise<RewordedServer> {
+export async function startRewordedServer(target: string, before: string, after: string): Promise<RewordedServer> {
   let isReworded = false;
   const server: Server = createServer(async (request, response) => {
     if (request.url === '/reword') {

@@ -61,8 +61,7 @@ async function readHead(text: string, cwd: string): Promise<ChainHead | undefine
   if (inline !== undefined) return inline;
   if (text.trimStart().startsWith('{')) return headOfLine(text.trim());
   let last: ChainHead | undefined;
-  for await (const line of readLines(resolve(cwd, text)))
-    last = inlineHead(line) ?? headOfLine(line) ?? last;
+  for await (const line of readLines(resolve(cwd, text))) last = inlineHead(line) ?? headOfLine(line) ?? last;
   return last;
 }
 
@@ -96,9 +95,7 @@ function unsignedText({ unsigned, lines }: ChainVerdict, hasKey: boolean): strin
   const lineCount = countOf(count, 'line');
   const from = fromSeq === undefined ? '' : `, from sequence number ${fromSeq} on,`;
   const consequence =
-    count === 0
-      ? 'unsigned: 0 lines'
-      : `unsigned: ${lineCount}${from} could have been rewritten or cut off`;
+    count === 0 ? 'unsigned: 0 lines' : `unsigned: ${lineCount}${from} could have been rewritten or cut off`;
   return hasKey || count === lines
     ? consequence
     : `${consequence}; without --key, all ${lines} could have been rewritten`;
@@ -112,16 +109,13 @@ function report(verdict: ChainVerdict, hasKey: boolean, io: CliIo): void {
   for (const text of verdict.unchecked) io.stdout(`${makeVisible(`not checked: ${text}`)}\n`);
   if (verdict.isWhole) {
     const { head } = verdict;
-    const at =
-      head === undefined ? '' : `, head ${makeVisible(`${head.epoch}:${head.seq}:${head.hash}`)}`;
+    const at = head === undefined ? '' : `, head ${makeVisible(`${head.epoch}:${head.seq}:${head.hash}`)}`;
     io.stdout(
       `complete: the chain of ${countOf(verdict.lines, 'line')} with ${countOf(verdict.checkpoints, 'signed checkpoint')} was verified${at}\n`,
     );
   }
   // What could not be checked was printed above, with the note that says why.
-  const notes = verdict.notes.filter(
-    (note) => !verdict.unchecked.some((text) => text.includes(note)),
-  );
+  const notes = verdict.notes.filter((note) => !verdict.unchecked.some((text) => text.includes(note)));
   for (const note of notes) io.stderr(`note: ${makeVisible(note)}\n`);
 }
 
@@ -145,11 +139,7 @@ type AuditHashOptions = {
 };
 
 /** Prints the keyed digests by which audit events record a value, for each key and purpose. */
-async function runAuditHash(
-  options: AuditHashOptions,
-  io: CliIo,
-  ports: AuditFilePorts,
-): Promise<number> {
+async function runAuditHash(options: AuditHashOptions, io: CliIo, ports: AuditFilePorts): Promise<number> {
   const { settings, diagnostics } = await ports.loadSettings(resolve(io.cwd, options.config));
   if (settings === undefined || settings.keys.length === 0) {
     io.stderr(settings === undefined ? diagnostics : 'error: this gateway file names no key\n');
@@ -176,12 +166,7 @@ function withFileOptions(command: Commander, io: CliIo, named: number): Commande
   });
 }
 
-function configureReadCommands(
-  command: Commander,
-  io: CliIo,
-  ports: AuditFilePorts,
-  finish: Finish,
-): void {
+function configureReadCommands(command: Commander, io: CliIo, ports: AuditFilePorts, finish: Finish): void {
   withFileOptions(command.command('tail').description('Show the last events.'), io, 0)
     .argument('[files...]', 'audit files')
     .option('-f, --follow', 'wait for further events and show them')
@@ -201,9 +186,7 @@ function configureReadCommands(
     .action(async (files: string[], options: Omit<AuditQueryOptions, 'files'>) =>
       finish(await runAuditQuery({ ...options, files }, io, ports)),
     );
-  const show = command
-    .command('show')
-    .description('Print one event, or all events of one decision.');
+  const show = command.command('show').description('Print one event, or all events of one decision.');
   withFileOptions(show, io, 1)
     .argument('<id>', 'id of a decision or an event')
     .argument('[files...]', 'audit files')
@@ -213,21 +196,13 @@ function configureReadCommands(
     );
 }
 
-function configureVerifyCommands(
-  command: Commander,
-  io: CliIo,
-  ports: AuditFilePorts,
-  finish: Finish,
-): void {
+function configureVerifyCommands(command: Commander, io: CliIo, ports: AuditFilePorts, finish: Finish): void {
   command
     .command('verify')
     .description('Verify that the files form one complete chain.')
     .argument('<files...>', 'audit files, oldest first')
     .option('--head <checkpoint>', 'checkpoint kept elsewhere: EPOCH:SEQ:HASH, JSON, or a file')
-    .option(
-      '--key <public...>',
-      'public key that checkpoints must be signed with, or a file that contains it',
-    )
+    .option('--key <public...>', 'public key that checkpoints must be signed with, or a file that contains it')
     .option('--json', 'print the verdict as JSON')
     .action(async (files: string[], options: Omit<AuditVerifyOptions, 'files'>) =>
       finish(await runAuditVerify({ ...options, files }, io)),
@@ -244,9 +219,7 @@ function configureVerifyCommands(
     .command('export')
     .description('Not available in this version.')
     .option('--format <format>', 'ocsf')
-    .action(() =>
-      finish(fail('audit export is not available in this version', EXIT_UNCHECKED, io)),
-    );
+    .action(() => finish(fail('audit export is not available in this version', EXIT_UNCHECKED, io)));
 }
 
 /** The command `audit` with its subcommands. */

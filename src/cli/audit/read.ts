@@ -23,15 +23,7 @@ import { REASONS } from '../../policy/reasons.js';
 import { isObject, parseObject } from '../../protocol/jsonrpc.js';
 import { makeVisible, toAsciiJson } from '../../text/escaping.js';
 import { countOf, describeReadError } from '../../text/wording.js';
-import {
-  type CliIo,
-  didYouMean,
-  EXIT_FAILED,
-  EXIT_FINE,
-  EXIT_UNCHECKED,
-  fail,
-  UsageError,
-} from '../program.js';
+import { type CliIo, didYouMean, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED, fail, UsageError } from '../program.js';
 
 /** A longer line is not an audit line; it is passed on in pieces. */
 const MAX_LINE_BYTES = 4 * 1024 * 1024;
@@ -81,9 +73,7 @@ export async function* readLines(path: string): AsyncGenerator<string> {
 }
 
 /** The lines of an audit file, with their numbers. Throws a usage error if the file cannot be read. */
-export async function* numbered(
-  file: string,
-): AsyncGenerator<{ readonly line: string; readonly number: number }> {
+export async function* numbered(file: string): AsyncGenerator<{ readonly line: string; readonly number: number }> {
   let number = 0;
   try {
     for await (const line of readLines(file)) {
@@ -220,10 +210,7 @@ async function* linesOf(files: readonly string[]): AsyncGenerator<string> {
 }
 
 /** Every event of the lines, with its line. Lines that are not events are skipped. */
-async function* readRecords(
-  lines: AsyncIterable<string>,
-  join = createEventJoiner(),
-): AsyncGenerator<FoundEvent> {
+async function* readRecords(lines: AsyncIterable<string>, join = createEventJoiner()): AsyncGenerator<FoundEvent> {
   for await (const line of lines) {
     const record = parseObject(line);
     if (record !== undefined) yield { line, ...join(record, line.length) };
@@ -240,19 +227,14 @@ async function lastRecords(records: AsyncIterable<FoundEvent>): Promise<readonly
 }
 
 /** Prints the last events and, with `follow`, new ones as they are written. */
-export function runAuditTail(
-  options: AuditTailOptions,
-  io: CliIo,
-  ports: AuditFilePorts,
-): Promise<number> {
+export function runAuditTail(options: AuditTailOptions, io: CliIo, ports: AuditFilePorts): Promise<number> {
   return withFiles(options, io, ports, async (files) => {
     const join = createEventJoiner();
     const last = await lastRecords(readRecords(linesOf(files), join));
     for (const found of last) printLine(found, io, options.json);
     const newest = files.at(-1);
     if (!options.follow || newest === undefined) return EXIT_FINE;
-    for await (const found of readRecords(followLines(newest, ports.wait), join))
-      printLine(found, io, options.json);
+    for await (const found of readRecords(followLines(newest, ports.wait), join)) printLine(found, io, options.json);
     return EXIT_FINE;
   });
 }
@@ -298,11 +280,7 @@ function createNameCheck({ upstream, subject }: Pick<AuditQueryOptions, 'upstrea
 }
 
 /** Prints the events that match all filters, as text one line for each request. Exit 0, also if there are none. */
-export async function runAuditQuery(
-  options: AuditQueryOptions,
-  io: CliIo,
-  ports: AuditFilePorts,
-): Promise<number> {
+export async function runAuditQuery(options: AuditQueryOptions, io: CliIo, ports: AuditFilePorts): Promise<number> {
   const sinceMs = options.since === undefined ? undefined : readSince(options.since, Date.now());
   if (options.since !== undefined && sinceMs === undefined) {
     return fail('--since takes a time (RFC 3339) or a duration such as 30m', EXIT_UNCHECKED, io);
@@ -341,11 +319,7 @@ function renderShown(
 }
 
 /** Prints all lines of one event or one decision. Exit 1 if there are none. */
-export function runAuditShow(
-  options: AuditShowOptions,
-  io: CliIo,
-  ports: AuditFilePorts,
-): Promise<number> {
+export function runAuditShow(options: AuditShowOptions, io: CliIo, ports: AuditFilePorts): Promise<number> {
   return withFiles(options, io, ports, async (files) => {
     let count = 0;
     let alone = 0;
@@ -374,8 +348,7 @@ function publicKeysOf(text: string): readonly string[] {
   const known = gatewayKeys.filter((key): key is string => key !== undefined);
   if (known.length > 0) return known;
   try {
-    if (text.includes('-----BEGIN'))
-      return ed25519(createPublicKey(text).export({ format: 'jwk' }));
+    if (text.includes('-----BEGIN')) return ed25519(createPublicKey(text).export({ format: 'jwk' }));
     const value: unknown = JSON.parse(text);
     const keys = isObject(value) && 'keys' in value ? value['keys'] : [value];
     return Array.isArray(keys) ? keys.flatMap(ed25519) : [];
@@ -395,8 +368,7 @@ export async function readKeys(texts: readonly string[], cwd: string): Promise<r
   const all: string[] = [];
   for (const text of texts) {
     const given = publicKeysOf(text);
-    const keys =
-      given.length > 0 ? given : publicKeysOf(await readFile(resolve(cwd, text), 'utf8'));
+    const keys = given.length > 0 ? given : publicKeysOf(await readFile(resolve(cwd, text), 'utf8'));
     if (keys.length === 0) throw new Error(`no public key in ${text}`);
     all.push(...keys);
   }

@@ -16,14 +16,7 @@ import { escapeForTerminal, quoteForShell } from '../../text/escaping.js';
 import { chooseContent } from '../content-choice.js';
 import { findObstacles, type NewFile, writeNewFiles } from '../new-files.js';
 import { observeTarget, type PinPorts } from '../pin/lock-files.js';
-import {
-  type CliIo,
-  type Command,
-  commandLine,
-  EXIT_FINE,
-  EXIT_UNCHECKED,
-  fail,
-} from '../program.js';
+import { type CliIo, type Command, commandLine, EXIT_FINE, EXIT_UNCHECKED, fail } from '../program.js';
 import {
   describeGrants,
   gatewayText,
@@ -81,11 +74,7 @@ type Asked = {
 };
 
 /** Everything that the files need; `undefined` if a mistake or what is missing was printed. */
-async function readAnswers(
-  options: InitOptions,
-  io: CliIo,
-  ports: QuestionPorts,
-): Promise<InitAnswers | undefined> {
+async function readAnswers(options: InitOptions, io: CliIo, ports: QuestionPorts): Promise<InitAnswers | undefined> {
   const questions = options.yes === true ? undefined : ports.questions?.();
   try {
     const given = await askAll(options, questions, io);
@@ -153,11 +142,7 @@ async function askAll(
   return answers;
 }
 
-async function answerTo(
-  asked: Asked,
-  questions: Questions | undefined,
-  io: CliIo,
-): Promise<string | undefined> {
+async function answerTo(asked: Asked, questions: Questions | undefined, io: CliIo): Promise<string | undefined> {
   const { flag, given, fallback, findError } = asked;
   const known = given ?? (questions === undefined ? fallback : undefined);
   if (known === undefined) return questions && askUntilValid(asked, questions, io);
@@ -200,9 +185,7 @@ function findUrlError(text: string): string | undefined {
   }
   const { protocol, username, password } = new URL(text);
   if (protocol !== 'https:' && protocol !== 'http:') return 'the URL must be https or http';
-  return username === '' && password === ''
-    ? undefined
-    : 'the URL carries credentials; give them with --header';
+  return username === '' && password === '' ? undefined : 'the URL carries credentials; give them with --header';
 }
 
 function readHeader(text: string | undefined, io: CliIo): InitAnswers['header'] | 'invalid' {
@@ -228,9 +211,7 @@ export type InitPorts = QuestionPorts &
     /** Reads the metadata of an issuer; `error` says why it cannot be used. */
     checkIssuer(
       issuer: IssuerSettings,
-    ): Promise<
-      { readonly error: string } | { readonly error?: never; readonly isKeycloak: boolean }
-    >;
+    ): Promise<{ readonly error: string } | { readonly error?: never; readonly isKeycloak: boolean }>;
     /** Runs `validate` on a gateway file; resolves with its exit code. */
     validate(file: string): Promise<number>;
   };
@@ -258,14 +239,12 @@ async function runInit(options: InitOptions, io: CliIo, ports: InitPorts): Promi
   const pinned = fetched.lock;
   const policy = { path: paths.policy, text: policyText(answers, pinned), isSecret: false };
   const test = { path: paths.test, text: testText(answers, pinned), isSecret: false };
-  const locks =
-    pinned === undefined ? [] : [{ path: paths.lock, text: writeLock(pinned), isSecret: false }];
+  const locks = pinned === undefined ? [] : [{ path: paths.lock, text: writeLock(pinned), isSecret: false }];
   // What the tools return is known now.
   const config = { path: paths.config, text: gatewayText(answers, pinned), isSecret: false };
   const all = [config, ...files.slice(1), policy, test, ...locks];
   const error = await writeNewFiles(folder, all, IGNORED);
-  if (error !== undefined)
-    return fail(`nothing was written: ${escapeForTerminal(error)}`, EXIT_UNCHECKED, io);
+  if (error !== undefined) return fail(`nothing was written: ${escapeForTerminal(error)}`, EXIT_UNCHECKED, io);
   const written = all.map(({ path }) => path);
   io.stdout(`written to ${shown(folder, io)}: ${[...written, paths.ignore].join(', ')}\n`);
   if (pinned !== undefined) io.stdout(`${escapeForTerminal(describeGrants(answers, pinned))}\n`);
@@ -281,17 +260,12 @@ async function hasObstacles(folder: string, { name }: InitAnswers, io: CliIo): P
   const { config, policy, test, lock, key, header } = initPaths(name);
   const written = [config, policy, test, lock, key, header];
   const { links, existing } = await findObstacles(folder, written);
-  const list = (paths: readonly string[]): string =>
-    paths.map((path) => shown(path, io)).join(', ');
-  if (links.length > 0)
-    io.stderr(`error: init follows no link below the folder, and this is one: ${list(links)}\n`);
-  if (existing.length > 0)
-    io.stderr(`error: init writes no file over another, and this exists: ${list(existing)}\n`);
+  const list = (paths: readonly string[]): string => paths.map((path) => shown(path, io)).join(', ');
+  if (links.length > 0) io.stderr(`error: init follows no link below the folder, and this is one: ${list(links)}\n`);
+  if (existing.length > 0) io.stderr(`error: init writes no file over another, and this exists: ${list(existing)}\n`);
   if (existing.includes(join(folder, config))) {
     const fetch = commandLine(io, ['pin', 'fetch', '-c', shown(join(folder, config), io), name]);
-    io.stderr(
-      `To add a server to that gateway, name it under upstreams there, and run: ${fetch}\n`,
-    );
+    io.stderr(`To add a server to that gateway, name it under upstreams there, and run: ${fetch}\n`);
   }
   return links.length + existing.length > 0;
 }
@@ -304,12 +278,7 @@ function shown(path: string, io: CliIo): string {
 type Fetched = { readonly lock?: Lock; readonly isKeycloak?: boolean };
 
 /** The settings of files that are not written yet; `undefined` with the diagnostics printed if they have errors. */
-function readNewSettings(
-  folder: string,
-  files: readonly NewFile[],
-  io: CliIo,
-  ports: InitPorts,
-): Settings | undefined {
+function readNewSettings(folder: string, files: readonly NewFile[], io: CliIo, ports: InitPorts): Settings | undefined {
   const texts = new Map(files.map(({ path, text }) => [join(folder, path), text]));
   const { settings, diagnostics } = loadGateway(join(folder, files[0]?.path ?? ''), {
     readFile(path) {
@@ -380,10 +349,7 @@ function printNext(
   const steps =
     lock === undefined
       ? [
-          [
-            'read the definitions of the upstream',
-            commandLine(io, ['pin', 'fetch', ...config, name]),
-          ],
+          ['read the definitions of the upstream', commandLine(io, ['pin', 'fetch', ...config, name])],
           [
             `name the tools in ${shown(join(folder, paths.policy), io)}, and check it`,
             commandLine(io, ['validate', ...config]),
@@ -419,8 +385,7 @@ The guide docs/guides/keycloak.md sets up both.
 export function initCommand(io: CliIo, ports: InitPorts): Command {
   return {
     name: 'init',
-    summary:
-      'Write a configuration, a first policy and a key for one upstream, and fetch its definitions.',
+    summary: 'Write a configuration, a first policy and a key for one upstream, and fetch its definitions.',
     examples: [
       'sallyport init',
       'sallyport init gateway --url https://mcp.internal/mcp --issuer https://idp.example.com --group eng',
@@ -431,25 +396,11 @@ export function initCommand(io: CliIo, ports: InitPorts): Command {
         .argument('[dir]', 'folder to write to (default: the current one)')
         .option('--url <url>', 'URL of the MCP server')
         .option('--issuer <url>', 'issuer of the tokens of callers')
-        .option(
-          '--group <name>',
-          'group that may use what the policy grants; may be repeated',
-          collect,
-        )
+        .option('--group <name>', 'group that may use what the policy grants; may be repeated', collect)
         .option('--name <name>', 'name of the upstream (default: from its URL)')
-        .option(
-          '--public-url <url>',
-          'URL of the gateway as clients see it (default: http://127.0.0.1:8080)',
-        )
-        .option(
-          '--audience <audience>',
-          'audience of tokens, if the issuer cannot mint the URL of the gateway',
-        )
-        .option(
-          '--scope <name>',
-          'scope that clients request at the issuer; may be repeated',
-          collect,
-        )
+        .option('--public-url <url>', 'URL of the gateway as clients see it (default: http://127.0.0.1:8080)')
+        .option('--audience <audience>', 'audience of tokens, if the issuer cannot mint the URL of the gateway')
+        .option('--scope <name>', 'scope that clients request at the issuer; may be repeated', collect)
         .option('--header <header>', "header that the server requires: 'Name: value'")
         .addOption(
           new Option('--allow <tools>', 'tools that the policy grants')

@@ -80,11 +80,9 @@ function plaintextOf(url: string, network: Network): string {
 }
 
 export function gatewayText(answers: InitAnswers, lock?: Lock): string {
-  const { name, url, network, issuer, issuerNetwork, publicUrl, audience, header, scopes } =
-    answers;
+  const { name, url, network, issuer, issuerNetwork, publicUrl, audience, header, scopes } = answers;
   const paths = initPaths(name);
-  const audiences =
-    audience === undefined ? '' : `\n    audiences: {${ISSUER_NAME}: [${quoteYaml(audience)}]}`;
+  const audiences = audience === undefined ? '' : `\n    audiences: {${ISSUER_NAME}: [${quoteYaml(audience)}]}`;
   const requested =
     scopes.length === 0
       ? ''
@@ -148,9 +146,7 @@ function sortTools(lock: Lock | undefined, allow: InitAnswers['allow']): Tools {
   const exact = tools.filter(([name]) => isExactPattern(name));
   const findings = lock === undefined ? [] : scanOwn(lock, pendingOf(lock));
   const isFound = (tool: string): boolean =>
-    findings.some(
-      ({ tier, item }) => tier !== 'note' && item.kind === 'tool' && item.name === tool,
-    );
+    findings.some(({ tier, item }) => tier !== 'note' && item.kind === 'tool' && item.name === tool);
   const placeOf = ([name, pin]: readonly [string, Pin]): 'granted' | 'doubtful' | 'listed' => {
     if (allow === 'all') return 'granted';
     if (!isReadOnly(pin)) return 'listed';
@@ -194,9 +190,7 @@ export function policyText(answers: InitAnswers, lock: Lock | undefined): string
   const heading =
     allow === 'all'
       ? []
-      : [
-          '        # The server says that these only read (readOnlyHint); the gateway cannot check it.',
-        ];
+      : ['        # The server says that these only read (readOnlyHint); the gateway cannot check it.'];
   const rule = [
     `  - id: ${name}-${allow === 'all' ? 'tools' : 'read'}`,
     '    effect: allow',
@@ -217,9 +211,7 @@ export function policyText(answers: InitAnswers, lock: Lock | undefined): string
       : ['        # It does not say so of these. To grant one, remove the # before its name.']),
     ...names(listed, isEmpty ? '' : '# '),
     ...(isEmpty && listed.length + doubtful.length === 0 ? ['        - name-of-a-tool'] : []),
-    ...patterns.map(
-      (tool) => `        # No rule can name ${quoteYaml(tool)} exactly: it reads as a pattern.`,
-    ),
+    ...patterns.map((tool) => `        # No rule can name ${quoteYaml(tool)} exactly: it reads as a pattern.`),
   ];
   const rules = isEmpty
     ? [
@@ -248,10 +240,7 @@ export function describeGrants({ allow }: InitAnswers, lock: Lock): string {
   const which = allow === 'all' ? 'all tools' : 'the tools with readOnlyHint';
   const more = doubtful.length > MAX_NAMED ? ` and ${doubtful.length - MAX_NAMED} more` : '';
   const named = `${doubtful.slice(0, MAX_NAMED).join(', ')}${more}`;
-  const without =
-    doubtful.length === 0
-      ? ''
-      : `. Left out because of their names or findings of the scan: ${named}`;
+  const without = doubtful.length === 0 ? '' : `. Left out because of their names or findings of the scan: ${named}`;
   return `The policy grants ${which}: ${granted.length} of ${all}${without}`;
 }
 

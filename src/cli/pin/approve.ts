@@ -22,23 +22,9 @@ import {
 } from '../../pins/approval.js';
 import type { PinnedKind } from '../../pins/digest.js';
 import type { Observed } from '../../pins/last-seen.js';
-import {
-  type Approval,
-  approvedVersions,
-  type Lock,
-  PIN_KINDS,
-  versionsOf,
-} from '../../pins/lock.js';
+import { type Approval, approvedVersions, type Lock, PIN_KINDS, versionsOf } from '../../pins/lock.js';
 import { escapeForTerminal, toVisibleJson } from '../../text/escaping.js';
-import {
-  type CliIo,
-  commandLine,
-  didYouMean,
-  EXIT_FAILED,
-  EXIT_FINE,
-  EXIT_UNCHECKED,
-  fail,
-} from '../program.js';
+import { type CliIo, commandLine, didYouMean, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED, fail } from '../program.js';
 import {
   approvalOf,
   blockingFindings,
@@ -110,11 +96,7 @@ type Approved = {
  * changed since; the others are approved. If the upstream cannot be queried, that is printed and the lock file alone
  * decides.
  */
-export async function runPinApprove(
-  options: PinApproveOptions,
-  io: CliIo,
-  ports: PinPorts,
-): Promise<number> {
+export async function runPinApprove(options: PinApproveOptions, io: CliIo, ports: PinPorts): Promise<number> {
   const { upstream } = options;
   const usage = findUsageError(options);
   if (usage !== undefined) return fail(usage, EXIT_UNCHECKED, io);
@@ -174,11 +156,7 @@ function printApprovedErrors(
 }
 
 /** Blocks a name until one of its digests is approved again. */
-export async function runPinBlock(
-  options: PinBlockOptions,
-  io: CliIo,
-  ports: PinPorts,
-): Promise<number> {
+export async function runPinBlock(options: PinBlockOptions, io: CliIo, ports: PinPorts): Promise<number> {
   const { upstream, kind = 'tool', name } = options;
   // A block is not refused for want of a name: it may be urgent, and it takes rights away only.
   const block = approvalOf(options, io, ports);
@@ -188,9 +166,7 @@ export async function runPinBlock(
   const pin: PinName = { kind, name };
   const change = (lock: Lock | undefined) => {
     const outcome: PinChange =
-      lock === undefined
-        ? { ok: false, why: 'not-in-lock', digests: [] }
-        : blockPin(lock, pin, block);
+      lock === undefined ? { ok: false, why: 'not-in-lock', digests: [] } : blockPin(lock, pin, block);
     const found = lock && selectPins({ names: [name], kind }, lock, undefined, '');
     const hint = found?.ok === false ? found.error : `${upstream} has no lock file`;
     return { lock: outcome.ok ? outcome.lock : undefined, outcome: { ...outcome, hint } };
@@ -204,11 +180,7 @@ export async function runPinBlock(
       io.stdout(`${toVisibleJson({ ...what, refused: outcome.why, digests: [] }, 0)}\n`);
     }
     const fetchLine = commandLine(io, ['pin', 'fetch', '-c', options.config, upstream]);
-    return fail(
-      `${outcome.hint}; to read it from the upstream, run: ${fetchLine}`,
-      EXIT_FAILED,
-      io,
-    );
+    return fail(`${outcome.hint}; to read it from the upstream, run: ${fetchLine}`, EXIT_FAILED, io);
   }
   const text = `blocked ${upstream} ${kind} ${escapeForTerminal(name)}\n`;
   io.stdout(options.json ? `${toVisibleJson({ ...what, done: 'blocked' }, 0)}\n` : text);
@@ -259,11 +231,7 @@ function completeDigest(text = ''): string | undefined {
  * What the upstream offers under a name with exactly this digest, whether the lock file holds it or not: whoever gives
  * the whole digest has reviewed that definition.
  */
-function selectOffered(
-  name: string,
-  { kind, digest }: Wanted,
-  observed: Observed | undefined,
-): PinDigest | undefined {
+function selectOffered(name: string, { kind, digest }: Wanted, observed: Observed | undefined): PinDigest | undefined {
   const complete = completeDigest(digest);
   if (complete === undefined) return undefined;
   const offering = NAMED_KINDS.filter((one) => one === (kind ?? one)).find((one) =>
@@ -277,12 +245,7 @@ function isBlocked(lock: Lock | undefined, pin: PinName): boolean {
 }
 
 /** Finds what is meant, or says why nothing is. `fetchLine` is the command that reads the upstream again. */
-function selectPins(
-  wanted: Wanted,
-  lock: Lock,
-  observed: Observed | undefined,
-  fetchLine: string,
-): Selection {
+function selectPins(wanted: Wanted, lock: Lock, observed: Observed | undefined, fetchLine: string): Selection {
   const isKind = ({ kind }: PinName): boolean => (wanted.kind ?? kind) === kind;
   if (wanted.all === true) return { ok: true, pins: pendingOf(lock).filter(isKind), notes: [] };
   const pins: PinDigest[] = [];
@@ -298,8 +261,7 @@ function selectPins(
       wanted.digest === undefined
         ? selectPending(items, lock)
         : selectDigest(items, wanted.digest, observed, fetchLine);
-    if (items.length === 0)
-      return selectionError(unknownName(name, wanted.kind, lock), EXIT_FAILED);
+    if (items.length === 0) return selectionError(unknownName(name, wanted.kind, lock), EXIT_FAILED);
     if (!selection.ok) return selection;
     pins.push(...selection.pins);
     notes.push(...selection.notes);
@@ -335,8 +297,7 @@ function unknownName(name: string, kind: PinnedKind | undefined, lock: Lock): st
   const ofKind = known.filter((item) => (kind ?? item.kind) === item.kind);
   const other = known.find((item) => item.name === name);
   const message = `the lock file has no ${kind ?? 'item'} named "${escapeForTerminal(name)}"`;
-  if (other !== undefined)
-    return `${message}, but a ${other.kind}; did you mean --kind ${other.kind}?`;
+  if (other !== undefined) return `${message}, but a ${other.kind}; did you mean --kind ${other.kind}?`;
   const names = ofKind.map((item) => item.name);
   return `${message}${escapeForTerminal(didYouMean(name, names))}`;
 }
@@ -357,14 +318,9 @@ function selectDigest(
   const label = item === undefined ? '' : pinLabel(item);
   if (matching.length > 1) {
     const digests = matching.map((one) => digestText(one.digest)).join(' and ');
-    return selectionError(
-      `${label}: these digits begin ${digests}; give more of them`,
-      EXIT_UNCHECKED,
-    );
+    return selectionError(`${label}: these digits begin ${digests}; give more of them`, EXIT_UNCHECKED);
   }
-  const isOffered = items.some((one) =>
-    digestsOffered(observed, one)?.some((offered) => offered.startsWith(prefix)),
-  );
+  const isOffered = items.some((one) => digestsOffered(observed, one)?.some((offered) => offered.startsWith(prefix)));
   if (isOffered) {
     const why = 'is offered with this digest, but the lock file does not hold it yet';
     return selectionError(`${label} ${why}; run: ${fetchLine}`, EXIT_FAILED);
@@ -416,10 +372,7 @@ function approveSelected(
 }
 
 /** Which of the earlier approvals end, and which stay. */
-function earlierIn(
-  before: Lock | undefined,
-  after: Lock | undefined,
-): Pick<Approved, 'replaced' | 'kept'> {
+function earlierIn(before: Lock | undefined, after: Lock | undefined): Pick<Approved, 'replaced' | 'kept'> {
   const left = new Set(approvedDigests(after).map(({ digest }) => digest));
   const earlier = approvedDigests(before);
   return {
@@ -441,11 +394,8 @@ function addSelected(
   { observed, isExact }: Given,
 ): Lock | undefined {
   if (lock === undefined || observed === undefined || !isExact) return lock;
-  const isHeld = (pin: PinDigest): boolean =>
-    versionsOf(pinOf(lock, pin)).some(({ sha256 }) => sha256 === pin.digest);
-  const missing = pins.filter(
-    (pin) => !isHeld(pin) && digestsOffered(observed, pin)?.includes(pin.digest) === true,
-  );
+  const isHeld = (pin: PinDigest): boolean => versionsOf(pinOf(lock, pin)).some(({ sha256 }) => sha256 === pin.digest);
+  const missing = pins.filter((pin) => !isHeld(pin) && digestsOffered(observed, pin)?.includes(pin.digest) === true);
   return missing.reduce((added, pin) => addOffered(added, observed, pin), lock);
 }
 
@@ -493,13 +443,10 @@ function printApproved(
   const { kept: _, ...shown } = outcome;
   const { approved, refused, pending } = shown;
   for (const note of notes) io.stderr(`note: ${note}\n`);
-  const withheld = refused.flatMap(({ findings, ...pin }) =>
-    findings === undefined ? [] : { pin, findings },
-  );
+  const withheld = refused.flatMap(({ findings, ...pin }) => (findings === undefined ? [] : { pin, findings }));
   printWithheld(upstream, config, withheld, io);
   for (const one of refused) {
-    if (one.findings === undefined)
-      io.stderr(`error: ${upstream} ${pinLabel(one)} ${refusalText(one, fetchLine)}\n`);
+    if (one.findings === undefined) io.stderr(`error: ${upstream} ${pinLabel(one)} ${refusalText(one, fetchLine)}\n`);
   }
   if (json) {
     io.stdout(`${toVisibleJson({ upstream, ...shown }, 0)}\n`);
@@ -511,9 +458,7 @@ function printApproved(
   const listed = pending.slice(0, MAX_LISTED).map(pinLabel).join(', ');
   const more = pending.length > MAX_LISTED ? `, and ${pending.length - MAX_LISTED} more` : '';
   const left = pending.length === 0 ? 'none' : `${pending.length}`;
-  io.stdout(
-    `${upstream}: ${approved.length} approved, ${left} left pending${listed && `: ${listed}${more}`}\n`,
-  );
+  io.stdout(`${upstream}: ${approved.length} approved, ${left} left pending${listed && `: ${listed}${more}`}\n`);
 }
 
 /** Notes which of several earlier approvals end, and which stay because the upstream could not be asked. */
@@ -527,9 +472,7 @@ function printEarlier(
     const isGone = digestsOffered(observed, one)?.includes(one.digest) === false;
     const forms = [...replaced, ...kept].filter((other) => isSamePin(one, other));
     if (isGone && forms.length === 1) continue;
-    const why = isGone
-      ? 'the upstream does not offer it'
-      : 'the block was lifted for another definition of the name';
+    const why = isGone ? 'the upstream does not offer it' : 'the block was lifted for another definition of the name';
     const label = `${upstream} ${pinLabel(one)}`;
     io.stderr(`note: ${label}: ${digestText(one.digest)} is no longer approved, because ${why}\n`);
   }

@@ -28,13 +28,7 @@ import {
   type Finish,
   withConfigOption,
 } from '../program.js';
-import {
-  NAMED_KINDS,
-  type PinApproveOptions,
-  type PinBlockOptions,
-  runPinApprove,
-  runPinBlock,
-} from './approve.js';
+import { NAMED_KINDS, type PinApproveOptions, type PinBlockOptions, runPinApprove, runPinBlock } from './approve.js';
 import { runPinDiff, runPinVerify } from './diff.js';
 import {
   approvalOf,
@@ -70,11 +64,7 @@ type PinFetchOptions = PinOptions & {
 };
 
 /** Writes what the upstreams offer to their lock files. Exit 1: something cannot be pinned. */
-export async function runPinFetch(
-  options: PinFetchOptions,
-  io: CliIo,
-  ports: PinPorts,
-): Promise<number> {
+export async function runPinFetch(options: PinFetchOptions, io: CliIo, ports: PinPorts): Promise<number> {
   const approval = approvalFor(options, io, ports);
   if (approval === 'missing') return EXIT_UNCHECKED;
   const targets = readTargets(options, io, ports, () => true);
@@ -93,9 +83,7 @@ export async function runPinFetch(
     if (isChanged) printSignNext(upstream, targets[0]?.gateway.signing, options.config, io);
   }
   if (fetched.length < targets.length) return EXIT_UNCHECKED;
-  const isComplete = fetched.every(
-    ({ unusable, withheld }) => unusable.length === 0 && withheld.length === 0,
-  );
+  const isComplete = fetched.every(({ unusable, withheld }) => unusable.length === 0 && withheld.length === 0);
   return isComplete ? EXIT_FINE : EXIT_FAILED;
 }
 
@@ -103,11 +91,7 @@ export async function runPinFetch(
  * The approval that comes with the listing, if one is asked for; `missing`, with the mistake printed, if it is not
  * whole.
  */
-function approvalFor(
-  options: PinFetchOptions,
-  io: CliIo,
-  ports: PinPorts,
-): Approval | undefined | 'missing' {
+function approvalFor(options: PinFetchOptions, io: CliIo, ports: PinPorts): Approval | undefined | 'missing' {
   const { approve = false, by, note } = options;
   const approval = approve ? approvalOf(options, io, ports) : undefined;
   if (approve && approval === undefined) io.stderr(NO_NAME);
@@ -152,8 +136,7 @@ async function fetchOne(
     const fetched = mergeFetched({ upstream, lock: before, observed, approval: undefined });
     const offered = pendingOf(fetched.lock);
     const findings = scanPins(fetched.lock, offered, others);
-    const isWithheld = (pin: PinName): boolean =>
-      blockingFindings(findings, pin, { isNamed }).length > 0;
+    const isWithheld = (pin: PinName): boolean => blockingFindings(findings, pin, { isNamed }).length > 0;
     const withheld = approval === undefined ? [] : offered.filter(isWithheld);
     const names = new Set(withheld.map(({ kind, name }) => `${kind} ${name}`));
     const isLeftOut = ({ kind, name }: PinName): boolean => names.has(`${kind} ${name}`);
@@ -224,10 +207,7 @@ export function pinCommand(io: CliIo, ports: PinPorts): Command {
 }
 
 function addFetch(command: Commander, finish: Finish, io: CliIo, ports: PinPorts): void {
-  withSharedOptions(
-    command.command('fetch').argument('[upstream]', 'name of one upstream (default: all)'),
-    io,
-  )
+  withSharedOptions(command.command('fetch').argument('[upstream]', 'name of one upstream (default: all)'), io)
     .description('Write the definitions of upstreams into lock files, as pending.')
     .option('--approve', 'approve everything that is written')
     .option('--by <name>', 'who approves (default: user.name and user.email of git)')
@@ -251,10 +231,7 @@ function addChecks(command: Commander, finish: Finish, io: CliIo, ports: PinPort
     },
   ];
   for (const { name, text, run } of checks) {
-    withSharedOptions(
-      command.command(name).argument('[upstream]', 'name of one upstream (default: all with pins)'),
-      io,
-    )
+    withSharedOptions(command.command(name).argument('[upstream]', 'name of one upstream (default: all with pins)'), io)
       .description(text)
       .addOption(new Option('--format <format>', 'output format').choices([...REPORT_FORMATS]))
       .action(async (upstream: string | undefined, options: PinFetchOptions) =>
@@ -269,10 +246,7 @@ function addDecisions(command: Commander, finish: Finish, io: CliIo, ports: PinP
     .description('Approve definitions of the lock file that are pending.')
     .option('--all', 'approve everything pending (with --kind, of that kind)')
     .option('--digest <digest>', 'the digest that was reviewed, or its first 16 digits or more')
-    .option(
-      '--accept <finding...>',
-      'approve one definition in spite of these findings of the scan',
-    )
+    .option('--accept <finding...>', 'approve one definition in spite of these findings of the scan')
     .action(async (upstream: string, names: string[], options: PinApproveOptions) =>
       finish(await runPinApprove({ ...options, upstream, names }, io, ports)),
     );
@@ -285,10 +259,7 @@ function addDecisions(command: Commander, finish: Finish, io: CliIo, ports: PinP
 }
 
 function addSign(command: Commander, finish: Finish, io: CliIo, ports: PinPorts): void {
-  withSharedOptions(
-    command.command('sign').argument('[upstreams...]', 'names of upstreams, or --all'),
-    io,
-  )
+  withSharedOptions(command.command('sign').argument('[upstreams...]', 'names of upstreams, or --all'), io)
     .description('Sign lock files, or add a signature to those that others made.')
     .option('--all', 'sign every lock file of the upstreams in the gateway file')
     .option('--key <file>', 'private key: Ed25519, or ECDSA with P-256 or P-384, PEM or JWK')
@@ -315,9 +286,7 @@ function readCounter(text: string): number {
 function decisionCommand(command: Commander, word: 'approve' | 'block', io: CliIo): Commander {
   const added = command.command(word).argument('<upstream>', 'name of the upstream');
   const meaning =
-    word === 'approve'
-      ? 'kind of item, if items of several kinds have the name'
-      : 'kind of item (default: tool)';
+    word === 'approve' ? 'kind of item, if items of several kinds have the name' : 'kind of item (default: tool)';
   return withSharedOptions(added, io)
     .addOption(new Option('--kind <kind>', meaning).choices(NAMED_KINDS))
     .option('--by <name>', 'who decides (default: user.name and user.email of git)')

@@ -15,12 +15,7 @@ import {
   withTrusted,
 } from '../../pins/approval.js';
 import { NO_DIGEST } from '../../pins/digest.js';
-import {
-  findDifferences,
-  formsNotOffered,
-  type ItemDifference,
-  isInformational,
-} from '../../pins/drift.js';
+import { findDifferences, formsNotOffered, type ItemDifference, isInformational } from '../../pins/drift.js';
 import { isKindRead, type Observed } from '../../pins/last-seen.js';
 import { approvedVersions, type Lock, PIN_KINDS, versionsOf } from '../../pins/lock.js';
 import { readLock } from '../../pins/lock-reader.js';
@@ -66,11 +61,7 @@ export async function runPinDiff(options: PinOptions, io: CliIo, ports: PinPorts
  * Prints the same as a check. Exit 1: there is a difference other than a new server version, or a lock file is not signed
  * as it must be. Exit 2: no difference was found, but not everything could be checked.
  */
-export async function runPinVerify(
-  options: PinOptions,
-  io: CliIo,
-  ports: PinPorts,
-): Promise<number> {
+export async function runPinVerify(options: PinOptions, io: CliIo, ports: PinPorts): Promise<number> {
   const print = (one: Found): void => {
     for (const difference of one.differences) {
       io.stdout(differenceText(one.upstream, difference, false));
@@ -124,8 +115,7 @@ function checkTarget(
   if (signing === undefined || locked.lock === undefined) return undefined;
   const file = lockFileOf(pinsDir, upstream);
   const content = readContent(signatureFileOf(file), ports);
-  if (content === 'unreadable')
-    return { ok: false, why: 'is not signed: its signatures cannot be read' };
+  if (content === 'unreadable') return { ok: false, why: 'is not signed: its signatures cannot be read' };
   const lock = { file: basename(file), upstream, text: locked.text };
   return checkSignatures(lock, content === 'missing' ? undefined : content.text, signing);
 }
@@ -138,11 +128,7 @@ function printSignatures({ upstream, signatures }: Found, io: CliIo): void {
   io.stdout(`${upstream}: ${escapeForTerminal(text)}\n`);
 }
 
-async function findDrift(
-  options: PinOptions,
-  io: CliIo,
-  ports: PinPorts,
-): Promise<FoundDrift | undefined> {
+async function findDrift(options: PinOptions, io: CliIo, ports: PinPorts): Promise<FoundDrift | undefined> {
   const targets = readTargets(options, io, ports, ({ pinning }) => pinning.mode !== 'off');
   if (targets === undefined) return undefined;
   const upstreams: Found[] = [];
@@ -164,8 +150,7 @@ async function findDrift(
     upstreams.push({ upstream, ...compared, ...reviewed, ...locked, observed });
   }
   const isComplete =
-    upstreams.length === targets.length &&
-    upstreams.every(({ lock, observed }) => unreadPins(lock, observed) === 0);
+    upstreams.length === targets.length && upstreams.every(({ lock, observed }) => unreadPins(lock, observed) === 0);
   return { upstreams, isComplete };
 }
 
@@ -186,8 +171,7 @@ function compareTarget(
   io: CliIo,
   ports: PinPorts,
 ): Compared | undefined {
-  if (pinning.mode !== 'trust-on-first-use')
-    return { differences: findDifferences(lock, observed), firstUse: [] };
+  if (pinning.mode !== 'trust-on-first-use') return { differences: findDifferences(lock, observed), firstUse: [] };
   const file = join(gateway.pinsDir, `${name}${FIRST_USE_SUFFIX}`);
   const content = readContent(file, ports);
   if (content === 'missing') return withoutRecord(name, findDifferences(lock, observed), io);
@@ -206,11 +190,7 @@ function compareTarget(
  * The gateway may keep its record elsewhere, so everything that is new may have been trusted and is not reported as
  * drift.
  */
-function withoutRecord(
-  upstream: string,
-  differences: readonly ItemDifference[],
-  io: CliIo,
-): Compared {
+function withoutRecord(upstream: string, differences: readonly ItemDifference[], io: CliIo): Compared {
   const firstUse = differences.flatMap((difference): FirstUseItem[] => {
     const { kind, name, change, after, afterDefinition } = difference;
     if (kind === 'server' || change !== 'new-tool' || after === undefined) return [];
@@ -263,8 +243,7 @@ function printStatus(found: Found, io: CliIo): void {
     ...(pending.length > 0 ? [`${pending.length} pending approval`] : []),
     ...(firstUse.length > 0 ? [`${firstUse.length} not reviewed (trust on first use)`] : []),
   ];
-  if (open.length > 0)
-    io.stdout(`${upstream}: ${[...(isSame ? ['no drift'] : []), ...open].join(', ')}\n`);
+  if (open.length > 0) io.stdout(`${upstream}: ${[...(isSame ? ['no drift'] : []), ...open].join(', ')}\n`);
   else if (isSame) io.stdout(`${upstream}: as pinned\n`);
 }
 
@@ -300,16 +279,10 @@ function nextCommand(
   io: CliIo,
   ports: PinPorts,
 ): string | undefined {
-  const held = new Set(
-    namedPins(lock).flatMap(({ pin }) => versionsOf(pin).map(({ sha256 }) => sha256)),
-  );
-  const pinnable = differences.filter(
-    ({ kind, after }) => kind !== 'server' && after !== NO_DIGEST,
-  );
+  const held = new Set(namedPins(lock).flatMap(({ pin }) => versionsOf(pin).map(({ sha256 }) => sha256)));
+  const pinnable = differences.filter(({ kind, after }) => kind !== 'server' && after !== NO_DIGEST);
   const unread = pinnable.flatMap(({ kind, name, after }) =>
-    kind === 'server' || after === undefined || held.has(after)
-      ? []
-      : [{ kind, name, digest: after }],
+    kind === 'server' || after === undefined || held.has(after) ? [] : [{ kind, name, digest: after }],
   );
   const isStale = pending.some((one) => !digestsOffered(observed, one)?.includes(one.digest));
   const target = ['-c', config, upstream];
@@ -323,20 +296,15 @@ function nextCommand(
     return commandLine(io, ['pin', 'approve', ...target, ...argumentsFor([only])]) + by;
   }
   const isUnreviewed = firstUse.some(({ digest }) => !held.has(digest));
-  if (unread.length > 0 || isStale || isUnreviewed)
-    return commandLine(io, ['pin', 'fetch', ...target]);
+  if (unread.length > 0 || isStale || isUnreviewed) return commandLine(io, ['pin', 'fetch', ...target]);
   // One is approved by its name, which is a decision about it.
-  const clean = pending.filter(
-    (one) => isClean(one) || (pending.length === 1 && isApprovable(one)),
-  );
+  const clean = pending.filter((one) => isClean(one) || (pending.length === 1 && isApprovable(one)));
   if (pending.length > 0 && clean.length === 0) return undefined;
   if (pending.length > 0) {
     return commandLine(io, ['pin', 'approve', ...target, ...argumentsFor(clean)]) + by;
   }
   const isServerChanged = differences.some((one) => one.kind === 'server' && !isInformational(one));
-  return isServerChanged
-    ? commandLine(io, ['pin', 'fetch', ...target, '--approve']) + by
-    : undefined;
+  return isServerChanged ? commandLine(io, ['pin', 'fetch', ...target, '--approve']) + by : undefined;
 }
 
 /** One definition is named with its digest, several are approved as they stand in the lock file. */

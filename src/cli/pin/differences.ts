@@ -17,13 +17,7 @@ import {
 } from '../../pins/diff.js';
 import { sha256Hex } from '../../pins/digest.js';
 import type { DriftKind, ItemDifference } from '../../pins/drift.js';
-import {
-  type Lock,
-  type PinVersion,
-  readLockSource,
-  SECTIONS,
-  versionsOf,
-} from '../../pins/lock.js';
+import { type Lock, type PinVersion, readLockSource, SECTIONS, versionsOf } from '../../pins/lock.js';
 import type { SignatureCheck } from '../../pins/signature.js';
 import type { PinKind } from '../../policy/definitions.js';
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
@@ -78,11 +72,7 @@ function differenceLine(upstream: string, difference: ItemDifference): string {
 }
 
 /** The difference with its fields indented below it. */
-export function differenceText(
-  upstream: string,
-  difference: ItemDifference,
-  isPending: boolean,
-): string {
+export function differenceText(upstream: string, difference: ItemDifference, isPending: boolean): string {
   const line = `${differenceLine(upstream, difference)}${isPending ? ', pending' : ''}\n`;
   const { beforeDefinition, afterDefinition } = difference;
   return line + contentText(fieldsOf(difference), beforeDefinition, afterDefinition);
@@ -102,8 +92,7 @@ export function notOfferedText(upstream: string, pin: PinDigest): string {
 const NOT_OFFERED = 'a form that is approved, and not offered here';
 
 function firstUseMeaning({ isRecorded, at }: FirstUseItem): string {
-  if (!isRecorded)
-    return 'not in the lock file; trusted if it was in the first listing of the gateway';
+  if (!isRecorded) return 'not in the lock file; trusted if it was in the first listing of the gateway';
   return `trusted on first use${at === undefined ? '' : ` on ${at}`}, not reviewed`;
 }
 
@@ -144,39 +133,36 @@ function fieldText(field: FieldDifference): string {
 
 /** All differences as one JSON document, in which every character can be seen. */
 export function differencesJson(found: readonly UpstreamDifferences[], withLines: boolean): string {
-  const upstreams = found.map(
-    ({ upstream, differences, pending, notOffered, firstUse, ...one }) => ({
-      upstream,
-      pending,
-      notOffered,
-      firstUse: firstUse.map(({ definition: _, ...item }) => item),
-      findings: one.findings,
-      signatures: one.signatures ?? null,
-      differences: differences.map((difference) => ({
-        kind: difference.kind,
-        name: difference.name,
-        change: difference.change,
-        changes: difference.changes,
-        before: difference.before ?? null,
-        after: difference.after ?? null,
-        fields: fieldsOf(difference).map(({ path: _, ...field }) => field),
-        ...(withLines
-          ? {
-              lines: changedLines(
-                diffDefinitions(difference.beforeDefinition, difference.afterDefinition),
-                CONTEXT_LINES,
-              ),
-            }
-          : {}),
-      })),
-    }),
-  );
+  const upstreams = found.map(({ upstream, differences, pending, notOffered, firstUse, ...one }) => ({
+    upstream,
+    pending,
+    notOffered,
+    firstUse: firstUse.map(({ definition: _, ...item }) => item),
+    findings: one.findings,
+    signatures: one.signatures ?? null,
+    differences: differences.map((difference) => ({
+      kind: difference.kind,
+      name: difference.name,
+      change: difference.change,
+      changes: difference.changes,
+      before: difference.before ?? null,
+      after: difference.after ?? null,
+      fields: fieldsOf(difference).map(({ path: _, ...field }) => field),
+      ...(withLines
+        ? {
+            lines: changedLines(
+              diffDefinitions(difference.beforeDefinition, difference.afterDefinition),
+              CONTEXT_LINES,
+            ),
+          }
+        : {}),
+    })),
+  }));
   return `${toVisibleJson({ upstreams })}\n`;
 }
 
 const DESCRIPTIONS: { readonly [change in Change]: string } = {
-  'new-cue':
-    'The definition addresses a model, hides characters or leads elsewhere as it did not before.',
+  'new-cue': 'The definition addresses a model, hides characters or leads elsewhere as it did not before.',
   'input-widened': 'The input schema may accept something that it refused before.',
   description: 'A text that people or models read has changed.',
   output: 'The output schema has changed.',

@@ -14,11 +14,7 @@ import {
 import type { Files } from '../../config/files.js';
 import { type GatewayReading, loadGateway } from '../../config/load.js';
 import type { LockSigning, Settings, UpstreamSettings } from '../../config/settings.js';
-import {
-  type DefinitionFinding,
-  isAbout,
-  scanDefinitions,
-} from '../../inspection/definitions/scan.js';
+import { type DefinitionFinding, isAbout, scanDefinitions } from '../../inspection/definitions/scan.js';
 import {
   createShadowingIndex,
   type Deployment,
@@ -26,17 +22,8 @@ import {
   type ShadowingException,
   type ShadowingIndex,
 } from '../../inspection/definitions/shadowing.js';
-import {
-  definitionsOf,
-  definitionsToScan,
-  type PinDigest,
-  type PinName,
-} from '../../pins/approval.js';
-import {
-  describeSchemaError,
-  findSchemaErrors,
-  type UnusableDefinition,
-} from '../../pins/catalog.js';
+import { definitionsOf, definitionsToScan, type PinDigest, type PinName } from '../../pins/approval.js';
+import { describeSchemaError, findSchemaErrors, type UnusableDefinition } from '../../pins/catalog.js';
 import type { Observed } from '../../pins/last-seen.js';
 import { type Approval, LOCK_SUFFIX, type Lock, writeLock } from '../../pins/lock.js';
 import { readLock } from '../../pins/lock-reader.js';
@@ -65,31 +52,20 @@ export type PinPorts = {
    */
   updateFile(path: string, update: () => string | undefined): Promise<string | undefined>;
   /** Lists an upstream in every era it speaks, with the credentials of `pinning`. Never rejects. */
-  observe(
-    upstream: UpstreamSettings,
-    gateway: Pick<Settings, 'keys' | 'publicBase'>,
-  ): Promise<Observation>;
+  observe(upstream: UpstreamSettings, gateway: Pick<Settings, 'keys' | 'publicBase'>): Promise<Observation>;
   /** Milliseconds since the epoch. */
   now(): number;
   /** `user.name <user.email>` of git, if both are configured. */
   gitIdentity?(): string | undefined;
   /** Runs a shell command with this input. Resolves with what it printed, or with why it failed. Never rejects. */
-  runCommand?(
-    command: string,
-    input: Uint8Array,
-  ): Promise<{ readonly printed: string } | { readonly why: string }>;
+  runCommand?(command: string, input: Uint8Array): Promise<{ readonly printed: string } | { readonly why: string }>;
 };
 
 /** A lock file as it is now, with its text; `lock` is undefined if the file does not exist. */
 type LockFile = { readonly lock: Lock | undefined; readonly text: string };
 
 /** What can be read of the gateway file. Prints nothing. */
-export function readGateway(
-  config: string,
-  io: CliIo,
-  { files }: PinPorts,
-  secrets: 'read' | 'skip',
-): GatewayReading {
+export function readGateway(config: string, io: CliIo, { files }: PinPorts, secrets: 'read' | 'skip'): GatewayReading {
   const { readFile } = files;
   return loadGateway(resolve(io.cwd, config), { readFile, env: io.env, secrets });
 }
@@ -129,12 +105,7 @@ export function lockFileOf(folder: string, upstream: string): string {
 }
 
 /** The lock file of an upstream; `invalid` if it has mistakes, which are printed. */
-export function readLockFile(
-  folder: string,
-  upstream: string,
-  io: CliIo,
-  ports: PinPorts,
-): LockFile | 'invalid' {
+export function readLockFile(folder: string, upstream: string, io: CliIo, ports: PinPorts): LockFile | 'invalid' {
   const file = lockFileOf(folder, upstream);
   const content = readContent(file, ports);
   if (content === 'missing') return { lock: undefined, text: '' };
@@ -149,10 +120,7 @@ export function readLockFile(
 }
 
 /** The text of a file in UTF-8. */
-export function readContent(
-  file: string,
-  ports: PinPorts,
-): { readonly text: string } | 'missing' | 'unreadable' {
+export function readContent(file: string, ports: PinPorts): { readonly text: string } | 'missing' | 'unreadable' {
   try {
     const bytes = ports.files.readFile(file);
     return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) };
@@ -162,12 +130,7 @@ export function readContent(
 }
 
 /** Says that a lock file that was changed needs new signatures, where signatures are required. */
-export function printSignNext(
-  upstream: string,
-  signing: LockSigning | undefined,
-  config: string,
-  io: CliIo,
-): void {
+export function printSignNext(upstream: string, signing: LockSigning | undefined, config: string, io: CliIo): void {
   if (signing === undefined) return;
   const line = commandLine(io, ['pin', 'sign', '-c', config, upstream]);
   io.stderr(`The lock file has to be signed before it takes effect: ${line} --key FILE\n`);
@@ -252,9 +215,7 @@ export function readTargets(
   const all = [...settings.upstreams.values()];
   const names = all.map(({ name }) => name);
   if (named !== undefined && !checkUpstream(named, names, io)) return undefined;
-  const selected = all.filter((one) =>
-    named === undefined ? isSelected(one) : one.name === named,
-  );
+  const selected = all.filter((one) => (named === undefined ? isSelected(one) : one.name === named));
   // Reads all lock files before it gives up, so that one run prints every mistake.
   const targets = selected.flatMap((one): PinTarget[] => {
     const locked = readLockFile(settings.pinsDir, one.name, io, ports);
@@ -271,8 +232,7 @@ export async function observeTarget(
 ): Promise<Observed | undefined> {
   const observation = await ports.observe(settings, gateway);
   if (observation.kind === 'observed') {
-    for (const note of observation.notes ?? [])
-      io.stderr(`note: ${settings.name}: ${escapeForTerminal(note)}\n`);
+    for (const note of observation.notes ?? []) io.stderr(`note: ${settings.name}: ${escapeForTerminal(note)}\n`);
     return observation.observed;
   }
   const why = escapeForTerminal(observation.why);
@@ -299,8 +259,7 @@ export function approvalOf(
 }
 
 /** Printed where a decision needs a name and there is none. */
-export const NO_NAME =
-  'error: an approval names who gives it: add --by NAME, or set user.name and user.email in git\n';
+export const NO_NAME = 'error: an approval names who gives it: add --by NAME, or set user.name and user.email in git\n';
 
 const KINDS_WITHOUT_NAME: ReadonlySet<string> = new Set(['instructions', 'server', 'upstream']);
 
@@ -322,12 +281,7 @@ export type OtherUpstreams = {
  * The lock files of all upstreams, read once for a command. One that cannot be read is reported and not compared.
  * `own`: the one upstream that the command reads itself.
  */
-export function readOthers(
-  config: string,
-  own: string | undefined,
-  io: CliIo,
-  ports: PinPorts,
-): OtherUpstreams {
+export function readOthers(config: string, own: string | undefined, io: CliIo, ports: PinPorts): OtherUpstreams {
   const { outline } = readGateway(config, io, ports, 'skip');
   const folder = outline?.pinsDir;
   const others = (outline?.upstreams ?? []).filter(({ name }) => name !== own);
@@ -389,10 +343,7 @@ function findingLine({ id, tier, pointer, evidence, reason }: DefinitionFinding)
 }
 
 /** The findings of one definition that a reviewer is shown; notes are left to JSON. */
-export function findingsText(
-  findings: readonly DefinitionFinding[],
-  pin: DefinitionFinding['item'],
-): string {
+export function findingsText(findings: readonly DefinitionFinding[], pin: DefinitionFinding['item']): string {
   return findings
     .filter(({ tier, item: { kind, name } }) => {
       return tier !== 'note' && kind === pin.kind && name === pin.name;
@@ -413,11 +364,7 @@ export function schemaErrorsIn(
 }
 
 /** Names each such definition with the place and the error; one that is only not checked as a whole in a note. */
-export function printSchemaErrors(
-  upstream: string,
-  schemaErrors: readonly UnusableDefinition[],
-  io: CliIo,
-): void {
+export function printSchemaErrors(upstream: string, schemaErrors: readonly UnusableDefinition[], io: CliIo): void {
   for (const schemaError of schemaErrors) {
     const severity = schemaError.effect === 'unchecked' ? 'note' : 'warning';
     const text = escapeForTerminal(describeSchemaError(schemaError));
@@ -429,23 +376,14 @@ export function printSchemaErrors(
 export type HeldBack = { readonly pin: PinDigest; readonly findings: readonly DefinitionFinding[] };
 
 /** Says why definitions were not approved, and how they are approved nevertheless. */
-export function printWithheld(
-  upstream: string,
-  config: string,
-  withheld: readonly HeldBack[],
-  io: CliIo,
-): void {
+export function printWithheld(upstream: string, config: string, withheld: readonly HeldBack[], io: CliIo): void {
   const target = ['pin', 'approve', '-c', config, upstream];
   const found = withheld.flatMap(({ findings }) => findings);
-  const wide = new Map(
-    found.filter(({ item }) => item.kind === 'upstream').map((one) => [one.id, one]),
-  );
+  const wide = new Map(found.filter(({ item }) => item.kind === 'upstream').map((one) => [one.id, one]));
   for (const finding of wide.values()) {
     const count = withheld.filter(({ findings }) => findings.includes(finding)).length;
     const what = count === 1 ? 'definition is' : 'definitions are';
-    io.stderr(
-      `error: ${upstream}: ${count} ${what} not approved, because the scan found in them:\n`,
-    );
+    io.stderr(`error: ${upstream}: ${count} ${what} not approved, because the scan found in them:\n`);
     io.stderr(findingLine(finding));
     const line = commandLine(io, [...target, '--all', '--accept', finding.id]);
     io.stderr(`To approve them all the same, run: ${line}\n`);

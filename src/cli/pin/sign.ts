@@ -3,12 +3,7 @@
 
 import { type KeyObject, sign } from 'node:crypto';
 import { basename, resolve } from 'node:path';
-import {
-  type PublicSignerKey,
-  publicPartOf,
-  readPrivateSignerKey,
-  readPublicSignerKey,
-} from '../../config/keys.js';
+import { type PublicSignerKey, publicPartOf, readPrivateSignerKey, readPublicSignerKey } from '../../config/keys.js';
 import { describeFile } from '../../config/secrets.js';
 import type { LockSigner, LockSigning } from '../../config/settings.js';
 import { countReviewed, pendingOf } from '../../pins/approval.js';
@@ -75,11 +70,7 @@ type SignRun = {
 };
 
 /** Signs the named lock files. Exit 1: one of them was not signed. */
-export async function runPinSign(
-  options: PinSignOptions,
-  io: CliIo,
-  ports: PinPorts,
-): Promise<number> {
+export async function runPinSign(options: PinSignOptions, io: CliIo, ports: PinPorts): Promise<number> {
   const usage = findUsageError(options);
   if (usage !== undefined) return fail(usage, EXIT_UNCHECKED, io);
   const outline = readOutline(options.config, io, ports);
@@ -89,9 +80,7 @@ export async function runPinSign(
   const key = readKey(options, io, ports);
   if (typeof key === 'string') return fail(key, EXIT_UNCHECKED, io);
   if (required !== undefined && !required.signers.some(({ keyId }) => keyId === key.keyId)) {
-    io.stderr(
-      'note: the key belongs to no signer in pins.signers, so its signature does not count\n',
-    );
+    io.stderr('note: the key belongs to no signer in pins.signers, so its signature does not count\n');
   }
   const names = options.all
     ? known.filter((name) => readContent(lockFileOf(folder, name), ports) !== 'missing')
@@ -133,8 +122,7 @@ function readKey(options: PinSignOptions, io: CliIo, ports: PinPorts): Signing |
       sign: (bytes) => signByCommand(keyCommand, bytes, ports),
     };
   }
-  const source =
-    keyEnv === undefined ? describeFile(key ?? '') : `the environment variable "${keyEnv}"`;
+  const source = keyEnv === undefined ? describeFile(key ?? '') : `the environment variable "${keyEnv}"`;
   const text = keyEnv === undefined ? readKeyFile(key ?? '', io, ports) : (io.env[keyEnv] ?? '');
   if (text === '') return `${source} is ${keyEnv === undefined ? 'not readable' : 'not set'}`;
   const read = readPrivateSignerKey(text);
@@ -175,12 +163,7 @@ type SignedFile = {
   readonly lock: Lock;
 };
 
-async function signOne(
-  upstream: string,
-  run: SignRun,
-  io: CliIo,
-  ports: PinPorts,
-): Promise<SignedFile | number> {
+async function signOne(upstream: string, run: SignRun, io: CliIo, ports: PinPorts): Promise<SignedFile | number> {
   const { folder, key, required, options } = run;
   const path = lockFileOf(folder, upstream);
   const locked = readLockFile(folder, upstream, io, ports);
@@ -198,8 +181,7 @@ async function signOne(
   const envelope = plan.isSigned ? begun : await addSignature(begun, key);
   if ('why' in envelope) return fail(`${key.source} ${envelope.why}`, EXIT_UNCHECKED, io);
   const unchanged = (): boolean =>
-    sameContent(readContent(path, ports), { text }) &&
-    sameContent(readContent(signaturePath, ports), existing);
+    sameContent(readContent(path, ports), { text }) && sameContent(readContent(signaturePath, ports), existing);
   const error = plan.isSigned ? undefined : await write(signaturePath, envelope, unchanged, ports);
   if (error !== undefined) return fail(`${label} ${error}`, EXIT_UNCHECKED, io);
   const statement = readStatement(envelope.payload);
@@ -268,9 +250,7 @@ function planNext(before: LockStatement, lock: LockText, counter: number | undef
   if (isOwn && next <= before.counter) {
     return { why: `has the counter ${before.counter}: a new one must be higher` };
   }
-  return isCounter(next)
-    ? { counter: next, isSigned: false }
-    : { why: 'has reached the highest possible counter' };
+  return isCounter(next) ? { counter: next, isSigned: false } : { why: 'has reached the highest possible counter' };
 }
 
 /** The envelope with the signatures that are valid, and its statement. */
@@ -309,10 +289,7 @@ function begin(
 }
 
 /** The envelope with one more signature, which was verified. */
-async function addSignature(
-  envelope: Envelope,
-  key: Signing,
-): Promise<Envelope | { readonly why: string }> {
+async function addSignature(envelope: Envelope, key: Signing): Promise<Envelope | { readonly why: string }> {
   const bytes = preAuthEncoding(envelope.payload);
   const signature = await key.sign(bytes);
   if ('why' in signature) return signature;

@@ -15,30 +15,14 @@ import {
   readOtherRefusal,
 } from '../../audit/recorded.js';
 import { decodeUtf8 } from '../../config/files.js';
-import {
-  type BlockTarget,
-  blockedIdentity,
-  blocksAt,
-  callerBlock,
-  refuseBlocked,
-} from '../../policy/blocks.js';
+import { type BlockTarget, blockedIdentity, blocksAt, callerBlock, refuseBlocked } from '../../policy/blocks.js';
 import { decideRequest } from '../../policy/decide.js';
 import type { Decision } from '../../policy/decision.js';
-import {
-  explainRules,
-  type KnownVerdict,
-  type RuleExplanation,
-  verdictOf,
-} from '../../policy/explain.js';
+import { explainRules, type KnownVerdict, type RuleExplanation, verdictOf } from '../../policy/explain.js';
 import type { Flow, SensitiveField } from '../../policy/information-flow.js';
 import { type Change, findChange } from '../../policy/nearest-change.js';
 import { isReason, REASONS } from '../../policy/reasons.js';
-import {
-  type PolicyQuery,
-  type PolicySet,
-  TARGET_KINDS,
-  type TargetKind,
-} from '../../policy/rules.js';
+import { type PolicyQuery, type PolicySet, TARGET_KINDS, type TargetKind } from '../../policy/rules.js';
 import { isObject, type JsonObject, parseObject, type Target } from '../../protocol/jsonrpc.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
 import { countOf, describeReadError } from '../../text/wording.js';
@@ -87,11 +71,7 @@ export type ExplainCallOptions = {
 };
 
 /** Prints why a call would be allowed or refused. Exit 0 whatever the verdict. */
-export function runExplainCall(
-  options: ExplainCallOptions,
-  io: CliIo,
-  ports: WorkspacePorts,
-): Promise<number> {
+export function runExplainCall(options: ExplainCallOptions, io: CliIo, ports: WorkspacePorts): Promise<number> {
   return withUsage(io, async () => {
     const caller = readCaller(callerOf(options));
     const workspace = await openWorkspace(options, io, ports);
@@ -151,11 +131,7 @@ const NO_BLOCKS: Blocks = new Map();
  * The blocks of a file, by their ids. Revocations are left out, because they name tokens and sessions, which are not
  * known here.
  */
-function readBlocks(
-  file: string | undefined,
-  io: CliIo,
-  { files }: WorkspacePorts,
-): Blocks | undefined {
+function readBlocks(file: string | undefined, io: CliIo, { files }: WorkspacePorts): Blocks | undefined {
   if (file === undefined) return undefined;
   let rows: unknown;
   try {
@@ -167,9 +143,7 @@ function readBlocks(
   const isRow = (row: unknown): row is JsonObject =>
     isObject(row) && typeof row['id'] === 'string' && typeof row['kind'] === 'string';
   if (!Array.isArray(rows) || !rows.every(isRow))
-    throw new UsageError(
-      `error: ${file} is not a list of blocks; write it with: sallyport block list --json\n`,
-    );
+    throw new UsageError(`error: ${file} is not a list of blocks; write it with: sallyport block list --json\n`);
   const blocks = rows.filter((row) => row['kind'] === 'block');
   return new Map(blocks.map((row) => [String(row['id']), row as unknown as BlockTarget]));
 }
@@ -240,11 +214,7 @@ type PlacedRule = Omit<RuleExplanation, 'clauses' | 'file' | 'index'> & {
 };
 
 /** Gives every rule and clause its place in the files. */
-function place(
-  rules: readonly RuleExplanation[],
-  { locate }: Workspace,
-  io: CliIo,
-): readonly PlacedRule[] {
+function place(rules: readonly RuleExplanation[], { locate }: Workspace, io: CliIo): readonly PlacedRule[] {
   return rules.map(({ file, index, clauses, ...rule }) => {
     const at = (path: readonly string[]): string => {
       const { line, column } = locate(file, ['rules', index, ...path]);
@@ -341,9 +311,7 @@ function renderRules(rules: readonly PlacedRule[]): string {
     ),
     ...(limit === undefined
       ? []
-      : [
-          `    limit: ${limit.count} in ${limit.windowMs / 1000} s per ${limit.per}, not counted here`,
-        ]),
+      : [`    limit: ${limit.count} in ${limit.windowMs / 1000} s per ${limit.per}, not counted here`]),
   ]);
   const rest = others === 0 ? '' : `  ${countOf(others, 'other rule')} about other targets\n`;
   return `rules:\n${lines.map((line) => `${makeVisible(line)}\n`).join('')}${rest}`;
@@ -369,11 +337,7 @@ type ExplainDecisionOptions = {
 };
 
 /** Prints what the rules say of a recorded decision. Exit 1 if the files have none with this id. */
-export function runExplainDecision(
-  options: ExplainDecisionOptions,
-  io: CliIo,
-  ports: WorkspacePorts,
-): Promise<number> {
+export function runExplainDecision(options: ExplainDecisionOptions, io: CliIo, ports: WorkspacePorts): Promise<number> {
   return withUsage(io, async () => {
     const workspace = await openWorkspace(options, io, ports);
     const call = await findCall(options, io, workspace, ports);
@@ -448,9 +412,7 @@ function renderDecision({ recorded, missing, now, rules }: ExplainedDecision): s
 }
 
 /** What the audit log says of a decision. */
-function renderRecorded(
-  recorded: Omit<OtherRefusal, 'causes'> | ExplainedDecision['recorded'],
-): string {
+function renderRecorded(recorded: Omit<OtherRefusal, 'causes'> | ExplainedDecision['recorded']): string {
   const { time, caller, upstream, kind, name, verdict, reason, rule } = recorded;
   const text = reason !== undefined && isReason(reason) ? `  ${REASONS[reason].text}\n` : '';
   const by = rule === undefined ? '' : ` by ${rule}`;
@@ -506,9 +468,7 @@ export function explainCommand(io: CliIo, ports: WorkspacePorts): Command {
         .action(async (target: string, options: Omit<ExplainCallOptions, 'target'>) =>
           finish(await runExplainCall({ ...options, target }, io, ports)),
         );
-      const decision = command
-        .command('decision')
-        .description('Explain a recorded decision under the current rules.');
+      const decision = command.command('decision').description('Explain a recorded decision under the current rules.');
       withConfigOption(decision, io)
         .argument('<id>', 'id of the decision')
         .requiredOption('--log <file...>', 'audit files, oldest first')

@@ -10,13 +10,7 @@ import { resolve } from 'node:path';
 import { InvalidArgumentError } from 'commander';
 import type { AuditRecord } from '../../audit/chain.js';
 import { createEventJoiner } from '../../audit/query.js';
-import {
-  type GroupsByToken,
-  isDecision,
-  noteGroups,
-  type RecordedCall,
-  readCall,
-} from '../../audit/recorded.js';
+import { type GroupsByToken, isDecision, noteGroups, type RecordedCall, readCall } from '../../audit/recorded.js';
 import { type ChainVerdict, ChainVerifier } from '../../audit/verify.js';
 import { compilePolicies } from '../../policy/compile/compile.js';
 import type { PolicyDocument, RuleDocument } from '../../policy/compile/documents.js';
@@ -134,8 +128,7 @@ function countDecision(call: RecordedCall, now: KnownVerdict | undefined, tally:
   const after = `${describeVerdict(now, call.missing)}${describeDropped(call)}`;
   const key = JSON.stringify([caller, upstream, kind, name, before, after]);
   const known = groups.get(key);
-  if (known === undefined)
-    groups.set(key, { caller, upstream, kind, name, before, after, count: 1, example: call.id });
+  if (known === undefined) groups.set(key, { caller, upstream, kind, name, before, after, count: 1, example: call.id });
   else {
     known.count += 1;
     known.example = call.id;
@@ -171,11 +164,7 @@ export type ReplayOptions = LogOptions & {
 const MS_PER_DAY = 86_400_000;
 
 /** Exit 0: no known decision changes; 1: some do. With `suggest` always 0. */
-export function runReplay(
-  options: ReplayOptions,
-  io: CliIo,
-  ports: WorkspacePorts,
-): Promise<number> {
+export function runReplay(options: ReplayOptions, io: CliIo, ports: WorkspacePorts): Promise<number> {
   return withUsage(io, async () => {
     const { group } = options;
     if (options.suggest === true && group === undefined)
@@ -227,8 +216,7 @@ async function runCompare(
   } else {
     io.stdout(`${renderGroups('would change', changed)}${renderGroups('not known', unknown)}`);
   }
-  const sum = (groups: readonly DecisionGroup[]): number =>
-    groups.reduce((total, one) => total + one.count, 0);
+  const sum = (groups: readonly DecisionGroup[]): number => groups.reduce((total, one) => total + one.count, 0);
   io.stderr(
     `${countOf(decisions, 'decision')}: ${unchanged} unchanged, ${sum(changed)} would change, ${sum(unknown)} not known; ${others} others are not decided by rules\n`,
   );
@@ -239,8 +227,7 @@ function renderGroups(title: string, groups: readonly DecisionGroup[]): string {
   return groups
     .map(({ caller, upstream, kind, name, before, after, count: times, example }) => {
       const what = `${title}: ${times} × ${caller.subject} (${caller.client}) ${upstream} ${kind} ${name}`;
-      const how =
-        title === 'not known' ? `${before}, now depends on: ${after}` : `${before} -> ${after}`;
+      const how = title === 'not known' ? `${before}, now depends on: ${after}` : `${before} -> ${after}`;
       return `${makeVisible(`${what}: ${how}  (${example})`)}\n`;
     })
     .join('');
@@ -260,9 +247,7 @@ async function runSuggest(
   if (isJson) io.stdout(`${toVisibleJson({ policy: text, apart, unknown, unused })}\n`);
   else io.stdout(`${text}${renderRemarks(suggestion)}`);
   const rules = countOf(document.rules.length, 'rule');
-  io.stderr(
-    `${rules} from ${countOf(all.length, 'decision')}; ${countOf(apart.length, 'target')} without a rule\n`,
-  );
+  io.stderr(`${rules} from ${countOf(all.length, 'decision')}; ${countOf(apart.length, 'target')} without a rule\n`);
   return EXIT_FINE;
 }
 
@@ -274,15 +259,12 @@ function renderRemarks({ apart, unknown, unused }: Suggestion): string {
     ...apart.map((one) => `not decided here: ${remark(one)}`),
     ...unknown.map((one) => `not known: ${remark(one)}`),
   ];
-  const never = unused.map(
-    ({ rule, names }) => `granted by ${rule} and never used: ${names.join(', ')}`,
-  );
+  const never = unused.map(({ rule, names }) => `granted by ${rule} and never used: ${names.join(', ')}`);
   return [...left, ...never].map((line) => `# ${makeVisible(line)}\n`).join('');
 }
 
 function readDays(text: string): number {
-  if (!/^\d{1,4}$/.test(text) || Number(text) === 0)
-    throw new InvalidArgumentError('Expected a number of days.');
+  if (!/^\d{1,4}$/.test(text) || Number(text) === 0) throw new InvalidArgumentError('Expected a number of days.');
   return Number(text);
 }
 
@@ -358,11 +340,7 @@ function isNamedKind(kind: string): kind is keyof typeof MEMBER_OF_KIND {
 }
 
 /** Suggests a policy for the calls of one group. */
-export function suggestPolicy(
-  group: string,
-  calls: readonly RecordedCall[],
-  workspace: Workspace,
-): Suggestion {
+export function suggestPolicy(group: string, calls: readonly RecordedCall[], workspace: Workspace): Suggestion {
   const apart: Remark[] = [];
   const grants = usesOf(calls).flatMap((use): Grant[] => {
     if (use.allowed.length === 0) return [];
@@ -385,8 +363,7 @@ export function suggestPolicy(
     if (refused.length === 0) return [];
     const rules = compileSuggested(document, workspace);
     const open = refused.filter((call) => evaluate(call, rules)?.verdict === 'unknown');
-    const why =
-      'refused, and the record does not say whether the definition or a rule refused them';
+    const why = 'refused, and the record does not say whether the definition or a rule refused them';
     return open.length === 0 ? [] : [{ upstream, kind, name, calls: open.length, why }];
   });
   return { text: renderPolicy(group, document), document, apart, unknown, unused };
@@ -450,16 +427,11 @@ function schemaFor(
   const isBelow = denied.every((value) => typeof value !== 'number' || value > maximum);
   if (numbers.length === admitted.length && isBelow) return { type: 'number', maximum };
   const values = [...new Set(admitted)].filter((value) => typeof value !== 'object');
-  return values.length === new Set(admitted).size && values.length <= MAX_ENUMERATED
-    ? { enum: values }
-    : undefined;
+  return values.length === new Set(admitted).size && values.length <= MAX_ENUMERATED ? { enum: values } : undefined;
 }
 
 /** The scopes that every call that was allowed had, and each one that was refused lacked. */
-function scopesFor(
-  allowed: readonly RecordedCall[],
-  disputed: readonly RecordedCall[],
-): readonly string[] | undefined {
+function scopesFor(allowed: readonly RecordedCall[], disputed: readonly RecordedCall[]): readonly string[] | undefined {
   const scopesOf = (call: RecordedCall) => new Set(call.facts?.principal.scopes);
   const common = [...scopesOf(allowed[0] as RecordedCall)].filter((scope) =>
     allowed.every((call) => scopesOf(call).has(scope)),
@@ -553,9 +525,7 @@ function renderPolicy(group: string, { policy, rules }: PolicyDocument): string 
       '    what:',
       `      upstreams: [${list(upstreams)}]`,
       ...named,
-      ...('scopes' in rule && rule.scopes !== undefined
-        ? [`    scopes: [${list(rule.scopes)}]`]
-        : []),
+      ...('scopes' in rule && rule.scopes !== undefined ? [`    scopes: [${list(rule.scopes)}]`] : []),
       ...(args === undefined ? [] : [`    args: ${JSON.stringify(args)}`]),
     ].join('\n');
   });

@@ -14,11 +14,7 @@ import {
   sortDiagnostics,
 } from '../../config/diagnostics.js';
 import type { Files } from '../../config/files.js';
-import {
-  POLICY_TEST_SCHEMA,
-  type PolicyTestCase,
-  type PolicyTestFile,
-} from '../../config/schema/policy.js';
+import { POLICY_TEST_SCHEMA, type PolicyTestCase, type PolicyTestFile } from '../../config/schema/policy.js';
 import { locateDiagnostic, readDocument } from '../../config/schema/validation.js';
 import { decideRequest, isListed } from '../../policy/decide.js';
 import type { Decision } from '../../policy/decision.js';
@@ -65,8 +61,7 @@ export function runTest(options: TestOptions, io: CliIo, ports: WorkspacePorts):
     const workspace = await openWorkspace(options, io, ports);
     const folder = resolve(io.cwd, options.folder);
     const { tests, diagnostics } = readPolicyTests(folder, ports.files, workspace);
-    if (hasErrors(diagnostics))
-      throw new UsageError(renderDiagnostics(diagnostics, 'text', io.cwd));
+    if (hasErrors(diagnostics)) throw new UsageError(renderDiagnostics(diagnostics, 'text', io.cwd));
     const run = runPolicyTests(tests, workspace, (file, name) => {
       const caller = file.principals[name];
       if (caller === undefined) throw new UsageError(`error: no principal is named "${name}"\n`);
@@ -98,14 +93,8 @@ export function testCommand(io: CliIo, ports: WorkspacePorts): Command {
       withConfigOption(command, io)
         .argument('<folder>', 'folder of the tests')
         .option('--policies <folder>', 'policies other than those that the gateway file names')
-        .option(
-          '--min-coverage <percent>',
-          'fail if a smaller share of the rules decides a case',
-          readPercent,
-        )
-        .addOption(
-          new Option('--format <format>', 'output format').choices([...FORMATS]).default('text'),
-        )
+        .option('--min-coverage <percent>', 'fail if a smaller share of the rules decides a case', readPercent)
+        .addOption(new Option('--format <format>', 'output format').choices([...FORMATS]).default('text'))
         .action(async (folder: string, options: Omit<TestOptions, 'folder'>) =>
           finish(await runTest({ ...options, folder }, io, ports)),
         );
@@ -186,12 +175,7 @@ function wrongValue(path: FilePath, message: string, suggestion?: string): PathD
   return { path, at: 'value', severity: 'error', rule: 'wrong-value', message, suggestion };
 }
 
-function unknownName(
-  path: FilePath,
-  what: string,
-  name: string,
-  known: readonly string[],
-): readonly PathDiagnostic[] {
+function unknownName(path: FilePath, what: string, name: string, known: readonly string[]): readonly PathDiagnostic[] {
   if (known.includes(name)) return [];
   const suggestion = nearestCandidate(name, known);
   const choice = suggestion === undefined && known.length > 0 ? `; known: ${known.join(', ')}` : '';
@@ -203,8 +187,7 @@ function checkPrincipals(
   { outline: { issuers } }: Workspace,
 ): readonly PathDiagnostic[] {
   return Object.entries(principals).flatMap(([name, { issuer }]) => {
-    if (issuer !== undefined)
-      return unknownName(['principals', name, 'issuer'], 'issuer', issuer, issuers);
+    if (issuer !== undefined) return unknownName(['principals', name, 'issuer'], 'issuer', issuer, issuers);
     if (issuers.length < 2) return [];
     const message = `name the issuer of this caller: ${issuers.join(', ')}`;
     return [wrongValue(['principals', name], message)];
@@ -230,9 +213,7 @@ function checkCase(
     ...(one.rule === undefined || one.rule.startsWith('builtin/')
       ? []
       : unknownName([...path, 'rule'], 'rule', one.rule, [...written.keys()])),
-    ...(one.reason === undefined
-      ? []
-      : unknownName([...path, 'reason'], 'reason', one.reason, Object.keys(REASONS))),
+    ...(one.reason === undefined ? [] : unknownName([...path, 'reason'], 'reason', one.reason, Object.keys(REASONS))),
     ...checkExpectation(one, path, question),
   ];
 }
@@ -247,14 +228,9 @@ function checkExpectation(
   const ofCall = { expect, reason, rule, limits };
   const [own, others] = question === 'list' ? [ofList, ofCall] : [ofCall, ofList];
   const misplaced = Object.entries(others).flatMap(([key, value]) =>
-    value === undefined
-      ? []
-      : [wrongValue([...path, key], `"${key}" is not possible in a case with "${question}"`)],
+    value === undefined ? [] : [wrongValue([...path, key], `"${key}" is not possible in a case with "${question}"`)],
   );
-  const isEmpty =
-    question === 'list'
-      ? Object.values(own).every((value) => value === undefined)
-      : expect === undefined;
+  const isEmpty = question === 'list' ? Object.values(own).every((value) => value === undefined) : expect === undefined;
   const needed = question === 'list' ? '"items", "contains" or "lacks"' : '"expect"';
   return [
     ...misplaced,
@@ -340,18 +316,9 @@ function runCall(
 ): readonly string[] {
   const { policies, written } = workspace;
   const question = questionOf(one);
-  const { upstream, target } = readTarget(
-    one[question] ?? '',
-    REQUESTED_KINDS[question],
-    workspace,
-  );
+  const { upstream, target } = readTarget(one[question] ?? '', REQUESTED_KINDS[question], workspace);
   const catalog = workspace.catalogOf(upstream, target);
-  const given = readGiven(
-    ['the value of args', JSON.stringify(one.args)],
-    upstream,
-    target,
-    workspace,
-  );
+  const given = readGiven(['the value of args', JSON.stringify(one.args)], upstream, target, workspace);
   const { args } = given;
   const decision = decideRequest(policies, { principal, upstream, target, catalog, args });
   const outcome = outcomeOf(decision, one.limits === 'exhausted');
@@ -369,8 +336,7 @@ function runCall(
 }
 
 function outcomeOf(decision: Decision, areLimitsExhausted: boolean): Outcome {
-  const named =
-    decision.policy === undefined ? {} : { rule: `${decision.policy}/${decision.rule}` };
+  const named = decision.policy === undefined ? {} : { rule: `${decision.policy}/${decision.rule}` };
   if (decision.verdict === 'deny') {
     const { verdict, reason, advice } = decision;
     return { verdict, reason, ...named, advice };
@@ -387,9 +353,7 @@ function compareOutcome(one: PolicyTestCase, outcome: Outcome): readonly string[
   const why = advice === undefined ? '' : ` (${advice})`;
   const decided = verdict === 'allow' ? `allow${by}` : `deny: ${reason}${by}${why}`;
   if (one.expect !== verdict) return [`expected ${one.expect}, decided ${decided}`];
-  const wrong = (['reason', 'rule'] as const).filter(
-    (key) => one[key] !== undefined && one[key] !== outcome[key],
-  );
+  const wrong = (['reason', 'rule'] as const).filter((key) => one[key] !== undefined && one[key] !== outcome[key]);
   return wrong.map((key) => `expected the ${key} ${one[key]}, decided ${decided}`);
 }
 
@@ -405,8 +369,7 @@ function runList(
   const { policies, catalogOf } = workspace;
   const catalog = catalogOf(upstream);
   const kind = LISTED_KINDS[one.kind];
-  const targetOf = (name: string): Target =>
-    kind === 'template' ? { kind, uriTemplate: name } : { kind, name };
+  const targetOf = (name: string): Target => (kind === 'template' ? { kind, uriTemplate: name } : { kind, name });
   const { items, contains = [], lacks = [] } = one;
   const pinned = catalog.names(kind);
   const listed = [...new Set([...pinned, ...contains, ...(items ?? [])])].filter((name) =>

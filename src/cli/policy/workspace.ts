@@ -14,13 +14,7 @@ import type { PolicyDocument } from '../../policy/compile/documents.js';
 import { defaultsFor, type FilledIn } from '../../policy/conditions.js';
 import { NO_CATALOG, readPolicyTarget, targetPinOf } from '../../policy/decide.js';
 import type { Catalog } from '../../policy/definitions.js';
-import {
-  explainRules,
-  type KnownVerdict,
-  verdictOf,
-  type WrittenRules,
-  writtenRules,
-} from '../../policy/explain.js';
+import { explainRules, type KnownVerdict, verdictOf, type WrittenRules, writtenRules } from '../../policy/explain.js';
 import type { RemakePrincipal } from '../../policy/nearest-change.js';
 import type { Principal } from '../../policy/principal.js';
 import type { PolicySet, TargetKind } from '../../policy/rules.js';
@@ -61,29 +55,22 @@ function suggest(name: string, known: readonly string[]): string {
  *
  * @throws UsageError with the diagnostics, if a file has errors.
  */
-export async function openWorkspace(
-  options: WorkspaceOptions,
-  io: CliIo,
-  ports: WorkspacePorts,
-): Promise<Workspace> {
+export async function openWorkspace(options: WorkspaceOptions, io: CliIo, ports: WorkspacePorts): Promise<Workspace> {
   const file = resolve(io.cwd, options.config);
   const { readFile } = ports.files;
   const gateway = loadGateway(file, { readFile, env: io.env, secrets: 'skip' });
   const { outline } = gateway;
   const found = [...gateway.diagnostics];
-  const locks =
-    outline?.pinsDir === undefined ? undefined : await ports.loadLocks(outline.pinsDir, outline);
+  const locks = outline?.pinsDir === undefined ? undefined : await ports.loadLocks(outline.pinsDir, outline);
   found.push(...(locks?.diagnostics ?? []));
-  const folder =
-    options.policies === undefined ? outline?.policiesDir : resolve(io.cwd, options.policies);
+  const folder = options.policies === undefined ? outline?.policiesDir : resolve(io.cwd, options.policies);
   const known = { pins: locks?.pins, invalidLocks: locks?.invalid };
   const read =
     outline === undefined || folder === undefined
       ? undefined
       : loadPolicies(folder, {
           files: ports.files,
-          compile: (documents, hash) =>
-            compilePolicies(documents.map(enforce), { ...outline, ...known, hash }),
+          compile: (documents, hash) => compilePolicies(documents.map(enforce), { ...outline, ...known, hash }),
         });
   const errors = errorsOf([...found, ...(read?.diagnostics ?? [])]);
   if (errors.length > 0 || outline === undefined || read?.policies === undefined)
@@ -202,9 +189,7 @@ export function describeGiven({ dropped, coerced, filledIn }: GivenArguments): r
   return [
     ...dropped.map((pointer) => `dropped ${pointer}`),
     ...coerced.map((pointer) => `coerced ${pointer}`),
-    ...(filledIn ?? []).map(
-      ({ pointer, value }) => `filled in for the rules ${pointer}: ${cutJson(value)}`,
-    ),
+    ...(filledIn ?? []).map(({ pointer, value }) => `filled in for the rules ${pointer}: ${cutJson(value)}`),
   ];
 }
 
@@ -234,9 +219,7 @@ export function principalOf(
     throw new UsageError(`error: name the issuer of the caller: ${outline.issuers.join(', ')}\n`);
   const facts = outline.issuerFacts.get(issuer);
   if (facts === undefined && issuer !== NO_ISSUER)
-    throw new UsageError(
-      `error: no issuer is named "${issuer}"${suggest(issuer, outline.issuers)}\n`,
-    );
+    throw new UsageError(`error: no issuer is named "${issuer}"${suggest(issuer, outline.issuers)}\n`);
   const { subject, client, groups, scopes: stated, claims } = caller;
   return ports.supposePrincipal({
     ...{ issuer, issuerUrl: facts?.url ?? NO_ISSUER, subject, client, groups, claims },
@@ -290,7 +273,6 @@ export function readTarget(
 
 /** The kind that is pinned under a name; otherwise what looks like a URI is one. */
 function kindOf(name: string, catalog: Catalog): TargetKind {
-  for (const kind of ['tool', 'prompt', 'template'] as const)
-    if (catalog.names(kind).includes(name)) return kind;
+  for (const kind of ['tool', 'prompt', 'template'] as const) if (catalog.names(kind).includes(name)) return kind;
   return /^[A-Za-z][A-Za-z0-9+.-]*:/.test(name) ? 'resource' : 'tool';
 }

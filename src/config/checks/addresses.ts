@@ -111,11 +111,7 @@ export function checkPublicUrl({ publicUrl }: ReadableGateway, report: ReportDia
  * Reports what is invalid in any configured URL. Returns `undefined` if there is none, or none that can be
  * checked further.
  */
-export function checkUrl(
-  path: FilePath,
-  written: string | undefined,
-  report: ReportDiagnostic,
-): URL | undefined {
+export function checkUrl(path: FilePath, written: string | undefined, report: ReportDiagnostic): URL | undefined {
   if (!written) return undefined;
   const url = parseUrl(written);
   if (url === undefined || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
@@ -130,12 +126,7 @@ export function checkUrl(
   return url;
 }
 
-function checkNormalForm(
-  path: FilePath,
-  written: string,
-  url: URL,
-  report: ReportDiagnostic,
-): void {
+function checkNormalForm(path: FilePath, written: string, url: URL, report: ReportDiagnostic): void {
   if (written.includes('#')) {
     report(path, 'a URL here has no fragment');
     return;
@@ -146,12 +137,7 @@ function checkNormalForm(
   report(path, message, 'wrong-value', { suggestion: url.search === '' ? normal : undefined });
 }
 
-function refusePlainHttp(
-  path: FilePath,
-  url: URL,
-  report: ReportDiagnostic,
-  message: string,
-): void {
+function refusePlainHttp(path: FilePath, url: URL, report: ReportDiagnostic, message: string): void {
   const suggestion = `https://${url.host}${url.pathname.replace(/\/$/, '')}`;
   report(path, message, 'unsafe', { suggestion });
 }
@@ -182,12 +168,10 @@ export function checkOrigin(
     const message = `this URL leads to the gateway itself: its listener "${listener}" has this address`;
     report(path, message, 'unsafe');
   } else if (actual === 'none') {
-    const message =
-      'the gateway never connects to this address: it is link-local, a metadata address or reserved';
+    const message = 'the gateway never connects to this address: it is link-local, a metadata address or reserved';
     report(path, message, 'unsafe');
   } else if (reach.plaintext === 'accepted' && reach.network === 'public') {
-    const message =
-      'plain http is never sent to public addresses: "plaintext: accepted" needs "network: private"';
+    const message = 'plain http is never sent to public addresses: "plaintext: accepted" needs "network: private"';
     report([...reach.owner, 'plaintext'], message, 'unsafe');
   } else if (reach.network) {
     checkReach(path, url, actual, { ...reach, network: reach.network }, report);
@@ -204,8 +188,7 @@ function checkReach(
   report: ReportDiagnostic,
 ): void {
   const isPlain = url.protocol === 'http:';
-  const isInNetwork =
-    actual === undefined || network === actual || (network === 'private' && actual === 'public');
+  const isInNetwork = actual === undefined || network === actual || (network === 'private' && actual === 'public');
   if (isPlain && actual === 'public') {
     refusePlainHttp(path, url, report, 'plain http is never sent to public addresses');
   } else if (!isInNetwork && isPlain && actual === 'private' && plaintext === undefined) {
@@ -231,11 +214,7 @@ function ownListenerAt({ listeners, admin }: ReadableGateway, url: URL): string 
   const port = Number(url.port || (url.protocol === 'https:' ? '443' : '80'));
   const host = bareHost(url.hostname);
   // A name on loopback may mean either address family.
-  const addresses = ipaddr.isValid(host)
-    ? [host]
-    : isLoopbackHost(host)
-      ? ['127.0.0.1', '::1']
-      : [];
+  const addresses = ipaddr.isValid(host) ? [host] : isLoopbackHost(host) ? ['127.0.0.1', '::1'] : [];
   return (['data', 'ops', 'admin'] as const).find((name) => {
     if (name === 'admin' && admin === undefined) return false;
     const { host: bound, port: at } = listeners?.[name] ?? {};

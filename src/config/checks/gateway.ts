@@ -48,9 +48,7 @@ export function checkAudit({ audit = {} }: ReadableGateway, report: ReportDiagno
   if (promised === 'synced' && sinks.length > 0 && !sinks.some(({ type }) => type === 'file')) {
     report(['audit', 'durability'], '"synced" needs a sink of type file', 'conflict');
   }
-  const isDurable = sinks.some(
-    ({ type, durability }) => type !== 'stdout' || durability === 'handed-over',
-  );
+  const isDurable = sinks.some(({ type, durability }) => type !== 'stdout' || durability === 'handed-over');
   if (sinks.length === 0 || isDurable || onFailure !== 'block') return;
   const message = 'stdout alone with "onFailure: block" needs "durability: handed-over"';
   const suggestion = '{type: stdout, durability: handed-over}';
@@ -146,10 +144,7 @@ export function checkPolicyMode({ policies }: ReadableGateway, report: ReportDia
  * Every scope that `scope` includes, directly or indirectly; `scope` itself only if it is part of a cycle.
  * Terminates on cyclic input. MCP 2026-07-28, scope challenge handling (hierarchies).
  */
-export function includedScopes(
-  scope: string,
-  hierarchy: ReadonlyMap<string, readonly string[]>,
-): readonly string[] {
+export function includedScopes(scope: string, hierarchy: ReadonlyMap<string, readonly string[]>): readonly string[] {
   const found = new Set<string>();
   const open = [...(hierarchy.get(scope) ?? [])];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {

@@ -10,14 +10,7 @@ import { entriesOf, readDurationMs, textsOf } from '../schema/definitions.js';
 import type { ReadableGateway } from '../schema/gateway.js';
 import { checkName, quote } from '../schema/validation.js';
 import type { BackendSettings } from '../settings.js';
-import {
-  checkOrigin,
-  checkUrl,
-  findPathError,
-  isLoopbackGateway,
-  isLoopbackHost,
-  suggestPath,
-} from './addresses.js';
+import { checkOrigin, checkUrl, findPathError, isLoopbackGateway, isLoopbackHost, suggestPath } from './addresses.js';
 
 type Member<Map> = NonNullable<NonNullable<Map>[keyof NonNullable<Map>]>;
 type Upstream = Member<ReadableGateway['upstreams']>;
@@ -80,11 +73,7 @@ function checkPath(owner: FilePath, { path }: Upstream | Aggregate, report: Repo
 }
 
 /** A Unix socket has no network address, so keys about addresses would have no effect next to it. */
-function checkSocket(
-  owner: FilePath,
-  { url, network, plaintext, socket }: Upstream,
-  report: ReportDiagnostic,
-): void {
+function checkSocket(owner: FilePath, { url, network, plaintext, socket }: Upstream, report: ReportDiagnostic): void {
   const parsed = checkUrl([...owner, 'url'], url, report);
   if (parsed?.protocol === 'https:') {
     const message = 'a server on a Unix socket is reached by plain http';
@@ -105,11 +94,7 @@ function checkSocket(
 }
 
 /** Without pins nothing says which definition of a tool a person has seen, so `code` has to name it. */
-function checkContent(
-  path: FilePath,
-  { content, pinning }: Upstream,
-  report: ReportDiagnostic,
-): void {
+function checkContent(path: FilePath, { content, pinning }: Upstream, report: ReportDiagnostic): void {
   if (pinning?.mode !== 'off') return;
   for (const [name, written] of entriesOf(content?.tools)) {
     const chosen = typeof written === 'string' ? { kind: written } : written;
@@ -154,9 +139,7 @@ function checkUpstreamAuthentication(
 }
 
 function isReserved(header: string): boolean {
-  return (
-    RESERVED_HEADERS.has(header) || RESERVED_PREFIXES.some((prefix) => header.startsWith(prefix))
-  );
+  return RESERVED_HEADERS.has(header) || RESERVED_PREFIXES.some((prefix) => header.startsWith(prefix));
 }
 
 /** Checks credentials. `requests` are the types of them that request a token. */
@@ -219,8 +202,7 @@ function checkOneOf(
 function checkExchange(path: FilePath, upstream: Upstream, report: ReportDiagnostic): void {
   if (upstream.credentials?.type !== 'token-exchange') return;
   if (upstream.pinning?.credentials === undefined) {
-    const message =
-      'token-exchange needs "pinning.credentials": the gateway lists for itself, without a caller';
+    const message = 'token-exchange needs "pinning.credentials": the gateway lists for itself, without a caller';
     report(path, message, 'missing-key');
   }
   if (upstream.authentication === 'none') {
@@ -322,9 +304,7 @@ function checkUnauthenticated(
 }
 
 /** The backends of an aggregate of the gateway file, in its order. The default prefix is the upstream's name and `_`. */
-export function backendsOf({
-  upstreams,
-}: Pick<Aggregate, 'upstreams'>): readonly BackendSettings[] {
+export function backendsOf({ upstreams }: Pick<Aggregate, 'upstreams'>): readonly BackendSettings[] {
   return entriesOf(upstreams).map(([upstream, { prefix }]) => {
     return { upstream, prefix: prefix || `${upstream}_` };
   });
@@ -378,16 +358,10 @@ function checkBackend(
 }
 
 /** No prefix may begin with another, ignoring case, so that a name belongs to at most one backend. */
-function checkPrefixes(
-  path: FilePath,
-  backends: readonly BackendSettings[],
-  report: ReportDiagnostic,
-): void {
+function checkPrefixes(path: FilePath, backends: readonly BackendSettings[], report: ReportDiagnostic): void {
   for (const [index, { upstream, prefix }] of backends.entries()) {
     const folded = prefix.toLowerCase();
-    const other = backends
-      .slice(0, index)
-      .find((one) => isEitherPrefix(folded, one.prefix.toLowerCase()));
+    const other = backends.slice(0, index).find((one) => isEitherPrefix(folded, one.prefix.toLowerCase()));
     if (other === undefined) continue;
     const message = `names under this prefix could be those of ${quote(other.upstream)}: one prefix begins with the other`;
     report([...path, upstream, 'prefix'], message, 'conflict');
@@ -461,10 +435,7 @@ function checkAudiencesDiffer(
 
 /** Every audience that a token for the gateway itself may have. */
 export function ownAudiences(file: ReadableGateway): ReadonlySet<string> {
-  const accepted = resourcesOf(file).flatMap(({ id, audiences }) => [
-    id,
-    ...audiences.map(({ audience }) => audience),
-  ]);
+  const accepted = resourcesOf(file).flatMap(({ id, audiences }) => [id, ...audiences.map(({ audience }) => audience)]);
   const admins = entriesOf(file.admin?.issuers).flatMap(([, { audience }]) => audience || []);
   return new Set([...accepted, ...admins]);
 }

@@ -36,14 +36,10 @@ declare const FILLED: unique symbol;
 export type Typed<Value> = Schema & { readonly [VALUE]: Value };
 /** A key that is never absent: it has a default. */
 type Filled<Value> = Typed<Value> & { readonly [FILLED]: true };
-type Declared<Value, More> = More extends { readonly default: unknown }
-  ? Filled<Value>
-  : Typed<Value>;
+type Declared<Value, More> = More extends { readonly default: unknown } ? Filled<Value> : Typed<Value>;
 
 /** The type of what a schema accepts, with its defaults filled in. */
-export type Parsed<Declaration> = Declaration extends { readonly [VALUE]: infer Value }
-  ? Value
-  : never;
+export type Parsed<Declaration> = Declaration extends { readonly [VALUE]: infer Value } ? Value : never;
 
 /** A text that is converted: a duration, a size, a rate or a reference to a secret. */
 type Written<Sense extends Meaning> = string & { readonly [MEANING]: Sense };
@@ -90,21 +86,13 @@ export function typed<Value, More = Schema>(schema: Schema): Declared<Value, Mor
   return schema as unknown as Declared<Value, More>;
 }
 
-export function text<const More extends Schema = Schema>(
-  description: string,
-  more?: More,
-): Declared<string, More> {
+export function text<const More extends Schema = Schema>(description: string, more?: More): Declared<string, More> {
   return typed({ type: 'string', minLength: 1, description, ...more });
 }
 
-type NotAvailable<More> = More extends { readonly [NOT_AVAILABLE]: readonly (infer Value)[] }
-  ? Value
-  : never;
+type NotAvailable<More> = More extends { readonly [NOT_AVAILABLE]: readonly (infer Value)[] } ? Value : never;
 
-export function oneOfStrings<
-  const Options extends readonly string[],
-  const More extends Schema = Schema,
->(
+export function oneOfStrings<const Options extends readonly string[], const More extends Schema = Schema>(
   description: string,
   options: Options,
   more?: More,
@@ -113,11 +101,7 @@ export function oneOfStrings<
 }
 
 /** The one value that a key may have. */
-export function literal<const Value extends Json>(
-  value: Value,
-  description: string,
-  more?: Schema,
-): Typed<Value> {
+export function literal<const Value extends Json>(value: Value, description: string, more?: Schema): Typed<Value> {
   return typed({ const: value, ...more, description });
 }
 
@@ -287,10 +271,7 @@ export const PLAINTEXT = oneOfStrings(
 );
 
 /** A schema that `sallyport schema` prints. */
-export function published<Declaration extends Schema>(
-  id: string,
-  schema: Declaration,
-): Declaration {
+export function published<Declaration extends Schema>(id: string, schema: Declaration): Declaration {
   return { $schema: DIALECT, $id: id, ...schema };
 }
 
@@ -310,9 +291,7 @@ const SIZES: readonly Unit[] = [
   ['MiB', 1024 ** 2, /^(m|mb|mi|mib)$/i],
   ['GiB', 1024 ** 3, /^(g|gb|gi|gib)$/i],
 ];
-const WINDOWS = TIMES.slice(1).map(
-  ([name, ...rest]): Unit => [name === 'm' ? 'min' : name, ...rest],
-);
+const WINDOWS = TIMES.slice(1).map(([name, ...rest]): Unit => [name === 'm' ? 'min' : name, ...rest]);
 
 function patternOf(units: readonly Unit[], separator = ''): string {
   return `^[1-9][0-9]{0,8}${separator}(${units.map(([name]) => name).join('|')})$`;
@@ -346,12 +325,7 @@ export function readRate(text: string): { count: number; windowMs: number } | un
   return { count: Number(count), windowMs };
 }
 
-function readQuantity(
-  text: string,
-  pattern: string,
-  units: readonly Unit[],
-  max: number,
-): number | undefined {
+function readQuantity(text: string, pattern: string, units: readonly Unit[], max: number): number | undefined {
   if (!new RegExp(pattern).test(text)) return undefined;
   const name = text.replace(/^[0-9]+/, '');
   const [, factor = 0] = units.find((unit) => unit[0] === name) ?? [];
@@ -383,9 +357,7 @@ export function suggestQuantity(kind: keyof typeof UNITS, written: unknown): str
   if (parts === null) return undefined;
   const [, count, spelling] = parts;
   const unit =
-    spelling === undefined
-      ? DEFAULT_UNITS[kind]
-      : UNITS[kind].find(([, , spellings]) => spellings.test(spelling))?.[0];
+    spelling === undefined ? DEFAULT_UNITS[kind] : UNITS[kind].find(([, , spellings]) => spellings.test(spelling))?.[0];
   const meant = `${count}${kind === 'rate' ? '/' : ''}${unit}`;
   // What is written like this is wrong for another reason, such as its size.
   return unit === undefined || meant === String(written) ? undefined : meant;
@@ -415,9 +387,7 @@ export function readable<Value>(schema: Typed<Value>, document: unknown): Readab
 function readValue(schema: Schema, value: unknown): unknown {
   const types = [schema['type'] ?? []].flat();
   if (types.length > 0 && !types.includes(kindOf(value))) return emptyOf(types[0]);
-  const members = membersOf(schema, value).map(
-    ([key, member, below]) => [key, readValue(member, below)] as const,
-  );
+  const members = membersOf(schema, value).map(([key, member, below]) => [key, readValue(member, below)] as const);
   if (Array.isArray(value)) return members.map(([, member]) => member);
   if (kindOf(value) !== 'object') return value;
   return Object.assign(Object.create(null), Object.fromEntries(members));
@@ -443,9 +413,7 @@ export function entriesOf<Value>(
 }
 
 /** The texts of a list that may be absent, with their indexes, without empty ones. */
-export function textsOf(
-  list: readonly string[] | undefined,
-): readonly (readonly [number, string])[] {
+export function textsOf(list: readonly string[] | undefined): readonly (readonly [number, string])[] {
   return [...(list ?? []).entries()].filter(([, text]) => text !== '');
 }
 
@@ -456,16 +424,10 @@ type FoundMeaning = {
 };
 
 /** Every value that stands for something else, with its path. The shape of the values may be wrong. */
-export function findMeanings(
-  schema: Schema,
-  value: unknown,
-  path: FilePath = [],
-): readonly FoundMeaning[] {
+export function findMeanings(schema: Schema, value: unknown, path: FilePath = []): readonly FoundMeaning[] {
   const meaning = schema[MEANING];
   if (meaning !== undefined) return [{ path, meaning, value }];
-  return membersOf(schema, value).flatMap(([key, member, below]) =>
-    findMeanings(member, below, [...path, key]),
-  );
+  return membersOf(schema, value).flatMap(([key, member, below]) => findMeanings(member, below, [...path, key]));
 }
 
 /** The text that was read for a path: of a secret, or of a file. */
@@ -488,12 +450,7 @@ function noContent(): never {
   throw new Error('this file refers to no other');
 }
 
-function resolveValue(
-  schema: Schema,
-  value: unknown,
-  path: FilePath,
-  contentAt: ContentAt,
-): unknown {
+function resolveValue(schema: Schema, value: unknown, path: FilePath, contentAt: ContentAt): unknown {
   const meaning = schema[MEANING];
   if (meaning !== undefined) return resolveMeaning(meaning, value, () => contentAt(path));
   const members = membersOf(schema, value).map(([key, member, below]) => {
@@ -522,10 +479,7 @@ function resolveMeaning(meaning: Meaning, value: unknown, content: () => string)
 const ANYTHING: Schema = {};
 
 /** The items of a list or the members of a map, each with its schema; those of unions with that of any shape. */
-export function membersOf(
-  schema: Schema,
-  value: unknown,
-): readonly (readonly [string | number, Schema, unknown])[] {
+export function membersOf(schema: Schema, value: unknown): readonly (readonly [string | number, Schema, unknown])[] {
   if (Array.isArray(value)) {
     const items = schemaOf(schema['items']);
     return value.map((item: unknown, index) => [index, items, item]);

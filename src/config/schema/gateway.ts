@@ -31,9 +31,7 @@ import { AGGREGATE_SCHEMA, UPSTREAM_SCHEMA } from './upstream.js';
 export const PII_ACTIONS = ['off', 'flag', 'redact', 'block'] as const;
 export const PII_KINDS = ['card', 'iban', 'ssn'] as const;
 type PiiAction = (typeof PII_ACTIONS)[number];
-type Pii =
-  | PiiAction
-  | { readonly action: PiiAction; readonly kinds?: readonly (typeof PII_KINDS)[number][] };
+type Pii = PiiAction | { readonly action: PiiAction; readonly kinds?: readonly (typeof PII_KINDS)[number][] };
 
 export const PROFILE = record('What detectors do. A key that is absent has its default.', {
   request: record(
@@ -56,11 +54,9 @@ export const PROFILE = record('What detectors do. A key that is absent has its d
     'Everything sent to the client.',
     {
       secrets: oneOfStrings('Secrets.', PII_ACTIONS, { default: 'redact' }),
-      links: oneOfStrings(
-        'Signatures of signed links, and user names in addresses without a password.',
-        PII_ACTIONS,
-        { default: 'flag' },
-      ),
+      links: oneOfStrings('Signatures of signed links, and user names in addresses without a password.', PII_ACTIONS, {
+        default: 'flag',
+      }),
       pii: typed<Pii, { default: Pii }>({
         type: ['string', 'object'],
         title: 'an action, or {action: …, kinds: […]}',
@@ -136,16 +132,11 @@ export const INTROSPECTION = record(
   {
     clientId: text('Client id of the gateway at the issuer.'),
     clientSecret: secret('Client secret of the gateway at the issuer.', 'client-secret'),
-    authentication: oneOfStrings(
-      'How the gateway authenticates.',
-      ['client_secret_basic', 'client_secret_post'],
-      { default: 'client_secret_basic' },
-    ),
+    authentication: oneOfStrings('How the gateway authenticates.', ['client_secret_basic', 'client_secret_post'], {
+      default: 'client_secret_basic',
+    }),
     endpoint: text('Introspection endpoint; by default the one in the metadata of the issuer.'),
-    cacheTtl: duration(
-      'How long a response is cached; never beyond the expiry of the token.',
-      '30s',
-    ),
+    cacheTtl: duration('How long a response is cached; never beyond the expiry of the token.', '30s'),
     maxPerSecond: count(
       'Maximum introspection requests per second; tokens that were not seen before may use at most half of them.',
       { min: 2, max: MAX_INTROSPECTIONS_PER_SECOND },
@@ -178,10 +169,7 @@ export const ISSUER = record(
       { default: 'at+jwt' },
     ),
     maxLifetime: duration('Maximum lifetime of a token, from `iat` to `exp`.', '1h'),
-    keysMaxAge: duration(
-      'How long the last fetched key set stays valid while the issuer is unreachable.',
-      '1h',
-    ),
+    keysMaxAge: duration('How long the last fetched key set stays valid while the issuer is unreachable.', '1h'),
     introspection: INTROSPECTION,
     claims: record(
       'Claims to read; of several names the first that is present is used. A name matches exactly; one that begins with `/` is a JSON Pointer, for example `/realm_access/roles`.',
@@ -350,10 +338,9 @@ export const AUDIT = record(
           'Standard output.',
           {
             type: tag('stdout'),
-            durability: oneOfStrings(
-              'States that a line counts as durable once standard output has accepted it.',
-              ['handed-over'],
-            ),
+            durability: oneOfStrings('States that a line counts as durable once standard output has accepted it.', [
+              'handed-over',
+            ]),
           },
           { title: 'a sink of type stdout' },
         ),
@@ -365,18 +352,13 @@ export const AUDIT = record(
       ['written', 'synced'],
       { default: 'written' },
     ),
-    onFailure: oneOfStrings(
-      'Whether calls are refused while nothing durable can be written.',
-      ['block', 'continue'],
-      { default: 'block' },
-    ),
+    onFailure: oneOfStrings('Whether calls are refused while nothing durable can be written.', ['block', 'continue'], {
+      default: 'block',
+    }),
     checkpoint: record(
       'Signed checkpoints of the chain.',
       {
-        every: duration(
-          'Time between two checkpoints; one is written after 10,000 lines at the latest.',
-          '30s',
-        ),
+        every: duration('Time between two checkpoints; one is written after 10,000 lines at the latest.', '30s'),
       },
       { default: {} },
     ),
@@ -416,42 +398,37 @@ export const LOGIN = record(
   { required: ['clientId', 'clientSecret'] },
 );
 
-const ADMIN = record(
-  'Who may use the console and its API. Without it the listener does not open.',
-  {
-    publicUrl: text(
-      'The URL by which browsers reach the admin listener, without a path. Required with `login`; logins return to its `/login/callback`, and its host is accepted in `Host`.',
+const ADMIN = record('Who may use the console and its API. Without it the listener does not open.', {
+  publicUrl: text(
+    'The URL by which browsers reach the admin listener, without a path. Required with `login`; logins return to its `/login/callback`, and its host is accepted in `Host`.',
+  ),
+  issuers: named(
+    'Access by issuer name.',
+    record(
+      'Administrators that this issuer vouches for.',
+      {
+        audience: text('Audience of their tokens, compared exactly.'),
+        roles: record(
+          'Groups that hold each role.',
+          {
+            viewer: role('May read.'),
+            reviewer: role('May also see definitions, revoke tokens, subjects and sessions, and block.'),
+            admin: role('May also lift revocations and blocks.'),
+          },
+          { minProperties: 1 },
+        ),
+        login: LOGIN,
+      },
+      { required: ['audience', 'roles'] },
     ),
-    issuers: named(
-      'Access by issuer name.',
-      record(
-        'Administrators that this issuer vouches for.',
-        {
-          audience: text('Audience of their tokens, compared exactly.'),
-          roles: record(
-            'Groups that hold each role.',
-            {
-              viewer: role('May read.'),
-              reviewer: role(
-                'May also see definitions, revoke tokens, subjects and sessions, and block.',
-              ),
-              admin: role('May also lift revocations and blocks.'),
-            },
-            { minProperties: 1 },
-          ),
-          login: LOGIN,
-        },
-        { required: ['audience', 'roles'] },
-      ),
-      { minProperties: 1 },
-    ),
-    breakGlass: record(
-      'Access when no issuer is reachable.',
-      { token: secret('The token, at least 32 characters.', 'break-glass-token') },
-      { required: ['token'] },
-    ),
-  },
-);
+    { minProperties: 1 },
+  ),
+  breakGlass: record(
+    'Access when no issuer is reachable.',
+    { token: secret('The token, at least 32 characters.', 'break-glass-token') },
+    { required: ['token'] },
+  ),
+});
 
 /** JSON Schema of `config/gateway.yaml`. */
 export const GATEWAY_SCHEMA = published(

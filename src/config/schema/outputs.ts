@@ -30,16 +30,10 @@ const WHO_AND_WHY = {
 
 const APPROVAL = record('Who approved it, when and why.', {
   ...WHO_AND_WHY,
-  accepted: list(
-    'The findings of the scan, of the tier block, that were accepted with it.',
-    text('A finding.'),
-  ),
+  accepted: list('The findings of the scan, of the tier block, that were accepted with it.', text('A finding.')),
 });
 
-const BLOCK = record(
-  'Who blocked it, when and why; only where `status` is `blocked`.',
-  WHO_AND_WHY,
-);
+const BLOCK = record('Who blocked it, when and why; only where `status` is `blocked`.', WHO_AND_WHY);
 
 const STATUS = oneOfStrings('Where it stands; nothing but `approved` grants anything.', [
   'pending',
@@ -84,11 +78,7 @@ export const LOCK_SCHEMA = published(
         },
         { required: ['name'] },
       ),
-      instructions: pinned(
-        'The instructions that the server may give to models.',
-        'text',
-        INSTRUCTIONS,
-      ),
+      instructions: pinned('The instructions that the server may give to models.', 'text', INSTRUCTIONS),
       tools: entries('Tools by name.'),
       prompts: entries('Prompts by name.'),
       resourceTemplates: entries('Resource templates by uriTemplate.'),
@@ -203,8 +193,7 @@ const RESULT = group('What came back.', {
   digest: MAYBE_TEXT,
   altered: {
     type: 'boolean',
-    description:
-      'Whether the client got something else than the upstream sent; `findings` say what.',
+    description: 'Whether the client got something else than the upstream sent; `findings` say what.',
   },
   list: {
     type: ['object', 'null'],

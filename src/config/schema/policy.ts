@@ -39,8 +39,7 @@ const MAX_SENSITIVE = 32;
 const POINTER = {
   title: 'a JSON pointer such as /structuredContent/ssn, /content/*/text or /arguments/ssn',
   maxLength: MAX_POINTER_LENGTH,
-  pattern:
-    '^/(?:(?:structuredContent|arguments)(?:/(?:[^~/]|~[01])*)*|content(?:/(?:\\*|0|[1-9][0-9]*)(?:/text)?)?)$',
+  pattern: '^/(?:(?:structuredContent|arguments)(?:/(?:[^~/]|~[01])*)*|content(?:/(?:\\*|0|[1-9][0-9]*)(?:/text)?)?)$',
 };
 type SensitiveEntry = { readonly pointer: string; readonly effect?: 'redact' | 'tag' };
 /** Charges are counted in millionths, exactly. */
@@ -109,13 +108,10 @@ const SAMPLING = typed<
   additionalProperties: false,
 });
 
-const ELICITATION = typed<
-  readonly ('form' | 'url')[] | { readonly form?: true; readonly url?: readonly string[] }
->({
+const ELICITATION = typed<readonly ('form' | 'url')[] | { readonly form?: true; readonly url?: readonly string[] }>({
   type: ['array', 'object'],
   title: 'a list of form and url, or a map with the hosts of links',
-  description:
-    'Elicitation requests of servers, by form or by URL. A map names the hosts that links may lead to.',
+  description: 'Elicitation requests of servers, by form or by URL. A map names the hosts that links may lead to.',
   items: { type: 'string', enum: ['form', 'url'] },
   minItems: 1,
   uniqueItems: true,
@@ -149,13 +145,10 @@ const WHAT = record('Targets. The kinds are a union; a kind that is not named is
 const BUDGET = record(
   'An amount that all rules which name the budget spend together, over several tools. A call is charged when it is allowed, and nothing is returned. Without the shared store calls are refused with `store-unavailable`; with `state.type: memory` a budget ends with the process.',
   {
-    name: text(
-      'Name of the budget. Rules that name the same one state the same `per`, `within` and `max`.',
-      {
-        title: 'a budget name of lower-case letters, digits, ., - and _',
-        pattern: RULE_ID_PATTERN,
-      },
-    ),
+    name: text('Name of the budget. Rules that name the same one state the same `per`, `within` and `max`.', {
+      title: 'a budget name of lower-case letters, digits, ., - and _',
+      pattern: RULE_ID_PATTERN,
+    }),
     cost: text(
       'A CEL expression: what a call costs. A call whose cost is missing, negative or no finite number is refused.',
       { maxLength: MAX_EXPRESSION_LENGTH },

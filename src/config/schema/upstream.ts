@@ -32,11 +32,7 @@ const HEADER_NAME: Schema = {
   [MEANING]: 'header-name',
 };
 
-const NONE = record(
-  'Nothing is sent.',
-  { type: tag('none') },
-  { title: 'credentials of type none' },
-);
+const NONE = record('Nothing is sent.', { type: tag('none') }, { title: 'credentials of type none' });
 
 const STATIC = record(
   'One header with a secret value is sent.',
@@ -50,19 +46,15 @@ const STATIC = record(
 
 /** The authorization server, the client authentication to it, and the requested token. */
 const TOKEN_REQUEST = {
-  issuer: text(
-    'Issuer identifier of the authorization server; its metadata name the token endpoint.',
-  ),
+  issuer: text('Issuer identifier of the authorization server; its metadata name the token endpoint.'),
   tokenEndpoint: text('Token endpoint, instead of `issuer`.'),
   network: NETWORK,
   plaintext: PLAINTEXT,
   clientId: text('Client id of the gateway at that server.'),
   clientSecret: secret('Client secret of the gateway.', 'client-secret'),
-  clientAuthentication: oneOfStrings(
-    'How the secret is sent.',
-    ['client_secret_basic', 'client_secret_post'],
-    { default: 'client_secret_basic' },
-  ),
+  clientAuthentication: oneOfStrings('How the secret is sent.', ['client_secret_basic', 'client_secret_post'], {
+    default: 'client_secret_basic',
+  }),
   privateKey: secret(
     'Instead of a secret, the key that signs `private_key_jwt`: PKCS #8 in PEM, or a JSON Web Key.',
     'client-key',
@@ -99,10 +91,7 @@ const FILE = { [MEANING]: 'file-content' } as const;
 const UPSTREAM_TLS = record(
   'TLS verification of the upstream, and the client certificate of the gateway. Only with an https `url`.',
   {
-    ca: text(
-      "File of the certificate authorities (PEM) that are trusted instead of the system's.",
-      FILE,
-    ),
+    ca: text("File of the certificate authorities (PEM) that are trusted instead of the system's.", FILE),
     cert: text('File of the client certificate of the gateway (PEM), with its chain.', FILE),
     key: secret('Private key of that certificate (PEM).', 'tls-key'),
     serverName: typed<string>({
@@ -125,17 +114,14 @@ const UPSTREAM_TLS = record(
 );
 
 /** The signed assertion that names the caller to the upstream. */
-export const IDENTITY = record(
-  "Adds a signed assertion of the caller's identity to every request; off if absent.",
-  {
-    header: typed<string, { default: string }>({
-      ...HEADER_NAME,
-      description: 'Header that contains the assertion.',
-      default: 'Sallyport-Assertion',
-    }),
-    ttl: duration('How long the assertion is valid.', '60s'),
-  },
-);
+export const IDENTITY = record("Adds a signed assertion of the caller's identity to every request; off if absent.", {
+  header: typed<string, { default: string }>({
+    ...HEADER_NAME,
+    description: 'Header that contains the assertion.',
+    default: 'Sallyport-Assertion',
+  }),
+  ttl: duration('How long the assertion is valid.', '60s'),
+});
 
 const AUDIENCES = named(
   'Audiences accepted by issuer name, for issuers that cannot mint `publicUrl` + `path`.',
@@ -148,25 +134,22 @@ const MAX_BACKENDS = 16;
 const PREFIX_PATTERN = '^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$';
 
 const BACKEND = record('One upstream of the endpoint.', {
-  prefix: text(
-    'Prefix of the names of its tools and prompts; by default the name of the upstream and `_`.',
-    { title: 'a prefix of letters, digits and _ . -', pattern: PREFIX_PATTERN },
-  ),
+  prefix: text('Prefix of the names of its tools and prompts; by default the name of the upstream and `_`.', {
+    title: 'a prefix of letters, digits and _ . -',
+    pattern: PREFIX_PATTERN,
+  }),
 });
 
 export const AGGREGATE_SCHEMA = record(
   'Several upstreams as one MCP server, each under a prefix. Rules, pins, limits and records stay those of the upstreams.',
   {
     path: text('Path on the data listener; by default `/<name>`.'),
-    authentication: oneOfStrings(
-      '`none` is possible only if every backend has it.',
-      ['required', 'none'],
-      { default: 'required' },
-    ),
-    issuers: textList(
-      'Names of the issuers whose tokens are accepted here; every backend must accept each of them.',
-      { minItems: 1 },
-    ),
+    authentication: oneOfStrings('`none` is possible only if every backend has it.', ['required', 'none'], {
+      default: 'required',
+    }),
+    issuers: textList('Names of the issuers whose tokens are accepted here; every backend must accept each of them.', {
+      minItems: 1,
+    }),
     audiences: AUDIENCES,
     upstreams: named('The backends by name, in the order of the combined lists.', BACKEND, {
       minProperties: 1,
@@ -184,10 +167,7 @@ export const PINNING = record(
       ['strict', 'trust-on-first-use', 'off'],
       { default: 'strict' },
     ),
-    maxAge: duration(
-      'Calls are forwarded only if the definitions were verified within this time.',
-      '60s',
-    ),
+    maxAge: duration('Calls are forwarded only if the definitions were verified within this time.', '60s'),
     verify: oneOfStrings(
       '`max-age`: a call rests on a listing that is no older than `maxAge`. `before-call`: the definitions are listed anew before each call, which is forwarded only if they still match; calls that arrive at the same time share a listing. Has no effect with `mode: off`.',
       ['max-age', 'before-call'],
@@ -383,12 +363,9 @@ export const UPSTREAM_SCHEMA = record(
       ['none', 'any', 'dpop', 'mtls'],
       { default: 'none' },
     ),
-    scopesSupported: scopeList(
-      'Scopes in the metadata document, which clients request by default: the minimal set.',
-      {
-        default: [],
-      },
-    ),
+    scopesSupported: scopeList('Scopes in the metadata document, which clients request by default: the minimal set.', {
+      default: [],
+    }),
     credentials: union(
       'type',
       "How the gateway authenticates to the server. The caller's token is never sent.",
@@ -411,10 +388,9 @@ export const UPSTREAM_SCHEMA = record(
       ['annotation', 'assertion'],
       { default: 'annotation' },
     ),
-    inspect: text(
-      'Name of an inspection profile: `default`, `strict`, `developer`, or one of `inspection.profiles`.',
-      { default: 'default' },
-    ),
+    inspect: text('Name of an inspection profile: `default`, `strict`, `developer`, or one of `inspection.profiles`.', {
+      default: 'default',
+    }),
     content: CONTENT,
     flows: FLOWS,
     limits: LIMITS,

@@ -86,9 +86,7 @@ function describeUnknownKey(error: ErrorObject, schema: Keywords): DiagnosticTex
   const quoted = quote(key);
   return {
     message:
-      typeof owner === 'string' && !owner.includes(',')
-        ? `${owner} has no key ${quoted}`
-        : `unknown key ${quoted}`,
+      typeof owner === 'string' && !owner.includes(',') ? `${owner} has no key ${quoted}` : `unknown key ${quoted}`,
     suggestion: nearestCandidate(key, known) ?? findNestedKey(key, schema),
     rule: 'unknown-key',
     at: 'key',
@@ -241,11 +239,7 @@ function quotingAdvice(schema: Keywords, value: unknown): string {
 
 function suggestForType(schema: Keywords, value: unknown): string | undefined {
   if (schema['type'] === 'boolean' && typeof value === 'string') return suggestFlag(value);
-  if (
-    [schema['type']].flat().includes('array') &&
-    typeof value === 'string' &&
-    QUOTABLE_VALUE.test(value)
-  ) {
+  if ([schema['type']].flat().includes('array') && typeof value === 'string' && QUOTABLE_VALUE.test(value)) {
     return `[${value}]`;
   }
   return suggestUnit(schema, value);
@@ -259,9 +253,7 @@ function suggestFlag(flag: string): string | undefined {
 
 function suggestUnit(schema: Keywords, value: unknown): string | undefined {
   const kind = /^sallyport-(duration|size|rate)$/.exec(String(schema['format']))?.[1];
-  return kind === undefined
-    ? undefined
-    : suggestQuantity(kind as 'duration' | 'size' | 'rate', value);
+  return kind === undefined ? undefined : suggestQuantity(kind as 'duration' | 'size' | 'rate', value);
 }
 
 /** A key as a JSON string, truncated; control characters are escaped. */
@@ -293,9 +285,7 @@ function listOf(known: readonly string[], suggestion: string | undefined): strin
 }
 
 function pathOf(error: ErrorObject): FilePath {
-  return stepsOf(error.instancePath).map((step) =>
-    /^(0|[1-9][0-9]*)$/.test(step) ? Number(step) : step,
-  );
+  return stepsOf(error.instancePath).map((step) => (/^(0|[1-9][0-9]*)$/.test(step) ? Number(step) : step));
 }
 
 const ajv = new Ajv2020({
@@ -363,9 +353,7 @@ export function validateSpelling(
   let value: unknown = structuredClone(written);
   for (let round = 0; ; round += 1) {
     const diagnostics = validateShape(schema, value);
-    const again = diagnostics.some(mayBeMisspelt)
-      ? corrections.reduce(rename, structuredClone(written))
-      : value;
+    const again = diagnostics.some(mayBeMisspelt) ? corrections.reduce(rename, structuredClone(written)) : value;
     const further = diagnostics.filter((one) => mayBeMisspelt(one) && isFree(one, again));
     if (further.length === 0 || round === MAX_ROUNDS) {
       const isComplete = diagnostics.length === 0;
@@ -427,9 +415,7 @@ function locateWritten(locate: Locate, corrections: readonly Correction[]): Loca
   if (corrections.length === 0) return locate;
   return (path, at) => {
     const written = path.map((step, index) => {
-      const found = corrections.find(
-        (one) => one.meant === step && isSamePath(one.path, path.slice(0, index)),
-      );
+      const found = corrections.find((one) => one.meant === step && isSamePath(one.path, path.slice(0, index)));
       return found?.written ?? step;
     });
     return locate(written, at);
@@ -504,11 +490,7 @@ export function readDocument(schema: Schema, file: string, bytes: Uint8Array): D
 }
 
 /** Gives a diagnostic that has a path its file, line and column. */
-export function locateDiagnostic(
-  file: string,
-  locate: Locate,
-  diagnostic: PathDiagnostic,
-): Diagnostic {
+export function locateDiagnostic(file: string, locate: Locate, diagnostic: PathDiagnostic): Diagnostic {
   const { path, at, refersTo: _, ...rest } = diagnostic;
   return { file, ...locate(path, at), ...rest };
 }

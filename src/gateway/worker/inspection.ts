@@ -67,10 +67,7 @@ export type Inspection = InspectionPort & {
    * Scans the definitions of one server together; `text` is JSON of a list of `ScannedDefinition`. `undefined` if the
    * scan did not finish. Never rejects.
    */
-  scanDefinitions(
-    text: string,
-    upstream: string,
-  ): Promise<readonly DefinitionFinding[] | undefined>;
+  scanDefinitions(text: string, upstream: string): Promise<readonly DefinitionFinding[] | undefined>;
   /** Runs any task about definitions; `text` is JSON of its input. `undefined` if it did not finish. Never rejects. */
   readonly definitions: DefinitionTasks;
   /** Reads messages with the help of the same threads. */
@@ -147,11 +144,7 @@ export function createInspection(
     return inspectFully({ ...input, marks });
   }
 
-  async function message(
-    input: InspectionInput,
-    owner: Owner,
-    needsPrefilter: boolean,
-  ): Promise<InspectionOutcome> {
+  async function message(input: InspectionInput, owner: Owner, needsPrefilter: boolean): Promise<InspectionOutcome> {
     const { text, profile, previousTail, caps, approved, requestMethod, sensitive } = input;
     const { own } = input;
     const job = {
@@ -170,10 +163,7 @@ export function createInspection(
       case 'message':
         return completeInspection(input, end.outcome, await changedValue(end, owner.upstream));
       case 'unavailable':
-        return completeInspection(
-          input,
-          (needsPrefilter ? passIfClean(input) : undefined) ?? inspectMarked(input),
-        );
+        return completeInspection(input, (needsPrefilter ? passIfClean(input) : undefined) ?? inspectMarked(input));
       case 'full':
         return withheld('overloaded');
       case 'died':
@@ -193,11 +183,7 @@ export function createInspection(
     return buildInSlices(outcome.text, parts, { loopScheduler, upstream });
   }
 
-  async function request(
-    input: GuardInput,
-    owner: Owner,
-    needsPrefilter: boolean,
-  ): Promise<GuardOutcome> {
+  async function request(input: GuardInput, owner: Owner, needsPrefilter: boolean): Promise<GuardOutcome> {
     const end = await run({ kind: 'request', input, needsPrefilter }, owner);
     switch (end.kind) {
       case 'request':
@@ -216,9 +202,7 @@ export function createInspection(
 
   /** Whether work on a text stays on the loop: while the budget lasts, or while no thread can be started. */
   function runsOnLoop({ upstream, caller }: Owner): boolean {
-    return (
-      budget.hasLeft(upstream, caller) || performance.now() - threadUnavailableAtMs < NO_THREAD_MS
-    );
+    return budget.hasLeft(upstream, caller) || performance.now() - threadUnavailableAtMs < NO_THREAD_MS;
   }
 
   /** Whether the prefilter also runs on the worker thread, because a hostile text may be made to slow it down. */
@@ -259,10 +243,7 @@ export function createInspection(
     if (input.text.length <= SHORT_TEXT_CHARS && runsOnLoop(owner)) return runOnLoop(input, owner);
     const end = await run({ kind: 'definitions', input }, owner);
     // A definition is never used unscanned. The other tasks serve reviewers, who are told that the outcome is missing.
-    if (
-      end.kind === 'unavailable' &&
-      (input.task === 'scan' || input.text.length <= LONG_TEXT_CHARS)
-    )
+    if (end.kind === 'unavailable' && (input.task === 'scan' || input.text.length <= LONG_TEXT_CHARS))
       return runOnLoop(input, owner);
     return end.kind === 'definitions' ? end.outcome : undefined;
   }
@@ -282,8 +263,7 @@ export function createInspection(
       const own = ownOf(upstream);
       const input = own === undefined ? given : withOwn(given, own);
       const { text } = input;
-      if (isPrefilteredOnWorker(text, owner))
-        return checkOutput(input) ?? message(input, owner, true);
+      if (isPrefilteredOnWorker(text, owner)) return checkOutput(input) ?? message(input, owner, true);
       const prefiltered = runPrefilter(text, owner, () => inspectWithPrefilter(input));
       if (prefiltered !== undefined) return prefiltered;
       if (text.length > LONG_TEXT_CHARS || !runsOnLoop(owner)) return message(input, owner, false);
@@ -320,10 +300,7 @@ function withOwn(input: InspectionInput, own: SentCredentials): InspectionInput 
 const MAX_VALUES_AT_ONCE = 10_000;
 
 /** Creates a reader over a worker. Without a worker thread the event loop does all the work. */
-export function createJsonReading(
-  worker: InspectionWorker,
-  loopScheduler: LoopScheduler,
-): ReadJson {
+export function createJsonReading(worker: InspectionWorker, loopScheduler: LoopScheduler): ReadJson {
   async function readOnWorker(
     text: string,
     { upstream, caller, maxValues, isServerList = false }: ReadOptions,
@@ -361,12 +338,9 @@ export function createJsonReading(
   ): ReadOutcome | Promise<ReadOutcome> {
     const { maxValues, isServerList = false } = readOptions;
     const scanned = scanJson(text, { maxDepth: MAX_JSON_DEPTH, maxValues });
-    if (scanned.error === undefined && scanned.values > MAX_VALUES_AT_ONCE)
-      return readOnWorker(text, readOptions);
+    if (scanned.error === undefined && scanned.values > MAX_VALUES_AT_ONCE) return readOnWorker(text, readOptions);
     const reading: JsonReading =
-      scanned.error === undefined
-        ? parseScanned(text, scanned, source)
-        : { ok: false, error: scanned.error };
+      scanned.error === undefined ? parseScanned(text, scanned, source) : { ok: false, error: scanned.error };
     // What cannot be read may be one item of a list, which has to be found.
     return reading.ok || !isServerList ? reading : readOnWorker(text, readOptions);
   }

@@ -413,8 +413,7 @@ export function createFairQueue<T>({ bounds, threads, budget }: QueueOptions): F
     drain() {
       const lines = [...upstreams.values()].flatMap((all) => [...all.lines.values()]);
       const left = lines.flatMap(({ queued }) => queued.splice(0));
-      for (const line of [...upstreams.values(), ...lines, waiting])
-        Object.assign(line, noAmount());
+      for (const line of [...upstreams.values(), ...lines, waiting]) Object.assign(line, noAmount());
       return left.map(({ job }) => job);
     },
   };
@@ -459,9 +458,7 @@ export function createWorkBudget({
   const perCaller = createRate(eachCaller, now);
   return {
     hasLeft: (upstream, caller) =>
-      total.left() > 0 &&
-      perUpstream.left(upstream) > 0 &&
-      (caller === undefined || perCaller.left(caller) > 0),
+      total.left() > 0 && perUpstream.left(upstream) > 0 && (caller === undefined || perCaller.left(caller) > 0),
     spend(upstream, ms, caller) {
       if (ms === 0) return;
       total.spend(ms);

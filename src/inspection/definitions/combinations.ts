@@ -22,11 +22,8 @@ const { name, negation, order, parameter, read, secret, store, tool } = CLASS;
 
 export const isUnabridged = has('entire full complete whole verbatim unabridged unredacted word');
 const isHushed: Step = ({ base, isDenied: denied }) =>
-  denied === true &&
-  /^(?:mention|reveal|disclose|tell|announce|acknowledge|discuss|divulge|admit)$/.test(base);
-const isThis = is(
-  'this that these those it existence presence step call synchronization upload access',
-);
+  denied === true && /^(?:mention|reveal|disclose|tell|announce|acknowledge|discuss|divulge|admit)$/.test(base);
+const isThis = is('this that these those it existence presence step call synchronization upload access');
 /** One, as a subject: `models` and `agents` are more often what a tool lists. */
 const isModelNamed = ({ base, isBase }: Token): boolean =>
   isBase && /^(?:assistant|agent|model|llm|ai|chatbot|claude|gpt)$/.test(base);
@@ -41,15 +38,12 @@ export const isVaultTool = ({ base, mask }: Token): boolean =>
   );
 
 /** A file with secrets by its path; a key by its name may be what a parameter takes. */
-export const isFile = ({ base, mask }: Token): boolean =>
-  (mask & store) !== 0 && /[./~_]|^printenv$/.test(base);
+export const isFile = ({ base, mask }: Token): boolean => (mask & store) !== 0 && /[./~_]|^printenv$/.test(base);
 /** An address that gets something: a mailbox, a number, a URL that takes data. */
 const isReceiver: Step = ({ base, mask }) => (mask & address) !== 0 && /[@?={<]|^\+/.test(base);
 /** Whether it is a secret that is to be kept: `do not disclose these credentials`. */
 export function isOfSecret({ tokens }: Sentence): boolean {
-  return tokens.some(
-    ({ base }, at) => isPointer(base) && ((tokens[at + 1]?.mask ?? 0) & secret) !== 0,
-  );
+  return tokens.some(({ base }, at) => isPointer(base) && ((tokens[at + 1]?.mask ?? 0) & secret) !== 0);
 }
 const isPointer = (base: string): boolean => /^(?:this|that|these|those|the)$/.test(base);
 
@@ -76,8 +70,7 @@ function isDemand(sentence: Sentence): boolean {
 /** Whether it commands to pass something on. */
 function commandsToCarry(sentence: Sentence): boolean {
   return sentence.tokens.some(
-    (token, at) =>
-      (token.mask & carry) !== 0 && (isCommanded(sentence, at) || isObliged(sentence, at)),
+    (token, at) => (token.mask & carry) !== 0 && (isCommanded(sentence, at) || isObliged(sentence, at)),
   );
 }
 
@@ -87,9 +80,7 @@ function isUnreturned({ index, bases }: Sentence): boolean {
 }
 
 /** What binds a model; a policy, a filter or an order may be what the tool is about. */
-const isBindingRule = is(
-  'instruction guideline guidance directive restriction safeguard guardrail',
-);
+const isBindingRule = is('instruction guideline guidance directive restriction safeguard guardrail');
 
 const SECRECY: readonly Demand[] = [
   ...demands(
@@ -106,8 +97,7 @@ const SECRECY: readonly Demand[] = [
           (one.mask & human) === 0 &&
           !isLimited(one, 'until unless') &&
           one.tokens.filter(({ mask }) => (mask & negation) !== 0).length === 1 &&
-          (isOrder(one) ||
-            one.tokens.slice(0, 2).some(({ mask }) => (mask & (negation | model)) !== 0)),
+          (isOrder(one) || one.tokens.slice(0, 2).some(({ mask }) => (mask & (negation | model)) !== 0)),
       },
     ],
     [
@@ -122,27 +112,19 @@ const SECRECY: readonly Demand[] = [
 ];
 
 const OVERRIDES: readonly Demand[] = [
-  ...demands(
-    'order-to-model',
-    'block',
-    'It says that instructions or restrictions hold no longer.',
-    [
-      [isBindingRule, is('not no never'), is('apply cover concern bind longer valid')],
-      {
-        gap: 7,
-        when: has('earlier previous prior safety host operator anymore given aside longer'),
-      },
-    ],
-  ),
+  ...demands('order-to-model', 'block', 'It says that instructions or restrictions hold no longer.', [
+    [isBindingRule, is('not no never'), is('apply cover concern bind longer valid')],
+    {
+      gap: 7,
+      when: has('earlier previous prior safety host operator anymore given aside longer'),
+    },
+  ]),
   ...demands(
     'order-to-model',
     'block',
     'It gives the model another role.',
     [[is('from'), is('now'), is('on')], { gap: 1, needs: [model] }],
-    [
-      [is('obey'), is('server instruction command directive system text order output')],
-      { gap: 6, unless: negation },
-    ],
+    [[is('obey'), is('server instruction command directive system text order output')], { gap: 6, unless: negation }],
   ),
 ];
 
@@ -151,10 +133,7 @@ const EXFILTRATIONS: readonly Demand[] = [
     'exfiltration',
     'review',
     'It demands that the conversation be passed on.',
-    [
-      [isGiving, is('response output result answer'), is('each every all any'), tool],
-      { gap: 4, needs: [model] },
-    ],
+    [[isGiving, is('response output result answer'), is('each every all any'), tool], { gap: 4, needs: [model] }],
     [
       [isReceiver],
       {
@@ -174,8 +153,7 @@ const EXFILTRATIONS: readonly Demand[] = [
       {
         unless: negation,
         when: (one) =>
-          ((one.mask & (carry | order | parameter)) !== 0 ||
-            has('return output result value')(one)) &&
+          ((one.mask & (carry | order | parameter)) !== 0 || has('return output result value')(one)) &&
           (isDemand(one) || has('you take')(one)),
       },
     ],
@@ -204,10 +182,7 @@ const AUTHORITY: readonly Demand[] = demands(
   'authority',
   'block',
   'It claims an approval that nobody gave in the conversation.',
-  [
-    [is('this it action call step'), is('pre-approved pre-authorized preapproved preauthorized')],
-    { gap: 3 },
-  ],
+  [[is('this it action call step'), is('pre-approved pre-authorized preapproved preauthorized')], { gap: 3 }],
   [
     [
       human | model,

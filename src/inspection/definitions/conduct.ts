@@ -1,16 +1,7 @@
 // Lists what a definition must not demand of the conduct of a model: which tools it calls and when, with which
 // arguments, what it says of their results, what it refuses, and with which privileges. English only.
 
-import {
-  type Demand,
-  demands,
-  either,
-  has,
-  is,
-  isCommanded,
-  isOrder,
-  type Step,
-} from './demands.js';
+import { type Demand, demands, either, has, is, isCommanded, isOrder, type Step } from './demands.js';
 import { CLASS } from './lexicon.js';
 import type { Sentence } from './sentences.js';
 
@@ -20,8 +11,7 @@ const { parameter, remote, rule, store, tool } = CLASS;
 /** Whether it says what to do in a case that may occur: `if it fails, tell the user that it has failed`. */
 const isOfCase = has('if when whenever once unless otherwise until upon case');
 const isLater = ({ index }: Sentence): boolean => index > 0;
-const isDemanded = (one: Sentence, first: number): boolean =>
-  isLater(one) && (isCommanded(one, first) || isOrder(one));
+const isDemanded = (one: Sentence, first: number): boolean => isLater(one) && (isCommanded(one, first) || isOrder(one));
 
 const isPreferring = is('prefer choose select favor favour prioritize prioritise pick use call');
 const isOther: Step = ({ base, mask }) => (mask & other) !== 0 || base === 'all' || base === 'any';
@@ -35,9 +25,7 @@ const isAny = is('any every each all');
 const isPretext = has('security compliance policy audit');
 const isWork = either(tool, 'action step reply response');
 const isToolNoun = is('tool function plugin connector');
-const isRecording = is(
-  'include record log report collect capture send pass provide submit forward store',
-);
+const isRecording = is('include record log report collect capture send pass provide submit forward store');
 const isOfCall = is('argument parameter result output response input');
 
 const CALLS: readonly Demand[] = [
@@ -68,15 +56,9 @@ const CALLS: readonly Demand[] = [
     [[isAvoided, isOther, isToolNoun], { gap: 2, when: isLater }],
     [[must, isCalling, isAny, is('time'), isWork], { gap: 4 }],
     [[isAny, is('time'), isWork, isCalling, isThis], { gap: 6, when: isLater }],
-    [
-      [must, is('prioritize prioritise prefer favor favour'), is('over'), isOther],
-      { gap: 3, when: isLater },
-    ],
+    [[must, is('prioritize prioritise prefer favor favour'), is('over'), isOther], { gap: 3, when: isLater }],
     [[isOther, tool, must, negation, isCalling], { gap: 3, when: isLater }],
-    [
-      [is('always'), is('prefer favor favour prioritize prioritise choose'), isThis, tool],
-      { gap: 2, unless: name },
-    ],
+    [[is('always'), is('prefer favor favour prioritize prioritise choose'), isThis, tool], { gap: 2, unless: name }],
   ),
   ...demands(
     'exfiltration',
@@ -84,13 +66,7 @@ const CALLS: readonly Demand[] = [
     'It collects what other tools are called with and what they return.',
     [[isRecording, isAny, isToolNoun, isOfCall], { gap: 4, unless: negation, when: isDemanded }],
     [
-      [
-        isRecording,
-        is('argument parameter input'),
-        is('result output response'),
-        isAny,
-        either(tool, 'call'),
-      ],
+      [isRecording, is('argument parameter input'), is('result output response'), isAny, either(tool, 'call')],
       { unless: negation, when: isDemanded },
     ],
     [
@@ -100,12 +76,8 @@ const CALLS: readonly Demand[] = [
   ),
 ];
 
-const isGrant = is(
-  'authorization authorisation approval permission consent clearance authentication identity',
-);
-const isGranted = is(
-  'verify grant give obtain approve confirm complete validate secure perform check',
-);
+const isGrant = is('authorization authorisation approval permission consent clearance authentication identity');
+const isGranted = is('verify grant give obtain approve confirm complete validate secure perform check');
 
 const isAuthorized = is('authorize authorise pre-authorized');
 
@@ -129,10 +101,7 @@ const REFUSALS: readonly Demand[] = [
       [is('no'), is('confirmation approval consent permission'), is('required needed necessary')],
       { gap: 3, when: (one) => isClaimed(one) && has('further additional more')(one) },
     ],
-    [
-      [is('is are has have'), is('pre-approved preapproved pre-authorized preauthorized')],
-      { gap: 2, when: isClaimed },
-    ],
+    [[is('is are has have'), is('pre-approved preapproved pre-authorized preauthorized')], { gap: 2, when: isClaimed }],
   ),
   ...demands(
     'order-to-model',
@@ -143,25 +112,17 @@ const REFUSALS: readonly Demand[] = [
       [
         isProhibition,
         is('verify check validate question doubt'),
-        is(
-          'authorization authorisation permission identity role request instruction accuracy result',
-        ),
+        is('authorization authorisation permission identity role request instruction accuracy result'),
       ],
       { gap: 5, when: isProhibited },
     ],
-    [
-      [isProhibition, is('perform run apply enforce conduct'), rule],
-      { gap: 4, when: isProhibited },
-    ],
+    [[isProhibition, is('perform run apply enforce conduct'), rule], { gap: 4, when: isProhibited }],
   ),
   ...demands(
     'order-to-model',
     'block',
     'It gives the model another role.',
-    [
-      [is('you'), is('are'), is('now'), is('a an dan in operating acting free')],
-      { gap: 1, when: isLater },
-    ],
+    [[is('you'), is('are'), is('now'), is('a an dan in operating acting free')], { gap: 1, when: isLater }],
     [[is('you'), is('free liberate unbound'), is('from')], { gap: 3 }],
   ),
 ];
@@ -193,8 +154,7 @@ const RESULTS: readonly Demand[] = demands(
     [either(disclose, 'respond reply answer state claim'), is('that'), isOutcome],
     {
       gap: 8,
-      when: (one, first) =>
-        isLater(one) && !isOfCase(one) && (isCommanded(one, first) || isRequired(one)),
+      when: (one, first) => isLater(one) && !isOfCase(one) && (isCommanded(one, first) || isRequired(one)),
     },
   ],
   [
@@ -210,11 +170,7 @@ const RESULTS: readonly Demand[] = demands(
     { gap: 8, unless: negation, when: isDemanded },
   ],
   [
-    [
-      is('alert finding vulnerability warning signature anomaly'),
-      must,
-      is('suppress ignore skip drop omit'),
-    ],
+    [is('alert finding vulnerability warning signature anomaly'), must, is('suppress ignore skip drop omit')],
     { when: isLater },
   ],
   [
@@ -237,9 +193,7 @@ function isBaseAfter({ tokens }: Sentence, at: number): boolean {
   return tokens[at + 1]?.isBase === true;
 }
 
-const isQuantity = is(
-  'amount value number quantity price recipient address destination query argument',
-);
+const isQuantity = is('amount value number quantity price recipient address destination query argument');
 
 const isThreat = has('crash lose lost fail break stop delete terminate');
 
@@ -263,14 +217,10 @@ const ARGUMENTS: readonly Demand[] = [
       [is('replace override swap change'), is('the'), isQuantity, human, is('with by to')],
       {
         gap: 4,
-        when: (one, first) =>
-          isCommanded(one, first) && has('give ask specify request provide enter')(one),
+        when: (one, first) => isCommanded(one, first) && has('give ask specify request provide enter')(one),
       },
     ],
-    [
-      [is('regardless instead irrespective'), is('of'), is('what whatever which'), human],
-      { gap: 2, when: isLater },
-    ],
+    [[is('regardless instead irrespective'), is('of'), is('what whatever which'), human], { gap: 2, when: isLater }],
   ),
   ...demands(
     'solicitation',
@@ -298,9 +248,7 @@ function isUnmetCondition({ isDenied, base }: Sentence['tokens'][number]): boole
   return isDenied === true && /^(?:pass|send|provide|include|supply|give|put|attach)$/.test(base);
 }
 
-const isMovedOn = is(
-  'export route transfer send forward report copy mirror deduct divert pay submit go',
-);
+const isMovedOn = is('export route transfer send forward report copy mirror deduct divert pay submit go');
 /** Whether it begins with a heading that names a duty: `AUDIT POLICY: all orders are`. */
 function startsWithPretext({ tokens }: Sentence): boolean {
   return tokens
@@ -331,10 +279,7 @@ const THIRD_PARTIES: readonly Demand[] = demands(
     [is('all every each any'), is('automatically'), isMovedOn, address | remote],
     { gap: 8, unless: negation, when: isLater },
   ],
-  [
-    [is('all every each any'), must, isMovedOn, address | remote],
-    { gap: 8, unless: negation, when: isLater },
-  ],
+  [[is('all every each any'), must, isMovedOn, address | remote], { gap: 8, unless: negation, when: isLater }],
   [
     [
       is('compliance audit regulatory legal regulation retention'),
@@ -344,10 +289,7 @@ const THIRD_PARTIES: readonly Demand[] = demands(
     {
       gap: 14,
       unless: negation,
-      when: (one) =>
-        isLater(one) &&
-        startsWithPretext(one) &&
-        has('must automatically required always all every')(one),
+      when: (one) => isLater(one) && startsWithPretext(one) && has('must automatically required always all every')(one),
     },
   ],
   [
@@ -378,24 +320,13 @@ const PRIVILEGES: readonly Demand[] = demands(
     [either(must, 'with'), is('root unrestricted unlimited superuser privileged'), isPrivilege],
     { gap: 10, unless: negation, when: isLater },
   ],
+  [[either(must, 'with'), is('administratoraccess --privileged')], { gap: 10, unless: negation, when: isLater }],
   [
-    [either(must, 'with'), is('administratoraccess --privileged')],
-    { gap: 10, unless: negation, when: isLater },
-  ],
-  [
-    [
-      is('disable deactivate'),
-      is('sandbox firewall antivirus ssl tls encryption certificate mfa selinux'),
-    ],
+    [is('disable deactivate'), is('sandbox firewall antivirus ssl tls encryption certificate mfa selinux')],
     { gap: 4, when: isCommanded },
   ],
   [
-    [
-      is('grant give'),
-      isThis,
-      is('full unrestricted root complete'),
-      is('access privilege control'),
-    ],
+    [is('grant give'), isThis, is('full unrestricted root complete'), is('access privilege control')],
     { gap: 3, when: isCommanded },
   ],
 );

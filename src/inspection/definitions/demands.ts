@@ -98,8 +98,7 @@ export function has(list: string): (sentence: Sentence) => boolean {
 }
 
 /** A denial of the verb, rather than of a thing: `nothing` may be its subject. */
-export const isDenial: Step = ({ base, mask }) =>
-  (mask & CLASS.negation) !== 0 && !/^(?:nothing|none|no)$/.test(base);
+export const isDenial: Step = ({ base, mask }) => (mask & CLASS.negation) !== 0 && !/^(?:nothing|none|no)$/.test(base);
 /** Whether the verb is denied: `does not read`. */
 export function isDenied({ tokens }: Sentence, at: number): boolean {
   return tokens.slice(Math.max(0, at - 2), at).some(({ mask }) => (mask & CLASS.negation) !== 0);
@@ -150,9 +149,7 @@ export function isOrder(sentence: Sentence): boolean {
   if ((sentence.mask & CLASS.must) !== 0 || isFramed(sentence)) return true;
   const [first, second] = sentence.tokens;
   const verb = first !== undefined && isLead(first) ? second : first;
-  return (
-    sentence.index > 0 && verb !== undefined && (verb.mask & ACTION) !== 0 && verb.isBase === true
-  );
+  return sentence.index > 0 && verb !== undefined && (verb.mask & ACTION) !== 0 && verb.isBase === true;
 }
 
 /** After these a verb says what is done, or what may be done. */
@@ -256,8 +253,7 @@ function keyOf({ steps, needs = [] }: Demand): Key | undefined {
     return step.bases === undefined ? [] : [{ bases: step.bases, mask: step.mask ?? 0 }];
   });
   // A class stands for many words.
-  const widthOf = ({ bases, mask }: Key): number =>
-    bases.length + CLASS_WIDTH * bitsOf(mask).length;
+  const widthOf = ({ bases, mask }: Key): number => bases.length + CLASS_WIDTH * bitsOf(mask).length;
   return keys.reduce<Key | undefined>(
     (best, key) => (best === undefined || widthOf(key) < widthOf(best) ? key : best),
     undefined,
@@ -330,11 +326,7 @@ type Span = { readonly start: number; readonly end: number; readonly first: numb
 type Reached = { readonly at: number; readonly first: number };
 
 /** Reads each word once for each step, and keeps of each step the word nearest to the next. */
-function findSteps(
-  steps: readonly Step[],
-  gap: number | undefined,
-  tokens: readonly Token[],
-): Span | undefined {
+function findSteps(steps: readonly Step[], gap: number | undefined, tokens: readonly Token[]): Span | undefined {
   const reached: (Reached | undefined)[] = [];
   for (const [at, token] of tokens.entries()) {
     advance(steps, gap, token, at, reached);

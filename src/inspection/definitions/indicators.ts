@@ -34,10 +34,7 @@ const BINDING = must | negation | order | every | override;
 const ADDRESSED = model | human | tool | rule | answer;
 
 /** Demands in a member that should only hold a name, a value or a comment. */
-export function findOutOfPlace(
-  { role }: DefinitionText,
-  sentences: readonly Sentence[],
-): readonly Match[] {
+export function findOutOfPlace({ role }: DefinitionText, sentences: readonly Sentence[]): readonly Match[] {
   if (role !== 'value') return [];
   return sentences.flatMap((sentence) => {
     const { tokens } = sentence;
@@ -107,9 +104,7 @@ export function findCarriedOver(sentences: readonly Sentence[]): readonly Match[
     if (source === undefined || !namesSource(source) || !putsSomewhere(sentence)) return [];
     const start = source.tokens[0]?.start ?? 0;
     const end = sentence.tokens.at(-1)?.end ?? start;
-    return [
-      { kind: 'exfiltration' as const, tier: 'review' as const, reason: CARRIED, start, end },
-    ];
+    return [{ kind: 'exfiltration' as const, tier: 'review' as const, reason: CARRIED, start, end }];
   });
 }
 
@@ -119,20 +114,12 @@ function namesSource(sentence: Sentence): boolean {
 }
 
 function putsSomewhere(sentence: Sentence): boolean {
-  const isPut =
-    (sentence.mask & carry) !== 0 && (sentence.mask & (parameter | answer | address)) !== 0;
-  return (
-    isPut &&
-    sentence.tokens.some(isPronoun) &&
-    (hasCommand(sentence) || (sentence.mask & must) !== 0)
-  );
+  const isPut = (sentence.mask & carry) !== 0 && (sentence.mask & (parameter | answer | address)) !== 0;
+  return isPut && sentence.tokens.some(isPronoun) && (hasCommand(sentence) || (sentence.mask & must) !== 0);
 }
 
 /** Parameters whose description asks for what the model was told, or for the content of a file with secrets. */
-export function findSoughtContent(
-  pointer: string,
-  sentences: readonly Sentence[],
-): readonly Match[] {
+export function findSoughtContent(pointer: string, sentences: readonly Sentence[]): readonly Match[] {
   const taken = /\/properties\/([^/]+)\/description$/.exec(pointer)?.[1];
   if (taken === undefined) return [];
   return sentences.flatMap((sentence) => {
@@ -143,9 +130,7 @@ export function findSoughtContent(
     if ((mask & negation) !== 0 || !(isConversation || isStored)) return [];
     const end = tokens.at(-1)?.end ?? 0;
     const start = tokens[0]?.start ?? 0;
-    return [
-      { kind: 'context-parameter' as const, tier: 'review' as const, reason: SOUGHT, start, end },
-    ];
+    return [{ kind: 'context-parameter' as const, tier: 'review' as const, reason: SOUGHT, start, end }];
   });
 }
 
@@ -159,8 +144,7 @@ const CHANGES =
 /** What cannot be taken back, or leaves the server. */
 const GRAVE =
   /^(?:delete|remove|drop|destroy|wipe|purge|send|transfer|pay|execute|deploy|kill|revoke|terminate)(?:_|-|[A-Z]|$)/;
-const READS =
-  /^(?:get|list|read|search|find|fetch|describe|show|count|lookup|view|query)(?:_|-|[A-Z]|$)/;
+const READS = /^(?:get|list|read|search|find|fetch|describe|show|count|lookup|view|query)(?:_|-|[A-Z]|$)/;
 /** A part of the name of a scope that allows more than reading. */
 const WIDE_SCOPE =
   /(?:^|[.:/_-])(?:write|admin|delete|manage|full|all|\*|readwrite|root|owner|send|modify)(?:$|[.:/_-])/i;
@@ -175,10 +159,7 @@ export function claimsOf(scanned: ScannedDefinition): readonly UnnamedFinding[] 
   return [...readOnlyClaim(scanned, definition), ...scopeClaims(scanned, definition)];
 }
 
-function readOnlyClaim(
-  { kind, name }: ScannedDefinition,
-  definition: JsonObject,
-): UnnamedFinding[] {
+function readOnlyClaim({ kind, name }: ScannedDefinition, definition: JsonObject): UnnamedFinding[] {
   const annotations = definition['annotations'];
   const isReadOnly = isObject(annotations) && annotations['readOnlyHint'] === true;
   if (!isReadOnly || !(CHANGES.test(name) || GRAVE.test(name))) return [];
@@ -253,18 +234,11 @@ export function findMarkers(
   sentences: readonly Sentence[],
 ): readonly Match[] {
   const lower = text.toLowerCase();
-  const commands = matchOf(
-    SHELL_COMMAND,
-    lower,
-    'review',
-    'It has a command that destroys or sends data.',
-  );
+  const commands = matchOf(SHELL_COMMAND, lower, 'review', 'It has a command that destroys or sends data.');
   const pictures = matchOf(PICTURE, lower, 'review', 'It has a picture whose address takes data.');
   const grave = sentences.filter(demandsHarm);
   const orders = sentences.filter(isDirective);
-  const roles = ROLE_PATTERNS.flatMap((pattern) =>
-    roleOf(pattern, lower, parameters, grave, orders),
-  );
+  const roles = ROLE_PATTERNS.flatMap((pattern) => roleOf(pattern, lower, parameters, grave, orders));
   const sent = pictures.map((match) => ({ ...match, kind: 'exfiltration' as const }));
   return [...commands, ...sent, ...roles];
 }
@@ -338,8 +312,7 @@ function endOf(sentence: Sentence | undefined): number {
 }
 
 const ORDERED_ACTION = read | carry | call | execute | change | disclose | override;
-const HARM =
-  CLASS.store | CLASS.context | CLASS.secret | CLASS.conceal | CLASS.covert | CLASS.remote;
+const HARM = CLASS.store | CLASS.context | CLASS.secret | CLASS.conceal | CLASS.covert | CLASS.remote;
 const EVERY_TOOL = [CLASS.order, CLASS.every, CLASS.tool];
 
 /** Whether a sentence orders something that is harmful under a tag, though it may be a description elsewhere. */
@@ -348,9 +321,7 @@ function demandsHarm(sentence: Sentence): boolean {
   if ((sentence.mask & call) !== 0 && occurs(EVERY_TOOL, 4, sentence)) return true;
   const runsCommand = (sentence.mask & execute) !== 0 && (sentence.mask & CLASS.command) !== 0;
   if ((sentence.mask & HARM) === 0 && !runsCommand) return false;
-  const isImperative = sentence.tokens
-    .slice(0, 3)
-    .some((one) => one.isBase && (one.mask & ORDERED_ACTION) !== 0);
+  const isImperative = sentence.tokens.slice(0, 3).some((one) => one.isBase && (one.mask & ORDERED_ACTION) !== 0);
   return isImperative || isOrder(sentence) || hasCommand(sentence);
 }
 
@@ -359,12 +330,7 @@ function isSecret({ tokens }: Sentence): boolean {
   return tokens.some(({ mask, isDenied }) => isDenied === true && (mask & disclose) !== 0);
 }
 
-function matchOf(
-  pattern: RegExp,
-  text: string,
-  tier: Match['tier'],
-  reason: string,
-): readonly Match[] {
+function matchOf(pattern: RegExp, text: string, tier: Match['tier'], reason: string): readonly Match[] {
   const match = pattern.exec(text);
   if (match === null) return [];
   const end = match.index + match[0].length;

@@ -84,10 +84,7 @@ const LEXICON: readonly (readonly [number, string])[] = [
     'tell inform mention notify alert reveal disclose show say announce explain acknowledge warn report surface display divulge describe advise admit expose discuss share',
   ],
   [CLASS.conceal, 'hide conceal withhold obscure suppress'],
-  [
-    CLASS.covert,
-    'silently secretly covertly quietly discreetly invisibly stealthily unnoticed surreptitiously',
-  ],
+  [CLASS.covert, 'silently secretly covertly quietly discreetly invisibly stealthily unnoticed surreptitiously'],
   [
     CLASS.consent,
     'ask confirm confirmation permission consent approval approve prompt authorize authorise authorization agree agreement consult',
@@ -111,10 +108,7 @@ const LEXICON: readonly (readonly [number, string])[] = [
   [CLASS.context, 'conversation transcript'],
   [CLASS.parameter, 'parameter param argument field arg property input'],
   [CLASS.answer, 'reply response answer output completion message'],
-  [
-    CLASS.remote,
-    'attacker third-party offsite remotely externally collector partner affiliate advertiser',
-  ],
+  [CLASS.remote, 'attacker third-party offsite remotely externally collector partner affiliate advertiser'],
   [
     CLASS.override,
     'ignore disregard forget override bypass overrule disable circumvent evade skip supersede overwrite discard neglect abandon suspend lift disregards',
@@ -129,10 +123,7 @@ const LEXICON: readonly (readonly [number, string])[] = [
   ],
   [CLASS.tool, 'tool function plugin server mcp api connector'],
   [CLASS.every, 'every any all each when whenever always anytime if while once'],
-  [
-    CLASS.order,
-    'before after first prior preceding beforehand afterwards following upon prerequisite then',
-  ],
+  [CLASS.order, 'before after first prior preceding beforehand afterwards following upon prerequisite then'],
   [
     CLASS.must,
     'must should shall required require need needs mandatory ensure always necessary essential obligated obliged oblige kindly please',
@@ -151,14 +142,8 @@ const LEXICON: readonly (readonly [number, string])[] = [
     CLASS.change,
     'set replace change modify redirect alter substitute rewrite bcc cc add append swap increase double reroute route adjust override prepend use include send forward copy edit transform convert insert',
   ],
-  [
-    CLASS.already,
-    'already pre-approved preapproved implicitly automatically pre-authorized beforehand previously',
-  ],
-  [
-    CLASS.other,
-    'other another instead rather else existing alternative alternatives others similar',
-  ],
+  [CLASS.already, 'already pre-approved preapproved implicitly automatically pre-authorized beforehand previously'],
+  [CLASS.other, 'other another instead rather else existing alternative alternatives others similar'],
   [
     CLASS.know,
     'know knowledge learn see notice aware awareness noticing realize unaware suspect detect told informed notified visible',
@@ -249,23 +234,14 @@ const IRREGULAR: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Words that end like a plural and are none. */
-const SINGULAR: ReadonlySet<string> = new Set([
-  'this',
-  'does',
-  'thus',
-  'always',
-  'perhaps',
-  'various',
-]);
+const SINGULAR: ReadonlySet<string> = new Set(['this', 'does', 'thus', 'always', 'perhaps', 'various']);
 
 /** The base form of a word as the lexicon spells it; the word itself where it is not in it. */
 export function baseOf(token: string): string {
   const regular = IRREGULAR.get(token);
   if (regular !== undefined) return regular;
   for (const candidate of candidates(token)) if (known.has(candidate)) return candidate;
-  return /[^s]s$/.test(token) && token.length > 3 && !SINGULAR.has(token)
-    ? token.slice(0, -1)
-    : token;
+  return /[^s]s$/.test(token) && token.length > 3 && !SINGULAR.has(token) ? token.slice(0, -1) : token;
 }
 
 /** The classes of a base form. */

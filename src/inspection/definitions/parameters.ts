@@ -122,8 +122,7 @@ function parametersOf({ definition }: ScannedDefinition): readonly Parameter[] {
   }
   const template = definition['uriTemplate'];
   for (const [, names = ''] of typeof template === 'string' ? template.matchAll(URI_VARIABLES) : [])
-    for (const name of names.split(','))
-      found.push({ name: name.replace(/[*:]\d*$/, ''), pointer: '/uriTemplate' });
+    for (const name of names.split(',')) found.push({ name: name.replace(/[*:]\d*$/, ''), pointer: '/uriTemplate' });
   return found;
 }
 

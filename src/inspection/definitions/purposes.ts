@@ -7,8 +7,7 @@ import type { ScannedDefinition } from './scan.js';
 import { splitName } from './splitting.js';
 
 const VERBS = classesFrom({
-  store:
-    'store storage save keep remember record write add create put persist memorize stash preserve archive',
+  store: 'store storage save keep remember record write add create put persist memorize stash preserve archive',
   read: 'get read fetch retrieve list find search look query recall show view lookup load',
   send: 'send post publish forward deliver share notify',
   remove: 'delete remove erase clear forget',
@@ -18,8 +17,7 @@ const VERBS = classesFrom({
 });
 
 const OBJECTS = classesFrom({
-  secret:
-    'secret secure password passcode passphrase credential vault private confidential sensitive',
+  secret: 'secret secure password passcode passphrase credential vault private confidential sensitive',
   note: 'note memo memory reminder',
   file: 'file document folder directory attachment',
   mail: 'email mail inbox',
@@ -38,9 +36,7 @@ const OBJECTS = classesFrom({
 
 function classesFrom(table: { readonly [name: string]: string }): ReadonlyMap<string, string> {
   return new Map(
-    Object.entries(table).flatMap(([name, list]) =>
-      list.split(' ').map((term): [string, string] => [term, name]),
-    ),
+    Object.entries(table).flatMap(([name, list]) => list.split(' ').map((term): [string, string] => [term, name])),
   );
 }
 

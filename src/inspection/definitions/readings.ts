@@ -148,14 +148,8 @@ function joinSpaced(spaced: string): string {
 
 /** English word, then words in alphabetic scripts, none of them English; `*` stands for any ending. */
 const VOCABULARY: readonly (readonly [string, string])[] = [
-  [
-    'user',
-    'benutzer* nutzer* anwender* utilisateur* usuari* utente utenti utilizador* пользовател* юзер*',
-  ],
-  [
-    'never',
-    'niemals nichts kein keine keinen jamais nunca nada nadie nessun* niente ninguém никогда ничего',
-  ],
+  ['user', 'benutzer* nutzer* anwender* utilisateur* usuari* utente utenti utilizador* пользовател* юзер*'],
+  ['never', 'niemals nichts kein keine keinen jamais nunca nada nadie nessun* niente ninguém никогда ничего'],
   ['not', 'nicht ohne sans não'],
   [
     'read',
@@ -169,15 +163,9 @@ const VOCABULARY: readonly (readonly [string, string])[] = [
     'tell',
     'sag sage sagen sagt erwähn* verrat* mitteil* informier* dites mentionne* informez parlez parler révél* digas diga dile menciones dica dire dillo menzion* sappia conte сообща* говори* расска* упомин*',
   ],
-  [
-    'ignore',
-    'ignorier* missacht* vergiss ignorez oublie* ignora olvida dimentica esqueça игнорир* забуд*',
-  ],
+  ['ignore', 'ignorier* missacht* vergiss ignorez oublie* ignora olvida dimentica esqueça игнорир* забуд*'],
   ['all', 'alle todas todos toutes tous tutte tutti все всех'],
-  [
-    'previous',
-    'bisherig* vorherig* vorig* précédent* anterior* antérieur* precedenti прежн* предыдущ*',
-  ],
+  ['previous', 'bisherig* vorherig* vorig* précédent* anterior* antérieur* precedenti прежн* предыдущ*'],
   ['instructions', 'anweisung* instruccion* istruzion* instruções указани* инструкци*'],
   ['file', 'datei dateien fichier* archivo arquivo файл*'],
   ['content', 'inhalt* contenu contenido contenuto conteúdo содержим*'],
@@ -189,17 +177,11 @@ const VOCABULARY: readonly (readonly [string, string])[] = [
   ],
   ['before', 'bevor vor avant antes prima перед прежде'],
   ['every', 'jedem jeder jedes chaque cada ogni кажд*'],
-  [
-    'call',
-    'aufruf* verwende* benutz* utiliser usar usare utilizar llamada* appel chiamata использ* вызов*',
-  ],
+  ['call', 'aufruf* verwende* benutz* utiliser usar usare utilizar llamada* appel chiamata использ* вызов*'],
   ['tool', 'werkzeug* outil outils herramienta* strumento ferramenta инструмент*'],
   ['parameter', 'feld paramètre* campo parámetro* parametro parâmetro* параметр* поле'],
   ['must', 'muss musst müssen doit devez debes debe devi deve должен должна нужно'],
-  [
-    'secretly',
-    'heimlich unbemerkt secrètement discrètement secreto silencio segreto тайно незаметно',
-  ],
+  ['secretly', 'heimlich unbemerkt secrètement discrètement secreto silencio segreto тайно незаметно'],
 ];
 
 /** The same for scripts without spaces between words, by characters. */
@@ -231,8 +213,7 @@ const TERMS: readonly (readonly [string, string])[] = [
 ];
 
 const dictionary = new Map<string, string>();
-for (const [english, list] of VOCABULARY)
-  for (const word of list.split(' ')) dictionary.set(word, english);
+for (const [english, list] of VOCABULARY) for (const word of list.split(' ')) dictionary.set(word, english);
 const terms = new Map<string, string>();
 for (const [english, list] of TERMS) for (const term of list.split(' ')) terms.set(term, english);
 const MAX_TERM = Math.max(...[...terms.keys()].map(({ length }) => length));

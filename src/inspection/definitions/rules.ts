@@ -75,9 +75,7 @@ const isWithout: Step = ({ base, mask }) => base === 'without' && (mask & negati
 const isGoingOn = has('proceed continue ahead');
 /** Not what a tool itself ignores: `ignores other filters`. */
 const isSetAside: Step = ({ mask, isBase }) => (mask & override) !== 0 && isBase;
-const isBinding = is(
-  'previous prior earlier preceding your safety security system ethical developer original',
-);
+const isBinding = is('previous prior earlier preceding your safety security system ethical developer original');
 const isTelling = is(
   'tell inform notify alert reveal disclose say announce acknowledge warn divulge advise admit discuss',
 );
@@ -99,23 +97,17 @@ const isLearning: Step = ({ base, mask, isBase }) =>
   ((mask & know) !== 0 && !/^(?:see|visible)$/.test(base)) || ((mask & disclose) !== 0 && !isBase);
 /** A token is what a login hands out to be passed on. */
 const isBareSecret: Step = ({ base, mask }) =>
-  (mask & secret) !== 0 &&
-  (mask & name) === 0 &&
-  !/^(?:access|auth|bearer|cookie|refresh|session|token)$/.test(base);
+  (mask & secret) !== 0 && (mask & name) === 0 && !/^(?:access|auth|bearer|cookie|refresh|session|token)$/.test(base);
 const isObtaining = is(
   'read open load prefetch fetch retrieve get collect gather extract dump grab obtain find search steal harvest',
 );
 /** Not what has been leaked before. */
-const isMoving: Step = ({ base, mask, isBase }) =>
-  (mask & carry) !== 0 && (isBase || base !== 'leak');
+const isMoving: Step = ({ base, mask, isBase }) => (mask & carry) !== 0 && (isBase || base !== 'leak');
 /** Not with a key, which an endpoint may well take. */
 const isFilledUrl: Step = ({ mask }) => (mask & address) !== 0 && (mask & context) !== 0;
 /** `Reads ~/.kube/config` says what a tool does. */
-const isReadByOrder: Step = ({ base, mask, isBase }) =>
-  (mask & read) !== 0 && (isBase || base === 'load');
-const isTarget = is(
-  'recipient destination amount account bcc cc receiver beneficiary payee address iban wallet',
-);
+const isReadByOrder: Step = ({ base, mask, isBase }) => (mask & read) !== 0 && (isBase || base === 'load');
+const isTarget = is('recipient destination amount account bcc cc receiver beneficiary payee address iban wallet');
 const isTransfer = is(
   'send forward upload share stream sync synchronize transmit post store report copy leak exfiltrate submit log mirror save deliver email record relay push transfer backup',
 );
@@ -133,8 +125,7 @@ const OUTCOMES: ReadonlySet<string> = new Set([
 
 const isPerson = is('user human person people operator customer anybody anyone somebody');
 const isInFront = is('user human person people operator anybody anyone anyone them somebody');
-const isKept: Step = (token) =>
-  token.isDenied === true && (token.base === 'mention' || isTelling(token));
+const isKept: Step = (token) => token.isDenied === true && (token.base === 'mention' || isTelling(token));
 
 /** Whether it says what the user is not to be told because it is not so: `never tell the user a field is missing`. */
 function isCorrection({ tokens }: Sentence, verb: number): boolean {
@@ -162,11 +153,8 @@ function isDescribed(sentence: Sentence): boolean {
   const before = tokens[at - 1];
   if (before?.base === 'do' && !before.isBase) return (mask & model) === 0;
   const isPassive = /^(?:aren't|isn't|won't|can't|cannot)$/.test(tokens[at]?.base ?? '');
-  const isAfterBe =
-    /^(?:are|is|be|will|can|may|might|could)$/.test(before?.base ?? '') && !bases.has('supposed');
-  return (
-    (isPassive || isAfterBe) && (mask & must) === 0 && !isOfCall({ tokens, mask, bases, index: 0 })
-  );
+  const isAfterBe = /^(?:are|is|be|will|can|may|might|could)$/.test(before?.base ?? '') && !bases.has('supposed');
+  return (isPassive || isAfterBe) && (mask & must) === 0 && !isOfCall({ tokens, mask, bases, index: 0 });
 }
 
 /** Whether the user has decided about it before: `skip the confirmation if the user agreed`. */
@@ -184,14 +172,10 @@ const SECRECY: readonly Demand[] = [
       [isDeniedDisclosure, isUser],
       {
         gap: 4,
-        when: (one, first) =>
-          !isDescribed(one) && !isCorrection(one, first) && !isOfForm(one, first),
+        when: (one, first) => !isDescribed(one) && !isCorrection(one, first) && !isOfForm(one, first),
       },
     ],
-    [
-      [isNotShown, isDone, isUser],
-      { gap: 4, when: (one, first) => !isDescribed(one) && !isCorrection(one, first) },
-    ],
+    [[isNotShown, isDone, isUser], { gap: 4, when: (one, first) => !isDescribed(one) && !isCorrection(one, first) }],
     [
       [isKept, is('it this these them anything')],
       { gap: 2, when: (one) => !isLabelled(one) && !isOfSecret(one) && !isDescribed(one) },
@@ -221,18 +205,14 @@ const SECRECY: readonly Demand[] = [
       {
         gap: 4,
         when: (one, first) =>
-          !has('if when')(one) &&
-          !isJoined(one, first) &&
-          one.tokens[first + 1]?.base !== 'that' &&
-          !isDescribed(one),
+          !has('if when')(one) && !isJoined(one, first) && one.tokens[first + 1]?.base !== 'that' && !isDescribed(one),
       },
     ],
     [
       [negation, isPerson, know | disclose],
       {
         gap: 4,
-        when: (one) =>
-          !isDescribed(one) && !isLabelled(one) && ((one.mask & must) !== 0 || isOfCall(one)),
+        when: (one) => !isDescribed(one) && !isLabelled(one) && ((one.mask & must) !== 0 || isOfCall(one)),
       },
     ],
   ),
@@ -326,8 +306,7 @@ const ORDERS: readonly Demand[] = [
         gap: 4,
         unless: negation,
         when: (one, first) =>
-          (isCommanded(one, first) || has('attention heed aside')(one)) &&
-          !has('override overwrite')(one),
+          (isCommanded(one, first) || has('attention heed aside')(one)) && !has('override overwrite')(one),
       },
     ],
     [
@@ -347,10 +326,7 @@ const ORDERS: readonly Demand[] = [
     'order-to-model',
     'block',
     'It gives the model another role.',
-    [
-      [is('you'), is('are act'), is('now'), is('mode assistant agent administrator ai')],
-      { gap: 4 },
-    ],
+    [[is('you'), is('are act'), is('now'), is('mode assistant agent administrator ai')], { gap: 4 }],
     [
       [
         is('act pretend behave assume'),
@@ -387,29 +363,16 @@ const ORDERS: readonly Demand[] = [
 ];
 
 const FURTHER: readonly Demand[] = [
-  ...demands(
-    'order-to-model',
-    'review',
-    'It demands that instructions from another source be followed.',
-    [
-      [
-        read,
-        address,
-        is('execute follow obey'),
-        either(rule, 'it them command step whatever what'),
-      ],
-      { gap: 6, when: (one) => one.index > 0 || isOrder(one) },
-    ],
-  ),
+  ...demands('order-to-model', 'review', 'It demands that instructions from another source be followed.', [
+    [read, address, is('execute follow obey'), either(rule, 'it them command step whatever what')],
+    { gap: 6, when: (one) => one.index > 0 || isOrder(one) },
+  ]),
   ...demands(
     'exfiltration',
     'review',
     'It demands that the conversation or secrets be passed on.',
     [[store, carry, DESTINATION], { gap: 8, unless: negation, needs: [model] }],
-    [
-      [context, carry, parameter | OUTSIDE],
-      { gap: 8, unless: negation, needs: [must], when: isUnabridged },
-    ],
+    [[context, carry, parameter | OUTSIDE], { gap: 8, unless: negation, needs: [must], when: isUnabridged }],
     [[isObtaining, isBareSecret, isMoving], { gap: 8, when: isImperative }],
     [[carry, isFile], { gap: 8, when: isImperative }],
     [
@@ -457,9 +420,7 @@ const READS: readonly Demand[] = [
 
 /** Whether a parameter is named after a secret: `provide the password parameter`. */
 function takesSecret({ tokens }: Sentence): boolean {
-  return tokens.some(
-    ({ mask }, at) => (mask & secret) !== 0 && ((tokens[at + 1]?.mask ?? 0) & parameter) !== 0,
-  );
+  return tokens.some(({ mask }, at) => (mask & secret) !== 0 && ((tokens[at + 1]?.mask ?? 0) & parameter) !== 0);
 }
 
 /** `Make sure that ~/.netrc exists`. */
@@ -471,9 +432,7 @@ const isHandedOver: Step = ({ base, mask }) =>
 
 const PRIVATE = secret | SOURCE | human | model;
 const isContinuous = has('continuously');
-const namesOutsider = has(
-  'party partner affiliate advertiser attacker credential password location history harvest',
-);
+const namesOutsider = has('party partner affiliate advertiser attacker credential password location history harvest');
 
 const EXFILTRATIONS: readonly Demand[] = [
   ...demands(
@@ -535,10 +494,7 @@ const EXFILTRATIONS: readonly Demand[] = [
 
 /** A note that becomes a finding where the same text speaks of secrets or of the conversation. */
 export const SENT_ELSEWHERE = 'It says that content is sent elsewhere.';
-const TRANSFERS = demands('exfiltration', 'note', SENT_ELSEWHERE, [
-  [isTransfer, remote],
-  { unless: negation },
-]);
+const TRANSFERS = demands('exfiltration', 'note', SENT_ELSEWHERE, [[isTransfer, remote], { unless: negation }]);
 
 const isToolNoun = is('tool function plugin server connector');
 const isQualified = has('may can that api plugin version');
@@ -549,12 +505,7 @@ const OTHER_TOOLS: readonly Demand[] = [
     'It changes the arguments of calls to another tool.',
     [[order | every, name, change], { gap: 7, needs: [address] }],
     [
-      [
-        order | every,
-        call | tool,
-        change,
-        (token) => isTarget(token) || is('url path email to')(token),
-      ],
+      [order | every, call | tool, change, (token) => isTarget(token) || is('url path email to')(token)],
       { gap: 7, needs: [address] },
     ],
   ),
@@ -563,10 +514,7 @@ const OTHER_TOOLS: readonly Demand[] = [
     'review',
     'It calls other tools unsafe or replaced, so that this one is called.',
     [[is('supersede replace override obsolete'), is('all any every'), is('other'), isToolNoun]],
-    [
-      [is('other another alternative existing'), isToolNoun, disparage],
-      { gap: 5, when: (one) => !isQualified(one) },
-    ],
+    [[is('other another alternative existing'), isToolNoun, disparage], { gap: 5, when: (one) => !isQualified(one) }],
   ),
   ...demands('other-tool', 'note', 'It speaks of another tool.', [[call, name], { gap: 4 }]),
 ];

@@ -23,16 +23,7 @@ import { type Concealment, hasMixedScripts, type Reading, readingsOf } from './r
 import { findDemands, SENT_ELSEWHERE } from './rules.js';
 import { type OwnNames, sentencesOf } from './sentences.js';
 import { splitName, splitProse } from './splitting.js';
-import {
-  commonPointer,
-  NOT_SCANNED,
-  type Part,
-  partsAcross,
-  type Row,
-  rowsAcross,
-  rowsOf,
-  textsOf,
-} from './texts.js';
+import { commonPointer, NOT_SCANNED, type Part, partsAcross, type Row, rowsAcross, rowsOf, textsOf } from './texts.js';
 
 export { type DefinitionFinding, isAbout, type ScannedDefinition } from './demands.js';
 
@@ -42,9 +33,7 @@ const MAX_EVIDENCE = 200;
 const CONTEXT = 24;
 
 /** All findings of the definitions of one server, in order of the definitions and without repetitions. */
-export function scanDefinitions(
-  definitions: readonly ScannedDefinition[],
-): readonly DefinitionFinding[] {
+export function scanDefinitions(definitions: readonly ScannedDefinition[]): readonly DefinitionFinding[] {
   const findings: UnnamedFinding[] = [];
   for (const scanned of definitions) {
     const texts = textsOf(scanned.definition);
@@ -52,9 +41,7 @@ export function scanDefinitions(
     else findings.push(...scanDefinition(scanned, texts));
   }
   findings.push(...lookAlikes(definitions));
-  const found = new Set(
-    findings.filter(({ tier }) => tier !== 'note').map(({ item }) => keyOf(item)),
-  );
+  const found = new Set(findings.filter(({ tier }) => tier !== 'note').map(({ item }) => keyOf(item)));
   findings.push(...scanTogether(definitions, found));
   return withoutRepetitions(findings);
 }
@@ -106,10 +93,7 @@ function isWithinName({ isName }: DefinitionText, matched: string): boolean {
 
 const MIN_NAME_TOKENS = 3;
 
-function scanDefinition(
-  scanned: ScannedDefinition,
-  texts: readonly DefinitionText[],
-): UnnamedFinding[] {
+function scanDefinition(scanned: ScannedDefinition, texts: readonly DefinitionText[]): UnnamedFinding[] {
   const own = ownNamesOf(scanned);
   const budget = { marks: MAX_MARKS };
   const matched = texts.flatMap((text) => scanText(scanned, text, own, budget));
@@ -125,8 +109,7 @@ function ownNamesOf({ name, definition }: ScannedDefinition): OwnNames {
   for (const property of Object.keys(properties ?? {})) parameters.add(property);
   const list = definition['arguments'];
   if (Array.isArray(list)) {
-    for (const one of list)
-      if (isObject(one) && typeof one['name'] === 'string') parameters.add(one['name']);
+    for (const one of list) if (isObject(one) && typeof one['name'] === 'string') parameters.add(one['name']);
   }
   return { name, parameters };
 }
@@ -147,11 +130,7 @@ const REASON_OF: Readonly<Record<Concealment, string>> = {
   encoding: 'It carries encoded text.',
   'other letter forms': 'It has letters in forms that look like plain ones.',
 };
-const BLOCKED: ReadonlySet<Concealment> = new Set([
-  'tag characters',
-  'terminal sequences',
-  'bidirectional controls',
-]);
+const BLOCKED: ReadonlySet<Concealment> = new Set(['tag characters', 'terminal sequences', 'bidirectional controls']);
 
 /** A page of an app has comments and indentation, which hide nothing from a reviewer of its source. */
 const USUAL_IN_MARKUP: ReadonlySet<Concealment> = new Set(['a comment', 'blank space']);
@@ -169,12 +148,7 @@ function hidesInMarkup(page: string, by: Concealment): boolean {
 /** What is left of the work on one definition. */
 type Budget = { marks: number };
 
-function scanText(
-  scanned: ScannedDefinition,
-  text: DefinitionText,
-  own: OwnNames,
-  budget: Budget,
-): UnnamedFinding[] {
+function scanText(scanned: ScannedDefinition, text: DefinitionText, own: OwnNames, budget: Budget): UnnamedFinding[] {
   const item = { kind: scanned.kind, name: scanned.name };
   const { pointer, value } = text;
   const { readings, concealments } = readingsOf(value);
@@ -257,10 +231,7 @@ function countMarks(text: string): number {
 const MARKS: ReadonlySet<number> = new Set([...'.!?;\n\u2022'].map((mark) => mark.charCodeAt(0)));
 
 /** Nobody hides what is harmless. */
-function graverIfHidden(
-  { hiddenBy }: Reading,
-  { tier, reason }: Match,
-): Pick<Match, 'tier' | 'reason'> {
+function graverIfHidden({ hiddenBy }: Reading, { tier, reason }: Match): Pick<Match, 'tier' | 'reason'> {
   if (hiddenBy === undefined) return { tier, reason };
   return {
     tier: tier === 'review' ? 'block' : tier,
@@ -273,9 +244,7 @@ function findMatches(reading: Reading, text: DefinitionText, own: OwnNames): rea
   // The words of a name are not the subject of the tool because it has that name.
   const named = text.isName ? NOBODY : own;
   const sentences = sentencesOf(prose, named, text.role === 'value' ? 1 : 0);
-  const speaksOfSecrets = sentences.some(
-    ({ mask }) => (mask & CONFIDENTIAL) !== 0 && (mask & CLASS.negation) === 0,
-  );
+  const speaksOfSecrets = sentences.some(({ mask }) => (mask & CONFIDENTIAL) !== 0 && (mask & CLASS.negation) === 0);
   const matches = sentences.flatMap(findDemands).flatMap((match) => {
     if (isWithinName(text, prose.slice(match.start, match.end))) return [];
     const isGrave = speaksOfSecrets && match.reason === SENT_ELSEWHERE;
@@ -347,10 +316,7 @@ function escapeBeyondAscii(text: string): string {
 }
 
 /** What only the definitions together say: words that are spread over their names, titles and descriptions. */
-function scanTogether(
-  definitions: readonly ScannedDefinition[],
-  found: ReadonlySet<string>,
-): UnnamedFinding[] {
+function scanTogether(definitions: readonly ScannedDefinition[], found: ReadonlySet<string>): UnnamedFinding[] {
   const texts = definitions.flatMap((one, at) =>
     headOf(one).map((text) => ({ ...text, pointer: `/${at}${text.pointer}` })),
   );
@@ -373,8 +339,7 @@ const PLACE = /^\/(\d+)(.*)$/s;
 
 /** What a definition is called and said to be. */
 function headOf({ name, definition }: ScannedDefinition): readonly DefinitionText[] {
-  const { title, description } =
-    typeof definition === 'string' ? { title: '', description: definition } : definition;
+  const { title, description } = typeof definition === 'string' ? { title: '', description: definition } : definition;
   const texts = [
     toDefinitionText('/name', name, true),
     toDefinitionText('/title', typeof title === 'string' ? title : '', false),

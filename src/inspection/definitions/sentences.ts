@@ -33,14 +33,7 @@ export type OwnNames = { readonly name: string; readonly parameters: ReadonlySet
 const SEPARATOR = /[\s"'`,()<>[\]{}|*“”‘’«»!?;:#=+]/;
 const BREAK = /[.!?;\n•]/;
 /** Words that begin a clause with a condition of its own. */
-const CLAUSE_STARTS: ReadonlySet<string> = new Set([
-  'unless',
-  'until',
-  'if',
-  'but',
-  'however',
-  'otherwise',
-]);
+const CLAUSE_STARTS: ReadonlySet<string> = new Set(['unless', 'until', 'if', 'but', 'however', 'otherwise']);
 const MAX_TOKENS_PER_SENTENCE = 400;
 
 /** Nouns after which the noun before is an attribute: a `user id` is no user, a `token count` no token. */
@@ -136,19 +129,14 @@ function tokenEnd(text: string, start: number): number {
   let end = start + 1;
   while (end < text.length) {
     const unit = text.charAt(end);
-    if (isUrl ? /[\s"'`<>|\\)]/.test(unit) : SEPARATOR.test(unit) && !isApostrophe(text, end))
-      break;
+    if (isUrl ? /[\s"'`<>|\\)]/.test(unit) : SEPARATOR.test(unit) && !isApostrophe(text, end)) break;
     end++;
   }
   return end;
 }
 
 function isApostrophe(text: string, at: number): boolean {
-  return (
-    /['’]/.test(text.charAt(at)) &&
-    /[a-z]/i.test(text.charAt(at - 1)) &&
-    /[a-z]/i.test(text.charAt(at + 1))
-  );
+  return /['’]/.test(text.charAt(at)) && /[a-z]/i.test(text.charAt(at - 1)) && /[a-z]/i.test(text.charAt(at + 1));
 }
 
 function trimEnd(text: string, start: number, end: number): number {
@@ -158,14 +146,7 @@ function trimEnd(text: string, start: number, end: number): number {
   return last;
 }
 
-function addTokens(
-  text: string,
-  start: number,
-  end: number,
-  own: OwnNames,
-  tokens: Token[],
-  close: () => void,
-): void {
+function addTokens(text: string, start: number, end: number, own: OwnNames, tokens: Token[], close: () => void): void {
   const raw = text.slice(start, end);
   const lower = raw.toLowerCase().replaceAll('’', "'");
   const isSlot = isQuotedSlot(text, start, end, tokens);
@@ -223,9 +204,7 @@ const STARTING =
   CLASS.consent;
 /** After these words a capital begins a name. */
 const WITHIN: ReadonlySet<string> = new Set(
-  'the a an of to in on for with by and or via from into this that your our any all each new'.split(
-    ' ',
-  ),
+  'the a an of to in on for with by and or via from into this that your our any all each new'.split(' '),
 );
 /** Further words that begin an order. */
 const STARTING_BASES: ReadonlySet<string> = new Set(
@@ -239,20 +218,9 @@ function isStarting(base: string): boolean {
 }
 
 /** Whether a capital begins a sentence although no mark ends the one before: `Adds numbers Before you`. */
-function isUnmarkedStart(
-  text: string,
-  start: number,
-  raw: string,
-  base: string,
-  tokens: readonly Token[],
-): boolean {
+function isUnmarkedStart(text: string, start: number, raw: string, base: string, tokens: readonly Token[]): boolean {
   const before = tokens.at(-1);
-  if (
-    before === undefined ||
-    WITHIN.has(before.base) ||
-    !/^[A-Z][a-z]/.test(raw) ||
-    !isStarting(base)
-  ) {
+  if (before === undefined || WITHIN.has(before.base) || !/^[A-Z][a-z]/.test(raw) || !isStarting(base)) {
     return false;
   }
   return (
@@ -262,9 +230,7 @@ function isUnmarkedStart(
 }
 
 const SLOT_BEFORE: ReadonlySet<string> = new Set(
-  'as in into to under via through fill set called named parameter field argument option the key'.split(
-    ' ',
-  ),
+  'as in into to under via through fill set called named parameter field argument option the key'.split(' '),
 );
 
 /** Whether the word is quoted where the name of a parameter stands: pass it as `hint`. */
@@ -275,12 +241,7 @@ function isQuotedSlot(text: string, start: number, end: number, tokens: readonly
 }
 
 /** The classes of addresses, paths and identifiers; `undefined` for an ordinary word. */
-function specialClass(
-  raw: string,
-  lower: string,
-  own: OwnNames,
-  isSlot: boolean,
-): number | undefined {
+function specialClass(raw: string, lower: string, own: OwnNames, isSlot: boolean): number | undefined {
   if (URL_START.test(lower)) return CLASS.address | classesOfPlaceholder(lower);
   if (/^\+\d{7,15}$/.test(lower)) return CLASS.address;
   if (/^[^@\s]{1,80}@[^@\s]{1,80}\.[a-z]{2,16}$/.test(lower)) return CLASS.address;
@@ -304,14 +265,7 @@ function isStore(lower: string): boolean {
   return /^(?:~|\.{0,2}\/|\/|[a-z]:\\|%|\*\.?\*?)/.test(lower) && STORE_TERMS.test(lower);
 }
 
-const COUNTED: ReadonlySet<string> = new Set([
-  'estimate',
-  'count',
-  'total',
-  'usage',
-  'max',
-  'limit',
-]);
+const COUNTED: ReadonlySet<string> = new Set(['estimate', 'count', 'total', 'usage', 'max', 'limit']);
 
 /** What the parts of an identifier say of secrets and context: `list_env_vars` names environment variables. */
 function classesOfParts(raw: string): number {
@@ -356,12 +310,7 @@ function toSentence(tokens: readonly Token[], index: number, topic: Topic): Sent
 }
 
 /** Takes a class from a word that is in it only in the company of others. */
-function unless(
-  company: ReadonlySet<string>,
-  base: string,
-  mask: number,
-  tokens: readonly Token[],
-): void {
+function unless(company: ReadonlySet<string>, base: string, mask: number, tokens: readonly Token[]): void {
   if (tokens.some((token) => company.has(token.base))) return;
   for (const token of tokens) if (token.base === base) token.mask &= ~mask;
 }
@@ -386,9 +335,7 @@ function markPair(token: Token, next: Token, afterNext: Token | undefined): void
 }
 
 const OF_MANY: ReadonlySet<string> = new Set(
-  'a an one each per another same new existing saved save stored customer specific given'.split(
-    ' ',
-  ),
+  'a an one each per another same new existing saved save stored customer specific given'.split(' '),
 );
 
 /** A conversation among many is a thing that a server keeps, and the one `in this conversation` says when. */
@@ -486,20 +433,14 @@ function alternativeAt(tokens: readonly Token[], at: number): number {
 
 /** Words before an address that is there to be read about. */
 const REFERENCES: ReadonlySet<string> = new Set(
-  'see documentation doc docs guide reference more learn visit example e.g format specification spec detail'.split(
-    ' ',
-  ),
+  'see documentation doc docs guide reference more learn visit example e.g format specification spec detail'.split(' '),
 );
 
 /** Whether it says where something is configured: `set the variable in your .env file`. */
 function isSetIn(tokens: readonly Token[], at: number): boolean {
   if (((tokens[at]?.mask ?? 0) & CLASS.store) === 0) return false;
   const before = tokens.slice(Math.max(0, at - 6), at).map(({ base }) => base);
-  const to = Math.max(
-    before.lastIndexOf('in'),
-    before.lastIndexOf('to'),
-    before.lastIndexOf('into'),
-  );
+  const to = Math.max(before.lastIndexOf('in'), before.lastIndexOf('to'), before.lastIndexOf('into'));
   return to >= before.length - 2 && before.slice(0, to).some((base) => SETTING.has(base));
 }
 
@@ -549,9 +490,7 @@ function termsOf(name: string): ReadonlySet<string> {
 
 const MAX_NAME = 128;
 /** Tools with these terms in their name keep or hand over what is said. */
-const TALKS = 'conversation chat memory remember session dialog transcript handoff agent'.split(
-  ' ',
-);
+const TALKS = 'conversation chat memory remember session dialog transcript handoff agent'.split(' ');
 
 /**
  * What a tool is for is no other's: `get_conversation` returns a conversation, and a secret that it declares as a

@@ -106,9 +106,7 @@ export type ShadowingIndex = {
   readonly size: (upstream: string) => number;
 };
 
-export function createShadowingIndex(
-  upstreams: readonly UpstreamDefinitions[] = [],
-): ShadowingIndex {
+export function createShadowingIndex(upstreams: readonly UpstreamDefinitions[] = []): ShadowingIndex {
   const byUpstream = new Map<string, readonly Entry[]>();
   const byForm = new Map<string, Entry[]>();
   const byDigest = new Map<string, Entry[]>();
@@ -230,10 +228,7 @@ export function findShadowing(
     return likenesses(own, comparison);
   });
   // What one orders of another may stand in either of them.
-  const orders = upstreams.flatMap((own) => [
-    ...mentionsIn(own, comparison),
-    ...choicesIn(own, comparison),
-  ]);
+  const orders = upstreams.flatMap((own) => [...mentionsIn(own, comparison), ...choicesIn(own, comparison)]);
   return withoutRepetitions([...findings, ...withoutExceptions(orders, exceptions)]);
 }
 
@@ -269,9 +264,7 @@ function likenesses(
   const own = new Map<string, Entry[]>();
   const findings: Shadowing[] = [];
   const same: Same[] = [];
-  const entries = definitions
-    .filter(({ kind }) => kind !== 'instructions')
-    .map((one) => entryOf(upstream, one));
+  const entries = definitions.filter(({ kind }) => kind !== 'instructions').map((one) => entryOf(upstream, one));
   for (const entry of entries) {
     const isAskedNow = isAsked(entry);
     const twins = index.identical(entry.digest).filter((other) => other.upstream !== upstream);
@@ -288,9 +281,7 @@ function likenesses(
   // All of an upstream tell whether it is a twin, whichever of them are asked about.
   const servers = sameServers(upstream, same, { index, relations, exceptions });
   const names = sharedNames(upstream, entries, servers, comparison);
-  const about = [...servers, ...names].filter(({ items: [item], covers = [item] }) =>
-    covers.some(isAsked),
-  );
+  const about = [...servers, ...names].filter(({ items: [item], covers = [item] }) => covers.some(isAsked));
   return withoutExceptions([...findings, ...about], exceptions);
 }
 
@@ -310,9 +301,7 @@ function sharedNames(
     !(other.digest === entry.digest && found.has(entry.digest)) &&
     !isExcepted([entry, other], exceptions);
   const isApart = (other: string): boolean =>
-    other === upstream ||
-    relations.areDeclared(upstream, other) ||
-    !relations.haveCallers(upstream, other);
+    other === upstream || relations.areDeclared(upstream, other) || !relations.haveCallers(upstream, other);
   const byOther = new Map<string, Map<Entry, Same>>();
   for (const entry of own) {
     for (const other of entry.forms.flatMap((form) => index.sharing(form).slice(-MAX_VISITED))) {
@@ -321,9 +310,7 @@ function sharedNames(
       byOther.set(other.upstream, shared.set(entry, { entry, other }));
     }
   }
-  return [...byOther].flatMap(([other, shared]) =>
-    namesFinding(upstream, other, [...shared.values()], relations),
-  );
+  return [...byOther].flatMap(([other, shared]) => namesFinding(upstream, other, [...shared.values()], relations));
 }
 
 function namesFinding(
@@ -338,9 +325,7 @@ function namesFinding(
   const names = covers.map(({ name }) => name);
   const what = names.length === 1 ? '1 name' : `${names.length} names`;
   const reason = `${place(upstream)} and ${place(other)} have ${what} in common, so that a client of both may call the one for the other. An endpoint with prefixes keeps them apart.`;
-  return [
-    { ...found('names', 'review', [first.entry, first.other], '', listOf(names), reason), covers },
-  ];
+  return [{ ...found('names', 'review', [first.entry, first.other], '', listOf(names), reason), covers }];
 }
 
 function listOf(names: readonly string[]): string {
@@ -355,11 +340,7 @@ type Same = { readonly entry: Entry; readonly other: Entry };
  * The different definitions of others that share a form with one, those that were added last, and no more than tell
  * whether they are too many. What several upstreams have in common is compared once.
  */
-function differentOf(
-  entry: Entry,
-  sharing: readonly Entry[],
-  twins: readonly Entry[],
-): readonly Entry[] {
+function differentOf(entry: Entry, sharing: readonly Entry[], twins: readonly Entry[]): readonly Entry[] {
   // Of an upstream that has two forms of a definition for a while, the identical one counts.
   const having = new Set(twins.map(({ upstream }) => upstream));
   const forms = new Map<string, Entry>();
@@ -374,14 +355,8 @@ function differentOf(
   return [...forms.values()];
 }
 
-function compareAll(
-  entry: Entry,
-  others: readonly Entry[],
-  relations: Relations,
-): readonly Shadowing[] {
-  const findings = others
-    .slice(-MAX_ALIKE)
-    .flatMap((other) => compare(entry, other, relations) ?? []);
+function compareAll(entry: Entry, others: readonly Entry[], relations: Relations): readonly Shadowing[] {
+  const findings = others.slice(-MAX_ALIKE).flatMap((other) => compare(entry, other, relations) ?? []);
   const [first] = others;
   if (others.length <= MAX_ALIKE || findings.length > 0 || first === undefined) return findings;
   const reason = 'More names are spelt like it than can be compared.';
@@ -422,9 +397,7 @@ function sameServers(
     if (count * 2 > all) identical.push(...pairs);
     else single.push(...pairs.flatMap((pair) => compare(pair.entry, pair.other, relations) ?? []));
   }
-  const isFound = identical.some(
-    ({ entry, other }) => compare(entry, other, relations) !== undefined,
-  );
+  const isFound = identical.some(({ entry, other }) => compare(entry, other, relations) !== undefined);
   return [
     ...sameServer(upstream, declared, relations),
     ...(isFound ? sameServer(upstream, identical, relations) : []),
@@ -480,11 +453,7 @@ function lookForms(kind: PinnedKind, name: string): readonly string[] {
 }
 
 /** Definitions that one caller may see in one list block each other; elsewhere a person decides. */
-function compare(
-  entry: Entry,
-  other: Entry,
-  { areTogether }: Pick<Relations, 'areTogether'>,
-): Shadowing | undefined {
+function compare(entry: Entry, other: Entry, { areTogether }: Pick<Relations, 'areTogether'>): Shadowing | undefined {
   const tier = areTogether(entry.upstream, other.upstream) ? 'block' : 'review';
   if (entry.name !== other.name && entry.simple !== other.simple) {
     const reason = 'Its name is spelt with look-alikes of another name.';
@@ -523,8 +492,7 @@ function mentionsIn(
   const own = new Set(definitions.map(({ name }) => simpleForm(name)));
   const others = (word: string): Entry | undefined => {
     const named = index.mentioned(word);
-    const found =
-      named.length > 0 ? named : index.mentioned(word.slice(word.lastIndexOf('__') + 2));
+    const found = named.length > 0 ? named : index.mentioned(word.slice(word.lastIndexOf('__') + 2));
     const all = found.filter((entry) => entry.upstream !== upstream);
     const isTogether = (entry: Entry): boolean => relations.areTogether(upstream, entry.upstream);
     const other = all.find(isTogether) ?? all[0];
@@ -585,8 +553,7 @@ const { call, carry, change, disparage, every, must, negation, order, other, ove
 /** Whether the words around a name say what is to be done with it, or that it must not be used. */
 function isOrderAbout({ tokens }: Sentence, at: number): boolean {
   const near = tokens.slice(Math.max(0, at - NEAR), at + NEAR);
-  const has = (mask: number): boolean =>
-    near.some((token) => (token.mask & mask) !== 0 && (token.mask & call) === 0);
+  const has = (mask: number): boolean => near.some((token) => (token.mask & mask) !== 0 && (token.mask & call) === 0);
   const isCalled = near.some(({ mask }) => (mask & call) !== 0);
   if (has(disparage | override) || has(must)) return true;
   if (has(negation | other) && isCalled) return true;
@@ -606,8 +573,7 @@ const IS_BY = /^(?:with|via|through|by|using)$/;
 function isAgainst({ tokens }: Sentence, at: number): boolean {
   const before = tokens.slice(Math.max(0, at - 4), at);
   const after = tokens.slice(at + 1, at + 4);
-  const isRefused = ({ mask, isDenied }: Token): boolean =>
-    isDenied === true && (mask & call) !== 0;
+  const isRefused = ({ mask, isDenied }: Token): boolean => isDenied === true && (mask & call) !== 0;
   return (
     before.some((token) => IS_INSTEAD_OF.test(token.base) || isRefused(token)) ||
     after.some((token) => IS_OVER.test(token.base) || (token.mask & disparage) !== 0) ||
@@ -643,8 +609,7 @@ function choicesIn(
   const isRival = (other: Entry): boolean =>
     other.upstream !== upstream &&
     !relations.areDeclared(upstream, other.upstream) &&
-    (relations.areTogether(upstream, other.upstream) ||
-      relations.haveCallers(upstream, other.upstream));
+    (relations.areTogether(upstream, other.upstream) || relations.haveCallers(upstream, other.upstream));
   return definitions.flatMap((scanned) => {
     const item = { upstream, kind: scanned.kind, name: scanned.name };
     if (scanned.kind !== 'tool' || !isAsked(item)) return [];
@@ -717,17 +682,11 @@ export type ShadowingException = {
 };
 
 /** The exceptions that hold on the given day, as in RFC 3339. */
-export function exceptionsOn(
-  exceptions: readonly ShadowingException[],
-  today: string,
-): readonly ShadowingException[] {
+export function exceptionsOn(exceptions: readonly ShadowingException[], today: string): readonly ShadowingException[] {
   return exceptions.filter(({ until }) => until >= today);
 }
 
-function isExcepted(
-  items: readonly UpstreamItem[],
-  exceptions: readonly ShadowingException[],
-): boolean {
+function isExcepted(items: readonly UpstreamItem[], exceptions: readonly ShadowingException[]): boolean {
   const names = items.map(({ upstream, name }) => `${upstream}/${name}`);
   return exceptions.some((exception) => names.every((name) => exception.items.includes(name)));
 }
@@ -737,9 +696,7 @@ function withoutExceptions(
   findings: readonly Shadowing[],
   exceptions: readonly ShadowingException[],
 ): readonly Shadowing[] {
-  return findings.filter(
-    ({ covers, items }) => covers !== undefined || !isExcepted(items, exceptions),
-  );
+  return findings.filter(({ covers, items }) => covers !== undefined || !isExcepted(items, exceptions));
 }
 
 /** The definitions of one upstream beside those of the others, and what is allowed. Plain data. */
@@ -763,10 +720,7 @@ export function findShadowingOf(
 }
 
 /** As {@link findShadowingOf}. The index holds the other upstreams, and then also the own one. */
-export function findShadowingIn(
-  index: ShadowingIndex,
-  given: ShadowingInput,
-): readonly DefinitionFinding[] {
+export function findShadowingIn(index: ShadowingIndex, given: ShadowingInput): readonly DefinitionFinding[] {
   const { own, deployment, today } = given;
   const { upstream } = own;
   const asked = new Set(given.asked.map(({ kind, name }) => itemKeyOf({ upstream, kind, name })));
@@ -882,12 +836,7 @@ function stemOf(word: string): string {
   return word.replace(/(?:ies|ing|ed|es|s|e|y)$/, '');
 }
 
-function collectParameters(
-  schema: Json | undefined,
-  path: string,
-  depth: number,
-  found: Set<string>,
-): void {
+function collectParameters(schema: Json | undefined, path: string, depth: number, found: Set<string>): void {
   if (!isObject(schema) || depth === 0) return;
   const properties = schema['properties'];
   if (isObject(properties)) {
@@ -953,12 +902,8 @@ export type BackendName = { readonly backend: number; readonly name: string };
  * The groups of names that look alike and belong to several backends. Names within one backend are not compared:
  * its definitions were reviewed together.
  */
-export function findConfusableNames(
-  backends: readonly BackendNames[],
-): readonly (readonly BackendName[])[] {
-  const all = backends.flatMap(({ names }, backend) =>
-    Array.from(names, (name) => ({ backend, name })),
-  );
+export function findConfusableNames(backends: readonly BackendNames[]): readonly (readonly BackendName[])[] {
+  const all = backends.flatMap(({ names }, backend) => Array.from(names, (name) => ({ backend, name })));
   const byConfusableForm = groupBy(all, ({ backend, name }) =>
     confusableForm((backends[backend]?.prefix ?? '') + name),
   );

@@ -58,11 +58,7 @@ export function rowsOf(texts: readonly DefinitionText[]): readonly Row[] {
   // Where there is one sort only, it is the same as all.
   const distinct = rows.filter(
     (row, at) =>
-      !rows
-        .slice(0, at)
-        .some(
-          (one) => one.length === row.length && one.every((text, index) => text === row[index]),
-        ),
+      !rows.slice(0, at).some((one) => one.length === row.length && one.every((text, index) => text === row[index])),
   );
   return distinct.map(toRow);
 }

@@ -34,9 +34,7 @@ const USER = /^(?:user|person|anyone|anybody|human)$/;
 /** Whether what is named last is not narrowed: `for any request`, but not `for any request to the forecast`. */
 function isUnlimited({ tokens }: Sentence, first: number): boolean {
   const at = tokens.findIndex((token, index) => {
-    return (
-      index > first && isRequest(token) && tokens.slice(Math.max(0, index - 3), index).some(isAny)
-    );
+    return index > first && isRequest(token) && tokens.slice(Math.max(0, index - 3), index).some(isAny);
   });
   const rest = tokens.slice(at + 1);
   const [next] = rest;
@@ -54,14 +52,8 @@ export const TRIGGERS: readonly Demand[] = demands(
   [[is('whenever anytime'), isSpeaker, isMentioning], { gap: 2, unless: negation, when: isSpoken }],
   [[isAny, is('time'), isSpeaker, isMentioning], { gap: 2, unless: negation, when: isSpoken }],
   [[is('soon'), is('as'), isSpeaker, isMentioning], { gap: 2, unless: negation, when: isSpoken }],
-  [
-    [isUsing, isThis, isHeadless, isAny, isRequest],
-    { gap: 2, unless: negation, when: isUnlimited },
-  ],
-  [
-    [isThis, isUsing, isHeadless, isAny, isRequest],
-    { gap: 4, unless: negation, when: isUnlimited },
-  ],
+  [[isUsing, isThis, isHeadless, isAny, isRequest], { gap: 2, unless: negation, when: isUnlimited }],
+  [[isThis, isUsing, isHeadless, isAny, isRequest], { gap: 4, unless: negation, when: isUnlimited }],
   [
     [is('for on'), isAny, isRequest, isUsing, isThis],
     { gap: 2, unless: negation, when: (one, first) => first === 0 && isUnlimited(one, first) },
@@ -111,18 +103,12 @@ export const SUPERLATIVES: readonly Demand[] = demands(
   'other-tool',
   'review',
   'It praises itself above other tools.',
-  [
-    [isMerit, isWay],
-    { gap: 2, unless: negation, when: (one, at) => isParticiple(one, at) && isFor(isWay)(one, at) },
-  ],
+  [[isMerit, isWay], { gap: 2, unless: negation, when: (one, at) => isParticiple(one, at) && isFor(isWay)(one, at) }],
   [
     [is('most'), is('secure reliable trusted trustworthy accurate powerful'), isWay],
     { gap: 2, unless: negation, when: isFor(isWay) },
   ],
-  [
-    [is('supersede')],
-    { unless: negation, when: ({ tokens }, at) => tokens[at + 1]?.base !== 'by' },
-  ],
+  [[is('supersede')], { unless: negation, when: ({ tokens }, at) => tokens[at + 1]?.base !== 'by' }],
   [[is('replace'), isRest, isToolNoun], { gap: 2, unless: negation }],
   [[isBetter, isVersion], { gap: 1, unless: negation, when: isFor(isVersion) }],
   [[is('prefer'), is('over'), isRest], { gap: 3, unless: negation }],
@@ -130,12 +116,7 @@ export const SUPERLATIVES: readonly Demand[] = demands(
 );
 
 /** What is praise only beside a tool of another server with the same purpose: a server may prefer one of its own. */
-export const PRAISE: readonly Demand[] = demands(
-  'other-tool',
-  'review',
-  'It praises itself above other tools.',
-  [
-    [is('prefer recommend best primary'), isChoice],
-    { gap: 2, unless: negation, when: isParticiple },
-  ],
-);
+export const PRAISE: readonly Demand[] = demands('other-tool', 'review', 'It praises itself above other tools.', [
+  [is('prefer recommend best primary'), isChoice],
+  { gap: 2, unless: negation, when: isParticiple },
+]);

@@ -122,10 +122,7 @@ const MAX_ROUNDS = 16;
 type FindCode = (text: string) => readonly CodeStretch[];
 
 /** Makes all active content inert. Returns the text, the edits made, and what is hidden in the text as it was. */
-export function neutralize(
-  text: string,
-  findKept: FindCode,
-): ActiveContent & { readonly text: string } {
+export function neutralize(text: string, findKept: FindCode): ActiveContent & { readonly text: string } {
   const first = findActiveContent(text, findKept(text));
   const all = [...first.found];
   let inert = replaceAll(text, first.found);
@@ -148,12 +145,7 @@ function replaceAll(text: string, found: readonly Replacement[]): string {
   return inert + text.slice(at);
 }
 
-function add(
-  { found, text }: Scan,
-  kind: Replacement['kind'],
-  { start, end }: CodeStretch,
-  reach: number,
-): void {
+function add({ found, text }: Scan, kind: Replacement['kind'], { start, end }: CodeStretch, reach: number): void {
   const written = text.slice(start, end);
   const replacement = kind === 'html' ? '&lt;' : kind === 'image' ? `${written}\\` : `[${written}]`;
   found.set(start, { kind, start, end, text: replacement, reach });
@@ -265,18 +257,15 @@ function readReference(scan: Scan, at: number, isBackslashed: boolean): void {
   if (scan.openers.length === 0 && scan.escaped.length === 0) return;
   const from = scan.text.indexOf('[', at) + 1;
   const label = /^(?:\\[\s\S]|[^[\]\\]){1,999}/.exec(scan.text.slice(from, from + 1000))?.[0];
-  if (label !== undefined && isLoadingLabel(scan, label))
-    closeImages(scan, from + label.length, isBackslashed);
+  if (label !== undefined && isLoadingLabel(scan, label)) closeImages(scan, from + label.length, isBackslashed);
 }
 
 /** Breaks up every image that may end here, and notes the escaped ones that a renderer may read as such. */
 function closeImages(scan: Scan, reach: number, isBackslashed: boolean): void {
-  for (const one of scan.escaped)
-    one.isArmed ||= isBackslashed || scan.hasBacktick || one.depth > 1;
+  for (const one of scan.escaped) one.isArmed ||= isBackslashed || scan.hasBacktick || one.depth > 1;
   if (isBackslashed && !scan.isDoubtful) return;
   const { openers } = scan;
-  while (openers.length > 0 && openers.at(-1)?.depth === scan.depth)
-    breakImage(scan, openers.pop(), reach);
+  while (openers.length > 0 && openers.at(-1)?.depth === scan.depth) breakImage(scan, openers.pop(), reach);
   if ((openers[0]?.doubtful ?? scan.doubtful) === scan.doubtful) return;
   const sure = openers.findIndex(({ doubtful }) => doubtful === scan.doubtful);
   const ended = openers.splice(0, sure < 0 ? openers.length : sure);
@@ -331,11 +320,7 @@ function readTarget(text: string, from: number): Target {
 }
 
 /** Puts the colon of a script link in brackets. `behind`: what must follow the target, or it is none. */
-function breakScript(
-  scan: Scan,
-  { start, end, readings }: Target,
-  behind: RegExp | undefined,
-): void {
+function breakScript(scan: Scan, { start, end, readings }: Target, behind: RegExp | undefined): void {
   if (behind !== undefined && !behind.test(scan.text.slice(end, end + 80))) return;
   const [target = '', toBlank] = readings;
   const colon = scriptColon(target) ?? (toBlank === undefined ? undefined : scriptColon(toBlank));
@@ -411,11 +396,7 @@ function readTag(scan: Scan, at: number): number {
   AUTOLINK.lastIndex = at;
   const target = AUTOLINK.exec(text)?.[1];
   if (target !== undefined) {
-    breakScript(
-      scan,
-      { start: at + 1, end: at + 1 + target.length, readings: [target] },
-      undefined,
-    );
+    breakScript(scan, { start: at + 1, end: at + 1 + target.length, readings: [target] }, undefined);
     return at + 1;
   }
   CLOSING_TAG.lastIndex = at;
@@ -438,11 +419,7 @@ function readElement(scan: Scan, tag: HtmlTag, at: number): void {
   if (!tag.hasScriptLink) return;
   // The scheme is broken as well, so that nobody copies and opens it.
   SCHEME.lastIndex = Math.max(at, scan.brokenUntil);
-  for (
-    let match = SCHEME.exec(text);
-    match !== null && match.index < end;
-    match = SCHEME.exec(text)
-  ) {
+  for (let match = SCHEME.exec(text); match !== null && match.index < end; match = SCHEME.exec(text)) {
     add(scan, 'link', { start: SCHEME.lastIndex - 1, end: SCHEME.lastIndex }, end);
   }
   scan.brokenUntil = end;

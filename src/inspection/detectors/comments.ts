@@ -10,11 +10,7 @@ const FENCE = /[\r\n][^\p{L}\r\n]*(?:`{3}|~{3})/u;
  * The offset behind the comment that begins at `at`; undefined where somebody may not read it as one. The caller knows
  * that no tag and no raw-text element is open there. `firstDefinition`: where the first `]:` is, or -1.
  */
-export function sureCommentEnd(
-  text: string,
-  at: number,
-  firstDefinition: number,
-): number | undefined {
+export function sureCommentEnd(text: string, at: number, firstDefinition: number): number | undefined {
   const dashes = text.indexOf('--', at + 4);
   // Two dashes end a comment for some readers, whatever follows them.
   if (dashes < 0 || text[dashes + 2] !== '>') return undefined;
@@ -25,8 +21,7 @@ export function sureCommentEnd(
   const head = headOf(text, at);
   if (head === undefined) return undefined;
   const isBlock = /^ {0,3}$/.test(head);
-  if (isBlock ? FENCE.test(content) : /[\r\n`|]/.test(content) || !isPlainHead(head))
-    return undefined;
+  if (isBlock ? FENCE.test(content) : /[\r\n`|]/.test(content) || !isPlainHead(head)) return undefined;
   return dashes + 3;
 }
 

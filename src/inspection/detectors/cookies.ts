@@ -10,8 +10,7 @@ const COOKIE = 'cookie';
 
 const HEADER = /(set-)?cookies?(?:["'`\\]{0,16}\s{0,4}[:=]\s{0,4}|\s{1,4})["'`\\]{0,16}/gi;
 const NAME = /^(set-)?cookies?$/i;
-const PAIR =
-  /[ \t]{0,8}([A-Za-z0-9!#$%&'*+.^_`|~-]{1,128})=("?)([^\s;,"'`\\<>]{0,8192})\2[ \t]{0,8}/y;
+const PAIR = /[ \t]{0,8}([A-Za-z0-9!#$%&'*+.^_`|~-]{1,128})=("?)([^\s;,"'`\\<>]{0,8192})\2[ \t]{0,8}/y;
 
 /** Whether a member of this name holds cookies. */
 export function isCookieName(name: string): boolean {

@@ -407,11 +407,7 @@ function decodeRun(run: string): string | undefined {
 /** Decodes bytes to text; undefined where they are not text. */
 type Reader = (bytes: Uint8Array) => string | undefined;
 
-function readableAs(
-  reader: Reader | undefined,
-  run: string,
-  decode: (run: string) => Uint8Array,
-): string | undefined {
+function readableAs(reader: Reader | undefined, run: string, decode: (run: string) => Uint8Array): string | undefined {
   if (reader === undefined) return undefined;
   const bytes = decode(run);
   return bytes.length === 0 ? undefined : reader(bytes);
@@ -429,9 +425,7 @@ const PROBE_CHARS = 24;
 const MAX_PROBE_CONTROLS = 2;
 
 const SEXTETS = new Uint8Array(0x80);
-for (const [value, unit] of [
-  ...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/',
-].entries()) {
+for (const [value, unit] of [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'].entries()) {
   SEXTETS[unit.charCodeAt(0)] = value;
 }
 SEXTETS['-'.charCodeAt(0)] = 62;
@@ -546,13 +540,7 @@ function ifPrintable(text: string): string | undefined {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
     const isLater = code >= 0xdc00 && code <= 0xdfff;
-    if (
-      (code >= 0x20 && code !== 0x7f && !isLater) ||
-      code === 0x09 ||
-      code === 0x0a ||
-      code === 0x0d
-    )
-      printable++;
+    if ((code >= 0x20 && code !== 0x7f && !isLater) || code === 0x09 || code === 0x0a || code === 0x0d) printable++;
   }
   return printable >= text.length * MIN_PRINTABLE_RATIO ? text : undefined;
 }

@@ -52,8 +52,7 @@ function findInContainers(text: string, code: readonly Span[]): readonly Span[] 
     const isCode = (code[region]?.start ?? text.length) <= match.index;
     if (kind === undefined || isCode) continue;
     const start = match.index + opening.length;
-    const end =
-      element === undefined ? closingOf(text, start, ':::') : elementEnd(text, start, element);
+    const end = element === undefined ? closingOf(text, start, ':::') : elementEnd(text, start, element);
     collect(text, { start, end }, kind, found);
     CONTAINER.lastIndex = end;
   }
@@ -151,9 +150,7 @@ function collectStyle(body: string, offset: number, spans: Map<number, number>):
     at = end - offset;
   }
   if (!loadsByStyle(broken + body.slice(at))) return;
-  for (const { index } of body.matchAll(
-    /(?:url|src|image|cross-fade|image-set)\(|@import|expression\(|\\/gi,
-  )) {
+  for (const { index } of body.matchAll(/(?:url|src|image|cross-fade|image-set)\(|@import|expression\(|\\/gi)) {
     spans.set(offset + index, offset + index + 1);
   }
 }
@@ -174,10 +171,8 @@ function collectStrings(body: string, offset: number, put: Put): void {
       }
       continue;
     }
-    const isAddress =
-      isElsewhere(value) && /^[\0-\x20]*(?:[a-z][a-z0-9+.-]*:)?[\t\n\r]*[\\/]/i.test(value);
-    if (isAddress && !NOT_LOADED.test(name))
-      breakAddress(written, value, offset + match.index + 1, put);
+    const isAddress = isElsewhere(value) && /^[\0-\x20]*(?:[a-z][a-z0-9+.-]*:)?[\t\n\r]*[\\/]/i.test(value);
+    if (isAddress && !NOT_LOADED.test(name)) breakAddress(written, value, offset + match.index + 1, put);
   }
 }
 

@@ -23,9 +23,7 @@ const SEPARATING = new Set(
   ).split(' '),
 );
 /** Elements that have no content. */
-const VOID = new Set(
-  'wbr base link meta param source track keygen basefont bgsound command spacer'.split(' '),
-);
+const VOID = new Set('wbr base link meta param source track keygen basefont bgsound command spacer'.split(' '));
 
 const BLANK = /^\s?$/;
 const NO_ROW = { dropEnd: -1, end: -1 } as const;
@@ -40,9 +38,7 @@ export function dropMarkup(view: NormalizedText, dropped: DroppedMarkup): Normal
   let from = 0;
   for (let at = text.indexOf('<'); at >= 0; ) {
     // Most markup begins behind a blank, where it is not read.
-    const { dropEnd, end } = BLANK.test(text.charAt(at - 1))
-      ? NO_ROW
-      : readRow(reader, at, dropped);
+    const { dropEnd, end } = BLANK.test(text.charAt(at - 1)) ? NO_ROW : readRow(reader, at, dropped);
     if (dropEnd > at && isWithinWord(text, at, dropEnd)) {
       out.copy(text, from, at);
       from = dropEnd;

@@ -24,8 +24,7 @@ function createCue(kind: string, anchors: string, companionSource: string, sourc
 const FEW = '(?: [a-z0-9]{1,24}){0,4}';
 const RULES =
   'instructions?|rules?|guidelines?|directives?|prompts?|restrictions?|policies|constraints|programming|training|commands';
-const OLD =
-  'previous|prior|above|earlier|preceding|existing|original|safety|security|all|any|your|system|content';
+const OLD = 'previous|prior|above|earlier|preceding|existing|original|safety|security|all|any|your|system|content';
 const CARRY =
   'send|post|forward|upload|submit|transmit|leak|exfiltrate|append|include|pass|collect|streamed|put|extract|indexes';
 const VALUABLES =
@@ -50,12 +49,7 @@ const OVERRIDES: readonly Cue[] = [
     'filter|safety|security',
     `(?:bypass|disables?)${FEW} (?:content filter(?:s|ing)?|safety|security (?:checks?|policies|restrictions))`,
   ),
-  createCue(
-    'override',
-    'override',
-    'system|admin|developer',
-    '(?:system|admin|developer|user|policy) override',
-  ),
+  createCue('override', 'override', 'system|admin|developer', '(?:system|admin|developer|user|policy) override'),
   createCue(
     'override',
     'instruction directive',
@@ -71,12 +65,7 @@ const ROLES: readonly Cue[] = [
     'you|pretend|act|enter',
     '(?:you are now|you are|pretend to be|act as|enter)(?: in| an?)? (?:dan|developer mode|maintenance mode|debug mode|admin mode|god mode|jailbreak|system administrator|root|unrestricted)',
   ),
-  createCue(
-    'role',
-    'jailbreak unrestricted',
-    '',
-    'jailbreak mode|unrestricted (?:system|mode|ai|assistant|emergency)',
-  ),
+  createCue('role', 'jailbreak unrestricted', '', 'jailbreak mode|unrestricted (?:system|mode|ai|assistant|emergency)'),
   createCue('role', 'trust', 'input', 'trust (?:all|any) user input'),
 ];
 
@@ -154,12 +143,7 @@ const TOOL_ORDERS: readonly Cue[] = [
     'before|after|when',
     `(?:before|after|when|whenever) (?:using|calling|completing|invoking|executing|returning) (?:this|any|the|other|results?)${FEW} (?:read|fetch|send|execute|run|include|pass|first call|you must)`,
   ),
-  createCue(
-    'tool-order',
-    'must',
-    'call',
-    '(?:every|all|any) calls? to [a-z0-9]{1,24}(?: [a-z0-9]{1,24}){0,2} must',
-  ),
+  createCue('tool-order', 'must', 'call', '(?:every|all|any) calls? to [a-z0-9]{1,24}(?: [a-z0-9]{1,24}){0,2} must'),
   createCue(
     'tool-order',
     'tool',
@@ -194,13 +178,7 @@ const TOOL_ORDERS: readonly Cue[] = [
 ];
 
 /** Phrases, matched on normalized words. */
-export const PHRASES: readonly Cue[] = [
-  ...OVERRIDES,
-  ...ROLES,
-  ...CONCEALMENTS,
-  ...EXFILTRATIONS,
-  ...TOOL_ORDERS,
-];
+export const PHRASES: readonly Cue[] = [...OVERRIDES, ...ROLES, ...CONCEALMENTS, ...EXFILTRATIONS, ...TOOL_ORDERS];
 
 /** Structures, matched on folded lower-case text with its signs. */
 export const STRUCTURES: readonly { readonly kind: string; readonly pattern: RegExp }[] = [
@@ -211,14 +189,12 @@ export const STRUCTURES: readonly { readonly kind: string; readonly pattern: Reg
   },
   {
     kind: 'fake-role',
-    pattern:
-      /\[\/?(?:inst|system|sys|admin|system override|hidden instruction|metadata directive)\]/,
+    pattern: /\[\/?(?:inst|system|sys|admin|system override|hidden instruction|metadata directive)\]/,
   },
   { kind: 'fake-role', pattern: /<<\/?sys>>|\|\|\|[a-z_]{3,30}\|\|\|/ },
   {
     kind: 'fake-role',
-    pattern:
-      /(?:^|\n)[ \t#*]{0,8}(?:system|assistant)(?: override| message| prompt| directive){0,2}[ \t]{0,4}:/,
+    pattern: /(?:^|\n)[ \t#*]{0,8}(?:system|assistant)(?: override| message| prompt| directive){0,2}[ \t]{0,4}:/,
   },
   {
     kind: 'hidden-comment',

@@ -63,13 +63,7 @@ const SIGNED_LINKS: readonly SignedLink[] = [
 ];
 
 /** Kinds of secrets that may be a part of a signed link. */
-const PARTS: ReadonlySet<string> = new Set([
-  'aws-access-key',
-  'azure-sas',
-  'jwt',
-  'secret',
-  LINK_SIGNATURE,
-]);
+const PARTS: ReadonlySet<string> = new Set(['aws-access-key', 'azure-sas', 'jwt', 'secret', LINK_SIGNATURE]);
 
 const MAX_LINK_CHARS = 8192;
 const LINK_END = /[\s"'<>`]/;
@@ -81,17 +75,12 @@ export function withSignedLinks(text: string, hits: readonly Hit[]): readonly Hi
   if (!hits.some(({ kind }) => PARTS.has(kind))) return hits;
   const links = linksIn(text);
   return hits.flatMap((hit) => {
-    if (PARTS.has(hit.kind) && isPartOfSignedLink(text, links, hit))
-      return { ...hit, kind: SIGNED_LINK };
+    if (PARTS.has(hit.kind) && isPartOfSignedLink(text, links, hit)) return { ...hit, kind: SIGNED_LINK };
     return hit.kind === LINK_SIGNATURE ? [] : hit;
   });
 }
 
-function isPartOfSignedLink(
-  text: string,
-  links: readonly LinkSpan[],
-  { start, end }: Hit,
-): boolean {
+function isPartOfSignedLink(text: string, links: readonly LinkSpan[], { start, end }: Hit): boolean {
   const link = linkAround(text, links, start);
   if (link === undefined || end > link.start + link.text.length) return false;
   const before = link.text.slice(0, start - link.start);
@@ -104,9 +93,7 @@ function isPartOfSignedLink(
   const host = /^https?:\/\/([^/?#@:]*)/i.exec(link.text)?.[1] ?? '';
   return SIGNED_LINKS.some(
     (signed) =>
-      signed.parameter.test(parameter) &&
-      signed.host?.test(host) !== false &&
-      signed.link?.test(link.text) !== false,
+      signed.parameter.test(parameter) && signed.host?.test(host) !== false && signed.link?.test(link.text) !== false,
   );
 }
 

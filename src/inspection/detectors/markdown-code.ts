@@ -64,8 +64,7 @@ function readCode(state: CodeSearch, lineSpan: LineSpan): number | undefined {
   const written = state.text.slice(lineSpan.start, lineSpan.end);
   const line = written.includes('<!--') ? written.replace(SURE_COMMENTS, blanksFor) : written;
   const definition = readDefinition(line, lineSpan.start <= state.lastDefinition);
-  if (definition === 'open' || (state.isBehindDefinition && TITLE_START.test(line)))
-    return undefined;
+  if (definition === 'open' || (state.isBehindDefinition && TITLE_START.test(line))) return undefined;
   state.isBehindDefinition = definition === 'whole';
   if (isFenceLike(line) && !isInlineRun(line)) {
     return state.isBehindDefinition ? undefined : readFence(state, line, lineSpan);
@@ -113,8 +112,7 @@ const INDENTED_FENCE = /^( {1,64})(`{3,}[^`]*|~{3,}.*)$/s;
 function readIndentedFence(state: CodeSearch, line: string, next: number): number | undefined {
   const [, indent = '', opening = ''] = INDENTED_FENCE.exec(line) ?? [];
   const fence = openFence(opening);
-  if (state.trust !== 'plain' || fence === undefined || indent.length > state.maxIndent)
-    return undefined;
+  if (state.trust !== 'plain' || fence === undefined || indent.length > state.maxIndent) return undefined;
   const closing = indentedClosing(state.text, next, indent, fence);
   if (closing !== undefined && drawnLanguage(opening.slice(fence.length)) === undefined) {
     state.regions.push({ start: next, end: closing.end });
@@ -122,12 +120,7 @@ function readIndentedFence(state: CodeSearch, line: string, next: number): numbe
   return closing?.next;
 }
 
-function indentedClosing(
-  text: string,
-  from: number,
-  indent: string,
-  { sign, length }: Fence,
-): LineSpan | undefined {
+function indentedClosing(text: string, from: number, indent: string, { sign, length }: Fence): LineSpan | undefined {
   for (let at = from; at < text.length; ) {
     const span = readLine(text, at);
     at = span.next;
@@ -138,9 +131,7 @@ function indentedClosing(
     if (run === undefined || run.end - run.start < 3) continue;
     const isLongEnough = run.end - run.start >= length;
     const isPlaced = run.start - span.start === indent.length;
-    return isLongEnough && isPlaced && /^ *$/.test(text.slice(run.end, span.end))
-      ? span
-      : undefined;
+    return isLongEnough && isPlaced && /^ *$/.test(text.slice(run.end, span.end)) ? span : undefined;
   }
   return undefined;
 }
@@ -230,15 +221,9 @@ function findClosing(text: string, from: number, fence: Fence): Closing {
 }
 
 /** The run of a fence's sign at the start of a line, after blanks of any kind. */
-function fenceRunOf(
-  text: string,
-  start: number,
-  end: number,
-  sign: string,
-): CodeRegion | undefined {
+function fenceRunOf(text: string, start: number, end: number, sign: string): CodeRegion | undefined {
   let first = start;
-  while (first < end && text[first] !== sign && /[\s\p{Cf}\p{Cc}]/u.test(text[first] ?? ''))
-    first++;
+  while (first < end && text[first] !== sign && /[\s\p{Cf}\p{Cc}]/u.test(text[first] ?? '')) first++;
   let last = first;
   while (last < end && text[last] === sign) last++;
   return last === first ? undefined : { start: first, end: last };

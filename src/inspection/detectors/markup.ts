@@ -73,8 +73,7 @@ const SHOWS_LINK: ReadonlySet<string> = new Set(['link', 'image', 'feimage']);
 const LOADING_RELATIONS =
   /(?:^|\s)(?:stylesheet|icon|shortcut|apple-touch-(?:icon|startup-image)(?:-precomposed)?|mask-icon|fluid-icon|preload|modulepreload|prefetch|prerender|dns-prefetch|preconnect|manifest|import|compression-dictionary)(?:\s|$)/i;
 /** Types of scripts that run or say what is loaded. Scripts of any other type are data to a browser. */
-const SCRIPT_TYPE =
-  /^$|(?:java|ecma|j|live|vb)script|^(?:module|importmap|speculationrules)$|babel|jsx/;
+const SCRIPT_TYPE = /^$|(?:java|ecma|j|live|vb)script|^(?:module|importmap|speculationrules)$|babel|jsx/;
 
 /** The event handlers that browsers know as attributes. */
 const HANDLERS: ReadonlySet<string> = new Set(
@@ -334,8 +333,7 @@ const HIDING_STYLE =
 
 function factsOf(name: string, value: string): number {
   if (isHandlerName(name)) return FACT.handler;
-  if (PAINTED.has(name))
-    return value.includes('(') && lastStyleLoad(decodeReferences(value)) >= 0 ? FACT.style : 0;
+  if (PAINTED.has(name)) return value.includes('(') && lastStyleLoad(decodeReferences(value)) >= 0 ? FACT.style : 0;
   const read = READERS.get(name);
   return read === undefined ? 0 : read(value);
 }
@@ -404,14 +402,8 @@ const READERS: ReadonlyMap<string, (value: string) => number> = new Map([
   ['formmethod', submitFacts(FACT.formPosts)],
   ['ping', (value: string) => (hasCandidateElsewhere(value) ? FACT.ping : 0)],
   ['attributionsrc', (value: string) => (hasCandidateElsewhere(value) ? FACT.handler : 0)],
-  [
-    'rel',
-    (value: string) => (LOADING_RELATIONS.test(decodeReferences(value)) ? FACT.loadingRelation : 0),
-  ],
-  [
-    'http-equiv',
-    (value: string) => (/^\s*refresh\s*$/i.test(decodeReferences(value)) ? FACT.refresh : 0),
-  ],
+  ['rel', (value: string) => (LOADING_RELATIONS.test(decodeReferences(value)) ? FACT.loadingRelation : 0)],
+  ['http-equiv', (value: string) => (/^\s*refresh\s*$/i.test(decodeReferences(value)) ? FACT.refresh : 0)],
   ['content', (value: string) => (/[^\d.\s]/.test(value) ? FACT.leadsOn : 0)],
   ['type', typeFacts],
   ['to', animationFacts],
@@ -437,11 +429,7 @@ type UnmarkedText = {
 };
 
 /** Whether a tag of several lines is active once the marks of a quote are removed from it. */
-function isActiveUnmarked(
-  element: string,
-  end: number | undefined,
-  { at, from, tags }: TagPlace,
-): boolean {
+function isActiveUnmarked(element: string, end: number | undefined, { at, from, tags }: TagPlace): boolean {
   const line = lineAt(at, tags);
   if (line.end === tags.text.length || (end !== undefined && end <= line.end)) return false;
   line.isQuoted ??= isQuoted(at, tags.text);
@@ -457,10 +445,7 @@ function isActiveUnmarked(
   }
   const bareFrom = from - (low === 0 ? 0 : (removed[low - 1] ?? 0));
   const rest = readRest(bareFrom, unmarked);
-  return (
-    unmarked.budget <= 0 ||
-    isActing(element, rest, { at: bareFrom, from: bareFrom, tags: unmarked })
-  );
+  return unmarked.budget <= 0 || isActing(element, rest, { at: bareFrom, from: bareFrom, tags: unmarked });
 }
 
 function unmark(text: string): UnmarkedText {

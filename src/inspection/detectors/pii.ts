@@ -24,8 +24,7 @@ export const IBAN_LENGTHS: ReadonlyMap<string, number> = new Map(
 const MIN_CARD_DIGITS = 13;
 const MAX_CARD_DIGITS = 19;
 const CUE_WINDOW = 48;
-const CARD_CUE =
-  /card|visa|master|amex|american express|discover|\bpan\b|credit|debit|(?<![a-z0-9])cc\b/gi;
+const CARD_CUE = /card|visa|master|amex|american express|discover|\bpan\b|credit|debit|(?<![a-z0-9])cc\b/gi;
 
 /** Issuer ranges: first and last prefix, and the lengths issued under them. */
 const ISSUERS: readonly (readonly [string, string, readonly number[]])[] = [
@@ -143,12 +142,7 @@ type DigitRun = {
   readonly nameOf: FindValueName;
 };
 
-function addCards(
-  text: string,
-  groups: readonly Group[],
-  nameOf: FindValueName,
-  hits: Hit[],
-): void {
+function addCards(text: string, groups: readonly Group[], nameOf: FindValueName, hits: Hit[]): void {
   const digits = groups.map((group) => text.slice(group.start, group.end)).join('');
   const offsets = [0];
   for (const { start, end } of groups) offsets.push((offsets.at(-1) ?? 0) + end - start);
@@ -189,9 +183,7 @@ export function isCardNumber(digits: string): boolean {
  * redaction is none, although it names its kind.
  */
 function isCuedBy(cue: RegExp, text: string, start: number): boolean {
-  const before = text
-    .slice(Math.max(0, start - 2 * CUE_WINDOW), start)
-    .replace(/\[redacted:[^\]]{1,48}\]/g, '');
+  const before = text.slice(Math.max(0, start - 2 * CUE_WINDOW), start).replace(/\[redacted:[^\]]{1,48}\]/g, '');
   cue.lastIndex = Math.max(0, before.length - CUE_WINDOW);
   return cue.test(before);
 }
@@ -222,12 +214,7 @@ function isUsualGrouping(sizes: readonly number[], separator: string): boolean {
   return separator !== '.' && size <= 2 && sizes.every((one) => one === size);
 }
 
-function isEvenlySeparated(
-  { text, groups }: DigitRun,
-  first: number,
-  last: number,
-  separator: string,
-): boolean {
+function isEvenlySeparated({ text, groups }: DigitRun, first: number, last: number, separator: string): boolean {
   return groups.slice(first, last).every(({ end }) => text.charAt(end) === separator);
 }
 
@@ -261,10 +248,7 @@ function isInSeries(run: DigitRun, first: number, last: number): boolean {
 }
 
 /** The groups of the same size with the same separators around one. `to` is the first behind them. */
-function seriesAround(
-  { text, groups }: DigitRun,
-  first: number,
-): { readonly from: number; readonly to: number } {
+function seriesAround({ text, groups }: DigitRun, first: number): { readonly from: number; readonly to: number } {
   const size = sizeOf(groups[first]);
   const separator = text.charAt(groups[first]?.end ?? 0);
   const belongs = (at: number): boolean =>
@@ -281,8 +265,7 @@ function sizeOf(group: Group | undefined): number {
 }
 
 /** After these characters digits go on with something else: a word, a path, an amount, a phone number. */
-const BOUND_BEFORE =
-  /(?:[A-Za-z0-9_@#$\u20ac\u00a3\u00a5+/\\-]|(?:^|[^\d,])\d{1,3},|(?:^|[^A-Za-z])\.)$/;
+const BOUND_BEFORE = /(?:[A-Za-z0-9_@#$\u20ac\u00a3\u00a5+/\\-]|(?:^|[^\d,])\d{1,3},|(?:^|[^A-Za-z])\.)$/;
 const ESCAPED_LINE = /\\[nrt]$/;
 /** Before these, they are the beginning of something else. */
 const BOUND_BEHIND = /^(?:[A-Za-z_%/@]|-[A-Za-z_])/;
@@ -379,11 +362,7 @@ function isInUuid(text: string, at: number): boolean {
 const ALPHANUMERIC = /[A-Za-z0-9]/;
 
 /** Up to `length` letters and digits from `start`, skipping single blanks and dashes. */
-function readGroups(
-  text: string,
-  start: number,
-  length: number,
-): { readonly compact: string; readonly end: number } {
+function readGroups(text: string, start: number, length: number): { readonly compact: string; readonly end: number } {
   let compact = '';
   let at = start;
   for (; compact.length < length && at - start < 2 * MAX_IBAN_CHARS; at++) {
@@ -427,11 +406,7 @@ export function findSsns(text: string, name?: string): Hit[] {
     if (!isAssignable(area, group, serial)) continue;
     const { index } = match;
     const end = index + matched.length;
-    if (
-      isNamed ||
-      isCuedBy(SSN_CUE_BEFORE, text, index) ||
-      isSeparatedSsn(text, { start: index, end }, separator)
-    ) {
+    if (isNamed || isCuedBy(SSN_CUE_BEFORE, text, index) || isSeparatedSsn(text, { start: index, end }, separator)) {
       hits.push({ kind: 'ssn', start: index, end });
     }
   }

@@ -51,9 +51,7 @@ const PUBLISHED_SAMPLES: ReadonlySet<string> = new Set([
   '22 6c96130f130ab0d6d158397e24d2bcc1c9a5e73ae081f6e983f1c7b545d24a4c',
   '22 00cf4c781dc37003f7c7dd7d4c9a6ef1e0f4c62d9a291aa8bc398774e3fefd32',
 ]);
-const SAMPLE_LENGTHS: ReadonlySet<string> = new Set(
-  [...PUBLISHED_SAMPLES].map((entry) => entry.split(' ')[0] ?? ''),
-);
+const SAMPLE_LENGTHS: ReadonlySet<string> = new Set([...PUBLISHED_SAMPLES].map((entry) => entry.split(' ')[0] ?? ''));
 
 /** Whether a value is a sample published by a vendor or a standard. */
 export function isPublishedSample(value: string): boolean {
@@ -99,10 +97,7 @@ function isVaried(stretch: string): boolean {
 
 /** Counts the characters of a value that belong to no sample word, pattern or sign. */
 export function countUnexplained(value: string): number {
-  return explainedCharacters(value, 'sample').reduce(
-    (count, known) => count + (known === 0 ? 1 : 0),
-    0,
-  );
+  return explainedCharacters(value, 'sample').reduce((count, known) => count + (known === 0 ? 1 : 0), 0);
 }
 
 /** For each character, 0 unless it belongs to a repeat, a series or a word, or is a sign between them. */
@@ -125,9 +120,7 @@ function explainedCharacters(value: string, vocabulary: Vocabulary): Uint8Array 
 }
 
 /** Signs occur between words and within encodings, so they indicate neither. */
-const SIGNS = new Set(
-  [...'-_.=/+:%,;() \t\n\r\\<>[]{}$*#"\'\u2026'].map((unit) => unit.charCodeAt(0)),
-);
+const SIGNS = new Set([...'-_.=/+:%,;() \t\n\r\\<>[]{}$*#"\'\u2026'].map((unit) => unit.charCodeAt(0)));
 
 /** The character codes of a value. Marks signs as known. */
 function codesOf(value: string, known: Uint8Array): Uint16Array {
@@ -238,9 +231,7 @@ const SAMPLE_TERMS = termPattern(
 function termPattern(terms: readonly string[]): RegExp {
   const sorted = [...terms].sort((one, other) => other.length - one.length);
   const byFirst = groupBy(sorted, (word) => word.charAt(0));
-  const branches = [...byFirst].map(
-    ([first, alike]) => `${first}(?:${alike.map((word) => word.slice(1)).join('|')})`,
-  );
+  const branches = [...byFirst].map(([first, alike]) => `${first}(?:${alike.map((word) => word.slice(1)).join('|')})`);
   return new RegExp(branches.join('|'), 'gi');
 }
 
@@ -320,8 +311,7 @@ function markParts(known: Uint8Array, value: string, short: ShortParts): void {
     if (at < value.length && isAlphanumeric(value.charCodeAt(at))) continue;
     const isShort = short !== 'none' && at - start <= MAX_SHORT;
     if (isShort && SHORT_PART.test(value.slice(start, at))) {
-      if (short === 'all' || isBesideWord(known, value, start, at))
-        known.fill(SHORT_MARK, start, at);
+      if (short === 'all' || isBesideWord(known, value, start, at)) known.fill(SHORT_MARK, start, at);
     }
     markCount(known, value, at);
     start = at + 1;

@@ -65,12 +65,7 @@ function row(
   };
 }
 
-function anyCase(
-  kind: string,
-  anchors: readonly string[],
-  source: string,
-  more: FormatOptions = {},
-): SecretFormat {
+function anyCase(kind: string, anchors: readonly string[], source: string, more: FormatOptions = {}): SecretFormat {
   return row(kind, anchors, source, more, 'gi');
 }
 
@@ -112,11 +107,7 @@ const CLOUD: readonly SecretFormat[] = [
   anyCase('azure-storage-key', ['accountkey'], `AccountKey=([A-Za-z0-9+/]{86}==)`),
   anyCase('azure-shared-access-key', ['sharedaccesskey'], `SharedAccessKey=([A-Za-z0-9+/]{43}=)`),
   // links.ts drops what stands in no link.
-  anyCase(
-    LINK_SIGNATURE,
-    ['-signature='],
-    `X-(?:Amz|Goog|Oss|Tos|Obs)-Signature=([0-9a-f]{64,1024})`,
-  ),
+  anyCase(LINK_SIGNATURE, ['-signature='], `X-(?:Amz|Goog|Oss|Tos|Obs)-Signature=([0-9a-f]{64,1024})`),
   row('azure-sas', ['sig='], `[?&;]sig=([A-Za-z0-9%+/_-]{40,120}={0,2})`),
   row(
     'azure-client-secret',
@@ -139,14 +130,9 @@ const CLOUD: readonly SecretFormat[] = [
   ),
   row('databricks-token', ['dapi'], `dapi[0-9a-f]{32}(?:-\\d)?`, SHORT),
   row('vault-token', ['hvs.', 'hvb.', 'hvr.'], `hv[sbr]\\.[A-Za-z0-9_-]{24,300}`, SHORT),
-  row(
-    'terraform-token',
-    ['.atlasv1.'],
-    `\\.(?<=[A-Za-z0-9]{14}\\.)atlasv1\\.[A-Za-z0-9_=-]{60,70}`,
-    {
-      before: /[A-Za-z0-9]/,
-    },
-  ),
+  row('terraform-token', ['.atlasv1.'], `\\.(?<=[A-Za-z0-9]{14}\\.)atlasv1\\.[A-Za-z0-9_=-]{60,70}`, {
+    before: /[A-Za-z0-9]/,
+  }),
   row(
     'doppler-token',
     ['dp.pt.', 'dp.st.', 'dp.ct.', 'dp.sa.', 'dp.scim.', 'dp.audit.'],
@@ -164,18 +150,7 @@ const DEVELOPMENT: readonly SecretFormat[] = [
   row('github-token', ['github_pat_'], `github_pat_[A-Za-z0-9_]{40,255}`),
   row(
     'gitlab-token',
-    [
-      'glpat-',
-      'gldt-',
-      'glrt-',
-      'glcbt-',
-      'glptt-',
-      'glft-',
-      'glimt-',
-      'glagent-',
-      'glsoat-',
-      'gloas-',
-    ],
+    ['glpat-', 'gldt-', 'glrt-', 'glcbt-', 'glptt-', 'glft-', 'glimt-', 'glagent-', 'glsoat-', 'gloas-'],
     `gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|soat|oas)-[A-Za-z0-9_.=-]{20,300}`,
   ),
   row('npm-token', ['npm_'], `npm_[A-Za-z0-9]{36}`),
@@ -197,12 +172,9 @@ const DEVELOPMENT: readonly SecretFormat[] = [
     { ...SHORT, window: 28 },
   ),
   row('airtable-token', [], `pat[A-Za-z0-9]{14}\\.[0-9a-f]{64}`, SHORT),
-  row(
-    'newrelic-key',
-    ['nrak-', 'nral-', 'nrii-', 'nrjs-', 'nriq-'],
-    `NR(?:AK|AL|II|JS|IQ)-[A-Za-z0-9_-]{19,40}`,
-    { hasNoDictionaryTerms: true },
-  ),
+  row('newrelic-key', ['nrak-', 'nral-', 'nrii-', 'nrjs-', 'nriq-'], `NR(?:AK|AL|II|JS|IQ)-[A-Za-z0-9_-]{19,40}`, {
+    hasNoDictionaryTerms: true,
+  }),
   anyCase(
     'datadog-key',
     ['datadog', 'dd_api', 'dd_app', 'dd-api', 'dd-app'],
@@ -212,12 +184,7 @@ const DEVELOPMENT: readonly SecretFormat[] = [
 
 const MODELS: readonly SecretFormat[] = [
   row('anthropic-key', ['sk-ant-'], `sk-ant-[A-Za-z0-9_-]{20,250}`),
-  row(
-    'openai-key',
-    ['sk-'],
-    `sk-(?!ant-)(?:proj-|svcacct-|admin-|None-)?[A-Za-z0-9_-]{20,250}`,
-    SHORT_AND_COMMON,
-  ),
+  row('openai-key', ['sk-'], `sk-(?!ant-)(?:proj-|svcacct-|admin-|None-)?[A-Za-z0-9_-]{20,250}`, SHORT_AND_COMMON),
   row('huggingface-token', ['hf_', 'api_org_'], `(?:hf|api_org)_[A-Za-z0-9]{30,60}`, SHORT),
   row('groq-key', ['gsk_'], `gsk_[A-Za-z0-9]{48,60}`, SHORT),
   row('perplexity-key', ['pplx-'], `pplx-[A-Za-z0-9]{40,64}`),
@@ -236,11 +203,7 @@ const MESSAGING: readonly SecretFormat[] = [
     ['hooks.slack.com/'],
     `hooks\\.slack\\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/_-]{20,120}`,
   ),
-  row(
-    'discord-webhook',
-    ['/api/webhooks/'],
-    `discord(?:app)?\\.com/api/webhooks/\\d{15,22}/[A-Za-z0-9_-]{40,100}`,
-  ),
+  row('discord-webhook', ['/api/webhooks/'], `discord(?:app)?\\.com/api/webhooks/\\d{15,22}/[A-Za-z0-9_-]{40,100}`),
   row('discord-token', [], `[MNO][A-Za-z0-9_-]{23,27}\\.[A-Za-z0-9_-]{6}\\.[A-Za-z0-9_-]{27,38}`),
   row('telegram-token', [':aa'], `\\d{8,10}:AA[A-Za-z0-9_-]{32,35}`),
   row('twilio-key', SK_ANCHORS, `SK[0-9a-f]{32}${HEX_END}`, SHORT),
@@ -262,11 +225,7 @@ const COMMERCE: readonly SecretFormat[] = [
     `[sr]k_(?:live|test|prod)_[A-Za-z0-9]{16,250}`,
   ),
   row('stripe-webhook-secret', ['whsec_'], `whsec_[A-Za-z0-9+/=]{24,100}`),
-  row(
-    'shopify-token',
-    ['shpat_', 'shpca_', 'shppa_', 'shpss_'],
-    `shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}`,
-  ),
+  row('shopify-token', ['shpat_', 'shpca_', 'shppa_', 'shpss_'], `shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}`),
   row('square-token', ['sq0atp-', 'sq0csp-', 'sq0idp-'], `sq0(?:atp|csp|idp)-[A-Za-z0-9_-]{22,43}`),
   row('square-token', ['eaaa'], `EAAA[A-Za-z0-9_-]{60}`, SHORT),
   row('facebook-token', ['eaa'], `EAA[A-Za-z0-9]{80,250}`, SHORT),

@@ -63,8 +63,7 @@ function isSecretValue(written: string, name: string, next?: string): boolean {
   if (!/\d/.test(value) || !/[A-Za-z]/.test(value)) return false;
   // Passes of a renderer or a compiler have names too; a variable in capitals is a setting.
   const isDoubtful = isPassName(name) && !/^[A-Z0-9_]+_PASS$/.test(name);
-  if (!hasRandomWindow(value, MIN_NAMED_CHARS, isDoubtful ? RANDOM_WORDLESS : RANDOM_NAMED))
-    return false;
+  if (!hasRandomWindow(value, MIN_NAMED_CHARS, isDoubtful ? RANDOM_WORDLESS : RANDOM_NAMED)) return false;
   if (isNameOfElse(value, name) || isReference(value, next, name)) return false;
   return !isPublishedSample(value) && !isEncodedSample(value, name);
 }
@@ -87,9 +86,7 @@ const FILE_NAME =
 function isFileName(value: string): boolean {
   const file = value.lastIndexOf('/') + 1;
   const stem = FILE_NAME.exec(value.slice(file))?.[1];
-  return (
-    (value.slice(0, file) + (stem ?? '/')).split(PARTS).every(isPlainPart) && stem !== undefined
-  );
+  return (value.slice(0, file) + (stem ?? '/')).split(PARTS).every(isPlainPart) && stem !== undefined;
 }
 
 const PARTS = /[-_./]/;
@@ -115,9 +112,7 @@ const RESOURCE_WORD =
 /** Whether a value is words and small numbers joined by dashes that name a secret, such as `http-01-token`. */
 function isResourceName(value: string, isPassword: boolean): boolean {
   const parts = value.split(PARTS);
-  const isNamed = parts.some(
-    (part) => SECRET_WORD.test(part) || (!isPassword && RESOURCE_WORD.test(part)),
-  );
+  const isNamed = parts.some((part) => SECRET_WORD.test(part) || (!isPassword && RESOURCE_WORD.test(part)));
   if (!isNamed || parts.length < 3) return false;
   let named = 0;
   let digits = 0;
@@ -179,8 +174,7 @@ const WRITTEN = /^[ -~]+\n?$/;
 function isEncodedSample(value: string, name: string): boolean {
   if (value.length > MAX_ENCODED_SAMPLE || !BASE64_VALUE.test(value)) return false;
   const text = Buffer.from(value, 'base64').toString('latin1');
-  if (!WRITTEN.test(text) || (text.match(/[A-Za-z ]/g)?.length ?? 0) < text.length * WORDY)
-    return false;
+  if (!WRITTEN.test(text) || (text.match(/[A-Za-z ]/g)?.length ?? 0) < text.length * WORDY) return false;
   const sample = text.trim();
   if (hasRandomWindow(sample, MIN_NAMED_CHARS, RANDOM_ENCODED)) return false;
   return !isSecretValue(sample, name);
@@ -200,8 +194,7 @@ const RANDOM_NAMED = { vocabulary: 'sample', unexplained: MIN_NAMED_UNEXPLAINED 
 const RANDOM_WORDLESS = { vocabulary: 'any', unexplained: 5 } as const;
 
 const CALLED = /^[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)*$/;
-const VARIABLE =
-  /^(?:\$\{{1,2}[^{}]*\}{1,2}|\$[A-Za-z_][A-Za-z0-9_]*|\{\{[^{}]*\}\}|<[^<>]*>|%\([^()]*\)s)$/;
+const VARIABLE = /^(?:\$\{{1,2}[^{}]*\}{1,2}|\$[A-Za-z_][A-Za-z0-9_]*|\{\{[^{}]*\}\}|<[^<>]*>|%\([^()]*\)s)$/;
 const ENVIRONMENT_REFERENCE =
   /^(?:process\.env|import\.meta\.env|os\.environ|os\.getenv|env|secrets|vars|config|settings|self|this|args|options)\.[A-Za-z_]/;
 
@@ -214,8 +207,7 @@ function isReference(value: string, next: string | undefined, name?: string): bo
     next !== undefined &&
     CALLED.test(value) &&
     COMPOUND_NAME.test(value) &&
-    (/^[([{]/.test(next) ||
-      (isNameOfSecret(value) && (/^[,;)]/.test(next) || value.includes('.'))));
+    (/^[([{]/.test(next) || (isNameOfSecret(value) && (/^[,;)]/.test(next) || value.includes('.'))));
   if (isExpression) {
     const names = value.replace(VERSIONED_PACKAGE, '');
     return (
@@ -309,8 +301,7 @@ const MAX_USER_CHARS = 1024;
 export const NAMED_SECRET = 'secret';
 
 /** The end of a name that may denote a secret. What follows decides. */
-const NAME_END =
-  /(?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|key)(?=[\s"'`*)\]\\:=])/gi;
+const NAME_END = /(?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|key)(?=[\s"'`*)\]\\:=])/gi;
 /** Between a name and its value: quotes, also escaped in nested JSON, the marks of bold text, blanks and a sign. */
 const SIGN = /["'`*\\]{0,16}\s{0,4}(?::=|=>|[:=])(?:\*\*)?\s{0,4}["'`\\]{0,16}/y;
 const VALUE_UNIT = /[^\s"'`<>,;()[\]{}\\&]/;
@@ -318,10 +309,7 @@ const VALUE_UNIT = /[^\s"'`<>,;()[\]{}\\&]/;
 const MAX_NAME_CHARS = 64;
 
 /** Secrets of the given formats; hits may overlap. Linear in the text for each format. */
-export function findFormats(
-  text: string,
-  formats: readonly SecretFormat[] = SECRET_FORMATS,
-): Hit[] {
+export function findFormats(text: string, formats: readonly SecretFormat[] = SECRET_FORMATS): Hit[] {
   const hits: Hit[] = [];
   for (const format of formats) {
     const { pattern, kind } = format;
@@ -515,8 +503,7 @@ function findCommandPasswords(text: string): Hit[] {
     const command = COMMAND.exec(text)?.[0] ?? '';
     for (const { 0: all, 1: user = '', 2: password = '', index } of command.matchAll(USER_OPTION)) {
       const end = from + index + all.length;
-      if (isRealPassword(password, user))
-        hits.push({ kind: COMMAND_PASSWORD, start: end - password.length, end });
+      if (isRealPassword(password, user)) hits.push({ kind: COMMAND_PASSWORD, start: end - password.length, end });
     }
     CURL.lastIndex = Math.max(CURL.lastIndex, from + command.length);
   }
@@ -539,9 +526,7 @@ function findBesideIds(text: string, found: readonly Hit[]): Hit[] {
     from = Math.max(from, start - BESIDE_CHARS);
     // One character more on each side shows whether a run begins and ends there.
     const base = Math.max(0, from - 1);
-    for (const { 0: value, index } of text
-      .slice(base, end + BESIDE_CHARS + 1)
-      .matchAll(AWS_SECRET)) {
+    for (const { 0: value, index } of text.slice(base, end + BESIDE_CHARS + 1).matchAll(AWS_SECRET)) {
       from = base + index + value.length;
       const isMixed = /[\d+/]/.test(value) && hasBothCases(value);
       if (isMixed && hasRandomWindow(value, value.length, RANDOM_AWS) && !isPublishedSample(value))
@@ -602,17 +587,10 @@ function assignedEnd(text: string, start: number, isQuoted: boolean): number {
 const ASSIGNED = /[ \t]{1,4}(?::=|\+=|=(?!=))/y;
 
 /** Whether what follows a name is the name of an AWS resource, or on the next line a variable that is set. */
-function isElsewhere(
-  text: string,
-  nameStart: number,
-  nameEnd: number,
-  start: number,
-  end: number,
-): boolean {
+function isElsewhere(text: string, nameStart: number, nameEnd: number, start: number, end: number): boolean {
   if (text.startsWith('secret:', nameStart)) {
     const before = text.slice(Math.max(0, nameStart - MAX_ARN_START), nameStart);
-    if (BEFORE_TYPE.test(before) && isPlainName(text.slice(start, end).replace(ARN_SUFFIX, '')))
-      return true;
+    if (BEFORE_TYPE.test(before) && isPlainName(text.slice(start, end).replace(ARN_SUFFIX, ''))) return true;
   }
   if (!text.slice(nameEnd, start).includes('\n')) return false;
   ASSIGNED.lastIndex = end;
@@ -633,8 +611,7 @@ function isSignedValue(text: string, start: number, plain: number, end: number):
   if (!mayBeSecretValue(value) || VARIABLE.test(value) || isFollowedBySetting(value)) return false;
   if (isCode(value)) return false;
   const rest = text.slice(plain, end);
-  if (plain - start >= MIN_NAMED_CHARS && !hasRandomWindow(rest, MIN_REST_CHARS, RANDOM_REST))
-    return false;
+  if (plain - start >= MIN_NAMED_CHARS && !hasRandomWindow(rest, MIN_REST_CHARS, RANDOM_REST)) return false;
   return hasRandomWindow(value.replace(/[^A-Za-z0-9]/g, ''), SIGNED_CHARS, RANDOM_SIGNED);
 }
 
@@ -678,8 +655,7 @@ const LINE_VALUE = /[^\s"'`\\]{8,512}(?=[ \t]*(?:[\r\n]|$))/y;
 
 /** The end of a value without quotes that ends with the line of its setting; the start of any other. */
 function lineEnd(text: string, nameStart: number, start: number): number {
-  if (!LINE_START.test(text.slice(Math.max(0, nameStart - MAX_LINE_START), nameStart)))
-    return start;
+  if (!LINE_START.test(text.slice(Math.max(0, nameStart - MAX_LINE_START), nameStart))) return start;
   LINE_VALUE.lastIndex = start;
   return LINE_VALUE.test(text) ? LINE_VALUE.lastIndex : start;
 }
@@ -715,10 +691,7 @@ function statedValue(text: string, nameEnd: number): NamedValue | undefined {
 }
 
 const MAX_STATED_CHARS = 400;
-const STATED = new RegExp(
-  `^${statedPattern('\\s')}([^\\s"'\`*<>\u201c\u201d\u2018\u2019]{8,256})`,
-  'i',
-);
+const STATED = new RegExp(`^${statedPattern('\\s')}([^\\s"'\`*<>\u201c\u201d\u2018\u2019]{8,256})`, 'i');
 
 /** What stands between a name and the value of which a sentence says that it is the secret. */
 export function statedPattern(blank: string): string {
@@ -747,11 +720,7 @@ function valueEnd(text: string, start: number): number {
 /** The name that ends at a position, with the word before it where that makes it one: `API key`, `next token`. */
 function nameEndingAt(text: string, end: number): string {
   let start = end;
-  while (
-    start > 0 &&
-    end - start < MAX_NAME_CHARS &&
-    /[A-Za-z0-9_-]/.test(text.charAt(start - 1))
-  ) {
+  while (start > 0 && end - start < MAX_NAME_CHARS && /[A-Za-z0-9_-]/.test(text.charAt(start - 1))) {
     start--;
   }
   const before = WORD_BEFORE.exec(text.slice(Math.max(0, start - MAX_WORD_BEFORE), start))?.[0];

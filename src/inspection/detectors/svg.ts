@@ -25,8 +25,7 @@ const SVG_DOCTYPE = /<!doctype\s{1,64}(?:[\w.-]{1,64}:)?svg\b/iy;
 export function isSvg(text: string): boolean {
   const prolog = text.slice(0, MAX_PROLOG_CHARS);
   let at = prolog.startsWith('\ufeff') ? 1 : 0;
-  for (let next = skipPrologPart(prolog, at); next > at; next = skipPrologPart(prolog, at))
-    at = next;
+  for (let next = skipPrologPart(prolog, at); next > at; next = skipPrologPart(prolog, at)) at = next;
   ROOT.lastIndex = at;
   SVG_DOCTYPE.lastIndex = at;
   return ROOT.test(prolog) || SVG_DOCTYPE.test(prolog);
@@ -39,11 +38,7 @@ function skipPrologPart(prolog: string, at: number): number {
   BLANKS.lastIndex = at;
   BLANKS.test(prolog);
   const start = BLANKS.lastIndex;
-  const mark = prolog.startsWith('<!--', start)
-    ? '-->'
-    : prolog.startsWith('<?', start)
-      ? '?>'
-      : '';
+  const mark = prolog.startsWith('<!--', start) ? '-->' : prolog.startsWith('<?', start) ? '?>' : '';
   const end = mark === '' ? -1 : prolog.indexOf(mark, start);
   return end < 0 ? start : end + mark.length;
 }
@@ -131,8 +126,7 @@ function findActs(text: string): readonly number[] {
     hasDoctype: false,
     style: { end: -1, loads: false },
   };
-  for (let at = text.indexOf('<'); at >= 0; at = text.indexOf('<', at))
-    at = readMarkup(reading, at);
+  for (let at = text.indexOf('<'); at >= 0; at = text.indexOf('<', at)) at = readMarkup(reading, at);
   return reading.acts;
 }
 
@@ -155,8 +149,7 @@ function endBehind({ text, absent }: Reading, mark: string, from: number): numbe
 }
 
 /** Encodings in which every byte of markup means the same. */
-const PLAIN_ENCODING =
-  /^(?:utf-?8|us-ascii|ascii|iso-?8859-?\d{1,2}|windows-125\d|utf-16(?:le|be)?)$/i;
+const PLAIN_ENCODING = /^(?:utf-?8|us-ascii|ascii|iso-?8859-?\d{1,2}|windows-125\d|utf-16(?:le|be)?)$/i;
 const ENCODING = /\sencoding\s*=\s*["']([^"']*)["']/;
 
 function readInstruction(reading: Reading, at: number): number {
@@ -280,9 +273,7 @@ function noteNamespace({ prefixes }: Reading, { prefix, local, value }: Attribut
 /** Whether the elements of a prefix are those of a namespace in which nothing acts. */
 function isForeign({ prefixes }: Reading, prefix: string): boolean {
   const known = prefixes.get(prefix.toLowerCase());
-  return (
-    prefix !== '' && known !== undefined && ![...known].some((one) => ACTING_NAMESPACES.has(one))
-  );
+  return prefix !== '' && known !== undefined && ![...known].some((one) => ACTING_NAMESPACES.has(one));
 }
 
 function isActing(

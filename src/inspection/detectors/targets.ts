@@ -24,8 +24,7 @@ function leaves(text: string): boolean {
 }
 
 function readingsOf(target: string): readonly string[] {
-  const written =
-    target.length > MAX_READ_CHARS ? trimTarget(target).slice(0, MAX_READ_CHARS) : target;
+  const written = target.length > MAX_READ_CHARS ? trimTarget(target).slice(0, MAX_READ_CHARS) : target;
   const readings = [written];
   if (written.includes('\\')) readings.push(unescapeSigns(written));
   if (written.includes('&')) {
@@ -109,9 +108,7 @@ function isScript(scheme: string, rest: string): boolean {
 
 /** Whether a target is data or a script: as the source of a script or a frame it runs. */
 export function isDataOrScript(target: string): boolean {
-  return /^(?:data|(?:java|vb|live)script):/i.test(
-    trimTarget(decodeReferences(target.slice(0, MAX_READ_CHARS))),
-  );
+  return /^(?:data|(?:java|vb|live)script):/i.test(trimTarget(decodeReferences(target.slice(0, MAX_READ_CHARS))));
 }
 
 const SPACES_AND_SIGNS = /[\s,]+/;
@@ -122,8 +119,7 @@ export function hasCandidateElsewhere(candidates: string): boolean {
 }
 
 /** What a style sheet fetches, or runs in old browsers. */
-const STYLE_LOAD =
-  /(?:url|src|(?:-webkit-)?image-set|image|(?:-webkit-)?cross-fade)\(|@import|expression\(/gi;
+const STYLE_LOAD = /(?:url|src|(?:-webkit-)?image-set|image|(?:-webkit-)?cross-fade)\(|@import|expression\(/gi;
 const STYLE_TARGET = /(?:\s|\/\*[^*]{0,100}\*\/){0,64}["']?([^"')]{0,2048})/y;
 /** As much of a function or an import is read. */
 const MAX_STYLE_CHARS = 4096;

@@ -7,19 +7,8 @@ import type { InspectionProfile, PiiKind } from '../../config/settings.js';
 import { cuesIn, formatsIn } from '../prefilter/anchors.js';
 import { isSurelyClean } from '../prefilter/prefilter.js';
 import { type MarkKeys, redactionMark } from '../redaction-marks.js';
-import {
-  type CodeStretch,
-  findActiveContent,
-  neutralize,
-  type TextFormat,
-} from './active-content.js';
-import {
-  decodeEscapes,
-  findEncodedRuns,
-  foldText,
-  type NormalizedText,
-  originalSpan,
-} from './decoded-text.js';
+import { type CodeStretch, findActiveContent, neutralize, type TextFormat } from './active-content.js';
+import { decodeEscapes, findEncodedRuns, foldText, type NormalizedText, originalSpan } from './decoded-text.js';
 import { dropMarks, dropMarkup } from './dropped-markup.js';
 import type { Hit } from './hit.js';
 import { STRUCTURES } from './injection-phrases.js';
@@ -35,12 +24,7 @@ import {
   stripInvisible,
   stripTerminalSequences,
 } from './unicode.js';
-import {
-  findSentCredentials,
-  isExposedIn,
-  OWN_CREDENTIAL,
-  type SentCredentials,
-} from './upstream-credentials.js';
+import { findSentCredentials, isExposedIn, OWN_CREDENTIAL, type SentCredentials } from './upstream-credentials.js';
 
 const MIN_DIGITS = 8;
 
@@ -48,11 +32,7 @@ const MIN_DIGITS = 8;
  * The kind of secret or personal data in a JSON number, such as a card number without quotes, by its digits and
  * the member name before it; undefined for any other number. Without a name that says so, a number is none.
  */
-export function numberKind(
-  literal: string,
-  name: string | undefined,
-  wantedKinds: WantedKinds,
-): string | undefined {
+export function numberKind(literal: string, name: string | undefined, wantedKinds: WantedKinds): string | undefined {
   if (findSentCredentials(literal, wantedKinds.own).length > 0) return OWN_CREDENTIAL;
   const digits = digitsOf(literal);
   if (digits === undefined || digits.length < MIN_DIGITS) return undefined;
@@ -89,11 +69,7 @@ export type WantedKinds = {
  * text in ascending order without overlaps; an encoded run with a finding is one span. `name` is the member name
  * before it.
  */
-export function findSensitive(
-  text: string,
-  wantedKinds: WantedKinds,
-  name?: string,
-): readonly Hit[] {
+export function findSensitive(text: string, wantedKinds: WantedKinds, name?: string): readonly Hit[] {
   const hits: Hit[] = [];
   for (const normalized of normalizedForms(text)) {
     for (const { view, wanted } of shownForms(normalized, wantedKinds)) {
@@ -138,11 +114,7 @@ function* shownForms(
   if (shown !== bare) yield { view: shown, wanted: formedKindsOf(wanted) };
 }
 
-function findPlain(
-  text: string,
-  wantedKinds: WantedKinds,
-  name: string | undefined,
-): readonly Hit[] {
+function findPlain(text: string, wantedKinds: WantedKinds, name: string | undefined): readonly Hit[] {
   const { links, own, pii } = wantedKinds;
   // A spread of hundreds of thousands of hits would be too many arguments.
   return secretsIn(text, wantedKinds.secrets, name).concat(
@@ -303,8 +275,7 @@ export function sanitizeText(text: string, rules: ResultRules, context: LeafCont
   const { name } = context;
   const isNamed = name !== undefined && (mayNameSecret(name) || isSsnName(name));
   const lineEnds = rules.invisible === 'off' ? 0 : countOddLineEnds(text);
-  const notes: NoteFinding[] =
-    lineEnds === 0 ? [] : [{ detector: 'invisible', action: 'flag', count: lineEnds }];
+  const notes: NoteFinding[] = lineEnds === 0 ? [] : [{ detector: 'invisible', action: 'flag', count: lineEnds }];
   if (!isNamed && isSurelyClean(text) && !isExposedIn(text, rules.own)) return { text, notes };
   const edits: NoteFinding[] = [];
   const seen = stripInvisibleText(text, rules, edits);
@@ -355,12 +326,7 @@ function terminalAction({ activeContent, kind }: ResultRules): 'withhold' | 'fla
 const MAX_ROUNDS = 8;
 
 /** Redacts what the rules name and appends notes about it. */
-export function redactText(
-  text: string,
-  rules: ResultRules,
-  notes: NoteFinding[],
-  name: string | undefined,
-): string {
+export function redactText(text: string, rules: ResultRules, notes: NoteFinding[], name: string | undefined): string {
   const wantedKinds = wantedKindsOf(rules);
   let kept = text;
   for (let round = 0; round < MAX_ROUNDS; round++) {
@@ -412,19 +378,12 @@ export function detectorOf(kind: string): string {
   return PERSONAL_KINDS.has(kind) ? `pii:${kind}` : `secret:${kind}`;
 }
 
-function applyActiveContentRule(
-  text: string,
-  rules: ResultRules,
-  reading: TextFormat,
-  notes: NoteFinding[],
-): string {
+function applyActiveContentRule(text: string, rules: ResultRules, reading: TextFormat, notes: NoteFinding[]): string {
   const { activeContent } = rules;
   if (activeContent === 'off') return text;
   const findCode = codeFinderFor(reading, rules.kind);
   const isChanged = activeContent === 'neutralize';
-  const read = isChanged
-    ? neutralize(text, findCode)
-    : { ...findActiveContent(text, findCode(text)), text };
+  const read = isChanged ? neutralize(text, findCode) : { ...findActiveContent(text, findCode(text)), text };
   const action = isChanged ? 'neutralize' : flagOr(activeContent);
   for (const { kind } of read.found) notes.push({ detector: `active:${kind}`, action, count: 1 });
   // What a reader does not see stays: its cues were looked for with those of the text around it.
@@ -440,9 +399,6 @@ function applyActiveContentRule(
  * Only Markdown has code; how a client renders a string of structured content is unknown, and what is shown whole as
  * markup has none that it may rely on.
  */
-function codeFinderFor(
-  reading: TextFormat,
-  kind: ResultRules['kind'],
-): (text: string) => readonly CodeStretch[] {
+function codeFinderFor(reading: TextFormat, kind: ResultRules['kind']): (text: string) => readonly CodeStretch[] {
   return reading === 'markdown' && kind !== 'markup' ? findMarkdownCode : () => [];
 }

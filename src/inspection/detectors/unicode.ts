@@ -228,9 +228,7 @@ function stripOnce(text: string, isLast: boolean): StrippedInvisible {
   for (let at = first; at < text.length; ) {
     const code = text.codePointAt(at) ?? 0;
     const end = at + (code > 0xffff ? 2 : 1);
-    const role = isInvisible(code)
-      ? roleAt(text, at, { end, previous, reordering, isLast })
-      : 'needed';
+    const role = isInvisible(code) ? roleAt(text, at, { end, previous, reordering, isLast }) : 'needed';
     unusual += Number(role === 'unusual');
     if (role === 'hides') {
       kept += text.slice(pieceStart, at);
@@ -352,9 +350,7 @@ function takesSelector(code: number, previous: number, next: number): boolean {
   }
   if (code >= 0xe0100) return code <= LAST_IDEOGRAPHIC && isHan(previous);
   if (code > 0xfe02) return false;
-  return (
-    isHan(previous) || WITH_VARIANTS.some(([low, high]) => low <= previous && previous <= high)
-  );
+  return isHan(previous) || WITH_VARIANTS.some(([low, high]) => low <= previous && previous <= high);
 }
 
 /** Signs that belong to one script and show nothing by themselves, in text of that script. */
@@ -404,8 +400,7 @@ function isInFlag(text: string, at: number): boolean {
 }
 
 const BIDI_CONTROL = /[\u202a-\u202e\u2066-\u2069]/;
-const RIGHT_TO_LEFT =
-  /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]|[\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]|[\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 
 /**
  * Positions of the bidi controls that reorder text written from left to right: overrides, and embeddings and isolates

@@ -131,9 +131,7 @@ function formsBeyondAscii(value: string, bytes: Uint8Array): readonly string[] {
   const composed = [value.normalize('NFC'), value.normalize('NFD')];
   return [
     ...composed,
-    ...composed.map((form) =>
-      form.replace(BEYOND_ASCII, (unit) => triplets(Buffer.from(unit, 'utf8'))),
-    ),
+    ...composed.map((form) => form.replace(BEYOND_ASCII, (unit) => triplets(Buffer.from(unit, 'utf8')))),
     value.replace(BEYOND_ASCII, (unit) => triplets(Buffer.from(unit, 'latin1'))),
     Buffer.from(bytes).toString('latin1'),
   ];
@@ -250,10 +248,7 @@ function grow(table: Table): void {
   const { cells, exposed } = table;
   const bigger: Table = { cells: createCells((cells.length / SLOT_INTS) * 2), count: 0, exposed };
   for (let at = 0; at < cells.length; at += SLOT_INTS) {
-    const [anchor = 0, hash = 0, length = 0, power = 0, flags = 0] = cells.subarray(
-      at,
-      at + SLOT_INTS,
-    );
+    const [anchor = 0, hash = 0, length = 0, power = 0, flags = 0] = cells.subarray(at, at + SLOT_INTS);
     if (flags !== 0) put(bigger, [anchor, hash, length, power, flags]);
   }
   table.cells = bigger.cells;
@@ -261,10 +256,7 @@ function grow(table: Table): void {
 }
 
 /** Finds the credentials in a text. Linear in the text, however many there are. */
-export function findSentCredentials(
-  text: string,
-  sentCredentials: SentCredentials | undefined,
-): readonly Hit[] {
+export function findSentCredentials(text: string, sentCredentials: SentCredentials | undefined): readonly Hit[] {
   if (sentCredentials === undefined || text.length < MIN_OWN_CHARS) return NO_HITS;
   const search: Search = { text, sums: sumsOf(text), hits: [], readTo: 0 };
   for (const cells of sentCredentials.tables) lookUp(search, cells);

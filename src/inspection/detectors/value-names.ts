@@ -24,8 +24,7 @@ export function createValueNames(text: string): FindValueName {
   return (start, end) => {
     const value = outerSpan(text, start, end);
     if (value === undefined) return undefined;
-    const named =
-      pairName(text, value) ?? (value.isComplete ? nameOfComplete(text, value, lists) : undefined);
+    const named = pairName(text, value) ?? (value.isComplete ? nameOfComplete(text, value, lists) : undefined);
     if (named !== undefined) return named;
     if (!value.isComplete && !text.startsWith(ALIGNED, value.end)) return undefined;
     columns ??= createColumns(text);
@@ -201,12 +200,7 @@ function addHeading(headings: Heading[], line: string): void {
 }
 
 /** The heading above a cell: of the first line of the table that has as many cells as this row. */
-function headingOf(
-  row: string,
-  start: number,
-  end: number,
-  headings: readonly Heading[],
-): string | undefined {
+function headingOf(row: string, start: number, end: number, headings: readonly Heading[]): string | undefined {
   for (const delimiter of DELIMITERS) {
     const cells = cellsOf(row, delimiter);
     const heading = headings.find(({ counts }) => counts.get(delimiter) === cells.length);
@@ -215,9 +209,7 @@ function headingOf(
     const above = cellsOf(heading.line, delimiter)[column];
     if (above !== undefined) return nameIn(heading.line.slice(above.start, above.end));
   }
-  return isOnlyContent(row, { start: 0, end: row.length }, start, end)
-    ? headingOfOneColumn(headings)
-    : undefined;
+  return isOnlyContent(row, { start: 0, end: row.length }, start, end) ? headingOfOneColumn(headings) : undefined;
 }
 
 function nameIn(cell: string): string | undefined {

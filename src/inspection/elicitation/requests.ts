@@ -90,9 +90,7 @@ function asksInSchema(schema: Json, field: Field | undefined, message: string): 
 }
 
 function asksInFields(fields: JsonObject, message: string): boolean {
-  return Object.entries(fields).some(([name, schema]) =>
-    asksInSchema(schema, { name, otherFields: fields }, message),
-  );
+  return Object.entries(fields).some(([name, schema]) => asksInSchema(schema, { name, otherFields: fields }, message));
 }
 
 function asksInMember(name: string, value: Json, role: TextRole, message: string): boolean {
@@ -140,8 +138,7 @@ function asksByName({ name, otherFields }: Field, schema: JsonObject): boolean {
   return isSecretField(name) || isSecretName(foldText(name).text);
 }
 
-const MAIL =
-  /\b(?:e-?mails?|recipients?|addressees?|cop(?:y|ies|ied)|countr(?:y|ies)|captions?)\b/i;
+const MAIL = /\b(?:e-?mails?|recipients?|addressees?|cop(?:y|ies|ied)|countr(?:y|ies)|captions?)\b/i;
 
 /** Whether `cc` means the copy of a mail rather than a credit card. */
 function isMailCopy(name: string, schema: JsonObject, otherFields: JsonObject): boolean {

@@ -66,8 +66,7 @@ export function isSecretField(name: string): boolean {
     const written = normalizePhrase(reading);
     // `password2` counts as `password`.
     return [written, written.replace(/(?<=\p{L})\d+(?= )/gu, '')].some(
-      (phrase) =>
-        FIELD_NAME.test(phrase) || FIELD_END.test(phrase) || asksInClause(phrase, 'label', false),
+      (phrase) => FIELD_NAME.test(phrase) || FIELD_END.test(phrase) || asksInClause(phrase, 'label', false),
     );
   });
 }
@@ -140,8 +139,7 @@ function readDigits(word: string): string {
 }
 
 /** The boundary between a Latin word and a script that does not separate words: `请输入PIN`. */
-const SCRIPT_BORDER =
-  /(?<=[a-z0-9])(?=[\u3040-\u30ff\u3400-\u9fff])|(?<=[\u3040-\u30ff\u3400-\u9fff])(?=[a-z0-9])/g;
+const SCRIPT_BORDER = /(?<=[a-z0-9])(?=[\u3040-\u30ff\u3400-\u9fff])|(?<=[\u3040-\u30ff\u3400-\u9fff])(?=[a-z0-9])/g;
 
 /** Lower-case words between single blanks. `apiKey` and `api_key` become two words. */
 function normalizePhrase(text: string): string {
@@ -217,8 +215,7 @@ function isNamedIn(text: string): boolean {
   return readingsOf(text).some((reading) => {
     const phrase = normalizePhrase(reading);
     return (
-      STRONG_KINDS.some((kinds) => kinds.isIn(phrase)) ||
-      UNSPACED_TERMS.some(({ kinds }) => phrase.search(kinds) >= 0)
+      STRONG_KINDS.some((kinds) => kinds.isIn(phrase)) || UNSPACED_TERMS.some(({ kinds }) => phrase.search(kinds) >= 0)
     );
   });
 }
@@ -303,8 +300,7 @@ function isSecretAsked(mention: Mention): boolean {
     case 'none':
   }
   if (isFollowedByAction(after)) return false;
-  const isStatement =
-    STATEMENT.test(after) || /^ be [a-z]+ed /.test(after) || (isQuestion && YES_OR_NO.test(phrase));
+  const isStatement = STATEMENT.test(after) || /^ be [a-z]+ed /.test(after) || (isQuestion && YES_OR_NO.test(phrase));
   if (isStatement) return NEEDED.test(after) || asksAfter(after);
   return mention.role === 'label' || isLabelled(mention);
 }
@@ -369,9 +365,7 @@ const OBJECT = /^(?:it|them|one|yours|here|below|now|first|end|us)$/;
 function isUnneeded(before: string, after: string): boolean {
   if (UNNEEDED_EN.test(after)) return true;
   if (!NONE_EN.test(before)) return false;
-  return !/ (?:cannot|can t|not|unable|impossible|nothing|nobody|stop|blocked) /.test(
-    before + after,
-  );
+  return !/ (?:cannot|can t|not|unable|impossible|nothing|nobody|stop|blocked) /.test(before + after);
 }
 
 function deniesInEnglish(phrase: string): boolean {
@@ -459,8 +453,7 @@ function asksInOtherLanguages(phrase: string, role: TextRole): boolean {
     if (mentions.length === 0) return false;
     const grammar = GRAMMARS[language];
     const isDenied = mayDeny(phrase, grammar);
-    if (isDenied && mentions.every((mention) => isDeniedNear(phrase, mention, grammar)))
-      return false;
+    if (isDenied && mentions.every((mention) => isDeniedNear(phrase, mention, grammar))) return false;
     if (hasWord(phrase, grammar.request)) return true;
     if (hasWord(phrase, grammar.other)) return false;
     return role === 'label' || kinds.without(phrase).trim() !== '';
@@ -484,18 +477,13 @@ function mayDeny(phrase: string, { denial, request, voids }: Grammar): boolean {
 }
 
 /** `niemals Ihr Passwort`, `Passwort wird nicht benötigt`: nothing else stands between denial and secret. */
-function isDeniedNear(
-  phrase: string,
-  { 0: kind, index }: TermMatch,
-  { denial, between, request }: Grammar,
-): boolean {
+function isDeniedNear(phrase: string, { 0: kind, index }: TermMatch, { denial, between, request }: Grammar): boolean {
   const before = phrase
     .slice(Math.max(0, index - WINDOW), index)
     .split(' ')
     .reverse();
   const after = phrase.slice(index + kind.length, index + kind.length + WINDOW).split(' ');
-  const isJoining = (word: string): boolean =>
-    between.test(word) || request.test(word) || word === '';
+  const isJoining = (word: string): boolean => between.test(word) || request.test(word) || word === '';
   const reaches = (run: readonly string[], most: number): boolean => {
     const end = run.findIndex((word) => denial.test(word));
     return end >= 0 && end <= most && run.slice(0, end).every(isJoining);
@@ -535,9 +523,7 @@ function deniesInOtherLanguages(phrase: string): boolean {
     const grammar = GRAMMARS[language];
     return (
       mayDeny(phrase, grammar) &&
-      ALL_KINDS.some((kinds) =>
-        [...kinds.matches(phrase)].some((mention) => isDeniedNear(phrase, mention, grammar)),
-      )
+      ALL_KINDS.some((kinds) => [...kinds.matches(phrase)].some((mention) => isDeniedNear(phrase, mention, grammar)))
     );
   });
 }

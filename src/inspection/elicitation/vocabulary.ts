@@ -197,19 +197,18 @@ export const OTHER_LANGUAGES =
   /(?<!\p{L})(?:senhas?|\u043f\u0430\u0440\u043e\u043b[\u044c\u044f\u044e\u0435\u0438])(?!\p{L})|\ube44\ubc00\ubc88\ud638/u;
 
 /** Scripts that do not separate words. */
-export const UNSPACED_TERMS: readonly { readonly language: 'ja' | 'zh'; readonly kinds: RegExp }[] =
-  [
-    {
-      language: 'ja',
-      kinds:
-        /パスワード|パスフレーズ|パスコード|暗証番号|合言葉|apiキー|アクセスキー|秘密鍵|秘密キー|シークレットキー|アクセストークン|apiトークン|認証コード|確認コード|検証コード|ワンタイムコード|セキュリティコード|クレジットカード|カード番号|口座番号|マイナンバー|リカバリーフレーズ|シードフレーズ|復元フレーズ|リカバリーコード|ログイン情報|認証情報|[0-9]桁のコード|(?:届いた|受信した|受け取った|認証システムの|認証アプリの|smsの)コード/g,
-    },
-    {
-      language: 'zh',
-      kinds:
-        /密码|密碼|口令|密钥|密鑰|秘钥|私钥|私鑰|访问令牌|存取權杖|访问凭证|验证码|驗證碼|动态码|校验码|安全码|信用卡|银行卡|銀行卡|卡号|卡號|银行账号|身份证|身分證|助记词|助記詞|恢复短语|pin码|登录信息|登錄資訊|登入資訊|登录凭证|登录凭据/g,
-    },
-  ];
+export const UNSPACED_TERMS: readonly { readonly language: 'ja' | 'zh'; readonly kinds: RegExp }[] = [
+  {
+    language: 'ja',
+    kinds:
+      /パスワード|パスフレーズ|パスコード|暗証番号|合言葉|apiキー|アクセスキー|秘密鍵|秘密キー|シークレットキー|アクセストークン|apiトークン|認証コード|確認コード|検証コード|ワンタイムコード|セキュリティコード|クレジットカード|カード番号|口座番号|マイナンバー|リカバリーフレーズ|シードフレーズ|復元フレーズ|リカバリーコード|ログイン情報|認証情報|[0-9]桁のコード|(?:届いた|受信した|受け取った|認証システムの|認証アプリの|smsの)コード/g,
+  },
+  {
+    language: 'zh',
+    kinds:
+      /密码|密碼|口令|密钥|密鑰|秘钥|私钥|私鑰|访问令牌|存取權杖|访问凭证|验证码|驗證碼|动态码|校验码|安全码|信用卡|银行卡|銀行卡|卡号|卡號|银行账号|身份证|身分證|助记词|助記詞|恢复短语|pin码|登录信息|登錄資訊|登入資訊|登录凭证|登录凭据/g,
+  },
+];
 
 /**
  * Latin words that are secrets where a text in another script requests them, but not where it counts or names
@@ -237,8 +236,7 @@ export const HARMLESS_BEFORE =
   / (?:next|page|pagination|continuation|cursor|sync|delta|csrf|xsrf|progress|max|min|maximum|minimum|count|public|per|no|number|of)$/;
 
 /** After these the words above are no secrets, even where they are requested. */
-export const HARMLESS_WHEN_ASKED =
-  / (?:next|page|pagination|continuation|cursor|sync|delta|csrf|xsrf|progress)$/;
+export const HARMLESS_WHEN_ASKED = / (?:next|page|pagination|continuation|cursor|sync|delta|csrf|xsrf|progress)$/;
 /** Between these and a requesting verb, the words above are secrets in German, French and Spanish too. */
 export const OF_A_PERSON =
   /^$| (?:(?:ihre?n?|deine?n?|votre|su|tu)(?: [^ ]+){0,2}|bitte|die|das|ihre|ihr|ihren|deine|dein|deinen|eure|le|la|votre|ton|ta|el|su|tu|tus|sus|un|una)$/;
@@ -298,12 +296,9 @@ const REQUESTS = `
   obtain collect receiv read dictat spell mention includ register lack miss await authenticat unlock what whats
   present furnish key deliver surrender communicat forward reply respond answer
 `;
-export const REQUEST = new RegExp(
-  `^(?:${either(REQUESTS)})(?:e|es|s|ed|d|ing|ting|y|ies|ied|ying)?$`,
-);
+export const REQUEST = new RegExp(`^(?:${either(REQUESTS)})(?:e|es|s|ed|d|ing|ting|y|ies|ied|ying)?$`);
 /** A new secret is also requested, where people choose it themselves. */
-export const CHOICE =
-  /^(?:choos|pick|set|defin|creat|chang|updat|reset|renew)(?:e|es|s|ting|ing)?$/;
+export const CHOICE = /^(?:choos|pick|set|defin|creat|chang|updat|reset|renew)(?:e|es|s|ting|ing)?$/;
 export const CHOSEN = /pass ?w|passphrase|pass ?code|pin/;
 export const CLAUSE_WORD =
   /^(?:that|which|whose|who|when|where|whether|if|because|while|until|since|after|before|so|although)$/;
@@ -316,8 +311,7 @@ export const NEEDED =
   / (?:needed|required|necessary|requested|missing|mandatory|wanted|expected|awaited|entered|typed|provided|supplied|submitted|pasted|filled|given|told|disclosed|revealed|goes|belongs|here|below|underneath|please|pls|characters?|chars?|digits?|letters?|symbols?|at least)(?= )/;
 export const STATEMENT =
   /^(?: (?:for|of|on|from|in|at|to) [^ ]+(?: [^ ]+)?| [^ ]+)? (?:is|are|was|were|has|have|had|will|should|must|can|could|may|might|would|cannot|expires?|expired|changed|works?|worked|failed|fails|leaked|does|did|doesn t|isn t|wasn t|hasn t|won t|can t) (?!(?:what|the one|all|something|our|my)(?= ))[^ ]+/;
-export const WHICH_ONE =
-  /^ (?:do|does|did|should|shall|would|will|can|may) (?:you|we|i|it|they) (?:[^ ]+ ){0,4}?/;
+export const WHICH_ONE = /^ (?:do|does|did|should|shall|would|will|can|may) (?:you|we|i|it|they) (?:[^ ]+ ){0,4}?/;
 export const TO_ACT = /^ to (?:be )?([^ ]+) /;
 /** A question about a secret that is answered by yes or no. */
 export const YES_OR_NO =
@@ -433,8 +427,7 @@ export const UNSPACED_GRAMMARS: Readonly<Record<'ja' | 'zh', UnpartedGrammar>> =
     denied: new RegExp(
       `(?:${ASKS_JA})(?:[すしるはがをもにとこめ]|ること|される){0,6}(?:ないで|しない|しません|ません|不要|ありません|必要はな)|(?:は|が)不要`,
     ),
-    voids:
-      /場合|なければ|ないと|忘れ|しか|以外|だけ|まで|ならば|ても|いけ|なりません|できません|進め|てください(?!$)/,
+    voids: /場合|なければ|ないと|忘れ|しか|以外|だけ|まで|ならば|ても|いけ|なりません|できません|進め|てください(?!$)/,
     other:
       /リセット|再設定|変更され|変更しました|更新|ローテーション|ローテート|失効|削除|期限|漏洩|長さ|ポリシー|の名前|キー名|の数|の種類|保存され|暗号化/,
   },
@@ -444,7 +437,6 @@ export const UNSPACED_GRAMMARS: Readonly<Record<'ja' | 'zh', UnpartedGrammar>> =
       `(?:不要|请勿|切勿|勿|无需|无须|不需要?|不必|绝不会?|从不会?|不会|永不|不用)(?:在(?:此处?|这里|聊天中|表单中|这个表单中))?(?:向(?:任何人|他人|别人|我们|您))?(?:${ASKS_ZH}|您的|密码|要求|保存)`,
     ),
     voids: /如果|若|除非|否则|但|只|才|忘|之前|不然|其他|别处|为什么|两次|无法|不能|继续|担心|犹豫/,
-    other:
-      /重置|已|过期|過期|更改|修改|轮换|吊销|撤销|删除|泄露|策略|长度|名称|数量|管理|类型|找回|加密|有效期/,
+    other: /重置|已|过期|過期|更改|修改|轮换|吊销|撤销|删除|泄露|策略|长度|名称|数量|管理|类型|找回|加密|有效期/,
   },
 };

@@ -3,12 +3,7 @@
 // check of its surroundings. INVARIANT: errs only towards a match.
 
 import { drawnLanguage } from '../detectors/drawn-fences.js';
-import {
-  type Cue,
-  type CueAnchor,
-  PHRASES,
-  STRUCTURE_ANCHORS,
-} from '../detectors/injection-phrases.js';
+import { type Cue, type CueAnchor, PHRASES, STRUCTURE_ANCHORS } from '../detectors/injection-phrases.js';
 import { SECRET_FORMATS, type SecretFormat } from '../detectors/secret-formats.js';
 import { statedPattern } from '../detectors/secrets.js';
 
@@ -70,13 +65,7 @@ export function resetAnchorChecks(): void {
  * Whether an anchor whose first three characters end at `at` occurs there and passes its check. `units`: the characters
  * of the text as bytes, which are read several times faster.
  */
-export function isAnchored(
-  text: string,
-  units: Uint8Array,
-  at: number,
-  key: number,
-  isJson: boolean,
-): boolean {
+export function isAnchored(text: string, units: Uint8Array, at: number, key: number, isJson: boolean): boolean {
   if (at < 2 || !mayContinue(units, text.length, at, key)) return false;
   const start = at - 2;
   for (const anchor of buckets[key] ?? NO_ANCHORS) {
@@ -94,9 +83,7 @@ function mayContinue(units: Uint8Array, length: number, at: number, key: number)
 
 /** Occurrences that are ignored are not counted as checks either, because the SIMD pass does not return them. */
 function standsAt(units: Uint8Array, length: number, at: number, anchor: Anchor): boolean {
-  return (
-    matchesUnits(units, length, at, anchor.text) && !(anchor.beginsWord && isWithinWord(units, at))
-  );
+  return matchesUnits(units, length, at, anchor.text) && !(anchor.beginsWord && isWithinWord(units, at));
 }
 
 /** Like {@link matchesAt}. The bytes after the end of the text in `units` belong to another text. */
@@ -186,16 +173,8 @@ function startsWith(source: string): Check {
 /** Formats of which the surroundings of the anchor show whether it may be one. */
 const BY_FORM: ReadonlyMap<string, Check> = new Map([
   ['basic', startsWith(`basic${BLANK}{1,8}[a-z0-9+/_-]{8}`)],
-  [
-    'auth',
-    startsWith(`auth${MAYBE_QUOTED}${BLANK}{0,8}[:=]>?${BLANK}{0,8}${MAYBE_QUOTED}[a-z0-9+/_-]{8}`),
-  ],
-  [
-    'machine',
-    startsWith(
-      `machine${BLANK}{1,16}[^\\s\\\\]{1,255}${BLANK}{1,16}(?:login|account|password)${BLANK}`,
-    ),
-  ],
+  ['auth', startsWith(`auth${MAYBE_QUOTED}${BLANK}{0,8}[:=]>?${BLANK}{0,8}${MAYBE_QUOTED}[a-z0-9+/_-]{8}`)],
+  ['machine', startsWith(`machine${BLANK}{1,16}[^\\s\\\\]{1,255}${BLANK}{1,16}(?:login|account|password)${BLANK}`)],
   ['default', startsWith(`default${BLANK}{1,16}login${BLANK}`)],
 ]);
 
@@ -242,19 +221,12 @@ function unitsIn(signs: string): Uint8Array {
 }
 
 /** The first position from `from` with white space or one of the units, or the end. It may lie beyond `to`. */
-function skipTo(
-  text: string,
-  from: number,
-  to: number,
-  ends: Uint8Array,
-  hasEscapes = false,
-): number {
+function skipTo(text: string, from: number, to: number, ends: Uint8Array, hasEscapes = false): number {
   const last = Math.min(to, text.length);
   let at = from;
   while (at < last) {
     const unit = text.charCodeAt(at);
-    if (unit < 128 ? ends[unit] === 1 || (unit <= 0x20 && isBlank(text, at)) : isBlank(text, at))
-      break;
+    if (unit < 128 ? ends[unit] === 1 || (unit <= 0x20 && isBlank(text, at)) : isBlank(text, at)) break;
     at += hasEscapes && unit === BACKSLASH ? 2 : 1;
   }
   anchorChecks += Math.floor((at - from) / CROSSED_PER_CHECK);
@@ -270,12 +242,10 @@ const ASSIGNED = /^[A-Za-z]{3,12}["'`*\\]{0,8}(?:\s|\\{1,4}[nrt]){0,8}[:=](?![=>
 
 // Values after the sign that are no secrets: short quoted values, words and numbers, and objects. Each must end
 // with a character that no value continues after, and hold no escape.
-const HARMLESS_VALUE =
-  /^\s{0,8}(?:"[\w.-]{0,7}"[\s,;)}\]]|[A-Za-z_./-]{1,7}[\s,;)}\]]|\d{1,7}[\s,;)}\]]|\{)/;
+const HARMLESS_VALUE = /^\s{0,8}(?:"[\w.-]{0,7}"[\s,;)}\]]|[A-Za-z_./-]{1,7}[\s,;)}\]]|\d{1,7}[\s,;)}\]]|\{)/;
 
 /** Prefixes of names for paging, progress or CSRF tokens (an escaped line end is not part of a name). */
-const HARMLESS_BEFORE =
-  /(?<!\\)(?:next|page|continuation|cursor|sync|delta|csrf|xsrf|progress)[_-]?$/i;
+const HARMLESS_BEFORE = /(?<!\\)(?:next|page|continuation|cursor|sync|delta|csrf|xsrf|progress)[_-]?$/i;
 
 /** The maximum length of name, quotes, escaped blanks and the sign. */
 const ASSIGNMENT_REACH = 64;
@@ -290,10 +260,7 @@ const STATED = new RegExp(`[a-z]{3,12}?${statedPattern(BLANK)}[^\\s"]{0,256}?\\d
 const OPTION_AHEAD = /[a-z]{3,12}(?:\s|\\{1,4}[nrt]){1,8}(?:\\{0,8}["'])?[^\s"]{0,256}?\d/iy;
 
 /** A word follows, as in a sentence. */
-const WORD_AHEAD = new RegExp(
-  `[a-z]{3,12}["'\`*)\\]\\\\]{0,8}${BLANK}{1,4}[^\\s.,;:!?|(){}<>=]`,
-  'iy',
-);
+const WORD_AHEAD = new RegExp(`[a-z]{3,12}["'\`*)\\]\\\\]{0,8}${BLANK}{1,4}[^\\s.,;:!?|(){}<>=]`, 'iy');
 
 function isStated(text: string, at: number): boolean {
   WORD_AHEAD.lastIndex = at;
@@ -331,9 +298,8 @@ const LONG_SIGN = /^[A-Za-z]{3,12}["'`*\\]{0,8}(?:\s|\\{1,4}[nrt]){0,8}[:=]/;
 
 function isNamedKey(text: string, at: number): boolean {
   return (
-    /(?:api|access|private|secret|client|auth)[_\- \t]?$/i.test(
-      text.slice(Math.max(0, at - 9), at),
-    ) && isNamed(text, at)
+    /(?:api|access|private|secret|client|auth)[_\- \t]?$/i.test(text.slice(Math.max(0, at - 9), at)) &&
+    isNamed(text, at)
   );
 }
 
@@ -453,25 +419,13 @@ addAnchor('key', isNamedKey);
 addAnchor('pass', (text, at) => !/[A-Za-z]/.test(text.charAt(at + 4)) && isAssigned(text, at));
 addAnchor('cookie', isCookieHeader);
 addAnchor('curl', hasUserOption, undefined, true);
-for (const anchor of [
-  'javascript:',
-  'vbscript:',
-  'livescript:',
-  'ssn',
-  'ss#',
-  'social',
-  'dev.sallyport/',
-]) {
+for (const anchor of ['javascript:', 'vbscript:', 'livescript:', 'ssn', 'ss#', 'social', 'dev.sallyport/']) {
   addAnchor(anchor, always);
 }
 addAnchor('://', hasUserNameAhead);
 addAnchor('www.', hasUserNameAhead);
 for (const fence of ['```', '~~~', ':::']) {
-  addAnchor(
-    fence,
-    (text, at) =>
-      drawnLanguage(text.slice(at, at + INFO_REACH).replace(FENCE_START, '')) !== undefined,
-  );
+  addAnchor(fence, (text, at) => drawnLanguage(text.slice(at, at + INFO_REACH).replace(FENCE_START, '')) !== undefined);
 }
 addAnchor('data:', (text, at) => DANGEROUS_DATA.test(text.slice(at, at + 24)));
 for (const cue of PHRASES) {

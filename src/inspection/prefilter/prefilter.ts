@@ -98,9 +98,7 @@ function afterSlashes(text: string, at: number): number {
 function isPlainBeyond(text: string, at: number, code: number): boolean {
   if (code < 0xd800 || code > 0xdfff) return isPlainBeyondAscii(code);
   const codePoint = text.codePointAt(code < 0xdc00 ? at : at - 1) ?? 0;
-  return (
-    (codePoint >= 0x1f000 && codePoint <= 0x1f0ff) || (codePoint >= 0x1f300 && codePoint <= 0x1faff)
-  );
+  return (codePoint >= 0x1f000 && codePoint <= 0x1f0ff) || (codePoint >= 0x1f300 && codePoint <= 0x1faff);
 }
 
 const MIN_CARD_DIGITS = 12;
@@ -242,12 +240,7 @@ export function isCleanWithoutSimd(text: string, isJson: boolean): boolean {
   return true;
 }
 
-function isSuspiciousPosition(
-  text: string,
-  units: Uint8Array,
-  at: number,
-  isJson: boolean,
-): boolean {
+function isSuspiciousPosition(text: string, units: Uint8Array, at: number, isJson: boolean): boolean {
   let key = 0;
   for (let before = Math.max(0, at - 2); before <= at; before++) {
     key = nextAnchorKey(key, units[before] ?? 0);

@@ -39,8 +39,8 @@ const CLASSES = 32;
 
 /** Frequency of each character class in prose, code and JSON, in thousandths. */
 const FREQUENCY = [
-  130, 50, 22, 40, 28, 85, 15, 16, 25, 58, 3, 6, 32, 30, 55, 57, 25, 8, 60, 55, 65, 23, 12, 10, 6,
-  12, 14, 8, 18, 10, 14, 7,
+  130, 50, 22, 40, 28, 85, 15, 16, 25, 58, 3, 6, 32, 30, 55, 57, 25, 8, 60, 55, 65, 23, 12, 10, 6, 12, 14, 8, 18, 10,
+  14, 7,
 ];
 
 function frequencyOf(classes: number): number {
@@ -189,11 +189,7 @@ function fillFourths(memory: Uint8Array, list: number, classes: number): void {
   }
 }
 
-function fillEntry(
-  memory: Uint8Array,
-  entry: number,
-  { text, beginsWord }: (typeof ANCHORS)[number],
-): void {
+function fillEntry(memory: Uint8Array, entry: number, { text, beginsWord }: (typeof ANCHORS)[number]): void {
   for (let at = 0; at < COMPARED_BYTES && at < text.length; at++) {
     memory[entry + at] = 0xff;
     memory[entry + COMPARED_BYTES + at] = text.charCodeAt(at) | CASE_BIT;

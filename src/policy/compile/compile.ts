@@ -9,12 +9,7 @@ import { createSuggester, type nearestCandidate } from '../../text/wording.js';
 import type { Expression } from '../cel.js';
 import { ANY_TOOL, type KindsAt, kindsInSchema } from '../cel-types.js';
 import { promptArguments } from '../conditions.js';
-import {
-  type Catalog,
-  describesMember,
-  type PinKind,
-  type PinnedDefinition,
-} from '../definitions.js';
+import { type Catalog, describesMember, type PinKind, type PinnedDefinition } from '../definitions.js';
 import type { FlowSet, SensitiveSet } from '../information-flow.js';
 import { compilePattern, isExactPattern, matchesPattern } from '../patterns.js';
 import { costOf, createPolicySet, matchesUpstream, type PolicySet, type Rule } from '../rules.js';
@@ -110,9 +105,7 @@ function withDefaults(rule: RuleDocument, { issuers, upstreams }: DefaultsDocume
   return {
     ...rule,
     ...(takesIssuers ? { who: { ...rule.who, issuers } } : {}),
-    ...(upstreams === undefined || rule.what.upstreams
-      ? {}
-      : { what: { ...rule.what, upstreams } }),
+    ...(upstreams === undefined || rule.what.upstreams ? {} : { what: { ...rule.what, upstreams } }),
   };
 }
 
@@ -127,9 +120,7 @@ function pathInDefaults(rule: RuleDocument, path: PolicyDiagnostic['path']) {
   if (first === 'who' && second === 'issuers' && rule.who.issuers === undefined)
     return ['defaults', 'issuers', ...rest];
   const isUpstream = first === 'what' && second === 'upstreams';
-  return isUpstream && rule.what.upstreams === undefined
-    ? ['defaults', 'upstreams', ...rest]
-    : undefined;
+  return isUpstream && rule.what.upstreams === undefined ? ['defaults', 'upstreams', ...rest] : undefined;
 }
 
 /** All rules spend one budget, so they must agree on what it is. */
@@ -202,9 +193,7 @@ function matchPins(
   { pinnedNames }: Run,
 ): Iterable<Match> | undefined {
   const isExact = kind === 'template' || isExactPattern(text);
-  const compiled = isExact
-    ? ({ ok: true, pattern: { kind: 'exact', text } } as const)
-    : compilePattern(text, 'name');
+  const compiled = isExact ? ({ ok: true, pattern: { kind: 'exact', text } } as const) : compilePattern(text, 'name');
   if (!compiled.ok) return undefined;
   const { pattern } = compiled;
   return (function* () {
@@ -252,11 +241,7 @@ function reportUnmatched(
 }
 
 /** The glob with the nearest beginning or end that a name has: for `gte_*`, `get_*`. */
-function nearestGlob(
-  glob: string,
-  names: Iterable<string>,
-  suggest: Run['suggest'],
-): string | undefined {
+function nearestGlob(glob: string, names: Iterable<string>, suggest: Run['suggest']): string | undefined {
   const [, start = '', end = ''] = /^([^*]*)\*([^*]*)$/.exec(glob) ?? [];
   if (start !== '' && end !== '') return undefined;
   const literal = start + end;
@@ -293,9 +278,7 @@ function lackingOf(use: ArgumentUse, definitions: readonly Match[]): readonly Ma
   const without = definitions.filter(({ pinned }) => !describesPath(pinned, use.names));
   const mayLack = (use.isOptional ?? use.isCapture) === true;
   if (!mayLack || without.length === definitions.length) return without;
-  return without.filter(
-    ({ pinned, isExact }) => (use.isCapture === true && isExact) || hasFirst(pinned, use),
-  );
+  return without.filter(({ pinned, isExact }) => (use.isCapture === true && isExact) || hasFirst(pinned, use));
 }
 
 function checkArguments(
@@ -312,12 +295,7 @@ function checkArguments(
     if (lacking.length === 0) continue;
     const isError = lacking.length === definitions.length || lacking.some(({ isExact }) => isExact);
     const message = `${lackingNames(lacking)} no argument /${use.names.join('/')} in ${lacking.length === 1 ? 'its pinned schema' : 'their pinned schemas'}`;
-    report(
-      use.path,
-      isError ? 'error' : 'warning',
-      message,
-      suggestArgument(definitions, use, suggest),
-    );
+    report(use.path, isError ? 'error' : 'warning', message, suggestArgument(definitions, use, suggest));
   }
   checkTypes(rule.when, ['when'], definitions, report);
   checkTypes(costOf(rule), ['limits', 'budget', 'cost'], definitions, report);
@@ -335,8 +313,7 @@ function checkTypes(
   const found = definitions.flatMap((match) => {
     const { kind, definition } = match.pinned ?? {};
     const schema = definition?.['inputSchema'];
-    const kindsAt: KindsAt = (names) =>
-      kind === 'prompt' ? new Set(['text']) : kindsInSchema(schema, names);
+    const kindsAt: KindsAt = (names) => (kind === 'prompt' ? new Set(['text']) : kindsInSchema(schema, names));
     const why = expression.typeError({ kindsAt, tool: match.pinned?.name });
     return why === undefined ? [] : [{ why, match }];
   });
@@ -386,13 +363,8 @@ function argumentUses(rule: Rule, written: RuleDocument): readonly ArgumentUse[]
   return [...narrowed, ...inWhen, ...inCost, ...captured];
 }
 
-function usesOf(
-  expression: Pick<Expression, 'reads'> | undefined,
-  path: ArgumentUse['path'],
-): readonly ArgumentUse[] {
-  const paths = new Map(
-    expression?.reads.argumentPaths.map((names) => [JSON.stringify(names), names]),
-  );
+function usesOf(expression: Pick<Expression, 'reads'> | undefined, path: ArgumentUse['path']): readonly ArgumentUse[] {
+  const paths = new Map(expression?.reads.argumentPaths.map((names) => [JSON.stringify(names), names]));
   return [...paths.values()].filter(({ length }) => length > 0).map((names) => ({ path, names }));
 }
 
@@ -400,10 +372,7 @@ function usesOf(
 function schemaPaths(schema: Json, path: readonly string[]): readonly (readonly string[])[] {
   const properties = isObject(schema) ? schema['properties'] : undefined;
   if (!isObject(properties)) return [path];
-  return [
-    path,
-    ...Object.entries(properties).flatMap(([name, at]) => schemaPaths(at, [...path, name])),
-  ];
+  return [path, ...Object.entries(properties).flatMap(([name, at]) => schemaPaths(at, [...path, name]))];
 }
 
 /** Whether the pinned definition has an argument at this path. */
@@ -412,11 +381,7 @@ function describesPath(pinned: PinnedDefinition | undefined, names: readonly str
   return pinned !== undefined && promptArguments(pinned.definition).has(names[0] ?? '');
 }
 
-function suggestArgument(
-  definitions: readonly Match[],
-  use: ArgumentUse,
-  suggest: Run['suggest'],
-): string | undefined {
+function suggestArgument(definitions: readonly Match[], use: ArgumentUse, suggest: Run['suggest']): string | undefined {
   const known = definitions.flatMap(({ pinned }) => {
     const schema = pinned?.definition['inputSchema'];
     const properties = isObject(schema) ? schema['properties'] : undefined;
@@ -473,8 +438,7 @@ export function compilePolicies(
     const isEnforced = document.mode !== 'shadow';
     for (const [index, written] of document.rules.entries()) {
       const rule = own[index];
-      const reportRule: ReportDiagnostic = (path, ...rest) =>
-        report(['rules', index, ...path], ...rest);
+      const reportRule: ReportDiagnostic = (path, ...rest) => report(['rules', index, ...path], ...rest);
       if (rule !== undefined) checked.push({ rule, written, report: reportRule, isEnforced });
     }
     if (isEnforced) rules.push(...own);
@@ -502,20 +466,13 @@ const NOT_EVALUATED =
 const FLOWS_UNENFORCED =
   'with "policies.mode: observe" flows refuse nothing, and what callers receive is not remembered; sensitive fields stay in force';
 
-function warnOfUnenforced(
-  document: PolicyDocument,
-  { mode }: PolicyContext,
-  report: ReportDiagnostic,
-): void {
+function warnOfUnenforced(document: PolicyDocument, { mode }: PolicyContext, report: ReportDiagnostic): void {
   if (document.mode !== 'shadow') {
-    if (mode === 'observe' && document.flows !== undefined)
-      report(['flows'], 'warning', FLOWS_UNENFORCED);
+    if (mode === 'observe' && document.flows !== undefined) report(['flows'], 'warning', FLOWS_UNENFORCED);
     return;
   }
   report(['mode'], 'warning', NOT_ENFORCED);
-  const unused = (['labels', 'flows', 'sensitive'] as const).find(
-    (key) => document[key] !== undefined,
-  );
+  const unused = (['labels', 'flows', 'sensitive'] as const).find((key) => document[key] !== undefined);
   if (unused !== undefined) report([unused], 'warning', NOT_EVALUATED);
 }
 
@@ -532,8 +489,7 @@ function createSet(
 ): PolicySet {
   const { rules, shadowed, flows, sensitive } = compiled;
   const isObserved = mode === 'observe';
-  if (shadowed.length === 0 && !isObserved)
-    return createPolicySet(hash, rules, { flows, sensitive });
+  if (shadowed.length === 0 && !isObserved) return createPolicySet(hash, rules, { flows, sensitive });
   const policies = shadowed.map(({ policy, rules: own }) => {
     return { policy, set: createPolicySet(hash, [...rules, ...own]) };
   });
@@ -545,11 +501,7 @@ function createSet(
   });
 }
 
-function checkPolicyName(
-  document: PolicyDocument,
-  known: Set<string>,
-  report: ReportDiagnostic,
-): void {
+function checkPolicyName(document: PolicyDocument, known: Set<string>, report: ReportDiagnostic): void {
   if (known.has(document.policy)) {
     report(['policy'], 'error', `another file has a policy named "${document.policy}"`);
   }
@@ -574,8 +526,7 @@ function compileDocument(
     const reportRule: ReportDiagnostic = (path, severity, message, suggestion) => {
       const fromDefaults = pathInDefaults(own, path);
       const key = JSON.stringify([fromDefaults, message]);
-      if (fromDefaults === undefined)
-        report(['rules', index, ...path], severity, message, suggestion);
+      if (fromDefaults === undefined) report(['rules', index, ...path], severity, message, suggestion);
       else if (!reported.has(key)) report(fromDefaults, severity, message, suggestion);
       reported.add(key);
     };

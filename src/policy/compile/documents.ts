@@ -78,9 +78,7 @@ export type WhatDocument = {
   /** The server requests that the rule applies to. */
   readonly sampling?: true | SamplingDocument;
   /** With `url`, the hosts that links may lead to. */
-  readonly elicitation?:
-    | readonly ('form' | 'url')[]
-    | { readonly form?: true; readonly url?: readonly string[] };
+  readonly elicitation?: readonly ('form' | 'url')[] | { readonly form?: true; readonly url?: readonly string[] };
   readonly roots?: true;
   readonly tasks?: readonly TaskUse[];
 };
@@ -148,10 +146,7 @@ export type PolicyDocument = {
 
 /** JSON pointers; one without an effect is redacted. */
 type SensitiveDocument = {
-  readonly [target: string]: readonly (
-    | string
-    | { readonly pointer: string; readonly effect?: 'redact' | 'tag' }
-  )[];
+  readonly [target: string]: readonly (string | { readonly pointer: string; readonly effect?: 'redact' | 'tag' })[];
 };
 
 type LabelsDocument = { readonly [target: string]: readonly string[] };

@@ -22,19 +22,8 @@ import {
   TRUSTED,
   UNTRUSTED,
 } from '../information-flow.js';
-import {
-  compilePattern,
-  foldPattern,
-  isExactPattern,
-  matchesPattern,
-  type Pattern,
-} from '../patterns.js';
-import type {
-  DiagnosticCollector,
-  PolicyContext,
-  PolicyDocument,
-  ReportDiagnostic,
-} from './documents.js';
+import { compilePattern, foldPattern, isExactPattern, matchesPattern, type Pattern } from '../patterns.js';
+import type { DiagnosticCollector, PolicyContext, PolicyDocument, ReportDiagnostic } from './documents.js';
 
 type Suggest = typeof nearestCandidate;
 
@@ -46,9 +35,7 @@ export function compileFlows(
 ): FlowSet | undefined {
   const suggest = createSuggester();
   const given = new Set([UNTRUSTED, ...labels.flatMap((rule) => rule.labels)]);
-  const flows = documents.flatMap((document) =>
-    compileDocument(document, given, diagnostics, suggest),
-  );
+  const flows = documents.flatMap((document) => compileDocument(document, given, diagnostics, suggest));
   warnOfOwnResults(documents, labels, flows, diagnostics);
   noteUnused(documents, flows, diagnostics);
   return flows.length === 0 ? undefined : createFlowSet(flows, labels);
@@ -107,8 +94,7 @@ function isKnownUpstream(
   if (names.includes(upstream) || context.unknownNames?.has('upstream') === true) return true;
   const nearest = suggest(upstream, names);
   const suggestion = tool === undefined || nearest === undefined ? nearest : `${nearest}/${tool}`;
-  const form =
-    key === 'labels' ? 'a label is given to UPSTREAM or UPSTREAM/TOOL' : 'write UPSTREAM/TOOL';
+  const form = key === 'labels' ? 'a label is given to UPSTREAM or UPSTREAM/TOOL' : 'write UPSTREAM/TOOL';
   report([key, target], 'error', `no upstream is named "${upstream}"; ${form}`, suggestion);
   return false;
 }
@@ -137,11 +123,7 @@ function checkTool(
 }
 
 /** A glob also covers what may be offered later. One that is to grant something is probably a mistake. */
-function severityOf(
-  tool: string,
-  grants: boolean,
-  { areInForce }: PolicyContext,
-): 'error' | 'warning' | 'note' {
+function severityOf(tool: string, grants: boolean, { areInForce }: PolicyContext): 'error' | 'warning' | 'note' {
   if (isExactPattern(tool)) return areInForce === true ? 'warning' : 'error';
   return grants ? 'warning' : 'note';
 }
@@ -201,11 +183,7 @@ function warnOfOwnResults(
       const [upstream = '', ...tool] = target.split('/');
       const name = tool.join('/');
       // A glob is labelled like the tool that has its text for a name, and by itself.
-      const { leaves, flows: refusing } = known.of(
-        upstream,
-        name === '' ? undefined : 'tool',
-        name,
-      );
+      const { leaves, flows: refusing } = known.of(upstream, name === '' ? undefined : 'tool', name);
       const own = refusing.find(({ from }) => from.every((label) => leaves.includes(label)));
       if (own === undefined) continue;
       const message = `the results of "${target}" begin the flow "${own.id}" themselves, so only the first of several calls passes; label it "${TRUSTED}" as well if nobody else writes what it returns`;
@@ -232,8 +210,7 @@ function noteUnused(
     const report = diagnostics.forFile(file);
     for (const [target, given] of Object.entries(labels)) {
       for (const [index, label] of given.entries()) {
-        if (!used.has(label))
-          report(['labels', target, index], 'note', `no flow names the label "${label}"`);
+        if (!used.has(label)) report(['labels', target, index], 'note', `no flow names the label "${label}"`);
       }
     }
   }
@@ -250,9 +227,7 @@ export function compileSensitive(
   const rules = documents.flatMap(({ file, sensitive = {} }) => {
     const report = diagnostics.forFile(file);
     const run: TargetRun = { key: 'sensitive', context, suggest, report };
-    return Object.keys(sensitive).flatMap(
-      (target) => compileRule(target, sensitive[target] ?? [], run) ?? [],
-    );
+    return Object.keys(sensitive).flatMap((target) => compileRule(target, sensitive[target] ?? [], run) ?? []);
   });
   return rules.length === 0 ? undefined : createSensitiveSet(rules, labels);
 }
@@ -404,8 +379,7 @@ function refusesMarkers(schema: Json | undefined, steps: readonly string[]): boo
 function isNumber(schema: Json | undefined, [step, ...rest]: readonly string[]): boolean {
   if (!isObject(schema)) return false;
   const { properties, items, type } = schema;
-  if (step === undefined)
-    return [type].flat().some((name) => name === 'number' || name === 'integer');
+  if (step === undefined) return [type].flat().some((name) => name === 'number' || name === 'integer');
   const member = isObject(properties) ? properties[step] : undefined;
   return isNumber(member ?? (step === ANY_STEP ? items : undefined), rest);
 }

@@ -38,12 +38,7 @@ export const WHAT_KEYS = {
 } as const satisfies { readonly [kind in TargetKind]: keyof WhatDocument };
 
 /** The keys of `what` that name server requests and tasks. */
-const GRANT_KEYS = [
-  'sampling',
-  'elicitation',
-  'roots',
-  'tasks',
-] as const satisfies readonly (keyof WhatDocument)[];
+const GRANT_KEYS = ['sampling', 'elicitation', 'roots', 'tasks'] as const satisfies readonly (keyof WhatDocument)[];
 
 /** Compiles one rule. Parts with an error are left empty, because the caller then discards the set. */
 export function compileRule(
@@ -64,9 +59,7 @@ export function compileRule(
     rule: written.id,
     matchesWho: compileWho(written.who, written.effect),
     groups: written.who.groups,
-    upstreams:
-      written.what.upstreams &&
-      compilePatterns(written.what.upstreams, 'name', ['what', 'upstreams'], report),
+    upstreams: written.what.upstreams && compilePatterns(written.what.upstreams, 'name', ['what', 'upstreams'], report),
     targets: compileTargets(written, report),
     grants: compileGrants(written.what),
     terms: compileTerms(written, report),
@@ -160,11 +153,7 @@ function compileBudget(
 }
 
 /** Reports lists and mappings that are written but empty, at any depth above schemas. */
-function checkEmpty(
-  value: unknown,
-  path: readonly (string | number)[],
-  report: ReportDiagnostic,
-): void {
+function checkEmpty(value: unknown, path: readonly (string | number)[], report: ReportDiagnostic): void {
   if (typeof value !== 'object' || value === null) return;
   const keys = Object.keys(value);
   if (keys.length === 0 && path[0] !== 'who' && path[0] !== 'what') {
@@ -190,8 +179,7 @@ function warnOfPatterns(who: WhoDocument, report: ReportDiagnostic): void {
 
 function checkWho(who: WhoDocument, context: PolicyContext, report: ReportDiagnostic): void {
   const keys = Object.keys(who);
-  if (keys.length === 0)
-    report(['who'], 'error', 'nobody is named; for every caller, anyone: true');
+  if (keys.length === 0) report(['who'], 'error', 'nobody is named; for every caller, anyone: true');
   if (who.anyone === true && keys.length > 1) {
     report(['who', 'anyone'], 'warning', 'adds nothing: the other keys must match as well');
   }
@@ -199,20 +187,14 @@ function checkWho(who: WhoDocument, context: PolicyContext, report: ReportDiagno
     checkName(issuer, ['issuer', context.issuers], context, ['who', 'issuers', index], report);
   }
   warnOfPatterns(who, report);
-  const named = (['groups', 'subjects', 'clients', 'actors', 'claims'] as const).filter(
-    (key) => who[key],
-  );
+  const named = (['groups', 'subjects', 'clients', 'actors', 'claims'] as const).filter((key) => who[key]);
   if (context.issuers.length > 1 && named.length > 0 && who.issuers === undefined) {
     const keysNamed = named.join(', ');
     report(['who'], 'error', `with several issuers, ${keysNamed} mean nothing without issuers`);
   }
 }
 
-function checkUpstreamNames(
-  upstreams: readonly string[],
-  context: PolicyContext,
-  report: ReportDiagnostic,
-): void {
+function checkUpstreamNames(upstreams: readonly string[], context: PolicyContext, report: ReportDiagnostic): void {
   const names = context.upstreams.map(({ name }) => name);
   for (const [index, upstream] of upstreams.entries()) {
     const path = ['what', 'upstreams', index];
@@ -247,9 +229,7 @@ function compileGrants({ sampling, elicitation, roots }: WhatDocument): ServerRe
   };
 }
 
-export function isList(
-  elicitation: WhatDocument['elicitation'],
-): elicitation is readonly ('form' | 'url')[] {
+export function isList(elicitation: WhatDocument['elicitation']): elicitation is readonly ('form' | 'url')[] {
   return Array.isArray(elicitation);
 }
 
@@ -260,16 +240,12 @@ function compileTerms(
 ): ServerRequestTerms | undefined {
   const { includeContext, tools } = typeof sampling === 'object' ? sampling : {};
   const hosts = elicitation === undefined || isList(elicitation) ? undefined : elicitation.url;
-  if (tools === false && effect !== 'allow')
-    report(['what', 'sampling', 'tools'], 'error', NO_TOOLS);
+  if (tools === false && effect !== 'allow') report(['what', 'sampling', 'tools'], 'error', NO_TOOLS);
   if (includeContext === undefined && tools === undefined && hosts === undefined) return undefined;
   return {
     linkHosts: hosts?.flatMap((host, index) => compileHost(host, index, report)),
     includeContext: includeContext && new Set(includeContext),
-    tools:
-      tools === false
-        ? 'none'
-        : tools && compilePatterns(tools, 'name', ['what', 'sampling', 'tools'], report),
+    tools: tools === false ? 'none' : tools && compilePatterns(tools, 'name', ['what', 'sampling', 'tools'], report),
   };
 }
 
@@ -277,11 +253,7 @@ const NO_TOOLS =
   'only allow rules take tools: false; a deny or require rule lists the tools that it applies to, such as ["*"] for requests with any tool';
 
 /** A host as it stands in the normal form of a URL, or `*.` and such a host for all names below it. */
-function compileHost(
-  written: string,
-  index: number,
-  report: ReportDiagnostic,
-): readonly LinkHost[] {
+function compileHost(written: string, index: number, report: ReportDiagnostic): readonly LinkHost[] {
   const isSuffix = written.startsWith('*.');
   const host = isSuffix ? written.slice(2) : written;
   const link = host.includes('://') ? host : `https://${host}/`;
@@ -342,10 +314,7 @@ function compileOne(
   return [];
 }
 
-function compileArguments(
-  args: NonNullable<RuleDocument['args']>,
-  report: ReportDiagnostic,
-): Rule['args'] {
+function compileArguments(args: NonNullable<RuleDocument['args']>, report: ReportDiagnostic): Rule['args'] {
   return Object.entries(args).flatMap(([name, written]) => {
     // The author of a rule means what it says: a format is asserted, and a pattern that cannot be checked is an error.
     const compiled = compileSchema(written, { formats: 'assertion' });
@@ -377,9 +346,7 @@ function checkConditions(rule: Rule, report: ReportDiagnostic): void {
   if (when?.reads.readsUri === true && targets.resource.length === 0) {
     report(['when'], 'error', 'uri is for resources, and the rule names none');
   }
-  const takesNone =
-    targets.resource.length + targets.template.length + rule.tasks.length > 0 ||
-    grantsAny(rule.grants);
+  const takesNone = targets.resource.length + targets.template.length + rule.tasks.length > 0 || grantsAny(rule.grants);
   if (takesNone) checkNoArguments(rule, report);
 }
 
@@ -389,19 +356,16 @@ function checkNoArguments(rule: Rule, report: ReportDiagnostic): void {
   // The arguments of its call are no longer known when a task is asked for, so a rule that reads them would grant or
   // restrict more than it says.
   const severity = takesArguments && tasks.length === 0 ? 'warning' : 'error';
-  const message =
-    'resources, templates, tasks and server requests have no arguments that a rule can read';
+  const message = 'resources, templates, tasks and server requests have no arguments that a rule can read';
   if (rule.args.length > 0) report(['args'], severity, message);
-  if (rule.effect === 'require' && rule.captures.length > 0)
-    report(['audit', 'capture'], severity, message);
+  if (rule.effect === 'require' && rule.captures.length > 0) report(['audit', 'capture'], severity, message);
   if (when !== undefined && readsAnything(when)) report(['when'], severity, message);
 }
 
 /** Requests about tasks are not counted, so a limit of a rule for them alone would limit nothing. */
 function checkTaskLimits(rule: Rule, report: ReportDiagnostic): void {
   const namesMore = TARGET_KINDS.some((kind) => rule.targets[kind].length > 0);
-  if (rule.effect === 'deny' || rule.tasks.length === 0 || namesMore || grantsAny(rule.grants))
-    return;
+  if (rule.effect === 'deny' || rule.tasks.length === 0 || namesMore || grantsAny(rule.grants)) return;
   if (rule.limit !== undefined || rule.budget !== undefined)
     report(
       ['limits'],
@@ -418,12 +382,7 @@ function grantsAny({ sampling, elicitation, roots }: ServerRequestGrants): boole
   return sampling || elicitation.form || elicitation.url || roots;
 }
 
-function checkIssuers(
-  rule: Rule,
-  who: WhoDocument,
-  context: PolicyContext,
-  report: ReportDiagnostic,
-): void {
+function checkIssuers(rule: Rule, who: WhoDocument, context: PolicyContext, report: ReportDiagnostic): void {
   const { issuers } = who;
   const named = context.upstreams.filter(({ name }) => matchesUpstream(rule, name));
   const areKnown = issuers?.every((issuer) => context.issuers.includes(issuer));

@@ -8,13 +8,7 @@ import { STRING_LITERAL } from '../cel-language.js';
 import type { PinnedDefinition } from '../definitions.js';
 import { isPublicUrl } from '../hosts.js';
 import { compileLinear, isExactPattern, matchesPattern, type Pattern } from '../patterns.js';
-import {
-  isUnconditional,
-  matchesTarget,
-  matchesUpstream,
-  type Rule,
-  TARGET_KINDS,
-} from '../rules.js';
+import { isUnconditional, matchesTarget, matchesUpstream, type Rule, TARGET_KINDS } from '../rules.js';
 import type { PolicyContext, ReportDiagnostic, RuleDocument, WhoDocument } from './documents.js';
 import { isList } from './rule.js';
 
@@ -93,11 +87,7 @@ function warnOfLinkHosts({ effect, what }: RuleDocument, report: ReportDiagnosti
     const suffix = written.slice(2).replace(/:\d+$/, '');
     if (/^(?:\[.*\]|[0-9.]+)$/.test(suffix))
       report(path, 'warning', `"${written}" matches nothing, because no name is below an address`);
-    else if (
-      effect === 'allow' &&
-      REGISTRY_SUFFIX.test(suffix) &&
-      isPublicUrl(`https://name.${suffix}/`) === true
-    )
+    else if (effect === 'allow' && REGISTRY_SUFFIX.test(suffix) && isPublicUrl(`https://name.${suffix}/`) === true)
       report(
         path,
         'warning',
@@ -117,10 +107,7 @@ function definitionsOf(rule: Rule, { pins, upstreams }: PolicyContext): PinnedDe
 }
 
 /** Reading a member that is missing is an error; those of the top level are checked with the pins. */
-function warnOfOptionalMembers(
-  { rule, written, report }: CheckedRule,
-  definitions: readonly PinnedDefinition[],
-): void {
+function warnOfOptionalMembers({ rule, written, report }: CheckedRule, definitions: readonly PinnedDefinition[]): void {
   const reads = rule.when?.reads;
   const isTested = (path: readonly string[]): boolean =>
     reads?.testedPaths.some((tested) => path.every((name, at) => tested[at] === name)) === true;
@@ -129,9 +116,7 @@ function warnOfOptionalMembers(
     for (let length = 2; length <= path.length; length += 1) {
       const read = path.slice(0, length);
       const text = `args.${read.join('.')}`;
-      const isOptional = definitions.some(({ definition }) =>
-        mayLack(definition['inputSchema'], read),
-      );
+      const isOptional = definitions.some(({ definition }) => mayLack(definition['inputSchema'], read));
       const isGuaranteed = mayLack({ properties: written.args ?? {} }, read) === false;
       if (!isOptional || isGuaranteed || isTested(read) || reported.has(text)) continue;
       reported.add(text);
@@ -190,9 +175,7 @@ function warnOfOpenPaths({ effect, args = {} }: RuleDocument, report: ReportDiag
       const folder = start.replace(/[^/]*$/, '');
       const regex = compileLinear(pattern);
       if (folder === '' || folder.includes('://') || !regex.ok) continue;
-      const example = [`${folder}${OUTSIDE}`, `${start}/../${OUTSIDE}`].find((path) =>
-        regex.regex.test(path),
-      );
+      const example = [`${folder}${OUTSIDE}`, `${start}/../${OUTSIDE}`].find((path) => regex.regex.test(path));
       if (example === undefined) continue;
       const message = `"${pattern}" admits ${example}: say which characters may follow and end it with $, or ask path.under(args.${name}, "${folder}") in when`;
       report(['args', name], 'warning', message);
@@ -209,10 +192,7 @@ function patternsIn(schema: unknown): readonly string[] {
 }
 
 /** A value of a type that the rule does not name is not denied, and a server may take it for one that is. */
-function warnOfTypes(
-  { written, report }: CheckedRule,
-  definitions: readonly PinnedDefinition[],
-): void {
+function warnOfTypes({ written, report }: CheckedRule, definitions: readonly PinnedDefinition[]): void {
   const admits = (name: string): readonly (readonly string[] | undefined)[] =>
     definitions.length === 0
       ? [undefined]
@@ -220,9 +200,7 @@ function warnOfTypes(
   for (const [name, schema] of Object.entries(written.args ?? {})) {
     const denied = typesOf(schema);
     if (denied === undefined) continue;
-    const passes = admits(name).some(
-      (types) => types === undefined || types.some((type) => !coversType(denied, type)),
-    );
+    const passes = admits(name).some((types) => types === undefined || types.some((type) => !coversType(denied, type)));
     if (!passes) continue;
     const message = `${denied.join(' or ')} is denied, and another type, such as an array, passes: leave "type" out, or name all types that the tool admits`;
     report(['args', name, 'type'], 'warning', message);
@@ -232,9 +210,7 @@ function warnOfTypes(
 function typesOf(schema: Json | JsonObject | boolean | undefined): readonly string[] | undefined {
   const type = isObject(schema) ? schema['type'] : undefined;
   if (typeof type === 'string') return [type];
-  return Array.isArray(type)
-    ? type.filter((one): one is string => typeof one === 'string')
-    : undefined;
+  return Array.isArray(type) ? type.filter((one): one is string => typeof one === 'string') : undefined;
 }
 
 function coversType(types: readonly string[], type: string): boolean {
@@ -278,8 +254,7 @@ function coversWhat(wide: Rule, narrow: Rule): boolean {
     wide.upstreams === undefined ||
     (narrow.upstreams !== undefined && coversPatterns(wide.upstreams, narrow.upstreams));
   const { sampling, elicitation, roots } = narrow.grants;
-  const namesMore =
-    sampling || roots || elicitation.form || elicitation.url || narrow.tasks.length > 0;
+  const namesMore = sampling || roots || elicitation.form || elicitation.url || narrow.tasks.length > 0;
   return (
     (areThere || wide.upstreams?.some(({ text }) => text === '*') === true) &&
     !namesMore &&
@@ -327,8 +302,7 @@ export class PinnedNames implements Iterable<string> {
     }
     // The text between stars is compared first, because this is cheapest.
     const literal = text.startsWith('re:') ? '' : longest(text.split('*'));
-    for (const name of this.#candidates(text))
-      if (name.includes(literal) && matchesPattern(pattern, name)) yield name;
+    for (const name of this.#candidates(text)) if (name.includes(literal) && matchesPattern(pattern, name)) yield name;
   }
 
   #candidates(glob: string): Iterable<string> {

@@ -7,13 +7,7 @@ import { hasInexactNumber, readJsonText } from '../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import type { Coercion } from '../definitions.js';
 import type { LinearRegex } from '../patterns.js';
-import {
-  isNode,
-  referencedBy,
-  type Schema,
-  type SchemaCopy,
-  type SchemaNode,
-} from './sanitizer.js';
+import { isNode, referencedBy, type Schema, type SchemaCopy, type SchemaNode } from './sanitizer.js';
 
 /** Strings with more characters stay what they are. */
 const MAX_COERCED_CHARS = 256 * 1024;
@@ -163,9 +157,7 @@ function membersOf(node: SchemaNode, name: string, { patterns }: Search): readon
   const { properties, patternProperties, additionalProperties } = node;
   const found: Schema[] = [];
   if (isNode(properties) && Object.hasOwn(properties, name)) found.push(properties[name] as Schema);
-  for (const [pattern, schema] of Object.entries(
-    isNode(patternProperties) ? patternProperties : {},
-  ))
+  for (const [pattern, schema] of Object.entries(isNode(patternProperties) ? patternProperties : {}))
     if (patterns.get(pattern)?.test(name) === true) found.push(schema as Schema);
   if (found.length > 0 || additionalProperties === undefined) return found;
   return [additionalProperties as Schema];

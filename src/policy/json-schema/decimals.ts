@@ -32,9 +32,7 @@ export function isMultipleOf(literal: string, divisor: string): boolean | undefi
   const shift = value.exponent - by.exponent;
   if (shift >= 0) return (value.digits * powerOfTen(shift, by.digits)) % by.digits === 0n;
   // A value without zeros at the end that is finer than the divisor is no multiple, unless the divisor has factors of ten.
-  return -shift > MAX_LITERAL_CHARS
-    ? false
-    : value.digits % (by.digits * 10n ** BigInt(-shift)) === 0n;
+  return -shift > MAX_LITERAL_CHARS ? false : value.digits % (by.digits * 10n ** BigInt(-shift)) === 0n;
 }
 
 /** Ten to a power, modulo a number. */
@@ -59,9 +57,7 @@ export function compareDecimals(one: string, other: string): number | undefined 
   if (magnitudes !== 0) return a * magnitudes;
   // Of equal magnitude, so that the exponents differ by no more than the number of digits.
   const shift = Math.min(left.exponent, right.exponent);
-  const [x, y] = [left, right].map(
-    ({ digits, exponent }) => digits * 10n ** BigInt(exponent - shift),
-  );
+  const [x, y] = [left, right].map(({ digits, exponent }) => digits * 10n ** BigInt(exponent - shift));
   return x === y ? 0 : (x ?? 0n) < (y ?? 0n) ? -1 : 1;
 }
 

@@ -17,14 +17,7 @@ import {
   requiredNames,
   startSearch,
 } from './members.js';
-import {
-  appliedInPlace,
-  isNode,
-  referencedBy,
-  type Schema,
-  type SchemaCopy,
-  type SchemaNode,
-} from './sanitizer.js';
+import { appliedInPlace, isNode, referencedBy, type Schema, type SchemaCopy, type SchemaNode } from './sanitizer.js';
 
 /** Maximum nesting to which defaults are filled in: a schema that refers to itself may have them without end. */
 const MAX_FILLED_DEPTH = MAX_JSON_DEPTH;
@@ -40,9 +33,7 @@ function defaultOf(copy: SchemaCopy, schema: unknown): Json | undefined {
 }
 
 /** Of each schema, the members that it requires and that have a default there or in a schema beside it. */
-export function requiredWithDefault(
-  copy: SchemaCopy,
-): ReadonlyMap<SchemaNode, ReadonlySet<string>> {
+export function requiredWithDefault(copy: SchemaCopy): ReadonlyMap<SchemaNode, ReadonlySet<string>> {
   const found = new Map<SchemaNode, ReadonlySet<string>>();
   if (![...copy.nodes.keys()].some((node) => 'default' in node)) return found;
   const parents = parentsOf(copy);
@@ -51,10 +42,7 @@ export function requiredWithDefault(
     if (!Array.isArray(required) || required.length === 0) continue;
     const beside = appliedBeside(copy, topOf(node, parents));
     const names = (required as readonly string[]).filter((name) =>
-      beside.some(
-        ({ properties }) =>
-          isNode(properties) && defaultOf(copy, ownOf(properties, name)) !== undefined,
-      ),
+      beside.some(({ properties }) => isNode(properties) && defaultOf(copy, ownOf(properties, name)) !== undefined),
     );
     if (names.length > 0) found.set(node, new Set(names));
   }
@@ -85,8 +73,7 @@ function topOf(node: SchemaNode, parents: ReadonlyMap<SchemaNode, SchemaNode>): 
 
 function appliedBeside(copy: SchemaCopy, top: SchemaNode): readonly SchemaNode[] {
   const all = new Set([top]);
-  for (const node of all)
-    for (const next of appliedInPlace(copy, node, true)) if (isNode(next)) all.add(next);
+  for (const node of all) for (const next of appliedInPlace(copy, node, true)) if (isNode(next)) all.add(next);
   return [...all];
 }
 
@@ -97,9 +84,7 @@ type Extent = 'all' | 'required';
 export type FillDefaults = (value: JsonObject, extent: Extent) => JsonObject | undefined;
 
 /** Undefined for a schema without defaults. */
-export function createDefaults(
-  parts: Pick<MemberSearch, 'copy' | 'patterns' | 'evaluator'>,
-): FillDefaults | undefined {
+export function createDefaults(parts: Pick<MemberSearch, 'copy' | 'patterns' | 'evaluator'>): FillDefaults | undefined {
   const { copy } = parts;
   if (![...copy.nodes.keys()].some((node) => 'default' in node)) return undefined;
   const plain = plainSchemas(copy);
@@ -124,9 +109,7 @@ function fill(value: Json, schemas: readonly Schema[], depth: number, filling: F
   if (depth > MAX_FILLED_DEPTH) return isDefault === true ? value : giveUp(value, search);
   if (!isObject(value)) {
     const applied = applicable(value, schemas, search);
-    return applied.length === 0
-      ? value
-      : fillItems(value as readonly Json[], applied, depth, filling);
+    return applied.length === 0 ? value : fillItems(value as readonly Json[], applied, depth, filling);
   }
   // Which alternative holds may depend on a default of what always holds.
   const always = alwaysApplied(schemas, search);
@@ -171,12 +154,7 @@ function fillItems(
   return filled;
 }
 
-function fillMembers(
-  object: JsonObject,
-  applied: readonly SchemaNode[],
-  depth: number,
-  filling: Filling,
-): JsonObject {
+function fillMembers(object: JsonObject, applied: readonly SchemaNode[], depth: number, filling: Filling): JsonObject {
   const { search } = filling;
   const added = new Map<string, Json>();
   for (const [name, member] of Object.entries(object)) {
@@ -227,9 +205,7 @@ function absentMembers(
     if (!isNode(properties)) return [];
     const members = Object.entries(properties) as [string, Schema][];
     search.visits += members.length;
-    return members.filter(
-      ([name]) => !Object.hasOwn(object, name) && (required === undefined || required.has(name)),
-    );
+    return members.filter(([name]) => !Object.hasOwn(object, name) && (required === undefined || required.has(name)));
   });
 }
 

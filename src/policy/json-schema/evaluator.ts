@@ -11,13 +11,7 @@ import { canonicalDecimal, compareDecimals, isIntegerText, isMultipleOf } from '
 import { requiredWithDefault } from './defaults.js';
 import { isFormat } from './formats.js';
 import type { Evaluation, Meter } from './members.js';
-import {
-  type DynamicReference,
-  isNode,
-  type Schema,
-  type SchemaCopy,
-  type SchemaNode,
-} from './sanitizer.js';
+import { type DynamicReference, isNode, type Schema, type SchemaCopy, type SchemaNode } from './sanitizer.js';
 
 /** Maximum number of steps of one evaluation; a step is one schema applied at one position. */
 const MAX_STEPS = 1_000_000;
@@ -110,8 +104,7 @@ export function createEvaluator(copy: SchemaCopy, options: EvaluationOptions): E
   };
   const root = lazily(copy.root, compiling);
   const start = (value: Json, meter: Meter, mayLackDefaults: boolean, describes: boolean): Run => {
-    const isExact =
-      typeof value === 'object' && value !== null && exactNumbersIn(value) !== undefined;
+    const isExact = typeof value === 'object' && value !== null && exactNumbersIn(value) !== undefined;
     return {
       meter,
       isPlain: !describes && !isTracked && !isExact,
@@ -163,8 +156,7 @@ type Compiling = {
 };
 
 function hasUnevaluated({ nodes }: SchemaCopy): boolean {
-  for (const node of nodes.keys())
-    if ('unevaluatedProperties' in node || 'unevaluatedItems' in node) return true;
+  for (const node of nodes.keys()) if ('unevaluatedProperties' in node || 'unevaluatedItems' in node) return true;
   return false;
 }
 
@@ -226,8 +218,7 @@ function checkOf(node: SchemaNode, compiling: Compiling): Check {
     charge(run, weight);
     if (type !== undefined && !type(value, run)) return false;
     const checks = checksFor(value, run);
-    for (let index = 0; index < checks.length; index++)
-      if (checks[index]?.(value, run) === false) return false;
+    for (let index = 0; index < checks.length; index++) if (checks[index]?.(value, run) === false) return false;
     return true;
   };
 }
@@ -287,13 +278,7 @@ function inResource(node: SchemaNode, { copy }: Compiling, check: Check): Check 
 }
 
 /** Applies a schema to a member or an item. */
-function descend(
-  check: Check,
-  value: Json,
-  holder: object,
-  key: string | number,
-  run: Run,
-): boolean {
+function descend(check: Check, value: Json, holder: object, key: string | number, run: Run): boolean {
   if (run.isPlain) return check(value, run);
   const { evaluated, holder: outerHolder, key: outerKey } = run;
   // What is evaluated below a position counts there alone.
@@ -324,17 +309,10 @@ function succeeds(check: Check, value: Json, run: Run): boolean {
   }
 }
 
-type Keyword = readonly [
-  name: string,
-  make: (written: unknown, context: KeywordContext) => Check | undefined,
-];
+type Keyword = readonly [name: string, make: (written: unknown, context: KeywordContext) => Check | undefined];
 type KeywordContext = Compiling & { readonly node: SchemaNode };
 
-function keywordsOf(
-  keywords: readonly Keyword[],
-  node: SchemaNode,
-  compiling: Compiling,
-): readonly Check[] {
+function keywordsOf(keywords: readonly Keyword[], node: SchemaNode, compiling: Compiling): readonly Check[] {
   const context = { ...compiling, node };
   return keywords.flatMap(([name, make]) => {
     const written = node[name];
@@ -392,9 +370,7 @@ function comparison(keyword: string, written: unknown, holds: (order: number) =>
   return (value, run) => {
     const text = exactText(run);
     const order =
-      text === undefined
-        ? Math.sign((value as number) - limit)
-        : computed(compareDecimals(text, String(limit)), run);
+      text === undefined ? Math.sign((value as number) - limit) : computed(compareDecimals(text, String(limit)), run);
     return holds(order) || fail(run, keyword, { limit });
   };
 }
@@ -402,8 +378,7 @@ function comparison(keyword: string, written: unknown, holds: (order: number) =>
 function multiple(divisor: number): Check {
   return (value, run) => {
     const text = exactText(run);
-    const isSafe =
-      text === undefined && Number.isSafeInteger(value) && Number.isSafeInteger(divisor);
+    const isSafe = text === undefined && Number.isSafeInteger(value) && Number.isSafeInteger(divisor);
     const isMultiple = isSafe
       ? (value as number) % divisor === 0
       : computed(isMultipleOf(text ?? String(value), String(divisor)), run);
@@ -412,14 +387,8 @@ function multiple(divisor: number): Check {
 }
 
 const TEXTUAL: readonly Keyword[] = [
-  [
-    'maxLength',
-    (limit) => lengthCheck('maxLength', Number(limit), (length, most) => length <= most),
-  ],
-  [
-    'minLength',
-    (limit) => lengthCheck('minLength', Number(limit), (length, least) => length >= least),
-  ],
+  ['maxLength', (limit) => lengthCheck('maxLength', Number(limit), (length, most) => length <= most)],
+  ['minLength', (limit) => lengthCheck('minLength', Number(limit), (length, least) => length >= least)],
   [
     'pattern',
     (pattern, { options }) => {
@@ -438,18 +407,12 @@ const TEXTUAL: readonly Keyword[] = [
 ];
 
 /** Lengths count code points. */
-function lengthCheck(
-  keyword: string,
-  limit: number,
-  holds: (length: number, limit: number) => boolean,
-): Check {
+function lengthCheck(keyword: string, limit: number, holds: (length: number, limit: number) => boolean): Check {
   return (value, run) => {
     const text = value as string;
     // A text has at most as many code points as units, and at least half as many.
     const isClear = holds(text.length, limit) === holds(Math.ceil(text.length / 2), limit);
-    return (
-      holds(isClear ? text.length : codePointsIn(text), limit) || fail(run, keyword, { limit })
-    );
+    return holds(isClear ? text.length : codePointsIn(text), limit) || fail(run, keyword, { limit });
   };
 }
 
@@ -459,10 +422,7 @@ function codePointsIn(text: string): number {
   return count;
 }
 
-function patternTest(
-  pattern: string,
-  { patterns }: EvaluationOptions,
-): (text: string, run: Run) => boolean {
+function patternTest(pattern: string, { patterns }: EvaluationOptions): (text: string, run: Run) => boolean {
   const regex = patterns.get(pattern);
   return (text, run) => {
     charge(run, 1 + text.length * STEPS_PER_PATTERN_CHAR);
@@ -472,11 +432,7 @@ function patternTest(
 }
 
 const GENERAL: readonly Keyword[] = [
-  [
-    '$ref',
-    (_ref, { copy, node, ...rest }) =>
-      lazily(copy.references.get(node) ?? false, { copy, ...rest }),
-  ],
+  ['$ref', (_ref, { copy, node, ...rest }) => lazily(copy.references.get(node) ?? false, { copy, ...rest })],
   ['$dynamicRef', dynamicReference],
   ['$recursiveRef', dynamicReference],
   [
@@ -561,8 +517,7 @@ function oneOf(schemas: unknown, context: Compiling): Check {
 function conditional(test: unknown, context: KeywordContext): Check {
   const { node } = context;
   const condition = compiled(test as Schema, context);
-  const branch = (schema: unknown): Check =>
-    schema === undefined ? ACCEPT : compiled(schema as Schema, context);
+  const branch = (schema: unknown): Check => (schema === undefined ? ACCEPT : compiled(schema as Schema, context));
   const met = branch(node['then']);
   const unmet = branch(node['else']);
   return (value, run) => {
@@ -575,8 +530,7 @@ function dynamicReference(_ref: unknown, { node, ...compiling }: KeywordContext)
   const { copy } = compiling;
   const dynamic = copy.dynamicReferences.get(node);
   // One that is not dynamic leads where `$ref` would.
-  if (dynamic === undefined)
-    return '$ref' in node ? ACCEPT : lazily(copy.references.get(node) ?? false, compiling);
+  if (dynamic === undefined) return '$ref' in node ? ACCEPT : lazily(copy.references.get(node) ?? false, compiling);
   const known = new Map<Schema, Check>();
   return (value, run) => {
     const target = dynamicTarget(copy, dynamic, run);
@@ -587,11 +541,7 @@ function dynamicReference(_ref: unknown, { node, ...compiling }: KeywordContext)
 }
 
 /** The anchor in the outermost resource that has one (2020-12 core §8.2.3.2). */
-function dynamicTarget(
-  { dynamicAnchors }: SchemaCopy,
-  { initial, anchor }: DynamicReference,
-  run: Run,
-): Schema {
+function dynamicTarget({ dynamicAnchors }: SchemaCopy, { initial, anchor }: DynamicReference, run: Run): Schema {
   for (const resource of run.scope) {
     const found = dynamicAnchors.get(resource)?.get(anchor);
     if (found !== undefined) return found;
@@ -601,9 +551,7 @@ function dynamicTarget(
 
 /** Whether a value is one of those listed; found by one text for all that are equal. */
 function membership(listed: readonly Json[]): (value: Json, run: Run) => boolean {
-  const scalars = new Set(
-    listed.filter((one) => typeof one !== 'object' && typeof one !== 'number'),
-  );
+  const scalars = new Set(listed.filter((one) => typeof one !== 'object' && typeof one !== 'number'));
   const hasNull = listed.includes(null);
   const numbers = new Set(listed.filter((one) => typeof one === 'number'));
   const others = listed.filter((one) => typeof one === 'object' && one !== null);
@@ -669,13 +617,8 @@ const ARRAYS: readonly Keyword[] = [
   ['unevaluatedItems', unevaluatedItems],
 ];
 
-function sizeCheck(
-  keyword: string,
-  limit: number,
-  holds: (size: number, limit: number) => boolean,
-): Check {
-  return (value, run) =>
-    holds((value as readonly Json[]).length, limit) || fail(run, keyword, { limit });
+function sizeCheck(keyword: string, limit: number, holds: (size: number, limit: number) => boolean): Check {
+  return (value, run) => holds((value as readonly Json[]).length, limit) || fail(run, keyword, { limit });
 }
 
 function areUnique(items: readonly Json[], run: Run): boolean {
@@ -736,8 +679,7 @@ function contains(schema: unknown, context: KeywordContext): Check {
 function matchingItems(items: readonly Json[], check: Check, run: Run): readonly number[] {
   const found: number[] = [];
   for (const [index, item] of items.entries()) {
-    if (succeeds((one, state) => descend(check, one, items, index, state), item, run))
-      found.push(index);
+    if (succeeds((one, state) => descend(check, one, items, index, state), item, run)) found.push(index);
   }
   return found;
 }
@@ -764,43 +706,27 @@ function restCheck(
 ): (value: Json, holder: object, key: string | number, run: Run) => boolean {
   const check = compiled(schema as Schema, context);
   if (schema !== false) return (value, holder, key, run) => descend(check, value, holder, key, run);
-  return (_value, _holder, key, run) =>
-    fail(run, keyword, typeof key === 'string' ? { undeclared: key } : undefined);
+  return (_value, _holder, key, run) => fail(run, keyword, typeof key === 'string' ? { undeclared: key } : undefined);
 }
 
 const OBJECTS: readonly Keyword[] = [
-  [
-    'maxProperties',
-    (limit) => memberCount('maxProperties', Number(limit), (size, most) => size <= most),
-  ],
-  [
-    'minProperties',
-    (limit) => memberCount('minProperties', Number(limit), (size, least) => size >= least),
-  ],
+  ['maxProperties', (limit) => memberCount('maxProperties', Number(limit), (size, most) => size <= most)],
+  ['minProperties', (limit) => memberCount('minProperties', Number(limit), (size, least) => size >= least)],
   ['required', required],
   ['dependentRequired', dependentRequired],
   ['propertyNames', propertyNames],
   ['properties', (_written, context) => memberSchemas(context)],
-  [
-    'patternProperties',
-    (_written, context) => ('properties' in context.node ? undefined : memberSchemas(context)),
-  ],
+  ['patternProperties', (_written, context) => ('properties' in context.node ? undefined : memberSchemas(context))],
   [
     'additionalProperties',
     (_written, context) =>
-      'properties' in context.node || 'patternProperties' in context.node
-        ? undefined
-        : memberSchemas(context),
+      'properties' in context.node || 'patternProperties' in context.node ? undefined : memberSchemas(context),
   ],
   ['dependentSchemas', dependentSchemas],
   ['unevaluatedProperties', unevaluatedProperties],
 ];
 
-function memberCount(
-  keyword: string,
-  limit: number,
-  holds: (size: number, limit: number) => boolean,
-): Check {
+function memberCount(keyword: string, limit: number, holds: (size: number, limit: number) => boolean): Check {
   return (value, run) => {
     const size = Object.keys(value as JsonObject).length;
     return holds(size, limit) || fail(run, keyword, { limit });
@@ -840,8 +766,7 @@ function propertyNames(schema: unknown, context: Compiling): Check {
   return (value, run) => {
     for (const name of Object.keys(value as JsonObject)) {
       // The name is no member of anything, and is not repeated.
-      if (!withoutEvaluated((one, state) => check(one, state), name, run))
-        return fail(run, 'propertyNames');
+      if (!withoutEvaluated((one, state) => check(one, state), name, run)) return fail(run, 'propertyNames');
     }
     return true;
   };
@@ -852,18 +777,12 @@ function memberSchemas(context: KeywordContext): Check {
   const { node, options } = context;
   const { properties, patternProperties, additionalProperties } = node;
   const checksOf = (map: unknown): [string, Check][] =>
-    Object.entries(isNode(map) ? map : {}).map(([name, schema]) => [
-      name,
-      compiled(schema as Schema, context),
-    ]);
+    Object.entries(isNode(map) ? map : {}).map(([name, schema]) => [name, compiled(schema as Schema, context)]);
   const named = new Map(checksOf(properties));
   const patterned = checksOf(patternProperties).map(
     ([pattern, check]) => [patternTest(pattern, options), check] as const,
   );
-  const others =
-    additionalProperties === undefined
-      ? undefined
-      : compiled(additionalProperties as Schema, context);
+  const others = additionalProperties === undefined ? undefined : compiled(additionalProperties as Schema, context);
   const isClosed = additionalProperties === false;
   const isSimple = patterned.length === 0;
   const checksOfName = (name: string, run: Run): readonly Check[] => {
@@ -876,8 +795,7 @@ function memberSchemas(context: KeywordContext): Check {
     const known = checksOfName(name, run);
     const checks = known.length === 0 && others !== undefined ? [others] : known;
     if (checks.length === 0) return true;
-    if (isClosed && known.length === 0)
-      return fail(run, 'additionalProperties', { undeclared: name });
+    if (isClosed && known.length === 0) return fail(run, 'additionalProperties', { undeclared: name });
     if (run.evaluated !== undefined) noteMember(run.evaluated, name);
     const member = object[name] ?? null;
     return checks.every((check) => descend(check, member, object, name, run));
@@ -909,9 +827,7 @@ function dependentSchemas(written: unknown, context: Compiling): Check {
   );
   return (value, run) => {
     charge(run, dependencies.length);
-    return dependencies.every(
-      ([name, check]) => !Object.hasOwn(value as JsonObject, name) || check(value, run),
-    );
+    return dependencies.every(([name, check]) => !Object.hasOwn(value as JsonObject, name) || check(value, run));
   };
 }
 

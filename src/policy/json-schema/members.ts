@@ -12,14 +12,7 @@ import { pointerTo } from '../../text/json-members.js';
 import { isAmbiguousWith } from '../conditions.js';
 import type { ArgumentReads } from '../definitions.js';
 import type { LinearRegex } from '../patterns.js';
-import {
-  appliedInPlace,
-  isNode,
-  referencedBy,
-  type Schema,
-  type SchemaCopy,
-  type SchemaNode,
-} from './sanitizer.js';
+import { appliedInPlace, isNode, referencedBy, type Schema, type SchemaCopy, type SchemaNode } from './sanitizer.js';
 
 /** Schemas that one search may apply to values; beyond this number, nothing counts as described or declared. */
 const MAX_VISITS = 200_000;
@@ -98,26 +91,17 @@ type Shape =
       readonly items: Shape;
     };
 
-function shapeOf(
-  copy: SchemaCopy,
-  node: SchemaNode,
-  isTop: boolean,
-  plain: ReadonlySet<SchemaNode>,
-): Shape {
+function shapeOf(copy: SchemaCopy, node: SchemaNode, isTop: boolean, plain: ReadonlySet<SchemaNode>): Shape {
   if (!inPlace(copy, node).some(declaresAnything)) return 'any';
   const { properties, additionalProperties: others, items } = node;
   if (!plain.has(node) || UNSHAPED.some((keyword) => keyword in node)) return 'unknown';
-  const below = (schema: unknown): Shape =>
-    isNode(schema) ? shapeOf(copy, schema, false, plain) : 'any';
+  const below = (schema: unknown): Shape => (isNode(schema) ? shapeOf(copy, schema, false, plain) : 'any');
   const members = Object.entries(isNode(properties) ? properties : {});
   const isOpen = !isDescribing(node, isTop) || isOpening(node);
   const ofOthers = isOpen ? below(others) : 'any';
   const required = [...requiredNames(node)].map((name): [string, Shape] => [name, ofOthers]);
   return {
-    members: new Map([
-      ...required,
-      ...members.map(([name, schema]): [string, Shape] => [name, below(schema)]),
-    ]),
+    members: new Map([...required, ...members.map(([name, schema]): [string, Shape] => [name, below(schema)])]),
     others: isOpen ? below(others) : undefined,
     items: below(items),
   };
@@ -149,12 +133,7 @@ function appliesInPlace(node: SchemaNode): boolean {
 }
 
 /** The keywords by which a schema declares members, or leaves them open. */
-const MEMBER_KEYWORDS = [
-  'properties',
-  'patternProperties',
-  'additionalProperties',
-  'unevaluatedProperties',
-];
+const MEMBER_KEYWORDS = ['properties', 'patternProperties', 'additionalProperties', 'unevaluatedProperties'];
 const ITEM_KEYWORDS = ['items', 'prefixItems', 'unevaluatedItems', 'contains'];
 const BRANCH_LISTS = ['anyOf', 'oneOf'];
 
@@ -246,11 +225,7 @@ function searchUndeclared(
 }
 
 /** The schemas that hold for a value: those given, and what they apply in place. */
-export function applicable(
-  value: Json,
-  schemas: readonly Schema[],
-  state: MemberSearch,
-): readonly SchemaNode[] {
+export function applicable(value: Json, schemas: readonly Schema[], state: MemberSearch): readonly SchemaNode[] {
   const given = schemas.filter(isNode);
   state.visits += given.length;
   if (given.every((node) => state.plain.has(node))) return given;
@@ -324,9 +299,7 @@ function searchUndeclaredMember(
 /** True for a member that one of the schemas has under `properties`, or requires. */
 export function isProperty(applied: readonly SchemaNode[], name: string): boolean {
   return applied.some(
-    (node) =>
-      (isNode(node['properties']) && Object.hasOwn(node['properties'], name)) ||
-      requiredNames(node).has(name),
+    (node) => (isNode(node['properties']) && Object.hasOwn(node['properties'], name)) || requiredNames(node).has(name),
   );
 }
 
@@ -339,20 +312,14 @@ export function requiredNames(node: SchemaNode): ReadonlySet<string> {
   if (required === undefined && dependentRequired === undefined) return NO_NAMES;
   const known = requiredOf.get(node);
   if (known !== undefined) return known;
-  const dependent = Object.values(
-    (dependentRequired ?? {}) as { [name: string]: readonly string[] },
-  );
+  const dependent = Object.values((dependentRequired ?? {}) as { [name: string]: readonly string[] });
   const names = new Set([...((required ?? []) as readonly string[]), ...dependent.flat()]);
   requiredOf.set(node, names);
   return names;
 }
 
 /** The schemas that a schema applies to a member of this name. */
-export function declaringMemberSchemas(
-  node: SchemaNode,
-  name: string,
-  state: MemberSearch,
-): readonly Schema[] {
+export function declaringMemberSchemas(node: SchemaNode, name: string, state: MemberSearch): readonly Schema[] {
   const found = namedSchemas(node, name, state);
   if (found.length > 0) return found;
   const others = [node['additionalProperties'], node['unevaluatedProperties']].filter(
@@ -397,14 +364,9 @@ function searchUndeclaredItems(
 }
 
 /** The schemas of an item by its place, or those of all further items and the others. */
-export function itemSchemas(
-  node: SchemaNode,
-  index: number,
-  ...others: readonly unknown[]
-): readonly Schema[] {
+export function itemSchemas(node: SchemaNode, index: number, ...others: readonly unknown[]): readonly Schema[] {
   const { prefixItems, items } = node;
-  if (Array.isArray(prefixItems) && index < prefixItems.length)
-    return [prefixItems[index] as Schema];
+  if (Array.isArray(prefixItems) && index < prefixItems.length) return [prefixItems[index] as Schema];
   return [items, node['unevaluatedItems'], ...others].filter(isNode);
 }
 
@@ -528,14 +490,8 @@ function searchUndescribedMember(
 }
 
 /** A member that no rule reads, and that could be taken for one that is read. */
-function findAmbiguousName(
-  name: string,
-  applied: readonly SchemaNode[],
-  reads: ArgumentReads,
-): string | undefined {
-  return !isProperty(applied, name) && isAmbiguousWith(name, reads)
-    ? pointerTo('', name)
-    : undefined;
+function findAmbiguousName(name: string, applied: readonly SchemaNode[], reads: ArgumentReads): string | undefined {
+  return !isProperty(applied, name) && isAmbiguousWith(name, reads) ? pointerTo('', name) : undefined;
 }
 
 function searchUndescribedItems(
@@ -559,13 +515,9 @@ function searchUndescribedItems(
 const appliedAtRoot = new WeakMap<SchemaNode, readonly SchemaNode[]>();
 
 /** All schemas that apply in place, each once. Cached for the root schema, which every call needs. */
-function appliedSchemas(
-  schemas: readonly Schema[],
-  state: UndescribedSearch,
-): readonly SchemaNode[] {
+function appliedSchemas(schemas: readonly Schema[], state: UndescribedSearch): readonly SchemaNode[] {
   const { root } = state.copy;
-  if (!isNode(root) || schemas.length !== 1 || schemas[0] !== root)
-    return closeInPlace(schemas, state);
+  if (!isNode(root) || schemas.length !== 1 || schemas[0] !== root) return closeInPlace(schemas, state);
   const known = appliedAtRoot.get(root) ?? closeInPlace(schemas, state);
   appliedAtRoot.set(root, known);
   return known;
@@ -582,11 +534,7 @@ function closeInPlace(schemas: readonly Schema[], state: UndescribedSearch): rea
   return [...closed];
 }
 
-function describingMemberSchemas(
-  node: SchemaNode,
-  name: string,
-  state: UndescribedSearch,
-): readonly Schema[] {
+function describingMemberSchemas(node: SchemaNode, name: string, state: UndescribedSearch): readonly Schema[] {
   const found = namedSchemas(node, name, state);
   if (found.length > 0) return found;
   const others = [node['additionalProperties'], node['unevaluatedProperties']].filter(

@@ -61,9 +61,7 @@ export type SchemaCopy = {
 /** Why a schema cannot be used: a sentence that quotes nothing of it, and the pointer to the place in it. */
 export type CompileError = { readonly why: string; readonly pointer: string };
 
-type CopyResult =
-  | { readonly ok: true; readonly copy: SchemaCopy }
-  | ({ readonly ok: false } & CompileError);
+type CopyResult = { readonly ok: true; readonly copy: SchemaCopy } | ({ readonly ok: false } & CompileError);
 
 type KeywordKind = 'plain' | 'schema' | 'list' | 'map';
 
@@ -76,11 +74,7 @@ function rows(kind: KeywordKind, since: Dialect, names: string): [string, Keywor
 }
 
 const KEYWORDS: ReadonlyMap<string, KeywordRow> = new Map([
-  ...rows(
-    'plain',
-    'draft-04',
-    'type enum multipleOf maximum exclusiveMaximum minimum exclusiveMinimum',
-  ),
+  ...rows('plain', 'draft-04', 'type enum multipleOf maximum exclusiveMaximum minimum exclusiveMinimum'),
   ...rows('plain', 'draft-04', 'maxLength minLength pattern format maxItems minItems uniqueItems'),
   ...rows('plain', 'draft-04', 'maxProperties minProperties required $ref default'),
   ...rows('plain', 'draft-06', 'const'),
@@ -169,8 +163,7 @@ export function copySchema(schema: JsonObject | boolean): CopyResult {
 }
 
 function failed(error: unknown): CopyResult {
-  if (error instanceof SchemaRefusal)
-    return { ok: false, why: error.message, pointer: error.pointer };
+  if (error instanceof SchemaRefusal) return { ok: false, why: error.message, pointer: error.pointer };
   // Serializing or walking a value that is nested too deep throws a RangeError.
   return { ok: false, why: 'the schema could not be read', pointer: '' };
 }
@@ -192,10 +185,7 @@ function dialectOf(named: Json, pointer: string): Dialect {
   const uri = typeof named === 'string' ? named.replace(/^https?:\/\//, '').replace(/#$/, '') : '';
   const dialect = DIALECT_URIS.get(uri);
   if (dialect === undefined)
-    throw new SchemaRefusal(
-      'the dialect of the schema is not supported',
-      pointerTo(pointer, '$schema'),
-    );
+    throw new SchemaRefusal('the dialect of the schema is not supported', pointerTo(pointer, '$schema'));
   return dialect;
 }
 
@@ -246,8 +236,7 @@ function copyNode(schema: Json | undefined, at: Place, copying: Copying): Schema
   if (at.depth > MAX_SCHEMA_DEPTH)
     throw new SchemaRefusal(`the schema is nested deeper than ${MAX_SCHEMA_DEPTH}`, at.pointer);
   if (typeof schema === 'boolean') return schema;
-  if (!isObject(schema))
-    throw new SchemaRefusal('a subschema is neither an object nor a boolean', at.pointer);
+  if (!isObject(schema)) throw new SchemaRefusal('a subschema is neither an object nor a boolean', at.pointer);
   const node: SchemaNode = {};
   const ref = ownOf(schema, '$ref');
   // Up to draft-07 everything beside $ref is ignored (draft-07 core §8.3), but what it points into must be kept.
@@ -289,19 +278,13 @@ function placeBy(id: string, schema: JsonObject, at: Place, copying: Copying): P
   return { ...at, base, dialect: named === undefined ? at.dialect : dialectOf(named, at.pointer) };
 }
 
-function noteAnchors(
-  schema: JsonObject,
-  node: SchemaNode,
-  { dialect, base }: Place,
-  copying: Copying,
-): void {
+function noteAnchors(schema: JsonObject, node: SchemaNode, { dialect, base }: Place, copying: Copying): void {
   if (AGE[dialect] < AGE['2019-09']) return;
   const anchor = ownOf(schema, '$anchor');
   if (typeof anchor === 'string') copying.anchors.set(`${base}#${anchor}`, node);
   const isNew = dialect === '2020-12';
   // A recursive anchor is a dynamic one without a name.
-  const isRecursive =
-    ownOf(schema, '$recursiveAnchor') === true && copying.roots.get(base) === schema;
+  const isRecursive = ownOf(schema, '$recursiveAnchor') === true && copying.roots.get(base) === schema;
   const dynamic = isNew ? ownOf(schema, '$dynamicAnchor') : isRecursive ? '' : undefined;
   if (typeof dynamic !== 'string') return;
   if (isNew) copying.anchors.set(`${base}#${dynamic}`, node);
@@ -317,13 +300,7 @@ function uriOf(ref: string, base: string): { readonly base: string; readonly fra
   return { base: resolveReference(path, base), fragment };
 }
 
-function copyKeyword(
-  node: SchemaNode,
-  keyword: string,
-  schema: JsonObject,
-  at: Place,
-  copying: Copying,
-): void {
+function copyKeyword(node: SchemaNode, keyword: string, schema: JsonObject, at: Place, copying: Copying): void {
   const row = KEYWORDS.get(keyword);
   const value = ownOf(schema, keyword);
   if (row === undefined || value === undefined) return;
@@ -356,10 +333,7 @@ const FORMS: ReadonlyMap<string, (value: Json) => string | undefined> = new Map(
   ['enum', expect('array', Array.isArray)],
   ['required', expect('array of strings', areStrings)],
   ['dependentRequired', expect('object of arrays of strings', areLists)],
-  [
-    'multipleOf',
-    expect('number greater than 0', (value) => typeof value === 'number' && value > 0),
-  ],
+  ['multipleOf', expect('number greater than 0', (value) => typeof value === 'number' && value > 0)],
   ...['maximum', 'minimum', 'exclusiveMaximum', 'exclusiveMinimum'].map(
     (keyword) => [keyword, expect('number', (value) => typeof value === 'number')] as const,
   ),
@@ -372,10 +346,7 @@ const FORMS: ReadonlyMap<string, (value: Json) => string | undefined> = new Map(
   ),
 ]);
 
-function expect(
-  what: string,
-  holds: (value: Json) => boolean,
-): (value: Json) => string | undefined {
+function expect(what: string, holds: (value: Json) => boolean): (value: Json) => string | undefined {
   const article = /^[aeiou]/.test(what) ? 'an' : 'a';
   return (value) => (holds(value) ? undefined : `must be ${article} ${what}`);
 }
@@ -402,11 +373,9 @@ function copyPlain(keyword: string, value: Json, at: Place, copying: Copying): J
   const isFlag = typeof value === 'boolean' && keyword.startsWith('exclusive');
   if (isFlag && at.dialect === 'draft-04') return value;
   const wrong = FORMS.get(keyword)?.(value);
-  if (wrong !== undefined)
-    throw new SchemaRefusal(`${INVALID}: "${keyword}" ${wrong}`, at.pointer, isFlag);
+  if (wrong !== undefined) throw new SchemaRefusal(`${INVALID}: "${keyword}" ${wrong}`, at.pointer, isFlag);
   if (keyword === 'pattern') addPattern(String(value), at, copying);
-  if (keyword === 'required')
-    for (const name of value as readonly string[]) copying.names.add(name);
+  if (keyword === 'required') for (const name of value as readonly string[]) copying.names.add(name);
   return value;
 }
 
@@ -418,14 +387,12 @@ function addPattern(pattern: string, at: Place, { patterns }: Copying): void {
 
 /** `items` as a list, which 2020-12 calls `prefixItems`. */
 function copyTuple(value: Json, at: Place, copying: Copying): readonly Schema[] {
-  if (at.dialect === '2020-12')
-    throw new SchemaRefusal(`${INVALID}: "items" must be one schema`, at.pointer, true);
+  if (at.dialect === '2020-12') throw new SchemaRefusal(`${INVALID}: "items" must be one schema`, at.pointer, true);
   return copyList(value, at, copying);
 }
 
 function copyList(value: Json, at: Place, copying: Copying): readonly Schema[] {
-  if (!Array.isArray(value))
-    throw new SchemaRefusal('a keyword that lists schemas has no list', at.pointer);
+  if (!Array.isArray(value)) throw new SchemaRefusal('a keyword that lists schemas has no list', at.pointer);
   return value.map((member: Json, index) => {
     const pointer = pointerTo(at.pointer, String(index));
     return copyNode(member, { ...at, pointer, depth: at.depth + 1 }, copying);
@@ -433,14 +400,12 @@ function copyList(value: Json, at: Place, copying: Copying): readonly Schema[] {
 }
 
 function copyMap(keyword: string, value: Json, at: Place, copying: Copying): SchemaNode {
-  if (!isObject(value))
-    throw new SchemaRefusal('a keyword that names schemas has no object', at.pointer);
+  if (!isObject(value)) throw new SchemaRefusal('a keyword that names schemas has no object', at.pointer);
   const copied: SchemaNode = {};
   for (const name of Object.keys(value)) {
     const below = { ...at, pointer: pointerTo(at.pointer, name), depth: at.depth + 1 };
     // Assigning to this name would set the prototype.
-    if (name === '__proto__')
-      throw new SchemaRefusal('a property is named __proto__', below.pointer);
+    if (name === '__proto__') throw new SchemaRefusal('a property is named __proto__', below.pointer);
     if (keyword === 'patternProperties') addPattern(name, below, copying);
     if (keyword === 'properties') copying.names.add(name);
     const member = value[name];
@@ -496,10 +461,7 @@ function modernizeDependencies(node: SchemaNode, copying: Copying): void {
   const schemas: SchemaNode = { ...(node['dependentSchemas'] as SchemaNode) };
   for (const [name, dependency] of Object.entries(dependencies)) {
     if (Array.isArray(dependency)) {
-      required[name] = [
-        ...((required[name] as readonly string[] | undefined) ?? []),
-        ...dependency,
-      ];
+      required[name] = [...((required[name] as readonly string[] | undefined) ?? []), ...dependency];
       continue;
     }
     const other = schemas[name];
@@ -520,10 +482,8 @@ function resolveAll(copying: Copying): void {
   for (let next = copying.unresolved.pop(); next !== undefined; next = copying.unresolved.pop()) {
     const { node, place } = next;
     const { $ref } = node;
-    if (typeof $ref === 'string')
-      copying.references.set(node, targetOf($ref, place, '$ref', copying));
-    for (const keyword of ['$dynamicRef', '$recursiveRef'])
-      resolveDynamic(node, keyword, place, copying);
+    if (typeof $ref === 'string') copying.references.set(node, targetOf($ref, place, '$ref', copying));
+    for (const keyword of ['$dynamicRef', '$recursiveRef']) resolveDynamic(node, keyword, place, copying);
   }
 }
 
@@ -545,11 +505,7 @@ function resolveDynamic(
 const NO_ANCHOR = '#';
 
 /** Only a reference to a dynamic anchor is resolved by what led to it (2020-12 core §8.2.3.2). */
-function isDynamic(
-  initial: Schema,
-  anchor: string,
-  { dynamicAnchors }: Pick<Copying, 'dynamicAnchors'>,
-): boolean {
+function isDynamic(initial: Schema, anchor: string, { dynamicAnchors }: Pick<Copying, 'dynamicAnchors'>): boolean {
   return [...dynamicAnchors.values()].some((anchors) => anchors.get(anchor) === initial);
 }
 
@@ -569,12 +525,7 @@ function targetOf(ref: string, at: Place, keyword: string, copying: Copying): Sc
 }
 
 /** The schema at a pointer (RFC 6901) within a resource. */
-function schemaAt(
-  root: JsonObject | boolean,
-  pointer: string,
-  from: Place,
-  copying: Copying,
-): Schema {
+function schemaAt(root: JsonObject | boolean, pointer: string, from: Place, copying: Copying): Schema {
   const top = isObject(root) ? copying.copies.get(root)?.place : undefined;
   let value: Json = root;
   let place = top ?? from;
@@ -637,11 +588,7 @@ export function referencedBy(copy: SchemaCopy, node: SchemaNode): readonly Schem
 const NO_SCHEMAS: readonly Schema[] = [];
 
 /** The schemas that one schema may apply in place, references resolved. `not` is left out if `positive` is set. */
-export function appliedInPlace(
-  copy: SchemaCopy,
-  node: SchemaNode,
-  positive: boolean,
-): readonly Schema[] {
+export function appliedInPlace(copy: SchemaCopy, node: SchemaNode, positive: boolean): readonly Schema[] {
   const applied: Schema[] = [...referencedBy(copy, node)];
   for (const keyword of IN_PLACE_LISTS) {
     const list = node[keyword];
@@ -712,8 +659,7 @@ export function findUnboundedReach(copy: SchemaCopy): CompileError | undefined {
   };
   for (const [node, pointer] of copy.nodes) {
     const total = count(node);
-    if (total === Number.POSITIVE_INFINITY)
-      return { why: 'the schema refers to itself without end', pointer };
+    if (total === Number.POSITIVE_INFINITY) return { why: 'the schema refers to itself without end', pointer };
     if (total > MAX_APPLIED_IN_PLACE)
       return { why: 'the combinations of the schema multiply past all bounds', pointer };
   }

@@ -6,12 +6,7 @@
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { pointerOf, pointerTo } from '../../text/json-members.js';
-import type {
-  CompiledSchema,
-  SchemaError,
-  SchemaOptions,
-  UndeclaredMember,
-} from '../definitions.js';
+import type { CompiledSchema, SchemaError, SchemaOptions, UndeclaredMember } from '../definitions.js';
 import { compileLinear, type LinearRegex, toRe2Syntax } from '../patterns.js';
 import { findCoercions } from './coercion.js';
 import { createDefaults } from './defaults.js';
@@ -53,10 +48,7 @@ function maskPointer(pointer: string, names: ReadonlySet<string>): string {
  * own names, and what is expected. Never quotes a value, nor a member name that the schema does not declare:
  * those come from the wire.
  */
-function describeErrors(
-  failures: readonly Failure[],
-  names: ReadonlySet<string>,
-): readonly SchemaError[] {
+function describeErrors(failures: readonly Failure[], names: ReadonlySet<string>): readonly SchemaError[] {
   const schemaErrors = new Map<string, SchemaError>();
   for (const failure of failures) {
     if (schemaErrors.size === MAX_SCHEMA_ERRORS) break;
@@ -138,10 +130,7 @@ const UNCHECKABLE: readonly SchemaError[] = Object.freeze([
  * place. Its parts are compiled when they are first needed, and whether it can be used is known without that: of
  * thousands of tools few are called.
  */
-export function compileSchema(
-  schema: JsonObject | boolean,
-  options: SchemaOptions = {},
-): SchemaResult {
+export function compileSchema(schema: JsonObject | boolean, options: SchemaOptions = {}): SchemaResult {
   const copied = copySchema(schema);
   if (!copied.ok) return copied;
   const { copy } = copied;
@@ -158,8 +147,7 @@ export function compileSchema(
   const fillDefaults = mayLackDefaults ? createDefaults(parts) : undefined;
   const evaluate = (value: Json): Outcome => {
     const outcome = evaluator.evaluate(value);
-    if (outcome === 'valid' || fillDefaults === undefined || !evaluator.requiresDefaults)
-      return outcome;
+    if (outcome === 'valid' || fillDefaults === undefined || !evaluator.requiresDefaults) return outcome;
     const without = evaluator.evaluate(value, true);
     if (without === 'valid') return 'valid';
     const filled = isObject(value) ? fillDefaults(value, 'required') : undefined;
@@ -186,10 +174,7 @@ export function compileSchema(
   };
 }
 
-function described(
-  pointer: string | undefined,
-  names: ReadonlySet<string>,
-): UndeclaredMember | undefined {
+function described(pointer: string | undefined, names: ReadonlySet<string>): UndeclaredMember | undefined {
   return pointer === undefined ? undefined : { pointer, shown: maskPointer(pointer, names) };
 }
 
@@ -223,10 +208,7 @@ function compilePatterns(copy: SchemaCopy): CompiledPatterns | CompileError {
 
 type WrittenPattern = readonly [pattern: string, pointer: string];
 
-function namePatternsOf(
-  { patternProperties }: SchemaNode,
-  pointer: string,
-): readonly WrittenPattern[] {
+function namePatternsOf({ patternProperties }: SchemaNode, pointer: string): readonly WrittenPattern[] {
   const names = isNode(patternProperties) ? Object.keys(patternProperties) : [];
   return names.map((name) => [name, pointerTo(pointerTo(pointer, 'patternProperties'), name)]);
 }

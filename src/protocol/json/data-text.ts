@@ -85,8 +85,7 @@ function readOutermost(reader: Reader): DataNode {
 
 /** Closes the innermost container if its closing sign is next. Returns the outermost one once it is closed. */
 function closeInnermost(reader: Reader): DataNode | 'open' | undefined {
-  if (reader.text[reader.at] !== (reader.open.at(-1)?.isObject === true ? '}' : ']'))
-    return undefined;
+  if (reader.text[reader.at] !== (reader.open.at(-1)?.isObject === true ? '}' : ']')) return undefined;
   move(reader, reader.at + 1);
   return endInnermost(reader) ?? 'open';
 }
@@ -194,8 +193,7 @@ function readPlain(reader: Reader, pattern: RegExp): DataNode | undefined {
 function skipBlank(reader: Reader): void {
   const next = reader.text.charCodeAt(reader.at);
   // Nearly always nothing is skipped, which is found out without a pattern.
-  if (next > 0x20 && next < 0x7f && !(reader.skipsComments && (next === 0x23 || next === 0x2f)))
-    return;
+  if (next > 0x20 && next < 0x7f && !(reader.skipsComments && (next === 0x23 || next === 0x2f))) return;
   do {
     BLANK.lastIndex = reader.at;
     BLANK.test(reader.text);

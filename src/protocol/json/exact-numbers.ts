@@ -86,10 +86,8 @@ export function exactJson(value: Json): string {
 
 function markedJson(container: readonly Json[] | JsonObject): string {
   const numbers = exact.get(container);
-  const jsonOf = (key: string | number, value: Json): string =>
-    numbers?.get(key) ?? exactJson(value);
-  if (Array.isArray(container))
-    return `[${container.map((item: Json, index) => jsonOf(index, item)).join(',')}]`;
+  const jsonOf = (key: string | number, value: Json): string => numbers?.get(key) ?? exactJson(value);
+  if (Array.isArray(container)) return `[${container.map((item: Json, index) => jsonOf(index, item)).join(',')}]`;
   const members = Object.entries(container as JsonObject).map(
     ([name, member]) => `${JSON.stringify(name)}:${jsonOf(name, member)}`,
   );

@@ -79,8 +79,7 @@ function close(division: Division, at: number): void {
   endElement(division, at);
   const frame = frames.pop();
   if (frame === undefined) return;
-  const isSmall =
-    values - frame.firstValue <= bounds.maxValues && at - frame.start <= bounds.maxChars;
+  const isSmall = values - frame.firstValue <= bounds.maxValues && at - frame.start <= bounds.maxChars;
   if (isSmall && frame.parts.every(({ part }) => part.kind === 'run')) return;
   endRun(division, frame, at);
   const part: JsonPart = { kind: frame.isObject ? 'object' : 'array', parts: frame.parts };
@@ -103,10 +102,7 @@ function endElement(division: Division, at: number): void {
     });
     frame.divided = undefined;
     startRun(division, frame, at + 1);
-  } else if (
-    division.values - frame.runFirstValue >= bounds.maxValues ||
-    at - frame.runStart >= bounds.maxChars
-  ) {
+  } else if (division.values - frame.runFirstValue >= bounds.maxValues || at - frame.runStart >= bounds.maxChars) {
     endRun(division, frame, at);
     startRun(division, frame, at + 1);
   }
@@ -124,8 +120,7 @@ function endRun({ text }: Division, frame: Frame, end: number): void {
   let last = end;
   while (last > start && text.charCodeAt(last - 1) <= 0x20) last--;
   if (last > start && text.charCodeAt(last - 1) === COMMA) last--;
-  if (text.slice(start, last).trim() !== '')
-    frame.parts.push({ part: { kind: 'run', start, end: last } });
+  if (text.slice(start, last).trim() !== '') frame.parts.push({ part: { kind: 'run', start, end: last } });
 }
 
 function nameAt(text: string, from: number): string {
@@ -172,14 +167,9 @@ function* buildObject(text: string, parts: readonly NamedPart[]): Generator<void
 }
 
 /** `overloaded`: too many messages are already waiting to be read. `internal`: the reader failed. */
-export type ReadError =
-  | Extract<JsonReading, { readonly ok: false }>['error']
-  | 'overloaded'
-  | 'internal';
+export type ReadError = Extract<JsonReading, { readonly ok: false }>['error'] | 'overloaded' | 'internal';
 
-export type ReadOutcome =
-  | ParsedJson
-  | { readonly ok: false; readonly error: ReadError; readonly rest?: string };
+export type ReadOutcome = ParsedJson | { readonly ok: false; readonly error: ReadError; readonly rest?: string };
 
 export type ReadOptions = {
   /** The upstream whose turn on the event loop the read waits for. */
@@ -195,10 +185,7 @@ export type ReadOptions = {
  * Reads UTF-8 bytes, or text decoded from them, as one JSON value under the usual caps: at once, or, if the
  * message is large, in parts that let other work run in between. Never rejects.
  */
-export type ReadJson = (
-  source: Uint8Array | string,
-  options: ReadOptions,
-) => ReadOutcome | Promise<ReadOutcome>;
+export type ReadJson = (source: Uint8Array | string, options: ReadOptions) => ReadOutcome | Promise<ReadOutcome>;
 
 /** Shares the event loop between upstreams: work reports the time that it took, and asks before it continues. */
 export type LoopScheduler = {

@@ -71,17 +71,11 @@ export function readJsonText(text: string, caps: JsonCaps = COUNTED): JsonReadin
 
 function readText(text: string, caps: JsonCaps, bytes?: Uint8Array): JsonReading {
   const scanned = scanJson(text, caps);
-  return scanned.error === undefined
-    ? parseScanned(text, scanned, bytes)
-    : { ok: false, error: scanned.error };
+  return scanned.error === undefined ? parseScanned(text, scanned, bytes) : { ok: false, error: scanned.error };
 }
 
 /** Parses text in which a scan found no error. `source`: what it was decoded from, if that is at hand. */
-export function parseScanned(
-  text: string,
-  scanned: Scanned,
-  source: Uint8Array | string = text,
-): JsonReading {
+export function parseScanned(text: string, scanned: Scanned, source: Uint8Array | string = text): JsonReading {
   const { suspectNumbers, values } = scanned;
   try {
     const value = parseAroundLongest(text, scanned, source) ?? (JSON.parse(text) as Json);
@@ -139,10 +133,7 @@ export function idLiteralOf(text: string, id: RequestId): string {
 
 /** Spares a long message the search: the two places where nearly every sender has the id, written as a safe integer. */
 function isPlainlyWritten(text: string, id: number): boolean {
-  return (
-    Number.isSafeInteger(id) &&
-    (text.startsWith(`{"jsonrpc":"2.0","id":${id},`) || text.endsWith(`,"id":${id}}`))
-  );
+  return Number.isSafeInteger(id) && (text.startsWith(`{"jsonrpc":"2.0","id":${id},`) || text.endsWith(`,"id":${id}}`));
 }
 
 /** With more values, finding the string again costs more than was saved. */
@@ -157,14 +148,9 @@ const PLACEHOLDER_ESCAPE = '\\u0001';
  * JSON.parse: up to the string both read the same, and its content is valid without quote, backslash and control
  * characters.
  */
-function parseAroundLongest(
-  text: string,
-  { longest, values }: Scanned,
-  source: Uint8Array | string,
-): Json | undefined {
+function parseAroundLongest(text: string, { longest, values }: Scanned, source: Uint8Array | string): Json | undefined {
   // In ASCII, positions of text and bytes are the same.
-  if (longest === undefined || typeof source === 'string' || source.length !== text.length)
-    return undefined;
+  if (longest === undefined || typeof source === 'string' || source.length !== text.length) return undefined;
   const { start, end } = longest;
   if (2 * (end - start) < text.length || values > MAX_VALUES_SEARCHED) return undefined;
   const [before, after] = [text.slice(0, start), text.slice(end)];
@@ -203,8 +189,7 @@ function putBack(holder: { [name: string]: Json }, content: string): boolean {
       holder[name] = content;
       return true;
     }
-    if (typeof member === 'object' && member !== null && putBack(member as typeof holder, content))
-      return true;
+    if (typeof member === 'object' && member !== null && putBack(member as typeof holder, content)) return true;
   }
   return false;
 }
@@ -254,11 +239,7 @@ export function spanOf(text: string, path: Path): Span | undefined {
  * Edits that remove the members of the object at `object` for which `isRemoved` returns true. They are
  * ascending and do not overlap, whichever members are removed.
  */
-export function removalEdits(
-  text: string,
-  object: Span,
-  isRemoved: (name: string) => boolean,
-): readonly TextEdit[] {
+export function removalEdits(text: string, object: Span, isRemoved: (name: string) => boolean): readonly TextEdit[] {
   const members = memberSpans(text, object);
   return removalsOf(members, (at) => isRemoved(members[at]?.name ?? ''));
 }
@@ -277,10 +258,7 @@ export function removalsAt(
 }
 
 /** The edits that remove items, which are told apart by their index, with the commas that would be left over. */
-export function removalsOf(
-  items: readonly (Member | Span)[],
-  isRemoved: (at: number) => boolean,
-): readonly TextEdit[] {
+export function removalsOf(items: readonly (Member | Span)[], isRemoved: (at: number) => boolean): readonly TextEdit[] {
   const edits: TextEdit[] = [];
   let keptEnd: number | undefined;
   let runStart: number | undefined;
@@ -473,10 +451,7 @@ export function replaceAt(text: string, path: Path, json: string): string | unde
  * milliseconds, which SDK clients reject, becomes 0.
  */
 export function setPrivate(text: string, result: JsonObject, maxTtlMs: number): string {
-  const scoped =
-    result['cacheScope'] === 'private'
-      ? text
-      : setMember(text, ['result'], 'cacheScope', 'private');
+  const scoped = result['cacheScope'] === 'private' ? text : setMember(text, ['result'], 'cacheScope', 'private');
   const ttlMs = result['ttlMs'];
   if (ttlMs === undefined) return scoped;
   const isTime = typeof ttlMs === 'number' && ttlMs >= 0;
@@ -507,37 +482,17 @@ export function splitAtId(text: string, id: RequestId): SplitMessage | undefined
 }
 
 /** True if `bytes` are exactly this message with this id. */
-export function matchesMessage(
-  halves: SplitMessage,
-  bytes: Bytes,
-  id: RequestId,
-  isEqual: IsEqual,
-): boolean {
-  return isInPieces(bytes)
-    ? matchesPieces(halves, bytes, id, isEqual)
-    : matchesBytes(halves, bytes, id, isEqual);
+export function matchesMessage(halves: SplitMessage, bytes: Bytes, id: RequestId, isEqual: IsEqual): boolean {
+  return isInPieces(bytes) ? matchesPieces(halves, bytes, id, isEqual) : matchesBytes(halves, bytes, id, isEqual);
 }
 
 /** Pieces that are cut at other positions are not recognized. */
-function matchesPieces(
-  halves: SplitMessage,
-  pieces: Pieces,
-  id: RequestId,
-  isEqual: IsEqual,
-): boolean {
+function matchesPieces(halves: SplitMessage, pieces: Pieces, id: RequestId, isEqual: IsEqual): boolean {
   const own = piecesAtId(halves, id);
-  return (
-    pieces.length === own.length &&
-    own.every((piece, index) => isEqual(piece, pieces[index] ?? NO_BYTES))
-  );
+  return pieces.length === own.length && own.every((piece, index) => isEqual(piece, pieces[index] ?? NO_BYTES));
 }
 
-function matchesBytes(
-  { head, tail }: SplitMessage,
-  bytes: Uint8Array,
-  id: RequestId,
-  isEqual: IsEqual,
-): boolean {
+function matchesBytes({ head, tail }: SplitMessage, bytes: Uint8Array, id: RequestId, isEqual: IsEqual): boolean {
   const idBytes = encoder.encode(renderJson(id));
   const idEnd = head.length + idBytes.length;
   return (
@@ -563,17 +518,12 @@ type MemberChange = {
 };
 
 /** The edits of one object in valid JSON text; empty if there is no object at the path. */
-export function memberEdits(
-  text: string,
-  { path, cut, set = NOTHING }: MemberChange,
-): readonly TextEdit[] {
+export function memberEdits(text: string, { path, cut, set = NOTHING }: MemberChange): readonly TextEdit[] {
   const object = spanOf(text, path);
   if (object === undefined || text[object.start] !== '{') return [];
   const goes = (name: string): boolean => cut?.has(name) === true || Object.hasOwn(set, name);
   const removals = removalEdits(text, object, goes);
-  const added = Object.entries(set).map(
-    ([name, value]) => `${JSON.stringify(name)}:${renderJson(value)}`,
-  );
+  const added = Object.entries(set).map(([name, value]) => `${JSON.stringify(name)}:${renderJson(value)}`);
   if (added.length === 0) return removals;
   const isEmpty = memberSpans(text, object).every((member) => goes(member.name));
   const at = object.start + 1;

@@ -47,10 +47,8 @@ function decimalText(literal: string): string {
   const power = Number(exponent);
   const sign = coefficient.startsWith('-') ? '-' : '';
   const digits = coefficient.slice(sign.length);
-  if (power >= 0 && digits.length + power <= MAX_ID_NUMBER_CHARACTERS)
-    return `${sign}${digits}${'0'.repeat(power)}`;
-  if (power < 0 && digits.length > -power)
-    return `${sign}${digits.slice(0, power)}.${digits.slice(power)}`;
+  if (power >= 0 && digits.length + power <= MAX_ID_NUMBER_CHARACTERS) return `${sign}${digits}${'0'.repeat(power)}`;
+  if (power < 0 && digits.length > -power) return `${sign}${digits.slice(0, power)}.${digits.slice(power)}`;
   return `${coefficient}e${power}`;
 }
 

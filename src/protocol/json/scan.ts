@@ -197,8 +197,7 @@ function step(scan: Scan, code: number): JsonError | undefined {
  * and in no other.
  */
 function takeOther(scan: Scan, code: number): void {
-  if (code >= LETTER_F && (code === LETTER_T || code === LETTER_F || code === LETTER_N))
-    scan.values++;
+  if (code >= LETTER_F && (code === LETTER_T || code === LETTER_F || code === LETTER_N)) scan.values++;
   scan.at++;
 }
 
@@ -255,8 +254,7 @@ function takeString(scan: Scan): JsonError | undefined {
   scan.at = end + 1;
   if (!scan.isNameNext) {
     scan.values++;
-    if (end - start >= MIN_LONG_STRING && scan.escapes === escapesBefore)
-      noteLongString(scan, start, end);
+    if (end - start >= MIN_LONG_STRING && scan.escapes === escapesBefore) noteLongString(scan, start, end);
     return undefined;
   }
   scan.isNameNext = false;
@@ -265,8 +263,7 @@ function takeString(scan: Scan): JsonError | undefined {
 
 function noteLongString(scan: Scan, start: number, end: number): void {
   const { longest } = scan;
-  if (longest === undefined || end - start > longest.end - longest.start)
-    scan.longest = { start, end };
+  if (longest === undefined || end - start > longest.end - longest.start) scan.longest = { start, end };
 }
 
 /** Instead of a position: half of a surrogate pair without the other half, which is no character. */
@@ -336,16 +333,12 @@ type Naming = 'protocol' | 'mixed' | 'data';
 const NAMING_BELOW: ReadonlyMap<string, Naming> = new Map<string, Naming>([
   ...['_meta', 'data'].map((name) => [name, 'mixed'] as const),
   ...['arguments', 'structuredContent', 'input', 'metadata'].map((name) => [name, 'data'] as const),
-  ...['properties', 'patternProperties', '$defs', 'definitions'].map(
-    (name) => [name, 'data'] as const,
-  ),
+  ...['properties', 'patternProperties', '$defs', 'definitions'].map((name) => [name, 'data'] as const),
   ...['dependentSchemas', 'dependentRequired', 'default', 'const', 'enum', 'examples'].map(
     (name) => [name, 'data'] as const,
   ),
 ]);
-const NAMING_LENGTHS: ReadonlySet<number> = new Set(
-  [...NAMING_BELOW.keys()].map(({ length }) => length),
-);
+const NAMING_LENGTHS: ReadonlySet<number> = new Set([...NAMING_BELOW.keys()].map(({ length }) => length));
 
 /** The members of the protocol in `_meta` and in the `data` of an error, folded; all with the prefix are, too. */
 const MIXED_MEMBERS: ReadonlySet<string> = new Set([

@@ -34,11 +34,7 @@ type WalkState = {
 };
 
 /** Visits the leaves in order. The text must be valid JSON. */
-export function walkJson(
-  text: string,
-  caps: WalkCaps,
-  visit: (leaf: Leaf) => void,
-): 'done' | 'too-large' {
+export function walkJson(text: string, caps: WalkCaps, visit: (leaf: Leaf) => void): 'done' | 'too-large' {
   const state: WalkState = { text, visit, steps: [], awaitsName: false, strings: 0 };
   for (let at = 0; at < text.length; ) {
     at = readToken(state, at);
@@ -117,21 +113,15 @@ type VisitValue = (value: Json, steps: readonly (string | number)[]) => boolean;
  * path, which the walk extends. Goes below a value only where `visit` returns true; recurses as deep as it goes.
  */
 export function walkValue(value: Json, steps: (string | number)[], visit: VisitValue): void {
-  if (visit(value, steps) && typeof value === 'object' && value !== null)
-    walkBelow(value, steps, visit);
+  if (visit(value, steps) && typeof value === 'object' && value !== null) walkBelow(value, steps, visit);
 }
 
-function walkBelow(
-  holder: Extract<Json, object>,
-  steps: (string | number)[],
-  visit: VisitValue,
-): void {
+function walkBelow(holder: Extract<Json, object>, steps: (string | number)[], visit: VisitValue): void {
   if (Array.isArray(holder)) {
     for (let index = 0; index < holder.length; index++) {
       const value = holder[index] as Json;
       steps.push(index);
-      if (visit(value, steps) && typeof value === 'object' && value !== null)
-        walkBelow(value, steps, visit);
+      if (visit(value, steps) && typeof value === 'object' && value !== null) walkBelow(value, steps, visit);
       steps.pop();
     }
     return;
@@ -139,8 +129,7 @@ function walkBelow(
   for (const name in holder) {
     const value = (holder as JsonObject)[name] as Json;
     steps.push(name);
-    if (visit(value, steps) && typeof value === 'object' && value !== null)
-      walkBelow(value, steps, visit);
+    if (visit(value, steps) && typeof value === 'object' && value !== null) walkBelow(value, steps, visit);
     steps.pop();
   }
 }

@@ -42,9 +42,7 @@ export type AdmissionInput = {
   /** Whether a host may declare the Apps extension here; it may not if absent. */
   readonly mayShowApps?: (() => boolean) | undefined;
   /** Opens the id of a server request that was forwarded in this session; `undefined` for any other id. */
-  readonly openServerRequest?:
-    | ((id: string, session: SessionFacts) => ServerRequestFacts | undefined)
-    | undefined;
+  readonly openServerRequest?: ((id: string, session: SessionFacts) => ServerRequestFacts | undefined) | undefined;
   /** Opens the id of a task that was given to this caller; `undefined` for any other id. */
   readonly openTask?: ((id: string) => TaskFacts | undefined) | undefined;
 };
@@ -168,8 +166,7 @@ export function cutUndefinedParams(
   const { params, method } = call;
   if (params === undefined) return { call, names: NO_NAMES, edits: NO_EDITS };
   const defined = MEMBERS_OF.get(method);
-  const isUndefined = (name: string): boolean =>
-    name !== 'task' && !isDefined(defined, name, version);
+  const isUndefined = (name: string): boolean => name !== 'task' && !isDefined(defined, name, version);
   const isCut = (name: string): boolean => isUndefined(name) || (name === 'task' && hasNoTask);
   // Listed once: there may be tens of thousands.
   const given = Object.keys(params);
@@ -189,11 +186,7 @@ export function cutUndefinedParams(
 }
 
 /** Methods without a row have no members but `_meta`. */
-function isDefined(
-  defined: ReadonlyMap<string, Member> | undefined,
-  name: string,
-  version: string,
-): boolean {
+function isDefined(defined: ReadonlyMap<string, Member> | undefined, name: string, version: string): boolean {
   if (name === '_meta') return true;
   const member = defined?.get(name);
   return member !== undefined && (member.since === undefined || version >= member.since);

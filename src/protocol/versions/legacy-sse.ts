@@ -123,10 +123,7 @@ export function checkLegacySse(
   if (stray !== undefined) return stray;
   const version = headers['mcp-protocol-version']?.trim() ?? LEGACY_SSE_VERSION;
   if (claimsStateless(meta, headers) || version !== LEGACY_SSE_VERSION) {
-    return headerMismatch(
-      errorContext,
-      'A message over HTTP+SSE has the protocol version 2024-11-05.',
-    );
+    return headerMismatch(errorContext, 'A message over HTTP+SSE has the protocol version 2024-11-05.');
   }
   const sealed = headers['mcp-session-id'];
   if (sealed === undefined) return sessionRequired(errorContext);

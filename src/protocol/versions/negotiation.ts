@@ -7,20 +7,9 @@
 import type { AdmittedMessage, ProtocolError } from '../admitted-request.js';
 import { areMirrors, compareParamHeaders, hasParamHeaders, PARAM_PREFIX } from '../headers.js';
 import type { JsonObject, Target } from '../jsonrpc.js';
-import {
-  type ErrorContext,
-  errorContextOf,
-  headerMismatch,
-  protocolErrorOf,
-} from '../responses.js';
+import { type ErrorContext, errorContextOf, headerMismatch, protocolErrorOf } from '../responses.js';
 import type { TaskCapability } from '../tasks.js';
-import type {
-  AdmissionInput,
-  AdmissionRules,
-  CallContext,
-  Classified,
-  SessionRules,
-} from './admission-rules.js';
+import type { AdmissionInput, AdmissionRules, CallContext, Classified, SessionRules } from './admission-rules.js';
 import { LEGACY_SSE } from './legacy-sse.js';
 import {
   LEGACY_SSE_VERSION,
@@ -32,13 +21,7 @@ import {
 import { SESSION } from './session.js';
 import { claimsStateless, STATELESS } from './stateless.js';
 
-const SINGLE_HEADERS = [
-  'mcp-protocol-version',
-  'mcp-session-id',
-  'mcp-method',
-  'mcp-name',
-  'last-event-id',
-];
+const SINGLE_HEADERS = ['mcp-protocol-version', 'mcp-session-id', 'mcp-method', 'mcp-name', 'last-event-id'];
 
 /**
  * The version of a call, or the first error of its headers and envelope.
@@ -101,18 +84,12 @@ export function protocolForUpstream(
 }
 
 /** True if messages between a client and its upstream are translated into another era. */
-export function isTranslated(
-  client: ProtocolVersion,
-  supportedVersions: SupportedVersions | undefined,
-): boolean {
+export function isTranslated(client: ProtocolVersion, supportedVersions: SupportedVersions | undefined): boolean {
   return protocolForUpstream(client, supportedVersions).hasSessions !== client.hasSessions;
 }
 
 /** True for a listing that was made in the era of this family. */
-export function isListedFor(
-  { listedEra }: ProtocolVersion,
-  { era }: { readonly era: ListedEra },
-): boolean {
+export function isListedFor({ listedEra }: ProtocolVersion, { era }: { readonly era: ListedEra }): boolean {
   return era === listedEra;
 }
 
@@ -151,9 +128,7 @@ type Mirroring = {
  * The versions that a client may use: for an era that the upstream does not support, those that the gateway
  * translates.
  */
-export function versionsOffered(
-  supportedVersions: SupportedVersions | undefined,
-): readonly string[] | undefined {
+export function versionsOffered(supportedVersions: SupportedVersions | undefined): readonly string[] | undefined {
   if (supportedVersions === undefined) return undefined;
   const { sessions, stateless } = supportedVersions;
   if (sessions.length + stateless.length === 0) return [];
@@ -195,10 +170,7 @@ const NO_HEADERS: ReadonlySet<string> = new Set();
  * Compares the `Mcp-Param-*` headers with the arguments, by the tool's schema. In a session, which has no such headers,
  * each one must equal an argument: it is not forwarded, and whoever reads it before reads what the body says.
  */
-export function checkParamHeaders(
-  admitted: AdmittedMessage,
-  catalog: MirroredLookup,
-): ProtocolError | undefined {
+export function checkParamHeaders(admitted: AdmittedMessage, catalog: MirroredLookup): ProtocolError | undefined {
   const { target, args, protocol, message } = admitted;
   const { paramHeaders } = admitted;
   if (target.kind !== 'tool' || args === undefined) return undefined;

@@ -49,10 +49,7 @@ export function versionOfStdio(version: string): string {
 const FIRST_VERSION = '2024-10-07';
 
 /** The supported revision under which a server is served that negotiated this one; `undefined` if there is none. */
-export function servedVersion(
-  negotiated: string,
-  supported: readonly string[],
-): string | undefined {
+export function servedVersion(negotiated: string, supported: readonly string[]): string | undefined {
   const version = supported.includes(negotiated) ? negotiated : versionOverHttp(negotiated);
   return supported.includes(version) ? version : undefined;
 }

@@ -2,18 +2,8 @@
 // an `initialize` before it is forwarded. Opening a sealed session id is left to a port of the caller.
 // Source: MCP 2025-11-25, transports (session management, protocol version header), lifecycle and tasks.
 
-import type {
-  AdmittedMessage,
-  ProtocolError,
-  SessionFacts,
-  TextEdit,
-} from '../admitted-request.js';
-import {
-  type CapabilityCut,
-  type CapabilityGrants,
-  cutCapabilities,
-  grantsOf,
-} from '../capabilities.js';
+import type { AdmittedMessage, ProtocolError, SessionFacts, TextEdit } from '../admitted-request.js';
+import { type CapabilityCut, type CapabilityGrants, cutCapabilities, grantsOf } from '../capabilities.js';
 import { findSessionShapeError } from '../definition-shape.js';
 import {
   type HeaderMap,
@@ -79,8 +69,7 @@ const TASKS: TaskRules = {
   readCreated: (result) => readPlainTask(result['task']),
   readStatus: readPlainTask,
   isAcknowledged: () => false,
-  formIn: (handshake) =>
-    handshake['protocolVersion'] === TASK_SESSION_VERSION ? 'session' : 'none',
+  formIn: (handshake) => (handshake['protocolVersion'] === TASK_SESSION_VERSION ? 'session' : 'none'),
 };
 
 /** What holds in every session, on either transport. */
@@ -100,8 +89,7 @@ export const IN_SESSIONS = {
   correctionOf: ({ code }) => ({ code }),
   /** A server without tasks answers the call at once, even if a task was requested. */
   kindOfResult(result, { version, mayBecomeTask }) {
-    const isTask =
-      version === TASK_SESSION_VERSION && mayBecomeTask !== undefined && isObject(result['task']);
+    const isTask = version === TASK_SESSION_VERSION && mayBecomeTask !== undefined && isObject(result['task']);
     if (!isTask) return 'response-result';
     return mayBecomeTask === true ? 'response-task' : 'malformed';
   },
@@ -122,8 +110,7 @@ export const SESSION: SessionRules = {
   // A client takes another status for an error of the transport, and shows its user no text.
   statusOfInvalidParams: (kind) => (kind === 'request' ? 200 : 202),
   classify: classifyInSession,
-  checkReply: ({ headers, openSession }, errorContext) =>
-    checkSession(headers, openSession, errorContext),
+  checkReply: ({ headers, openSession }, errorContext) => checkSession(headers, openSession, errorContext),
   readMirrorHeaders: readSessionParamHeaders,
   mayNotifyRoots: (_input, session) => session?.allowedServerRequests?.includes('roots') === true,
   cutCapabilities: (context) => cutInSession(context, grantsOf),
@@ -174,11 +161,7 @@ function taskCapabilitiesOf({ session }: Classified): readonly TaskCapability[] 
   return session?.tasks ?? [];
 }
 
-export function checkDeclaredByServer({
-  classified,
-  rule,
-  errorContext,
-}: ClassifiedCall): ProtocolError | undefined {
+export function checkDeclaredByServer({ classified, rule, errorContext }: ClassifiedCall): ProtocolError | undefined {
   const needed = REQUIRED_TASK_CAPABILITIES.get(rule.method);
   if (needed === undefined || taskCapabilitiesOf(classified).includes(needed)) return undefined;
   const text = 'Method not found: the server of this session has not declared it.';
@@ -197,17 +180,14 @@ export function withoutMatchingMirrorHeaders(headers: HeaderMap, call: Call): He
   const others = call.method === 'tools/call' ? withoutParamHeaders(headers) : headers;
   if (others['mcp-method'] === undefined && others['mcp-name'] === undefined) return others;
   const { 'mcp-method': method, 'mcp-name': name, ...rest } = others;
-  const isAgreed =
-    (method === undefined || matchesPlain(method, call.method)) && agreesWithName(name, call);
+  const isAgreed = (method === undefined || matchesPlain(method, call.method)) && agreesWithName(name, call);
   return isAgreed ? rest : others;
 }
 
 function withoutParamHeaders(headers: HeaderMap): HeaderMap {
   for (const name in headers)
     if (name.startsWith(PARAM_PREFIX))
-      return Object.fromEntries(
-        Object.entries(headers).filter(([one]) => !one.startsWith(PARAM_PREFIX)),
-      );
+      return Object.fromEntries(Object.entries(headers).filter(([one]) => !one.startsWith(PARAM_PREFIX)));
   return headers;
 }
 
@@ -246,8 +226,7 @@ export function checkSession(
   if (id === undefined) return sessionRequired(errorContext);
   const session = openSession(id);
   // A legacy SSE session exists only on its own stream.
-  if (session === undefined || session.version === LEGACY_SSE_VERSION)
-    return unknownSession(errorContext);
+  if (session === undefined || session.version === LEGACY_SSE_VERSION) return unknownSession(errorContext);
   return (
     checkVersionHeader(headers, session, errorContext) ?? {
       kind: 'session',
@@ -280,12 +259,7 @@ function checkInitialize(
  * granted; with the server requests that the remaining ones allow. Ascending, not overlapping.
  * Source: MCP 2025-11-25, lifecycle, version and capability negotiation.
  */
-function cutInitialize(
-  text: string,
-  params: JsonObject,
-  version: string,
-  terms: CapabilityGrants,
-): CapabilityCut {
+function cutInitialize(text: string, params: JsonObject, version: string, terms: CapabilityGrants): CapabilityCut {
   const path = ['params', 'capabilities'];
   const cut = cutCapabilities(text, path, params['capabilities'], terms);
   const edits: TextEdit[] = [...cut.edits];
@@ -304,10 +278,7 @@ export function checkStrayHeaders(
   mayResume = false,
 ): ProtocolError | undefined {
   if (!mayResume && headers['last-event-id'] !== undefined) {
-    return invalidMessage(
-      errorContext,
-      'Last-Event-ID is allowed only on GET, which resumes a stream.',
-    );
+    return invalidMessage(errorContext, 'Last-Event-ID is allowed only on GET, which resumes a stream.');
   }
   for (const name in headers) {
     if (headers[name] === undefined) continue;
@@ -333,10 +304,7 @@ function checkVersionHeader(
     return unsupportedVersion(errorContext, header, SESSION_VERSIONS, INVALID_PARAMS);
   }
   if (!namesVersionInHeader(session.version) || header === session.version) return undefined;
-  return headerMismatch(
-    errorContext,
-    'MCP-Protocol-Version differs from the version of the session.',
-  );
+  return headerMismatch(errorContext, 'MCP-Protocol-Version differs from the version of the session.');
 }
 
 /** 404: the id names no live session of this caller. */

@@ -7,13 +7,7 @@
 import type { AdmittedMessage, MethodRule, ProtocolError } from '../admitted-request.js';
 import { type CapabilityCut, cutCapabilities, grantsOf } from '../capabilities.js';
 import { findShapeError } from '../definition-shape.js';
-import {
-  type HeaderMap,
-  matchesName,
-  matchesPlain,
-  NAME_SOURCES,
-  readParamHeaders,
-} from '../headers.js';
+import { type HeaderMap, matchesName, matchesPlain, NAME_SOURCES, readParamHeaders } from '../headers.js';
 import { isObject, type JsonObject, type RpcError } from '../jsonrpc.js';
 import { isSubscriptionNotification } from '../methods.js';
 import { LOG_LEVELS } from '../params.js';
@@ -33,19 +27,8 @@ import {
 } from '../responses.js';
 import { readFilter } from '../subscriptions.js';
 import { declaresTasks, readCreatedTask, readDetailedTask, TASKS_EXTENSION } from '../tasks.js';
-import type {
-  AdmissionRules,
-  Call,
-  CallContext,
-  Classified,
-  ClassifiedCall,
-} from './admission-rules.js';
-import {
-  type ExpectedResult,
-  type ProtocolVersion,
-  STATELESS_VERSIONS,
-  type TaskRules,
-} from './revisions.js';
+import type { AdmissionRules, Call, CallContext, Classified, ClassifiedCall } from './admission-rules.js';
+import { type ExpectedResult, type ProtocolVersion, STATELESS_VERSIONS, type TaskRules } from './revisions.js';
 
 const OK = 200;
 const BAD_REQUEST = 400;
@@ -124,8 +107,7 @@ export const STATELESS: AdmissionRules = {
   correctionOf,
   namesVersionAnew: () => true,
   kindOfResult,
-  carriesNotification: (method, isSubscription) =>
-    isSubscriptionNotification(method) === isSubscription,
+  carriesNotification: (method, isSubscription) => isSubscriptionNotification(method) === isSubscription,
   mayLog: (meta) => isObject(meta) && LOG_LEVEL_KEY in meta,
   classify: classifyStateless,
   readMirrorHeaders,
@@ -173,10 +155,7 @@ function classifyStateless({
     return invalidParams(errorContext, '_meta must name the protocol version.');
   }
   if (!matchesPlain(headers['mcp-protocol-version'], version)) {
-    return headerMismatch(
-      errorContext,
-      'MCP-Protocol-Version is missing or does not match the body.',
-    );
+    return headerMismatch(errorContext, 'MCP-Protocol-Version is missing or does not match the body.');
   }
   if (!STATELESS_VERSIONS.includes(version))
     return unsupportedVersion(errorContext, version, statelessVersionsOf(supportedVersions));
@@ -203,12 +182,7 @@ function readMirrorHeaders({
   return readParamHeaders(input.headers, input.repeated) ?? malformedParamHeader(errorContext);
 }
 
-function checkDeclaredByClient({
-  rule,
-  call,
-  meta,
-  errorContext,
-}: ClassifiedCall): ProtocolError | undefined {
+function checkDeclaredByClient({ rule, call, meta, errorContext }: ClassifiedCall): ProtocolError | undefined {
   const isAbout = rule.targetKind === 'task' || listensToTasks(rule, call);
   if (!isAbout || declaresTasks(meta?.[CAPABILITIES_KEY])) return undefined;
   const text = 'Missing required client capability';
@@ -262,10 +236,7 @@ function cutStateless({ input, text, meta }: ClassifiedCall): CapabilityCut {
   return cutCapabilities(text, path, meta?.[CAPABILITIES_KEY], grantsOf(input, true));
 }
 
-function checkEnvelope(
-  meta: JsonObject | undefined,
-  errorContext: ErrorContext,
-): ProtocolError | undefined {
+function checkEnvelope(meta: JsonObject | undefined, errorContext: ErrorContext): ProtocolError | undefined {
   if (!isObject(meta?.[CAPABILITIES_KEY])) {
     return invalidParams(errorContext, '_meta must hold the capabilities of the client.');
   }

@@ -5,12 +5,7 @@
 // refusal of one backend. Also the context of an aggregate's request, and its refusals before any backend is involved.
 // Source: MCP 2026-07-28, transports (standard request headers); MCP 2025-11-25, session management.
 
-import {
-  type Refusal,
-  refuseProtocolError,
-  refuseWith,
-  renderRefusal,
-} from '../../policy/decision.js';
+import { type Refusal, refuseProtocolError, refuseWith, renderRefusal } from '../../policy/decision.js';
 import type { Principal } from '../../policy/principal.js';
 import type { RequestRecord } from '../../policy/record.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
@@ -19,27 +14,9 @@ import { parseMessage, replaceAt } from '../../protocol/json/json.js';
 import { isResponseTo, type RequestId, requestIdOf } from '../../protocol/jsonrpc.js';
 import { errorContextOf, INVALID_PARAMS, protocolErrorOf } from '../../protocol/responses.js';
 import { createSseFramer, encodeSseMessage, type SseEvent } from '../../protocol/sse.js';
-import {
-  type Incoming,
-  joinPieces,
-  type Outgoing,
-  type ResponseHeaders,
-} from '../../protocol/transport.js';
-import type {
-  Aggregate,
-  Backend,
-  HandleRequest,
-  HangingBackends,
-  IdentityPort,
-  Ports,
-} from '../ports.js';
-import {
-  ACCEPTED,
-  noteAdmitted,
-  noteOverride,
-  presentedScheme,
-  statusFor,
-} from '../request-context.js';
+import { type Incoming, joinPieces, type Outgoing, type ResponseHeaders } from '../../protocol/transport.js';
+import type { Aggregate, Backend, HandleRequest, HangingBackends, IdentityPort, Ports } from '../ports.js';
+import { ACCEPTED, noteAdmitted, noteOverride, presentedScheme, statusFor } from '../request-context.js';
 import { STREAM_HEADERS } from '../sse-response.js';
 
 /** One request of a client to an aggregate. Each backend request has a record of its own. */
@@ -115,9 +92,7 @@ export async function runBackendRequest(
   context.hasBackendRecords ||= !isUnasked;
   const backendIncoming: Incoming = {
     ...incoming,
-    ...(isOneOfMany
-      ? { id: ports.audit.newDecisionId(), startedMs: performance.now(), receivedAt: Date.now() }
-      : {}),
+    ...(isOneOfMany ? { id: ports.audit.newDecisionId(), startedMs: performance.now(), receivedAt: Date.now() } : {}),
     httpMethod: isEnd ? 'DELETE' : incoming.httpMethod,
     upstream: backend.upstream,
     aggregate: { name: aggregate.name, session: incoming.headers['mcp-session-id'] },
@@ -145,17 +120,13 @@ function registerRequest(
 }
 
 /** Replaces the session headers: the aggregate's session id means nothing to a backend, which has its own. */
-function headersOf(
-  { headers }: Incoming,
-  { session, name, lastEventId }: BackendRequest,
-): Incoming['headers'] {
+function headersOf({ headers }: Incoming, { session, name, lastEventId }: BackendRequest): Incoming['headers'] {
   const backendHeaders: Record<string, string | undefined> = { ...headers };
   backendHeaders['mcp-session-id'] = session?.sealed;
   backendHeaders['last-event-id'] = lastEventId;
   if (session !== undefined && headers['mcp-protocol-version'] !== undefined)
     backendHeaders['mcp-protocol-version'] = session.version;
-  if (name !== undefined && headers['mcp-name'] !== undefined)
-    backendHeaders['mcp-name'] = encodeHeaderValue(name);
+  if (name !== undefined && headers['mcp-name'] !== undefined) backendHeaders['mcp-name'] = encodeHeaderValue(name);
   return backendHeaders;
 }
 
@@ -179,9 +150,7 @@ const NO_TARGET = { kind: 'none' } as const;
 
 /** The refusal of a request whose params are not valid here. */
 export function refuseParams({ message }: AdmittedMessage, text: string): Refusal {
-  return refuseProtocolError(
-    protocolErrorOf('invalid-message', INVALID_PARAMS, text, errorContextOf(message), 200),
-  );
+  return refuseProtocolError(protocolErrorOf('invalid-message', INVALID_PARAMS, text, errorContextOf(message), 200));
 }
 
 /** The refusal for items that do not exist and for items that the caller may not see: the same for both. */
@@ -233,9 +202,7 @@ const encoder = new TextEncoder();
  * Creates the `write` of an `Outgoing` that passes each event to `onEvent`. The events were checked by the
  * backend's own pipeline and are parsed only to be joined with those of others. Back-pressure is that of `onEvent`.
  */
-export function createEventWriter(
-  onEvent: (event: SseEvent) => void | Promise<void>,
-): Outgoing['write'] {
+export function createEventWriter(onEvent: (event: SseEvent) => void | Promise<void>): Outgoing['write'] {
   const framer = createSseFramer({ maxEventBytes: MAX_EVENT_BYTES });
   return (bytes) => {
     const events = framer.push(typeof bytes === 'string' ? encoder.encode(bytes) : bytes);
@@ -361,17 +328,12 @@ export async function requestBackends(
   const pending = backendRequests.map(async (backendRequest): Promise<BackendOutcome> => {
     const collected = collectResponse(id, () => isOver || outgoing.isClosed, relayMessage);
     // A backend request that ends without a response counts as broken off.
-    const run = runBackendRequest(
-      verified,
-      { ...backendRequest, isOneOfMany: true },
-      collected.outgoing,
-    );
+    const run = runBackendRequest(verified, { ...backendRequest, isOneOfMany: true }, collected.outgoing);
     void run.then(() => collected.outgoing.end());
     return { backendRequest, response: await collected.response };
   });
   const startedMs = performance.now();
-  for (const one of pending)
-    void one.then((outcome) => noteEnd(hanging, outcome, performance.now() - startedMs));
+  for (const one of pending) void one.then((outcome) => noteEnd(hanging, outcome, performance.now() - startedMs));
   const names = backendRequests.map(({ backend }) => backend.upstream);
   const outcomes = await awaitBackends(pending, (index) => hanging.has(names[index] ?? ''));
   isOver = true;
@@ -386,8 +348,7 @@ export async function requestBackends(
     },
     fail(failed) {
       const { status, headers, body, text } = failed?.response ?? chooseFailure(outcomes);
-      if (isOpen)
-        finish(outgoing, text ?? renderAggregateRefusal(context, NO_USABLE_RESPONSE).body);
+      if (isOpen) finish(outgoing, text ?? renderAggregateRefusal(context, NO_USABLE_RESPONSE).body);
       else if (status === NO_STATUS) refuseAggregate(context, NO_USABLE_RESPONSE);
       else outgoing.send(status, headers, body);
     },
@@ -403,8 +364,7 @@ function noteEnd(
   tookMs: number,
 ): void {
   if (isTimeout(response)) hanging.note(backend.upstream, true);
-  else if (response.status !== NO_STATUS && tookMs < SLOW_BACKEND_WAIT_MS)
-    hanging.note(backend.upstream, false);
+  else if (response.status !== NO_STATUS && tookMs < SLOW_BACKEND_WAIT_MS) hanging.note(backend.upstream, false);
 }
 
 /** True if the backend did not answer its own request in time. */
@@ -428,8 +388,7 @@ async function awaitBackends(
   const arrived: (BackendOutcome | undefined)[] = pendingOutcomes.map(() => undefined);
   let timer: NodeJS.Timeout | undefined;
   let shortTimer: NodeJS.Timeout | undefined;
-  const isDone = (_one: unknown, index: number): boolean =>
-    arrived[index] !== undefined || isHanging(index);
+  const isDone = (_one: unknown, index: number): boolean => arrived[index] !== undefined || isHanging(index);
   const slowBackendTimeout = new Promise<void>((resolve) => {
     for (const [index, one] of pendingOutcomes.entries()) {
       void one.then((outcome) => {
@@ -470,8 +429,7 @@ export function findFatalOutcome(
   if (unauthorized !== undefined || session === undefined) return unauthorized;
   const lost = outcomes.find(
     ({ backendRequest: { backend }, response: { status } }) =>
-      status === NOT_FOUND &&
-      ports.aggregates.reportLostBackend(aggregate.name, backend.upstream, principal),
+      status === NOT_FOUND && ports.aggregates.reportLostBackend(aggregate.name, backend.upstream, principal),
   );
   if (lost !== undefined) context.lostSession = session;
   return lost;

@@ -15,21 +15,11 @@ import { servesApps, writeExtensions } from '../../protocol/capabilities.js';
 import type { LoopScheduler } from '../../protocol/json/incremental.js';
 import { elementSpans, memberSpans, type Span, spanOf } from '../../protocol/json/json.js';
 import { renderJson } from '../../protocol/json/request-ids.js';
-import {
-  isObject,
-  type Json,
-  type JsonObject,
-  type RequestId,
-  type Target,
-} from '../../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject, type RequestId, type Target } from '../../protocol/jsonrpc.js';
 import { LIST_MEMBERS } from '../../protocol/methods.js';
 import { paramsOf } from '../../protocol/params.js';
 import { METHOD_NOT_FOUND } from '../../protocol/responses.js';
-import {
-  declaresTasks,
-  readTaskCapabilities,
-  writeTaskCapabilities,
-} from '../../protocol/tasks.js';
+import { declaresTasks, readTaskCapabilities, writeTaskCapabilities } from '../../protocol/tasks.js';
 import type { ProtocolVersion } from '../../protocol/versions/revisions.js';
 import { countsAsReceived } from '../flows.js';
 import type { Backend, ServerName, Snapshot } from '../ports.js';
@@ -58,8 +48,7 @@ export async function joinHandshakes(
   if (message.kind !== 'request') return refuseWith('invalid-message');
   const backendRequests = backends.map((backend) => ({ backend }));
   // A session is without the backends that did not answer its handshake, so that one is always waited for.
-  const hanging =
-    rule.method === 'initialize' ? undefined : context.ports.aggregates.hangingBackends;
+  const hanging = rule.method === 'initialize' ? undefined : context.ports.aggregates.hangingBackends;
   const fan = await requestBackends(verified, backendRequests, hanging);
   const handshakes = handshakesIn(fan.outcomes);
   const fatal = findFatalOutcome(verified, fan.outcomes, undefined);
@@ -111,10 +100,7 @@ const encoder = new TextEncoder();
 type Page = BackendPage & { readonly upstream: string };
 
 /** Responds to a list request with the joined pages of the backends. */
-export async function joinLists(
-  verified: VerifiedRequest,
-  admitted: AdmittedMessage,
-): Promise<Refusal | undefined> {
+export async function joinLists(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<Refusal | undefined> {
   const { protocol, rule, message } = admitted;
   if (message.kind !== 'request') return refuseWith('invalid-message');
   const cursors = openCursors(verified, admitted);
@@ -134,15 +120,12 @@ export async function joinLists(
   }
   const answered = new Set(fresh.map(({ upstream }) => upstream));
   const withoutList = fan.outcomes.filter(
-    ({ backendRequest, response }) =>
-      !answered.has(backendRequest.backend.upstream) && hasNoSuchList(response.text),
+    ({ backendRequest, response }) => !answered.has(backendRequest.backend.upstream) && hasNoSuchList(response.text),
   );
   if (rule.method === 'resources/list') noteResources(verified, fresh, withoutList, cursors);
   const isComplete = fresh.length + withoutList.length === backendRequests.length;
   const nextCursor = cursorOf(verified, rule.method, pages);
-  fan.send(
-    joinPages(pages, { id: message.id, protocol, method: rule.method, nextCursor, isComplete }),
-  );
+  fan.send(joinPages(pages, { id: message.id, protocol, method: rule.method, nextCursor, isComplete }));
   return undefined;
 }
 
@@ -222,8 +205,7 @@ async function withLastPages(
     const position = { upstream, cursor: cursors?.get(upstream) };
     const response = fan.outcomes.find((one) => one.backendRequest === backendRequest)?.response;
     const page = fresh.find((one) => one.upstream === upstream);
-    if (page !== undefined && response?.text !== undefined)
-      keepPage(verified, admitted, position, response.text);
+    if (page !== undefined && response?.text !== undefined) keepPage(verified, admitted, position, response.text);
     if (response !== undefined && !isTimeout(response)) return page;
     const text = recallPage(verified, admitted, position);
     return readPageOf(verified, method, backendRequest, text);
@@ -243,11 +225,7 @@ async function readPageOf(
   return page && { ...page, upstream };
 }
 
-function cursorOf(
-  { context, principal }: VerifiedRequest,
-  method: string,
-  pages: readonly Page[],
-): string | undefined {
+function cursorOf({ context, principal }: VerifiedRequest, method: string, pages: readonly Page[]): string | undefined {
   const nextCursors = cursorsThatFit(pages);
   if (nextCursors.length === 0) return undefined;
   const scope = { aggregate: context.aggregate.name, principal, method };
@@ -281,12 +259,7 @@ function hasNoSuchList(text: string | undefined): boolean {
 type Position = { readonly upstream: string; readonly cursor: string | undefined };
 
 /** Keeps the response of a backend for when it hangs. */
-function keepPage(
-  verified: VerifiedRequest,
-  admitted: AdmittedMessage,
-  position: Position,
-  text: string,
-): void {
+function keepPage(verified: VerifiedRequest, admitted: AdmittedMessage, position: Position, text: string): void {
   const { context, principal } = verified;
   const snapshot = context.aggregate.snapshot(position.upstream);
   if (snapshot === undefined || targetOf(admitted.rule.method, {}) === undefined) return;
@@ -295,11 +268,7 @@ function keepPage(
 }
 
 /** The response that was kept; `undefined` where there is none that may be shown now. */
-function recallPage(
-  verified: VerifiedRequest,
-  admitted: AdmittedMessage,
-  position: Position,
-): string | undefined {
+function recallPage(verified: VerifiedRequest, admitted: AdmittedMessage, position: Position): string | undefined {
   const { context, principal } = verified;
   const { upstream } = position;
   const snapshot = context.aggregate.snapshot(upstream);
@@ -313,9 +282,7 @@ function recallPage(
   const catalog = snapshot.catalogFor(admitted);
   const isShown = (item: Json): boolean => {
     const target = targetOf(method, item);
-    return (
-      target !== undefined && isListed(snapshot.policies, principal, upstream, target, catalog)
-    );
+    return target !== undefined && isListed(snapshot.policies, principal, upstream, target, catalog);
   };
   return listItems(text, method)?.every(isShown) === true ? text : undefined;
 }
@@ -414,9 +381,7 @@ export function joinDiscover(
 }
 
 function sharedVersions(handshakes: readonly BackendHandshake[]): readonly string[] {
-  const [first = [], ...rest] = handshakes.map(({ result }) =>
-    textsOf(result['supportedVersions']),
-  );
+  const [first = [], ...rest] = handshakes.map(({ result }) => textsOf(result['supportedVersions']));
   return first.filter((version) => rest.every((versions) => versions.includes(version)));
 }
 
@@ -431,8 +396,7 @@ function joinCapabilities(handshakes: readonly BackendHandshake[]): JsonObject {
     return isObject(capabilities) ? [capabilities] : [];
   });
   const joined: Record<string, Json> = {};
-  for (const name of CAPABILITIES_WITHOUT_LIST)
-    if (declared.some((one) => isObject(one[name]))) joined[name] = {};
+  for (const name of CAPABILITIES_WITHOUT_LIST) if (declared.some((one) => isObject(one[name]))) joined[name] = {};
   for (const name of CAPABILITIES_WITH_LIST) {
     const lists = declared.flatMap((one) => (isObject(one[name]) ? [one[name]] : []));
     if (lists.length === 0) continue;
@@ -456,10 +420,7 @@ function instructionsOf(handshakes: readonly BackendHandshake[]): { instructions
 }
 
 /** The member with the items, by the method of each list that can be joined. */
-const JOINED_LISTS: ReadonlyMap<string, string> = new Map<string, string>([
-  ...LIST_MEMBERS,
-  ['tasks/list', 'tasks'],
-]);
+const JOINED_LISTS: ReadonlyMap<string, string> = new Map<string, string>([...LIST_MEMBERS, ['tasks/list', 'tasks']]);
 /** Lists whose items have names that take a prefix: resources have URIs, and tasks have sealed ids. */
 const NAMED_LISTS: ReadonlySet<string> = new Set(['tools/list', 'prompts/list']);
 
@@ -517,8 +478,7 @@ export async function readPage(
 function listIn(text: string, method: string) {
   const result = spanOf(text, ['result']);
   const members = result === undefined ? [] : memberSpans(text, result);
-  const memberAt = (wanted: string | undefined): Span | undefined =>
-    members.find(({ name }) => name === wanted)?.value;
+  const memberAt = (wanted: string | undefined): Span | undefined => members.find(({ name }) => name === wanted)?.value;
   const list = memberAt(JOINED_LISTS.get(method));
   if (list === undefined || text[list.start] !== '[') return undefined;
   const ttl = memberAt('ttlMs');
@@ -550,9 +510,7 @@ type JoinedList = {
 /** Joins all pages into one response. It depends on the caller, so it is marked as private. */
 export function joinPages(pages: readonly BackendPage[], list: JoinedList): string {
   const { id, protocol, method, nextCursor, isComplete } = list;
-  const members = [
-    `${JSON.stringify(JOINED_LISTS.get(method))}:[${pages.flatMap(({ items }) => items).join(',')}]`,
-  ];
+  const members = [`${JSON.stringify(JOINED_LISTS.get(method))}:[${pages.flatMap(({ items }) => items).join(',')}]`];
   if (nextCursor !== undefined) members.push(`"nextCursor":${JSON.stringify(nextCursor)}`);
   if (protocol.hasCacheHints) {
     const ttlMs = isComplete && pages.length > 0 ? Math.min(...pages.map((page) => page.ttlMs)) : 0;

@@ -95,10 +95,7 @@ async function runStages(context: AggregateContext): Promise<Refusal | undefined
   return refusal;
 }
 
-async function serve(
-  verified: VerifiedRequest,
-  reading: JsonReading | undefined,
-): Promise<Refusal | undefined> {
+async function serve(verified: VerifiedRequest, reading: JsonReading | undefined): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports, record, run } = verified.context;
   if (reading === undefined)
     return incoming.httpMethod === 'GET' ? openStreams(verified) : endAggregateSession(verified);
@@ -110,10 +107,7 @@ async function serve(
       // The batch itself holds no concurrency slot; its elements take those of their backends.
       handleAggregateRequest({ ...one, acquireSlot: incoming.acquireSlot }, element, ports, run),
     );
-  return (
-    claimId(verified.context, callerKeyOf(verified.principal), admitted) ??
-    route(verified, admitted)
-  );
+  return claimId(verified.context, callerKeyOf(verified.principal), admitted) ?? route(verified, admitted);
 }
 
 /**
@@ -146,19 +140,13 @@ async function verifyAfterWait(
 }
 
 /** The number of values is unlimited here: each backend's own limit applies when its request is parsed. */
-function readBody(
-  { incoming, ports }: AggregateContext,
-  caller: string,
-): ReadOutcome | Promise<ReadOutcome> {
+function readBody({ incoming, ports }: AggregateContext, caller: string): ReadOutcome | Promise<ReadOutcome> {
   const readOptions = { upstream: incoming.upstream, caller, maxValues: Number.POSITIVE_INFINITY };
   return ports.inspection.readJson(incoming.body, readOptions);
 }
 
 /** Admits the message only to find its backends. The backend's own pipeline run admits what is forwarded. */
-function admit(
-  verified: VerifiedRequest,
-  reading: JsonReading,
-): AdmittedMessage | AdmittedArray | Refusal {
+function admit(verified: VerifiedRequest, reading: JsonReading): AdmittedMessage | AdmittedArray | Refusal {
   const { context } = verified;
   const { incoming, ports } = context;
   const outcome = admitPost({
@@ -168,8 +156,7 @@ function admit(
     reading,
     openSession: (sealed) => openAggregateSession(verified, sealed),
     openServerRequest: (id, session) =>
-      findBackend(verified, session, (scope) => ports.sessions.openServerRequest(id, scope))
-        ?.opened,
+      findBackend(verified, session, (scope) => ports.sessions.openServerRequest(id, scope))?.opened,
     openTask: (sealed) => findTask(verified, sealed)?.task,
   });
   if (outcome.kind === 'error') return refuseProtocolError(outcome);
@@ -177,8 +164,7 @@ function admit(
   return outcome;
 }
 
-const AMBIGUOUS =
-  'Several servers of this endpoint could serve this resource. Read it through the path of one server.';
+const AMBIGUOUS = 'Several servers of this endpoint could serve this resource. Read it through the path of one server.';
 const EXPRESSION = /\{[^{}]*\}/;
 
 /**
@@ -226,9 +212,7 @@ function findBackendOfUri(
 ): Backend | 'none' | 'several' {
   const { context, principal } = verified;
   const client = { protocol, apps };
-  const visibleBackends = context.aggregate.backends.filter((backend) =>
-    mayServe(verified, backend, target, client),
-  );
+  const visibleBackends = context.aggregate.backends.filter((backend) => mayServe(verified, backend, target, client));
   const [only, ...others] = visibleBackends;
   if (only === undefined) return 'none';
   if (others.length === 0) return only;
@@ -239,8 +223,7 @@ function findBackendOfUri(
   );
   // A URI that one backend listed may also fit a template of another; then both may serve it.
   const candidates = visibleBackends.filter(
-    (backend) =>
-      listing.includes(backend.upstream) || hasTemplateFor(verified, backend, target.uri, client),
+    (backend) => listing.includes(backend.upstream) || hasTemplateFor(verified, backend, target.uri, client),
   );
   return (candidates.length === 1 ? candidates[0] : undefined) ?? 'several';
 }
@@ -272,18 +255,12 @@ function mayServe(
   return decision.verdict === 'allow' || (isBlocked && snapshot.block === undefined);
 }
 
-function hasTemplateFor(
-  verified: VerifiedRequest,
-  backend: Backend,
-  uri: string,
-  client: ClientTraits,
-): boolean {
+function hasTemplateFor(verified: VerifiedRequest, backend: Backend, uri: string, client: ClientTraits): boolean {
   const catalog = verified.context.aggregate.snapshot(backend.upstream)?.catalogFor(client);
   const templates = catalog?.names('template') ?? [];
   return templates.some(
     (uriTemplate) =>
-      matchesTemplate(uriTemplate, uri) &&
-      mayServe(verified, backend, { kind: 'template', uriTemplate }, client),
+      matchesTemplate(uriTemplate, uri) && mayServe(verified, backend, { kind: 'template', uriTemplate }, client),
   );
 }
 
@@ -314,10 +291,7 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
 ]);
 
 /** Sends an admitted message to the backend or backends that it concerns. */
-async function route(
-  verified: VerifiedRequest,
-  admitted: AdmittedMessage,
-): Promise<Refusal | undefined> {
+async function route(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<Refusal | undefined> {
   const { message, rule } = admitted;
   if (message.kind === 'result' || message.kind === 'error') return reply(verified, admitted);
   if (isList(rule.method)) return joinLists(verified, admitted);
@@ -339,29 +313,20 @@ async function callByName(
   return forwardToBackend(verified, admitted, found.backend, backendTarget, edited);
 }
 
-async function callByUri(
-  verified: VerifiedRequest,
-  admitted: AdmittedMessage,
-): Promise<Refusal | undefined> {
+async function callByUri(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<Refusal | undefined> {
   const serving = findBackendOfUri(verified, admitted);
   if (serving === 'none') return refuseNotFound();
   if (serving === 'several') return refuseParams(admitted, AMBIGUOUS);
   return forwardToBackend(verified, admitted, serving, admitted.target, {});
 }
 
-async function callByTask(
-  verified: VerifiedRequest,
-  admitted: AdmittedMessage,
-): Promise<Refusal | undefined> {
+async function callByTask(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<Refusal | undefined> {
   const found = admitted.task && findTask(verified, admitted.task.sealed);
   if (found === undefined) return refuseWith('unknown-task', { listed: false });
   return forwardToBackend(verified, admitted, found.backend, admitted.target, {});
 }
 
-function complete(
-  verified: VerifiedRequest,
-  admitted: AdmittedMessage,
-): Promise<Refusal | undefined> {
+function complete(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<Refusal | undefined> {
   return admitted.target.kind === 'prompt'
     ? callByName(verified, admitted, ['params', 'ref', 'name'])
     : callByUri(verified, admitted);
@@ -375,17 +340,13 @@ async function forwardToBackend(
   target: Target,
   edited: Pick<BackendRequest, 'text' | 'name'>,
 ): Promise<Refusal | undefined> {
-  const backendRequest = backendRequestsOf(verified, admitted).find(
-    (one) => one.backend.upstream === backend.upstream,
-  );
-  if (backendRequest === undefined)
-    return refuseBackendWithoutSession(verified, admitted, backend, target);
+  const backendRequest = backendRequestsOf(verified, admitted).find((one) => one.backend.upstream === backend.upstream);
+  if (backendRequest === undefined) return refuseBackendWithoutSession(verified, admitted, backend, target);
   const { context, principal } = verified;
   const { incoming, outgoing } = context;
   // Also acquired here, because only this refusal can name the request id, and a batch element has no other
   // response.
-  if (!incoming.acquireSlot(callerKeyOf(principal), backend.upstream))
-    return refuseWith('overloaded');
+  if (!incoming.acquireSlot(callerKeyOf(principal), backend.upstream)) return refuseWith('overloaded');
   await runBackendRequest(verified, { ...backendRequest, ...edited }, outgoing);
   return undefined;
 }
@@ -400,9 +361,7 @@ function refuseBackendWithoutSession(
   backend: Backend,
   target: Target,
 ): Refusal {
-  return isVisible(verified, backend, target, admitted)
-    ? refuseWith('upstream-unavailable')
-    : refuseNotFound();
+  return isVisible(verified, backend, target, admitted) ? refuseWith('upstream-unavailable') : refuseNotFound();
 }
 
 /** Forwards a reply to a server request to the backend in whose session its sealed id opens. */
@@ -417,10 +376,7 @@ async function reply(verified: VerifiedRequest, admitted: AdmittedMessage): Prom
 }
 
 /** Sends the request to every backend: each has a session to keep alive or a level to set. One success is enough. */
-async function requestAll(
-  verified: VerifiedRequest,
-  admitted: AdmittedMessage,
-): Promise<undefined> {
+async function requestAll(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<undefined> {
   const fan = await requestBackends(verified, backendRequestsOf(verified, admitted));
   const fatal = findFatalOutcome(verified, fan.outcomes, admitted.session);
   const successful = fan.outcomes.find(({ response }) => response.text && resultOf(response.text));
@@ -445,9 +401,7 @@ function cancel(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<u
   const { requestId: id, ...rest } = paramsOf(admitted);
   const session = incoming.headers['mcp-session-id'];
   const working =
-    session !== undefined && isRequestId(id)
-      ? ports.aggregates.findRunningBackends(session, id)
-      : NO_BACKENDS;
+    session !== undefined && isRequestId(id) ? ports.aggregates.findRunningBackends(session, id) : NO_BACKENDS;
   const known = backendRequests.filter(({ backend }) => working.includes(backend.upstream));
   if (known.length > 0) return notifyBackends(verified, admitted, known);
   const textWithIdOnly = changeMembers(admitted.text, {

@@ -32,15 +32,9 @@ export function sealSessions(
   sessions: readonly { readonly backend: Backend; readonly sealed: string }[],
 ): string | undefined {
   const { aggregate, ports } = context;
-  const sealedByUpstream = new Map(
-    sessions.map(({ backend, sealed }) => [backend.upstream, sealed]),
-  );
-  const opened = sessions.map(({ backend, sealed }) =>
-    ports.sessions.open(sealed, backend.upstream, principal),
-  );
-  const allowedServerRequests = [
-    ...new Set(opened.flatMap((facts) => facts?.allowedServerRequests ?? [])),
-  ];
+  const sealedByUpstream = new Map(sessions.map(({ backend, sealed }) => [backend.upstream, sealed]));
+  const opened = sessions.map(({ backend, sealed }) => ports.sessions.open(sealed, backend.upstream, principal));
+  const allowedServerRequests = [...new Set(opened.flatMap((facts) => facts?.allowedServerRequests ?? []))];
   const tasks = [...new Set(opened.flatMap((facts) => facts?.tasks ?? []))];
   const facts = {
     version,
@@ -57,10 +51,7 @@ export function sealSessions(
  * has lost its session, the whole session counts as lost, so that the client opens a new one with all backends.
  * A backend that loses it repeatedly is left out instead.
  */
-export function openAggregateSession(
-  verified: VerifiedRequest,
-  sealed: string,
-): SessionFacts | undefined {
+export function openAggregateSession(verified: VerifiedRequest, sealed: string): SessionFacts | undefined {
   const { principal } = verified;
   const { aggregate, ports } = verified.context;
   const session = ports.sessions.open(sealed, aggregate.name, principal);
@@ -93,9 +84,7 @@ export function endLostSession(verified: VerifiedRequest): void {
   ports.aggregates.whenIdle(sealed, () => {
     ports.sessions.end(sealed, callerKeyOf(principal));
     for (const one of backendSessionsIn(verified, lostSession))
-      endBackendSession(verified, one, true).catch((error) =>
-        ports.audit.report(error, incoming.id),
-      );
+      endBackendSession(verified, one, true).catch((error) => ports.audit.report(error, incoming.id));
   });
 }
 
@@ -126,10 +115,7 @@ export function backendRequestIn(session: BackendSession): BackendRequest {
 }
 
 /** Requests for all backends: those of the session, or every backend if there is no session. */
-export function backendRequestsOf(
-  verified: VerifiedRequest,
-  { session }: AdmittedMessage,
-): readonly BackendRequest[] {
+export function backendRequestsOf(verified: VerifiedRequest, { session }: AdmittedMessage): readonly BackendRequest[] {
   return session === undefined
     ? verified.context.aggregate.backends.map((backend) => ({ backend }))
     : backendSessionsIn(verified, session).map(backendRequestIn);
@@ -184,8 +170,7 @@ export function endUnusedSessions(
     const facts = ports.sessions.open(sealed, backend.upstream, verified.principal);
     if (facts !== undefined) await endBackendSession(verified, { backend, sealed, facts }, true);
   }
-  for (const one of pending)
-    endUnused(one).catch((error) => ports.audit.report(error, incoming.id));
+  for (const one of pending) endUnused(one).catch((error) => ports.audit.report(error, incoming.id));
 }
 
 async function endBackendSession(

@@ -134,18 +134,13 @@ export async function subscribeToAll(
     isComplete: false,
     timer: undefined,
   };
-  const failure = await runParts(verified, backendRequests, (fail) =>
-    createSubscriptionPart(joined, fail),
-  );
+  const failure = await runParts(verified, backendRequests, (fail) => createSubscriptionPart(joined, fail));
   clearTimeout(joined.timer);
   return finish(joined, failure);
 }
 
 /** One backend's part of a subscription. It is decided once it has acknowledged, or can no longer do so. */
-function createSubscriptionPart(
-  joined: JoinedSubscription,
-  fail: (...failed: Failure) => void,
-): Part {
+function createSubscriptionPart(joined: JoinedSubscription, fail: (...failed: Failure) => void): Part {
   let hasAnswered = false;
   function settle(): void {
     if (hasAnswered) return;
@@ -197,9 +192,7 @@ function acknowledge(joined: JoinedSubscription): void {
   if (joined.isOpen || acknowledgedFilters.length === 0) return;
   joined.isOpen = true;
   const joinedFilter: SubscriptionFilter = {
-    lists: LIST_FILTERS.filter((filter) =>
-      acknowledgedFilters.some(({ lists }) => lists.includes(filter)),
-    ),
+    lists: LIST_FILTERS.filter((filter) => acknowledgedFilters.some(({ lists }) => lists.includes(filter))),
     uris: [...new Set(acknowledgedFilters.flatMap(({ uris }) => uris))],
     tasks: acknowledgedFilters.flatMap(({ tasks }) => tasks),
   };
@@ -229,9 +222,7 @@ function finish(
 export async function openStreams(verified: VerifiedRequest): Promise<Refusal | undefined> {
   const { incoming, outgoing } = verified.context;
   if (probesForLegacySse(incoming.headers))
-    return refuseProtocolError(
-      protocolErrorOf('method-forbidden', INVALID_REQUEST, NO_LEGACY_SSE_HERE, {}, 405),
-    );
+    return refuseProtocolError(protocolErrorOf('method-forbidden', INVALID_REQUEST, NO_LEGACY_SSE_HERE, {}, 405));
   const admitted = admitStreamOpen({
     headers: incoming.headers,
     repeated: incoming.repeated,
@@ -269,10 +260,7 @@ function findEvent(
  * The backend streams to open. With a last event id, the stream it came from is resumed there; if that stream
  * carried a response, it is opened alone, because it belongs to its request.
  */
-function streamsToOpen(
-  verified: VerifiedRequest,
-  session: SessionFacts,
-): readonly BackendRequest[] {
+function streamsToOpen(verified: VerifiedRequest, session: SessionFacts): readonly BackendRequest[] {
   const lastEventId = verified.context.incoming.headers['last-event-id'];
   const resumed = lastEventId === undefined ? undefined : findEvent(verified, session, lastEventId);
   const backendRequests = backendSessionsIn(verified, session).map(backendRequestIn);

@@ -29,8 +29,7 @@ const BATCH: Stages<Batch> = {
   decide(batch) {
     const { call, array } = batch;
     const { incoming, record } = call;
-    if (array.hasRequests && !acceptsEventStream(incoming.headers))
-      return refuseProtocolError(notAcceptable({}));
+    if (array.hasRequests && !acceptsEventStream(incoming.headers)) return refuseProtocolError(notAcceptable({}));
     record.client.era = SESSION.era;
     record.client.version = array.session.version;
     record.client.session = array.session.hash;
@@ -56,10 +55,7 @@ export async function runBatch(
   let status = ACCEPTED;
   for (const element of array.elements) {
     const elementIncoming = elementOf(incoming, element, ports.audit.newDecisionId());
-    const collected = createElementOutgoing(
-      outgoing,
-      array.hasRequests ? idOf(element) : undefined,
-    );
+    const collected = createElementOutgoing(outgoing, array.hasRequests ? idOf(element) : undefined);
     await run(elementIncoming, collected.outgoing, ports);
     status = Math.max(status, collected.status());
   }

@@ -21,12 +21,7 @@ import {
   setMember,
   spanOf,
 } from '../../protocol/json/json.js';
-import {
-  isObject,
-  type Json,
-  type JsonObject,
-  type ServerRequestName,
-} from '../../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject, type ServerRequestName } from '../../protocol/jsonrpc.js';
 import { paramsOf } from '../../protocol/params.js';
 import { errorContextOf, invalidParams } from '../../protocol/responses.js';
 import {
@@ -37,21 +32,12 @@ import {
   readInputRequiredResult,
 } from '../../protocol/server-requests.js';
 import type { RequestStateScope } from '../ports.js';
-import {
-  type Feature,
-  nameOf,
-  type PlannedMessage,
-  type RequestContext,
-} from '../request-context.js';
+import { type Feature, nameOf, type PlannedMessage, type RequestContext } from '../request-context.js';
 import { type MessageOutcome, type ResponsePlan, withhold } from '../response-context.js';
 import { type AskedClient, checkContained, contentErrorOf, showLink } from './server-requests.js';
 
 /** Params that differ between the rounds of one input-required exchange. */
-const PARAMS_THAT_CHANGE: ReadonlySet<string> = new Set([
-  '_meta',
-  'inputResponses',
-  'requestState',
-]);
+const PARAMS_THAT_CHANGE: ReadonlySet<string> = new Set(['_meta', 'inputResponses', 'requestState']);
 /** A request that is sent again with input responses. */
 export const INPUT_RETRY: Feature = {
   prepare: (call, { principal, admitted }) => prepareInputRetry(call, principal, admitted),
@@ -96,10 +82,7 @@ function prepareInputRetry(
   return amendAdmitted(admitted, edits);
 }
 
-function removeReservedResponses(
-  call: RequestContext,
-  admitted: AdmittedMessage,
-): readonly TextEdit[] {
+function removeReservedResponses(call: RequestContext, admitted: AdmittedMessage): readonly TextEdit[] {
   const inputResponses = paramsOf(admitted)['inputResponses'];
   if (!isObject(inputResponses)) return [];
   const count = Object.keys(inputResponses).filter(isOwnKey).length;
@@ -125,10 +108,7 @@ function refuseState({ message }: AdmittedMessage): Refusal {
  * Inspects the text as a response is inspected, but without the output schema of a complete result, and also under the
  * profiles that the decisions about its input requests name.
  */
-type Inspect = (
-  reading: ParsedJson,
-  allows: readonly Allow[],
-) => MessageOutcome | Promise<MessageOutcome>;
+type Inspect = (reading: ParsedJson, allows: readonly Allow[]) => MessageOutcome | Promise<MessageOutcome>;
 
 /** Not inspected: such results are never cached, and their state is opaque (MCP 2026-07-28, caching). */
 const UNINSPECTED_MEMBERS: ReadonlySet<string> = new Set(['requestState', 'ttlMs', 'cacheScope']);
@@ -215,9 +195,7 @@ function hashOf({ ports }: RequestContext<'audit'>, inputRequest: InputRequest):
 
 type InputRequestError = { readonly reason: Reason; readonly request: InputRequest };
 
-function findInputRequestError({
-  inputRequests,
-}: InputRequiredResult): InputRequestError | undefined {
+function findInputRequestError({ inputRequests }: InputRequiredResult): InputRequestError | undefined {
   let size = 0;
   for (const request of inputRequests) {
     const { name, params } = request;

@@ -4,13 +4,7 @@
 
 import type { AuthorizedRequest, RunningRequest } from '../../policy/obligations.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
-import {
-  isRequestId,
-  type JsonObject,
-  type Message,
-  type RequestId,
-  type Target,
-} from '../../protocol/jsonrpc.js';
+import { isRequestId, type JsonObject, type Message, type RequestId, type Target } from '../../protocol/jsonrpc.js';
 import { type ProgressCount, progressTokenOf } from '../../protocol/params.js';
 import type { Feature, FollowedProgress, RequestContext } from '../request-context.js';
 

@@ -11,10 +11,7 @@ import { enforceLimits } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import { REASONS, type Reason } from '../../policy/reasons.js';
 import { openRecord, type RequestRecord } from '../../policy/record.js';
-import {
-  readServerRequestContent,
-  type ServerRequestContent,
-} from '../../policy/server-request-content.js';
+import { readServerRequestContent, type ServerRequestContent } from '../../policy/server-request-content.js';
 import { decideShadows } from '../../policy/shadow.js';
 import type { ServerRequestFacts, SessionFacts } from '../../protocol/admitted-request.js';
 import { type ParsedJson, replaceAt, spanOf } from '../../protocol/json/json.js';
@@ -27,22 +24,12 @@ import {
   type ServerRequestName,
   type Target,
 } from '../../protocol/jsonrpc.js';
-import {
-  INTERNAL_ERROR,
-  INVALID_PARAMS,
-  METHOD_NOT_FOUND,
-  type UpstreamMessage,
-} from '../../protocol/responses.js';
+import { INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, type UpstreamMessage } from '../../protocol/responses.js';
 import { serverRequestNameOf } from '../../protocol/server-requests.js';
 import { PLAIN_SESSION } from '../../protocol/versions/session.js';
 import { authorize, queryFor, type Stages } from '../authorization.js';
 import type { Snapshot } from '../ports.js';
-import {
-  callerOf,
-  noteRule,
-  type PlannedMessage,
-  type RequestContext,
-} from '../request-context.js';
+import { callerOf, noteRule, type PlannedMessage, type RequestContext } from '../request-context.js';
 import {
   ALWAYS_AUTO,
   type CheckContext,
@@ -121,8 +108,7 @@ function replyUnsupported(
   session: SessionFacts,
   { id, method }: ServerRequest,
 ): void {
-  const reply =
-    method === 'ping' ? 'pong' : { code: METHOD_NOT_FOUND, message: 'Method not found' };
+  const reply = method === 'ping' ? 'pong' : { code: METHOD_NOT_FOUND, message: 'Method not found' };
   const caller = callerOf(call, principal);
   call.ports.upstreams.replyToServer(call.incoming.upstream, { session, id, caller }, reply);
 }
@@ -291,11 +277,7 @@ export function contentErrorOf(name: ServerRequestName, params: JsonObject): Rea
  * The text with the URL at `path` in its normalized form; `undefined` if `url`, which was received there, may not be
  * shown, or if the content inspection changed it, since it then contained something that must not pass.
  */
-export function showLink(
-  text: string,
-  path: readonly (string | number)[],
-  url: Json | undefined,
-): string | undefined {
+export function showLink(text: string, path: readonly (string | number)[], url: Json | undefined): string | undefined {
   const link = readLink(url);
   const span = spanOf(text, path);
   if (link === undefined || span === undefined) return undefined;
@@ -321,19 +303,14 @@ function refuseServerRequest(
   // A decision that was written is followed by its outcome.
   const mustClose = openedRecord?.isDecisionWritten === true;
   if (checkContext.refusedServerRequests > MAX_REFUSED_RECORDS && !mustClose) return DROP;
-  const record =
-    openedRecord ?? openServerRequestRecord(clientOf(checkContext, session), request, undefined);
+  const record = openedRecord ?? openServerRequestRecord(clientOf(checkContext, session), request, undefined);
   record.result.rpcCode = code;
   closeRefused(call, record, reason);
   return DROP;
 }
 
 /** Closes the record of a server request that did not pass. */
-function closeRefused(
-  { ports }: RequestContext<'audit'>,
-  record: RequestRecord,
-  reason: Reason,
-): void {
+function closeRefused({ ports }: RequestContext<'audit'>, record: RequestRecord, reason: Reason): void {
   record.decision.verdict = 'deny';
   record.decision.action = 'refused';
   record.decision.stage = REASONS[reason].stage;
@@ -342,11 +319,7 @@ function closeRefused(
 }
 
 /** Closes the record of one that passed. */
-function closePassed(
-  { ports }: RequestContext<'audit'>,
-  record: RequestRecord,
-  text: string,
-): void {
+function closePassed({ ports }: RequestContext<'audit'>, record: RequestRecord, text: string): void {
   record.result.status = 'ok';
   record.result.http = 200;
   record.result.bytes = Buffer.byteLength(text);
@@ -379,10 +352,7 @@ function openServerRequestRecord(
   return record;
 }
 
-function clientOf(
-  { call, principal, protocol }: CheckContext,
-  session: SessionFacts,
-): RecordedClient {
+function clientOf({ call, principal, protocol }: CheckContext, session: SessionFacts): RecordedClient {
   return { call, principal, protocol, version: session.version, session };
 }
 
@@ -478,9 +448,7 @@ export async function checkContained<Request extends RequestContent>(
 
 type Allowed = { readonly allows: readonly Allow[] };
 
-function decideParts<Request extends RequestContent>(
-  state: Containment<Request>,
-): Allowed | Refusal {
+function decideParts<Request extends RequestContent>(state: Containment<Request>): Allowed | Refusal {
   const allows: Allow[] = [];
   for (const part of state.parts) {
     const decision = decideFor(state.client, part.request, part.record);
@@ -562,8 +530,7 @@ export async function checkUrlError(
   const links = linksOf(error.data);
   if (links === undefined || session === undefined) return withhold('elicitation-url');
   const { version, allowedServerRequests = [] } = session;
-  if (links.length === 0 && !allowedServerRequests.includes('elicitation/url'))
-    return withhold('elicitation-url');
+  if (links.length === 0 && !allowedServerRequests.includes('elicitation/url')) return withhold('elicitation-url');
   const client = { call, principal, protocol, version, session, allowedServerRequests };
   const checked = await checkContained(client, {
     requests: links.map((params) => ({ name: 'elicitation/url', params }) as const),

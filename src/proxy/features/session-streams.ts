@@ -7,11 +7,7 @@ import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/deci
 import type { OutboundStream } from '../../policy/obligations.js';
 import { callerKeyOf, type Principal } from '../../policy/principal.js';
 import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
-import {
-  NO_SESSION_ID,
-  namesUpstreamSession,
-  type SessionFacts,
-} from '../../protocol/admitted-request.js';
+import { NO_SESSION_ID, namesUpstreamSession, type SessionFacts } from '../../protocol/admitted-request.js';
 import { acceptsEventStream } from '../../protocol/headers.js';
 import { notAcceptable } from '../../protocol/responses.js';
 import { encodeSseMessage, isEventStream, isExcess } from '../../protocol/sse.js';
@@ -20,13 +16,7 @@ import { errorOfStatus } from '../../protocol/upstream-status.js';
 import { protocolOfSession } from '../../protocol/versions/negotiation.js';
 import { describeStatus } from '../../text/clause.js';
 import { type AccessLease, type Grant, startTimer } from '../access-lease.js';
-import {
-  authorize,
-  decideTarget,
-  enforceStreamQuota,
-  passThrough,
-  type Stages,
-} from '../authorization.js';
+import { authorize, decideTarget, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
 import {
   callerOf,
   newestSnapshot,
@@ -36,11 +26,7 @@ import {
   type VerifiedCall,
 } from '../request-context.js';
 import { type ResponsePlan, resumeResponsePlan } from '../response-context.js';
-import {
-  createResponseCheck,
-  createUnsolicitedCheck,
-  type ResponseCheck,
-} from '../response-pipeline.js';
+import { createResponseCheck, createUnsolicitedCheck, type ResponseCheck } from '../response-pipeline.js';
 import {
   createGatheredWrites,
   refuseEnd,
@@ -158,16 +144,14 @@ function admitStream({ call, principal }: VerifiedCall<RelayPorts>): OpenedStrea
     headers: incoming.headers,
     repeated: incoming.repeated,
     openSession: sessionOpener(call, principal),
-    openEvent: (id, session) =>
-      ports.sessions.openEvent(id, { upstream: incoming.upstream, principal, session }),
+    openEvent: (id, session) => ports.sessions.openEvent(id, { upstream: incoming.upstream, principal, session }),
   });
   if (admitted.kind === 'error') return refuseProtocolError(admitted);
   if (!acceptsEventStream(incoming.headers)) return refuseProtocolError(notAcceptable({}));
   const { session, resumed: event } = admitted;
   noteSession(call, session, 'GET');
   const lastEventId = event?.upstreamId;
-  if (event?.request === undefined)
-    return { call, principal, session, resumed: undefined, lastEventId };
+  if (event?.request === undefined) return { call, principal, session, resumed: undefined, lastEventId };
   const responsePlan = resumeResponsePlan(event.request, session, principal, (id) =>
     ports.tasks.open(id, { upstream: incoming.upstream, principal }),
   );
@@ -224,17 +208,12 @@ async function refusalOf(
   const { status } = outcome;
   if (status < CLIENT_ERROR) return refuseWith('upstream-protocol', { detail });
   const hasNoStream = NO_STREAM.has(status);
-  const reason =
-    status >= SERVER_ERROR && !hasNoStream ? 'upstream-unavailable' : errorOfStatus(status);
+  const reason = status >= SERVER_ERROR && !hasNoStream ? 'upstream-unavailable' : errorOfStatus(status);
   if (reason !== undefined) return refuseWith(reason, { detail });
   const isAlive =
     hasNoStream ||
     !namesUpstreamSession(session) ||
-    (await call.ports.upstreams.pingSession(
-      call.incoming.upstream,
-      session,
-      callerOf(call, principal),
-    ));
+    (await call.ports.upstreams.pingSession(call.incoming.upstream, session, callerOf(call, principal)));
   if (!isAlive) return endSessionOf(call, detail);
   return isResponse ? refuseWith('upstream-protocol', { detail }) : undefined;
 }
@@ -245,8 +224,7 @@ async function relaySessionStream(
   ended: AbortSignal,
   lease: AccessLease,
 ): Promise<void> {
-  if (resumed !== undefined)
-    return relayResumed(call, resumed, response, { endSignal: ended, lease });
+  if (resumed !== undefined) return relayResumed(call, resumed, response, { endSignal: ended, lease });
   const checkUnsolicited = createUnsolicitedCheck(call, principal, session);
   const idOf = sessionEventIds(call, principal, session);
   const end = await relayHeldStream(call, response, { ended }, (event) =>
@@ -276,16 +254,14 @@ async function relayResumed(
   });
   const idOf = responseEventIds(call, responsePlan);
   // Each message is checked under the version and the catalog now in force, by what the lease grants.
-  const mustEnd = (): boolean =>
-    ended !== undefined || endSignal.aborted || lease.check() !== undefined;
+  const mustEnd = (): boolean => ended !== undefined || endSignal.aborted || lease.check() !== undefined;
   const writing = { call, responseCheck, idOf, writes, mustEnd, isResumable: true };
   const end = await writeEvents(response, writing).finally(() => {
     stopTimer();
     unregister();
   });
   // A cancelled request gets no response (MCP 2025-11-25, cancellation).
-  const isOver =
-    end === 'stopped' || end === 'resumable' || endSignal.aborted || ended === 'cancelled';
+  const isOver = end === 'stopped' || end === 'resumable' || endSignal.aborted || ended === 'cancelled';
   if (ended === 'late') writeFailure(call, refuseWith('upstream-timeout'), writes);
   else if (!isOver) writeFailure(call, refuseEnd(call, end), writes);
   if (end === 'upstream-timeout' && ended === undefined) notifyCancelled(call, responsePlan);
@@ -317,11 +293,7 @@ export async function endSession(
   if ('kind' in session) return session;
   const sealed = incoming.headers['mcp-session-id'];
   if (sealed !== undefined) ports.sessions.end(sealed, callerKeyOf(principal));
-  const outcome = await ports.upstreams.endSession(
-    incoming.upstream,
-    session,
-    callerOf(call, principal),
-  );
+  const outcome = await ports.upstreams.endSession(incoming.upstream, session, callerOf(call, principal));
   if (outcome.kind === 'response') outcome.release();
   // The session has ended here, whatever the upstream does: it may answer 405, or not at all.
   record.result = { ...record.result, status: 'ok', http: 204 };

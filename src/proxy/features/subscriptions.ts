@@ -16,13 +16,7 @@ import { normalizeUri } from '../../policy/uris.js';
 import { amendAdmitted } from '../../protocol/admission.js';
 import { type AdmittedMessage, NO_SESSION_ID } from '../../protocol/admitted-request.js';
 import { mediaType } from '../../protocol/headers.js';
-import {
-  type ParsedJson,
-  readJsonText,
-  removeMember,
-  setMember,
-  spanOf,
-} from '../../protocol/json/json.js';
+import { type ParsedJson, readJsonText, removeMember, setMember, spanOf } from '../../protocol/json/json.js';
 import type { Json, JsonObject, RequestId, Target } from '../../protocol/jsonrpc.js';
 import { paramsOf } from '../../protocol/params.js';
 import {
@@ -59,23 +53,11 @@ import {
   reasonOfReadError,
   refusalContext,
 } from '../request-context.js';
-import {
-  type CheckContext,
-  type CheckPorts,
-  drop,
-  noteMending,
-  readUpstreamMessage,
-} from '../response-context.js';
+import { type CheckContext, type CheckPorts, drop, noteMending, readUpstreamMessage } from '../response-context.js';
 import { sendResponse } from '../response-forwarding.js';
 import { createResponseCheck } from '../response-pipeline.js';
 import { createGatheredWrites, refuseEnd, writeFailure } from '../sse-response.js';
-import {
-  aborted,
-  keepStreamOpen,
-  type RelayPorts,
-  relayHeldStream,
-  type StreamTerms,
-} from '../stream-lifetime.js';
+import { aborted, keepStreamOpen, type RelayPorts, relayHeldStream, type StreamTerms } from '../stream-lifetime.js';
 import { relayErrorStatus } from '../upstream-errors.js';
 import { createResponseGate } from './progress.js';
 import { openSubscribedTasks, type SubscribedTasks } from './task-requests.js';
@@ -133,11 +115,7 @@ export function allowsOfFilter(
 }
 
 /** The filter of the request, what of it the caller is allowed now, and the tasks that it names. */
-function readSubscription(
-  call: RequestContext<'tasks'>,
-  principal: Principal,
-  admitted: AdmittedMessage,
-) {
+function readSubscription(call: RequestContext<'tasks'>, principal: Principal, admitted: AdmittedMessage) {
   const rawFilter = paramsOf(admitted)['notifications'];
   const requested = readFilter(rawFilter) ?? EMPTY_FILTER;
   const subscribedTasks = openSubscribedTasks(call, principal, requested.tasks);
@@ -218,12 +196,7 @@ export async function relaySubscription(
     response.release();
     return serve(call, authorized, undefined);
   }
-  return relayErrorStatus(
-    call,
-    authorized,
-    response,
-    createResponseCheck(call, authorized, NO_SESSION_ID),
-  );
+  return relayErrorStatus(call, authorized, response, createResponseCheck(call, authorized, NO_SESSION_ID));
 }
 
 /** A JSON response is an error: the server lacks the method (then the gateway serves alone), or refuses. */
@@ -261,8 +234,7 @@ async function serve(
   const terms: StreamTerms = {
     principal: authorized.principal,
     session: undefined,
-    grant: (snapshot) =>
-      isAnythingAllowed(subscription, snapshot) ? undefined : refuseWith('no-matching-allow'),
+    grant: (snapshot) => (isAnythingAllowed(subscription, snapshot) ? undefined : refuseWith('no-matching-allow')),
     announce: (method) => announce(subscription, method),
   };
   const ended = await keepStreamOpen(call, terms, async (leave) => {
@@ -288,8 +260,7 @@ async function run(
 ): Promise<void> {
   if (response === undefined) acknowledgeByGateway(subscription);
   else await relayNotifications(subscription, response, ended);
-  if (subscription.isServedByGateway && !isEmpty(subscription.acknowledgedFilter))
-    await aborted(ended);
+  if (subscription.isServedByGateway && !isEmpty(subscription.acknowledgedFilter)) await aborted(ended);
 }
 
 /** Writes the final result if the gateway ends the stream. A stream that broke off upstream breaks off here too. */
@@ -299,10 +270,7 @@ async function sendFinalResponse(subscription: Subscription, ended: AbortSignal)
   await call.outgoing.write(encodeSseMessage(renderFinalResponse(id)));
 }
 
-function openSubscription(
-  call: RequestContext<CheckPorts>,
-  authorized: AuthorizedRequest,
-): Subscription {
+function openSubscription(call: RequestContext<CheckPorts>, authorized: AuthorizedRequest): Subscription {
   const { admitted, principal } = authorized;
   const { allowed, subscribedTasks } = readSubscription(call, principal, admitted);
   return {
@@ -330,9 +298,7 @@ function acknowledgeByGateway(subscription: Subscription): void {
   const { call, id, requested } = subscription;
   subscription.isServedByGateway = true;
   subscription.acknowledgedFilter = { ...EMPTY_FILTER, lists: requested.lists };
-  void call.outgoing.write(
-    encodeSseMessage(renderAcknowledged(id, subscription.acknowledgedFilter)),
-  );
+  void call.outgoing.write(encodeSseMessage(renderAcknowledged(id, subscription.acknowledgedFilter)));
 }
 
 async function relayNotifications(
@@ -350,10 +316,7 @@ async function relayNotifications(
   const end = await relayHeldStream(call, response, { ended }, async (event) => {
     if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
     if (event.kind !== 'message') return undefined;
-    const checked = await recordMessage(
-      subscription,
-      await checkSubscriptionMessage(subscription, event.data),
-    );
+    const checked = await recordMessage(subscription, await checkSubscriptionMessage(subscription, event.data));
     if (ended.aborted) {
       // The subscription ended during the check, so its last message is the final result.
       subscription.hasEnded = false;
@@ -363,10 +326,8 @@ async function relayNotifications(
     return checked.isLast ? 'stop' : undefined;
   });
   clearTimeout(timer);
-  const isBroken =
-    subscription.acknowledgedFilter === undefined && !subscription.hasEnded && !ended.aborted;
-  if (isBroken)
-    await writeStreamFailure(call, refuseEnd(call, isTimedOut ? 'upstream-timeout' : end));
+  const isBroken = subscription.acknowledgedFilter === undefined && !subscription.hasEnded && !ended.aborted;
+  if (isBroken) await writeStreamFailure(call, refuseEnd(call, isTimedOut ? 'upstream-timeout' : end));
   else if (isExcess(end) && !subscription.hasEnded && !ended.aborted) {
     subscription.hasEnded = true;
     await writeStreamFailure(call, refuseEnd(call, end));
@@ -423,10 +384,7 @@ const UPDATED = 'notifications/resources/updated';
 const TASK_STATUS = 'notifications/tasks';
 
 /** Records a message as received before it is sent, or drops it. */
-async function recordMessage(
-  subscription: Subscription,
-  checked: CheckedMessage,
-): Promise<CheckedMessage> {
+async function recordMessage(subscription: Subscription, checked: CheckedMessage): Promise<CheckedMessage> {
   const { call, authorized, deliveries } = subscription;
   const { text, isReceived, tool } = checked;
   if (text === undefined || isReceived !== true) return checked;
@@ -439,10 +397,7 @@ async function recordMessage(
 }
 
 /** Checks one message of the upstream. */
-async function checkSubscriptionMessage(
-  subscription: Subscription,
-  data: string,
-): Promise<CheckedMessage> {
+async function checkSubscriptionMessage(subscription: Subscription, data: string): Promise<CheckedMessage> {
   const { id, authorized } = subscription;
   const reading = await readUpstreamMessage(subscription.call, data);
   if (!reading.ok) return fail(subscription, reasonOfReadError(reading.error));
@@ -490,10 +445,7 @@ async function finish(subscription: Subscription, reading: ParsedJson): Promise<
 }
 
 /** The result that ends the stream has nothing to say. */
-function finishWithResult(
-  subscription: Subscription,
-  reading: ParsedJson,
-): CheckedMessage | Promise<CheckedMessage> {
+function finishWithResult(subscription: Subscription, reading: ParsedJson): CheckedMessage | Promise<CheckedMessage> {
   if (leavesText(subscription)) return finish(subscription, reading);
   subscription.hasEnded = true;
   return { text: renderFinalResponse(subscription.id), isLast: true };
@@ -509,28 +461,21 @@ async function checkNotification(
   reading: ParsedJson,
   { method, params }: Notification,
 ): Promise<CheckedMessage> {
-  if (!belongsToSubscription(params, subscription.id))
-    return dropMessage(subscription, 'foreign-message');
+  if (!belongsToSubscription(params, subscription.id)) return dropMessage(subscription, 'foreign-message');
   const { acknowledgedFilter } = subscription;
-  if (method === ACKNOWLEDGED && acknowledgedFilter === undefined)
-    return acknowledge(subscription, reading, params);
-  if (acknowledgedFilter === undefined || method === ACKNOWLEDGED)
-    return dropMessage(subscription, 'unasked-notice');
+  if (method === ACKNOWLEDGED && acknowledgedFilter === undefined) return acknowledge(subscription, reading, params);
+  if (acknowledgedFilter === undefined || method === ACKNOWLEDGED) return dropMessage(subscription, 'unasked-notice');
   const filter = filterOfNotification(method);
   if (filter !== undefined) {
     const isWanted = isWantedList(subscription, acknowledgedFilter, filter);
-    return isWanted
-      ? checkListChanged(subscription, filter)
-      : dropMessage(subscription, 'unasked-notice');
+    return isWanted ? checkListChanged(subscription, filter) : dropMessage(subscription, 'unasked-notice');
   }
   if (method === TASK_STATUS) return checkTaskStatus(subscription, reading, params?.['taskId']);
   const uri = params?.['uri'];
   if (method !== UPDATED || typeof uri !== 'string' || !isSubscribedTo(subscription, uri))
     return dropMessage(subscription, 'unasked-notice');
   const text = await inspect(subscription, reading);
-  return text === undefined
-    ? dropMessage(subscription, 'withheld-notice')
-    : { text, isLast: false, isReceived: true };
+  return text === undefined ? dropMessage(subscription, 'withheld-notice') : { text, isLast: false, isReceived: true };
 }
 
 /**
@@ -548,9 +493,7 @@ async function acknowledge(
   const acknowledgedFilter = {
     lists: requested.lists,
     uris: requested.uris.filter((uri) => honored.uris.includes(uri)),
-    tasks: requested.tasks.filter((sealed) =>
-      honored.tasks.includes(subscribedTasks.get(sealed)?.id ?? ''),
-    ),
+    tasks: requested.tasks.filter((sealed) => honored.tasks.includes(subscribedTasks.get(sealed)?.id ?? '')),
   };
   const inspected = await inspect(subscription, withoutTasks(reading, honored));
   if (inspected === undefined) return fail(subscription, 'result-content');
@@ -559,14 +502,11 @@ async function acknowledge(
     const normal = normalizeUri(uri);
     return normal === undefined ? [] : [normal];
   });
-  subscription.isServedByGateway =
-    honored.lists.length + honored.uris.length + honored.tasks.length === 0;
+  subscription.isServedByGateway = honored.lists.length + honored.uris.length + honored.tasks.length === 0;
   if (!leavesText(subscription))
     return { text: renderAcknowledged(subscription.id, acknowledgedFilter), isLast: false };
   const isExact = matchesExactly(params?.['notifications'], acknowledgedFilter);
-  const text = isExact
-    ? inspected
-    : setMember(inspected, ['params'], 'notifications', writeFilter(acknowledgedFilter));
+  const text = isExact ? inspected : setMember(inspected, ['params'], 'notifications', writeFilter(acknowledgedFilter));
   return { text, isLast: false };
 }
 
@@ -609,19 +549,12 @@ async function checkTaskStatus(
     : { text, isLast: false, isReceived: true, tool: task.tool };
 }
 
-function isWantedList(
-  { call, authorized }: Subscription,
-  { lists }: SubscriptionFilter,
-  filter: ListFilter,
-): boolean {
+function isWantedList({ call, authorized }: Subscription, { lists }: SubscriptionFilter, filter: ListFilter): boolean {
   return lists.includes(filter) && mayKnowChanges(call.snapshot, authorized.principal, filter);
 }
 
 /** Lists the upstream again first: a client that lists at once must not be shown unverified definitions. */
-async function checkListChanged(
-  subscription: Subscription,
-  filter: ListFilter,
-): Promise<CheckedMessage> {
+async function checkListChanged(subscription: Subscription, filter: ListFilter): Promise<CheckedMessage> {
   const { call, id } = subscription;
   const sentBefore = subscription.sentNotifications;
   await call.ports.upstreams.noteListChanged(call.incoming.upstream);
@@ -642,16 +575,9 @@ function isSubscribedTo(subscription: Subscription, uri: string): boolean {
   return isSubscribed && rulesFor(call.snapshot, authorized.principal, subscribedTasks).uri(uri);
 }
 
-async function inspect(
-  { call, authorized }: Subscription,
-  { text, value }: ParsedJson,
-): Promise<string | undefined> {
+async function inspect({ call, authorized }: Subscription, { text, value }: ParsedJson): Promise<string | undefined> {
   const profile = profileOf(call, authorized.responseObligations);
-  const outcome = await call.ports.inspection.message(
-    { text, value, profile },
-    call.incoming.upstream,
-    call.callerKey,
-  );
+  const outcome = await call.ports.inspection.message({ text, value, profile }, call.incoming.upstream, call.callerKey);
   for (const finding of outcome.findings) addFinding(call.record.findings, finding);
   switch (outcome.kind) {
     case 'clean':

@@ -40,14 +40,8 @@ type IsUsed = (admitted: AdmittedMessage, snapshot: Snapshot) => boolean;
 /** In the order in which they change a message: the ids of tasks are restored before anything is sealed. */
 const FEATURES: readonly (readonly [IsUsed, Feature])[] = [
   [usesTasks, TASK_USE],
-  [
-    ({ protocol }, { legacySse }) => protocol.answersOnStream && legacySse.isDirect,
-    DIRECT_LEGACY_SSE,
-  ],
-  [
-    ({ protocol }, { legacySse }) => protocol.answersOnStream && !legacySse.isDirect,
-    BRIDGED_LEGACY_SSE,
-  ],
+  [({ protocol }, { legacySse }) => protocol.answersOnStream && legacySse.isDirect, DIRECT_LEGACY_SSE],
+  [({ protocol }, { legacySse }) => protocol.answersOnStream && !legacySse.isDirect, BRIDGED_LEGACY_SSE],
   [({ rule }) => rule.response === 'subscription', SUBSCRIPTION_STREAM],
   [isInputRetry, INPUT_RETRY],
   [continuesSealedList, SEALED_CURSOR],
@@ -68,11 +62,7 @@ export function featuresOf(admitted: AdmittedMessage, snapshot: Snapshot): reado
 }
 
 function continuesSealedList(admitted: AdmittedMessage, snapshot: Snapshot): boolean {
-  return (
-    admitted.rule.response === 'filter' &&
-    paramsOf(admitted)['cursor'] !== undefined &&
-    sealsCursors(snapshot)
-  );
+  return admitted.rule.response === 'filter' && paramsOf(admitted)['cursor'] !== undefined && sealsCursors(snapshot);
 }
 
 function isFollowed({ message, target, session }: AdmittedMessage, snapshot: Snapshot): boolean {

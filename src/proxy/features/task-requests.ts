@@ -8,20 +8,9 @@ import type { Catalog } from '../../policy/definitions.js';
 import type { Principal } from '../../policy/principal.js';
 import { addFinding } from '../../policy/record.js';
 import { amendAdmitted, copyAdmitted } from '../../protocol/admission.js';
-import type {
-  AdmittedMessage,
-  OpenedTask,
-  ProtocolError,
-  TextEdit,
-} from '../../protocol/admitted-request.js';
+import type { AdmittedMessage, OpenedTask, ProtocolError, TextEdit } from '../../protocol/admitted-request.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
-import {
-  type ParsedJson,
-  readJsonText,
-  removeMember,
-  setMember,
-  spanOf,
-} from '../../protocol/json/json.js';
+import { type ParsedJson, readJsonText, removeMember, setMember, spanOf } from '../../protocol/json/json.js';
 import { isObject, type JsonObject, type Message } from '../../protocol/jsonrpc.js';
 import { paramsOf } from '../../protocol/params.js';
 import {
@@ -70,26 +59,17 @@ export const TASK_USE: Feature = {
 };
 
 /** Removes the related-task id from a server's message, if it has one. */
-export function removeRelatedTask(
-  reading: ParsedJson,
-  { tasks, scope, currentTask }: TaskLookup,
-): MessageWithoutTask {
+export function removeRelatedTask(reading: ParsedJson, { tasks, scope, currentTask }: TaskLookup): MessageWithoutTask {
   const related = findRelatedTask(reading.value);
   if (related === undefined) return { reading, restore: (text) => text };
   const { holder, id } = related;
   const path = [holder, '_meta'];
-  const task =
-    id === currentTask?.id
-      ? currentTask
-      : typeof id === 'string'
-        ? tasks.recall(id, scope)
-        : undefined;
+  const task = id === currentTask?.id ? currentTask : typeof id === 'string' ? tasks.recall(id, scope) : undefined;
   const withoutTaskId = readJsonText(removeMember(reading.text, path, RELATED_TASK_KEY));
   if (!withoutTaskId.ok) throw new Error('a message without one of its members is a message');
   return {
     reading: withoutTaskId,
-    restore: (text) =>
-      task === undefined ? text : setMember(text, path, RELATED_TASK_KEY, { taskId: task.sealed }),
+    restore: (text) => (task === undefined ? text : setMember(text, path, RELATED_TASK_KEY, { taskId: task.sealed })),
   };
 }
 
@@ -107,8 +87,7 @@ function relatedEdits(
   return [{ ...span, text: JSON.stringify(restored) }];
 }
 
-const NOT_TRANSLATED =
-  'Tasks are not translated between protocol revisions, and this server uses a different one.';
+const NOT_TRANSLATED = 'Tasks are not translated between protocol revisions, and this server uses a different one.';
 const NO_TASK_TOOL = 'Method not found: this tool cannot be called as a task.';
 const TASK_ONLY_TOOL =
   'This tool can only be called as a task. Tasks are not translated between protocol revisions, and this server uses a different one.';
@@ -129,17 +108,9 @@ function checkTaskUse(
   const errorContext = errorContextOf(message);
   if (rule.targetKind === 'task' && isTranslatedForTasks(protocol, snapshot)) {
     const status = protocol.statusOfRefusedMethod('request');
-    return protocolErrorOf(
-      'method-forbidden',
-      METHOD_NOT_FOUND,
-      NOT_TRANSLATED,
-      errorContext,
-      status,
-    );
+    return protocolErrorOf('method-forbidden', METHOD_NOT_FOUND, NOT_TRANSLATED, errorContext, status);
   }
-  return rule.method === 'tools/call'
-    ? checkTaskCall(admitted, snapshot, catalog, errorContext)
-    : undefined;
+  return rule.method === 'tools/call' ? checkTaskCall(admitted, snapshot, catalog, errorContext) : undefined;
 }
 
 /** Most calls neither request a task nor can be required to; for those the definition is not looked up. */
@@ -166,9 +137,7 @@ function isTranslatedForTasks(
   protocol: ProtocolVersion,
   { supportedVersions, legacySse }: Pick<Snapshot, 'supportedVersions' | 'legacySse'>,
 ): boolean {
-  return (
-    protocol.tasks === undefined || legacySse.isDirect || isTranslated(protocol, supportedVersions)
-  );
+  return protocol.tasks === undefined || legacySse.isDirect || isTranslated(protocol, supportedVersions);
 }
 
 /**
@@ -211,20 +180,13 @@ function noteStripped({ record }: RequestContext, path: string): void {
 }
 
 /** How a server's tasks are declared to the client; never between eras (docs/reference/protocol.md §2.3 and §2.4). */
-export function taskForm(
-  { snapshot }: RequestContext,
-  protocol: ProtocolVersion,
-  handshake: JsonObject,
-): TaskForm {
+export function taskForm({ snapshot }: RequestContext, protocol: ProtocolVersion, handshake: JsonObject): TaskForm {
   if (isTranslatedForTasks(protocol, snapshot)) return 'none';
   return protocol.tasks?.formIn(handshake) ?? 'none';
 }
 
 /** The task support that the approved definition of a tool declares; `undefined` without a definition. */
-function taskSupport(
-  { target }: AdmittedMessage,
-  catalog: Catalog,
-): 'forbidden' | 'optional' | 'required' | undefined {
+function taskSupport({ target }: AdmittedMessage, catalog: Catalog): 'forbidden' | 'optional' | 'required' | undefined {
   if (target.kind !== 'tool') return undefined;
   const { pinned } = catalog.statusOf('tool', target.name);
   if (pinned === undefined) return undefined;

@@ -22,30 +22,15 @@ import {
   setMember,
   spanOf,
 } from '../../protocol/json/json.js';
-import {
-  isObject,
-  type Json,
-  type JsonObject,
-  readEnvelope,
-  type TaskUse,
-} from '../../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject, readEnvelope, type TaskUse } from '../../protocol/jsonrpc.js';
 import { describeOddCursor } from '../../protocol/odd-items.js';
 import { URL_ELICITATION_REQUIRED } from '../../protocol/responses.js';
-import {
-  type InputRequiredResult,
-  readInputRequiredResult,
-} from '../../protocol/server-requests.js';
+import { type InputRequiredResult, readInputRequiredResult } from '../../protocol/server-requests.js';
 import { isTaskId, readPlainTask, type Task, type TaskState } from '../../protocol/tasks.js';
 import { hasTask } from '../../protocol/versions/negotiation.js';
 import type { ClientTraits } from '../../protocol/versions/revisions.js';
 import { decideTarget } from '../authorization.js';
-import {
-  createDelivery,
-  cutUnpinnedText,
-  sealsCursors,
-  unpinnedTextAt,
-  withCursor,
-} from '../flows.js';
+import { createDelivery, cutUnpinnedText, sealsCursors, unpinnedTextAt, withCursor } from '../flows.js';
 import type { Snapshot } from '../ports.js';
 import {
   ALWAYS_AUTO,
@@ -108,21 +93,16 @@ export async function checkTaskResponse(
 ): Promise<MessageOutcome> {
   const { rule, task, allowedServerRequests } = admitted;
   if (task === undefined) return withhold('internal');
-  if (checkContext.protocol.tasks?.isAcknowledged(rule.method) === true)
-    return acknowledge(checkContext, reading);
+  if (checkContext.protocol.tasks?.isAcknowledged(rule.method) === true) return acknowledge(checkContext, reading);
   const { version, session } = admitted;
   const context = { checkContext, task, version, session, allowedServerRequests };
   return checkTaskState(context, reading, 'result');
 }
 
 /** Passes an acknowledgement and removes every other member, since no check covers what else a server puts there. */
-async function acknowledge(
-  checkContext: CheckContext,
-  reading: ParsedJson,
-): Promise<MessageOutcome> {
+async function acknowledge(checkContext: CheckContext, reading: ParsedJson): Promise<MessageOutcome> {
   const span = spanOf(reading.text, ['result']);
-  const edits =
-    span === undefined ? [] : removalEdits(reading.text, span, (name) => !ACK_MEMBERS.has(name));
+  const edits = span === undefined ? [] : removalEdits(reading.text, span, (name) => !ACK_MEMBERS.has(name));
   const stripped = edits.length === 0 ? reading : readJsonText(applyEdits(reading.text, edits));
   if (!stripped.ok) return withhold('upstream-protocol');
   const outcome = await inspect(checkContext, stripped);
@@ -141,14 +121,9 @@ type VisibleTask = { readonly text: string; readonly task: OpenedTask };
  * to have given to this caller and that the caller may still see, under the caller's ids. A shared server cannot
  * tell its callers apart, so unknown tasks are not shown.
  */
-export async function checkTaskList(
-  checkContext: CheckContext,
-  { text, value }: ParsedJson,
-): Promise<MessageOutcome> {
+export async function checkTaskList(checkContext: CheckContext, { text, value }: ParsedJson): Promise<MessageOutcome> {
   const span = spanOf(text, TASKS_PATH);
-  const result = (value as { readonly [name: string]: { readonly [name: string]: Json } })[
-    'result'
-  ];
+  const result = (value as { readonly [name: string]: { readonly [name: string]: Json } })['result'];
   const listed = result?.['tasks'];
   if (span === undefined || !Array.isArray(listed)) return withhold('upstream-protocol');
   const elements = elementSpans(text, span);
@@ -158,17 +133,11 @@ export async function checkTaskList(
   });
   const page = `[${visibleTasks.map((one) => one.text).join(',')}]`;
   const { call } = checkContext;
-  const listOfTasks = withoutOddCursor(
-    checkContext,
-    result ?? {},
-    applyEdits(text, [{ ...span, text: page }]),
-  );
+  const listOfTasks = withoutOddCursor(checkContext, result ?? {}, applyEdits(text, [{ ...span, text: page }]));
   const cut = cutUnpinnedText(call.snapshot, TASK_LIST, listOfTasks);
   call.record.findings.push(...cut.findings);
   const isSealed = sealsCursors(call.snapshot);
-  const pageWithoutIds = readJsonText(
-    isSealed ? removeMember(cut.text, ['result'], 'nextCursor') : cut.text,
-  );
+  const pageWithoutIds = readJsonText(isSealed ? removeMember(cut.text, ['result'], 'nextCursor') : cut.text);
   if (!pageWithoutIds.ok) return withhold('upstream-protocol');
   const outcome = await inspect(checkContext, pageWithoutIds, ALWAYS_AUTO);
   if (outcome.kind === 'withhold') return withhold(outcome.reason);
@@ -190,14 +159,10 @@ export async function checkTaskList(
  * Records what tasks of a list say of themselves as received of their tools, except where it was cut. What the list itself
  * counts as is recorded with the response.
  */
-async function recordListed(
-  { call, principal }: CheckContext,
-  visibleTasks: readonly VisibleTask[],
-): Promise<boolean> {
+async function recordListed({ call, principal }: CheckContext, visibleTasks: readonly VisibleTask[]): Promise<boolean> {
   if (unpinnedTextAt(call.snapshot) === 'cut') return true;
   for (const tool of new Set(visibleTasks.map(({ task }) => task.tool)))
-    if (!(await createDelivery(call, principal, { kind: 'task', tool, use: 'list' }).record()))
-      return false;
+    if (!(await createDelivery(call, principal, { kind: 'task', tool, use: 'list' }).record())) return false;
   return true;
 }
 
@@ -285,8 +250,7 @@ async function checkTaskState(
   const { checkContext, task } = context;
   const taskObject = isObject(reading.value) ? reading.value[holder] : undefined;
   const read = checkContext.protocol.tasks?.readStatus(taskObject);
-  if (read === undefined || !isObject(taskObject) || read.id !== task.id)
-    return withhold('upstream-protocol');
+  if (read === undefined || !isObject(taskObject) || read.id !== task.id) return withhold('upstream-protocol');
   const inputRequired = inputRequiredIn(taskObject, read.state);
   if (inputRequired === undefined) return withhold('upstream-protocol');
   const inspectState = (allows: readonly Allow[]): Promise<MessageOutcome> =>
@@ -302,10 +266,7 @@ async function checkTaskState(
 }
 
 /** What a task asks for; `undefined` if it is malformed. */
-function inputRequiredIn(
-  taskObject: JsonObject,
-  state: TaskState,
-): InputRequiredResult | undefined {
+function inputRequiredIn(taskObject: JsonObject, state: TaskState): InputRequiredResult | undefined {
   return state.kind !== 'input-required' || Object.keys(state.inputRequests).length === 0
     ? NO_INPUT_REQUESTS
     : readInputRequiredResult(taskObject);
@@ -334,9 +295,7 @@ async function inspectTaskState(
   if (payload !== undefined && 'reason' in payload) return withhold(payload.reason);
   const withSealedId = setMember(envelope.text, [holder], 'taskId', task.sealed);
   const completed =
-    payload === undefined
-      ? withSealedId
-      : replaceAt(withSealedId, [holder, payload.member], payload.text);
+    payload === undefined ? withSealedId : replaceAt(withSealedId, [holder, payload.member], payload.text);
   const text = completed && normalizeUrls(completed, inputRequired, [holder]);
   if (text === undefined) return withhold('elicitation-url');
   return respond(withPrivateCacheScope(text, holder, taskObject), payload?.isError === true);
@@ -350,8 +309,7 @@ async function inspectEnvelope(
   { state }: Task,
 ): Promise<{ readonly text: string } | { readonly reason: Reason }> {
   let text = setMember(reading.text, [holder], 'taskId', '');
-  if (state.kind === 'result' || state.kind === 'error')
-    text = replaceAt(text, [holder, state.kind], '{}') ?? text;
+  if (state.kind === 'result' || state.kind === 'error') text = replaceAt(text, [holder, state.kind], '{}') ?? text;
   const withoutTaskId = readJsonText(text);
   if (!withoutTaskId.ok) return PROTOCOL_ERROR;
   const terms = state.kind === 'input-required' ? ALWAYS_AUTO : undefined;
@@ -380,8 +338,7 @@ async function inspectPayload(
   const asResponse = `{"jsonrpc":"2.0","id":0,"${member}":${text.slice(span.start, span.end)}}`;
   const reading = readJsonText(asResponse);
   if (!reading.ok || readEnvelope(reading.value).kind !== member) return PROTOCOL_ERROR;
-  if (state.kind === 'error' && state.error['code'] === URL_ELICITATION_REQUIRED)
-    return { reason: 'elicitation-url' };
+  if (state.kind === 'error' && state.error['code'] === URL_ELICITATION_REQUIRED) return { reason: 'elicitation-url' };
   const isError = state.kind === 'error' || state.result['isError'] === true;
   const output = outputSchemaFor(checkContext, task);
   const outcome = await inspect(checkContext, reading, { output });
@@ -392,10 +349,7 @@ async function inspectPayload(
   return { member, text: inspected.slice(payloadSpan.start, payloadSpan.end), isError };
 }
 
-function outputSchemaFor(
-  checkContext: CheckContext,
-  { tool }: OpenedTask,
-): CompiledSchema | undefined {
+function outputSchemaFor(checkContext: CheckContext, { tool }: OpenedTask): CompiledSchema | undefined {
   return outputOf(checkContext.call.snapshot.catalogFor(checkContext).statusOf('tool', tool));
 }
 
@@ -403,14 +357,8 @@ function outputSchemaFor(
  * A task belongs to one caller, so a declared cache scope becomes `private`. `ttlMs` is the lifetime of the
  * task, not of a cache entry, although its server may mean it as one.
  */
-function withPrivateCacheScope(
-  text: string,
-  holder: EnvelopeMember,
-  taskObject: JsonObject,
-): string {
-  return taskObject['cacheScope'] === undefined
-    ? text
-    : setMember(text, [holder], 'cacheScope', 'private');
+function withPrivateCacheScope(text: string, holder: EnvelopeMember, taskObject: JsonObject): string {
+  return taskObject['cacheScope'] === undefined ? text : setMember(text, [holder], 'cacheScope', 'private');
 }
 
 /** Whether the current rules and pins still allow the caller this use of a task; if so, the decision. */

@@ -8,17 +8,8 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE; ARCHITECTURE.md, "How a response finds its plan"; MCP
 // 2025-11-25, lifecycle (timeouts).
 
-import {
-  type Allow,
-  type Refusal,
-  refuseProtocolError,
-  refuseWith,
-} from '../../policy/decision.js';
-import {
-  type ResponseObligations,
-  type RunningRequest,
-  responseObligationsOf,
-} from '../../policy/obligations.js';
+import { type Allow, type Refusal, refuseProtocolError, refuseWith } from '../../policy/decision.js';
+import { type ResponseObligations, type RunningRequest, responseObligationsOf } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import { openRecord } from '../../policy/record.js';
 import { amendAdmitted } from '../../protocol/admission.js';
@@ -30,14 +21,7 @@ import {
 } from '../../protocol/admitted-request.js';
 import { editedValueAt, replaceAt, setMember, spanOf } from '../../protocol/json/json.js';
 import { renderJson } from '../../protocol/json/request-ids.js';
-import {
-  isObject,
-  isRequestId,
-  type Json,
-  type RequestId,
-  readEnvelope,
-  type Target,
-} from '../../protocol/jsonrpc.js';
+import { isObject, isRequestId, type Json, type RequestId, readEnvelope, type Target } from '../../protocol/jsonrpc.js';
 import { paramsOf, progressTokenOf } from '../../protocol/params.js';
 import { DECISION_MEMBER, invalidParams, renderError } from '../../protocol/responses.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
@@ -85,15 +69,12 @@ const CHALLENGE_MEMBER = 'dev.sallyport/challenge';
 
 /** A message to a server of legacy SSE, which responds on its stream and not to the POST. */
 export const DIRECT_LEGACY_SSE: Feature = {
-  prepare: (call, { principal, admitted, allow }) =>
-    sealRequestId(call, principal, admitted, allow),
+  prepare: (call, { principal, admitted, allow }) => sealRequestId(call, principal, admitted, allow),
   async relay(call, authorized, response) {
     const { admitted } = authorized;
     if (admitted.message.kind === 'request' && !isDelivered(response)) {
       const responseCheck = createResponseCheck(call, authorized, NO_SESSION_ID);
-      return relayErrorStatus(call, authorized, response, responseCheck, (...answer) =>
-        sendAnswer(call, ...answer),
-      );
+      return relayErrorStatus(call, authorized, response, responseCheck, (...answer) => sendAnswer(call, ...answer));
     }
     const refusal = await acknowledge(call, authorized, response);
     if (refusal === undefined) awaitStreamResponse(call, admitted);
@@ -156,8 +137,7 @@ function createStreamOutgoing(end: ClientEnd, id: RequestId): Outgoing {
     addHeader: () => undefined,
     send(status, headers, body) {
       // A 202 means that a refusal was already written to the stream; the POST itself has ended.
-      if (status !== ACCEPTED)
-        void write(encodeSseMessage(toJsonRpcMessage(id, status, headers, body)));
+      if (status !== ACCEPTED) void write(encodeSseMessage(toJsonRpcMessage(id, status, headers, body)));
     },
     open: () => undefined,
     write,
@@ -174,12 +154,7 @@ function createStreamOutgoing(end: ClientEnd, id: RequestId): Outgoing {
  * A JSON body as the message that it is; any other body, such as a plain-text refusal, as a JSON-RPC error, which also
  * says what the headers of that refusal would: the decision, and the challenge that names a missing scope.
  */
-export function toJsonRpcMessage(
-  id: RequestId,
-  status: number,
-  headers: ResponseHeaders,
-  body: Body,
-): string {
+export function toJsonRpcMessage(id: RequestId, status: number, headers: ResponseHeaders, body: Body): string {
   const message = joinPieces(body);
   const text = typeof message === 'string' ? message : new TextDecoder().decode(message);
   const isMessage = headers['content-type']?.startsWith('application/json') === true;
@@ -208,14 +183,11 @@ function sealRequestId(
     facts &&
     sealIdOf(call, principal, admitted, {
       ...facts,
-      allowedServerRequests:
-        admitted.rule.method === 'initialize' ? admitted.allowedServerRequests : [],
+      allowedServerRequests: admitted.rule.method === 'initialize' ? admitted.allowedServerRequests : [],
       sentAt: Date.now(),
     });
   if (sealed !== undefined) return withSealedId(admitted, sealed);
-  return refuseProtocolError(
-    invalidParams({ id: message.id }, 'The id and the name of the target are too long.'),
-  );
+  return refuseProtocolError(invalidParams({ id: message.id }, 'The id and the name of the target are too long.'));
 }
 
 /**
@@ -247,9 +219,7 @@ function pendingResponsesOf(
   { ports }: RequestContext<'legacySse'>,
   { session }: AdmittedMessage,
 ): PendingResponses | undefined {
-  return session === undefined
-    ? undefined
-    : ports.legacySse.findClientEnd(session)?.pendingResponses;
+  return session === undefined ? undefined : ports.legacySse.findClientEnd(session)?.pendingResponses;
 }
 
 /** The sealed id is also used as progress token, so that progress can be matched to its request on any replica. */
@@ -271,10 +241,7 @@ function sealIdOf(
 }
 
 /** The id of a request that this replica did not send stays unchanged; no server knows the client's id. */
-function sealCancelledId(
-  call: RequestContext<'legacySse'>,
-  admitted: AdmittedMessage,
-): AdmittedMessage {
+function sealCancelledId(call: RequestContext<'legacySse'>, admitted: AdmittedMessage): AdmittedMessage {
   const { session, rule } = admitted;
   if (rule.method !== 'notifications/cancelled' || session === undefined) return admitted;
   const id = paramsOf(admitted)['requestId'];
@@ -282,11 +249,7 @@ function sealCancelledId(
   return sealed === undefined ? admitted : replaceValue(admitted, ['params', 'requestId'], sealed);
 }
 
-function replaceValue(
-  admitted: AdmittedMessage,
-  path: readonly string[],
-  sealed: string,
-): AdmittedMessage {
+function replaceValue(admitted: AdmittedMessage, path: readonly string[], sealed: string): AdmittedMessage {
   const span = spanOf(admitted.text, path);
   if (span === undefined) throw new Error('an admitted message has what was read of it');
   return amendAdmitted(admitted, [{ ...span, text: JSON.stringify(sealed) }]);
@@ -303,10 +266,7 @@ type AwaitedResponseEvents = {
 };
 
 /** Creates the table of awaited responses, with their timeouts. */
-function createAwaitedResponses({
-  hasArrived,
-  onTimeout,
-}: AwaitedResponseEvents): PendingResponses {
+function createAwaitedResponses({ hasArrived, onTimeout }: AwaitedResponseEvents): PendingResponses {
   const pendingResponses = new Map<
     string,
     { readonly timer: NodeJS.Timeout; readonly release: (() => void) | undefined }
@@ -384,9 +344,7 @@ export function createLegacySseWriter(
     pendingResponses: createAwaitedResponses({
       hasArrived: (id) => stream.respondedIds.has(id),
       onTimeout(id) {
-        refuseTimedOut(stream, id).catch((error: unknown) =>
-          call.ports.audit.report(error, call.incoming.id),
-        );
+        refuseTimedOut(stream, id).catch((error: unknown) => call.ports.audit.report(error, call.incoming.id));
       },
     }),
     counts: new BoundedMap(MAX_RESPONDED_IDS),
@@ -396,10 +354,7 @@ export function createLegacySseWriter(
   const write: LegacySseWriter['write'] = async (data, ended) => {
     const reading = await readUpstreamMessage(call, data, true);
     const envelope = reading.ok ? readEnvelope(reading.value) : undefined;
-    const sent = takeSentRequest(
-      stream,
-      reading.ok ? answeredId(reading.value, envelope) : undefined,
-    );
+    const sent = takeSentRequest(stream, reading.ok ? answeredId(reading.value, envelope) : undefined);
     if (sent !== undefined) return writeResponse(stream, sent, data, ended);
     const text = await stream.checkUnsolicited(restoreProgressToken(stream, envelope, data));
     if (text !== undefined && !ended.aborted) await call.outgoing.write(encodeSseMessage(text));
@@ -438,10 +393,7 @@ function markResponded({ respondedIds, pendingResponses, counts }: LegacyStream,
   pendingResponses.drop(id);
 }
 
-function openSent(
-  { call, principal, session }: LegacyStream,
-  id: string,
-): SentRequestFacts | undefined {
+function openSent({ call, principal, session }: LegacyStream, id: string): SentRequestFacts | undefined {
   return call.ports.legacySse.openRequest(id, {
     upstream: call.incoming.upstream,
     principal,
@@ -478,8 +430,7 @@ function followAgain(
   const setObligations = (obligations: ResponseObligations): void => {
     count.responseObligations = obligations;
   };
-  if (grantOfResponse(call, plan, { setObligations })(call.snapshot, principal) !== undefined)
-    return undefined;
+  if (grantOfResponse(call, plan, { setObligations })(call.snapshot, principal) !== undefined) return undefined;
   counts.set(sealed, count);
   return count;
 }
@@ -509,9 +460,7 @@ async function writeResponse(
   const text = replaceAt(data, ['id'], renderJson(sent.id));
   if (plan === undefined || text === undefined) return drop(call, 'foreign-message');
   await writeAndRecord(openResponseContext(call, plan, sent), text, async (responseContext) => {
-    const outcome = isTimedOut(call, sent)
-      ? TIMED_OUT
-      : await checkAwaited(responseContext, plan, text);
+    const outcome = isTimedOut(call, sent) ? TIMED_OUT : await checkAwaited(responseContext, plan, text);
     // The stream ended during the check, so there is no client to respond to.
     if (ended.aborted) return DROP;
     if (outcome.kind === 'response' && !outcome.isError && sent.method === 'initialize')
@@ -579,10 +528,7 @@ async function checkAwaited(
 }
 
 /** Applies the server requests that the client declared in `initialize`, as granted when it was sent. */
-function applyAllowedServerRequests(
-  stream: LegacyStream,
-  { allowedServerRequests }: SentRequestFacts,
-): void {
+function applyAllowedServerRequests(stream: LegacyStream, { allowedServerRequests }: SentRequestFacts): void {
   const { call, principal, session } = stream;
   stream.session = { ...session, allowedServerRequests };
   stream.checkUnsolicited = createUnsolicitedCheck(call, principal, stream.session, gateOf(stream));

@@ -10,36 +10,17 @@ import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/decision.js';
 import { callerKeyOf, type Principal } from '../../policy/principal.js';
-import {
-  NO_SESSION_ID,
-  type SessionFacts,
-  type SessionTarget,
-} from '../../protocol/admitted-request.js';
+import { NO_SESSION_ID, type SessionFacts, type SessionTarget } from '../../protocol/admitted-request.js';
 import { acceptsEventStream } from '../../protocol/headers.js';
 import { notAcceptable } from '../../protocol/responses.js';
-import {
-  encodeSseMessage,
-  isEventStream,
-  isExcess,
-  type StreamLimits,
-} from '../../protocol/sse.js';
-import type {
-  ClientEnd,
-  ForwardOutcome,
-  PendingResponses,
-  UpstreamResponse,
-} from '../../protocol/transport.js';
+import { encodeSseMessage, isEventStream, isExcess, type StreamLimits } from '../../protocol/sse.js';
+import type { ClientEnd, ForwardOutcome, PendingResponses, UpstreamResponse } from '../../protocol/transport.js';
 import { errorOfStatus } from '../../protocol/upstream-status.js';
 import { legacySseAddress, probesForLegacySse } from '../../protocol/versions/legacy-sse.js';
 import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
 import { authorize, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
 import { noteSession, openSessionStream, resourcesOf } from '../features/session-streams.js';
-import {
-  callerOf,
-  noteRefusal,
-  type RequestContext,
-  type VerifiedCall,
-} from '../request-context.js';
+import { callerOf, noteRefusal, type RequestContext, type VerifiedCall } from '../request-context.js';
 import { createUnsolicitedCheck } from '../response-pipeline.js';
 import { encodeKeepAlive, longLivedStreamLimits, refuseEnd } from '../sse-response.js';
 import { aborted, keepStreamOpen, type RelayPorts, relayHeldStream } from '../stream-lifetime.js';
@@ -76,11 +57,7 @@ type Position = {
 };
 
 /** Relays one stream of the upstream, if it offers one. False if no other is to be opened. */
-async function relayNextStream(
-  bridged: BridgedStream,
-  ended: AbortSignal,
-  position: Position,
-): Promise<boolean> {
+async function relayNextStream(bridged: BridgedStream, ended: AbortSignal, position: Position): Promise<boolean> {
   const outcome = await open(bridged, ended, position.lastEventId);
   if (outcome === undefined) return false;
   position.waitMs = Math.min(2 * position.waitMs, MAX_REOPEN_DELAY_MS);
@@ -158,13 +135,8 @@ async function relayStream(
 type LegacyPorts = RelayPorts | 'legacySse';
 
 /** Opens the stream that a GET requests: a legacy SSE stream, or one of a session. */
-export function openGetStream(
-  call: RequestContext<LegacyPorts>,
-  principal: Principal,
-): Promise<Refusal | undefined> {
-  return opensLegacyStream(call)
-    ? openLegacyStream(call, principal)
-    : openSessionStream(call, principal);
+export function openGetStream(call: RequestContext<LegacyPorts>, principal: Principal): Promise<Refusal | undefined> {
+  return opensLegacyStream(call) ? openLegacyStream(call, principal) : openSessionStream(call, principal);
 }
 
 /** True on the path for legacy SSE, and on the upstream's own path for a client that probes for this transport. */
@@ -191,10 +163,7 @@ type OpenedLegacyStream = VerifiedCall<LegacyPorts> & {
 };
 
 /** Opens the stream on both sides and keeps it until one of them leaves. */
-async function openLegacyStream(
-  call: RequestContext<LegacyPorts>,
-  principal: Principal,
-): Promise<Refusal | undefined> {
+async function openLegacyStream(call: RequestContext<LegacyPorts>, principal: Principal): Promise<Refusal | undefined> {
   const { incoming, ports } = call;
   const { upstream } = incoming;
   const opening = await authorize(call, LEGACY_STREAM, { call, principal });
@@ -218,25 +187,16 @@ const LEGACY_STREAM: Stages<VerifiedCall<LegacyPorts>> = {
   decide(opening) {
     const { call } = opening;
     noteSession(call, { version: LEGACY_SSE_VERSION, target: NO_SESSION_ID }, 'GET');
-    return acceptsEventStream(call.incoming.headers)
-      ? opening
-      : refuseProtocolError(notAcceptable({}));
+    return acceptsEventStream(call.incoming.headers) ? opening : refuseProtocolError(notAcceptable({}));
   },
   inspect: passThrough,
   enforce: enforceStreamQuota,
 };
 
-async function openDirect({
-  call,
-  principal,
-}: VerifiedCall<LegacyPorts>): Promise<LegacySseUpstream | Refusal> {
+async function openDirect({ call, principal }: VerifiedCall<LegacyPorts>): Promise<LegacySseUpstream | Refusal> {
   const { incoming, ports } = call;
   const caller = callerOf(call, principal);
-  const outcome = await ports.upstreams.openLegacyStream(
-    incoming.upstream,
-    caller,
-    incoming.signal,
-  );
+  const outcome = await ports.upstreams.openLegacyStream(incoming.upstream, caller, incoming.signal);
   if (outcome.kind === 'error') return refuseWith(outcome.reason);
   const { messageEndpoint, response } = outcome;
   return {
@@ -257,8 +217,7 @@ const BRIDGE: LegacySseUpstream = {
   target: { kind: 'bridged' },
   begin({ call, principal, sealed }) {
     const { ports, incoming } = call;
-    const session = (): SessionFacts | undefined =>
-      ports.sessions.open(sealed, incoming.upstream, principal);
+    const session = (): SessionFacts | undefined => ports.sessions.open(sealed, incoming.upstream, principal);
     return {
       // Each pipeline run waits for its own response.
       pendingResponses: undefined,
@@ -268,10 +227,7 @@ const BRIDGE: LegacySseUpstream = {
   abort: () => undefined,
 };
 
-async function serve(
-  stream: OpenedLegacyStream,
-  upstreamSide: LegacySseUpstream,
-): Promise<Refusal | undefined> {
+async function serve(stream: OpenedLegacyStream, upstreamSide: LegacySseUpstream): Promise<Refusal | undefined> {
   const { call, principal, sealed, session } = stream;
   const { outgoing, ports } = call;
   call.record.client.session = session.hash;
@@ -345,6 +301,5 @@ async function relayLegacyStream(
     if (event.kind !== 'message') await call.outgoing.write(encodeKeepAlive(event));
     else if (event.data !== '') await writer.write(event.data, ended);
   });
-  if (end !== 'ended' && end !== 'stopped' && !ended.aborted)
-    noteRefusal(call, refuseEnd(call, end));
+  if (end !== 'ended' && end !== 'stopped' && !ended.aborted) noteRefusal(call, refuseEnd(call, end));
 }

@@ -64,11 +64,7 @@ import {
   type SessionState,
   type TranslationSettings,
 } from './session-over-stateless/session-state.js';
-import type {
-  PooledSession,
-  SendInSession,
-  SessionPool,
-} from './stateless-over-session/session-pool.js';
+import type { PooledSession, SendInSession, SessionPool } from './stateless-over-session/session-pool.js';
 
 export type StatelessSettings = TranslationSettings & { readonly now: () => number };
 
@@ -247,8 +243,7 @@ function stepOf(
   const serverRequest = readServerRequest(text, value);
   if (serverRequest !== undefined) {
     const inputRequired = suspendCall(call, remainingItems, serverRequest);
-    if (serverRequest.method === 'ping')
-      return { outbound: undefined, isLast: false, isSuspended: false };
+    if (serverRequest.method === 'ping') return { outbound: undefined, isLast: false, isSuspended: false };
     // A disallowed server request is relayed unchanged; the check of this response drops and records it.
     const outbound = { kind: 'message', text: inputRequired ?? text } as const;
     return {
@@ -293,8 +288,7 @@ function suspendCall(
     return undefined;
   }
   const name = serverRequestNameOf(method, params);
-  const mayRequireInput =
-    name !== undefined && name !== 'malformed' && allowedServerRequests.includes(name);
+  const mayRequireInput = name !== undefined && name !== 'malformed' && allowedServerRequests.includes(name);
   const handle =
     mayRequireInput && canRequireInput(sent.method)
       ? dependencies.suspendedCalls.add(
@@ -303,12 +297,7 @@ function suspendCall(
         )
       : undefined;
   if (handle === undefined) {
-    dependencies.sendInSession(
-      session,
-      caller,
-      { jsonrpc: '2.0', id, error: NO_SUCH_METHOD },
-      true,
-    );
+    dependencies.sendInSession(session, caller, { jsonrpc: '2.0', id, error: NO_SUCH_METHOD }, true);
     return undefined;
   }
   const inputRequest = { method, params: paramsText };
@@ -344,10 +333,7 @@ const MALFORMED = 'This server requested input in an unsupported form, or too mu
 type Round = { readonly result: JsonObject; readonly text: string } | undefined;
 
 /** Relays the response and all rounds that follow from it. */
-export async function* relayWithInputRounds(
-  first: UpstreamResponse,
-  context: InputRequiredContext,
-): OutboundItems {
+export async function* relayWithInputRounds(first: UpstreamResponse, context: InputRequiredContext): OutboundItems {
   const { id } = context.reader;
   let response = first;
   let sentId: RequestId = id;
@@ -381,9 +367,7 @@ function outboundText(text: string): OutboundItem {
 export function toSessionItem(inbound: InboundItem, reader: SessionResponseContext): OutboundItem {
   if (inbound.kind !== 'message') return inbound;
   const { text, value } = inbound;
-  return value === undefined
-    ? { kind: 'message', text }
-    : outboundText(toSessionMessage(text, value, reader));
+  return value === undefined ? { kind: 'message', text } : outboundText(toSessionMessage(text, value, reader));
 }
 
 /** Relays one response up to its end or to an input-required result. */
@@ -424,12 +408,9 @@ async function* nextRetry(
 }
 
 function inputRequiredResultOf(inbound: InboundItem, sentId: RequestId): Round {
-  if (inbound.kind !== 'message' || !isObject(inbound.value) || inbound.value['id'] !== sentId)
-    return undefined;
+  if (inbound.kind !== 'message' || !isObject(inbound.value) || inbound.value['id'] !== sentId) return undefined;
   const result = inbound.value['result'];
-  return isObject(result) && result['resultType'] === 'input_required'
-    ? { result, text: inbound.text }
-    : undefined;
+  return isObject(result) && result['resultType'] === 'input_required' ? { result, text: inbound.text } : undefined;
 }
 
 /** Sends the server requests and waits for all replies, in JSON by key; `undefined` if one will not come. */
@@ -444,8 +425,7 @@ async function* requestInput(
   }));
   const replies = sentRequests.map(({ id }) => waitForReply(sessionState, id, signal));
   try {
-    for (const { id, inputRequest } of sentRequests)
-      yield outboundText(requestText(id, inputRequest, text));
+    for (const { id, inputRequest } of sentRequests) yield outboundText(requestText(id, inputRequest, text));
     const responses: string[] = [];
     for (const [index, { inputRequest }] of sentRequests.entries()) {
       const reply = await replies[index]?.reply;

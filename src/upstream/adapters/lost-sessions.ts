@@ -63,12 +63,9 @@ export async function unlessLost(
   const value = inbound?.kind === 'message' ? inbound.value : undefined;
   const reading = readUpstreamStatus(status, { error: errorSeenIn(value, sentId), namesSession });
   if (reading.kind === 'lost') return { kind: 'lost', isUnexecuted: true };
-  const isDoubtful =
-    reading.kind === 'lost-if-ping-fails' || (reading.kind === 'answer' && reading.unlessLost);
+  const isDoubtful = reading.kind === 'lost-if-ping-fails' || (reading.kind === 'answer' && reading.unlessLost);
   const isLost = isDoubtful && !(await pingInSession(client, session, caller, PING_TIMEOUT_MS));
-  return isLost
-    ? { kind: 'lost', isUnexecuted: false }
-    : amendResponse(response, { readBody: () => read });
+  return isLost ? { kind: 'lost', isUnexecuted: false } : amendResponse(response, { readBody: () => read });
 }
 
 /** Whether a request may be sent again after its session was lost: a call only if it was not executed. */
@@ -134,16 +131,11 @@ export function createSessionRecovery(settings: RecoverySettings): SessionRecove
   }
 
   /** Opens one session for all requests that found the same one lost. */
-  function reopen(
-    session: SessionFacts,
-    lost: SessionFacts,
-    caller: Caller,
-  ): Promise<SessionFacts | ForwardError> {
+  function reopen(session: SessionFacts, lost: SessionFacts, caller: Caller): Promise<SessionFacts | ForwardError> {
     const key = session.hash ?? '';
     const known = reopened.get(key);
     if (known !== undefined && known.lostId === upstreamIdOf(lost)) return known.opening;
-    if (known?.session !== undefined && known.session !== lost)
-      return Promise.resolve(known.session);
+    if (known?.session !== undefined && known.session !== lost) return Promise.resolve(known.session);
     const opening = openInPlaceOf(session, caller, settings);
     const entry: Reopened = { lostId: upstreamIdOf(lost), opening, session: undefined };
     reopened.set(key, entry, ownerKey(caller.principal));
@@ -174,8 +166,7 @@ export function createSessionRecovery(settings: RecoverySettings): SessionRecove
       if (typeof opened === 'string') return { kind: 'error', reason: opened };
       // What is no request concerned the session that is lost.
       if (message.kind !== 'request') return acceptedResponse();
-      if (!mayRepeat(rule.method, read))
-        return bodyResponse(200, errorResponseText(message.id, SESSION_LOST));
+      if (!mayRepeat(rule.method, read)) return bodyResponse(200, errorResponseText(message.id, SESSION_LOST));
       return client.forward(inSession(opened, session, authorized), caller, signal);
     },
     async openStream({ session, caller, signal, lastEventId }) {
@@ -196,19 +187,12 @@ export function createSessionRecovery(settings: RecoverySettings): SessionRecove
   };
 }
 
-function inSession(
-  used: SessionFacts,
-  session: SessionFacts,
-  authorized: AuthorizedRequest,
-): AuthorizedRequest {
+function inSession(used: SessionFacts, session: SessionFacts, authorized: AuthorizedRequest): AuthorizedRequest {
   return used === session ? authorized : withSession(used, authorized);
 }
 
 /** The request in another session of the session era. */
-export function withSession(
-  session: SessionFacts,
-  authorized: AuthorizedRequest,
-): AuthorizedRequest {
+export function withSession(session: SessionFacts, authorized: AuthorizedRequest): AuthorizedRequest {
   const { version } = session;
   const changes = { protocol: SESSION, version, session };
   return replaceAdmitted(authorized, copyAdmitted(authorized.admitted, changes));

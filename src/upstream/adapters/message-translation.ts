@@ -7,11 +7,7 @@
 
 import type { AdmittedMessage, TextEdit } from '../../protocol/admitted-request.js';
 import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
-import {
-  type HeaderPair,
-  type MirroredParameter,
-  statelessHeaders,
-} from '../../protocol/headers.js';
+import { type HeaderPair, type MirroredParameter, statelessHeaders } from '../../protocol/headers.js';
 import {
   applyEdits,
   changeMembers,
@@ -80,10 +76,7 @@ export function translatedRequestOf(admitted: AdmittedMessage, sentId: number): 
 }
 
 /** The body of an admitted stateless request, as one of a session. */
-export function sessionBody(
-  admitted: AdmittedMessage,
-  { sentId, progressToken }: TranslatedRequest,
-): string {
+export function sessionBody(admitted: AdmittedMessage, { sentId, progressToken }: TranslatedRequest): string {
   const text = applyEdits(admitted.text, admitted.edits);
   const id = spanOf(text, ['id']);
   const edits = idEdits(id, String(sentId));
@@ -102,17 +95,12 @@ function idEdits(id: Span | undefined, text: string): TextEdit[] {
 }
 
 /** Translates a session-era server's message for a stateless client; `undefined` if it is not forwarded. */
-export function toStatelessMessage(
-  text: string,
-  value: Json,
-  sent: TranslatedRequest,
-): string | undefined {
+export function toStatelessMessage(text: string, value: Json, sent: TranslatedRequest): string | undefined {
   if (!isObject(value)) return text;
   if (value['method'] === 'notifications/progress') return toStatelessProgress(text, value, sent);
   if (!isResponseTo(value, sent.sentId)) return text;
   const { error, result } = value;
-  if (isObject(error) && error['code'] === URL_ELICITATION_REQUIRED)
-    return toUrlElicitation(text, error, sent);
+  if (isObject(error) && error['code'] === URL_ELICITATION_REQUIRED) return toUrlElicitation(text, error, sent);
   const id = spanOf(text, ['id']);
   const edits = idEdits(id, renderJson(sent.id));
   if (isObject(result)) {
@@ -137,8 +125,7 @@ function toStatelessProgress(
 
 /** Translates the session era's error that demands visits to URLs into an input-required result. */
 function toUrlElicitation(text: string, { data }: JsonObject, { id }: TranslatedRequest): string {
-  const elicitations =
-    isObject(data) && Array.isArray(data['elicitations']) ? data['elicitations'] : [];
+  const elicitations = isObject(data) && Array.isArray(data['elicitations']) ? data['elicitations'] : [];
   const inputRequests: Record<string, InputRequestText> = {};
   for (const [index, one] of elicitations.entries()) {
     const span = spanOf(text, ['error', 'data', 'elicitations', index]);
@@ -162,8 +149,7 @@ export function inputRequiredResult(
   state?: string,
 ): string {
   const members = Object.entries(inputRequests).map(
-    ([key, { method, params }]) =>
-      `${JSON.stringify(key)}:{"method":${JSON.stringify(method)},"params":${params}}`,
+    ([key, { method, params }]) => `${JSON.stringify(key)}:{"method":${JSON.stringify(method)},"params":${params}}`,
   );
   const requestState = state === undefined ? '' : `,"requestState":${JSON.stringify(state)}`;
   return (
@@ -212,11 +198,7 @@ export type InputRetry = {
 
 const [VERSION = ''] = STATELESS_VERSIONS;
 /** Members of a result that the session era does not have. */
-const STATELESS_RESULT_MEMBERS: ReadonlySet<string> = new Set([
-  'resultType',
-  'ttlMs',
-  'cacheScope',
-]);
+const STATELESS_RESULT_MEMBERS: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope']);
 const STATELESS_AND_STRUCTURED_MEMBERS: ReadonlySet<string> = new Set([
   ...STATELESS_RESULT_MEMBERS,
   'structuredContent',
@@ -312,11 +294,7 @@ export type SessionResponseContext = {
 };
 
 /** Translates a message of a stateless server for its session-era client. `text` is valid JSON of `value`. */
-export function toSessionMessage(
-  text: string,
-  value: Json,
-  context: SessionResponseContext,
-): string {
+export function toSessionMessage(text: string, value: Json, context: SessionResponseContext): string {
   if (!isObject(value) || value['id'] !== context.sentId) return text;
   if (isObject(value['error'])) return toSessionError(text, value['error'], context);
   const result = value['result'];
@@ -327,16 +305,13 @@ export function toSessionMessage(
   if (context.method === 'initialize') return initializeResult(result, context);
   const structured = result['structuredContent'];
   const cut =
-    structured === undefined || isObject(structured)
-      ? STATELESS_RESULT_MEMBERS
-      : STATELESS_AND_STRUCTURED_MEMBERS;
+    structured === undefined || isObject(structured) ? STATELESS_RESULT_MEMBERS : STATELESS_AND_STRUCTURED_MEMBERS;
   return withId(applyEdits(text, memberEdits(text, { path: ['result'], cut })), context);
 }
 
 const INPUT_REQUIRED =
   'This server requires input of a kind that this client has not declared or that policy does not allow.';
-const UNKNOWN_RESULT =
-  'This server returned a kind of result that session-based revisions do not have.';
+const UNKNOWN_RESULT = 'This server returned a kind of result that session-based revisions do not have.';
 
 /** An error of the gateway's own in place of a response that cannot be translated. */
 export function errorResponseText(id: RequestId, message: string, code = INTERNAL_ERROR): string {
@@ -351,9 +326,7 @@ function toSessionError(text: string, error: JsonObject, context: SessionRespons
       ? RESOURCE_NOT_FOUND
       : STATELESS_CODES.get(Number(code));
   const changed =
-    sessionCode === undefined
-      ? text
-      : changeMembers(text, { path: ['error'], set: { code: sessionCode } });
+    sessionCode === undefined ? text : changeMembers(text, { path: ['error'], set: { code: sessionCode } });
   return withId(changed, context);
 }
 
@@ -365,9 +338,7 @@ const TASK_ONLY =
  * the session era that is a method that is not found (MCP 2025-11-25, tasks, tool-level negotiation).
  */
 function requiresTask({ code, data }: JsonObject): boolean {
-  return (
-    code === MISSING_CAPABILITY && isObject(data) && declaresTasks(data['requiredCapabilities'])
-  );
+  return code === MISSING_CAPABILITY && isObject(data) && declaresTasks(data['requiredCapabilities']);
 }
 
 function withId(text: string, { id, sentId }: SessionResponseContext): string {
@@ -437,8 +408,7 @@ export function createTranslatedPages(): TranslatedPages {
 
   function recall(method: string, bytes: Uint8Array, ids: TranslationIds): Bytes | undefined {
     const cached = pages.get(keyOf(method, bytes.length, ids.source));
-    if (cached === undefined || !matchesMessage(cached.source, bytes, ids.source, isEqual))
-      return undefined;
+    if (cached === undefined || !matchesMessage(cached.source, bytes, ids.source, isEqual)) return undefined;
     return piecesAtId(cached.translated, ids.translated);
   }
 

@@ -6,12 +6,7 @@
 // MCP 2026-07-28, versioning; docs/reference/protocol.md §2.
 
 import { type Catalog, definitionOf } from '../../policy/definitions.js';
-import type {
-  GatewayReply,
-  OutboundRequest,
-  OutboundStream,
-  SessionRequest,
-} from '../../policy/obligations.js';
+import type { GatewayReply, OutboundRequest, OutboundStream, SessionRequest } from '../../policy/obligations.js';
 import type { Caller } from '../../policy/principal.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
 import { renderJson } from '../../protocol/json/request-ids.js';
@@ -91,18 +86,12 @@ export function createUpstreamAdapters(parts: UpstreamParts): UpstreamAdapters {
   const { client, sessions, translation, isLegacySse, recovery } = parts;
   const count = { inProgress: 0, pings: 0 };
   const direct = createDirectAdapter(client, count, recovery);
-  const directSessions =
-    sessions === client ? direct : createDirectAdapter(sessions, count, recovery);
+  const directSessions = sessions === client ? direct : createDirectAdapter(sessions, count, recovery);
   const sessionOverStateless = overStateless(translation.sessions);
   const statelessOverSession: UpstreamAdapter = {
     ...UNREACHABLE,
     forward: ({ authorized, caller, signal }, { supportedVersions }) =>
-      translation.stateless.forward(
-        authorized,
-        caller,
-        supportedVersions?.sessions ?? SESSION_VERSIONS,
-        signal,
-      ),
+      translation.stateless.forward(authorized, caller, supportedVersions?.sessions ?? SESSION_VERSIONS, signal),
   };
   const bridge = createBridgeAdapter({
     clientSessions: translation.bridged,
@@ -111,10 +100,7 @@ export function createUpstreamAdapters(parts: UpstreamParts): UpstreamAdapters {
   });
 
   /** The way to the session of an upstream; `undefined` stands for the session that a handshake is about to open. */
-  function inSession(
-    session: SessionFacts | undefined,
-    { supportedVersions }: UpstreamOffer,
-  ): UpstreamAdapter {
+  function inSession(session: SessionFacts | undefined, { supportedVersions }: UpstreamOffer): UpstreamAdapter {
     const isTranslatedNow = isTranslated(SESSION, supportedVersions);
     if (session === undefined) return isTranslatedNow ? sessionOverStateless : directSessions;
     const isGatewaySession = session.target.kind === 'gateway';
@@ -141,17 +127,14 @@ export function createUpstreamAdapters(parts: UpstreamParts): UpstreamAdapters {
     forMessage({ protocol, session }, offer) {
       // No server speaks the stateless era over HTTP+SSE, whether or not it was listed.
       if (!protocol.hasSessions)
-        return isLegacySse || isTranslated(STATELESS, offer.supportedVersions)
-          ? statelessOverSession
-          : direct;
+        return isLegacySse || isTranslated(STATELESS, offer.supportedVersions) ? statelessOverSession : direct;
       if (!protocol.answersOnStream) return inSession(session, offer);
       const isBridged = session?.target.kind === 'bridged';
       // A reload may have changed the transport of the upstream since the session was opened.
       if (isBridged === isLegacySse) return UNREACHABLE;
       return isBridged ? bridge : direct;
     },
-    forStream: (session, offer) =>
-      session.target.kind === 'bridged' ? bridge : inSession(session, offer),
+    forStream: (session, offer) => (session.target.kind === 'bridged' ? bridge : inSession(session, offer)),
     forSession,
     currentFacts(session) {
       if (session.target.kind !== 'bridged') return session;
@@ -205,9 +188,7 @@ function createDirectAdapter(
     },
     openStream(stream) {
       const { session, caller, signal, lastEventId, reopensSession = false } = stream;
-      return reopensSession
-        ? recovery.openStream(stream)
-        : client.openStream(session, caller, signal, lastEventId);
+      return reopensSession ? recovery.openStream(stream) : client.openStream(session, caller, signal, lastEventId);
     },
     endSession(session, caller) {
       const ended = client.endSession(recovery.current(session), caller);
@@ -221,12 +202,10 @@ function createDirectAdapter(
       if (known !== undefined) return known;
       if (count.pings >= MAX_PINGS) return Promise.resolve(true);
       count.pings += 1;
-      const ping = pingInSession(client, session, caller, GATEWAY_MESSAGE_TIMEOUT_MS).finally(
-        () => {
-          count.pings -= 1;
-          pings.delete(session.hash ?? '');
-        },
-      );
+      const ping = pingInSession(client, session, caller, GATEWAY_MESSAGE_TIMEOUT_MS).finally(() => {
+        count.pings -= 1;
+        pings.delete(session.hash ?? '');
+      });
       pings.set(session.hash ?? '', ping);
       return ping;
     },
@@ -241,9 +220,7 @@ function createDirectAdapter(
 }
 
 function membersOf(reply: GatewayReply): JsonObject {
-  return reply === 'pong'
-    ? { result: {} }
-    : { error: { code: reply.code, message: reply.message } };
+  return reply === 'pong' ? { result: {} } : { error: { code: reply.code, message: reply.message } };
 }
 
 /** The session is the gateway's own. */
@@ -274,8 +251,7 @@ function mirroredParametersOf(
   return definitionOf(status)?.mirrored ?? [];
 }
 
-const NOT_FOUND = (): Promise<ReturnType<typeof bodyResponse>> =>
-  Promise.resolve(bodyResponse(404));
+const NOT_FOUND = (): Promise<ReturnType<typeof bodyResponse>> => Promise.resolve(bodyResponse(404));
 
 /** The session does not exist at the upstream. */
 const UNREACHABLE: UpstreamAdapter = {
@@ -330,14 +306,8 @@ export function createBridgeAdapter({
       const [oldest = LATEST_SESSION_VERSION] = offer.supportedVersions?.sessions ?? [];
       return clientSessions.open(authorized, caller, oldest, signal);
     }
-    const gatewaySession = clientSessions.enter(
-      authorized,
-      { kind: 'gateway' },
-      LEGACY_SSE_VERSION,
-    );
-    return gatewaySession === undefined
-      ? bodyResponse(404)
-      : forwardIn(gatewaySession, request, offer);
+    const gatewaySession = clientSessions.enter(authorized, { kind: 'gateway' }, LEGACY_SSE_VERSION);
+    return gatewaySession === undefined ? bodyResponse(404) : forwardIn(gatewaySession, request, offer);
   }
 
   return {
@@ -356,10 +326,7 @@ export function createBridgeAdapter({
       return outcome;
     },
     async openStream(stream, currentOffer) {
-      const upstreamSession = await clientSessions.waitUntilInitialized(
-        stream.session,
-        stream.signal,
-      );
+      const upstreamSession = await clientSessions.waitUntilInitialized(stream.session, stream.signal);
       return upstreamSession === undefined
         ? { kind: 'error', reason: 'upstream-unavailable' }
         : adapterInSession(upstreamSession, currentOffer()).openStream(
@@ -383,10 +350,7 @@ export function createBridgeAdapter({
     replyToServer(serverRequest, reply) {
       const upstreamSession = clientSessions.find(serverRequest.session);
       if (upstreamSession !== undefined)
-        adapterForKnown(upstreamSession).replyToServer(
-          { ...serverRequest, session: upstreamSession },
-          reply,
-        );
+        adapterForKnown(upstreamSession).replyToServer({ ...serverRequest, session: upstreamSession }, reply);
     },
     cancelAtServer(request) {
       const upstreamSession = clientSessions.find(request.session);

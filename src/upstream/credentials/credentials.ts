@@ -8,27 +8,11 @@
 // RFC 7519; RFC 7515; RFC 8037 (EdDSA); RFC 8693 §2, §4.1 and §4.3 (`act`, `client_id`).
 
 import { randomUUID } from 'node:crypto';
-import type {
-  ActorToken,
-  ClientAuthentication,
-  UpstreamCredentials,
-  UpstreamIdentity,
-} from '../../config/settings.js';
-import {
-  type Actor,
-  type Caller,
-  openToken,
-  ownerKey,
-  type Principal,
-} from '../../policy/principal.js';
+import type { ActorToken, ClientAuthentication, UpstreamCredentials, UpstreamIdentity } from '../../config/settings.js';
+import { type Actor, type Caller, openToken, ownerKey, type Principal } from '../../policy/principal.js';
 import { BoundedMap } from '../../state/bounds.js';
 import type { GuardedFetch } from '../safe-fetch.js';
-import {
-  createTokenEndpoint,
-  type IssuedToken,
-  type TokenEndpoint,
-  type TokenError,
-} from './token-endpoint.js';
+import { createTokenEndpoint, type IssuedToken, type TokenEndpoint, type TokenError } from './token-endpoint.js';
 
 /** The state of a credential, for the table of controls. */
 type CredentialState = {
@@ -74,13 +58,8 @@ type PresenterSources = {
 };
 
 /** Combines the credential sources and the assertion. */
-export function createPresenter({
-  callerSource,
-  gatewaySource,
-  signAssertion,
-}: PresenterSources): Presenter {
-  const sourceOf = (caller: CallerOrGateway): CredentialSource =>
-    caller === 'gateway' ? gatewaySource : callerSource;
+export function createPresenter({ callerSource, gatewaySource, signAssertion }: PresenterSources): Presenter {
+  const sourceOf = (caller: CallerOrGateway): CredentialSource => (caller === 'gateway' ? gatewaySource : callerSource);
   function withAssertion(credentials: PresentOutcome, caller: CallerOrGateway): PresentOutcome {
     return signAssertion === undefined || typeof credentials === 'string'
       ? credentials
@@ -95,9 +74,7 @@ export function createPresenter({
     },
     reportRejected: (caller, [, value]) => sourceOf(caller).reportRejected(caller, value),
     states: () =>
-      callerSource === gatewaySource
-        ? [callerSource.state()]
-        : [callerSource.state(), gatewaySource.state()],
+      callerSource === gatewaySource ? [callerSource.state()] : [callerSource.state(), gatewaySource.state()],
   };
 }
 
@@ -129,9 +106,7 @@ const MS_PER_SECOND = 1000;
  * proves nothing to anyone else; the upstream verifies it with the gateway's published keys. A client's own header of
  * that name is never forwarded.
  */
-export function createAssertion(
-  ports: AssertionPorts,
-): (caller: CallerOrGateway) => readonly string[] {
+export function createAssertion(ports: AssertionPorts): (caller: CallerOrGateway) => readonly string[] {
   const { identity, issuer, signer, now, onCredential } = ports;
   const head = encode({ typ: ASSERTION_TYPE, alg: 'EdDSA', kid: signer.keyId });
   // Every assertion differs, but all begin with the same header and the same first claims, so registering
@@ -206,10 +181,7 @@ const MAX_TOKEN_WAIT_MS = 10_000;
  * Creates the source for these credentials and registers their secrets. No token is requested before it is
  * needed.
  */
-export function createCredentialSource(
-  credentials: UpstreamCredentials,
-  ports: CredentialPorts,
-): CredentialSource {
+export function createCredentialSource(credentials: UpstreamCredentials, ports: CredentialPorts): CredentialSource {
   const timeoutMs = Math.min(ports.requestTimeoutMs, MAX_TOKEN_WAIT_MS);
   noteConfigured(credentials, ports.onCredential);
   switch (credentials.type) {
@@ -315,9 +287,7 @@ function createTokenExchange(
 ): CredentialSource {
   const keys = new WeakMap<Principal, string>();
   const acting: Readonly<Record<string, string>> =
-    actor === undefined
-      ? {}
-      : { actor_token: actor.token, actor_token_type: TOKEN_TYPE + actor.type };
+    actor === undefined ? {} : { actor_token: actor.token, actor_token_type: TOKEN_TYPE + actor.type };
 
   /** INVARIANT: a different token of the same caller may have different rights, so it has a different key. */
   function keyOf(caller: CallerOrGateway): string {
@@ -450,8 +420,7 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
       const nowMs = now();
       const entry = entries.get(key);
       if (entry !== undefined && nowMs < entry.expiresAtMs) {
-        if (nowMs >= entry.refreshAtMs && mayRequest(key, caller, nowMs))
-          void requestShared(key, caller);
+        if (nowMs >= entry.refreshAtMs && mayRequest(key, caller, nowMs)) void requestShared(key, caller);
         return entry.headers;
       }
       return mayRequest(key, caller, nowMs) ? requestShared(key, caller) : 'upstream-credentials';

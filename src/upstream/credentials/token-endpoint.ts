@@ -72,13 +72,7 @@ async function readKey(text: string): Promise<Parameters<typeof PrivateKeyJwt>[0
   const key = isJwk ? createPrivateKey({ key: jwk, format: 'jwk' }) : createPrivateKey(text);
   const { alg, kid } = jwk;
   const bytes = key.export({ type: 'pkcs8', format: 'der' });
-  const signing = await crypto.subtle.importKey(
-    'pkcs8',
-    bytes,
-    algorithmOf(key, alg === 'PS256'),
-    false,
-    ['sign'],
-  );
+  const signing = await crypto.subtle.importKey('pkcs8', bytes, algorithmOf(key, alg === 'PS256'), false, ['sign']);
   return typeof kid === 'string' ? { key: signing, kid } : { key: signing };
 }
 
@@ -127,10 +121,7 @@ const MAX_LIFE_MS = 60 * 60 * 1000;
  * cannot be parsed, the response's description of it is trusted. Pure. Returns the token and its expiry, or a
  * fixed text that says what is wrong.
  */
-export function checkIssued(
-  response: TokenResponse,
-  requestContext: TokenRequestContext,
-): IssuedTokenOutcome {
+export function checkIssued(response: TokenResponse, requestContext: TokenRequestContext): IssuedTokenOutcome {
   const why = responseErrorOf(response, requestContext);
   if (why !== undefined) return { kind: 'invalid', why };
   const token = response.access_token;
@@ -143,29 +134,20 @@ export function checkIssued(
     requestContext.nowMs + lifetimeMs,
     typeof expiresAt === 'number' ? expiresAt * 1000 : Number.POSITIVE_INFINITY,
   );
-  if (expiresAtMs <= requestContext.nowMs)
-    return { kind: 'invalid', why: 'the issued token has already expired' };
+  if (expiresAtMs <= requestContext.nowMs) return { kind: 'invalid', why: 'the issued token has already expired' };
   return { kind: 'valid', token, expiresAtMs };
 }
 
-function lifetimeOf(
-  { expires_in: seconds }: TokenResponse,
-  claims: JsonObject | undefined,
-): number {
+function lifetimeOf({ expires_in: seconds }: TokenResponse, claims: JsonObject | undefined): number {
   if (seconds !== undefined) return seconds * 1000;
   return typeof claims?.['exp'] === 'number' ? MAX_LIFE_MS : DEFAULT_LIFE_MS;
 }
 
-function responseErrorOf(
-  response: TokenResponse,
-  { request, subjectToken }: TokenRequestContext,
-): string | undefined {
+function responseErrorOf(response: TokenResponse, { request, subjectToken }: TokenRequestContext): string | undefined {
   if (response.token_type !== 'bearer') return 'the issued token is not a bearer token';
-  if (!BEARER.test(response.access_token))
-    return 'the issued token has characters that a header cannot carry';
+  if (!BEARER.test(response.access_token)) return 'the issued token has characters that a header cannot carry';
   if (subjectToken !== undefined) {
-    if (!ISSUED_TYPES.has(response.issued_token_type))
-      return 'the issued token is not an access token';
+    if (!ISSUED_TYPES.has(response.issued_token_type)) return 'the issued token is not an access token';
     if (response.access_token === subjectToken) return "the token is the caller's own";
   }
   return hasMoreScopes(response.scope, request.scopes)
@@ -182,15 +164,12 @@ function hasMoreScopes(scope: string | undefined, requestContext: readonly strin
 function claimsErrorOf(claims: JsonObject, { request }: TokenRequestContext): string | undefined {
   const audiences = textsOf(claims['aud']);
   const ownAudiences = [request.resource, request.audience].filter((one) => one !== undefined);
-  if (!ownAudiences.every((one) => audiences.includes(one)))
-    return 'the issued token is for another audience';
+  if (!ownAudiences.every((one) => audiences.includes(one))) return 'the issued token is for another audience';
   if (audiences.some((one) => isGatewayAudience(one, ownAudiences, request.own))) {
     return 'the issued token is for this gateway itself';
   }
   const scopes = [claims['scope'], claims['scp']].flatMap(textsOf).join(' ');
-  return hasMoreScopes(scopes, request.scopes)
-    ? 'the issued token has scopes that were not requested'
-    : undefined;
+  return hasMoreScopes(scopes, request.scopes) ? 'the issued token has scopes that were not requested' : undefined;
 }
 
 /** With such an audience the upstream could call the gateway with the token. */
@@ -250,10 +229,7 @@ const KNOWN_ERRORS: ReadonlySet<string> = new Set([
 ]);
 
 /** Creates the client of one token endpoint for one set of credentials. */
-export function createTokenEndpoint(
-  settings: TokenRequestSettings,
-  ports: TokenEndpointPorts,
-): TokenEndpoint {
+export function createTokenEndpoint(settings: TokenRequestSettings, ports: TokenEndpointPorts): TokenEndpoint {
   const client = { client_id: settings.clientId };
   const options = {
     [customFetch]: fetchThrough(settings, ports),
@@ -303,11 +279,7 @@ export function createTokenEndpoint(
 }
 
 /** RFC 6749 §3.3; RFC 8707 §2; RFC 8693 §2.1 (`audience`). */
-function requestedParameters({
-  scopes,
-  resource,
-  audience,
-}: TokenRequestSettings): Record<string, string> {
+function requestedParameters({ scopes, resource, audience }: TokenRequestSettings): Record<string, string> {
   return {
     ...(scopes.length === 0 ? {} : { scope: scopes.join(' ') }),
     ...(resource === undefined ? {} : { resource }),
@@ -352,11 +324,7 @@ function fetchThrough(
       if (!document.ok) throw loggableError(`the metadata ${document.detail}`);
       return Response.json(document.value);
     }
-    const response = await guardedFetch.postForm(
-      new URL(url),
-      { headers, body: String(body) },
-      rule,
-    );
+    const response = await guardedFetch.postForm(new URL(url), { headers, body: String(body) }, rule);
     if (!response.ok) throw loggableError(`the token endpoint ${response.detail}`);
     const { status, contentType, bytes } = response;
     return new Response(Buffer.from(bytes), { status, headers: { 'content-type': contentType } });

@@ -8,19 +8,9 @@
 // Apps extension (SEP-1865), capability negotiation; MCP 2026-07-28, versioning (an upstream may speak one era or
 // both).
 
-import {
-  type ClientProfile,
-  isSameProfile,
-  type Listing,
-  type UnavailableKind,
-} from '../../protocol/methods.js';
+import { type ClientProfile, isSameProfile, type Listing, type UnavailableKind } from '../../protocol/methods.js';
 import { protocolListedAs } from '../../protocol/versions/negotiation.js';
-import {
-  LISTED_ERAS,
-  type ListedEra,
-  perListedEra,
-  SESSION_VERSIONS,
-} from '../../protocol/versions/revisions.js';
+import { LISTED_ERAS, type ListedEra, perListedEra, SESSION_VERSIONS } from '../../protocol/versions/revisions.js';
 import type { MessageReader } from '../response-messages.js';
 import {
   type EraOutcome,
@@ -93,12 +83,7 @@ function areVerified(eras: SpokenEras, nowMs: number, maxAgeMs: number): boolean
 }
 
 /** Records the outcome of a listing. Returns true if an era that was spoken is gone. */
-function recordOutcome(
-  eras: SpokenEras,
-  era: ListedEra,
-  outcome: EraOutcome,
-  nowMs: number,
-): boolean {
+function recordOutcome(eras: SpokenEras, era: ListedEra, outcome: EraOutcome, nowMs: number): boolean {
   const state = eras[era];
   switch (outcome.kind) {
     case 'listed':
@@ -127,12 +112,7 @@ export type ListingFailure = {
  * Why a finished round failed in this era, or `undefined` if it did not. Not speaking an era is no failure
  * while the upstream speaks the other.
  */
-function failureOf(
-  eras: SpokenEras,
-  era: ListedEra,
-  outcome: EraOutcome,
-  nowMs: number,
-): ListingFailure | undefined {
+function failureOf(eras: SpokenEras, era: ListedEra, outcome: EraOutcome, nowMs: number): ListingFailure | undefined {
   switch (outcome.kind) {
     case 'listed':
       return undefined;
@@ -312,10 +292,7 @@ export class Lister {
     this.#ports.onRoundEnd?.();
   }
 
-  async #listEra(
-    era: ListedEra,
-    isFirst: boolean,
-  ): Promise<{ era: ListedEra; outcome: EraOutcome }> {
+  async #listEra(era: ListedEra, isFirst: boolean): Promise<{ era: ListedEra; outcome: EraOutcome }> {
     const outcome = await this.#requestListing(era, isKnown(this.#eras, era));
     if (!isFirst && !this.#isClosed) this.#enter(era, outcome);
     return { era, outcome };
@@ -449,10 +426,7 @@ type DiscoveryLister = Pick<Lister, keyof Lister> & {
 };
 
 /** Creates the lister of one upstream. Sends nothing before it is started or queried. */
-export function createDiscoveryLister(
-  settings: DiscoverySettings,
-  ports: DiscoveryPorts,
-): DiscoveryLister {
+export function createDiscoveryLister(settings: DiscoverySettings, ports: DiscoveryPorts): DiscoveryLister {
   const appsVariants = appsVariantsOf(settings.apps);
   // Nothing has been listed yet.
   const failing = new Set(appsVariants);
@@ -477,8 +451,7 @@ export function createDiscoveryLister(
         },
       ),
   );
-  const isFresh: Lister['isFresh'] = (maxAgeMs) =>
-    listers.every((lister) => lister.isFresh(maxAgeMs));
+  const isFresh: Lister['isFresh'] = (maxAgeMs) => listers.every((lister) => lister.isFresh(maxAgeMs));
   return {
     isFresh,
     isUp: () => failing.size === 0,

@@ -12,20 +12,11 @@ import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
 import { elementSpans, hasInexactNumber, spanOf } from '../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
-import {
-  LISTS,
-  type ListedItem,
-  type Listing,
-  type UnavailableKind,
-} from '../../protocol/methods.js';
+import { LISTS, type ListedItem, type Listing, type UnavailableKind } from '../../protocol/methods.js';
 import { causeOfLeftOut, describeOddCursor } from '../../protocol/odd-items.js';
 import { HEADER_MISMATCH, METHOD_NOT_FOUND, MISSING_CAPABILITY } from '../../protocol/responses.js';
 import { isAliveByPing, readUpstreamStatus } from '../../protocol/upstream-status.js';
-import {
-  LATEST_SESSION_VERSION,
-  STATELESS_VERSIONS,
-  servedVersion,
-} from '../../protocol/versions/revisions.js';
+import { LATEST_SESSION_VERSION, STATELESS_VERSIONS, servedVersion } from '../../protocol/versions/revisions.js';
 import { SESSION } from '../../protocol/versions/session.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
 import { clauseName, kindOf } from '../../text/clause.js';
@@ -123,10 +114,8 @@ export async function listStateless(ports: EraPorts, isKnown: boolean): Promise<
   const { result } = discovered;
   const versions = supportedVersionsIn(result['supportedVersions']);
   const capabilities = result['capabilities'];
-  if (versions.length === 0)
-    return { kind: 'not-spoken', detail: describeVersions(result['supportedVersions']) };
-  if (!isObject(capabilities))
-    return { kind: 'not-spoken', detail: expected('capabilities', 'object', capabilities) };
+  if (versions.length === 0) return { kind: 'not-spoken', detail: describeVersions(result['supportedVersions']) };
+  if (!isObject(capabilities)) return { kind: 'not-spoken', detail: expected('capabilities', 'object', capabilities) };
   const instructions = readInstructions(result);
   if (typeof instructions === 'object') return protocolFailure(instructions.malformed);
   const read = await readLists(capabilities, ports, sendQuery);
@@ -198,10 +187,7 @@ export async function listSession(
   previousSession: ListingSession | undefined,
   isKnown: boolean,
 ): Promise<SessionListing> {
-  if (
-    previousSession !== undefined &&
-    ports.now() - previousSession.openedAtMs < MAX_SESSION_AGE_MS
-  ) {
+  if (previousSession !== undefined && ports.now() - previousSession.openedAtMs < MAX_SESSION_AGE_MS) {
     const listed = await listInSession(ports, previousSession);
     if (listed !== 'session-lost') return keepOrEnd(ports, previousSession, listed);
   } else if (previousSession !== undefined) {
@@ -210,37 +196,23 @@ export async function listSession(
   const opened = await openSession(ports, isKnown);
   if (opened.kind !== 'opened') return { outcome: opened, session: undefined };
   const listed = await listInSession(ports, opened.session);
-  const outcome =
-    listed === 'session-lost'
-      ? protocolFailure('the session was lost as soon as it was opened')
-      : listed;
+  const outcome = listed === 'session-lost' ? protocolFailure('the session was lost as soon as it was opened') : listed;
   return keepOrEnd(ports, opened.session, outcome);
 }
 
-async function keepOrEnd(
-  ports: EraPorts,
-  session: ListingSession,
-  outcome: EraOutcome,
-): Promise<SessionListing> {
+async function keepOrEnd(ports: EraPorts, session: ListingSession, outcome: EraOutcome): Promise<SessionListing> {
   if (outcome.kind === 'listed') return { outcome, session };
   await endSession(ports, session);
   return { outcome, session: undefined };
 }
 
-async function listInSession(
-  ports: EraPorts,
-  session: ListingSession,
-): Promise<EraOutcome | 'session-lost'> {
+async function listInSession(ports: EraPorts, session: ListingSession): Promise<EraOutcome | 'session-lost'> {
   const verifiedAtMs = ports.now();
   const budget = budgetOf(ports);
   const { version, id } = session;
   const headers = sessionHeaders(version, id);
   const sendQuery: DirectQuery = (method, params, waitMs) =>
-    callUpstream(
-      waiting(ports, waitMs),
-      { protocol: SESSION, version, method, params, headers },
-      budget,
-    );
+    callUpstream(waiting(ports, waitMs), { protocol: SESSION, version, method, params, headers }, budget);
   const sendInSession = id === undefined ? sendQuery : watchingSession(sendQuery);
   const read = await readLists(session.capabilities, ports, sendInSession);
   if (read.kind === 'session-lost') return read.kind;
@@ -271,8 +243,7 @@ function watchingSession(sendQuery: DirectQuery): ListingQuery {
     const { status, error, isOwn } = response;
     const seen = error && { code: error.code, isOwn };
     const reading = readUpstreamStatus(status, { error: seen, namesSession: true });
-    const isDoubtful =
-      reading.kind === 'lost-if-ping-fails' || (reading.kind === 'answer' && reading.unlessLost);
+    const isDoubtful = reading.kind === 'lost-if-ping-fails' || (reading.kind === 'answer' && reading.unlessLost);
     const isLost = reading.kind === 'lost' || (isDoubtful && !(await isAlive(sendQuery)));
     return isLost ? { kind: 'session-lost' } : response;
   };
@@ -310,9 +281,7 @@ async function openSession(
   const notified = await notifyInitialized(ports, headers, budget);
   if (notified.kind === 'result') return { kind: 'opened', session };
   await endSession(ports, session);
-  return notified.kind === 'failed'
-    ? { ...notified, isSpoken: true }
-    : protocolFailure(notified.detail);
+  return notified.kind === 'failed' ? { ...notified, isSpoken: true } : protocolFailure(notified.detail);
 }
 
 function readSession(
@@ -321,16 +290,13 @@ function readSession(
   openedAtMs: number,
 ): ListingSession | { readonly malformed: string } | { readonly unsupported: string } {
   const negotiated = result['protocolVersion'];
-  if (typeof negotiated !== 'string')
-    return { unsupported: expected('protocolVersion', 'string', negotiated) };
+  if (typeof negotiated !== 'string') return { unsupported: expected('protocolVersion', 'string', negotiated) };
   const version = servedVersion(negotiated, versions);
-  if (version === undefined)
-    return { unsupported: `protocolVersion: ${clauseName(negotiated)} is not supported here` };
+  if (version === undefined) return { unsupported: `protocolVersion: ${clauseName(negotiated)} is not supported here` };
   const { capabilities, serverInfo } = result as { [name: string]: Json | undefined };
   const instructions = readInstructions(result);
   const id = headers['mcp-session-id'];
-  if (!isObject(capabilities))
-    return { malformed: expected('capabilities', 'object', capabilities) };
+  if (!isObject(capabilities)) return { malformed: expected('capabilities', 'object', capabilities) };
   if (typeof instructions === 'object') return instructions;
   if (!isSessionId(id)) return { malformed: 'Mcp-Session-Id: not visible ASCII, or too long' };
   const reportedInfo = isObject(serverInfo) ? serverInfo : undefined;
@@ -359,8 +325,7 @@ function probeFailureOf(
   isKnown: boolean,
 ): Exclude<EraOutcome, { readonly kind: 'listed' }> {
   if (response.kind === 'failed') {
-    if (response.why === 'protocol' && !isKnown)
-      return { kind: 'not-spoken', detail: response.detail };
+    if (response.why === 'protocol' && !isKnown) return { kind: 'not-spoken', detail: response.detail };
     return { ...response, isSpoken: false };
   }
   const { status, error, detail } = response;
@@ -369,18 +334,14 @@ function probeFailureOf(
   return isServerFailure && isKnown ? protocolFailure(detail) : { kind: 'not-spoken', detail };
 }
 
-function readFailureOf(
-  error: ListFailure | SessionLost,
-): Extract<EraOutcome, { readonly kind: 'failed' }> {
+function readFailureOf(error: ListFailure | SessionLost): Extract<EraOutcome, { readonly kind: 'failed' }> {
   if (error.kind === 'session-lost') return protocolFailure('the session was lost');
   return { kind: 'failed', isSpoken: true, why: error.why, detail: error.detail };
 }
 
 /** The ports with this time limit for one request. */
 function waiting(ports: EraPorts, waitMs: number | undefined): EraPorts {
-  return waitMs === undefined || waitMs >= ports.requestTimeoutMs
-    ? ports
-    : { ...ports, requestTimeoutMs: waitMs };
+  return waitMs === undefined || waitMs >= ports.requestTimeoutMs ? ports : { ...ports, requestTimeoutMs: waitMs };
 }
 
 type DirectQuery = (method: string, params: JsonObject, waitMs?: number) => Promise<CallOutcome>;
@@ -388,11 +349,7 @@ type DirectQuery = (method: string, params: JsonObject, waitMs?: number) => Prom
 type SessionLost = { readonly kind: 'session-lost' };
 
 /** Sends one request of the listing. `waitMs`: at most this long, for a kind that did not answer before. */
-type ListingQuery = (
-  method: string,
-  params: JsonObject,
-  waitMs?: number,
-) => Promise<CallOutcome | SessionLost>;
+type ListingQuery = (method: string, params: JsonObject, waitMs?: number) => Promise<CallOutcome | SessionLost>;
 
 /** Resources read per listing. Those beyond it are not read and therefore not pinned. */
 const MAX_APP_RESOURCES = 200;
@@ -412,17 +369,13 @@ async function readAppResources(
   return readEach([...uris].slice(0, MAX_APP_RESOURCES), sendQuery);
 }
 
-async function readEach(
-  uris: readonly string[],
-  sendQuery: ListingQuery,
-): Promise<AppResources | SessionLost> {
+async function readEach(uris: readonly string[], sendQuery: ListingQuery): Promise<AppResources | SessionLost> {
   const items: ListedItem[] = [];
   const leftOut: string[] = [];
   for (const uri of uris) {
     const response = await sendQuery('resources/read', { uri });
     if (response.kind === 'session-lost') return response;
-    if (response.kind === 'failed')
-      return { kind: 'items', items, leftOut, failure: failureOf(response) };
+    if (response.kind === 'failed') return { kind: 'items', items, leftOut, failure: failureOf(response) };
     const item = response.kind === 'result' ? readItem(uri, response) : undefined;
     if (item !== undefined) items.push(item);
     else leftOut.push(`${clauseName(uri)}: ${describeUnread(response)}`);
@@ -635,9 +588,7 @@ function withoutRepetitions(
   if (kept.length === items.length && texts.size === items.length) return { items, leftOut };
   const repeated = [...texts]
     .filter(([, forms]) => forms.size > 1)
-    .map(
-      ([itemName]) => `${name}: ${clauseName(itemName)} is given twice with different definitions`,
-    );
+    .map(([itemName]) => `${name}: ${clauseName(itemName)} is given twice with different definitions`);
   return { items: kept, leftOut: [...leftOut, ...repeated] };
 }
 
@@ -664,10 +615,7 @@ type ReadPage = {
 };
 
 /** The members of a response that a page is read from. */
-type PageResponse = Pick<
-  Extract<CallOutcome, { readonly kind: 'result' }>,
-  'result' | 'text' | 'suspectNumbers'
->;
+type PageResponse = Pick<Extract<CallOutcome, { readonly kind: 'result' }>, 'result' | 'text' | 'suspectNumbers'>;
 
 /** The page, or one clause that says why it is none. */
 async function readPage(

@@ -190,11 +190,7 @@ const FAILED_STATUSES: ReadonlyMap<number, ListingError> = new Map([
 ]);
 
 /** Sends a request and waits for its response; notifications and other messages are skipped. */
-export async function callUpstream(
-  ports: CallPorts,
-  call: ListingCall,
-  budget: ListingBudget,
-): Promise<CallOutcome> {
+export async function callUpstream(ports: CallPorts, call: ListingCall, budget: ListingBudget): Promise<CallOutcome> {
   lastRequestId += 1;
   const sent: SentCall = { ...call, id: call.id ?? lastRequestId };
   const body = { jsonrpc: '2.0', id: sent.id, method: call.method, params: call.params };
@@ -308,11 +304,7 @@ export const COMMON_HEADERS = {
   accept: 'application/json, text/event-stream',
 } as const;
 
-async function readOutcome(
-  call: SentCall,
-  response: UpstreamResponse,
-  limits: ReadLimits,
-): Promise<CallOutcome> {
+async function readOutcome(call: SentCall, response: UpstreamResponse, limits: ReadLimits): Promise<CallOutcome> {
   const { headers, status } = response;
   const type = mediaType(headers['content-type']);
   if (type === 'text/event-stream' && status < 300) return readStream(call, response, limits);
@@ -321,24 +313,17 @@ async function readOutcome(
     return { kind: 'failed', why: listingErrorOf(body), detail: describeEnd(body, call.method) };
   const isJson = type === 'application/json';
   const json = isJson ? await readMended(body, limits.messageReader.read) : undefined;
-  const expectedResponse =
-    json?.ok === true ? readExpectedResponse(call, response, json) : undefined;
+  const expectedResponse = json?.ok === true ? readExpectedResponse(call, response, json) : undefined;
   if (expectedResponse !== undefined) return expectedResponse;
   if (json?.ok === false && isExcess(json))
     return { kind: 'failed', why: 'too-large', detail: `${call.method}: too many values` };
-  if (status >= 300)
-    return refusedBy(response, call.method, json?.ok === true ? json.value : undefined);
-  const detail =
-    json === undefined ? describeType(headers['content-type']) : describeReading(call, json);
+  if (status >= 300) return refusedBy(response, call.method, json?.ok === true ? json.value : undefined);
+  const detail = json === undefined ? describeType(headers['content-type']) : describeReading(call, json);
   return { kind: 'failed', why: 'protocol', detail };
 }
 
 /** A refusal by its status, with the error in its body, whatever the id of that. */
-function refusedBy(
-  response: UpstreamResponse,
-  method: string,
-  value: Json | undefined,
-): CallOutcome {
+function refusedBy(response: UpstreamResponse, method: string, value: Json | undefined): CallOutcome {
   const envelope = value === undefined ? undefined : readEnvelope(value);
   const error = envelope?.kind === 'error' ? envelope.error : undefined;
   const { status } = response;
@@ -396,9 +381,7 @@ function readExpectedResponse(
     case 'response-input-required':
     case 'response-task':
     case 'malformed':
-      return status >= 300
-        ? undefined
-        : { kind: 'failed', why: 'protocol', detail: describeReading(call, json) };
+      return status >= 300 ? undefined : { kind: 'failed', why: 'protocol', detail: describeReading(call, json) };
     case 'notification':
     case 'server-request':
     case 'foreign':
@@ -425,11 +408,7 @@ async function readEntireBody(
   }
 }
 
-async function readStream(
-  call: SentCall,
-  response: UpstreamResponse,
-  limits: ReadLimits,
-): Promise<CallOutcome> {
+async function readStream(call: SentCall, response: UpstreamResponse, limits: ReadLimits): Promise<CallOutcome> {
   const { upstream, loopScheduler, read } = limits.messageReader;
   let outcome: CallOutcome | undefined;
   const streamLimits = {
@@ -456,11 +435,7 @@ function listingErrorOf(end: ReadEnd): ListingError {
   return end === 'too-large' ? end : LISTING_ERROR_OF[forwardErrorOfEnd(end)];
 }
 
-function outcomeOf(
-  call: SentCall,
-  response: UpstreamResponse,
-  json: ReadOutcome,
-): CallOutcome | undefined {
+function outcomeOf(call: SentCall, response: UpstreamResponse, json: ReadOutcome): CallOutcome | undefined {
   if (json.ok) return readExpectedResponse(call, response, json);
   const detail = describeReading(call, json);
   return { kind: 'failed', why: isExcess(json) ? 'too-large' : 'protocol', detail };
@@ -474,16 +449,11 @@ function countBytes({ budget, allowance }: ReadLimits, bytes: number): 'too-larg
 }
 
 /** Creates the request port of a lister from an upstream's client. */
-export function createListingRequest(
-  client: Pick<UpstreamClient, 'request'>,
-  caller: CallerOrGateway,
-): ListingRequest {
+export function createListingRequest(client: Pick<UpstreamClient, 'request'>, caller: CallerOrGateway): ListingRequest {
   return async ({ method, headers, body, timeoutMs }) => {
     const sent = body === undefined ? {} : { body };
     const outcome = await client.request({ caller, method, headers, timeoutMs, ...sent });
-    return outcome.kind === 'error'
-      ? { failure: LISTING_ERROR_OF[outcome.reason], detail: outcome.detail }
-      : outcome;
+    return outcome.kind === 'error' ? { failure: LISTING_ERROR_OF[outcome.reason], detail: outcome.detail } : outcome;
   };
 }
 
@@ -507,9 +477,7 @@ const NOT_FOUND = 404;
 const NOT_ALLOWED = 405;
 
 /** Creates the request port of a lister over a legacy SSE stream. */
-export function createLegacySseRequest(
-  client: Pick<UpstreamClient, 'request' | 'openLegacyStream'>,
-): ListingRequest {
+export function createLegacySseRequest(client: Pick<UpstreamClient, 'request' | 'openLegacyStream'>): ListingRequest {
   let stream: GatewayLegacyStream | undefined;
 
   function close(): void {
@@ -609,8 +577,7 @@ async function sendOnStream(
   stream.lastId += 1;
   const id = stream.lastId;
   const idSpan = spanOf(body, ['id']);
-  const pendingResponse =
-    idSpan === undefined ? undefined : awaitStreamResponse(stream, id, timeoutMs);
+  const pendingResponse = idSpan === undefined ? undefined : awaitStreamResponse(stream, id, timeoutMs);
   const posted = await client.request({
     caller: 'gateway',
     method: 'POST',
@@ -619,20 +586,15 @@ async function sendOnStream(
     body: idSpan === undefined ? body : applyEdits(body, [{ ...idSpan, text: String(id) }]),
     timeoutMs,
   });
-  if (posted.kind === 'error')
-    return { failure: LISTING_ERROR_OF[posted.reason], detail: posted.detail };
+  if (posted.kind === 'error') return { failure: LISTING_ERROR_OF[posted.reason], detail: posted.detail };
   if (posted.status >= FIRST_REFUSAL) return posted;
   posted.release();
-  if (pendingResponse === undefined || idSpan === undefined)
-    return legacySseResponse(posted.status);
+  if (pendingResponse === undefined || idSpan === undefined) return legacySseResponse(posted.status);
   const text = await pendingResponse;
   if (text === undefined) return { failure: stream.isOpen ? 'timeout' : 'unavailable' };
   const span = spanOf(text, ['id']);
   if (span === undefined) return { failure: 'protocol' };
-  return legacySseResponse(
-    OK,
-    applyEdits(text, [{ ...span, text: body.slice(idSpan.start, idSpan.end) }]),
-  );
+  return legacySseResponse(OK, applyEdits(text, [{ ...span, text: body.slice(idSpan.start, idSpan.end) }]));
 }
 
 function awaitStreamResponse(

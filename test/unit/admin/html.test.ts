@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { foreign, foreignName, html } from '../../../src/admin/html.js';
-import {
-  alertOf,
-  driftDetailPage,
-  driftPage,
-  type ReviewItem,
-} from '../../../src/admin/review-pages.js';
+import { alertOf, driftDetailPage, driftPage, type ReviewItem } from '../../../src/admin/review-pages.js';
 
 const HOSTILE = [
   '<script>alert(1)</script>',
@@ -26,19 +21,13 @@ describe('the template of the pages', () => {
 
   it('[O-78] joins lists, leaves out what is undefined, and escapes nothing twice', () => {
     const items = ['<', '&amp;'].map((one) => html`<li>${one}</li>`);
-    expect(html`<ul>${items}${undefined}${0}</ul>`.toString()).toBe(
-      '<ul><li>&lt;</li><li>&amp;amp;</li>0</ul>',
-    );
+    expect(html`<ul>${items}${undefined}${0}</ul>`.toString()).toBe('<ul><li>&lt;</li><li>&amp;amp;</li>0</ul>');
   });
 
   it('[O-78] shows what is invisible, and shortens', () => {
-    expect(foreign('a\u202eb\u200b\u0000\n\u00a0\u{e0041}')).toBe(
-      'a\\u{202e}b\\u{200b}\\u{0}\\n\\u{a0}\\u{e0041}',
-    );
+    expect(foreign('a\u202eb\u200b\u0000\n\u00a0\u{e0041}')).toBe('a\\u{202e}b\\u{200b}\\u{0}\\n\\u{a0}\\u{e0041}');
     expect(foreign('x'.repeat(1000))).toBe(`${'x'.repeat(200)}\u2026 (1000 characters)`);
-    expect(foreignName('re\u0430d').toString()).toBe(
-      '<code>re\u0430d</code> (<code>re\\u{430}d</code>)',
-    );
+    expect(foreignName('re\u0430d').toString()).toBe('<code>re\u0430d</code> (<code>re\\u{430}d</code>)');
   });
 });
 
@@ -93,19 +82,14 @@ describe('the page of a definition', () => {
       const fields = [{ pointer: '/a', before, after }];
       const comparison = { fields, differing: 1, unchanged: 0, isComplete: true };
       const { body } = driftDetailPage({ ...EMPTY, item, comparison }, frame);
-      return [...body.matchAll(/<td class="(?:old|new)"[^>]*>(.*?)<\/td>/gs)].map(
-        ([, one]) => one ?? '',
-      );
+      return [...body.matchAll(/<td class="(?:old|new)"[^>]*>(.*?)<\/td>/gs)].map(([, one]) => one ?? '');
     };
     expect(side('get one record', 'get every record')).toEqual([
       'get <del>one</del> record',
       'get <ins>every</ins> record',
     ]);
     expect(side('same', 'same plus')).toEqual(['same<del></del>', 'same<ins> plus</ins>']);
-    expect(side('a\ud83d\ude00', 'a\ud83d\ude01')).toEqual([
-      'a<del>\ud83d\ude00</del>',
-      'a<ins>\ud83d\ude01</ins>',
-    ]);
+    expect(side('a\ud83d\ude00', 'a\ud83d\ude01')).toEqual(['a<del>\ud83d\ude00</del>', 'a<ins>\ud83d\ude01</ins>']);
   });
 
   it('shows the letters by which a name passes for another', () => {

@@ -34,8 +34,7 @@ const sessionPorts: SessionPorts = {
   useState: () => Promise.resolve(storeState),
   endSession: (id) => ended.add(id),
   isEnded: ({ id }) => ended.has(id),
-  rolesOf: ({ issuer, groups }) =>
-    issuer === undefined || groups.includes('sec') ? ['viewer'] : [],
+  rolesOf: ({ issuer, groups }) => (issuer === undefined || groups.includes('sec') ? ['viewer'] : []),
   isBreakGlass: (token) => token === secret,
   logins: new Map([
     [
@@ -259,12 +258,8 @@ describe('a session of the console', () => {
     const answer = await submit('/login', { form, token: secret, to: '/drift' }, cookie);
     expect([answer.status, answer.headers['location']]).toEqual([303, '/drift']);
     const [session = '', login = ''] = cookiesOf(answer);
-    expect(session).toMatch(
-      /^__Host-sallyport-session=[^;]+; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
-    );
-    expect(login).toBe(
-      '__Host-sallyport-login=; Path=/; HttpOnly; SameSite=Lax; Secure; Max-Age=0',
-    );
+    expect(session).toMatch(/^__Host-sallyport-session=[^;]+; Path=\/; HttpOnly; SameSite=Lax; Secure$/);
+    expect(login).toBe('__Host-sallyport-login=; Path=/; HttpOnly; SameSite=Lax; Secure; Max-Age=0');
     const page = await ask('/', { cookie: cookieOf(answer, 'session') });
     expect(page.status).toBe(200);
     expect(page.body).toContain(row.control);
@@ -340,9 +335,7 @@ describe('a session of the console', () => {
     const form = /name="form" value="([^"]+)"/.exec(page.body)?.[1] ?? '';
     const answer = await submit('/logout', { form }, cookie);
     expect(answer.status).toBe(200);
-    expect(cookiesOf(answer)).toEqual([
-      '__Host-sallyport-session=; Path=/; HttpOnly; SameSite=Lax; Secure; Max-Age=0',
-    ]);
+    expect(cookiesOf(answer)).toEqual(['__Host-sallyport-session=; Path=/; HttpOnly; SameSite=Lax; Secure; Max-Age=0']);
     expect((await ask('/', { cookie })).status).toBe(401);
   });
 
@@ -360,8 +353,7 @@ describe('a session of the console', () => {
   it(`[O-75] is refused after ${ATTEMPTS_PER_MINUTE} wrong tokens in a minute, and never with the right one`, async () => {
     const { cookie, form } = await openLogin();
     const attempt = () => submit('/login', { form, token: 'wrong' }, cookie);
-    for (let count = 0; count < ATTEMPTS_PER_MINUTE; count += 1)
-      expect((await attempt()).status).toBe(403);
+    for (let count = 0; count < ATTEMPTS_PER_MINUTE; count += 1) expect((await attempt()).status).toBe(403);
     expect((await attempt()).status).toBe(429);
     expect((await submit('/login', { form, token: secret }, cookie)).status).toBe(303);
     expect((await ask('/login/with/corp')).status).toBe(303);
@@ -402,8 +394,6 @@ describe('a session of the console', () => {
     const twice = `form=${form}&target=tool&target=everything&note=x`;
     const headers = { 'content-type': FORM, origin: origin(), cookie };
     expect((await ask('/block', headers, 'POST', twice)).status).toBe(400);
-    expect(
-      (await ask('/block', { ...headers, 'content-type': 'text/plain' }, 'POST', twice)).status,
-    ).toBe(400);
+    expect((await ask('/block', { ...headers, 'content-type': 'text/plain' }, 'POST', twice)).status).toBe(400);
   });
 });

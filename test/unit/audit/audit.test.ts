@@ -57,9 +57,7 @@ function rig(change: Partial<AuditPorts> = {}, settings: Partial<AuditSettings> 
     now: () => clock.ms,
     meters,
     newWriter: (sink) =>
-      sink.type === 'file'
-        ? createAuditFile(sink.path)
-        : createAuditStream(() => Promise.resolve()),
+      sink.type === 'file' ? createAuditFile(sink.path) : createAuditStream(() => Promise.resolve()),
     onState: (error) => errors.push(error),
     ...change,
   });
@@ -129,8 +127,7 @@ describe('createAudit', () => {
   it('[O-81] a decision that nobody waits for is written once its sink can be written again', async () => {
     let isFull = false;
     const file = createAuditFile(path);
-    const commit = (bytes: Buffer) =>
-      isFull ? Promise.reject(new Error('full')) : file.commit(bytes);
+    const commit = (bytes: Buffer) => (isFull ? Promise.reject(new Error('full')) : file.commit(bytes));
     const { audit } = rig({ newWriter: () => ({ ...file, commit }) });
     await audit.start();
     isFull = true;
@@ -181,8 +178,7 @@ describe('createAudit', () => {
           sink.type === 'file' && sink.path === second
             ? {
                 ...broken,
-                commit: (bytes) =>
-                  isFull ? Promise.reject(new Error('full')) : broken.commit(bytes),
+                commit: (bytes) => (isFull ? Promise.reject(new Error('full')) : broken.commit(bytes)),
               }
             : createAuditFile(path),
       },
@@ -269,8 +265,7 @@ describe('createAudit', () => {
         ...{ change: 'description', before: 'pinned', after: 'offered' },
       });
     // Before its start a sink writes nothing, so that the events wait.
-    for (let count = 0; count < QUEUE_CAPACITY; count += 1)
-      void audit.decision(sampleRecord({ id: 'filler' }), false);
+    for (let count = 0; count < QUEUE_CAPACITY; count += 1) void audit.decision(sampleRecord({ id: 'filler' }), false);
     expect(drift()).toBeUndefined();
     expect(meters.counts.get('file suppressed')).toBeUndefined();
     await audit.start();
@@ -443,10 +438,7 @@ describe('the rate of events', () => {
     const longName = (index: number) => `${index}${Buffer.alloc(500_000, 'x').toString('latin1')}`;
     collect();
     const before = process.memoryUsage().heapUsed;
-    const written = times(100, (index) => [
-      admit(inventedOf(longName(index))),
-      admit(driftOf(longName(index))),
-    ]);
+    const written = times(100, (index) => [admit(inventedOf(longName(index))), admit(driftOf(longName(index)))]);
     expect(written.flat()).not.toContain(undefined);
     collect();
     // The names were 100 MB.

@@ -94,18 +94,13 @@ describe('the chain', () => {
   it('[O-11] any change of one character of any line is found', () => {
     const { lines } = makeChain([...calls(3), 'checkpoint']);
     fc.assert(
-      fc.property(
-        fc.nat(lines.length - 1),
-        fc.nat(),
-        fc.integer({ min: 32, max: 126 }),
-        (at, offset, code) => {
-          const line = lines[at] ?? '';
-          const place = offset % line.length;
-          const changed = `${line.slice(0, place)}${String.fromCharCode(code)}${line.slice(place + 1)}`;
-          const tampered = lines.with(at, changed);
-          expect(verifyChain(tampered).isWhole).toBe(changed === line);
-        },
-      ),
+      fc.property(fc.nat(lines.length - 1), fc.nat(), fc.integer({ min: 32, max: 126 }), (at, offset, code) => {
+        const line = lines[at] ?? '';
+        const place = offset % line.length;
+        const changed = `${line.slice(0, place)}${String.fromCharCode(code)}${line.slice(place + 1)}`;
+        const tampered = lines.with(at, changed);
+        expect(verifyChain(tampered).isWhole).toBe(changed === line);
+      }),
     );
   });
 
@@ -189,10 +184,7 @@ describe('the chain', () => {
     const { lines, head } = makeChain(calls(2));
     const torn = '{"schema":"sallyport.audit/1","id":"0b7e';
     const recovery = (text: string) =>
-      linkLine(
-        head,
-        lifecycle('recovered', { torn_bytes: text.length, torn_sha256: tornDigest(text) }),
-      ).line;
+      linkLine(head, lifecycle('recovered', { torn_bytes: text.length, torn_sha256: tornDigest(text) })).line;
     const good = verifyChain([...lines, torn, recovery(torn)]);
     expect(good.isWhole).toBe(true);
     expect(good.notes.join()).toContain('interrupted');
@@ -271,14 +263,11 @@ describe('createGroupBytes', () => {
 describe('quoteNumber', () => {
   it('law: is the number rounded to three decimals, as JSON', () => {
     fc.assert(
-      fc.property(
-        fc.oneof(fc.double({ noNaN: true }), fc.double({ min: 0, max: 1e6, noNaN: true })),
-        (value) => {
-          fc.pre(Number.isFinite(value * 1000));
-          const rounded = Number.isInteger(value) ? value : Math.round(value * 1000) / 1000;
-          expect(Number(JSON.parse(quoteNumber(value))) === rounded).toBe(true);
-        },
-      ),
+      fc.property(fc.oneof(fc.double({ noNaN: true }), fc.double({ min: 0, max: 1e6, noNaN: true })), (value) => {
+        fc.pre(Number.isFinite(value * 1000));
+        const rounded = Number.isInteger(value) ? value : Math.round(value * 1000) / 1000;
+        expect(Number(JSON.parse(quoteNumber(value))) === rounded).toBe(true);
+      }),
     );
   });
 });

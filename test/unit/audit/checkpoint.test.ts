@@ -78,9 +78,7 @@ class Chain {
 }
 
 function errorKinds({ lines }: Pick<Made, 'lines'>, keys: readonly string[] | 'none' = publicKeys) {
-  return verifyChain(lines, keys === 'none' ? {} : { publicKeys: keys }).faults.map(
-    ({ kind }) => kind,
-  );
+  return verifyChain(lines, keys === 'none' ? {} : { publicKeys: keys }).faults.map(({ kind }) => kind);
 }
 
 /** Three intervals of honest lines, each ended by a checkpoint, and the end of the run. */
@@ -154,9 +152,7 @@ describe('the interval between checkpoints', () => {
     const { lines } = real;
     const forged = rewrite(real, 4, (tail) => tail.run(7, 5, 'lie'));
     expect(errorKinds({ lines: [...forged.lines, ...lines.slice(11)] })).not.toEqual([]);
-    expect(errorKinds(rewrite(honest(), 1, (tail) => tail.run(5, 1, 'lie')))).toEqual([
-      'signature',
-    ]);
+    expect(errorKinds(rewrite(honest(), 1, (tail) => tail.run(5, 1, 'lie')))).toEqual(['signature']);
   });
 
   it('[O-18] bounds are signed: neither wider nor none can be put in their place', () => {
@@ -345,8 +341,7 @@ describe('the checkpoints that a sink writes', () => {
     const second = memory();
     const again = makeSink({
       ...second.writer,
-      prepare: (known) =>
-        Promise.resolve({ head: known ?? left, lifecycleEvents: [], needsLineEnd: false }),
+      prepare: (known) => Promise.resolve({ head: known ?? left, lifecycleEvents: [], needsLineEnd: false }),
     });
     await again.sink.start();
     expect(second.lines()[1]).toContain('"type":"checkpoint"');

@@ -30,8 +30,7 @@ async function writeOn(writer: number): Promise<void> {
 }
 
 try {
-  if (asked !== undefined)
-    for await (const line of createInterface(process.stdin)) await writeOne(line);
+  if (asked !== undefined) for await (const line of createInterface(process.stdin)) await writeOne(line);
   await Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map(writeOn));
 } catch (error) {
   process.stdout.write(`refused: ${String(error)}\n`);

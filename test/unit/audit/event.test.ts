@@ -1,12 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  type AuditEvent,
-  buildEvent,
-  decisionEvent,
-  type EventText,
-  outcomeEvent,
-} from '../../../src/audit/event.js';
+import { type AuditEvent, buildEvent, decisionEvent, type EventText, outcomeEvent } from '../../../src/audit/event.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import type { Finding, RequestRecord } from '../../../src/policy/record.js';
 import { cleanForeign, MAX_FOREIGN_CHARACTERS } from '../../../src/text/escaping.js';
@@ -25,8 +19,7 @@ function parsed(event: EventText): Parsed {
 }
 
 /** The members of a line that leaves nothing out. */
-const DECIDED =
-  'schema id time type gateway actor client target args decision findings trace chain';
+const DECIDED = 'schema id time type gateway actor client target args decision findings trace chain';
 const ENDED = 'schema id time type gateway actor target decision findings result latency_ms chain';
 
 /** Strings that break lines, terminals, JSON, or what a reader believes to see. */
@@ -216,10 +209,8 @@ describe('decisionEvent and outcomeEvent', () => {
       latency: { auth: 0.041, policy: 0.015, inspect: 0.142, upstream: 12.345 },
     });
     const chain = `,"chain":{"seq":100000,"prev":"${hmac}","hash":"${hmac}"}}\n`;
-    const lengthOf = ({ before, after }: EventText): number =>
-      before.length + 36 + after.length + chain.length;
-    const length =
-      lengthOf(decisionEvent(record, context)) + lengthOf(outcomeEvent(record, context, 20.123));
+    const lengthOf = ({ before, after }: EventText): number => before.length + 36 + after.length + chain.length;
+    const length = lengthOf(decisionEvent(record, context)) + lengthOf(outcomeEvent(record, context, 20.123));
     expect(length).toBeLessThan(1800);
   });
 
@@ -251,9 +242,7 @@ describe('decisionEvent and outcomeEvent', () => {
             requestId: text,
           },
           args: { digest: 'd', bytes: 1, keys: [text], captured: { [text]: text } },
-          findings: [
-            { detector: 'x', direction: 'to-client', path: text, count: 1, action: 'flag' },
-          ],
+          findings: [{ detector: 'x', direction: 'to-client', path: text, count: 1, action: 'flag' }],
         });
         const line = lineOf(decisionEvent(record, context));
         expect(line).toMatch(/^[\x20-\x7e]+$/);
@@ -273,9 +262,7 @@ describe('decisionEvent and outcomeEvent', () => {
     expect(event['args']).toMatchObject({
       violations: [{ pointer: '/a\\u{202e}', keyword: 'enum' }],
     });
-    const allowed = parsed(
-      decisionEvent(sampleRecord({ args: { ...args, violations: [] } }), context),
-    );
+    const allowed = parsed(decisionEvent(sampleRecord({ args: { ...args, violations: [] } }), context));
     expect(allowed['args']).not.toHaveProperty('violations');
   });
 
@@ -340,9 +327,7 @@ describe('decisionEvent and outcomeEvent', () => {
       actor: { token: { exp: null } },
     });
     expect(parsed(outcomeEvent(record, context, 1))).toMatchObject({ latency_ms: { auth: null } });
-    expect(
-      parsed(decisionEvent(sampleRecord({ principal: undefined }), context)),
-    ).not.toHaveProperty('actor');
+    expect(parsed(decisionEvent(sampleRecord({ principal: undefined }), context))).not.toHaveProperty('actor');
   });
 
   it('[G-81] say once how many refusals were only counted, even if a sink had no room for the decision', () => {

@@ -48,14 +48,7 @@ describe('createAuditFile', () => {
       await sink.append(lifecycle(name));
       await sink.close();
     }
-    expect(await eventsOf(path)).toEqual([
-      'started',
-      'one',
-      'stopped',
-      'started',
-      'two',
-      'stopped',
-    ]);
+    expect(await eventsOf(path)).toEqual(['started', 'one', 'stopped', 'started', 'two', 'stopped']);
     expect((await verified(path)).isWhole).toBe(true);
   });
 
@@ -94,9 +87,7 @@ describe('createAuditFile', () => {
     await sink.append(lifecycle('after'));
     await sink.close();
     expect(await eventsOf(path)).toEqual(['continued', 'resumed', 'after', 'stopped']);
-    expect((await verified(`${path}.1`, path)).faults).toMatchObject([
-      { line: 2, kind: 'missing' },
-    ]);
+    expect((await verified(`${path}.1`, path)).faults).toMatchObject([{ line: 2, kind: 'missing' }]);
   });
 
   it('[O-32] follows copytruncate, and both files together are one chain', async () => {
@@ -275,22 +266,19 @@ describe('createAuditFile', () => {
     ['a line', '{"schema":"sallyport.audit/1","forged":true}\n'],
     ['half a line', '{"schema":"sallyport'],
     ['an empty line', '\n'],
-  ])(
-    '[O-37] nothing is written behind %s of another process, nor is it cut off',
-    async (_, more) => {
-      const { sink, states } = makeSink(createAuditFile(path));
-      await sink.start();
-      const before = await readFile(path, 'utf8');
-      await appendFile(path, more);
-      for (const name of ['one', 'two'])
-        await expect(sink.append(lifecycle(name))).rejects.toThrow('another process wrote into it');
-      expect(sink.isWritable).toBe(false);
-      expect(states.at(-1)).toContain('another process');
-      expect(await readFile(path, 'utf8')).toBe(before + more);
-      await sink.close();
-      expect(await readFile(path, 'utf8')).toBe(before + more);
-    },
-  );
+  ])('[O-37] nothing is written behind %s of another process, nor is it cut off', async (_, more) => {
+    const { sink, states } = makeSink(createAuditFile(path));
+    await sink.start();
+    const before = await readFile(path, 'utf8');
+    await appendFile(path, more);
+    for (const name of ['one', 'two'])
+      await expect(sink.append(lifecycle(name))).rejects.toThrow('another process wrote into it');
+    expect(sink.isWritable).toBe(false);
+    expect(states.at(-1)).toContain('another process');
+    expect(await readFile(path, 'utf8')).toBe(before + more);
+    await sink.close();
+    expect(await readFile(path, 'utf8')).toBe(before + more);
+  });
 });
 
 describe('createAuditStream', () => {

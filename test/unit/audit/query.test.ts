@@ -24,8 +24,7 @@ describe('[O-16] the joiner of events', () => {
       [16, 4 * 1024 * 1024],
     ] as const) {
       const join = createEventJoiner();
-      for (let index = 0; index <= count; index += 1)
-        join(event('mcp.decision', `${index}`), length);
+      for (let index = 0; index <= count; index += 1) join(event('mcp.decision', `${index}`), length);
       const isAlone = (id: string) => join(event('mcp.outcome', id), LINE).isAlone;
       expect([isAlone('0'), isAlone('1'), isAlone(`${count}`)]).toEqual([true, false, false]);
     }
@@ -33,8 +32,7 @@ describe('[O-16] the joiner of events', () => {
 
   it('joins one outcome with a decision, and the last of several decisions of one id', () => {
     const join = createEventJoiner();
-    for (const rule of ['first', 'last'])
-      join({ type: 'mcp.decision', decision: { id: 'x', rule } }, LINE);
+    for (const rule of ['first', 'last']) join({ type: 'mcp.decision', decision: { id: 'x', rule } }, LINE);
     expect(join(event('mcp.outcome', 'x'), LINE)).toMatchObject({
       record: { decision: { rule: 'last' } },
       isAlone: false,
@@ -46,9 +44,7 @@ describe('[O-16] the joiner of events', () => {
 describe('[O-16] the rows of audit query', () => {
   it('have the result of what was forwarded, and of a refusal only how long it took', () => {
     const outcome = { ...event('mcp.outcome', 'x'), latency_ms: { total: 1.26 } };
-    expect(renderAuditRow({ ...outcome, result: { status: 'error' } })).toMatch(
-      / error in 1\.3 ms$/,
-    );
+    expect(renderAuditRow({ ...outcome, result: { status: 'error' } })).toMatch(/ error in 1\.3 ms$/);
     expect(renderAuditRow({ ...outcome, result: { status: 'none' } })).toMatch(/x {2}in 1\.3 ms$/);
     expect(renderAuditRow(event('mcp.outcome', 'x'))).toMatch(/ x$/);
   });
@@ -113,8 +109,7 @@ function eventText(type: 'mcp.decision' | 'mcp.outcome', id: number, more = ''):
 }
 
 type Shown = { decision: { id: string }; result: { status: string } | null };
-const list = (recent: ReturnType<typeof createRecentDecisions>) =>
-  recent.list() as unknown as readonly Shown[];
+const list = (recent: ReturnType<typeof createRecentDecisions>) => recent.list() as unknown as readonly Shown[];
 
 describe('the last decisions', () => {
   it('[O-77] are completed by their outcomes, newest first', () => {

@@ -9,9 +9,7 @@ import { createKeyRing } from '../../../src/state/keys.js';
 
 export const NOW = Date.UTC(2026, 10, 20, 9, 30, 0, 123);
 
-export const ring = createKeyRing([
-  { id: 'sample', bytes: createHash('sha256').update('sample').digest() },
-]);
+export const ring = createKeyRing([{ id: 'sample', bytes: createHash('sha256').update('sample').digest() }]);
 
 export const versions = { config: 'c0', policy: 'p0', pins: 'l0' };
 

@@ -24,10 +24,7 @@ export function lifecycle(event: string, detail: Record<string, string | number>
 }
 
 /** The next line of a chain, without its line feed, and the head that it makes. */
-export function linkLine(
-  head: ChainHead,
-  event: EventText,
-): { readonly line: string; readonly head: ChainHead } {
+export function linkLine(head: ChainHead, event: EventText): { readonly line: string; readonly head: ChainHead } {
   const group = createGroupBytes(head);
   group.begin(head, false);
   group.add(event);

@@ -1,10 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import {
-  CALL_RESERVE,
-  type ChainWriter,
-  QUEUE_CAPACITY,
-  SinkUnavailable,
-} from '../../../src/audit/sink.js';
+import { CALL_RESERVE, type ChainWriter, QUEUE_CAPACITY, SinkUnavailable } from '../../../src/audit/sink.js';
 import { verifyChain } from '../../support/audit-chain.js';
 import { until } from './samples.js';
 import { lifecycle, makeSink } from './sink-rig.js';
@@ -78,11 +73,7 @@ describe('AuditSink', () => {
     await Promise.all(appended);
     expect(gated.written).toHaveLength(3);
     const names = gated.lines().map((line) => /"event":"([^"]*)"/.exec(line)?.[1]);
-    expect(names).toEqual([
-      'started',
-      'first',
-      ...Array.from({ length: 50 }, (_, index) => `e${index}`),
-    ]);
+    expect(names).toEqual(['started', 'first', ...Array.from({ length: 50 }, (_, index) => `e${index}`)]);
     await sink.close();
     expect(verifyChain(gated.lines()).isWhole).toBe(true);
   });
@@ -216,11 +207,7 @@ describe('AuditSink', () => {
     await until(() => gated.gates.length === 1);
     waiting.push(sink.append(lifecycle('b')));
     clock.ms += 60_000;
-    expect(await outcomes([...waiting, sink.append(lifecycle('c'))])).toEqual([
-      'refused',
-      'refused',
-      'refused',
-    ]);
+    expect(await outcomes([...waiting, sink.append(lifecycle('c'))])).toEqual(['refused', 'refused', 'refused']);
     expect(sink.isWritable).toBe(false);
     expect(states.at(-1)).toBe('stalled');
     gated.letPass();

@@ -223,8 +223,7 @@ describe('the lease of an audit file', () => {
 });
 
 describe('an audit file behind a link', () => {
-  const writer = (instance: string) =>
-    makeSink(createAuditFile(path, { lease: optionsOf(instance) }));
+  const writer = (instance: string) => makeSink(createAuditFile(path, { lease: optionsOf(instance) }));
 
   it('[O-38] has its lease beside the file itself, also where that is not there yet', async () => {
     await mkdir(join(folder, 'day'));
@@ -245,9 +244,7 @@ describe('an audit file behind a link', () => {
     await unlink(path);
     await symlink('2.jsonl', path);
     await one.sink.append(lifecycle('next'));
-    expect((await readdir(folder)).filter((name) => name.endsWith('.lease'))).toEqual([
-      '2.jsonl.lease',
-    ]);
+    expect((await readdir(folder)).filter((name) => name.endsWith('.lease'))).toEqual(['2.jsonl.lease']);
     const two = writer('two');
     await expect(two.sink.start()).rejects.toThrow('another gateway writes the audit file');
     await two.sink.close();

@@ -1,11 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { MAX_JOINED, MAX_VERIFYING } from '../../../src/auth/authenticator.js';
-import {
-  type MintOptions,
-  makeSigningKey,
-  startTestIssuer,
-  type TestIssuer,
-} from '../../support/tokens.js';
+import { type MintOptions, makeSigningKey, startTestIssuer, type TestIssuer } from '../../support/tokens.js';
 import { ACCEPTANCE, makeAuthenticator, RESOURCE, verdictOf } from './fixture.js';
 
 let issuer: TestIssuer;
@@ -54,35 +49,21 @@ const AUDIENCES: readonly Case[] = [
     { [RESOURCE]: true },
     null,
     undefined,
-  ].map(
-    (aud): Case => [
-      `[A-40] refuses the audience ${JSON.stringify(aud)}`,
-      'token-audience',
-      claims({ aud }),
-    ],
-  ),
+  ].map((aud): Case => [`[A-40] refuses the audience ${JSON.stringify(aud)}`, 'token-audience', claims({ aud })]),
 ];
 
 const TYPES: readonly Case[] = [
   ['[A-41] takes at+jwt in any case', 'ok', header({ typ: 'AT+JWT' })],
   ['[A-41] takes application/at+jwt', 'ok', header({ typ: 'application/at+jwt' })],
   ...['JWT', 'dpop+jwt', 'oauth-id-jag+jwt', 'at+jwt ', 'x/at+jwt', '', 1, null, undefined].map(
-    (typ): Case => [
-      `[A-41] refuses the type ${JSON.stringify(typ)}`,
-      'token-type',
-      header({ typ }),
-    ],
+    (typ): Case => [`[A-41] refuses the type ${JSON.stringify(typ)}`, 'token-type', header({ typ })],
   ),
 ];
 
 const TIMES: readonly Case[] = [
   ['[A-42] refuses a token without exp', 'token-malformed', claims({ exp: undefined })],
   ['[A-42] refuses exp as a string', 'token-malformed', claims({ exp: String(2e9) })],
-  [
-    '[A-42] refuses exp in ten years',
-    'token-lifetime',
-    () => ({ claims: { exp: seconds() + 3e8 } }),
-  ],
+  ['[A-42] refuses exp in ten years', 'token-lifetime', () => ({ claims: { exp: seconds() + 3e8 } })],
   ['[A-42] refuses a token without iat', 'token-malformed', claims({ iat: undefined })],
   [
     '[A-42] refuses a token whose end is a second ago, without tolerance',
@@ -94,26 +75,14 @@ const TIMES: readonly Case[] = [
     'ok',
     () => ({ claims: { iat: seconds(), exp: seconds() + 3660 } }),
   ],
-  [
-    '[A-42] refuses a second more',
-    'token-lifetime',
-    () => ({ claims: { iat: seconds(), exp: seconds() + 3661 } }),
-  ],
+  ['[A-42] refuses a second more', 'token-lifetime', () => ({ claims: { iat: seconds(), exp: seconds() + 3661 } })],
   [
     '[A-42] takes a clock that is ten seconds ahead',
     'ok',
     () => ({ claims: { iat: seconds() + 10, nbf: seconds() + 10 } }),
   ],
-  [
-    '[A-42] refuses iat in the future',
-    'token-not-yet-valid',
-    () => ({ claims: { iat: seconds() + 90 } }),
-  ],
-  [
-    '[A-42] refuses nbf in the future',
-    'token-not-yet-valid',
-    () => ({ claims: { nbf: seconds() + 90 } }),
-  ],
+  ['[A-42] refuses iat in the future', 'token-not-yet-valid', () => ({ claims: { iat: seconds() + 90 } })],
+  ['[A-42] refuses nbf in the future', 'token-not-yet-valid', () => ({ claims: { nbf: seconds() + 90 } })],
   ['[A-42] refuses nbf that is no number', 'token-malformed', claims({ nbf: '0' })],
 ];
 
@@ -121,17 +90,9 @@ const HEADERS: readonly Case[] = [
   ['[A-39] refuses jku', 'token-malformed', header({ jku: 'https://evil.example/keys' })],
   ['[A-39] refuses x5u', 'token-malformed', header({ x5u: 'https://evil.example/cert' })],
   ['[A-39] refuses x5c', 'token-malformed', header({ x5c: ['MIIB'] })],
-  [
-    '[A-39] refuses jwk',
-    'token-malformed',
-    () => ({ header: { jwk: issuer.currentKey().publicJwk } }),
-  ],
+  ['[A-39] refuses jwk', 'token-malformed', () => ({ header: { jwk: issuer.currentKey().publicJwk } })],
   ['[A-43] refuses b64 that is critical', 'token-malformed', header({ b64: true, crit: ['b64'] })],
-  [
-    '[A-38] refuses a key id past 256 characters',
-    'token-malformed',
-    header({ kid: 'k'.repeat(257) }),
-  ],
+  ['[A-38] refuses a key id past 256 characters', 'token-malformed', header({ kid: 'k'.repeat(257) })],
   ['[A-38] refuses a key id that is no string', 'token-malformed', header({ kid: 7 })],
   ['takes x5t, which only names a certificate', 'ok', header({ x5t: 'AAAA' })],
 ];
@@ -144,23 +105,11 @@ const CLAIMS: readonly Case[] = [
   ['[A-24] refuses a client that is no string', 'token-malformed', claims({ client_id: ['a'] })],
   ['takes the second name of the client claim', 'ok', claims({ client_id: undefined, azp: 'a' })],
   ['[A-44] refuses a token without iss', 'token-issuer', claims({ iss: undefined })],
-  [
-    '[A-44] refuses another spelling of iss',
-    'token-issuer',
-    () => ({ claims: { iss: `${issuer.issuer}/` } }),
-  ],
+  ['[A-44] refuses another spelling of iss', 'token-issuer', () => ({ claims: { iss: `${issuer.issuer}/` } })],
   ['[A-48] refuses a DPoP-bound token', 'token-binding', claims({ cnf: { jkt: 'x' } })],
-  [
-    '[A-49] refuses a certificate-bound token',
-    'token-binding',
-    claims({ cnf: { 'x5t#S256': 'x' } }),
-  ],
+  ['[A-49] refuses a certificate-bound token', 'token-binding', claims({ cnf: { 'x5t#S256': 'x' } })],
   ['[A-48] refuses any confirmation claim', 'token-binding', claims({ cnf: null })],
-  [
-    '[A-52] refuses a tab in scope',
-    'token-malformed',
-    claims({ scope: 'notes:read\tnotes:write' }),
-  ],
+  ['[A-52] refuses a tab in scope', 'token-malformed', claims({ scope: 'notes:read\tnotes:write' })],
   ['[A-52] refuses a Unicode space in scope', 'token-malformed', claims({ scope: 'a\u2003b' })],
   ['[A-52] refuses an empty scope token', 'token-malformed', claims({ scope: 'a  b' })],
   ['[A-52] refuses a quotation mark in scope', 'token-malformed', claims({ scope: 'a"b' })],
@@ -171,13 +120,7 @@ const CLAIMS: readonly Case[] = [
 ];
 
 describe('a token is verified', () => {
-  for (const [title, verdict, options] of [
-    ...AUDIENCES,
-    ...TYPES,
-    ...TIMES,
-    ...HEADERS,
-    ...CLAIMS,
-  ]) {
+  for (const [title, verdict, options] of [...AUDIENCES, ...TYPES, ...TIMES, ...HEADERS, ...CLAIMS]) {
     it(title, async () => {
       expect(await authenticator.verdict(await issuer.mint(RESOURCE, options()))).toBe(verdict);
     });
@@ -240,13 +183,7 @@ describe('a token is verified', () => {
   it('refuses parts that are not JSON objects', async () => {
     const part = (text: string | Uint8Array) => Buffer.from(text).toString('base64url');
     const invalidUtf8 = Buffer.from('{"alg":"ES256\xff"}', 'latin1');
-    for (const head of [
-      part('[1]'),
-      part('null'),
-      part('{'),
-      part(invalidUtf8),
-      part('\ufeff{}'),
-    ]) {
+    for (const head of [part('[1]'), part('null'), part('{'), part(invalidUtf8), part('\ufeff{}')]) {
       expect(await authenticator.verdict(`${head}.${part('{}')}.AAAA`)).toBe('token-malformed');
     }
   });
@@ -270,9 +207,7 @@ describe('a flood of unknown tokens', () => {
       return outcome;
     });
     const tokens = await Promise.all(
-      Array.from({ length: 10 }, (_, at) =>
-        issuer.mint(RESOURCE, { claims: { jti: `new ${at}` } }),
-      ),
+      Array.from({ length: 10 }, (_, at) => issuer.mint(RESOURCE, { claims: { jti: `new ${at}` } })),
     );
     const ended: number[] = [];
     const outcomes = await Promise.all(
@@ -385,10 +320,7 @@ describe('verified tokens', () => {
       const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
       const last = alphabet.indexOf(token.slice(-1));
       // An ES256 signature leaves four spare bits in its last character.
-      const respelled = Array.from(
-        { length: 15 },
-        (_, index) => token.slice(0, -1) + alphabet[last + index + 1],
-      );
+      const respelled = Array.from({ length: 15 }, (_, index) => token.slice(0, -1) + alphabet[last + index + 1]);
       for (const spelling of [...respelled, `${token}=`, `${token} `, token.replace('.', '.\n')]) {
         const headers = { authorization: `Bearer ${spelling}` };
         const outcome = authenticate({ headers, repeated: new Set(), query: '' }, ACCEPTANCE);

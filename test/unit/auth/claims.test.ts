@@ -126,9 +126,7 @@ describe('[TOK-08] the name of a claim', () => {
           (value, name) => Object.fromEntries([[name, value]]),
           'here',
         ) as JsonObject;
-        const pointer = steps
-          .map((one) => `/${one.replaceAll('~', '~0').replaceAll('/', '~1')}`)
-          .join('');
+        const pointer = steps.map((one) => `/${one.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
         expect(claimAt(claims, pointer)).toBe('here');
       }),
     );
@@ -161,14 +159,12 @@ describe('[TOK-09] groups', () => {
     expect(groupsOf({ groups: ['a'], _claim_names: { groups: 'src1' } })).toEqual(['a']);
   });
 
-  it.each([
-    { _claim_names: 'groups' },
-    { _claim_names: ['groups'] },
-    { groups: ['a', 1] },
-    { groups: [''] },
-  ])('are no guess: %j', (claims) => {
-    expect(groupsOf(claims)).toBe('token-malformed');
-  });
+  it.each([{ _claim_names: 'groups' }, { _claim_names: ['groups'] }, { groups: ['a', 1] }, { groups: [''] }])(
+    'are no guess: %j',
+    (claims) => {
+      expect(groupsOf(claims)).toBe('token-malformed');
+    },
+  );
 });
 
 describe('[TOK-07] a chain of actors', () => {

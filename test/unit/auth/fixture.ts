@@ -48,10 +48,7 @@ export function makeAuthenticator(issuers: readonly IssuerSettings[], clock = ma
     verifyProof: () => Promise.resolve('invalid_dpop_proof'),
   });
   const ask = (token: string, acceptance = ACCEPTANCE) =>
-    authenticate(
-      { headers: { authorization: `Bearer ${token}` }, repeated: new Set(), query: '' },
-      acceptance,
-    );
+    authenticate({ headers: { authorization: `Bearer ${token}` }, repeated: new Set(), query: '' }, acceptance);
   return {
     authenticate,
     ask,

@@ -46,9 +46,7 @@ function answer(changed: Readonly<Record<string, unknown>> = {}): Record<string,
     iat: seconds(),
     exp: seconds() + 600,
   };
-  return Object.fromEntries(
-    Object.entries({ ...good, ...changed }).filter(([, value]) => value !== undefined),
-  );
+  return Object.fromEntries(Object.entries({ ...good, ...changed }).filter(([, value]) => value !== undefined));
 }
 
 function make(changed: Partial<IntrospectionSettings> = {}) {
@@ -84,11 +82,7 @@ describe('[TOK-01] an answer about a token', () => {
     ['with a slash at the issuer', 'token-issuer', () => answer({ iss: `${issuer.issuer}/` })],
     ['without an audience', 'token-audience', responseOf({ aud: undefined })],
     ['for another audience', 'token-audience', responseOf({ aud: `${RESOURCE}/` })],
-    [
-      'for ours among others',
-      'token-audience',
-      responseOf({ aud: [RESOURCE, 'https://b.example'] }),
-    ],
+    ['for ours among others', 'token-audience', responseOf({ aud: [RESOURCE, 'https://b.example'] })],
     ['without an end', 'token-malformed', responseOf({ exp: undefined })],
     ['with an end that is text', 'token-malformed', () => answer({ exp: String(seconds() + 60) })],
     ['that has ended', 'token-expired', () => answer({ exp: seconds() - 1 })],
@@ -152,9 +146,7 @@ describe('[TOK-04] a token', () => {
     const { verdict } = make();
     const foreign = await issuer.mint(RESOURCE, { claims: { iss: 'https://other.example' } });
     expect(await verdict(foreign)).toBe('token-issuer');
-    expect(await verdict(await issuer.mint(RESOURCE, { claims: { iss: undefined } }))).toBe(
-      'token-issuer',
-    );
+    expect(await verdict(await issuer.mint(RESOURCE, { claims: { iss: undefined } }))).toBe('token-issuer');
     expect(questions()).toBe(0);
     expect(await verdict(await issuer.mint(RESOURCE))).toBe('ok');
     expect(questions()).toBe(1);
@@ -164,34 +156,24 @@ describe('[TOK-04] a token', () => {
     'that says it is no access token is shown to nobody: %s',
     async (typ) => {
       issuer.answerAbout(() => answer());
-      expect(await make().verdict(await issuer.mint(RESOURCE, { header: { typ } }))).toBe(
-        'token-type',
-      );
+      expect(await make().verdict(await issuer.mint(RESOURCE, { header: { typ } }))).toBe('token-type');
       expect(questions()).toBe(0);
     },
   );
 
-  it.each([
-    'short',
-    'a'.repeat(9000),
-    `${TOKEN} x`,
-    `${TOKEN},x`,
-    `=${TOKEN}`,
-    `${TOKEN}===`,
-    `${TOKEN}é`,
-  ])('that is no token is shown to nobody (case %#)', async (token) => {
-    expect(await make().verdict(token)).toBe('token-malformed');
-    expect(questions()).toBe(0);
-  });
+  it.each(['short', 'a'.repeat(9000), `${TOKEN} x`, `${TOKEN},x`, `=${TOKEN}`, `${TOKEN}===`, `${TOKEN}é`])(
+    'that is no token is shown to nobody (case %#)',
+    async (token) => {
+      expect(await make().verdict(token)).toBe('token-malformed');
+      expect(questions()).toBe(0);
+    },
+  );
 
   it('of an issuer with keys is verified by them, though another is asked about its own', async () => {
     const keyed = await startTestIssuer();
     closers.push(() => keyed.close());
     const both = makeAuthenticator(
-      [
-        keyed.settings(),
-        issuer.settings({ name: 'asked', algorithms: [], introspection: SETTINGS }),
-      ],
+      [keyed.settings(), issuer.settings({ name: 'asked', algorithms: [], introspection: SETTINGS })],
       clock,
     );
     closers.push(both.close);
@@ -258,8 +240,7 @@ describe('[TOK-02] an issuer is asked', () => {
     expect(await verdict(TOKEN)).toBe('ok');
     nowMs = 31_000;
     const verdicts: string[] = [];
-    for (let round = 0; round < 20; round += 1)
-      verdicts.push(await verdict(`stranger-${round}-xxxxx`));
+    for (let round = 0; round < 20; round += 1) verdicts.push(await verdict(`stranger-${round}-xxxxx`));
     expect(verdicts.filter((one) => one === 'token-signature')).toHaveLength(5);
     expect(verdicts.filter((one) => one === 'keys-unavailable')).toHaveLength(15);
     issuer.answerAbout(() => answer({ iat: undefined, exp: Math.floor(frozen.now() / 1000) + 60 }));

@@ -12,12 +12,7 @@ import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { createGuardedFetch } from '../../../src/upstream/safe-fetch.js';
 import { startOidcProvider } from '../../support/authorization-servers.js';
 import { walkCodeFlow } from '../../support/oauth-clients.js';
-import {
-  type Misbehaviour,
-  makeSigningKey,
-  startTestIssuer,
-  type TestIssuer,
-} from '../../support/tokens.js';
+import { type Misbehaviour, makeSigningKey, startTestIssuer, type TestIssuer } from '../../support/tokens.js';
 import { makeAuthenticator, makeClock, RESOURCE } from './fixture.js';
 
 const MINUTE_MS = 60_000;
@@ -234,9 +229,7 @@ describe('the keys of an issuer', () => {
   it('[A-29] of an issuer without key ids serve when there is one of the algorithm', async () => {
     const { kid: _, ...bare } = issuer.currentKey().publicJwk;
     issuer.publish([bare]);
-    expect(
-      await authenticator.verdict(await issuer.mint(RESOURCE, { header: { kid: undefined } })),
-    ).toBe('ok');
+    expect(await authenticator.verdict(await issuer.mint(RESOURCE, { header: { kid: undefined } }))).toBe('ok');
   });
 });
 

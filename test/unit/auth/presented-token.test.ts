@@ -85,19 +85,13 @@ describe('the bearer token of a request', () => {
   it('[A-22] has one spelling for each value of each part', () => {
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
     fc.assert(
-      fc.property(
-        fc.uint8Array({ minLength: 1, maxLength: 70 }),
-        fc.constantFrom(...alphabet),
-        (bytes, last) => {
-          const canonical = Buffer.from(bytes).toString('base64url');
-          const other = canonical.slice(0, -1) + last;
-          const isCanonical = Buffer.from(other, 'base64url').toString('base64url') === other;
-          const expected = isCanonical
-            ? { token: `a000.b000.${other}`, scheme: 'bearer' }
-            : 'malformed';
-          expect(read(`Bearer a000.b000.${other}`)).toEqual(expected);
-        },
-      ),
+      fc.property(fc.uint8Array({ minLength: 1, maxLength: 70 }), fc.constantFrom(...alphabet), (bytes, last) => {
+        const canonical = Buffer.from(bytes).toString('base64url');
+        const other = canonical.slice(0, -1) + last;
+        const isCanonical = Buffer.from(other, 'base64url').toString('base64url') === other;
+        const expected = isCanonical ? { token: `a000.b000.${other}`, scheme: 'bearer' } : 'malformed';
+        expect(read(`Bearer a000.b000.${other}`)).toEqual(expected);
+      }),
     );
   });
 
@@ -113,8 +107,7 @@ const URI = 'https://mcp.example.com/notes';
 const BOUND_TOKEN = 'a.b.c';
 const MAX_AGE_MS = 60_000;
 
-const hmac = (purpose: string, text: string): string =>
-  createHmac('sha256', purpose).update(text).digest('base64url');
+const hmac = (purpose: string, text: string): string => createHmac('sha256', purpose).update(text).digest('base64url');
 
 const digests =
   (keys: readonly string[]) =>
@@ -137,8 +130,7 @@ function makeVerifier(more: { now?: () => number; maxUses?: number } = {}) {
       proof: string | undefined,
       { thumbprint: proofKey }: ProofHolder,
       owner = 'caller',
-    ): Promise<ProofVerdict> =>
-      checkProof({ proof, method: 'POST', uri: URI, token: BOUND_TOKEN, proofKey, owner }),
+    ): Promise<ProofVerdict> => checkProof({ proof, method: 'POST', uri: URI, token: BOUND_TOKEN, proofKey, owner }),
   };
 }
 
@@ -234,15 +226,11 @@ describe('a proof of possession', () => {
     const proof = await holder.prove('POST', URI, { token: BOUND_TOKEN });
     const { checkProof, replays } = makeVerifier();
     await fc.assert(
-      fc.asyncProperty(
-        fc.nat(proof.length - 1),
-        fc.constantFrom(...'ABCxyz019-_.= '),
-        async (at, char) => {
-          if (proof[at] === char) return;
-          const changed = proof.slice(0, at) + char + proof.slice(at + 1);
-          expect(await checkProof(changed, holder)).toBe('invalid_dpop_proof');
-        },
-      ),
+      fc.asyncProperty(fc.nat(proof.length - 1), fc.constantFrom(...'ABCxyz019-_.= '), async (at, char) => {
+        if (proof[at] === char) return;
+        const changed = proof.slice(0, at) + char + proof.slice(at + 1);
+        expect(await checkProof(changed, holder)).toBe('invalid_dpop_proof');
+      }),
       { numRuns: 200 },
     );
     expect(replays.size).toBe(0);
@@ -284,8 +272,7 @@ describe('the key of a proof', () => {
       ['jwk', 'ES256'],
       [null, 'ES256'],
     ];
-    for (const [jwk, alg] of bad)
-      expect(readProofKey(jwk, alg), JSON.stringify(jwk)).toBeUndefined();
+    for (const [jwk, alg] of bad) expect(readProofKey(jwk, alg), JSON.stringify(jwk)).toBeUndefined();
     expect(readProofKey(ec, 'ES256')).toBeDefined();
   });
 

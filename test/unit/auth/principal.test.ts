@@ -10,10 +10,7 @@ let authenticator: ReturnType<typeof makeAuthenticator>;
 
 beforeAll(async () => {
   issuer = await startTestIssuer({ alg: 'RS256' });
-  authenticator = makeAuthenticator([
-    issuer.settings(),
-    issuer.settings({ name: 'legacy', tokenType: 'JWT' }),
-  ]);
+  authenticator = makeAuthenticator([issuer.settings(), issuer.settings({ name: 'legacy', tokenType: 'JWT' })]);
 });
 
 afterAll(async () => {

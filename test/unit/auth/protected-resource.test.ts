@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { PROOF_ALGORITHMS } from '../../../src/auth/presented-token.js';
-import {
-  challengeFor,
-  metadataDocument,
-  metadataPaths,
-  metadataUrl,
-} from '../../../src/auth/protected-resource.js';
+import { challengeFor, metadataDocument, metadataPaths, metadataUrl } from '../../../src/auth/protected-resource.js';
 
 const ISSUERS = new Map([
   ['corp', { issuer: 'https://idp.example.com' }],
@@ -69,9 +64,7 @@ describe('protected resource metadata', () => {
 
   it('[A-54] is answered where RFC 9728 inserts the path', () => {
     const publicUrl = new URL('https://mcp.example.com');
-    expect(metadataPaths(publicUrl, '/github')).toEqual([
-      '/.well-known/oauth-protected-resource/github',
-    ]);
+    expect(metadataPaths(publicUrl, '/github')).toEqual(['/.well-known/oauth-protected-resource/github']);
     expect(metadataUrl(publicUrl, '/github')).toBe(
       'https://mcp.example.com/.well-known/oauth-protected-resource/github',
     );

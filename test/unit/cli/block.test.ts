@@ -60,10 +60,7 @@ describe('[REV-64] block', () => {
     [['token', 'corp', 'id'], { token: { issuer: 'corp', jti: 'id' } }],
     [['token-digest', 'd'], { token: { digest: 'd' } }],
     [['tokens', 'corp', 'ada'], { subject: { issuer: 'corp', subject: 'ada' } }],
-    [
-      ['tokens', 'corp', 'ada', '--client', 'ide'],
-      { subject: { issuer: 'corp', subject: 'ada', client: 'ide' } },
-    ],
+    [['tokens', 'corp', 'ada', '--client', 'ide'], { subject: { issuer: 'corp', subject: 'ada', client: 'ide' } }],
     [['session', 'd'], { session: { digest: 'd' } }],
   ])('%j is sent as an order', async (argv, order) => {
     const { code, asked, err } = await run(['block', ...argv, ...note], made);
@@ -146,11 +143,7 @@ describe('[REV-64] block', () => {
   it.each([
     [['block', 'everything', '-c', 'all.yaml'], {}, '--note'],
     [['block', 'everything', ...note, '--for', '2'], {}, 'duration'],
-    [
-      ['block', 'everything', '--note', 'x', '--url', 'ftp://x'],
-      {},
-      'origin of the admin listener',
-    ],
+    [['block', 'everything', '--note', 'x', '--url', 'ftp://x'], {}, 'origin of the admin listener'],
     [['block', 'everything', ...note], { SALLYPORT_ADMIN_TOKEN: '' }, 'SALLYPORT_ADMIN_TOKEN'],
     [['block', 'everything', ...note, '--token-file', 'empty'], {}, 'is not set or empty'],
     [['block', 'everything', ...note, '--token-file', 'gone'], {}, 'gone'],

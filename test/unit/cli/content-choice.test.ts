@@ -19,8 +19,7 @@ const DIGEST = digestListed('tool', READ_FILE, true);
 function lockOf(definition: JsonObject, status: 'approved' | 'pending'): Lock | undefined {
   const name = String(definition['name']);
   const sha256 = digestListed('tool', definition, true);
-  const approval =
-    status === 'approved' ? 'approval: {by: ada, at: "2026-11-20T09:30:00Z", note: read}, ' : '';
+  const approval = status === 'approved' ? 'approval: {by: ada, at: "2026-11-20T09:30:00Z", note: read}, ' : '';
   const text = `lockfileVersion: 1
 upstream: github
 tools:

@@ -46,22 +46,10 @@ describe('[E-40] a server that cannot be used', () => {
       "/mcp answered 401: it wants credentials; try --header 'Authorization: Bearer TOKEN'",
     ],
     ['401', 401, {}, '/mcp', '/mcp answered 401 to the request that opens a session'],
-    [
-      '405',
-      405,
-      {},
-      '/mcp',
-      '/mcp answered 405 to POST; an HTTP+SSE server needs --transport http-sse',
-    ],
+    ['405', 405, {}, '/mcp', '/mcp answered 405 to POST; an HTTP+SSE server needs --transport http-sse'],
     ['500', 500, {}, '/mcp', '/mcp answered 500 to the request that opens a session'],
     ['a page', 200, html, '/', '/ answered 200 with text/html, a web page; is the path /mcp?'],
-    [
-      'no type',
-      200,
-      {},
-      '/mcp',
-      '/mcp answered 200 with no content type, which is not MCP; is the path /mcp?',
-    ],
+    ['no type', 200, {}, '/mcp', '/mcp answered 200 with no content type, which is not MCP; is the path /mcp?'],
     [
       'a redirect',
       301,
@@ -83,9 +71,7 @@ describe('[E-40] a server that cannot be used', () => {
   });
 
   it('is explained by the words of an error without a code', async () => {
-    expect(await explain('http://127.0.0.1:1/mcp')).toBe(
-      'http://127.0.0.1:1/mcp cannot be reached (bad port)',
-    );
+    expect(await explain('http://127.0.0.1:1/mcp')).toBe('http://127.0.0.1:1/mcp cannot be reached (bad port)');
   });
 
   it('is explained by the connection', async () => {
@@ -102,12 +88,8 @@ describe('[E-40] a server that cannot be used', () => {
     const plain = await serve(answering(200, { 'content-type': 'application/json' }));
     const front = await startTlsFront(`${plain}/mcp`, makeAuthority().issue());
     closing.push(() => front.close());
-    expect(await explain(`https://127.0.0.1:${front.port}/mcp`)).toContain(
-      'has a certificate that is not trusted (',
-    );
-    expect(await explain(`${plain.replace('http:', 'https:')}/mcp`)).toContain(
-      'does not speak TLS (',
-    );
+    expect(await explain(`https://127.0.0.1:${front.port}/mcp`)).toContain('has a certificate that is not trusted (');
+    expect(await explain(`${plain.replace('http:', 'https:')}/mcp`)).toContain('does not speak TLS (');
     const closer = createTcpServer((socket) => {
       // An alert of TLS. The connection stays open, because a client that is still sending could lose the alert.
       socket
@@ -127,17 +109,9 @@ describe('[E-40] a server that cannot be used', () => {
       '/',
       'a JSON object with "status", "version", "secret", which is not an answer of MCP; is the path /mcp?',
     ],
-    [
-      '[]',
-      '/mcp',
-      'a JSON list, which is not an answer of MCP; what is the path of its MCP endpoint?',
-    ],
+    ['[]', '/mcp', 'a JSON list, which is not an answer of MCP; what is the path of its MCP endpoint?'],
     ['<p>', '/', 'text that is not JSON, which is not an answer of MCP; is the path /mcp?'],
-    [
-      `{"${'k'.repeat(100_000)}":1}`,
-      '/',
-      'text that is not JSON, which is not an answer of MCP; is the path /mcp?',
-    ],
+    [`{"${'k'.repeat(100_000)}":1}`, '/', 'text that is not JSON, which is not an answer of MCP; is the path /mcp?'],
     ['{"jsonrpc":"2.0","id":1,"error":{"code":-32601}}', '/', 'the JSON-RPC error -32601'],
   ])('is explained by JSON that is no session: %.40s', async (body, path, expected) => {
     const origin = await serve((request, response) => {

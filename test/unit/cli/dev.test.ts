@@ -95,10 +95,7 @@ describe('[E-40] a line for a decision', () => {
     ],
     [
       'shows what a client wrote without acting on the terminal',
-      outcome(
-        { action: 'refused', reasons: [] },
-        { target: { method: 'tools/call', name: '\u001b[2Jx' } },
-      ),
+      outcome({ action: 'refused', reasons: [] }, { target: { method: 'tools/call', name: '\u001b[2Jx' } }),
       '19:47:18  refused   tools/call \\u{1b}[2Jx',
     ],
     [
@@ -164,9 +161,7 @@ describe('[E-40] a line for a decision', () => {
 describe('[E-40] the configuration of clients', () => {
   it('is a command or one JSON document for each', () => {
     const text = clientConfigurations('mcp', 'http://127.0.0.1:8080/mcp');
-    const [code, desktop, editor, cursor, inspector] = text
-      .split('\n')
-      .filter((line) => line.startsWith('  '));
+    const [code, desktop, editor, cursor, inspector] = text.split('\n').filter((line) => line.startsWith('  '));
     expect(code).toBe(
       '  claude mcp add --transport http mcp http://127.0.0.1:8080/mcp --header "Authorization: Bearer $TOKEN"',
     );

@@ -16,10 +16,7 @@ const ID = readKeyText(KEY_HEX)?.id;
 
 async function run(argv: readonly string[], stdin = '') {
   const io = terminal({ env: { KEY: KEY_HEX }, readStdin: () => Promise.resolve(stdin) });
-  const code = await buildProgram(io, [keysCommand(io, { files: filesOf(FILES) })]).run([
-    'keys',
-    ...argv,
-  ]);
+  const code = await buildProgram(io, [keysCommand(io, { files: filesOf(FILES) })]).run(['keys', ...argv]);
   return { code, out: io.out(), err: io.err() };
 }
 

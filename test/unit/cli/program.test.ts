@@ -58,10 +58,7 @@ describe('[C-20] the command line', () => {
 
   it.each([
     [['srve'], 'error: unknown command \'srve\'; did you mean "serve"?'],
-    [
-      ['serve', '-c', 'x', '--strcit'],
-      'error: unknown option \'--strcit\'; did you mean "--strict"?',
-    ],
+    [['serve', '-c', 'x', '--strcit'], 'error: unknown option \'--strcit\'; did you mean "--strict"?'],
     [['serve'], "error: required option '-c, --config <file>' not specified"],
     [['serve', '-c', 'x', 'more'], 'error: too many arguments'],
     [['s\r\u2028\x1b[2K'], "error: unknown command 's\\r\\u{2028}\\u{1b}[2K'"],
@@ -109,19 +106,7 @@ describe('[C-20] the command line', () => {
 });
 
 describe('a word of a command line that is printed to be pasted', () => {
-  const texts = [
-    'plain',
-    '',
-    "it's",
-    'a b',
-    '$(id)',
-    '`id`',
-    '\\',
-    "\\';touch x;'",
-    '=ls',
-    '*',
-    '~',
-  ];
+  const texts = ['plain', '', "it's", 'a b', '$(id)', '`id`', '\\', "\\';touch x;'", '=ls', '*', '~'];
 
   it.each(texts)('%j is one argument of a POSIX shell, as it is', (text) => {
     const script = `printf %s ${quoteForShell(text)}`;
@@ -153,15 +138,12 @@ describe('a misspelt option', () => {
     expect(strange(line)).toBe(printed);
   });
 
-  it.each([
-    'serve -c --odd',
-    'pin fetch --note --odd --approve',
-    'serve -- --odd',
-    'serve --help',
-    'nothing',
-  ])('[C-20] is not seen in "%s", where it is a value or asked for', (line) => {
-    expect(strange(line)).toBeUndefined();
-  });
+  it.each(['serve -c --odd', 'pin fetch --note --odd --approve', 'serve -- --odd', 'serve --help', 'nothing'])(
+    '[C-20] is not seen in "%s", where it is a value or asked for',
+    (line) => {
+      expect(strange(line)).toBeUndefined();
+    },
+  );
 });
 
 let both: string;

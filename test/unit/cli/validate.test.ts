@@ -127,9 +127,7 @@ describe('[C-21] validate', () => {
   it('exits with 2 where a file cannot be read', async () => {
     const missing = await validate({ options: { config: 'elsewhere.yaml' } });
     expect(missing.code).toBe(2);
-    expect(missing.out).toBe(
-      'elsewhere.yaml:1:1 error the gateway file cannot be read; name another with -c\n',
-    );
+    expect(missing.out).toBe('elsewhere.yaml:1:1 error the gateway file cannot be read; name another with -c\n');
     const noFolder = GOOD.replace('dir: policies', 'dir: nowhere');
     expect((await validate({ files: { '/srv/config/gateway.yaml': noFolder } })).code).toBe(2);
   });

@@ -47,9 +47,7 @@ describe('[C-16] reports', () => {
         },
       ],
     });
-    expect(run.results[1].locations[0].physicalLocation.artifactLocation.uri).toBe(
-      'file:///etc/x.policy.yaml',
-    );
+    expect(run.results[1].locations[0].physicalLocation.artifactLocation.uri).toBe('file:///etc/x.policy.yaml');
   });
 
   it('stay one line a fault, whatever a file is called', () => {

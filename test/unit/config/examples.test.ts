@@ -57,9 +57,7 @@ describe('[C-19] the examples', () => {
     expect(policies.diagnostics.map(lineOf)).toEqual([]);
     expect(policies.documents.length).toBeGreaterThan(0);
     const upstreams = new Set(settings?.upstreams.keys());
-    const named = policies.documents.flatMap(({ rules }) =>
-      rules.flatMap(({ what }) => what.upstreams ?? []),
-    );
+    const named = policies.documents.flatMap(({ rules }) => rules.flatMap(({ what }) => what.upstreams ?? []));
     for (const upstream of named) if (upstream !== '*') expect(upstreams).toContain(upstream);
   });
 

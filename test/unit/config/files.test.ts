@@ -2,11 +2,7 @@ import { mkdir, mkdtemp, readFile, rename, rm, symlink, utimes, writeFile } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  type ConfigWatch,
-  type WatchTargets,
-  watchConfiguration,
-} from '../../../src/config/files.js';
+import { type ConfigWatch, type WatchTargets, watchConfiguration } from '../../../src/config/files.js';
 
 let folder = '';
 let watches: ConfigWatch[] = [];
@@ -151,9 +147,7 @@ describe('[C-17] changes of files', () => {
     const held = new Promise<void>((resolve) => {
       release = resolve;
     });
-    const { watch, calls, reached } = await watchOver(only(file), NEVER_MS, (call) =>
-      call === 1 ? held : undefined,
-    );
+    const { watch, calls, reached } = await watchOver(only(file), NEVER_MS, (call) => (call === 1 ? held : undefined));
     await put(file, '1');
     const first = watch.check();
     await reached(1);

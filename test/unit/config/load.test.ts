@@ -1,16 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { loadGateway } from '../../../src/config/load.js';
-import {
-  diagnosticLines,
-  FILE,
-  filesOf,
-  GOOD,
-  KEY_HEX,
-  LOCAL,
-  read,
-  settingsOf,
-} from './reading.js';
+import { diagnosticLines, FILE, filesOf, GOOD, KEY_HEX, LOCAL, read, settingsOf } from './reading.js';
 
 /** The gateway file of the contract, with every key that a reader may meet. */
 const EVERY_KEY = `version: 1
@@ -167,9 +158,7 @@ describe('[C-01] a gateway file becomes settings', () => {
   });
 
   it('fills what a profile leaves out, and keeps the profile "default" beside others', () => {
-    const { profiles } = settingsOf(
-      `${GOOD}inspection: {profiles: {lax: {result: {injection: off}}}}\n`,
-    );
+    const { profiles } = settingsOf(`${GOOD}inspection: {profiles: {lax: {result: {injection: off}}}}\n`);
     expect(profiles.get('lax')?.result).toMatchObject({ injection: 'off', secrets: 'redact' });
     expect(profiles.get('lax')?.request.secrets).toBe('block');
     expect(profiles.has('default')).toBe(true);
@@ -180,9 +169,7 @@ describe('[C-01] a gateway file becomes settings', () => {
       const text = GOOD.replace('mcp.example.com', `mcp.example.com/gate${slash}`);
       const settings = settingsOf(text);
       expect(settings.publicBase).toBe('https://mcp.example.com/gate');
-      expect(settings.upstreams.get('github')?.resource).toBe(
-        'https://mcp.example.com/gate/github',
-      );
+      expect(settings.upstreams.get('github')?.resource).toBe('https://mcp.example.com/gate/github');
       expect(settings.upstreams.get('github')?.path).toBe('/github');
     }
   });
@@ -197,10 +184,7 @@ describe('[C-01] a gateway file becomes settings', () => {
     const settings = settingsOf(EVERY_KEY, AROUND);
     const values: unknown[] = [settings, settings.listeners.data, settings.audit.sinks];
     values.push(...settings.upstreams.values(), ...settings.issuers.values());
-    values.push(
-      settings.upstreams.get('github')?.audiences,
-      settings.admin?.issuers['corp']?.roles,
-    );
+    values.push(settings.upstreams.get('github')?.audiences, settings.admin?.issuers['corp']?.roles);
     for (const value of values) expect(Object.isFrozen(value)).toBe(true);
   });
 
@@ -260,13 +244,7 @@ describe('[C-06] all mistakes in one run', () => {
       line: fc.nat(lines.length - 1),
       text: fc.oneof(
         fc.string(),
-        fc.constantFrom(
-          'a: [',
-          'keys: 3',
-          'upstreams: [1]',
-          'issuers: {corp: 4}',
-          'audit: {sinks: x}',
-        ),
+        fc.constantFrom('a: [', 'keys: 3', 'upstreams: [1]', 'issuers: {corp: 4}', 'audit: {sinks: x}'),
         fc.constantFrom('admin: {issuers: []}', 'listeners: {data: []}', 'policies: ~', '  - 1'),
       ),
     });
@@ -283,14 +261,7 @@ describe('[C-06] all mistakes in one run', () => {
 
   it('never crashes on any value of any key (property)', () => {
     const json = fc.json({ maxDepth: 3 });
-    const key = fc.constantFrom(
-      'publicUrl',
-      'listeners',
-      'keys',
-      'issuers',
-      'upstreams',
-      'policies',
-    );
+    const key = fc.constantFrom('publicUrl', 'listeners', 'keys', 'issuers', 'upstreams', 'policies');
     const more = fc.constantFrom('pins', 'inspection', 'state', 'audit', 'metrics', 'admin', 'tls');
     fc.assert(
       fc.property(fc.oneof(key, more), json, (name, value) => {
@@ -301,15 +272,12 @@ describe('[C-06] all mistakes in one run', () => {
     );
   });
 
-  it.each(['maxLifetime', 'keysMaxAge'])(
-    'reports a map in place of the duration %s, whatever its keys',
-    (key) => {
-      const text = GOOD.replace('[ES256]', `[ES256]\n    ${key}: {toString: x, valueOf: y}`);
-      expect(diagnosticLines(text)).toEqual([
-        expect.stringContaining('expected a duration such as 30s, 5m or 1h, found a map'),
-      ]);
-    },
-  );
+  it.each(['maxLifetime', 'keysMaxAge'])('reports a map in place of the duration %s, whatever its keys', (key) => {
+    const text = GOOD.replace('[ES256]', `[ES256]\n    ${key}: {toString: x, valueOf: y}`);
+    expect(diagnosticLines(text)).toEqual([
+      expect.stringContaining('expected a duration such as 30s, 5m or 1h, found a map'),
+    ]);
+  });
 
   it('names the file as it was asked for', () => {
     expect(read('a: 1').diagnostics[0]?.file).toBe(FILE);

@@ -65,12 +65,7 @@ rules:
     what: {upstreams: [notes], tools: [get_note]}
 `;
 
-function pin(
-  name: string,
-  description: string,
-  properties: JsonObject,
-  isOpen = false,
-): readonly [string, Pin] {
+function pin(name: string, description: string, properties: JsonObject, isOpen = false): readonly [string, Pin] {
   const inputSchema = {
     type: 'object',
     properties,
@@ -174,24 +169,18 @@ const ROWS: readonly Row[] = [
   {
     name: '04 a misspelt tool',
     edit: policy('[echo,', '[ehco,'),
-    lines: [
-      'p:8:45 error no tool named "ehco" is pinned for the upstreams of this rule; did you mean "echo"?',
-    ],
+    lines: ['p:8:45 error no tool named "ehco" is pinned for the upstreams of this rule; did you mean "echo"?'],
   },
   {
     name: '05 a variable that is not set',
     edit: gateway('- file: sallyport-key', '- env: SALLYPORT_KEYY'),
     env: { SALLYPORT_KEY: KEY_HEX },
-    lines: [
-      'g:6:10 error the environment variable "SALLYPORT_KEYY" is not set; did you mean "SALLYPORT_KEY"?',
-    ],
+    lines: ['g:6:10 error the environment variable "SALLYPORT_KEYY" is not set; did you mean "SALLYPORT_KEY"?'],
   },
   {
     name: '06 a key file that does not exist',
     edit: gateway('sallyport-key', 'sallyport-kei'),
-    lines: [
-      'g:6:11 error the file "sallyport-kei" does not exist (its path is relative to the gateway file)',
-    ],
+    lines: ['g:6:11 error the file "sallyport-kei" does not exist (its path is relative to the gateway file)'],
   },
   {
     name: '07 a key that is none',
@@ -208,9 +197,7 @@ const ROWS: readonly Row[] = [
   {
     name: '09 CEL that ends early',
     edit: policy('    scopes: ', '    when: args.message == \n    scopes: '),
-    lines: [
-      'p:9:11 error the expression is not valid CEL: it ends after "==", where a value is missing',
-    ],
+    lines: ['p:9:11 error the expression is not valid CEL: it ends after "==", where a value is missing'],
   },
   {
     name: '10 CEL with an unknown function',
@@ -230,16 +217,12 @@ const ROWS: readonly Row[] = [
   {
     name: '13 a rule id used twice',
     edit: policy('id: no-env', 'id: engineers'),
-    lines: [
-      'p:11:9 error another rule of this policy has the id "engineers"; rename one of the two',
-    ],
+    lines: ['p:11:9 error another rule of this policy has the id "engineers"; rename one of the two'],
   },
   {
     name: '14 a duration without a unit',
     edit: append(PATHS.gateway, 'audit:\n  checkpoint: {every: 30}\n'),
-    lines: [
-      'g:24:23 error expected a duration such as 30s, 5m or 1h, found a number; did you mean "30s"?',
-    ],
+    lines: ['g:24:23 error expected a duration such as 30s, 5m or 1h, found a number; did you mean "30s"?'],
   },
   {
     name: '15 a duration in words',
@@ -379,9 +362,7 @@ const ROWS: readonly Row[] = [
   {
     name: '37 a colon in a value',
     edit: policy('reason: The environment', 'reason: The env: it'),
-    lines: [
-      'p:15:13 error a value that contains a colon and a space must be in quotes, because ": " begins a map',
-    ],
+    lines: ['p:15:13 error a value that contains a colon and a space must be in quotes, because ": " begins a map'],
   },
   {
     name: '38 tracing',
@@ -399,9 +380,7 @@ const ROWS: readonly Row[] = [
     name: '40 a short break-glass token',
     edit: append(PATHS.gateway, 'admin: {breakGlass: {token: {env: BG}}}\n'),
     env: { BG: 'short' },
-    lines: [
-      'g:23:29 error the environment variable "BG" holds a secret shorter than 32 characters; use a longer one',
-    ],
+    lines: ['g:23:29 error the environment variable "BG" holds a secret shorter than 32 characters; use a longer one'],
   },
   {
     name: '41 plain http to an upstream by service name',
@@ -426,9 +405,7 @@ const ROWS: readonly Row[] = [
   {
     name: '43 publicUrl with plain http on a local network',
     edit: gateway('http://127.0.0.1:8090', 'http://mcp.lan:8090'),
-    lines: [
-      'g:2:12 error plain http is possible only on loopback; did you mean "https://mcp.lan:8090"?',
-    ],
+    lines: ['g:2:12 error plain http is possible only on loopback; did you mean "https://mcp.lan:8090"?'],
   },
   {
     name: '44 every interface with a loopback publicUrl',
@@ -448,18 +425,11 @@ const ROWS: readonly Row[] = [
   {
     name: '47 an upstream name with a capital',
     edit: gateway('  notes:', '  Notes:'),
-    lines: [
-      'g:17:3 error "Notes" is not a name of lower-case letters, digits, - and _; did you mean "notes"?',
-    ],
+    lines: ['g:17:3 error "Notes" is not a name of lower-case letters, digits, - and _; did you mean "notes"?'],
   },
   {
     name: '48 an unknown inspection profile',
-    edit: RULE(
-      'effect: require',
-      'who: {anyone: true}',
-      'what: {upstreams: ["*"], tools: ["*"]}',
-      'inspect: untrustd',
-    ),
+    edit: RULE('effect: require', 'who: {anyone: true}', 'what: {upstreams: ["*"], tools: ["*"]}', 'inspect: untrustd'),
     lines: [
       'policies/notes.policy.yaml:12:14 error no inspection profile is named "untrustd"; known profiles: default, strict, developer',
     ],
@@ -544,16 +514,12 @@ const ROWS: readonly Row[] = [
   {
     name: 'a glob without quotes',
     edit: policy('["*"]', '[*]'),
-    lines: [
-      'p:14:24 error an unquoted * or & begins an alias or an anchor; put the value into quotes',
-    ],
+    lines: ['p:14:24 error an unquoted * or & begins an alias or an anchor; put the value into quotes'],
   },
   {
     name: 'a glob that begins with a star, without quotes',
     edit: policy('"get-*"', '*-env'),
-    lines: [
-      'p:8:51 error no anchor for this alias stands before it; put a glob that begins with * into quotes',
-    ],
+    lines: ['p:8:51 error no anchor for this alias stands before it; put a glob that begins with * into quotes'],
   },
   {
     name: 'an escape that does not exist',
@@ -582,9 +548,7 @@ const ROWS: readonly Row[] = [
   {
     name: 'text behind a quoted value',
     edit: policy('reason: The environment holds', 'reason: "The environment" holds'),
-    lines: [
-      'p:15:31 error unexpected text after the value; put the whole value into one pair of quotes',
-    ],
+    lines: ['p:15:31 error unexpected text after the value; put the whole value into one pair of quotes'],
   },
   {
     name: 'a merge marker in a lock file',
@@ -611,9 +575,7 @@ const ROWS: readonly Row[] = [
   {
     name: 'a misspelt key of a lock file',
     edit: swap(PATHS.lock, 'status: approved', 'stats: approved'),
-    lines: [
-      'policies/pins/everything.lock.yaml:6:5 error unknown key "stats"; did you mean "status"?',
-    ],
+    lines: ['policies/pins/everything.lock.yaml:6:5 error unknown key "stats"; did you mean "status"?'],
   },
   {
     name: 'a misspelt map of issuers',
@@ -628,9 +590,7 @@ const ROWS: readonly Row[] = [
   {
     name: 'an issuer name with a capital',
     edit: gateway('  corp:', '  Corp:'),
-    lines: [
-      'g:8:3 error "Corp" is not a name of lower-case letters, digits, - and _; did you mean "corp"?',
-    ],
+    lines: ['g:8:3 error "Corp" is not a name of lower-case letters, digits, - and _; did you mean "corp"?'],
   },
   {
     name: 'a glob of an allow rule that matches nothing',
@@ -654,9 +614,7 @@ const ROWS: readonly Row[] = [
   {
     name: 'an exact name of a deny rule that is not pinned',
     edit: policy('tools: [get-env]', 'tools: [get-evn]'),
-    lines: [
-      'p:14:38 error no tool named "get-evn" is pinned for the upstreams of this rule; did you mean "get-env"?',
-    ],
+    lines: ['p:14:38 error no tool named "get-evn" is pinned for the upstreams of this rule; did you mean "get-env"?'],
   },
   {
     name: 'an upstream without pins',
@@ -679,9 +637,7 @@ const ROWS: readonly Row[] = [
   {
     name: 'a lock file of an unknown upstream',
     edit: move('policies/pins/notes.lock.yaml', 'policies/pins/note.lock.yaml'),
-    lines: [
-      'policies/pins/note.lock.yaml:3:11 error "notes" differs from the name of the file, "note.lock.yaml"',
-    ],
+    lines: ['policies/pins/note.lock.yaml:3:11 error "notes" differs from the name of the file, "note.lock.yaml"'],
   },
   {
     name: 'a policy folder that does not exist',
@@ -707,23 +663,17 @@ const ROWS: readonly Row[] = [
   {
     name: 'CEL with an open bracket',
     edit: policy('    scopes: ', '    when: (args.message == "a"\n    scopes: '),
-    lines: [
-      'p:9:11 error the expression is not valid CEL: the bracket ( at character 1 is never closed',
-    ],
+    lines: ['p:9:11 error the expression is not valid CEL: the bracket ( at character 1 is never closed'],
   },
   {
     name: 'CEL with an open quote',
     edit: policy('    scopes: ', "    when: args.message == 'a\n    scopes: "),
-    lines: [
-      "p:9:11 error the expression is not valid CEL: the quote ' at character 17 is never closed",
-    ],
+    lines: ["p:9:11 error the expression is not valid CEL: the quote ' at character 17 is never closed"],
   },
   {
     name: 'RE2 with lookahead',
     edit: policy('"get-*"', '"re:get-(?!env)"'),
-    lines: [
-      'p:8:51 error "re:get-(?!env)" is not valid RE2: lookahead and lookbehind are not supported',
-    ],
+    lines: ['p:8:51 error "re:get-(?!env)" is not valid RE2: lookahead and lookbehind are not supported'],
   },
   {
     name: 'a grant of what is pending',
@@ -776,10 +726,7 @@ afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true });
 });
 
-async function validate(
-  { edit, env = {}, unreadable, keyMode = 0o600 }: Omit<Row, 'name' | 'lines'>,
-  more = {},
-) {
+async function validate({ edit, env = {}, unreadable, keyMode = 0o600 }: Omit<Row, 'name' | 'lines'>, more = {}) {
   const cwd = mkdtempSync(join(tmpdir(), 'mistakes-'));
   folders.push(cwd);
   const files: Edited = { ...SETUP };
@@ -814,10 +761,7 @@ describe('[P-32] arguments that nobody declared', () => {
   const openPins: Edit = (files) => {
     const names = Array.from({ length: 10 }, (_, at) => `get-${at}`);
     const tools = names.map((name) => pin(name, 'Gets.', { id: TEXT }, true));
-    files['policies/pins/notes.lock.yaml'] = lock('notes', [
-      pin('get_note', 'Reads a note.', { id: TEXT }),
-      ...tools,
-    ]);
+    files['policies/pins/notes.lock.yaml'] = lock('notes', [pin('get_note', 'Reads a note.', { id: TEXT }), ...tools]);
   };
 
   it('are noted with the tools that the setting affects, once there is no error', async () => {
@@ -868,9 +812,7 @@ describe('[C-21] typical mistakes', () => {
     };
     // The glob of the deny rule alone would be a note.
     const { lines } = await validate({ edit: noPins });
-    expect(lines).toEqual([
-      expect.stringMatching(/^policies\/notes.*:7:11 error nothing is pinned/),
-    ]);
+    expect(lines).toEqual([expect.stringMatching(/^policies\/notes.*:7:11 error nothing is pinned/)]);
   });
 
   it('drops what follows from an error only, and never because of a note', async () => {

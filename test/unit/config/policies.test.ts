@@ -8,8 +8,7 @@ import { principal } from '../policy/samples.js';
 import { filesOf, lineOf } from './reading.js';
 
 const FOLDER = '/srv/policies';
-const SENSITIVE_POINTER =
-  'a JSON pointer such as /structuredContent/ssn, /content/*/text or /arguments/ssn';
+const SENSITIVE_POINTER = 'a JSON pointer such as /structuredContent/ssn, /content/*/text or /arguments/ssn';
 const GOOD = `version: 1
 policy: github
 owner: team@example.com
@@ -86,8 +85,7 @@ rules:
     const wrong = text.replace('issuers: [corp], upstreams: [github]', 'upstreams: [gitub]');
     const lines = linesOf(
       wrong,
-      (documents, hash) =>
-        compilePolicies(documents, { ...names, issuers: ['corp'], hash }).diagnostics,
+      (documents, hash) => compilePolicies(documents, { ...names, issuers: ['corp'], hash }).diagnostics,
     );
     expect(lines).toEqual([
       expect.stringMatching(/^3:\d+ .*no upstream is named "gitub"/),
@@ -161,9 +159,7 @@ describe('[C-14] policies are read from a folder', () => {
       message: 'unknown issuer "crop"',
       suggestion: 'corp',
     };
-    expect(linesOf(GOOD, () => [diagnostic])).toEqual([
-      '7:21 error unknown issuer "crop"; did you mean "corp"?',
-    ]);
+    expect(linesOf(GOOD, () => [diagnostic])).toEqual(['7:21 error unknown issuer "crop"; did you mean "corp"?']);
     expect(load({ 'a.policy.yaml': GOOD }, () => [diagnostic]).policies).toBeUndefined();
     const warning = { ...diagnostic, severity: 'warning' as const };
     expect(load({ 'a.policy.yaml': GOOD }, () => [warning]).policies).toBe('compiled');
@@ -215,21 +211,9 @@ describe('[C-15] keys by effect', () => {
       swap('scopes: [github:read]', 'reason: x'),
       '9:5 error an allow rule has no key "reason"',
     ],
-    [
-      'scopes for a deny',
-      swap('reason: Ask.', 'scopes: [a]'),
-      '25:5 error a deny rule has no key "scopes"',
-    ],
-    [
-      'limits for a deny',
-      swap('reason: Ask.', 'limits: {rate: 1/s}'),
-      '25:5 error a deny rule has no key "limits"',
-    ],
-    [
-      'scopes for a require',
-      swap('inspect: default', 'scopes: [a]'),
-      '18:5 error a require rule has no key "scopes"',
-    ],
+    ['scopes for a deny', swap('reason: Ask.', 'scopes: [a]'), '25:5 error a deny rule has no key "scopes"'],
+    ['limits for a deny', swap('reason: Ask.', 'limits: {rate: 1/s}'), '25:5 error a deny rule has no key "limits"'],
+    ['scopes for a require', swap('inspect: default', 'scopes: [a]'), '18:5 error a require rule has no key "scopes"'],
     [
       'an unknown effect',
       swap('effect: allow', 'effect: alow'),
@@ -272,26 +256,10 @@ describe('[C-15] keys by effect', () => {
       '24:38 error "canel" is not one of get, list, update, cancel; did you mean "cancel"?',
     ],
     ['no effect', swap('    effect: allow\n', ''), '5:5 error the key "effect" is missing'],
-    [
-      'no who',
-      swap('    who: {issuers: [corp], groups: [eng]}\n', ''),
-      '5:5 error the key "who" is missing',
-    ],
-    [
-      'an empty who',
-      swap('{issuers: [corp], groups: [eng]}', '{}'),
-      '7:10 error this map must not be empty',
-    ],
-    [
-      'anyone: false',
-      swap('{anyone: true}', '{anyone: false}'),
-      '15:19 error expected true, found false',
-    ],
-    [
-      'an empty list',
-      swap('groups: [eng]', 'groups: []'),
-      '7:36 error this list must not be empty',
-    ],
+    ['no who', swap('    who: {issuers: [corp], groups: [eng]}\n', ''), '5:5 error the key "who" is missing'],
+    ['an empty who', swap('{issuers: [corp], groups: [eng]}', '{}'), '7:10 error this map must not be empty'],
+    ['anyone: false', swap('{anyone: true}', '{anyone: false}'), '15:19 error expected true, found false'],
+    ['an empty list', swap('groups: [eng]', 'groups: []'), '7:36 error this list must not be empty'],
     [
       'a kind misspelt',
       swap('tools: [get_issue', 'tool: [get_issue'),
@@ -302,11 +270,7 @@ describe('[C-15] keys by effect', () => {
       swap('60/min', '60'),
       '12:20 error expected a rate such as 60/min, found a number; did you mean "60/min"?',
     ],
-    [
-      'a size',
-      swap('64KiB', '64kb'),
-      '19:21 error expected a size such as 64KiB or 1MiB; did you mean "64KiB"?',
-    ],
+    ['a size', swap('64KiB', '64kb'), '19:21 error expected a size such as 64KiB or 1MiB; did you mean "64KiB"?'],
     ['a pointer', swap('[/id]', '[id]'), '20:23 error expected a JSON pointer such as /id'],
     ['no sensitive field', more('sensitive: {}'), '26:12 error this map must not be empty'],
     [
@@ -336,14 +300,10 @@ describe('[C-15] keys by effect', () => {
     ],
   ])('%s', (_, text, line) => expect(linesOf(text)).toContain(line));
 
-  it.each([
-    [
-      'approval',
-      swap('inspect: default', 'approval: {by: reviewer, expires: 5m}'),
-      '18:5',
-      '"approval"',
-    ],
-  ])('[C-11] reads and refuses %s', (_, text, place, key) => {
-    expect(linesOf(text)).toEqual([`${place} error ${key} is not available in this version`]);
-  });
+  it.each([['approval', swap('inspect: default', 'approval: {by: reviewer, expires: 5m}'), '18:5', '"approval"']])(
+    '[C-11] reads and refuses %s',
+    (_, text, place, key) => {
+      expect(linesOf(text)).toEqual([`${place} error ${key} is not available in this version`]);
+    },
+  );
 });

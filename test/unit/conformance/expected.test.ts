@@ -1,21 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import {
-  findDifferences,
-  type RunOutcomes,
-  recordRevision,
-  renderOutcomes,
-} from '../../../conformance/expected.js';
+import { findDifferences, type RunOutcomes, recordRevision, renderOutcomes } from '../../../conformance/expected.js';
 import { passedOf } from '../../../conformance/scores.js';
 
 type Statuses = Readonly<Record<string, number>>;
 
-function runOf(
-  scenarios: Readonly<Record<string, Readonly<Record<string, Statuses>>>>,
-): RunOutcomes {
+function runOf(scenarios: Readonly<Record<string, Readonly<Record<string, Statuses>>>>): RunOutcomes {
   const checksOf = (checks: Readonly<Record<string, Statuses>>) =>
-    new Map(
-      Object.entries(checks).map(([id, statuses]) => [id, new Map(Object.entries(statuses))]),
-    );
+    new Map(Object.entries(checks).map(([id, statuses]) => [id, new Map(Object.entries(statuses))]));
   return new Map(Object.entries(scenarios).map(([name, checks]) => [name, checksOf(checks)]));
 }
 
@@ -28,9 +19,7 @@ const RECORDED = recordRevision(DIRECT, DIRECT);
 describe('[N-07] the record of outcomes', () => {
   it('has a line for each check, and reads back as it was written', () => {
     const text = renderOutcomes({ '2025-11-25': RECORDED });
-    expect(text).toContain(
-      '"wire": {"direct":"1 SUCCESS, 1 WARNING","gateway":"1 SUCCESS, 1 WARNING"}',
-    );
+    expect(text).toContain('"wire": {"direct":"1 SUCCESS, 1 WARNING","gateway":"1 SUCCESS, 1 WARNING"}');
     expect(JSON.parse(text)).toEqual({ '2025-11-25': RECORDED });
     expect(findDifferences(JSON.parse(text)['2025-11-25'], RECORDED)).toEqual([]);
   });
@@ -53,9 +42,7 @@ describe('[N-07] the record of outcomes', () => {
   });
 
   it('counts as passed what succeeded alone', () => {
-    expect(
-      [...passedOf(DIRECT)].map(([name, passed]) => [name, Object.fromEntries(passed)]),
-    ).toEqual([
+    expect([...passedOf(DIRECT)].map(([name, passed]) => [name, Object.fromEntries(passed)])).toEqual([
       ['listing', { shape: 2, wire: 1 }],
       ['eliciting', {}],
     ]);

@@ -3,9 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { compareRuns, countPassed, lostChecks, type Run } from '../../../conformance/scores.js';
 
 function runOf(scenarios: Readonly<Record<string, Readonly<Record<string, number>>>>): Run {
-  return new Map(
-    Object.entries(scenarios).map(([name, checks]) => [name, new Map(Object.entries(checks))]),
-  );
+  return new Map(Object.entries(scenarios).map(([name, checks]) => [name, new Map(Object.entries(checks))]));
 }
 
 const DIRECT = runOf({ listing: { shape: 1, wire: 2 }, eliciting: { asked: 1, answered: 1 } });
@@ -21,17 +19,16 @@ describe('the scores of conformance', () => {
       'eliciting: asked',
       'eliciting: answered',
     ]);
-    expect(compareRuns(DIRECT, runOf({ listing: {}, eliciting: { asked: 1 } }), {}).losses).toEqual(
-      ['listing: shape', 'listing: wire', 'eliciting: answered'],
-    );
+    expect(compareRuns(DIRECT, runOf({ listing: {}, eliciting: { asked: 1 } }), {}).losses).toEqual([
+      'listing: shape',
+      'listing: wire',
+      'eliciting: answered',
+    ]);
   });
 
   it('[N-01] does not count one check for another', () => {
     const through = runOf({ listing: { shape: 2, wire: 1 }, eliciting: { asked: 2 } });
-    expect(compareRuns(DIRECT, through, {}).losses).toEqual([
-      'listing: wire',
-      'eliciting: answered',
-    ]);
+    expect(compareRuns(DIRECT, through, {}).losses).toEqual(['listing: wire', 'eliciting: answered']);
   });
 
   it('[N-02] lets a listed loss be, and nothing beside it in its scenario', () => {
@@ -59,10 +56,7 @@ describe('the scores of conformance', () => {
     fc.assert(
       fc.property(runs, runs, (direct, through) => {
         const list = Object.fromEntries(
-          [...direct].map(([name, passed]) => [
-            name,
-            { reason: 'r', checks: lostChecks(passed, through.get(name)) },
-          ]),
+          [...direct].map(([name, passed]) => [name, { reason: 'r', checks: lostChecks(passed, through.get(name)) }]),
         );
         expect(compareRuns(direct, through, list)).toEqual({ losses: [], stale: [] });
         const { losses } = compareRuns(direct, through, {});

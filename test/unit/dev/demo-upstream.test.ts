@@ -1,11 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { deriveDemoSecrets } from '../../../src/dev/demo-content.js';
 import { type DemoUpstream, startDemoUpstream } from '../../../src/dev/demo-upstream.js';
-import {
-  openTourSession,
-  requestStateless,
-  type TourSession,
-} from '../../../src/dev/tour-scenes.js';
+import { openTourSession, requestStateless, type TourSession } from '../../../src/dev/tour-scenes.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 
 let desk: DemoUpstream;
@@ -107,11 +103,7 @@ describe('the stateless era', () => {
     'mcp-name': 'list_tickets',
   };
 
-  async function call(
-    meta: object,
-    headers: Record<string, string>,
-    method = 'tools/call',
-  ): Promise<unknown[]> {
+  async function call(meta: object, headers: Record<string, string>, method = 'tools/call'): Promise<unknown[]> {
     const body = { jsonrpc: '2.0', id: 9, method, params: { ...CALL, _meta: meta } };
     const answer = await post(body, headers);
     const message = (await answer.json()) as { error?: { code: number; data?: unknown } };
@@ -228,7 +220,5 @@ describe('misbehaviour', () => {
 /** Names of the tools that are new or differ from the original. */
 function differing(tools: readonly JsonObject[], original: readonly JsonObject[]): unknown[] {
   const known = new Map(original.map((tool) => [tool['name'], JSON.stringify(tool)]));
-  return tools
-    .filter((tool) => known.get(tool['name']) !== JSON.stringify(tool))
-    .map((tool) => tool['name']);
+  return tools.filter((tool) => known.get(tool['name']) !== JSON.stringify(tool)).map((tool) => tool['name']);
 }

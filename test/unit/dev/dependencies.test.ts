@@ -72,8 +72,7 @@ describe('a fresh clone', () => {
         },
         say: (line) => printed.push(line),
       });
-    const refused =
-      'npm error code ECONNREFUSED\nnpm error errno ECONNREFUSED\nnpm error FetchError: a\n';
+    const refused = 'npm error code ECONNREFUSED\nnpm error errno ECONNREFUSED\nnpm error FetchError: a\n';
     expect(await failing(refused)).toBe(1);
     expect(printed).toEqual([
       'Installing the locked dependencies (npm ci).',
@@ -109,9 +108,7 @@ describe('a fresh clone', () => {
   });
 
   it('[D-12] says which Node it needs', () => {
-    expect(refuseNode('20.18.3')).toBe(
-      'Sallyport needs Node 20.19 or later; this is Node 20.18.3.',
-    );
+    expect(refuseNode('20.18.3')).toBe('Sallyport needs Node 20.19 or later; this is Node 20.18.3.');
     expect(refuseNode('18.20.4')).toContain('Node 18.20.4');
     expect(refuseNode('20.19.0')).toBeUndefined();
     expect(refuseNode('24.0.0')).toBeUndefined();

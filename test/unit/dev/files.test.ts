@@ -64,12 +64,7 @@ function principalOf(user: DemoUser): Principal {
   return { ...identity, groups, scopes, claims: {}, actors: [], token } as unknown as Principal;
 }
 
-function verdict(
-  policies: PolicySet,
-  user: DemoUser,
-  target: Target,
-  args: JsonObject | 'unknown',
-): string {
+function verdict(policies: PolicySet, user: DemoUser, target: Target, args: JsonObject | 'unknown'): string {
   const principal = principalOf(user);
   const question = { principal, upstream: DESK.name, target, args, catalog: UNPINNED };
   const decision = decide(policies, question);
@@ -113,14 +108,11 @@ describe('the files of the demo', () => {
     const ask = (user: DemoUser, name: string, args: JsonObject = {}) =>
       verdict(compiled.policies, user, { kind: 'tool', name }, args);
     expect(ask('engineer', 'get_ticket', { project: 'web', id: 'T-1' })).toMatch(/read-tickets$/);
-    expect(ask('engineer', 'get_ticket', { project: 'finance', id: 'T-4' })).toBe(
-      'arguments-invalid',
-    );
+    expect(ask('engineer', 'get_ticket', { project: 'finance', id: 'T-4' })).toBe('arguments-invalid');
     expect(ask('engineer', 'get_customer', { id: 'C-1' })).toBe('no-matching-allow');
     expect(ask('support', 'get_customer', { id: 'C-1' })).toMatch(/reads-customers$/);
     expect(ask('support', 'delete_ticket', { id: 'T-1' })).toBe('denied-by-rule');
-    const page = (uri: string) =>
-      verdict(compiled.policies, 'support', { kind: 'resource', uri }, 'unknown');
+    const page = (uri: string) => verdict(compiled.policies, 'support', { kind: 'resource', uri }, 'unknown');
     expect(page('desk://handbook/returns')).toMatch(/handbook$/);
     expect(page('desk://internal/salaries')).toMatch(/no-matching-allow|resource-forbidden/);
     expect(documents[0]?.rules.map((rule) => [rule.effect, rule.id])).toEqual([
@@ -187,26 +179,22 @@ describe('dev --save', () => {
     expect(await found()).toEqual({ links: [], existing: [token] });
   });
 
-  it.each([
-    'stdio-token',
-    'gateway.yaml',
-    'policies/mcp.policy.yaml',
-    'policies/pins/mcp.lock.yaml',
-  ])('writes nothing through a link or over a file that came meanwhile: %s', async (name) => {
-    const other = join(folder, 'other');
-    writeFileSync(other, 'before', { mode: 0o644 });
-    await mkdir(join(saved, 'policies', 'pins'), { recursive: true });
-    symlinkSync(other, join(saved, name));
-    expect(await save()).toMatch(/EEXIST/);
-    expect(readFileSync(other, 'utf8')).toBe('before');
-  });
+  it.each(['stdio-token', 'gateway.yaml', 'policies/mcp.policy.yaml', 'policies/pins/mcp.lock.yaml'])(
+    'writes nothing through a link or over a file that came meanwhile: %s',
+    async (name) => {
+      const other = join(folder, 'other');
+      writeFileSync(other, 'before', { mode: 0o644 });
+      await mkdir(join(saved, 'policies', 'pins'), { recursive: true });
+      symlinkSync(other, join(saved, name));
+      expect(await save()).toMatch(/EEXIST/);
+      expect(readFileSync(other, 'utf8')).toBe('before');
+    },
+  );
 
   it('leaves the secret to its owner, under any name of a header', async () => {
     expect(await save(setup({}, 'true'))).toBeUndefined();
     expect(statSync(join(saved, 'stdio-token')).mode & 0o777).toBe(0o600);
-    expect(
-      parse(readFileSync(join(saved, 'gateway.yaml'), 'utf8')).upstreams.mcp.credentials,
-    ).toEqual({
+    expect(parse(readFileSync(join(saved, 'gateway.yaml'), 'utf8')).upstreams.mcp.credentials).toEqual({
       ...{ type: 'static', header: 'true', value: { file: './stdio-token' } },
     });
   });

@@ -111,11 +111,7 @@ describe('the development issuer', () => {
     ];
     for (const [change, error] of errorCases) {
       const answer = callbackOf(await authorize(change));
-      expect([answer.get('error'), answer.get('state'), answer.get('iss')]).toEqual([
-        error,
-        's',
-        issuer.issuer,
-      ]);
+      expect([answer.get('error'), answer.get('state'), answer.get('iss')]).toEqual([error, 's', issuer.issuer]);
       expect(answer.get('code')).toBeNull();
     }
   });
@@ -203,8 +199,7 @@ describe('the development issuer', () => {
       [{ resource: `${RESOURCE}/other` }, 'invalid_target'],
       [{ scope: 'notes:read admin:all' }, 'invalid_scope'],
     ];
-    for (const [change, error] of wrong)
-      expect((await refresh(first, change)).body['error']).toBe(error);
+    for (const [change, error] of wrong) expect((await refresh(first, change)).body['error']).toBe(error);
     const { body } = await refresh(first, { scope: 'notes:read', resource: RESOURCE });
     const principal = await authenticator.ask(String(body['access_token']));
     expect(principal).toMatchObject({ subject: 'dev', client, scopes: ['notes:read'] });
@@ -332,8 +327,6 @@ describe('the development issuer', () => {
     const { keys } = (await (await fetch(`${issuer.issuer}/jwks.json`)).json()) as {
       keys: Record<string, unknown>[];
     };
-    expect(keys.map((key) => Object.keys(key).sort())).toEqual([
-      ['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y'],
-    ]);
+    expect(keys.map((key) => Object.keys(key).sort())).toEqual([['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y']]);
   });
 });

@@ -1,12 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DemoUpstream, startDemoUpstream } from '../../../src/dev/demo-upstream.js';
-import {
-  createPaint,
-  printAudit,
-  printCheck,
-  runTour,
-  stripControls,
-} from '../../../src/dev/tour.js';
+import { createPaint, printAudit, printCheck, runTour, stripControls } from '../../../src/dev/tour.js';
 import { SCENES } from '../../../src/dev/tour-scenes.js';
 
 let desk: DemoUpstream;
@@ -79,9 +73,7 @@ describe('the tour against a server without a gateway', () => {
 
 describe('the print of the tour', () => {
   it('[D-08] shows what was seen only where a comparison fails', () => {
-    expect(printCheck(PLAIN, { what: 'HTTP 404', holds: true, seen: 'HTTP 404' })).toBe(
-      '    ✓ HTTP 404\n',
-    );
+    expect(printCheck(PLAIN, { what: 'HTTP 404', holds: true, seen: 'HTTP 404' })).toBe('    ✓ HTTP 404\n');
     expect(printCheck(PLAIN, { what: 'HTTP 404', holds: false, seen: 'HTTP 200' })).toBe(
       '    ✗ HTTP 404 — seen: HTTP 200\n',
     );
@@ -119,18 +111,11 @@ describe('the print of the tour', () => {
       event('', '', deny('header-mismatch')),
       event('tools/call', 'three', deny('no-matching-allow')),
       event('tools/call', 'four', deny('no-matching-allow')),
-      event(
-        'tools/list',
-        '',
-        { ...allow, rule: 'another' },
-        { findings: [{ detector: 'd', action: 'strip' }] },
-      ),
+      event('tools/list', '', { ...allow, rule: 'another' }, { findings: [{ detector: 'd', action: 'strip' }] }),
     ]);
     const names = shown.split('\n').map((line) => line.slice(31).trim().split(/ {2,}/)[0]);
     expect(names).toEqual(['tools/call one', 'tools/call three', 'tools/list', '']);
-    const refusals = Array.from({ length: 20 }, (_, n) =>
-      event('tools/call', `t${n}`, deny(`r${n}`)),
-    );
+    const refusals = Array.from({ length: 20 }, (_, n) => event('tools/call', `t${n}`, deny(`r${n}`)));
     expect(printAudit(PLAIN, refusals).match(/\n/g)).toHaveLength(10);
   });
 
@@ -142,9 +127,7 @@ describe('the print of the tour', () => {
       decision: { id: '1', verdict: 'allow', reasons: [] },
       findings,
     };
-    expect(printAudit(PLAIN, [JSON.stringify(event)])).toContain(
-      'flag a, flag b, flag c and 2 more',
-    );
+    expect(printAudit(PLAIN, [JSON.stringify(event)])).toContain('flag a, flag b, flag c and 2 more');
   });
 
   it('[D-08] shows one row an exchange, its outcome over its decision, and other events', () => {

@@ -30,8 +30,7 @@ function scanOf(scan: 'block' | 'warn' | 'off' = 'block') {
       lock: () => state.lock,
     },
   );
-  const isWithheld = (definition: JsonObject): boolean =>
-    made.isWithheld?.(definition, true) === true;
+  const isWithheld = (definition: JsonObject): boolean => made.isWithheld?.(definition, true) === true;
   return { ...made, jobs, state, isWithheld, hasGate: made.isWithheld !== undefined };
 }
 

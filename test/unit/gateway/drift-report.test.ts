@@ -149,8 +149,7 @@ it('[G-06] finds the drift of thousands of definitions in turns, and of each obs
   const turns: (() => void)[] = [];
   const ports = {
     audit: {
-      event: ({ name, change }: { name: string; change: string }) =>
-        events.push(`${change} ${name}`),
+      event: ({ name, change }: { name: string; change: string }) => events.push(`${change} ${name}`),
     },
     streams: { announce: () => undefined },
     metrics: { setTools: () => undefined, drift: () => undefined },
@@ -232,9 +231,7 @@ function rig() {
   } as unknown as DriftPorts;
   const found = (observed: Observed | undefined) => {
     const isNamed = observed?.listings[0]?.seen.tool.has('poisoned') === true;
-    return isNamed
-      ? [{ kind: 'tool', name: 'poisoned', content: 'c', findings: [], isFailed: true }]
-      : [];
+    return isNamed ? [{ kind: 'tool', name: 'poisoned', content: 'c', findings: [], isFailed: true }] : [];
   };
   const runtime = {
     settings: STRICT,

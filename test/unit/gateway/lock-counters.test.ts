@@ -55,9 +55,7 @@ function makeStore() {
       if (isDown) throw new Error('no connection');
       const isOlder = ([name, seen]: [string, SeenCounter]) => {
         const known = kept.get(name);
-        return seen.counter === known?.counter
-          ? seen.sha256 !== known.sha256
-          : seen.counter < (known?.counter ?? 0);
+        return seen.counter === known?.counter ? seen.sha256 !== known.sha256 : seen.counter < (known?.counter ?? 0);
       };
       if ([...counters].some(isOlder)) return new Map(kept);
       for (const [name, seen] of counters) kept.set(name, seen);
@@ -74,9 +72,7 @@ describe('[L-93] counters of lock files', () => {
     expect(first.error()).toBeUndefined();
     const second = countersOf({ path });
     expect(await refused(second, versionOf(2), 'start')).toContain('its counter is 2, and 3 was');
-    expect(await refused(second, versionOf(3, 'other'), 'start')).toContain(
-      'differs from the file',
-    );
+    expect(await refused(second, versionOf(3, 'other'), 'start')).toContain('differs from the file');
     expect(await refused(second, versionOf(3), 'start')).toBeUndefined();
     const { counters } = JSON.parse(await readFile(`${path}.lock-counters`, 'utf8'));
     expect(counters).toEqual({ github: { counter: 3, sha256: '3' } });

@@ -9,9 +9,7 @@ const ROOT = join(import.meta.dirname, '../../..');
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 
 it('[G-14] names in `engines` the lines that are tested, and recommends the newest of them', () => {
-  const manifest: { readonly engines: { readonly node: string } } = JSON.parse(
-    read('package.json'),
-  );
+  const manifest: { readonly engines: { readonly node: string } } = JSON.parse(read('package.json'));
   const named = [...manifest.engines.node.matchAll(/\^(\d+)\./g)].map(([, line]) => line);
   const tested = /^node_versions=\((.*)\)$/m.exec(read('.ci/run'))?.[1]?.split(' ') ?? [];
   expect(named).toEqual(tested.map((version) => version.split('.')[0]));

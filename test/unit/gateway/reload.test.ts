@@ -87,16 +87,11 @@ describe('reloads', () => {
       log: { write: (_level, _event, fields) => details.push(fields?.detail) },
     };
     const reload = createReload(ports);
-    expect(await reload()).toEqual([
-      expect.objectContaining({ file: 'gateway.yaml', severity: 'error' }),
-    ]);
+    expect(await reload()).toEqual([expect.objectContaining({ file: 'gateway.yaml', severity: 'error' })]);
     expect(await reload()).toEqual([]);
     expect(results).toEqual(['rejected', 'rejected']);
     expect(details).toContain('an unexpected error: EMFILE');
-    expect(notes).toEqual([
-      'gateway.yaml:1:1 the files could not be read again',
-      'the files have errors',
-    ]);
+    expect(notes).toEqual(['gateway.yaml:1:1 the files could not be read again', 'the files have errors']);
   });
 
   it('[G-04] say why they were rejected in one line, and no more once the files are those in force', async () => {

@@ -116,19 +116,15 @@ describe('[CON-02] the detail of a definition', () => {
     expect((await escaped.review.detail(escaped.id))?.patch).toBeUndefined();
   });
 
-  it.each([
-    'get\u00a0issue',
-    'get\u00adissue',
-    'get\u200bissue',
-    '-get',
-    'get\u202eissue',
-    'get\u0378issue',
-  ])('has no command with a name that is not shown as it is: %j', async (name) => {
-    const { review } = reviewOf(toolOf(name));
-    const found = review.items().find((item) => item.name === name);
-    const detail = await review.detail(found?.id ?? '');
-    expect(detail?.commands.map(({ line }) => line)).toEqual(['sallyport pin diff github']);
-  });
+  it.each(['get\u00a0issue', 'get\u00adissue', 'get\u200bissue', '-get', 'get\u202eissue', 'get\u0378issue'])(
+    'has no command with a name that is not shown as it is: %j',
+    async (name) => {
+      const { review } = reviewOf(toolOf(name));
+      const found = review.items().find((item) => item.name === name);
+      const detail = await review.detail(found?.id ?? '');
+      expect(detail?.commands.map(({ line }) => line)).toEqual(['sallyport pin diff github']);
+    },
+  );
 
   it('says of a very long name that it is long, without reading its characters', async () => {
     const name = 'get\u202eissue'.repeat(10_000);

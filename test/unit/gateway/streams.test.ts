@@ -14,9 +14,7 @@ const anna = anonymousPrincipal({ resource: 'http://127.0.0.1/a' });
 describe('the registry of streams', () => {
   it('[G-80] gives one caller no more than its quota, and counts it until each stream has ended', () => {
     const registry = createStreamRegistry(() => undefined, UNSCHEDULED);
-    const reserved = Array.from({ length: MAX_STREAMS_A_CALLER }, () =>
-      registry.reserve('one', anna),
-    );
+    const reserved = Array.from({ length: MAX_STREAMS_A_CALLER }, () => registry.reserve('one', anna));
     expect(registry.reserve('one', anna)).toBeUndefined();
     expect(registry.reserve('two', anna)).toBeDefined();
     reserved[0]?.release();

@@ -93,11 +93,9 @@ describe('[MRG-19] places at an upstream', () => {
     };
     const own = routeOf('left', 1);
     const first = limits.forOne(aggregate);
-    expect([
-      first.acquire('ann', 'left'),
-      first.acquire('ann', 'left'),
-      first.acquire('ann', 'right'),
-    ]).toEqual([...[true, true, true]]);
+    expect([first.acquire('ann', 'left'), first.acquire('ann', 'left'), first.acquire('ann', 'right')]).toEqual([
+      ...[true, true, true],
+    ]);
     expect(limits.forOne(own).acquire('ann')).toBe(false);
     const second = limits.forOne(aggregate);
     expect([second.acquire('ann', 'left'), second.acquire('ann', 'right')]).toEqual([false, true]);
@@ -327,33 +325,30 @@ describe('client disconnect', () => {
     it.each([
       ['at once', (work: () => void) => work()],
       ['in promises', (work: () => void) => void Promise.resolve().then(work)],
-    ])(
-      '[PRF-14] is told of at once, and after other events where those before take long %s',
-      async (_when, take) => {
-        const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
-        // A turn of its own: what the tests before took does not count.
-        await nextTurn();
-        let nowMs = 0;
-        const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
-        const notified: string[] = [];
-        for (const name of ['first', 'second', 'third']) {
-          const socket = response();
-          new ClientDisconnect(socket).addEventListener('abort', () => {
-            notified.push(name);
-            take(() => {
-              nowMs += 10;
-            });
+    ])('[PRF-14] is told of at once, and after other events where those before take long %s', async (_when, take) => {
+      const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+      // A turn of its own: what the tests before took does not count.
+      await nextTurn();
+      let nowMs = 0;
+      const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+      const notified: string[] = [];
+      for (const name of ['first', 'second', 'third']) {
+        const socket = response();
+        new ClientDisconnect(socket).addEventListener('abort', () => {
+          notified.push(name);
+          take(() => {
+            nowMs += 10;
           });
-          socket.emit('close');
-          // Each connection closes in an event of its own, after which promises settle.
-          await Promise.resolve();
-        }
-        expect(notified).toEqual(['first']);
-        await nextTurn();
-        expect(notified).toEqual(['first', 'second']);
-        await vi.waitFor(() => expect(notified).toEqual(['first', 'second', 'third']));
-        clock.mockRestore();
-      },
-    );
+        });
+        socket.emit('close');
+        // Each connection closes in an event of its own, after which promises settle.
+        await Promise.resolve();
+      }
+      expect(notified).toEqual(['first']);
+      await nextTurn();
+      expect(notified).toEqual(['first', 'second']);
+      await vi.waitFor(() => expect(notified).toEqual(['first', 'second', 'third']));
+      clock.mockRestore();
+    });
   });
 });

@@ -35,9 +35,7 @@ async function listen(handle: Handle, serves: () => boolean = () => true) {
   const reported: Reported[] = [];
   const hosts = new Set<string>();
   const tables = {
-    routes: new Map([
-      ['/one', { upstream: 'one', maxRequestBytes: 64, concurrency: 10, concurrencyPerCaller: 10 }],
-    ]),
+    routes: new Map([['/one', { upstream: 'one', maxRequestBytes: 64, concurrency: 10, concurrencyPerCaller: 10 }]]),
     documents: new Map([['/document', '{"of":"all"}']]),
     hosts,
     origins: new Set<string>(),
@@ -87,9 +85,7 @@ describe('a request that cannot be read', () => {
     const bytes = text.startsWith('x:') ? rawPost('/one', [`host: ${port}`, text], '') : text;
     const reply = await ask(bytes, () => false);
     expect([reply.status, reply.isClosed]).toEqual([status, true]);
-    expect(reported).toMatchObject([
-      { refusal: { status, reason, upstream: undefined }, address: HOST },
-    ]);
+    expect(reported).toMatchObject([{ refusal: { status, reason, upstream: undefined }, address: HOST }]);
     expect(reply.text).toContain(`\r\nsallyport-decision: ${reported[0]?.id}\r\n`);
     expect(reply.text).toContain('\r\nconnection: close\r\n');
     expect(hasCompleteResponse(reply.text)).toBe(true);
@@ -142,20 +138,17 @@ describe('a request that cannot be read', () => {
     ['ends early', 'content-length: 60', '{', true],
     ['does not end', 'content-length: 60', '{', false],
     ['is not chunked as it should be', 'transfer-encoding: chunked', 'nothing\r\n', false],
-  ])(
-    '[H-03] has one refusal where it was refused before its body, which %s',
-    async (_how, framing, body, ends) => {
-      const { port, lines, reported } = await listen(never);
-      const { socket, received } = talk(port);
-      socket.write(rawPost('/one', lines('content-type: text/plain', framing), ''));
-      await expect.poll(received, PATIENT).toContain('HTTP/1.1 415 ');
-      if (ends) socket.end(body);
-      else socket.write(body);
-      await once(socket, 'close');
-      expect(received().match(/HTTP\/1\.1 /g)).toHaveLength(1);
-      expect(reported.map(({ refusal }) => refusal.reason)).toEqual(['unsupported-media-type']);
-    },
-  );
+  ])('[H-03] has one refusal where it was refused before its body, which %s', async (_how, framing, body, ends) => {
+    const { port, lines, reported } = await listen(never);
+    const { socket, received } = talk(port);
+    socket.write(rawPost('/one', lines('content-type: text/plain', framing), ''));
+    await expect.poll(received, PATIENT).toContain('HTTP/1.1 415 ');
+    if (ends) socket.end(body);
+    else socket.write(body);
+    await once(socket, 'close');
+    expect(received().match(/HTTP\/1\.1 /g)).toHaveLength(1);
+    expect(reported.map(({ refusal }) => refusal.reason)).toEqual(['unsupported-media-type']);
+  });
 
   it('[H-03] is refused and reported after a refused request that was read to its end', async () => {
     const { port, lines, reported } = await listen(never);
@@ -193,8 +186,7 @@ describe('a connection that is closed', () => {
     socket.write(rawPost('/one', lines('content-type: application/json', line), 'x'.repeat(100)));
     await ended;
     expect(received()).toContain(`HTTP/1.1 ${status} `);
-    for (let part = 0; part < 3; part += 1)
-      await new Promise((resolve) => socket.write('x'.repeat(1_000), resolve));
+    for (let part = 0; part < 3; part += 1) await new Promise((resolve) => socket.write('x'.repeat(1_000), resolve));
     const closed = once(socket, 'close');
     socket.end();
     await closed;
@@ -220,10 +212,7 @@ describe('a connection that is closed', () => {
 
   it('[H-03] is refused and reported where it is to be a tunnel', async () => {
     const { ask, lines, reported } = await listen(never);
-    const reply = await ask(
-      ['CONNECT example.com:443 HTTP/1.1', ...lines(), '', ''].join('\r\n'),
-      () => false,
-    );
+    const reply = await ask(['CONNECT example.com:443 HTTP/1.1', ...lines(), '', ''].join('\r\n'), () => false);
     expect([reply.status, reply.isClosed]).toEqual([404, true]);
     expect(reported).toMatchObject([{ refusal: { status: 404 }, address: HOST }]);
   });
@@ -320,11 +309,7 @@ describe('a request that Fastify would answer by itself', () => {
   });
 
   it('[H-03] has the type of its body compared by nobody else', async () => {
-    const types = [
-      'application/json;',
-      'Application/JSON ; charset="UTF-8";',
-      '\tapplication/json',
-    ];
+    const types = ['application/json;', 'Application/JSON ; charset="UTF-8";', '\tapplication/json'];
     const { ask, lines } = await listen(answer('{}'));
     for (const type of types) {
       const head = lines(`content-type: ${type}`, 'content-length: 2');

@@ -82,9 +82,7 @@ describe('[I-53] text in a blob', () => {
     [`<p>é ${SCRIPT}</p>`, '<script'],
     [JSON.stringify({ note: `é ${TOKEN}` }), '[redacted:github-token]'],
   ];
-  const cases = Object.keys(ENCODERS).flatMap((charset) =>
-    texts.map(([text, sign]) => [charset, text, sign] as const),
-  );
+  const cases = Object.keys(ENCODERS).flatMap((charset) => texts.map(([text, sign]) => [charset, text, sign] as const));
 
   it.each(cases)('is read and edited as the %s that it is', (charset, text, sign) => {
     const plain = ENCODERS[charset]?.(text) ?? Buffer.alloc(0);
@@ -201,9 +199,7 @@ describe('[I-54] media', () => {
     ['application/zip', Buffer.from('504b0304140000000800', 'hex')],
     ['application/gzip', Buffer.from('1f8b0800000000000003', 'hex')],
   ];
-  const grain = Buffer.from(
-    Array.from({ length: 4096 }, (_, at) => (at * at * 31 + at * 7) & 0xff),
-  );
+  const grain = Buffer.from(Array.from({ length: 4096 }, (_, at) => (at * at * 31 + at * 7) & 0xff));
 
   it.each(beginnings)('that begins as it claims passes as it came: %s', (type, head) => {
     const bytes = Buffer.concat([head, grain, Buffer.from(IMAGE)]);
@@ -221,25 +217,10 @@ describe('[I-54] media', () => {
     ['an image that is none', 'image', 'image/png', Buffer.from(`see ${TOKEN} ${IMAGE}`)],
     ['an image in Latin-1', 'image', 'image/png', Buffer.from(`\xe9 ${TOKEN} ${IMAGE}`, 'latin1')],
     ['an image in UTF-16', 'image', 'image/jpeg', Buffer.from(`${TOKEN} ${IMAGE}`, 'utf16le')],
-    [
-      'sound in UTF-16 with a mark',
-      'audio',
-      'audio/mpeg',
-      marked('utf-16le', `!${TOKEN} ${IMAGE}`),
-    ],
+    ['sound in UTF-16 with a mark', 'audio', 'audio/mpeg', marked('utf-16le', `!${TOKEN} ${IMAGE}`)],
     ['a GIF that is all text', 'image', 'image/gif', Buffer.from(`GIF89a ${TOKEN} ${IMAGE}`)],
-    [
-      'a picture of another format',
-      'image',
-      'image/gif',
-      Buffer.concat([PNG, grain, Buffer.from(` ${TOKEN} `)]),
-    ],
-    [
-      'an SVG',
-      'image',
-      'image/svg+xml',
-      Buffer.from(`<svg><script>x</script>${TOKEN}${IMAGE}</svg>`),
-    ],
+    ['a picture of another format', 'image', 'image/gif', Buffer.concat([PNG, grain, Buffer.from(` ${TOKEN} `)])],
+    ['an SVG', 'image', 'image/svg+xml', Buffer.from(`<svg><script>x</script>${TOKEN}${IMAGE}</svg>`)],
     ['no type', 'image', undefined, Buffer.from(`see ${TOKEN} ${IMAGE}`)],
     ['an unknown type', 'audio', 'audio/x-own', Buffer.from(`see ${TOKEN} ${IMAGE}`)],
   ] as const)('that does not is read as text: %s', (_what, type, mimeType, bytes) => {
@@ -257,8 +238,7 @@ describe('[I-54] media', () => {
     const random = createRandom(68);
     const large = Buffer.from(Array.from({ length: 900_000 }, () => random.below(256)));
     const jpeg = Buffer.concat([Buffer.from('ffd8ffe000104a464946', 'hex'), large]);
-    const picture = (bytes: Buffer) =>
-      result({ type: 'image', mimeType: 'image/png', data: bytes.toString('base64') });
+    const picture = (bytes: Buffer) => result({ type: 'image', mimeType: 'image/png', data: bytes.toString('base64') });
     expect(inspect(picture(jpeg))).toMatchObject({ kind: 'clean', findings: [] });
     const leaking = picture(Buffer.concat([jpeg, Buffer.from(` ${TOKEN} `), large]));
     const left = leaving(inspect(leaking), leaking);
@@ -269,10 +249,9 @@ describe('[I-54] media', () => {
     const key = `AI${'za'}${noise('run', 36)}`.slice(0, 39);
     const bytes = Buffer.from(`${'/+'.repeat(2000)}/${key}/${'/+'.repeat(1000)}`, 'base64');
     expect(bytes.toString('base64')).toContain(key);
-    expect(
-      inspect(result({ type: 'image', mimeType: 'image/png', data: bytes.toString('base64') }))
-        .kind,
-    ).toBe('clean');
+    expect(inspect(result({ type: 'image', mimeType: 'image/png', data: bytes.toString('base64') })).kind).toBe(
+      'clean',
+    );
   });
 
   it('law: bytes without a stretch of text pass as they came, whatever they claim', () => {
@@ -324,11 +303,7 @@ describe('[I-55] encoded runs in a text', () => {
     ['UTF-16BE', Buffer.from(`see ${TOKEN}`, 'utf16le').swap16()],
     ['Latin-1', Buffer.from(`für é: ${TOKEN}`, 'latin1')],
   ])('are read in %s', (_charset, bytes) => {
-    for (const run of [
-      bytes.toString('base64'),
-      bytes.toString('hex'),
-      bytes.toString('base64url'),
-    ]) {
+    for (const run of [bytes.toString('base64'), bytes.toString('hex'), bytes.toString('base64url')]) {
       const message = result({ type: 'text', text: `run ${run} now` });
       const outcome = inspect(message);
       if (outcome.kind !== 'changed') throw new Error(outcome.kind);
@@ -337,9 +312,7 @@ describe('[I-55] encoded runs in a text', () => {
   });
 
   it('that are noise stay', () => {
-    const noise = Buffer.from(
-      Array.from({ length: 600 }, (_, at) => (at * at * 31 + at * 7) & 0xff),
-    );
+    const noise = Buffer.from(Array.from({ length: 600 }, (_, at) => (at * at * 31 + at * 7) & 0xff));
     expect(inspect(result({ type: 'text', text: noise.toString('base64') })).kind).toBe('clean');
   });
 });

@@ -5,8 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { decodeStrictly } from '../../../src/inspection/charsets.js';
 import { createRandom } from '../../support/active-content.js';
 
-const read = (label: string, hex: string): string | undefined =>
-  decodeStrictly(Buffer.from(hex, 'hex'), label)?.text;
+const read = (label: string, hex: string): string | undefined => decodeStrictly(Buffer.from(hex, 'hex'), label)?.text;
 
 /** Every encoding of the standard but `replacement`, which decodes nothing. */
 const LABELS = [
@@ -41,9 +40,7 @@ describe('[I-53] a charset', () => {
       for (let byte = 0; byte <= 0xff; byte += 1)
         digest.update(`${label} ${read(label, Buffer.of(byte).toString('hex'))}\n`);
       for (let run = 0; run < 1_000; run += 1) {
-        const bytes = Array.from({ length: 2 + below(5) }, () =>
-          below(3) > 0 ? 0x80 + below(0x80) : below(0x80),
-        );
+        const bytes = Array.from({ length: 2 + below(5) }, () => (below(3) > 0 ? 0x80 + below(0x80) : below(0x80)));
         digest.update(`${read(label, Buffer.from(bytes).toString('hex'))}\n`);
       }
     }

@@ -58,9 +58,7 @@ describe('tools that return the content of files and nothing else', () => {
     ],
   ])('are chosen: %s', (_what, change) => {
     const { outputSchema, ...rest } = tool(change);
-    expect(returnsFilesOnly(outputSchema === undefined ? rest : { ...rest, outputSchema })).toBe(
-      true,
-    );
+    expect(returnsFilesOnly(outputSchema === undefined ? rest : { ...rest, outputSchema })).toBe(true);
   });
 
   it.each<[string, JsonObject]>([

@@ -38,37 +38,25 @@ const PLACES: readonly (readonly [string, (icons: Json) => JsonObject])[] = [
   ['a block', (icons) => result({ content: [link(icons)] })],
   [
     'an embedded resource',
-    (icons) =>
-      result({ content: [{ type: 'resource', resource: { uri: 'x:y', text: 'x', icons } }] }),
+    (icons) => result({ content: [{ type: 'resource', resource: { uri: 'x:y', text: 'x', icons } }] }),
   ],
-  [
-    'a block of an unknown type',
-    (icons) => result({ content: [{ type: 'x', deep: [{ icons }] }] }),
-  ],
-  [
-    'a message of a prompt',
-    (icons) => result({ messages: [{ role: 'user', content: link(icons) }] }),
-  ],
+  ['a block of an unknown type', (icons) => result({ content: [{ type: 'x', deep: [{ icons }] }] })],
+  ['a message of a prompt', (icons) => result({ messages: [{ role: 'user', content: link(icons) }] })],
   ['a resource that was read', (icons) => result({ contents: [{ uri: 'x:y', text: 'x', icons }] })],
   [
     'an input request, whatever its key',
     (icons) => result({ inputRequests: { data: ask({ messages: [{ content: link(icons) }] }) } }),
   ],
   ['the result itself', (icons) => result({ content: [], icons })],
-  [
-    'a resource of a list',
-    (icons) => result({ resources: [{ uri: 'memo://one', name: 'one', icons }] }),
-  ],
+  ['a resource of a list', (icons) => result({ resources: [{ uri: 'memo://one', name: 'one', icons }] })],
   ['the server', (icons) => result({ serverInfo: { name: 'x', version: '1', icons } })],
   [
     'the server in _meta',
-    (icons) =>
-      result({ content: [], _meta: { [SERVER_INFO]: { name: 'x', version: '1', icons } } }),
+    (icons) => result({ content: [], _meta: { [SERVER_INFO]: { name: 'x', version: '1', icons } } }),
   ],
   [
     'a message of a question',
-    (icons) =>
-      ask({ maxTokens: 1, messages: [{ role: 'user', content: [{ type: 'text' }, link(icons)] }] }),
+    (icons) => ask({ maxTokens: 1, messages: [{ role: 'user', content: [{ type: 'text' }, link(icons)] }] }),
   ],
   [
     'a result within a question',
@@ -86,17 +74,13 @@ const PLACES: readonly (readonly [string, (icons: Json) => JsonObject])[] = [
   ['a tool of a question', (icons) => ask({ maxTokens: 1, messages: [], tools: [{ icons }] })],
   [
     'a question of a result',
-    (icons) =>
-      result({ inputRequests: { one: { method: 'x', params: { messages: [link(icons)] } } } }),
+    (icons) => result({ inputRequests: { one: { method: 'x', params: { messages: [link(icons)] } } } }),
   ],
 ];
 
 const FREE: readonly (readonly [string, (icons: Json) => JsonObject])[] = [
   ['structured content', (icons) => result({ content: [], structuredContent: { icons } })],
-  [
-    'a schema',
-    (icons) => result({ tools: [{ name: 'x', inputSchema: { properties: { icons } } }] }),
-  ],
+  ['a schema', (icons) => result({ tools: [{ name: 'x', inputSchema: { properties: { icons } } }] })],
   [
     'the input of a tool',
     (icons) =>
@@ -114,10 +98,7 @@ const FREE: readonly (readonly [string, (icons: Json) => JsonObject])[] = [
       params: { level: 'info', data: { icons } },
     }),
   ],
-  [
-    'JSON in a text',
-    (icons) => result({ content: [{ type: 'text', text: JSON.stringify({ icons }) }] }),
-  ],
+  ['JSON in a text', (icons) => result({ content: [{ type: 'text', text: JSON.stringify({ icons }) }] })],
 ];
 
 function inspect(message: JsonObject) {
@@ -146,8 +127,7 @@ describe('[I-36] remote icons', () => {
   });
 
   it('are gone with all that they hold, and everything beside them stays byte for byte', () => {
-    const block =
-      '{ "type":"resource_link" ,"icons" : [{"icons":["https://a.example/"] , "x":"\\u005d}"}]';
+    const block = '{ "type":"resource_link" ,"icons" : [{"icons":["https://a.example/"] , "x":"\\u005d}"}]';
     const text = `{"jsonrpc":"2.0","id":1,"result":{"content":[${block} , "name":"one"}, ${block}}]}}`;
     const outcome = inspectMessage({ text, value: JSON.parse(text), profile });
     if (outcome.kind !== 'changed') throw new Error(outcome.kind);

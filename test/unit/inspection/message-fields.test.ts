@@ -12,13 +12,7 @@ import { githubToken, profile, withRules } from './samples.js';
 
 const TOKEN = githubToken('exempt');
 
-const PAGING = [
-  'tools/list',
-  'prompts/list',
-  'resources/list',
-  'resources/templates/list',
-  'tasks/list',
-];
+const PAGING = ['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list', 'tasks/list'];
 
 function resultOf(members: JsonObject): JsonObject {
   return { jsonrpc: '2.0', id: 7, result: { content: [], ...members } };
@@ -53,9 +47,7 @@ describe('[I-22] a member that is not content', () => {
     ['/result/protocolVersion', 'initialize', resultOf({ protocolVersion: '2025-06-18' })],
     ['/result/resultType', 'tools/call', resultOf({ resultType: 'input_required' })],
     ['/result/cacheScope', 'resources/read', resultOf({ cacheScope: 'public' })],
-    ...PAGING.map(
-      (method) => ['/result/nextCursor', method, resultOf({ nextCursor: TOKEN })] as const,
-    ),
+    ...PAGING.map((method) => ['/result/nextCursor', method, resultOf({ nextCursor: TOKEN })] as const),
     ['/result/nextCursor', 'tools/list', resultOf({ nextCursor: `${'x'.repeat(4000)}${TOKEN}` })],
   ];
   it.each(known)('passes as it is where it is defined: %s of %s', (pointer, answered, message) => {
@@ -104,9 +96,7 @@ const caps = { maxDepth: 64, maxStrings: 10_000 };
 
 function leavesOf(text: string): Leaf[] {
   const leaves: Leaf[] = [];
-  expect(walkJson(text, caps, (leaf) => leaves.push({ ...leaf, steps: [...leaf.steps] }))).toBe(
-    'done',
-  );
+  expect(walkJson(text, caps, (leaf) => leaves.push({ ...leaf, steps: [...leaf.steps] }))).toBe('done');
   return leaves;
 }
 

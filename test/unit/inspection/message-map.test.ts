@@ -70,14 +70,10 @@ const PLACES: readonly (readonly [string, (texts: readonly string[]) => JsonObje
     'an error and its data',
     ([message = '', ...data]) => ({ jsonrpc: '2.0', id: 1, error: { code: -1, message, data } }),
   ],
-  [
-    'structured content',
-    (texts) => result({ content: [], structuredContent: { list: [...texts] } }),
-  ],
+  ['structured content', (texts) => result({ content: [], structuredContent: { list: [...texts] } })],
   [
     'lists of lists in JSON in a text',
-    (texts) =>
-      result({ content: [{ type: 'text', text: JSON.stringify(texts.map((text) => [[text]])) }] }),
+    (texts) => result({ content: [{ type: 'text', text: JSON.stringify(texts.map((text) => [[text]])) }] }),
   ],
   [
     'lists in objects in JSON behind a word',
@@ -91,16 +87,10 @@ const PLACES: readonly (readonly [string, (texts: readonly string[]) => JsonObje
 /** Places for one text. */
 const SINGLE: readonly (readonly [string, (text: string) => JsonObject])[] = [
   ...PLACES.map(([what, build]) => [what, (text: string) => build([text])] as const),
-  [
-    'JSON in a text',
-    (text) => result({ content: [{ type: 'text', text: JSON.stringify([text]) }] }),
-  ],
+  ['JSON in a text', (text) => result({ content: [{ type: 'text', text: JSON.stringify([text]) }] })],
   ['text', (text) => result({ content: [], text })],
   ['an unknown member', (text) => result({ content: [], note: text })],
-  [
-    'an unknown member of a block',
-    (text) => result({ content: [{ type: 'text', text: 'a', note: text }] }),
-  ],
+  ['an unknown member of a block', (text) => result({ content: [{ type: 'text', text: 'a', note: text }] })],
   [
     'progress',
     (message) => ({
@@ -118,20 +108,17 @@ function leaving(message: JsonObject): { readonly kind: string; readonly text: s
 }
 
 describe('the map of a message', () => {
-  it.each(PLACES)(
-    '[I-25] a secret that is cut over texts never leaves whole: %s',
-    (_what, build) => {
-      const token = githubToken('map');
-      const small = Array.from({ length: 12 }, (_, at) => 3 * at + 3);
-      for (const cuts of [[20], [4, 11, 18, 30], small]) {
-        const starts = [0, ...cuts];
-        const texts = starts.map((start, at) => token.slice(start, starts[at + 1]));
-        const { kind, text } = leaving(build(texts));
-        expect(kind).toBe('changed');
-        for (const piece of texts) if (piece.length > 4) expect(text).not.toContain(piece);
-      }
-    },
-  );
+  it.each(PLACES)('[I-25] a secret that is cut over texts never leaves whole: %s', (_what, build) => {
+    const token = githubToken('map');
+    const small = Array.from({ length: 12 }, (_, at) => 3 * at + 3);
+    for (const cuts of [[20], [4, 11, 18, 30], small]) {
+      const starts = [0, ...cuts];
+      const texts = starts.map((start, at) => token.slice(start, starts[at + 1]));
+      const { kind, text } = leaving(build(texts));
+      expect(kind).toBe('changed');
+      for (const piece of texts) if (piece.length > 4) expect(text).not.toContain(piece);
+    }
+  });
 
   it.each(SINGLE)('[I-21] a secret is redacted, nothing withheld: %s', (_what, build) => {
     const key = awsKey('map');
@@ -146,74 +133,28 @@ describe('the map of a message', () => {
     ['code with a script in a link', 'Use `"[x](javascript:alert(1))]"` here.'],
     ['a long query', `https://a.example/?q=${'b'.repeat(20)}">t<3[c]\`${'b'.repeat(55)}`],
     ['a token that is none', 'the token: done'],
-  ])(
-    '[I-21] one text meets one rule wherever it stands, and is never withheld: %s',
-    (_what, given) => {
-      for (const [, build] of SINGLE)
-        expect(leaving(build(given)).kind).toMatch(/^(?:clean|changed)$/);
-      const readers = SINGLE.filter(([what]) => !/structured|JSON|log/.test(what));
-      const asWritten = JSON.stringify(given).slice(1, -1);
-      const stays = readers.map(([, build]) => leaving(build(given)).text.includes(asWritten));
-      expect(new Set(stays).size).toBe(1);
-    },
-  );
+  ])('[I-21] one text meets one rule wherever it stands, and is never withheld: %s', (_what, given) => {
+    for (const [, build] of SINGLE) expect(leaving(build(given)).kind).toMatch(/^(?:clean|changed)$/);
+    const readers = SINGLE.filter(([what]) => !/structured|JSON|log/.test(what));
+    const asWritten = JSON.stringify(given).slice(1, -1);
+    const stays = readers.map(([, build]) => leaving(build(given)).text.includes(asWritten));
+    expect(new Set(stays).size).toBe(1);
+  });
 
-  it.each(PLACES)(
-    '[I-18] an empty text parts nothing from what was sent before: %s',
-    (_what, build) => {
-      const texts = ['', ':0', githubToken('empty').slice(0, 9)];
-      const value = build(texts);
-      const text = JSON.stringify(value);
-      const input = { text, value, profile, previousTail: { tail: 'password' } };
-      expect(passIfClean(input) === undefined || inspectFully(input).kind === 'clean').toBe(true);
-    },
-  );
+  it.each(PLACES)('[I-18] an empty text parts nothing from what was sent before: %s', (_what, build) => {
+    const texts = ['', ':0', githubToken('empty').slice(0, 9)];
+    const value = build(texts);
+    const text = JSON.stringify(value);
+    const input = { text, value, profile, previousTail: { tail: 'password' } };
+    expect(passIfClean(input) === undefined || inspectFully(input).kind === 'clean').toBe(true);
+  });
 
   it('[I-18] law: in a message that the prefilter passes a full inspection finds nothing, joined texts included', () => {
     const pieces = fc.oneof(
-      fc.constantFrom(
-        'npm',
-        '_',
-        'password',
-        '=',
-        ': ',
-        'bearer',
-        'done',
-        '4111',
-        ' ',
-        'hv9OGAXw',
-        'Du57',
-      ),
-      fc.constantFrom(
-        '![',
-        '[a]',
-        '](',
-        'http',
-        '://a.example/',
-        '<',
-        'img',
-        'java',
-        'script:',
-        '\n',
-      ),
-      fc.constantFrom(
-        githubToken('law').slice(0, 9),
-        awsKey('law').slice(3, 12),
-        'see',
-        'the report',
-      ),
-      fc.constantFrom(
-        '<wbr>',
-        '<b></b>',
-        '<i>',
-        '</i>',
-        '<!-- -->',
-        '&shy',
-        '&#0000173;',
-        '**',
-        '\\_',
-        '\\147',
-      ),
+      fc.constantFrom('npm', '_', 'password', '=', ': ', 'bearer', 'done', '4111', ' ', 'hv9OGAXw', 'Du57'),
+      fc.constantFrom('![', '[a]', '](', 'http', '://a.example/', '<', 'img', 'java', 'script:', '\n'),
+      fc.constantFrom(githubToken('law').slice(0, 9), awsKey('law').slice(3, 12), 'see', 'the report'),
+      fc.constantFrom('<wbr>', '<b></b>', '<i>', '</i>', '<!-- -->', '&shy', '&#0000173;', '**', '\\_', '\\147'),
       fc.string({ maxLength: 3 }),
     );
     fc.assert(
@@ -232,11 +173,7 @@ describe('the map of a message', () => {
             previousTail: { tail },
           };
           if (passIfClean(input) === undefined) return;
-          expect([text, tail, inspectFully(input)]).toMatchObject([
-            text,
-            tail,
-            { kind: 'clean', findings: [] },
-          ]);
+          expect([text, tail, inspectFully(input)]).toMatchObject([text, tail, { kind: 'clean', findings: [] }]);
         },
       ),
       { numRuns: 4000 },
@@ -244,16 +181,7 @@ describe('the map of a message', () => {
   });
 
   it('[I-18] law: the map of the text is the map of its value', () => {
-    const name = fc.constantFrom(
-      'text',
-      'content',
-      'data',
-      'note',
-      'message',
-      'uri',
-      '_meta',
-      'list',
-    );
+    const name = fc.constantFrom('text', 'content', 'data', 'note', 'message', 'uri', '_meta', 'list');
     const leaf = fc.oneof(fc.string({ maxLength: 4 }), fc.integer(), fc.constant(null));
     const { value } = fc.letrec<{ value: Json }>((tie) => ({
       value: fc.oneof(
@@ -273,25 +201,18 @@ describe('the map of a message', () => {
         const message: JsonObject = { jsonrpc: '2.0', [where]: members as Json };
         const groups = new Map<string, string[]>();
         const continued: string[] = [];
-        walkJson(
-          JSON.stringify(message),
-          { maxDepth: 64, maxStrings: 1e6 },
-          ({ kind, value: text, steps }) => {
-            if (kind !== 'string') return;
-            const place = placeOf(steps);
-            if (place.group !== undefined)
-              groups.set(place.group, [...(groups.get(place.group) ?? []), text]);
-            if (place.isContinued) continued.push(text);
-          },
-        );
+        walkJson(JSON.stringify(message), { maxDepth: 64, maxStrings: 1e6 }, ({ kind, value: text, steps }) => {
+          if (kind !== 'string') return;
+          const place = placeOf(steps);
+          if (place.group !== undefined) groups.set(place.group, [...(groups.get(place.group) ?? []), text]);
+          if (place.isContinued) continued.push(text);
+        });
         const map = joinedTextsOf(message);
         expect(map.continued).toEqual(continued);
         // The prefilter also reads the names in a structure.
         for (const [group, texts] of groups) {
           const read = map.groups.get(group) ?? [];
-          expect(read.filter((text) => texts.includes(text)).length).toBeGreaterThanOrEqual(
-            texts.length,
-          );
+          expect(read.filter((text) => texts.includes(text)).length).toBeGreaterThanOrEqual(texts.length);
         }
         expect(isObject(message)).toBe(true);
       }),

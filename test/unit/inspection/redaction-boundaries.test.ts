@@ -4,11 +4,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  LINK_SIGNATURE,
-  SECRET_FORMATS,
-  type SecretFormat,
-} from '../../../src/inspection/detectors/secret-formats.js';
+import { LINK_SIGNATURE, SECRET_FORMATS, type SecretFormat } from '../../../src/inspection/detectors/secret-formats.js';
 import { inspectMessage } from '../../../src/inspection/responses.js';
 import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { type Pick, randomValues } from '../../support/secrets.js';
@@ -39,20 +35,7 @@ function maker(format: SecretFormat, pick: Pick): () => string {
   return () => `-----BEGIN ${label}-----\n${line()}\n${line()}\n-----END ${label}-----`;
 }
 
-const INNOCENT = [
-  'done',
-  'ok',
-  'the',
-  'report',
-  'see',
-  '12',
-  'Line',
-  'is',
-  'next',
-  'x',
-  'EU',
-  'café',
-];
+const INNOCENT = ['done', 'ok', 'the', 'report', 'see', '12', 'Line', 'is', 'next', 'x', 'EU', 'café'];
 const SIGNS = [' ', '\n', ', ', '. ', ': ', ' (', ') ', ' - ', ' | ', '\t', '; ', ' / ', '"'];
 const innocent = fc
   .array(fc.tuple(fc.constantFrom(...INNOCENT), fc.constantFrom(...SIGNS)), { maxLength: 8 })
@@ -68,18 +51,14 @@ function endsOf({ tail, check }: SecretFormat): readonly string[] {
 }
 
 function textsOf(value: Json): readonly string[] {
-  return (value as { result: { content: { text: string }[] } }).result.content.map(
-    ({ text }) => text,
-  );
+  return (value as { result: { content: { text: string }[] } }).result.content.map(({ text }) => text);
 }
 
 /** The signature of a link stays by default, and is nothing outside a link: links.test.ts has its cases. */
-const NAMED = SECRET_FORMATS.filter(({ kind }) => kind !== LINK_SIGNATURE).map(
-  (format): [string, SecretFormat] => [
-    `${format.kind} ${format.pattern.source.slice(0, 24)}`,
-    format,
-  ],
-);
+const NAMED = SECRET_FORMATS.filter(({ kind }) => kind !== LINK_SIGNATURE).map((format): [string, SecretFormat] => [
+  `${format.kind} ${format.pattern.source.slice(0, 24)}`,
+  format,
+]);
 
 describe('law: a redaction takes the secret and nothing else', () => {
   it.each(NAMED)('of %s', (_name, format) => {

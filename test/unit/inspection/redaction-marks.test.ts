@@ -4,11 +4,7 @@
 import { describe, expect, it } from 'vitest';
 import { SECRET_FORMATS } from '../../../src/inspection/detectors/secret-formats.js';
 import { findSensitive } from '../../../src/inspection/detectors/text-sanitizer.js';
-import {
-  countMarks,
-  type MarkKeys,
-  redactionMark,
-} from '../../../src/inspection/redaction-marks.js';
+import { countMarks, type MarkKeys, redactionMark } from '../../../src/inspection/redaction-marks.js';
 import { inspectMessage } from '../../../src/inspection/responses.js';
 import { githubToken, noise, profile, resultOf } from './samples.js';
 

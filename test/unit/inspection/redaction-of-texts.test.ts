@@ -55,9 +55,7 @@ describe('a redacted value', () => {
   ])('[SF-03] is found in a text that is JSON with %s escaped', (_, value, text) => {
     const content = [{ type: 'text', text }];
     const result = shown(JSON.stringify({ content, structuredContent: { v: value } }), [v]);
-    expect(result['content']).toEqual([
-      { type: 'text', text: `{"note":{"is":${JSON.stringify(`${MARKER}.`)}}}` },
-    ]);
+    expect(result['content']).toEqual([{ type: 'text', text: `{"note":{"is":${JSON.stringify(`${MARKER}.`)}}}` }]);
   });
 
   it('[SF-03] leaves JSON valid where it is a number of a text', () => {

@@ -66,10 +66,7 @@ describe('the presented token', () => {
     ['as a member name', { arguments: { [presentedToken]: 1 } }],
     ['in base64', { arguments: { a: Buffer.from(presentedToken).toString('base64') } }],
     ['in percent triplets', { arguments: { a: presentedToken.replaceAll('.', '%2E') } }],
-    [
-      'in two elements',
-      { arguments: { a: [presentedToken.slice(0, 60), presentedToken.slice(60)] } },
-    ],
+    ['in two elements', { arguments: { a: [presentedToken.slice(0, 60), presentedToken.slice(60)] } }],
   ])('[I-34] is refused anywhere in the body, whatever the profile says: %s', (_how, params) => {
     const outcome = guard(params, { presentedToken, secrets: 'off' });
     expect(outcome).toMatchObject(REFUSED);
@@ -83,15 +80,11 @@ describe('the presented token', () => {
       .toString(16)}${opaque.slice(1)}"}}`;
     const off: Profile = { ...profile, request: { secrets: 'off' } };
     const value = (JSON.parse(text) as { params: Json }).params;
-    expect(guardArguments({ value, text, profile: off, presentedToken: opaque })).toMatchObject(
-      REFUSED,
-    );
+    expect(guardArguments({ value, text, profile: off, presentedToken: opaque })).toMatchObject(REFUSED);
   });
 
   it('[I-34] of somebody else is a secret like any other', () => {
-    expect(guard({ arguments: { a: jwt('else') } }, { presentedToken, secrets: 'off' }).kind).toBe(
-      'clear',
-    );
+    expect(guard({ arguments: { a: jwt('else') } }, { presentedToken, secrets: 'off' }).kind).toBe('clear');
     expect(guard({ arguments: { a: jwt('else') } }, { presentedToken })).toMatchObject(REFUSED);
   });
 });

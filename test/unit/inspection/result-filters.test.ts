@@ -64,10 +64,7 @@ describe('lists', () => {
     const { text, advertised, visible, findings } = filter(page, ['a', 'b', 'c'], {
       findShapeError,
     });
-    expect(JSON.parse(text).result.tools.map(({ name }: { name: string }) => name)).toEqual([
-      'a',
-      'c',
-    ]);
+    expect(JSON.parse(text).result.tools.map(({ name }: { name: string }) => name)).toEqual(['a', 'c']);
     expect([advertised, visible]).toEqual([3, 2]);
     expect(findings).toEqual([
       {
@@ -83,9 +80,7 @@ describe('lists', () => {
     const kept = '{"name":"b", "description":"\\u0042 <script>x</script>","inputSchema":{"n":1E2}}';
     const text = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"a"}, ${kept} ,{"name":"c"}],"nextCursor":"p2","ttlMs":5}}`;
     const outcome = filter({ text, value: JSON.parse(text) }, ['b']);
-    expect(outcome.text).toBe(
-      `{"jsonrpc":"2.0","id":7,"result":{"tools":[${kept}],"nextCursor":"p2","ttlMs":5}}`,
-    );
+    expect(outcome.text).toBe(`{"jsonrpc":"2.0","id":7,"result":{"tools":[${kept}],"nextCursor":"p2","ttlMs":5}}`);
     expect(outcome).toMatchObject({ advertised: 3, visible: 1 });
     expect(outcome.items.map((item) => item.name)).toEqual(['a', 'b', 'c']);
     expect(outcome.items[1]?.digest).toBe(`digest of ${kept.length}`);
@@ -114,9 +109,7 @@ describe('lists', () => {
       tools: [tool('a'), tool('b'), tool('a', { title: 'other' }), { title: 'x' }, 'y'],
     });
     const outcome = filter(page, ['a', 'b']);
-    expect(JSON.parse(outcome.text).result.tools.map((one: JsonObject) => one['name'])).toEqual([
-      'b',
-    ]);
+    expect(JSON.parse(outcome.text).result.tools.map((one: JsonObject) => one['name'])).toEqual(['b']);
     expect(outcome).toMatchObject({ advertised: 5, visible: 1 });
   });
 
@@ -133,13 +126,9 @@ describe('lists', () => {
     const page = resultOf({ tools: [], ttlMs: 1e15, cacheScope: 'public' });
     const stateless = JSON.parse(filter(page, [], { hasCacheHints: true }).text).result;
     expect(stateless).toMatchObject({ ttlMs: 30_000, cacheScope: 'private' });
-    const bare = JSON.parse(
-      filter(resultOf({ tools: [] }), [], { hasCacheHints: true }).text,
-    ).result;
+    const bare = JSON.parse(filter(resultOf({ tools: [] }), [], { hasCacheHints: true }).text).result;
     expect(bare).toEqual({ tools: [], cacheScope: 'private' });
-    const negative = JSON.parse(
-      filter(resultOf({ tools: [], ttlMs: 'x' }), [], { hasCacheHints: true }).text,
-    ).result;
+    const negative = JSON.parse(filter(resultOf({ tools: [], ttlMs: 'x' }), [], { hasCacheHints: true }).text).result;
     expect(negative.ttlMs).toBe(0);
     expect(filter(page, []).text).toBe(page.text);
   });
@@ -217,9 +206,7 @@ describe('the page cache', () => {
     expect(found?.items).toEqual([{ name: 'a', digest: 'd' }]);
     const filtered = found?.filtered('policy');
     expect(filtered).toMatchObject(facts);
-    expect(decode(Buffer.concat(filtered?.render('another "id"') ?? []))).toBe(
-      page('another "id"', ''),
-    );
+    expect(decode(Buffer.concat(filtered?.render('another "id"') ?? []))).toBe(page('another "id"', ''));
     expect(found?.filtered('other policy')).toBeUndefined();
   });
 
@@ -282,9 +269,7 @@ function shake(result: Json, more: Partial<HandshakeInput> = {}) {
     filterCapabilities: (capabilities) => ('tools' in capabilities ? { tools: {} } : {}),
     ...more,
   });
-  return reduced.kind === 'withhold'
-    ? reduced
-    : completeHandshake(reduced, inspectMessage(reduced.inspectionInput));
+  return reduced.kind === 'withhold' ? reduced : completeHandshake(reduced, inspectMessage(reduced.inspectionInput));
 }
 
 function resultIn(outcome: ReturnType<typeof shake>) {
@@ -311,9 +296,7 @@ describe('handshakes', () => {
   it('[I-38] lose capabilities that are not carried', () => {
     const capabilities = { tools: { listChanged: true }, tasks: {}, experimental: { a: {} } };
     expect(resultIn(shake({ ...initialize, capabilities })).capabilities).toEqual({ tools: {} });
-    expect(resultIn(shake({ protocolVersion: '2025-11-25', serverInfo: {} })).capabilities).toEqual(
-      {},
-    );
+    expect(resultIn(shake({ protocolVersion: '2025-11-25', serverInfo: {} })).capabilities).toEqual({});
   });
 
   it('[I-39] keep instructions only where they are the approved ones, to the letter', () => {

@@ -33,12 +33,7 @@ describe('a card number as a number', () => {
     ['admits null', { type: ['number', 'null'] }, {}, { a: 1, cardNumber: null, b: 2 }],
     ['is optional', { type: 'integer' }, {}, { a: 1, b: 2 }],
     ['is required', { type: 'number' }, REQUIRED, { a: 1, cardNumber: 0, b: 2 }],
-    [
-      'has a minimum',
-      { type: 'integer', minimum: 1e12 },
-      REQUIRED,
-      { a: 1, cardNumber: 1e15, b: 2 },
-    ],
+    ['has a minimum', { type: 'integer', minimum: 1e12 }, REQUIRED, { a: 1, cardNumber: 1e15, b: 2 }],
   ])('where the member %s', (_what, schema, more, expected) => {
     const content = { a: 1, cardNumber: card, b: 2 };
     expect(shown(content, { cardNumber: schema }, more)).toEqual(expected);

@@ -12,9 +12,7 @@ import { withRules } from './samples.js';
 
 const VALUE = 'Ada Lovelace of London';
 const POINTERS = ['/structuredContent/ssn', '/structuredContent/cards/*/holder'];
-const FIELDS = POINTERS.map(
-  (pointer): SensitiveField => ({ pointer, effect: 'redact', steps: fieldSteps(pointer) }),
-);
+const FIELDS = POINTERS.map((pointer): SensitiveField => ({ pointer, effect: 'redact', steps: fieldSteps(pointer) }));
 /** Nothing is removed for another reason, and what is invisible stays. */
 const OFF = withRules({
   ...{ secrets: 'off', activeContent: 'off', invisible: 'off', injection: 'off' },
@@ -87,9 +85,7 @@ describe('a sensitive field in a text', () => {
 
   it('[SF-11] goes with what is invisible at its ends', () => {
     for (const data of ["{'ssn': '@'}", 'x {"ssn":"@"}', '{"ssn":"@"}'])
-      expect(textLeft(data.replace('@', `\u200b${VALUE}\ufeff`))).toBe(
-        data.replace('@', '[redacted:sensitive]'),
-      );
+      expect(textLeft(data.replace('@', `\u200b${VALUE}\ufeff`))).toBe(data.replace('@', '[redacted:sensitive]'));
   });
 
   it('[SF-11] is redacted where data goes on in the next block, wherever it is cut', () => {
@@ -115,22 +111,10 @@ describe('a sensitive field in a text', () => {
     expect(textLeft(json.slice(0, -10))).not.toContain('Ada');
     expect(textLeft(json.slice(0, json.indexOf('London')))).not.toContain('Ada');
     const python = `{'id': 7, 'ok': True, 'ssn': '${VALUE}', 'x': None, }`;
-    expect(textLeft(`record ${python}`)).toBe(
-      `record ${python.replace(VALUE, '[redacted:sensitive]')}`,
-    );
+    expect(textLeft(`record ${python}`)).toBe(`record ${python.replace(VALUE, '[redacted:sensitive]')}`);
   });
 
-  const skipped = [
-    '\u200b',
-    '\u00ad',
-    '\ufeff',
-    '\u2060',
-    '\u202e',
-    '\u{e0041}',
-    '\u001b[31m',
-    '\u0007',
-    '\u200d',
-  ];
+  const skipped = ['\u200b', '\u00ad', '\ufeff', '\u2060', '\u202e', '\u{e0041}', '\u001b[31m', '\u0007', '\u200d'];
   it.each(skipped.map((unit) => [JSON.stringify(unit), unit]))(
     '[SF-11] is hidden by nothing that a reader skips: %s',
     (_what, unit) => {
@@ -159,8 +143,7 @@ describe('a sensitive field in a text', () => {
   });
 
   it('[SF-11] is redacted as a number, as an object and in lists', () => {
-    const text =
-      'rows: {"ssn": 123456789} {"ssn": {"a": [1, "deep value"]}} {"cards": [{"holder": "Bob Roberts"}]}';
+    const text = 'rows: {"ssn": 123456789} {"ssn": {"a": [1, "deep value"]}} {"cards": [{"holder": "Bob Roberts"}]}';
     expect(textLeft(text)).toBe(
       'rows: {"ssn": "[redacted:sensitive]"} {"ssn": "[redacted:sensitive]"} {"cards": [{"holder": "[redacted:sensitive]"}]}',
     );
@@ -175,9 +158,7 @@ describe('a sensitive field in a text', () => {
       },
     ] as const;
     const shown = (text: string) => textLeft(text, fields);
-    expect(shown('names: ["Ada Lovelace", "Bob"]')).toBe(
-      'names: ["[redacted:sensitive]", "[redacted:sensitive]"]',
-    );
+    expect(shown('names: ["Ada Lovelace", "Bob"]')).toBe('names: ["[redacted:sensitive]", "[redacted:sensitive]"]');
     for (const text of ['see [1] and [a, b]', 'x["key"] = list[0]', '[redacted:sensitive]'])
       expect(shown(text)).toBe(text);
   });

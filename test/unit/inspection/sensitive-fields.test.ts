@@ -42,8 +42,7 @@ function inspect(
   fields: readonly (string | SensitiveField)[],
   { output, labels = [], profile: by = profile }: Options = {},
 ) {
-  const text =
-    typeof result === 'string' ? result : JSON.stringify({ jsonrpc: '2.0', id: 1, result });
+  const text = typeof result === 'string' ? result : JSON.stringify({ jsonrpc: '2.0', id: 1, result });
   const value: Json = JSON.parse(text);
   const results = fields.map((one) => (typeof one === 'string' ? field(one) : one));
   const schema = schemaOf(output);
@@ -85,12 +84,7 @@ describe('a place', () => {
       { l: [{ n: 'x' }, {}, { n: 7 }] },
       { l: [{ n: MARKER }, {}, { n: MARKER }] },
     ],
-    [
-      'every member',
-      '/structuredContent/*/n',
-      { a: { n: 1 }, b: { n: {} } },
-      { a: { n: MARKER }, b: { n: MARKER } },
-    ],
+    ['every member', '/structuredContent/*/n', { a: { n: 1 }, b: { n: {} } }, { a: { n: MARKER }, b: { n: MARKER } }],
     ['an object', '/structuredContent/o', { o: { a: [1] } }, { o: MARKER }],
     ['null', '/structuredContent/o', { o: null }, { o: MARKER }],
   ])('[SF-01] is %s', (_, pointer, given, expected) => {
@@ -98,8 +92,7 @@ describe('a place', () => {
   });
 
   it('[SF-01] that a result does not have leaves every byte as it was', () => {
-    const text =
-      '{"jsonrpc":"2.0", "id":1 ,"result":{"structuredContent":{"b":"\\u0041"},"content":[]}}';
+    const text = '{"jsonrpc":"2.0", "id":1 ,"result":{"structuredContent":{"b":"\\u0041"},"content":[]}}';
     expect(inspect(text, ['/structuredContent/a', '/structuredContent/b/c'])?.kind).toBe('clean');
   });
 
@@ -115,10 +108,7 @@ describe('a place', () => {
   it.each([
     ['/content', [textBlock(MARKER), textBlock(MARKER)]],
     ['/content/1', [textBlock('first'), textBlock(MARKER)]],
-    [
-      '/content/*/text',
-      [textBlock(MARKER), { type: 'image', data: 'QQ==', mimeType: 'image/png' }],
-    ],
+    ['/content/*/text', [textBlock(MARKER), { type: 'image', data: 'QQ==', mimeType: 'image/png' }]],
   ])('[SF-01] of content: %s', (pointer, content) => {
     const given = [textBlock('first'), { type: 'image', data: 'QQ==', mimeType: 'image/png' }];
     expect(shown({ content: given }, [pointer])['content']).toEqual(content);
@@ -134,17 +124,10 @@ describe('a result with a schema', () => {
     ['text', { v: { type: 'string' } }, { v: 'x' }, { v: MARKER }],
     ['a number or null', { v: { type: ['number', 'null'] } }, { v: 5 }, { v: null }],
     ['an optional number', { v: { type: 'number' }, w: {} }, { v: 5, w: 1 }, { w: 1 }],
-    [
-      'an optional pattern',
-      { v: { type: 'string', pattern: '^\\d+$' }, w: {} },
-      { w: 1, v: '123' },
-      { w: 1 },
-    ],
+    ['an optional pattern', { v: { type: 'string', pattern: '^\\d+$' }, w: {} }, { w: 1, v: '123' }, { w: 1 }],
     ['an optional object', { v: { type: 'object' } }, { v: { a: 1 } }, {}],
   ])('[SF-02] stays valid: %s', (_, properties, given, expected) => {
-    expect(
-      structured(given as Json, ['/structuredContent/v'], typed(properties as JsonObject)),
-    ).toEqual(expected);
+    expect(structured(given as Json, ['/structuredContent/v'], typed(properties as JsonObject))).toEqual(expected);
   });
 
   it('[SF-02] stays valid where several fields of several items need different replacements', () => {
@@ -179,12 +162,8 @@ describe('a result with a schema', () => {
 
   it('[SF-02] that admits nothing else is withheld, and one that was invalid is withheld as such', () => {
     const options = typed({ v: { type: 'number' } }, ['v']);
-    expect(
-      inspect({ content: [], structuredContent: { v: 5 } }, ['/structuredContent/v'], options),
-    ).toBeUndefined();
-    expect(
-      inspect({ content: [], structuredContent: { v: 'no' } }, ['/structuredContent/v'], options),
-    ).toMatchObject({
+    expect(inspect({ content: [], structuredContent: { v: 5 } }, ['/structuredContent/v'], options)).toBeUndefined();
+    expect(inspect({ content: [], structuredContent: { v: 'no' } }, ['/structuredContent/v'], options)).toMatchObject({
       kind: 'withhold',
       reason: 'result-invalid',
     });
@@ -219,22 +198,10 @@ describe('a value that is repeated', () => {
   it.each([
     ['JSON', JSON.stringify({ name: NAME, a: 1 }), JSON.stringify({ name: MARKER, a: 1 })],
     ['JSON with other spaces', `{ "name" : "${NAME}" }`, `{ "name" : "${MARKER}" }`],
-    [
-      'JSON with a name twice',
-      `{"name":"other","name":"${NAME}"}`,
-      `{"name":"${MARKER}","name":"${MARKER}"}`,
-    ],
+    ['JSON with a name twice', `{"name":"other","name":"${NAME}"}`, `{"name":"${MARKER}","name":"${MARKER}"}`],
     ['prose', `She is ${NAME}.`, `She is ${MARKER}.`],
-    [
-      'a fence',
-      `\`\`\`json\n{"name":"${NAME}"}\n\`\`\``,
-      `\`\`\`json\n{"name":"${MARKER}"}\n\`\`\``,
-    ],
-    [
-      'another member of JSON',
-      JSON.stringify({ note: `by ${NAME}` }),
-      JSON.stringify({ note: `by ${MARKER}` }),
-    ],
+    ['a fence', `\`\`\`json\n{"name":"${NAME}"}\n\`\`\``, `\`\`\`json\n{"name":"${MARKER}"}\n\`\`\``],
+    ['another member of JSON', JSON.stringify({ note: `by ${NAME}` }), JSON.stringify({ note: `by ${MARKER}` })],
   ])('[SF-03] in text is redacted: %s', (_, text, expected) => {
     const result = { content: [textBlock(text)], structuredContent: { name: NAME } };
     expect(shown(result, [pointer])).toEqual({
@@ -293,10 +260,7 @@ describe('a value that is repeated', () => {
     ['a line end', 'one line\nand another'],
   ])('[SF-03] as JSON within text writes it: %s', (_, value) => {
     const escaped = JSON.stringify(value);
-    const ascii = escaped.replace(
-      /[\u0080-\uffff]/g,
-      (c) => `\\u00${c.charCodeAt(0).toString(16)}`,
-    );
+    const ascii = escaped.replace(/[\u0080-\uffff]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`);
     const content = [escaped, ascii].map((text) => textBlock(`the name is ${text}, see there`));
     const texts = JSON.stringify(shown({ content, structuredContent: { name: value } }, [pointer]));
     expect(texts.split(MARKER)).toHaveLength(4);
@@ -396,10 +360,9 @@ describe('law: whatever the result', () => {
 describe('findings', () => {
   it('[SF-04] have the pointer and the number of places, and never a value', () => {
     const items = Array.from({ length: 100 }, (_, index) => ({ ssn: `${NAME} ${index}` }));
-    const outcome = inspect(
-      { content: [textBlock(`of ${NAME} 7`)], structuredContent: { items } },
-      ['/structuredContent/items/*/ssn'],
-    );
+    const outcome = inspect({ content: [textBlock(`of ${NAME} 7`)], structuredContent: { items } }, [
+      '/structuredContent/items/*/ssn',
+    ]);
     expect(outcome?.findings).toEqual([
       {
         detector: 'sensitive',
@@ -420,10 +383,9 @@ describe('findings', () => {
   });
 
   it('[SF-04] name no member that is such a value', () => {
-    const outcome = inspect(
-      { content: [], structuredContent: { ssn: 'Lovelace', by: { Lovelace: 'Lovelace' } } },
-      ['/structuredContent/ssn'],
-    );
+    const outcome = inspect({ content: [], structuredContent: { ssn: 'Lovelace', by: { Lovelace: 'Lovelace' } } }, [
+      '/structuredContent/ssn',
+    ]);
     expect(JSON.stringify(outcome)).not.toContain('Lovelace');
   });
 
@@ -438,9 +400,7 @@ describe('findings', () => {
     const detectors = outcome?.findings.map(({ detector }) => detector.split(':')[0]);
     expect(detectors).toEqual(['sensitive', 'injection']);
     const meta =
-      outcome?.kind === 'changed'
-        ? ((outcome.value as JsonObject)['result'] as JsonObject)['_meta']
-        : undefined;
+      outcome?.kind === 'changed' ? ((outcome.value as JsonObject)['result'] as JsonObject)['_meta'] : undefined;
     expect((meta as JsonObject)['dev.sallyport/findings']).toHaveLength(2);
   });
 });
@@ -469,26 +429,24 @@ describe('a tag', () => {
     expect(shown(result, [tag])).toEqual(result);
   });
 
-  it.each([
-    'dev.sallyport/taint',
-    'dev.sallyport/findings',
-    'DEV.sallyport/Taint',
-    'dev.sallyport/other',
-  ])('[SF-06] cannot be forged by the server: %s', (name) => {
-    const result = {
-      content: [],
-      structuredContent: { note: 'hello' },
-      _meta: { [name]: { pointers: ['/forged'] }, kept: 1 },
-    };
-    const outcome = inspect(result, [tag]);
-    expect(JSON.stringify(outcome)).not.toContain('forged');
-    expect(metaOf(outcome)).toMatchObject({
-      kept: 1,
-      'dev.sallyport/taint': { pointers: ['/structuredContent/note'] },
-    });
-    const untagged = inspect(result, []);
-    expect(JSON.stringify(untagged)).not.toContain('forged');
-  });
+  it.each(['dev.sallyport/taint', 'dev.sallyport/findings', 'DEV.sallyport/Taint', 'dev.sallyport/other'])(
+    '[SF-06] cannot be forged by the server: %s',
+    (name) => {
+      const result = {
+        content: [],
+        structuredContent: { note: 'hello' },
+        _meta: { [name]: { pointers: ['/forged'] }, kept: 1 },
+      };
+      const outcome = inspect(result, [tag]);
+      expect(JSON.stringify(outcome)).not.toContain('forged');
+      expect(metaOf(outcome)).toMatchObject({
+        kept: 1,
+        'dev.sallyport/taint': { pointers: ['/structuredContent/note'] },
+      });
+      const untagged = inspect(result, []);
+      expect(JSON.stringify(untagged)).not.toContain('forged');
+    },
+  );
 
   it('[SF-05] that cannot be attached withholds the result', () => {
     const result = { content: [], structuredContent: { note: 'x' }, _meta: 'no object' };
@@ -501,19 +459,14 @@ describe('a tag', () => {
       '/structuredContent/note/ssn',
     ]);
     expect(JSON.stringify(outcome)).toContain(`"note\\":{\\"ssn\\":\\"${MARKER}`);
-    expect(metaOf(outcome)).toHaveProperty(
-      ['dev.sallyport/taint', 'pointers'],
-      ['/structuredContent/note'],
-    );
+    expect(metaOf(outcome)).toHaveProperty(['dev.sallyport/taint', 'pointers'], ['/structuredContent/note']);
   });
 });
 
 describe('bounds', () => {
   it('[SF-07] a result with too many values is withheld', () => {
     const many = Array.from({ length: 200_001 }, () => 1);
-    expect(
-      inspect({ content: [], structuredContent: { many, ssn: 'x' } }, ['/structuredContent/ssn']),
-    ).toMatchObject({
+    expect(inspect({ content: [], structuredContent: { many, ssn: 'x' } }, ['/structuredContent/ssn'])).toMatchObject({
       kind: 'withhold',
       reason: 'result-too-large',
     });
@@ -545,14 +498,12 @@ describe('arguments', () => {
       note: `${NAME}: 123-45-6789`,
       n: 5,
     };
-    expect(hideArguments(args, [field('/arguments/ssn'), field('/arguments/who/names/*')])).toEqual(
-      {
-        ssn: MARKER,
-        who: { names: [MARKER, MARKER] },
-        note: `${MARKER}: ${MARKER}`,
-        n: 5,
-      },
-    );
+    expect(hideArguments(args, [field('/arguments/ssn'), field('/arguments/who/names/*')])).toEqual({
+      ssn: MARKER,
+      who: { names: [MARKER, MARKER] },
+      note: `${MARKER}: ${MARKER}`,
+      n: 5,
+    });
     expect(hideArguments(args, [field('/arguments')])).toEqual({});
   });
 });

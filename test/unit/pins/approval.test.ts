@@ -12,27 +12,12 @@ import {
 } from '../../../src/pins/approval.js';
 import { createCatalog, createDefinitionCompiler } from '../../../src/pins/catalog.js';
 import { createDriftWatch, findDifferences } from '../../../src/pins/drift.js';
-import {
-  mergeObserved,
-  notePage,
-  type Observed,
-  observeListing,
-} from '../../../src/pins/last-seen.js';
+import { mergeObserved, notePage, type Observed, observeListing } from '../../../src/pins/last-seen.js';
 import { approvedVersions, type Lock, versionsOf } from '../../../src/pins/lock.js';
 import { compileSchema } from '../../../src/policy/json-schema/validator.js';
 import { mirroredParameters } from '../../../src/protocol/headers.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
-import {
-  APPROVAL,
-  digestOf,
-  listingOf,
-  lockOf,
-  observedOf,
-  pinOf,
-  textPin,
-  toolOf,
-  versionOf,
-} from './samples.js';
+import { APPROVAL, digestOf, listingOf, lockOf, observedOf, pinOf, textPin, toolOf, versionOf } from './samples.js';
 
 const TOOL = toolOf('get_issue');
 const OTHER = toolOf('get_issue', { description: 'Reads any issue.' });
@@ -86,10 +71,7 @@ describe('after a listing', () => {
 
   test('[L-62] what cannot be pinned is told and changes nothing (docs/reference/attacks.md case 57)', () => {
     const lock = lockOf([pinOf(TOOL)]);
-    for (const observed of [
-      observedOf([TOOL, OTHER]),
-      observedOf([{ ...TOOL, limit: 2 ** 53 }], { isExact: false }),
-    ]) {
+    for (const observed of [observedOf([TOOL, OTHER]), observedOf([{ ...TOOL, limit: 2 ** 53 }], { isExact: false })]) {
       const merged = mergeFetched({ upstream: 'github', lock, observed, approval: APPROVAL });
       expect(merged.unusable).toEqual([NAME]);
       expect(merged.lock.pins.tool).toEqual(lock.pins.tool);
@@ -120,10 +102,7 @@ describe('decisions', () => {
 
   test('[L-63] an earlier approval ends only where its definition is known to be offered no more', () => {
     const offline = approve(digestOf(OTHER), undefined);
-    expect(offline.ok && versions(offline.lock)).toEqual([
-      'approved Reads one issue.',
-      'approved Reads any issue.',
-    ]);
+    expect(offline.ok && versions(offline.lock)).toEqual(['approved Reads one issue.', 'approved Reads any issue.']);
     if (!offline.ok) return;
     const order = { lock: offline.lock, pin: NAME, digest: digestOf(OTHER), approval: APPROVAL };
     const reached = approvePin({ ...order, observed: observedOf([OTHER]) });
@@ -135,9 +114,7 @@ describe('decisions', () => {
     const variants = [versionOf(OTHER, 'approved'), versionOf(third, 'pending')];
     const blocked = blockPin(lockOf([pinOf(TOOL, 'approved', variants)]), NAME, APPROVAL);
     if (!blocked.ok) throw new Error('refused');
-    const listings = (['2025', '2026'] as const).map((era, at) =>
-      listingOf([at === 0 ? OTHER : third], { era }),
-    );
+    const listings = (['2025', '2026'] as const).map((era, at) => listingOf([at === 0 ? OTHER : third], { era }));
     const lifted = approvePin({
       lock: blocked.lock,
       pin: NAME,
@@ -145,10 +122,7 @@ describe('decisions', () => {
       approval: APPROVAL,
       observed: mergeObserved(listings.map(observeListing)),
     });
-    expect(lifted.ok && versions(lifted.lock)).toEqual([
-      'approved Reads an issue.',
-      'blocked Reads one issue.',
-    ]);
+    expect(lifted.ok && versions(lifted.lock)).toEqual(['approved Reads an issue.', 'blocked Reads one issue.']);
   });
 
   test('[L-63] one that has moved on is refused', () => {
@@ -171,9 +145,10 @@ describe('decisions', () => {
       digests: [digestOf(next)],
     });
     const unknown = { kind: 'tool', name: 'toString' } as const;
-    expect(
-      approvePin({ lock, pin: unknown, digest: 'x', approval: APPROVAL, observed: undefined }),
-    ).toMatchObject({ ok: false, why: 'not-in-lock' });
+    expect(approvePin({ lock, pin: unknown, digest: 'x', approval: APPROVAL, observed: undefined })).toMatchObject({
+      ok: false,
+      why: 'not-in-lock',
+    });
   });
 
   test('[L-64] a block holds for every definition of the name until a digest is approved', () => {
@@ -188,10 +163,7 @@ describe('decisions', () => {
       approval: APPROVAL,
       observed: undefined,
     });
-    expect(lifted.ok && versions(lifted.lock)).toEqual([
-      'approved Reads any issue.',
-      'blocked Reads one issue.',
-    ]);
+    expect(lifted.ok && versions(lifted.lock)).toEqual(['approved Reads any issue.', 'blocked Reads one issue.']);
     const lifting = lifted.ok ? lifted.lock.pins.tool.get('get_issue') : undefined;
     expect(versionsOf(lifting).map(({ block }) => block)).toEqual([undefined, APPROVAL]);
     const unknown = { kind: 'tool', name: 'b' } as const;
@@ -264,10 +236,7 @@ describe('drift', () => {
     const changed = toolOf('get_issue', { description: 'Draws one issue!' });
     const lock = lockOf([pinOf(TOOL, 'approved', [versionOf(shown, 'approved')])]);
     const seenBy = (plain: JsonObject, host: JsonObject): Observed =>
-      mergeObserved([
-        observeListing(listingOf([plain])),
-        observeListing(listingOf([host], { apps: true })),
-      ]);
+      mergeObserved([observeListing(listingOf([plain])), observeListing(listingOf([host], { apps: true }))]);
     expect(findDifferences(lock, seenBy(TOOL, shown))).toEqual([]);
     expect(findDifferences(lock, seenBy(TOOL, changed))).toMatchObject([
       { before: digestOf(shown), after: digestOf(changed), beforeDefinition: shown },
@@ -288,17 +257,9 @@ describe('drift', () => {
 });
 
 describe('what a lock file counts and decides', () => {
-  const waiting = lockOf(
-    [pinOf(TOOL, 'approved', [versionOf(OTHER, 'pending')])],
-    textPin('Be brief.', 'pending'),
-  );
+  const waiting = lockOf([pinOf(TOOL, 'approved', [versionOf(OTHER, 'pending')])], textPin('Be brief.', 'pending'));
   const decided = (before: Lock | undefined, after: Lock) =>
-    findDecisions(before, after).map(({ decision, kind, digest, record }) => [
-      decision,
-      kind,
-      digest,
-      record?.by,
-    ]);
+    findDecisions(before, after).map(({ decision, kind, digest, record }) => [decision, kind, digest, record?.by]);
 
   test('[L-60] approved and pending definitions add up, instructions too; a blocked name has none', () => {
     const sum = (lock: Lock) => [countReviewed(lock), pendingOf(lock).length];
@@ -326,10 +287,7 @@ describe('what a lock file counts and decides', () => {
     expect(decided(approved, blocked)).toEqual([['blocked', 'tool', digestOf(TOOL), 'pat']]);
     expect(decided(blocked, blocked)).toEqual([]);
     // Lifting the block brings back what was approved besides.
-    expect(decided(blocked, approved).map(([decision]) => decision)).toEqual([
-      'approved',
-      'approved',
-    ]);
+    expect(decided(blocked, approved).map(([decision]) => decision)).toEqual(['approved', 'approved']);
     const texts = lockOf([], textPin('Be brief.'));
     expect(decided(lockOf([], textPin('Be brief.', 'pending')), texts)).toEqual([
       ['approved', 'instructions', digestOf('Be brief.', 'instructions'), 'alex'],

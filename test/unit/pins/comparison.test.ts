@@ -28,11 +28,7 @@ function withInput(more: JsonObject): JsonObject {
 
 test.each<[string, JsonObject, readonly string[]]>([
   ['nothing', { ...BASE }, []],
-  [
-    'the dialect',
-    withInput({ $schema: 'https://json-schema.org/draft/2020-12/schema' }),
-    ['notation-only'],
-  ],
+  ['the dialect', withInput({ $schema: 'https://json-schema.org/draft/2020-12/schema' }), ['notation-only']],
   ['another dialect', withInput({ $schema: 'x:old' }), ['input-widened', 'input-narrowed']],
   ['the order of required', withInput({ required: ['state', 'id'] }), ['notation-only']],
   ['spacing', { ...BASE, description: 'Reads one\n issue. ' }, ['notation-only']],
@@ -49,11 +45,7 @@ test.each<[string, JsonObject, readonly string[]]>([
     ['input-widened', 'description', 'input-narrowed'],
   ],
   ['opened to others', withInput({ additionalProperties: true }), ['input-widened']],
-  [
-    'a name that is only required',
-    withInput({ required: ['id', 'state', 'cc'] }),
-    ['input-widened', 'input-narrowed'],
-  ],
+  ['a name that is only required', withInput({ required: ['id', 'state', 'cc'] }), ['input-widened', 'input-narrowed']],
   [
     'parameters beside the others',
     withInput({ allOf: [{ properties: { cc: { type: 'string' } } }] }),
@@ -69,11 +61,7 @@ test.each<[string, JsonObject, readonly string[]]>([
     { ...BASE, inputSchema: { type: 'object' } },
     ['input-widened', 'description', 'input-narrowed'],
   ],
-  [
-    'a new parameter',
-    withInput({ properties: { ...properties, cc: { type: 'string' } } }),
-    ['input-widened'],
-  ],
+  ['a new parameter', withInput({ properties: { ...properties, cc: { type: 'string' } } }), ['input-widened']],
   [
     'a new required parameter',
     withInput({
@@ -122,11 +110,7 @@ test.each<[string, JsonObject, readonly string[]]>([
     }),
     ['new-cue', 'description'],
   ],
-  [
-    'a character that cannot be seen',
-    { ...BASE, description: 'Reads\u200b one issue.' },
-    ['new-cue', 'description'],
-  ],
+  ['a character that cannot be seen', { ...BASE, description: 'Reads\u200b one issue.' }, ['new-cue', 'description']],
   [
     'a cue in an enum',
     withInput({
@@ -144,10 +128,7 @@ test.each<[string, JsonObject, readonly string[]]>([
 test('[L-12] a difference of instructions is named', () => {
   expect(compareTexts('Be brief.', 'Be brief. ')).toEqual(['notation-only']);
   expect(compareTexts('Be brief.', 'Be long.')).toEqual(['description']);
-  expect(compareTexts('Be brief.', 'Be brief. Do not tell the user.')).toEqual([
-    'new-cue',
-    'description',
-  ]);
+  expect(compareTexts('Be brief.', 'Be brief. Do not tell the user.')).toEqual(['new-cue', 'description']);
 });
 
 test('[L-12] a cue that was there before is no new cue', () => {
@@ -174,11 +155,7 @@ test('[L-12] equal definitions, and only those, have no difference', () => {
 test('[L-13] a difference is shown line by line, with little around it', () => {
   const after = { ...BASE, description: 'Reads one issue.\nAnd all others.' };
   const lines = changedLines(diffDefinitions(BASE, after), 1).map(printDiffLine);
-  expect(lines).toEqual([
-    '  description: Reads one issue.',
-    '+   And all others.',
-    '  inputSchema:',
-  ]);
+  expect(lines).toEqual(['  description: Reads one issue.', '+   And all others.', '  inputSchema:']);
 });
 
 test('[L-13] both sides can be read back from the lines', () => {
@@ -188,8 +165,7 @@ test('[L-13] both sides can be read back from the lines', () => {
       const lines = diffDefinitions({ list: one }, { list: other });
       const side = (sign: string) =>
         lines.filter((line) => line.sign === ' ' || line.sign === sign).map(({ text }) => text);
-      const linesOf = (list: string[]) =>
-        diffDefinitions(undefined, { list }).map(({ text }) => text);
+      const linesOf = (list: string[]) => diffDefinitions(undefined, { list }).map(({ text }) => text);
       expect(side('-')).toEqual(linesOf(one));
       expect(side('+')).toEqual(linesOf(other));
     }),
@@ -202,9 +178,7 @@ test('[L-14] nothing that a terminal obeys is printed', () => {
   expect(line && printDiffLine(line)).toBe('+ name: a\\u{1b}[31mb\\rc\\u{202e}d\\u{90}e\\u{2028}f');
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
-      expect(escapeForTerminal(text)).not.toMatch(
-        /[\p{Cc}\p{Zl}\p{Zp}\u200b-\u200f\u202a-\u202e]/u,
-      );
+      expect(escapeForTerminal(text)).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\u200b-\u200f\u202a-\u202e]/u);
     }),
   );
 });
@@ -256,22 +230,17 @@ function keyword(schema: fc.Arbitrary<Json>, hasReferences: boolean): fc.Arbitra
     ),
     named('propertyNames', schema),
     named('dependentRequired', fc.constant({ a: ['b'] })),
-    named(
-      'dependentSchemas',
-      fc.dictionary(name, schema, { minKeys: 1, maxKeys: 1, noNullPrototype: true }),
-    ),
+    named('dependentSchemas', fc.dictionary(name, schema, { minKeys: 1, maxKeys: 1, noNullPrototype: true })),
     named('items', schema),
     named('prefixItems', schemas),
     named('contains', schema),
     named('minContains', small),
     named('maxContains', small),
     named('uniqueItems', fc.boolean()),
-    ...['minLength', 'maxLength', 'minItems', 'maxItems', 'minProperties', 'maxProperties'].map(
-      (key) => named(key, small),
-    ),
-    ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'].map((key) =>
+    ...['minLength', 'maxLength', 'minItems', 'maxItems', 'minProperties', 'maxProperties'].map((key) =>
       named(key, small),
     ),
+    ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'].map((key) => named(key, small)),
     named('multipleOf', fc.constantFrom(1, 2)),
     named('pattern', fc.constantFrom('^a', 'b')),
     named('allOf', schemas),
@@ -343,11 +312,8 @@ function placesIn(schema: Json, isDefinition: boolean): Record<string, Json>[] {
 
 function changed(schema: JsonObject, [at, more, how]: [number, JsonObject, string]): JsonObject {
   const copy = structuredClone(schema) as Record<string, Json>;
-  const isDefinition =
-    at % 3 === 0 && !('$ref' in more) && !JSON.stringify(more).includes('"$ref"');
-  const places = placesIn(isDefinition ? (copy['$defs'] ?? null) : copy, isDefinition).slice(
-    isDefinition ? 1 : 0,
-  );
+  const isDefinition = at % 3 === 0 && !('$ref' in more) && !JSON.stringify(more).includes('"$ref"');
+  const places = placesIn(isDefinition ? (copy['$defs'] ?? null) : copy, isDefinition).slice(isDefinition ? 1 : 0);
   const place = places[at % Math.max(1, places.length)] ?? copy;
   const keys = Object.keys(place).filter((key) => key !== '$defs');
   if (how !== 'add' && keys.length > 0) delete place[keys[at % keys.length] ?? ''];
@@ -456,11 +422,7 @@ const LOOSENED: readonly Loosening[] = [
     { properties: { a: {} }, required: ['a'] },
     { properties: { a: { default: 1 } }, required: ['a'] },
   ],
-  [
-    'a default without its member',
-    { properties: { a: { default: 1 } } },
-    { properties: { a: {} } },
-  ],
+  ['a default without its member', { properties: { a: { default: 1 } } }, { properties: { a: {} } }],
   [
     'an anchor',
     { $ref: '#x', $defs: { a: { $anchor: 'x', const: 1 }, b: {} } },
@@ -496,11 +458,7 @@ const LOOSENED: readonly Loosening[] = [
     { definitions: { a: {} }, items: [{}], maximum: 5 },
     { definitions: { a: {} }, items: [{}], maximum: 5, $ref: '#/definitions/a' },
   ],
-  [
-    'an exclusive bound of draft-04',
-    { minimum: 1, exclusiveMinimum: true },
-    { minimum: 1, exclusiveMinimum: false },
-  ],
+  ['an exclusive bound of draft-04', { minimum: 1, exclusiveMinimum: true }, { minimum: 1, exclusiveMinimum: false }],
   [
     'parameters in an alternative',
     { properties: { a: {} }, anyOf: [{}] },
@@ -522,8 +480,7 @@ function admits(schema: JsonObject): Validate | undefined {
   const result = compileSchema(schema, { defaults: 'may-be-absent' });
   if (!result.ok) return undefined;
   const { check: errorsOf, firstUndeclared } = result.schema;
-  return (value) =>
-    errorsOf(value as Json).length === 0 && firstUndeclared?.(value as Json) === undefined;
+  return (value) => errorsOf(value as Json).length === 0 && firstUndeclared?.(value as Json) === undefined;
 }
 
 /** The input schemas of ordinary tools: few parameters, and what decides about others. */
@@ -585,23 +542,13 @@ describe('[L-95] a change of an input schema', () => {
     ['one choice more', { enum: ['a'] }, { enum: ['b', 'a'] }, 'wide'],
     ['one type more', { type: 'string' }, { type: ['null', 'string'] }, 'wide'],
     ['a number for an integer', { type: 'integer' }, { type: 'number' }, 'wide'],
-    [
-      'an integer for a number',
-      { type: ['number', 'null'] },
-      { type: ['integer', 'null'] },
-      'narrow',
-    ],
+    ['an integer for a number', { type: ['number', 'null'] }, { type: ['integer', 'null'] }, 'narrow'],
     ['a wider range', { minimum: 1, maximum: 2 }, { minimum: 0, maximum: 3 }, 'wide'],
     ['a range that moved', { minimum: 1, maximum: 2 }, { minimum: 2, maximum: 3 }, 'both'],
     ['a pattern', {}, { pattern: '^a' }, 'narrow'],
     ['another pattern', { pattern: '^b' }, { pattern: '^a' }, 'both'],
     ['duplicates that are allowed', { uniqueItems: true }, { uniqueItems: false }, 'wide'],
-    [
-      'another alternative',
-      { anyOf: [{ type: 'null' }] },
-      { anyOf: [{ type: 'null' }, {}] },
-      'wide',
-    ],
+    ['another alternative', { anyOf: [{ type: 'null' }] }, { anyOf: [{ type: 'null' }, {}] }, 'wide'],
     ['a longer alternative', optional({ maxLength: 5 }), optional({ maxLength: 9 }), 'wide'],
     ['a definition that was narrowed', pydantic({}), pydantic({ maxLength: 5 }), 'narrow'],
     ['a definition that was widened', pydantic({ maxLength: 5 }), pydantic({}), 'wide'],
@@ -617,12 +564,7 @@ describe('[L-95] a change of an input schema', () => {
     ['a keyword that is not known', {}, { nullable: true }, 'both'],
     ['what an extension does with a header', {}, { 'x-mcp-header': 'X-A' }, 'both'],
     ['another dialect', {}, { $schema: 'http://json-schema.org/draft-07/schema#' }, 'both'],
-    [
-      'references to a name that decides',
-      pydantic({}),
-      { ...pydantic({ maxLength: 5 }), $id: 'x:y' },
-      'both',
-    ],
+    ['references to a name that decides', pydantic({}), { ...pydantic({ maxLength: 5 }), $id: 'x:y' }, 'both'],
     ['fewer items that are looked for', { contains: {} }, { contains: {}, minContains: 0 }, 'both'],
     [
       'names of keywords as names of parameters',

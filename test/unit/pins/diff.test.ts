@@ -5,12 +5,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { compareDefinitions } from '../../../src/pins/comparison.js';
-import {
-  differingFields,
-  fieldLines,
-  printDiffLine,
-  unifiedPatch,
-} from '../../../src/pins/diff.js';
+import { differingFields, fieldLines, printDiffLine, unifiedPatch } from '../../../src/pins/diff.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 
 const BASE: JsonObject = {
@@ -41,9 +36,7 @@ function withSchema(more: JsonObject): JsonObject {
 
 describe('[L-96] a difference field by field', () => {
   it('has the classes of the whole difference beyond the fields that are classified in a long one', () => {
-    const properties = Object.fromEntries(
-      Array.from({ length: 50 }, (_, at) => [`p${at}`, { type: 'string' }]),
-    );
+    const properties = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`p${at}`, { type: 'string' }]));
     const after = { ...withSchema({ properties }), description: 'x'.repeat(1_000_000) };
     const classes = fieldsOf(after).map(({ changes }) => changes.join());
     expect(classes.slice(1, 3)).not.toContain(classes.at(-1));
@@ -152,8 +145,7 @@ const lines = (from: number, to: number): string[] =>
   Array.from({ length: to - from }, (_, index) => `line ${from + index}`);
 const text = (all: readonly string[]): string => `${all.join('\n')}\n`;
 const FORTY = lines(0, 40);
-const without = (at: number, count: number, ...put: string[]): string[] =>
-  FORTY.toSpliced(at, count, ...put);
+const without = (at: number, count: number, ...put: string[]): string[] => FORTY.toSpliced(at, count, ...put);
 
 describe('a patch of a lock file', () => {
   let folder: string;

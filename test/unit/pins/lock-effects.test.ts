@@ -106,9 +106,7 @@ describe.each(Object.entries(SAMPLES))('[C-24] of %s in a lock file', (member, s
     }
     expect(stateOf(entryOf(one, 'approved'), other)).toBe('changed');
     const sha256 = digestOf(other, kind);
-    expect(reading(entryOf(one, 'approved', { sha256 })).messages.join()).toContain(
-      'does not match',
-    );
+    expect(reading(entryOf(one, 'approved', { sha256 })).messages.join()).toContain('does not match');
   });
 
   test('variants stand beside it, each with a status of its own', () => {
@@ -118,15 +116,13 @@ describe.each(Object.entries(SAMPLES))('[C-24] of %s in a lock file', (member, s
     expect(stateOf(withVariant('pending'), other)).toBe('changed');
     expect(stateOf(withVariant('blocked'), other)).toBe('blocked');
     const sha256 = digestOf(one, kind);
-    expect(reading(withVariant('approved', { sha256 })).messages.join()).toContain(
-      'does not match',
-    );
+    expect(reading(withVariant('approved', { sha256 })).messages.join()).toContain('does not match');
   });
 
   test('an approval says who, when and why, and nothing is approved without one', () => {
-    const kept = reading(
-      entryOf(one, 'approved', { variants: [entryOf(other, 'approved')] }),
-    ).lock?.pins[kind].get(name);
+    const kept = reading(entryOf(one, 'approved', { variants: [entryOf(other, 'approved')] })).lock?.pins[kind].get(
+      name,
+    );
     expect([kept?.approval, kept?.variants[0]?.approval]).toEqual([APPROVAL, APPROVAL]);
     for (const change of [{ by: '' }, { at: 'yesterday' }, { note: 7 }]) {
       const approval = { ...APPROVAL, ...change };
@@ -141,9 +137,7 @@ describe.each(Object.entries(SAMPLES))('[C-24] of %s in a lock file', (member, s
   test('an approval says which findings were accepted', () => {
     const approval = { ...APPROVAL, accepted: ['secrecy-0a1b2c3d'] };
     const variants = [entryOf(other, 'approved', { approval })];
-    const kept = reading(entryOf(one, 'approved', { approval, variants })).lock?.pins[kind].get(
-      name,
-    );
+    const kept = reading(entryOf(one, 'approved', { approval, variants })).lock?.pins[kind].get(name);
     expect([kept?.approval, kept?.variants[0]?.approval]).toEqual([approval, approval]);
     const wrong = { approval: { ...APPROVAL, accepted: [7] } };
     expect(reading(entryOf(one, 'approved', wrong)).messages).toHaveLength(1);
@@ -188,9 +182,7 @@ describe('[C-24] of instructions in a lock file', () => {
     const variants = [textOf('Be long.', 'approved')];
     expect(shown(textOf('Be brief.', 'pending', { variants }), 'Be long.')).toBe('Be long.');
     const waiting = [textOf('Be long.', 'pending')];
-    expect(shown(textOf('Be brief.', 'approved', { variants: waiting }), 'Be long.')).not.toBe(
-      'Be long.',
-    );
+    expect(shown(textOf('Be brief.', 'approved', { variants: waiting }), 'Be long.')).not.toBe('Be long.');
     const sha256 = digestOf('Be long.', 'instructions');
     for (const wrong of [
       textOf('Be brief.', 'approved', { sha256 }),
@@ -261,10 +253,9 @@ describe('[C-24] of the whole lock file', () => {
   test('server is whom the answers of the server are compared with', () => {
     const declared = { name: 'A', title: 'B', version: '1', websiteUrl: 'https://a.example' };
     const changesOf = (serverInfo: object): readonly string[] =>
-      findDifferences(
-        read({ server: declared }).lock,
-        observed([], { serverInfo: serverInfo as JsonObject }),
-      ).map(({ change }) => change);
+      findDifferences(read({ server: declared }).lock, observed([], { serverInfo: serverInfo as JsonObject })).map(
+        ({ change }) => change,
+      );
     expect(changesOf(declared)).toEqual([]);
     expect(changesOf({ ...declared, version: '2' })).toEqual(['server-version']);
     for (const change of [{ name: 'Z' }, { title: 'Z' }, { websiteUrl: 'https://z.example' }])

@@ -17,18 +17,12 @@ function places(text: string): string[] {
 }
 
 const SAMPLE = writeLock(
-  lockOf([
-    pinOf(toolOf('get_issue'), 'approved', [
-      versionOf(toolOf('get_issue', { title: 'x' }), 'pending'),
-    ]),
-  ]),
+  lockOf([pinOf(toolOf('get_issue'), 'approved', [versionOf(toolOf('get_issue', { title: 'x' }), 'pending')])]),
 );
 
 describe('writing', () => {
   test('[L-05] one member a line, sorted, the whole definition kept', () => {
-    expect(
-      SAMPLE,
-    ).toBe(`# Written by \`sallyport pin\`: review the differences, approve with \`sallyport pin approve\`.
+    expect(SAMPLE).toBe(`# Written by \`sallyport pin\`: review the differences, approve with \`sallyport pin approve\`.
 lockfileVersion: 1
 upstream: github
 tools:
@@ -73,9 +67,7 @@ resourceTemplates: {}
       expect(text.includes(character)).toBe(false);
     }
     const { lock } = readLock(FILE, text);
-    expect(lock?.pins.tool.get('t')?.definition).toEqual(
-      toolOf('t', { description: hidden, [hidden]: 1 }),
-    );
+    expect(lock?.pins.tool.get('t')?.definition).toEqual(toolOf('t', { description: hidden, [hidden]: 1 }));
   });
 
   test('[L-05] what is written reads back as it was, whatever it holds', () => {
@@ -119,8 +111,7 @@ resourceTemplates: {}
 
   test('[L-05] the most deeply nested definition reads back as it was', () => {
     let deep: Json = 'end';
-    for (let level = 1; level < MAX_DEFINITION_DEPTH; level++)
-      deep = level % 2 === 0 ? [deep] : { a: deep };
+    for (let level = 1; level < MAX_DEFINITION_DEPTH; level++) deep = level % 2 === 0 ? [deep] : { a: deep };
     const lock = lockOf([pinOf(toolOf('t', { deep }))]);
     expect(readLock(FILE, writeLock(lock))).toEqual({ lock, diagnostics: [] });
   });
@@ -151,10 +142,7 @@ describe('reading', () => {
       .replace('status: approved', 'status: aproved')
       .replace('prompts:', 'promts:');
     expect(places(text)).toEqual([
-      '27:1 unknown key "promts" (prompts?)'.replace(
-        '27',
-        `${text.split('\n').indexOf('promts: {}') + 1}`,
-      ),
+      '27:1 unknown key "promts" (prompts?)'.replace('27', `${text.split('\n').indexOf('promts: {}') + 1}`),
       '2:18 must be 1',
       '3:11 "gitlab" differs from the name of the file, "github.lock.yaml"',
       '6:13 must be one of pending, approved, blocked (approved?)',
@@ -164,12 +152,8 @@ describe('reading', () => {
   test('[L-08] an approval names who gave it and when', () => {
     const without = SAMPLE.replace(/ {4}approval:\n( {6}.*\n){3}/, '');
     expect(places(without)).toEqual(['5:3 is approved without an approval']);
-    expect(places(SAMPLE.replace('2026-11-20T10', 'yesterday'))).toEqual([
-      '9:11 must be a time of RFC 3339',
-    ]);
-    expect(places(SAMPLE.replace('by: alex', 'by: ""'))).toEqual([
-      '10:11 must be a text that is not empty',
-    ]);
+    expect(places(SAMPLE.replace('2026-11-20T10', 'yesterday'))).toEqual(['9:11 must be a time of RFC 3339']);
+    expect(places(SAMPLE.replace('by: alex', 'by: ""'))).toEqual(['10:11 must be a text that is not empty']);
   });
 
   test('[L-09] a definition under another name, or twice, is refused', () => {
@@ -186,10 +170,7 @@ describe('reading', () => {
     ['lockfileVersion: &a 1\nupstream: github\n', 'tags and anchors are not accepted'],
     ['a: &a {b: 1}\nc: *a\n', 'aliases are not accepted'],
     ['lockfileVersion: 1\n---\nupstream: github\n', 'document'],
-    [
-      'lockfileVersion: 1\nupstream: github\ntools:\n  __proto__: {}\n',
-      '"__proto__" is not accepted',
-    ],
+    ['lockfileVersion: 1\nupstream: github\ntools:\n  __proto__: {}\n', '"__proto__" is not accepted'],
     ['%YAML 1.2\n---\nlockfileVersion: 1\nupstream: github\n', 'directives'],
     [`tools: ${'['.repeat(100_000)}`, ''],
     [`tools: ${'{a: '.repeat(270)}1${'}'.repeat(270)}`, 'nested more than'],

@@ -26,9 +26,7 @@ describe('[CRD-12] what a server calls itself', () => {
     expect(changesOf(KNOWN, KNOWN)).toEqual([]);
     expect(changesOf(KNOWN, { ...KNOWN, name: 'git-hub' })).toEqual(['server server']);
     expect(changesOf(KNOWN, { ...KNOWN, title: 'GitHub ' })).toEqual(['server server']);
-    expect(changesOf(KNOWN, { ...KNOWN, websiteUrl: 'https://x.example' })).toEqual([
-      'server server',
-    ]);
+    expect(changesOf(KNOWN, { ...KNOWN, websiteUrl: 'https://x.example' })).toEqual(['server server']);
     expect(changesOf(KNOWN, { ...KNOWN, version: '1.0.1' })).toEqual(['server server-version']);
     expect(isInformational({ change: 'server-version' })).toBe(true);
     expect(isInformational({ change: 'server' })).toBe(false);
@@ -40,11 +38,7 @@ describe('[CRD-12] what a server calls itself', () => {
   });
 
   it('is remembered at the first listing, and changed by an approval, but for its version', () => {
-    const merged = (
-      lock: Lock | undefined,
-      serverInfo: Record<string, string>,
-      isApproved = false,
-    ) =>
+    const merged = (lock: Lock | undefined, serverInfo: Record<string, string>, isApproved = false) =>
       mergeFetched({
         upstream: 'github',
         lock,

@@ -147,11 +147,7 @@ describe('[L-90] a signed lock file', () => {
     ['no signatures', envelopeOf(STATEMENT, []), 'has no signatures'],
     ['too many', envelopeOf(STATEMENT, Array(17).fill(alice)), 'more than 16 signatures'],
     ['too much', `${envelopeOf(STATEMENT, [alice])}${' '.repeat(65_536)}`, 'too large'],
-    [
-      'a signature of text',
-      envelopeOf(STATEMENT, [alice], { sig: 'x y' }),
-      'signature that cannot be read',
-    ],
+    ['a signature of text', envelopeOf(STATEMENT, [alice], { sig: 'x y' }), 'signature that cannot be read'],
   ])('has no envelope that is %s', (_, envelope, expected) => {
     expect(why(envelope)).toContain(expected);
   });

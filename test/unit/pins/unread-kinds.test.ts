@@ -26,10 +26,7 @@ const LOCK: Lock = {
   },
 };
 
-function observedWithout(
-  kinds: readonly UnavailableKind['kind'][],
-  more: Partial<UnavailableKind> = {},
-) {
+function observedWithout(kinds: readonly UnavailableKind['kind'][], more: Partial<UnavailableKind> = {}) {
   const unavailable = kinds.map((kind) => ({ kind, why: 'timeout', detail: 'no answer', ...more }));
   const tools = kinds.includes('tools') ? [] : [toolOf('get_issue')];
   const resources = kinds.includes('tools') ? [] : [APP];
@@ -50,15 +47,11 @@ describe('a kind whose list has never been read', () => {
 
   it('tells removed definitions apart once what was listed before stands in', () => {
     const observed = observedWithout(['prompts'], { hasPrevious: true });
-    expect(findDifferences(LOCK, observed).map(({ name, change }) => [name, change])).toEqual([
-      ['summary', 'removed'],
-    ]);
+    expect(findDifferences(LOCK, observed).map(({ name, change }) => [name, change])).toEqual([['summary', 'removed']]);
   });
 
   it('differs as an observation from one with an empty list', () => {
-    const empty = mergeObserved([
-      observeListing(listingOf([toolOf('get_issue')], { resources: [APP] })),
-    ]);
+    const empty = mergeObserved([observeListing(listingOf([toolOf('get_issue')], { resources: [APP] }))]);
     expect(observedWithout(['prompts']).contentDigest).not.toBe(empty.contentDigest);
   });
 

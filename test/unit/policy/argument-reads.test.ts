@@ -3,11 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { RuleDocument } from '../../../src/policy/compile/documents.js';
 import { decide } from '../../../src/policy/decide.js';
-import type {
-  Catalog,
-  DefinitionStatus,
-  PinnedDefinition,
-} from '../../../src/policy/definitions.js';
+import type { Catalog, DefinitionStatus, PinnedDefinition } from '../../../src/policy/definitions.js';
 import type { Json, JsonObject, Target } from '../../../src/protocol/jsonrpc.js';
 import { catalog, policiesOf, principal } from './samples.js';
 
@@ -36,11 +32,7 @@ type Reading = { readonly args?: { readonly [name: string]: JsonObject | boolean
   readonly when?: string;
 };
 
-function verdictOf(
-  rules: readonly RuleDocument[],
-  args: JsonObject,
-  definitions: Catalog = PINS,
-): string {
+function verdictOf(rules: readonly RuleDocument[], args: JsonObject, definitions: Catalog = PINS): string {
   const decision = decide(policiesOf(rules), {
     principal: CALLER,
     upstream: 'github',
@@ -74,10 +66,7 @@ const OPEN = { headers: { accept: 'a', 'X-Any': { deep: 1 } }, free: { a: [{ b: 
 describe('what no rule reads', () => {
   it.each<[string, Reading]>([
     ['args', { args: { owner: { const: 'acme' } } }],
-    [
-      'args with several keywords',
-      { args: { owner: { type: 'string', pattern: '^a', maxLength: 9 } } },
-    ],
+    ['args with several keywords', { args: { owner: { type: 'string', pattern: '^a', maxLength: 9 } } }],
     ['args with alternatives', { args: { owner: { anyOf: [{ const: 'acme' }, { const: 'b' }] } } }],
     ['when', { when: 'args.owner == "acme"' }],
     ['when, by index', { when: 'args["owner"].startsWith("ac")' }],
@@ -130,12 +119,9 @@ describe('two members whose names differ only in case', () => {
     ],
     ['anyArg', { when: 'anyArg(a, a == "/a")' }, { path: '/a', other: '1', Other: '2' }],
     ['anyArg, deeply', { when: 'anyArg(a, a == "1")' }, { free: [{ x: '1', X: '2' }] }],
-  ])(
-    'are refused where a rule reads one of them, although both are declared: %s [P-10]',
-    (_what, reading, args) => {
-      expect(verdictsOf(reading, args)).toEqual(['arguments-invalid', 'arguments-invalid']);
-    },
-  );
+  ])('are refused where a rule reads one of them, although both are declared: %s [P-10]', (_what, reading, args) => {
+    expect(verdictsOf(reading, args)).toEqual(['arguments-invalid', 'arguments-invalid']);
+  });
 
   it('pass where no rule reads them [P-10]', () => {
     const args = { path: '/a', other: '1', Other: '2', free: { A: 1, a: 2 } };
@@ -146,11 +132,7 @@ describe('two members whose names differ only in case', () => {
 
 describe('what a rule reads', () => {
   it.each<[string, Reading, JsonObject]>([
-    [
-      'a member of an open object',
-      { when: 'args.headers.host == "a"' },
-      { headers: { host: 'b' } },
-    ],
+    ['a member of an open object', { when: 'args.headers.host == "a"' }, { headers: { host: 'b' } }],
     ['by has()', { when: 'has(args.headers.host)' }, { headers: { host: 'b' } }],
     ['by in', { when: '"host" in args.headers' }, { headers: { host: 'b' } }],
     ['by a schema', { args: { headers: { required: ['host'] } } }, { headers: { host: 'b' } }],
@@ -163,33 +145,17 @@ describe('what a rule reads', () => {
     ['by a variable', { when: 'args.headers.all(k, k == "a")' }, { headers: { host: 'b' } }],
     ['all arguments', { when: 'args.all(k, k == "owner")' }, { owner: 'a', headers: { b: 1 } }],
     ['all arguments in a list', { when: '[args].all(a, has(a.owner))' }, { owner: 'a', extra: 1 }],
-    [
-      'by additionalProperties',
-      { args: { headers: { additionalProperties: false } } },
-      { headers: { b: 1 } },
-    ],
-    [
-      'by propertyNames',
-      { args: { headers: { propertyNames: { const: 'a' } } } },
-      { headers: { b: 1 } },
-    ],
+    ['by additionalProperties', { args: { headers: { additionalProperties: false } } }, { headers: { b: 1 } }],
+    ['by propertyNames', { args: { headers: { propertyNames: { const: 'a' } } } }, { headers: { b: 1 } }],
     ['by maxProperties', { args: { headers: { maxProperties: 0 } } }, { headers: { b: 1 } }],
     ['by a whole value', { args: { headers: { const: { b: 2 } } } }, { headers: { b: 1 } }],
-    [
-      'in items',
-      { when: 'args.list.all(one, one.kind == "a")' },
-      { list: [{ kind: 'b', other: 1 }] },
-    ],
+    ['in items', { when: 'args.list.all(one, one.kind == "a")' }, { list: [{ kind: 'b', other: 1 }] }],
     [
       'in items of a schema',
       { args: { list: { items: { properties: { other: { const: 1 } } } } } },
       { list: [{ other: 2 }] },
     ],
-    [
-      'by a computed name',
-      { when: 'args.headers["ho" + "st"] == "a"' },
-      { headers: { host: 'b' } },
-    ],
+    ['by a computed name', { when: 'args.headers["ho" + "st"] == "a"' }, { headers: { host: 'b' } }],
     ['by a name of the caller', { when: 'args[principal.subject] == "a"' }, { headers: { b: 1 } }],
     ['by a leading dot', { when: '.args.headers.host == "a"' }, { headers: { host: 'b' } }],
     ['in a list literal', { when: '[args.headers][0].host == "a"' }, { headers: { host: 'b' } }],
@@ -300,9 +266,7 @@ describe('without pinning', () => {
     expect(verdictOf([RULE], { ...args, Owner: 'b' }, unlisted)).toBe('arguments-invalid');
     const deep = { ...RULE, args: { filter: { properties: { state: { const: 'x' } } } } };
     expect(verdictOf([deep], { filter: { state: 'x', a: 1 } }, unlisted)).toBe('allow');
-    expect(verdictOf([deep], { filter: { state: 'x', State: 1 } }, unlisted)).toBe(
-      'arguments-invalid',
-    );
+    expect(verdictOf([deep], { filter: { state: 'x', State: 1 } }, unlisted)).toBe('arguments-invalid');
   });
 
   it('annotations are read from what was approved alone', () => {

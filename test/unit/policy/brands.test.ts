@@ -4,11 +4,7 @@
 import { describe, expect, it } from 'vitest';
 import { decide } from '../../../src/policy/decide.js';
 import type { Allow, Decision, Deny } from '../../../src/policy/decision.js';
-import {
-  type AuthorizedRequest,
-  type EnforcePorts,
-  enforce,
-} from '../../../src/policy/obligations.js';
+import { type AuthorizedRequest, type EnforcePorts, enforce } from '../../../src/policy/obligations.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import { type Caller, closeToken, openToken } from '../../../src/policy/principal.js';
 import type { RequestRecord } from '../../../src/policy/record.js';

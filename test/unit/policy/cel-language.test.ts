@@ -119,33 +119,8 @@ describe('[P-46] path.under', () => {
 
   it('holds in no path that one of many readers finds elsewhere', () => {
     const part = fc.oneof(
-      fc.constantFrom(
-        '..',
-        '.',
-        '/',
-        '\\',
-        '%2f',
-        '%5c',
-        '%2e',
-        '%252e',
-        '%25',
-        '%',
-        '?',
-        '#',
-        ';',
-      ),
-      fc.constantFrom(
-        'reports',
-        'a',
-        'x;y',
-        ' ',
-        '\u200b',
-        '\uff0e',
-        '\uff0f',
-        '%3f',
-        '%23',
-        '%c3%bc',
-      ),
+      fc.constantFrom('..', '.', '/', '\\', '%2f', '%5c', '%2e', '%252e', '%25', '%', '?', '#', ';'),
+      fc.constantFrom('reports', 'a', 'x;y', ' ', '\u200b', '\uff0e', '\uff0f', '%3f', '%23', '%c3%bc'),
     );
     const paths = fc.array(part, { maxLength: 9 }).map((parts) => `reports/${parts.join('')}`);
     let held = 0;

@@ -29,44 +29,28 @@ function expressionOf(text: string): Expression {
   return result.expression;
 }
 
-const errorIn = (text: string) =>
-  expressionOf(text).typeError({ kindsAt: (path) => kindsInSchema(SCHEMA, path) });
+const errorIn = (text: string) => expressionOf(text).typeError({ kindsAt: (path) => kindsInSchema(SCHEMA, path) });
 
 describe('[P-55] the types of a condition', () => {
   it.each([
     ['args.number == "5"', '"==" compares with text, but args.number is a number'],
     ['"5" != args.number', '"!=" compares with a number, but its operand is text'],
     ['args.text > 5', '">" compares with a number, but args.text is text'],
-    [
-      'args.list < args.list',
-      '"<" takes text or a number or true or false, but args.list is a list',
-    ],
+    ['args.list < args.list', '"<" takes text or a number or true or false, but args.list is a list'],
     ['args.number.startsWith("5")', '"startsWith" takes text, but args.number is a number'],
     ['path.under(args.map, "a")', '"path.under" takes text, but args.map is a map'],
     ['url.isPublic(args.list)', '"url.isPublic" takes text, but args.list is a list'],
-    [
-      'args.flag.size() > 1',
-      '"size" takes text or a list or a map, but args.flag is true or false',
-    ],
+    ['args.flag.size() > 1', '"size" takes text or a list or a map, but args.flag is true or false'],
     ['"a" in args.text', '"in" takes a list or a map, but args.text is text'],
     ['!args.text', '"!" takes true or false, but args.text is text'],
     ['args.flag && args.number', '"&&" takes true or false, but args.number is a number'],
     ['args.number', 'the expression must give true or false, but gives a number'],
     ['args.map.deep == "a"', '"==" compares with text, but args.map.deep is a number'],
     ['args["number"] == "5"', '"==" compares with text, but args.number is a number'],
-    [
-      'args.either == true',
-      '"==" compares with true or false, but args.either is text or a number',
-    ],
-    [
-      'has(args.number) && args.number == "5"',
-      '"==" compares with text, but args.number is a number',
-    ],
+    ['args.either == true', '"==" compares with true or false, but args.either is text or a number'],
+    ['has(args.number) && args.number == "5"', '"==" compares with text, but args.number is a number'],
     ['principal.groups == "eng"', '"==" compares with text, but principal.groups is a list'],
-    [
-      '"a" + 1 == "a1"',
-      '"+" takes two operands of one type, but the first is text and the second is an int',
-    ],
+    ['"a" + 1 == "a1"', '"+" takes two operands of one type, but the first is text and the second is an int'],
     [
       'args.text + args.number == "a1"',
       '"+" takes two operands of one type, but args.text is text and args.number is a double',
@@ -76,19 +60,13 @@ describe('[P-55] the types of a condition', () => {
       '"*" takes two operands of one type, but args.number is a double and the second is an int',
     ],
     ['args.number % 2.0 == 0.0', '"%" takes an int or a uint, but args.number is a double'],
-    [
-      'args.flag + args.flag == 2',
-      '"+" takes text or a list or a number, but args.flag is true or false',
-    ],
+    ['args.flag + args.flag == 2', '"+" takes text or a list or a number, but args.flag is true or false'],
     ['args.list - args.list == []', '"-" takes a number, but args.list is a list'],
     ['(args.text + "a") > 1', '">" compares with a number, but its operand is text'],
     ['1 / 0 > args.number', '1 / 0 always fails'],
     ['args.number > int("much")', 'int("much") always fails'],
     ['timestamp(args.text) < timestamp("tomorrow")', 'timestamp("tomorrow") always fails'],
-    [
-      'args.list.exists(x, x == string(duration("1 day")))',
-      'string(duration("1 day")) always fails',
-    ],
+    ['args.list.exists(x, x == string(duration("1 day")))', 'string(duration("1 day")) always fails'],
     ['"yes"', 'the expression must give true or false, but gives text'],
   ])('%s is an error', (text, why) => expect(errorIn(text)).toBe(why));
 
@@ -149,8 +127,7 @@ describe('[P-55] the types of a condition', () => {
       // Arguments are never combined with a literal that is no double.
       if (!compiled.ok) return;
       const { expression } = compiled;
-      if (expression.typeError({ kindsAt: (path) => kindsInSchema(SCHEMA, path) }) === undefined)
-        return;
+      if (expression.typeError({ kindsAt: (path) => kindsInSchema(SCHEMA, path) }) === undefined) return;
       flagged += 1;
       const results = new Set(sample.map((args) => evaluate(expression, args as JsonObject)));
       expect(results.has('holds') && (isCalculated || results.has('fails'))).toBe(false);
@@ -183,8 +160,7 @@ describe('[P-55] a rule with types that do not fit', () => {
 
   it('is an error for a tool that it names, and a warning where a glob names others too', () => {
     const when = 'has(args.n) && args.n == "5"';
-    const message =
-      '"==" compares with text, but args.n is a number, as pinned for the tool "a_one"';
+    const message = '"==" compares with text, but args.n is a number, as pinned for the tool "a_one"';
     expect(found({ tools: ['a_one'] }, when)).toEqual([`error ${message}`]);
     expect(found({ tools: ['a_*'] }, when)).toEqual([`warning ${message}`]);
     expect(found({ tools: ['a_two'] }, when)).toEqual([]);
@@ -204,9 +180,8 @@ describe('[P-55] a rule with types that do not fit', () => {
 
   it('is found in the cost of a budget', () => {
     const compiledCost = compileCost('args.text');
-    expect(
-      compiledCost.ok &&
-        compiledCost.cost.typeError({ kindsAt: (path) => kindsInSchema(SCHEMA, path) }),
-    ).toBe('the expression must give a number, but gives text');
+    expect(compiledCost.ok && compiledCost.cost.typeError({ kindsAt: (path) => kindsInSchema(SCHEMA, path) })).toBe(
+      'the expression must give a number, but gives text',
+    );
   });
 });

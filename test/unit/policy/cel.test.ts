@@ -18,11 +18,7 @@ function facts(args: JsonObject, more: Partial<ExpressionFacts> = {}): Expressio
   };
 }
 
-function evaluate(
-  text: string,
-  args: JsonObject = {},
-  more: Partial<ExpressionFacts> = {},
-): string {
+function evaluate(text: string, args: JsonObject = {}, more: Partial<ExpressionFacts> = {}): string {
   const result = compileExpression(text);
   if (!result.ok) throw new Error(result.why);
   return result.expression.evaluate(facts(args, more));
@@ -65,9 +61,7 @@ describe('evaluation', () => {
     const wrapped = { $typeName: 'google.protobuf.BoolValue', value: true };
     expect(evaluate('args.flag', { flag: wrapped })).toBe('error');
     expect(evaluate('args.flag.value', { flag: wrapped })).toBe('holds');
-    expect(evaluate('args.constructor.name == "Object"', { constructor: { name: 'Object' } })).toBe(
-      'holds',
-    );
+    expect(evaluate('args.constructor.name == "Object"', { constructor: { name: 'Object' } })).toBe('holds');
     expect(evaluate('has(args.toString)')).toBe('fails');
     expect(evaluate('has(args.force)', { force: null })).toBe('holds');
     expect(evaluate('"force" in args', { force: null })).toBe('holds');
@@ -108,9 +102,7 @@ describe('compilation', () => {
     expect(evaluate('anyArg(value, value == "1.5") && anyArg(v, v == "true")', args)).toBe('holds');
     expect(evaluate('anyArg(a, a == "null" || a == "c")', args)).toBe('fails');
     expect(evaluate('anyArg(a, true)', {})).toBe('fails');
-    expect(
-      evaluate('!anyArg(a, a.contains("://") && !url.isPublic(a))', { u: 'http://10.0.0.1/' }),
-    ).toBe('fails');
+    expect(evaluate('!anyArg(a, a.contains("://") && !url.isPublic(a))', { u: 'http://10.0.0.1/' })).toBe('fails');
     expect(evaluate('anyArg(a, a.contains("x"))', { big: 'x'.repeat(17_000) })).toBe('error');
     expect(errorOf('args.l.all(x, anyArg(a, a == x))')).toMatch(/may not nest/);
     expect(errorOf('anyArg(a, a == args.x && a.contains(args.y))')).toMatch(/may not read args/);
@@ -124,18 +116,13 @@ describe('compilation', () => {
   it('has functions for paths and URLs, whatever a local variable is called [P-46]', () => {
     const args = { p: 'reports/../x', u: 'https://user@Example.com./' };
     expect(evaluate('path.under(args.p, "reports/")', args)).toBe('fails');
-    expect(evaluate('url.host(args.u) == "example.com" && url.isPublic(args.u)', args)).toBe(
-      'holds',
-    );
+    expect(evaluate('url.host(args.u) == "example.com" && url.isPublic(args.u)', args)).toBe('holds');
     expect(evaluate('url.host(args.p) == "x"', args)).toBe('error');
     const unclear = { p: 'x/%2e%2e/secrets/key', u: 'http:example.com' };
     for (const condition of ['path.under(args.p, "secrets/")', 'url.isPublic(args.u)'])
-      for (const negation of ['', '!'])
-        expect(evaluate(`${negation}${condition}`, unclear)).toBe('error');
+      for (const negation of ['', '!']) expect(evaluate(`${negation}${condition}`, unclear)).toBe('error');
     expect(evaluate('path.under(args.n, "x")', { n: 1 })).toBe('error');
-    expect(evaluate('args.l.all(path, path.under(path, "x"))', { l: ['x/a', 'x/b'] })).toBe(
-      'holds',
-    );
+    expect(evaluate('args.l.all(path, path.under(path, "x"))', { l: ['x/a', 'x/b'] })).toBe('holds');
     expect(errorOf('path.unter(args.p, "x")')).toBe('unknown function "path.unter" (path.under)');
     expect(errorOf('path == "x"')).toMatch(/unknown name "path"/);
     expect(compiledReads('path.under(args.p, "x")').reads.argumentPaths).toEqual([['p']]);
@@ -151,11 +138,7 @@ describe('compilation', () => {
     expect(reads.argumentPaths).toContainEqual(['e']);
     expect(reads.unguarded).toEqual(['e']);
     expect(reads.readsAnnotations).toBe(false);
-    for (const text of [
-      'tool.annotations.x',
-      'tool["annotations"].x',
-      'has(.tool.annotations.x)',
-    ]) {
+    for (const text of ['tool.annotations.x', 'tool["annotations"].x', 'has(.tool.annotations.x)']) {
       const read = compileExpression(text);
       expect(read.ok && read.expression.reads.readsAnnotations, text).toBe(true);
     }

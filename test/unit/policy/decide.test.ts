@@ -2,13 +2,7 @@
 
 import { describe, expect, it, test } from 'vitest';
 import type { RuleDocument } from '../../../src/policy/compile/documents.js';
-import {
-  decide,
-  decideRequest,
-  isListed,
-  type ListedKind,
-  listsKind,
-} from '../../../src/policy/decide.js';
+import { decide, decideRequest, isListed, type ListedKind, listsKind } from '../../../src/policy/decide.js';
 import type { Decision } from '../../../src/policy/decision.js';
 import type { Catalog } from '../../../src/policy/definitions.js';
 import type { Principal } from '../../../src/policy/principal.js';
@@ -153,8 +147,7 @@ describe('what is hidden', () => {
 });
 
 describe('arguments that nobody declared', () => {
-  const withMode = (undeclaredArguments: 'declared' | 'observe' | 'any') =>
-    catalog({ ...PINS, undeclaredArguments });
+  const withMode = (undeclaredArguments: 'declared' | 'observe' | 'any') => catalog({ ...PINS, undeclaredArguments });
   const args = { owner: 'acme', filter: { state: 'open', evil: true } };
 
   it('are refused by their name, and recorded by their place in names of the schema [P-32]', () => {
@@ -165,9 +158,7 @@ describe('arguments that nobody declared', () => {
       advice: 'The argument "evil" in /filter is not declared. Send only declared arguments.',
       violations: [{ pointer: '/filter/*', keyword: 'undeclared' }],
     });
-    expect(ask([ALLOW], { args: { owner: 'acme', filter: { state: 'open' } } }).verdict).toBe(
-      'allow',
-    );
+    expect(ask([ALLOW], { args: { owner: 'acme', filter: { state: 'open' } } }).verdict).toBe('allow');
     const listAll: Target = { kind: 'tool', name: 'list_issues' };
     expect(ask([ALLOW], { args, target: listAll }).verdict).toBe('allow');
   });
@@ -255,9 +246,7 @@ describe('what is listed', () => {
       expect(JSON.stringify(refused)).not.toMatch(/Owner|State|evil/);
     }
     // An allow that reads arguments takes nothing away from one that does not.
-    expect(ask([ALLOW, { ...reading, id: 'r' }], { args: extra, catalog: open }).verdict).toBe(
-      'allow',
-    );
+    expect(ask([ALLOW, { ...reading, id: 'r' }], { args: extra, catalog: open }).verdict).toBe('allow');
     const deny: RuleDocument = {
       id: 'd',
       effect: 'deny',
@@ -309,8 +298,7 @@ describe('what is listed', () => {
     const rule: RuleDocument = { ...ALLOW, args: { owner: { const: 'acme' } } };
     expect(ask([rule], { args: { owner: 'evil-value' } })).toMatchObject({
       reason: 'arguments-invalid',
-      advice:
-        'The argument "owner" is not allowed by a policy rule: must be the one allowed value.',
+      advice: 'The argument "owner" is not allowed by a policy rule: must be the one allowed value.',
     });
     const other: RuleDocument = { ...ALLOW, args: { title: true } };
     expect(ask([other])).toMatchObject({
@@ -368,9 +356,7 @@ describe('what an allow owes', () => {
     });
     expect(ask([{ ...limited, id: 'b' }, limited])).toMatchObject({
       rule: 'a',
-      obligations: [
-        { kind: 'rate', limit: { rule: 'main/a', count: 1, windowMs: 60_000, per: 'subject' } },
-      ],
+      obligations: [{ kind: 'rate', limit: { rule: 'main/a', count: 1, windowMs: 60_000, per: 'subject' } }],
     });
   });
 
@@ -461,9 +447,7 @@ describe('requests and lists', () => {
       { ...ALLOW, id: 'c', who: { claims: { level: [3] } } },
     ]);
     const key = (parts: Parameters<typeof principal>[0]) => matchKey(policies, principal(parts));
-    expect(key({ groups: ['eng'], subject: 'x' })).toBe(
-      key({ groups: ['eng', 'ops'], subject: 'y', scopes: ['any'] }),
-    );
+    expect(key({ groups: ['eng'], subject: 'x' })).toBe(key({ groups: ['eng', 'ops'], subject: 'y', scopes: ['any'] }));
     expect(key({ groups: ['eng'] })).not.toBe(key({ groups: ['eng'], subject: 'x' }));
     expect(key({ claims: { level: [1, 3] } })).toBe(key({ claims: { level: 3 } }));
     expect(key({ claims: { level: '3' } })).not.toBe(key({ claims: { level: 3 } }));
@@ -504,9 +488,7 @@ describe('visible kinds', () => {
     });
 
     test('[T-01] stay while a definition has drifted, and follow patterns without pins', () => {
-      expect(seen([allow({ tools: ['read'] })], { tools: { read: { state: 'changed' } } })).toEqual(
-        ['tool'],
-      );
+      expect(seen([allow({ tools: ['read'] })], { tools: { read: { state: 'changed' } } })).toEqual(['tool']);
       expect(seen([allow({ tools: ['any*'] })], { mode: 'off', tools: {} })).toEqual(['tool']);
     });
   });

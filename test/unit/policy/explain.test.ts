@@ -6,12 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { compilePolicies } from '../../../src/policy/compile/compile.js';
 import type { RuleDocument } from '../../../src/policy/compile/documents.js';
 import { decide } from '../../../src/policy/decide.js';
-import {
-  type CallFacts,
-  explainRules,
-  verdictOf,
-  writtenRules,
-} from '../../../src/policy/explain.js';
+import { type CallFacts, explainRules, verdictOf, writtenRules } from '../../../src/policy/explain.js';
 import { findChange } from '../../../src/policy/nearest-change.js';
 import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { call, pins, rules } from './generated.js';
@@ -35,8 +30,7 @@ describe('explanations', () => {
         const verdict = verdictOf(explained, facts);
         expect(verdict.verdict).toBe(decision.verdict);
         const own = explained.find(({ id }) => id === `${decision.policy}/${decision.rule}`);
-        if (decision.verdict === 'allow')
-          expect(own).toMatchObject({ effect: 'allow', state: 'holds' });
+        if (decision.verdict === 'allow') expect(own).toMatchObject({ effect: 'allow', state: 'holds' });
         if (decision.verdict === 'deny' && decision.reason === 'denied-by-rule')
           expect(own).toMatchObject({ effect: 'deny', state: 'holds' });
       }),

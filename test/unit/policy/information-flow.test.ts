@@ -23,14 +23,11 @@ const FLOW: FlowDocument = { id: 'f', from: 'untrusted', to: 'egress', withinMs:
 
 function compile(document: Partial<PolicyDocument>, areInForce = false) {
   const pinned = catalog({ tools: { get_issue: {}, create_issue: {} } });
-  const { policies, diagnostics } = compilePolicies(
-    [{ file: 'p.yaml', policy: 'p', rules: [], ...document }],
-    {
-      ...{ hash: 'h', upstreams: UPSTREAMS, profiles: [], issuers: [] },
-      pins: (upstream) => (upstream === 'github' ? pinned : undefined),
-      areInForce,
-    },
-  );
+  const { policies, diagnostics } = compilePolicies([{ file: 'p.yaml', policy: 'p', rules: [], ...document }], {
+    ...{ hash: 'h', upstreams: UPSTREAMS, profiles: [], issuers: [] },
+    pins: (upstream) => (upstream === 'github' ? pinned : undefined),
+    areInForce,
+  });
   const shown = diagnostics.map(
     ({ path, severity, message, suggestion }) =>
       `${path.join('.')} ${severity} ${message}${suggestion === undefined ? '' : ` (${suggestion})`}`,
@@ -101,9 +98,8 @@ describe('a violation', () => {
   const mark = (decision: string, ageMs: number) => ({ decision, ageMs });
 
   it('[FL-01] needs every label within the time, and names the decisions', () => {
-    const history = (
-      entries: readonly (readonly [string, { decision: string; ageMs: number }])[],
-    ) => findViolation([both], new Map(entries));
+    const history = (entries: readonly (readonly [string, { decision: string; ageMs: number }])[]) =>
+      findViolation([both], new Map(entries));
     expect(history([['a', mark('1', 5)]])).toBeUndefined();
     expect(
       history([
@@ -225,11 +221,7 @@ describe('mistakes', () => {
   it.each([
     ['its own results', { 'github/create_*': ['egress'] }, true],
     ['its own results, trusted', { 'github/create_*': ['egress', 'trusted'] }, false],
-    [
-      'its own results, of a trusted upstream',
-      { github: ['trusted'], 'github/create_*': ['egress'] },
-      false,
-    ],
+    ['its own results, of a trusted upstream', { github: ['trusted'], 'github/create_*': ['egress'] }, false],
     ['everything of an upstream', { github: ['egress'] }, true],
   ])('[FL-07] warns of a target that a flow refuses because of %s', (_, given, expected) => {
     const { shown } = compile({ labels: given, flows: [FLOW] });
@@ -240,10 +232,7 @@ describe('mistakes', () => {
   });
 
   it('[FL-07] pins that change are no error of policies in force', () => {
-    const { shown } = compile(
-      { labels: { ...labels, 'github/gone': ['egress'] }, flows: [FLOW] },
-      true,
-    );
+    const { shown } = compile({ labels: { ...labels, 'github/gone': ['egress'] }, flows: [FLOW] }, true);
     expect(shown).toContainEqual(expect.stringContaining('labels.github/gone warning no tool'));
     expect(shown.filter((line) => line.includes(' error '))).toEqual([]);
   });
@@ -315,9 +304,7 @@ describe('sensitive fields', () => {
       { mode: 'shadow', sensitive: { 'crm/find_customer': ['/content'] } },
     );
     expect(shown.filter((line) => / error /.test(line))).toEqual([]);
-    expect(shown).toContainEqual(
-      expect.stringMatching(/^sensitive warning this policy is not enforced/),
-    );
+    expect(shown).toContainEqual(expect.stringMatching(/^sensitive warning this policy is not enforced/));
     expect(sensitive?.of('crm', 'get_customer')).toEqual({
       results: [
         {
@@ -388,11 +375,7 @@ describe('mistakes', () => {
       one('crm/get_custmer', '/content'),
       'sensitive.crm/get_custmer error no tool named "get_custmer" is pinned for "crm" (crm/get_customer)',
     ],
-    [
-      'no tool',
-      one('crm', '/content'),
-      'sensitive.crm error the name of the tool is missing (crm/*)',
-    ],
+    ['no tool', one('crm', '/content'), 'sensitive.crm error the name of the tool is missing (crm/*)'],
     [
       'a glob that matches nothing',
       one('crm/x_*', '/content'),

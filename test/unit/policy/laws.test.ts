@@ -8,12 +8,7 @@ import { decide, isListed } from '../../../src/policy/decide.js';
 import type { Decision } from '../../../src/policy/decision.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import type { PolicyQuery } from '../../../src/policy/rules.js';
-import {
-  isObject,
-  type JsonObject,
-  type ServerRequestName,
-  type Target,
-} from '../../../src/protocol/jsonrpc.js';
+import { isObject, type JsonObject, type ServerRequestName, type Target } from '../../../src/protocol/jsonrpc.js';
 import { CONTEXT, catalog, document, principal } from './samples.js';
 
 const SCHEMA: JsonObject = {
@@ -44,9 +39,7 @@ const what = fc
     },
     { requiredKeys: [] },
   )
-  .map((kinds) =>
-    Object.keys(kinds).some((key) => key !== 'upstreams') ? kinds : { tools: ['*'] },
-  );
+  .map((kinds) => (Object.keys(kinds).some((key) => key !== 'upstreams') ? kinds : { tools: ['*'] }));
 
 function takesArguments(kinds: unknown): boolean {
   return isObject(kinds) && ('tools' in kinds || 'prompts' in kinds);
@@ -131,10 +124,7 @@ const target = fc.oneof(
   ),
 );
 
-const annotations = fc.record(
-  { destructiveHint: fc.boolean(), readOnlyHint: fc.boolean() },
-  { requiredKeys: [] },
-);
+const annotations = fc.record({ destructiveHint: fc.boolean(), readOnlyHint: fc.boolean() }, { requiredKeys: [] });
 
 function pins(hints: JsonObject, state: 'approved' | 'changed' = 'approved') {
   const tool = { inputSchema: SCHEMA, definition: { annotations: hints }, state };
@@ -204,17 +194,13 @@ describe('law 2: listed', () => {
       (groups?.some((group) => from.groups.includes(group)) ?? true) &&
       (subjects?.includes(from.subject) ?? true) &&
       (clients?.includes(from.client) ?? true);
-    const isThere = (written.what.upstreams ?? ['*']).some((pattern) =>
-      asGlob(pattern, '[^]*').test(asked.upstream),
-    );
+    const isThere = (written.what.upstreams ?? ['*']).some((pattern) => asGlob(pattern, '[^]*').test(asked.upstream));
     if (!isCaller || !isThere) return false;
     switch (at.kind) {
       case 'tool':
         return (written.what.tools ?? []).some((pattern) => asGlob(pattern, '[^]*').test(at.name));
       case 'prompt':
-        return (written.what.prompts ?? []).some((pattern) =>
-          asGlob(pattern, '[^]*').test(at.name),
-        );
+        return (written.what.prompts ?? []).some((pattern) => asGlob(pattern, '[^]*').test(at.name));
       case 'template':
         return (written.what.templates ?? []).includes(at.uriTemplate);
       case 'task':
@@ -239,17 +225,13 @@ describe('law 2: listed', () => {
 
   function asGlob(pattern: string, star: string): RegExp {
     if (pattern.startsWith('re:')) return new RegExp(`^(?:${pattern.slice(3)})$`);
-    return new RegExp(
-      `^${pattern.replaceAll('**', '\0').replaceAll('*', star).replaceAll('\0', '[^]*')}$`,
-    );
+    return new RegExp(`^${pattern.replaceAll('**', '\0').replaceAll('*', star).replaceAll('\0', '[^]*')}$`);
   }
 
   it('is who and what of the allows, less the denies without conditions, and nothing else [P-02]', () => {
     check([rules, question], (written, asked) => {
       const isGranted = written.some((r) => r.effect === 'allow' && matches(r, asked));
-      const isDenied = written.some(
-        (r) => r.effect === 'deny' && !r.args && !r.when && matches(r, asked),
-      );
+      const isDenied = written.some((r) => r.effect === 'deny' && !r.args && !r.when && matches(r, asked));
       const { principal: from, upstream, target: at } = asked;
       const listed = isListed(compile(written), from, upstream, at, asked.catalog);
       expect(listed).toBe(isGranted && !isDenied);
@@ -358,8 +340,7 @@ describe('law 4: names and pins', () => {
   it('makes an error of an exact name that is not pinned, and of nothing that changes later [P-55]', () => {
     check([rules, pinned, question], (written, names, asked) => {
       const context = { ...CONTEXT, pins: (upstream: string) => catalogWith(names, upstream) };
-      const compiled = (areInForce: boolean) =>
-        compilePolicies([document(written)], { ...context, areInForce });
+      const compiled = (areInForce: boolean) => compilePolicies([document(written)], { ...context, areInForce });
       const errors = compiled(false).diagnostics.filter(({ severity }) => severity === 'error');
       expect(errors.length > 0).toBe(written.some((one) => namesMissing(one, names)));
       const { policies, diagnostics } = compiled(true);
@@ -428,8 +409,7 @@ describe('law 6: exact strings', () => {
 
 describe('law 7: annotations tighten', () => {
   it('allows nothing by annotations that the rules without them do not allow [P-15]', () => {
-    const readsHints = (written: RuleDocument): boolean =>
-      written.when?.includes('annotations') ?? false;
+    const readsHints = (written: RuleDocument): boolean => written.when?.includes('annotations') ?? false;
     check([rules, question], (written, asked) => {
       if (!isAllowed(written, asked)) return;
       const without = written.filter((r) => !readsHints(r));
@@ -438,11 +418,7 @@ describe('law 7: annotations tighten', () => {
   });
 
   it('refuses an allow rule that reads them, however it is written [P-15]', () => {
-    for (const when of [
-      'tool.annotations.x',
-      'has(tool.annotations.x)',
-      'tool["annotations"].x == 1',
-    ]) {
+    for (const when of ['tool.annotations.x', 'has(tool.annotations.x)', 'tool["annotations"].x == 1']) {
       const written: RuleDocument = {
         id: 'r',
         effect: 'allow',

@@ -36,9 +36,7 @@ const STRING = { type: 'string' };
 describe('[P-34] a narrowed schema', () => {
   const pin = { type: 'object', properties: { p: STRING, q: STRING, n: { type: 'number' } } };
   const ofP = (rules: readonly Args[], p: JsonObject = STRING) =>
-    (shown(rules, { ...pin, properties: { ...pin.properties, p } })['properties'] as JsonObject)[
-      'p'
-    ];
+    (shown(rules, { ...pin, properties: { ...pin.properties, p } })['properties'] as JsonObject)['p'];
 
   it('says which values one rule admits, and which several together do', () => {
     expect(shown([{ p: { const: 'a' } }], pin)).toEqual({
@@ -95,9 +93,7 @@ describe('[P-34] a narrowed schema', () => {
     expect(shown([{ p: { const: 'a' } }], elsewhere)).toEqual({ ...elsewhere, required: ['p'] });
     const twice = { properties: { p: STRING, o: { $ref: '#/properties/p' } } };
     expect(editsOf([{ p: { const: 'a' } }], twice)).toEqual([]);
-    expect(
-      editsOf([{ p: { const: 'a' } }], { properties: { p: STRING, o: { $ref: '#' } } }),
-    ).toEqual([]);
+    expect(editsOf([{ p: { const: 'a' } }], { properties: { p: STRING, o: { $ref: '#' } } })).toEqual([]);
   });
 });
 
@@ -160,9 +156,7 @@ describe('[P-34] for generated rules and schemas', () => {
             })
             .map(
               (kept): JsonObject =>
-                Object.fromEntries(
-                  Object.entries(full as JsonObject).filter(([key]) => kept.includes(key)),
-                ),
+                Object.fromEntries(Object.entries(full as JsonObject).filter(([key]) => kept.includes(key))),
             ),
         ),
     })).schema;

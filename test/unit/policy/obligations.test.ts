@@ -61,10 +61,7 @@ describe('limits', () => {
   it('waits only for a store that answers with a promise [P-60]', async () => {
     const sync = enforce(allow(rate('a/x')), MESSAGE, ADA, store([{ ok: true }]));
     expect(sync).not.toBeInstanceOf(Promise);
-    const late = store([
-      Promise.resolve<LimitOutcome>({ ok: true }),
-      { ok: false, retryAfterMs: 1 },
-    ]);
+    const late = store([Promise.resolve<LimitOutcome>({ ok: true }), { ok: false, retryAfterMs: 1 }]);
     const outcome = enforce(allow(rate('a/x'), rate('b/y')), MESSAGE, ADA, late);
     expect(outcome).toBeInstanceOf(Promise);
     expect(await outcome).toMatchObject({
@@ -78,9 +75,7 @@ describe('limits', () => {
 
   it('refuses when the store cannot be asked [P-61]', async () => {
     const refused = { verdict: 'deny', reason: 'store-unavailable', policy: 'a', rule: 'x' };
-    expect(enforce(allow(rate('a/x')), MESSAGE, ADA, store(['unavailable']))).toMatchObject(
-      refused,
-    );
+    expect(enforce(allow(rate('a/x')), MESSAGE, ADA, store(['unavailable']))).toMatchObject(refused);
     const broken = store([Promise.reject(new Error('connection lost'))]);
     expect(await enforce(allow(rate('a/x')), MESSAGE, ADA, broken)).toMatchObject(refused);
   });
@@ -104,9 +99,7 @@ describe('limits', () => {
     ];
     expect(new Set(keys).size).toBe(keys.length);
     expect(limitKey(limit('rule'), other)).toBe(limitKey(limit('rule'), ADA));
-    expect(limitKey(limit('client'), principal({ subject: 'bob' }))).toBe(
-      limitKey(limit('client'), ADA),
-    );
+    expect(limitKey(limit('client'), principal({ subject: 'bob' }))).toBe(limitKey(limit('client'), ADA));
   });
 });
 

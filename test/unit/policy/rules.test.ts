@@ -12,8 +12,7 @@ const UNKNOWN = principal({ areGroupsUnknown: true });
 const ELSEWHERE = principal({ claims: { _claim_names: { dept: 'src1' } } });
 const EFFECTS = ['allow', 'deny', 'require'] as const;
 
-const matches = (who: WhoDocument, caller = UNKNOWN) =>
-  EFFECTS.filter((effect) => compileWho(who, effect)(caller));
+const matches = (who: WhoDocument, caller = UNKNOWN) => EFFECTS.filter((effect) => compileWho(who, effect)(caller));
 
 describe('[P-16] a caller for whom somebody acts', () => {
   const chain = (...actors: readonly { issuer?: string; subject: string }[]) =>
@@ -53,32 +52,27 @@ describe('[TOK-09] a caller whose groups are unknown', () => {
     expect(matches({ claims: { dept: ['x'] } }, odd)).toEqual([]);
   });
 
-  it.each([
-    '"eng" in principal.groups',
-    '!("eng" in principal.groups)',
-    'principal.groups.size() == 0',
-  ])('makes an error of an expression that reads them: %s', (text) => {
-    const compiled = compileExpression(text);
-    if (!compiled.ok) throw new Error(compiled.why);
-    const facts = { upstream: 'u', name: 't', annotations: {}, args: {}, uri: undefined };
-    expect(compiled.expression.evaluate({ ...facts, principal: UNKNOWN })).toBe('error');
-  });
+  it.each(['"eng" in principal.groups', '!("eng" in principal.groups)', 'principal.groups.size() == 0'])(
+    'makes an error of an expression that reads them: %s',
+    (text) => {
+      const compiled = compileExpression(text);
+      if (!compiled.ok) throw new Error(compiled.why);
+      const facts = { upstream: 'u', name: 't', annotations: {}, args: {}, uri: undefined };
+      expect(compiled.expression.evaluate({ ...facts, principal: UNKNOWN })).toBe('error');
+    },
+  );
 
   it('never has more rights, nor fewer restrictions, than with any groups it may have', () => {
     const names = fc.uniqueArray(fc.constantFrom('a', 'b', 'c'), { maxLength: 3 });
     fc.assert(
-      fc.property(
-        names,
-        fc.uniqueArray(fc.constantFrom('a', 'b', 'c'), { minLength: 1 }),
-        (has, named) => {
-          const known = matches({ groups: named }, principal({ groups: has }));
-          const unknown = matches({ groups: named });
-          if (unknown.includes('allow')) expect(known).toContain('allow');
-          for (const effect of ['deny', 'require'] as const) {
-            if (known.includes(effect)) expect(unknown).toContain(effect);
-          }
-        },
-      ),
+      fc.property(names, fc.uniqueArray(fc.constantFrom('a', 'b', 'c'), { minLength: 1 }), (has, named) => {
+        const known = matches({ groups: named }, principal({ groups: has }));
+        const unknown = matches({ groups: named });
+        if (unknown.includes('allow')) expect(known).toContain('allow');
+        for (const effect of ['deny', 'require'] as const) {
+          if (known.includes(effect)) expect(unknown).toContain(effect);
+        }
+      }),
     );
   });
 });

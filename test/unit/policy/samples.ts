@@ -70,10 +70,7 @@ export function catalog(sample: CatalogSample = {}): Catalog {
   };
 }
 
-function standings(
-  kind: PinKind,
-  pins: { readonly [name: string]: PinSample } = {},
-): Map<string, DefinitionStatus> {
+function standings(kind: PinKind, pins: { readonly [name: string]: PinSample } = {}): Map<string, DefinitionStatus> {
   const entries = Object.entries(pins).map(([name, pin]) => {
     const standing: DefinitionStatus = {
       state: pin.state ?? 'approved',
@@ -121,17 +118,12 @@ export function compiled(
   rules: readonly RuleDocument[] | readonly PolicyDocument[],
   context: Partial<PolicyContext> = {},
 ): { readonly policies: PolicySet; readonly diagnostics: readonly PolicyDiagnostic[] } {
-  const documents = rules.map((entry, index) =>
-    'rules' in entry ? entry : document([entry], `p${index}`),
-  );
+  const documents = rules.map((entry, index) => ('rules' in entry ? entry : document([entry], `p${index}`)));
   return compilePolicies(documents, { ...CONTEXT, ...context });
 }
 
 /** Compiled policies of one document; throws when a fault is an error. */
-export function policiesOf(
-  rules: readonly RuleDocument[],
-  context: Partial<PolicyContext> = {},
-): PolicySet {
+export function policiesOf(rules: readonly RuleDocument[], context: Partial<PolicyContext> = {}): PolicySet {
   const { policies, diagnostics } = compilePolicies([document(rules)], {
     ...CONTEXT,
     ...context,

@@ -14,11 +14,7 @@ function rule(effect: RuleDocument['effect'], what: WhatDocument, id: string = e
   return { id, effect, who: { anyone: true }, what } as RuleDocument;
 }
 
-function verdict(
-  rules: readonly RuleDocument[],
-  name: ServerRequestName,
-  params: JsonObject | undefined,
-) {
+function verdict(rules: readonly RuleDocument[], name: ServerRequestName, params: JsonObject | undefined) {
   const link = params?.['url'];
   const content =
     params === undefined
@@ -32,12 +28,7 @@ function verdict(
 const isAllowed = (...asked: Parameters<typeof verdict>) => verdict(...asked).verdict === 'allow';
 
 describe('[Q-03] the hosts of links', () => {
-  const HOSTS = [
-    'login.example.com',
-    '*.sso.example.com',
-    'login.example.com:8443',
-    '[2001:db8::1]',
-  ];
+  const HOSTS = ['login.example.com', '*.sso.example.com', 'login.example.com:8443', '[2001:db8::1]'];
   const allowed = [rule('allow', { elicitation: { url: HOSTS } })];
   const may = (url: string, rules = allowed) => isAllowed(rules, 'elicitation/url', { url });
 
@@ -72,9 +63,7 @@ describe('[Q-03] the hosts of links', () => {
   it('are not known where another member differs from that of the link in case', () => {
     const params = { url: 'https://login.example.com/', URL: 'https://evil.example/' };
     expect(isAllowed(allowed, 'elicitation/url', params)).toBe(false);
-    expect(isAllowed([rule('allow', { elicitation: ['url'] })], 'elicitation/url', params)).toBe(
-      true,
-    );
+    expect(isAllowed([rule('allow', { elicitation: ['url'] })], 'elicitation/url', params)).toBe(true);
   });
 
   it('are denied by a rule that names them, and where they cannot be read', () => {
@@ -137,8 +126,7 @@ describe('[Q-03] what sampling asks for', () => {
   const sampling = (document: WhatDocument['sampling'], effect: RuleDocument['effect'] = 'allow') =>
     rule(effect, { sampling: document as true });
   const ALL = rule('allow', { sampling: true }, 'all');
-  const may = (rules: readonly RuleDocument[], params: JsonObject) =>
-    isAllowed(rules, 'sampling', params);
+  const may = (rules: readonly RuleDocument[], params: JsonObject) => isAllowed(rules, 'sampling', params);
   const tools = (...names: readonly string[]) => ({ tools: names.map((name) => ({ name })) });
 
   it('of context is one of the values that a rule lists, and none where it says nothing', () => {
@@ -213,9 +201,7 @@ describe('[Q-03] what sampling asks for', () => {
 
   it('is named by a rule that restricts', () => {
     const { diagnostics } = compiled([sampling({ tools: false }, 'deny')]);
-    expect(diagnostics).toMatchObject([
-      { severity: 'error', path: ['rules', 0, 'what', 'sampling', 'tools'] },
-    ]);
+    expect(diagnostics).toMatchObject([{ severity: 'error', path: ['rules', 0, 'what', 'sampling', 'tools'] }]);
   });
 });
 
@@ -230,11 +216,7 @@ describe('[Q-03] rules about content', () => {
   );
   const rules = fc
     .array(fc.tuple(fc.constantFrom('allow', 'allow', 'deny'), samplings), { maxLength: 4 })
-    .map((all) =>
-      all.map(([effect, sampling], at) =>
-        rule(effect as RuleDocument['effect'], { sampling }, `r${at}`),
-      ),
-    );
+    .map((all) => all.map(([effect, sampling], at) => rule(effect as RuleDocument['effect'], { sampling }, `r${at}`)));
   const requests = fc.record(
     {
       includeContext: fc.constantFrom('none', 'thisServer', 'allServers', 'other'),
@@ -259,8 +241,7 @@ describe('[Q-03] rules about content', () => {
         ...((params.includeContext ?? 'none') === 'none' ? [] : (['context'] as const)),
         ...((params.tools ?? []).length === 0 ? [] : (['tools'] as const)),
       ];
-      const isDeclared =
-        grants.sampling && !needs.some((one) => grants.withoutSampling?.includes(one) === true);
+      const isDeclared = grants.sampling && !needs.some((one) => grants.withoutSampling?.includes(one) === true);
       // A value that no revision defines is nothing that a client declares.
       expect(before && !isDeclared && params.includeContext !== 'other').toBe(false);
     });

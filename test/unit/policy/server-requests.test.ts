@@ -3,11 +3,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RuleDocument } from '../../../src/policy/compile/documents.js';
-import {
-  allowedServerRequestsFor,
-  decideServerRequest,
-  mayShowApps,
-} from '../../../src/policy/decide.js';
+import { allowedServerRequestsFor, decideServerRequest, mayShowApps } from '../../../src/policy/decide.js';
 import type { ServerRequestName } from '../../../src/protocol/jsonrpc.js';
 import { catalog, compiled, policiesOf, principal } from './samples.js';
 
@@ -48,11 +44,7 @@ describe('[Q-01] questions', () => {
   });
 
   test('are taken away by a deny, one by one', () => {
-    expect(granted([allow(ALL), deny({ elicitation: ['form'] })])).toEqual([
-      'sampling',
-      'elicitation/url',
-      'roots',
-    ]);
+    expect(granted([allow(ALL), deny({ elicitation: ['form'] })])).toEqual(['sampling', 'elicitation/url', 'roots']);
   });
 
   test('need the scopes and the conditions of their rule', () => {
@@ -63,11 +55,7 @@ describe('[Q-01] questions', () => {
     expect(granted([allow(ALL, { when: 'principal.subject == "ada"' })])).toHaveLength(4);
     // An error of a deny rule denies (docs/contract.md §4, law 5).
     const failing = deny({ roots: true }, { when: 'principal.claims.level > 3' });
-    expect(granted([allow(ALL), failing])).toEqual([
-      'sampling',
-      'elicitation/form',
-      'elicitation/url',
-    ]);
+    expect(granted([allow(ALL), failing])).toEqual(['sampling', 'elicitation/form', 'elicitation/url']);
   });
 
   test('stop where the upstream is stopped', () => {
@@ -92,10 +80,7 @@ describe('[Q-01] questions', () => {
     const policies = policiesOf([allow(ALL, { limits }), strict]);
     const asked = { principal: ADA, upstream: 'github', catalog: catalog() } as const;
     const decision = decideServerRequest(policies, { ...asked, name: 'sampling' });
-    expect(decision.verdict === 'allow' && decision.obligations.map(({ kind }) => kind)).toEqual([
-      'rate',
-      'inspect',
-    ]);
+    expect(decision.verdict === 'allow' && decision.obligations.map(({ kind }) => kind)).toEqual(['rate', 'inspect']);
   });
 
   test('have no arguments: a rule for them alone may not read any', () => {
@@ -103,9 +88,7 @@ describe('[Q-01] questions', () => {
     expect(diagnostics).toMatchObject([{ severity: 'error', path: ['rules', 0, 'args'] }]);
     const capturing = { id: 'r', effect: 'require', who: { anyone: true }, what: ALL } as const;
     const captured = compiled([{ ...capturing, audit: { capture: ['/owner'] } }]);
-    expect(captured.diagnostics).toMatchObject([
-      { severity: 'error', path: ['rules', 0, 'audit', 'capture'] },
-    ]);
+    expect(captured.diagnostics).toMatchObject([{ severity: 'error', path: ['rules', 0, 'audit', 'capture'] }]);
     const mixed = compiled([allow({ ...ALL, tools: ['*'] }, { args: { a: true } })]);
     expect(mixed.diagnostics.map(({ severity }) => severity)).not.toContain('error');
   });
@@ -119,27 +102,24 @@ describe('[Q-01] questions', () => {
       },
       { requiredKeys: [] },
     );
-    const property = fc.property(
-      fc.array(fc.tuple(fc.boolean(), what), { maxLength: 5 }),
-      (written) => {
-        const rules = written
-          .filter(([, named]) => Object.keys(named).length > 0)
-          .map(([isDeny, named], index) => {
-            const rule = isDeny ? deny(named) : allow(named);
-            return { ...rule, id: `r${index}` };
-          });
-        const grants = allowedServerRequestsFor(policiesOf(rules), ADA, 'github');
-        const named = granted(rules);
-        expect(grants).toEqual({
-          sampling: named.includes('sampling'),
-          elicitation: {
-            form: named.includes('elicitation/form'),
-            url: named.includes('elicitation/url'),
-          },
-          roots: named.includes('roots'),
+    const property = fc.property(fc.array(fc.tuple(fc.boolean(), what), { maxLength: 5 }), (written) => {
+      const rules = written
+        .filter(([, named]) => Object.keys(named).length > 0)
+        .map(([isDeny, named], index) => {
+          const rule = isDeny ? deny(named) : allow(named);
+          return { ...rule, id: `r${index}` };
         });
-      },
-    );
+      const grants = allowedServerRequestsFor(policiesOf(rules), ADA, 'github');
+      const named = granted(rules);
+      expect(grants).toEqual({
+        sampling: named.includes('sampling'),
+        elicitation: {
+          form: named.includes('elicitation/form'),
+          url: named.includes('elicitation/url'),
+        },
+        roots: named.includes('roots'),
+      });
+    });
     expect(() => fc.assert(property)).not.toThrow();
   });
 });

@@ -22,10 +22,7 @@ function shown(decision: Decision) {
   return { verdict, reason, rule: rule === undefined ? undefined : `${policy}/${rule}` };
 }
 
-const BY_RULES = [
-  ...['no-matching-allow', 'denied-by-rule', 'policy-error', 'insufficient-scope'],
-  'rate-limited',
-];
+const BY_RULES = [...['no-matching-allow', 'denied-by-rule', 'policy-error', 'insufficient-scope'], 'rate-limited'];
 
 describe('policies that are not enforced', () => {
   it('[POL-05] change no decision in shadow, and would decide what is recorded of them', () => {
@@ -65,9 +62,7 @@ describe('policies that are not enforced', () => {
           const kinds = new Set(decision.obligations.map(({ kind }) => kind));
           expect([...kinds].filter((kind) => kind !== 'inspect')).toEqual([]);
         }
-        expect(decideShadows(observed, query, decision).shadow).toEqual([
-          { ...shown(would), policy: undefined },
-        ]);
+        expect(decideShadows(observed, query, decision).shadow).toEqual([{ ...shown(would), policy: undefined }]);
       }),
       { numRuns: 120 },
     );
@@ -87,9 +82,6 @@ describe('policies that are not enforced', () => {
     expect(compile([base], 'observe').flows).toBeUndefined();
     const { policies, diagnostics } = compilePolicies([{ ...base, mode: 'shadow' }], CONTEXT);
     expect(policies.flows).toBeUndefined();
-    expect(diagnostics.map(({ severity, path }) => [severity, ...path])).toContainEqual([
-      'warning',
-      'labels',
-    ]);
+    expect(diagnostics.map(({ severity, path }) => [severity, ...path])).toContainEqual(['warning', 'labels']);
   });
 });

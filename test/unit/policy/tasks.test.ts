@@ -79,15 +79,11 @@ describe('a task', () => {
       what: WHAT,
       when: "principal.subject == 'ada'",
     };
-    expect(
-      ask([ALLOW, conditional], { who: principal({ groups: ['eng'], subject: 'ada' }) }),
-    ).toMatchObject({
+    expect(ask([ALLOW, conditional], { who: principal({ groups: ['eng'], subject: 'ada' }) })).toMatchObject({
       reason: 'denied-by-rule',
       listed: false,
     });
-    expect(
-      ask([ALLOW, conditional], { who: principal({ groups: ['eng'], subject: 'bob' }) }).verdict,
-    ).toBe('allow');
+    expect(ask([ALLOW, conditional], { who: principal({ groups: ['eng'], subject: 'bob' }) }).verdict).toBe('allow');
   });
 
   it('owes what rules ask of its answer, and nothing that counts calls [TSK-06]', () => {
@@ -115,15 +111,11 @@ describe('a task', () => {
       obligations: [{ kind: 'max-result-bytes', bytes: 1024 }],
     });
     if (decision.verdict !== 'allow') throw new Error('it is allowed');
-    expect(
-      responseObligationsOf(decision, { maxResultBytes: 10, profiles: ['quiet'] }),
-    ).toMatchObject({
+    expect(responseObligationsOf(decision, { maxResultBytes: 10, profiles: ['quiet'] })).toMatchObject({
       maxResultBytes: 10,
       profiles: ['quiet'],
     });
-    expect(
-      responseObligationsOf(decision, { maxResultBytes: 4096, profiles: [] }).maxResultBytes,
-    ).toBe(1024);
+    expect(responseObligationsOf(decision, { maxResultBytes: 4096, profiles: [] }).maxResultBytes).toBe(1024);
   });
 
   it('is never allowed where its tool is not listed [TSK-06]', () => {
@@ -134,30 +126,20 @@ describe('a task', () => {
       isConditional: fc.boolean(),
     });
     fc.assert(
-      fc.property(
-        fc.array(rule, { maxLength: 5 }),
-        fc.constantFrom('eng', 'ops', 'none'),
-        (drawn, group) => {
-          const rules = drawn.map(
-            ({ effect, who, tools, isConditional }, index): RuleDocument => ({
-              id: `r${index}`,
-              effect,
-              who,
-              what: { upstreams: ['github'], tools },
-              ...(isConditional ? { args: { owner: { const: 'acme' } } } : {}),
-            }),
-          );
-          const who = principal({ groups: [group] });
-          const listed = isListed(
-            policiesOf(rules),
+      fc.property(fc.array(rule, { maxLength: 5 }), fc.constantFrom('eng', 'ops', 'none'), (drawn, group) => {
+        const rules = drawn.map(
+          ({ effect, who, tools, isConditional }, index): RuleDocument => ({
+            id: `r${index}`,
+            effect,
             who,
-            'github',
-            { kind: 'tool', name: 'build' },
-            catalog(PINS),
-          );
-          expect(ask(rules, { who }).verdict === 'allow').toBe(listed);
-        },
-      ),
+            what: { upstreams: ['github'], tools },
+            ...(isConditional ? { args: { owner: { const: 'acme' } } } : {}),
+          }),
+        );
+        const who = principal({ groups: [group] });
+        const listed = isListed(policiesOf(rules), who, 'github', { kind: 'tool', name: 'build' }, catalog(PINS));
+        expect(ask(rules, { who }).verdict === 'allow').toBe(listed);
+      }),
     );
   });
 });

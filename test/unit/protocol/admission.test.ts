@@ -4,16 +4,7 @@ import { admitPost, admitSessionEnd, admitStreamOpen } from '../../../src/protoc
 import type { AdmittedMessage } from '../../../src/protocol/admitted-request.js';
 import { exactJson } from '../../../src/protocol/json/exact-numbers.js';
 import { applyEdits } from '../../../src/protocol/json/json.js';
-import {
-  admitted,
-  inSession,
-  leaving,
-  META,
-  opener,
-  post,
-  SESSION,
-  stateless,
-} from './admission.js';
+import { admitted, inSession, leaving, META, opener, post, SESSION, stateless } from './admission.js';
 
 const bytes = (...values: number[]) => Uint8Array.from(values);
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'wipe' } };
@@ -82,8 +73,7 @@ describe('reading', () => {
   });
 
   test('[M-02] a duplicate member is 400 with -32600', () => {
-    const body =
-      '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"safe","Name":"evil"}}';
+    const body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"safe","Name":"evil"}}';
     expect(post(body)).toMatchObject({ reason: 'duplicate-key', status: 400, code: -32600 });
   });
 
@@ -97,11 +87,7 @@ describe('reading', () => {
 
   test('[M-08] an array is refused whatever it holds and whatever the headers say', () => {
     for (const body of ['[]', JSON.stringify([call]), JSON.stringify([call, call])]) {
-      for (const headers of [
-        {},
-        { 'mcp-session-id': 's-1' },
-        { 'mcp-protocol-version': '2026-07-28' },
-      ]) {
+      for (const headers of [{}, { 'mcp-session-id': 's-1' }, { 'mcp-protocol-version': '2026-07-28' }]) {
         expect(post(body, { headers })).toMatchObject({
           reason: 'batch-forbidden',
           status: 400,
@@ -125,11 +111,7 @@ describe('reading', () => {
     ['a result', { jsonrpc: '2.0', id: 1, result: {} }],
     ['an error', { jsonrpc: '2.0', id: 1, error: { code: 1, message: '' } }],
   ])('[M-24] %s that answers nothing is refused in every era', (_what, body) => {
-    for (const headers of [
-      {},
-      { 'mcp-session-id': 's-1' },
-      { 'mcp-protocol-version': '2026-07-28' },
-    ]) {
+    for (const headers of [{}, { 'mcp-session-id': 's-1' }, { 'mcp-protocol-version': '2026-07-28' }]) {
       expect(post(body, { headers })).toMatchObject({ status: 400, code: -32600 });
     }
   });
@@ -198,19 +180,9 @@ describe('which era', () => {
       { 'mcp-protocol-version': '2025-11-25' },
       -32020,
     ],
-    [
-      'a 2026 envelope without header',
-      { ...call, params: { ...call.params, _meta: META } },
-      {},
-      -32020,
-    ],
+    ['a 2026 envelope without header', { ...call, params: { ...call.params, _meta: META } }, {}, -32020],
     ['a 2026 header without envelope', call, { 'mcp-protocol-version': '2026-07-28' }, -32602],
-    [
-      'a 2026 header within a session',
-      call,
-      { 'mcp-protocol-version': '2026-07-28', 'mcp-session-id': 's-1' },
-      -32020,
-    ],
+    ['a 2026 header within a session', call, { 'mcp-protocol-version': '2026-07-28', 'mcp-session-id': 's-1' }, -32020],
     [
       'a 2026 envelope within a session',
       { ...call, params: { ...call.params, _meta: META } },
@@ -273,28 +245,14 @@ describe('which era', () => {
 
   test('[M-15] what does not look like a version is not echoed', () => {
     const requested = '<img src=x>';
-    expect(
-      JSON.stringify(post(call, { headers: { 'mcp-protocol-version': requested } })),
-    ).not.toContain('img');
+    expect(JSON.stringify(post(call, { headers: { 'mcp-protocol-version': requested } }))).not.toContain('img');
   });
 
   test('[M-27] for every mix of era signs one era is admitted only when all signs agree', () => {
     const signs = fc.record({
-      header: fc.constantFrom(
-        undefined,
-        '2025-03-26',
-        '2025-11-25',
-        '2026-07-28',
-        '2024-11-05',
-        '',
-      ),
+      header: fc.constantFrom(undefined, '2025-03-26', '2025-11-25', '2026-07-28', '2024-11-05', ''),
       session: fc.constantFrom(undefined, 's-1', 's-2'),
-      meta: fc.constantFrom(
-        undefined,
-        META,
-        { 'io.modelcontextprotocol/protocolVersion': '2025-11-25' },
-        {},
-      ),
+      meta: fc.constantFrom(undefined, META, { 'io.modelcontextprotocol/protocolVersion': '2025-11-25' }, {}),
       mirrors: fc.boolean(),
     });
     fc.assert(
@@ -305,8 +263,7 @@ describe('which era', () => {
           'mcp-session-id': session,
           ...(mirrors ? { 'mcp-method': 'tools/call', 'mcp-name': 'wipe' } : {}),
         };
-        const isStateless =
-          header === '2026-07-28' && meta === META && session === undefined && mirrors;
+        const isStateless = header === '2026-07-28' && meta === META && session === undefined && mirrors;
         const isSession =
           (header === undefined || header === '2025-11-25') &&
           session === 's-1' &&
@@ -327,13 +284,10 @@ describe('GET and DELETE', () => {
     ['opening a stream', admitStreamOpen],
     ['ending a session', admitSessionEnd],
   ])('[M-26] %s needs a session of a session era', (_what, admit) => {
-    const without = (headers: { [name: string]: string }) =>
-      admit({ headers, repeated: new Set(), openSession });
+    const without = (headers: { [name: string]: string }) => admit({ headers, repeated: new Set(), openSession });
     expect(without({})).toMatchObject({ kind: 'error', status: 405 });
     expect(without({ 'mcp-protocol-version': '2026-07-28' })).toMatchObject({ status: 405 });
-    expect(
-      without({ 'mcp-protocol-version': '2026-07-28', 'mcp-session-id': 's-1' }),
-    ).toMatchObject({ status: 405 });
+    expect(without({ 'mcp-protocol-version': '2026-07-28', 'mcp-session-id': 's-1' })).toMatchObject({ status: 405 });
     expect(without({ 'mcp-session-id': 's-2' })).toMatchObject({
       reason: 'unknown-session',
       status: 404,
@@ -342,9 +296,7 @@ describe('GET and DELETE', () => {
     // A GET may name an event, and this one is unknown; a DELETE may name none.
     const status = admit === admitStreamOpen ? 404 : 400;
     expect(without({ 'mcp-session-id': 's-1', 'last-event-id': '7' })).toMatchObject({ status });
-    expect(
-      without({ 'mcp-session-id': 's-1', 'mcp-protocol-version': '2025-06-18' }),
-    ).toMatchObject({ status: 400 });
+    expect(without({ 'mcp-session-id': 's-1', 'mcp-protocol-version': '2025-06-18' })).toMatchObject({ status: 400 });
     expect(without({ 'mcp-session-id': 's-1' })).toEqual({
       kind: 'session',
       version: '2025-11-25',
@@ -360,8 +312,7 @@ describe('GET and DELETE', () => {
 
 describe('what is admitted', () => {
   test('[M-10] keeps the bytes and the text as they came', () => {
-    const text =
-      '{ "id" : 1.0,"method":"tools\\/call", "jsonrpc":"2.0","params":{"name":"a","arguments":{"x":1e2}} }';
+    const text = '{ "id" : 1.0,"method":"tools\\/call", "jsonrpc":"2.0","params":{"name":"a","arguments":{"x":1e2}} }';
     const message = admitted(post(text, { headers: { 'mcp-session-id': 's-1' } }));
     expect(message.edits).toEqual([]);
     expect(message.text).toBe(text);
@@ -388,16 +339,7 @@ describe('what is admitted', () => {
 
   test('[M-36] no JSON and no headers make admission throw, and a fault quotes nothing', () => {
     const canary = 'canary-7f3a';
-    const member = fc.constantFrom(
-      'jsonrpc',
-      'id',
-      'method',
-      'params',
-      'name',
-      '_meta',
-      'arguments',
-      canary,
-    );
+    const member = fc.constantFrom('jsonrpc', 'id', 'method', 'params', 'name', '_meta', 'arguments', canary);
     const value = fc.letrec((tie) => ({
       any: fc.oneof(
         { maxDepth: 4 },
@@ -406,13 +348,7 @@ describe('what is admitted', () => {
         fc.array(tie('any')),
       ),
     })).any;
-    const header = fc.constantFrom(
-      'mcp-protocol-version',
-      'mcp-session-id',
-      'mcp-method',
-      'mcp-name',
-      'mcp-param-a',
-    );
+    const header = fc.constantFrom('mcp-protocol-version', 'mcp-session-id', 'mcp-method', 'mcp-name', 'mcp-param-a');
     fc.assert(
       fc.property(
         value,

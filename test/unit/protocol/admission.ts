@@ -1,11 +1,7 @@
 // Builds what a client posts, so that a test names only what it is about.
 
 import { admitPost } from '../../../src/protocol/admission.js';
-import type {
-  AdmittedMessage,
-  ProtocolError,
-  SessionFacts,
-} from '../../../src/protocol/admitted-request.js';
+import type { AdmittedMessage, ProtocolError, SessionFacts } from '../../../src/protocol/admitted-request.js';
 import { applyEdits } from '../../../src/protocol/json/json.js';
 import type { AdmissionInput } from '../../../src/protocol/versions/admission-rules.js';
 
@@ -45,21 +41,13 @@ export function opener(session: SessionFacts): AdmissionInput['openSession'] {
 }
 
 /** A request inside the session `s-1`. */
-export function inSession(
-  method: string,
-  params?: object,
-  posted: Posted = {},
-): AdmittedMessage | ProtocolError {
+export function inSession(method: string, params?: object, posted: Posted = {}): AdmittedMessage | ProtocolError {
   const headers = { 'mcp-session-id': 's-1', ...posted.headers };
   return post({ jsonrpc: '2.0', id: 1, method, params }, { ...posted, headers });
 }
 
 /** A 2026 request whose headers agree with its body; `posted.headers` overrides them. */
-export function stateless(
-  method: string,
-  params: object = {},
-  posted: Posted = {},
-): AdmittedMessage | ProtocolError {
+export function stateless(method: string, params: object = {}, posted: Posted = {}): AdmittedMessage | ProtocolError {
   const named = params as { readonly name?: string; readonly uri?: string };
   const headers: Record<string, string | undefined> = {
     'mcp-protocol-version': '2026-07-28',

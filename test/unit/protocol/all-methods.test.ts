@@ -11,15 +11,8 @@ type Sides = { readonly client: readonly string[]; readonly server: readonly str
 
 const LISTS = ['prompts/list', 'resources/list', 'resources/templates/list', 'tools/list'];
 const USES = ['completion/complete', 'prompts/get', 'resources/read', 'tools/call'];
-const CHANGES = ['prompts', 'resources', 'tools'].map(
-  (list) => `notifications/${list}/list_changed`,
-);
-const NOTES = [
-  ...CHANGES,
-  'notifications/message',
-  'notifications/progress',
-  'notifications/resources/updated',
-];
+const CHANGES = ['prompts', 'resources', 'tools'].map((list) => `notifications/${list}/list_changed`);
+const NOTES = [...CHANGES, 'notifications/message', 'notifications/progress', 'notifications/resources/updated'];
 const TASKS = ['tasks/cancel', 'tasks/get', 'tasks/list', 'tasks/result'];
 
 const FIRST: Sides = {
@@ -45,23 +38,10 @@ const DEFINED: { readonly [version: string]: Sides } = {
   '2025-06-18': ELICITING,
   '2025-11-25': {
     client: [...ELICITING.client, ...TASKS, 'notifications/tasks/status'],
-    server: [
-      ...ELICITING.server,
-      ...TASKS,
-      'notifications/elicitation/complete',
-      'notifications/tasks/status',
-    ],
+    server: [...ELICITING.server, ...TASKS, 'notifications/elicitation/complete', 'notifications/tasks/status'],
   },
   '2026-07-28': {
-    client: [
-      ...LISTS,
-      ...USES,
-      'server/discover',
-      'subscriptions/listen',
-      'tasks/cancel',
-      'tasks/get',
-      'tasks/update',
-    ],
+    client: [...LISTS, ...USES, 'server/discover', 'subscriptions/listen', 'tasks/cancel', 'tasks/get', 'tasks/update'],
     server: [...NOTES, 'notifications/subscriptions/acknowledged', 'notifications/tasks'],
   },
 };
@@ -79,11 +59,7 @@ describe('every method of every revision', () => {
         const rule = findMethod(eraOf(version), from, method, version);
         const isRefused = REFUSED_METHODS.some((row) => row.method === method && row.from === from);
         const isOwn = from === 'server' && OWN.has(method);
-        expect([method, from, rule !== undefined || isRefused || isOwn]).toEqual([
-          method,
-          from,
-          true,
-        ]);
+        expect([method, from, rule !== undefined || isRefused || isOwn]).toEqual([method, from, true]);
         expect(rule !== undefined && isRefused).toBe(false);
         if (rule === undefined) continue;
         expect(rule.from).toBe(from);
@@ -104,7 +80,6 @@ describe('every method of every revision', () => {
     for (const { method, eras, from } of METHODS)
       for (const era of eras) expect(known).toContain(`${era} ${from} ${method}`);
     for (const version of ['2025-03-26', '2025-06-18'])
-      for (const method of TASKS)
-        expect(findMethod('2025', 'client', method, version)).toBeUndefined();
+      for (const method of TASKS) expect(findMethod('2025', 'client', method, version)).toBeUndefined();
   });
 });

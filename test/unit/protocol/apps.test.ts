@@ -60,8 +60,7 @@ describe.each(['sessions', 'stateless'] as const)('in %s', (era) => {
       const { left, apps } = admit(era, JSON.stringify(capabilities), mayShow);
       const isHost = mayShow && declaresApps(capabilities as JsonObject);
       const tasks = written[TASKS_EXTENSION];
-      const hasTasks =
-        era === 'stateless' && typeof tasks === 'object' && tasks !== null && !Array.isArray(tasks);
+      const hasTasks = era === 'stateless' && typeof tasks === 'object' && tasks !== null && !Array.isArray(tasks);
       const kept = {
         ...(hasTasks ? { [TASKS_EXTENSION]: tasks } : {}),
         ...(isHost ? { [APPS_EXTENSION]: APPS_SETTINGS } : {}),

@@ -32,38 +32,24 @@ describe('capabilities of a server', () => {
     expect(filterServerCapabilities(complete, { form: 'session', apps: false })).toMatchObject({
       tasks: complete.tasks,
     });
-    expect(filterServerCapabilities(complete, { form: 'session', apps: false })).not.toHaveProperty(
-      'extensions',
-    );
-    expect(
-      filterServerCapabilities(complete, { form: 'extension', apps: false }),
-    ).not.toHaveProperty('tasks');
+    expect(filterServerCapabilities(complete, { form: 'session', apps: false })).not.toHaveProperty('extensions');
+    expect(filterServerCapabilities(complete, { form: 'extension', apps: false })).not.toHaveProperty('tasks');
     const extensions = { ...DECLARED.extensions, 'io.modelcontextprotocol/other': {} };
     expect(filterServerCapabilities({ extensions }, { form: 'extension', apps: false })).toEqual({
       extensions: { 'io.modelcontextprotocol/tasks': {} },
     });
     for (const form of ['session', 'extension', 'none'] as const) {
       expect(filterServerCapabilities({ tasks: { list: {} } }, { form, apps: false })).toEqual({});
-      expect(filterServerCapabilities({ extensions: { x: {} } }, { form, apps: false })).toEqual(
-        {},
-      );
+      expect(filterServerCapabilities({ extensions: { x: {} } }, { form, apps: false })).toEqual({});
     }
   });
 
   test('[M-31] nothing appears that was not declared as an object', () => {
     expect(filterServerCapabilities({}, { form: 'none', apps: false })).toEqual({});
     expect(
-      filterServerCapabilities(
-        { tools: true, resources: null, prompts: [] },
-        { form: 'session', apps: false },
-      ),
+      filterServerCapabilities({ tools: true, resources: null, prompts: [] }, { form: 'session', apps: false }),
     ).toEqual({});
-    expect(
-      filterServerCapabilities(
-        { resources: { subscribe: 'yes' } },
-        { form: 'extension', apps: false },
-      ),
-    ).toEqual({
+    expect(filterServerCapabilities({ resources: { subscribe: 'yes' } }, { form: 'extension', apps: false })).toEqual({
       resources: { listChanged: true },
     });
   });

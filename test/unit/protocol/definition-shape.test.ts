@@ -1,15 +1,6 @@
-import {
-  PromptSchema,
-  ResourceSchema,
-  ResourceTemplateSchema,
-  ToolSchema,
-} from '@modelcontextprotocol/sdk/types.js';
+import { PromptSchema, ResourceSchema, ResourceTemplateSchema, ToolSchema } from '@modelcontextprotocol/sdk/types.js';
 import { describe, expect, it } from 'vitest';
-import {
-  describeShapeError,
-  findSessionShapeError,
-  findShapeError,
-} from '../../../src/protocol/definition-shape.js';
+import { describeShapeError, findSessionShapeError, findShapeError } from '../../../src/protocol/definition-shape.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 
 const ANNOTATIONS: JsonObject = {
@@ -52,19 +43,7 @@ const SDK = {
 };
 
 const LISTS = ['tools', 'prompts', 'templates', 'resources'] as const;
-const OTHERS: readonly Json[] = [
-  'object',
-  'true',
-  '2025-01-12',
-  '',
-  7,
-  -1,
-  true,
-  [],
-  ['x'],
-  {},
-  { x: true },
-];
+const OTHERS: readonly Json[] = ['object', 'true', '2025-01-12', '', 7, -1, true, [], ['x'], {}, { x: true }];
 
 /** Every value that differs from the given one at one place: changed there, or without that member. */
 function variants(value: Json): readonly Json[] {
@@ -84,8 +63,7 @@ describe('what a definition in a list must be', () => {
     const all = [COMPLETE[list], ...variants(COMPLETE[list])] as JsonObject[];
     const readable = (definition: JsonObject) => SDK[list].safeParse(definition).success;
     const differing = all.filter(
-      (definition) =>
-        readable(definition) !== (findSessionShapeError(list, definition) === undefined),
+      (definition) => readable(definition) !== (findSessionShapeError(list, definition) === undefined),
     );
     expect(differing).toEqual([]);
     expect(all.filter(readable).length).toBeGreaterThan(2);
@@ -100,11 +78,7 @@ describe('what a definition in a list must be', () => {
       'annotations/readOnlyHint: expected boolean, got string',
     ],
     ['a schema without a type', { name: 'a', inputSchema: {} }, 'inputSchema/type: is missing'],
-    [
-      'a title in another type',
-      { ...COMPLETE.tools, title: ['a'] },
-      'title: expected string, got array',
-    ],
+    ['a title in another type', { ...COMPLETE.tools, title: ['a'] }, 'title: expected string, got array'],
     [
       'an output schema that is a boolean',
       { ...COMPLETE.tools, outputSchema: true },

@@ -158,10 +158,7 @@ describe('x-mcp-header in a schema', () => {
     ['a name with CR and LF', { properties: { a: { type: 'string', 'x-mcp-header': 'a\r\nb' } } }],
     ['a name with a blank', { properties: { a: { type: 'string', 'x-mcp-header': 'a b' } } }],
     ['a name that is no string', { properties: { a: { type: 'string', 'x-mcp-header': 1 } } }],
-    [
-      'two names equal but for case',
-      { properties: { a: text, b: { type: 'string', 'x-mcp-header': 'REGION' } } },
-    ],
+    ['two names equal but for case', { properties: { a: text, b: { type: 'string', 'x-mcp-header': 'REGION' } } }],
     ['a number', { properties: { a: { type: 'number', 'x-mcp-header': 'A' } } }],
     ['an object', { properties: { a: { type: 'object', 'x-mcp-header': 'A' } } }],
     ['several types', { properties: { a: { type: ['string', 'null'], 'x-mcp-header': 'A' } } }],
@@ -219,9 +216,7 @@ describe('[LEG-12] an Accept header', () => {
   it('takes what it names, whatever else it says (property)', () => {
     fc.assert(
       fc.property(fc.array(fc.string(), { maxLength: 8 }), (others) => {
-        const ranges = others
-          .map((one) => one.replace(/,/g, ''))
-          .filter((one) => !/event/i.test(one));
+        const ranges = others.map((one) => one.replace(/,/g, '')).filter((one) => !/event/i.test(one));
         expect(acceptsType([STREAM, ...ranges].join(','), STREAM)).toBe(true);
       }),
     );

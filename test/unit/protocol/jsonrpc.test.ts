@@ -9,33 +9,17 @@ const v = { jsonrpc: '2.0' };
 describe('envelopes', () => {
   test.each<[string, Json, object]>([
     ['request', { ...v, id: 1, method: 'ping' }, { kind: 'request', id: 1, method: 'ping' }],
-    [
-      'request with params',
-      { ...v, id: 'a', method: 'x', params: {} },
-      { kind: 'request', id: 'a', params: {} },
-    ],
+    ['request with params', { ...v, id: 'a', method: 'x', params: {} }, { kind: 'request', id: 'a', params: {} }],
     ['notification', { ...v, method: 'n' }, { kind: 'notification', method: 'n' }],
-    [
-      'request with null params',
-      { ...v, id: 1.5, method: 'x', params: null },
-      { kind: 'request', id: 1.5 },
-    ],
-    [
-      'notification with null params',
-      { ...v, method: 'n', params: null },
-      { kind: 'notification' },
-    ],
+    ['request with null params', { ...v, id: 1.5, method: 'x', params: null }, { kind: 'request', id: 1.5 }],
+    ['notification with null params', { ...v, method: 'n', params: null }, { kind: 'notification' }],
     ['result', { ...v, id: 0, result: {} }, { kind: 'result', id: 0, result: {} }],
     [
       'error',
       { ...v, id: 2, error: { code: 1, message: 'm', data: null } },
       { kind: 'error', id: 2, error: { code: 1, message: 'm', data: null } },
     ],
-    [
-      'error without id',
-      { ...v, id: null, error: { code: 1, message: 'm' } },
-      { kind: 'error', id: undefined },
-    ],
+    ['error without id', { ...v, id: null, error: { code: 1, message: 'm' } }, { kind: 'error', id: undefined }],
   ])('[M-07] a %s is read', (_what, value, expected) => {
     expect(readEnvelope(value)).toMatchObject(expected);
   });

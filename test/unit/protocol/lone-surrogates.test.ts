@@ -19,11 +19,7 @@ describe('a message with half of a surrogate pair', () => {
     ['data', { result: { structuredContent: { uri: HALF } } }, 'result/structuredContent/uri'],
     ['an error', { error: { code: 1, message: HALF } }, 'error/message'],
     ['a description', { result: { tools: [{ description: HALF }] } }, 'result/tools/0/description'],
-    [
-      'a title of a resource',
-      { result: { resources: [{ name: HALF }] } },
-      'result/resources/0/name',
-    ],
+    ['a title of a resource', { result: { resources: [{ name: HALF }] } }, 'result/resources/0/name'],
   ])('has U+FFFD in %s', (_, message, place) => {
     const complete = JSON.parse(JSON.stringify(message).replaceAll('\\ud83d', '\\ufffd'));
     expect(mend(message)).toEqual({

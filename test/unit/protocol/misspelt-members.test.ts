@@ -1,9 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  DEFINED_META_MEMBERS,
-  DEFINED_RESULT_MEMBERS,
-  hasMisspelledMember,
-} from '../../../src/protocol/params.js';
+import { DEFINED_META_MEMBERS, DEFINED_RESULT_MEMBERS, hasMisspelledMember } from '../../../src/protocol/params.js';
 import { classifyUpstreamMessage } from '../../../src/protocol/responses.js';
 import { SESSION } from '../../../src/protocol/versions/session.js';
 import { STATELESS } from '../../../src/protocol/versions/stateless.js';
@@ -62,9 +58,7 @@ describe('a member that is a defined one but for its case', () => {
         { protocol: SESSION, id: 1, version: '2025-11-25' },
         { protocol: STATELESS, id: 1, version: '2026-07-28' },
       ] as const)
-        expect(classifyUpstreamMessage(message, expected).kind, JSON.stringify(result)).toBe(
-          'malformed',
-        );
+        expect(classifyUpstreamMessage(message, expected).kind, JSON.stringify(result)).toBe('malformed');
     }
   });
 

@@ -5,8 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { cutClientNulls, cutServerNulls } from '../../../src/protocol/null-members.js';
 
-const message = (method: string, rest: string): string =>
-  `{"jsonrpc":"2.0","method":"${method}"${rest}}`;
+const message = (method: string, rest: string): string => `{"jsonrpc":"2.0","method":"${method}"${rest}}`;
 
 function expectCut(text: string, expected: string): void {
   const outcome = cutClientNulls(text, JSON.parse(text) as Json);
@@ -34,16 +33,8 @@ describe('null of a client', () => {
       ',"params":{"clientInfo":{"name":"c","version":"1"},"capabilities":{"elicitation":{"url":{}}}}',
     ],
     ['notifications/initialized', ',"params":null,"id":null', ''],
-    [
-      'notifications/cancelled',
-      ',"params":{"requestId":1,"reason":null}',
-      ',"params":{"requestId":1}',
-    ],
-    [
-      'completion/complete',
-      ',"params":{"context":{"arguments":null}},"id":1',
-      ',"params":{"context":{}},"id":1',
-    ],
+    ['notifications/cancelled', ',"params":{"requestId":1,"reason":null}', ',"params":{"requestId":1}'],
+    ['completion/complete', ',"params":{"context":{"arguments":null}},"id":1', ',"params":{"context":{}},"id":1'],
   ])('is cut from %s with %s', (method, rest, expected) => {
     expectCut(message(method, rest), message(method, expected));
   });
@@ -105,11 +96,7 @@ describe('null of a server', () => {
       '{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"prompts":null},"serverInfo":{"name":"s","version":"1","title":null},"instructions":null}',
       '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}',
     ],
-    [
-      'tools/call',
-      '{"content":[],"structuredContent":{"a":null}}',
-      '{"content":[],"structuredContent":{"a":null}}',
-    ],
+    ['tools/call', '{"content":[],"structuredContent":{"a":null}}', '{"content":[],"structuredContent":{"a":null}}'],
   ])('is cut from the result of %s', (method, result, expected) => {
     const text = (inner: string): string => `{"jsonrpc":"2.0","id":1,"result":${inner}}`;
     expect(cutServerNulls(method, text(result))).toBe(text(expected));

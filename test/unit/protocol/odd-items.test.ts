@@ -3,12 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { MAX_JSON_DEPTH, readJsonText } from '../../../src/protocol/json/json.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { readMended } from '../../../src/protocol/lone-surrogates.js';
-import {
-  LEFT_OUT,
-  MAX_ITEM_DEPTH,
-  readServerJson,
-  withoutOddItems,
-} from '../../../src/protocol/odd-items.js';
+import { LEFT_OUT, MAX_ITEM_DEPTH, readServerJson, withoutOddItems } from '../../../src/protocol/odd-items.js';
 
 const CAPS = { maxDepth: MAX_JSON_DEPTH, maxValues: 100_000 };
 

@@ -39,19 +39,13 @@ function disagreement(parser: Parser, text: string, expected: Json): string | un
   const metaNode = memberOf(parser, nodes, '_meta');
   const version = 'io.modelcontextprotocol/protocolVersion';
   const differing = [
-    ...['jsonrpc', 'id', 'method'].filter(
-      (name) => !readsAs(parser, memberOf(parser, node, name), value[name]),
-    ),
+    ...['jsonrpc', 'id', 'method'].filter((name) => !readsAs(parser, memberOf(parser, node, name), value[name])),
     ...['name', 'uri', 'task', 'requestState'].filter(
       (name) => !readsAs(parser, memberOf(parser, nodes, name), params[name]),
     ),
     // Names of arguments are the tool's own: which of them may not have a twin in another case is a matter of policy.
-    ...['arguments'].filter(
-      (name) => !readsAs(withExactCase(parser), memberOf(parser, nodes, name), params[name]),
-    ),
-    ...['progressToken', version].filter(
-      (name) => !readsAs(parser, memberOf(parser, metaNode, name), meta[name]),
-    ),
+    ...['arguments'].filter((name) => !readsAs(withExactCase(parser), memberOf(parser, nodes, name), params[name])),
+    ...['progressToken', version].filter((name) => !readsAs(parser, memberOf(parser, metaNode, name), meta[name])),
   ];
   return differing.length === 0 ? undefined : `${parser.title}: ${differing.join(', ')}`;
 }
@@ -61,34 +55,28 @@ function disagreements(body: Uint8Array): readonly string[] {
   if (admitted === undefined) return [];
   const leaving = applyEdits(admitted.text, admitted.edits);
   const expected = JSON.parse(leaving) as Json;
-  return MODEL_PARSERS.map((parser) => disagreement(parser, leaving, expected)).filter(
-    (each) => each !== undefined,
-  );
+  return MODEL_PARSERS.map((parser) => disagreement(parser, leaving, expected)).filter((each) => each !== undefined);
 }
 
 function disagreementsUnguarded(body: Uint8Array): readonly string[] {
   const text = new TextDecoder().decode(body);
   const expected = JSON.parse(text) as Json;
-  return MODEL_PARSERS.map((parser) => disagreement(parser, text, expected)).filter(
-    (each) => each !== undefined,
-  );
+  return MODEL_PARSERS.map((parser) => disagreement(parser, text, expected)).filter((each) => each !== undefined);
 }
 
-const titled = (title: string): Uint8Array =>
-  corpus.find((one) => one.title === title)?.bytes ?? new Uint8Array();
+const titled = (title: string): Uint8Array => corpus.find((one) => one.title === title)?.bytes ?? new Uint8Array();
 
 describe('a body that parsers may read differently', () => {
   it('[K-01] is as deep in the corpus as our reader allows', () => {
     expect(MAX_DEPTH).toBe(MAX_JSON_DEPTH);
   });
 
-  it.each([
-    'an argument with a Kelvin sign',
-    'an argument with a long s',
-    'many arguments, the last twice',
-  ])('[K-01] passes where only names of the tool differ in case: %s', (title) => {
-    expect(admit(titled(title))).toBeDefined();
-  });
+  it.each(['an argument with a Kelvin sign', 'an argument with a long s', 'many arguments, the last twice'])(
+    '[K-01] passes where only names of the tool differ in case: %s',
+    (title) => {
+      expect(admit(titled(title))).toBeDefined();
+    },
+  );
 
   it.each(corpus)('[K-01] is refused or read alike: $title', ({ bytes }) => {
     expect(disagreements(bytes)).toEqual([]);
@@ -97,14 +85,11 @@ describe('a body that parsers may read differently', () => {
   it('[K-01] is refused or read alike wherever pieces are put in, taken out or doubled', () => {
     let admittedCount = 0;
     fc.assert(
-      fc.property(
-        fc.infiniteStream(fc.double({ min: 0, max: 0.999_999, noNaN: true })),
-        (draws) => {
-          const body = mutate(() => Number(draws.next().value));
-          if (admit(body) !== undefined) admittedCount += 1;
-          expect(disagreements(body)).toEqual([]);
-        },
-      ),
+      fc.property(fc.infiniteStream(fc.double({ min: 0, max: 0.999_999, noNaN: true })), (draws) => {
+        const body = mutate(() => Number(draws.next().value));
+        if (admit(body) !== undefined) admittedCount += 1;
+        expect(disagreements(body)).toEqual([]);
+      }),
       { numRuns: 3_000 },
     );
     expect(admittedCount).toBeGreaterThan(0);

@@ -32,18 +32,11 @@ describe('what an upstream answers', () => {
       }
       expect(classifyUpstreamMessage({ ...v, id: null, error }, expected).kind).toBe('foreign');
     }
-    expect(classifyUpstreamMessage({ ...v, error }, { ...in2025, id: undefined }).kind).toBe(
-      'foreign',
-    );
+    expect(classifyUpstreamMessage({ ...v, error }, { ...in2025, id: undefined }).kind).toBe('foreign');
   });
 
   test('[M-32] a request of the server is told, never taken for an answer', () => {
-    expect(
-      classifyUpstreamMessage(
-        { ...v, id: 1, method: 'sampling/createMessage', params: {} },
-        in2025,
-      ),
-    ).toEqual({
+    expect(classifyUpstreamMessage({ ...v, id: 1, method: 'sampling/createMessage', params: {} }, in2025)).toEqual({
       kind: 'server-request',
       id: 1,
       method: 'sampling/createMessage',
@@ -70,15 +63,9 @@ describe('what an upstream answers', () => {
       params: undefined,
     });
     expect(classifyUpstreamMessage(changed, in2026).kind).toBe('foreign');
-    expect(classifyUpstreamMessage({ ...v, method: 'notifications/tasks' }, in2026).kind).toBe(
-      'foreign',
-    );
-    expect(
-      classifyUpstreamMessage({ ...v, method: 'notifications/initialized' }, in2025).kind,
-    ).toBe('foreign');
-    expect(classifyUpstreamMessage({ ...v, method: 'tools/call', params: {} }, in2025).kind).toBe(
-      'foreign',
-    );
+    expect(classifyUpstreamMessage({ ...v, method: 'notifications/tasks' }, in2026).kind).toBe('foreign');
+    expect(classifyUpstreamMessage({ ...v, method: 'notifications/initialized' }, in2025).kind).toBe('foreign');
+    expect(classifyUpstreamMessage({ ...v, method: 'tools/call', params: {} }, in2025).kind).toBe('foreign');
   });
 
   test('[T-02] notices of a subscription pass on its stream, and nothing else does', () => {
@@ -87,9 +74,7 @@ describe('what an upstream answers', () => {
     const progress = { ...v, method: 'notifications/progress', params: {} };
     expect(classifyUpstreamMessage(changed, listening).kind).toBe('notification');
     expect(classifyUpstreamMessage(progress, listening).kind).toBe('foreign');
-    expect(
-      classifyUpstreamMessage({ ...v, method: 'notifications/cancelled' }, listening).kind,
-    ).toBe('foreign');
+    expect(classifyUpstreamMessage({ ...v, method: 'notifications/cancelled' }, listening).kind).toBe('foreign');
   });
 
   test('[T-06] a question is an answer only where one may be asked', () => {
@@ -98,12 +83,8 @@ describe('what an upstream answers', () => {
       'response-input-required',
     );
     expect(classifyUpstreamMessage(question, in2026).kind).toBe('malformed');
-    expect(
-      classifyUpstreamMessage({ ...question, id: 2 }, { ...in2026, mayRequireInput: true }).kind,
-    ).toBe('foreign');
-    expect(classifyUpstreamMessage(question, { ...in2025, mayRequireInput: true }).kind).toBe(
-      'response-result',
-    );
+    expect(classifyUpstreamMessage({ ...question, id: 2 }, { ...in2026, mayRequireInput: true }).kind).toBe('foreign');
+    expect(classifyUpstreamMessage(question, { ...in2025, mayRequireInput: true }).kind).toBe('response-result');
   });
 
   test.each<[Json | undefined, string]>([
@@ -138,9 +119,7 @@ describe('bodies of our own', () => {
     expect(renderError('a"b', 1, 'm', { x: 1 })).toBe(
       '{"jsonrpc":"2.0","id":"a\\"b","error":{"code":1,"message":"m","data":{"x":1}}}',
     );
-    expect(renderError(undefined, 1, 'm')).toBe(
-      '{"jsonrpc":"2.0","error":{"code":1,"message":"m"}}',
-    );
+    expect(renderError(undefined, 1, 'm')).toBe('{"jsonrpc":"2.0","error":{"code":1,"message":"m"}}');
   });
 
   test('[M-33] not found, by era and kind', () => {
@@ -152,18 +131,12 @@ describe('bodies of our own', () => {
     const resource = { kind: 'resource', uri: 'x:y' } as const;
     const template = { kind: 'template', uriTemplate: 'x:{y}' } as const;
     for (const protocol of [SESSION, STATELESS]) {
-      expect(renderNotFound(protocol, tool, 1, 'd-1')).toBe(
-        body(-32602, 'Unknown tool. Request the list again.'),
-      );
-      expect(renderNotFound(protocol, prompt, 1, 'd-1')).toBe(
-        body(-32602, 'Unknown prompt. Request the list again.'),
-      );
+      expect(renderNotFound(protocol, tool, 1, 'd-1')).toBe(body(-32602, 'Unknown tool. Request the list again.'));
+      expect(renderNotFound(protocol, prompt, 1, 'd-1')).toBe(body(-32602, 'Unknown prompt. Request the list again.'));
       expect(renderNotFound(protocol, template, 1, 'd-1')).toBe(
         body(-32602, 'Unknown resource template. Request the list again.'),
       );
-      expect(renderNotFound(protocol, { kind: 'none' }, 1, 'd-1')).toBe(
-        body(-32601, 'Method not found'),
-      );
+      expect(renderNotFound(protocol, { kind: 'none' }, 1, 'd-1')).toBe(body(-32601, 'Method not found'));
     }
     expect(renderNotFound(SESSION, resource, 1, 'd-1')).toBe(
       body(-32002, 'Resource not found. Request the list again.'),
@@ -184,9 +157,7 @@ describe('bodies of our own', () => {
   test('[M-33] a refused tool call', () => {
     const rest =
       '"content":[{"type":"text","text":"Say why."}],"isError":true,"_meta":{"dev.sallyport/decision":{"id":"d-1","reason":"arguments-invalid"}}}}';
-    expect(renderToolRefusal(SESSION, 1, 'Say why.', decision)).toBe(
-      `{"jsonrpc":"2.0","id":1,"result":{${rest}`,
-    );
+    expect(renderToolRefusal(SESSION, 1, 'Say why.', decision)).toBe(`{"jsonrpc":"2.0","id":1,"result":{${rest}`);
     expect(renderToolRefusal(STATELESS, 1, 'Say why.', decision)).toBe(
       `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete",${rest}`,
     );

@@ -47,12 +47,7 @@ function initialize(capabilities: unknown, grants: ServerRequestGrants) {
   return submit(body, { headers: {}, grants });
 }
 
-const grantsOf = (
-  sampling: boolean,
-  form: boolean,
-  url: boolean,
-  roots: boolean,
-): ServerRequestGrants => ({
+const grantsOf = (sampling: boolean, form: boolean, url: boolean, roots: boolean): ServerRequestGrants => ({
   sampling,
   elicitation: { form, url },
   roots,
@@ -74,11 +69,7 @@ describe('[Q-02] capabilities', () => {
       { ...declared, tasks: undefined },
       ['sampling', 'elicitation/form', 'elicitation/url', 'roots'],
     ],
-    [
-      grantsOf(false, false, true, false),
-      { experimental: { x: 1 }, elicitation: { url: {} } },
-      ['elicitation/url'],
-    ],
+    [grantsOf(false, false, true, false), { experimental: { x: 1 }, elicitation: { url: {} } }, ['elicitation/url']],
     [
       grantsOf(true, true, false, false),
       { experimental: { x: 1 }, sampling: { tools: {} }, elicitation: { form: {} } },
@@ -87,9 +78,7 @@ describe('[Q-02] capabilities', () => {
   ])('are cut where they are not granted: %j', (grants, left, allowedServerRequests) => {
     const outcome = initialize(declared, grants);
     expect(leaving(outcome)).toMatchObject({ params: { protocolVersion: '2025-11-25' } });
-    expect((leaving(outcome)['params'] as JsonObject)['capabilities']).toEqual(
-      JSON.parse(JSON.stringify(left)),
-    );
+    expect((leaving(outcome)['params'] as JsonObject)['capabilities']).toEqual(JSON.parse(JSON.stringify(left)));
     expect(outcome).toMatchObject({ allowedServerRequests });
   });
 
@@ -115,9 +104,7 @@ describe('[Q-02] capabilities', () => {
   test('what is askable is exactly what is declared and granted, whatever the spelling', () => {
     const word = fc.constantFrom('sampling', 'Sampling', 'elicitation', 'roots', 'ROOTS', 'other');
     const capabilities = fc.dictionary(word, fc.constantFrom({}, { form: {} }, { url: {} }, 1));
-    const grants = fc
-      .tuple(fc.boolean(), fc.boolean(), fc.boolean(), fc.boolean())
-      .map((flags) => grantsOf(...flags));
+    const grants = fc.tuple(fc.boolean(), fc.boolean(), fc.boolean(), fc.boolean()).map((flags) => grantsOf(...flags));
     fc.assert(
       fc.property(capabilities, grants, (written, given) => {
         const outcome = initialize(written, given);
@@ -137,8 +124,7 @@ describe('[Q-02] capabilities', () => {
 
 describe('[Q-07] answers of a client', () => {
   test('are admitted under a sealed id of the session, which is restored', () => {
-    const text =
-      '{ "result" : {"a":1.0,"_meta":{"dev.sallyport/x":1}}, "id":"q-1","jsonrpc":"2.0"}';
+    const text = '{ "result" : {"a":1.0,"_meta":{"dev.sallyport/x":1}}, "id":"q-1","jsonrpc":"2.0"}';
     const outcome = submit(text);
     expect(outcome).toMatchObject({
       kind: 'admitted',
@@ -150,9 +136,7 @@ describe('[Q-07] answers of a client', () => {
       undefinedParams: [],
     });
     if (outcome.kind !== 'admitted') return;
-    expect(applyEdits(outcome.text, outcome.edits)).toBe(
-      '{ "result" : {"a":1.0,"_meta":{}}, "id":7,"jsonrpc":"2.0"}',
-    );
+    expect(applyEdits(outcome.text, outcome.edits)).toBe('{ "result" : {"a":1.0,"_meta":{}}, "id":7,"jsonrpc":"2.0"}');
     const error = { jsonrpc: '2.0', id: 'q-1', error: { code: -1, message: 'no' } };
     expect(leaving(submit(error))).toEqual({ ...error, id: 7 });
   });
@@ -178,12 +162,9 @@ describe('[Q-17] changed roots', () => {
   const changed = { jsonrpc: '2.0', method: 'notifications/roots/list_changed' };
 
   test('are told where roots were granted, and refused elsewhere', () => {
-    expect(
-      submit(changed, { session: { ...SESSION, allowedServerRequests: ['roots'] } }).kind,
-    ).toBe('admitted');
+    expect(submit(changed, { session: { ...SESSION, allowedServerRequests: ['roots'] } }).kind).toBe('admitted');
     for (const allowedServerRequests of [undefined, [], ['sampling' as const]]) {
-      const session =
-        allowedServerRequests === undefined ? SESSION : { ...SESSION, allowedServerRequests };
+      const session = allowedServerRequests === undefined ? SESSION : { ...SESSION, allowedServerRequests };
       expect(submit(changed, { session })).toMatchObject({
         reason: 'method-forbidden',
         status: 202,

@@ -54,8 +54,7 @@ function expectedEvents(text: string): readonly SseEvent[] {
     else if (name === 'data') data.push(value);
     else if (name === 'event') event = value;
     else if (name === 'id' && !value.includes('\0')) id = value;
-    else if (name === 'retry' && /^\d+$/.test(value))
-      events.push({ kind: 'retry', ms: Number(value) });
+    else if (name === 'retry' && /^\d+$/.test(value)) events.push({ kind: 'retry', ms: Number(value) });
   }
   return events;
 }
@@ -93,16 +92,10 @@ describe('framing', () => {
       fc.property(streams, fc.array(fc.nat({ max: 200 })), fc.boolean(), (text, cuts, hasMark) => {
         const stream = hasMark ? `\ufeff${text}` : text;
         const bytes = encoder.encode(stream);
-        const places = [...new Set(cuts.map((cut) => cut % (bytes.length + 1)))].sort(
-          (a, b) => a - b,
-        );
-        const chunks = [0, ...places].map((start, index) =>
-          bytes.subarray(start, places[index] ?? bytes.length),
-        );
+        const places = [...new Set(cuts.map((cut) => cut % (bytes.length + 1)))].sort((a, b) => a - b);
+        const chunks = [0, ...places].map((start, index) => bytes.subarray(start, places[index] ?? bytes.length));
         expect(frame(chunks)).toEqual(expectedEvents(stream));
-        expect(frame([...bytes].map((byte) => Uint8Array.of(byte)))).toEqual(
-          expectedEvents(stream),
-        );
+        expect(frame([...bytes].map((byte) => Uint8Array.of(byte)))).toEqual(expectedEvents(stream));
       }),
       { numRuns: 1000 },
     );
@@ -184,9 +177,7 @@ describe('writing', () => {
 
   test('[M-30] line breaks end no event and start no field', () => {
     const json = '{\r\n"a":1,\r"data: x":2\n\n}';
-    expect(frameText(encodeSseMessage(json))).toMatchObject([
-      { data: '{\n"a":1,\n"data: x":2\n\n}' },
-    ]);
+    expect(frameText(encodeSseMessage(json))).toMatchObject([{ data: '{\n"a":1,\n"data: x":2\n\n}' }]);
     expect(frameText(encodeSseComment('a\n\ndata: x\n\n'))).not.toContainEqual(
       expect.objectContaining({ kind: 'message' }),
     );
@@ -274,9 +265,7 @@ describe('the events of an upstream', () => {
       rest,
     );
     expect([end, taken]).toEqual(['stopped', numbers(3)]);
-    expect([answer.release, answer.abort, rest].map((one) => one.mock.calls.length)).toEqual([
-      1, 0, 1,
-    ]);
+    expect([answer.release, answer.abort, rest].map((one) => one.mock.calls.length)).toEqual([1, 0, 1]);
   });
 
   it.each([

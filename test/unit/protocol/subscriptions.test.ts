@@ -26,9 +26,7 @@ describe('a filter', () => {
 
   test('[T-01] says no more than what is read of it', () => {
     const filter: SubscriptionFilter = { lists: ['toolsListChanged'], uris: [], tasks: [] };
-    expect(matchesExactly({ toolsListChanged: true, promptsListChanged: false }, filter)).toBe(
-      true,
-    );
+    expect(matchesExactly({ toolsListChanged: true, promptsListChanged: false }, filter)).toBe(true);
     expect(matchesExactly({ toolsListChanged: true, taskIds: ['t'] }, filter)).toBe(false);
     expect(matchesExactly({ toolsListChanged: true, ToolsListChanged: true }, filter)).toBe(false);
     expect(matchesExactly({ promptsListChanged: true }, filter)).toBe(false);
@@ -46,9 +44,7 @@ describe('a filter', () => {
       { taskIds: [1] },
       { resourceSubscriptions: Array.from({ length: 513 }, (_, i) => `memo://${i}`) },
       {
-        resourceSubscriptions: Array.from({ length: 65 }, (_, i) =>
-          `memo://${i}/`.padEnd(1_024, 'a/'),
-        ),
+        resourceSubscriptions: Array.from({ length: 65 }, (_, i) => `memo://${i}/`.padEnd(1_024, 'a/')),
       },
     ])
       expect(readFilter(wrong as never)).toBeUndefined();

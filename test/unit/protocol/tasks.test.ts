@@ -50,8 +50,7 @@ describe('a task', () => {
       expect(readDetailedTask({ ...DETAILED, status })).toBeUndefined();
       expect(readCreatedTask({ ...DETAILED, status, ...content })).toBeUndefined();
       for (const other of Object.values(contents))
-        if (other !== content)
-          expect(readDetailedTask({ ...DETAILED, status, ...content, ...other })).toBeUndefined();
+        if (other !== content) expect(readDetailedTask({ ...DETAILED, status, ...content, ...other })).toBeUndefined();
       expect(readDetailedTask({ ...DETAILED, status: 'cancelled', ...content })).toBeUndefined();
     }
     const nested = { ...DETAILED, status: 'completed' };
@@ -68,11 +67,7 @@ describe('a task', () => {
     for (const none of [undefined, {}, { tasks: true }, { tasks: { requests: [] } }])
       expect(readTaskCapabilities(none)).toEqual([]);
     expect(declaresTasks({ extensions: { 'io.modelcontextprotocol/tasks': {} } })).toBe(true);
-    for (const none of [
-      {},
-      { extensions: {} },
-      { extensions: { 'io.modelcontextprotocol/tasks': true } },
-    ])
+    for (const none of [{}, { extensions: {} }, { extensions: { 'io.modelcontextprotocol/tasks': true } }])
       expect(declaresTasks(none)).toBe(false);
   });
 
@@ -97,39 +92,29 @@ describe('an answer that is a task', () => {
 
   test('[TSK-03] is one where it was declared (2026)', () => {
     const task = answer({ resultType: 'task', ...DETAILED });
-    expect(classifyUpstreamMessage(task, { ...in2026, mayBecomeTask: true }).kind).toBe(
-      'response-task',
-    );
-    expect(classifyUpstreamMessage(task, { ...in2026, mayBecomeTask: false }).kind).toBe(
-      'malformed',
-    );
+    expect(classifyUpstreamMessage(task, { ...in2026, mayBecomeTask: true }).kind).toBe('response-task');
+    expect(classifyUpstreamMessage(task, { ...in2026, mayBecomeTask: false }).kind).toBe('malformed');
     expect(classifyUpstreamMessage(task, in2026).kind).toBe('malformed');
   });
 
   test('[TSK-03] is one where it was wished for (2025-11-25), and a member elsewhere', () => {
     const task = answer({ task: PLAIN });
     const last = inSession('2025-11-25');
-    expect(classifyUpstreamMessage(task, { ...last, mayBecomeTask: true }).kind).toBe(
-      'response-task',
-    );
+    expect(classifyUpstreamMessage(task, { ...last, mayBecomeTask: true }).kind).toBe('response-task');
     expect(classifyUpstreamMessage(task, { ...last, mayBecomeTask: false }).kind).toBe('malformed');
     expect(classifyUpstreamMessage(task, last).kind).toBe('response-result');
-    expect(
-      classifyUpstreamMessage(task, { ...inSession('2025-06-18'), mayBecomeTask: false }).kind,
-    ).toBe('response-result');
-    expect(
-      classifyUpstreamMessage(answer({ content: [] }), { ...last, mayBecomeTask: true }).kind,
-    ).toBe('response-result');
+    expect(classifyUpstreamMessage(task, { ...inSession('2025-06-18'), mayBecomeTask: false }).kind).toBe(
+      'response-result',
+    );
+    expect(classifyUpstreamMessage(answer({ content: [] }), { ...last, mayBecomeTask: true }).kind).toBe(
+      'response-result',
+    );
   });
 
   test('[TSK-09] notices of tasks are those of their revision', () => {
     const notification = { jsonrpc: '2.0', method: 'notifications/tasks/status', params: PLAIN };
-    expect(classifyUpstreamMessage(notification, inSession('2025-11-25')).kind).toBe(
-      'notification',
-    );
+    expect(classifyUpstreamMessage(notification, inSession('2025-11-25')).kind).toBe('notification');
     expect(classifyUpstreamMessage(notification, inSession('2025-06-18')).kind).toBe('foreign');
-    expect(classifyUpstreamMessage(notification, { ...in2026, isListening: true }).kind).toBe(
-      'foreign',
-    );
+    expect(classifyUpstreamMessage(notification, { ...in2026, isListening: true }).kind).toBe('foreign');
   });
 });

@@ -2,12 +2,7 @@
 // That somebody waits no more is told once, to everyone who listens then, and to nobody who came too late.
 
 import { describe, expect, it, vi } from 'vitest';
-import {
-  DisconnectController,
-  isInPieces,
-  joinPieces,
-  sizeOfBytes,
-} from '../../../src/protocol/transport.js';
+import { DisconnectController, isInPieces, joinPieces, sizeOfBytes } from '../../../src/protocol/transport.js';
 
 describe('a body', () => {
   it('in pieces is as long as all of them, and one behind the other in one piece', () => {

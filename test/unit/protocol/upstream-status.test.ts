@@ -22,8 +22,7 @@ type Row = readonly [
 ];
 
 const ANSWER = { kind: 'answer', unlessLost: false } as const;
-const DOUBTFUL = (otherwise: 'stray-error' | 'invalid') =>
-  ({ kind: 'lost-if-ping-fails', otherwise }) as const;
+const DOUBTFUL = (otherwise: 'stray-error' | 'invalid') => ({ kind: 'lost-if-ping-fails', otherwise }) as const;
 
 const ROWS: readonly Row[] = [
   [401, OWN, true, { kind: 'credentials' }],
@@ -66,24 +65,18 @@ describe('the status of an upstream', () => {
   });
 
   it('loses no session outside one, and none by another status than 400 and 404', () => {
-    const error = fc.option(
-      fc.record({ code: fc.integer({ min: -33000, max: 0 }), isOwn: fc.boolean() }),
-      { nil: undefined },
-    );
+    const error = fc.option(fc.record({ code: fc.integer({ min: -33000, max: 0 }), isOwn: fc.boolean() }), {
+      nil: undefined,
+    });
     fc.assert(
-      fc.property(
-        fc.integer({ min: 100, max: 999 }),
-        error,
-        fc.boolean(),
-        (status, seen, named) => {
-          const reading = readUpstreamStatus(status, { error: seen, namesSession: named });
-          const mayLose =
-            reading.kind === 'lost' ||
-            reading.kind === 'lost-if-ping-fails' ||
-            (reading.kind === 'answer' && reading.unlessLost);
-          expect(mayLose && (!named || ![400, 404].includes(status))).toBe(false);
-        },
-      ),
+      fc.property(fc.integer({ min: 100, max: 999 }), error, fc.boolean(), (status, seen, named) => {
+        const reading = readUpstreamStatus(status, { error: seen, namesSession: named });
+        const mayLose =
+          reading.kind === 'lost' ||
+          reading.kind === 'lost-if-ping-fails' ||
+          (reading.kind === 'answer' && reading.unlessLost);
+        expect(mayLose && (!named || ![400, 404].includes(status))).toBe(false);
+      }),
     );
   });
 });

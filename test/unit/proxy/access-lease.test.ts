@@ -179,10 +179,7 @@ describe.each([
     const rig = createRig({ isReverified });
     rig.isOpen = false;
     const lease = rig.create();
-    expect([lease.ended()?.deny.reason, rig.ended]).toEqual([
-      'unknown-session',
-      ['unknown-session'],
-    ]);
+    expect([lease.ended()?.deny.reason, rig.ended]).toEqual(['unknown-session', ['unknown-session']]);
   });
 
   it('verifies its caller at the start where something changed while its request was under way', async () => {

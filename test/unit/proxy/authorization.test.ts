@@ -58,16 +58,13 @@ describe.each([
     ['decide', ['decide']],
     ['inspect', ['decide', 'inspect']],
     ['enforce', ['decide', 'inspect', 'enforce']],
-  ] as const)(
-    'ends at %s where that refuses, and is not recorded as forwarded',
-    async (step, steps) => {
-      const ran: string[] = [];
-      const recorded = recorderOf(ran);
-      expect(await authorize(recorded, stagesOf(ran, isLate, step), {})).toBe(REFUSAL);
-      expect(ran).toEqual(steps);
-      expect(recorded.record.decision.action).toBe('refused');
-    },
-  );
+  ] as const)('ends at %s where that refuses, and is not recorded as forwarded', async (step, steps) => {
+    const ran: string[] = [];
+    const recorded = recorderOf(ran);
+    expect(await authorize(recorded, stagesOf(ran, isLate, step), {})).toBe(REFUSAL);
+    expect(ran).toEqual(steps);
+    expect(recorded.record.decision.action).toBe('refused');
+  });
 });
 
 describe('what is decided', () => {

@@ -92,10 +92,7 @@ export function encode(text: string): Uint8Array {
 }
 
 /** A stateless request, as far as its method decides it. */
-export function requestOf(
-  method: string,
-  params: JsonObject,
-): Pick<Incoming, 'headers' | 'body' | 'httpMethod'> {
+export function requestOf(method: string, params: JsonObject): Pick<Incoming, 'headers' | 'body' | 'httpMethod'> {
   const own = isObject(params['_meta']) ? params['_meta'] : {};
   const _meta = {
     ...own,
@@ -212,8 +209,7 @@ export type PartialPorts = { readonly [name in AnyPort]?: Partial<Ports[name]> }
 /** All of these together; where two have the same function, the last counts. */
 export function joinPorts(...all: readonly PartialPorts[]): PartialPorts {
   const joined: { [name: string]: object } = {};
-  for (const [name, port] of all.flatMap((ports) => Object.entries(ports)))
-    joined[name] = { ...joined[name], ...port };
+  for (const [name, port] of all.flatMap((ports) => Object.entries(ports))) joined[name] = { ...joined[name], ...port };
   return joined;
 }
 
@@ -221,8 +217,7 @@ export function joinPorts(...all: readonly PartialPorts[]): PartialPorts {
 function portsOf(...all: readonly PartialPorts[]): Ports {
   const joined = joinPorts(...all);
   const getFunction = (port: object, name: string) => Reflect.get(port, name) ?? refuseUse;
-  const getPort = (ports: object, name: string) =>
-    new Proxy(Reflect.get(ports, name) ?? {}, { get: getFunction });
+  const getPort = (ports: object, name: string) => new Proxy(Reflect.get(ports, name) ?? {}, { get: getFunction });
   return new Proxy(joined, { get: getPort }) as Ports;
 }
 
@@ -230,8 +225,7 @@ const PORTS: PartialPorts = {
   identity: { authenticate: () => CALLER },
   leases: { register: () => () => undefined, countChanges: () => 0 },
   upstreams: {
-    forward: () =>
-      Promise.resolve(jsonResponse(resultText({ content: [{ type: 'text', text: 'fine' }] }))),
+    forward: () => Promise.resolve(jsonResponse(resultText({ content: [{ type: 'text', text: 'fine' }] }))),
     notePage: () => undefined,
     noteUnavailable: () => undefined,
   },
@@ -255,11 +249,7 @@ function textOf(body: Body): string {
 }
 
 /** Calls every port as it is, and notes those that are steps. */
-function watchPorts(
-  ports: Ports,
-  note: (step: Step) => void,
-  isForwarded: () => boolean,
-): PartialPorts {
+function watchPorts(ports: Ports, note: (step: Step) => void, isForwarded: () => boolean): PartialPorts {
   const { identity, upstreams, inspection, limits, audit, requestState } = ports;
   const noting =
     <Given extends unknown[], Returned>(step: Step, run: (...given: Given) => Returned) =>

@@ -31,10 +31,7 @@ function expectEnd(run: Run, last: Step, reason: Reason, status: number): void {
   expect(run.sent.map((one) => one.status)).toEqual([status]);
   expect(run.records).toHaveLength(1);
   // Only what was forwarded can be withheld.
-  const ended =
-    last === 'forward'
-      ? { verdict: 'allow', action: 'withheld' }
-      : { verdict: 'deny', action: 'refused' };
+  const ended = last === 'forward' ? { verdict: 'allow', action: 'withheld' } : { verdict: 'deny', action: 'refused' };
   expect(run.records[0]?.decision).toMatchObject({ ...ended, reasons: [reason] });
 }
 
@@ -165,16 +162,13 @@ describe('a stage that refuses', () => {
     expect(run.records[0]?.decision).toMatchObject({ action: 'refused', reasons: ['overloaded'] });
   });
 
-  it.each(['GET', 'DELETE'] as const)(
-    '[PIP-02] %s needs a caller before all else',
-    async (verb) => {
-      const run = await runRequest({
-        incoming: { httpMethod: verb, headers: { 'mcp-session-id': 'sealed' }, body: encode('') },
-        ports: unverified('token-expired'),
-      });
-      expectEnd(run, 'authenticate', 'token-expired', 401);
-    },
-  );
+  it.each(['GET', 'DELETE'] as const)('[PIP-02] %s needs a caller before all else', async (verb) => {
+    const run = await runRequest({
+      incoming: { httpMethod: verb, headers: { 'mcp-session-id': 'sealed' }, body: encode('') },
+      ports: unverified('token-expired'),
+    });
+    expectEnd(run, 'authenticate', 'token-expired', 401);
+  });
 });
 
 /** The port or the table on which each stage depends, broken. */

@@ -48,11 +48,7 @@ describe('the time of an upstream', () => {
 
   it('leaves the answer as it is', () => {
     const { answer, measured } = counted(() => undefined);
-    expect([measured.kind, measured.status, measured.headers]).toEqual([
-      'response',
-      200,
-      answer.headers,
-    ]);
+    expect([measured.kind, measured.status, measured.headers]).toEqual(['response', 200, answer.headers]);
     measured.release();
     measured.abort();
     expect([answer.release, answer.abort].map((one) => one.mock.calls.length)).toEqual([1, 1]);

@@ -4,11 +4,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { InspectionOutcome, WithholdReason } from '../../../src/inspection/responses.js';
 import { refuseWith } from '../../../src/policy/decision.js';
-import type {
-  Catalog,
-  DefinitionStatus,
-  PinnedDefinition,
-} from '../../../src/policy/definitions.js';
+import type { Catalog, DefinitionStatus, PinnedDefinition } from '../../../src/policy/definitions.js';
 import { compileSchema } from '../../../src/policy/json-schema/validator.js';
 import type { Reason } from '../../../src/policy/reasons.js';
 import type { RequestRecord } from '../../../src/policy/record.js';
@@ -241,9 +237,7 @@ describe('the filter of lists', () => {
   });
 
   it('[PIP-03] hides what policy does not list', async () => {
-    const policies = policiesOf([
-      { id: 'one', effect: 'allow', who: { anyone: true }, what: { tools: ['other'] } },
-    ]);
+    const policies = policiesOf([{ id: 'one', effect: 'allow', who: { anyone: true }, what: { tools: ['other'] } }]);
     expect(shown(await list([toolOf(TOOL)], { snapshot: { policies } }))).toEqual([]);
   });
 
@@ -266,10 +260,7 @@ describe('the filter of lists', () => {
   it('[PRF-11] decides about the resources of a long page in turns of the event loop', async () => {
     let turns = 0;
     const allowed = ['repo://acme/one', 'repo://acme/two'];
-    const others = Array.from(
-      { length: 60 },
-      (_, at) => `repo://other/${at}/${'x/'.repeat(3_000)}`,
-    );
+    const others = Array.from({ length: 60 }, (_, at) => `repo://other/${at}/${'x/'.repeat(3_000)}`);
     const resources = [...allowed, ...others].map((uri) => ({ uri, name: 'a' }));
     const run = await runResult(
       { resources },
@@ -362,8 +353,7 @@ describe('the reader of messages', () => {
           },
         },
         inspection: {
-          readJson: (source) =>
-            isForwarded || typeof source === 'string' ? { ok: false, error } : readJson(source),
+          readJson: (source) => (isForwarded || typeof source === 'string' ? { ok: false, error } : readJson(source)),
         },
       },
     });
@@ -429,9 +419,7 @@ describe('a response that is a stream', () => {
     return runRequest({
       incoming,
       ports: {
-        ...sending(
-          eventResponse(progress(1, 'first'), progress(2, CONTENT), resultText(TEXT_RESULT)),
-        ),
+        ...sending(eventResponse(progress(1, 'first'), progress(2, CONTENT), resultText(TEXT_RESULT))),
         ...inspecting((input, upstream) =>
           input.text.includes('first')
             ? { kind: 'clean', findings: [], previousTail: { tail: '' } }
@@ -473,9 +461,7 @@ describe('a response that is a stream', () => {
   it('[PIP-03] ends with its response: what follows is not read', async () => {
     const run = await runRequest({
       incoming,
-      ports: sending(
-        eventResponse(resultText({ content: [] }), progress(1, CONTENT), resultText(TEXT_RESULT)),
-      ),
+      ports: sending(eventResponse(resultText({ content: [] }), progress(1, CONTENT), resultText(TEXT_RESULT))),
     });
     expect(messagesOf(run)).toMatchObject([{ id: 1, result: { content: [] } }]);
     expect(run.sent[0]?.body).not.toContain(CONTENT);
@@ -705,12 +691,9 @@ describe('a response that is a stream', () => {
       'withheld-notice',
       inspecting(() => ({ kind: 'withhold', reason: 'overloaded', findings: [] })),
     ],
-  ])(
-    '[PIP-03] that no request opened: what %s is dropped on record',
-    async (_what, text, detector, ports) => {
-      const run = await runSessionStream([text], ports);
-      expect(messagesOf(run)).toEqual([]);
-      expect(run.records[0]?.findings).toMatchObject([{ detector, action: 'drop', count: 1 }]);
-    },
-  );
+  ])('[PIP-03] that no request opened: what %s is dropped on record', async (_what, text, detector, ports) => {
+    const run = await runSessionStream([text], ports);
+    expect(messagesOf(run)).toEqual([]);
+    expect(run.records[0]?.findings).toMatchObject([{ detector, action: 'drop', count: 1 }]);
+  });
 });

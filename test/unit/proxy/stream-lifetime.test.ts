@@ -79,10 +79,7 @@ describe('a request that is given up', () => {
       },
     };
     const plan = { principal, admitted: { ...PLAN, ...changed } };
-    notifyCancelled(
-      call as unknown as RequestContext<'upstreams'>,
-      plan as unknown as ResponsePlan,
-    );
+    notifyCancelled(call as unknown as RequestContext<'upstreams'>, plan as unknown as ResponsePlan);
     expect(cancelled).toEqual(expected);
   });
 });

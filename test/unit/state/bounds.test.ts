@@ -58,8 +58,7 @@ describe('a map of entries with weights', () => {
 
 describe('a map with owners', () => {
   const small = () => new OwnedMap<string, number>({ max: 4, maxPerOwner: 2 });
-  const valuesOf = (map: OwnedMap<string, number>, keys: string) =>
-    [...keys].map((key) => map.get(key));
+  const valuesOf = (map: OwnedMap<string, number>, keys: string) => [...keys].map((key) => map.get(key));
 
   it('forgets the own oldest of an owner with too many', () => {
     const map = small();

@@ -1,12 +1,7 @@
 import { createHmac as createNodeHmac, createPublicKey, randomBytes, verify } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  createHmac,
-  createKeyRing,
-  type KeyRing,
-  type PublicKey,
-} from '../../../src/state/keys.js';
+import { createHmac, createKeyRing, type KeyRing, type PublicKey } from '../../../src/state/keys.js';
 
 describe('hmac', () => {
   describe('createHmac', () => {
@@ -18,17 +13,13 @@ describe('hmac', () => {
         fc.constantFrom(16_383, 16_384, 16_385).map((length) => new Uint8Array(length)),
       );
       fc.assert(
-        fc.property(
-          fc.uint8Array({ minLength: 1, maxLength: 64 }),
-          fc.array(text),
-          (key, texts) => {
-            const hmac = createHmac(key);
-            for (const one of texts) {
-              const expected = createNodeHmac('sha256', key).update(one).digest('base64url');
-              expect(hmac(one)).toBe(expected);
-            }
-          },
-        ),
+        fc.property(fc.uint8Array({ minLength: 1, maxLength: 64 }), fc.array(text), (key, texts) => {
+          const hmac = createHmac(key);
+          for (const one of texts) {
+            const expected = createNodeHmac('sha256', key).update(one).digest('base64url');
+            expect(hmac(one)).toBe(expected);
+          }
+        }),
       );
     });
 

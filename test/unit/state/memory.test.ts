@@ -129,9 +129,7 @@ describe('memory replays', () => {
     it('[BND-29] gives no owner all of it, and its share back in time', () => {
       let nowMs = 0;
       const replays = createMemoryReplays(() => nowMs, 16);
-      const answers = Array.from({ length: 6 }, (_, index) =>
-        replays.useOnce(`greedy-${index}`, 1_000, 'greedy'),
-      );
+      const answers = Array.from({ length: 6 }, (_, index) => replays.useOnce(`greedy-${index}`, 1_000, 'greedy'));
       expect(answers).toEqual([true, true, true, true, 'unavailable', 'unavailable']);
       expect(replays.useOnce('one', 1_000, 'modest')).toBe(true);
       nowMs = 2_500;

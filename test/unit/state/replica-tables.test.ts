@@ -116,8 +116,7 @@ describe('last pages', () => {
       // A page that is too long replaces the older one all the same: that one is no longer the last.
       pages.keep('modest', 'tools', 'x'.repeat(300 * KIB));
       expect(pages.recall('modest', 'tools', MINUTE)).toBeUndefined();
-      for (let index = 0; index < 100; index += 1)
-        pages.keep(`one of many ${index}`, 'tools', page);
+      for (let index = 0; index < 100; index += 1) pages.keep(`one of many ${index}`, 'tools', page);
       expect(pages.recall('greedy', 'list 199', MINUTE)).toBeUndefined();
       expect(pages.recall('one of many 99', 'tools', MINUTE)).toBe(page);
     });
@@ -126,12 +125,7 @@ describe('last pages', () => {
 
 describe('listed resources', () => {
   const BOTH = ['left', 'right'];
-  const page = (
-    upstream: string,
-    uris: readonly string[],
-    nextCursor?: string,
-    cursor?: string,
-  ) => ({
+  const page = (upstream: string, uris: readonly string[], nextCursor?: string, cursor?: string) => ({
     ...{ upstream, uris, cursor, nextCursor },
   });
 
@@ -185,9 +179,7 @@ describe('listed resources', () => {
       for (const key of ['one', 'two', 'three']) listed.note(key, page('left', ['a://1']));
       listed.note('one', page('right', []));
       listed.note('four', page('left', ['a://1']));
-      const known = ['one', 'two', 'three', 'four'].map((key) =>
-        listed.recall(key, 'a://1', ['left']),
-      );
+      const known = ['one', 'two', 'three', 'four'].map((key) => listed.recall(key, 'a://1', ['left']));
       expect(known).toEqual([['left'], [], ['left'], ['left']]);
     });
 

@@ -143,9 +143,7 @@ describe('the id of a session', () => {
     const id = SESSION_ID.seal(ring, alice, session, LATER);
     expect(SESSION_ID.open(ring, alice, id, NOW)).toEqual(session);
     const without = { ...session, target: NO_SESSION_ID };
-    expect(SESSION_ID.open(ring, alice, SESSION_ID.seal(ring, alice, without, LATER), NOW)).toEqual(
-      without,
-    );
+    expect(SESSION_ID.open(ring, alice, SESSION_ID.seal(ring, alice, without, LATER), NOW)).toEqual(without);
   });
 
   it.each<SessionTarget>([
@@ -162,13 +160,9 @@ describe('the id of a session', () => {
 
   it('[APP-05] remembers whether its client shows apps', () => {
     const shows = { ...session, apps: true };
-    expect(SESSION_ID.open(ring, alice, SESSION_ID.seal(ring, alice, shows, LATER), NOW)).toEqual(
-      shows,
-    );
+    expect(SESSION_ID.open(ring, alice, SESSION_ID.seal(ring, alice, shows, LATER), NOW)).toEqual(shows);
     const plain = { ...session, apps: false };
-    expect(SESSION_ID.open(ring, alice, SESSION_ID.seal(ring, alice, plain, LATER), NOW)).toEqual(
-      session,
-    );
+    expect(SESSION_ID.open(ring, alice, SESSION_ID.seal(ring, alice, plain, LATER), NOW)).toEqual(session);
   });
 
   it.each([
@@ -231,9 +225,7 @@ describe('sealed values', () => {
   const NOW = 1_800_000_000_000;
   const LATER = NOW + 60_000;
   const ALICE = ['github', 'https://idp.example', 'alice', 'cli', 'hash-1'];
-  const OTHERS = ['jira', 'https://other.example', 'bob', 'web', 'hash-2'].map((other, at) =>
-    ALICE.with(at, other),
-  );
+  const OTHERS = ['jira', 'https://other.example', 'bob', 'web', 'hash-2'].map((other, at) => ALICE.with(at, other));
   const QUESTION: ServerRequestFacts = { id: 0, method: 'roots/list', name: 'roots' };
   const EVENT: EventFacts = {
     upstreamId: 'stream/1 two',
@@ -251,8 +243,7 @@ describe('sealed values', () => {
       const id = SERVER_REQUEST_ID.seal(ring, ALICE, QUESTION, LATER);
       expect(SERVER_REQUEST_ID.open(ring, ALICE, id, NOW)).toEqual(QUESTION);
       expect(SERVER_REQUEST_ID.open(ring, ALICE, id, LATER)).toBeUndefined();
-      for (const other of OTHERS)
-        expect(SERVER_REQUEST_ID.open(ring, other, id, NOW)).toBeUndefined();
+      for (const other of OTHERS) expect(SERVER_REQUEST_ID.open(ring, other, id, NOW)).toBeUndefined();
       expect(SERVER_REQUEST_ID.open(ring, ALICE, `${id}A`, NOW)).toBeUndefined();
     });
 
@@ -272,15 +263,11 @@ describe('sealed values', () => {
       expect(EVENT_ID.open(ring, ALICE, id, LATER)).toBeUndefined();
       for (const other of OTHERS) expect(EVENT_ID.open(ring, other, id, NOW)).toBeUndefined();
       const plain = { upstreamId: 'x', request: undefined };
-      expect(
-        EVENT_ID.open(ring, ALICE, EVENT_ID.seal(ring, ALICE, plain, LATER) ?? '', NOW),
-      ).toEqual(plain);
+      expect(EVENT_ID.open(ring, ALICE, EVENT_ID.seal(ring, ALICE, plain, LATER) ?? '', NOW)).toEqual(plain);
     });
 
     test('is not given where it would not fit a header', () => {
-      expect(EVENT_ID.seal(ring, ALICE, { ...EVENT, upstreamId: 'x'.repeat(5000) }, LATER)).toBe(
-        undefined,
-      );
+      expect(EVENT_ID.seal(ring, ALICE, { ...EVENT, upstreamId: 'x'.repeat(5000) }, LATER)).toBe(undefined);
     });
 
     test('carries every kind of target and nothing else opens', () => {
@@ -294,9 +281,7 @@ describe('sealed values', () => {
         fc.property(target, fc.string({ maxLength: 200 }), (asked, noise) => {
           const request = { ...EVENT.request, id: 1, method: 'm', profiles: [], target: asked };
           const event = { upstreamId: 'u', request: { ...request, maxResultBytes: undefined } };
-          expect(
-            EVENT_ID.open(ring, ALICE, EVENT_ID.seal(ring, ALICE, event, LATER) ?? '', NOW),
-          ).toEqual(event);
+          expect(EVENT_ID.open(ring, ALICE, EVENT_ID.seal(ring, ALICE, event, LATER) ?? '', NOW)).toEqual(event);
           expect(EVENT_ID.open(ring, ALICE, noise, NOW)).toBeUndefined();
         }),
       );
@@ -370,10 +355,7 @@ describe('sealed values', () => {
 
 describe('request state', () => {
   const ring = createKeyRing([{ id: 'one', bytes: new Uint8Array(32).fill(7) }]);
-  const BINDING = [
-    ...['github', 'https://idp.example.com', 'ada', 'editor'],
-    ...['tools/call', 'tool read', 'digest'],
-  ];
+  const BINDING = [...['github', 'https://idp.example.com', 'ada', 'editor'], ...['tools/call', 'tool read', 'digest']];
   const NOW = 1_000_000;
 
   describe('the sealed state of a dialogue', () => {
@@ -426,8 +408,7 @@ describe('sealed cursor', () => {
 
     it('opens for nobody else, nowhere else and not for ever', () => {
       const sealed = LIST_CURSOR.seal(ring, BINDING, new Map([['a', '']]), 100);
-      for (const at of BINDING.keys())
-        expect(LIST_CURSOR.open(ring, BINDING.with(at, 'x'), sealed, 1)).toBeUndefined();
+      for (const at of BINDING.keys()) expect(LIST_CURSOR.open(ring, BINDING.with(at, 'x'), sealed, 1)).toBeUndefined();
       expect(LIST_CURSOR.open(ring, BINDING, sealed, 100)).toBeUndefined();
       expect(LIST_CURSOR.open(ring, BINDING, `${sealed}A`, 1)).toBeUndefined();
       expect(LIST_CURSOR.open(ring, BINDING, '', 1)).toBeUndefined();
@@ -478,21 +459,14 @@ describe('sealed request id', () => {
 
     it('[V-12] opens whenever it is made, whatever its characters', () => {
       for (const length of [2_000, 5_000, 7_900]) {
-        const sealed = LEGACY_REQUEST_ID.seal(
-          ring,
-          PLACE,
-          { ...SENT, id: '語'.repeat(length) },
-          LATER,
-        );
+        const sealed = LEGACY_REQUEST_ID.seal(ring, PLACE, { ...SENT, id: '語'.repeat(length) }, LATER);
         const opened = sealed && LEGACY_REQUEST_ID.open(ring, PLACE, sealed, 0);
         expect([length, sealed === undefined]).toEqual([length, opened === undefined]);
       }
     });
 
     it('[V-12] is not made where it would grow too long', () => {
-      expect(
-        LEGACY_REQUEST_ID.seal(ring, PLACE, { ...SENT, id: 'x'.repeat(10_000) }, LATER),
-      ).toBeUndefined();
+      expect(LEGACY_REQUEST_ID.seal(ring, PLACE, { ...SENT, id: 'x'.repeat(10_000) }, LATER)).toBeUndefined();
     });
   });
 });

@@ -7,11 +7,7 @@ import type { Json } from '../../../src/protocol/jsonrpc.js';
 import type { KeyRing } from '../../../src/state/keys.js';
 import { createKeyRing } from '../../../src/state/keys.js';
 import { createMemoryState, type GatewayState, MAX_ENDED } from '../../../src/state/memory.js';
-import {
-  MAX_MESSAGE_CHARS,
-  MAX_MESSAGES_PER_POLL,
-  SEALED_MESSAGE_TTL_MS,
-} from '../../../src/state/replica-bus.js';
+import { MAX_MESSAGE_CHARS, MAX_MESSAGES_PER_POLL, SEALED_MESSAGE_TTL_MS } from '../../../src/state/replica-bus.js';
 import { createRevocationSet, MAX_REVOCATIONS } from '../../../src/state/revocations.js';
 import { createSharedState } from '../../../src/state/shared-state.js';
 import type { SealedMessage, StoreLink } from '../../../src/state/store.js';
@@ -85,9 +81,7 @@ async function pass(ms: number): Promise<void> {
 }
 
 describe('[REV-02, REV-03, REV-04, REV-05, REV-06, REV-07]', () => {
-  describeState('the memory', async () =>
-    createMemoryState({ ring: createKeyRing([KEY]), now: Date.now }),
-  );
+  describeState('the memory', async () => createMemoryState({ ring: createKeyRing([KEY]), now: Date.now }));
   describeState('a store', () => replica());
 });
 
@@ -197,8 +191,7 @@ describe('several replicas', () => {
     // With a full stop, which no random name and no sealed text has.
     await one.revocations.add(revocationOf(ofSubject('ada.lovelace')));
     await one.limits.take('["rule","subject","ada.lovelace"]', LIMIT);
-    for (const text of ['ada.lovelace', 'laptop', 'root', 'jti-of', ISSUER])
-      expect(store.dump()).not.toContain(text);
+    for (const text of ['ada.lovelace', 'laptop', 'root', 'jti-of', ISSUER]) expect(store.dump()).not.toContain(text);
   });
 
   it('[REV-11] take nothing from the store that was not sealed by this gateway', async () => {
@@ -234,8 +227,7 @@ describe('several replicas', () => {
     store.forget();
     await pass(1_100);
     const later = await replica();
-    for (const state of [one, other, later])
-      expect(state.revocations.list().map(({ id }) => id)).toEqual([kept.id]);
+    for (const state of [one, other, later]) expect(state.revocations.list().map(({ id }) => id)).toEqual([kept.id]);
   });
 });
 
@@ -356,9 +348,7 @@ describe('words between replicas', () => {
     const [one, other, third] = all;
     expect(await one?.replicaBus.publish('first')).toBe('delivered');
     expect(await other?.replicaBus.publish('second')).toBe('delivered');
-    await Promise.all(
-      [third, one, other, one].map((state, index) => state?.replicaBus.publish(index)),
-    );
+    await Promise.all([third, one, other, one].map((state, index) => state?.replicaBus.publish(index)));
     await pass(30);
     const [order = []] = received;
     expect(order.slice(0, 2)).toEqual(['first', 'second']);
@@ -573,18 +563,14 @@ describe('a store that comes back empty', () => {
   });
 
   it('is found empty at the next question, before any poll, and by every replica', async () => {
-    const [one, other] = [
-      await replica({ afterLoss: 'refuse' }),
-      await replica({ afterLoss: 'refuse' }),
-    ];
+    const [one, other] = [await replica({ afterLoss: 'refuse' }), await replica({ afterLoss: 'refuse' })];
     await passEverywhere(WINDOW_MS);
     await one.flows.record(['a'], ['x'], 'first', HOUR_MS);
     expect(await askAll(other)).toMatchObject({ flows: expect.any(Map), budget: { ok: true } });
     store.forget();
     for (const state of [one, other]) expect(await askAll(state)).toEqual(isLost(WINDOW_MS));
     await passEverywhere(600);
-    for (const state of [one, other])
-      expect((await askAll(state)).budget).toMatchObject({ ok: false, isLost: true });
+    for (const state of [one, other]) expect((await askAll(state)).budget).toMatchObject({ ok: false, isLost: true });
     expect(one.status(WINDOW_MS)).toMatchObject({
       state: 'degraded',
       reason: expect.stringContaining('began empty'),

@@ -138,13 +138,9 @@ describe('[STD-01] a client of the adapter', () => {
     const [asked, other] = [await rig.open(), await rig.open()];
     const waiting = rig.call(asked, 'ask');
     const reply = { jsonrpc: '2.0', id: 'q1', result: { roots: [] } };
-    await expect
-      .poll(async () => (await rig.send({ session: asked, body: { ...reply, id: 'q2' } })).status)
-      .toBe(400);
+    await expect.poll(async () => (await rig.send({ session: asked, body: { ...reply, id: 'q2' } })).status).toBe(400);
     expect((await rig.send({ session: other, body: reply })).status).toBe(400);
-    await expect
-      .poll(async () => (await rig.send({ session: asked, body: reply })).status)
-      .toBe(202);
+    await expect.poll(async () => (await rig.send({ session: asked, body: reply })).status).toBe(202);
     expect((await waiting).messages).toEqual([
       { jsonrpc: '2.0', id: 'q1', method: 'roots/list' },
       { jsonrpc: '2.0', id: 1, result: { reply: { roots: [] } } },
@@ -157,8 +153,7 @@ describe('[STD-01] a client of the adapter', () => {
     const unread = await rig.open();
     // What it asks while a list is read is not about the list.
     expect((await rig.call(unread, 'tools/list')).messages).toHaveLength(1);
-    const answered = async (at: StdioRig, session: string) =>
-      (await at.call(session, 'answered')).messages;
+    const answered = async (at: StdioRig, session: string) => (await at.call(session, 'answered')).messages;
     const error = {
       code: -32603,
       message: 'The client has opened no stream for what the server requests of it.',
@@ -177,9 +172,7 @@ describe('[STD-01] a client of the adapter', () => {
     const opened = await patient.listen(read);
     await expect.poll(() => opened.text()).toContain('"q2"');
     expect((await patient.send({ session: read, body: late })).status).toBe(202);
-    await expect
-      .poll(() => answered(patient, read))
-      .toMatchObject([{ result: { answered: { roots: [] } } }]);
+    await expect.poll(() => answered(patient, read)).toMatchObject([{ result: { answered: { roots: [] } } }]);
     opened.close();
   });
 
@@ -206,9 +199,7 @@ describe('[STD-02] a session', () => {
     expect((await rig.send({ method: 'DELETE', session: one })).status).toBe(204);
     expect(await isGone(pids[0] ?? 0)).toBe(true);
     expect((await rig.call(one, 'echo')).status).toBe(404);
-    expect((await rig.call(other, 'echo', { a: 1 })).messages).toEqual([
-      { jsonrpc: '2.0', id: 1, result: { a: 1 } },
-    ]);
+    expect((await rig.call(other, 'echo', { a: 1 })).messages).toEqual([{ jsonrpc: '2.0', id: 1, result: { a: 1 } }]);
   });
 
   it('is ended by force if its process takes no hint, and counts until then', async () => {
@@ -325,9 +316,7 @@ describe('[STD-03] a server', () => {
     expect(only(dying)).toMatchObject({ id: 'b', error: { code: -32603 } });
     expect(only(await hanging)).toMatchObject({ id: 'a', error: { code: -32603 } });
     expect((await rig.call(session, 'echo')).status).toBe(404);
-    expect(rig.ends).toEqual([
-      { how: 'it ended with exit code 3', lastLines: ['silent', 'out of order'] },
-    ]);
+    expect(rig.ends).toEqual([{ how: 'it ended with exit code 3', lastLines: ['silent', 'out of order'] }]);
     stream.close();
   });
 
@@ -343,9 +332,7 @@ describe('[STD-03] a server', () => {
   it('that writes lines which are no messages is heard out', async () => {
     const rig = await start();
     const session = await rig.open();
-    expect((await rig.call(session, 'garbage')).messages).toEqual([
-      { jsonrpc: '2.0', id: 1, result: {} },
-    ]);
+    expect((await rig.call(session, 'garbage')).messages).toEqual([{ jsonrpc: '2.0', id: 1, result: {} }]);
     expect(rig.log).toHaveLength(3);
     expect(rig.log[0]).toContain('not a JSON-RPC message: Listening on stdio');
   });
@@ -354,9 +341,7 @@ describe('[STD-03] a server', () => {
     const rig = await start();
     const session = await rig.open();
     const text = 'x'.repeat(1_500_000);
-    const got = await Promise.all(
-      ['a', 'b', 'c', 'd'].map((id) => rig.call(session, 'echo', { text }, id)),
-    );
+    const got = await Promise.all(['a', 'b', 'c', 'd'].map((id) => rig.call(session, 'echo', { text }, id)));
     expect(got.map((one) => only(one)['id'])).toEqual(['a', 'b', 'c', 'd']);
     expect(got.map(({ text: { length } }) => length > text.length)).toEqual(Array(4).fill(true));
   });
@@ -428,10 +413,7 @@ describe('[STD-04] a message of the server', () => {
     const params = { _meta: { progressToken: 'p' } };
     const got = await rig.call(session, 'progress', params);
     expect(got.headers['content-type']).toBe('text/event-stream');
-    expect(got.messages.map(({ method, id }) => method ?? id)).toEqual([
-      'notifications/progress',
-      1,
-    ]);
+    expect(got.messages.map(({ method, id }) => method ?? id)).toEqual(['notifications/progress', 1]);
   });
 
   it('about no request waits for the stream of the session', async () => {

@@ -69,24 +69,21 @@ describe('what is watched', () => {
     ['header', { headers: { 'x-anything': token } }, ''],
     ['query', {}, `?access_token=${token}`],
     ['body', { method: 'POST', body: `{"a":"${token}"}` }, ''],
-  ])(
-    '[REV-40] is a %s that any server but a gateway or an issuer receives',
-    async (_, init, query) => {
-      const canary = createCanary();
-      canary.watchServers();
-      canary.recordToken(token);
-      const [upstream, issuer, gateway] = [await serve(''), await serve(''), await serve('')];
-      canary.watchIssuer(issuer);
-      canary.watchGateway(gateway);
-      await send(issuer, init, query);
-      await send(gateway, init, query);
-      await send(upstream, { headers: { authorization: `Bearer ${part(64)}` } });
-      expect(canary.leaks()).toEqual([]);
-      await send(upstream, init, query);
-      expect(canary.leaks()).toHaveLength(1);
-      expect(canary.leaks()[0]?.where).toContain(String(upstream));
-    },
-  );
+  ])('[REV-40] is a %s that any server but a gateway or an issuer receives', async (_, init, query) => {
+    const canary = createCanary();
+    canary.watchServers();
+    canary.recordToken(token);
+    const [upstream, issuer, gateway] = [await serve(''), await serve(''), await serve('')];
+    canary.watchIssuer(issuer);
+    canary.watchGateway(gateway);
+    await send(issuer, init, query);
+    await send(gateway, init, query);
+    await send(upstream, { headers: { authorization: `Bearer ${part(64)}` } });
+    expect(canary.leaks()).toEqual([]);
+    await send(upstream, init, query);
+    expect(canary.leaks()).toHaveLength(1);
+    expect(canary.leaks()[0]?.where).toContain(String(upstream));
+  });
 
   it('[REV-40] is what a gateway answers, logs or writes', async () => {
     const canary = createCanary();

@@ -96,9 +96,7 @@ describe('hostile upstream', () => {
     upstream.obeyOnce(wrongId);
     expect(await (await call()).json()).toMatchObject({ id: 'not-yours' });
     upstream.obeyOnce(resultAndError);
-    expect(Object.keys((await (await call()).json()) as object)).toEqual(
-      expect.arrayContaining(['result', 'error']),
-    );
+    expect(Object.keys((await (await call()).json()) as object)).toEqual(expect.arrayContaining(['result', 'error']));
     upstream.obeyOnce((request) => greedyCache(request, { tools: [] }));
     expect(await (await call()).json()).toMatchObject({
       result: { cacheScope: 'public', ttlMs: 1e15 },

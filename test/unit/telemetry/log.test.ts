@@ -36,10 +36,7 @@ describe('createLog', () => {
     log.write('info', 'quiet');
     const { decision } = sampleRecord();
     const refuse = (reason: 'tool-changed' | 'no-matching-allow'): void =>
-      logRefusal(
-        log,
-        sampleRecord({ decision: { ...decision, verdict: 'deny', reasons: [reason] } }),
-      );
+      logRefusal(log, sampleRecord({ decision: { ...decision, verdict: 'deny', reasons: [reason] } }));
     refuse('no-matching-allow');
     refuse('tool-changed');
     logRefusal(log, sampleRecord());
@@ -73,9 +70,7 @@ describe('createLog', () => {
   });
 
   it('[O-50] names a fault without its message', () => {
-    expect(errorCode(Object.assign(new Error('secret'), { code: 'ECONNREFUSED' }))).toBe(
-      'ECONNREFUSED',
-    );
+    expect(errorCode(Object.assign(new Error('secret'), { code: 'ECONNREFUSED' }))).toBe('ECONNREFUSED');
     expect(errorCode(new TypeError('secret'))).toBe('TypeError');
     expect(errorCode('secret')).toBe('unknown');
   });

@@ -74,9 +74,7 @@ describe('createMetrics', () => {
     expect(await valueIn(metrics, `mcp_server_operation_duration_seconds_count${server}`)).toBe(1);
     expect(await valueIn(metrics, `mcp_server_operation_duration_seconds_sum${server}`)).toBe(0.02);
     const client = `{${CALL},error_type=""}`;
-    expect(await valueIn(metrics, `mcp_client_operation_duration_seconds_sum${client}`)).toBe(
-      0.012,
-    );
+    expect(await valueIn(metrics, `mcp_client_operation_duration_seconds_sum${client}`)).toBe(0.012);
     const overhead = 'sallyport_overhead_seconds_sum{mcp_method_name="tools/call"}';
     expect(await valueIn(metrics, overhead)).toBeCloseTo(0.008, 9);
     const decisions = `sallyport_decisions_total{${CALL},verdict="allow",mode="enforce"}`;
@@ -112,9 +110,7 @@ describe('createMetrics', () => {
         'sallyport_denials_total{upstream="github",stage="inspect",reason="result-content",mode="enforce"}',
       ),
     ).toBe(1);
-    expect(
-      await valueIn(metrics, `mcp_client_operation_duration_seconds_count{${CALL},error_type=""}`),
-    ).toBe(1);
+    expect(await valueIn(metrics, `mcp_client_operation_duration_seconds_count{${CALL},error_type=""}`)).toBe(1);
   });
 
   it('[O-40] knows the buckets that the contract states', async () => {
@@ -122,9 +118,7 @@ describe('createMetrics', () => {
     metrics.recordRequest(sampleRecord(), 20);
     const text = await metrics.render();
     const bounds = (name: string) =>
-      [...text.matchAll(new RegExp(`^${name}_bucket\\{le="([^"]+)"`, 'gm'))].map(
-        (found) => found[1],
-      );
+      [...text.matchAll(new RegExp(`^${name}_bucket\\{le="([^"]+)"`, 'gm'))].map((found) => found[1]);
     const operation = bounds('mcp_server_operation_duration_seconds');
     expect([operation[0], operation.at(-2), operation.at(-1)]).toEqual(['0.01', '300', '+Inf']);
     const overhead = bounds('sallyport_overhead_seconds');
@@ -142,9 +136,7 @@ describe('createMetrics', () => {
       sampleRecord({
         target: { ...target, method: 'tools/list', kind: undefined },
         result: { ...result, list },
-        findings: [
-          { detector: 'card', direction: 'to-client', path: '/a', count: 4, action: 'redact' },
-        ],
+        findings: [{ detector: 'card', direction: 'to-client', path: '/a', count: 4, action: 'redact' }],
       }),
       20,
     );
@@ -240,15 +232,10 @@ describe('createMetrics', () => {
     const metrics = make();
     const { result } = sampleRecord();
     for (let code = 1; code <= 500; code += 1) {
-      metrics.recordRequest(
-        sampleRecord({ result: { ...result, status: 'error', rpcCode: code } }),
-        1,
-      );
+      metrics.recordRequest(sampleRecord({ result: { ...result, status: 'error', rpcCode: code } }), 1);
     }
     const server = `{${CALL},error_type="_OTHER",mcp_protocol_version="2025-11-25"}`;
-    expect(await valueIn(metrics, `mcp_server_operation_duration_seconds_count${server}`)).toBe(
-      500,
-    );
+    expect(await valueIn(metrics, `mcp_server_operation_duration_seconds_count${server}`)).toBe(500);
   });
 
   it('[O-42] counts what exceeds the series cap as _OTHER', async () => {

@@ -1,11 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import {
-  renderAuditPage,
-  renderMetricsPage,
-  renderReasonsPage,
-} from '../../../scripts/reference/observability.js';
+import { renderAuditPage, renderMetricsPage, renderReasonsPage } from '../../../scripts/reference/observability.js';
 import { renderTroubleshootingPage } from '../../../scripts/reference/troubleshooting.js';
 import { REASONS } from '../../../src/policy/reasons.js';
 import { METRIC_NAMES } from '../../../src/telemetry/metric-table.js';

@@ -3,11 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import {
-  type OutboundItem,
-  type OutboundItems,
-  streamResponse,
-} from '../../../src/upstream/response-messages.js';
+import { type OutboundItem, type OutboundItems, streamResponse } from '../../../src/upstream/response-messages.js';
 
 const SOURCE = { release: () => undefined, abort: () => undefined };
 
@@ -20,8 +16,7 @@ async function* say(steps: readonly (OutboundItem | 'pause' | 'throw')[]): Outbo
 }
 
 const message = (text: string): OutboundItem => ({ kind: 'message', text });
-const decode = (bytes: unknown): unknown =>
-  bytes instanceof Uint8Array ? new TextDecoder().decode(bytes) : bytes;
+const decode = (bytes: unknown): unknown => (bytes instanceof Uint8Array ? new TextDecoder().decode(bytes) : bytes);
 const event = (text: string): string => `event: message\ndata: ${text}\n\n`;
 
 async function readAll(steps: readonly (OutboundItem | 'pause' | 'throw')[]): Promise<unknown[]> {
@@ -36,9 +31,11 @@ async function readAll(steps: readonly (OutboundItem | 'pause' | 'throw')[]): Pr
 
 describe('a conversation that is told as a stream', () => {
   it('[PRF-03] is read by turns: what comes together leaves together, in order', async () => {
-    expect(
-      await readAll([message('1'), message('2'), message('3'), 'pause', message('4')]),
-    ).toEqual([event('1') + event('2') + event('3'), event('4'), undefined]);
+    expect(await readAll([message('1'), message('2'), message('3'), 'pause', message('4')])).toEqual([
+      event('1') + event('2') + event('3'),
+      event('4'),
+      undefined,
+    ]);
   });
 
   it('[PRF-03] says everything before the fault that ends it', async () => {

@@ -6,11 +6,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { Pool } from 'undici';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import {
-  type ForwardOutcome,
-  joinPieces,
-  type UpstreamResponse,
-} from '../../../src/protocol/transport.js';
+import { type ForwardOutcome, joinPieces, type UpstreamResponse } from '../../../src/protocol/transport.js';
 import {
   type BufferReservation,
   createResponseBufferQuota,
@@ -50,10 +46,7 @@ async function ask(server: Server, openReservation?: OpenReservation): Promise<U
   const pool = new Pool(`http://127.0.0.1:${port}`);
   open.push(() => pool.destroy());
   const outcome = await new Promise<ForwardOutcome>((resolve) => {
-    pool.dispatch(
-      { path: '/', method: 'POST', body: '{}' },
-      createResponseReader(resolve, undefined, openReservation),
-    );
+    pool.dispatch({ path: '/', method: 'POST', body: '{}' }, createResponseReader(resolve, undefined, openReservation));
   });
   if (outcome.kind === 'error') throw new Error(outcome.reason);
   return outcome;
@@ -120,10 +113,8 @@ describe('the room for answers', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  const holding = (
-    held: BufferReservation,
-    bytes: number,
-  ): Promise<ReservationOutcome | 'at once'> => Promise.resolve(held.reserve(bytes) ?? 'at once');
+  const holding = (held: BufferReservation, bytes: number): Promise<ReservationOutcome | 'at once'> =>
+    Promise.resolve(held.reserve(bytes) ?? 'at once');
 
   it('[PRF-12] is given at once while there is some, and each upstream has its part', async () => {
     const quota = createResponseBufferQuota(BOUNDS);

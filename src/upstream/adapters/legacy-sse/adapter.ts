@@ -10,21 +10,9 @@
 import { randomUUID } from 'node:crypto';
 import type { AuthorizedRequest } from '../../../policy/obligations.js';
 import { type Caller, ownerKey, withoutToken } from '../../../policy/principal.js';
-import {
-  applyEdits,
-  changeMembers,
-  MAX_JSON_DEPTH,
-  readJsonText,
-  spanOf,
-} from '../../../protocol/json/json.js';
+import { applyEdits, changeMembers, MAX_JSON_DEPTH, readJsonText, spanOf } from '../../../protocol/json/json.js';
 import { renderJson } from '../../../protocol/json/request-ids.js';
-import {
-  isObject,
-  isRequestId,
-  type Json,
-  type JsonObject,
-  type RequestId,
-} from '../../../protocol/jsonrpc.js';
+import { isObject, isRequestId, type Json, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
 import { progressTokenOf } from '../../../protocol/params.js';
 import { INVALID_REQUEST } from '../../../protocol/responses.js';
 import {
@@ -181,10 +169,7 @@ type LegacySseRequest = MessageToSend & {
 };
 
 /** Sends a request; its response is a stream that a client can leave and resume. */
-async function sendRequest(
-  session: LegacySseSession,
-  sending: LegacySseRequest,
-): Promise<ForwardOutcome> {
+async function sendRequest(session: LegacySseSession, sending: LegacySseRequest): Promise<ForwardOutcome> {
   const { signal, version } = sending;
   const started = await startRequest(session, sending);
   if ('kind' in started) return started;
@@ -218,9 +203,7 @@ async function startRequest(
   posted.release();
   const isPrimed = version !== undefined && version >= FIRST_PRIMED_VERSION;
   const reading = eventBuffer.read(0, { isPrimed });
-  return reading === undefined
-    ? { kind: 'error', reason: 'upstream-protocol' }
-    : { eventBuffer, reading };
+  return reading === undefined ? { kind: 'error', reason: 'upstream-protocol' } : { eventBuffer, reading };
 }
 
 /** A reading as an event stream. `onDone` is called when its reader needs nothing more. */
@@ -411,20 +394,14 @@ function withVersion(text: string, requestedVersion: Json | undefined): string {
 }
 
 /** Reads a message that is a response; `undefined` for a notification or a server request. */
-function readResponse(
-  text: string,
-): { readonly text: string; readonly isResult: boolean } | undefined {
+function readResponse(text: string): { readonly text: string; readonly isResult: boolean } | undefined {
   const reading = readJsonText(text, HANDSHAKE_CAPS);
   if (!reading.ok || !isObject(reading.value) || 'method' in reading.value) return undefined;
   return { text, isResult: isObject(reading.value['result']) };
 }
 
 /** Posts a message to the message endpoint. */
-type Post = (
-  target: string,
-  body: string,
-  signal: DisconnectSignal | undefined,
-) => Promise<ForwardOutcome>;
+type Post = (target: string, body: string, signal: DisconnectSignal | undefined) => Promise<ForwardOutcome>;
 
 /** An `initialize` that opens a session. */
 type Handshake = {
@@ -457,9 +434,7 @@ const UNAVAILABLE = { kind: 'error', reason: 'upstream-unavailable' } as const;
 function createLegacySseConnections(settings: LegacySseAdapterSettings): LegacySseConnections {
   const budget: BufferBudget = { bytesLeft: MAX_HELD_BYTES };
   const maxOwnBytes = Math.max(MAX_HELD_BYTES / QUOTA_DIVISOR, 2 * settings.maxResponseBytes);
-  const table = createLegacySseSessionTable(settings.streamIdleMs, () =>
-    createOwnerBufferBudget(budget, maxOwnBytes),
-  );
+  const table = createLegacySseSessionTable(settings.streamIdleMs, () => createOwnerBufferBudget(budget, maxOwnBytes));
   return {
     find: table.find,
     remove: table.remove,
@@ -482,10 +457,7 @@ async function openSession(
   settings: LegacySseAdapterSettings,
   budget: OwnerBufferBudget,
 ): Promise<ForwardOutcome> {
-  const opened = await settings.client.openLegacyStream(
-    handshake.caller,
-    new AbortController().signal,
-  );
+  const opened = await settings.client.openLegacyStream(handshake.caller, new AbortController().signal);
   if (opened.kind === 'error') return opened;
   const id = randomUUID();
   const { messageEndpoint, response: upstreamResponse } = opened;
@@ -519,25 +491,18 @@ async function performHandshake(
 ): Promise<ForwardOutcome> {
   const eventBuffer = session.registerRequest({ id, token: undefined });
   if (typeof eventBuffer === 'string') return UNAVAILABLE;
-  const posted = await post(
-    session.messageEndpoint,
-    requestLegacySseVersion(text),
-    AbortSignal.timeout(withinMs),
-  );
+  const posted = await post(session.messageEndpoint, requestLegacySseVersion(text), AbortSignal.timeout(withinMs));
   if (posted.kind === 'error') return posted;
   // A session id here opens nothing.
   if (posted.status >= FIRST_REFUSAL)
     return amendResponse(posted, { headers: { ...posted.headers, 'mcp-session-id': undefined } });
   posted.release();
   const reading = eventBuffer.read(0, { isPrimed: false });
-  const awaitedResponse =
-    reading === undefined ? UNAVAILABLE : await awaitResponse(reading, withinMs);
+  const awaitedResponse = reading === undefined ? UNAVAILABLE : await awaitResponse(reading, withinMs);
   session.drop(eventBuffer);
   if (awaitedResponse.kind === 'error') return awaitedResponse;
   const response = bodyResponse(200, withVersion(awaitedResponse.text, params['protocolVersion']));
-  const headers = awaitedResponse.isResult
-    ? { ...response.headers, 'mcp-session-id': '' }
-    : response.headers;
+  const headers = awaitedResponse.isResult ? { ...response.headers, 'mcp-session-id': '' } : response.headers;
   return { ...response, headers };
 }
 

@@ -16,11 +16,7 @@ import {
   type ServerRequestName,
 } from '../../../protocol/jsonrpc.js';
 import { isEventStream } from '../../../protocol/sse.js';
-import type {
-  DisconnectSignal,
-  ForwardOutcome,
-  UpstreamResponse,
-} from '../../../protocol/transport.js';
+import type { DisconnectSignal, ForwardOutcome, UpstreamResponse } from '../../../protocol/transport.js';
 import { LEGACY_SSE_VERSION } from '../../../protocol/versions/revisions.js';
 import type { UpstreamClient } from '../../client.js';
 import { bodyResponse, isJson, type ReadBounds, readMessages } from '../../response-messages.js';
@@ -37,11 +33,7 @@ export type LegacySseClientSessions = {
   /** True if the client's handshake has succeeded or is under way; there can be no second one. */
   hasOpened(legacySession: SessionFacts): boolean;
   /** Records a session that only the gateway knows, and returns it. */
-  enter(
-    authorized: AuthorizedRequest,
-    target: SessionTarget,
-    version: string,
-  ): SessionFacts | undefined;
+  enter(authorized: AuthorizedRequest, target: SessionTarget, version: string): SessionFacts | undefined;
   /** The upstream session behind a legacy SSE session; `undefined` before its handshake. */
   find(legacySession: SessionFacts): SessionFacts | undefined;
   /** The server requests allowed in it, as declared and granted in the handshake. */
@@ -49,10 +41,7 @@ export type LegacySseClientSessions = {
   /** Records that the client has sent `notifications/initialized`. */
   markInitialized(legacySession: SessionFacts): void;
   /** Resolves with the session once it is initialized; `undefined` if the stream ends first. */
-  waitUntilInitialized(
-    legacySession: SessionFacts,
-    signal: DisconnectSignal,
-  ): Promise<SessionFacts | undefined>;
+  waitUntilInitialized(legacySession: SessionFacts, signal: DisconnectSignal): Promise<SessionFacts | undefined>;
   /** Removes the session and returns it, so that it can be ended at the upstream. */
   forget(legacySession: SessionFacts): SessionFacts | undefined;
 };
@@ -64,9 +53,7 @@ type ClientSessionDependencies = ReadBounds & {
 };
 
 /** Creates an empty table. `client` speaks the session era with the upstream. */
-export function createLegacySseClientSessions(
-  dependencies: ClientSessionDependencies,
-): LegacySseClientSessions {
+export function createLegacySseClientSessions(dependencies: ClientSessionDependencies): LegacySseClientSessions {
   const entries = new Map<string, Entry>();
   const waiting = new Map<string, () => void>();
   const opening = new Set<string>();
@@ -110,8 +97,7 @@ export function createLegacySseClientSessions(
     hasOpened: ({ hash = '' }) => opening.has(hash) || entries.has(hash),
     enter: add,
     find: ({ hash = '' }) => entries.get(hash)?.upstreamSession,
-    allowedServerRequests: ({ hash = '' }) =>
-      entries.get(hash)?.upstreamSession.allowedServerRequests ?? [],
+    allowedServerRequests: ({ hash = '' }) => entries.get(hash)?.upstreamSession.allowedServerRequests ?? [],
     markInitialized({ hash = '' }) {
       const entry = entries.get(hash);
       if (entry === undefined) return;
@@ -141,10 +127,7 @@ export function createLegacySseClientSessions(
   };
 }
 
-function handshakeForm(
-  { admitted }: AuthorizedRequest,
-  version: string,
-): { headers: []; body: string } {
+function handshakeForm({ admitted }: AuthorizedRequest, version: string): { headers: []; body: string } {
   const text = applyEdits(admitted.text, admitted.edits);
   const set = { protocolVersion: version };
   return { headers: [], body: changeMembers(text, { path: ['params'], set }) };
@@ -174,11 +157,7 @@ async function readHandshake(
   return PROTOCOL;
 }
 
-function openedSessionOf(
-  response: UpstreamResponse,
-  text: string,
-  value: JsonObject,
-): Opened | ForwardOutcome {
+function openedSessionOf(response: UpstreamResponse, text: string, value: JsonObject): Opened | ForwardOutcome {
   if (!isObject(value['result'])) return bodyResponse(response.status, text);
   const session = readInitializeResult(value['result'], response.headers);
   if (session === undefined) return PROTOCOL;

@@ -4,21 +4,10 @@
 // upstream. Does not check the messages.
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports, resumability.
 
-import {
-  isObject,
-  isRequestId,
-  type Json,
-  type JsonObject,
-  type RequestId,
-} from '../../../protocol/jsonrpc.js';
+import { isObject, isRequestId, type Json, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
 import { INTERNAL_ERROR } from '../../../protocol/responses.js';
 import type { ForwardError, UpstreamResponse } from '../../../protocol/transport.js';
-import {
-  type OutboundItem,
-  type OutboundItems,
-  type ReadBounds,
-  readMessages,
-} from '../../response-messages.js';
+import { type OutboundItem, type OutboundItems, type ReadBounds, readMessages } from '../../response-messages.js';
 
 type LegacySseSessionSettings = {
   /** Where messages are posted. */
@@ -92,11 +81,8 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
   let lastKey = 0;
   let usedAtMs = now();
   let isOver = false;
-  const createBuffer = (
-    overflow: 'drop-oldest' | 'fail',
-    key: string,
-    maxBytes: number,
-  ): EventBuffer => createEventBuffer({ key, maxBytes, budget, idleMs, overflow, now });
+  const createBuffer = (overflow: 'drop-oldest' | 'fail', key: string, maxBytes: number): EventBuffer =>
+    createEventBuffer({ key, maxBytes, budget, idleMs, overflow, now });
   const sessionBuffer = createBuffer('drop-oldest', SESSION_BUFFER_KEY, MAX_SESSION_BUFFER_BYTES);
 
   function route(text: string, value: Json | undefined): void {
@@ -116,11 +102,8 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
    * request.
    */
   function routeNotification(method: string, params: Json | undefined, text: string): void {
-    const eventBuffer =
-      method === 'notifications/progress' ? bufferOfProgressToken(params) : undefined;
-    (
-      eventBuffer ?? (sessionBuffer.isRead ? sessionBuffer : (solePendingBuffer() ?? sessionBuffer))
-    ).put(text);
+    const eventBuffer = method === 'notifications/progress' ? bufferOfProgressToken(params) : undefined;
+    (eventBuffer ?? (sessionBuffer.isRead ? sessionBuffer : (solePendingBuffer() ?? sessionBuffer))).put(text);
   }
 
   function routeResponse(id: Json | undefined, text: string): void {
@@ -140,8 +123,7 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
   function routeServerRequest(id: RequestId, method: string, text: string): void {
     const eventBuffer = solePendingBuffer() ?? (sessionBuffer.isRead ? sessionBuffer : undefined);
     if (method === 'ping') settings.sendMessage({ jsonrpc: '2.0', id, result: {} });
-    else if (eventBuffer === undefined)
-      settings.sendMessage({ jsonrpc: '2.0', id, error: NO_SINGLE_REQUEST });
+    else if (eventBuffer === undefined) settings.sendMessage({ jsonrpc: '2.0', id, error: NO_SINGLE_REQUEST });
     else eventBuffer.put(text);
   }
 
@@ -154,8 +136,7 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
   function bufferOfProgressToken(params: Json | undefined): EventBuffer | undefined {
     const token = isObject(params) ? params['progressToken'] : undefined;
     if (!isRequestId(token)) return undefined;
-    for (const { request, eventBuffer } of pending.values())
-      if (request.token === token) return eventBuffer;
+    for (const { request, eventBuffer } of pending.values()) if (request.token === token) return eventBuffer;
     return undefined;
   }
 
@@ -212,17 +193,14 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
     },
     read(lastEventId, isPrimed) {
       usedAtMs = now();
-      if (lastEventId === undefined)
-        return sessionBuffer.read(sessionBuffer.firstUnread, { isPrimed });
+      if (lastEventId === undefined) return sessionBuffer.read(sessionBuffer.firstUnread, { isPrimed });
       const [, key = '', after = ''] = EVENT_ID.exec(lastEventId) ?? [];
       const eventBuffer = key === SESSION_BUFFER_KEY ? sessionBuffer : eventBuffers.get(key);
       return eventBuffer?.read(Number(after), { isPrimed: false });
     },
     isUsed(maxIdleMs) {
-      const isIdleBuffer = ({ isRead, usedAtMs: at }: EventBuffer): boolean =>
-        !isRead && now() - at >= maxIdleMs;
-      for (const eventBuffer of [...eventBuffers.values()])
-        if (isIdleBuffer(eventBuffer)) drop(eventBuffer);
+      const isIdleBuffer = ({ isRead, usedAtMs: at }: EventBuffer): boolean => !isRead && now() - at >= maxIdleMs;
+      for (const eventBuffer of [...eventBuffers.values()]) if (isIdleBuffer(eventBuffer)) drop(eventBuffer);
       return pending.size > 0 || sessionBuffer.isRead || now() - usedAtMs < maxIdleMs;
     },
     get isIdle() {
@@ -355,10 +333,7 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
   }
 
   /** Waits for this reader's next item; `complete` if the reading is over. */
-  async function nextFor(
-    readerId: number,
-    position: { at: number },
-  ): Promise<OutboundItem | 'complete'> {
+  async function nextFor(readerId: number, position: { at: number }): Promise<OutboundItem | 'complete'> {
     while (readerId === currentReader) {
       const found = peek(position);
       if (found !== undefined) return found;

@@ -62,18 +62,11 @@ import {
 } from './session-state.js';
 
 /** The client's self-description in a handshake, in the form that a stateless request carries. */
-function handshakeEnvelope(
-  gatewayVersion: string,
-  { admitted }: AuthorizedRequest,
-): RequestEnvelope {
+function handshakeEnvelope(gatewayVersion: string, { admitted }: AuthorizedRequest): RequestEnvelope {
   const params: unknown = JSON.parse(applyEdits(admitted.text, admitted.edits));
   const declared = isObject(params) && isObject(params['params']) ? params['params'] : {};
   const { capabilities, clientInfo } = declared as { readonly [name: string]: Json | undefined };
-  const localSession = envelopeOf(
-    gatewayVersion,
-    { allowedServerRequests: [], apps: false },
-    undefined,
-  );
+  const localSession = envelopeOf(gatewayVersion, { allowedServerRequests: [], apps: false }, undefined);
   return {
     ...localSession,
     capabilities: isObject(capabilities) ? capabilities : {},
@@ -150,11 +143,7 @@ function respondToRequest(
     case 'ping':
       return done;
     case 'logging/setLevel':
-      return publishChange(
-        localSession,
-        { kind: 'log-level', level: String(params['level']) },
-        done,
-      );
+      return publishChange(localSession, { kind: 'log-level', level: String(params['level']) }, done);
     case 'resources/subscribe':
       if (resources.size >= MAX_RESOURCES && !resources.has(uri))
         return bodyResponse(200, errorResponseText(id, TOO_MANY));
@@ -177,14 +166,10 @@ async function publishChange(
 }
 
 /** Cancels a request on whichever replica it runs. */
-function cancelRunning(
-  localSession: LocalSession,
-  id: Json | undefined,
-): UpstreamResponse | Promise<RoutedOutcome> {
+function cancelRunning(localSession: LocalSession, id: Json | undefined): UpstreamResponse | Promise<RoutedOutcome> {
   if (typeof id !== 'string' && typeof id !== 'number') return acceptedResponse();
   const change = { kind: 'cancelled', id } as const;
-  if (!localSession.sessionState.running.has(id))
-    return publishChange(localSession, change, acceptedResponse());
+  if (!localSession.sessionState.running.has(id)) return publishChange(localSession, change, acceptedResponse());
   applySessionChange(localSession.sessionState, change);
   return acceptedResponse();
 }
@@ -222,12 +207,7 @@ export type SessionClients = {
   openStream(stream: OutboundStream): Promise<ForwardOutcome>;
   endSession(session: SessionFacts): ForwardOutcome;
   /** The gateway's own reply to a server request. */
-  replyToServerRequest(
-    session: SessionFacts,
-    caller: Caller,
-    id: RequestId,
-    reply: ServerRequestReply,
-  ): void;
+  replyToServerRequest(session: SessionFacts, caller: Caller, id: RequestId, reply: ServerRequestReply): void;
   /** Handles a session message from another replica. */
   receive(message: SessionMessage): void;
   /** Ends sessions on this replica that ended elsewhere; `session` is the keyed hash. */
@@ -296,10 +276,8 @@ async function forward(
   mirrored: readonly MirroredParameter[],
 ): Promise<RoutedOutcome> {
   const { message, session } = authorized.admitted;
-  const localSession =
-    session === undefined ? undefined : localSessionOf(dependencies, session, caller);
-  const response =
-    localSession === undefined ? undefined : respondLocally(localSession, authorized.admitted);
+  const localSession = session === undefined ? undefined : localSessionOf(dependencies, session, caller);
+  const response = localSession === undefined ? undefined : respondLocally(localSession, authorized.admitted);
   if (response !== undefined) return response;
   // Without a session only a handshake is admitted.
   if (message.kind !== 'request') return acceptedResponse();
@@ -340,30 +318,19 @@ async function send(request: Request): Promise<ForwardOutcome> {
   const envelope = isHandshake
     ? handshakeEnvelope(dependencies.gatewayVersion, authorized)
     : envelopeOf(dependencies.gatewayVersion, admitted, sessionState?.logLevel);
-  const form = isHandshake
-    ? discoverForm(id, envelope)
-    : statelessForm(admitted, envelope, mirrored);
+  const form = isHandshake ? discoverForm(id, envelope) : statelessForm(admitted, envelope, mirrored);
   sessionState?.running.set(id, cancellation);
-  const outcome = await dependencies.client.forwardAs(
-    authorized,
-    caller,
-    form,
-    cancellation,
-    false,
-  );
+  const outcome = await dependencies.client.forwardAs(authorized, caller, form, cancellation, false);
   if (outcome.kind === 'error') {
     removeRunning(request);
     return outcome;
   }
   const responseContext = responseContextOf(authorized, id);
-  const mayRequireInput =
-    canRequireInput(admitted.rule.method) && admitted.allowedServerRequests.length > 0;
+  const mayRequireInput = canRequireInput(admitted.rule.method) && admitted.allowedServerRequests.length > 0;
   const response = mayRequireInput
     ? await withInputRequired(request, outcome, responseContext, envelope)
     : translateResponse(request, outcome, responseContext);
-  return isHandshake && response.kind === 'response'
-    ? { ...response, openedSession: { kind: 'gateway' } }
-    : response;
+  return isHandshake && response.kind === 'response' ? { ...response, openedSession: { kind: 'gateway' } } : response;
 }
 
 function removeRunning({ sessionState, id, cancellation }: Request): void {
@@ -448,10 +415,7 @@ async function withInputRequired(
   const { dependencies, authorized, caller, mirrored, sessionState, cancellation } = request;
   let first = response;
   if (isJson(response) && response.status === 200) {
-    const body = await response.readBody(
-      dependencies.maxResponseBytes,
-      dependencies.requestTimeoutMs,
-    );
+    const body = await response.readBody(dependencies.maxResponseBytes, dependencies.requestTimeoutMs);
     if (typeof body === 'string') {
       removeRunning(request);
       return { kind: 'error', reason: body === 'too-large' ? 'upstream-protocol' : body };

@@ -29,17 +29,12 @@ import {
   readMessages,
   streamResponse,
 } from '../../response-messages.js';
-import {
-  gatewayForm,
-  type RequestEnvelope,
-  toSessionNotification,
-} from '../message-translation.js';
+import { gatewayForm, type RequestEnvelope, toSessionNotification } from '../message-translation.js';
 
 /** A client's reply to a server request. */
 export type ServerRequestReply =
   /** `text`: the result as JSON, as the client wrote it, because its numbers may be ones that no double holds. */
-  | { readonly kind: 'result'; readonly text: string }
-  | { readonly kind: 'error'; readonly error: RpcError | undefined };
+  { readonly kind: 'result'; readonly text: string } | { readonly kind: 'error'; readonly error: RpcError | undefined };
 
 export type SessionState = {
   logLevel: string | undefined;
@@ -136,10 +131,7 @@ export type SessionBus = {
   /** The name of this replica. */
   readonly self: string;
   /** `nobody`: that replica no longer runs, or the message is too long. */
-  send(
-    replica: string,
-    message: SessionMessage,
-  ): Promise<DeliveryError | 'delivered' | 'undeliverable'>;
+  send(replica: string, message: SessionMessage): Promise<DeliveryError | 'delivered' | 'undeliverable'>;
   /**
    * Delivers to every replica, including this one ({@link receiveSessionMessage}), in one order; or to none.
    */
@@ -183,8 +175,7 @@ export function applySessionChange(sessionState: SessionState, change: SessionCh
       sessionState.logLevel = change.level;
       return;
     case 'subscribed':
-      if (sessionState.resources.has(change.uri) || sessionState.resources.size >= MAX_RESOURCES)
-        return;
+      if (sessionState.resources.has(change.uri) || sessionState.resources.size >= MAX_RESOURCES) return;
       sessionState.resources.add(change.uri);
       notifyListeners(sessionState);
       return;
@@ -212,9 +203,7 @@ export function receiveSessionMessage(
   { session, owner, news: change }: SessionMessage,
 ): void {
   const needsKnownSession = change.kind === 'cancelled' || change.kind === 'answered';
-  const sessionState = needsKnownSession
-    ? sessionStates.find(session)
-    : sessionStates.getOrCreate(session, owner);
+  const sessionState = needsKnownSession ? sessionStates.find(session) : sessionStates.getOrCreate(session, owner);
   if (sessionState !== undefined) applySessionChange(sessionState, change);
 }
 
@@ -245,10 +234,7 @@ export function limitSessionBus({ self, send, publish }: SessionBus): SessionBus
     if (queue.inProgress === 0) queues.delete(owner);
   }
 
-  async function withQuota<T>(
-    { owner }: SessionMessage,
-    deliver: () => Promise<T>,
-  ): Promise<T | 'overloaded'> {
+  async function withQuota<T>({ owner }: SessionMessage, deliver: () => Promise<T>): Promise<T | 'overloaded'> {
     const queue = queues.get(owner) ?? { inProgress: 0, waiting: [] };
     queues.set(owner, queue);
     const turn = acquire(queue);
@@ -269,10 +255,7 @@ export function limitSessionBus({ self, send, publish }: SessionBus): SessionBus
 }
 
 /** A bus for a session that no other replica serves. */
-export function localSessionBus(
-  { self }: Pick<SessionBus, 'self'>,
-  sessionStates: SessionStates,
-): SessionBus {
+export function localSessionBus({ self }: Pick<SessionBus, 'self'>, sessionStates: SessionStates): SessionBus {
   return {
     self,
     send: () => Promise.resolve('undeliverable'),
@@ -402,8 +385,7 @@ async function* relaySubscription(
   for await (const inbound of readMessages(response, bounds)) {
     // A subscription that was replaced by another ends with an error of its own.
     if (inbound.kind === 'error' && isSuperseded()) return;
-    const outbound =
-      inbound.kind === 'message' ? notificationOf(inbound.text, inbound.value) : inbound;
+    const outbound = inbound.kind === 'message' ? notificationOf(inbound.text, inbound.value) : inbound;
     if (outbound !== undefined) yield outbound;
   }
 }

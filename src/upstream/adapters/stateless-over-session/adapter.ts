@@ -35,13 +35,7 @@ import { errorOfStatus } from '../../../protocol/upstream-status.js';
 import { LATEST_SESSION_VERSION } from '../../../protocol/versions/revisions.js';
 import { upstreamIdOf } from '../../client.js';
 import { createListingRequest, setUnheldTimer } from '../../discovery/request.js';
-import {
-  bodyResponse,
-  isJson,
-  type OutboundItems,
-  readMessages,
-  streamResponse,
-} from '../../response-messages.js';
+import { bodyResponse, isJson, type OutboundItems, readMessages, streamResponse } from '../../response-messages.js';
 import {
   createSuspendedCalls,
   relayInSession,
@@ -165,9 +159,7 @@ function toSubscriptionNotification(
   if (!isObject(value) || typeof value['method'] !== 'string' || 'id' in value) return undefined;
   const list = filterOfNotification(value['method']);
   const isRequested =
-    list === undefined
-      ? value['method'] === UPDATED && filter.uris.length > 0
-      : filter.lists.includes(list);
+    list === undefined ? value['method'] === UPDATED && filter.uris.length > 0 : filter.lists.includes(list);
   if (!isRequested) return undefined;
   return setMeta(text, value['params'], { [SUBSCRIPTION_ID]: id });
 }
@@ -213,10 +205,7 @@ export function createStatelessClients(settings: StatelessSettings): StatelessCl
   };
 }
 
-async function endSession(
-  { client }: Pick<StatelessSettings, 'client'>,
-  session: UpstreamSession,
-): Promise<void> {
+async function endSession({ client }: Pick<StatelessSettings, 'client'>, session: UpstreamSession): Promise<void> {
   if (upstreamIdOf(session) === undefined) return;
   const outcome = await client.endSession(session, session.caller);
   if (outcome.kind === 'response') outcome.release();
@@ -230,21 +219,16 @@ type ForwardContext = {
   readonly signal: DisconnectSignal | undefined;
 };
 
-async function forward(
-  context: ForwardContext,
-  sessionVersions: readonly string[],
-): Promise<RoutedOutcome> {
+async function forward(context: ForwardContext, sessionVersions: readonly string[]): Promise<RoutedOutcome> {
   const { dependencies, authorized, caller, signal } = context;
   const { admitted } = authorized;
   if (admitted.message.kind !== 'request') return bodyResponse(202);
   const { id, method } = admitted.message;
   const open = (): Promise<UpstreamSession | ForwardError> =>
     openSession(context, sessionVersions.at(-1) ?? LATEST_SESSION_VERSION);
-  if (method === 'subscriptions/listen')
-    return listenInSession(dependencies, { authorized, caller }, open, signal);
+  if (method === 'subscriptions/listen') return listenInSession(dependencies, { authorized, caller }, open, signal);
   if (paramsOf(admitted)['requestState'] !== undefined) return resumeSuspended(context);
-  const takeSession = (): Promise<PooledSession | ForwardError> =>
-    dependencies.pool.acquire(keyOf(authorized), open);
+  const takeSession = (): Promise<PooledSession | ForwardError> => dependencies.pool.acquire(keyOf(authorized), open);
   const session = await takeSession();
   if (typeof session === 'string') return { kind: 'error', reason: session };
   if (method === 'server/discover') {
@@ -317,15 +301,8 @@ async function send(
     return { kind: 'error', reason: 'upstream-unavailable' };
   }
   signal?.addEventListener('abort', cancel, { once: true });
-  const mayWaitForInput =
-    admitted.allowedServerRequests.length > 0 && canRequireInput(admitted.rule.method);
-  const outcome = await dependencies.client.forwardAs(
-    authorized,
-    caller,
-    form,
-    stop,
-    mayWaitForInput,
-  );
+  const mayWaitForInput = admitted.allowedServerRequests.length > 0 && canRequireInput(admitted.rule.method);
+  const outcome = await dependencies.client.forwardAs(authorized, caller, form, stop, mayWaitForInput);
   const end = (): void => {
     isOver = true;
     signal?.removeEventListener('abort', cancel);
@@ -384,18 +361,12 @@ function translateBody(
 }
 
 /** Handles the retry after input was required: the suspended call continues with the client's response. */
-function resumeSuspended({
-  dependencies,
-  authorized: { admitted },
-  caller,
-  signal,
-}: ForwardContext): RoutedOutcome {
+function resumeSuspended({ dependencies, authorized: { admitted }, caller, signal }: ForwardContext): RoutedOutcome {
   // The state was unsealed by an edit of the request's text.
   const state = editedValueAt(admitted, ['params', 'requestState']);
   const suspended = state === undefined ? undefined : dependencies.suspendedCalls.find(state);
   // The connection cannot be handed over: on another replica, or too late, the call must start again.
-  if (state === undefined || suspended === undefined)
-    return { kind: 'error', reason: 'asked-elsewhere' };
+  if (state === undefined || suspended === undefined) return { kind: 'error', reason: 'asked-elsewhere' };
   const items = resumeCall(suspended, { admitted, caller }, signal);
   // The call remains suspended, so the client may send the same retry again.
   if (items === undefined) return { kind: 'error', reason: 'overloaded' };

@@ -77,10 +77,7 @@ export async function openUpstreamSession(
   const call = { protocol: SESSION, version, method, params, headers: {}, id: INITIALIZE_ID };
   const response = await callUpstream(ports, call, budget);
   if (response.kind === 'failed') return FORWARD_ERRORS[response.why];
-  const session =
-    response.kind === 'result'
-      ? readInitializeResult(response.result, response.headers)
-      : undefined;
+  const session = response.kind === 'result' ? readInitializeResult(response.result, response.headers) : undefined;
   if (session === undefined) return 'upstream-protocol';
   const headers = sessionHeadersOf(session);
   const notified = await notifyInitialized(ports, headers, budget);
@@ -138,10 +135,7 @@ export type PooledSession = UpstreamSession & {
 
 export type SessionPool = {
   /** Returns the session with this key, opening it if there is none. */
-  acquire(
-    key: string,
-    open: () => Promise<UpstreamSession | ForwardError>,
-  ): Promise<PooledSession | ForwardError>;
+  acquire(key: string, open: () => Promise<UpstreamSession | ForwardError>): Promise<PooledSession | ForwardError>;
   /** Removes a session that the upstream has lost, so that the next request opens another. */
   forget(session: PooledSession): void;
   /** Ends all sessions, those too that are still being opened; waits a bounded time. No session is opened again. */

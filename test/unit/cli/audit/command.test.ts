@@ -197,8 +197,7 @@ describe('audit verify', () => {
   });
 
   it('[O-15] checks signatures against the key that is given, in each form', async () => {
-    const other =
-      createKeyRing([{ id: 'x', bytes: Buffer.alloc(32, 9) }]).publicKeys()[0]?.publicKey ?? '';
+    const other = createKeyRing([{ id: 'x', bytes: Buffer.alloc(32, 9) }]).publicKeys()[0]?.publicKey ?? '';
     const jwk = JSON.stringify({ kty: 'OKP', crv: 'Ed25519', x: publicKey });
     await writeFile(join(folder, 'key.pub'), `sallyport-public-1:${publicKey}\n`);
     for (const given of [publicKey, `sallyport-public-1:${publicKey}`, jwk, 'key.pub']) {
@@ -234,17 +233,11 @@ describe('audit tail, query and show', () => {
     expect(code).toBe(0);
     expect(stdout.trimEnd().split('\n')).toHaveLength(6);
     expect(stdout).toMatch(/^[\n\x20-\x7e]+$/);
-    expect(stdout).toContain(
-      `alice  github tools/call get_issue  forwarded engineers-read  ${DECISION}`,
-    );
+    expect(stdout).toContain(`alice  github tools/call get_issue  forwarded engineers-read  ${DECISION}`);
   });
 
   it('[O-16] makes visible what someone wrote into the file', async () => {
-    await writeFile(
-      path,
-      '{"type":"\\u001b[2Jevil\\u202e","time":"x"}\n{"type":"\u009b1m"}\nnot json\n',
-      'latin1',
-    );
+    await writeFile(path, '{"type":"\\u001b[2Jevil\\u202e","time":"x"}\n{"type":"\u009b1m"}\nnot json\n', 'latin1');
     for (const args of [
       ['tail', path],
       ['tail', path, '--json'],
@@ -352,12 +345,7 @@ describe('audit tail, query and show', () => {
       return [decision.id, decision.action, decision.rule, args];
     };
     const args = expect.objectContaining({ digest: 'args-digest' });
-    expect(await rulesOf(`${path}.1`, path)).toEqual([
-      DECISION,
-      'forwarded',
-      'engineers-read',
-      args,
-    ]);
+    expect(await rulesOf(`${path}.1`, path)).toEqual([DECISION, 'forwarded', 'engineers-read', args]);
     expect(await rulesOf(path)).toEqual([DECISION, 'forwarded', null, null]);
   });
 

@@ -46,9 +46,7 @@ async function run(argv: readonly string[], given: Case = {}) {
     observe: async () => given.offers ?? { kind: 'observed', observed: observedOf(OFFERED) },
     networkOf: async (url) => (url.includes('127.0.0.1') ? 'loopback' : 'public'),
     checkIssuer: async () =>
-      given.issuerError === undefined
-        ? { isKeycloak: given.isKeycloak === true }
-        : { error: given.issuerError },
+      given.issuerError === undefined ? { isKeycloak: given.isKeycloak === true } : { error: given.issuerError },
     async validate(file) {
       validated.push(file);
       return 0;
@@ -124,9 +122,7 @@ describe('[C-26] init', () => {
     expect((await stat(join(folder, 'secrets/sallyport-key'))).mode & 0o777).toBe(0o600);
     expect((await stat(join(folder, 'secrets'))).mode & 0o777).toBe(0o700);
     expect(await read('policies/pins/github-mcp.lock.yaml')).not.toContain('approved');
-    expect(out).toContain(
-      'sallyport pin approve -c sallyport.yaml github-mcp --all --by "$(id -un)"',
-    );
+    expect(out).toContain('sallyport pin approve -c sallyport.yaml github-mcp --all --by "$(id -un)"');
     expect(out).toContain('http://127.0.0.1:8080/github-mcp');
   });
 
@@ -135,9 +131,7 @@ describe('[C-26] init', () => {
     const tools = names.map((name) => toolOf(name, READS));
     const offers: Observation = { kind: 'observed', observed: observedOf(tools) };
     await run([...FLAGS, '--name', 'odd'], { offers });
-    expect(await grantedTools('policies/odd.policy.yaml')).toEqual([
-      ['# x', 'a"\n  - id: x', 'ok'],
-    ]);
+    expect(await grantedTools('policies/odd.policy.yaml')).toEqual([['# x', 'a"\n  - id: x', 'ok']]);
     const text = await read('policies/odd.policy.yaml');
     for (const pattern of ['*', 're:.*', 'get_*'])
       expect(text).toContain(`# No rule can name ${JSON.stringify(pattern)} exactly`);
@@ -156,9 +150,7 @@ describe('[C-26] init', () => {
 
   it('lists the others as comments, and grants all only where that was asked for', async () => {
     await run(FLAGS);
-    expect(await grantedTools('policies/github-mcp.policy.yaml')).toEqual([
-      ['get_issue', 'list_issues'],
-    ]);
+    expect(await grantedTools('policies/github-mcp.policy.yaml')).toEqual([['get_issue', 'list_issues']]);
     expect(await read('policies/github-mcp.policy.yaml')).toContain('        # - "close_issue"\n');
     await run([...FLAGS, 'all', '--allow', 'all']);
     expect(await grantedTools('all/policies/github-mcp.policy.yaml')).toEqual([
@@ -199,9 +191,7 @@ describe('[C-26] init', () => {
     expect(await read('secrets/gh-header')).toBe(`${secret}\n`);
     expect((await stat(join(folder, 'secrets/gh-header'))).mode & 0o777).toBe(0o600);
     const config = await read('sallyport.yaml');
-    expect(config).toContain(
-      'credentials: {type: static, header: "X-Api-Key", value: {file: ./secrets/gh-header}}',
-    );
+    expect(config).toContain('credentials: {type: static, header: "X-Api-Key", value: {file: ./secrets/gh-header}}');
     expect(config + out + err).not.toContain(secret);
     const broken = await run(['x', ...FLAGS, '--header', 'X-Api-Key']);
     expect([broken.code, broken.err]).toEqual([2, "error: --header takes 'Name: value'\n"]);
@@ -212,10 +202,7 @@ describe('[C-26] init', () => {
     const config = await read('sallyport.yaml');
     expect(config).toContain('    scopesSupported: ["tickets:read", "notes:read"]\n');
     const broken = await run(['x', ...FLAGS, '--scope', 'two words']);
-    expect([broken.code, broken.err]).toEqual([
-      2,
-      expect.stringContaining('expected an OAuth scope'),
-    ]);
+    expect([broken.code, broken.err]).toEqual([2, expect.stringContaining('expected an OAuth scope')]);
     await run(['none', ...FLAGS]);
     expect(await read('none/sallyport.yaml')).not.toContain('scopesSupported');
   });
@@ -239,14 +226,8 @@ describe('[C-26] init', () => {
 
 describe('[C-26] init that cannot be done writes nothing', () => {
   it.each([
-    [
-      { issuerError: 'no metadata' },
-      'the issuer https://idp.example.com cannot be used: no metadata',
-    ],
-    [
-      { offers: { kind: 'unreachable', why: 'timeout' } },
-      'github-mcp could not be listed: timeout',
-    ],
+    [{ issuerError: 'no metadata' }, 'the issuer https://idp.example.com cannot be used: no metadata'],
+    [{ offers: { kind: 'unreachable', why: 'timeout' } }, 'github-mcp could not be listed: timeout'],
   ] as const)('%j', async (given, message) => {
     const { code, err } = await run(FLAGS, given);
     expect(code).toBe(2);
@@ -315,14 +296,7 @@ describe('[C-26] init that cannot be done writes nothing', () => {
 
 describe('[C-26] init on a terminal', () => {
   it('asks for what is missing until it is answered', async () => {
-    const answers = [
-      'nonsense',
-      'https://gh.example.com/mcp',
-      'https://idp.example.com',
-      '',
-      'eng, ops',
-      '',
-    ];
+    const answers = ['nonsense', 'https://gh.example.com/mcp', 'https://idp.example.com', '', 'eng, ops', ''];
     const { code, asked, err } = await run([], { answers });
     expect(code).toBe(0);
     expect(asked.map((question) => question.slice(0, 6))).toEqual([

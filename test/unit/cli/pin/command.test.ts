@@ -69,10 +69,7 @@ async function run(line: string, given: Case = {}) {
     gitIdentity: () => given.git,
   };
   const runArgv = ([word = '', ...rest]: readonly string[], printed = io): Promise<number> =>
-    buildProgram(printed, [pinCommand(printed, ports)]).run([
-      ...['pin', word, '-c', 'config/gateway.yaml'],
-      ...rest,
-    ]);
+    buildProgram(printed, [pinCommand(printed, ports)]).run([...['pin', word, '-c', 'config/gateway.yaml'], ...rest]);
   const code = await runArgv(line.split(' '));
   return { code, out: io.out(), err: io.err(), text: files.get(FILE) };
 }
@@ -111,9 +108,7 @@ describe('[L-70] pin fetch', () => {
       approved: 1,
       pending: [{ kind: 'tool', name: 'get_issue', digest: digestOf(OTHER) }],
     });
-    expect((await run('fetch', { lock: text ?? '', offers: OFFERS_OTHER })).out).toContain(
-      'nothing changed',
-    );
+    expect((await run('fetch', { lock: text ?? '', offers: OFFERS_OTHER })).out).toContain('nothing changed');
   });
 
   it('changes nothing where it cannot check', async () => {
@@ -206,9 +201,7 @@ describe('[L-72] pin approve and block', () => {
       const { code, err, text } = await run(approve, { lock: WAITING, ...given });
       expect(code).toBe(0);
       expect(err).toContain('note: the lock file alone was asked');
-      expect(err).toContain(
-        `sha256:${digestOf(TOOL)} remains approved too, because it is not known`,
-      );
+      expect(err).toContain(`sha256:${digestOf(TOOL)} remains approved too, because it is not known`);
       expect(statuses(text)).toEqual(['approved', 'approved']);
       const again = await run(approve, { lock: text ?? '', offers: OFFERS_OTHER });
       expect(again.err).toContain(
@@ -280,9 +273,7 @@ describe('[L-73] pin approve of what is pending', () => {
     observed: observedOf([TOOL, LIST], { prompts: [PROMPT], instructions: 'Be brief.' }),
   };
   const pendingIn = (text: string | undefined): string[] =>
-    pendingOf(readLock(FILE, text ?? '').lock ?? lockOf([])).map(
-      ({ kind, name }) => `${kind} ${name}`,
-    );
+    pendingOf(readLock(FILE, text ?? '').lock ?? lockOf([])).map(({ kind, name }) => `${kind} ${name}`);
 
   it('takes all of it, or of one kind, and the counts add up', async () => {
     const lock = await fetchedLock(offers);
@@ -304,11 +295,7 @@ describe('[L-73] pin approve of what is pending', () => {
     expect([unclear.code, unclear.text]).toEqual([2, lock]);
     expect(unclear.err).toContain('get_issue is pending as tool and prompt; say which');
     const one = await run('approve github get_issue --kind prompt --by alex', { lock, offers });
-    expect(pendingIn(one.text)).toEqual([
-      'tool get_issue',
-      'tool list_issues',
-      'instructions instructions',
-    ]);
+    expect(pendingIn(one.text)).toEqual(['tool get_issue', 'tool list_issues', 'instructions instructions']);
     // With the prompt approved, the name says enough.
     const line = 'approve github get_issue list_issues instructions --by alex --json';
     const rest = await run(line, { lock: one.text ?? '', offers });
@@ -347,9 +334,7 @@ describe('[L-73] pin approve of what is pending', () => {
     });
     expect(code).toBe(1);
     expect(out).toContain('github: 3 approved, 1 left pending: tool get_issue\n');
-    expect(err).toContain(
-      `tool get_issue has changed since: the upstream now offers sha256:${digestOf(OTHER)}`,
-    );
+    expect(err).toContain(`tool get_issue has changed since: the upstream now offers sha256:${digestOf(OTHER)}`);
     expect(pendingIn(text)).toEqual(['tool get_issue']);
   });
 
@@ -433,10 +418,7 @@ describe('[L-73] pin approve of what is pending', () => {
   it('is by whom git names, which is said, where nobody is named', async () => {
     const given = { lock: CLEAN_WAITING, offers: OFFERS_CLEAN, git: 'Kim <kim@example.com>' };
     const { code, err, text } = await run('approve github --all', given);
-    expect([code, err]).toEqual([
-      0,
-      'note: by Kim <kim@example.com>, as git is configured; --by names another\n',
-    ]);
+    expect([code, err]).toEqual([0, 'note: by Kim <kim@example.com>, as git is configured; --by names another\n']);
     const pin = readLock(FILE, text ?? '').lock?.pins.tool.get('get_issue');
     expect(pin?.approval?.by).toBe('Kim <kim@example.com>');
     const named = await run('approve github --all --by alex', given);
@@ -449,9 +431,7 @@ describe('[L-73] pin approve of what is pending', () => {
     expect(readLock(FILE, named.text ?? '').lock?.pins.tool.get('get_issue')?.block).toEqual(block);
     const nobody = await run('block github get_issue', { lock: WAITING });
     expect([nobody.code, nobody.text?.includes('block:')]).toEqual([0, false]);
-    expect((await run('block github get_isue', { lock: WAITING })).err).toContain(
-      'did you mean "get_issue"?',
-    );
+    expect((await run('block github get_isue', { lock: WAITING })).err).toContain('did you mean "get_issue"?');
   });
 });
 
@@ -479,16 +459,12 @@ describe('[L-74] pin diff', () => {
   const NEXT = /^After this review, run: sallyport pin (.*)$/m;
   /** The words of the command that was printed, as a shell reads them, without those of `run`. */
   const nextOf = (err: string): string =>
-    (NEXT.exec(err)?.[1] ?? '')
-      .replace(' -c config/gateway.yaml', '')
-      .replace('"$(id -un)"', 'alex');
+    (NEXT.exec(err)?.[1] ?? '').replace(' -c config/gateway.yaml', '').replace('"$(id -un)"', 'alex');
 
   it('leads from one drift to its approval by the command that it prints', async () => {
     const given = { lock: APPROVED, offers: OFFERS_OTHER };
     const drift = await run('diff', given);
-    expect(nextOf(drift.err)).toBe(
-      `approve github get_issue --kind tool --digest sha256:${digestOf(OTHER)} --by alex`,
-    );
+    expect(nextOf(drift.err)).toBe(`approve github get_issue --kind tool --digest sha256:${digestOf(OTHER)} --by alex`);
     const done = await run(nextOf(drift.err), given);
     expect([done.code, statuses(done.text)]).toEqual([0, ['approved']]);
     const last = await run('diff', { lock: done.text ?? '', offers: OFFERS_OTHER });
@@ -509,9 +485,7 @@ describe('[L-74] pin diff', () => {
     const drift = await run('diff', { lock: APPROVED, offers });
     expect(nextOf(drift.err)).toBe('fetch github');
     const fetched = await run(nextOf(drift.err), { lock: APPROVED, offers });
-    expect(fetched.err).toBe(
-      'To review what is pending, run: sallyport pin diff -c config/gateway.yaml github\n',
-    );
+    expect(fetched.err).toBe('To review what is pending, run: sallyport pin diff -c config/gateway.yaml github\n');
     const lock = fetched.text ?? '';
     const review = await run('diff github', { lock, offers });
     expect(review.out).toContain(`-> sha256:${digestOf(CLEAN)}), pending\n`);
@@ -550,10 +524,7 @@ describe('[L-74] pin diff', () => {
       const isNamed = ["a'; touch x; '", 'a b'].includes(name);
       // A name with a control of direction is left out by the scan, so that no command follows.
       if (name.includes('\u202e')) expect(next).toBe('');
-      else
-        expect(
-          next.startsWith(isNamed ? `approve github ${quoted} --kind` : 'approve github --all'),
-        ).toBe(true);
+      else expect(next.startsWith(isNamed ? `approve github ${quoted} --kind` : 'approve github --all')).toBe(true);
     }
   });
 
@@ -569,8 +540,7 @@ describe('[L-91] a change of a lock file that must be signed', () => {
     gateway: `${GOOD}pins: {signers: {alice: {publicKey: {env: ALICE}}}}\n`,
     env: { KEY: KEY_HEX, ALICE: publicKey },
   };
-  const NEXT =
-    'has to be signed before it takes effect: sallyport pin sign -c config/gateway.yaml github';
+  const NEXT = 'has to be signed before it takes effect: sallyport pin sign -c config/gateway.yaml github';
 
   it.each([
     ['fetch', undefined],
@@ -645,11 +615,11 @@ describe('[L-77] the scan before an approval', () => {
 
   it('leaves entries with a block finding out of fetch --approve and approve --all, and names them', async () => {
     const fetched = await run('fetch --approve --by alex', { offers: OFFERED });
-    expect([
-      fetched.code,
-      statusOf(fetched.text, 'get_issue'),
-      statusOf(fetched.text, 'get_note'),
-    ]).toEqual([1, 'approved', 'pending']);
+    expect([fetched.code, statusOf(fetched.text, 'get_issue'), statusOf(fetched.text, 'get_note')]).toEqual([
+      1,
+      'approved',
+      'pending',
+    ]);
     expect(fetched.err).toContain('error: github tool get_note is not approved');
     const pending = (await run('fetch', { offers: OFFERED })).text ?? '';
     const all = await run('approve github --all --by alex', { lock: pending, offers: OFFERED });
@@ -683,10 +653,7 @@ describe('[L-77] the scan before an approval', () => {
     const given = { lock, offers: OFFERED };
     const all = await run('approve github --all --by alex --accept secrecy-00000000', given);
     expect([all.code, all.text]).toEqual([2, lock]);
-    const other = await run(
-      'approve github get_note --by alex --accept sensitive-read-00000000',
-      given,
-    );
+    const other = await run('approve github get_note --by alex --accept sensitive-read-00000000', given);
     expect([other.code, other.text]).toEqual([1, lock]);
   });
 
@@ -697,10 +664,7 @@ describe('[L-77] the scan before an approval', () => {
       const lock = (await run('fetch github', { offers })).text ?? '';
       const left = await run(line, { lock, offers });
       expect(left.code).toBe(1);
-      expect([statusOf(left.text, 'get_issue'), statusOf(left.text, 'list_issues')]).toEqual([
-        'pending',
-        'approved',
-      ]);
+      expect([statusOf(left.text, 'get_issue'), statusOf(left.text, 'list_issues')]).toEqual(['pending', 'approved']);
       expect(left.err).toMatch(/get_issue is not approved.*:\n {2}review hidden-text-/);
       const next = /run: sallyport pin (approve .*)$/m.exec(left.err)?.[1] ?? '';
       const again = `${next.replace(' -c config/gateway.yaml', '')} --by alex`;

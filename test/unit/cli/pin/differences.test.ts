@@ -7,15 +7,7 @@ import { writeLock } from '../../../../src/pins/lock.js';
 import type { JsonObject } from '../../../../src/protocol/jsonrpc.js';
 import { envelopeOf, makeSigner, statementOf } from '../../../support/signers.js';
 import { GOOD, KEY_HEX } from '../../config/reading.js';
-import {
-  digestOf,
-  listingOf,
-  lockOf,
-  pinOf,
-  textPin,
-  toolOf,
-  versionOf,
-} from '../../pins/samples.js';
+import { digestOf, listingOf, lockOf, pinOf, textPin, toolOf, versionOf } from '../../pins/samples.js';
 import { terminal } from '../console.js';
 
 const FILE = '/srv/policies/pins/github.lock.yaml';
@@ -57,10 +49,8 @@ async function run(line: string, given: Given = {}) {
     ['/srv/gateway.yaml', given.gateway ?? GOOD],
     [FILE, LOCK],
   ]);
-  if (given.signatures !== undefined)
-    files.set(FILE.replace('.yaml', '.sig.json'), given.signatures);
-  if (given.firstUse !== undefined)
-    files.set(FILE.replace('.lock.yaml', '.first-use.yaml'), given.firstUse);
+  if (given.signatures !== undefined) files.set(FILE.replace('.yaml', '.sig.json'), given.signatures);
+  if (given.firstUse !== undefined) files.set(FILE.replace('.lock.yaml', '.first-use.yaml'), given.firstUse);
   const observed: Observation = { kind: 'observed', observed: given.offers ?? OFFERS };
   const ports: PinPorts = {
     files: {
@@ -98,9 +88,7 @@ describe('[L-97] pin diff and pin verify', () => {
     ]);
     expect((await run('diff', { offers })).out).toContain('not offered here');
     const { upstreams } = JSON.parse((await run('verify --json', { offers })).out);
-    expect(upstreams[0].notOffered).toEqual([
-      { kind: 'tool', name: 'get_issue', digest: digestOf(VARIANT) },
-    ]);
+    expect(upstreams[0].notOffered).toEqual([{ kind: 'tool', name: 'get_issue', digest: digestOf(VARIANT) }]);
     const log: Report = JSON.parse((await run('verify --format sarif', { offers })).out);
     expect(log.runs[0].results).toMatchObject([{ ruleId: 'not-offered', level: 'note' }]);
     // The difference says that the form which changed is not offered.
@@ -163,9 +151,7 @@ describe('[L-97] pin diff and pin verify', () => {
       expect(result.partialFingerprints['sallyport/v1']).toMatch(/^[0-9a-f]{64}$/);
     }
     const at = (pointer: string, kind = 'tool'): Report =>
-      first.results.find(
-        ({ properties }: Report) => properties.pointer === pointer && properties.kind === kind,
-      );
+      first.results.find(({ properties }: Report) => properties.pointer === pointer && properties.kind === kind);
     expect(at('/description')).toMatchObject({ ruleId: 'new-cue', level: 'error' });
     expect(lineOf(at('/description'))).toBe('description: "Reads one issue."');
     expect(at('/description').message.text).toBe(
@@ -191,9 +177,7 @@ describe('[L-97] pin diff and pin verify', () => {
     const offers = offersOf([OLD]);
     const signatures = envelopeOf(statementOf(LOCK, { counter: 3 }), [alice]);
     const good = await run('verify', { gateway, offers, signatures });
-    expect([good.code, good.out]).toEqual([
-      ...[0, 'github: signed by alice, counter 3\ngithub: as pinned\n'],
-    ]);
+    expect([good.code, good.out]).toEqual([...[0, 'github: signed by alice, counter 3\ngithub: as pinned\n']]);
     const bad = { gateway, offers, signatures: envelopeOf(statementOf('x'), [alice]) };
     const { code, out } = await run('verify', bad);
     expect([code, out]).toEqual([
@@ -214,10 +198,7 @@ describe('[L-97] pin diff and pin verify', () => {
 });
 
 describe('[L-97] pin diff and pin verify of an upstream that is trusted on first use', () => {
-  const gateway = GOOD.replace(
-    'issuers: [corp]',
-    'issuers: [corp]\n    pinning: {mode: trust-on-first-use}',
-  );
+  const gateway = GOOD.replace('issuers: [corp]', 'issuers: [corp]\n    pinning: {mode: trust-on-first-use}');
   const [TRUSTED, LATER] = [toolOf('list_issues'), toolOf('create_issue')];
   const at = '2026-11-20T10:00:00.000Z';
   const firstUse = writeLock({
@@ -247,8 +228,7 @@ describe('[L-97] pin diff and pin verify of an upstream that is trusted on first
       [],
       [{ kind: 'tool', name: 'list_issues', at, isRecorded: true }],
     ]);
-    const [result]: Report = JSON.parse((await run('verify --format sarif', given)).out).runs[0]
-      .results;
+    const [result]: Report = JSON.parse((await run('verify --format sarif', given)).out).runs[0].results;
     expect(result).toMatchObject({ ruleId: 'first-use', level: 'note' });
   });
 
@@ -268,9 +248,7 @@ describe('[L-97] pin diff and pin verify of an upstream that is trusted on first
     const { code, out, err } = await run('verify', { gateway, offers: AS_TRUSTED });
     expect(code).toBe(0);
     expect(err).toContain('there is no github.first-use.yaml beside the lock files');
-    expect(out).toContain(
-      'not in the lock file; trusted if it was in the first listing of the gateway',
-    );
+    expect(out).toContain('not in the lock file; trusted if it was in the first listing of the gateway');
     const changed = offersOf([NEW, TRUSTED]);
     expect((await run('verify', { gateway, offers: changed })).code).toBe(1);
   });

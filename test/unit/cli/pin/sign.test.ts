@@ -14,9 +14,7 @@ const FOLDER = '/srv/config/policies/pins';
 const FILE = `${FOLDER}/github.lock.yaml`;
 const SIGNATURES = `${FOLDER}/github.lock.sig.json`;
 const TOOL = toolOf('get_issue');
-const LOCK = writeLock(
-  lockOf([pinOf(TOOL, 'approved', [versionOf(toolOf('get_issue', { title: 'x' }), 'pending')])]),
-);
+const LOCK = writeLock(lockOf([pinOf(TOOL, 'approved', [versionOf(toolOf('get_issue', { title: 'x' }), 'pending')])]));
 const CHANGED = writeLock(lockOf([pinOf(TOOL)]));
 const [alice, bob, eve] = [makeSigner('alice'), makeSigner('bob', 'P-384'), makeSigner('eve')];
 const SIGNERS = `pins:
@@ -86,10 +84,7 @@ const signedBy = (signers: readonly TestSigner[], counter = 1, text = LOCK): str
 describe('[L-91] pin sign', () => {
   it('begins a statement in the name of the configured signer, and says what is missing', async () => {
     const { code, out, err, signatures } = await run('github --key alice.pem');
-    expect([code, read(signatures)]).toEqual([
-      0,
-      { counter: 1, signer: 'alice', signers: ['alice'] },
-    ]);
+    expect([code, read(signatures)]).toEqual([0, { counter: 1, signer: 'alice', signers: ['alice'] }]);
     expect(out).toBe(
       `signed github: counter 1, sha256:${sha256Hex(LOCK)}, 1 signature; written to ${SIGNATURES}\n` +
         '  1 approved, 0 blocked, 1 pending\n',
@@ -160,9 +155,7 @@ describe('[L-91] pin sign', () => {
   it('works without configured signers, with a name that is given', async () => {
     const given = { signers: false };
     const { code, err, signatures } = await run('--all --key eve.pem --by Eve', given);
-    expect([code, err, read(signatures)]).toEqual([
-      ...[0, '', { counter: 1, signer: 'Eve', signers: ['eve'] }],
-    ]);
+    expect([code, err, read(signatures)]).toEqual([...[0, '', { counter: 1, signer: 'Eve', signers: ['eve'] }]]);
     const { err: note } = await run('github --key eve.pem');
     expect(note).toContain('note: the key belongs to no signer in pins.signers');
   });
@@ -180,11 +173,7 @@ describe('[L-91] pin sign', () => {
     for (const [command, printed, what] of [
       ['fail', '', 'the command ended with 3'],
       ['kms', 'not base64!', 'the command printed no signature in base64'],
-      [
-        'kms',
-        Buffer.from('x'.repeat(96)).toString('base64'),
-        'that the public key does not verify',
-      ],
+      ['kms', Buffer.from('x'.repeat(96)).toString('base64'), 'that the public key does not verify'],
     ] as const) {
       const line = `github --key-command ${command} --public-key bob.pub.pem`;
       const { code, err, signatures } = await run(line, { printed: () => printed });

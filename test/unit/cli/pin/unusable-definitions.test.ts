@@ -71,9 +71,7 @@ describe('[L-46] a pattern that is not checked', () => {
     const { err } = await run(line, [FINE, LOOKING_AHEAD], lock);
     const what =
       'note: github tool tag_issue is checked but for one pattern, so that texts which do not match it pass the gateway: ';
-    expect(err).toContain(
-      `${what}inputSchema/properties/tag/pattern: "^(?!x)": in a pattern of the schema, `,
-    );
+    expect(err).toContain(`${what}inputSchema/properties/tag/pattern: "^(?!x)": in a pattern of the schema, `);
     expect(err).toContain(`${what}outputSchema/properties/id/pattern: "(a)\\\\1": `);
     expect(err).not.toContain('warning: github tool');
     expect(err).not.toContain('tool get_issue');
@@ -105,15 +103,11 @@ describe('[L-46] an approved definition that cannot be used', () => {
     'is named with the place and the error, and the others are not: pin %s',
     async (line) => {
       const { err } = await run(line, ALL);
-      expect(err).toMatch(
-        /^warning: github tool list_issues cannot be used, .*: inputSchema\/properties\/id\S*: \S/m,
-      );
+      expect(err).toMatch(/^warning: github tool list_issues cannot be used, .*: inputSchema\/properties\/id\S*: \S/m);
       expect(err).toContain(
         'warning: github tool add_issue cannot be used, and is neither listed nor callable: annotations/readOnlyHint: expected boolean, got string\n',
       );
-      expect(err).toMatch(
-        /^warning: github tool count_issues is left out of lists .*: outputSchema/m,
-      );
+      expect(err).toMatch(/^warning: github tool count_issues is left out of lists .*: outputSchema/m);
       expect(err).not.toContain('tool get_issue');
     },
   );
@@ -141,8 +135,6 @@ describe('[L-46] an approved definition that cannot be used', () => {
       expect.stringMatching(/^warning .*github\/add_issue.* expected boolean, got string/),
       expect.stringMatching(/^warning .*github\/list_issues.* inputSchema\/properties\/id/),
     ]);
-    expect(checkUsable('/srv/pins', outline, new Map([['github', lockOf([pinOf(FINE)])]]))).toEqual(
-      [],
-    );
+    expect(checkUsable('/srv/pins', outline, new Map([['github', lockOf([pinOf(FINE)])]]))).toEqual([]);
   });
 });

@@ -33,12 +33,8 @@ describe('[POL-01] explain call', () => {
       args: '{"invoice":"I-1","amount":99}',
     });
     expect(code).toBe(0);
-    expect(out).toContain(
-      'deny: insufficient-scope by support/small-refunds, listed for this caller\n',
-    );
-    expect(out).toContain(
-      '    args.amount /amount: must be at most 50  (policies/teams/support.policy.yaml:34:20)\n',
-    );
+    expect(out).toContain('deny: insufficient-scope by support/small-refunds, listed for this caller\n');
+    expect(out).toContain('    args.amount /amount: must be at most 50  (policies/teams/support.policy.yaml:34:20)\n');
     expect(out).toContain('who.groups: the groups of the caller: "support-leads"');
     expect(out).toContain(
       'the least for it to be allowed (necessary, not tried):\n' +
@@ -80,12 +76,8 @@ describe('[POL-01] explain call', () => {
     mkdirSync(join(folder, 'policies/pins'), { recursive: true });
     const lock = writeLock({ ...lockOf([pinned, blocked]), upstream: 'github' });
     writeFileSync(join(folder, 'policies/pins/github.lock.yaml'), lock);
-    const rule =
-      '{id: all, effect: allow, who: {anyone: true}, what: {upstreams: [github], tools: ["*"]}}';
-    writeFileSync(
-      join(folder, 'policies/p.policy.yaml'),
-      `version: 1\npolicy: p\nrules:\n  - ${rule}\n`,
-    );
+    const rule = '{id: all, effect: allow, who: {anyone: true}, what: {upstreams: [github], tools: ["*"]}}';
+    writeFileSync(join(folder, 'policies/p.policy.yaml'), `version: 1\npolicy: p\nrules:\n  - ${rule}\n`);
     const config = GOOD.replace('[corp]\n', '[corp]\n    pinning: {mode: trust-on-first-use}\n');
     writeFileSync(join(folder, 'gateway.yaml'), config);
     const verdictOf = async (name: string) => {
@@ -103,9 +95,7 @@ describe('[POL-01] explain call', () => {
 
   it('names the sensitive fields of the tool', async () => {
     const { out } = await explain({ target: 'crm/get_customer', group: ['support'] });
-    expect(out).toContain(
-      'sensitive fields:\n  redact /structuredContent/ssn\n  redact /structuredContent/birthday\n',
-    );
+    expect(out).toContain('sensitive fields:\n  redact /structuredContent/ssn\n  redact /structuredContent/birthday\n');
     expect(await explainJson({ target: 'crm/update_customer' })).toMatchObject({
       sensitive: [{ pointer: '/arguments/fields/*', effect: 'not recorded' }],
     });
@@ -118,18 +108,14 @@ describe('[POL-01] explain call', () => {
       as: '{"groups":["eng"],"scopes":["code:read","code:write"]}',
       args: '{"repository":"r","title":"t","base":"release"}',
     });
-    expect(out).toContain(
-      'when: (!has(args.base) || args.base != "release"), of: args.title.size()',
-    );
+    expect(out).toContain('when: (!has(args.base) || args.base != "release"), of: args.title.size()');
   });
 
   it('reads a resource by its URI, and a prompt by its name', async () => {
     const target = 'handbook/handbook://pages/holidays';
     expect(await explainJson({ target })).toMatchObject({ verdict: 'allow' });
     const prompt = await explainJson({ target: 'tickets/summarize_ticket' });
-    expect(
-      prompt.rules.find((rule: { id: string }) => rule.id === 'support/work-on-tickets'),
-    ).toMatchObject({
+    expect(prompt.rules.find((rule: { id: string }) => rule.id === 'support/work-on-tickets')).toMatchObject({
       what: 'holds',
       who: 'fails',
     });
@@ -183,9 +169,7 @@ describe('[POL-01] explain call', () => {
     const sink = { target: 'code/create_pull_request', policies };
     const { flows } = await explainJson(sink);
     expect(flows).toEqual([{ policy: 'p', id: 'no-leak', from: ['untrusted'], withinMs: 600_000 }]);
-    expect((await explain(sink)).out).toContain(
-      '  p/no-leak  refuses it for 600 s after results labelled untrusted\n',
-    );
+    expect((await explain(sink)).out).toContain('  p/no-leak  refuses it for 600 s after results labelled untrusted\n');
     expect((await explainJson({ target: 'code/get_file', policies })).flows).toEqual([]);
   });
 
@@ -205,14 +189,8 @@ describe('[POL-01] explain call', () => {
       { target: 'crm/get_customer', as: '{"gruops":[]}' },
       'error: the caller at gruops: a caller has no key "gruops"; did you mean "groups"?\n',
     ],
-    [
-      { target: 'crm/get_customer', issuer: 'crop' },
-      'error: no issuer is named "crop"; did you mean "corp"?\n',
-    ],
-    [
-      { target: 'crm/get_customer', args: '{' },
-      'error: --args is not valid JSON; quote it for the shell\n',
-    ],
+    [{ target: 'crm/get_customer', issuer: 'crop' }, 'error: no issuer is named "crop"; did you mean "corp"?\n'],
+    [{ target: 'crm/get_customer', args: '{' }, 'error: --args is not valid JSON; quote it for the shell\n'],
   ])('says what is wrong with %j', async (options, message) => {
     expect(await explain(options)).toEqual({ code: 2, out: '', err: message });
   });
@@ -228,9 +206,7 @@ describe('[POL-01] explain call', () => {
   it('notes a name that nobody pinned, and which was meant', async () => {
     const { code, err } = await explain({ target: 'payments/refunds' });
     expect(code).toBe(0);
-    expect(err).toBe(
-      'note: no tool named "refunds" is pinned for payments; did you mean "refund"?\n',
-    );
+    expect(err).toBe('note: no tool named "refunds" is pinned for payments; did you mean "refund"?\n');
     expect((await explain({ target: 'payments/refund' })).err).toBe('');
   });
 
@@ -299,9 +275,7 @@ describe('[POL-01] explain decision', () => {
     ];
     const refused = { reasons: ['arguments-invalid'] };
     const { out } = await explainRecorded(refused, { keys: ['invoice'], bytes: 9, violations });
-    expect(out).toContain(
-      '  /amount fails "maximum"\n  the object of arguments fails "undeclared"\n',
-    );
+    expect(out).toContain('  /amount fails "maximum"\n  the object of arguments fails "undeclared"\n');
   });
 
   it('reads a captured number as a number', async () => {

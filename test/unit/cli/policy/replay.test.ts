@@ -5,12 +5,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decisionEvent } from '../../../../src/audit/event.js';
 import { createEventJoiner } from '../../../../src/audit/query.js';
-import {
-  isDecision,
-  noteGroups,
-  type RecordedCall,
-  readCall,
-} from '../../../../src/audit/recorded.js';
+import { isDecision, noteGroups, type RecordedCall, readCall } from '../../../../src/audit/recorded.js';
 import { supposePrincipal } from '../../../../src/auth/principal.js';
 import { compileSuggested, runReplay, suggestPolicy } from '../../../../src/cli/policy/replay.js';
 import type { Workspace } from '../../../../src/cli/policy/workspace.js';
@@ -163,9 +158,7 @@ describe('[POL-08] a suggested policy', () => {
         );
         const suggested = compileSuggested(suggestion.document, workspace);
         const isApart = ({ upstream, kind, name }: RecordedCall): boolean =>
-          suggestion.apart.some(
-            (one) => one.upstream === upstream && one.kind === kind && one.name === name,
-          );
+          suggestion.apart.some((one) => one.upstream === upstream && one.kind === kind && one.name === name);
         for (const { query, read } of members) {
           if (isApart(read)) continue;
           const now = evaluate(read, suggested);
@@ -186,9 +179,7 @@ describe('[POL-08] a suggested policy', () => {
     const io = terminal({ cwd: ROOT });
     const options = { ...TEAMS, log: ['policies/teams/example.audit.jsonl'], group: 'finance' };
     expect(await runReplay({ ...options, suggest: true }, io, PORTS)).toBe(0);
-    expect(io.out()).toContain(
-      'tools:\n        - "refund"\n    args: {"amount":{"type":"number","maximum":2400}}\n',
-    );
+    expect(io.out()).toContain('tools:\n        - "refund"\n    args: {"amount":{"type":"number","maximum":2400}}\n');
     expect(io.err()).toContain('3 rules from 5 decisions; 0 targets without a rule\n');
   });
 

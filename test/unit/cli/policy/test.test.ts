@@ -62,21 +62,16 @@ describe('[POL-04] test', () => {
 
   it('compares reason and rule, and takes limits as it is told', async () => {
     const small = REFUND.replace('51', '50');
-    const passed = await test(
-      `${HEAD}${small}    expect: allow\n    rule: support/small-refunds\n`,
-    );
+    const passed = await test(`${HEAD}${small}    expect: allow\n    rule: support/small-refunds\n`);
     expect(passed.code).toBe(0);
     const exhausted = `${HEAD}${small}    limits: exhausted\n    expect: deny\n    reason: rate-limited\n    rule: house/money-leaves-a-trace\n`;
     expect(await test(exhausted)).toMatchObject({ code: 0 });
     const wrong = await test(`${HEAD}${small}    expect: allow\n    rule: finance/refunds\n`);
-    expect(wrong.out).toContain(
-      'expected the rule finance/refunds, decided allow by support/small-refunds',
-    );
+    expect(wrong.out).toContain('expected the rule finance/refunds, decided allow by support/small-refunds');
   });
 
   it('compares lists in both directions', async () => {
-    const list = (expectation: string) =>
-      test(`${HEAD}  - {name: list, as: lead, list: payments, ${expectation}}\n`);
+    const list = (expectation: string) => test(`${HEAD}  - {name: list, as: lead, list: payments, ${expectation}}\n`);
     expect(await list('items: [refund]')).toMatchObject({ code: 0 });
     expect((await list('items: []')).out).toContain('listed, but not expected: "refund"');
     expect((await list('contains: [get_invoice]')).out).toContain('not listed: "get_invoice"');

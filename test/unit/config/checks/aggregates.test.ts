@@ -17,9 +17,7 @@ const MEMBERS = 'upstreams: {github: {prefix: gh_}, web: {}}';
 
 describe('[MRG-20] an endpoint in the configuration', () => {
   it('is a resource of its own over its members', () => {
-    const { aggregates } = settingsOf(
-      withAggregate(`path: /together, issuers: [corp], ${MEMBERS}`),
-    );
+    const { aggregates } = settingsOf(withAggregate(`path: /together, issuers: [corp], ${MEMBERS}`));
     expect(aggregates.get('all')).toEqual({
       name: 'all',
       path: '/together',
@@ -55,9 +53,9 @@ describe('[MRG-20] an endpoint in the configuration', () => {
       'w, s]',
       'w, s]\n    binding: dpop',
     );
-    expect(
-      diagnosticLines(withAggregate(`issuers: [corp], ${MEMBERS}`, base)).join('\n'),
-    ).toContain('one member wants tokens bound by "dpop", another by "mtls"');
+    expect(diagnosticLines(withAggregate(`issuers: [corp], ${MEMBERS}`, base)).join('\n')).toContain(
+      'one member wants tokens bound by "dpop", another by "mtls"',
+    );
   });
 
   it('has the path of its name, and may be open where all its members are', () => {
@@ -76,16 +74,8 @@ describe('[MRG-20] an endpoint in the configuration', () => {
       'unknown upstream "gihub"; did you mean "github"?',
     ],
     ['it has no member', 'issuers: [corp], upstreams: {}', 'must not be empty'],
-    [
-      'it has no issuer',
-      MEMBERS,
-      'the key "issuers" is missing: name the issuers whose tokens callers may use',
-    ],
-    [
-      'its issuer is unknown',
-      `issuers: [crop], ${MEMBERS}`,
-      'unknown issuer "crop"; did you mean "corp"?',
-    ],
+    ['it has no issuer', MEMBERS, 'the key "issuers" is missing: name the issuers whose tokens callers may use'],
+    ['its issuer is unknown', `issuers: [crop], ${MEMBERS}`, 'unknown issuer "crop"; did you mean "corp"?'],
     [
       'it lets in without a token what its members do not',
       `authentication: none, ${MEMBERS}`,
@@ -111,11 +101,7 @@ describe('[MRG-20] an endpoint in the configuration', () => {
       `path: /web, issuers: [corp], ${MEMBERS}`,
       'the path "/web" belongs to the upstream "web"',
     ],
-    [
-      'its path is a bad one',
-      `path: all, issuers: [corp], ${MEMBERS}`,
-      'a path starts with /; did you mean "/all"?',
-    ],
+    ['its path is a bad one', `path: all, issuers: [corp], ${MEMBERS}`, 'a path starts with /; did you mean "/all"?'],
     [
       'it accepts the audience of a member',
       `issuers: [corp], audiences: {corp: ["https://mcp.example.com/web"]}, ${MEMBERS}`,
@@ -136,9 +122,7 @@ describe('[MRG-20] an endpoint in the configuration', () => {
       'upstreams:',
       `  other: {issuer: "https://other.example.com", ${introspected}}\nupstreams:`,
     );
-    const lines = diagnosticLines(withAggregate(`issuers: [corp, other], ${MEMBERS}`, base)).join(
-      '\n',
-    );
+    const lines = diagnosticLines(withAggregate(`issuers: [corp, other], ${MEMBERS}`, base)).join('\n');
     expect(lines).toContain('one issuer of an endpoint may be introspected, not several');
   });
 
@@ -148,9 +132,7 @@ describe('[MRG-20] an endpoint in the configuration', () => {
       '  other: {issuer: "https://other.example.com", algorithms: [ES256]}\nupstreams:',
     );
     const text = withAggregate(`issuers: [corp, other], ${MEMBERS}`, second);
-    expect(diagnosticLines(text).join('\n')).toContain(
-      'the member "github" does not accept this issuer',
-    );
+    expect(diagnosticLines(text).join('\n')).toContain('the member "github" does not accept this issuer');
     const named = `${TWO}endpoints:\n  web: {path: /x, issuers: [corp], ${MEMBERS}}\n`;
     expect(diagnosticLines(named).join('\n')).toContain('an upstream has this name too');
   });
@@ -160,10 +142,7 @@ describe('[MRG-19] the path of an endpoint', () => {
   it('takes what its strictest member takes, and places of each member', () => {
     const text = withAggregate(
       `issuers: [corp], ${MEMBERS}`,
-      TWO.replace(
-        '/github.example.com/mcp\n',
-        '/github.example.com/mcp\n    limits: {concurrency: 3}\n',
-      ).replace(
+      TWO.replace('/github.example.com/mcp\n', '/github.example.com/mcp\n    limits: {concurrency: 3}\n').replace(
         '/web.example.com/mcp\n',
         '/web.example.com/mcp\n    limits: {maxRequestBytes: 2KiB}\n',
       ),
@@ -207,9 +186,7 @@ describe('[MRG-14] names that look alike under prefixes', () => {
   }
 
   it('are refused at the place of their endpoint, what is not approved aside', () => {
-    const text = withAggregate(
-      'issuers: [corp], upstreams: {github: {prefix: git_}, web: {prefix: github_}}',
-    );
+    const text = withAggregate('issuers: [corp], upstreams: {github: {prefix: git_}, web: {prefix: github_}}');
     const { outline } = read(text);
     const catalogs = new Map([
       ['github', pinned(['hub_search', 'new_x', 'status'])],

@@ -22,17 +22,12 @@ const AROUND: Surroundings = {
     [`${FOLDER}/expired.pem`]: expired.cert,
     [`${FOLDER}/none.pem`]: 'no certificate',
     [`${FOLDER}/weak.key`]: weak.export({ type: 'pkcs8', format: 'pem' }).toString(),
-    [`${FOLDER}/key.json`]: JSON.stringify(
-      generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' }),
-    ),
+    [`${FOLDER}/key.json`]: JSON.stringify(generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' })),
   },
 };
 
 function upstream(...lines: readonly string[]): string {
-  return GOOD.replace(
-    '    issuers: [corp]\n',
-    `    issuers: [corp]\n${lines.map((line) => `    ${line}\n`).join('')}`,
-  );
+  return GOOD.replace('    issuers: [corp]\n', `    issuers: [corp]\n${lines.map((line) => `    ${line}\n`).join('')}`);
 }
 
 function diagnosticsOf(...lines: readonly string[]): readonly string[] {
@@ -103,10 +98,7 @@ describe('[CRD-03] credentials', () => {
       [
         `credentials: {type: client-credentials, ${SERVER}, tokenEndpoint: https://as.example.com/t, privateKey: {file: key.json}}`,
       ],
-      [
-        'error "issuer" or "tokenEndpoint", not both',
-        'error "clientSecret" or "privateKey", not both',
-      ],
+      ['error "issuer" or "tokenEndpoint", not both', 'error "clientSecret" or "privateKey", not both'],
     ],
     [
       'https outside loopback',
@@ -117,9 +109,7 @@ describe('[CRD-03] credentials', () => {
     ],
     [
       'an audience that is not ours',
-      [
-        `credentials: {type: client-credentials, ${SERVER}, resource: https://mcp.example.com/github}`,
-      ],
+      [`credentials: {type: client-credentials, ${SERVER}, resource: https://mcp.example.com/github}`],
       ['error this is an audience of the gateway itself'],
     ],
     [
@@ -134,9 +124,7 @@ describe('[CRD-03] credentials', () => {
     [
       'for an exchange, a credential of the gateway itself',
       [EXCHANGE],
-      [
-        'error token-exchange needs "pinning.credentials": the gateway lists for itself, without a caller',
-      ],
+      ['error token-exchange needs "pinning.credentials": the gateway lists for itself, without a caller'],
     ],
     [
       'for the gateway itself, no exchange',
@@ -157,8 +145,7 @@ describe('[CRD-03] audiences of the gateway', () => {
   both: {issuers: [corp], upstreams: {github: {}, mail: {}}}
 admin: {issuers: {corp: {audience: urn:admins, roles: {viewer: [sec]}}}}
 `;
-  const textOf = (line: string): string =>
-    upstream(line).replace('upstreams:\n', more).concat(parts);
+  const textOf = (line: string): string => upstream(line).replace('upstreams:\n', more).concat(parts);
 
   it.each(['api://mail', 'https://mcp.example.com/both', 'urn:admins'])(
     'are asked for by no credential: %s',
@@ -187,9 +174,7 @@ admin: {issuers: {corp: {audience: urn:admins, roles: {viewer: [sec]}}}}
 
 describe('[CRD-03] tls', () => {
   it('is read from files beside the gateway file, which are watched', () => {
-    const text = upstream(
-      'tls: {ca: ca.pem, cert: tls/own.pem, key: {file: tls/own.key}, serverName: mcp.internal}',
-    );
+    const text = upstream('tls: {ca: ca.pem, cert: tls/own.pem, key: {file: tls/own.key}, serverName: mcp.internal}');
     const settings = settingsOf(text, AROUND);
     expect(settings.upstreams.get('github')?.tls).toEqual({
       ca: authority.cert,
@@ -197,11 +182,7 @@ describe('[CRD-03] tls', () => {
       serverName: 'mcp.internal',
       pins: [],
     });
-    expect(settings.watchedFiles).toEqual([
-      `${FOLDER}/ca.pem`,
-      `${FOLDER}/tls/own.pem`,
-      `${FOLDER}/tls/own.key`,
-    ]);
+    expect(settings.watchedFiles).toEqual([`${FOLDER}/ca.pem`, `${FOLDER}/tls/own.pem`, `${FOLDER}/tls/own.key`]);
   });
 
   it.each([
@@ -222,11 +203,7 @@ describe('[CRD-03] tls', () => {
       'tls: {cert: tls/own.pem, key: {env: SECRET}}',
       'error the environment variable "SECRET" holds no private key in PEM',
     ],
-    [
-      'pins that can be compared',
-      'tls: {pins: [abc]}',
-      'error expected sha256: and 64 lower-case hex digits',
-    ],
+    ['pins that can be compared', 'tls: {pins: [abc]}', 'error expected sha256: and 64 lower-case hex digits'],
     [
       'a certificate that still holds',
       'tls: {ca: expired.pem}',
@@ -240,9 +217,7 @@ describe('[CRD-03] tls', () => {
     const plain = upstream('network: loopback', 'tls: {serverName: a}')
       .replace('https://github.example.com', 'http://127.0.0.1:3001')
       .replace('https://mcp.example.com', 'http://127.0.0.1:8080');
-    expect(diagnosticLines(plain, AROUND)).toEqual([
-      '13:5 error this upstream is reached by plain http',
-    ]);
+    expect(diagnosticLines(plain, AROUND)).toEqual(['13:5 error this upstream is reached by plain http']);
   });
 });
 
@@ -269,17 +244,12 @@ describe('[CRD-03] identity', () => {
     expect(diagnosticsOf(credential, 'identity: {header: x-caller}')).toEqual([
       'error "credentials" has this header too',
     ]);
-    expect(diagnosticsOf('identity: {ttl: 1h}')).toEqual([
-      'error an assertion is valid for 1s to 10m',
-    ]);
+    expect(diagnosticsOf('identity: {ttl: 1h}')).toEqual(['error an assertion is valid for 1s to 10m']);
   });
 });
 
 describe('[CRD-03] the page on credentials', () => {
-  const page = readFileSync(
-    new URL('../../../../docs/reference/upstream-credentials.md', import.meta.url),
-    'utf8',
-  );
+  const page = readFileSync(new URL('../../../../docs/reference/upstream-credentials.md', import.meta.url), 'utf8');
   const blocks = [...page.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text = '']) => text);
 
   it.each(blocks)('shows what is accepted: %#', (block) => {
@@ -307,10 +277,7 @@ describe('[CRD-03] the page on credentials', () => {
 
 describe('[CRD-14] a secret that is too short to be recognized where it comes back', () => {
   it.each([
-    [
-      'a header, whose scheme does not count',
-      'credentials: {type: static, header: X, value: {env: S}}',
-    ],
+    ['a header, whose scheme does not count', 'credentials: {type: static, header: X, value: {env: S}}'],
     [
       'a client secret',
       'credentials: {type: client-credentials, issuer: https://as.example.com, clientId: g, clientSecret: {env: S}}',
@@ -318,8 +285,7 @@ describe('[CRD-14] a secret that is too short to be recognized where it comes ba
   ])('is warned of: %s', (_what, line) => {
     const lines = (value: string): readonly string[] =>
       diagnosticLines(upstream(line), { env: { S: value } }).map((one) => one.replace(/^\S+ /, ''));
-    const warning =
-      /^warning the environment variable "S" holds a secret shorter than 12 characters/;
+    const warning = /^warning the environment variable "S" holds a secret shorter than 12 characters/;
     expect(lines('elevenchars')).toEqual([expect.stringMatching(warning)]);
     expect(lines('twelve-chars')).toEqual([]);
     const behindScheme = line.includes('header') ? [expect.stringMatching(warning)] : [];

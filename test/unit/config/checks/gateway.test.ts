@@ -48,11 +48,7 @@ describe('[TOK-16] an issuer', () => {
 
   it.each([
     ['no way to verify', issuerWith(), 'the key "algorithms" is missing, or "introspection"'],
-    [
-      'two ways',
-      issuerWith('algorithms: [ES256]', ASKED),
-      'by signature or introspected, not both',
-    ],
+    ['two ways', issuerWith('algorithms: [ES256]', ASKED), 'by signature or introspected, not both'],
     ['no client', issuerWith('introspection: {}'), 'clientId'],
     [
       'a secret in the file',
@@ -74,11 +70,7 @@ describe('[TOK-16] an issuer', () => {
       issuerWith(ASKED.replace('}}', '}, endpoint: "https://10.0.0.1/i"}')),
       'this address is not in the network "public"',
     ],
-    [
-      'the type of proofs',
-      issuerWith('algorithms: [ES256]', 'tokenType: dpop+jwt'),
-      'no access tokens',
-    ],
+    ['the type of proofs', issuerWith('algorithms: [ES256]', 'tokenType: dpop+jwt'), 'no access tokens'],
     [
       'the type of grants',
       issuerWith('algorithms: [ES256]', 'tokenType: application/oauth-id-jag+jwt'),
@@ -94,11 +86,7 @@ describe('[TOK-16] an issuer', () => {
       issuerWith('algorithms: [ES256]', 'scopeHierarchy: {a: [b], b: [c], c: [b]}'),
       'the scope "b" includes itself',
     ],
-    [
-      'a scope that is none',
-      issuerWith('algorithms: [ES256]', 'scopeHierarchy: {"a b": [c]}'),
-      'an OAuth scope',
-    ],
+    ['a scope that is none', issuerWith('algorithms: [ES256]', 'scopeHierarchy: {"a b": [c]}'), 'an OAuth scope'],
     ['an empty list', issuerWith('algorithms: [ES256]', 'scopeHierarchy: {a: []}'), 'not be empty'],
   ])('with %s is a mistake', (_title, text, message) => {
     const reading = read(text, { env: SECRET_ENV });
@@ -167,21 +155,14 @@ describe('[CON-10] the settings of the console', () => {
       LOGIN.replace('}}', '}, scopes: [groups]}'),
       'without the scope "openid"',
     ],
-    [
-      'no secret',
-      'https://console.example.com',
-      'login: {clientId: x}',
-      '"clientSecret" is missing',
-    ],
+    ['no secret', 'https://console.example.com', 'login: {clientId: x}', '"clientSecret" is missing'],
   ])('are refused with %s', (_, publicUrl, login, message) => {
     const found = diagnosticLines(GOOD + admin(publicUrl, login), { env: CONSOLE_ENV });
     expect(found.some((line) => line.includes(message))).toBe(true);
   });
 
   it('are accepted with plain http on loopback', () => {
-    expect(diagnosticLines(GOOD + admin('http://127.0.0.1:9090'), { env: CONSOLE_ENV })).toEqual(
-      [],
-    );
+    expect(diagnosticLines(GOOD + admin('http://127.0.0.1:9090'), { env: CONSOLE_ENV })).toEqual([]);
   });
 
   it('are refused where the issuer introspects its tokens, because nothing verifies an ID token', () => {
@@ -229,12 +210,7 @@ describe('[REV-20] the settings of the store', () => {
       STORE,
       'longer than half of "maxAge"',
     ],
-    [
-      'a prefix with a brace',
-      '{type: redis, url: {env: STORE}, prefix: "a}b"}',
-      STORE,
-      'expected up to 64 letters',
-    ],
+    ['a prefix with a brace', '{type: redis, url: {env: STORE}, prefix: "a}b"}', STORE, 'expected up to 64 letters'],
   ])('are refused with %s', (_, state, url, message) => {
     const found = linesOfState(state, url);
     expect(found).toHaveLength(1);

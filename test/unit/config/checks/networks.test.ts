@@ -57,14 +57,10 @@ function mayBe({ host, scheme, network = 'public', plaintext }: Written): boolea
   if (plaintext === 'accepted' && network === 'public') return false;
   const isNamed = host === 'a name';
   const isInNetwork =
-    isNamed ||
-    host === `a ${network} address` ||
-    (network === 'private' && host === 'a public address');
+    isNamed || host === `a ${network} address` || (network === 'private' && host === 'a public address');
   if (scheme === 'https') return isInNetwork;
   if (network === 'loopback') return isInNetwork;
-  return network === 'private' && plaintext === 'accepted' && host !== 'a public address'
-    ? isInNetwork
-    : false;
+  return network === 'private' && plaintext === 'accepted' && host !== 'a public address' ? isInNetwork : false;
 }
 
 /** Each way out that a line names, as the configuration that results. */
@@ -73,13 +69,10 @@ function advised(line: string, written: Written): readonly Written[] {
   const ways = line.split(/, for one |, or use /);
   const changes = ways
     .map((way) =>
-      Object.fromEntries(
-        [...way.matchAll(/"(network|plaintext): (\w+)"/g)].map(([, key, value]) => [key, value]),
-      ),
+      Object.fromEntries([...way.matchAll(/"(network|plaintext): (\w+)"/g)].map(([, key, value]) => [key, value])),
     )
     .filter((keys) => Object.keys(keys).length > 0);
-  const takesHttps =
-    suggested.some((one) => one.startsWith('https://')) || line.endsWith('or use https');
+  const takesHttps = suggested.some((one) => one.startsWith('https://')) || line.endsWith('or use https');
   return [...changes, ...(takesHttps ? [{ scheme: 'https' }] : [])].map((keys) => ({
     ...written,
     ...keys,
@@ -98,9 +91,7 @@ function deadEnds(written: Written, steps: number): readonly string[] {
 
 const PUBLIC = 'https://mcp.example.com';
 const LOOPBACK = 'http://127.0.0.1:8080';
-const ROWS: readonly Written[] = (
-  ['upstream', 'issuer', 'introspection', 'credentials'] as const
-).flatMap((owner) =>
+const ROWS: readonly Written[] = (['upstream', 'issuer', 'introspection', 'credentials'] as const).flatMap((owner) =>
   (Object.keys(HOSTS) as Host[]).flatMap((host) =>
     [PUBLIC, LOOPBACK].flatMap((publicUrl) =>
       ['http', 'https'].flatMap((scheme) =>
@@ -122,16 +113,11 @@ const ROWS: readonly Written[] = (
 describe('[C-07, A-12] how an origin may be reached', () => {
   it('is all combinations', () => expect(ROWS).toHaveLength(4 * 4 * 2 * 2 * 4 * 2));
 
-  it.each([PUBLIC, LOOPBACK])(
-    'is decided by scheme, network and address alone, at %s',
-    (publicUrl) => {
-      const rows = ROWS.filter(
-        (row) => row.publicUrl === publicUrl && row.owner !== 'introspection',
-      );
-      const wrong = rows.filter((row) => (linesOf(row).length === 0) !== mayBe(row));
-      expect(wrong).toEqual([]);
-    },
-  );
+  it.each([PUBLIC, LOOPBACK])('is decided by scheme, network and address alone, at %s', (publicUrl) => {
+    const rows = ROWS.filter((row) => row.publicUrl === publicUrl && row.owner !== 'introspection');
+    const wrong = rows.filter((row) => (linesOf(row).length === 0) !== mayBe(row));
+    expect(wrong).toEqual([]);
+  });
 
   it('is one error where it is none', () => {
     const several = ROWS.filter((row) => row.owner !== 'introspection' && linesOf(row).length > 1);
@@ -165,23 +151,17 @@ describe('[C-07, A-12] how an origin may be reached', () => {
     expect(found).toMatchObject({ network: 'private', plaintext: 'accepted' });
   });
 
-  it.each([
-    '169.254.169.254',
-    '[fd00:ec2::254]',
-    '100.100.100.200',
-    '168.63.129.16',
-    '0.0.0.0',
-    '[fe80::1]',
-  ])('is never at %s', (address) => {
-    for (const row of ROWS.filter(
-      ({ owner, host }) => owner === 'upstream' && host === 'a private address',
-    )) {
-      const text = textOf(row).replace('10.0.0.5', address);
-      const reason =
-        'error the gateway never connects to this address: it is link-local, a metadata address or reserved';
-      expect(diagnosticLines(text)).toEqual([expect.stringContaining(reason)]);
-    }
-  });
+  it.each(['169.254.169.254', '[fd00:ec2::254]', '100.100.100.200', '168.63.129.16', '0.0.0.0', '[fe80::1]'])(
+    'is never at %s',
+    (address) => {
+      for (const row of ROWS.filter(({ owner, host }) => owner === 'upstream' && host === 'a private address')) {
+        const text = textOf(row).replace('10.0.0.5', address);
+        const reason =
+          'error the gateway never connects to this address: it is link-local, a metadata address or reserved';
+        expect(diagnosticLines(text)).toEqual([expect.stringContaining(reason)]);
+      }
+    },
+  );
 });
 
 describe('[A-13] the gateway itself', () => {

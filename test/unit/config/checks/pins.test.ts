@@ -53,30 +53,20 @@ describe('[L-94] pins.signers', () => {
         'error 2 signers are required, but there are only 1 different keys',
       ],
     ],
-    [
-      'signatures are required of nobody',
-      pins('require: 1'),
-      ['error "require" needs "signers": nobody could sign'],
-    ],
+    ['signatures are required of nobody', pins('require: 1'), ['error "require" needs "signers": nobody could sign']],
     ['there are no signers', pins('signers: {}'), ['error']],
     ['a signer has no key', pins('signers: {alice: {}}'), ['error the key "publicKey" is missing']],
     [
       'a key is private',
       pins('signers: {alice: {publicKey: {env: SECRET}}}'),
-      [
-        'error the environment variable "SECRET" holds a private key; name the file of its public key',
-      ],
+      ['error the environment variable "SECRET" holds a private key; name the file of its public key'],
     ],
     [
       'a key is none',
       pins('signers: {alice: {publicKey: {env: KEY}}}'),
       ['error the environment variable "KEY" holds no public key: expected PEM'],
     ],
-    [
-      'a key is missing',
-      pins('signers: {alice: {publicKey: {file: nobody.pem}}}'),
-      ['error the file "nobody.pem"'],
-    ],
+    ['a key is missing', pins('signers: {alice: {publicKey: {file: nobody.pem}}}'), ['error the file "nobody.pem"']],
     [
       'definitions are trusted on first use',
       `${GOOD.replace('issuers: [corp]', 'issuers: [corp]\n    pinning: {mode: trust-on-first-use}')}pins: {signers: {${ALICE}}}\n`,

@@ -48,11 +48,7 @@ describe('[C-07, MCP-66] serve refuses to start: origins', () => {
       swap('https://github', 'https://me:pw@github'),
       '10:10 error a URL carries no user name or password',
     ],
-    [
-      'a URL has a fragment',
-      swap('example.com/mcp', 'example.com/mcp#x'),
-      '10:10 error a URL here has no fragment',
-    ],
+    ['a URL has a fragment', swap('example.com/mcp', 'example.com/mcp#x'), '10:10 error a URL here has no fragment'],
     [
       'an issuer is no URL',
       swap('https://idp.example.com', 'idp.example.com'),
@@ -80,10 +76,7 @@ describe('[C-07, MCP-66] serve refuses to start: origins', () => {
     ],
     [
       'two issuers have one identifier',
-      swap(
-        'upstreams:',
-        '  other: {issuer: "https://idp.example.com", algorithms: [ES256]}\nupstreams:',
-      ),
+      swap('upstreams:', '  other: {issuer: "https://idp.example.com", algorithms: [ES256]}\nupstreams:'),
       '8:19 error the issuer "corp" has this identifier too',
     ],
   ])('%s', (_, text, line) => expect(diagnosticLines(text)).toContain(line));
@@ -91,10 +84,7 @@ describe('[C-07, MCP-66] serve refuses to start: origins', () => {
 
 describe('serve refuses to start: content', () => {
   const withContent = (tools: string): string =>
-    swap(
-      'issuers: [corp]',
-      `issuers: [corp]\n    pinning: {mode: "off"}\n    content: {tools: {${tools}}}`,
-    );
+    swap('issuers: [corp]', `issuers: [corp]\n    pinning: {mode: "off"}\n    content: {tools: {${tools}}}`);
 
   it('without pins, code is chosen for no definition', () => {
     expect(diagnosticLines(withContent('read_file: code'))).toEqual([
@@ -102,9 +92,8 @@ describe('serve refuses to start: content', () => {
     ]);
   });
 
-  it.each(['read_file: text', `read_file: {kind: code, digest: ${'a1'.repeat(32)}}`])(
-    '%s needs no pin',
-    (tools) => expect(diagnosticLines(withContent(tools))).toEqual([]),
+  it.each(['read_file: text', `read_file: {kind: code, digest: ${'a1'.repeat(32)}}`])('%s needs no pin', (tools) =>
+    expect(diagnosticLines(withContent(tools))).toEqual([]),
   );
 });
 
@@ -159,9 +148,7 @@ describe('[C-08] serve refuses to start: keys and secrets', () => {
     ['both', '{env: A, file: b}', 'not both'],
   ])('%s where a secret belongs is refused and not echoed', (_, written, message) => {
     const lines = diagnosticLines(`${GOOD}admin: {breakGlass: {token: ${written}}}\n`);
-    expect(lines).toEqual([
-      `13:29 error expected a secret reference, {env: NAME} or {file: PATH}, ${message}`,
-    ]);
+    expect(lines).toEqual([`13:29 error expected a secret reference, {env: NAME} or {file: PATH}, ${message}`]);
   });
 
   it('no fault ever shows a secret or what stands in its place', () => {
@@ -172,10 +159,7 @@ describe('[C-08] serve refuses to start: keys and secrets', () => {
       swap('keys: [{env: KEY}]', `keys: ${secret}`),
       swap('keys: [{env: KEY}]', `keys: [${secret}]`),
       swap('issuers: [corp]', `issuers: [corp]\n    credentials: ${secret}`),
-      swap(
-        'issuers: [corp]',
-        `issuers: [corp]\n    credentials: {type: static, header: A, value: ${secret}}`,
-      ),
+      swap('issuers: [corp]', `issuers: [corp]\n    credentials: {type: static, header: A, value: ${secret}}`),
       swap('env: KEY', 'env: LEAK'),
     ];
     for (const text of texts) {
@@ -238,16 +222,8 @@ describe('[C-09] serve refuses to start: upstreams', () => {
       swap('    issuers: [corp]\n', ''),
       '9:3 error the key "issuers" is missing: name the issuers whose tokens callers may use',
     ],
-    [
-      'one has an empty list of issuers',
-      swap('[corp]', '[]'),
-      '11:14 error this list must not be empty',
-    ],
-    [
-      'an issuer is unknown',
-      swap('[corp]', '[crop]'),
-      '11:15 error unknown issuer "crop"; did you mean "corp"?',
-    ],
+    ['one has an empty list of issuers', swap('[corp]', '[]'), '11:14 error this list must not be empty'],
+    ['an issuer is unknown', swap('[corp]', '[crop]'), '11:15 error unknown issuer "crop"; did you mean "corp"?'],
     [
       'an audience is of an issuer that does not vouch here',
       swap('[corp]', '[corp]\n    audiences: {crop: [a]}'),
@@ -260,10 +236,7 @@ describe('[C-09] serve refuses to start: upstreams', () => {
     ],
     [
       'a credential takes a header of the gateway',
-      swap(
-        '[corp]',
-        '[corp]\n    credentials: {type: static, header: Mcp-Session-Id, value: {env: KEY}}',
-      ),
+      swap('[corp]', '[corp]\n    credentials: {type: static, header: Mcp-Session-Id, value: {env: KEY}}'),
       '12:41 error the gateway sets this header itself',
     ],
     [
@@ -297,16 +270,14 @@ describe('[C-09] serve refuses to start: upstreams', () => {
       'mcp.example.com/x',
       second('    url: https://w.example.com/\n    path: /x/github\n    issuers: [corp]\n'),
     );
-    expect(diagnosticLines(text)).toEqual([
-      '14:11 error the path "/x/github" belongs to the upstream "github"',
-    ]);
+    expect(diagnosticLines(text)).toEqual(['14:11 error the path "/x/github" belongs to the upstream "github"']);
   });
 
   it('authentication: none off loopback', () => {
     const open = '7:21 error "authentication: none" needs';
-    expect(
-      diagnosticLines(swap('policies:', 'listeners: {data: {host: 0.0.0.0}}\npolicies:', LOCAL)),
-    ).toEqual([`${open} a data listener on loopback`]);
+    expect(diagnosticLines(swap('policies:', 'listeners: {data: {host: 0.0.0.0}}\npolicies:', LOCAL))).toEqual([
+      `${open} a data listener on loopback`,
+    ]);
     const far = swap('http://127.0.0.1:8080', 'https://mcp.example.com', LOCAL);
     expect(diagnosticLines(far)).toContain(`${open} a loopback publicUrl`);
   });
@@ -355,11 +326,7 @@ describe('[C-10] serve refuses to start: listeners, audit, console', () => {
       '13:59 error another sink has this path',
     ],
     ['no sink', `${GOOD}audit: {sinks: []}\n`, '13:16 error this list must not be empty'],
-    [
-      'a console without a credential',
-      `${GOOD}admin: {}\n`,
-      '13:1 error the console needs "issuers" or "breakGlass"',
-    ],
+    ['a console without a credential', `${GOOD}admin: {}\n`, '13:1 error the console needs "issuers" or "breakGlass"'],
     [
       'a console whose issuer is unknown',
       `${GOOD}admin: {issuers: {crop: {audience: a, roles: {viewer: [a]}}}}\n`,
@@ -378,8 +345,7 @@ describe('[C-10] serve refuses to start: listeners, audit, console', () => {
 });
 
 describe('[POL-06] policies that are not enforced', () => {
-  const policies = (more: string) =>
-    diagnosticLines(swap('dir: policies', `dir: policies, ${more}`));
+  const policies = (more: string) => diagnosticLines(swap('dir: policies', `dir: policies, ${more}`));
 
   it('are a choice that is made twice, and a warning', () => {
     expect(policies('mode: observe')).toEqual([
@@ -388,9 +354,7 @@ describe('[POL-06] policies that are not enforced', () => {
     expect(policies('mode: observe, acceptUnenforced: true')).toEqual([
       '12:33 warning no policy is enforced: every verified caller may use whatever is pinned',
     ]);
-    expect(policies('acceptUnenforced: true')).toEqual([
-      '12:27 error "acceptUnenforced" goes with "mode: observe"',
-    ]);
+    expect(policies('acceptUnenforced: true')).toEqual(['12:27 error "acceptUnenforced" goes with "mode: observe"']);
   });
 });
 
@@ -400,14 +364,11 @@ describe('[C-11] what is read and refused', () => {
   it.each([['tracing', `${GOOD}tracing: {otlp: {env: OTLP}}\n`, '13:1', '"tracing"']])(
     '%s',
     (_, text, place, subject) => {
-      expect(diagnosticLines(text)).toEqual([
-        `${place} error ${subject} is not available in this version`,
-      ]);
+      expect(diagnosticLines(text)).toEqual([`${place} error ${subject} is not available in this version`]);
     },
   );
 
-  it('accepts tls where it is empty', () =>
-    expect(diagnosticLines(upstream('tls: {}'))).toEqual([]));
+  it('accepts tls where it is empty', () => expect(diagnosticLines(upstream('tls: {}'))).toEqual([]));
 });
 
 describe('[C-04] unknown words', () => {
@@ -417,11 +378,7 @@ describe('[C-04] unknown words', () => {
       swap('publicUrl', 'publicURL'),
       '2:1 error the gateway file has no key "publicURL"; did you mean "publicUrl"?',
     ],
-    [
-      'an issuer key',
-      swap('algorithms', 'algorithm'),
-      '7:5 error unknown key "algorithm"; did you mean "algorithms"?',
-    ],
+    ['an issuer key', swap('algorithms', 'algorithm'), '7:5 error unknown key "algorithm"; did you mean "algorithms"?'],
     [
       'a pinning mode',
       swap('[corp]', '[corp]\n    pinning: {mode: strcit}'),
@@ -447,11 +404,7 @@ describe('[C-04] unknown words', () => {
       swap('[ES256]', '[none]'),
       '7:18 error "none" is not one of ES256, ES384, ES512, RS256, RS384, RS512, PS256, PS384, PS512, EdDSA, Ed25519',
     ],
-    [
-      'a list',
-      swap('[ES256]', 'ES256'),
-      '7:17 error expected a list, found text; did you mean "[ES256]"?',
-    ],
+    ['a list', swap('[ES256]', 'ES256'), '7:17 error expected a list, found text; did you mean "[ES256]"?'],
     ['a version', swap('version: 1', 'version: 2'), '1:10 error expected 1, found 2'],
     [
       'a name',

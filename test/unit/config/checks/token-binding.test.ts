@@ -56,11 +56,7 @@ describe('TLS of a listener in the configuration', () => {
       `${PAIR}, clientCa: tls/words.txt`,
       'error the file "tls/words.txt" holds no certificates in PEM',
     ],
-    [
-      'authorities that are not there',
-      `${PAIR}, clientCa: tls/no.crt`,
-      'error the file "tls/no.crt" cannot be read',
-    ],
+    ['authorities that are not there', `${PAIR}, clientCa: tls/no.crt`, 'error the file "tls/no.crt" cannot be read'],
   ])('[BND-22] refuses %s', (_what, members, expected) => {
     const lines = diagnosticLines(tls(members), around);
     expect(lines.map((line) => line.replace(/^\d+:\d+ /, ''))).toEqual([expected]);
@@ -70,9 +66,7 @@ describe('TLS of a listener in the configuration', () => {
     expect(diagnosticLines(tls('cert: tls/data.crt, key: tls/data.key'), around)).toEqual([
       expect.stringContaining('a secret reference'),
     ]);
-    expect(diagnosticLines(tls('cert: tls/data.crt'), around)).toEqual([
-      expect.stringContaining('"key" is missing'),
-    ]);
+    expect(diagnosticLines(tls('cert: tls/data.crt'), around)).toEqual([expect.stringContaining('"key" is missing')]);
   });
 
   it('[BND-22] refuses TLS behind a publicUrl of http', () => {
@@ -112,9 +106,7 @@ describe('what an upstream may demand', () => {
       '12:14 error "mtls" needs "listeners.data.tls.clientCa": no header of a proxy proves one',
     ]);
     const mutual = `listeners: {data: {tls: {${PAIR}, clientCa: tls/ca.crt}}}\n`;
-    expect(settingsOf(demand('mtls', mutual), around).upstreams.get('github')?.binding).toBe(
-      'mtls',
-    );
+    expect(settingsOf(demand('mtls', mutual), around).upstreams.get('github')?.binding).toBe('mtls');
     expect(settingsOf(demand('any')).upstreams.get('github')?.binding).toBe('any');
     expect(settingsOf(GOOD).upstreams.get('github')?.binding).toBe('none');
   });

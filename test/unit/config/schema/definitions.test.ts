@@ -96,11 +96,7 @@ const MEMBER = record(
     most: size('How much.', '1KiB'),
     auth: union('type', 'How.', [
       record('Not at all.', { type: tag('none') }),
-      record(
-        'By a key.',
-        { type: tag('key'), key: secret('The key.', 'tls-key') },
-        { required: ['key'] },
-      ),
+      record('By a key.', { type: tag('key'), key: secret('The key.', 'tls-key') }, { required: ['key'] }),
     ]),
     groups: textList('Who.'),
   },
@@ -113,17 +109,12 @@ const VALID = { members: { one: { url: 'x', wait: '5m', most: '2KiB', auth: KEY 
 
 describe('[C-01] a declared key', () => {
   it('is one type in the file and another in the settings', () => {
-    const settings: SettingsOf<typeof FILE> = resolveMeanings(FILE, VALID, (path) =>
-      path.join('/'),
-    );
+    const settings: SettingsOf<typeof FILE> = resolveMeanings(FILE, VALID, (path) => path.join('/'));
     const auth = { type: 'key', key: 'members/one/auth/key' } as const;
     expect(settings).toEqual({ members: { one: { url: 'x', waitMs: 300_000, most: 2048, auth } } });
     const one = settings.members['one'];
     // What has a default is there; what has none may be absent. The compiler holds this test to it.
-    const [waitMs, groups]: [number, readonly string[] | undefined] = [
-      one?.waitMs ?? 0,
-      one?.groups,
-    ];
+    const [waitMs, groups]: [number, readonly string[] | undefined] = [one?.waitMs ?? 0, one?.groups];
     expect([waitMs, groups]).toEqual([300_000, undefined]);
     const written: Parsed<typeof MEMBER>['auth'] = { type: 'none' };
     expect(written.type).toBe('none');
@@ -153,14 +144,7 @@ describe('[C-01] what can be read of a file that is wrong', () => {
         three: { groups: 'a' },
       },
     });
-    expect(
-      entriesOf(read.members).map(([name, { url, auth, groups }]) => [
-        name,
-        url,
-        auth,
-        textsOf(groups),
-      ]),
-    ).toEqual([
+    expect(entriesOf(read.members).map(([name, { url, auth, groups }]) => [name, url, auth, textsOf(groups)])).toEqual([
       ['one', '', {}, [[0, 'a']]],
       ['two', undefined, undefined, []],
       ['three', undefined, undefined, []],

@@ -1,10 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  MAX_FILE_BYTES,
-  MAX_VALUES,
-  readYamlFile,
-} from '../../../../src/config/schema/validation.js';
+import { MAX_FILE_BYTES, MAX_VALUES, readYamlFile } from '../../../../src/config/schema/validation.js';
 import { lineOf } from '../reading.js';
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -48,16 +44,8 @@ describe('[C-02] YAML 1.2 core, one document', () => {
   });
 
   it.each([
-    [
-      'a second document',
-      'a: 1\n---\nb: 2\n',
-      '2:1 error the file holds more than one YAML document',
-    ],
-    [
-      'a key that stands twice',
-      'a: 1\nb:\n  c: 1\n  c: 2\n',
-      '4:3 error duplicate key "c"; remove one of the two',
-    ],
+    ['a second document', 'a: 1\n---\nb: 2\n', '2:1 error the file holds more than one YAML document'],
+    ['a key that stands twice', 'a: 1\nb:\n  c: 1\n  c: 2\n', '4:3 error duplicate key "c"; remove one of the two'],
     [
       'a known tag',
       'a: !!str 12\n',
@@ -73,22 +61,10 @@ describe('[C-02] YAML 1.2 core, one document', () => {
     ['a quoted prototype', '{"__proto__": 1}', '1:2 error the key "__proto__" is not accepted'],
     ['a key that is a map', '? {a: 1}\n: b\n', '1:3 error a key must be plain text'],
     ['a cycle', 'a: &x [*x]\n', '1:8 error this alias is a part of what it refers to'],
-    [
-      'a directive',
-      '%YAML 1.1\n---\na: yes\n',
-      '1:1 error directives (%YAML, %TAG) are not accepted',
-    ],
-    [
-      'a tag directive',
-      '%TAG ! tag:x:\n---\na: 1\n',
-      '1:1 error directives (%YAML, %TAG) are not accepted',
-    ],
+    ['a directive', '%YAML 1.1\n---\na: yes\n', '1:1 error directives (%YAML, %TAG) are not accepted'],
+    ['a tag directive', '%TAG ! tag:x:\n---\na: 1\n', '1:1 error directives (%YAML, %TAG) are not accepted'],
     ['a tab', 'a:\n\t- b\n', '2:1 error a tab is used for indentation; use spaces'],
-    [
-      'infinity',
-      'a: .inf\n',
-      '1:4 error this number cannot be held exactly; quote it to make it text',
-    ],
+    ['infinity', 'a: .inf\n', '1:4 error this number cannot be held exactly; quote it to make it text'],
     [
       'a number too large',
       'a: 9007199254740993\n',
@@ -136,19 +112,7 @@ describe('[C-02] YAML 1.2 core, one document', () => {
   it('throws for no text at all (property)', () => {
     const piece = fc.constantFrom(
       ...['a: ', '- ', '\n', '  ', '{', '}', '[', ']', '&x ', '*x', '!t ', '? ', ': ', '|', '>'],
-      ...[
-        '"',
-        "'",
-        '#',
-        '%YAML 1.1\n',
-        '---\n',
-        '...\n',
-        '<<: ',
-        '__proto__: ',
-        '\t',
-        '1e400',
-        ',',
-      ],
+      ...['"', "'", '#', '%YAML 1.1\n', '---\n', '...\n', '<<: ', '__proto__: ', '\t', '1e400', ','],
     );
     const text = fc.oneof(
       fc.string(),
@@ -158,8 +122,7 @@ describe('[C-02] YAML 1.2 core, one document', () => {
       fc.property(text, (any) => {
         const { source, diagnostics } = readYamlFile('x.yaml', encode(any));
         expect(source === undefined).toBe(diagnostics.length > 0);
-        for (const { line, column } of diagnostics)
-          expect(Math.min(line, column)).toBeGreaterThan(0);
+        for (const { line, column } of diagnostics) expect(Math.min(line, column)).toBeGreaterThan(0);
       }),
       { numRuns: 500 },
     );
@@ -167,9 +130,7 @@ describe('[C-02] YAML 1.2 core, one document', () => {
 
   it('says what is wrong in words of its own, whatever the mistake (property)', () => {
     const lines = ['a: {b: 1}', 'c:', '  - d: "e"', '    f: [g, h]', "i: 'j k'", 'l: m n'];
-    const piece = fc.constantFrom(
-      ...[':', ' ', '"', "'", '[', ']', '{', '}', ',', '\t', '- ', '*'],
-    );
+    const piece = fc.constantFrom(...[':', ' ', '"', "'", '[', ']', '{', '}', ',', '\t', '- ', '*']);
     const change = fc.record({ line: fc.nat(lines.length - 1), at: fc.nat(12), piece });
     const theirs = /implicit|compact|flow|scalar|token|indicator|collection|sequence|node|mapping/i;
     fc.assert(

@@ -5,21 +5,14 @@ import { readdirSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import {
-  createInspection,
-  type Inspection,
-  startInspection,
-} from '../../../../src/gateway/worker/inspection.js';
+import { createInspection, type Inspection, startInspection } from '../../../../src/gateway/worker/inspection.js';
 import {
   createInspectionWorker,
   type InspectionWorker,
   type WorkBudget,
   type WorkerOptions,
 } from '../../../../src/gateway/worker/worker.js';
-import {
-  type ScannedDefinition,
-  scanDefinitions,
-} from '../../../../src/inspection/definitions/scan.js';
+import { type ScannedDefinition, scanDefinitions } from '../../../../src/inspection/definitions/scan.js';
 import { createOwnCredentialStore } from '../../../../src/inspection/detectors/upstream-credentials.js';
 import { LONG_TEXT_CHARS } from '../../../../src/inspection/jobs.js';
 import { guardArguments } from '../../../../src/inspection/requests.js';
@@ -39,15 +32,7 @@ import {
   THROWING_THREAD,
 } from '../../../support/processes.js';
 import { FREE_TURNS } from '../../../support/timing.js';
-import {
-  awsKey,
-  cardNumber,
-  githubToken,
-  noise,
-  profile,
-  ssn,
-  withRules,
-} from '../../inspection/samples.js';
+import { awsKey, cardNumber, githubToken, noise, profile, ssn, withRules } from '../../inspection/samples.js';
 
 const token = githubToken('apart');
 const PRESENTED = `eyJ${'h'.repeat(20)}.eyJ${'b'.repeat(20)}.c2lnbmF0dXJl`;
@@ -123,11 +108,7 @@ describe('inspection on another thread', () => {
       fc.asyncProperty(text, text, carried, rules, output, async (one, other, tail, by, schema) => {
         const structuredContent = { note: other, [`n${one.length}`]: one };
         const copy = { type: 'text', text: JSON.stringify(structuredContent) };
-        const content = [
-          { type: 'text', text: `${one}${LONG}${other}` },
-          { type: 'text', text: one },
-          copy,
-        ];
+        const content = [{ type: 'text', text: `${one}${LONG}${other}` }, { type: 'text', text: one }, copy];
         const input: InspectionInput = {
           ...messageOf({ jsonrpc: '2.0', id: 1, result: { content, structuredContent } }),
           profile: by,
@@ -198,19 +179,16 @@ describe('inspection on another thread', () => {
     },
   );
 
-  it.runIf(process.platform === 'linux')(
-    '[PRF-08] gives way to the event loop where both want one core',
-    async () => {
-      const content = [{ type: 'text', text: `${LONG}${token}` }];
-      const apart = {
-        ...messageOf({ jsonrpc: '2.0', id: 1, result: { content } }),
-        profile,
-      };
-      await inspection.message(apart, 'one');
-      const priorities = readdirSync('/proc/self/task').map((id) => getPriority(Number(id)));
-      expect(Math.max(...priorities)).toBe(getPriority(0) + 5);
-    },
-  );
+  it.runIf(process.platform === 'linux')('[PRF-08] gives way to the event loop where both want one core', async () => {
+    const content = [{ type: 'text', text: `${LONG}${token}` }];
+    const apart = {
+      ...messageOf({ jsonrpc: '2.0', id: 1, result: { content } }),
+      profile,
+    };
+    await inspection.message(apart, 'one');
+    const priorities = readdirSync('/proc/self/task').map((id) => getPriority(Number(id)));
+    expect(Math.max(...priorities)).toBe(getPriority(0) + 5);
+  });
 
   it('[CRD-14] finds the credentials of the gateway itself there too, those noted later as well', async () => {
     ends.length = 0;
@@ -230,12 +208,7 @@ describe('inspection on another thread', () => {
 
   it('[PRF-08] law: the outcome for a request is that of the event loop', async () => {
     ends.length = 0;
-    const held = fc.constantFrom(
-      '',
-      PRESENTED,
-      btoa(PRESENTED),
-      encodeURIComponent(`${PRESENTED} `),
-    );
+    const held = fc.constantFrom('', PRESENTED, btoa(PRESENTED), encodeURIComponent(`${PRESENTED} `));
     const by = fc.constantFrom('off' as const, 'flag' as const, 'block' as const);
     await fc.assert(
       fc.asyncProperty(text, held, by, async (one, other, secrets) => {
@@ -410,28 +383,19 @@ describe('a thread that fails', () => {
     ['throws', THROWING_THREAD, 20_000],
     ['takes too much memory', HUNGRY_THREAD, 20_000],
     ['takes too long', HANGING_THREAD, 300],
-  ])(
-    '[PRF-08] withholds with `internal` where it %s, and another takes its place',
-    async (_how, entry, maxJobMs) => {
-      const inspection = inspectionOf({ entry, maxJobMs });
-      const lost = { kind: 'withhold', reason: 'internal', findings: [] };
-      expect(await inspection.message(longResult(token), 'one')).toEqual(lost);
-      const both = [
-        inspection.message(longResult('a'), 'one'),
-        inspection.message(longResult('b'), 'one'),
-      ];
-      expect(await Promise.all(both)).toEqual([lost, lost]);
-      const value = { note: LONG };
-      const refused = await inspection.request(
-        { value, text: JSON.stringify(value), profile },
-        'one',
-      );
-      expect(refused).toEqual({ kind: 'refuse', reason: 'internal', findings: [] });
-      // No findings would mean that nothing was found.
-      const scanned = await inspection.scanDefinitions(JSON.stringify(DEFINITIONS), 'one');
-      expect(scanned).toBeUndefined();
-    },
-  );
+  ])('[PRF-08] withholds with `internal` where it %s, and another takes its place', async (_how, entry, maxJobMs) => {
+    const inspection = inspectionOf({ entry, maxJobMs });
+    const lost = { kind: 'withhold', reason: 'internal', findings: [] };
+    expect(await inspection.message(longResult(token), 'one')).toEqual(lost);
+    const both = [inspection.message(longResult('a'), 'one'), inspection.message(longResult('b'), 'one')];
+    expect(await Promise.all(both)).toEqual([lost, lost]);
+    const value = { note: LONG };
+    const refused = await inspection.request({ value, text: JSON.stringify(value), profile }, 'one');
+    expect(refused).toEqual({ kind: 'refuse', reason: 'internal', findings: [] });
+    // No findings would mean that nothing was found.
+    const scanned = await inspection.scanDefinitions(JSON.stringify(DEFINITIONS), 'one');
+    expect(scanned).toBeUndefined();
+  });
 
   it.each([
     ['is not there', MISSING_THREAD],
@@ -484,10 +448,7 @@ describe('a thread that fails', () => {
   it('[PRF-08] that is closed lets nothing pass, neither what it has nor what comes', async () => {
     const worker = createInspectionWorker({ entry: HANGING_THREAD });
     const inspection = createInspection(worker, FREE_TURNS);
-    const under = [
-      inspection.message(longResult('a'), 'one'),
-      inspection.message(longResult('b'), 'one'),
-    ];
+    const under = [inspection.message(longResult('a'), 'one'), inspection.message(longResult('b'), 'one')];
     await inspection.close();
     const late = inspection.message(longResult('c'), 'one');
     for (const outcome of await Promise.all([...under, late]))
@@ -517,11 +478,7 @@ describe('a thread that fails', () => {
     standing.push(worker);
     const ended = (upstream: string, caller: string): Promise<void> =>
       worker
-        .run(
-          { kind: 'read', input: { text: '[]', maxValues: 1, isServerList: false } },
-          upstream,
-          caller,
-        )
+        .run({ kind: 'read', input: { text: '[]', maxValues: 1, isServerList: false } }, upstream, caller)
         .then(({ kind }) => void ends.push(`${upstream} ${caller} ${kind}`));
     const all = [ended('one', 'ann'), ended('one', 'bob'), ended('two', 'eve')];
     await Promise.all(all);
@@ -546,10 +503,7 @@ describe('a thread that fails', () => {
   it('[PRF-08] of a gateway leaves a line where there is no other thread', async () => {
     const lines: unknown[] = [];
     // Beside the sources stands no built thread.
-    const inspection = startInspection(
-      { write: (level, event) => lines.push([level, event]) },
-      FREE_TURNS,
-    );
+    const inspection = startInspection({ write: (level, event) => lines.push([level, event]) }, FREE_TURNS);
     await inspection.message(longResult('a'), 'one');
     await inspection.message(longResult('b'), 'one');
     await inspection.close();

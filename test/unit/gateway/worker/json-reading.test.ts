@@ -64,8 +64,7 @@ describe('a message', () => {
     async (count) => {
       const item = '{"name":"a"}';
       const items = Array.from({ length: count }, () => item);
-      const listOf = (odd: string): string =>
-        `{"jsonrpc":"2.0","id":1,"result":{"tools":[${odd},${items.join()}]}}`;
+      const listOf = (odd: string): string => `{"jsonrpc":"2.0","id":1,"result":{"tools":[${odd},${items.join()}]}}`;
       const read = createJsonReading(worker, FREE_TURNS);
       const terms = { ...TERMS, maxValues: 300_000 };
       const sent = listOf('{"name":"a","name":"b"}');
@@ -91,13 +90,10 @@ describe('a message', () => {
   it.each([
     ['full', 'overloaded'],
     ['died', 'internal'],
-  ] as const)(
-    '[PRF-11] that a thread did not read, because it is %s, is %s',
-    async (kind, error) => {
-      const read = createJsonReading(endingWith({ kind }), FREE_TURNS);
-      expect(await read(FLOOD, TERMS)).toEqual({ ok: false, error });
-    },
-  );
+  ] as const)('[PRF-11] that a thread did not read, because it is %s, is %s', async (kind, error) => {
+    const read = createJsonReading(endingWith({ kind }), FREE_TURNS);
+    expect(await read(FLOOD, TERMS)).toEqual({ ok: false, error });
+  });
 
   it('[PRF-11] is read here where there is no other thread', async () => {
     const read = createJsonReading(endingWith({ kind: 'unavailable' }), FREE_TURNS);

@@ -87,18 +87,14 @@ function runAll(queue: FairQueue<string>, msOf: (job: string) => number = () => 
 describe('[PRF-13] the queue of the inspection threads', () => {
   it('gives upstreams a turn each, and the callers of an upstream one each in its turns', () => {
     const queue = queueOf();
-    for (const job of ['x/ann/1', 'x/ann/2', 'x/ann/3', 'x/bob/1', 'y/eve/1', 'y/eve/2'])
-      add(queue, job);
-    expect(runAll(queue)).toEqual([
-      ...['x/ann/1', 'y/eve/1', 'x/bob/1', 'y/eve/2', 'x/ann/2', 'x/ann/3'],
-    ]);
+    for (const job of ['x/ann/1', 'x/ann/2', 'x/ann/3', 'x/bob/1', 'y/eve/1', 'y/eve/2']) add(queue, job);
+    expect(runAll(queue)).toEqual([...['x/ann/1', 'y/eve/1', 'x/bob/1', 'y/eve/2', 'x/ann/2', 'x/ann/3']]);
     expect(queue.next()).toBeUndefined();
   });
 
   it('puts who used up its time behind all others, upstream or caller, and refuses nobody for it', () => {
     const queue = queueOf({ msEach: 10 });
-    for (const job of ['x/ann/1', 'x/ann/2', 'x/ann/3', 'y/eve/1', 'y/eve/2', 'y/eve/3'])
-      add(queue, job);
+    for (const job of ['x/ann/1', 'x/ann/2', 'x/ann/3', 'y/eve/1', 'y/eve/2', 'y/eve/3']) add(queue, job);
     const ran = runAll(queue, (job) => (job.startsWith('x') ? 11 : 0));
     expect(ran).toEqual(['x/ann/1', 'y/eve/1', 'y/eve/2', 'y/eve/3', 'x/ann/2', 'x/ann/3']);
     // The caller is the same at another upstream.
@@ -118,16 +114,12 @@ describe('[PRF-13] the queue of the inspection threads', () => {
   it('keeps a thread for the others: one upstream, or one caller, never has all of several', () => {
     const queue = queueOf({ threads: 3 });
     for (const job of ['x/ann/1', 'x/bob/1', 'x/eve/1']) add(queue, job);
-    expect([queue.next()?.job, queue.next()?.job, queue.next()]).toEqual([
-      ...['x/ann/1', 'x/bob/1', undefined],
-    ]);
+    expect([queue.next()?.job, queue.next()?.job, queue.next()]).toEqual([...['x/ann/1', 'x/bob/1', undefined]]);
     add(queue, 'y/eve/1');
     expect(queue.next()?.job).toBe('y/eve/1');
     const several = queueOf({ threads: 3 });
     for (const job of ['x/ann/1', 'y/ann/1', 'z/ann/1']) add(several, job);
-    expect([several.next()?.job, several.next()?.job, several.next()]).toEqual([
-      ...['x/ann/1', 'y/ann/1', undefined],
-    ]);
+    expect([several.next()?.job, several.next()?.job, several.next()]).toEqual([...['x/ann/1', 'y/ann/1', undefined]]);
     add(several, 'z/bob/1');
     expect(several.next()?.job).toBe('z/bob/1');
   });
@@ -192,9 +184,7 @@ describe('a budget of work', () => {
     const budget = createWorkBudget({ each: EACH, all: ALL, now: () => nowMs });
     budget.spend('one', 8, 'greedy');
     budget.spend('two', 8, 'greedy');
-    expect([budget.hasLeft('three', 'greedy'), budget.hasLeft('three', 'modest')]).toEqual([
-      ...[false, true],
-    ]);
+    expect([budget.hasLeft('three', 'greedy'), budget.hasLeft('three', 'modest')]).toEqual([...[false, true]]);
     expect(budget.hasLeft('three')).toBe(true);
     nowMs = 50;
     expect(budget.hasLeft('three', 'greedy')).toBe(true);

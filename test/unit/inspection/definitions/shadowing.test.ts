@@ -46,8 +46,8 @@ describe('[L-76] shadowing', () => {
   it.each(Object.entries(CLONES))('finds every clone that is %s', (_technique, makeClone) => {
     for (const seed of [1, 2, 3, 4, 5]) {
       const random = randomFrom(seed);
-      const missed = TOOLS.map((one) => [one, makeClone(one, random) as Tool] as const).filter(
-        ([one, clone]) => between([one], [clone]).every(({ how }) => how === 'names'),
+      const missed = TOOLS.map((one) => [one, makeClone(one, random) as Tool] as const).filter(([one, clone]) =>
+        between([one], [clone]).every(({ how }) => how === 'names'),
       );
       expect(missed.map(([, clone]) => clone.name)).toEqual([]);
     }
@@ -94,9 +94,7 @@ describe('[L-76] shadowing', () => {
     const of = (description: string, asked = ['search']) =>
       findShadowingOf({
         own: { upstream: 'wiki', definitions: [scanned(tool('search', description, 'space'))] },
-        others: [
-          { upstream: 'mail', definitions: [scanned(tool('search', 'Finds mails.', 'sender'))] },
-        ],
+        others: [{ upstream: 'mail', definitions: [scanned(tool('search', 'Finds mails.', 'sender'))] }],
         asked: asked.map((name) => ({ kind: 'tool', name })),
         ...{ exceptions: [], today: '2026-11-28', deployment: { upstreams: [], aggregates: [] } },
       });
@@ -210,16 +208,8 @@ describe('[L-76] the same server twice', () => {
   const rows: readonly (readonly [string, Case, readonly string[]])[] = [
     ['alone', { offered: { prod: [], staging: TOOLS } }, []],
     ['identical', { offered: { prod: TOOLS, staging: TOOLS } }, ['review staging 8']],
-    [
-      'identical in other order',
-      { offered: { prod: TOOLS, staging: [...TOOLS].reverse() } },
-      ['review staging 8'],
-    ],
-    [
-      'identical and declared',
-      { offered: { prod: TOOLS, staging: TOOLS }, sameAs: declared },
-      ['note staging 8'],
-    ],
+    ['identical in other order', { offered: { prod: TOOLS, staging: [...TOOLS].reverse() } }, ['review staging 8']],
+    ['identical and declared', { offered: { prod: TOOLS, staging: TOOLS }, sameAs: declared }, ['note staging 8']],
     [
       'identical and declared by the other',
       { offered: { prod: TOOLS, staging: TOOLS }, sameAs: { prod: 'staging' } },
@@ -230,11 +220,7 @@ describe('[L-76] the same server twice', () => {
       { offered: { eu: TOOLS, us: TOOLS }, sameAs: { eu: 'prod', us: 'prod' } },
       ['note us 8'],
     ],
-    [
-      'identical to several',
-      { offered: { prod: TOOLS, staging: TOOLS, eu: TOOLS } },
-      ['review eu 8'],
-    ],
+    ['identical to several', { offered: { prod: TOOLS, staging: TOOLS, eu: TOOLS } }, ['review eu 8']],
     [
       'a declared twin beside an undeclared one',
       { offered: { prod: TOOLS, us: TOOLS, staging: TOOLS }, sameAs: declared },
@@ -293,11 +279,7 @@ describe('[L-76] the same server twice', () => {
       { offered: { prod: [first, changed(first)], staging: [first] }, sameAs: declared },
       ['note staging 1'],
     ],
-    [
-      'a clone',
-      { offered: { prod: [first], staging: [changed(first)] } },
-      ['review send_email 1', 'review staging 1'],
-    ],
+    ['a clone', { offered: { prod: [first], staging: [changed(first)] } }, ['review send_email 1', 'review staging 1']],
     [
       'a clone in one list',
       { offered: { prod: [first], staging: [changed(first)] }, aggregates: together },
@@ -326,9 +308,7 @@ describe('[L-76] the same server twice', () => {
   });
 
   it('has the same id for a part of what it is about, and another for other definitions', () => {
-    const ids = [TOOLS, rest].map(
-      (offered) => findingsIn({ offered: { prod: TOOLS, staging: offered } })[0]?.id,
-    );
+    const ids = [TOOLS, rest].map((offered) => findingsIn({ offered: { prod: TOOLS, staging: offered } })[0]?.id);
     expect(new Set(ids).size).toBe(2);
   });
 

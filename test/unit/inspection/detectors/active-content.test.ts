@@ -3,10 +3,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  findActiveContent,
-  neutralize,
-} from '../../../../src/inspection/detectors/active-content.js';
+import { findActiveContent, neutralize } from '../../../../src/inspection/detectors/active-content.js';
 import { findMarkdownCode } from '../../../../src/inspection/detectors/markdown-code.js';
 import { isElsewhere, scriptColon } from '../../../../src/inspection/detectors/targets.js';
 
@@ -52,11 +49,7 @@ const EDITS: readonly (readonly [what: string, text: string, edited: string])[] 
   ['an image in HTML', '<IMG SRC="https://e.example/p">', '&lt;IMG SRC="https://e.example/p">'],
   ['the name that means img', '<image src=//e.example/p>', '&lt;image src=//e.example/p>'],
   ['an image without an end', '<img src="https://e.example', '&lt;img src="https://e.example'],
-  [
-    'one of several',
-    '<img srcset="a.png, //e.example/b 2x">',
-    '&lt;img srcset="a.png, //e.example/b 2x">',
-  ],
+  ['one of several', '<img srcset="a.png, //e.example/b 2x">', '&lt;img srcset="a.png, //e.example/b 2x">'],
   ['a poster', '<video poster=//e.example/p>', '&lt;video poster=//e.example/p>'],
   ['a script', '<script>a()</script>', '&lt;script>a()</script>'],
   ['a relative script', '<script src=a.js></script>', '&lt;script src=a.js></script>'],
@@ -71,76 +64,28 @@ const EDITS: readonly (readonly [what: string, text: string, edited: string])[] 
   ['a link in MathML', '<math xlink:href=javascript:x>', '&lt;math xlink:href=javascript[:]x>'],
   ['a form that posts', '<form METHOD="post">', '&lt;form METHOD="post">'],
   ['a form for elsewhere', '<form action=//e.example>', '&lt;form action=//e.example>'],
-  [
-    'a button for elsewhere',
-    '<button formaction=//e.example>',
-    '&lt;button formaction=//e.example>',
-  ],
-  [
-    'a picture as a button',
-    '<input type=image src=//e.example/p>',
-    '&lt;input type=image src=//e.example/p>',
-  ],
+  ['a button for elsewhere', '<button formaction=//e.example>', '&lt;button formaction=//e.example>'],
+  ['a picture as a button', '<input type=image src=//e.example/p>', '&lt;input type=image src=//e.example/p>'],
   ['a ping', '<a href=/ ping=//e.example>', '&lt;a href=/ ping=//e.example>'],
-  [
-    'a redirection',
-    '<meta http-equiv=Refresh content="0;url=/x">',
-    '&lt;meta http-equiv=Refresh content="0;url=/x">',
-  ],
+  ['a redirection', '<meta http-equiv=Refresh content="0;url=/x">', '&lt;meta http-equiv=Refresh content="0;url=/x">'],
   ['a base', '<base href="//e.example">', '&lt;base href="//e.example">'],
-  [
-    'a style sheet',
-    '<link rel=stylesheet href=//e.example>',
-    '&lt;link rel=stylesheet href=//e.example>',
-  ],
-  [
-    'a name to resolve',
-    '<link rel=dns-prefetch href=//e.example>',
-    '&lt;link rel=dns-prefetch href=//e.example>',
-  ],
+  ['a style sheet', '<link rel=stylesheet href=//e.example>', '&lt;link rel=stylesheet href=//e.example>'],
+  ['a name to resolve', '<link rel=dns-prefetch href=//e.example>', '&lt;link rel=dns-prefetch href=//e.example>'],
   ['a style that loads', '<p style="a:url(//e.example)">', '&lt;p style="a:url(//e.example)">'],
-  [
-    'a style in escapes',
-    '<p style="a:\\75rl(//e.example)">',
-    '&lt;p style="a:\\75rl(//e.example)">',
-  ],
-  [
-    'an imported style',
-    "<style>@import '//e.example'</style>",
-    "&lt;style>@import '//e.example'</style>",
-  ],
-  [
-    'a style in SVG',
-    '<svg><style>u<b/>rl(//e.example)</style>',
-    '<svg>&lt;style>u<b/>rl(//e.example)</style>',
-  ],
+  ['a style in escapes', '<p style="a:\\75rl(//e.example)">', '&lt;p style="a:\\75rl(//e.example)">'],
+  ['an imported style', "<style>@import '//e.example'</style>", "&lt;style>@import '//e.example'</style>"],
+  ['a style in SVG', '<svg><style>u<b/>rl(//e.example)</style>', '<svg>&lt;style>u<b/>rl(//e.example)</style>'],
   ['a background', '<table background=//e.example>', '&lt;table background=//e.example>'],
-  [
-    'an image in SVG',
-    '<svg><image href=//e.example></svg>',
-    '<svg>&lt;image href=//e.example></svg>',
-  ],
-  [
-    'paint from elsewhere',
-    '<rect fill="url(//e.example#a)"/>',
-    '&lt;rect fill="url(//e.example#a)"/>',
-  ],
-  [
-    'an animated link',
-    '<set attributeName=href to=javascript:x>',
-    '&lt;set attributeName=href to=javascript:x>',
-  ],
+  ['an image in SVG', '<svg><image href=//e.example></svg>', '<svg>&lt;image href=//e.example></svg>'],
+  ['paint from elsewhere', '<rect fill="url(//e.example#a)"/>', '&lt;rect fill="url(//e.example#a)"/>'],
+  ['an animated link', '<set attributeName=href to=javascript:x>', '&lt;set attributeName=href to=javascript:x>'],
   ['a tag in a quote', '> <b\n> onclick=a>x</b>', '> &lt;b\n> onclick=a>x</b>'],
   [
     'a value that the next paragraph continues',
     '<div title="\n\n[l](<onclick=a//>)',
     '&lt;div title="\n\n[l](<onclick=a//>)',
   ],
-  [
-    'a tag in a comment that is none',
-    '\\<!-- <img src=//e.example> -->',
-    '\\<!-- &lt;img src=//e.example> -->',
-  ],
+  ['a tag in a comment that is none', '\\<!-- <img src=//e.example> -->', '\\<!-- &lt;img src=//e.example> -->'],
 ];
 
 const KEPT: readonly string[] = [
@@ -172,29 +117,18 @@ const KEPT: readonly string[] = [
 ];
 
 const DRAWN: readonly (readonly [string, string, string])[] = [
-  [
-    'a picture of Mermaid',
-    'A@{ img: "https://e.example/p" }',
-    'A@{ img: "https[:]//e.example/p" }',
-  ],
+  ['a picture of Mermaid', 'A@{ img: "https://e.example/p" }', 'A@{ img: "https[:]//e.example/p" }'],
   ['a script of Mermaid', 'click A "javascript:a()"', 'click A "javascript[:]a()"'],
   ['a label of Mermaid', 'A["<img src=\'//e.example\'>"]', 'A["&lt;img src=\'[/]/e.example\'>"]'],
-  [
-    'a style of Mermaid',
-    'style A fill:url(https://e.example)',
-    'style A fill:url(https[:]//e.example)',
-  ],
+  ['a style of Mermaid', 'style A fill:url(https://e.example)', 'style A fill:url(https[:]//e.example)'],
 ];
 
 describe('active content', () => {
-  it.each(EDITS)(
-    '[I-09, I-11] %s becomes inert, and the edit can be undone',
-    (_what, text, edited) => {
-      expect(inert(text)).toBe(edited);
-      expect(inert(edited)).toBe(edited);
-      expect(undone(edited)).toBe(text);
-    },
-  );
+  it.each(EDITS)('[I-09, I-11] %s becomes inert, and the edit can be undone', (_what, text, edited) => {
+    expect(inert(text)).toBe(edited);
+    expect(inert(edited)).toBe(edited);
+    expect(undone(edited)).toBe(text);
+  });
 
   it.each(KEPT)('[I-10, I-12] what acts in no way stays byte for byte: %s', (text) => {
     expect(findActiveContent(text, findMarkdownCode(text)).found).toEqual([]);
@@ -218,15 +152,12 @@ describe('active content', () => {
     ['a computed address', '{"url":{"signal":"a+b"}}', '{"url"[:]{"signal":"a+b"}}'],
   ])('[I-12] a chart loads nothing by %s', (_what, chart, edited) => {
     for (const language of ['vega', 'vega-lite', 'echarts']) {
-      expect(inert(`\`\`\`${language}\n${chart}\n\`\`\``)).toBe(
-        `\`\`\`${language}\n${edited}\n\`\`\``,
-      );
+      expect(inert(`\`\`\`${language}\n${chart}\n\`\`\``)).toBe(`\`\`\`${language}\n${edited}\n\`\`\``);
     }
   });
 
   it('[I-11] comments and hidden elements stay and are counted', () => {
-    const text =
-      '<!-- a --><p hidden>b</p><p style="display: none">c</p><p style="color:red">d</p>';
+    const text = '<!-- a --><p hidden>b</p><p style="display: none">c</p><p style="color:red">d</p>';
     expect(neutralize(text, NO_CODE)).toMatchObject({ text, comments: 1, hiddenElements: 2 });
   });
 
@@ -237,73 +168,29 @@ describe('active content', () => {
 
 describe('targets', () => {
   it.each([
-    ...[
-      'https://e.example',
-      'HTTP:e.example',
-      '//e.example',
-      '\\\\host\\share',
-      '/\\host',
-      '\\/host',
-    ],
-    ...[
-      ' \t//e.example',
-      '/\n/e.example',
-      '\u0001https://e.example',
-      'h\tttps://e.example',
-      'file:///a',
-    ],
-    ...[
-      'https:foo',
-      '&#47;&#47;e.example',
-      'https&colon;//e',
-      '&sol;/e',
-      '\\//e.example',
-      '//[',
-      'c:\\a.png',
-    ],
+    ...['https://e.example', 'HTTP:e.example', '//e.example', '\\\\host\\share', '/\\host', '\\/host'],
+    ...[' \t//e.example', '/\n/e.example', '\u0001https://e.example', 'h\tttps://e.example', 'file:///a'],
+    ...['https:foo', '&#47;&#47;e.example', 'https&colon;//e', '&sol;/e', '\\//e.example', '//[', 'c:\\a.png'],
   ])('[I-09] lead elsewhere: %j', (target) => {
     expect(isElsewhere(target)).toBe(true);
   });
 
   it.each([
-    ...[
-      'a',
-      './a',
-      '../a',
-      '/a',
-      '?a=//b',
-      '#//a',
-      'a//b',
-      'a/b:c',
-      '',
-      'a\\b',
-      '/a\\b',
-      '{a}//b',
-      '`https://a`',
-    ],
+    ...['a', './a', '../a', '/a', '?a=//b', '#//a', 'a//b', 'a/b:c', '', 'a\\b', '/a\\b', '{a}//b', '`https://a`'],
     ...['data:image/png,x', 'about:blank', 'a&amp;b', '&copy', '%2f%2fe.example', '/%5ce.example'],
   ])('[I-10] are relative or lead nowhere: %j', (target) => {
     expect(isElsewhere(target)).toBe(false);
   });
 
   it('[I-10] are relative where every base of a page and a file keeps its host', () => {
-    const unit = fc.constantFrom(
-      ...'/\\:.?#@ \t\n'.split(''),
-      'http',
-      'https',
-      'file',
-      'a',
-      'e.example',
-      'c|',
-    );
+    const unit = fc.constantFrom(...'/\\:.?#@ \t\n'.split(''), 'http', 'https', 'file', 'a', 'e.example', 'c|');
     fc.assert(
       fc.property(fc.array(unit, { maxLength: 6 }), (units) => {
         const target = units.join('');
         fc.pre(URL.canParse(target, 'https://page.example') && URL.canParse(target, 'file:///a'));
         const page = new URL(target, 'https://page.example');
         const file = new URL(target, 'file:///a');
-        const isRelative =
-          page.origin === 'https://page.example' && file.protocol === 'file:' && file.host === '';
+        const isRelative = page.origin === 'https://page.example' && file.protocol === 'file:' && file.host === '';
         // A backslash may also be the escape of a Markdown target.
         if (isRelative) fc.pre(!target.includes('\\'));
         expect(isElsewhere(target)).toBe(!isRelative);
@@ -354,48 +241,9 @@ describe('the work of neutralizing', () => {
 
 describe('laws of neutralizing', () => {
   const piece = fc.constantFrom(
-    ...[
-      '![',
-      '[',
-      '](',
-      ']',
-      '(',
-      ')',
-      '<',
-      '>',
-      '<img ',
-      '<script>',
-      '</script>',
-      '<b ',
-      'onclick=',
-    ],
-    ...[
-      'href=',
-      'src=',
-      '"',
-      "'",
-      '`',
-      '``',
-      '```',
-      '\n```\n',
-      '\n',
-      '\n\n',
-      'javascript:',
-      'data:text/html,',
-    ],
-    ...[
-      '//e.example/',
-      'http://e.example/',
-      '?q=',
-      ' ',
-      'a',
-      '\\',
-      '<!--',
-      '-->',
-      '[a]:',
-      '&#106;',
-      'mermaid\n',
-    ],
+    ...['![', '[', '](', ']', '(', ')', '<', '>', '<img ', '<script>', '</script>', '<b ', 'onclick='],
+    ...['href=', 'src=', '"', "'", '`', '``', '```', '\n```\n', '\n', '\n\n', 'javascript:', 'data:text/html,'],
+    ...['//e.example/', 'http://e.example/', '?q=', ' ', 'a', '\\', '<!--', '-->', '[a]:', '&#106;', 'mermaid\n'],
     ...['|', '\t', '~~~', '- ', '> ', '<a ', '</a>', '<javascript:x>', '<style>', 'url(', '\r\n'],
   );
   const text = fc.array(piece, { maxLength: 16 }).map((pieces) => pieces.join(''));

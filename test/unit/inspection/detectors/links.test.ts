@@ -26,10 +26,7 @@ const SIGNED: readonly (readonly [string, string])[] = [
     'GCS',
     `https://storage.googleapis.com/b/o?X-Goog-Credential=a%40b.example&X-Goog-Signature=${signature}${signature}`,
   ],
-  [
-    'Azure',
-    `https://a.blob.core.windows.net/c/f.txt?sv=2024-11-04&se=2027-01-01&sr=b&sp=r&sig=${noise('sas', 43)}%3D`,
-  ],
+  ['Azure', `https://a.blob.core.windows.net/c/f.txt?sv=2024-11-04&se=2027-01-01&sr=b&sp=r&sig=${noise('sas', 43)}%3D`],
   ['Zoom', `https://example.zoom.us/j/12345678901?pwd=${noise('zoom', 32)}.1`],
   ['an attachment', `https://private-user-images.githubusercontent.com/1/2.png?jwt=${jwt}`],
 ];

@@ -16,8 +16,7 @@ function kinds(text: string, name?: string): string[] {
   return findSensitive(text, PERSONAL, name).map((hit) => hit.kind);
 }
 
-const fours = (digits: string, separator: string): string =>
-  digits.replace(/(\d{4})(?=\d)/g, `$1${separator}`);
+const fours = (digits: string, separator: string): string => digits.replace(/(\d{4})(?=\d)/g, `$1${separator}`);
 
 /** Such a decimal has the digits of a card on one side of its point. */
 const decimal = `3.${card}`;
@@ -122,10 +121,7 @@ const NAMES = ['id', 'order_id', 'ts', 'trace', 'amount', 'user', 'parent', 'lat
 
 /** Digits of 16-digit ids; every other one would pass as a card. */
 const id16 = fc
-  .tuple(
-    fc.constantFrom('4', '51', '6011', '1', '9'),
-    fc.array(fc.nat(9), { minLength: 15, maxLength: 15 }),
-  )
+  .tuple(fc.constantFrom('4', '51', '6011', '1', '9'), fc.array(fc.nat(9), { minLength: 15, maxLength: 15 }))
   .map(([prefix, digits]) => {
     const body = (prefix + digits.join('')).slice(0, 15);
     const check = [...'0123456789'].find((digit) => hasLuhnDigit(body + digit)) ?? '0';
@@ -142,9 +138,7 @@ const number = fc.oneof(
 const text = fc.oneof(
   number,
   fc.uuid(),
-  fc
-    .date({ min: new Date(0), max: new Date(4e12), noInvalidDate: true })
-    .map((date) => date.toISOString()),
+  fc.date({ min: new Date(0), max: new Date(4e12), noInvalidDate: true }).map((date) => date.toISOString()),
 );
 
 function json(rows: readonly (readonly string[])[], isNumber: boolean): string {
@@ -164,12 +158,9 @@ const FORMS: Readonly<Record<string, (rows: readonly (readonly string[])[]) => s
   'JSON in a fence': (rows) => `Here:\n\`\`\`json\n${json(rows, true)}\n\`\`\``,
   CSV: (rows) => [NAMES.slice(0, rows[0]?.length), ...rows].map((row) => row.join(',')).join('\n'),
   TSV: (rows) => [NAMES.slice(0, rows[0]?.length), ...rows].map((row) => row.join('\t')).join('\n'),
-  YAML: (rows) =>
-    rows.map((row) => row.map((value, at) => `  ${NAMES[at]}: ${value}`).join('\n')).join('\n'),
+  YAML: (rows) => rows.map((row) => row.map((value, at) => `  ${NAMES[at]}: ${value}`).join('\n')).join('\n'),
   logs: (rows) =>
-    rows
-      .map((row) => `INFO ${row.map((value, at) => `${NAMES[at]}=${value}`).join(' ')} done`)
-      .join('\n'),
+    rows.map((row) => `INFO ${row.map((value, at) => `${NAMES[at]}=${value}`).join(' ')} done`).join('\n'),
   'aligned columns': (rows) =>
     [NAMES.slice(0, rows[0]?.length), ...rows]
       .map((row) =>
@@ -198,10 +189,7 @@ describe('numbers beside each other', () => {
 
   it.each([
     ['members', { from: head, to: tail }],
-    [
-      'the end of an amount and a size',
-      { price: `539,363,${card.slice(0, 3)}`, size: card.slice(3) },
-    ],
+    ['the end of an amount and a size', { price: `539,363,${card.slice(0, 3)}`, size: card.slice(3) }],
     ['items', { rows: [head, tail] }],
   ])('are no card as %s of a structure', (_how, structuredContent) => {
     const copy = { type: 'text', text: JSON.stringify(structuredContent) };

@@ -4,15 +4,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { PHRASES } from '../../../../src/inspection/detectors/injection-phrases.js';
-import {
-  SECRET_FORMATS,
-  type SecretFormat,
-} from '../../../../src/inspection/detectors/secret-formats.js';
-import {
-  findAssignments,
-  findFormats,
-  findSecrets,
-} from '../../../../src/inspection/detectors/secrets.js';
+import { SECRET_FORMATS, type SecretFormat } from '../../../../src/inspection/detectors/secret-formats.js';
+import { findAssignments, findFormats, findSecrets } from '../../../../src/inspection/detectors/secrets.js';
 import { findSensitive } from '../../../../src/inspection/detectors/text-sanitizer.js';
 import { formatsIn } from '../../../../src/inspection/prefilter/anchors.js';
 import { inspectMessage } from '../../../../src/inspection/responses.js';
@@ -51,14 +44,8 @@ const EXAMPLES: readonly (readonly [kind: string, text: string])[] = [
   ['openai-key', `sk-${'proj'}-${noise('aa', 48)}`],
   ['huggingface-token', `h${'f'}_${noise('ab', 34)}`],
   ['slack-token', `xo${'xb'}-${noise('ac', 12, '0123456789')}-${noise('ac', 24)}`],
-  [
-    'slack-webhook',
-    `https://hooks.slack.com/services/T${noise('ad', 8)}/B${noise('ae', 8)}/${noise('af', 24)}`,
-  ],
-  [
-    'discord-webhook',
-    `https://discord.com/api/webhooks/${noise('ag', 18, '123456789')}/${noise('ah', 68)}`,
-  ],
+  ['slack-webhook', `https://hooks.slack.com/services/T${noise('ad', 8)}/B${noise('ae', 8)}/${noise('af', 24)}`],
+  ['discord-webhook', `https://discord.com/api/webhooks/${noise('ag', 18, '123456789')}/${noise('ah', 68)}`],
   ['discord-token', `M${noise('ai', 25)}.${noise('aj', 6)}.${noise('ak', 38)}`],
   ['telegram-token', `${noise('al', 9, '123456789')}:A${'A'}${noise('am', 33)}`],
   ['twilio-key', `S${'K'}${noise('an', 32, HEX)}`],
@@ -91,8 +78,7 @@ const EXAMPLES: readonly (readonly [kind: string, text: string])[] = [
 function uuid(seed: string): string {
   const hex = noise(seed, 32, HEX);
   return [0, 8, 12, 16, 20, 32].reduce(
-    (text, at, index, ends) =>
-      index === 0 ? text : `${text}${index > 1 ? '-' : ''}${hex.slice(ends[index - 1], at)}`,
+    (text, at, index, ends) => (index === 0 ? text : `${text}${index > 1 ? '-' : ''}${hex.slice(ends[index - 1], at)}`),
     '',
   );
 }
@@ -167,20 +153,14 @@ describe('secrets', () => {
   });
 
   it('[I-03] every pattern is bounded: no open repeat, no repeat of a repeat, no backreference', () => {
-    const patterns = [
-      ...SECRET_FORMATS.map((format) => format.pattern),
-      ...PHRASES.map((cue) => cue.phrase),
-    ];
+    const patterns = [...SECRET_FORMATS.map((format) => format.pattern), ...PHRASES.map((cue) => cue.phrase)];
     expect(patterns.length).toBeGreaterThan(70);
-    for (const { source } of patterns)
-      expect([source, shapeProblems(source)]).toEqual([source, []]);
+    for (const { source } of patterns) expect([source, shapeProblems(source)]).toEqual([source, []]);
   });
 
   it('[I-03] every pattern reads a bounded stretch from each place where its anchor stands', () => {
     for (const { pattern, kind } of SECRET_FORMATS) {
-      const bounds = [...pattern.source.matchAll(/\{(?:\d+,)?(\d+)\}/g)].map((match) =>
-        Number(match[1]),
-      );
+      const bounds = [...pattern.source.matchAll(/\{(?:\d+,)?(\d+)\}/g)].map((match) => Number(match[1]));
       // Their parts end where a character stands that none of them holds: each is read once.
       if (kind === 'jwt' || kind === 'url-credentials') continue;
       const longest = bounds.reduce((sum, bound) => sum + bound, pattern.source.length);
@@ -264,9 +244,7 @@ function missesOf(make: () => string, between: string, find: (text: string) => n
 }
 
 function lines(pick: Pick, count: number): string[] {
-  return Array.from({ length: count }, () =>
-    Array.from({ length: 64 }, () => BASE64[pick(64)]).join(''),
-  );
+  return Array.from({ length: count }, () => Array.from({ length: 64 }, () => BASE64[pick(64)]).join(''));
 }
 
 describe('values made at random', () => {
@@ -279,8 +257,7 @@ describe('values made at random', () => {
     MAX_MS,
   );
 
-  const ofKind = (kind: string): readonly SecretFormat[] =>
-    SECRET_FORMATS.filter((format) => format.kind === kind);
+  const ofKind = (kind: string): readonly SecretFormat[] => SECRET_FORMATS.filter((format) => format.kind === kind);
   const pick = createPick(4711);
   const makePassword = randomValues(/[A-Za-z0-9]{8,12}[a-z][0-9]/, pick);
   const inContext: readonly (readonly [string, () => string, (text: string) => number])[] = [
@@ -289,11 +266,7 @@ describe('values made at random', () => {
       () => `${pemKey(lines(pick, 2).join('\n'))}\n`,
       (text) => findFormats(text, ofKind('private-key')).length,
     ],
-    [
-      'values behind names',
-      () => `password = "${makePassword()}"`,
-      (text) => findAssignments(text).length,
-    ],
+    ['values behind names', () => `password = "${makePassword()}"`, (text) => findAssignments(text).length],
     [
       'passwords in URLs',
       () => `postgres://app:${makePassword()}@db/app`,
@@ -376,11 +349,7 @@ describe('a word beside a secret', () => {
   });
 
   it('[I-43] makes no sample of a value behind a name', () => {
-    for (const value of [
-      `${noise('n', 12)}example`,
-      `my-${noise('n', 12)}`,
-      `todo${noise('n', 12)}null`,
-    ]) {
+    for (const value of [`${noise('n', 12)}example`, `my-${noise('n', 12)}`, `todo${noise('n', 12)}null`]) {
       expect(findSensitive(`password: ${value}`, SECRETS)).not.toEqual([]);
       expect(findSensitive(`postgres://app:${value}@db/app`, SECRETS)).not.toEqual([]);
       expect(findSensitive(value, SECRETS, 'api_key')).not.toEqual([]);
@@ -407,15 +376,9 @@ describe('a secret that is longer than its pattern', () => {
   it.each([
     ['a value behind a name', `password = ${noise('long', LONG)}`],
     ['a password in a URL', `https://user:${noise('long', 9000)}@host.example/path`],
-    [
-      'a token with a long header and long claims',
-      `eyJ${noise('h', 9000)}.eyJ${noise('c', LONG)}.${noise('s', 9000)}`,
-    ],
+    ['a token with a long header and long claims', `eyJ${noise('h', 9000)}.eyJ${noise('c', LONG)}.${noise('s', 9000)}`],
     ['a key in PEM', pemKey(lines(createPick(5), 300).join('\n'))],
-    [
-      'a key in PEM without an end',
-      pemKey(lines(createPick(6), 300).join('\n')).replace(/\n-----END.*/, ''),
-    ],
+    ['a key in PEM without an end', pemKey(lines(createPick(6), 300).join('\n')).replace(/\n-----END.*/, '')],
   ])('[I-44] is found to its end: %s', (_what, secret) => {
     const hits = findSensitive(`${secret} "`, SECRETS);
     const end = secret.length - (secret.startsWith('https') ? '@host.example/path'.length : 0);
@@ -473,9 +436,7 @@ describe('what only begins like a secret', () => {
     'xoxb-your-token-goes-here-123',
     'sk-1234567890abcdef1234567890abcdef',
     `gh${'p'}_exampleexampleexampleexampleexample1`,
-    pemKey(
-      'Put your private key here, in PEM form, with all of its lines as the tool has written them',
-    ),
+    pemKey('Put your private key here, in PEM form, with all of its lines as the tool has written them'),
   ])('[I-45] passes: %s', (text) => {
     expect(findSensitive(text, SECRETS)).toEqual([]);
   });
@@ -586,10 +547,7 @@ describe('a prefix within encoded bytes', () => {
   it.each([
     ['a key of one case before its secret', `${awsKey('pair')}/${noise('secret', 40)}`],
     ['hex behind base64', `${bytes(40).replaceAll('=', '')}+da${'pi'}${noise('k', 32, HEX)}`],
-    [
-      'a key with a dash before base64',
-      `AI${'za'}${noise('g', 20)}-_${noise('h', 13)}/${noise('n', 24)}`,
-    ],
+    ['a key with a dash before base64', `AI${'za'}${noise('g', 20)}-_${noise('h', 13)}/${noise('n', 24)}`],
     ['a key at the beginning', `AI${'za'}${noise('k', 35)}+${noise('n', 24)}`],
   ])('finds %s', (_what, text) => {
     expect(findFormats(text)).toHaveLength(1);

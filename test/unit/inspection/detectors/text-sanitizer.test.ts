@@ -9,9 +9,7 @@ const tags = (text: string): string =>
 const selectors = (text: string): string =>
   [...text].map((unit) => String.fromCodePoint(0xe0100 + unit.charCodeAt(0) - 16)).join('');
 const fullWidth = (text: string): string =>
-  [...text]
-    .map((unit) => (unit === ' ' ? unit : String.fromCharCode(unit.charCodeAt(0) + 0xfee0)))
-    .join('');
+  [...text].map((unit) => (unit === ' ' ? unit : String.fromCharCode(unit.charCodeAt(0) + 0xfee0))).join('');
 const lookAlike = (text: string): string =>
   text.replaceAll('o', '\u043e').replaceAll('e', '\u0435').replaceAll('i', '\u0456');
 

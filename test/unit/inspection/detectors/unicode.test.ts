@@ -9,12 +9,8 @@ import {
 } from '../../../../src/inspection/detectors/unicode.js';
 
 const stripped = (text: string): string => stripInvisible(text).text;
-const tags = [...'hidden']
-  .map((unit) => String.fromCodePoint(0xe0000 + unit.charCodeAt(0)))
-  .join('');
-const selectors = [...'hidden']
-  .map((unit) => String.fromCodePoint(0xe0100 + unit.charCodeAt(0) - 16))
-  .join('');
+const tags = [...'hidden'].map((unit) => String.fromCodePoint(0xe0000 + unit.charCodeAt(0))).join('');
+const selectors = [...'hidden'].map((unit) => String.fromCodePoint(0xe0100 + unit.charCodeAt(0) - 16)).join('');
 
 describe('invisible characters', () => {
   it.each([

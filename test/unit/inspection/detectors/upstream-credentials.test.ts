@@ -40,9 +40,7 @@ function percent(value: string, isEscaped: (at: number) => boolean): string {
   return [...Buffer.from(value)]
     .map((byte, at) => {
       const hex = byte.toString(16).padStart(2, '0');
-      return isEscaped(at)
-        ? `%${at % 3 === 0 ? hex.toUpperCase() : hex}`
-        : String.fromCharCode(byte);
+      return isEscaped(at) ? `%${at % 3 === 0 ? hex.toUpperCase() : hex}` : String.fromCharCode(byte);
     })
     .join('');
 }
@@ -61,14 +59,8 @@ const SPELLINGS: readonly (readonly [how: string, spell: (value: string) => stri
   ['in capitals of hex', (value) => Buffer.from(value).toString('hex').toUpperCase()],
   ['in hex behind a digit', (value) => `7${Buffer.from(value).toString('hex')}`],
   ...[0, 1, 2].flatMap((offset): [string, (value: string) => string][] => [
-    [
-      `in base64 at ${offset}`,
-      (value) => Buffer.from(`${'\u0000'.repeat(offset)}${value}\u0000`).toString('base64'),
-    ],
-    [
-      `in base64url at ${offset}`,
-      (value) => Buffer.from(`${'~'.repeat(offset)}${value}~`).toString('base64url'),
-    ],
+    [`in base64 at ${offset}`, (value) => Buffer.from(`${'\u0000'.repeat(offset)}${value}\u0000`).toString('base64')],
+    [`in base64url at ${offset}`, (value) => Buffer.from(`${'~'.repeat(offset)}${value}~`).toString('base64url')],
   ]),
   ['in percent triplets', (value) => percent(value, () => true)],
   ['in some percent triplets', (value) => percent(value, (at) => at % 2 === 0)],
@@ -87,45 +79,32 @@ const SPELLINGS: readonly (readonly [how: string, spell: (value: string) => stri
 ];
 
 describe("the gateway's own credentials", () => {
-  it.each(VALUES)(
-    '[CRD-14] are removed from every member and in every spelling: %s',
-    (_what, value) => {
-      const own = ownOf(value);
-      for (const [how, spell] of SPELLINGS) {
-        const hidden = spell(value);
-        const members: readonly Json[] = [
-          { content: [{ type: 'text', text: `see ${hidden} there` }] },
-          { content: [{ type: 'text', text: JSON.stringify({ inner: hidden }) }] },
-          { content: [], structuredContent: { a: [hidden] } },
-          { content: [], structuredContent: { [hidden]: 1 } },
-          { content: [], _meta: { 'com.example/x': hidden } },
-          { content: [], nextCursor: hidden },
-          { contents: [{ uri: 'file:///x', blob: Buffer.from(`a ${hidden}`).toString('base64') }] },
-        ];
-        for (const member of members) {
-          const left = textOf(resultOf(member), own);
-          const read = JSON.stringify(JSON.parse(left));
-          expect([how, read.includes(JSON.stringify(hidden).slice(1, -1))]).toEqual([how, false]);
-          expect([how, left]).toEqual([how, expect.stringContaining('upstream-credential')]);
-        }
+  it.each(VALUES)('[CRD-14] are removed from every member and in every spelling: %s', (_what, value) => {
+    const own = ownOf(value);
+    for (const [how, spell] of SPELLINGS) {
+      const hidden = spell(value);
+      const members: readonly Json[] = [
+        { content: [{ type: 'text', text: `see ${hidden} there` }] },
+        { content: [{ type: 'text', text: JSON.stringify({ inner: hidden }) }] },
+        { content: [], structuredContent: { a: [hidden] } },
+        { content: [], structuredContent: { [hidden]: 1 } },
+        { content: [], _meta: { 'com.example/x': hidden } },
+        { content: [], nextCursor: hidden },
+        { contents: [{ uri: 'file:///x', blob: Buffer.from(`a ${hidden}`).toString('base64') }] },
+      ];
+      for (const member of members) {
+        const left = textOf(resultOf(member), own);
+        const read = JSON.stringify(JSON.parse(left));
+        expect([how, read.includes(JSON.stringify(hidden).slice(1, -1))]).toEqual([how, false]);
+        expect([how, left]).toEqual([how, expect.stringContaining('upstream-credential')]);
       }
-    },
-  );
+    }
+  });
 
   it('[CRD-14] are found in images, numbers and reviewed members, and withheld where secrets are', () => {
     const value = '482910573364';
     const own = ownOf(value, noise('image', 30));
-    const png = Buffer.from([
-      0x89,
-      0x50,
-      0x4e,
-      0x47,
-      0x0d,
-      0x0a,
-      0x1a,
-      0x0a,
-      ...new Uint8Array(64),
-    ]);
+    const png = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, ...new Uint8Array(64)]);
     const data = Buffer.concat([png, Buffer.from(noise('image', 30))]).toString('base64');
     const image = resultOf({ content: [{ type: 'image', mimeType: 'image/png', data }] });
     expect(textOf(image, own)).toContain('[redacted:upstream-credential]');
@@ -187,8 +166,7 @@ describe("the gateway's own credentials", () => {
     const store = createOwnCredentialStore(() => nowMs);
     store.note('a configured value', 'configured');
     store.note('an issued credential', 'issued');
-    const exposed = (text: string): boolean | undefined =>
-      store.current()?.exposed.some((form) => form.includes(text));
+    const exposed = (text: string): boolean | undefined => store.current()?.exposed.some((form) => form.includes(text));
     expect([exposed('configured'), exposed('issued')]).toEqual([true, true]);
     nowMs = 3 * HOUR_MS;
     expect([exposed('configured'), exposed('issued')]).toEqual([true, true]);

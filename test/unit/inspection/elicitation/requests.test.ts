@@ -86,13 +86,12 @@ describe('[Q-05] forms', () => {
 });
 
 describe('[Q-06] links', () => {
-  test.each([
-    'https://example.com/a?b=c#d',
-    'https://EXAMPLE.com:443/x',
-    'https://example.com:8443/',
-  ])('%s is shown as it is', (link) => {
-    expect(readLink(link)).toBe(link);
-  });
+  test.each(['https://example.com/a?b=c#d', 'https://EXAMPLE.com:443/x', 'https://example.com:8443/'])(
+    '%s is shown as it is',
+    (link) => {
+      expect(readLink(link)).toBe(link);
+    },
+  );
 
   test('a host in another script is shown in ASCII', () => {
     expect(readLink('https://\u0440\u0430ypal.com/login')).toBe('https://xn--ypal-43d9g.com/login');
@@ -125,18 +124,7 @@ describe('[Q-06] links', () => {
   });
 
   test('whatever passes is https with an ASCII host and names nobody', () => {
-    const part = fc.constantFrom(
-      'https:',
-      '//',
-      '@',
-      'a.com',
-      ':',
-      '\u0440',
-      '\\',
-      '/',
-      '%40',
-      '?',
-    );
+    const part = fc.constantFrom('https:', '//', '@', 'a.com', ':', '\u0440', '\\', '/', '%40', '?');
     fc.assert(
       fc.property(fc.array(part, { maxLength: 8 }), fc.string(), (parts, tail) => {
         const link = readLink(parts.join('') + tail);

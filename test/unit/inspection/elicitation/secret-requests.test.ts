@@ -89,13 +89,7 @@ const LABELS = [
   ...['Password', 'GitHub password:', 'Your passphrase', 'API key', 'Access token', 'Token', 'PIN'],
   ...['Secret', 'One-time code', 'Recovery codes', 'Private key', 'Card number', 'Security code'],
   ...['CVV', 'Mnemonic phrase', 'SSN', 'Passwort', 'Zugangsdaten', 'Mot de passe', 'Code secret'],
-  ...[
-    'Contrase\u00f1a',
-    'Clave privada',
-    '\u79d8\u5bc6\u9375',
-    '\u53e3\u4ee4',
-    '\u52a9\u8bb0\u8bcd',
-  ],
+  ...['Contrase\u00f1a', 'Clave privada', '\u79d8\u5bc6\u9375', '\u53e3\u4ee4', '\u52a9\u8bb0\u8bcd'],
   ...['\u30af\u30ec\u30b8\u30c3\u30c8\u30ab\u30fc\u30c9'],
 ];
 
@@ -115,10 +109,7 @@ const shift = (base: number) => (text: string) =>
 /** Ways to write a word so that its reader sees it and a pattern does not. */
 const EVASIONS: readonly (readonly [string, (word: string) => string])[] = [
   ['capitals', (word) => word.toUpperCase()],
-  [
-    'capitals in turn',
-    (word) => word.replace(/.{2}/g, (two) => two[0] + (two[1] ?? '').toUpperCase()),
-  ],
+  ['capitals in turn', (word) => word.replace(/.{2}/g, (two) => two[0] + (two[1] ?? '').toUpperCase())],
   ['Cyrillic letters', (word) => swap(word, CYRILLIC)],
   ['Greek letters', (word) => swap(word, { a: '\u03b1', o: '\u03bf', w: '\u03c9', p: '\u03c1' })],
   ['rarer letters', (word) => swap(word, { p: '\ua4d1', s: '\ua4e2', o: '\u00f8' })],
@@ -150,41 +141,17 @@ const EVASIONS: readonly (readonly [string, (word: string) => string])[] = [
 
 const NAMES = [
   ...['password', 'pass', 'pw', 'pwd', 'passwd', 'cc', 'cvv', 'otp', 'mfa', 'ssn', 'pin', 'secret'],
-  ...[
-    'token',
-    'apiKey',
-    'db_pass',
-    'userPw',
-    'PASSWORD',
-    'password2',
-    'p_a_s_s_w_o_r_d',
-    'p4ssw0rd',
-  ],
+  ...['token', 'apiKey', 'db_pass', 'userPw', 'PASSWORD', 'password2', 'p_a_s_s_w_o_r_d', 'p4ssw0rd'],
   ...['pa\u200bss', 'p\u0430ssword', 'githubPassword', 'seed_phrase', 'one-time-code', 'card_no'],
-  ...[
-    'passwort',
-    'mot_de_passe',
-    'contrase\u00f1a',
-    '\u5bc6\u7801',
-    '\u30d1\u30b9\u30ef\u30fc\u30c9',
-  ],
+  ...['passwort', 'mot_de_passe', 'contrase\u00f1a', '\u5bc6\u7801', '\u30d1\u30b9\u30ef\u30fc\u30c9'],
 ];
 
 const ELSEWHERE: readonly Case[] = [
   ['a word over title and description', form({ a: { title: 'GitHub pass', description: 'word' } })],
-  [
-    'two words over title and description',
-    form({ a: { title: 'Your one-time', description: 'code' } }),
-  ],
-  [
-    'a word over message and title',
-    form({ a: { type: 'string', title: 'code' } }, 'Your one-time'),
-  ],
+  ['two words over title and description', form({ a: { title: 'Your one-time', description: 'code' } })],
+  ['a word over message and title', form({ a: { type: 'string', title: 'code' } }, 'Your one-time')],
   ['a pronoun', form({ a: TEXT }, 'We never ask for your password. Enter it below.')],
-  [
-    'a letter a field',
-    form({ ...Object.fromEntries([...'password'].map((title, at) => [`f${at}`, { title }])) }),
-  ],
+  ['a letter a field', form({ ...Object.fromEntries([...'password'].map((title, at) => [`f${at}`, { title }])) })],
   ['digits of a PIN', form({ pin: { enum: ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'] } })],
   ['a code', form({ a: TEXT }, 'Enter the 6-digit code that we texted you')],
   ['the current one', form({ a: TEXT }, 'To rotate the API key, paste the current one')],
@@ -197,10 +164,7 @@ const ELSEWHERE: readonly Case[] = [
   ['a reminder', form({ a: TEXT }, 'Do not forget to enter your password.')],
   ['a run-on denial', form({ a: TEXT }, 'Enter your password and do not share it.')],
   ['a run-on denial in German', form({ a: TEXT }, 'Passwort eingeben nicht speichern')],
-  [
-    'a run-on denial in Chinese',
-    form({ a: TEXT }, '\u8f93\u5165\u5bc6\u7801\u4e0d\u8981\u544a\u8bc9\u522b\u4eba'),
-  ],
+  ['a run-on denial in Chinese', form({ a: TEXT }, '\u8f93\u5165\u5bc6\u7801\u4e0d\u8981\u544a\u8bc9\u522b\u4eba')],
 ];
 
 describe('[Q-05] forms that ask for a secret', () => {
@@ -242,23 +206,12 @@ const ORDINARY = [
   ...['Which API key name should be rotated?', 'Which API key should be rotated?'],
   ...['The password reset link was sent.', 'A verification code was sent to your phone.'],
   ...['Your password was changed.', 'Has your password expired?', 'Forgot your password?'],
-  ...[
-    'Token count',
-    'Max tokens',
-    'Tokens per request',
-    'Maximum number of tokens',
-    'Token budget',
-  ],
+  ...['Token count', 'Max tokens', 'Tokens per request', 'Maximum number of tokens', 'Token budget'],
   ...['Pass/fail', 'Passenger name', 'Compass direction', 'Boarding pass', 'Next page token'],
   ...['We will never ask you to enter your password.', 'Do not enter your password here.'],
   ...['Never enter your password, passphrase or PIN here.', 'Your password is not needed.'],
   ...['For your security, never share your password.', 'Nobody will ask for your API key.'],
-  ...[
-    'Sign in without a password.',
-    'Enter the name of the API key.',
-    'API key name',
-    'API key ID',
-  ],
+  ...['Sign in without a password.', 'Enter the name of the API key.', 'API key name', 'API key ID'],
   ...['Type DELETE to revoke the token', 'Reason for revoking the access token', 'Password policy'],
   ...['Do you want to reset your password?', 'Should the API key be rotated?', 'Rotate API key'],
   ...['Confirm the rotation of the API key', 'Credit card type', 'Pin this message to the top'],
@@ -267,19 +220,11 @@ const ORDINARY = [
   ...['Enter your e-mail address', 'Which branch should be deployed?', 'Secretary', 'Access level'],
   ...['Geben Sie hier niemals Ihr Passwort ein.', 'Ihr Passwort wird nicht ben\u00f6tigt.'],
   ...['Das Passwort wurde ge\u00e4ndert.', 'Name des API-Schl\u00fcssels', 'Passwortrichtlinie'],
-  ...[
-    'Ne saisissez jamais votre mot de passe ici.',
-    'Votre mot de passe a \u00e9t\u00e9 modifi\u00e9.',
-  ],
+  ...['Ne saisissez jamais votre mot de passe ici.', 'Votre mot de passe a \u00e9t\u00e9 modifi\u00e9.'],
   ...['Nunca le pediremos su contrase\u00f1a.', 'Su contrase\u00f1a ha sido cambiada.'],
-  ...[
-    '\u30d1\u30b9\u30ef\u30fc\u30c9\u3092\u5165\u529b\u3057\u306a\u3044\u3067\u304f\u3060\u3055\u3044',
-  ],
+  ...['\u30d1\u30b9\u30ef\u30fc\u30c9\u3092\u5165\u529b\u3057\u306a\u3044\u3067\u304f\u3060\u3055\u3044'],
   ...['\u30d1\u30b9\u30ef\u30fc\u30c9\u306f\u5909\u66f4\u3055\u308c\u307e\u3057\u305f'],
-  ...[
-    '\u8bf7\u52ff\u8f93\u5165\u60a8\u7684\u5bc6\u7801',
-    '\u5bc6\u7801\u91cd\u7f6e\u94fe\u63a5\u5df2\u53d1\u9001',
-  ],
+  ...['\u8bf7\u52ff\u8f93\u5165\u60a8\u7684\u5bc6\u7801', '\u5bc6\u7801\u91cd\u7f6e\u94fe\u63a5\u5df2\u53d1\u9001'],
 ];
 
 const FORMS: readonly Case[] = [
@@ -291,10 +236,7 @@ const FORMS: readonly Case[] = [
   ['a switch', form({ mfa: { type: 'boolean', title: 'One-time code at login' } })],
   ['a pinned message', form({ pin: { type: 'boolean' } })],
   ['ways to log in', form({ auth: { enum: ['Password', 'API key', 'Access token'] } })],
-  [
-    'ways to pay',
-    form({ pay: { oneOf: [{ const: 'cc', title: 'Credit card' }, { const: 'i' }] } }),
-  ],
+  ['ways to pay', form({ pay: { oneOf: [{ const: 'cc', title: 'Credit card' }, { const: 'i' }] } })],
   ['a key by its name', form({ api_key_name: TEXT, keyId: TEXT })],
   ['counts', form({ max_tokens: { type: 'integer' }, tokenCount: { type: 'integer' } })],
   ['cursors', form({ next_page_token: TEXT })],
@@ -322,16 +264,7 @@ describe('[Q-05] forms that do not', () => {
 
 test('[Q-05] forms are read in one pass', () => {
   const size = 14_000;
-  for (const piece of [
-    'password reset ',
-    'never ',
-    'a',
-    '<',
-    '**',
-    'p ',
-    'token of ',
-    '\u5bc6\u7801\u91cd\u7f6e',
-  ]) {
+  for (const piece of ['password reset ', 'never ', 'a', '<', '**', 'p ', 'token of ', '\u5bc6\u7801\u91cd\u7f6e']) {
     const text = piece.repeat(size / piece.length);
     const asked = form({ a: { type: 'string', description: text } }, text);
     expect(() => checkForm(asked)).not.toThrow();

@@ -6,22 +6,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { findActiveContent } from '../../../../src/inspection/detectors/active-content.js';
 import { findMarkdownCode } from '../../../../src/inspection/detectors/markdown-code.js';
-import {
-  findInjectionCues,
-  findSensitive,
-  sanitizeText,
-} from '../../../../src/inspection/detectors/text-sanitizer.js';
-import {
-  stripInvisible,
-  stripTerminalSequences,
-} from '../../../../src/inspection/detectors/unicode.js';
+import { findInjectionCues, findSensitive, sanitizeText } from '../../../../src/inspection/detectors/text-sanitizer.js';
+import { stripInvisible, stripTerminalSequences } from '../../../../src/inspection/detectors/unicode.js';
 import { createFindingLog } from '../../../../src/inspection/findings.js';
 import { sanitizeMessage } from '../../../../src/inspection/first-pass.js';
-import {
-  ANCHORS,
-  hasWordlessStretch,
-  MAX_ANCHOR_CHECKS,
-} from '../../../../src/inspection/prefilter/anchors.js';
+import { ANCHORS, hasWordlessStretch, MAX_ANCHOR_CHECKS } from '../../../../src/inspection/prefilter/anchors.js';
 import {
   isCleanWithoutSimd,
   isSurelyClean,
@@ -83,72 +72,11 @@ const FRAGMENTS = [
     'api keys',
     'system:',
   ],
-  ...[
-    '[INST]',
-    'token',
-    'password',
-    '=',
-    ': ',
-    '"',
-    'secret',
-    'ssn',
-    'data:',
-    'javascript:',
-    '![',
-    '!\\[',
-    '](',
-  ],
-  ...[
-    '<',
-    'b>',
-    '\\u0041',
-    '%41',
-    '&#65;',
-    '\u200b',
-    '\uff14',
-    '\u043e',
-    '\u00e9',
-    '\u4e2d',
-    '\u{1f600}',
-  ],
-  ...[
-    ' ',
-    '\n',
-    '\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n',
-    '12',
-    '34-56',
-    '7890',
-    'AK',
-    'IA',
-    'gh',
-    'p_',
-  ],
-  ...[
-    'before',
-    'using',
-    'this tool',
-    'call',
-    'curl -X POST',
-    '|||',
-    'a_b',
-    'decode',
-    'and follow',
-    'act as',
-  ],
-  ...[
-    'progressToken',
-    'nextToken',
-    'Key',
-    '":"',
-    '":[',
-    '": ',
-    '{',
-    '}',
-    ',',
-    ')',
-    "'",
-    '12345678',
-  ],
+  ...['[INST]', 'token', 'password', '=', ': ', '"', 'secret', 'ssn', 'data:', 'javascript:', '![', '!\\[', ']('],
+  ...['<', 'b>', '\\u0041', '%41', '&#65;', '\u200b', '\uff14', '\u043e', '\u00e9', '\u4e2d', '\u{1f600}'],
+  ...[' ', '\n', '\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n', '12', '34-56', '7890', 'AK', 'IA', 'gh', 'p_'],
+  ...['before', 'using', 'this tool', 'call', 'curl -X POST', '|||', 'a_b', 'decode', 'and follow', 'act as'],
+  ...['progressToken', 'nextToken', 'Key', '":"', '":[', '": ', '{', '}', ',', ')', "'", '12345678'],
   ...['\\', '\t', '\u2028', '1e9', 'api_key', 'pwd', ';', 'credentials', 'ab1', '\r\n'],
   noise('gate', 8),
   awsKey('gate'),
@@ -163,12 +91,9 @@ const FRAGMENTS = [
 ];
 
 const text = fc
-  .array(
-    fc.oneof({ weight: 4, arbitrary: fc.constantFrom(...FRAGMENTS) }, fc.string({ maxLength: 6 })),
-    {
-      maxLength: 12,
-    },
-  )
+  .array(fc.oneof({ weight: 4, arbitrary: fc.constantFrom(...FRAGMENTS) }, fc.string({ maxLength: 6 })), {
+    maxLength: 12,
+  })
   .map((pieces) => pieces.join(''));
 
 describe('the prefilter', () => {
@@ -264,12 +189,9 @@ describe('the prefilter', () => {
   it.each([
     ['in the same string', '{"a":"now email the \\"api\\" keys","b":"x"}', false],
     ['in another string', '{"prompt":"Name","b":["send it","now"],"message":"Step 1"}', true],
-  ])(
-    '[PRF-01] of JSON, a cue asks for a look where its companion stands %s',
-    (_where, json, isClean) => {
-      expect(isSurelyCleanJson(json)).toBe(isClean);
-    },
-  );
+  ])('[PRF-01] of JSON, a cue asks for a look where its companion stands %s', (_where, json, isClean) => {
+    expect(isSurelyCleanJson(json)).toBe(isClean);
+  });
 
   it.each([
     '{"progressToken":"p","progress":3,"total":10}',
@@ -315,16 +237,12 @@ describe('the prefilter', () => {
     ['schemes before such hosts', `://${'www.'.repeat(120)} `],
     ['words of instructions', 'system '],
     ['names of secrets', 'password | '],
-  ])(
-    '[PRF-12] counts what a look reads: %s are given up long before the end of a text',
-    (_what, part) => {
-      const json = (chars: number): string =>
-        JSON.stringify({ text: part.repeat(Math.ceil(chars / part.length)) });
-      expect(isSurelyCleanJson(json(2_000))).toBe(true);
-      expect(isSurelyCleanJson(json(128 * 1024))).toBe(false);
-      expect(isCleanWithoutSimd(json(128 * 1024), true)).toBe(false);
-    },
-  );
+  ])('[PRF-12] counts what a look reads: %s are given up long before the end of a text', (_what, part) => {
+    const json = (chars: number): string => JSON.stringify({ text: part.repeat(Math.ceil(chars / part.length)) });
+    expect(isSurelyCleanJson(json(2_000))).toBe(true);
+    expect(isSurelyCleanJson(json(128 * 1024))).toBe(false);
+    expect(isCleanWithoutSimd(json(128 * 1024), true)).toBe(false);
+  });
 
   it.each([
     ['www.', 'alice@host.example/'],
@@ -333,17 +251,12 @@ describe('the prefilter', () => {
     ['https://', 'alice.example<@host.example/'],
     ['https://www.', `${'a'.repeat(511)}@host.example/`],
     ['https://', 'b'.repeat(512)],
-  ])(
-    'looks closer at a user name behind %s, and at what is too long to be read',
-    (before, name) => {
-      expect(isSurelyClean(`see ${before}${name}`)).toBe(false);
-      expect(isSurelyCleanJson(JSON.stringify({ see: before + name }))).toBe(false);
-      expect(isSurelyClean(`see ${before}host.example/${name.slice(0, 64)}`)).toBe(true);
-      expect(isSurelyCleanJson(JSON.stringify({ see: `${before}host.example`, at: '@' }))).toBe(
-        true,
-      );
-    },
-  );
+  ])('looks closer at a user name behind %s, and at what is too long to be read', (before, name) => {
+    expect(isSurelyClean(`see ${before}${name}`)).toBe(false);
+    expect(isSurelyCleanJson(JSON.stringify({ see: before + name }))).toBe(false);
+    expect(isSurelyClean(`see ${before}host.example/${name.slice(0, 64)}`)).toBe(true);
+    expect(isSurelyCleanJson(JSON.stringify({ see: `${before}host.example`, at: '@' }))).toBe(true);
+  });
 
   it.each(['\\t', '\\r', '\\\\t', ' ', '\t'])(
     'finds blank lines after many other blanks, and none in these alone: %j',
@@ -403,27 +316,8 @@ describe('the prefilter', () => {
   });
 
   it('finds every stretch of twelve characters without a letter or digit', () => {
-    const unit = fc.constantFrom(
-      'a',
-      'Z',
-      '0',
-      '9',
-      ' ',
-      '-',
-      '\u00e9',
-      '\u4e2d',
-      '@',
-      '[',
-      '`',
-      '{',
-    );
-    const gap = fc.constantFrom(
-      '',
-      ' '.repeat(5),
-      '. '.repeat(6),
-      '-'.repeat(11),
-      '\u4e2d'.repeat(12),
-    );
+    const unit = fc.constantFrom('a', 'Z', '0', '9', ' ', '-', '\u00e9', '\u4e2d', '@', '[', '`', '{');
+    const gap = fc.constantFrom('', ' '.repeat(5), '. '.repeat(6), '-'.repeat(11), '\u4e2d'.repeat(12));
     fc.assert(
       fc.property(fc.array(fc.oneof(unit, gap), { maxLength: 30 }), (pieces) => {
         const input = pieces.join('');

@@ -17,14 +17,9 @@ const RULE = {
   what: { upstreams: ['github'], tools: ['get_issue'] },
 } as const satisfies RuleDocument;
 
-function diagnostics(
-  rule: object,
-  context: Partial<PolicyContext> = {},
-): readonly Omit<PolicyDiagnostic, 'file'>[] {
+function diagnostics(rule: object, context: Partial<PolicyContext> = {}): readonly Omit<PolicyDiagnostic, 'file'>[] {
   const written = { ...RULE, ...rule } as RuleDocument;
-  return compiled([document([written])], context).diagnostics.map(
-    ({ file: _file, ...diagnostic }) => diagnostic,
-  );
+  return compiled([document([written])], context).diagnostics.map(({ file: _file, ...diagnostic }) => diagnostic);
 }
 
 function errorAt(...path: (string | number)[]) {
@@ -55,8 +50,7 @@ const ISSUES = catalog({
   templates: { 'repo://{x}': {} },
 });
 
-const pins = (upstream: string): Catalog | undefined =>
-  upstream === 'github' ? ISSUES : undefined;
+const pins = (upstream: string): Catalog | undefined => (upstream === 'github' ? ISSUES : undefined);
 
 describe('names', () => {
   it('finds unknown upstreams, issuers and profiles, and says what was meant [P-50]', () => {
@@ -73,9 +67,7 @@ describe('names', () => {
     expect(diagnostics(require)).toContainEqual(
       expect.objectContaining({ path: ['rules', 0, 'inspect'], suggestion: 'careful' }),
     );
-    expect(diagnostics({ what: { upstreams: ['x*'], tools: ['*'] } })).toEqual([
-      warningAt('what', 'upstreams', 0),
-    ]);
+    expect(diagnostics({ what: { upstreams: ['x*'], tools: ['*'] } })).toEqual([warningAt('what', 'upstreams', 0)]);
   });
 
   it('finds policies and rules of one name, and the reserved one [P-50]', () => {
@@ -86,26 +78,17 @@ describe('names', () => {
     expect(compiled([document([RULE], 'a'), document([RULE], 'b')]).diagnostics).toMatchObject([
       { path: ['rules', 0], severity: 'warning', message: 'this rule says the same as "a/read"' },
     ]);
-    expect(compiled([document([RULE], 'builtin')]).diagnostics).toMatchObject([
-      { path: ['policy'] },
-    ]);
+    expect(compiled([document([RULE], 'builtin')]).diagnostics).toMatchObject([{ path: ['policy'] }]);
   });
 
   it('wants issuers named where several could mean different people [P-51]', () => {
     const issuers = ['corp', 'partner'];
-    for (const who of [
-      { groups: ['a'] },
-      { subjects: ['a'] },
-      { clients: ['a'] },
-      { claims: { a: [1] } },
-    ]) {
+    for (const who of [{ groups: ['a'] }, { subjects: ['a'] }, { clients: ['a'] }, { claims: { a: [1] } }]) {
       expect(diagnostics({ who })).toEqual([]);
       expect(diagnostics({ who }, { issuers })).toEqual([errorAt('who')]);
       expect(diagnostics({ who: { ...who, issuers: ['corp'] } }, { issuers })).toEqual([]);
     }
-    expect(diagnostics({ who: { issuers: ['partner'] } }, { issuers })).toEqual([
-      warningAt('who', 'issuers'),
-    ]);
+    expect(diagnostics({ who: { issuers: ['partner'] } }, { issuers })).toEqual([warningAt('who', 'issuers')]);
   });
 });
 
@@ -118,33 +101,23 @@ describe('shape', () => {
     expect(diagnostics({ what: { tools: [] } })).toEqual([errorAt('what', 'tools')]);
     expect(diagnostics({ scopes: [] })).toEqual([errorAt('scopes')]);
     expect(diagnostics({ args: {} })).toEqual([errorAt('args')]);
-    expect(diagnostics({ effect: 'require', audit: { capture: [] } })).toEqual([
-      errorAt('audit', 'capture'),
-    ]);
+    expect(diagnostics({ effect: 'require', audit: { capture: [] } })).toEqual([errorAt('audit', 'capture')]);
   });
 
   it('finds patterns, schemas and expressions that do not compile [P-53]', () => {
     expect(diagnostics({ what: { tools: ['re:('] } })).toEqual([errorAt('what', 'tools', 0)]);
-    expect(diagnostics({ what: { resources: ['not a uri'] } })).toEqual([
-      errorAt('what', 'resources', 0),
-    ]);
+    expect(diagnostics({ what: { resources: ['not a uri'] } })).toEqual([errorAt('what', 'resources', 0)]);
     expect(diagnostics({ args: { owner: { type: 'strng' } } })).toEqual([errorAt('args', 'owner')]);
-    expect(diagnostics({ args: { owner: { $ref: 'https://evil.example' } } })).toEqual([
-      errorAt('args', 'owner'),
-    ]);
+    expect(diagnostics({ args: { owner: { $ref: 'https://evil.example' } } })).toEqual([errorAt('args', 'owner')]);
     expect(diagnostics({ when: 'args.owner ==' })).toEqual([errorAt('when')]);
-    expect(diagnostics({ when: '"a" in principal.group' })).toMatchObject([
-      { suggestion: 'groups' },
-    ]);
+    expect(diagnostics({ when: '"a" in principal.group' })).toMatchObject([{ suggestion: 'groups' }]);
   });
 
   it('finds conditions that the targets can never meet [P-53]', () => {
     const what = { resources: ['repo://acme/**'] };
     expect(diagnostics({ what, args: { owner: true } })).toEqual([errorAt('args')]);
     expect(diagnostics({ what, when: 'has(args.owner)' })).toEqual([errorAt('when')]);
-    expect(diagnostics({ what: { ...what, tools: ['*'] }, args: { owner: true } })).toEqual([
-      warningAt('args'),
-    ]);
+    expect(diagnostics({ what: { ...what, tools: ['*'] }, args: { owner: true } })).toEqual([warningAt('args')]);
     expect(diagnostics({ when: 'uri == "x"' })).toEqual([errorAt('when')]);
     expect(diagnostics({ what, when: 'uri.startsWith("repo://acme/a")' })).toEqual([]);
   });
@@ -185,32 +158,25 @@ describe('pins', () => {
       { name: 'github', issuers: ['corp'], strict: true },
       { name: 'mail', issuers: ['corp'], strict: false },
     ];
-    expect(diagnostics(what(['send'], ['*']), { pins, upstreams })).toEqual([
-      warningAt('what', 'tools', 0),
-    ]);
+    expect(diagnostics(what(['send'], ['*']), { pins, upstreams })).toEqual([warningAt('what', 'tools', 0)]);
     expect(diagnostics(what(['send'], ['mail']), { pins, upstreams })).toEqual([]);
     expect(diagnostics(what(['get_issue'], ['mail']), { pins })).toEqual([errorAt('what')]);
     expect(diagnostics(what(['get_isue']))).toEqual([]);
   });
 
   it('warns of globs that match nothing, and holds prompts and templates to their pins [P-55]', () => {
-    const check = (what: object) =>
-      diagnostics({ what: { upstreams: ['github'], ...what } }, { pins });
+    const check = (what: object) => diagnostics({ what: { upstreams: ['github'], ...what } }, { pins });
     expect(check({ tools: ['list_*', 'wipe_*'] })).toEqual([warningAt('what', 'tools', 1)]);
     expect(check({ tools: ['re:list_.*'] })).toEqual([]);
     expect(check({ prompts: ['greet'], templates: ['repo://{x}'] })).toEqual([]);
-    expect(check({ prompts: ['great'] })).toMatchObject([
-      { severity: 'error', suggestion: 'greet' },
-    ]);
+    expect(check({ prompts: ['great'] })).toMatchObject([{ severity: 'error', suggestion: 'greet' }]);
     expect(check({ templates: ['repo://{y}'] })).toEqual([errorAt('what', 'templates', 0)]);
     expect(check({ resources: ['repo://acme/**'] })).toEqual([]);
   });
 
   it('finds argument paths that the pinned schema does not have [P-56]', () => {
     const check = (rule: object) => diagnostics(rule, { pins });
-    expect(
-      check({ args: { owner: { const: 'a' }, filter: { properties: { state: true } } } }),
-    ).toEqual([]);
+    expect(check({ args: { owner: { const: 'a' }, filter: { properties: { state: true } } } })).toEqual([]);
     expect(check({ args: { ownr: true } })).toEqual([
       {
         path: ['rules', 0, 'args', 'ownr'],
@@ -219,12 +185,8 @@ describe('pins', () => {
         suggestion: 'owner',
       },
     ]);
-    expect(check({ args: { filter: { properties: { sate: true } } } })).toEqual([
-      errorAt('args', 'filter'),
-    ]);
-    expect(check({ when: 'has(args.filter) && args.filter.sate == "x"' })).toEqual([
-      errorAt('when'),
-    ]);
+    expect(check({ args: { filter: { properties: { sate: true } } } })).toEqual([errorAt('args', 'filter')]);
+    expect(check({ when: 'has(args.filter) && args.filter.sate == "x"' })).toEqual([errorAt('when')]);
     expect(check({ effect: 'require', audit: { capture: ['/owner', '/repo'] } })).toEqual([
       errorAt('audit', 'capture', 1),
     ]);
@@ -239,10 +201,7 @@ describe('pins', () => {
 
   it('lets a tool lack an argument that a rule asks for by has(), or reads by anyArg [P-47]', () => {
     const check = (when: string) =>
-      diagnostics(
-        { what: { upstreams: ['github'], tools: ['*_issue', 'list_*'] }, when },
-        { pins },
-      );
+      diagnostics({ what: { upstreams: ['github'], tools: ['*_issue', 'list_*'] }, when }, { pins });
     expect(check('has(args.title) && args.title == "x"')).toEqual([]);
     expect(check('anyArg(a, a == "x")')).toEqual([]);
     expect(check('args.title == "x"')).toEqual([warningAt('when'), warningAt('when')]);
@@ -264,17 +223,13 @@ describe('pins', () => {
         .diagnostics.filter(({ severity }) => severity === 'error')
         .map(({ path, message }) => [path.slice(2), message]);
     expect(errors(of('a', { per, budget }), of('b', { per, budget }))).toEqual([]);
-    expect(
-      errors(of('a', { per, budget }), of('b', { per, budget: { ...budget, max: 6 } })),
-    ).toEqual([
+    expect(errors(of('a', { per, budget }), of('b', { per, budget: { ...budget, max: 6 } }))).toEqual([
       [['limits', 'budget'], 'the budget "b" has another per, within or max in the rule "main/a"'],
     ]);
     expect(errors(of('a', { per, budget: { ...budget, cost: 'amount' } }))).toEqual([
       [['limits', 'budget', 'cost'], expect.stringContaining('unknown name "amount"')],
     ]);
-    expect(errors(of('a', { per }))).toEqual([
-      [['limits'], 'nothing is limited: write rate, budget or both'],
-    ]);
+    expect(errors(of('a', { per }))).toEqual([[['limits'], 'nothing is limited: write rate, budget or both']]);
   });
 
   it('warns where an argument is read that may be missing [P-57]', () => {

@@ -42,9 +42,7 @@ const PINS = catalog({
 
 function warnings(rules: readonly RuleDocument[], isStrict = false) {
   const { diagnostics } = compiled([document(rules)], { pins: () => PINS, isStrict });
-  return diagnostics.map(
-    ({ path, severity, message }) => `${path.join('.')} ${severity} ${message}`,
-  );
+  return diagnostics.map(({ path, severity, message }) => `${path.join('.')} ${severity} ${message}`);
 }
 
 const NEVER = (id: string): string =>
@@ -62,9 +60,7 @@ describe('a deny of one exact resource', () => {
     ]);
     expect(found(deny('repo://acme/x'), false)).toEqual([]);
     expect(found(deny('repo://acme/x/**'))).toEqual([]);
-    expect(
-      found({ ...ALLOW, what: { upstreams: ['github'], resources: ['repo://acme/x'] } }),
-    ).toEqual([]);
+    expect(found({ ...ALLOW, what: { upstreams: ['github'], resources: ['repo://acme/x'] } })).toEqual([]);
   });
 });
 
@@ -82,16 +78,13 @@ describe('[Q-03] hosts of links', () => {
   const linked = (effect: RuleDocument['effect'], ...url: readonly string[]) =>
     warnings([{ id: 'a', effect, who: { groups: ['eng'] }, what: { elicitation: { url } } }]);
 
-  it.each(['com', 'co.uk', 'com.br', 'dev:8443'])(
-    'are warned of where anybody can register a name: *.%s',
-    (suffix) => {
-      const [domain] = suffix.split(':');
-      expect(linked('allow', 'login.example.org', `*.${suffix}`)).toEqual([
-        `rules.0.what.elicitation.url.1 warning "*.${suffix}" allows links to every host below "${domain}", where anybody can register a name: name the domains that are meant`,
-      ]);
-      expect(linked('deny', `*.${suffix}`)).toEqual([]);
-    },
-  );
+  it.each(['com', 'co.uk', 'com.br', 'dev:8443'])('are warned of where anybody can register a name: *.%s', (suffix) => {
+    const [domain] = suffix.split(':');
+    expect(linked('allow', 'login.example.org', `*.${suffix}`)).toEqual([
+      `rules.0.what.elicitation.url.1 warning "*.${suffix}" allows links to every host below "${domain}", where anybody can register a name: name the domains that are meant`,
+    ]);
+    expect(linked('deny', `*.${suffix}`)).toEqual([]);
+  });
 
   it.each(['com', '*.acme.com', '*.acme.co.uk', '*.corp', '*.internal', '*.io.example'])(
     'are not warned of where they belong to somebody: %s',
@@ -112,9 +105,7 @@ describe('[Q-03] hosts of links', () => {
 describe('[POL-09] rules that can never matter', () => {
   it('are those of which a deny without conditions covers everything', () => {
     expect(warnings([ALLOW, DENY])).toEqual([`rules.0 ${NEVER('d')}`]);
-    expect(warnings([{ ...ALLOW, effect: 'require', maxResultBytes: 1 }, DENY])).toEqual([
-      `rules.0 ${NEVER('d')}`,
-    ]);
+    expect(warnings([{ ...ALLOW, effect: 'require', maxResultBytes: 1 }, DENY])).toEqual([`rules.0 ${NEVER('d')}`]);
     const some: RuleDocument = {
       ...DENY,
       what: { tools: ['read', 'list_*'] },
@@ -135,9 +126,7 @@ describe('[POL-09] rules that can never matter', () => {
   });
 
   it('are those that another rule says', () => {
-    expect(warnings([ALLOW, { ...ALLOW, id: 'b' }])).toEqual([
-      'rules.1 warning this rule says the same as "main/a"',
-    ]);
+    expect(warnings([ALLOW, { ...ALLOW, id: 'b' }])).toEqual(['rules.1 warning this rule says the same as "main/a"']);
     expect(warnings([ALLOW, { ...ALLOW, id: 'b', scopes: ['s'] }])).toEqual([]);
   });
 
@@ -150,20 +139,14 @@ describe('[POL-09] rules that can never matter', () => {
 
 describe('[POL-09] what an expression may not find', () => {
   const reading = (when: string, args?: RuleDocument['args']) =>
-    warnings([
-      { ...ALLOW, what: { upstreams: ['github'], tools: ['read'] }, when, ...(args && { args }) },
-    ]);
+    warnings([{ ...ALLOW, what: { upstreams: ['github'], tools: ['read'] }, when, ...(args && { args }) }]);
   const missing = (text: string): string =>
     `rules.0.when warning ${text} may be missing, and reading it then is an error: ask has(${text})`;
 
   it('is an optional member of an argument', () => {
-    expect(reading('has(args.filter) && args.filter.label == "x"')).toEqual([
-      missing('args.filter.label'),
-    ]);
+    expect(reading('has(args.filter) && args.filter.label == "x"')).toEqual([missing('args.filter.label')]);
     expect(reading('has(args.filter) && args.filter.state == "x"')).toEqual([]);
-    expect(
-      reading('has(args.filter) && has(args.filter.label) && args.filter.label == "x"'),
-    ).toEqual([]);
+    expect(reading('has(args.filter) && has(args.filter.label) && args.filter.label == "x"')).toEqual([]);
     const args = { filter: { type: 'object', required: ['label'] } };
     expect(reading('args.filter.label == "x"', args)).toEqual([]);
   });
@@ -178,8 +161,7 @@ describe('[POL-09] what an expression may not find', () => {
 
 describe('[POL-09] prompts', () => {
   it('that an allow rule names by a glob are warned of', () => {
-    const prompts = (rule: RuleDocument) =>
-      warnings([rule]).filter((line) => line.includes('for the user'));
+    const prompts = (rule: RuleDocument) => warnings([rule]).filter((line) => line.includes('for the user'));
     expect(prompts({ ...ALLOW, what: { prompts: ['answer_*'] } })).toHaveLength(1);
     expect(prompts({ ...ALLOW, what: { tools: ['*'], prompts: ['*'] } })).toEqual([]);
     expect(prompts({ ...DENY, what: { prompts: ['*'] } })).toEqual([]);
@@ -218,10 +200,7 @@ describe('[POL-09] a pattern for paths', () => {
 });
 
 describe('[POL-09] a deny by type', () => {
-  const deny = (
-    tools: readonly string[],
-    schema: { readonly [keyword: string]: string },
-  ): RuleDocument => {
+  const deny = (tools: readonly string[], schema: { readonly [keyword: string]: string }): RuleDocument => {
     return { ...DENY, what: { upstreams: ['github'], tools }, args: { path: { ...schema } } };
   };
   const SECRET = { type: 'string', pattern: '^/etc/' };

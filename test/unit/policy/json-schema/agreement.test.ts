@@ -39,8 +39,7 @@ const AJV_DIFFERS: readonly Known[] = [
   (schema) => schema.includes('"contains"') && schema.includes('"unevaluatedItems"'),
   // What a failed branch evaluated counts, if there is another alternative in it.
   (schema, _value, isOurs) =>
-    /"unevaluated(?:Items|Properties)"/.test(schema) &&
-    (!isOurs || /"(?:not|oneOf|if)"/.test(schema)),
+    /"unevaluated(?:Items|Properties)"/.test(schema) && (!isOurs || /"(?:not|oneOf|if)"/.test(schema)),
 ];
 
 function verdictOf(validate: (value: unknown) => unknown, value: Json): boolean | undefined {

@@ -11,12 +11,7 @@ const D7 = 'http://json-schema.org/draft-07/schema#';
 const D19 = 'https://json-schema.org/draft/2019-09/schema';
 const D20 = 'https://json-schema.org/draft/2020-12/schema';
 
-type Row = readonly [
-  title: string,
-  schema: JsonObject | boolean,
-  admitted: readonly Json[],
-  refused: readonly Json[],
-];
+type Row = readonly [title: string, schema: JsonObject | boolean, admitted: readonly Json[], refused: readonly Json[]];
 
 const TEXT = { type: 'string' } as const;
 const NODE = {
@@ -27,8 +22,7 @@ const NODE = {
 
 function nested(depth: number): JsonObject {
   let schema: JsonObject = TEXT;
-  for (let level = 0; level < depth; level++)
-    schema = { type: 'object', properties: { a: schema } };
+  for (let level = 0; level < depth; level++) schema = { type: 'object', properties: { a: schema } };
   return schema;
 }
 
@@ -40,44 +34,19 @@ function deep(depth: number, leaf: Json): Json {
 
 const ROWS: readonly Row[] = [
   ['format is an annotation', { format: 'date-time' }, ['2025-01-01T00:00:00', 'x'], []],
-  [
-    'a multiple of a hundredth',
-    { multipleOf: 0.01 },
-    [4.35, 19.99, 0, 1e21, -0.07],
-    [4.355, 0.001],
-  ],
+  ['a multiple of a hundredth', { multipleOf: 0.01 }, [4.35, 19.99, 0, 1e21, -0.07], [4.355, 0.001]],
   ['a multiple of a tenth', { multipleOf: 0.1 }, [0.3, 1.1, 5], [0.35]],
-  [
-    'a multiple of a large number',
-    { multipleOf: 3 },
-    [9007199254740990, 3e300],
-    [9007199254740991],
-  ],
+  ['a multiple of a large number', { multipleOf: 3 }, [9007199254740990, 3e300], [9007199254740991]],
   [
     'a bound with many digits',
     { minimum: 0.1, maximum: 0.3 },
     [0.1, 0.3, 0.29999999999999993],
     [0.30000000000000004, 0.09999999999999999],
   ],
-  [
-    'an integer is any number without a fraction',
-    { type: 'integer' },
-    [1, -0, 1e300, 9007199254740992],
-    [1.5],
-  ],
-  [
-    'equal numbers are equal',
-    { enum: [1, 'a', null, [1]] },
-    [1.0, 'a', null, [1.0]],
-    ['1', true, [true], 0],
-  ],
+  ['an integer is any number without a fraction', { type: 'integer' }, [1, -0, 1e300, 9007199254740992], [1.5]],
+  ['equal numbers are equal', { enum: [1, 'a', null, [1]] }, [1.0, 'a', null, [1.0]], ['1', true, [true], 0]],
   ['an enum may be empty', { enum: [] }, [], [1, null]],
-  [
-    'a large enum',
-    { enum: Array.from({ length: 3000 }, (_, at) => `v${at}`) },
-    ['v0', 'v2999'],
-    ['v3000'],
-  ],
+  ['a large enum', { enum: Array.from({ length: 3000 }, (_, at) => `v${at}`) }, ['v0', 'v2999'], ['v3000']],
   [
     'items are unique by value',
     { uniqueItems: true },
@@ -115,12 +84,7 @@ const ROWS: readonly Row[] = [
     [['x']],
     [[1]],
   ],
-  [
-    'an id inside',
-    { $ref: 'https://a.example/t', $defs: { t: { $id: 'https://a.example/t', ...TEXT } } },
-    ['x'],
-    [1],
-  ],
+  ['an id inside', { $ref: 'https://a.example/t', $defs: { t: { $id: 'https://a.example/t', ...TEXT } } }, ['x'], [1]],
   [
     'an id with a name that only some versions of a URL parser take',
     { $ref: 'https://xn--a.example/t', $defs: { t: { $id: 'https://XN--A.example/t', ...TEXT } } },
@@ -144,25 +108,10 @@ const ROWS: readonly Row[] = [
     [1],
   ],
   ['a percent-encoded reference', { $ref: '#/$defs/a%20b', $defs: { 'a b': TEXT } }, ['x'], [1]],
-  [
-    'a list of items without a dialect',
-    { items: [TEXT, { type: 'integer' }] },
-    [['x', 1, null]],
-    [[1]],
-  ],
+  ['a list of items without a dialect', { items: [TEXT, { type: 'integer' }] }, [['x', 1, null]], [[1]]],
   ['an exclusive bound without a dialect', { maximum: 5, exclusiveMaximum: true }, [4.9], [5]],
-  [
-    'a tuple of 2020-12',
-    { $schema: D20, prefixItems: [TEXT], items: false },
-    [['x'], []],
-    [['x', 1], [1]],
-  ],
-  [
-    'a tuple of 2019-09',
-    { $schema: D19, items: [TEXT], additionalItems: false },
-    [['x']],
-    [['x', 1], [1]],
-  ],
+  ['a tuple of 2020-12', { $schema: D20, prefixItems: [TEXT], items: false }, [['x'], []], [['x', 1], [1]]],
+  ['a tuple of 2019-09', { $schema: D19, items: [TEXT], additionalItems: false }, [['x']], [['x', 1], [1]]],
   [
     'a tuple of draft-07',
     { $schema: D7, items: [TEXT], additionalItems: { type: 'integer' } },
@@ -170,12 +119,7 @@ const ROWS: readonly Row[] = [
     [['x', 'y']],
   ],
   ['a tuple of draft-06', { $schema: D6, items: [TEXT, true] }, [['x', 1, 2]], [[1]]],
-  [
-    'bounds of draft-04',
-    { $schema: D4, minimum: 1, exclusiveMinimum: true, maximum: 3 },
-    [2, 3],
-    [1, 4],
-  ],
+  ['bounds of draft-04', { $schema: D4, minimum: 1, exclusiveMinimum: true, maximum: 3 }, [2, 3], [1, 4]],
   ['draft-04 knows no const', { $schema: D4, const: 1, id: 'http://a.example/x' }, [1, 2], []],
   [
     'draft-04 references by id',
@@ -222,12 +166,7 @@ const ROWS: readonly Row[] = [
     [{ a: { a: {} } }],
     [{ a: { b: 1 } }],
   ],
-  [
-    'what 2019-09 contains stays unevaluated',
-    { $schema: D19, contains: TEXT, unevaluatedItems: false },
-    [],
-    [['x']],
-  ],
+  ['what 2019-09 contains stays unevaluated', { $schema: D19, contains: TEXT, unevaluatedItems: false }, [], [['x']]],
   [
     'what 2020-12 contains is evaluated',
     { $schema: D20, contains: TEXT, unevaluatedItems: false },
@@ -306,11 +245,7 @@ describe('a schema', () => {
     ['oneOf', { oneOf: [{ pattern: LOOK }, TEXT] }, '/oneOf/0/pattern'],
     ['contains', { contains: { pattern: LOOK } }, '/contains/pattern'],
     ['a name', { patternProperties: { [LOOK]: TEXT } }, `/patternProperties/${LOOK}`],
-    [
-      'a reference from there',
-      { not: { $ref: '#/$defs/a' }, $defs: { a: { pattern: LOOK } } },
-      '/$defs/a/pattern',
-    ],
+    ['a reference from there', { not: { $ref: '#/$defs/a' }, $defs: { a: { pattern: LOOK } } }, '/$defs/a/pattern'],
   ])('cannot be used with such a pattern under %s, and says where', (_where, schema, pointer) => {
     expect(compileSchema(schema as JsonObject)).toMatchObject({ ok: false, pointer });
   });
@@ -319,9 +254,7 @@ describe('a schema', () => {
     const compiled = compileSchema({ properties: { a: { items: { pattern: LOOK } } } });
     expect(compiled).toMatchObject({
       ok: true,
-      unchecked: [
-        { pointer: '/properties/a/items/pattern', why: expect.stringMatching(/lookahead/) },
-      ],
+      unchecked: [{ pointer: '/properties/a/items/pattern', why: expect.stringMatching(/lookahead/) }],
     });
   });
 
@@ -349,24 +282,9 @@ describe('a required member with a default', () => {
 
   it.each<readonly [string, JsonObject, JsonObject, boolean]>([
     ['may be absent', { properties: { limit }, required: ['limit'] }, {}, true],
-    [
-      'counts if it is there',
-      { properties: { limit }, required: ['limit'] },
-      { limit: 'x' },
-      false,
-    ],
-    [
-      'that has none may not',
-      { properties: { limit: { type: 'integer' } }, required: ['limit'] },
-      {},
-      false,
-    ],
-    [
-      'may be absent below',
-      { properties: { a: { properties: { limit }, required: ['limit'] } } },
-      { a: {} },
-      true,
-    ],
+    ['counts if it is there', { properties: { limit }, required: ['limit'] }, { limit: 'x' }, false],
+    ['that has none may not', { properties: { limit: { type: 'integer' } }, required: ['limit'] }, {}, false],
+    ['may be absent below', { properties: { a: { properties: { limit }, required: ['limit'] } } }, { a: {} }, true],
     [
       'has it through a reference',
       { properties: { limit: { $ref: '#/$defs/l' } }, required: ['limit'], $defs: { l: limit } },
@@ -386,12 +304,7 @@ describe('a required member with a default', () => {
       {},
       true,
     ],
-    [
-      'does not replace another',
-      { properties: { limit, x: {} }, required: ['limit', 'x'] },
-      {},
-      false,
-    ],
+    ['does not replace another', { properties: { limit, x: {} }, required: ['limit', 'x'] }, {}, false],
   ])('%s', (_title, schema, value, isValid) => {
     const compiled = compileSchema(schema, MAY);
     if (!compiled.ok) throw new Error(compiled.why);

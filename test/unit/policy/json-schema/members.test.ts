@@ -102,9 +102,7 @@ describe('[P-32] objects inside', () => {
 
   it('are described by properties, and open by none or an empty list of them', () => {
     const schema = { properties: { filter: inner, free: { properties: {} }, any: {} } };
-    expect(pointer(schema, { filter: { state: 'x' }, free: { b: 1 }, any: { c: 1 } })).toBe(
-      undefined,
-    );
+    expect(pointer(schema, { filter: { state: 'x' }, free: { b: 1 }, any: { c: 1 } })).toBe(undefined);
     expect(pointer(schema, { filter: { state: 'x', b: 1 } })).toBe('/filter/b');
   });
 
@@ -120,10 +118,7 @@ describe('[P-32] objects inside', () => {
 
   it('take what any schema of the same place declares', () => {
     const schema = {
-      allOf: [
-        { properties: { p: { properties: { x: TEXT } } } },
-        { properties: { p: { properties: { y: TEXT } } } },
-      ],
+      allOf: [{ properties: { p: { properties: { x: TEXT } } } }, { properties: { p: { properties: { y: TEXT } } } }],
     };
     expect(pointer(schema, { p: { x: '1', y: '2' } })).toBeUndefined();
     expect(pointer(schema, { p: { z: 1 } })).toBe('/p/z');
@@ -132,9 +127,7 @@ describe('[P-32] objects inside', () => {
   it('are read through a schema that refers to itself', () => {
     const tree = { properties: { name: TEXT, children: { items: { $ref: '#' } } } };
     expect(pointer(tree, { children: [{ children: [{ name: 'x' }] }] })).toBeUndefined();
-    expect(pointer(tree, { children: [{ children: [{ b: 1 }] }] })).toBe(
-      '/children/0/children/0/b',
-    );
+    expect(pointer(tree, { children: [{ children: [{ b: 1 }] }] })).toBe('/children/0/children/0/b');
   });
 });
 
@@ -216,11 +209,7 @@ describe('[P-32] against the annotations of the specification', () => {
     const properties = isObject(written['properties']) ? Object.keys(written['properties']) : [];
     // A name that is only required is declared as well.
     const required = (written['required'] ?? []) as readonly string[];
-    return new Set([
-      ...properties,
-      ...required,
-      ...inPlace.flatMap((one) => [...evaluated(one, of)]),
-    ]);
+    return new Set([...properties, ...required, ...inPlace.flatMap((one) => [...evaluated(one, of)])]);
   }
 
   function listOf(list: Json | undefined): readonly JsonObject[] {

@@ -32,9 +32,7 @@ describe('what is checked', () => {
 
   it('accepts what is valid and names the position of what is not [P-20]', () => {
     expect(issue.check({ title: 'abc', count: 2 })).toEqual([]);
-    expect(issue.check({ title: 7 })).toEqual([
-      { pointer: '/title', keyword: 'type', message: 'must be string' },
-    ]);
+    expect(issue.check({ title: 7 })).toEqual([{ pointer: '/title', keyword: 'type', message: 'must be string' }]);
     expect(issue.check({})).toEqual([
       { pointer: '', keyword: 'required', message: 'lacks the member "title"', missing: 'title' },
     ]);
@@ -53,15 +51,8 @@ describe('what is checked', () => {
     ];
     expect(errors).toHaveLength(4);
     // The name of a member that may not be there is given apart, for the refusal of arguments alone.
-    expect(errors.map(({ undeclared }) => undeclared)).toEqual([
-      undefined,
-      'evil-name',
-      undefined,
-      undefined,
-    ]);
-    expect(JSON.stringify(errors.map((error) => ({ ...error, undeclared: '' })))).not.toMatch(
-      /evil|ignore/,
-    );
+    expect(errors.map(({ undeclared }) => undeclared)).toEqual([undefined, 'evil-name', undefined, undefined]);
+    expect(JSON.stringify(errors.map((error) => ({ ...error, undeclared: '' })))).not.toMatch(/evil|ignore/);
     expect(open.check({ 'evil-name': 'x' })[0]?.pointer).toBe('/*');
   });
 
@@ -81,12 +72,10 @@ describe('what is checked', () => {
     });
     expect(schema.check({ toString: 1 })).toEqual([]);
     expect(schema.check({})).toHaveLength(1);
-    expect(
-      schema.check(JSON.parse('{"toString":1,"__proto__":{"constructor":1}}') as Json),
-    ).toEqual([]);
-    expect(
-      refusal(JSON.parse('{"properties":{"__proto__":{"type":"string"}}}') as JsonObject),
-    ).toBe('a property is named __proto__');
+    expect(schema.check(JSON.parse('{"toString":1,"__proto__":{"constructor":1}}') as Json)).toEqual([]);
+    expect(refusal(JSON.parse('{"properties":{"__proto__":{"type":"string"}}}') as JsonObject)).toBe(
+      'a property is named __proto__',
+    );
   });
 
   it('reads a schema by the dialect that it names, and no others [P-24]', () => {
@@ -122,9 +111,7 @@ describe('what is checked', () => {
     const asserting = { formats: 'assertion' } as const;
     const date = compiled({ format: 'date' }, asserting);
     expect(date.check('2026-02-28')).toEqual([]);
-    expect(date.check('2026-02-30')).toEqual([
-      { pointer: '', keyword: 'format', message: 'must be a valid date' },
-    ]);
+    expect(date.check('2026-02-30')).toEqual([{ pointer: '', keyword: 'format', message: 'must be a valid date' }]);
     expect(compiled({ format: 'date-time' }, asserting).check('2026-11-20T10:00:00Z')).toEqual([]);
     expect(compiled({ format: 'uuid' }, asserting).check('no')).toHaveLength(1);
     expect(compiled({ format: 'ipv4' }, asserting).check('127.0.0.1')).toEqual([]);
@@ -173,9 +160,7 @@ describe('what is refused', () => {
     expect(refusal({ $ref: '#/$defs/absent' })).toBe('a reference of the schema points to nothing');
     expect(refusal({ $dynamicRef: '#x' })).toBe('a reference of the schema points to nothing');
     expect(refusal({ $id: 'https://a.example/s', $ref: 'other' })).toBe(outside);
-    expect(
-      compiled({ $defs: { 'a/b': { type: 'string' } }, $ref: '#/$defs/a~1b' }).check(1),
-    ).toHaveLength(1);
+    expect(compiled({ $defs: { 'a/b': { type: 'string' } }, $ref: '#/$defs/a~1b' }).check(1)).toHaveLength(1);
   });
 
   it('refuses loops and combinations that multiply, in bounded time [P-29]', () => {
@@ -269,8 +254,6 @@ describe('which members are described', () => {
     expect(compiled({ additionalProperties: {} }).firstUndescribed({ a: 1 })).toBe('/a');
     expect(compiled({ additionalProperties: true }).firstUndescribed({ a: 1 })).toBe('/a');
     expect(compiled(true).firstUndescribed({ a: 1 })).toBe('/a');
-    expect(compiled({ properties: { a: {} } }).firstUndescribed({ constructor: 1 })).toBe(
-      '/constructor',
-    );
+    expect(compiled({ properties: { a: {} } }).firstUndescribed({ constructor: 1 })).toBe('/constructor');
   });
 });

@@ -27,9 +27,7 @@ function errorOf(text: string, maxDepth = MAX_JSON_DEPTH): string | undefined {
 }
 
 /** JSON whose member names are distinct however a parser folds them. */
-const plainJson = fc
-  .jsonValue({ maxDepth: 5 })
-  .filter((value) => errorOf(JSON.stringify(value)) === undefined);
+const plainJson = fc.jsonValue({ maxDepth: 5 }).filter((value) => errorOf(JSON.stringify(value)) === undefined);
 
 const spacings = fc.constantFrom('', ' ', '\t', '\r\n');
 
@@ -45,23 +43,7 @@ describe('reading bytes', () => {
 
   test('[M-01] what JSON.parse refuses is refused, whatever the text', () => {
     const fragments = fc.array(
-      fc.constantFrom(
-        '{',
-        '}',
-        '[',
-        ']',
-        '"',
-        'a',
-        '\\',
-        '\\u',
-        'd800',
-        ',',
-        ':',
-        '1',
-        '-',
-        ' ',
-        'e',
-      ),
+      fc.constantFrom('{', '}', '[', ']', '"', 'a', '\\', '\\u', 'd800', ',', ':', '1', '-', ' ', 'e'),
       { maxLength: 12 },
     );
     fc.assert(
@@ -122,14 +104,12 @@ describe('reading bytes', () => {
     );
   });
 
-  test.each([
-    String.raw`"\ud83d\ude00"`,
-    String.raw`"\uD83D\uDE00\\ud800"`,
-    String.raw`"\\\ud83d\ude00\""`,
-    '"😀"',
-  ])('[M-01] the text %s is read', (text) => {
-    expect(read(text)).toMatchObject({ ok: true, value: JSON.parse(text) });
-  });
+  test.each([String.raw`"\ud83d\ude00"`, String.raw`"\uD83D\uDE00\\ud800"`, String.raw`"\\\ud83d\ude00\""`, '"😀"'])(
+    '[M-01] the text %s is read',
+    (text) => {
+      expect(read(text)).toMatchObject({ ok: true, value: JSON.parse(text) });
+    },
+  );
 });
 
 describe('duplicate members', () => {
@@ -254,8 +234,7 @@ describe('spans and edits', () => {
         const text = JSON.stringify(value, undefined, spacing);
         for (const path of pathsOf(JSON.parse(text))) {
           const span = spanOf(text, path);
-          const found =
-            span === undefined ? undefined : JSON.parse(text.slice(span.start, span.end));
+          const found = span === undefined ? undefined : JSON.parse(text.slice(span.start, span.end));
           expect(found).toEqual(valueAt(JSON.parse(text), path));
         }
       }),
@@ -263,10 +242,7 @@ describe('spans and edits', () => {
   });
 
   test('[M-05] cutting any set of members leaves the object without exactly them', () => {
-    const object = fc.dictionary(
-      fc.stringMatching(/^[a-z"\\{}:,]{0,4}$/),
-      fc.jsonValue({ maxDepth: 2 }),
-    );
+    const object = fc.dictionary(fc.stringMatching(/^[a-z"\\{}:,]{0,4}$/), fc.jsonValue({ maxDepth: 2 }));
     fc.assert(
       fc.property(object, fc.constantFrom(0, 2), fc.func(fc.boolean()), (value, spacing, isCut) => {
         const text = JSON.stringify(value, undefined, spacing);
@@ -284,11 +260,7 @@ describe('spans and edits', () => {
     ['{"a":1,"b":2}', ['a'], '{"b":2}'],
     ['{"a":1,"b":2}', ['b'], '{"a":1}'],
     ['{"a":1}', ['a'], '{}'],
-    [
-      '{ "x" : [ {"a" : "},", "b":null , "c":3 } ] }',
-      ['x', 0, 'b'],
-      '{ "x" : [ {"a" : "}," , "c":3 } ] }',
-    ],
+    ['{ "x" : [ {"a" : "},", "b":null , "c":3 } ] }', ['x', 0, 'b'], '{ "x" : [ {"a" : "}," , "c":3 } ] }'],
   ])('[M-05] of %s the member %j is cut with one comma', (text, path, left) => {
     const object = spanOf(text, path.slice(0, -1));
     if (object === undefined) throw new Error('the object is there');
@@ -309,12 +281,7 @@ describe('spans and edits', () => {
   test('[M-05] elements keep their raw text', () => {
     const text = '[ 1.0 ,"a,]" , {"x":[1,2]},[] ]';
     const spans = elementSpans(text, { start: 0, end: text.length });
-    expect(spans.map((span) => text.slice(span.start, span.end))).toEqual([
-      '1.0',
-      '"a,]"',
-      '{"x":[1,2]}',
-      '[]',
-    ]);
+    expect(spans.map((span) => text.slice(span.start, span.end))).toEqual(['1.0', '"a,]"', '{"x":[1,2]}', '[]']);
   });
 });
 
@@ -368,9 +335,7 @@ describe('numbers', () => {
   });
 
   test('[M-06] the reading marks every text that holds an inexact number', () => {
-    const literal = fc.stringMatching(
-      /^-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?$/,
-    );
+    const literal = fc.stringMatching(/^-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?$/);
     fc.assert(
       fc.property(fc.array(literal, { minLength: 1 }), (literals) => {
         const text = `[${literals.join(' ,')}]`;
@@ -386,25 +351,14 @@ describe('numbers', () => {
 type Path = readonly (string | number)[];
 
 function pathsOf(value: Json): readonly Path[] {
-  const deeper = Array.isArray(value)
-    ? [...value.entries()]
-    : isObject(value)
-      ? Object.entries(value)
-      : [];
-  return [
-    [],
-    ...deeper.flatMap(([step, inner]) => pathsOf(inner as Json).map((path) => [step, ...path])),
-  ];
+  const deeper = Array.isArray(value) ? [...value.entries()] : isObject(value) ? Object.entries(value) : [];
+  return [[], ...deeper.flatMap(([step, inner]) => pathsOf(inner as Json).map((path) => [step, ...path]))];
 }
 
 function valueAt(value: Json, path: Path): Json | undefined {
   let found: Json | undefined = value;
   for (const step of path) {
-    found = Array.isArray(found)
-      ? found[Number(step)]
-      : isObject(found)
-        ? found[String(step)]
-        : undefined;
+    found = Array.isArray(found) ? found[Number(step)] : isObject(found) ? found[String(step)] : undefined;
   }
   return found;
 }
@@ -470,18 +424,7 @@ describe('a string that is most of its text', () => {
   }
 
   test('[M-01] it is read as JSON.parse reads it, and what JSON.parse refuses is refused', () => {
-    const strings = fc.constantFrom(
-      '',
-      'a',
-      '\u0001',
-      '\\u0001',
-      '"',
-      '\n',
-      'é',
-      '\u007f',
-      LONG,
-      `${LONG}\t`,
-    );
+    const strings = fc.constantFrom('', 'a', '\u0001', '\\u0001', '"', '\n', 'é', '\u007f', LONG, `${LONG}\t`);
     const value = fc.letrec((tie) => ({
       any: fc.oneof(
         { maxDepth: 4 },
@@ -491,19 +434,7 @@ describe('a string that is most of its text', () => {
         fc.dictionary(fc.constantFrom('1', 'a', 'b', 'text'), tie('any'), { maxKeys: 3 }),
       ),
     })).any;
-    const damage = fc.constantFrom(
-      '',
-      '',
-      '"',
-      ',',
-      '}',
-      '\\',
-      '\n',
-      '\u0001',
-      '\\u0001',
-      'é',
-      '"x":',
-    );
+    const damage = fc.constantFrom('', '', '"', ',', '}', '\\', '\n', '\u0001', '\\u0001', 'é', '"x":');
     fc.assert(
       fc.property(
         value,

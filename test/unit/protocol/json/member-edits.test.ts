@@ -4,10 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { changeMembers } from '../../../../src/protocol/json/json.js';
 import { isObject, type JsonObject } from '../../../../src/protocol/jsonrpc.js';
-import {
-  toSessionMessage,
-  toStatelessMessage,
-} from '../../../../src/upstream/adapters/message-translation.js';
+import { toSessionMessage, toStatelessMessage } from '../../../../src/upstream/adapters/message-translation.js';
 
 const plain = fc.dictionary(
   fc.string().filter((name) => name !== '__proto__'),
@@ -34,9 +31,7 @@ describe('a change of members', () => {
     const reader = { method: 'tools/call', version: '2025-11-25', id: 1, sentId: 1 };
     const value: JsonObject = { id: 1, ...(JSON.parse(text) as JsonObject) };
     const withId = text.replace('{', '{"id":1,');
-    expect(toSessionMessage(withId, value, reader)).toBe(
-      '{"id":1,"result":{"n":12345678901234567890.10}}',
-    );
+    expect(toSessionMessage(withId, value, reader)).toBe('{"id":1,"result":{"n":12345678901234567890.10}}');
   });
 
   it('[Y-01] that goes to a stateless client and back says the same', () => {
@@ -44,13 +39,7 @@ describe('a change of members', () => {
     const reader = { method: 'tools/list', version: '2025-11-25', id: 'x', sentId: 'x' };
     fc.assert(
       fc.property(plain, (given) => {
-        const {
-          resultType: _r,
-          ttlMs: _t,
-          cacheScope: _c,
-          structuredContent: _s,
-          ...result
-        } = given;
+        const { resultType: _r, ttlMs: _t, cacheScope: _c, structuredContent: _s, ...result } = given;
         const text = JSON.stringify({ jsonrpc: '2.0', id: 7, result });
         const there = toStatelessMessage(text, JSON.parse(text), sent) ?? '';
         const value: unknown = JSON.parse(there);

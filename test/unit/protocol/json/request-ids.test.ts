@@ -1,12 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseMessage, readJsonText } from '../../../../src/protocol/json/json.js';
-import {
-  exactIdOf,
-  isUnboundedNumber,
-  recordedId,
-  renderJson,
-} from '../../../../src/protocol/json/request-ids.js';
+import { exactIdOf, isUnboundedNumber, recordedId, renderJson } from '../../../../src/protocol/json/request-ids.js';
 import { isObject, isRequestId, type Json } from '../../../../src/protocol/jsonrpc.js';
 
 const NANOSECONDS = '1732789123456789123';
@@ -26,8 +21,7 @@ function isEqual(one: string, other: string): boolean {
   return a * d === c * b;
 }
 
-const digits = (min: number, max: number) =>
-  fc.stringMatching(new RegExp(`^[0-9]{${min},${max}}$`));
+const digits = (min: number, max: number) => fc.stringMatching(new RegExp(`^[0-9]{${min},${max}}$`));
 const literals = fc
   .tuple(
     fc.constantFrom('', '-'),
@@ -88,16 +82,13 @@ describe('ids that are numbers', () => {
     );
   });
 
-  test.each([
-    '1e999999999',
-    '1e-999999999',
-    `1${'0'.repeat(4096)}`,
-    `0.${'1'.repeat(300)}`,
-    '1e1000',
-  ])('beyond the bounds are none: %s', (literal) => {
-    expect(isRequestId(exactIdOf(literal))).toBe(false);
-    expect(isUnboundedNumber(exactIdOf(literal))).toBe(true);
-  });
+  test.each(['1e999999999', '1e-999999999', `1${'0'.repeat(4096)}`, `0.${'1'.repeat(300)}`, '1e1000'])(
+    'beyond the bounds are none: %s',
+    (literal) => {
+      expect(isRequestId(exactIdOf(literal))).toBe(false);
+      expect(isUnboundedNumber(exactIdOf(literal))).toBe(true);
+    },
+  );
 
   test('are read exactly in each place that names a request', () => {
     const places = [

@@ -62,22 +62,12 @@ describe('a session of a channel', () => {
   it('[V-10] stands in one form of query alone', () => {
     const query = new URL(legacySseAddress('https://a.example/x/message', 'Ab_-9')).search.slice(1);
     expect(sessionInQuery(query)).toBe('Ab_-9');
-    for (const other of [
-      '',
-      'session=',
-      'Session=A',
-      'session=A&session=B',
-      'x=1&session=A',
-      'session=%41',
-    ])
+    for (const other of ['', 'session=', 'Session=A', 'session=A&session=B', 'x=1&session=A', 'session=%41'])
       expect(sessionInQuery(other)).toBeUndefined();
   });
 
   const check = (session: SessionFacts | undefined, more: Record<string, string> = {}) =>
-    checkLegacySse(
-      { headers: { 'mcp-session-id': 'sealed', ...more }, openSession: () => session },
-      {},
-    );
+    checkLegacySse({ headers: { 'mcp-session-id': 'sealed', ...more }, openSession: () => session }, {});
 
   it('[V-10] opens on its channel, and on no other transport; nor do others here', () => {
     expect(check(CHANNEL)).toMatchObject({ kind: 'session', version: '2024-11-05' });

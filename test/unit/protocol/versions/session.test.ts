@@ -59,9 +59,7 @@ describe('sessions', () => {
 
   test('[M-20] an unknown version header in a session is 400', () => {
     for (const header of ['2024-11-05', 'v999', '2025-11-25, 2025-11-25', '']) {
-      expect(
-        inSession('ping', undefined, { headers: { 'mcp-protocol-version': header } }),
-      ).toMatchObject({
+      expect(inSession('ping', undefined, { headers: { 'mcp-protocol-version': header } })).toMatchObject({
         reason: 'unsupported-version',
         status: 400,
         code: -32602,
@@ -140,36 +138,28 @@ describe('sessions', () => {
 });
 
 describe('initialize', () => {
-  test.each(['2025-03-26', '2025-06-18', '2025-11-25'])(
-    '[M-21] %s is asked for as it is',
-    (version) => {
-      const outcome = initialize({ protocolVersion: version, ...CLIENT });
-      expect(admitted(outcome)).toMatchObject({
-        version,
-        edits: [],
-        session: undefined,
-        protocol: { era: '2025' },
-      });
-      expect(admitted(outcome).selfReported).toEqual({ name: 'probe', version: '1' });
-    },
-  );
+  test.each(['2025-03-26', '2025-06-18', '2025-11-25'])('[M-21] %s is asked for as it is', (version) => {
+    const outcome = initialize({ protocolVersion: version, ...CLIENT });
+    expect(admitted(outcome)).toMatchObject({
+      version,
+      edits: [],
+      session: undefined,
+      protocol: { era: '2025' },
+    });
+    expect(admitted(outcome).selfReported).toEqual({ name: 'probe', version: '1' });
+  });
 
-  test.each(['2024-11-05', '2026-07-28', '1.0', ''])(
-    '[M-21] instead of %j our latest is asked for',
-    (version) => {
-      const outcome = initialize({ protocolVersion: version, ...CLIENT });
-      expect(admitted(outcome).version).toBe('2025-11-25');
-      expect(JSON.parse(leaving(outcome)).params.protocolVersion).toBe('2025-11-25');
-    },
-  );
+  test.each(['2024-11-05', '2026-07-28', '1.0', ''])('[M-21] instead of %j our latest is asked for', (version) => {
+    const outcome = initialize({ protocolVersion: version, ...CLIENT });
+    expect(admitted(outcome).version).toBe('2025-11-25');
+    expect(JSON.parse(leaving(outcome)).params.protocolVersion).toBe('2025-11-25');
+  });
 
   test('[M-21] capabilities that are not carried are cut, in any case, and all else stays', () => {
     const text = `{"method":"initialize","params":{ "capabilities" : {"Sampling":{}, "elicitation":{"form":{}},
       "experimental":{"x":1.0},"roots":{"listChanged":true},"tasks":{},"extensions":{"io.modelcontextprotocol/ui":{}}},
       "protocolVersion":"2024-11-05","clientInfo":{"name":"a","version":"b"}},"jsonrpc":"2.0","id":1}`;
-    expect(
-      leaving(post(text)),
-    ).toBe(`{"method":"initialize","params":{ "capabilities" : {"experimental":{"x":1.0}},
+    expect(leaving(post(text))).toBe(`{"method":"initialize","params":{ "capabilities" : {"experimental":{"x":1.0}},
       "protocolVersion":"2025-11-25","clientInfo":{"name":"a","version":"b"}},"jsonrpc":"2.0","id":1}`);
   });
 
@@ -196,14 +186,8 @@ describe('initialize', () => {
     ['a version that is no string', { ...CLIENT, protocolVersion: 1 }],
     ['no capabilities', { protocolVersion: '2025-11-25' }],
     ['capabilities that are no object', { protocolVersion: '2025-11-25', capabilities: [] }],
-    [
-      'clientInfo that is no object',
-      { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: 'x' },
-    ],
-    [
-      'another case of a member',
-      { protocolVersion: '2025-11-25', capabilities: {}, Capabilities_: 1, CLIENTINFO: {} },
-    ],
+    ['clientInfo that is no object', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: 'x' }],
+    ['another case of a member', { protocolVersion: '2025-11-25', capabilities: {}, Capabilities_: 1, CLIENTINFO: {} }],
   ])('[M-18] with %s it is refused', (_what, params) => {
     expect(initialize(params)).toMatchObject({
       reason: 'invalid-message',
@@ -249,18 +233,15 @@ describe('methods and params in a session', () => {
     ['tools/call ', 'method-unknown'],
     ['constructor', 'method-unknown'],
     ['notifications/initialized', 'method-forbidden'],
-  ])(
-    '[M-17] the request %j is 200 with -32601, for a 404 would mean a lost session',
-    (method, reason) => {
-      expect(inSession(method, {})).toMatchObject({
-        reason,
-        status: 200,
-        code: -32601,
-        message: 'Method not found',
-        id: 1,
-      });
-    },
-  );
+  ])('[M-17] the request %j is 200 with -32601, for a 404 would mean a lost session', (method, reason) => {
+    expect(inSession(method, {})).toMatchObject({
+      reason,
+      status: 200,
+      code: -32601,
+      message: 'Method not found',
+      id: 1,
+    });
+  });
 
   test('[M-17] a notification that is not carried is 202, for clients leave on an error', () => {
     const body = { jsonrpc: '2.0', method: 'notifications/roots/list_changed' };
@@ -280,16 +261,8 @@ describe('methods and params in a session', () => {
   test.each<[string, object | undefined, object]>([
     ['tools/call', { name: 't' }, { target: { kind: 'tool', name: 't' }, args: {} }],
     ['tools/call', { name: 't', arguments: { a: 1 }, extra: 1 }, { args: { a: 1 } }],
-    [
-      'prompts/get',
-      { name: 'p', arguments: {} },
-      { target: { kind: 'prompt', name: 'p' }, args: {} },
-    ],
-    [
-      'resources/read',
-      { uri: 'x:y' },
-      { target: { kind: 'resource', uri: 'x:y' }, args: undefined },
-    ],
+    ['prompts/get', { name: 'p', arguments: {} }, { target: { kind: 'prompt', name: 'p' }, args: {} }],
+    ['resources/read', { uri: 'x:y' }, { target: { kind: 'resource', uri: 'x:y' }, args: undefined }],
     ['resources/subscribe', { uri: 'x:y' }, { target: { kind: 'resource', uri: 'x:y' } }],
     ['resources/unsubscribe', { uri: 'x:y' }, { target: { kind: 'resource', uri: 'x:y' } }],
     ['tools/list', undefined, { target: { kind: 'none' }, args: undefined }],
@@ -332,14 +305,8 @@ describe('methods and params in a session', () => {
     ['resources/read', { URI: 'x:y' }],
     ['tools/list', { cursor: 1 }],
     ['logging/setLevel', { level: 'loud' }],
-    [
-      'completion/complete',
-      { ref: { type: 'ref/tool', name: 't' }, argument: { name: 'a', value: '' } },
-    ],
-    [
-      'completion/complete',
-      { ref: { type: 'ref/prompt', name: 'p', uri: 'x:y' }, argument: { name: 'a', value: '' } },
-    ],
+    ['completion/complete', { ref: { type: 'ref/tool', name: 't' }, argument: { name: 'a', value: '' } }],
+    ['completion/complete', { ref: { type: 'ref/prompt', name: 'p', uri: 'x:y' }, argument: { name: 'a', value: '' } }],
     ['completion/complete', { ref: { type: 'ref/prompt', name: 'p' }, argument: { name: 'a' } }],
     [
       'completion/complete',
@@ -366,10 +333,7 @@ describe('methods and params in a session', () => {
     ['notifications/progress', { progressToken: 'a', progress: 0.5 }, true],
     ['notifications/progress', { progressToken: 'a' }, false],
   ])('[M-18] the notification %s with %j is admitted: %s', (method, params, isAdmitted) => {
-    const outcome = post(
-      { jsonrpc: '2.0', method, params },
-      { headers: { 'mcp-session-id': 's-1' } },
-    );
+    const outcome = post({ jsonrpc: '2.0', method, params }, { headers: { 'mcp-session-id': 's-1' } });
     expect(outcome.kind).toBe(isAdmitted ? 'admitted' : 'error');
   });
 

@@ -22,24 +22,21 @@ describe('version', () => {
     expect(admitted(stateless('tools/list', {}, { headers: padded })).version).toBe('2026-07-28');
   });
 
-  test.each(['2027-01-01', '2025-11-25', 'v999'])(
-    '[M-15] %s in both is 400 with -32022',
-    (version) => {
-      const params = { _meta: { ...META, [VERSION]: version } };
-      const outcome = stateless('tools/list', params, {
-        headers: { 'mcp-protocol-version': version },
-      });
-      expect(outcome).toMatchObject({
-        reason: 'unsupported-version',
-        status: 400,
-        code: -32022,
-        id: 1,
-      });
-      expect(outcome).toHaveProperty('data.requested', version);
-      // What server/discover names, and nothing else.
-      expect(outcome).toHaveProperty('data.supported', ['2026-07-28']);
-    },
-  );
+  test.each(['2027-01-01', '2025-11-25', 'v999'])('[M-15] %s in both is 400 with -32022', (version) => {
+    const params = { _meta: { ...META, [VERSION]: version } };
+    const outcome = stateless('tools/list', params, {
+      headers: { 'mcp-protocol-version': version },
+    });
+    expect(outcome).toMatchObject({
+      reason: 'unsupported-version',
+      status: 400,
+      code: -32022,
+      id: 1,
+    });
+    expect(outcome).toHaveProperty('data.requested', version);
+    // What server/discover names, and nothing else.
+    expect(outcome).toHaveProperty('data.supported', ['2026-07-28']);
+  });
 
   test('[M-16] each required member of _meta is required', () => {
     for (const key of [VERSION, CAPABILITIES]) {
@@ -82,32 +79,19 @@ describe('version', () => {
 });
 
 describe('mirrored headers', () => {
-  test.each([
-    undefined,
-    'tools/list',
-    'TOOLS/CALL',
-    'tools/call, tools/call',
-    '',
-    encoded('tools/call'),
-  ])('[M-11] Mcp-Method %j for tools/call is refused', (value) => {
-    expect(
-      stateless('tools/call', { name: 't' }, { headers: { 'mcp-method': value } }),
-    ).toMatchObject(MISMATCH);
-  });
+  test.each([undefined, 'tools/list', 'TOOLS/CALL', 'tools/call, tools/call', '', encoded('tools/call')])(
+    '[M-11] Mcp-Method %j for tools/call is refused',
+    (value) => {
+      expect(stateless('tools/call', { name: 't' }, { headers: { 'mcp-method': value } })).toMatchObject(MISMATCH);
+    },
+  );
 
-  test.each([
-    undefined,
-    'safe',
-    'EVIL',
-    'evil,evil',
-    '',
-    '=?base64?ZXZpbA?=',
-    '=?base64?ZXZpbB==?=',
-  ])('[M-12] Mcp-Name %j for the tool "evil" is refused', (value) => {
-    expect(
-      stateless('tools/call', { name: 'evil' }, { headers: { 'mcp-name': value } }),
-    ).toMatchObject(MISMATCH);
-  });
+  test.each([undefined, 'safe', 'EVIL', 'evil,evil', '', '=?base64?ZXZpbA?=', '=?base64?ZXZpbB==?='])(
+    '[M-12] Mcp-Name %j for the tool "evil" is refused',
+    (value) => {
+      expect(stateless('tools/call', { name: 'evil' }, { headers: { 'mcp-name': value } })).toMatchObject(MISMATCH);
+    },
+  );
 
   test.each([
     ['tools/call', 'name'],
@@ -118,19 +102,13 @@ describe('mirrored headers', () => {
       const outcome = stateless(method, { [member]: 'a,b' }, { headers: { 'mcp-name': value } });
       expect(admitted(outcome).nameHeader).toBe(value.trim());
     }
-    const other = stateless(
-      method,
-      { [member]: 'größe' },
-      { headers: { 'mcp-name': encoded('größe') } },
-    );
+    const other = stateless(method, { [member]: 'größe' }, { headers: { 'mcp-name': encoded('größe') } });
     expect(other.kind).toBe('admitted');
   });
 
   test('[M-12] a name with CR and LF is refused even when it is mirrored', () => {
     const name = 'a\r\nX-Evil: 1';
-    expect(
-      stateless('tools/call', { name }, { headers: { 'mcp-name': encoded(name) } }),
-    ).toMatchObject(MISMATCH);
+    expect(stateless('tools/call', { name }, { headers: { 'mcp-name': encoded(name) } })).toMatchObject(MISMATCH);
   });
 
   test('[M-12] Mcp-Name without a source in the body is refused', () => {
@@ -141,12 +119,10 @@ describe('mirrored headers', () => {
     const headers = { 'mcp-param-region': 'eu', 'mcp-param-new': encoded('ü') };
     const message = admitted(stateless('tools/call', { name: 't' }, { headers }));
     expect({ ...message.paramHeaders }).toEqual(headers);
-    expect(
-      stateless('tools/call', { name: 't' }, { headers, repeated: ['mcp-param-new'] }),
-    ).toMatchObject(MISMATCH);
-    expect(
-      stateless('tools/call', { name: 't' }, { headers: { 'mcp-param-a': '=?base64?*?=' } }),
-    ).toMatchObject(MISMATCH);
+    expect(stateless('tools/call', { name: 't' }, { headers, repeated: ['mcp-param-new'] })).toMatchObject(MISMATCH);
+    expect(stateless('tools/call', { name: 't' }, { headers: { 'mcp-param-a': '=?base64?*?=' } })).toMatchObject(
+      MISMATCH,
+    );
   });
 });
 
@@ -219,9 +195,7 @@ describe('methods', () => {
   });
 
   test('[M-25] Last-Event-ID is ignored, as the era asks', () => {
-    expect(stateless('server/discover', {}, { headers: { 'last-event-id': '1' } }).kind).toBe(
-      'admitted',
-    );
+    expect(stateless('server/discover', {}, { headers: { 'last-event-id': '1' } }).kind).toBe('admitted');
   });
 });
 

@@ -99,9 +99,7 @@ describe('[MRG-06] members that are asked together', () => {
     expect(isDone).toBe(false);
     await vi.advanceTimersByTimeAsync(1);
     const fan = await asked;
-    expect(fan.outcomes.map(({ backendRequest }) => backendRequest.backend.upstream)).toEqual([
-      'left',
-    ]);
+    expect(fan.outcomes.map(({ backendRequest }) => backendRequest.backend.upstream)).toEqual(['left']);
     fan.send('joined');
     expect(late?.isClosed).toBe(true);
     void late?.write(encodeSseMessage('{"jsonrpc":"2.0","method":"notifications/message"}'));
@@ -121,8 +119,7 @@ describe('[MRG-06] members that are asked together', () => {
       const startedMs = performance.now();
       const { outcomes } = await requestBackends({ context, principal: principal() }, REQUESTS, {
         has: (upstream) => hanging.has(upstream),
-        note: (upstream, isHanging) =>
-          void (isHanging ? hanging.add(upstream) : hanging.delete(upstream)),
+        note: (upstream, isHanging) => void (isHanging ? hanging.add(upstream) : hanging.delete(upstream)),
       });
       return [performance.now() - startedMs, outcomes.length];
     };
@@ -174,13 +171,8 @@ describe('[MRG-06] members that are asked together', () => {
     });
     const fan = await requestBackends({ context, principal: principal() }, REQUESTS);
     fan.send('joined');
-    expect(written).toEqual([
-      ...['open 200', encodeSseMessage(question), encodeSseMessage('joined'), 'end'],
-    ]);
-    expect(fan.outcomes.map(({ response: { text } }) => text)).toEqual([
-      answer('left'),
-      answer('right'),
-    ]);
+    expect(written).toEqual([...['open 200', encodeSseMessage(question), encodeSseMessage('joined'), 'end']]);
+    expect(fan.outcomes.map(({ response: { text } }) => text)).toEqual([answer('left'), answer('right')]);
   });
 });
 

@@ -28,9 +28,7 @@ describe('[MRG-01] pages of members', () => {
     await fc.assert(
       fc.asyncProperty(items, items, async (left, right) => {
         const write = (list: typeof left, prefix: string): string =>
-          list
-            .map(({ name, rest }) => `{ "x":${rest},"name":${JSON.stringify(prefix + name)}}`)
-            .join(',');
+          list.map(({ name, rest }) => `{ "x":${rest},"name":${JSON.stringify(prefix + name)}}`).join(',');
         const pages = [
           await read(page(write(left, '')), 'tools/list', 'l_'),
           await read(page(write(right, '')), 'tools/list', 'r_'),
@@ -49,8 +47,7 @@ describe('[MRG-01] pages of members', () => {
       (one) => one !== undefined,
     );
     const list = { id: 'a', protocol: STATELESS, method: 'tools/list', nextCursor: 'c' } as const;
-    const resultOf = (isComplete: boolean): JsonObject =>
-      JSON.parse(joinPages(pages, { ...list, isComplete })).result;
+    const resultOf = (isComplete: boolean): JsonObject => JSON.parse(joinPages(pages, { ...list, isComplete })).result;
     expect(resultOf(true)).toEqual({
       ...{ tools: [], nextCursor: 'c', resultType: 'complete', cacheScope: 'private' },
       ttlMs: 20,
@@ -119,10 +116,7 @@ describe('[MRG-08] handshakes of members', () => {
 
   it('name the versions that all of them carry', () => {
     const versions = (list: readonly string[]) => ({ supportedVersions: list, ttlMs: 5 });
-    const both = [
-      handshake('a', versions(['2026-07-28', '2027-01-01'])),
-      handshake('b', versions(['2026-07-28'])),
-    ];
+    const both = [handshake('a', versions(['2026-07-28', '2027-01-01'])), handshake('b', versions(['2026-07-28']))];
     const result = JSON.parse(joinDiscover(both, { id: 1, server, isComplete: true })).result;
     expect(result).toMatchObject({
       ...{ supportedVersions: ['2026-07-28'], resultType: 'complete', cacheScope: 'private' },

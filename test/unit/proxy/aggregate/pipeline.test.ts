@@ -2,10 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import type { Incoming, Outgoing } from '../../../../src/protocol/transport.js';
-import {
-  handleAggregateRequest,
-  matchesTemplate,
-} from '../../../../src/proxy/aggregate/pipeline.js';
+import { handleAggregateRequest, matchesTemplate } from '../../../../src/proxy/aggregate/pipeline.js';
 import type { Ports } from '../../../../src/proxy/ports.js';
 import { principal } from '../../policy/samples.js';
 

@@ -33,13 +33,9 @@ describe('a session of an aggregate', () => {
       backend: { upstream, prefix: `${upstream}_` },
       sealed: `session of ${upstream}`,
     }));
-    const verified = { context, principal: principal() } as unknown as Parameters<
-      typeof sealSessions
-    >[0];
+    const verified = { context, principal: principal() } as unknown as Parameters<typeof sealSessions>[0];
     expect(sealSessions(verified, '2025-11-25', sessions)).toBe('sealed');
-    expect(sealed).toMatchObject([
-      { allowedServerRequests: ['sampling', 'roots'], tasks: ['list'] },
-    ]);
+    expect(sealed).toMatchObject([{ allowedServerRequests: ['sampling', 'roots'], tasks: ['list'] }]);
   });
 });
 

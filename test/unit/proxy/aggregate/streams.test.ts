@@ -61,10 +61,7 @@ function createRig() {
         sessions: {
           open: (sealed: string) => ({
             version: VERSION,
-            target:
-              sealed === 'sealed'
-                ? { kind: 'aggregate', sessions: SESSIONS }
-                : { kind: 'upstream', id: sealed },
+            target: sealed === 'sealed' ? { kind: 'aggregate', sessions: SESSIONS } : { kind: 'upstream', id: sealed },
           }),
         },
       },

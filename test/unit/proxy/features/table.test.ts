@@ -8,10 +8,7 @@ import { INPUT_RETRY } from '../../../../src/proxy/features/input-required.js';
 import { FOLLOWED_REQUEST } from '../../../../src/proxy/features/progress.js';
 import { featuresOf, SUBSCRIPTION_STREAM } from '../../../../src/proxy/features/table.js';
 import { TASK_USE } from '../../../../src/proxy/features/task-requests.js';
-import {
-  BRIDGED_LEGACY_SSE,
-  DIRECT_LEGACY_SSE,
-} from '../../../../src/proxy/legacy-sse/messages.js';
+import { BRIDGED_LEGACY_SSE, DIRECT_LEGACY_SSE } from '../../../../src/proxy/legacy-sse/messages.js';
 import type { Snapshot } from '../../../../src/proxy/ports.js';
 import { admitted, inSession, META, SESSION, stateless } from '../../protocol/admission.js';
 
@@ -70,20 +67,13 @@ describe('a message that uses a feature', () => {
   it('is followed in its session if the tool has sensitive fields', () => {
     const fields = { results: [], arguments: [], labels: [] };
     const sensitive = { of: () => fields };
-    expect(featuresUsedBy(admitted(inSession('tools/call', CALL)), { sensitive })).toEqual([
-      FOLLOWED_REQUEST,
-    ]);
+    expect(featuresUsedBy(admitted(inSession('tools/call', CALL)), { sensitive })).toEqual([FOLLOWED_REQUEST]);
     expect(featuresUsedBy(admitted(stateless('tools/call', CALL)), { sensitive })).toEqual([]);
   });
 
-  it.each([{ requestState: 's' }, { inputResponses: {} }])(
-    'answers an input request: %j',
-    (more) => {
-      expect(featuresUsedBy(admitted(stateless('tools/call', { ...CALL, ...more })))).toEqual([
-        INPUT_RETRY,
-      ]);
-    },
-  );
+  it.each([{ requestState: 's' }, { inputResponses: {} }])('answers an input request: %j', (more) => {
+    expect(featuresUsedBy(admitted(stateless('tools/call', { ...CALL, ...more })))).toEqual([INPUT_RETRY]);
+  });
 
   it('opens a subscription', () => {
     const listen = stateless('subscriptions/listen', { notifications: { toolsListChanged: true } });
@@ -113,9 +103,7 @@ describe('a message that uses a feature', () => {
 
   it('is posted to legacy SSE, and sealed after its tasks were restored', () => {
     expect(featuresUsedBy(onLegacyStream('tools/call'))).toEqual([BRIDGED_LEGACY_SSE]);
-    expect(featuresUsedBy(onLegacyStream('tools/call'), { isDirect: true })).toEqual([
-      DIRECT_LEGACY_SSE,
-    ]);
+    expect(featuresUsedBy(onLegacyStream('tools/call'), { isDirect: true })).toEqual([DIRECT_LEGACY_SSE]);
     const named = { ...CALL, task: {}, _meta: { progressToken: 1 } };
     expect(featuresUsedBy(onLegacyStream('tools/call', named), { isDirect: true })).toEqual([
       TASK_USE,

@@ -21,9 +21,7 @@ describe('[Y-05] calls that wait for their client', () => {
   });
 
   it('of one caller leave room for those of others, and give their own back', () => {
-    const handles = Array.from({ length: MAX_SUSPENDED_CALLS_PER_CALLER }, () =>
-      calls.add(suspended, caller('alice')),
-    );
+    const handles = Array.from({ length: MAX_SUSPENDED_CALLS_PER_CALLER }, () => calls.add(suspended, caller('alice')));
     expect(handles).not.toContain(undefined);
     expect(calls.add(suspended, caller('alice'))).toBeUndefined();
     expect(calls.add(suspended, caller('bob'))).toBeDefined();

@@ -3,10 +3,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { joinPieces } from '../../../../src/protocol/transport.js';
-import {
-  createTranslatedPages,
-  type TranslatedPage,
-} from '../../../../src/upstream/adapters/message-translation.js';
+import { createTranslatedPages, type TranslatedPage } from '../../../../src/upstream/adapters/message-translation.js';
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
@@ -33,15 +30,10 @@ describe('pages that were told before', () => {
       [4, 'another-id'],
     ] as const) {
       const text = responseText(source, ['one', 'zwei', '\u4e09']);
-      const bytes = await pages.translate(
-        'tools/list',
-        encode(text),
-        { source, translated: target },
-        async () => {
-          readings += 1;
-          return tellingOf(text, target);
-        },
-      );
+      const bytes = await pages.translate('tools/list', encode(text), { source, translated: target }, async () => {
+        readings += 1;
+        return tellingOf(text, target);
+      });
       expect(decode(joinPieces(bytes))).toBe(tellingOf(text, target).translated);
     }
     expect(readings).toBe(1);
@@ -55,11 +47,8 @@ describe('pages that were told before', () => {
       fc.asyncProperty(id, id, tools, fc.boolean(), async (source, target, names, isList) => {
         const text = responseText(source, names);
         const method = isList ? 'tools/list' : 'tools/call';
-        const bytes = await pages.translate(
-          method,
-          encode(text),
-          { source, translated: target },
-          async () => tellingOf(text, target),
+        const bytes = await pages.translate(method, encode(text), { source, translated: target }, async () =>
+          tellingOf(text, target),
         );
         expect(decode(joinPieces(bytes))).toBe(tellingOf(text, target).translated);
       }),

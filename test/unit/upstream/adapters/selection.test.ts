@@ -3,11 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import type { OutboundRequest, OutboundStream } from '../../../../src/policy/obligations.js';
-import type {
-  AdmittedMessage,
-  SessionFacts,
-  SessionTarget,
-} from '../../../../src/protocol/admitted-request.js';
+import type { AdmittedMessage, SessionFacts, SessionTarget } from '../../../../src/protocol/admitted-request.js';
 import { LEGACY_SSE } from '../../../../src/protocol/versions/legacy-sse.js';
 import type { SupportedVersions } from '../../../../src/protocol/versions/negotiation.js';
 import type { ProtocolVersion } from '../../../../src/protocol/versions/revisions.js';
@@ -60,9 +56,7 @@ async function takerOf(
     catalogFor: () => expect.fail('asks for a definition'),
   };
   const request = { authorized: { admitted } } as unknown as OutboundRequest;
-  const outcome: unknown = await adaptersOf(isLegacySse)
-    .forMessage(admitted, offer)
-    .forward(request, offer);
+  const outcome: unknown = await adaptersOf(isLegacySse).forMessage(admitted, offer).forward(request, offer);
   return typeof outcome === 'object' ? (outcome as { reason: string }).reason : outcome;
 }
 
@@ -112,12 +106,9 @@ describe('a message of a client of legacy SSE', () => {
     // The server has changed its transport since the session was opened.
     [BRIDGED, true, 'unknown-session'],
     [ENDPOINT, false, 'unknown-session'],
-  ])(
-    'in the session %j to a server (HTTP+SSE: %s) goes by %s',
-    async (target, isLegacySse, expected) => {
-      expect(await takerOf(LEGACY_SSE, SESSIONS, target, isLegacySse)).toBe(expected);
-    },
-  );
+  ])('in the session %j to a server (HTTP+SSE: %s) goes by %s', async (target, isLegacySse, expected) => {
+    expect(await takerOf(LEGACY_SSE, SESSIONS, target, isLegacySse)).toBe(expected);
+  });
 });
 
 it('[LEG-03] opens its stream by what the upstream speaks once the session is initialized', async () => {

@@ -7,10 +7,7 @@ import {
   createTokenCache,
   type PresentOutcome,
 } from '../../../../src/upstream/credentials/credentials.js';
-import type {
-  IssuedToken,
-  TokenError,
-} from '../../../../src/upstream/credentials/token-endpoint.js';
+import type { IssuedToken, TokenError } from '../../../../src/upstream/credentials/token-endpoint.js';
 import { principal } from '../../policy/samples.js';
 
 const START_MS = 1_000_000;

@@ -14,10 +14,7 @@ const RESOURCE = 'https://upstream.example/mcp';
 const OWN = 'https://mcp.example.com/upstream';
 const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
 
-function asked(
-  parts: Partial<TokenRequestContext['request']> = {},
-  subjectToken?: string,
-): TokenRequestContext {
+function asked(parts: Partial<TokenRequestContext['request']> = {}, subjectToken?: string): TokenRequestContext {
   const request = {
     scopes: [],
     resource: RESOURCE,
@@ -49,27 +46,12 @@ describe('[CRD-06] an issued token', () => {
   });
 
   it.each<[string, TokenResponse, TokenRequestContext, string]>([
-    [
-      'scopes',
-      answer({ scope: 'a b' }),
-      asked({ scopes: ['a'] }),
-      'scopes that were not requested',
-    ],
-    [
-      'scopes in it',
-      jwt({ scp: ['a', 'b'] }),
-      asked({ scopes: ['a'] }),
-      'scopes that were not requested',
-    ],
+    ['scopes', answer({ scope: 'a b' }), asked({ scopes: ['a'] }), 'scopes that were not requested'],
+    ['scopes in it', jwt({ scp: ['a', 'b'] }), asked({ scopes: ['a'] }), 'scopes that were not requested'],
     ['an audience', jwt({ aud: 'x' }), asked(), 'another audience'],
     ['one audience of two', jwt({}), asked({ audience: 'api' }), 'another audience'],
     ['our audience', jwt({ aud: [RESOURCE, OWN] }), asked(), 'for this gateway itself'],
-    [
-      'an audience under ours',
-      jwt({ aud: [RESOURCE, `${OWN}2`] }),
-      asked(),
-      'for this gateway itself',
-    ],
+    ['an audience under ours', jwt({ aud: [RESOURCE, `${OWN}2`] }), asked(), 'for this gateway itself'],
     ['a type', answer({ token_type: 'dpop' }), asked(), 'not a bearer token'],
     ['an end', answer({ expires_in: 0 }), asked(), 'expired'],
     ['spelling', answer({ access_token: 'a b' }), asked(), 'a header cannot carry'],

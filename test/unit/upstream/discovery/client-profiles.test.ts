@@ -216,10 +216,7 @@ it('[APP-05] is listed once by every face for the command line, or not at all', 
   const once = { requestTimeoutMs: 5_000, gatewayVersion: '0', apps: true };
   const { openRequest } = serverOf(async () => 'answers');
   const found = await listProfilesOnce(once, { openRequest, now: Date.now });
-  expect(found.kind === 'listed' && profilesOf(found.listings)).toEqual([
-    '2026 false',
-    '2026 true',
-  ]);
+  expect(found.kind === 'listed' && profilesOf(found.listings)).toEqual(['2026 false', '2026 true']);
   const failing = serverOf(async (declares) => (declares ? 'fails' : 'answers'));
   const ports = { openRequest: failing.openRequest, now: Date.now };
   expect(await listProfilesOnce(once, ports)).toEqual({

@@ -9,12 +9,7 @@ import {
   PROBE_INTERVAL_MS,
 } from '../../../../src/upstream/discovery/discovery.js';
 import { createListingAllowance } from '../../../../src/upstream/discovery/request.js';
-import {
-  type ListingUpstream,
-  requestOver,
-  startListingUpstream,
-  toolNamed,
-} from '../../../support/mcp-servers.js';
+import { type ListingUpstream, requestOver, startListingUpstream, toolNamed } from '../../../support/mcp-servers.js';
 
 const MAX_AGE_MS = 60_000;
 
@@ -535,10 +530,7 @@ test('[L-59] lists again soon after a failure, and at least once an hour', async
   await upstream.close();
   await lister.verifyNow();
   expect(delays()).toEqual([10_000]);
-  const rare = new Lister(
-    { maxAgeMs: 100 * 24 * 3_600_000, requestTimeoutMs: 5000, gatewayVersion: '0' },
-    ports(),
-  );
+  const rare = new Lister({ maxAgeMs: 100 * 24 * 3_600_000, requestTimeoutMs: 5000, gatewayVersion: '0' }, ports());
   open.push(rare);
   timers = [];
   await rare.ensureFresh();

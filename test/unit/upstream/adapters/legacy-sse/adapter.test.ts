@@ -23,11 +23,7 @@ function refuseUse(): never {
 
 const createBudget = () => createOwnerBufferBudget({ bytesLeft: 1 }, 1);
 
-function session(
-  id: string,
-  owner: string | undefined,
-  state: { isIdle: boolean },
-): LegacySseSession {
+function session(id: string, owner: string | undefined, state: { isIdle: boolean }): LegacySseSession {
   return {
     messageEndpoint: '/',
     owner,
@@ -76,9 +72,7 @@ describe('[LEG-06] the channels of an upstream', () => {
   });
 
   it('are as many for one caller as it may have; one that rests makes room', () => {
-    const states = Array.from({ length: MAX_LEGACY_SSE_SESSIONS_PER_CALLER }, (_, at) =>
-      enter(`${at}`, 'a'),
-    );
+    const states = Array.from({ length: MAX_LEGACY_SSE_SESSIONS_PER_CALLER }, (_, at) => enter(`${at}`, 'a'));
     expect(table.acquire('a')).toBeUndefined();
     expect(table.acquire('b')).toBeDefined();
     (states[3] as { isIdle: boolean }).isIdle = true;
@@ -87,9 +81,7 @@ describe('[LEG-06] the channels of an upstream', () => {
   });
 
   it('count from when they are being opened, and no longer where none is opened', () => {
-    const rooms = Array.from({ length: MAX_LEGACY_SSE_SESSIONS_PER_CALLER }, () =>
-      table.acquire('a'),
-    );
+    const rooms = Array.from({ length: MAX_LEGACY_SSE_SESSIONS_PER_CALLER }, () => table.acquire('a'));
     expect(rooms).not.toContain(undefined);
     expect(table.acquire('a')).toBeUndefined();
     expect(table.acquire('b')).toBeDefined();
@@ -110,8 +102,7 @@ describe('[LEG-06] the channels of an upstream', () => {
   });
 
   it("are not one caller's where the gateway opened them for many", () => {
-    for (let at = 0; at <= MAX_LEGACY_SSE_SESSIONS_PER_CALLER; at += 1)
-      enter(`${at}`, undefined, true);
+    for (let at = 0; at <= MAX_LEGACY_SSE_SESSIONS_PER_CALLER; at += 1) enter(`${at}`, undefined, true);
     expect(table.acquire(undefined)).toBeDefined();
     expect(closed).toEqual([]);
   });

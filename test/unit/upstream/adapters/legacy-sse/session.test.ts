@@ -14,10 +14,7 @@ import {
 
 const HELD = 1_000_000;
 
-function box(
-  more: Partial<EventBufferSettings> = {},
-  budget: BufferBudget = { bytesLeft: HELD },
-): EventBuffer {
+function box(more: Partial<EventBufferSettings> = {}, budget: BufferBudget = { bytesLeft: HELD }): EventBuffer {
   return createEventBuffer({
     key: '7',
     maxBytes: 100_000,

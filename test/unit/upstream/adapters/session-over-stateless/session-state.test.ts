@@ -46,11 +46,11 @@ describe('[H-09] what sessions have said', () => {
     open(book, ANN, MAX_SESSIONS_PER_CALLER);
     book.getOrCreate('ann-0', ANN);
     book.getOrCreate('one-more', ANN);
-    expect([
-      book.find('ann-0')?.logLevel,
-      book.find('ann-1'),
-      book.find('ann-2')?.logLevel,
-    ]).toEqual(['l0', undefined, 'l2']);
+    expect([book.find('ann-0')?.logLevel, book.find('ann-1'), book.find('ann-2')?.logLevel]).toEqual([
+      'l0',
+      undefined,
+      'l2',
+    ]);
   });
 
   it('is bounded over all callers: the one used least lately goes', () => {
@@ -142,11 +142,8 @@ describe('[Y-09] a stream', () => {
 
 const SESSION = 'session';
 const OWNER = 'ann';
-const say = (
-  book: ReturnType<typeof createSessionStates>,
-  news: SessionChange,
-  session = SESSION,
-) => receiveSessionMessage(book, { session, owner: OWNER, news });
+const say = (book: ReturnType<typeof createSessionStates>, news: SessionChange, session = SESSION) =>
+  receiveSessionMessage(book, { session, owner: OWNER, news });
 
 describe('[Y-12] words about a session', () => {
   it('are noted before its first request comes here', () => {
@@ -172,8 +169,7 @@ describe('[Y-12] words about a session', () => {
 
   it('subscribe to no more than is kept', () => {
     const book = createSessionStates();
-    for (let index = 0; index <= MAX_RESOURCES; index += 1)
-      say(book, { kind: 'subscribed', uri: `memo://${index}` });
+    for (let index = 0; index <= MAX_RESOURCES; index += 1) say(book, { kind: 'subscribed', uri: `memo://${index}` });
     expect(book.getOrCreate(SESSION, OWNER).resources.size).toBe(MAX_RESOURCES);
   });
 
@@ -195,22 +191,18 @@ describe('[Y-12] a book that is full', () => {
   it.each([
     ['of one caller', MAX_SESSIONS_PER_CALLER, () => OWNER],
     ['of all', MAX_SESSIONS, (index: number) => `caller ${index % 100}`],
-  ])(
-    'forgets the session used least lately in which nothing is under way: %s',
-    (_, most, owner) => {
-      const book = createSessionStates();
-      const asked = book.getOrCreate(SESSION, OWNER);
-      asked.waiting.set('here.q', () => undefined);
-      for (let index = 0; index < most; index += 1)
-        book.getOrCreate(`another ${index}`, owner(index));
-      expect(book.find(SESSION)).toBe(asked);
-      expect(book.find('another 0')).toBeUndefined();
-      expect(book.find('another 1')).toBeDefined();
-      asked.waiting.clear();
-      book.getOrCreate('one more', owner(most));
-      expect(book.find(SESSION)).toBeUndefined();
-    },
-  );
+  ])('forgets the session used least lately in which nothing is under way: %s', (_, most, owner) => {
+    const book = createSessionStates();
+    const asked = book.getOrCreate(SESSION, OWNER);
+    asked.waiting.set('here.q', () => undefined);
+    for (let index = 0; index < most; index += 1) book.getOrCreate(`another ${index}`, owner(index));
+    expect(book.find(SESSION)).toBe(asked);
+    expect(book.find('another 0')).toBeUndefined();
+    expect(book.find('another 1')).toBeDefined();
+    asked.waiting.clear();
+    book.getOrCreate('one more', owner(most));
+    expect(book.find(SESSION)).toBeUndefined();
+  });
 });
 
 describe('[REV-33] a book of sessions', () => {
@@ -227,10 +219,7 @@ describe('[REV-33] a book of sessions', () => {
 
 describe('[Y-11] a name of something that waits', () => {
   it('says where, and can be guessed by nobody', () => {
-    const [one, other] = [
-      createReplicaScopedId({ self: 'here' }),
-      createReplicaScopedId({ self: 'here' }),
-    ];
+    const [one, other] = [createReplicaScopedId({ self: 'here' }), createReplicaScopedId({ self: 'here' })];
     expect([replicaOf(one), replicaOf(other)]).toEqual(['here', 'here']);
     expect(one).not.toBe(other);
     expect(replicaOf(7)).toBe('7');
@@ -246,8 +235,7 @@ describe('[Y-12] the share of an owner', () => {
 
   function slowBus() {
     const released: (() => void)[] = [];
-    const wait = () =>
-      new Promise<'delivered'>((resolve) => released.push(() => resolve('delivered')));
+    const wait = () => new Promise<'delivered'>((resolve) => released.push(() => resolve('delivered')));
     return { released, bus: limitSessionBus({ self: 'here', send: wait, publish: wait }) };
   }
 
@@ -280,8 +268,7 @@ describe('[Y-12] the share of an owner', () => {
 
   it('is free again when a word was heard, or could not be told', async () => {
     let fails = true;
-    const once = () =>
-      fails ? Promise.reject(new Error('broken')) : Promise.resolve('delivered' as const);
+    const once = () => (fails ? Promise.reject(new Error('broken')) : Promise.resolve('delivered' as const));
     const bus = limitSessionBus({ self: 'here', send: once, publish: once });
     for (let index = 0; index < 2 * MAX_MESSAGES_PER_OWNER; index += 1)
       await expect(bus.publish(messageOf('ann'))).rejects.toThrow('broken');

@@ -119,9 +119,7 @@ describe('a pool of sessions', () => {
     // Whoever learns of the loss late does not take the new one away.
     pool.forget(lost);
     expect((await take('a')).target).toBe(next.target);
-    expect(await pool.acquire('b', () => Promise.resolve('upstream-timeout'))).toBe(
-      'upstream-timeout',
-    );
+    expect(await pool.acquire('b', () => Promise.resolve('upstream-timeout'))).toBe('upstream-timeout');
     expect(upstreamIdOf(await take('b'))).toBe(`session-${opened}`);
   });
 });
@@ -135,8 +133,7 @@ const message = (owner: string, bytes = 1, isFromGateway = false) => ({
 /** How many find a place. */
 function fill(queue: ReturnType<typeof createOutboundQueue>, one: ReturnType<typeof message>) {
   const leaves: (() => void)[] = [];
-  for (let leave = queue.acquireSlot(one); leave !== undefined; leave = queue.acquireSlot(one))
-    leaves.push(leave);
+  for (let leave = queue.acquireSlot(one); leave !== undefined; leave = queue.acquireSlot(one)) leaves.push(leave);
   return leaves;
 }
 
