@@ -1,5 +1,5 @@
 // Cases 52, 56, 82, 83, 85, 87 and 88 for clients and upstreams of each era: what a policy refuses is refused, and what
-// it hides is hidden, whoever speaks what. Case 86 in each era: 86-reload-under-load.test.ts.
+// it hides is hidden, whoever speaks what. Case 86 in each era: reload-under-load.test.ts.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';

@@ -3,7 +3,7 @@
 
 export const gatewayEffects: Readonly<Record<string, string>> = {
   version: "unit/config/checks/refusals.test.ts > swap('version: 1', 'version: 2')",
-  publicUrl: 'attacks/48-proofs.test.ts > is judged by the configured URL',
+  publicUrl: 'attacks/dpop-proofs.test.ts > is judged by the configured URL',
   keys: 'integration/replicas.test.ts > serves a session that it did not open',
   tracing: 'unit/config/checks/refusals.test.ts > tracing: {otlp: {env: OTLP}}',
 
@@ -13,7 +13,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'listeners.data.trustedProxies': 'integration/trusted-proxies.test.ts > where a trusted proxy wrote them',
   'listeners.data.dpop.nonce': 'integration/bound-tokens.test.ts > are asked for, given out with every answer',
   'listeners.data.dpop.maxAge': 'integration/effects-of-settings.test.ts > dpop.maxAge ends how long',
-  'listeners.data.tls.{cert,key,clientCa}': 'attacks/49-certificates.test.ts > passes over a connection',
+  'listeners.data.tls.{cert,key,clientCa}': 'attacks/certificate-bound-tokens.test.ts > passes over a connection',
   'listeners.ops.host': 'system/listeners.test.ts > is on its host alone',
   'listeners.ops.port': 'integration/probes.test.ts > say alive and ready, and nothing more',
   'listeners.ops.tls.{cert,key,clientCa}':
@@ -23,28 +23,29 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'listeners.admin.tls.{cert,key,clientCa}':
     'integration/listener-tls.test.ts > nobody reaches the console without a certificate',
 
-  'issuers.<name>.{issuer,network}': 'attacks/44-two-issuers.test.ts > passes by the keys of the issuer',
-  'issuers.<name>.plaintext': 'attacks/84-plaintext-networks.test.ts > is believed where it was accepted',
+  'issuers.<name>.{issuer,network}': 'attacks/two-issuers.test.ts > passes by the keys of the issuer',
+  'issuers.<name>.plaintext': 'attacks/plaintext-upstreams.test.ts > is believed where it was accepted',
   'issuers.<name>.algorithms': 'integration/effects-of-settings.test.ts > algorithms are those that may sign',
-  'issuers.<name>.tokenType': 'attacks/41-token-kinds.test.ts > passes, and no other does',
+  'issuers.<name>.tokenType': 'attacks/token-kinds.test.ts > passes, and no other does',
   'issuers.<name>.maxLifetime': 'integration/effects-of-settings.test.ts > maxLifetime refuses tokens',
-  'issuers.<name>.keysMaxAge': 'attacks/51-last-good-keys.test.ts > vouches for keysMaxAge',
+  'issuers.<name>.keysMaxAge': 'attacks/last-good-keys.test.ts > vouches for keysMaxAge',
   'issuers.<name>.introspection.{clientId,clientSecret,authentication,endpoint}':
     'integration/effects-of-settings.test.ts > introspection asks the endpoint',
   'issuers.<name>.introspection.cacheTtl': 'integration/issuer-reload.test.ts > is asked with the secret',
-  'issuers.<name>.introspection.maxPerSecond': 'attacks/41-opaque-tokens.test.ts > floods ask no more than the rate',
+  'issuers.<name>.introspection.maxPerSecond': 'attacks/opaque-tokens.test.ts > floods ask no more than the rate',
   'issuers.<name>.claims.{client,scope,groups}': 'integration/effects-of-settings.test.ts > claims say where',
-  'issuers.<name>.scopeHierarchy': 'attacks/52-scopes.test.ts > that is broad includes what the configuration says',
+  'issuers.<name>.scopeHierarchy': 'attacks/scopes.test.ts > that is broad includes what the configuration says',
 
   'upstreams.<name>.url': 'integration/upstream-failures.test.ts > is 502 when nothing listens there',
   'upstreams.<name>.socket': 'integration/stdio.test.ts > over its Unix socket',
   'upstreams.<name>.path': 'integration/effects-of-settings.test.ts > path is where an upstream is called',
-  'upstreams.<name>.transport': 'attacks/74-event-endpoints.test.ts > of another origin makes the upstream unlistable',
+  'upstreams.<name>.transport':
+    'attacks/hostile-sse-endpoints.test.ts > of another origin makes the upstream unlistable',
   'upstreams.<name>.network': 'integration/wire.test.ts > DELETE is answered with 204',
-  'upstreams.<name>.plaintext': 'attacks/84-plaintext-networks.test.ts > is served where it was accepted',
+  'upstreams.<name>.plaintext': 'attacks/plaintext-upstreams.test.ts > is served where it was accepted',
   'upstreams.<name>.authentication': 'integration/effects-of-settings.test.ts > authentication: none lets everyone in',
-  'upstreams.<name>.issuers': 'attacks/44-two-issuers.test.ts > may not vouch for this upstream',
-  'upstreams.<name>.audiences': 'attacks/53-metadata.test.ts > while a mapped audience, exactly',
+  'upstreams.<name>.issuers': 'attacks/two-issuers.test.ts > may not vouch for this upstream',
+  'upstreams.<name>.audiences': 'attacks/resource-metadata.test.ts > while a mapped audience, exactly',
   'upstreams.<name>.binding': 'integration/bound-tokens.test.ts > takes them with their proof, and no other token',
   'upstreams.<name>.scopesSupported': 'integration/reload.test.ts > of the gateway file is applied',
   'upstreams.<name>.sameAs':
@@ -58,15 +59,15 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'upstreams.<name>.content.tools.<name>.{kind,digest}':
     'integration/content-kinds.test.ts > ends when the server changes the definition',
   'upstreams.<name>.credentials.type': 'e2e/upstream-credentials.test.ts > are got by %s, for the resource',
-  'upstreams.<name>.credentials.{header,value}': 'attacks/14-redirects.test.ts > keeps the credential at its upstream',
+  'upstreams.<name>.credentials.{header,value}':
+    'attacks/redirects-of-upstreams.test.ts > keeps the credential at its upstream',
   'upstreams.<name>.credentials.{issuer,privateKey,clientId,clientSecret,clientAuthentication,scopes}':
     'e2e/upstream-credentials.test.ts > are got by %s, for the resource',
   'upstreams.<name>.credentials.{tokenEndpoint,network}':
-    'attacks/50-token-exchange.test.ts > where the server is honest',
-  'upstreams.<name>.credentials.plaintext':
-    'attacks/84-plaintext-networks.test.ts > issues credentials for an upstream',
+    'attacks/faulty-token-exchange.test.ts > where the server is honest',
+  'upstreams.<name>.credentials.plaintext': 'attacks/plaintext-upstreams.test.ts > issues credentials for an upstream',
   'upstreams.<name>.pinning.credentials.plaintext':
-    'attacks/84-plaintext-networks.test.ts > issues credentials for an upstream',
+    'attacks/plaintext-upstreams.test.ts > issues credentials for an upstream',
   'upstreams.<name>.credentials.resource': 'e2e/upstream-credentials.test.ts > gives the upstream a token of its own',
   'upstreams.<name>.credentials.{audience,actorToken}':
     'integration/exchange-channels.test.ts > names the acting party and the audience',
@@ -86,7 +87,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'upstreams.<name>.formats': 'integration/mended-arguments.test.ts > formats says whether a format is asserted',
   'upstreams.<name>.pinning.mode': 'integration/effects-of-settings.test.ts > mode: off calls what nobody has pinned',
   'upstreams.<name>.pinning.maxAge':
-    'attacks/55-changed-after-listing.test.ts > when the definitions cannot be verified any more',
+    'attacks/definitions-changed-after-listing.test.ts > when the definitions cannot be verified any more',
   'upstreams.<name>.pinning.verify':
     'attacks/pins-in-each-era.test.ts > is refused a tool that changed since the call before',
   'upstreams.<name>.pinning.scan': 'integration/definition-scan.test.ts > lists what it found, and records it',
@@ -102,7 +103,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'upstreams.<name>.limits.exchangeMax': 'integration/exchange-bounds.test.ts > ends for a stateless client',
   'upstreams.<name>.limits.keepAlive': 'integration/exchange-bounds.test.ts > says that it lives, before its answer',
   'upstreams.<name>.limits.maxRequestBytes': 'integration/limits.test.ts > of the request body are exact to the byte',
-  'upstreams.<name>.limits.maxResponseBytes': 'attacks/67-results.test.ts > at its cap passes whole',
+  'upstreams.<name>.limits.maxResponseBytes': 'attacks/hostile-results.test.ts > at its cap passes whole',
   'upstreams.<name>.limits.maxValues': 'attacks/starvation.test.ts > of values in a result is withheld',
   'upstreams.<name>.limits.maxStreamBytesPerMinute':
     'attacks/starvation.test.ts > on a stream of its own is cut off by the minute',
@@ -110,7 +111,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'attacks/starvation.test.ts > is not asked again in a minute in which its lists were too long',
   'upstreams.<name>.limits.concurrency': 'integration/limits.test.ts > what does not fit beside what runs',
   'upstreams.<name>.limits.concurrencyPerCaller': 'integration/limits.test.ts > of a caller leave the rest to others',
-  'upstreams.<name>.limits.listTtl': 'attacks/82-caching.test.ts > leave as private and for a bounded time',
+  'upstreams.<name>.limits.listTtl': 'attacks/cached-results.test.ts > leave as private and for a bounded time',
 
   'endpoints.<name>.{path,audiences}':
     'integration/effects-of-settings.test.ts > audiences open it in place of its own',
@@ -146,7 +147,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'state.prefix': 'system/replicas.test.ts > keeps what it shares under its prefix',
 
   'audit.sinks[].{type,durability}': 'integration/effects-of-settings.test.ts > a sink of type stdout gets every line',
-  'audit.sinks[].path': 'attacks/89-audit-full.test.ts > goes on in a new file',
+  'audit.sinks[].path': 'attacks/audit-that-cannot-be-written.test.ts > goes on in a new file',
   'audit.durability': 'integration/effects-of-settings.test.ts > says whether each write is synced',
   'audit.onFailure': 'integration/effects-of-settings.test.ts > onFailure: continue lets calls go on',
   'audit.checkpoint.every': 'integration/wire.test.ts > verifies a checkpoint',

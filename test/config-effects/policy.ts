@@ -13,13 +13,13 @@ export const policyEffects: Readonly<Record<string, string>> = {
     'integration/sensitive-fields.test.ts > redacted and tagged, for SDK clients of each era',
 
   'rules[].id': 'integration/effects-of-rules.test.ts > policy and id what the record says',
-  'rules[].effect': 'attacks/90-log-injection.test.ts > a deny wins over an allow, in any order',
+  'rules[].effect': 'attacks/log-injection.test.ts > a deny wins over an allow, in any order',
   'defaults.{issuers,upstreams}': 'unit/config/policies.test.ts > are those of rules that name none',
   'rules[].who.actors': 'integration/effects-of-rules.test.ts > by the current actor',
   'rules[].who.{anyone,issuers,subjects,clients,groups,claims}':
     'integration/effects-of-rules.test.ts > for exactly the callers that they name',
   'rules[].what.{upstreams,tools}': 'integration/effects-of-rules.test.ts > for exactly the callers that they name',
-  'rules[].what.resources': 'attacks/90-log-injection.test.ts > a URI within its rule leaves as it was checked',
+  'rules[].what.resources': 'attacks/log-injection.test.ts > a URI within its rule leaves as it was checked',
   'rules[].what.templates': 'integration/merged-harm.test.ts > is not read in the place of one whose template',
   'rules[].what.prompts': 'e2e/merged.test.ts > gets prompts, reads resources and completes',
   'rules[].what.sampling': 'integration/questions.test.ts > that was not declared is refused though it is granted',
@@ -31,7 +31,7 @@ export const policyEffects: Readonly<Record<string, string>> = {
   'rules[].what.tasks': 'integration/tasks.test.ts > takes these away, and leaves the others',
   'rules[].what.roots': 'integration/questions.test.ts > that is not granted is gone from the capabilities',
   'rules[].{args,when}': 'integration/effects-of-rules.test.ts > args and when of an allow',
-  'rules[].scopes': 'attacks/52-scopes.test.ts > that is missing is named in sessions too',
+  'rules[].scopes': 'attacks/scopes.test.ts > that is missing is named in sessions too',
   'rules[].limits.rate': 'integration/limits.test.ts > for that subject alone',
   'rules[].limits.per': 'integration/effects-of-rules.test.ts > per of a limit says whose calls',
   'rules[].limits.budget.{name,cost,per,within,max}':
@@ -39,6 +39,6 @@ export const policyEffects: Readonly<Record<string, string>> = {
   'rules[].reason': 'integration/effects-of-rules.test.ts > reason is what the caller is told',
   'rules[].approval': 'unit/config/policies.test.ts > approval: {by: reviewer, expires: 5m}',
   'rules[].inspect': 'integration/effects-of-settings.test.ts > acts on what it is about',
-  'rules[].maxResultBytes': 'attacks/68-beside-the-result.test.ts > caps the bytes of an error',
+  'rules[].maxResultBytes': 'attacks/rules-hold-beside-the-result.test.ts > caps the bytes of an error',
   'rules[].audit.capture': 'integration/captures.test.ts > is the text of the value at each pointer',
 };
