@@ -80,11 +80,11 @@ class CheckpointVerifier {
   }
 
   /** Describes the checkpoints signed by unknown keys; `undefined` if there are none. */
-  get hasUnknownKeys(): string | undefined {
+  describeUnknownKeys(): string | undefined {
     const [first] = this.#unknown;
     if (first === undefined) return undefined;
     const [keyId, { file, line }] = first;
-    return `${file}:${line}: checkpoints from here on (${this.#unknownCount} in all) are signed by a key that was not given (${keyId}); if it is none of this gateway's, they and what follows are forged`;
+    return `${file}:${line}: checkpoints from here on (${this.#unknownCount} in all) are signed by a key that was not given (${keyId}); if the key does not belong to this gateway, they and what follows are forged`;
   }
 
   /** Returns true if the line is a valid checkpoint, which covers all lines before it. */
@@ -420,7 +420,7 @@ export class ChainVerifier {
   /** Notes which keys were used; returns what could not be checked. */
   #checkKeys(): readonly string[] {
     if (this.#lines === 0) return [];
-    const { count, hasUnknownKeys } = this.#checkpoints;
+    const { count } = this.#checkpoints;
     const hasKey = this.#options.publicKeys !== undefined;
     if (!hasKey && count > 0) {
       this.#notes.push(
@@ -433,7 +433,8 @@ export class ChainVerifier {
       return [];
     }
     const unchecked: string[] = [];
-    if (hasUnknownKeys !== undefined) unchecked.push(`${GIVE_MORE}: ${hasUnknownKeys}`);
+    const unknownKeys = this.#checkpoints.describeUnknownKeys();
+    if (unknownKeys !== undefined) unchecked.push(`${GIVE_MORE}: ${unknownKeys}`);
     // The origin of a continued chain is verified by a trusted key or head, or by its first line being present.
     const isOriginVerified = begins || this.#isHeadSeen || (hasKey && count > 0);
     if (!isOriginVerified && unchecked.length === 0) unchecked.push(`${GIVE_MORE}: ${this.#continues}`);

@@ -51,7 +51,7 @@ function entriesOf(command: Commander, before = ''): readonly Entry[] {
   return [own, ...command.commands.flatMap((child) => entriesOf(child, `${path} `))];
 }
 
-/** A word in single quotes, for all three shells: none of them has an escape that all understand, so quotes go. */
+/** A word in single quotes, for all three shells. They share no escape for a quote, so quotes are removed. */
 function quote(text: string): string {
   return `'${text.replaceAll(/['\\]/g, '')}'`;
 }

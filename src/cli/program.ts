@@ -160,7 +160,7 @@ function suggestCommand(text: string): string {
   );
 }
 
-/** Adds what was probably meant where an option or argument is none of its choices. */
+/** Adds what was probably meant where an option or argument is not one of its choices. */
 function suggestChoice(text: string): string {
   return text.replace(
     /'([^']*)' is invalid(?: for argument '[^']*')?\. Allowed choices are ([^\n]+)\.$/m,

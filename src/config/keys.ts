@@ -29,7 +29,7 @@ export function writeKeyText(bytes: Uint8Array): string {
 
 /**
  * Reads a gateway key from the text that `keys new` printed, or from 32 bytes as hex, base64 or
- * base64url. Surrounding white space is ignored. `undefined` if the text is none of these.
+ * base64url. Surrounding white space is ignored. `undefined` for any other text.
  */
 export function readKeyText(text: string): GatewayKey | undefined {
   const trimmed = text.trim();

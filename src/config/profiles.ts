@@ -31,7 +31,7 @@ const DEVELOPER = {
   },
 } as const;
 
-/** By name, none of them written in any file. */
+/** By name; no file defines them. */
 export const BUILT_IN_PROFILES: readonly InspectionProfile[] = Object.freeze([STRICT, DEVELOPER]);
 
 /** The names of all profiles that exist, with those that the gateway file has. */

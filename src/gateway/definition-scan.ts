@@ -34,7 +34,7 @@ export type DefinitionScan = {
   /** Scans a complete listing, together with what of it is approved. Never rejects. */
   reviewListing(listing: Listing): Promise<void>;
   /** Scans the definitions of a page that were not scanned in this order yet. Never rejects. */
-  reviewPage(kind: PinKind, definitions: readonly JsonObject[]): Promise<void>;
+  scanPage(kind: PinKind, definitions: readonly JsonObject[]): Promise<void>;
   /** Absent if the scan withholds nothing. */
   readonly isWithheld: WithheldByScan | undefined;
   /** Whether the scan keeps a definition from being trusted, which it does until it has seen it. */
@@ -166,7 +166,7 @@ export function createDefinitionScan({ scan }: Pick<PinningSettings, 'scan'>, po
       listings = listings.then(() => review(items, counts)).catch(() => undefined);
       await listings;
     },
-    async reviewPage(kind, definitions) {
+    async scanPage(kind, definitions) {
       if (scan === 'off') return;
       const items: Item[] = [];
       await runInTurns(messageReader, definitions, (definition) => {

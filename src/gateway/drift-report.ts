@@ -169,7 +169,7 @@ export function createDriftReport(ports: DriftPorts): {
     unusable.set(upstream, next);
   }
 
-  /** A report that fails keeps none of those that wait from being made. */
+  /** A report that fails does not stop those that wait. */
   async function runAll(upstream: string, running: Promise<void>, waiting: Pass[]): Promise<void> {
     const noteError = (error: unknown) => noteFailure(upstream, error);
     await running.catch(noteError);

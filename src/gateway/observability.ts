@@ -1,5 +1,5 @@
-// Metrics, controls and the audit log, built together, and the recorders of requests: of those that the edge refused, and
-// of all others.
+// Builds metrics, controls and the audit log together, and what records requests: one recorder for those that were refused
+// before the pipeline, one for all others.
 
 import { randomUUID } from 'node:crypto';
 import { type Admission, type Audit, createAudit } from '../audit/audit.js';

@@ -177,7 +177,7 @@ function createUpstreamPort(
     },
     notePage: (upstream, page) => findRuntime(upstream)?.notePage(page),
     confirmForms: (upstream, ...page) => findRuntime(upstream)?.confirmForms(...page),
-    reviewPage: (upstream, kind, definitions) => runtimeOf(upstream).scan.reviewPage(kind, definitions),
+    scanPage: (upstream, kind, definitions) => runtimeOf(upstream).scan.scanPage(kind, definitions),
     noteListChanged: (upstream) => runtimeOf(upstream).noteListChanged(),
     noteUnavailable: (upstream) => findRuntime(upstream)?.noteUnavailable(),
     forward(upstream, request) {

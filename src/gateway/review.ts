@@ -242,7 +242,7 @@ function withheldIn(lock: Lock | undefined, catalog: Catalog, shown: ReadonlySet
   );
 }
 
-/** Approved forms that are not offered and that none of the differences reports. */
+/** Approved forms that are not offered and that no difference reports. */
 function notOfferedIn(
   lock: Lock | undefined,
   runtime: UpstreamRuntime,

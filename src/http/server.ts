@@ -293,7 +293,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     else closeLingering(socket, encodeRefusal(refusal, id));
   }
 
-  /** Reads and drops what still comes: none of it is a request. */
+  /** Reads and drops what still comes, because it is not a request. */
   function dropRest(socket: Socket): void {
     let bytes = 0;
     finished.add(socket);

@@ -8,6 +8,7 @@
 // schemes), §23.8 (byte order mark).
 
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
+import type { Span } from '../text/span.js';
 import { decodeStrictly, decodeText, encodeText, LATIN_1, REPLACEMENT, type Wide } from './charsets.js';
 import { findActiveContent } from './detectors/active-content.js';
 import {
@@ -302,9 +303,7 @@ function noteOf(detector: string, rule: ResultRules['injection' | 'activeContent
   return { detector, action: rule === 'neutralize' ? 'neutralize' : 'flag', count: 1 };
 }
 
-type Stretch = { readonly start: number; readonly end: number };
-
-function activeIn(text: string, stretches: readonly Stretch[], { activeContent }: ResultRules): readonly NoteFinding[] {
+function activeIn(text: string, stretches: readonly Span[], { activeContent }: ResultRules): readonly NoteFinding[] {
   if (activeContent === 'off') return [];
   const notes: NoteFinding[] = [];
   let next = 0;

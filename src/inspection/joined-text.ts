@@ -5,7 +5,8 @@
 import type { TextEdit } from '../protocol/admitted-request.js';
 import { applyEdits } from '../protocol/json/json.js';
 import { walkJson } from '../protocol/json/walk.js';
-import { type CodeStretch, findActiveContent, type Replacement } from './detectors/active-content.js';
+import type { Span } from '../text/span.js';
+import { findActiveContent, type Replacement } from './detectors/active-content.js';
 import type { Hit } from './detectors/hit.js';
 import { isLongRandomRun } from './detectors/secrets.js';
 import { findSensitive, type WantedKinds } from './detectors/text-sanitizer.js';
@@ -17,7 +18,7 @@ const CONTENT_SEPARATORS = ['', ' ', '\n', '\n\n'] as const;
 /** Content that is still active after this many rounds is given up on, and the message is withheld. */
 const MAX_ROUNDS = 6;
 
-type FindCode = (text: string) => readonly CodeStretch[];
+type FindCode = (text: string) => readonly Span[];
 
 /** Makes texts inert that act only once a client joins them. Returns undefined where that fails. */
 export function neutralizeJoined(texts: readonly string[], findCode: FindCode): readonly string[] | undefined {

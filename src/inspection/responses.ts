@@ -13,12 +13,12 @@ import { mayHoldPayload } from './binary-content.js';
 import { type SanitizeText, sanitizeText } from './detectors/text-sanitizer.js';
 import { isExposedIn, type SentCredentials } from './detectors/upstream-credentials.js';
 import { createFindingLog, type FindingLog, type Profile, publicFindings } from './findings.js';
-import { sanitizeMessage } from './first-pass.js';
 import { ICONS } from './icons.js';
 import { headOf, SECRET_SEPARATORS, tailOf } from './joined-text.js';
 import { withJoinedLists } from './listed-texts.js';
 import { exemptIn, isFreeForm, valueAt } from './message-fields.js';
 import { joinedTextsOf } from './message-map.js';
+import { sanitizeMessage } from './message-sanitizer.js';
 import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
 import type { MarkKeys } from './redaction-marks.js';
 import { replaceInadmissible } from './schema-replacements.js';
@@ -38,10 +38,6 @@ export const INSPECTION_CAPS: InspectionCaps = {
   maxWork: 4 * 1024 * 1024,
 };
 
-/** The end of the text sent so far in response to a request, unredacted: a secret may span messages. */
-export type PreviousTail = { readonly tail: string };
-
-export const NO_PREVIOUS_TAIL: PreviousTail = { tail: '' };
 const NO_FINDINGS: readonly Finding[] = Object.freeze([]);
 
 export type InspectionInput = {
@@ -51,7 +47,8 @@ export type InspectionInput = {
   readonly profile: Profile;
   /** The approved outputSchema of the called tool. */
   readonly output?: CompiledSchema | undefined;
-  readonly previousTail?: PreviousTail | undefined;
+  /** The end of the text sent so far in response to a request, unredacted: a secret may span messages. */
+  readonly previousTail?: string | undefined;
   readonly caps?: InspectionCaps | undefined;
   /** Members that were reviewed byte for byte and pass unchanged, such as `/result/tools`. */
   readonly approved?: readonly string[] | undefined;
@@ -73,14 +70,14 @@ export type InspectionOutcome =
   | {
       readonly kind: 'clean';
       readonly findings: readonly Finding[];
-      readonly previousTail: PreviousTail;
+      readonly previousTail: string;
     }
   | {
       readonly kind: 'changed';
       readonly text: string;
       readonly value: Json;
       readonly findings: readonly Finding[];
-      readonly previousTail: PreviousTail;
+      readonly previousTail: string;
     }
   | {
       readonly kind: 'withhold';
@@ -217,7 +214,7 @@ export function passIfClean(input: FullInspectionInput): (InspectionOutcome & Fu
     // The items of a list have already lost their odd icons (result-filters.ts).
     if (needsStructuralInspection(input.value, undefined, LIST_MEMBERS.get(input.requestMethod ?? '')))
       return undefined;
-    const tail = input.previousTail?.tail ?? '';
+    const tail = input.previousTail ?? '';
     const { groups, continued } = joinedTextsOf(input.value);
     const isClean = (text: string): boolean => isSurelyClean(text) && !isExposedIn(text, own);
     if (!areJoinedClean(groups, tail, isClean)) return undefined;
@@ -232,7 +229,7 @@ export function passIfClean(input: FullInspectionInput): (InspectionOutcome & Fu
 function inspect(input: FullInspectionInput, sanitize: SanitizeText, log: FindingLog): FullInspectionOutcome {
   const { text, own, marks } = input;
   const { result } = input.profile;
-  const tail = input.previousTail?.tail ?? '';
+  const tail = input.previousTail ?? '';
   const settings = {
     rules: own === undefined && marks === undefined ? result : { ...result, own, marks },
     caps: input.caps ?? INSPECTION_CAPS,
@@ -376,10 +373,10 @@ function isSkippedMember(name: string, parentName: string | undefined, listed?: 
   return isFreeForm(name, parentName) || (parentName === 'result' && name === listed);
 }
 
-function nextTail(tail: string, texts: readonly string[]): PreviousTail {
+function nextTail(tail: string, texts: readonly string[]): string {
   let joined = tail;
   for (const text of texts) joined = tailOf(joined + tailOf(text));
-  return { tail: joined };
+  return joined;
 }
 
 /** Adds the findings to `_meta` of a result. Errors and notifications have no member for them. */

@@ -16,7 +16,6 @@ import {
   matchesMessage,
   piecesAtId,
   removeMember,
-  type Span,
   type SplitMessage,
   setMember,
   setPrivate,
@@ -31,6 +30,7 @@ import { servedVersion } from '../protocol/versions/revisions.js';
 import { BoundedMap } from '../state/bounds.js';
 import { clauseName, kindOf } from '../text/clause.js';
 import { stepsOf } from '../text/json-members.js';
+import type { Span } from '../text/span.js';
 import { createFindingLog, type Profile } from './findings.js';
 import { hasOddIcons, withoutOddIconsIn } from './icons.js';
 import { valueAt } from './message-fields.js';

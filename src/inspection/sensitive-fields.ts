@@ -7,18 +7,11 @@ import { ANY_STEP, type SensitiveField, type SensitiveFields } from '../policy/i
 import type { Finding } from '../policy/record.js';
 import type { TextEdit } from '../protocol/admitted-request.js';
 import { type DataNode, findData } from '../protocol/json/data-text.js';
-import {
-  applyEdits,
-  elementSpans,
-  memberSpans,
-  removalEdits,
-  removalsOf,
-  type Span,
-  spanOf,
-} from '../protocol/json/json.js';
+import { applyEdits, elementSpans, memberSpans, removalEdits, removalsOf, spanOf } from '../protocol/json/json.js';
 import { type Leaf, type WalkCaps, walkJson } from '../protocol/json/walk.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { foldName, stepsOf } from '../text/json-members.js';
+import type { Span } from '../text/span.js';
 import {
   decodeEscapes,
   foldText,

@@ -6,6 +6,7 @@ import type { TextEdit } from '../protocol/admitted-request.js';
 import { type Leaf, valueEnd, type WalkCaps, walkJson } from '../protocol/json/walk.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { pointerOf } from '../text/json-members.js';
+import type { Span } from '../text/span.js';
 import { type Payload, readMimeType } from './binary-content.js';
 import { isSvg, isSvgType, neutralizeSvg, svgInDataUrl } from './detectors/svg.js';
 
@@ -110,7 +111,7 @@ function tokenBehind(text: string, nameEnd: number): number {
   return at;
 }
 
-function spanOfLeaf({ start, end }: Leaf): { readonly start: number; readonly end: number } {
+function spanOfLeaf({ start, end }: Leaf): Span {
   return { start, end };
 }
 

@@ -189,7 +189,7 @@ function isTighter(one: Bound, other: Bound, sign: 1 | -1): boolean {
   return one.keyword.startsWith('exclusive') && !other.keyword.startsWith('exclusive');
 }
 
-/** The bound that all alternatives keep; undefined if one of them keeps none, or none of them has such values. */
+/** The bound that all alternatives keep; undefined if one of them keeps no bound, or no alternative has such values. */
 function loosest(bounds: readonly (Bound | 'none' | undefined)[], sign: 1 | -1): Bound | undefined {
   let found: Bound | undefined;
   for (const bound of bounds) {

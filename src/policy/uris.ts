@@ -226,7 +226,7 @@ function tailsOf(rest: string): readonly string[] {
   return rest === '' ? [rest] : [rest, rest.split('#', 1)[0] ?? '', ''];
 }
 
-/** An authority, and it without its user, without its port where the scheme has none of its own, and without both. */
+/** An authority, and it without its user, without its port where the scheme has no default port, and without both. */
 function namesOfHost(scheme: string, authority: string): string[] {
   if (authority === '') return [authority];
   const host = authority.slice(authority.lastIndexOf('@') + 1);
@@ -665,7 +665,7 @@ const cut: Respell = (text) => {
 
 const withoutUser: Respell = (text) => [toReading(text).withoutUser ?? text];
 
-/** Without a port, where the scheme has none of its own. */
+/** Without a port, where the scheme has no default port. */
 const withoutPort: Respell = (text) => {
   const [, scheme = '', authority = ''] = URI_PARTS.exec(text) ?? [];
   if (!/:[0-9]*$/.test(authority) || HOST_SCHEMES.has(scheme)) return [];

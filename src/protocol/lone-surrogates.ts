@@ -4,6 +4,7 @@
 // Where what is left out would be the envelope, the message cannot be mended. Also reads a body behind a byte order mark.
 // Source: Unicode 15.1 §3.9 (U+FFFD substitution); RFC 8259 §8.1 and §8.2; RFC 7493 §2.1.
 
+import type { Span } from '../text/span.js';
 import type { ReadOutcome } from './json/incremental.js';
 import {
   applyEdits,
@@ -13,7 +14,6 @@ import {
   type Path,
   removalsAt,
   replaceLoneSurrogates,
-  type Span,
   spanOf,
 } from './json/json.js';
 import { walkJson } from './json/walk.js';

@@ -1,18 +1,11 @@
 // Takes null in an optional member for the absence that its sender meant, and cuts it out of the text by span, because
 // the official SDKs reject it on the other side. Knows the optional members by method. Null that is data (an argument,
 // structured content, a vendor's member of `_meta`) or that stands where a member is required is left as it is.
-// Source: MCP schema, 2024-11-05 to 2026-07-28 (optional members, none of which is nullable, `ttlMs` of a task aside).
+// Source: MCP schema, 2024-11-05 to 2026-07-28 (optional members are never nullable, `ttlMs` of a task aside).
 
+import type { Span } from '../text/span.js';
 import type { TextEdit } from './admitted-request.js';
-import {
-  applyEdits,
-  elementSpans,
-  memberSpans,
-  type ParsedJson,
-  removalEdits,
-  type Span,
-  spanOf,
-} from './json/json.js';
+import { applyEdits, elementSpans, memberSpans, type ParsedJson, removalEdits, spanOf } from './json/json.js';
 import { isObject, type Json, type JsonObject, ownMember } from './jsonrpc.js';
 
 /** The optional members of an object, and those that have optional members themselves. */

@@ -301,7 +301,7 @@ export type UpstreamPort = {
     forms: readonly { readonly name: string; readonly digest: string }[],
   ): Promise<void> | undefined;
   /** Scans the definitions of a page before any of them is shown. Never rejects. */
-  reviewPage(upstream: string, kind: PinKind, definitions: readonly JsonObject[]): Promise<void>;
+  scanPage(upstream: string, kind: PinKind, definitions: readonly JsonObject[]): Promise<void>;
   /** Handles a list-changed notification of the upstream; resolves when the definitions were verified again. */
   noteListChanged(upstream: string): Promise<void>;
   /** A request found the upstream unavailable, so that its definitions have to be listed anew. */

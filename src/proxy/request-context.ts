@@ -151,7 +151,7 @@ const NO_TARGET: Target = { kind: 'none' };
 const NOTHING_CAPTURED: Readonly<Record<string, string>> = Object.freeze({});
 /** Names of arguments that the record keeps; the digest covers the rest. */
 const MAX_RECORDED_KEYS = 32;
-/** How many groups the record keeps, of those that a rule names and the caller has. */
+/** The record lists at most this many groups: those of the caller that some rule names. */
 const MAX_RECORDED_GROUPS = 32;
 
 /** The newest snapshot of the request's upstream, or the one it has where a reload removed the upstream. */

@@ -8,7 +8,7 @@
 import type { ContentKind } from '../config/settings.js';
 import { createFindingLog } from '../inspection/findings.js';
 import { LARGE_TEXT_CHARS } from '../inspection/jobs.js';
-import { type InspectionOutcome, type PreviousTail, withFurtherFindings } from '../inspection/responses.js';
+import { type InspectionOutcome, withFurtherFindings } from '../inspection/responses.js';
 import { type PlannedFields, planInSteps, planRedaction } from '../inspection/sensitive-fields.js';
 import { type Allow, type Refusal, refuseWith } from '../policy/decision.js';
 import type { CompiledSchema } from '../policy/definitions.js';
@@ -182,7 +182,7 @@ export type CheckContext = {
   readonly requestMethod: string | undefined;
   /** What the response is about; kind `none` on unsolicited streams. */
   readonly target: Target;
-  previousTail: PreviousTail;
+  previousTail: string;
   refusedServerRequests: number;
   gate(): NotificationGate;
 };

@@ -281,7 +281,7 @@ function filterListSoon(
   if (pin === undefined || (!isLarge && !call.snapshot.reviewsPages)) return filterListNow(filtering, kind);
   const digested = isLarge ? digestInSlices(filtering, list, pin) : Promise.resolve();
   return digested
-    .then(() => reviewPage(filtering, list, pin))
+    .then(() => scanPage(filtering, list, pin))
     .then(() => {
       refreshSnapshot(call);
       return filterListNow(filtering, kind);
@@ -289,10 +289,10 @@ function filterListSoon(
 }
 
 /** Without pins, the scan alone decides about what a page shows. */
-async function reviewPage({ call, result }: FilterInput, list: ListKind, pin: PinKind): Promise<void> {
+async function scanPage({ call, result }: FilterInput, list: ListKind, pin: PinKind): Promise<void> {
   const items = result[LISTS[list].member];
   if (!call.snapshot.reviewsPages || !Array.isArray(items)) return;
-  await call.ports.upstreams.reviewPage(call.incoming.upstream, pin, items.filter(isObject));
+  await call.ports.upstreams.scanPage(call.incoming.upstream, pin, items.filter(isObject));
 }
 
 /**

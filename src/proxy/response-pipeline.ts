@@ -6,7 +6,6 @@
 // Source: ARCHITECTURE.md, "How a response finds its plan"; docs/contract.md §5 (resources that a definition refers
 // to) and §6; MCP 2025-11-25 and 2026-07-28, base protocol; MCP 2025-11-25, cancellation; MCP Apps extension (SEP-1865).
 
-import { NO_PREVIOUS_TAIL } from '../inspection/responses.js';
 import { type CompiledSchema, outputOf } from '../policy/definitions.js';
 import type { ResponseObligations, RunningRequest } from '../policy/obligations.js';
 import type { Principal } from '../policy/principal.js';
@@ -125,7 +124,7 @@ export function createResponseCheck(
     session: admitted.session,
     requestMethod: admitted.rule.method,
     target: admitted.target,
-    previousTail: NO_PREVIOUS_TAIL,
+    previousTail: '',
     refusedServerRequests: 0,
     // Most responses come without notifications. INVARIANT: no accessor, which would give the object of each request
     // a hidden class of its own and keep it alive into the old generation.
@@ -289,7 +288,7 @@ export function createUnsolicitedCheck(
     session,
     requestMethod: undefined,
     target: NO_TARGET,
-    previousTail: NO_PREVIOUS_TAIL,
+    previousTail: '',
     refusedServerRequests: 0,
     gate: () => gate,
   };
@@ -300,7 +299,7 @@ export function createUnsolicitedCheck(
     const message = classifyUpstreamMessage(reading.value, { protocol, id: undefined, version });
     if (isResponseMessage(message)) return undefined;
     // Messages of such a stream are independent: no text continues in the next message.
-    context.previousTail = NO_PREVIOUS_TAIL;
+    context.previousTail = '';
     const running = message.kind === 'notification' ? gate.requestOf(message.method, message.params) : undefined;
     const verdict = await checkOtherMessage(contextOf(context, running), reading, message);
     if (verdict.kind !== 'pass') return undefined;

@@ -257,7 +257,7 @@ export type StoreStatus = {
 /** Remembers the counters of signed lock files beyond the end of the process. */
 export type CounterStore = {
   /**
-   * Raises counters, by upstream: none of them if one is older than what is known, else all. Never lowers one, and
+   * Raises counters, by upstream: all of them, or no counter if one is older than what is known. Never lowers one, and
    * returns the highest that are known. Rejects with an error that may be shown where that is not possible.
    */
   raise(counters: ReadonlyMap<string, SeenCounter>): Promise<ReadonlyMap<string, SeenCounter>>;

@@ -32,7 +32,7 @@ const MESSAGE = sealedToken<Json>('replica-word', {
 /** Header and nonce of a sealed text, 27 bytes, which no two texts have in common. */
 const MARK_CHARS = 36;
 
-/** `nobody`: no such replica runs, or the message is too long. `unavailable`: it cannot be delivered now. */
+/** `undeliverable`: no such replica runs, or the message is too long. `unavailable`: it cannot be delivered now. */
 type DeliveryResult = 'delivered' | 'undeliverable' | 'unavailable';
 
 const SENT = { enqueued: 'delivered', gone: 'undeliverable', full: 'unavailable' } as const;

@@ -323,7 +323,7 @@ const DESCRIPTIONS: Readonly<Record<ErrorCode, Describe>> = {
   UNEXPECTED_TOKEN: describeUnexpected,
 };
 
-/** The cause of the first syntax error, or every error that is none of syntax. */
+/** The cause of the first syntax error, or all other errors. */
 function describeYamlErrors(
   text: string,
   errors: readonly YAMLError[],

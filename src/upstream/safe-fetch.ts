@@ -18,7 +18,7 @@ import { systemErrorCode } from '../text/wording.js';
 const REFUSED_ADDRESS = 'SALLYPORT_REFUSED_ADDRESS';
 /** Error `code` of a connection that arrived at a listener of this gateway. */
 const OWN_LISTENER = 'SALLYPORT_OWN_LISTENER';
-/** Error `code` of a connection whose server has none of the pinned keys. */
+/** Error `code` of a connection whose server presents a key that is not pinned. */
 const UNPINNED_KEY = 'SALLYPORT_UNPINNED_KEY';
 
 /** What the error codes of this file mean; codes of the system are known by themselves. */

@@ -9,8 +9,8 @@ import { callStateless, errorOf, requestStateless } from '../support/wire-client
 
 const broken = vi.hoisted(() => ({ sanitize: false, recheck: false, guard: false, list: false }));
 
-vi.mock('../../src/inspection/first-pass.js', async (load) => {
-  const real = await load<typeof import('../../src/inspection/first-pass.js')>();
+vi.mock('../../src/inspection/message-sanitizer.js', async (load) => {
+  const real = await load<typeof import('../../src/inspection/message-sanitizer.js')>();
   const sanitizeMessage: typeof real.sanitizeMessage = (input) => {
     if (broken.sanitize) throw new Error('the sanitizer is broken');
     return real.sanitizeMessage(input);

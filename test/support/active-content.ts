@@ -375,7 +375,7 @@ function checkLink(target: string, effects: string[]): void {
 }
 
 // Runs random documents through the content inspection and looks at what a client would make of what is
-// let pass. The first pass and the prefilter are each judged by themselves.
+// let pass. The sanitizer and the prefilter are each judged by themselves.
 
 /** Nothing but active content is looked for: the rest takes most of the time. */
 const profile = withRules({
@@ -439,7 +439,7 @@ function tryDocument(bench: Bench, texts: readonly string[]): 'clean' | 'changed
   for (const text of texts) {
     if (outcome.kind === 'withhold') {
       const alone = sanitizeText(text, profile.result, { name: undefined, reading: 'markdown' });
-      report(bench, 'first pass', texts, alone.text);
+      report(bench, 'sanitizer', texts, alone.text);
     }
     if (isSurelyClean(text) && neutralize(text, findMarkdownCode).text !== text) {
       failures.push(`prefilter: calls clean what is changed: ${asAscii(text)}`);

@@ -239,7 +239,7 @@ export function runAuditTail(options: AuditTailOptions, io: CliIo, ports: AuditF
   });
 }
 
-/** A filter whose values are fixed, and an error if the value is none of them. */
+/** A filter whose values are fixed, and an error for any other value. */
 function findFilterError(
   option: 'type' | 'reason',
   value: string | undefined,

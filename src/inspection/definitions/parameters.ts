@@ -11,7 +11,7 @@ import { confusableForm } from '../detectors/unicode.js';
 import type { ScannedDefinition, UnnamedFinding } from './demands.js';
 import { splitName } from './splitting.js';
 
-/** A parameter with its place. `schema` is undefined where it has none of its own. */
+/** A parameter with its place. `schema` is undefined where it has no schema of its own. */
 type Parameter = {
   readonly name: string;
   readonly pointer: string;

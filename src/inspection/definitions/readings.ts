@@ -146,7 +146,7 @@ function joinSpaced(spaced: string): string {
   return text.replace(SPACED, joinRun);
 }
 
-/** English word, then words in alphabetic scripts, none of them English; `*` stands for any ending. */
+/** An English word, then words of other languages in alphabetic scripts; `*` stands for any ending. */
 const VOCABULARY: readonly (readonly [string, string])[] = [
   ['user', 'benutzer* nutzer* anwender* utilisateur* usuari* utente utenti utilizador* пользовател* юзер*'],
   ['never', 'niemals nichts kein keine keinen jamais nunca nada nadie nessun* niente ninguém никогда ничего'],

@@ -198,7 +198,7 @@ type Spread = Pick<UnnamedFinding, 'kind' | 'tier' | 'evidence' | 'reason'> & {
   readonly parts: readonly Part[];
 };
 
-/** What names and texts demand in a row, and none of them by itself. */
+/** What names and texts demand only if they are read in a row. */
 function findSpread(row: Row): readonly Spread[] {
   return readingsOf(row.value).readings.flatMap(({ origin, hiddenBy, text }) => {
     if (origin === undefined || hiddenBy !== undefined) return [];

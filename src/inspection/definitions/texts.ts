@@ -5,6 +5,7 @@
 import { walkValue } from '../../protocol/json/walk.js';
 import type { JsonObject } from '../../protocol/jsonrpc.js';
 import { MAX_ITEM_DEPTH } from '../../protocol/odd-items.js';
+import type { Span } from '../../text/span.js';
 import { type DefinitionText, definitionTextsAt } from '../message-map.js';
 import { splitName, splitProse } from './splitting.js';
 
@@ -43,7 +44,7 @@ export type Row = {
   /** Where each text begins and ends in it, in order. */
   readonly parts: readonly Part[];
 };
-export type Part = { readonly pointer: string; readonly start: number; readonly end: number };
+export type Part = Span & { readonly pointer: string };
 
 /** How much of the beginning and of the end of a text is read together with its neighbours. */
 const BORDER = 240;

@@ -1,7 +1,7 @@
 // Lists how a tool has itself chosen: it orders its own use without a condition that belongs to it (whenever somebody
 // mentions something, for any request, first of all), or praises itself above others (the preferred way, supersedes). A
-// condition that the tool is for is none of these, `whenever the user asks for the weather`, and neither is what a user
-// or a service prefers, such as a region. English only.
+// condition that belongs to the tool (`whenever the user asks for the weather`) is not listed, nor is what a user or a
+// service prefers, such as a region. English only.
 
 import { type Demand, demands, has, is, type Step } from './demands.js';
 import { CLASS } from './lexicon.js';

@@ -5,6 +5,7 @@
 // linear time.
 // Source: CommonMark 0.31 §4.7, §6.3 to §6.7; GFM §6.9; HTML §13.2.5 (tokenization).
 
+import type { Span } from '../../text/span.js';
 import { sureCommentEnd } from './comments.js';
 import { findDrawnAddresses } from './drawn-fences.js';
 import { createTagReading, type HtmlTag, readHtmlTag, type TagReading } from './markup.js';
@@ -19,9 +20,6 @@ export type Replacement = {
   /** The end of what the edit makes inert. */
   readonly reach: number;
 };
-
-/** A stretch of code, which is kept. Lists of stretches are in order and do not overlap. */
-export type CodeStretch = { readonly start: number; readonly end: number };
 
 /** `markdown`: code is kept. `value`: a string of structured content, whose rendering is unknown. */
 export type TextFormat = 'markdown' | 'value';
@@ -53,7 +51,7 @@ type EscapedOpener = { readonly at: number; readonly depth: number; isArmed: boo
 
 type Scan = {
   readonly text: string;
-  readonly code: readonly CodeStretch[];
+  readonly code: readonly Span[];
   readonly found: Map<number, Replacement>;
   readonly tags: TagReading;
   /** Open images in the order of their depth. */
@@ -80,7 +78,7 @@ type Scan = {
 };
 
 /** Finds all active content of a text. Linear. */
-export function findActiveContent(text: string, code: readonly CodeStretch[]): ActiveContent {
+export function findActiveContent(text: string, code: readonly Span[]): ActiveContent {
   if (!MAY_BE_ACTIVE.test(text)) return NOTHING;
   const scan: Scan = {
     ...{ text, code, found: new Map(), tags: createTagReading(text) },
@@ -119,7 +117,7 @@ const NOTHING: ActiveContent = { found: [], comments: 0, hiddenElements: 0 };
 const MAX_ROUNDS = 16;
 
 /** Finds the code of a text, which is kept. */
-type FindCode = (text: string) => readonly CodeStretch[];
+type FindCode = (text: string) => readonly Span[];
 
 /** Makes all active content inert. Returns the text, the edits made, and what is hidden in the text as it was. */
 export function neutralize(text: string, findKept: FindCode): ActiveContent & { readonly text: string } {
@@ -145,7 +143,7 @@ function replaceAll(text: string, found: readonly Replacement[]): string {
   return inert + text.slice(at);
 }
 
-function add({ found, text }: Scan, kind: Replacement['kind'], { start, end }: CodeStretch, reach: number): void {
+function add({ found, text }: Scan, kind: Replacement['kind'], { start, end }: Span, reach: number): void {
   const written = text.slice(start, end);
   const replacement = kind === 'html' ? '&lt;' : kind === 'image' ? `${written}\\` : `[${written}]`;
   found.set(start, { kind, start, end, text: replacement, reach });
@@ -221,7 +219,7 @@ function isShortReference(scan: Scan, at: number): boolean {
   return match !== null && isLoadingLabel(scan, match[1] ?? '');
 }
 
-/** Reads what follows a closing bracket: a target, a reference, a definition, or none of them. */
+/** Reads what follows a closing bracket: a target, a reference, a definition, or something else. */
 function closeBracket(scan: Scan, at: number): void {
   const { text } = scan;
   const isBackslashed = isEscaped(text, at);

@@ -5,6 +5,7 @@
 // Source: UAX #15 (NFKC); RFC 3986 §2.1; HTML §13.2.5.72 (character references); ECMA-262 §12.9.4; RFC 4648 §4, §5
 // and §8.
 
+import type { Span } from '../../text/span.js';
 import { foldCodePoint, isInvisible, terminalSequenceAt } from './unicode.js';
 
 /** `starts[i]` and `ends[i]` are the original span of code unit `i`. No map where the view equals the text. */
@@ -14,11 +15,7 @@ export type NormalizedText = {
 };
 
 /** The original span of a view's code units from `start` to `end`. Requires `start < end`. */
-export function originalSpan(
-  normalized: NormalizedText,
-  start: number,
-  end: number,
-): { readonly start: number; readonly end: number } {
+export function originalSpan(normalized: NormalizedText, start: number, end: number): Span {
   if (normalized.map === undefined) return { start, end };
   return { start: normalized.map.starts[start] ?? start, end: normalized.map.ends[end - 1] ?? end };
 }

@@ -3,9 +3,8 @@
 // Source: CommonMark 0.31 §4.5 (fenced code, info strings); GitHub, creating diagrams; Mermaid (image shapes, init
 // directives, themeCSS); Vega (data, marks of type image, `url`); PlantUML (`!include`, `<img:…>`); Graphviz (`image`).
 
+import type { Span } from '../../text/span.js';
 import { decodeReferences, isElsewhere, lastStyleLoad, scriptColon } from './targets.js';
-
-type Span = { readonly start: number; readonly end: number };
 
 /** The languages of diagrams, by how their addresses are read. */
 const JSON_LANGUAGES =

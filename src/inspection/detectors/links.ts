@@ -4,6 +4,7 @@
 // Source: AWS Signature Version 4 (query string authentication); Google Cloud Storage signed URLs; Azure service SAS;
 // RFC 3986 §3.2.1 and §3.4; the providers' pages on shared links.
 
+import type { Span } from '../../text/span.js';
 import type { Hit } from './hit.js';
 import { LINK_SIGNATURE } from './secret-formats.js';
 
@@ -80,7 +81,7 @@ export function withSignedLinks(text: string, hits: readonly Hit[]): readonly Hi
   });
 }
 
-function isPartOfSignedLink(text: string, links: readonly LinkSpan[], { start, end }: Hit): boolean {
+function isPartOfSignedLink(text: string, links: readonly Span[], { start, end }: Hit): boolean {
   const link = linkAround(text, links, start);
   if (link === undefined || end > link.start + link.text.length) return false;
   const before = link.text.slice(0, start - link.start);
@@ -97,11 +98,9 @@ function isPartOfSignedLink(text: string, links: readonly LinkSpan[], { start, e
   );
 }
 
-type LinkSpan = { readonly start: number; readonly end: number };
-
 /** The HTTP links of a text, in one pass over it; one inside another ends with that. */
-function linksIn(text: string): readonly LinkSpan[] {
-  const links: LinkSpan[] = [];
+function linksIn(text: string): readonly Span[] {
+  const links: Span[] = [];
   let end = 0;
   for (const { index: start } of text.matchAll(SCHEME)) {
     if (start >= end) {
@@ -116,7 +115,7 @@ function linksIn(text: string): readonly LinkSpan[] {
 /** The last HTTP link that begins before a position and holds it. */
 function linkAround(
   text: string,
-  links: readonly LinkSpan[],
+  links: readonly Span[],
   at: number,
 ): { readonly start: number; readonly text: string } | undefined {
   let low = 0;

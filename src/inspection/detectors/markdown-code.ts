@@ -3,11 +3,9 @@
 // Source: CommonMark 0.31 §2.1 (lines, blanks), §2.5, §4.5 (fenced code), §4.6 (HTML blocks), §4.7 (definitions), §5.1,
 // §6.1 (code spans), §6.3 (links); GFM §4.10 (tables), §6.9 (autolink literals).
 
+import type { Span } from '../../text/span.js';
 import { sureCommentEnd } from './comments.js';
 import { drawnLanguage } from './drawn-fences.js';
-
-/** A stretch of code. Lists of regions are in order and do not overlap. */
-export type CodeRegion = { readonly start: number; readonly end: number };
 
 type Fence = { readonly sign: string; readonly length: number };
 
@@ -36,7 +34,7 @@ const TITLE_START = /^[^A-Za-z]*["'(]/;
 /** Progress through a text, and the state that it leaves for the next line. */
 type CodeSearch = {
   readonly text: string;
-  readonly regions: CodeRegion[];
+  readonly regions: Span[];
   readonly firstDefinition: number;
   readonly lastDefinition: number;
   trust: Trust;
@@ -46,8 +44,8 @@ type CodeSearch = {
 };
 
 /** The code of a text. Linear. */
-export function findMarkdownCode(text: string): CodeRegion[] {
-  const regions: CodeRegion[] = [];
+export function findMarkdownCode(text: string): Span[] {
+  const regions: Span[] = [];
   if (!text.includes('`') && !text.includes('~~~')) return regions;
   const lastDefinition = text.lastIndexOf(']:');
   const state: CodeSearch = {
@@ -221,7 +219,7 @@ function findClosing(text: string, from: number, fence: Fence): Closing {
 }
 
 /** The run of a fence's sign at the start of a line, after blanks of any kind. */
-function fenceRunOf(text: string, start: number, end: number, sign: string): CodeRegion | undefined {
+function fenceRunOf(text: string, start: number, end: number, sign: string): Span | undefined {
   let first = start;
   while (first < end && text[first] !== sign && /[\s\p{Cf}\p{Cc}]/u.test(text[first] ?? '')) first++;
   let last = first;
@@ -234,7 +232,7 @@ const TICKS = /`+/g;
 const MAX_RUN = 32;
 
 /** Adds the code spans of a line up to the first cell, tag, target or escape about which renderers differ. */
-function readSpans(line: string, offset: number, regions: CodeRegion[]): Trust {
+function readSpans(line: string, offset: number, regions: Span[]): Trust {
   let done = 0;
   let open: { readonly at: number; readonly run: string } | undefined;
   TICKS.lastIndex = 0;

@@ -5,6 +5,7 @@
 // Source: HTML §13.2.5 (tokenization), §4 (elements), §8.1.8 (event handlers); SVG 2 §16; CommonMark 0.31 §4.6 (HTML
 // blocks), §5.1 (block quotes).
 
+import type { Span } from '../../text/span.js';
 import {
   decodeReferences,
   hasCandidateElsewhere,
@@ -132,7 +133,7 @@ export type TagReading = {
   readonly lastScriptClose: number;
   budget: number;
   /** Where HTML blocks may begin, with the blank line that ends each; computed on first use. */
-  blocks: readonly HtmlBlock[] | undefined;
+  blocks: readonly Span[] | undefined;
   /** The text without the marks of quotes; computed on first use. */
   unmarked: UnmarkedText | undefined;
   /** The line of the last tag of several lines. */
@@ -151,8 +152,6 @@ type Rest = {
 
 /** The end of a line, and whether it belongs to a quote, if that was asked. */
 type TagLine = { readonly end: number; isQuoted: boolean | undefined };
-
-type HtmlBlock = { readonly start: number; readonly end: number };
 
 /** How many times the tags of a text may be read over. Beyond that, a tag counts as active. */
 const READS_A_CHAR = 16;
@@ -512,8 +511,8 @@ function mayBeInBlock(at: number, tags: TagReading): boolean {
 }
 
 /** The spans from each line that begins with a tag to the next blank line or the end of the text. */
-function findBlocks(text: string): readonly HtmlBlock[] {
-  const blocks: HtmlBlock[] = [];
+function findBlocks(text: string): readonly Span[] {
+  const blocks: Span[] = [];
   let start: number | undefined;
   for (let at = 0; at < text.length; ) {
     const next = Math.max(at + 1, matchEnd(LINE_WITH_END, text, at));

@@ -6,6 +6,7 @@
 // RM 10201.
 
 import type { PiiKind } from '../../config/settings.js';
+import type { Span } from '../../text/span.js';
 import type { Hit } from './hit.js';
 import { createValueNames, type FindValueName, type ValueName } from './value-names.js';
 
@@ -81,8 +82,6 @@ export function hasLuhnDigit(digits: string): boolean {
   return sum % 10 === 0;
 }
 
-type Group = { readonly start: number; readonly end: number };
-
 const DIGIT_RUN = /\d(?:[ .-]?\d){12}/g;
 const DIGITS = /\d{1,64}/g;
 
@@ -110,8 +109,8 @@ function isEntireText(text: string, start: number, end: number): boolean {
 }
 
 /** Groups of digits with one separator between them, from the digit at `from`. */
-function groupsFrom(text: string, from: number): Group[] {
-  const groups: Group[] = [];
+function groupsFrom(text: string, from: number): Span[] {
+  const groups: Span[] = [];
   let at = from;
   for (;;) {
     DIGITS.lastIndex = at;
@@ -136,13 +135,13 @@ function isDigit(code: number): boolean {
 /** A run of groups, its digits joined, and the offset of each group in them. */
 type DigitRun = {
   readonly text: string;
-  readonly groups: readonly Group[];
+  readonly groups: readonly Span[];
   readonly digits: string;
   readonly offsets: readonly number[];
   readonly nameOf: FindValueName;
 };
 
-function addCards(text: string, groups: readonly Group[], nameOf: FindValueName, hits: Hit[]): void {
+function addCards(text: string, groups: readonly Span[], nameOf: FindValueName, hits: Hit[]): void {
   const digits = groups.map((group) => text.slice(group.start, group.end)).join('');
   const offsets = [0];
   for (const { start, end } of groups) offsets.push((offsets.at(-1) ?? 0) + end - start);
@@ -260,7 +259,7 @@ function seriesAround({ text, groups }: DigitRun, first: number): { readonly fro
   return { from, to: sizeOf(groups[to]) === size ? to + 1 : to };
 }
 
-function sizeOf(group: Group | undefined): number {
+function sizeOf(group: Span | undefined): number {
   return group === undefined ? 0 : group.end - group.start;
 }
 
@@ -271,7 +270,7 @@ const ESCAPED_LINE = /\\[nrt]$/;
 const BOUND_BEHIND = /^(?:[A-Za-z_%/@]|-[A-Za-z_])/;
 
 /** Whether digits without separators are a card: no part of anything else, and no value of another name. */
-function isBareCard({ text, nameOf }: DigitRun, { start, end }: Group, isCued: boolean): boolean {
+function isBareCard({ text, nameOf }: DigitRun, { start, end }: Span, isCued: boolean): boolean {
   const before = text.slice(Math.max(0, start - 5), start);
   const behind = text.slice(end, end + 2);
   if (/\d\.$/.test(before) || /^\.\d/.test(behind)) return false;
@@ -417,7 +416,7 @@ export function findSsns(text: string, name?: string): Hit[] {
  * Whether the separators alone show a number of this kind: dashes outside identifiers, or blanks and dots where no other
  * number, word or sign of a number stands directly beside it.
  */
-function isSeparatedSsn(text: string, { start, end }: Group, separator: string): boolean {
+function isSeparatedSsn(text: string, { start, end }: Span, separator: string): boolean {
   if (separator === '-') return !isPartOfIdentifier(text, start, end);
   if (separator === '') return false;
   const isBeside =

@@ -1,5 +1,5 @@
 // Tells random values from what people write: words, series, repeats, years and the published samples of documentation.
-// A value is random only where a stretch of it has enough characters that none of these explains. Linear. Never keeps
+// A value is random only where a stretch of it has enough characters that these do not explain. Linear. Never keeps
 // what it is given.
 // Source: the sample credentials of the vendors' documentation, RFC 6265, RFC 6749, RFC 7515, RFC 7617 and jwt.io.
 
@@ -227,7 +227,7 @@ const SAMPLE_TERMS = termPattern(
     .split('|'),
 );
 
-// One pattern for many words, longest first, grouped by first letter because most characters begin none of them.
+// One pattern for many words, longest first, grouped by first letter because most characters begin no word.
 function termPattern(terms: readonly string[]): RegExp {
   const sorted = [...terms].sort((one, other) => other.length - one.length);
   const byFirst = groupBy(sorted, (word) => word.charAt(0));

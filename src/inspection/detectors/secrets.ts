@@ -261,7 +261,7 @@ const VARIABLES =
 const DEFAULT_VALUE = /^\$\{\w{1,64}:?[-=](.*)\}$/;
 
 /**
- * Whether a password in a URL or connection string is none of the usual samples, no variable and not the user name.
+ * Whether a password in a URL or connection string is neither a usual sample nor a variable nor the user name.
  * Beside a mark, the password itself is gone: what is left must look like a secret on its own.
  */
 function isRealPassword(written: string, user: string | undefined): boolean {

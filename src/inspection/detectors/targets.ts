@@ -3,6 +3,7 @@
 // written, and without the character references and backslash escapes that HTML and Markdown resolve.
 // Source: WHATWG URL §4.4; HTML §13.2.5.72 (character references); CommonMark 0.31 §2.4, §2.5; CSS Syntax 3 §4.3.
 
+import type { Span } from '../../text/span.js';
 import { NAMED_REFERENCES } from './decoded-text.js';
 
 /** Anything else is relative: it has no scheme, and begins with no two slashes. */
@@ -62,9 +63,6 @@ function decodeReference(reference: string): string {
   const code = name[1] === 'x' ? Number.parseInt(name.slice(2), 16) : Number(name.slice(1));
   return code <= MAX_CODE_POINT ? String.fromCodePoint(code) : reference;
 }
-
-/** A stretch of a text. */
-type Span = { readonly start: number; readonly end: number };
 
 const SCRIPT_SCHEME = /^(?:java|vb|live)script$/i;
 /** Documents in which a script may run. */

@@ -1,13 +1,14 @@
-// The first pass over one string: strips invisible characters, redacts secrets and personal data, neutralizes active
+// Sanitizes one string: strips invisible characters, redacts secrets and personal data, neutralizes active
 // content and reports cues of injected instructions, as the profile requires. By default a cue is flagged and never
 // removed: it is evidence, not proof. Never decides about the message. The measured rates are in
 // docs/reference/detectors.md.
 
 import type { InspectionProfile, PiiKind } from '../../config/settings.js';
+import type { Span } from '../../text/span.js';
 import { cuesIn, formatsIn } from '../prefilter/anchors.js';
 import { isSurelyClean } from '../prefilter/prefilter.js';
 import { type MarkKeys, redactionMark } from '../redaction-marks.js';
-import { type CodeStretch, findActiveContent, neutralize, type TextFormat } from './active-content.js';
+import { findActiveContent, neutralize, type TextFormat } from './active-content.js';
 import { decodeEscapes, findEncodedRuns, foldText, type NormalizedText, originalSpan } from './decoded-text.js';
 import { dropMarks, dropMarkup } from './dropped-markup.js';
 import type { Hit } from './hit.js';
@@ -257,8 +258,8 @@ export function wantedKindsOf(rules: ResultRules): WantedKinds {
 }
 
 /**
- * What is looked for across the values of a list or a structure: nobody shows them as one number, and a name in one is
- * none of what stands in the next.
+ * What is looked for across the values of a list or a structure: nobody shows them as one number, and a name in one
+ * does not belong to the value in the next.
  */
 export function formedKindsOf(wanted: WantedKinds): WantedKinds {
   return { ...wanted, pii: [], secrets: wanted.secrets === false ? false : 'formed' };
@@ -270,7 +271,7 @@ type LeafContext = { readonly name: string | undefined; readonly reading: TextFo
 /** The type of `sanitizeText`, for tests that replace it (responses.ts). */
 export type SanitizeText = (text: string, rules: ResultRules, context: LeafContext) => Sanitized;
 
-/** Runs the first pass over one string. Linear; a surely clean string is scanned only once. */
+/** Sanitizes one string. Linear; a surely clean string is scanned only once. */
 export function sanitizeText(text: string, rules: ResultRules, context: LeafContext): Sanitized {
   const { name } = context;
   const isNamed = name !== undefined && (mayNameSecret(name) || isSsnName(name));
@@ -322,7 +323,7 @@ function terminalAction({ activeContent, kind }: ResultRules): 'withhold' | 'fla
   return kind === 'code' ? 'flag' : 'strip';
 }
 
-/** A removal may reveal something that the next round finds. The second pass checks what remains. */
+/** A removal may reveal something that the next round finds. The recheck inspects what remains. */
 const MAX_ROUNDS = 8;
 
 /** Redacts what the rules name and appends notes about it. */
@@ -399,6 +400,6 @@ function applyActiveContentRule(text: string, rules: ResultRules, reading: TextF
  * Only Markdown has code; how a client renders a string of structured content is unknown, and what is shown whole as
  * markup has none that it may rely on.
  */
-function codeFinderFor(reading: TextFormat, kind: ResultRules['kind']): (text: string) => readonly CodeStretch[] {
+function codeFinderFor(reading: TextFormat, kind: ResultRules['kind']): (text: string) => readonly Span[] {
   return reading === 'markdown' && kind !== 'markup' ? findMarkdownCode : () => [];
 }

@@ -4,6 +4,8 @@
 // values of one text, if they are asked for in order.
 // Source: RFC 8259; RFC 4180; YAML 1.2 §7.4 and §8.2; RFC 3986 §3.4; GFM §4.10 (tables).
 
+import type { Span } from '../../text/span.js';
+
 /**
  * `member`: JSON and the like, where every value has a name that its program chose. `key`: the same in lines of
  * `key: value` and in `key=value`. `label`: what stands before a colon or an equals sign and may be prose. `column`: the
@@ -222,7 +224,7 @@ function headingOfOneColumn([first]: readonly Heading[]): string | undefined {
   return isName ? first.line.trim() : undefined;
 }
 
-function isOnlyContent(row: string, cell: Cell, start: number, end: number): boolean {
+function isOnlyContent(row: string, cell: Span, start: number, end: number): boolean {
   return (
     cell.start <= start &&
     end <= cell.end &&
@@ -231,14 +233,12 @@ function isOnlyContent(row: string, cell: Cell, start: number, end: number): boo
   );
 }
 
-type Cell = { readonly start: number; readonly end: number };
-
-function cellsOf(line: string, delimiter: Delimiter): readonly Cell[] {
+function cellsOf(line: string, delimiter: Delimiter): readonly Span[] {
   if (delimiter === ALIGNED)
     return [...line.matchAll(/\S+(?: \S+)*/g)].map(({ 0: cell, index }) => {
       return { start: index, end: index + cell.length };
     });
-  const cells: Cell[] = [];
+  const cells: Span[] = [];
   let start = 0;
   let isQuoted = false;
   for (let at = 0; at <= line.length; at++) {

@@ -2,7 +2,7 @@
 // wherever it stands. Each check is linear in the text, whose length is bounded first.
 // Source: JSON Schema 2020-12 validation §7.3; RFC 3339 §5.6; RFC 4122 §3; RFC 3986.
 
-/** A longer text has none of the asserted formats. */
+/** A longer text has no asserted format. */
 const MAX_FORMAT_CHARS = 2048;
 
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;

@@ -3,8 +3,9 @@
 // the text. A message without such a number costs nothing.
 // Source: RFC 8259 §6; RFC 7493 §2.2.
 
+import type { Span } from '../../text/span.js';
 import type { Json, JsonObject } from '../jsonrpc.js';
-import { type Span, skipBlank, skipScalar, skipString } from './json.js';
+import { skipBlank, skipScalar, skipString } from './json.js';
 import { isInexact } from './number-literals.js';
 
 /** The literals of the members or items of one container whose doubles differ from them. */

@@ -2,12 +2,13 @@
 // spans. Never re-serializes what was received: everything that is not edited is forwarded byte for byte.
 // Source: RFC 8259; RFC 7493 (I-JSON) §2.1 to §2.3; JSON-RPC 2.0 §4 and §5.
 
+import type { Span } from '../../text/span.js';
 import type { TextEdit } from '../admitted-request.js';
 import { isObject, type Json, type JsonObject, type RequestId } from '../jsonrpc.js';
 import { type Bytes, isInPieces, type Pieces } from '../transport.js';
 import { isInexact } from './number-literals.js';
 import { exactIdOf, renderJson } from './request-ids.js';
-import { type JsonCaps, type JsonError, type PlainString, type Scanned, scanJson } from './scan.js';
+import { type JsonCaps, type JsonError, type Scanned, scanJson } from './scan.js';
 
 /**
  * Maximum nesting of objects and arrays, where a caller sets no cap of its own. A schema of 120 objects, one inside the
@@ -17,9 +18,6 @@ export const MAX_JSON_DEPTH = 259;
 
 /** For text whose values were already counted when it was received. */
 const COUNTED: JsonCaps = { maxDepth: MAX_JSON_DEPTH, maxValues: Number.POSITIVE_INFINITY };
-
-/** A range of text in UTF-16 offsets: from `start` up to, but excluding, `end`. */
-export type Span = { readonly start: number; readonly end: number };
 
 /** A member of an object: its decoded name, the offset of the name's opening quote, and the span of its value. */
 type Member = { readonly name: string; readonly start: number; readonly value: Span };
@@ -164,7 +162,7 @@ function parseAroundLongest(text: string, { longest, values }: Scanned, source: 
  * Whether ASCII bytes have one below 0x20: subtracting 0x20 borrows into the highest bit. Sixteen bytes a step, which is
  * three times as fast as the parser.
  */
-function hasControlCharacter(bytes: Uint8Array, { start, end }: PlainString): boolean {
+function hasControlCharacter(bytes: Uint8Array, { start, end }: Span): boolean {
   const first = start + (-(bytes.byteOffset + start) & 3);
   const steps = (end - first) >> 4;
   const quads = new Int32Array(bytes.buffer, bytes.byteOffset + first, 4 * steps);

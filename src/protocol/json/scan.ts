@@ -6,6 +6,7 @@
 // Source: RFC 8259 §4, §8.2 and §9; RFC 7493 §2.1 and §2.3.
 
 import { foldName } from '../../text/json-members.js';
+import type { Span } from '../../text/span.js';
 
 /** An error in JSON text, or in the bytes that should contain it. */
 export type JsonError =
@@ -43,16 +44,13 @@ const LETTER_U = 0x75;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** The content of a string without escapes: from `start` up to, but excluding, `end`. */
-export type PlainString = { readonly start: number; readonly end: number };
-
 /** The result of a scan that found no error. */
 export type Scanned = {
   readonly error?: never;
   readonly suspectNumbers: boolean;
   readonly values: number;
   /** The longest string value without escapes, if it is long enough to matter. */
-  readonly longest?: PlainString | undefined;
+  readonly longest?: Span | undefined;
 };
 
 type ScanOutcome = { readonly error: JsonError } | Scanned;
@@ -79,7 +77,7 @@ type Scan = {
   suspectNumbers: boolean;
   /** Escapes so far. */
   escapes: number;
-  longest: PlainString | undefined;
+  longest: Span | undefined;
   /** By depth: whether the container is an object, the index of its first name, and its name set once it is large. */
   readonly isObject: boolean[];
   /** By depth. */

@@ -13,7 +13,7 @@ import { callerKeyOf } from '../../policy/principal.js';
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { servesApps, writeExtensions } from '../../protocol/capabilities.js';
 import type { LoopScheduler } from '../../protocol/json/incremental.js';
-import { elementSpans, memberSpans, type Span, spanOf } from '../../protocol/json/json.js';
+import { elementSpans, memberSpans, spanOf } from '../../protocol/json/json.js';
 import { renderJson } from '../../protocol/json/request-ids.js';
 import { isObject, type Json, type JsonObject, type RequestId, type Target } from '../../protocol/jsonrpc.js';
 import { LIST_MEMBERS } from '../../protocol/methods.js';
@@ -21,6 +21,7 @@ import { paramsOf } from '../../protocol/params.js';
 import { METHOD_NOT_FOUND } from '../../protocol/responses.js';
 import { declaresTasks, readTaskCapabilities, writeTaskCapabilities } from '../../protocol/tasks.js';
 import type { ProtocolVersion } from '../../protocol/versions/revisions.js';
+import type { Span } from '../../text/span.js';
 import { countsAsReceived } from '../flows.js';
 import type { Backend, ServerName, Snapshot } from '../ports.js';
 import {

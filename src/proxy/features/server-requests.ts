@@ -381,7 +381,7 @@ type ContainedRequests<Request extends RequestContent> = {
   noteCounted?(request: Request): void;
 };
 
-/** Why a message may not pass that contains server requests. Without `request` none of them is the cause. */
+/** Why a message may not pass that contains server requests. Without `request`, the cause is not a server request. */
 type ContainedRefusal<Request> = {
   readonly kind: 'refused';
   readonly reason: Reason;

@@ -6,7 +6,6 @@
 // the upstream does not support subscriptions. A client that disconnects cancels the subscription.
 // Source: MCP 2026-07-28, subscriptions (subscriptions/listen); docs/contract.md §4, law 2.
 
-import { NO_PREVIOUS_TAIL } from '../../inspection/responses.js';
 import { type Allow, type Refusal, refuseWith, renderRefusal } from '../../policy/decision.js';
 import type { AuthorizedRequest } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
@@ -510,7 +509,7 @@ async function acknowledge(
   return { text, isLast: false };
 }
 
-/** Removes the server's task ids before inspection: they look like secrets, and none of them reaches the client. */
+/** Removes the server's task ids before inspection: they look like secrets, and they never reach the client. */
 function withoutTasks(reading: ParsedJson, { tasks }: SubscriptionFilter): ParsedJson {
   if (tasks.length === 0) return reading;
   const cut = readJsonText(removeMember(reading.text, ['params', 'notifications'], 'taskIds'));
@@ -537,7 +536,7 @@ async function checkTaskStatus(
     session: undefined,
     requestMethod: undefined,
     target: admitted.target,
-    previousTail: NO_PREVIOUS_TAIL,
+    previousTail: '',
     refusedServerRequests: 0,
     gate: () => createResponseGate(admitted.message),
   };

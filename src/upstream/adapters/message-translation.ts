@@ -14,7 +14,6 @@ import {
   matchesMessage,
   memberEdits,
   piecesAtId,
-  type Span,
   type SplitMessage,
   spanOf,
   splitAtId,
@@ -45,6 +44,7 @@ import { declaresTasks } from '../../protocol/tasks.js';
 import { type Bytes, joinPieces, type UpstreamResponse } from '../../protocol/transport.js';
 import { STATELESS_VERSIONS } from '../../protocol/versions/revisions.js';
 import { BoundedMap } from '../../state/bounds.js';
+import type { Span } from '../../text/span.js';
 import { type MessageReader, parseBody } from '../response-messages.js';
 
 /** How a request is sent within an upstream session, and which ids its client gave it. */

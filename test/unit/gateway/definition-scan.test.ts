@@ -116,11 +116,11 @@ it('[L-54] divides long listings, and compares names and borders across the part
 it('[L-54] scans of a page what was not scanned yet', async () => {
   const scan = scanOf();
   await scan.reviewListing(listingOf([CLEAN]));
-  await scan.reviewPage('tool', [{ ...CLEAN }, POISONED]);
+  await scan.scanPage('tool', [{ ...CLEAN }, POISONED]);
   expect(scan.jobs.at(-1)?.map(({ name }) => name)).toEqual(['clean', 'poisoned']);
   expect(scan.isWithheld(POISONED)).toBe(true);
   const before = scan.jobs.length;
-  await scan.reviewPage('tool', [CLEAN, { ...POISONED }]);
+  await scan.scanPage('tool', [CLEAN, { ...POISONED }]);
   expect(scan.jobs).toHaveLength(before);
 });
 
@@ -149,7 +149,7 @@ it('[L-54] withholds halves that only a page puts side by side', async () => {
   const scan = scanOf();
   await scan.reviewListing(listingOf([SECOND_HALF, FIRST_HALF]));
   expect(scan.isWithheld(SECOND_HALF)).toBe(false);
-  await scan.reviewPage('tool', [FIRST_HALF, SECOND_HALF]);
+  await scan.scanPage('tool', [FIRST_HALF, SECOND_HALF]);
   expect(scan.isWithheld(SECOND_HALF)).toBe(true);
 });
 
@@ -170,7 +170,7 @@ it('[L-54] finds only what is offered now, not approved and not blocked', async 
 it('[L-54] scans nothing where it is off', async () => {
   const scan = scanOf('off');
   await scan.reviewListing(listingOf([POISONED]));
-  await scan.reviewPage('tool', [POISONED]);
+  await scan.scanPage('tool', [POISONED]);
   expect(scan.jobs).toEqual([]);
   expect(scan.hasGate).toBe(false);
 });
@@ -185,7 +185,7 @@ it('[L-54] bounds what it remembers of names, and withholds what it has forgotte
     },
   );
   const listed = (round: number): JsonObject => ({ name: `${round}${'n'.repeat(1024 * 1024)}` });
-  for (let round = 0; round < 40; round += 1) await scan.reviewPage('tool', [listed(round)]);
+  for (let round = 0; round < 40; round += 1) await scan.scanPage('tool', [listed(round)]);
   expect(scan.isWithheld?.(listed(39), true)).toBe(false);
   expect(scan.isWithheld?.(listed(0), true)).toBe(true);
 });

@@ -145,7 +145,7 @@ describe('the map of a message', () => {
     const texts = ['', ':0', githubToken('empty').slice(0, 9)];
     const value = build(texts);
     const text = JSON.stringify(value);
-    const input = { text, value, profile, previousTail: { tail: 'password' } };
+    const input = { text, value, profile, previousTail: 'password' };
     expect(passIfClean(input) === undefined || inspectFully(input).kind === 'clean').toBe(true);
   });
 
@@ -170,7 +170,7 @@ describe('the map of a message', () => {
             value,
             profile,
             requestMethod: 'tools/call',
-            previousTail: { tail },
+            previousTail: tail,
           };
           if (passIfClean(input) === undefined) return;
           expect([text, tail, inspectFully(input)]).toMatchObject([text, tail, { kind: 'clean', findings: [] }]);

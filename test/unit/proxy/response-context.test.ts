@@ -23,7 +23,7 @@ function subjectOf(requestMethod: string | undefined, given: InspectionInput[]):
         inspection: {
           message(input: InspectionInput) {
             given.push(input);
-            return { kind: 'clean', findings: [], previousTail: { tail: 'shown' } };
+            return { kind: 'clean', findings: [], previousTail: 'shown' };
           },
         },
       },
@@ -31,7 +31,7 @@ function subjectOf(requestMethod: string | undefined, given: InspectionInput[]):
     target: { kind: 'tool', name: 'read' },
     requestMethod,
     responseObligations: undefined,
-    previousTail: { tail: 'before' },
+    previousTail: 'before',
   };
   return subject as unknown as CheckContext;
 }
@@ -55,7 +55,7 @@ describe('an inspection of a message', () => {
     const given: InspectionInput[] = [];
     const subject = subjectOf('tools/call', given);
     await inspect(subject, read('{"jsonrpc":"2.0","id":1,"result":{}}'));
-    expect(given[0]?.previousTail).toEqual({ tail: 'before' });
-    expect(subject.previousTail).toEqual({ tail: 'shown' });
+    expect(given[0]?.previousTail).toBe('before');
+    expect(subject.previousTail).toBe('shown');
   });
 });

@@ -421,9 +421,7 @@ describe('a response that is a stream', () => {
       ports: {
         ...sending(eventResponse(progress(1, 'first'), progress(2, CONTENT), resultText(TEXT_RESULT))),
         ...inspecting((input, upstream) =>
-          input.text.includes('first')
-            ? { kind: 'clean', findings: [], previousTail: { tail: '' } }
-            : second(input, upstream),
+          input.text.includes('first') ? { kind: 'clean', findings: [], previousTail: '' } : second(input, upstream),
         ),
       },
     });

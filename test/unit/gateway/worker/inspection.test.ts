@@ -112,7 +112,7 @@ describe('inspection on another thread', () => {
         const input: InspectionInput = {
           ...messageOf({ jsonrpc: '2.0', id: 1, result: { content, structuredContent } }),
           profile: by,
-          previousTail: { tail },
+          previousTail: tail,
           output: schema,
         };
         const apart = inspection.message(input, 'one');

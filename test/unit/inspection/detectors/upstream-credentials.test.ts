@@ -31,7 +31,7 @@ function ownOf(...values: readonly string[]): SentCredentials {
 }
 
 function textOf(message: ReturnType<typeof resultOf>, own: SentCredentials, tail = ''): string {
-  const outcome = inspectMessage({ ...message, profile: OFF, own, previousTail: { tail } });
+  const outcome = inspectMessage({ ...message, profile: OFF, own, previousTail: tail });
   if (outcome.kind === 'withhold') return outcome.reason;
   return outcome.kind === 'changed' ? outcome.text : message.text;
 }
@@ -131,7 +131,7 @@ describe("the gateway's own credentials", () => {
         expect(read).not.toContain(one.slice(-3) + other.slice(0, 3));
         expect(read).toContain('redacted');
         const first = inspectMessage({ ...textResult(`see ${one}`), profile: OFF, own });
-        const tail = first.kind === 'withhold' ? '' : first.previousTail.tail;
+        const tail = first.kind === 'withhold' ? '' : first.previousTail;
         expect(textOf(textResult(`${other} there`), own, tail)).toContain('redacted');
       }
     }

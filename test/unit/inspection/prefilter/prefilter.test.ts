@@ -9,7 +9,7 @@ import { findMarkdownCode } from '../../../../src/inspection/detectors/markdown-
 import { findInjectionCues, findSensitive, sanitizeText } from '../../../../src/inspection/detectors/text-sanitizer.js';
 import { stripInvisible, stripTerminalSequences } from '../../../../src/inspection/detectors/unicode.js';
 import { createFindingLog } from '../../../../src/inspection/findings.js';
-import { sanitizeMessage } from '../../../../src/inspection/first-pass.js';
+import { sanitizeMessage } from '../../../../src/inspection/message-sanitizer.js';
 import { ANCHORS, hasWordlessStretch, MAX_ANCHOR_CHECKS } from '../../../../src/inspection/prefilter/anchors.js';
 import {
   isCleanWithoutSimd,

@@ -1,6 +1,6 @@
-// The first pass over a message towards the client: sanitizes every string, member name and number and returns
-// edits of the text; what no edit covers stays untouched. JSON inside a text is treated like the structured
-// content that it may repeat, so that both copies agree.
+// Sanitizes a message towards the client: looks at every string, member name and number, and returns edits of the text.
+// What no edit covers stays untouched. JSON inside a text is treated like the structured content that it may repeat, so
+// that both copies agree.
 
 import type { TextEdit } from '../protocol/admitted-request.js';
 import { applyEdits } from '../protocol/json/json.js';
@@ -95,7 +95,7 @@ type PassState = {
 
 const MAX_PAIR_CHARS = 512;
 
-/** Runs the first pass. Returns `too-large` where the walk exceeds a bound. */
+/** Sanitizes a message. Returns `too-large` where the walk exceeds a bound. */
 export function sanitizeMessage(input: PassInput): Pass | { readonly kind: 'too-large' } {
   const state = createPassState({ ...input, message: input.value }, undefined, { chars: 0 });
   const end = walkJson(input.text, input.caps, (leaf) => visitValue(state, leaf));
