@@ -258,7 +258,9 @@ function targetText(record: RequestRecord, mask: MaskText | undefined): string {
     typeof requestId === 'number'
       ? `,"request_id":${quoteNumber(requestId)}`
       : foreignMember('request_id', requestId, mask);
-  return `${targetStart(record, mask)}${member('kind', kind)}${seen}${member('pin', pin)}${id}}`;
+  const { uris } = record.target;
+  const named = uris.length === 0 ? '' : `,"uris":${quoteForeignList(uris, MAX_LISTED, mask)}`;
+  return `${targetStart(record, mask)}${member('kind', kind)}${seen}${member('pin', pin)}${id}${named}}`;
 }
 
 function argsText({ args }: RequestRecord, mask: MaskText | undefined): string {

@@ -29,7 +29,7 @@ const LEFT_OUT = {
   actor: { iss: undefined, sub: null, client_id: undefined, act: [], token: null, groups_used: [] },
   token: { id: undefined, aud: undefined, scopes: [], exp: null, binding: 'none' },
   client: { ip: undefined, self_reported: null, era: null, session: null },
-  target: { upstream: undefined, method: null, kind: null, name: null },
+  target: { upstream: undefined, method: null, kind: null, name: null, uris: [] },
   args: { digest: undefined, bytes: null, keys: [], captured: {} },
   decision: {
     ...{

@@ -13,13 +13,14 @@ import { contentOf, digestOnce, sha256Hex } from '../pins/digest.js';
 import { itemsByKind, type Observed, observeText, shownItemsOf } from '../pins/last-seen.js';
 import { approvedVersions, type Lock, nameOf, PIN_KINDS } from '../pins/lock.js';
 import type { PinKind } from '../policy/definitions.js';
+import { runInTurns } from '../protocol/json/incremental.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import type { Listing } from '../protocol/methods.js';
 import { BoundedMap } from '../state/bounds.js';
 import type { Log } from '../telemetry/log.js';
 import type { Metrics } from '../telemetry/metrics.js';
 import { groupBy } from '../text/grouping.js';
-import { type MessageReader, runInTurns } from '../upstream/response-messages.js';
+import type { MessageReader } from '../upstream/response-messages.js';
 
 /** What the scan found in a definition that is offered now. `isFailed`: it could not be scanned. */
 type ScannedItem = PinName & {

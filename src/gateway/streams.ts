@@ -5,7 +5,7 @@
 import type { AggregateSettings, IssuerSettings, Settings } from '../config/settings.js';
 import { type Refusal, refuseWith } from '../policy/decision.js';
 import { ownerKey, type Principal } from '../policy/principal.js';
-import type { LoopScheduler } from '../protocol/json/incremental.js';
+import { type LoopScheduler, runInTurns } from '../protocol/json/incremental.js';
 import type { Change, OpenLease, OpenStream, StreamReservation } from '../proxy/ports.js';
 import { createQuota } from '../state/bounds.js';
 
@@ -146,12 +146,9 @@ export function createStreamRegistry(
 
   /** An upstream may change something every second, which takes less time than telling ten thousand streams. */
   async function announceInSlices(upstream: string, method: string, streams: readonly OpenStream[]): Promise<void> {
-    for (const stream of streams) {
-      await loopScheduler.waitForTurn(upstream);
-      const startedMs = performance.now();
+    await runInTurns({ upstream, loopScheduler }, streams, (stream) => {
       if (open.has(stream)) stream.announce(method);
-      loopScheduler.recordTime(startedMs);
-    }
+    });
   }
 
   function announce(upstream: string, method: string): void {

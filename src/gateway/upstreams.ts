@@ -23,6 +23,7 @@ import {
 } from '../pins/last-seen.js';
 import { approvedVersions, type Lock, PIN_KINDS } from '../pins/lock.js';
 import type { PinKind } from '../policy/definitions.js';
+import { runInTurns } from '../protocol/json/incremental.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import type { Listing } from '../protocol/methods.js';
 import { BoundedMap } from '../state/bounds.js';
@@ -49,7 +50,7 @@ import type { UpstreamClient } from '../upstream/client.js';
 import type { Presenter } from '../upstream/credentials/credentials.js';
 import { createDiscoveryLister, type ListingFailure, MIN_INTERVAL_MS } from '../upstream/discovery/discovery.js';
 import { createListingAllowance } from '../upstream/discovery/request.js';
-import { type MessageReader, runInTurns } from '../upstream/response-messages.js';
+import type { MessageReader } from '../upstream/response-messages.js';
 import { createDefinitionScan, type DefinitionScan } from './definition-scan.js';
 import { createFirstUse, type FirstUse, type FirstUseKeeper, NO_FIRST_USE } from './first-use.js';
 import {

@@ -147,8 +147,8 @@ export type OutboundStream = {
   readonly lastEventId: string | undefined;
   /** As in {@link OutboundRequest}. */
   readonly reopensSession?: boolean;
-  /** Whether the caller may read a resource by now, which an earlier request in the session has named. */
-  readonly mayRead: (uri: string) => boolean;
+  /** Those of the resources that earlier requests in the session have named which the caller may read by now. */
+  readonly readableOf: (uris: Iterable<string>) => Promise<readonly string[]>;
 };
 
 /** A request within a session, from or to the server, and the caller on whose behalf the gateway acts on it. */

@@ -10,6 +10,7 @@ import type { PrincipalFacts } from './principal.js';
 import type { Reason, Stage } from './reasons.js';
 
 const NO_GROUPS: readonly string[] = Object.freeze([]);
+const NO_URIS: readonly string[] = Object.freeze([]);
 const NO_SHADOW: readonly ShadowDecision[] = Object.freeze([]);
 
 /** What would have been decided by policies that are not enforced. */
@@ -58,6 +59,7 @@ export function openRecord(
       definition: undefined,
       pin: undefined,
       requestId: undefined,
+      uris: NO_URIS,
     },
     args: undefined,
     decision: {
@@ -171,6 +173,8 @@ export type RequestRecord = {
     definition: string | undefined;
     pin: string | undefined;
     requestId: RequestId | undefined;
+    /** The resources that a subscription names besides its target, as received. */
+    uris: readonly string[];
   };
   args:
     | {

@@ -5,6 +5,7 @@
 // Source: RFC 3986 §3, §5.2.4 and §6.2.2; RFC 8089; the WHATWG URL Standard for the schemes that it calls special;
 // docs/contract.md §4, law 6.
 
+import { BoundedMap } from '../state/bounds.js';
 import { libraryHost } from './hosts.js';
 import { compilePattern, isExactPattern, matchesPattern, type Pattern } from './patterns.js';
 
@@ -103,31 +104,59 @@ export function resolveReference(reference: string, base: string): string {
   return write(baseScheme, baseAuthority, merged, query);
 }
 
+/**
+ * The URIs that were read last: one that a request names is decided by the rules in force, those in shadow, the blocks
+ * and the backends of an aggregate. Few, because the spellings of each may be hundreds of kilobytes.
+ */
+const lastRead = new BoundedMap<string, { readonly readings: UriReadings | undefined }>(8);
+
 /** All readings of a URI; undefined if the text is not one, or has too many. */
 export function readUri(uri: string): UriReadings | undefined {
+  if (uri.length > MAX_URI_CHARS) return undefined;
+  const known = lastRead.use(uri);
+  if (known !== undefined) return known.readings;
+  const readings = findAllReadings(uri);
+  lastRead.set(uri, { readings });
+  return readings;
+}
+
+function findAllReadings(uri: string): UriReadings | undefined {
   const primary = primaryOf(uri);
   if (primary === undefined) return undefined;
   const texts = findReadings(primary);
   if (texts === undefined) return undefined;
   const { normal, unresolved } = primary;
-  const withCase = [...texts, ...unfoldedHost(uri)];
+  const unfolded = unfoldedHost(uri);
+  const withCase = [...texts, ...unfolded];
+  const reduced = once(() => expand(texts, REDUCTIONS, REDUCED));
+  const reducedWithCase = unfolded.length === 0 ? reduced : () => expand(withCase, REDUCTIONS, REDUCED);
   return {
     written: uri,
     normal,
     all: texts.map(toReading),
     parts: oddPartsOf(unresolved),
-    reduced: once(() => expand(texts, REDUCTIONS, REDUCED)),
+    reduced,
     cores: once(() => coresOf(expand(withCase.map(inOneForm), CORE_STEPS, CORES))),
-    spellings: once(() => expand(expand(withCase, REDUCTIONS, REDUCED), ADDITIONS, SPELT)),
+    spellings: once(() => expand(reducedWithCase(), ADDITIONS, SPELT)),
   };
 }
 
+/** Computes a value when it is first asked for, or throws each time what that threw. */
 function once<Value>(make: () => Value): () => Value {
-  let made: { readonly value: Value } | undefined;
+  let made: { readonly value: Value } | { readonly error: unknown } | undefined;
   return () => {
-    made ??= { value: make() };
+    made ??= attempt(make);
+    if ('error' in made) throw made.error;
     return made.value;
   };
+}
+
+function attempt<Value>(make: () => Value): { readonly value: Value } | { readonly error: unknown } {
+  try {
+    return { value: make() };
+  } catch (error) {
+    return { error };
+  }
 }
 
 /** The texts that the conditions of a rule see as `uri`: the normal form first. */

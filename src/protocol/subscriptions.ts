@@ -87,9 +87,28 @@ export function matchesExactly(value: Json | undefined, filter: SubscriptionFilt
   );
 }
 
+/** The part of a filter that another does not have. */
+export function filterWithout(filter: SubscriptionFilter, other: SubscriptionFilter): SubscriptionFilter {
+  const [lists, uris, tasks] = [new Set(other.lists), new Set(other.uris), new Set(other.tasks)];
+  return {
+    lists: filter.lists.filter((one) => !lists.has(one)),
+    uris: filter.uris.filter((one) => !uris.has(one)),
+    tasks: filter.tasks.filter((one) => !tasks.has(one)),
+  };
+}
+
+/** The member of `_meta` that says what of a subscription was left out because a server of the endpoint refused it. */
+const LEFT_OUT_KEY = 'dev.sallyport/left-out';
+
+/** What was left out of a subscription, and the errors that say why. */
+export type LeftOut = { readonly filter: SubscriptionFilter; readonly errors: readonly JsonObject[] };
+
 /** The first message of a stream: the filter that was accepted. */
-export function renderAcknowledged(id: RequestId, filter: SubscriptionFilter): string {
-  const params = { notifications: writeFilter(filter), _meta: { [SUBSCRIPTION_ID_KEY]: id } };
+export function renderAcknowledged(id: RequestId, filter: SubscriptionFilter, leftOut?: LeftOut): string {
+  const told = leftOut && {
+    [LEFT_OUT_KEY]: { notifications: writeFilter(leftOut.filter), errors: leftOut.errors },
+  };
+  const params = { notifications: writeFilter(filter), _meta: { [SUBSCRIPTION_ID_KEY]: id, ...told } };
   return renderJson({ jsonrpc: '2.0', method: ACKNOWLEDGED, params });
 }
 

@@ -14,12 +14,16 @@ import { type RequestContext, refuseAuthn } from './request-context.js';
 /** What is asked last: whether the snapshot still allows this to the caller. It may note what it now requires. */
 export type Grant = (snapshot: Snapshot, principal: Principal) => Refusal | undefined;
 
+/** A grant that may take its turns on the event loop. Each message of what it is for is decided by itself. */
+type SlowGrant = (...asked: Parameters<Grant>) => Asked;
+type Asked = Refusal | undefined | Promise<Refusal | undefined>;
+
 export type LeaseTerms = {
   readonly principal: Principal;
   /** The sealed id of the session that this belongs to. */
   readonly session: string | undefined;
   /** Absent where each message is decided by itself. */
-  readonly grant?: Grant | undefined;
+  readonly grant?: SlowGrant | undefined;
   /**
    * Whether each change verifies the caller anew, for which an issuer may have to be asked. Streams that are held for
    * hours do without it: there are thousands, and an issuer that is away would close them all.
@@ -54,6 +58,8 @@ export function createLease(call: RequestContext<LeasePorts>, terms: LeaseTerms)
   /** Counts verifications, of which only the newest decides. */
   let round = 0;
   let pending: Promise<void> | undefined;
+  /** The last grant that takes its turns; those before it decide nothing. */
+  let newest: Promise<Refusal | undefined> | undefined;
   let resume = (): void => undefined;
 
   function release(): void {
@@ -77,15 +83,24 @@ export function createLease(call: RequestContext<LeasePorts>, terms: LeaseTerms)
     end(refuseWith('internal'));
   }
 
-  function endIf(check: () => Refusal | undefined): void {
+  function endIf(check: () => Asked): void {
     try {
-      end(check());
+      const asked = check();
+      if (asked instanceof Promise) endLater(asked);
+      else end(asked);
     } catch (error) {
       fail(error);
     }
   }
 
-  function checkAccess(currentPrincipal: Principal): Refusal | undefined {
+  function endLater(asked: Promise<Refusal | undefined>): void {
+    newest = asked;
+    asked.then((reason) => {
+      if (newest === asked) end(reason);
+    }, fail);
+  }
+
+  function checkAccess(currentPrincipal: Principal): Asked {
     const refusalOfSession = checkSession(call, session, currentPrincipal);
     if (refusalOfSession !== undefined) return refusalOfSession;
     const snapshot = ports.upstreams.snapshot(upstream);

@@ -32,14 +32,16 @@ import { REASONS, type Reason } from '../policy/reasons.js';
 import { addFinding, type Finding, type RequestRecord } from '../policy/record.js';
 import type { PolicyQuery } from '../policy/rules.js';
 import { decideShadows } from '../policy/shadow.js';
-import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
+import type { AdmittedMessage, OpenedTask, ProtocolError } from '../protocol/admitted-request.js';
 import { exactJson } from '../protocol/json/exact-numbers.js';
-import type { ReadError, ReadOutcome } from '../protocol/json/incremental.js';
+import type { ReadError, ReadOutcome, Turns } from '../protocol/json/incremental.js';
 import { idLiteralOf, type JsonReading } from '../protocol/json/json.js';
 import { isNumberId } from '../protocol/json/request-ids.js';
 import { type JsonObject, requestIdOf, type Target } from '../protocol/jsonrpc.js';
+import { paramsOf } from '../protocol/params.js';
 import { INTERNAL_ERROR, invalidMessage } from '../protocol/responses.js';
 import { encodeSseMessage } from '../protocol/sse.js';
+import { readFilter, type SubscriptionFilter } from '../protocol/subscriptions.js';
 import type { DisconnectSignal, Incoming, Outgoing, ResponseHeaders, UpstreamResponse } from '../protocol/transport.js';
 import type { ClientTraits } from '../protocol/versions/revisions.js';
 import { PLAIN_SESSION } from '../protocol/versions/session.js';
@@ -89,9 +91,10 @@ export type Feature = {
     catalog: Catalog,
   ) => ProtocolError | undefined;
   /** Opens what the client carries sealed, and seals what the upstream is to carry. */
-  readonly prepare?: (call: RequestContext<AnyPort>, message: PreparedMessage) => AdmittedMessage | Refusal;
-  /** What allows the items that the message names besides its target. Each counts as a request. */
-  readonly allowsOfNamed?: (call: RequestContext<AnyPort>, message: Omit<PreparedMessage, 'allow'>) => readonly Allow[];
+  readonly prepare?: (
+    call: RequestContext<AnyPort>,
+    message: PreparedMessage,
+  ) => AdmittedMessage | Refusal | Promise<AdmittedMessage | Refusal>;
   /** The content without the values that the gateway sealed. */
   readonly withoutSealed?: (content: JsonObject, admitted: AdmittedMessage) => JsonObject;
   /** Called before the message is forwarded; returns the signal that cancels it, if there is another one. */
@@ -102,6 +105,15 @@ export type Feature = {
     authorized: AuthorizedRequest,
     response: UpstreamResponse,
   ) => Refusal | undefined | Promise<Refusal | undefined>;
+};
+
+/** The items that a message names besides its target, as they were decided under one snapshot. */
+export type NamedItems = {
+  readonly allowed: SubscriptionFilter;
+  /** The tasks among them, by the ids that the client knows. */
+  readonly tasks: ReadonlyMap<string, OpenedTask>;
+  /** What allows each resource and each task. Each counts as a request. */
+  readonly allows: readonly Allow[];
 };
 
 /**
@@ -128,8 +140,8 @@ export type RequestContext<Used extends AnyPort = never> = {
   caller?: Caller;
   /** Identifies the caller once it is authenticated (policy/principal.ts). */
   callerKey: string | undefined;
-  /** The message was read on another thread, so the caller's rights may have changed meanwhile. */
-  wasParsedElsewhere?: boolean;
+  /** The message waited for another thread or for its turn, so the caller's rights may have changed meanwhile. */
+  hasWaited?: boolean;
   /** For a reply to a server request: whether it is the first. */
   replyClaim?: ReplayOutcome | Promise<ReplayOutcome>;
   /** Gives the id of the request back, once its response is there. */
@@ -138,6 +150,8 @@ export type RequestContext<Used extends AnyPort = never> = {
   progress?: FollowedProgress | undefined;
   /** The stream that the request opens, or is about to open. */
   stream?: StreamReservation | undefined;
+  /** Of a subscription: what was decided about the items that it names. */
+  named?: NamedItems | undefined;
 };
 
 /** A request whose caller is verified. */
@@ -147,6 +161,7 @@ export type VerifiedCall<Used extends AnyPort = never> = {
 };
 
 const NO_GROUPS: readonly string[] = Object.freeze([]);
+const NO_URIS: readonly string[] = Object.freeze([]);
 const NO_TARGET: Target = { kind: 'none' };
 const NOTHING_CAPTURED: Readonly<Record<string, string>> = Object.freeze({});
 /** Names of arguments that the record keeps; the digest covers the rest. */
@@ -221,6 +236,8 @@ export function noteTarget(record: RequestRecord, { message, rule, target }: Pla
   record.target.kind = target.kind;
   record.target.name = nameOf(target);
   record.target.requestId = message.kind === 'notification' ? undefined : message.id;
+  const filter = rule.response === 'subscription' ? readFilter(paramsOf({ message })['notifications']) : undefined;
+  record.target.uris = filter?.uris ?? NO_URIS;
 }
 
 /** Removed members that are noted one by one. A message may have tens of thousands of them. */
@@ -589,6 +606,11 @@ export function readMessage(
     maxValues,
     isServerList,
   });
+}
+
+/** The turns on the event loop of what is done for the upstream of a request. */
+export function turnsOf({ incoming, ports }: RequestContext<'inspection'>): Turns {
+  return { upstream: incoming.upstream, loopScheduler: ports.inspection.loopScheduler };
 }
 
 /** Whether the message was actually parsed. One that is not valid JSON counts: admission reports that. */

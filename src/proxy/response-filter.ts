@@ -20,6 +20,7 @@ import { narrowInputSchema } from '../policy/narrowed-schema.js';
 import { matchKey } from '../policy/rules.js';
 import type { SessionTarget } from '../protocol/admitted-request.js';
 import { filterServerCapabilities } from '../protocol/capabilities.js';
+import { runInTurns } from '../protocol/json/incremental.js';
 import { hasInexactNumber, type ParsedJson, removeMember } from '../protocol/json/json.js';
 import { isObject, type Json, type JsonObject, requestIdOf, type Target } from '../protocol/jsonrpc.js';
 import { LISTS, type ListKind } from '../protocol/methods.js';
@@ -31,7 +32,7 @@ import { servedVersion } from '../protocol/versions/revisions.js';
 import { taskForm } from './features/task-requests.js';
 import { cutUnpinnedText, sealsCursors, withCursor } from './flows.js';
 import type { ObservedPage } from './ports.js';
-import { profileOf, type RequestContext, refreshSnapshot } from './request-context.js';
+import { profileOf, type RequestContext, refreshSnapshot, turnsOf } from './request-context.js';
 import { type MessageOutcome, NO_HEADERS, type ResponsePlan, respond, withhold } from './response-context.js';
 
 const PINNED_KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
@@ -275,10 +276,9 @@ function filterListSoon(
 ): MessageOutcome | Promise<MessageOutcome> {
   const { call, reading } = filtering;
   const { list, pin } = kind;
+  if (pin === undefined) return decideInSlices(filtering).then((listed) => filterListNow(filtering, kind, listed));
   const isLarge = reading.text.length > LARGE_PAGE_CHARS;
-  if (pin === undefined && isLarge)
-    return decideInSlices(filtering).then((listed) => filterListNow(filtering, kind, listed));
-  if (pin === undefined || (!isLarge && !call.snapshot.reviewsPages)) return filterListNow(filtering, kind);
+  if (!isLarge && !call.snapshot.reviewsPages) return filterListNow(filtering, kind);
   const digested = isLarge ? digestInSlices(filtering, list, pin) : Promise.resolve();
   return digested
     .then(() => scanPage(filtering, list, pin))
@@ -300,30 +300,23 @@ async function scanPage({ call, result }: FilterInput, list: ListKind, pin: PinK
  * numbers that may be inexact only the content is hashed, because whether an item has a digest depends on its text.
  */
 async function digestInSlices({ call, reading, result }: FilterInput, list: ListKind, pin: PinKind): Promise<void> {
-  const { loopScheduler, digest } = call.ports.inspection;
+  const { digest } = call.ports.inspection;
   const items = result[LISTS[list].member];
   if (!Array.isArray(items)) return;
-  for (const item of items) {
-    await loopScheduler.waitForTurn(call.incoming.upstream);
-    const startedMs = performance.now();
+  await runInTurns(turnsOf(call), items, (item) => {
     if (isObject(item)) digest(pin, item, !reading.suspectNumbers);
-    loopScheduler.recordTime(startedMs);
-  }
+  });
 }
 
-/** Decides about the resources of a long page beforehand and in slices: their URIs are long, and each is parsed. */
+/** Decides about the resources of a page beforehand and in slices: a URI may take long, however short the page. */
 async function decideInSlices({ call, responsePlan, result }: FilterInput): Promise<ReadonlyMap<string, boolean>> {
-  const { loopScheduler } = call.ports.inspection;
   const { resources } = result;
   const listed = new Map<string, boolean>();
-  for (const item of Array.isArray(resources) ? resources : []) {
-    const uri: Json | undefined = isObject(item) ? item['uri'] : undefined;
-    if (typeof uri !== 'string' || listed.has(uri)) continue;
-    await loopScheduler.waitForTurn(call.incoming.upstream);
-    const startedMs = performance.now();
+  await runInTurns(turnsOf(call), Array.isArray(resources) ? resources : [], (item: Json) => {
+    const uri = isObject(item) ? item['uri'] : undefined;
+    if (typeof uri !== 'string' || listed.has(uri)) return;
     listed.set(uri, isListed(call, responsePlan, { kind: 'resource', uri }));
-    loopScheduler.recordTime(startedMs);
-  }
+  });
   return listed;
 }
 

@@ -11,7 +11,7 @@ import type { ResponseObligations, RunningRequest } from '../policy/obligations.
 import type { Principal } from '../policy/principal.js';
 import { isAppUri } from '../policy/uris.js';
 import type { MethodRule, OpenedTask, SessionFacts, SessionTarget } from '../protocol/admitted-request.js';
-import type { ReadOutcome } from '../protocol/json/incremental.js';
+import { type ReadOutcome, takeTurn } from '../protocol/json/incremental.js';
 import {
   hasInexactNumber,
   type ParsedJson,
@@ -67,7 +67,7 @@ import {
   type Delivery,
   recordDelivery,
 } from './flows.js';
-import { isRead, nameOf, type RequestContext, refuseReadError } from './request-context.js';
+import { isRead, nameOf, type RequestContext, refuseReadError, turnsOf } from './request-context.js';
 import {
   ALWAYS_AUTO,
   type CheckContext,
@@ -620,7 +620,20 @@ function checkNotification(
   if (filter !== undefined) return passListChanged(context, message.method, filter);
   if (message.method === 'notifications/cancelled') return checkCancellation(context, reading, message.params);
   if (message.method === TASK_STATUS) return checkSessionTaskNotification(context, reading, message.params);
-  if (!concernsClient(context, message)) {
+  const concerns = concernsClient(context, message);
+  return concerns instanceof Promise
+    ? concerns.then((resolved) => passNotification(context, reading, message, resolved))
+    : passNotification(context, reading, message, concerns);
+}
+
+function passNotification(
+  context: CheckContext,
+  reading: ParsedJson,
+  message: Extract<UpstreamMessage, { kind: 'notification' }>,
+  concerns: boolean,
+): MessageOutcome | Promise<MessageOutcome> {
+  const { call } = context;
+  if (!concerns) {
     drop(call, 'unasked-notice');
     return DROP;
   }
@@ -659,7 +672,7 @@ async function passListChanged(context: CheckContext, method: string, filter: Li
 function concernsClient(
   context: CheckContext,
   { method, params }: Extract<UpstreamMessage, { kind: 'notification' }>,
-): boolean {
+): boolean | Promise<boolean> {
   switch (method) {
     case 'notifications/resources/updated':
       return mayKnowResource(context, params);
@@ -697,8 +710,10 @@ function mayLog({ call, protocol }: CheckContext): boolean {
   return protocol.mayLog(call.admitted && paramsOf(call.admitted)['_meta']);
 }
 
-function mayKnowResource(context: CheckContext, params: JsonObject | undefined): boolean {
+/** Decided in a turn of its own, because a URI may have many readings and a stream many such notifications. */
+function mayKnowResource(context: CheckContext, params: JsonObject | undefined): boolean | Promise<boolean> {
   const uri = params?.['uri'];
   if (typeof uri !== 'string') return false;
-  return maySee(context.call.snapshot, context.principal, context, { kind: 'resource', uri });
+  const { call, principal } = context;
+  return takeTurn(turnsOf(call), () => maySee(call.snapshot, principal, context, { kind: 'resource', uri }));
 }

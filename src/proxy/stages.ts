@@ -15,7 +15,7 @@ import { isAppUri } from '../policy/uris.js';
 import { type AdmittedArray, admitPost, copyAdmitted } from '../protocol/admission.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
 import { acceptsEventStream, acceptsType, decodeParamHeaders } from '../protocol/headers.js';
-import type { ReadOutcome } from '../protocol/json/incremental.js';
+import { type ReadOutcome, takeTurn } from '../protocol/json/incremental.js';
 import { applyEdits } from '../protocol/json/json.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { paramsOf } from '../protocol/params.js';
@@ -41,6 +41,7 @@ import {
   refreshSnapshot,
   refuseAuthn,
   refuseReadError,
+  turnsOf,
   type VerifiedCall,
 } from './request-context.js';
 
@@ -98,7 +99,7 @@ export function admit(
   const read = { body: call.incoming.body, mended: [] };
   if (!(reading instanceof Promise)) return admitRead(call, principal, { ...read, reading });
   return reading.then((resolved) => {
-    call.wasParsedElsewhere = true;
+    call.hasWaited = true;
     refreshAfterWait(call);
     return admitRead(call, principal, { ...read, reading: resolved });
   });
@@ -213,15 +214,31 @@ function decide(
   principal: Principal,
   admitted: AdmittedMessage,
 ): Allow | Refusal | Promise<Allow | Refusal> {
-  const startedMs = performance.now();
   const { isFresh, supportedVersions } = call.snapshot;
   const isDue = !isFresh && (needsFreshListing(admitted) || supportedVersions === undefined);
-  if (!isDue) return decideNow(call, principal, admitted, { startedMs, isFresh });
+  if (!isDue) return decideInTurn(call, principal, admitted, isFresh);
   return call.ports.upstreams.refreshListing(call.incoming.upstream).then((isVerified) => {
     refreshAfterWait(call);
-    const isFreshNow = isVerified || call.snapshot.isFresh;
-    return decideNow(call, principal, admitted, { startedMs, isFresh: isFreshNow });
+    return decideInTurn(call, principal, admitted, isVerified || call.snapshot.isFresh);
   });
+}
+
+/**
+ * A URI takes its turn on the event loop: it may have many readings and spellings, and a caller has many connections.
+ */
+function decideInTurn(
+  call: RequestContext<AnyPort>,
+  principal: Principal,
+  admitted: AdmittedMessage,
+  isFresh: boolean,
+): Allow | Refusal | Promise<Allow | Refusal> {
+  if (admitted.target.kind !== 'resource') return decideNow(call, principal, admitted, isFresh);
+  const decided = takeTurn(turnsOf(call), () => {
+    if (call.hasWaited === true) refreshAfterWait(call);
+    return decideNow(call, principal, admitted, isFresh);
+  });
+  if (decided instanceof Promise) call.hasWaited = true;
+  return decided;
 }
 
 /** False for a reply to a server request: it belongs to a request that was allowed earlier. */
@@ -233,8 +250,9 @@ function decideNow(
   call: RequestContext<AnyPort>,
   principal: Principal,
   admitted: AdmittedMessage,
-  { startedMs, isFresh }: { readonly startedMs: number; readonly isFresh: boolean },
+  isFresh: boolean,
 ): Allow | Refusal {
+  const startedMs = performance.now();
   const mismatch = checkSupported(admitted, call.snapshot.supportedVersions);
   if (mismatch !== undefined) return refuseProtocolError(mismatch);
   const decision = decideTarget(call.snapshot, principal, admitted, admitted);
@@ -318,10 +336,17 @@ export function decideMessage(subject: ClientMessage): DecidedRequest | Refusal 
     : openDecided(subject, allow);
 }
 
-function openDecided({ call, principal, admitted }: ClientMessage, allow: Allow | Refusal): DecidedRequest | Refusal {
+function openDecided(
+  { call, principal, admitted }: ClientMessage,
+  allow: Allow | Refusal,
+): DecidedRequest | Refusal | Promise<DecidedRequest | Refusal> {
   if ('kind' in allow) return allow;
+  const proceed = (restored: AdmittedMessage | Refusal): DecidedRequest | Refusal =>
+    restored.kind === 'refused' ? restored : { principal, allow, restored };
   const restored = openSealedValues(call, principal, admitted, allow);
-  return restored.kind === 'refused' ? restored : { principal, allow, restored };
+  if (!(restored instanceof Promise)) return proceed(restored);
+  call.hasWaited = true;
+  return restored.then(proceed);
 }
 
 /**
@@ -333,15 +358,19 @@ function openSealedValues(
   principal: Principal,
   admitted: AdmittedMessage,
   allow: Allow,
-): AdmittedMessage | Refusal {
-  let restored = admitted;
+): AdmittedMessage | Refusal | Promise<AdmittedMessage | Refusal> {
+  let restored: AdmittedMessage | Refusal | Promise<AdmittedMessage | Refusal> = admitted;
   for (const { prepare } of call.features) {
-    const prepared = prepare?.(call, { principal, allow, admitted: restored }) ?? restored;
-    if (prepared.kind === 'refused') return prepared;
-    restored = prepared;
+    if (prepare === undefined) continue;
+    const prepareNext = (message: AdmittedMessage | Refusal) =>
+      message.kind === 'refused' ? message : prepare(call, { principal, allow, admitted: message });
+    restored = restored instanceof Promise ? restored.then(prepareNext) : prepareNext(restored);
   }
-  call.admitted = restored;
-  return restored;
+  const finish = (message: AdmittedMessage | Refusal): AdmittedMessage | Refusal => {
+    if (message.kind !== 'refused') call.admitted = message;
+    return message;
+  };
+  return restored instanceof Promise ? restored.then(finish) : finish(restored);
 }
 
 /** The caller, the decision that allows the request, and the message as it will be forwarded. */
@@ -372,7 +401,7 @@ export function inspectArguments(
     );
   const refusal = finishArgumentInspection(call, restored, outcome, startedMs);
   if (refusal !== undefined) return refusal;
-  return call.wasParsedElsewhere === true ? decideAgain(call, admitted, decided) : decided;
+  return call.hasWaited === true ? decideAgain(call, admitted, decided) : decided;
 }
 
 function finishArgumentInspection(
@@ -415,7 +444,7 @@ async function decideAgain(
   const allow = await decide(call, principal, admitted);
   if ('kind' in allow) return allow;
   // What is sealed or narrowed by the decision is so by the new one: ids on legacy SSE, the filter of a subscription.
-  const restored = openSealedValues(call, principal, admitted, allow);
+  const restored = await openSealedValues(call, principal, admitted, allow);
   if (restored.kind === 'refused') return restored;
   const revalidated = { principal, allow, restored };
   // A different profile may refuse the arguments, so they are inspected again, and again only if it changes
@@ -485,10 +514,7 @@ function enforceLimits(
 ): AuthorizedRequest | Refusal | Promise<AuthorizedRequest | Refusal> {
   const limited = restored.rule.method === 'initialize' ? limitInitialize(call) : undefined;
   if (limited !== undefined) return limited;
-  const named = call.features.flatMap(
-    ({ allowsOfNamed }) => allowsOfNamed?.(call, { principal, admitted: restored }) ?? [],
-  );
-  const outcome = enforce(allow, restored, principal, call.ports, named);
+  const outcome = enforce(allow, restored, principal, call.ports, call.named?.allows);
   if (outcome instanceof Promise) return outcome.then(authorizedOr);
   return restored.serverRequestId === undefined ? authorizedOr(outcome) : authorizeReply(call, outcome);
 }

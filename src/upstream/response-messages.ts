@@ -46,21 +46,6 @@ export const DIRECT_MESSAGE_READER: MessageReader = {
   loopScheduler: UNSCHEDULED,
 };
 
-/** Runs each step when it is its turn on the event loop, and records the time it took. */
-export async function runInTurns<T>(
-  { upstream, loopScheduler }: Pick<MessageReader, 'upstream' | 'loopScheduler'>,
-  all: Iterable<T>,
-  step: (one: T) => void,
-): Promise<void> {
-  for (const one of all) {
-    const turn = loopScheduler.waitForTurn(upstream);
-    if (turn !== undefined) await turn;
-    const startedMs = performance.now();
-    step(one);
-    loopScheduler.recordTime(startedMs);
-  }
-}
-
 /**
  * Maximum bytes of one message, the time limit for a complete body, and the reader
  * ({@link DIRECT_MESSAGE_READER} if absent).

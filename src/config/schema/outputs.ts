@@ -144,6 +144,7 @@ const TARGET = group('What was asked for.', {
   definition: MAYBE_TEXT,
   pin: MAYBE_TEXT,
   request_id: { type: ['string', 'number', 'null'] },
+  uris: { ...TEXTS, description: 'The resources that a subscription names, the first 64 of them.' },
 });
 
 const DECISION = group('What was decided, where and why.', {

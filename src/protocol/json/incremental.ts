@@ -199,3 +199,29 @@ export type LoopScheduler = {
    */
   pace(upstream: string, bytes: number, isClosed: () => boolean): Promise<void> | undefined;
 };
+
+/** Whose turns on the event loop work takes. */
+export type Turns = { readonly upstream: string; readonly loopScheduler: LoopScheduler };
+
+/** Does work when it is its turn on the event loop, at once if the loop is free, and records the time it took. */
+export function takeTurn<T>({ upstream, loopScheduler }: Turns, work: () => T): T | Promise<Awaited<T>> {
+  const turn = loopScheduler.waitForTurn(upstream);
+  if (turn !== undefined) return turn.then(() => workOnLoop(loopScheduler, work) as Awaited<T>);
+  return workOnLoop(loopScheduler, work);
+}
+
+function workOnLoop<T>(loopScheduler: LoopScheduler, work: () => T): T {
+  const startedMs = performance.now();
+  const done = work();
+  loopScheduler.recordTime(startedMs);
+  return done;
+}
+
+/** Takes a turn for each step. One that returns `stop` is the last. */
+export async function runInTurns<T>(turns: Turns, all: Iterable<T>, step: (one: T) => unknown): Promise<void> {
+  for (const one of all) {
+    const taken = takeTurn(turns, () => step(one));
+    const outcome = taken instanceof Promise ? await taken : taken;
+    if (outcome === 'stop') return;
+  }
+}

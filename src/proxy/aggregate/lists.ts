@@ -12,7 +12,7 @@ import { type Refusal, refuseWith } from '../../policy/decision.js';
 import { callerKeyOf } from '../../policy/principal.js';
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { servesApps, writeExtensions } from '../../protocol/capabilities.js';
-import type { LoopScheduler } from '../../protocol/json/incremental.js';
+import { runInTurns, type Turns, takeTurn } from '../../protocol/json/incremental.js';
 import { elementSpans, memberSpans, spanOf } from '../../protocol/json/json.js';
 import { renderJson } from '../../protocol/json/request-ids.js';
 import { isObject, type Json, type JsonObject, type RequestId, type Target } from '../../protocol/jsonrpc.js';
@@ -208,7 +208,7 @@ async function withLastPages(
     const page = fresh.find((one) => one.upstream === upstream);
     if (page !== undefined && response?.text !== undefined) keepPage(verified, admitted, position, response.text);
     if (response !== undefined && !isTimeout(response)) return page;
-    const text = recallPage(verified, admitted, position);
+    const text = await recallPage(verified, admitted, position);
     return readPageOf(verified, method, backendRequest, text);
   });
   return (await Promise.all(pages)).filter((page) => page !== undefined);
@@ -269,7 +269,11 @@ function keepPage(verified: VerifiedRequest, admitted: AdmittedMessage, position
 }
 
 /** The response that was kept; `undefined` where there is none that may be shown now. */
-function recallPage(verified: VerifiedRequest, admitted: AdmittedMessage, position: Position): string | undefined {
+async function recallPage(
+  verified: VerifiedRequest,
+  admitted: AdmittedMessage,
+  position: Position,
+): Promise<string | undefined> {
   const { context, principal } = verified;
   const { upstream } = position;
   const snapshot = context.aggregate.snapshot(upstream);
@@ -281,11 +285,17 @@ function recallPage(verified: VerifiedRequest, admitted: AdmittedMessage, positi
   if (text === undefined) return undefined;
   const { method } = admitted.rule;
   const catalog = snapshot.catalogFor(admitted);
-  const isShown = (item: Json): boolean => {
+  const items = listItems(text, method);
+  if (items === undefined) return undefined;
+  const { loopScheduler } = context.ports.inspection;
+  let isShown = true;
+  await runInTurns({ upstream, loopScheduler }, items, (item) => {
     const target = targetOf(method, item);
-    return target !== undefined && isListed(snapshot.policies, principal, upstream, target, catalog);
-  };
-  return listItems(text, method)?.every(isShown) === true ? text : undefined;
+    isShown = target !== undefined && isListed(snapshot.policies, principal, upstream, target, catalog);
+    return isShown ? undefined : 'stop';
+  });
+  // What was decided in turns holds for the version under which it was.
+  return isShown && context.aggregate.snapshot(upstream)?.id === snapshot.id ? text : undefined;
 }
 
 /** The target of an item in rules; `undefined` for lists whose pages are not kept. */
@@ -445,33 +455,23 @@ function listItems(text: string, method: string): readonly Json[] | undefined {
   return Array.isArray(list) ? list : undefined;
 }
 
-/** The turns on the event loop of the backend whose page is read. */
-type Turns = { readonly upstream: string; readonly loopScheduler: LoopScheduler };
-
 /** Reads a backend's response in turns, because a page may be long; `undefined` if it is an error. */
 export async function readPage(
   text: string,
   { method, prefix }: { readonly method: string; readonly prefix: string },
-  { upstream, loopScheduler }: Turns,
+  turns: Turns,
 ): Promise<BackendPage | undefined> {
-  await loopScheduler.waitForTurn(upstream);
-  const startedMs = performance.now();
-  const list = listIn(text, method);
-  loopScheduler.recordTime(startedMs);
+  const list = await takeTurn(turns, () => listIn(text, method));
   if (list === undefined) return undefined;
   const items: string[] = [];
   const uris: string[] = [];
-  for (const { start, end } of list.spans) {
-    const turn = loopScheduler.waitForTurn(upstream);
-    if (turn !== undefined) await turn;
-    const itemStartedMs = performance.now();
+  await runInTurns(turns, list.spans, ({ start, end }) => {
     const item = text.slice(start, end);
     const name = NAMED_LISTS.has(method) ? stringAt(item, spanOf(item, ['name'])) : undefined;
     const uri = method === 'resources/list' ? stringAt(item, spanOf(item, ['uri'])) : undefined;
     items.push(name === undefined ? item : replaceText(item, ['name'], prefix + name));
     if (uri !== undefined) uris.push(uri);
-    loopScheduler.recordTime(itemStartedMs);
-  }
+  });
   return { items, uris, nextCursor: list.nextCursor, ttlMs: list.ttlMs };
 }
 

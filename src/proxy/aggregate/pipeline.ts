@@ -86,6 +86,8 @@ async function runStages(context: AggregateContext): Promise<Refusal | undefined
   if (incoming.holdBody?.(callerKey) === false) return refuseWith('overloaded');
   const reading = incoming.httpMethod === 'POST' ? await readBody(context, callerKey) : undefined;
   if (reading !== undefined && !isRead(reading)) return refuseReadError(reading.error);
+  // What follows up to the backends' own pipeline runs is not divided, so it begins with a turn of its own.
+  await ports.inspection.loopScheduler.waitForTurn(incoming.upstream);
   const principal = await verifyAfterWait(context, caller, changesAtStart);
   if ('kind' in principal) return principal;
   // From here to the backends' own pipeline runs nothing is waited for.
@@ -314,7 +316,10 @@ async function callByName(
 }
 
 async function callByUri(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<Refusal | undefined> {
+  const { loopScheduler } = verified.context.ports.inspection;
+  const startedMs = performance.now();
   const serving = findBackendOfUri(verified, admitted);
+  loopScheduler.recordTime(startedMs);
   if (serving === 'none') return refuseNotFound();
   if (serving === 'several') return refuseParams(admitted, AMBIGUOUS);
   return forwardToBackend(verified, admitted, serving, admitted.target, {});

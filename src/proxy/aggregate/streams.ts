@@ -4,13 +4,16 @@
 // (subscriptions/listen).
 
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/decision.js';
+import { isReason, REASONS } from '../../policy/reasons.js';
 import { admitStreamOpen } from '../../protocol/admission.js';
 import type { AdmittedMessage, EventFacts, SessionFacts } from '../../protocol/admitted-request.js';
 import { isObject, type Json, type JsonObject, type RequestId } from '../../protocol/jsonrpc.js';
+import { paramsOf } from '../../protocol/params.js';
 import { INVALID_REQUEST, protocolErrorOf } from '../../protocol/responses.js';
 import { encodeSseComment, encodeSseMessage } from '../../protocol/sse.js';
 import {
   EMPTY_FILTER,
+  filterWithout,
   LIST_FILTERS,
   readFilter,
   renderAcknowledged,
@@ -49,16 +52,18 @@ type Failure = Parameters<Outgoing['send']>;
 /**
  * Runs the request of each backend, whose stream is a part of the client's. A part ends by itself: where it must end
  * although the client does not read, the others go on, and only the last one closes the client's connection. Returns the
- * first failure.
+ * first failure; `onFailure` is given each.
  */
 async function runParts(
   verified: VerifiedRequest,
   backendRequests: readonly BackendRequest[],
   createPart: (fail: (...failed: Failure) => void) => Part,
+  onFailure?: (failed: Failure) => void,
 ): Promise<Failure | undefined> {
   const { outgoing } = verified.context;
   let failure: Failure | undefined;
   const fail = (...failed: Failure): void => {
+    onFailure?.(failed);
     failure ??= failed;
   };
   const isOneOfMany = backendRequests.length > 1;
@@ -101,6 +106,9 @@ async function runParts(
 type JoinedSubscription = {
   readonly outgoing: Outgoing;
   readonly id: RequestId;
+  readonly requested: SubscriptionFilter;
+  /** Why backends refused their part although the caller may have it: a limit is spent, or a flow closes them. */
+  readonly refusals: JsonObject[];
   /** The filters that backends have acknowledged so far. */
   readonly acknowledgedFilters: SubscriptionFilter[];
   /** Notifications that arrived before the subscription was acknowledged to the client. */
@@ -127,6 +135,8 @@ export async function subscribeToAll(
   const joined: JoinedSubscription = {
     outgoing: context.outgoing,
     id: admitted.message.id,
+    requested: readFilter(paramsOf(admitted)['notifications']) ?? EMPTY_FILTER,
+    refusals: [],
     acknowledgedFilters: [],
     queuedMessages: [],
     pendingBackends: backendRequests.length,
@@ -134,7 +144,12 @@ export async function subscribeToAll(
     isComplete: false,
     timer: undefined,
   };
-  const failure = await runParts(verified, backendRequests, (fail) => createSubscriptionPart(joined, fail));
+  const failure = await runParts(
+    verified,
+    backendRequests,
+    (fail) => createSubscriptionPart(joined, fail),
+    (failed) => noteRefusal(joined, failed),
+  );
   clearTimeout(joined.timer);
   return finish(joined, failure);
 }
@@ -181,6 +196,18 @@ function take(
   joined.queuedMessages.push(text);
 }
 
+/** Keeps the error of a backend that refused at the last stage: before it, the caller was found to be allowed. */
+function noteRefusal({ refusals }: JoinedSubscription, [, headers, body]: Failure): void {
+  if (typeof body !== 'string' || !headers['content-type']?.startsWith('application/json')) return;
+  const message: Json = JSON.parse(body);
+  const error = isObject(message) ? message['error'] : undefined;
+  const data = isObject(error) ? error['data'] : undefined;
+  const decision = isObject(data) ? data['dev.sallyport/decision'] : undefined;
+  const reason = isObject(decision) ? decision['reason'] : undefined;
+  const isLate = typeof reason === 'string' && isReason(reason) && REASONS[reason].stage === 'settle';
+  if (isObject(error) && isLate) refusals.push(error);
+}
+
 function filterOf(message: JsonObject): SubscriptionFilter {
   const params = message['params'];
   return readFilter(isObject(params) ? params['notifications'] : undefined) ?? EMPTY_FILTER;
@@ -188,7 +215,7 @@ function filterOf(message: JsonObject): SubscriptionFilter {
 
 /** Writes the first message of the stream: what any backend agreed to. Does nothing if none has. */
 function acknowledge(joined: JoinedSubscription): void {
-  const { acknowledgedFilters, queuedMessages, id, outgoing } = joined;
+  const { acknowledgedFilters, queuedMessages, id, outgoing, requested, refusals } = joined;
   if (joined.isOpen || acknowledgedFilters.length === 0) return;
   joined.isOpen = true;
   const joinedFilter: SubscriptionFilter = {
@@ -197,7 +224,9 @@ function acknowledge(joined: JoinedSubscription): void {
     tasks: acknowledgedFilters.flatMap(({ tasks }) => tasks),
   };
   outgoing.open(200, STREAM_HEADERS);
-  void outgoing.write(encodeSseMessage(renderAcknowledged(id, joinedFilter)));
+  const leftOut =
+    refusals.length === 0 ? undefined : { filter: filterWithout(requested, joinedFilter), errors: refusals };
+  void outgoing.write(encodeSseMessage(renderAcknowledged(id, joinedFilter, leftOut)));
   for (const text of queuedMessages.splice(0)) void outgoing.write(encodeSseMessage(text));
 }
 

@@ -9,6 +9,7 @@ import { callerKeyOf, type Principal } from '../../policy/principal.js';
 import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
 import { NO_SESSION_ID, namesUpstreamSession, type SessionFacts } from '../../protocol/admitted-request.js';
 import { acceptsEventStream } from '../../protocol/headers.js';
+import { runInTurns } from '../../protocol/json/incremental.js';
 import { notAcceptable } from '../../protocol/responses.js';
 import { encodeSseMessage, isEventStream, isExcess } from '../../protocol/sse.js';
 import { type ForwardOutcome, onAbort, type UpstreamResponse } from '../../protocol/transport.js';
@@ -23,6 +24,7 @@ import {
   noteRefusal,
   noteTarget,
   type RequestContext,
+  turnsOf,
   type VerifiedCall,
 } from '../request-context.js';
 import { type ResponsePlan, resumeResponsePlan } from '../response-context.js';
@@ -54,16 +56,21 @@ const NO_STREAM: ReadonlySet<number> = new Set([405, 501]);
 const CLIENT_ERROR = 400;
 const SERVER_ERROR = 500;
 
-/** Whether the rules in force when it is asked let the caller read a resource in this session. */
+/** The resources that the rules in force when it is asked let the caller read in this session, decided in turns. */
 export function resourcesOf(
-  call: RequestContext<'upstreams'>,
+  call: RequestContext<'inspection' | 'upstreams'>,
   principal: Principal,
   { version, apps = false }: SessionFacts,
-): OutboundStream['mayRead'] {
+): OutboundStream['readableOf'] {
   const client = { protocol: protocolOfSession(version), apps };
-  return (uri) => {
-    const target = { kind: 'resource', uri } as const;
-    return decideTarget(newestSnapshot(call), principal, client, { target }).verdict === 'allow';
+  return async (uris) => {
+    const readable: string[] = [];
+    await runInTurns(turnsOf(call), uris, (uri) => {
+      const target = { kind: 'resource', uri } as const;
+      const decision = decideTarget(newestSnapshot(call), principal, client, { target });
+      if (decision.verdict === 'allow') readable.push(uri);
+    });
+    return readable;
   };
 }
 
@@ -102,7 +109,7 @@ export async function openSessionStream(
     signal: incoming.signal,
     lastEventId,
     reopensSession: incoming.aggregate !== undefined,
-    mayRead: resourcesOf(call, principal, session),
+    readableOf: resourcesOf(call, principal, session),
   });
   const refusal = await refusalOf(stream, outcome, resumed !== undefined);
   return refusal ?? serve(stream, outcome);

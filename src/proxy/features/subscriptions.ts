@@ -6,15 +6,18 @@
 // the upstream does not support subscriptions. A client that disconnects cancels the subscription.
 // Source: MCP 2026-07-28, subscriptions (subscriptions/listen); docs/contract.md §4, law 2.
 
-import { type Allow, type Refusal, refuseWith, renderRefusal } from '../../policy/decision.js';
+import { type Allow, type Decision, type Refusal, refuseWith, renderRefusal } from '../../policy/decision.js';
 import type { AuthorizedRequest } from '../../policy/obligations.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
 import { addFinding } from '../../policy/record.js';
+import type { PolicyQuery } from '../../policy/rules.js';
+import { decideShadows } from '../../policy/shadow.js';
 import { normalizeUri } from '../../policy/uris.js';
 import { amendAdmitted } from '../../protocol/admission.js';
-import { type AdmittedMessage, NO_SESSION_ID } from '../../protocol/admitted-request.js';
+import { type AdmittedMessage, NO_SESSION_ID, type OpenedTask } from '../../protocol/admitted-request.js';
 import { mediaType } from '../../protocol/headers.js';
+import { runInTurns, takeTurn } from '../../protocol/json/incremental.js';
 import { type ParsedJson, readJsonText, removeMember, setMember, spanOf } from '../../protocol/json/json.js';
 import type { Json, JsonObject, RequestId, Target } from '../../protocol/jsonrpc.js';
 import { paramsOf } from '../../protocol/params.js';
@@ -41,16 +44,18 @@ import {
 import { amendResponse, joinPieces, type UpstreamResponse } from '../../protocol/transport.js';
 import { errorOfStatus, errorSeenIn } from '../../protocol/upstream-status.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
-import { decideTarget, mayKnowList } from '../authorization.js';
+import { decideTarget, mayKnowList, queryFor } from '../authorization.js';
 import { createDelivery, type Delivery, unpinnedTextAt } from '../flows.js';
 import type { Snapshot } from '../ports.js';
 import {
+  type NamedItems,
   newestSnapshot,
   noteRefusal,
   profileOf,
   type RequestContext,
   reasonOfReadError,
   refusalContext,
+  turnsOf,
 } from '../request-context.js';
 import { type CheckContext, type CheckPorts, drop, noteMending, readUpstreamMessage } from '../response-context.js';
 import { sendResponse } from '../response-forwarding.js';
@@ -59,67 +64,97 @@ import { createGatheredWrites, refuseEnd, writeFailure } from '../sse-response.j
 import { aborted, keepStreamOpen, type RelayPorts, relayHeldStream, type StreamTerms } from '../stream-lifetime.js';
 import { relayErrorStatus } from '../upstream-errors.js';
 import { createResponseGate } from './progress.js';
-import { openSubscribedTasks, type SubscribedTasks } from './task-requests.js';
+import { openSubscribedTask } from './task-requests.js';
 import { checkTaskNotification, mayKnowTask } from './task-responses.js';
 
 /** What may be seen is the same for every client of the era. */
 const SUBSCRIBER = { protocol: STATELESS, apps: false } as const;
 
 /** The message, with its filter reduced to what the caller may receive. */
-export function narrowSubscription(
-  call: RequestContext<'tasks'>,
+export async function narrowSubscription(
+  call: RequestContext<'inspection' | 'tasks'>,
   principal: Principal,
   admitted: AdmittedMessage,
-): AdmittedMessage {
-  const { rawFilter, allowed, subscribedTasks } = readSubscription(call, principal, admitted);
+): Promise<AdmittedMessage> {
+  const rawFilter = paramsOf(admitted)['notifications'];
+  const named = await decideNamed(call, principal, readFilter(rawFilter) ?? EMPTY_FILTER);
+  call.named = named;
+  const { allowed, tasks } = named;
   if (allowed.tasks.length === 0 && matchesExactly(rawFilter, allowed)) return admitted;
   const span = spanOf(admitted.text, ['params', 'notifications']);
   if (span === undefined) throw new Error('an admitted subscription has notifications');
-  if (!matchesExactly(rawFilter, allowed)) {
-    addFinding(call.record.findings, {
-      detector: 'subscription',
-      direction: 'to-upstream',
-      path: '/params/notifications',
-      count: 1,
-      action: 'strip',
-    });
-  }
-  const sent = {
-    ...allowed,
-    tasks: allowed.tasks.map((sealed) => subscribedTasks.get(sealed)?.id ?? ''),
-  };
+  if (!matchesExactly(rawFilter, allowed)) noteLeftOut(call, new Set(allowed.uris));
+  const sent = { ...allowed, tasks: allowed.tasks.map((sealed) => tasks.get(sealed)?.id ?? '') };
   return amendAdmitted(admitted, [{ ...span, text: JSON.stringify(writeFilter(sent)) }]);
 }
 
-/** What allows each resource and each task of the filter that is left. */
-export function allowsOfFilter(
-  call: RequestContext<'tasks'>,
-  principal: Principal,
-  admitted: AdmittedMessage,
-): readonly Allow[] {
-  const { snapshot } = call;
-  const { allowed, subscribedTasks } = readSubscription(call, principal, admitted);
-  const ofUris = allowed.uris.flatMap((uri) => {
-    const target = { kind: 'resource', uri } as const;
-    const decision = decideTarget(snapshot, principal, SUBSCRIBER, { target });
-    return decision.verdict === 'allow' ? [decision] : [];
-  });
-  const ofTasks = allowed.tasks.flatMap((sealed) => {
-    const { tool } = subscribedTasks.get(sealed) ?? {};
-    const target = { kind: 'task', tool, use: 'get', isCounted: true } as const;
-    const decision = decideTarget(snapshot, principal, SUBSCRIBER, { target });
-    return decision.verdict === 'allow' ? [decision] : [];
-  });
-  return [...ofUris, ...ofTasks];
+/** Notes that the filter was reduced, and of which of the resources that the record names. */
+function noteLeftOut({ record }: RequestContext, allowed: ReadonlySet<string>): void {
+  const note = (path: string): void => {
+    const isNoted = record.findings.some((found) => found.detector === STRIPPED.detector && found.path === path);
+    // A request that waited is decided again.
+    if (!isNoted) addFinding(record.findings, { ...STRIPPED, path });
+  };
+  note('/params/notifications');
+  for (const [index, uri] of record.target.uris.slice(0, MAX_LEFT_OUT).entries())
+    if (!allowed.has(uri)) note(`/params/notifications/resourceSubscriptions/${index}`);
 }
 
-/** The filter of the request, what of it the caller is allowed now, and the tasks that it names. */
-function readSubscription(call: RequestContext<'tasks'>, principal: Principal, admitted: AdmittedMessage) {
-  const rawFilter = paramsOf(admitted)['notifications'];
-  const requested = readFilter(rawFilter) ?? EMPTY_FILTER;
-  const subscribedTasks = openSubscribedTasks(call, principal, requested.tasks);
-  const allowed = allowedFilter(call.snapshot, principal, requested, subscribedTasks);
-  return { rawFilter, allowed, subscribedTasks };
+const STRIPPED = { detector: 'subscription', direction: 'to-upstream', count: 1, action: 'strip' } as const;
+/** Of the resources of a filter, those that findings name: as many as the record names. */
+const MAX_LEFT_OUT = 63;
+
+/**
+ * Decides about everything that a filter names, each item once and in turns of the event loop: there may be hundreds of
+ * URIs with many readings each. The limits are enforced and the stream is opened by this outcome.
+ */
+async function decideNamed(
+  call: RequestContext<'inspection' | 'tasks'>,
+  principal: Principal,
+  { lists, uris, tasks }: SubscriptionFilter,
+): Promise<NamedItems> {
+  const { snapshot } = call;
+  const allows: Allow[] = [];
+  const shadows = createShadows(call);
+  const isAllowed = (target: Target): boolean => {
+    const decision = decideTarget(snapshot, principal, SUBSCRIBER, { target });
+    if (decision.verdict === 'allow') allows.push(decision);
+    shadows.note(queryFor(snapshot, principal, SUBSCRIBER, { target }), decision);
+    return decision.verdict === 'allow';
+  };
+  const allowedUris: string[] = [];
+  await runInTurns(turnsOf(call), uris, (uri) => {
+    if (isAllowed({ kind: 'resource', uri })) allowedUris.push(uri);
+  });
+  const opened = new Map<string, OpenedTask>();
+  const allowedTasks: string[] = [];
+  await runInTurns(turnsOf(call), tasks, (sealed) => {
+    const task = openSubscribedTask(call, principal, sealed);
+    if (task === undefined) return;
+    opened.set(sealed, task);
+    if (isAllowed({ kind: 'task', tool: task.tool, use: 'get', isCounted: true })) allowedTasks.push(sealed);
+  });
+  const allowed = {
+    lists: lists.filter((filter) => mayKnowChanges(snapshot, principal, filter)),
+    uris: allowedUris,
+    tasks: allowedTasks,
+  };
+  shadows.record();
+  return { allowed, tasks: opened, allows };
+}
+
+/** What policies that are not enforced would have decided about the items of a filter: each outcome once. */
+function createShadows({ snapshot: { policies }, record }: RequestContext) {
+  const found = new Map(record.decision.shadow.map((one) => [JSON.stringify(one), one]));
+  return {
+    note(query: PolicyQuery, decision: Decision): void {
+      if (policies.shadow === undefined) return;
+      for (const one of decideShadows(policies, query, decision).shadow) found.set(JSON.stringify(one), one);
+    },
+    record(): void {
+      if (policies.shadow !== undefined) record.decision.shadow = [...found.values()];
+    },
+  };
 }
 
 /** Whether the caller may be told of changes of a list. */
@@ -127,34 +162,9 @@ function mayKnowChanges(snapshot: Snapshot, principal: Principal, filter: ListFi
   return mayKnowList(snapshot, principal, SUBSCRIBER, filter);
 }
 
-/** Whether the current rules allow this caller a list, a URI or a task of a filter. */
-function rulesFor(snapshot: Snapshot, principal: Principal, subscribedTasks: SubscribedTasks) {
-  return {
-    list: (filter: ListFilter) => mayKnowChanges(snapshot, principal, filter),
-    uri(uri: string) {
-      const target = { kind: 'resource', uri } as const;
-      return decideTarget(snapshot, principal, SUBSCRIBER, { target }).verdict === 'allow';
-    },
-    task(sealed: string) {
-      const task = subscribedTasks.get(sealed);
-      return task !== undefined && mayKnowTask(snapshot, principal, SUBSCRIBER, task) !== undefined;
-    },
-  };
-}
-
-/** The part of a filter that the current rules allow this caller. */
-function allowedFilter(
-  snapshot: Snapshot,
-  principal: Principal,
-  { lists, uris, tasks }: SubscriptionFilter,
-  subscribedTasks: SubscribedTasks,
-): SubscriptionFilter {
-  const allows = rulesFor(snapshot, principal, subscribedTasks);
-  return {
-    lists: lists.filter(allows.list),
-    uris: uris.filter(allows.uri),
-    tasks: tasks.filter(allows.task),
-  };
+/** Whether the rules allow this caller a resource. */
+function mayRead(snapshot: Snapshot, principal: Principal, uri: string): boolean {
+  return decideTarget(snapshot, principal, SUBSCRIBER, { target: { kind: 'resource', uri } }).verdict === 'allow';
 }
 
 const OK = 200;
@@ -168,7 +178,7 @@ type Subscription = {
   readonly id: RequestId;
   readonly requested: SubscriptionFilter;
   /** The tasks that were requested; `acknowledgedFilter` says which of them were accepted. */
-  readonly subscribedTasks: SubscribedTasks;
+  readonly subscribedTasks: NamedItems['tasks'];
   acknowledgedFilter: SubscriptionFilter | undefined;
   /** The normal forms of its resources: made once, because each update is compared with them. */
   subscribedUris: readonly string[];
@@ -233,7 +243,7 @@ async function serve(
   const terms: StreamTerms = {
     principal: authorized.principal,
     session: undefined,
-    grant: (snapshot) => (isAnythingAllowed(subscription, snapshot) ? undefined : refuseWith('no-matching-allow')),
+    grant: (snapshot) => grantOfSubscription(subscription, snapshot),
     announce: (method) => announce(subscription, method),
   };
   const ended = await keepStreamOpen(call, terms, async (leave) => {
@@ -270,14 +280,14 @@ async function sendFinalResponse(subscription: Subscription, ended: AbortSignal)
 }
 
 function openSubscription(call: RequestContext<CheckPorts>, authorized: AuthorizedRequest): Subscription {
-  const { admitted, principal } = authorized;
-  const { allowed, subscribedTasks } = readSubscription(call, principal, admitted);
+  const { named } = call;
+  if (named === undefined) throw new Error('a subscription is decided before it is opened');
   return {
     call,
     authorized,
-    id: idOf(admitted.message),
-    requested: allowed,
-    subscribedTasks,
+    id: idOf(authorized.admitted.message),
+    requested: named.allowed,
+    subscribedTasks: named.tasks,
     acknowledgedFilter: undefined,
     subscribedUris: [],
     isServedByGateway: false,
@@ -350,15 +360,27 @@ function announce(subscription: Subscription, method: string): void {
   void call.outgoing.write(encodeSseMessage(renderListChanged(id, filter)));
 }
 
-/** Whether any of it is allowed. Decided for many streams at once, so it stops at the first that is. */
-function isAnythingAllowed(
-  { authorized, acknowledgedFilter, subscribedTasks }: Subscription,
+/** Whether any of it is still allowed. Stops at the first that is; resources come last and in turns of the event loop. */
+function grantOfSubscription(
+  subscription: Subscription,
   snapshot: Snapshot,
-): boolean {
-  if (acknowledgedFilter === undefined) return true;
+): Refusal | undefined | Promise<Refusal | undefined> {
+  const { call, authorized, acknowledgedFilter, subscribedTasks } = subscription;
+  const { principal } = authorized;
+  if (acknowledgedFilter === undefined) return undefined;
   const { lists, uris, tasks } = acknowledgedFilter;
-  const allows = rulesFor(snapshot, authorized.principal, subscribedTasks);
-  return lists.some(allows.list) || uris.some(allows.uri) || tasks.some(allows.task);
+  if (lists.some((filter) => mayKnowChanges(snapshot, principal, filter))) return undefined;
+  const isKnown = (sealed: string): boolean => {
+    const task = subscribedTasks.get(sealed);
+    return task !== undefined && mayKnowTask(snapshot, principal, SUBSCRIBER, task) !== undefined;
+  };
+  if (tasks.some(isKnown)) return undefined;
+  let refusal: Refusal | undefined = refuseWith('no-matching-allow');
+  const decided = runInTurns(turnsOf(call), uris, (uri) => {
+    if (mayRead(snapshot, principal, uri)) refusal = undefined;
+    return refusal === undefined ? 'stop' : undefined;
+  });
+  return decided.then(() => refusal);
 }
 
 function isEmpty(filter: SubscriptionFilter | undefined): boolean {
@@ -471,7 +493,7 @@ async function checkNotification(
   }
   if (method === TASK_STATUS) return checkTaskStatus(subscription, reading, params?.['taskId']);
   const uri = params?.['uri'];
-  if (method !== UPDATED || typeof uri !== 'string' || !isSubscribedTo(subscription, uri))
+  if (method !== UPDATED || typeof uri !== 'string' || !(await isSubscribedTo(subscription, uri)))
     return dropMessage(subscription, 'unasked-notice');
   const text = await inspect(subscription, reading);
   return text === undefined ? dropMessage(subscription, 'withheld-notice') : { text, isLast: false, isReceived: true };
@@ -489,10 +511,11 @@ async function acknowledge(
   const honored = readFilter(params?.['notifications']);
   if (honored === undefined) return fail(subscription, 'upstream-protocol');
   const { requested, subscribedTasks } = subscription;
+  const [honoredUris, honoredTasks] = [new Set(honored.uris), new Set(honored.tasks)];
   const acknowledgedFilter = {
     lists: requested.lists,
-    uris: requested.uris.filter((uri) => honored.uris.includes(uri)),
-    tasks: requested.tasks.filter((sealed) => honored.tasks.includes(subscribedTasks.get(sealed)?.id ?? '')),
+    uris: requested.uris.filter((uri) => honoredUris.has(uri)),
+    tasks: requested.tasks.filter((sealed) => honoredTasks.has(subscribedTasks.get(sealed)?.id ?? '')),
   };
   const inspected = await inspect(subscription, withoutTasks(reading, honored));
   if (inspected === undefined) return fail(subscription, 'result-content');
@@ -564,14 +587,16 @@ async function checkListChanged(subscription: Subscription, filter: ListFilter):
 }
 
 /** Whether the URI is a resource that is subscribed to, or one below it, and the caller may still read it. */
-function isSubscribedTo(subscription: Subscription, uri: string): boolean {
-  const updatedUri = normalizeUri(uri);
-  if (updatedUri === undefined) return false;
-  const { call, authorized, subscribedUris, subscribedTasks } = subscription;
-  const isSubscribed = subscribedUris.some(
-    (one) => updatedUri === one || updatedUri.startsWith(one.endsWith('/') ? one : `${one}/`),
-  );
-  return isSubscribed && rulesFor(call.snapshot, authorized.principal, subscribedTasks).uri(uri);
+function isSubscribedTo(subscription: Subscription, uri: string): boolean | Promise<boolean> {
+  const { call, authorized, subscribedUris } = subscription;
+  return takeTurn(turnsOf(call), () => {
+    const updatedUri = normalizeUri(uri);
+    if (updatedUri === undefined) return false;
+    const isSubscribed = subscribedUris.some(
+      (one) => updatedUri === one || updatedUri.startsWith(one.endsWith('/') ? one : `${one}/`),
+    );
+    return isSubscribed && mayRead(newestSnapshot(call), authorized.principal, uri);
+  });
 }
 
 async function inspect({ call, authorized }: Subscription, { text, value }: ParsedJson): Promise<string | undefined> {

@@ -15,7 +15,7 @@ import type { Snapshot } from '../ports.js';
 import type { Feature } from '../request-context.js';
 import { INPUT_RETRY } from './input-required.js';
 import { FOLLOWED_REQUEST } from './progress.js';
-import { allowsOfFilter, narrowSubscription, relaySubscription } from './subscriptions.js';
+import { narrowSubscription, relaySubscription } from './subscriptions.js';
 import { TASK_USE } from './task-requests.js';
 
 /** A request that opens the stream of a subscription. */
@@ -25,7 +25,6 @@ export const SUBSCRIPTION_STREAM: Feature = {
     const refusal = call.stream === undefined ? reserveStream(call, principal) : undefined;
     return refusal ?? narrowSubscription(call, principal, admitted);
   },
-  allowsOfNamed: (call, { principal, admitted }) => allowsOfFilter(call, principal, admitted),
   withoutSealed(content) {
     const { notifications } = content;
     if (!isObject(notifications)) return content;

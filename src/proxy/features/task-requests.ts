@@ -212,21 +212,14 @@ function restoreTaskIds(
   return copyAdmitted(amendAdmitted(admitted, [...edits, idEdit]), { nameHeader });
 }
 
-/** The tasks in the filter of a subscription, by the ids that the client knows. */
-export type SubscribedTasks = ReadonlyMap<string, OpenedTask>;
-
-/** Those of the given ids that are tasks of this caller at this upstream. */
-export function openSubscribedTasks(
+/** A task in the filter of a subscription, if it is one of this caller at this upstream. */
+export function openSubscribedTask(
   { incoming, ports, snapshot }: RequestContext<'tasks'>,
   principal: Principal,
-  ids: readonly string[],
-): SubscribedTasks {
-  const opened = new Map<string, OpenedTask>();
+  sealed: string,
+): OpenedTask | undefined {
   // No tasks exist if the upstream speaks another era.
-  if (isTranslated(STATELESS, snapshot.supportedVersions)) return opened;
-  for (const sealed of ids) {
-    const facts = ports.tasks.open(sealed, { upstream: incoming.upstream, principal });
-    if (facts !== undefined && hasTask(STATELESS, facts)) opened.set(sealed, { ...facts, sealed });
-  }
-  return opened;
+  if (isTranslated(STATELESS, snapshot.supportedVersions)) return undefined;
+  const facts = ports.tasks.open(sealed, { upstream: incoming.upstream, principal });
+  return facts !== undefined && hasTask(STATELESS, facts) ? { ...facts, sealed } : undefined;
 }

@@ -98,7 +98,7 @@ async function open(
     caller: callerOf(call, principal),
     signal: ended,
     lastEventId,
-    mayRead: resourcesOf(call, principal, facts),
+    readableOf: resourcesOf(call, principal, facts),
   });
   if (outcome.kind === 'response' && !isEventStream(outcome)) outcome.release();
   return outcome;

@@ -10,6 +10,7 @@
 
 import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
+import { runInTurns } from '../../protocol/json/incremental.js';
 import { elementSpans, hasInexactNumber, spanOf } from '../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { LISTS, type ListedItem, type Listing, type UnavailableKind } from '../../protocol/methods.js';
@@ -20,7 +21,7 @@ import { LATEST_SESSION_VERSION, STATELESS_VERSIONS, servedVersion } from '../..
 import { SESSION } from '../../protocol/versions/session.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
 import { clauseName, kindOf } from '../../text/clause.js';
-import { DIRECT_MESSAGE_READER, type MessageReader, runInTurns } from '../response-messages.js';
+import { DIRECT_MESSAGE_READER, type MessageReader } from '../response-messages.js';
 import {
   type CallOutcome,
   type CallPorts,

@@ -237,14 +237,14 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
   };
   return {
     forward: (authorized, caller, mirrored) => forward(dependencies, authorized, caller, mirrored),
-    openStream({ session, caller, signal, mayRead }) {
+    openStream({ session, caller, signal, readableOf }) {
       const { sessionState } = localSessionOf(dependencies, session, caller);
       const declared = { allowedServerRequests: [], apps: session.apps ?? false };
       return listenForSession(
         {
           ...dependencies,
           caller,
-          mayRead,
+          readableOf,
           envelope: envelopeOf(dependencies.gatewayVersion, declared, undefined),
         },
         sessionState,

@@ -270,7 +270,7 @@ type StreamDependencies = ReadBounds & {
   readonly client: Pick<SessionUpstream, 'subscribe'>;
   readonly caller: Caller;
   readonly envelope: RequestEnvelope;
-  readonly mayRead: (uri: string) => boolean;
+  readonly readableOf: (uris: Iterable<string>) => Promise<readonly string[]>;
 };
 
 const LISTEN_ID = 1;
@@ -320,22 +320,14 @@ type Subscribed =
   | Extract<ForwardOutcome, { readonly kind: 'error' }>;
 
 /**
- * Subscribes to the session's current resources that the caller may still read. When they change the subscription is ended, but not before
- * it was answered, so that any number of changes meanwhile costs only one more request.
+ * Subscribes to the session's current resources that the caller may still read. When they change the subscription is
+ * ended, but not before it was answered, so that any number of changes meanwhile costs only one more request.
  */
 async function subscribe(
-  { client, caller, envelope, mayRead }: StreamDependencies,
+  { client, caller, envelope, readableOf }: StreamDependencies,
   sessionState: SessionState,
   signal: DisconnectSignal,
 ): Promise<Subscribed> {
-  const notifications: Record<string, Json> = {
-    toolsListChanged: true,
-    promptsListChanged: true,
-    resourcesListChanged: true,
-  };
-  const uris = [...sessionState.resources].filter(mayRead);
-  if (uris.length > 0) notifications['resourceSubscriptions'] = uris;
-  const form = gatewayForm('subscriptions/listen', LISTEN_ID, { notifications }, envelope);
   let isOutdated = false;
   let hasResponse = false;
   const controller = new AbortController();
@@ -350,6 +342,15 @@ async function subscribe(
   }
   sessionState.listeners.add(resubscribe);
   signal.addEventListener('abort', end, { once: true });
+  const notifications: Record<string, Json> = {
+    toolsListChanged: true,
+    promptsListChanged: true,
+    resourcesListChanged: true,
+  };
+  // A copy, because the resources may change while they are decided about.
+  const uris = await readableOf([...sessionState.resources]);
+  if (uris.length > 0) notifications['resourceSubscriptions'] = uris;
+  const form = gatewayForm('subscriptions/listen', LISTEN_ID, { notifications }, envelope);
   const outcome = await client.subscribe(form, caller, controller.signal);
   hasResponse = true;
   if (isOutdated || outcome.kind === 'error') end();
