@@ -114,7 +114,7 @@ const MEMBERS: readonly (readonly [string, string])[] = [
   ],
   [
     'target',
-    '`upstream method name kind definition pin request_id`: what was requested, the digest of its definition as last observed (absent if it equals the pin), and the digest of its pin. For a message through an endpoint of several upstreams also `endpoint`; if it is refused before its upstream is known, `upstream` is the endpoint.',
+    '`upstream method name kind definition pin request_id`: what was requested, the digest of its definition as last observed (absent if it equals the pin), and the digest of its pin. For a message through an endpoint of several upstreams also `endpoint`; if it is refused before its upstream is known, `upstream` is the endpoint. Of a subscription also `uris`: the resources that it names, the first 64 of them; a finding `subscription` names by JSON pointer each of those that was left out.',
   ],
   [
     'args',

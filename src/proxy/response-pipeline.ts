@@ -615,7 +615,6 @@ function checkNotification(
   reading: ParsedJson,
   message: Extract<UpstreamMessage, { kind: 'notification' }>,
 ): MessageOutcome | Promise<MessageOutcome> {
-  const { call } = context;
   const filter = filterOfNotification(message.method);
   if (filter !== undefined) return passListChanged(context, message.method, filter);
   if (message.method === 'notifications/cancelled') return checkCancellation(context, reading, message.params);

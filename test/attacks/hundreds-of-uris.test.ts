@@ -79,7 +79,8 @@ describe('a subscription', () => {
   });
 
   it('to as many with many readings is decided by each of them', async () => {
-    const spell = (folder: string, at: number): string => `memo://vault/${folder}/${at}/${'%2520;v/e%CC%81+/'.repeat(4)}`;
+    const spell = (folder: string, at: number): string =>
+      `memo://vault/${folder}/${at}/${'%2520;v/e%CC%81+/'.repeat(4)}`;
     const uris = Array.from({ length: MOST }, (_, at) => spell(at % 2 === 0 ? 'open' : 'x/..%2fclosed', at));
     expect((await subscribe(uris)).agreed).toEqual(uris.filter((_, at) => at % 2 === 0));
   });
@@ -122,9 +123,7 @@ rules:
     expect(second['notifications']).toEqual({ toolsListChanged: true, resourceSubscriptions: ['memo://right/b'] });
     expect((second['_meta'] as JsonObject)['dev.sallyport/left-out']).toEqual({
       notifications: { resourceSubscriptions: ['memo://left/a'] },
-      errors: [
-        expect.objectContaining({ code: 1429, message: expect.stringContaining('Try again in') }),
-      ],
+      errors: [expect.objectContaining({ code: 1429, message: expect.stringContaining('Try again in') })],
     });
   });
 });

@@ -59,6 +59,7 @@ export function sampleRecord(change: Partial<RequestRecord> = {}): RequestRecord
       definition: 'd'.repeat(64),
       pin: 'd'.repeat(64),
       requestId: 7,
+      uris: [],
     },
     args: { digest: 'args-digest', bytes: 21, keys: ['owner'], captured: {} },
     decision: {

@@ -3,7 +3,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { UpstreamSettings } from '../../../src/config/settings.js';
 import { createLoopScheduler, messageReaderOf } from '../../../src/gateway/upstream-connection.js';
-import { runInTurns } from '../../../src/upstream/response-messages.js';
+import { runInTurns } from '../../../src/protocol/json/incremental.js';
 
 /** Turns whose loop goes round when the test says so. */
 function turnsByHand() {

@@ -12,7 +12,6 @@ import {
   requestOf,
   resultText,
   runRequest,
-  SNAPSHOT,
 } from './pipeline-rig.js';
 
 const COUNT = 100;
@@ -24,7 +23,12 @@ const ID = 'io.modelcontextprotocol/subscriptionId';
 /** Everybody may read everything, but for one folder. */
 const policies = policiesOf([
   { id: 'all', effect: 'allow', who: { anyone: true }, what: { upstreams: ['github'], resources: ['**'] } },
-  { id: 'no', effect: 'deny', who: { anyone: true }, what: { upstreams: ['github'], resources: ['memo://vault/closed/**'] } },
+  {
+    id: 'no',
+    effect: 'deny',
+    who: { anyone: true },
+    what: { upstreams: ['github'], resources: ['memo://vault/closed/**'] },
+  },
 ]);
 const snapshot = { policies };
 const STREAMS: PartialPorts = { streams: { reserve: () => ({ open: () => undefined, release: () => undefined }) } };
@@ -43,10 +47,17 @@ describe('the URIs of a subscription', () => {
   const notifications = { resourceSubscriptions: HOSTILE };
 
   it('are decided in turns, and once each until its stream is open', async () => {
-    const acknowledged = { method: 'notifications/subscriptions/acknowledged', params: { notifications, _meta: { [ID]: 1 } } };
+    const acknowledged = {
+      method: 'notifications/subscriptions/acknowledged',
+      params: { notifications, _meta: { [ID]: 1 } },
+    };
     const text = JSON.stringify({ jsonrpc: '2.0', ...acknowledged });
     const { taken, ports } = inTurns({ upstreams: { forward: () => Promise.resolve(eventResponse(text)) } });
-    const { sent, reported } = await runRequest({ snapshot, ports, incoming: requestOf('subscriptions/listen', { notifications }) });
+    const { sent, reported } = await runRequest({
+      snapshot,
+      ports,
+      incoming: requestOf('subscriptions/listen', { notifications }),
+    });
     expect(reported).toEqual([]);
     expect(sent[0]?.body).toContain(hostile(COUNT - 1));
     expect(taken.length).toBeGreaterThanOrEqual(COUNT);
@@ -79,13 +90,15 @@ describe('the resources of a list', () => {
 });
 
 describe('the URI of a request', () => {
-  it.each(['resources/read', 'resources/subscribe'])('is decided in a turn: %s', async (method) => {
-    const answer = resultText({ contents: [{ uri: hostile(1), text: 'fine' }], ttlMs: 0, cacheScope: 'private' });
-    const { taken, ports } = inTurns(answering(answer));
-    await runRequest({ snapshot: { ...SNAPSHOT, ...snapshot }, ports, incoming: requestOf(method, { uri: hostile(1) }) });
-    const before = taken.length;
-    const { taken: ofTool, ports: forTool } = inTurns(answering(resultText({ content: [] })));
-    await runRequest({ ports: forTool });
-    expect(before).toBe(ofTool.length + 1);
+  it('is decided in a turn', async () => {
+    const contents = [{ uri: hostile(1), text: 'fine' }];
+    const ofUri = inTurns(answering(resultText({ contents, ttlMs: 0, cacheScope: 'private' })));
+    const { records } = await runRequest({
+      ...{ snapshot, ports: ofUri.ports, incoming: requestOf('resources/read', { uri: hostile(1) }) },
+    });
+    expect(records[0]?.decision.action).toBe('forwarded');
+    const ofTool = inTurns(answering(resultText({ content: [] })));
+    await runRequest({ ports: ofTool.ports });
+    expect(ofUri.taken.length).toBe(ofTool.taken.length + 1);
   });
 });

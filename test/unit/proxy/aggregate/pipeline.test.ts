@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Incoming, Outgoing } from '../../../../src/protocol/transport.js';
 import { handleAggregateRequest, matchesTemplate } from '../../../../src/proxy/aggregate/pipeline.js';
 import type { Ports } from '../../../../src/proxy/ports.js';
+import { FREE_TURNS } from '../../../support/timing.js';
 import { principal } from '../../policy/samples.js';
 
 describe('a request to an aggregate during whose verification settings change', () => {
@@ -26,6 +27,7 @@ describe('a request to an aggregate during whose verification settings change', 
           return principal({ token });
         },
       },
+      inspection: { loopScheduler: FREE_TURNS },
       audit: {
         report: (error: unknown) => void reported.push(error),
         closeRecord: () => undefined,

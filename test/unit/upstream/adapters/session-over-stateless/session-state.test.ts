@@ -98,7 +98,7 @@ async function openStream(response: ForwardOutcome, signal = new AbortController
       requestTimeoutMs: 1_000,
       client: { subscribe: () => Promise.resolve(response) },
       caller: {} as Caller,
-      mayRead: () => true,
+      readableOf: async (uris) => [...uris],
       envelope: envelopeOf('1.0.0', { allowedServerRequests: [], apps: false }, undefined),
     },
     notes,
