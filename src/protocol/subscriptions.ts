@@ -105,10 +105,10 @@ export type LeftOut = { readonly filter: SubscriptionFilter; readonly errors: re
 
 /** The first message of a stream: the filter that was accepted. */
 export function renderAcknowledged(id: RequestId, filter: SubscriptionFilter, leftOut?: LeftOut): string {
-  const told = leftOut && {
+  const omission = leftOut && {
     [LEFT_OUT_KEY]: { notifications: writeFilter(leftOut.filter), errors: leftOut.errors },
   };
-  const params = { notifications: writeFilter(filter), _meta: { [SUBSCRIPTION_ID_KEY]: id, ...told } };
+  const params = { notifications: writeFilter(filter), _meta: { [SUBSCRIPTION_ID_KEY]: id, ...omission } };
   return renderJson({ jsonrpc: '2.0', method: ACKNOWLEDGED, params });
 }
 
