@@ -30,6 +30,7 @@ const opened: EventReader[] = [];
 async function listen(access: Access, notifications: JsonObject): Promise<JsonObject> {
   const reader = await openEvents(access, LISTEN, { notifications });
   opened.push(reader);
+  expect(reader.status).toBe(200);
   return ((await reader.next())?.['params'] ?? {}) as JsonObject;
 }
 
@@ -78,10 +79,10 @@ describe('a subscription', () => {
     expect((await subscribe(uris)).agreed).toEqual(uris);
   });
 
-  it('to as many with many readings is decided by each of them', async () => {
+  it('to many with many readings is decided by each of them', async () => {
     const spell = (folder: string, at: number): string =>
       `memo://vault/${folder}/${at}/${'%2520;v/e%CC%81+/'.repeat(4)}`;
-    const uris = Array.from({ length: MOST }, (_, at) => spell(at % 2 === 0 ? 'open' : 'x/..%2fclosed', at));
+    const uris = Array.from({ length: 96 }, (_, at) => spell(at % 2 === 0 ? 'open' : 'x/..%2fclosed', at));
     expect((await subscribe(uris)).agreed).toEqual(uris.filter((_, at) => at % 2 === 0));
   });
 
