@@ -178,18 +178,18 @@ export function readPayload(block: JsonObject, member: string, value: string): P
   const base64 = isPlain ? value : value.replace(BLANKS, '');
   const isStandard = isPlain || STANDARD.test(base64);
   if (!isStandard && !URL_SAFE.test(base64)) return { kind: 'none', others: decodeLeniently(base64).flatMap(textsOf) };
-  const { essence, charset } = readMimeType(block['mimeType']);
+  const { essence, charsets } = readMimeType(block['mimeType']);
   const sample = Buffer.from(base64.slice(0, SAMPLE_CHARS), 'base64');
   const begins = beginsAsClaimed(claimOf(block, member, essence), sample);
   if (begins && isNotText(sample)) return { kind: 'media' };
   const bytes = Buffer.from(base64, 'base64');
-  const reading = readBytes(bytes, charset);
+  const reading = readBytes(bytes, charsets[0]);
   // Some decoders skip the characters that only base64url has.
   const lenient = isStandard ? [] : decodeLeniently(base64).flatMap(textsOf);
   return {
     kind: begins || isHardlyText(reading.text) || isHardlyLatin(reading) ? 'bytes' : 'text',
     reading,
-    others: [...otherTexts(bytes, reading), ...lenient],
+    others: [...otherTexts(bytes, reading, charsets), ...lenient],
     rewrite: (text) => encodeAs(text, reading, bytes)?.toString('base64'),
   };
 }
@@ -210,16 +210,26 @@ function claimOf(block: JsonObject, member: string, essence: string): string {
   return member === 'data' && isMediaBlock(block) && !essence.includes('/') ? '' : essence;
 }
 
-/** A media type without its parameters, in lower case, and the charset that it names. */
+const MAX_CHARSETS = 4;
+
+/** A media type without its parameters, in lower case, and the charsets that it names: readers differ in which counts. */
 export function readMimeType(mimeType: Json | undefined): {
   readonly essence: string;
-  readonly charset: string | undefined;
+  readonly charsets: readonly string[];
 } {
-  if (typeof mimeType !== 'string') return { essence: '', charset: undefined };
+  if (typeof mimeType !== 'string') return { essence: '', charsets: [] };
   const [essence = '', ...parameters] = mimeType.split(';');
-  const declared = parameters.find((one) => /^\s{0,16}charset\s{0,16}=/i.test(one));
-  const charset = declared?.slice(declared.indexOf('=') + 1).replace(/^[\s"']+|[\s"']+$/g, '');
-  return { essence: essence.trim().toLowerCase(), charset };
+  const charsets = parameters
+    .filter((one) => /^\s{0,16}charset\s{0,16}=/i.test(one))
+    .map((one) => one.slice(one.indexOf('=') + 1).replace(/^[\s"']+|[\s"']+$/g, ''));
+  return { essence: essence.trim().toLowerCase(), charsets: charsets.slice(0, MAX_CHARSETS) };
+}
+
+/** The texts that readers may find in base64 of either alphabet, also where characters of neither stand within. */
+export function textsOfBase64(value: string, charsets: readonly string[]): readonly string[] {
+  const base64 = value.replace(BLANKS, '');
+  if (STANDARD.test(base64)) return textsIn(Buffer.from(base64, 'base64'), charsets);
+  return decodeLeniently(base64).flatMap((bytes) => textsIn(bytes, charsets));
 }
 
 /** Whether the sample is not text. Needed because some formats begin with plain text. */
@@ -240,8 +250,13 @@ function decodeLeniently(base64: string): readonly Buffer[] {
 }
 
 function textsOf(bytes: Buffer): readonly string[] {
-  const reading = readBytes(bytes, undefined);
-  return [reading.text, ...otherTexts(bytes, reading)];
+  return textsIn(bytes, []);
+}
+
+/** The texts that readers may find in bytes, the most likely first. */
+export function textsIn(bytes: Buffer, charsets: readonly string[]): readonly string[] {
+  const reading = readBytes(bytes, charsets[0]);
+  return [reading.text, ...otherTexts(bytes, reading, charsets)];
 }
 
 /** Shorter stretches of printable ASCII occur in any bytes, and nothing harmful fits into one. */
@@ -346,13 +361,15 @@ function readBytes(bytes: Buffer, declared: string | undefined): Reading {
   );
 }
 
-/** The texts of clients that ignore the charset or guess another one. */
-function otherTexts(bytes: Buffer, { charset }: Reading): readonly string[] {
+/** The texts of clients that ignore the charset, take another of those that are declared, or guess one. */
+function otherTexts(bytes: Buffer, { charset }: Reading, charsets: readonly string[] = []): readonly string[] {
   const isByBytes = charset === LATIN_1 || charset === 'utf-8';
-  const others = isByBytes ? [] : [bytes.toString(LATIN_1)];
+  const declared = charsets.slice(1).flatMap((one) => readDeclared(bytes, one)?.text ?? []);
+  const others = isByBytes ? declared : [bytes.toString(LATIN_1), ...declared];
   // Wide text with any ASCII contains NUL, and text without ASCII holds nothing that detectors look for.
   if (!bytes.includes(0)) return others;
-  const pattern = readWide(bytes)?.charset;
+  const complete = bytes.subarray(0, bytes.length - (bytes.length % 4));
+  const pattern = readWide(bytes)?.charset ?? readWide(complete)?.charset;
   const wide = new Set<string>(pattern === undefined ? UTF_16 : [...UTF_16, pattern]);
   wide.delete(charset);
   return [...others, ...Array.from(wide, (one) => decodeText(bytes, one))];
@@ -375,7 +392,7 @@ function readMarked(bytes: Buffer): Reading | undefined {
 function readDeclared(bytes: Buffer, declared: string | undefined): Reading | undefined {
   const label = declared?.toLowerCase();
   if (label === undefined || label === 'binary') return undefined;
-  const wide = ALL_WIDE.find((one) => one === label);
+  const wide = ALL_WIDE.find((one) => one === label.replace(/^utf[-_ ]?(16|32)[-_ ]?(?=[lb]e$)/, 'utf-$1'));
   if (wide !== undefined) return { text: decodeText(bytes, wide), charset: wide, bom: 0 };
   if (/^(?:iso-8859-1|latin-?1|us-ascii|ascii)$/.test(label)) return undefined;
   const read = decodeStrictly(bytes, label);
@@ -410,11 +427,12 @@ const MIN_WIDE_RATIO = 0.4;
 /** How many times more NULs one half of the units must have than the other. */
 const ONE_SIDED = 4;
 
-// Detects UTF-16 and UTF-32 without a byte order mark: in ASCII text, every other byte is NUL, or three of four.
+// Detects UTF-16 and UTF-32 without a byte order mark: in ASCII text, every other byte is NUL, or three of four. A
+// document that begins with a tag says so in its first characters (XML 1.0, appendix F).
 function readWide(bytes: Buffer): Reading | undefined {
   const isMultipleOfFour = bytes.length % 4 === 0;
   const sample = bytes.subarray(0, Math.min(CHARSET_SAMPLE, bytes.length));
-  const charset = wideBy(countNuls(sample), sample.length, isMultipleOfFour);
+  const charset = wideBy(countNuls(sample), sample.length, isMultipleOfFour) ?? wideByTag(sample);
   return charset === undefined ? undefined : { text: decodeText(bytes, charset), charset, bom: 0 };
 }
 
@@ -441,6 +459,12 @@ function wideBy(nuls: Nuls, length: number, isMultipleOfFour: boolean): Wide | u
   return even > odd * ONE_SIDED && even >= least ? 'utf-16be' : undefined;
 }
 
+function wideByTag([first, second, third, fourth]: Uint8Array): Wide | undefined {
+  if (first === LESS_THAN && second === 0 && fourth === 0 && third !== 0) return 'utf-16le';
+  return first === 0 && second === LESS_THAN && third === 0 && fourth !== 0 ? 'utf-16be' : undefined;
+}
+
+const LESS_THAN = 0x3c;
 const MAX_CONTROL_RATIO = 0.1;
 const CONTROL =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: controls are what is counted

@@ -5,7 +5,8 @@
 
 import { applyEdits, elementSpans, memberSpans, removalEdits, spanOf } from '../protocol/json/json.js';
 import { isObject, type Json } from '../protocol/jsonrpc.js';
-import { isInertSvg, isSvg, svgInDataUrl } from './detectors/svg.js';
+import { readDataUrl } from './data-urls.js';
+import { isInertSvg, isSvg, isSvgType } from './detectors/svg.js';
 
 export const ICONS = 'icons';
 
@@ -29,8 +30,8 @@ function isEmbedded(icon: Json): boolean {
 }
 
 function isInertDataUrl(source: string): boolean {
-  const svg = svgInDataUrl(source);
-  return svg !== undefined && isSvg(svg) && isInertSvg(svg);
+  const { essence = '', texts = [] } = readDataUrl(source) ?? {};
+  return isSvgType(essence) && isSvg(texts[0] ?? '') && texts.every(isInertSvg);
 }
 
 /** Whether the members beside `src` have the types that MCP gives them. One icon that has not costs a client the list. */

@@ -31,6 +31,8 @@ const VALUE_MEMBERS: ReadonlySet<string> = new Set([
   ...['lastModified', 'resultType', 'cacheScope', 'progressToken', 'nextCursor', 'protocolVersion'],
   ...['requestId', 'id', 'taskId', 'toolUseId', 'elicitationId', 'level', 'logger', 'model', 'icons', 'src', 'status'],
 ]);
+/** Members of the protocol of which a host may make a link. */
+export const ADDRESSES: ReadonlySet<unknown> = new Set(['uri', 'url', 'websiteUrl']);
 /** Members whose texts a host shows one after another. Those that stand in a list of strings are joined too. */
 const JOINED_MEMBERS: ReadonlySet<string> = new Set(['text', 'message', 'data', 'statusMessage']);
 /** Members whose content has a shape of its own: its strings, in order, are one text to whoever shows it. */

@@ -12,6 +12,7 @@ import { checkBytes, type Payload, readableParts, readPayload } from './binary-c
 import { findActiveContent } from './detectors/active-content.js';
 import { findMarkdownCode } from './detectors/markdown-code.js';
 import { isInertSvg, neutralizeSvg } from './detectors/svg.js';
+import { scriptSchemeColon } from './detectors/targets.js';
 import {
   actionFor,
   detectorOf,
@@ -31,7 +32,7 @@ import { areOdd, ICONS, withoutOddIcons } from './icons.js';
 import { cutText, editJsonText, findSplit, neutralizeJoined, type SplitHit } from './joined-text.js';
 import { findSplitInLists } from './listed-texts.js';
 import { isProtocolPlace, isReserved, nearestName, parseContainer, valueAt } from './message-fields.js';
-import { isStructure, ordersOf, type Place, placeOf } from './message-map.js';
+import { ADDRESSES, isStructure, ordersOf, type Place, placeOf } from './message-map.js';
 import { redactionMark } from './redaction-marks.js';
 import { canShowSource, type ShownSources, sourceEdits, sourceText, svgIn } from './svg-images.js';
 
@@ -248,7 +249,8 @@ function visitString(state: PassState, leaf: Leaf): void {
   const encoded = isMessage ? (visitSvgText(state, leaf) ?? visitPayload(state, leaf)) : undefined;
   const { role, group, isContinued } = isMessage ? placeOf(leaf.steps) : IN_JSON;
   // Where a text that a client shows is JSON, its strings are inspected like structured content.
-  const text = encoded ?? sanitizeValue(state, leaf, role === 'reader' ? 'markdown' : 'value');
+  const clean = encoded ?? sanitizeValue(state, leaf, role === 'reader' ? 'markdown' : 'value');
+  const text = isMessage ? breakScriptAddress(state, leaf, clean) : clean;
   if (isContinued) state.continued.push(value);
   if (group !== undefined) {
     const part = { start, end, steps: [...leaf.steps], text, original: value };
@@ -257,6 +259,16 @@ function visitString(state: PassState, leaf: Leaf): void {
     else known.parts.push(part);
   }
   if (text !== value) addEdit(state, start, end, JSON.stringify(text));
+}
+
+/** Puts the colon of a script in brackets where a host may make a link of it. */
+function breakScriptAddress(state: PassState, { steps }: Leaf, text: string): string {
+  const { activeContent } = state.input.rules;
+  if (activeContent === 'off' || !ADDRESSES.has(steps.at(-1)) || !isProtocolPlace(steps)) return text;
+  const colon = scriptSchemeColon(text);
+  if (colon === undefined) return text;
+  addNote(state, steps, { detector: 'active:link', action: ACTIVE_ACTIONS[activeContent], count: 1 });
+  return activeContent === 'neutralize' ? `${text.slice(0, colon.start)}[:]${text.slice(colon.end)}` : text;
 }
 
 /** The strings of a text that is JSON: data, which is joined in order. */
@@ -389,7 +401,7 @@ const MAX_TOKEN_CHARS = 1024;
 type ReadablePayload = Exclude<Payload, { readonly kind: 'media' }>;
 
 function rewritePayload(state: PassState, leaf: Leaf, payload: ReadablePayload, inert: string | undefined): string {
-  if (payload.kind === 'none') return leaf.value;
+  if (payload.kind === 'none') return inert ?? leaf.value;
   const text = inert ?? payload.reading.text;
   const isPassable = payload.kind === 'bytes' && inert === undefined;
   if (isPassable && !containsForbiddenContent(state, leaf.steps, text)) return leaf.value;

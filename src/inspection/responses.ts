@@ -10,6 +10,7 @@ import { applyEdits, MAX_JSON_DEPTH, readJsonText, setMember, spanOf } from '../
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { LIST_MEMBERS } from '../protocol/methods.js';
 import { mayHoldPayload } from './binary-content.js';
+import { scriptSchemeColon } from './detectors/targets.js';
 import { type SanitizeText, sanitizeText } from './detectors/text-sanitizer.js';
 import { isExposedIn, type SentCredentials } from './detectors/upstream-credentials.js';
 import { createFindingLog, type FindingLog, type Profile, publicFindings } from './findings.js';
@@ -17,7 +18,7 @@ import { ICONS } from './icons.js';
 import { headOf, SECRET_SEPARATORS, tailOf } from './joined-text.js';
 import { withJoinedLists } from './listed-texts.js';
 import { exemptIn, isFreeForm, valueAt } from './message-fields.js';
-import { joinedTextsOf } from './message-map.js';
+import { ADDRESSES, joinedTextsOf } from './message-map.js';
 import { sanitizeMessage } from './message-sanitizer.js';
 import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
 import type { MarkKeys } from './redaction-marks.js';
@@ -364,9 +365,10 @@ function hasUnprefilteredMember(value: JsonObject, parentName?: string, listed?:
   return false;
 }
 
-/** Encoded bytes, and texts that are read as XML. */
+/** Encoded bytes, texts that are read as XML, and addresses that are scripts. */
 function needsReading(holder: JsonObject, name: string, text: string): boolean {
-  return mayHoldPayload(holder, name) || (name === 'mimeType' && /svg/i.test(text));
+  if (mayHoldPayload(holder, name) || (name === 'mimeType' && /svg/i.test(text))) return true;
+  return ADDRESSES.has(name) && scriptSchemeColon(text) !== undefined;
 }
 
 function isSkippedMember(name: string, parentName: string | undefined, listed?: string): boolean {

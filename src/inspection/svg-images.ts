@@ -8,7 +8,8 @@ import type { JsonObject } from '../protocol/jsonrpc.js';
 import { pointerOf } from '../text/json-members.js';
 import type { Span } from '../text/span.js';
 import { type Payload, readMimeType } from './binary-content.js';
-import { isSvg, isSvgType, neutralizeSvg, svgInDataUrl } from './detectors/svg.js';
+import { readDataUrl } from './data-urls.js';
+import { isInertSvg, isSvg, isSvgType, neutralizeSvg } from './detectors/svg.js';
 
 /** What a block says in place of its image, before the source. */
 const SHOWN_AS_SOURCE = 'This SVG image would run or load something. It is shown as its source, made inert:\n\n';
@@ -18,7 +19,10 @@ export function sourceText(svg: string): string {
   return SHOWN_AS_SOURCE + neutralizeSvg(svg);
 }
 
-/** The SVG document that a member of a block carries; undefined where it carries none. */
+/**
+ * The SVG document that a member of a block carries, in whatever charset a viewer reads it: of several readings the first
+ * that acts. Undefined where it carries none.
+ */
 export function svgIn(
   block: JsonObject,
   member: string,
@@ -30,8 +34,14 @@ export function svgIn(
   if (member === 'text') return isClaimed && block['type'] === undefined ? value : undefined;
   if (payload === undefined || payload.kind === 'media') return undefined;
   if (!mayBeDrawn(block, member, essence)) return undefined;
-  const text = payload.kind === 'none' ? (svgInDataUrl(value) ?? value) : payload.reading.text;
-  return (isClaimed && payload.kind === 'text') || isSvg(text) ? text : undefined;
+  const isText = isClaimed && payload.kind === 'text';
+  const drawn = textsOf(value, payload).filter((text, index) => (isText && index === 0) || isSvg(text));
+  return drawn.length === 1 ? drawn[0] : (drawn.find((text) => !isInertSvg(text)) ?? drawn[0]);
+}
+
+function textsOf(value: string, payload: Exclude<Payload, { readonly kind: 'media' }>): readonly string[] {
+  if (payload.kind !== 'none') return [payload.reading.text, ...payload.others];
+  return [value, ...(readDataUrl(value)?.texts ?? []), ...payload.others];
 }
 
 /** Whether a client may draw the bytes of a member. What is declared as text is shown as such. */

@@ -59,6 +59,39 @@ export const rows: readonly CompatRow[] = [
       }),
   },
   {
+    id: 'svg-icons-as-they-are-written',
+    area: 'content',
+    source: 'RFC 2397, WHATWG Fetch §6',
+    given: 'A link has icons as data URLs: one has a percent sign that is no triplet, one states a charset, one runs.',
+    verdict: 'changes',
+    sees: 'The client gets the link with the icons that only draw, byte for byte.',
+    run: () => {
+      const drawn = (inner: string): string => `<svg xmlns="http://www.w3.org/2000/svg">${inner}</svg>`;
+      const rect = drawn('<rect width="100%" height="1" fill="red"/>');
+      const encoded = Buffer.from(rect, 'utf16le').toString('base64');
+      const kept = [
+        { src: `data:image/svg+xml;utf8,${rect}` },
+        { src: `data:image/svg+xml;charset=utf-16le;base64,${encoded}` },
+      ];
+      const link = { type: 'resource_link', uri: 'memo://one', name: 'one' };
+      const active = { src: `data:image/svg+xml;utf8,${drawn('<g onload="a()"/>')}100%` };
+      return blockArrives({ ...link, icons: [...kept, active] }, { ...link, icons: kept });
+    },
+  },
+  {
+    id: 'addresses-that-are-scripts',
+    area: 'content',
+    source: 'WHATWG URL §4.4, HTML §7.4.2.3.2',
+    given: 'A link to a resource leads to a script.',
+    verdict: 'changes',
+    sees: 'The client gets the link with the colon of the scheme in brackets, so that it leads nowhere.',
+    run: () =>
+      blockArrives(
+        { type: 'resource_link', uri: 'javascript:run(1)', name: 'one' },
+        { type: 'resource_link', uri: 'javascript[:]run(1)', name: 'one' },
+      ),
+  },
+  {
     id: 'source-code-is-no-markup',
     area: 'content',
     source: 'CommonMark §6.4, HTML §13.2.5',

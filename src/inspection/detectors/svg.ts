@@ -33,11 +33,14 @@ export function isSvg(text: string): boolean {
 
 const BLANKS = /\s*/y;
 
-/** The offset behind the blanks, the comment or the instruction that begins here, if one does. */
+/** The offset behind the blanks, the comment, the instruction or the type of another document that begins here, if one does. */
 function skipPrologPart(prolog: string, at: number): number {
   BLANKS.lastIndex = at;
   BLANKS.test(prolog);
   const start = BLANKS.lastIndex;
+  SVG_DOCTYPE.lastIndex = start;
+  if (DOCTYPE.test(prolog.slice(start, start + 9)) && !SVG_DOCTYPE.test(prolog))
+    return start + (endOfDoctype(prolog.slice(start)) ?? 0);
   const mark = prolog.startsWith('<!--', start) ? '-->' : prolog.startsWith('<?', start) ? '?>' : '';
   const end = mark === '' ? -1 : prolog.indexOf(mark, start);
   return end < 0 ? start : end + mark.length;
@@ -65,29 +68,10 @@ export function neutralizeSvg(text: string): string {
   return neutralize(inert + text.slice(at), () => []).text;
 }
 
-/** `data:image/svg+xml;charset=utf-8;base64,…`, and the same with percent triplets. */
-const DATA_URL = /^\s*data:image\/svg\+xml((?:;[^,;]{0,64}){0,4}),([\s\S]*)$/i;
-
-/** The SVG document in a data URL; undefined for any other text, and for one that cannot be decoded. */
-export function svgInDataUrl(url: string): string | undefined {
-  const [, parameters = '', data = ''] = DATA_URL.exec(url) ?? [];
-  if (data === '') return undefined;
-  const charset = /;\s*charset=([^;]*)/i.exec(parameters)?.[1]?.replaceAll('"', '') ?? 'utf-8';
-  if (!/^(?:utf-?8|us-ascii)$/i.test(charset.trim())) return undefined;
-  try {
-    const written = decodeURIComponent(data);
-    if (!/;\s*base64\s*$/i.test(parameters)) return written;
-    if (!/^[A-Za-z0-9+/\s]*={0,2}\s*$/.test(written)) return undefined;
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(written, 'base64'));
-  } catch {
-    return undefined;
-  }
-}
-
 /** Elements that run, or whose content another parser reads. */
 const RUNNING: ReadonlySet<string> = new Set(
   (
-    'script handler listener foreignobject iframe frame object embed applet audio video link meta base form portal ' +
+    'script include handler listener foreignobject iframe frame object embed applet audio video link meta base form portal ' +
     'fencedframe webview'
   ).split(' '),
 );
@@ -103,6 +87,8 @@ const ACTING_NAMESPACES: ReadonlySet<string> = new Set([
   'http://www.w3.org/2001/xml-events',
   'http://www.w3.org/1998/math/mathml',
   'http://www.w3.org/1999/xsl/transform',
+  'http://www.w3.org/2001/xinclude',
+  'http://www.w3.org/2003/xinclude',
 ]);
 
 type Reading = {
@@ -135,7 +121,7 @@ function readMarkup(reading: Reading, at: number): number {
   const { text } = reading;
   if (text.startsWith('<!--', at)) return endBehind(reading, '-->', at + 4);
   if (text.startsWith('<![CDATA[', at)) return endBehind(reading, ']]>', at + 9);
-  if (/^<!doctype/i.test(text.slice(at, at + 9))) return readDoctype(reading, at);
+  if (DOCTYPE.test(text.slice(at, at + 9))) return readDoctype(reading, at);
   if (text.startsWith('<?', at)) return readInstruction(reading, at);
   return readElement(reading, at);
 }
@@ -167,6 +153,7 @@ function readInstruction(reading: Reading, at: number): number {
   return end;
 }
 
+const DOCTYPE = /^<!doctype/i;
 const DOCTYPE_TOKEN = /"[^"]*"|'[^']*'|<!--[\s\S]*?-->|[[\]>]/g;
 const DOCTYPE_HEAD =
   /^<!doctype\s+[^\s[>"']+\s*(?:public\s*(?:"[^"]*"|'[^']*')\s*)?(?:system\s*)?(?:"([^"]*)"|'([^']*)')?/i;
@@ -208,9 +195,10 @@ function isPlainDoctype(declaration: string): boolean {
   const head = DOCTYPE_HEAD.exec(declaration);
   const definition = head?.[1] ?? head?.[2] ?? '';
   if (isElsewhere(definition) && !KNOWN_DEFINITION.test(definition)) return false;
-  // What is left may be an entity of another file or with markup in it, or an attribute with a default.
+  // What is left may be an entity of another file or with markup in it, an attribute with a default, or an instruction,
+  // whose quotes are none.
   const left = declaration.replace(ENTITY, '').replace(/<!--[\s\S]*?-->/g, '');
-  return !/<!(?:ENTITY|ATTLIST)|%/i.test(left);
+  return !/<!(?:ENTITY|ATTLIST)|<\?|%/i.test(left);
 }
 
 const NAME = /<([^\s"'<>/=!?&]+)/y;
@@ -331,15 +319,26 @@ function isActingValue(value: string): boolean {
   return isElsewhere(value.trim()) || scriptColon(value) !== undefined;
 }
 
-const STYLE_CLOSE = /<\/(?:[^\s<>:]+:)?style\s*>/gi;
+const STYLE_MARK = /<!--|<!\[CDATA\[|<\?|<\/(?:[^\s<>:]+:)?style\s*>/gi;
 
 /** Whether the style sheet behind a tag loads something. The tags of one that does not end are read once. */
 function loadsInStyle(reading: Reading, from: number): boolean {
   const { text, style } = reading;
   if (from <= style.end) return style.loads;
-  STYLE_CLOSE.lastIndex = from;
-  const end = STYLE_CLOSE.exec(text)?.index ?? text.length;
+  const end = endOfStyle(reading, from);
   const sheet = expand(text.slice(from, end), reading);
   reading.style = { end, loads: sheet === undefined || lastStyleLoad(sheet) >= 0 };
   return reading.style.loads;
+}
+
+/** Where a style sheet ends. A closing tag within a comment, a section or an instruction is none. */
+function endOfStyle(reading: Reading, from: number): number {
+  const { text } = reading;
+  STYLE_MARK.lastIndex = from;
+  for (let mark = STYLE_MARK.exec(text); mark !== null; mark = STYLE_MARK.exec(text)) {
+    if (mark[0].startsWith('</')) return mark.index;
+    const end = mark[0] === '<!--' ? '-->' : mark[0] === '<?' ? '?>' : ']]>';
+    STYLE_MARK.lastIndex = endBehind(reading, end, STYLE_MARK.lastIndex);
+  }
+  return text.length;
 }

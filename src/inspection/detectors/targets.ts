@@ -65,6 +65,8 @@ function decodeReference(reference: string): string {
 }
 
 const SCRIPT_SCHEME = /^(?:java|vb|live)script$/i;
+const MAY_BE_SCRIPT = /^[\0-\x20]*[jvl&\\]/i;
+const DATA_SCHEME = /^[\0-\x20]*d/i;
 /** Documents in which a script may run. */
 const DOCUMENT_TYPE = /^\s*(?:text\/html|[\w.+-]+\/(?:[\w.+-]*\+)?xml|image\/svg|multipart\/)/i;
 const UNIT = /&(?:#0*[0-9]{1,7}|#x0*[0-9a-f]{1,6}|[a-z]{2,16});?|\\[!-/:-@[-`{-~]|[\s\S]/giy;
@@ -95,6 +97,12 @@ export function scriptColon(target: string): Span | undefined {
 function readUnit(written: string): string {
   if (written.length === 1) return written;
   return written.startsWith('\\') ? written.slice(1) : decodeReference(written);
+}
+
+/** The colon behind the scheme of an address that is a script; no browser opens a document as data from a link. */
+export function scriptSchemeColon(address: string): Span | undefined {
+  const colon = MAY_BE_SCRIPT.test(address) ? scriptColon(address) : undefined;
+  return colon !== undefined && !DATA_SCHEME.test(address.slice(0, colon.end)) ? colon : undefined;
 }
 
 function isScript(scheme: string, rest: string): boolean {
