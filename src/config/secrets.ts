@@ -128,7 +128,7 @@ function readSecret(
   const { env, file } = reference as Readable<SecretReference>;
   if (!env === !file) return undefined;
   if (env) {
-    const value = Object.hasOwn(sources.env, env) ? sources.env[env] : undefined;
+    const value = Object.hasOwn(sources.env, env) ? withoutLineEnd(sources.env[env]) : undefined;
     if (value !== undefined && value !== '') return value;
     const state = value === undefined ? 'is not set' : 'is empty';
     const suggestion = value === undefined ? nearestCandidate(env, namesOf(sources.env)) : undefined;
@@ -137,6 +137,11 @@ function readSecret(
     return undefined;
   }
   return readSecretFile(file ?? '', [...path, 'file'], sources, report, isPublic);
+}
+
+/** Without the line end behind it, which programs write that print a secret into a file or a variable. */
+function withoutLineEnd<Text extends string | undefined>(text: Text): string | Text {
+  return text?.replace(/\r?\n$/, '') ?? text;
 }
 
 /** The variables that are set. */
@@ -195,7 +200,7 @@ function readSecretFile(
   if (bytes.byteLength > MAX_SECRET_BYTES) {
     return refuse(`${subject} is larger than ${MAX_SECRET_BYTES} bytes, too large for a secret`);
   }
-  const secret = decodeUtf8(bytes)?.replace(/\r?\n$/, '');
+  const secret = withoutLineEnd(decodeUtf8(bytes));
   if (secret === undefined) return refuse(`${subject} is not UTF-8 text`);
   // Its group may be there for the gateway, as where Kubernetes mounts a secret.
   if (!isPublic && mode !== undefined && (mode & READABLE_BY_ALL) !== 0) {

@@ -144,40 +144,40 @@ export function createLineLimit(
   };
 }
 
-/** Leaves out the lines of private keys after the first, which has no form that a detector would know. */
-function createKeyFilter(): (line: string) => boolean {
+/**
+ * Makes the lines of one output fit to be shown: without secrets, visible and cut; empty for what is not shown. The lines
+ * of a private key after the first are left out, because they have no form that a detector would know.
+ */
+export function createLineCleaner(redact: ProcessPorts['redact'], maxCharacters: number): (line: string) => string {
   let left = 0;
   return (line) => {
-    const isInKey = left > 0;
-    if (isInKey) left = line.includes('-----END ') ? 0 : left - 1;
-    else if (/-----BEGIN [A-Z ]{0,40}PRIVATE KEY/.test(line) && !line.includes('-----END ')) left = MAX_KEY_LINES;
-    return !isInKey;
+    if (left > 0) {
+      left = line.includes('-----END ') ? 0 : left - 1;
+      return '';
+    }
+    if (/-----BEGIN [A-Z ]{0,40}PRIVATE KEY/.test(line) && !line.includes('-----END ')) left = MAX_KEY_LINES;
+    return cleanForeign(redact(line.replace(/\r$/, '')), maskSecrets, maxCharacters);
   };
 }
 
-/**
- * Standard error: labelled, without secrets, made visible, cut and bounded; the last lines are kept for the report of the
- * end.
- */
+/** Standard error: labelled, cleaned and bounded; the last lines are kept for the report of the end. */
 function followStandardError(
   child: ChildProcessWithoutNullStreams,
   { log, redact }: Pick<ProcessPorts, 'log' | 'redact'>,
 ): readonly string[] {
   const lastLines: string[] = [];
-  const isShown = createKeyFilter();
+  const clean = createLineCleaner(redact, MAX_STDERR_CHARACTERS);
   const print = createLineLimit(MAX_STDERR_LINES_PER_MINUTE, Date.now, log);
   let pending = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     const lines = `${pending}${text}`.split('\n');
     pending = (lines.pop() ?? '').slice(0, MAX_READ_CHARACTERS);
     for (const line of lines) {
-      if (!isShown(line)) continue;
-      const read = redact(line.replace(/\r$/, '').slice(0, MAX_READ_CHARACTERS));
-      const clean = cleanForeign(read, maskSecrets, MAX_STDERR_CHARACTERS);
-      if (clean === '') continue;
-      lastLines.push(clean);
+      const shown = clean(line.slice(0, MAX_READ_CHARACTERS));
+      if (shown === '') continue;
+      lastLines.push(shown);
       if (lastLines.length > LAST_LINES) lastLines.shift();
-      print(`stderr: ${clean}`);
+      print(`stderr: ${shown}`);
     }
   });
   return lastLines;

@@ -18,8 +18,8 @@ import { readMended } from '../protocol/lone-surrogates.js';
 import { readServerJson } from '../protocol/odd-items.js';
 import { versionOfStdio } from '../protocol/versions/revisions.js';
 import { BoundedMap } from '../state/bounds.js';
-import { cleanForeign, maskSecrets } from '../text/escaping.js';
 import {
+  createLineCleaner,
   createLineLimit,
   type ProcessEnd,
   type ProcessHandlers,
@@ -108,6 +108,7 @@ function asLine(text: string): string {
 export class StdioSession {
   readonly #server: ServerProcess;
   readonly #ports: SessionPorts;
+  readonly #cleanLine: (line: string) => string;
   readonly #logMalformed: (line: string) => void;
   readonly #pending = new Map<string, Pending>();
   /** Requests of the server that wait for a reply, with the stream that each was sent on. The oldest are forgotten. */
@@ -123,6 +124,7 @@ export class StdioSession {
   constructor(start: (handlers: ProcessHandlers) => ServerProcess, ports: SessionPorts) {
     this.#ports = ports;
     this.#lastUsedMs = ports.now();
+    this.#cleanLine = createLineCleaner(ports.redact, SHOWN_CHARACTERS);
     this.#logMalformed = createLineLimit(MAX_LOGGED_PER_MINUTE, ports.now, ports.log);
     this.#server = start({
       onLine: (line) => this.#receive(line),
@@ -254,9 +256,8 @@ export class StdioSession {
   /** A line that is no message is shown to people and to nobody else. */
   #dropLine(line: Buffer): void {
     this.#malformedLines += 1;
-    const start = line.subarray(0, 4 * SHOWN_CHARACTERS).toString('utf8');
-    const shown = cleanForeign(this.#ports.redact(start), maskSecrets, SHOWN_CHARACTERS);
-    this.#logMalformed(`a line on standard output is not a JSON-RPC message: ${shown}`);
+    const shown = this.#cleanLine(line.subarray(0, 4 * SHOWN_CHARACTERS).toString('utf8'));
+    if (shown !== '') this.#logMalformed(`a line on standard output is not a JSON-RPC message: ${shown}`);
     if (this.#malformedLines === MAX_MALFORMED_LINES)
       void this.end(`it wrote ${MAX_MALFORMED_LINES} lines that are not JSON-RPC messages`);
   }

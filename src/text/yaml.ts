@@ -69,11 +69,29 @@ function findOpenBrackets(text: string): Position | undefined {
 }
 
 /**
+ * Characters that end a line for some readers and not for others, and controls, which YAML does not have (YAML 1.2.2 §5.1
+ * and §5.4). Behind a comment such a character would hide from the gateway what a reviewer sees on a line of its own.
+ */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: controls are what is looked for
+const ODD_CHARACTER = /\r(?!\n)|[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]/;
+
+function findOddCharacter(text: string): YamlMistake | undefined {
+  const index = text.search(ODD_CHARACTER);
+  if (index < 0) return undefined;
+  const lines = text.slice(0, index).split('\n');
+  const code = text.charCodeAt(index).toString(16).toUpperCase().padStart(4, '0');
+  const message = `the character U+${code} ends a line for some readers, or is shown by none; remove it, or write it as an escape in double quotes`;
+  return { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1, message };
+}
+
+/**
  * The plain values of a YAML document, or its errors: only the first syntax error, because others follow from it, and
  * otherwise all errors. Objects have the ordinary prototype, which cannot be replaced because the key `__proto__` is
  * refused.
  */
 export function readYaml(text: string, limits: YamlLimits): YamlReading {
+  const odd = findOddCharacter(text);
+  if (odd !== undefined) return { ok: false, mistakes: [odd] };
   const open = limits.isGenerated ? undefined : findOpenBrackets(text);
   if (open !== undefined) {
     const message = `more than ${MAX_OPEN_BRACKETS} brackets are open here, one inside the other`;

@@ -58,6 +58,16 @@ describe('standard error of a stdio server', () => {
     expect(lines).not.toContain(token.slice(0, 12));
   });
 
+  it('and a private key there is printed by its first line alone', async () => {
+    const before = rig.log.length;
+    await rig.call(session, 'print', { text: `${key}\nend of it\n` });
+    await expect.poll(() => rig.log.slice(before).join('\n')).toContain('end of it');
+    const lines = rig.log.slice(before);
+    expect(lines).toHaveLength(2);
+    expect(lines[0]).toContain('[redacted');
+    for (const line of key.split('\n').slice(1, -1)) expect(lines.join('\n')).not.toContain(line.slice(0, 16));
+  });
+
   it.each([
     'Listening on port 8080, version 1.2.3 (4f5e6d7c)',
     'TypeError: Cannot read properties of undefined (reading "token")',

@@ -136,6 +136,12 @@ describe('[C-01] a gateway file becomes settings', () => {
     expect(settings.pinsDir).toBe('/srv/config/policies/pins');
   });
 
+  it.each(['\n', '\r\n'])('takes the line end off a secret, in a variable as in a file: %j', (end) => {
+    const env = { API_KEY: `${AROUND.env.API_KEY}${end}` };
+    const { credentials } = settingsOf(EVERY_KEY, { ...AROUND, env }).upstreams.get('github') ?? {};
+    expect(credentials).toMatchObject({ value: AROUND.env.API_KEY });
+  });
+
   it('reads every key of the contract', () => {
     const settings = settingsOf(EVERY_KEY, AROUND);
     const github = settings.upstreams.get('github');
