@@ -6,6 +6,7 @@
 import type { IncomingMessage } from 'node:http';
 import { type PlainResponse, readBody } from '../http/internal-server.js';
 import type { BlockTarget } from '../policy/blocks.js';
+import { mediaType } from '../protocol/headers.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import type { ControlState } from '../telemetry/metrics.js';
 import { ADMIN_ROLES, type AdminRole, authorOf, BREAK_GLASS_SUBJECT, isSame, type Sessions } from './sessions.js';
@@ -267,8 +268,7 @@ async function revoke(
 ): Promise<RevocationReply> {
   // Any page can send a form or plain text cross-origin, but not JSON (WHATWG Fetch, CORS-safelisted
   // headers).
-  if (!/^application\/json(?:; ?charset=utf-8)?$/i.test(body.type ?? ''))
-    return { response: refusal(415, 'Send application/json.') };
+  if (mediaType(body.type) !== 'application/json') return { response: refusal(415, 'Send application/json.') };
   const text = await body.read();
   if (text === undefined) return { response: refusal(413, 'The request body exceeds the size limit.') };
   const order = readRevocationOrder(text);
@@ -415,13 +415,12 @@ export async function handleApiRequest(
   } catch {
     caller = 'unavailable';
   }
-  if (caller === 'unavailable') return { response: UNAVAILABLE, subject: undefined };
-  // Whoever has a valid token is served whatever others behind the same address send.
-  if (caller === undefined)
-    return {
-      response: mayGuess(request, ports) ? UNAUTHENTICATED : TOO_MANY,
-      subject: undefined,
-    };
+  // Whoever has a valid token is served whatever others behind the same address send. What cannot be verified now may be
+  // a guess too.
+  if (caller === undefined || caller === 'unavailable') {
+    const response = caller === undefined ? UNAUTHENTICATED : UNAVAILABLE;
+    return { response: mayGuess(request, ports) ? response : TOO_MANY, subject: undefined };
+  }
   const { issuer, subject, roles } = caller;
   if (roles.length === 0) return { response: FORBIDDEN, issuer, subject };
   if (asked.action === 'show-controls') return { response: json(200, { controls: ports.controls() }), issuer, subject };

@@ -14,6 +14,7 @@ import {
   readBody,
 } from '../http/internal-server.js';
 import { LOOPBACK_HOSTS } from '../http/request-checks.js';
+import { mediaType } from '../protocol/headers.js';
 import { urlHost } from '../text/escaping.js';
 import {
   type AccessOutcome,
@@ -361,8 +362,7 @@ function formRefused(frame: Frame): PlainResponse {
 
 /** The fields of a form; `undefined` if it is none, too large, or names a field twice. */
 async function readForm(request: IncomingMessage): Promise<ReadonlyMap<string, string> | undefined> {
-  const type = request.headers['content-type'] ?? '';
-  if (!/^application\/x-www-form-urlencoded(?:; ?charset=utf-8)?$/i.test(type)) return undefined;
+  if (mediaType(request.headers['content-type']) !== 'application/x-www-form-urlencoded') return undefined;
   const text = await readBody(request, MAX_ORDER_BYTES);
   if (text === undefined) return undefined;
   const fields = [...new URLSearchParams(text)];

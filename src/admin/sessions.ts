@@ -3,6 +3,7 @@
 // by the port behind it. RFC 6265bis (cookies, `__Host-`); OpenID Connect Core §3.1; docs/contract.md §2.
 
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
+import ipaddr from 'ipaddr.js';
 import type { PlainResponse } from '../http/internal-server.js';
 import type { Actor } from '../policy/principal.js';
 import { BoundedMap, createRate } from '../state/bounds.js';
@@ -206,8 +207,9 @@ export function createSessions(ports: SessionPorts): Sessions {
 
   /** Whether an address may try once more. */
   function mayTry({ ip }: Pick<BrowserRequest, 'ip'>, rate = attempts): boolean {
-    if (rate.left(ip) < 1) return false;
-    rate.spend(1, ip);
+    const network = networkOf(ip);
+    if (rate.left(network) < 1) return false;
+    rate.spend(1, network);
     return true;
   }
 
@@ -361,6 +363,13 @@ function readCookie(headers: readonly string[], name: string): string | undefine
     .map((pair) => pair.trim())
     .filter((pair) => pair.startsWith(`${name}=`));
   return values.length === 1 ? values[0]?.slice(name.length + 1) : undefined;
+}
+
+/** The /64 network of an IPv6 address, whose holder has all addresses in it; any other address itself. */
+function networkOf(ip: string): string {
+  if (!ipaddr.isValid(ip)) return ip;
+  const address = ipaddr.process(ip);
+  return address.kind() === 'ipv4' ? address.toString() : String(address.toByteArray().slice(0, 8));
 }
 
 /** Whether a form was made for this session. */

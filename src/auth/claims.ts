@@ -11,9 +11,13 @@ import { stepsOf } from '../text/json-members.js';
 /**
  * Reads a claim by its configured name: the exact name or, where it begins with `/`, a JSON Pointer into the claims.
  * Dots, colons and other slashes belong to the exact name, so that no name is ambiguous. Undefined where the claim is
- * absent. RFC 6901 §3 and §4; docs/contract.md §3 (`claims`).
+ * absent or `null`, by which some issuers say that they have nothing to say. RFC 6901 §3 and §4; docs/contract.md §3 (`claims`).
  */
 export function claimAt(claims: JsonObject, name: string): Json | undefined {
+  return claimIn(claims, name) ?? undefined;
+}
+
+function claimIn(claims: JsonObject, name: string): Json | undefined {
   if (!name.startsWith('/')) return ownMember(claims, name);
   let value: Json | undefined = claims;
   for (const step of stepsOf(name)) {
@@ -82,6 +86,9 @@ const NON_ACCESS_TOKEN_CLAIMS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events
 /** Values that issuers write into the claim `typ` of access tokens; other tokens carry other values. */
 const ACCESS_TYPES: ReadonlySet<unknown> = new Set(['bearer', 'dpop', 'at+jwt', 'jwt']);
 
+/** Values of `token_use` of access tokens; some issuers write the name of RFC 7009 §2.1. */
+const ACCESS_USES: ReadonlySet<unknown> = new Set(['access', 'access_token']);
+
 function lower(value: unknown): unknown {
   return typeof value === 'string' ? value.toLowerCase() : value;
 }
@@ -99,7 +106,7 @@ function isNotAccessToken(
   const type = ownMember(claims, 'typ');
   if (type !== undefined && !ACCESS_TYPES.has(lower(type))) return true;
   const use = ownMember(claims, 'token_use');
-  if (use !== undefined && use !== 'access') return true;
+  if (use !== undefined && !ACCESS_USES.has(use)) return true;
   // An identity token is for the client itself, and grants nothing (OpenID Connect Core §2).
   return facts.audience === facts.client && !facts.hasScopes;
 }
@@ -171,6 +178,8 @@ function firstOf(claims: JsonObject, names: readonly string[]): Json | undefined
   return undefined;
 }
 
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
 function hasControlCharacter(text: string): boolean {
   for (let index = 0; index < text.length; index += 1) {
     const code = text.charCodeAt(index);
@@ -179,9 +188,13 @@ function hasControlCharacter(text: string): boolean {
   return false;
 }
 
-/** An identity is compared, used as a key and logged, so it must not be empty or hold a control character. */
+/**
+ * An identity is compared, used as a key and logged, so it must not be empty, hold a control character or, in UTF-8, equal
+ * another one.
+ */
 function readIdentity(value: Json | undefined): string | undefined {
-  if (typeof value !== 'string' || value === '' || hasControlCharacter(value)) return undefined;
+  if (typeof value !== 'string' || value === '' || hasControlCharacter(value) || LONE_SURROGATE.test(value))
+    return undefined;
   return value;
 }
 

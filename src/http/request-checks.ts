@@ -54,8 +54,12 @@ function isLoopbackUrl(url: URL): boolean {
   return LOOPBACK_HOSTS.includes(url.hostname) || url.hostname.startsWith('127.');
 }
 
+function defaultPort({ protocol }: URL): number {
+  return protocol === 'https:' ? 443 : 80;
+}
+
 /**
- * The accepted Host values: that of the public URL and, if that is a loopback URL, the loopback names with the
+ * The accepted Host values: that of the public URL, with its port or without a default one, and, if that is a loopback URL, the loopback names with the
  * listening port, since a local client may use any of them (DNS rebinding cannot use them), and `localNames`.
  */
 export function servedHosts(
@@ -64,6 +68,8 @@ export function servedHosts(
   localNames: readonly string[] = [],
 ): ReadonlySet<string> {
   const hosts = new Set([publicUrl.host.toLowerCase()]);
+  // The default port of a scheme may be written or left out (RFC 9110 §4.2.3).
+  if (publicUrl.port === '') hosts.add(`${publicUrl.host.toLowerCase()}:${defaultPort(publicUrl)}`);
   if (!isLoopbackUrl(publicUrl)) return hosts;
   for (const host of [...LOOPBACK_HOSTS, ...localNames]) {
     hosts.add(`${host}:${listenPort}`);

@@ -1,7 +1,8 @@
 // What clients send over HTTP that is unusual and legal.
 
 import { expect } from 'vitest';
-import { bearer, post, statelessParts } from '../support/wire-client.js';
+import { makeSecret } from '../support/secrets.js';
+import { bearer, hasCompleteResponse, post, sendRaw, statelessParts } from '../support/wire-client.js';
 import { type CompatRow, type World, withWorld } from './rig.js';
 
 /** Sends a good call with these headers. */
@@ -45,6 +46,43 @@ export const rows: readonly CompatRow[] = [
       withWorld({}, async (world) => {
         for (const accept of ACCEPTED) expect([accept, await callWith(world, { accept })]).toEqual([accept, 200]);
       }),
+  },
+  {
+    id: 'host-with-the-default-port',
+    area: 'clients',
+    source: 'RFC 9110 §4.2.3 and §7.2',
+    given: 'A client or a proxy writes the default port of the scheme into `Host`.',
+    verdict: 'accepts',
+    sees: 'It is served as without the port; another port is refused with 421.',
+    run: () =>
+      withWorld({ publicUrl: 'http://localhost' }, async ({ access }) => {
+        const path = '/.well-known/oauth-protected-resource/u';
+        for (const [host, status] of Object.entries({ localhost: 200, 'LOCALHOST:80': 200, 'localhost:443': 421 })) {
+          const text = `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
+          const reply = await sendRaw(Number(new URL(access.url).port), [text], hasCompleteResponse);
+          expect([host, reply.status]).toEqual([host, status]);
+        }
+      }),
+  },
+  {
+    id: 'issuers-that-write-null',
+    area: 'clients',
+    source: 'RFC 7662 §2.2; the introspection of Ory Hydra (`token_use`)',
+    given: 'An issuer that is asked about a token writes `null` for what it has not, and `access_token` for its use.',
+    verdict: 'accepts',
+    sees: 'The caller is served, without groups and scopes.',
+    run: () => {
+      const issuer = ['introspection: {clientId: gateway, clientSecret: {env: CLIENT}}'];
+      return withWorld({ issuer, env: { CLIENT: makeSecret() } }, async (world) => {
+        world.gateway.issuer.answerAbout(() => {
+          const exp = Math.floor(Date.now() / 1000) + 60;
+          const absent = { groups: null, scope: null, act: undefined };
+          const claims = { sub: 'ada', client_id: null, azp: 'ide', aud: world.access.url, exp, ...absent };
+          return { active: true, token_type: 'Bearer', token_use: 'access_token', ...claims };
+        });
+        expect(await callWith(world, { authorization: `Bearer ${makeSecret()}` })).toBe(200);
+      });
+    },
   },
   {
     id: 'accept-of-other-types-only',

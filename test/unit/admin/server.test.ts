@@ -160,6 +160,38 @@ describe('createAdminServer', () => {
     expect(accesses).toMatchObject([{ action: 'show-controls', status }]);
   });
 
+  it('[O-70] counts what cannot be verified now as a guess too, but a valid token is served', async () => {
+    const statuses: number[] = [];
+    for (let attempt = 0; attempt <= ATTEMPTS_PER_MINUTE; attempt += 1)
+      statuses.push((await ask('/api/controls', bearer('untold'))).status);
+    expect(statuses.filter((status) => status === 503)).toHaveLength(ATTEMPTS_PER_MINUTE);
+    expect(statuses.at(-1)).toBe(429);
+    expect((await ask('/api/controls', bearer(secret))).status).toBe(200);
+    expect((await ask('/api/controls', bearer('viewer-token'))).status).toBe(200);
+  });
+
+  it('[O-70] counts guesses by network, since whoever has one address of IPv6 has all of its network', () => {
+    const { mayGuess } = createSessions(sessionPorts);
+    const taken = (ip: (at: number) => string): number =>
+      Array.from({ length: 100 }, (_, at) => mayGuess({ ip: ip(at) })).filter(Boolean).length;
+    expect(taken((at) => `2001:db8:1:2:${at.toString(16)}::${at.toString(16)}`)).toBe(ATTEMPTS_PER_MINUTE);
+    expect(taken((at) => (at % 2 === 0 ? '198.51.100.1' : '::ffff:198.51.100.1'))).toBe(ATTEMPTS_PER_MINUTE);
+    expect(taken((at) => `198.51.101.${at}`)).toBe(100);
+    expect(taken((at) => `2001:db8:1:${(at + 3).toString(16)}::1`)).toBe(100);
+  });
+
+  it.each([
+    ['application/json', 403],
+    ['APPLICATION/JSON ; charset="utf-8"', 403],
+    ['application/json;charset=UTF-8;x=y', 403],
+    ['text/plain', 403],
+  ])('[O-70] reads JSON whatever the parameters of its type: %s', async (type, status) => {
+    const headers = { ...bearer('viewer-token'), 'content-type': type };
+    expect((await ask('/api/revocations', headers, 'POST', '{}')).status).toBe(status);
+    const asked = { ...bearer(secret), 'content-type': type };
+    expect((await ask('/api/revocations', asked, 'POST', '{}')).status).toBe(type === 'text/plain' ? 415 : 400);
+  });
+
   it.each(['evil.example', 'localhost.evil.example', '127.0.0.1.nip.io', 'localhost@evil'])(
     '[O-71] serves no foreign Host: %s',
     async (host) => {

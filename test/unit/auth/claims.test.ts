@@ -64,6 +64,7 @@ describe('[TOK-06] a token of a type that tells nothing', () => {
     ['the kind Refresh', { typ: 'Refresh' }],
     ['a kind that is no text', { typ: 1 }],
     ['the use of an identity token', { token_use: 'id' }],
+    ['the use of a refresh token', { token_use: 'refresh_token' }],
   ])('is refused for %s', (_title, claims) => {
     expect(factsOf({ claims })).toBe('token-type');
     expect(factsOf({ claims, source: 'introspection' })).toBe('token-type');
@@ -77,18 +78,34 @@ describe('[TOK-06] a token of a type that tells nothing', () => {
     });
   });
 
-  it.each([{ typ: 'Bearer' }, { token_use: 'access' }, { auth_time: 1, acr: '1', amr: ['pwd'] }])(
-    'passes with what access tokens carry: %j',
-    (claims) => {
-      expect(factsOf({ claims })).toMatchObject({ subject: 'alice' });
-    },
-  );
+  it.each([
+    { typ: 'Bearer' },
+    { token_use: 'access' },
+    { token_use: 'access_token' },
+    { auth_time: 1, acr: '1', amr: ['pwd'] },
+    { groups: null, scp: null },
+  ])('passes with what access tokens carry: %j', (claims) => {
+    expect(factsOf({ claims })).toMatchObject({ subject: 'alice' });
+  });
 
   it('needs no identifier, where one of its own type does', () => {
     expect(factsOf({ claims: { jti: undefined } })).toMatchObject({ tokenId: undefined });
     expect(factsOf({ claims: { jti: undefined }, source: 'at+jwt' })).toBe('token-malformed');
     expect(factsOf({ claims: { nonce: 'n' }, source: 'at+jwt' })).toMatchObject({ tokenId: 'one' });
   });
+});
+
+describe('[TOK-08] a claim that is null', () => {
+  it('is absent, so that the next name counts', () => {
+    const names = { groups: ['roles', 'groups'], client: ['client_id', 'azp'] };
+    const claims = { roles: null, groups: ['eng'], client_id: null, azp: 'ide', scope: null };
+    expect(factsOf({ claims, names })).toMatchObject({ client: 'ide', groups: ['eng'], scopes: [] });
+  });
+
+  it.each([{ sub: null }, { aud: null }, { exp: null }, { sub: 'a\ud800' }, { client_id: '\udfff' }])(
+    'is missing where it is required, and so is a name that UTF-8 cannot write: %j',
+    (claims) => expect(factsOf({ claims })).toMatch(/^token-/),
+  );
 });
 
 describe('[TOK-08] the name of a claim', () => {

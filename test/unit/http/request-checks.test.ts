@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { hasForwardingHeader, preflightHeaders } from '../../../src/http/request-checks.js';
+import { hasForwardingHeader, preflightHeaders, servedHosts } from '../../../src/http/request-checks.js';
 
 describe('the answer to a preflight', () => {
   it('[BND-24] repeats nothing but names of one grammar', () => {
@@ -13,6 +13,18 @@ describe('the answer to a preflight', () => {
     const many = Array.from({ length: 500 }, (_, at) => `mcp-param-${at}`).join(',');
     const allowed = preflightHeaders(['POST'], many)['access-control-allow-headers'] ?? '';
     expect(allowed.split(', ').length).toBeLessThan(80);
+  });
+});
+
+describe('the hosts that are served', () => {
+  it.each([
+    ['https://mcp.example.com', ['mcp.example.com', 'mcp.example.com:443'], ['mcp.example.com:80', 'mcp.example.com.']],
+    ['http://localhost', ['localhost', 'localhost:80', '127.0.0.1:8080'], ['localhost:443']],
+    ['https://mcp.example.com:8443', ['mcp.example.com:8443'], ['mcp.example.com', 'mcp.example.com:443']],
+  ])('have the default port of their scheme or none: %s', (url, served, foreign) => {
+    const hosts = servedHosts(new URL(url), 8080);
+    expect(served.filter((host) => !hosts.has(host))).toEqual([]);
+    expect(foreign.filter((host) => hosts.has(host))).toEqual([]);
   });
 });
 
