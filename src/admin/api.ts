@@ -4,7 +4,7 @@
 // the revocation service behind it keeps the state. RFC 9110 §15.
 
 import type { IncomingMessage } from 'node:http';
-import { type PlainResponse, readBody } from '../http/internal-server.js';
+import { type PlainResponse, readText } from '../http/app.js';
 import type { BlockTarget } from '../policy/blocks.js';
 import { mediaType } from '../protocol/headers.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
@@ -426,7 +426,7 @@ export async function handleApiRequest(
   if (asked.action === 'show-controls') return { response: json(200, { controls: ports.controls() }), issuer, subject };
   const sent = {
     type: request.headers['content-type'],
-    read: () => readBody(request, MAX_ORDER_BYTES),
+    read: () => readText(request, MAX_ORDER_BYTES),
   };
   const reply = await respondToRevocation(asked, caller, sent, ports.revocations);
   return { ...reply, issuer, subject };

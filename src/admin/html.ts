@@ -3,7 +3,7 @@
 // CSP Level 3; WHATWG HTML; WCAG 2.2 (landmarks, headings, labels, visible focus, reflow at 320 px).
 
 import { createHash } from 'node:crypto';
-import type { PlainResponse } from '../http/internal-server.js';
+import type { PlainResponse } from '../http/app.js';
 import { escapeForTerminal, makeVisible } from '../text/escaping.js';
 
 /** Markup that is safe to send. INVARIANT: made by `html` alone. */

@@ -4,7 +4,7 @@
 
 import { type AuditRecord, requiredText, valueAt } from '../audit/chain.js';
 import { renderAuditRecord } from '../audit/query.js';
-import type { PlainResponse } from '../http/internal-server.js';
+import type { PlainResponse } from '../http/app.js';
 import { isReason, REASONS } from '../policy/reasons.js';
 import type { UpstreamLoad } from '../telemetry/metrics.js';
 import { groupBy } from '../text/grouping.js';

@@ -2,7 +2,7 @@
 // what to do about it. Everything in a definition comes from an upstream and is hostile. No page approves.
 // docs/contract.md §2 and §5.
 
-import type { PlainResponse } from '../http/internal-server.js';
+import type { PlainResponse } from '../http/app.js';
 import { isPasteable, quoteForShell } from '../text/escaping.js';
 import { countOf } from '../text/wording.js';
 import { type Frame, foreign, foreignName, type Html, html, page, rowsTable, stateText } from './html.js';

@@ -6,13 +6,8 @@
 import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
 import type { AuditRecord } from '../audit/chain.js';
-import {
-  createHttpListener,
-  type HttpListener,
-  type ListenerAddress,
-  type PlainResponse,
-  readBody,
-} from '../http/internal-server.js';
+import { type PlainResponse, readText } from '../http/app.js';
+import { createHttpListener, type HttpListener, type ListenerAddress } from '../http/internal-server.js';
 import { LOOPBACK_HOSTS } from '../http/request-checks.js';
 import { mediaType } from '../protocol/headers.js';
 import { urlHost } from '../text/escaping.js';
@@ -363,7 +358,7 @@ function formRefused(frame: Frame): PlainResponse {
 /** The fields of a form; `undefined` if it is none, too large, or names a field twice. */
 async function readForm(request: IncomingMessage): Promise<ReadonlyMap<string, string> | undefined> {
   if (mediaType(request.headers['content-type']) !== 'application/x-www-form-urlencoded') return undefined;
-  const text = await readBody(request, MAX_ORDER_BYTES);
+  const text = await readText(request, MAX_ORDER_BYTES);
   if (text === undefined) return undefined;
   const fields = [...new URLSearchParams(text)];
   const form = new Map(fields);

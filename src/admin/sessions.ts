@@ -4,7 +4,7 @@
 
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
-import type { PlainResponse } from '../http/internal-server.js';
+import type { PlainResponse } from '../http/app.js';
 import type { Actor } from '../policy/principal.js';
 import { BoundedMap, createRate } from '../state/bounds.js';
 import { foreign, formTokenField, type Html, html, PAGES, page, seeOther } from './html.js';

@@ -3,9 +3,9 @@
 // gateway. Source: MCP 2025-11-25 and 2026-07-28, transports; WHATWG HTML, server-sent events.
 
 import { randomBytes, randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createAppFor, openApp, readText } from '../http/app.js';
 import { isObject, type Json, type JsonObject, parseObject, type RequestId } from '../protocol/jsonrpc.js';
 import { progressTokenOf } from '../protocol/params.js';
 import { BoundedMap } from '../state/bounds.js';
@@ -25,6 +25,7 @@ import {
 } from './demo-protocol.js';
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
+const LIMITS = { maxHeaderBytes: 16 * 1024, headersWithinMs: 10_000, requestWithinMs: 30_000, idleMs: 5_000 } as const;
 
 /** Headers with lower-case names; several values of a name are joined. */
 function flatHeaders(request: IncomingMessage): {
@@ -35,19 +36,6 @@ function flatHeaders(request: IncomingMessage): {
     flat[name] = Array.isArray(value) ? value.join(', ') : value;
   }
   return flat;
-}
-
-/** The body as text, or `undefined` if it is larger than `MAX_BODY_BYTES`. */
-async function readBody(request: IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request) {
-    const piece = chunk as Buffer;
-    bytes += piece.byteLength;
-    if (bytes > MAX_BODY_BYTES) return undefined;
-    chunks.push(piece);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** Sends a complete JSON response. */
@@ -241,7 +229,7 @@ async function handleHttp(demo: DemoContext, request: IncomingMessage, response:
     handleSessionMethod(demo, request, response);
     return;
   }
-  const body = await readBody(request);
+  const body = await readText(request, MAX_BODY_BYTES);
   if (body === undefined) {
     response.writeHead(413, { connection: 'close' });
     response.end();
@@ -273,14 +261,11 @@ export async function startDemoUpstream(
     seen: [],
     behaviour: GOOD_BEHAVIOUR,
   };
-  const server = createServer((request, response) => {
-    handleHttp(demo, request, response).catch(() => response.destroy());
+  const app = createAppFor(LIMITS, ({ raw }, reply) => {
+    reply.hijack();
+    handleHttp(demo, raw, reply.raw).catch(() => reply.raw.destroy());
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port ?? 0, HOST, resolve);
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = await openApp(app, { host: HOST, port: options.port ?? 0 });
   function misbehave(change: Partial<Misbehaviour>): void {
     const before = demo.behaviour.drift;
     demo.behaviour = { ...demo.behaviour, ...change };
@@ -293,10 +278,6 @@ export async function startDemoUpstream(
     forget: () => demo.seen.splice(0),
     misbehave,
     behave: () => misbehave(GOOD_BEHAVIOUR),
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: () => app.close(),
   };
 }

@@ -3,8 +3,8 @@
 // never loaded by `serve`. Keys live as long as the process. RFC 8414, RFC 7591, RFC 6749, RFC 7636, RFC 8707,
 // RFC 9068, RFC 9207.
 
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage } from 'node:http';
+import { createResponder, openApp, type PlainResponse, readText } from '../http/app.js';
 import { parseObject } from '../protocol/jsonrpc.js';
 import {
   createClientRegistry,
@@ -52,6 +52,7 @@ function issuerMetadata(issuer: string, takesDocuments: boolean): object {
 
 const DEFAULT_LIFETIME_SECONDS = 3600;
 const MAX_BODY_BYTES = 16 * 1024;
+const LIMITS = { maxHeaderBytes: 16 * 1024, headersWithinMs: 10_000, requestWithinMs: 30_000, idleMs: 5_000 } as const;
 const HOST = '127.0.0.1';
 
 type IssuerOptions = {
@@ -101,18 +102,6 @@ function refusal(error: OAuthError, status = 400): IssuerResponse {
   return { status, body: error };
 }
 
-/** The body as text, or `undefined` if it is larger than allowed. */
-async function readBody(request: IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let total = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    total += chunk.length;
-    if (total > MAX_BODY_BYTES) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
 type TokenGrant = { readonly grant: Grant; readonly refreshToken: string };
 
 function grantFor(parameters: Parameters, parts: IssuerContext): TokenGrant | OAuthError {
@@ -130,7 +119,7 @@ function grantFor(parameters: Parameters, parts: IssuerContext): TokenGrant | OA
 }
 
 async function handleToken(request: IncomingMessage, parts: IssuerContext): Promise<IssuerResponse> {
-  const body = await readBody(request);
+  const body = await readText(request, MAX_BODY_BYTES);
   const parameters = body === undefined ? undefined : readParameters(new URLSearchParams(body));
   if (parameters === undefined) {
     return refusal(oauthError('invalid_request', 'The request is too large or repeats a name.'));
@@ -155,7 +144,7 @@ async function handleRegistration(request: IncomingMessage, parts: IssuerContext
   const [type = ''] = (request.headers['content-type'] ?? '').split(';', 1);
   if (type.trim().toLowerCase() !== 'application/json')
     return refusal(oauthError('invalid_client_metadata', 'Send application/json.'), 415);
-  const body = await readBody(request);
+  const body = await readText(request, MAX_BODY_BYTES);
   const registered = body === undefined ? undefined : parts.clients.register(parseObject(body));
   if (registered !== undefined) return { status: 201, body: registered };
   const description = 'Redirect URIs are http on loopback, or of a private scheme.';
@@ -210,28 +199,27 @@ function isOwnHost(host: string | undefined, issuer: string): boolean {
   return host === own || host === `localhost:${port}`;
 }
 
-async function respond(request: IncomingMessage, response: ServerResponse, parts: IssuerContext): Promise<void> {
+async function respond(request: IncomingMessage, parts: IssuerContext): Promise<PlainResponse> {
   const isOwn = isOwnHost(request.headers.host, parts.issuer);
   const { status, body, headers }: IssuerResponse = isOwn ? await route(request, parts) : { status: 421 };
-  response.writeHead(status, {
-    'cache-control': 'no-store',
-    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-    ...crossOriginHeaders(request.headers.origin),
-    ...headers,
-  });
-  response.end(body === undefined ? undefined : JSON.stringify(body));
+  return {
+    status,
+    headers: {
+      'cache-control': 'no-store',
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...crossOriginHeaders(request.headers.origin),
+      ...headers,
+    },
+    body: body === undefined ? '' : JSON.stringify(body),
+  };
 }
 
 /** Starts the issuer on a free port of loopback. */
 export async function startIssuer(options: IssuerOptions): Promise<DevIssuer> {
   const { users, fetchDocument } = options;
   const { jwks, signFor } = await createSigner();
-  const server = createServer();
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(0, HOST, resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  const issuer = `http://${HOST}:${port}`;
+  const app = createResponder(LIMITS, (request) => respond(request, parts));
+  const issuer = `http://${HOST}:${await openApp(app, { host: HOST, port: 0 })}`;
   const clients = createClientRegistry();
   const sign = signFor(issuer);
   const findByDocument = fetchDocument && createDocumentClients(fetchDocument);
@@ -248,9 +236,6 @@ export async function startIssuer(options: IssuerOptions): Promise<DevIssuer> {
     grants: createGrantService(issuer, users),
     sign,
   };
-  server.on('request', (request, response) => {
-    respond(request, response, parts).catch(() => response.destroy());
-  });
   return {
     issuer,
     async mint({ lifetimeSeconds = DEFAULT_LIFETIME_SECONDS, ...grant }) {
@@ -259,9 +244,6 @@ export async function startIssuer(options: IssuerOptions): Promise<DevIssuer> {
       const defaults = { subject: name, client: 'sallyport-dev', groups, scopes };
       return await sign({ ...defaults, ...grant }, lifetimeSeconds);
     },
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    close: () => app.close(),
   };
 }

@@ -5,13 +5,11 @@
 // disconnected is no error, and renders refusals that precede authentication.
 
 import { randomUUID } from 'node:crypto';
-import { lookup } from 'node:dns/promises';
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Server as SecureServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TlsOptions } from 'node:tls';
-import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
-import fastify from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { refuseWith, renderRefusal } from '../policy/decision.js';
 import { REASONS } from '../policy/reasons.js';
 import {
@@ -23,6 +21,7 @@ import {
   type ResponseHeaders,
   sizeOfBytes,
 } from '../protocol/transport.js';
+import { createApp, openApp } from './app.js';
 import {
   createBodyReader,
   createConcurrencyLimits,
@@ -68,10 +67,12 @@ export type DataServer = {
   updateTls(secure: TlsOptions): void;
 };
 
-const MAX_HEADER_BYTES = 16 * 1024;
-const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 30_000;
-const KEEP_ALIVE_TIMEOUT_MS = 72_000;
+const LIMITS = {
+  maxHeaderBytes: 16 * 1024,
+  headersWithinMs: 10_000,
+  requestWithinMs: 30_000,
+  idleMs: 72_000,
+} as const;
 const DRAIN_SWEEP_MS = 50;
 /** How long, and how many bytes, are read and dropped after the last response of a connection. */
 const LINGER_MS = 5_000;
@@ -92,46 +93,24 @@ const UNREAD = {
   'crowded-out': { status: 503, reason: 'overloaded', headers: { 'retry-after': '1' } },
 } as const;
 
-type ErrorHandlers = Pick<FastifyServerOptions, 'frameworkErrors' | 'clientErrorHandler'>;
-
-/** Creates the Fastify instance, with or without TLS. */
-function createApp(secure: TlsOptions | undefined, handlers: ErrorHandlers): FastifyInstance {
-  const options = {
-    logger: false,
-    genReqId: () => randomUUID(),
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
-    trustProxy: false,
-    exposeHeadRoutes: false,
-    // The hook refuses what comes while the listener is closing.
-    return503OnClosing: false,
-    forceCloseConnections: 'idle',
-    ...handlers,
-  } satisfies FastifyServerOptions;
-  const http = {
-    maxHeaderSize: MAX_HEADER_BYTES,
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    connectionsCheckingInterval: 5_000,
-    // A request without Host is refused by the checks, so that it is recorded.
-    requireHostHeader: false,
-  };
-  if (secure === undefined) return fastify({ ...options, http });
-  // The two types of server do not differ in anything that is used here.
-  return fastify({ ...options, https: { ...http, ...secure } }) as unknown as FastifyInstance;
-}
-
 /** Creates the listener; nothing is open before `listen`. With `secure` it accepts TLS only. */
 export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): DataServer {
   const concurrencyLimits = createConcurrencyLimits();
   const bodies = createBodyReader(BODY_BUDGET);
   let isClosing = false;
-  const app = createApp(secure, {
-    // A request target that cannot be decoded is an unknown path.
-    frameworkErrors: (_error, request, reply) => refuse(request, reply, UNKNOWN_PATH),
-    clientErrorHandler: refuseUnreadable,
+  const app = createApp({
+    ...LIMITS,
+    secure,
+    fastify: {
+      genReqId: () => randomUUID(),
+      // The hook refuses what comes while the listener is closing.
+      return503OnClosing: false,
+      forceCloseConnections: 'idle',
+      // A request target that cannot be decoded is an unknown path.
+      frameworkErrors: (_error, request, reply) => refuse(request, reply, UNKNOWN_PATH),
+      clientErrorHandler: refuseUnreadable,
+    },
   });
-  // Of more than 2,000 headers Node would hide the rest from every check, but not from its own framing.
-  app.server.maxHeadersCount = 0;
   // An expectation that nobody knows changes nothing (RFC 9110 §10.1.1). Node would answer it before any check.
   app.server.on('checkExpectation', app.routing);
   // Without a listener Node would close the connection, unanswered and unrecorded.
@@ -139,7 +118,6 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   app.decorateRequest('facts', null);
   // Of the methods that the checks let pass, only POST has a body.
   app.addHttpMethod('DELETE', { hasBody: false, overrideExisting: true });
-  app.removeAllContentTypeParsers();
   // Without `parseAs`, under which Fastify would collect the body itself, under a limit that no reload changes.
   app.addContentTypeParser('application/json', ({ facts }: FastifyRequest, raw: IncomingMessage) =>
     bodies.read(raw, facts?.route.maxRequestBytes ?? 0),
@@ -320,13 +298,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   }
 
   return {
-    async listen(host, port) {
-      // Fastify would listen on every address of a name and skip those that it cannot open.
-      const { address: resolvedHost } = await lookup(host);
-      await app.listen({ host: resolvedHost, port });
-      const address = app.server.address();
-      return typeof address === 'object' && address !== null ? address.port : port;
-    },
+    listen: (host, port) => openApp(app, { host, port }),
     async close(graceMs) {
       isClosing = true;
       // Node does not know of those that were to be tunnels.

@@ -4,9 +4,9 @@
 // Source: MCP 2025-11-25, transports (streamable HTTP, session management, security warning); RFC 6750 §3.
 
 import { createHash, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { createAppFor, openApp, readBody, sendPlain } from '../http/app.js';
 import { acceptsType, mediaType } from '../protocol/headers.js';
 import { type ParsedJson, readJson } from '../protocol/json/json.js';
 import { type Message, readEnvelope } from '../protocol/jsonrpc.js';
@@ -48,12 +48,14 @@ const IDLE_MS = 10 * 60_000;
 /** The same while new sessions are refused: abandoned sessions must not block other clients for long. */
 const CROWDED_IDLE_MS = 60_000;
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
-const MAX_HEADER_BYTES = 16 * 1024;
-const MAX_CONNECTIONS = 1_024;
-const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 60_000;
-/** Longer than clients keep an unused connection, so that they do not send on one that is being closed. */
-const KEEP_ALIVE_TIMEOUT_MS = 75_000;
+const LIMITS = {
+  maxHeaderBytes: 16 * 1024,
+  headersWithinMs: 10_000,
+  requestWithinMs: 60_000,
+  // Longer than clients keep an unused connection, so that they do not send on one that is being closed.
+  idleMs: 75_000,
+  maxConnections: 1_024,
+} as const;
 const SESSION_ID_BYTES = 24;
 /** If the client has not read this much of a response, reading from the server pauses. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
@@ -67,7 +69,7 @@ type Refusal = {
   readonly status: number;
   readonly message: string;
   readonly code?: number;
-  readonly headers?: OutgoingHttpHeaders;
+  readonly headers?: Readonly<Record<string, string>>;
 };
 
 const SESSION_REFUSALS: { readonly [why in SessionRefusal]: Refusal } = {
@@ -89,28 +91,6 @@ function singleHeader({ headersDistinct }: IncomingMessage, name: string): strin
 
 function errorBody(message: string, code = INVALID_REQUEST): string {
   return JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, message } });
-}
-
-function writeJson(response: ServerResponse, status: number, json: string, headers?: OutgoingHttpHeaders): void {
-  response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(json);
-}
-
-/**
- * Reads the complete body; `undefined` if it is too large or was not sent to its end. Does not use `for await`: leaving
- * the loop would close the connection on which the refusal still has to be sent.
- */
-function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
-  return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    request.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size <= MAX_BODY_BYTES) chunks.push(chunk);
-      else resolve(undefined);
-    });
-    request.on('end', () => resolve(size <= MAX_BODY_BYTES ? Buffer.concat(chunks) : undefined));
-    request.on('close', () => resolve(undefined));
-  });
 }
 
 /** A response or a stream of events. A response becomes a stream with the first message that is not its own. */
@@ -152,8 +132,12 @@ class HttpStream implements ClientStream {
     if (json === undefined) this.startStream();
     this.release();
     if (this.#isStream) this.#response.end(json === undefined ? '' : encodeSseMessage(json));
-    else writeJson(this.#response, isFailure ? 502 : 200, json ?? '', this.#headers);
+    else this.#sendJson(isFailure ? 502 : 200, json ?? '');
     return this.#response.writableLength <= MAX_UNREAD_BYTES;
+  }
+
+  #sendJson(status: number, json: string): void {
+    this.#response.writeHead(status, { ...this.#headers, 'content-type': 'application/json' }).end(json);
   }
 
   /** Stops writing to the response. */
@@ -195,20 +179,21 @@ class StdioHttpServer {
     this.#port = port;
   }
 
-  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const refusal = this.#checkRequest(request) ?? (await this.#serve(request, response));
+  async handle({ raw }: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const refusal = this.#checkRequest(raw) ?? (await this.#serve(raw, reply));
     if (refusal === undefined) return;
     const { status, message, code, headers } = refusal;
-    writeJson(response, status, errorBody(message, code), headers);
+    const json = { 'content-type': 'application/json' };
+    sendPlain(raw, reply, { status, headers: { ...headers, ...json }, body: errorBody(message, code) });
   }
 
-  #serve(request: IncomingMessage, response: ServerResponse): Refusal | undefined | Promise<Refusal | undefined> {
-    if (request.method === 'POST') return this.#handlePost(request, response);
+  #serve(request: IncomingMessage, reply: FastifyReply): Refusal | undefined | Promise<Refusal | undefined> {
+    if (request.method === 'POST') return this.#handlePost(request, reply);
     const known = this.#findSession(request);
     if ('status' in known) return known;
-    if (request.method === 'GET') return openEvents(known.session, request, response);
+    if (request.method === 'GET') return openEvents(known.session, request, reply);
     void this.#end(singleHeader(request, 'mcp-session-id') ?? '', 'the client ended the session');
-    response.writeHead(204).end();
+    reply.code(204).send();
     return undefined;
   }
 
@@ -268,26 +253,26 @@ class StdioHttpServer {
     return { status: 400, message: 'The session has another protocol version.' };
   }
 
-  async #handlePost(request: IncomingMessage, response: ServerResponse): Promise<Refusal | undefined> {
+  async #handlePost(request: IncomingMessage, reply: FastifyReply): Promise<Refusal | undefined> {
     const received = await readMessage(request);
     if ('status' in received) return received;
     const { message, text } = received;
     const isOpening = message.kind === 'request' && message.method === 'initialize';
-    if (isOpening && request.headers['mcp-session-id'] === undefined) return this.#open(message, text, response);
+    if (isOpening && request.headers['mcp-session-id'] === undefined) return this.#open(message, text, reply);
     const known = this.#findSession(request);
     if ('status' in known) return known;
     if (isOpening) return { status: 400, message: 'The session is open already.' };
     const { session } = known;
     if (message.kind === 'request')
-      return call(session, message, text, response, new HttpStream(response, STREAM_AFTER_MS));
+      return call(session, message, text, reply, new HttpStream(reply.raw, STREAM_AFTER_MS));
     const refusal = message.kind === 'notification' ? session.notify(message, text) : session.reply(message, text);
     if (refusal !== undefined) return SESSION_REFUSALS[refusal];
-    response.writeHead(202).end();
+    reply.code(202).send();
     return undefined;
   }
 
   /** Starts a process and forwards `initialize`; the session exists once the server has answered it. */
-  #open(message: Call, text: string, response: ServerResponse): Refusal | undefined {
+  #open(message: Call, text: string, reply: FastifyReply): Refusal | undefined {
     const { maxSessions, command } = this.#settings;
     if (this.#running.size >= maxSessions) {
       this.endIdleSessions(CROWDED_IDLE_MS);
@@ -300,7 +285,7 @@ class StdioHttpServer {
     const label = `session ${this.#opened}`;
     const log = (line: string): void => this.#ports.log(`${label}: ${line}`);
     // The response carries the session id, so it cannot begin before the server has answered.
-    const stream = new HttpStream(response);
+    const stream = new HttpStream(reply.raw);
     const session: StdioSession = new StdioSession(
       (handlers) => startServerProcess(command, handlers, { ...this.#ports, log }),
       {
@@ -322,10 +307,10 @@ class StdioHttpServer {
       },
     );
     this.#running.add(session);
-    response.on('close', () => {
+    reply.raw.on('close', () => {
       if (!this.#sessions.has(id)) void session.end('the client left before there was a session');
     });
-    return call(session, message, text, response, stream);
+    return call(session, message, text, reply, stream);
   }
 }
 
@@ -333,32 +318,29 @@ function call(
   session: StdioSession,
   message: Call,
   text: string,
-  response: ServerResponse,
+  reply: FastifyReply,
   stream: HttpStream,
 ): Refusal | undefined {
   const refusal = session.request(message, text, stream);
-  if (refusal === undefined) followClient(session, stream, response);
+  if (refusal === undefined) followClient(session, stream, reply);
   else stream.release();
   return refusal && SESSION_REFUSALS[refusal];
 }
 
-function openEvents(
-  session: StdioSession,
-  { headers }: IncomingMessage,
-  response: ServerResponse,
-): Refusal | undefined {
+function openEvents(session: StdioSession, { headers }: IncomingMessage, reply: FastifyReply): Refusal | undefined {
   if (!acceptsType(headers.accept, 'text/event-stream')) return { status: 406, message: 'Accept text/event-stream.' };
-  const stream = new HttpStream(response);
+  const stream = new HttpStream(reply.raw);
   if (!session.openEvents(stream)) return { status: 409, message: 'The session has a stream already.' };
   stream.startStream();
-  followClient(session, stream, response);
+  followClient(session, stream, reply);
   return undefined;
 }
 
-/** Notifies the session that the client has disconnected, or reads again. */
-function followClient(session: StdioSession, stream: HttpStream, response: ServerResponse): void {
-  response.on('drain', () => session.onDrained());
-  response.on('close', () => {
+/** Leaves the response to the stream, and notifies the session that the client has disconnected, or reads again. */
+function followClient(session: StdioSession, stream: HttpStream, reply: FastifyReply): void {
+  reply.hijack();
+  reply.raw.on('drain', () => session.onDrained());
+  reply.raw.on('close', () => {
     stream.release();
     session.leave(stream);
   });
@@ -372,7 +354,7 @@ async function readMessage(request: IncomingMessage): Promise<Received | Refusal
     return { status: 415, message: 'Send application/json without content encoding.' };
   if (!['application/json', 'text/event-stream'].every((one) => acceptsType(accept, one)))
     return { status: 406, message: 'Accept application/json and text/event-stream.' };
-  const body = await readBody(request);
+  const body = await readBody(request, MAX_BODY_BYTES);
   if (body === undefined) {
     const message = `The body is larger than ${MAX_BODY_BYTES} bytes, or incomplete.`;
     return { status: 413, message, headers: { connection: 'close' } };
@@ -398,36 +380,23 @@ export async function startStdioServer(settings: StdioServerSettings, ports: Std
   const { command } = settings;
   const marked = { ...command, env: { ...command.env, [MARK]: mark } };
   const adapter = new StdioHttpServer({ ...settings, command: marked }, ports);
-  const options = {
-    maxHeaderSize: MAX_HEADER_BYTES,
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
-  };
-  const server = createServer(options, (request, response) => {
-    adapter.handle(request, response).catch(() => response.destroy());
+  const app = createAppFor({ ...LIMITS, fastify: { forceCloseConnections: 'idle' } }, (request, reply) => {
+    adapter.handle(request, reply).catch(() => reply.raw.destroy());
   });
-  // By default Node ignores the headers after the 2,000th.
-  server.maxHeadersCount = 0;
-  server.maxConnections = MAX_CONNECTIONS;
   const { address } = settings;
-  if ('socket' in address) server.listen(address.socket);
-  else server.listen(address.port, address.host);
-  // Rejects with the error where it cannot listen.
-  await once(server, 'listening');
-  const bound = server.address() as AddressInfo | string | null;
-  const port = typeof bound === 'object' && bound !== null ? bound.port : undefined;
+  const port = 'socket' in address ? undefined : await openApp(app, address);
+  if ('socket' in address) await app.listen({ path: address.socket });
   adapter.listensOn(port);
   const sweep = setInterval(() => adapter.endIdleSessions(), sweepIntervalOf(settings));
   return {
     port,
     async close() {
       clearInterval(sweep);
-      const closed = new Promise((resolve) => server.close(resolve));
+      const closed = app.close();
       await adapter.close();
       // What left the group of its server may be shared by sessions, but not outlive the adapter.
       await ports.killMarked(MARK, mark);
-      server.closeAllConnections();
+      app.server.closeAllConnections();
       await closed;
     },
   };
