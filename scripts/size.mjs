@@ -1,7 +1,7 @@
 // node scripts/size.mjs [--call] [--all]
-// Prints the size and shape of the source: files and lines of src/ and scripts/, the longest files, import
-// cycles (types included), banned words in declared names, and citations of pages that are not here.
-// Exits 1 where any of the last three is not empty.
+// Prints the size and shape of the source: files and lines by folder, each concept with its home, import cycles (types
+// included), concepts with a second home, banned words in declared names, and citations of pages that are not here. Exits
+// 1 where any of the last four is not empty.
 // --all lists each banned word and citation. --call counts the files and functions that a warm tools/call
 // runs (needs dist/).
 
@@ -9,10 +9,9 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { CONCEPTS, findSecondHomes } from './concepts.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const AIMED_LINES = 300;
-const LONGEST_SHOWN = 10;
 const IMPORT = /^\s*(?:import|export)\s[^'"]*?from\s+'(\.[^']+)'|^\s*import\s+'(\.[^']+)'|\bimport\('(\.[^']+)'\)/gm;
 
 function filesBelow(folder) {
@@ -60,13 +59,26 @@ function findCyclic(modules) {
   return [...graph.keys()].filter((path) => reachOf(graph, path).has(path));
 }
 
-function printSizes(folder, sizes) {
-  const lines = sizes.map((file) => file.lines).sort((a, b) => a - b);
-  const sum = lines.reduce((total, count) => total + count, 0);
-  const long = lines.filter((count) => count > AIMED_LINES).length;
-  console.log(
-    `${folder}: ${sizes.length} files, ${sum} lines, median ${medianOf(lines)}, ${long} files over ${AIMED_LINES} lines`,
+/** The folder of a file of src/ that a reader looks in first; for any other, its top folder. */
+const folderOf = (path) => /^src\/[^/]+(?=\/)|^[^/]+/.exec(path)?.[0] ?? path;
+
+function printSizes(sizes) {
+  const folders = new Set(sizes.map(({ path }) => folderOf(path)));
+  for (const folder of folders)
+    printSize(
+      folder,
+      sizes.filter(({ path }) => folderOf(path) === folder),
+    );
+  printSize(
+    'src in all',
+    sizes.filter(({ path }) => path.startsWith('src/')),
   );
+}
+
+function printSize(folder, files) {
+  const lines = files.map((file) => file.lines).sort((a, b) => a - b);
+  const sum = lines.reduce((total, count) => total + count, 0);
+  console.log(`${folder}: ${files.length} files, ${sum} lines, median ${medianOf(lines)}`);
 }
 
 function printAll(title, entries) {
@@ -75,14 +87,13 @@ function printAll(title, entries) {
 }
 
 const src = sizesOf('src');
-const scripts = sizesOf('scripts');
-printSizes('src', src);
-printSizes('scripts', scripts);
-const longest = [...src, ...scripts].sort((a, b) => b.lines - a.lines).slice(0, LONGEST_SHOWN);
-console.log(`longest: ${longest.map(({ path, lines }) => `${path} ${lines}`).join(', ')}`);
+printSizes([...src, ...sizesOf('test'), ...sizesOf('scripts')]);
+for (const { concept, home } of CONCEPTS) console.log(`${concept}: ${home.join(', ')}`);
 
 const cyclic = findCyclic(src);
 printAll('modules in import cycles, types included', cyclic);
+const second = findSecondHomes(src);
+printAll('concepts with a second home', second);
 const checked = spawnSync(
   process.execPath,
   [join(root, 'scripts/check-words.mjs'), ...(process.argv.includes('--all') ? [] : ['--count'])],
@@ -94,4 +105,4 @@ if (process.argv.includes('--call')) {
   const { files, functions } = await countWarmCall();
   console.log(`a warm tools/call: ${functions} functions in ${files} files`);
 }
-if (cyclic.length > 0 || checked.status !== 0) process.exitCode = 1;
+if (cyclic.length > 0 || second.length > 0 || checked.status !== 0) process.exitCode = 1;

@@ -3,6 +3,7 @@
 
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { CONCEPTS, findSecondHomes } from '../scripts/concepts.mjs';
 import { type Module, readImports, readModules, resolveImport, stripComments } from './support/source-tree.js';
 
 const ROOT = join(import.meta.dirname, '..', 'src');
@@ -24,9 +25,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   proxy: ['inspection'],
   telemetry: ['audit', 'http'],
   admin: ['telemetry'],
-  stdio: ['protocol'],
+  stdio: ['http'],
   cli: ['config', 'inspection', 'audit', 'state', 'stdio'],
-  dev: ['protocol'],
+  dev: ['http'],
 };
 
 /** Where the parts are put together: these may import everything but the development parts. */
@@ -389,5 +390,27 @@ describe('each module', () => {
         .some((word) => FORBIDDEN_TERMS.includes(word)),
     );
     expect(empty).toEqual([]);
+  });
+});
+
+describe('the concepts', () => {
+  const homes = CONCEPTS.flatMap(({ home }) => home.map((one) => (one.endsWith('/') ? `${one}a.ts` : one)));
+  const empty = homes.map((path) => ({ path, text: '' }));
+
+  it('[D-10] have one home each, which exists', () => {
+    const read = modules.map(({ path, text }) => ({ path: `src/${path}`, text }));
+    expect(findSecondHomes(read)).toEqual([]);
+    expect(findSecondHomes([])).toHaveLength(CONCEPTS.flatMap(({ home }) => home).length);
+  });
+
+  it.each([
+    ["import { createServer } from 'node:http';\ncreateServer();", 'HTTP servers'],
+    ["import { request } from 'undici';", 'HTTP clients'],
+    ["import { parse } from 'yaml';", 'YAML'],
+    ['const one = createCipheriv(name, key, nonce);', 'sealed values'],
+    ['type Part = { readonly start: number; readonly end: number };', 'part of a text'],
+  ])('[D-10] are missed in a second place: %s', (text, concept) => {
+    const found = findSecondHomes([...empty, { path: 'src/proxy/second.ts', text }]);
+    expect(found).toEqual([expect.stringContaining(`${concept}: src/proxy/second.ts`)]);
   });
 });

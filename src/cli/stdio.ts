@@ -120,15 +120,15 @@ async function runStdio(
     ...{ address, token: token.token, maxSessions },
   };
   const log = (line: string): void => io.stderr(`${line}\n`);
+  // The mask is that of the whole process, which makes no other file until it listens.
   const mask = socket === undefined ? undefined : ports.setUmask(OWNER_ONLY_MASK);
-  const starting = startStdioServer(settings, { ...ports, log, redact: redactForRecord });
-  // The socket is made before the call returns.
-  if (mask !== undefined) ports.setUmask(mask);
   let server: StdioServer;
   try {
-    server = await starting;
+    server = await startStdioServer(settings, { ...ports, log, redact: redactForRecord });
   } catch (error) {
     return fail(describeListenError(error, address), EXIT_FAILED, io);
+  } finally {
+    if (mask !== undefined) ports.setUmask(mask);
   }
   const shownFile = tokenFile === undefined ? undefined : resolve(io.cwd, tokenFile);
   io.stdout(accessText(server, address, token.token, shownFile));
