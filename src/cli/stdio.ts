@@ -97,6 +97,16 @@ async function clearSocket(path: string): Promise<string | undefined> {
   return undefined;
 }
 
+/** Leaves what is created meanwhile to its owner alone. The mask is that of the whole process. */
+async function asOwner<T>({ setUmask }: Pick<StdioPorts, 'setUmask'>, create: () => Promise<T>): Promise<T> {
+  const mask = setUmask(OWNER_ONLY_MASK);
+  try {
+    return await create();
+  } finally {
+    setUmask(mask);
+  }
+}
+
 /** Serves until a signal. Exit 1: it could not listen; 2: an option or a file is wrong. */
 async function runStdio(
   options: StdioOptions,
@@ -120,15 +130,12 @@ async function runStdio(
     ...{ address, token: token.token, maxSessions },
   };
   const log = (line: string): void => io.stderr(`${line}\n`);
-  // The mask is that of the whole process, which makes no other file until it listens.
-  const mask = socket === undefined ? undefined : ports.setUmask(OWNER_ONLY_MASK);
   let server: StdioServer;
   try {
-    server = await startStdioServer(settings, { ...ports, log, redact: redactForRecord });
+    const start = () => startStdioServer(settings, { ...ports, log, redact: redactForRecord });
+    server = await (socket === undefined ? start() : asOwner(ports, start));
   } catch (error) {
     return fail(describeListenError(error, address), EXIT_FAILED, io);
-  } finally {
-    if (mask !== undefined) ports.setUmask(mask);
   }
   const shownFile = tokenFile === undefined ? undefined : resolve(io.cwd, tokenFile);
   io.stdout(accessText(server, address, token.token, shownFile));
