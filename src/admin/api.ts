@@ -6,6 +6,7 @@
 import type { IncomingMessage } from 'node:http';
 import { type PlainResponse, readText } from '../http/app.js';
 import type { BlockTarget } from '../policy/blocks.js';
+import { isIdentity } from '../policy/principal.js';
 import { mediaType } from '../protocol/headers.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import type { ControlState } from '../telemetry/metrics.js';
@@ -51,13 +52,13 @@ export type ControlRow = {
 
 type Members = ReadonlyMap<string, unknown>;
 
-const MAX_IDENTITY_CHARACTERS = 1_024;
+const MAX_IDENTITY_CHARACTERS = 4_096;
 const MAX_NOTE_CHARACTERS = 500;
 const MAX_BLOCK_SECONDS = 366 * 24 * 60 * 60;
 const MS_PER_SECOND = 1_000;
 /** A SHA-256 digest, base64url. */
 const DIGEST = /^[A-Za-z0-9_-]{43}$/;
-/** Characters that could be misinterpreted in a log or on a page. */
+/** Characters that could be misinterpreted in a log or on a page, where a note is read. */
 const CONTROL = /[\p{Cc}\p{Cs}\u2028\u2029]/u;
 
 /**
@@ -160,8 +161,11 @@ function textOf(members: Members, name: string, maxCharacters: number): string |
   return CONTROL.test(value) ? undefined : value;
 }
 
+/** INVARIANT: whatever a token may name can be blocked and revoked. */
 function identityOf(members: Members, name: string): string | undefined {
-  return textOf(members, name, MAX_IDENTITY_CHARACTERS);
+  const value = members.get(name);
+  const isNamed = typeof value === 'string' && value.length <= MAX_IDENTITY_CHARACTERS && isIdentity(value);
+  return isNamed ? value : undefined;
 }
 
 function digestOf(members: Members): string | undefined {

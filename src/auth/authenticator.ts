@@ -128,11 +128,14 @@ function listOf(values: readonly string[]): string {
 }
 
 /**
- * What identifies a token without an id. The signature of a signed token is left out: an ECDSA signature has a second
- * valid form that anyone can compute.
+ * What identifies a token without an id, and how it is written where that differs. The signature of a signed token is left
+ * out: an ECDSA signature has a second valid form that anyone can compute. Of a token that only its issuer can read the
+ * padding counts for nothing, nor which alphabet of base64 it is in: the issuer may read the same in all of them.
  */
-function tokenNameOf(token: string, source: ClaimSource): string {
-  return source === 'introspection' ? token : token.slice(0, token.lastIndexOf('.'));
+function tokenNamesOf(token: string, source: ClaimSource): readonly string[] {
+  if (source !== 'introspection') return [token.slice(0, token.lastIndexOf('.'))];
+  const name = token.replace(/=+$/, '').replaceAll('+', '-').replaceAll('/', '_');
+  return name === token ? [token] : [name, token];
 }
 
 /**
@@ -217,9 +220,14 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     if (facts === 'token-lifetime') return withLifetime(refuse(facts, token, [issuer], audiences), issuer, claims);
     if (typeof facts === 'string') return refuse(facts, token, [issuer], audiences);
     // A token id is unique only within its issuer (RFC 7519 §4.1.7).
-    const named = facts.tokenId === undefined ? tokenNameOf(token, source) : `${issuer.issuer}\n${facts.tokenId}`;
-    const ids = ports.tokenIds(Buffer.from(named));
-    return makePrincipal(issuer, facts, claims, ids) ?? refuse('token-malformed', token, [issuer], audiences);
+    const names = facts.tokenId === undefined ? tokenNamesOf(token, source) : [`${issuer.issuer}\n${facts.tokenId}`];
+    const [name = '', written] = names;
+    const ids = ports.tokenIds(Buffer.from(name));
+    const formerIds = written === undefined ? [] : ports.tokenIds(Buffer.from(written));
+    return (
+      makePrincipal(issuer, facts, claims, [...ids, ...formerIds]) ??
+      refuse('token-malformed', token, [issuer], audiences)
+    );
   }
 
   /** Runs the work once it is its turn; `undefined` where too many wait already. */

@@ -3,7 +3,7 @@
 // RFC 9068 §2.2 and §4, RFC 7519 §4.1, RFC 8707 §2, RFC 8693 §4.1, RFC 7800 §3.1, RFC 6749 §3.3, RFC 7662 §2.2.
 
 import type { IssuerSettings } from '../config/settings.js';
-import type { Actor, Confirmation } from '../policy/principal.js';
+import { type Actor, type Confirmation, isIdentity } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
 import { stepsOf } from '../text/json-members.js';
@@ -178,24 +178,8 @@ function firstOf(claims: JsonObject, names: readonly string[]): Json | undefined
   return undefined;
 }
 
-const LONE_SURROGATE = /\p{Surrogate}/u;
-
-function hasControlCharacter(text: string): boolean {
-  for (let index = 0; index < text.length; index += 1) {
-    const code = text.charCodeAt(index);
-    if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return true;
-  }
-  return false;
-}
-
-/**
- * An identity is compared, used as a key and logged, so it must not be empty, hold a control character or, in UTF-8, equal
- * another one.
- */
 function readIdentity(value: Json | undefined): string | undefined {
-  if (typeof value !== 'string' || value === '' || hasControlCharacter(value) || LONE_SURROGATE.test(value))
-    return undefined;
-  return value;
+  return typeof value === 'string' && isIdentity(value) ? value : undefined;
 }
 
 function readTime(value: Json | undefined): number | undefined {

@@ -10,7 +10,9 @@ import { isInertSvg, isSvg, isSvgType } from './detectors/svg.js';
 
 export const ICONS = 'icons';
 
-const EMBEDDED_PICTURE = /^data:image\/(?:png|jpe?g|gif|webp);base64,[A-Za-z0-9+/]*={0,2}$/;
+/** Formats that hold nothing but pixels. */
+const EMBEDDED_PICTURE =
+  /^data:image\/(?:a?png|jpe?g|gif|webp|avif|bmp|x-icon|vnd\.microsoft\.icon);base64,[A-Za-z0-9+/]*={0,2}$/i;
 
 /** Whether an object has icons that no client is given. */
 export function hasOddIcons(holder: { readonly [name: string]: Json }): boolean {

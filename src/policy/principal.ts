@@ -125,3 +125,14 @@ export function callerKeyOf(principal: Principal): string {
   callerKeys.set(principal, key);
   return key;
 }
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: controls are what is refused
+const NO_IDENTITY = /[\0-\x1f\x7f-\x9f]|\p{Surrogate}/u;
+
+/**
+ * Whether a text can name somebody. An identity is compared, used as a key and logged, so it must not be empty, hold a
+ * control character or, in UTF-8, equal another one.
+ */
+export function isIdentity(text: string): boolean {
+  return text !== '' && !NO_IDENTITY.test(text);
+}

@@ -100,9 +100,15 @@ function errorText(id: RequestId, message: string): string {
   return renderJson({ jsonrpc: '2.0', id, error: { code: INTERNAL_ERROR, message } });
 }
 
-/** One line for the process: between tokens a line break is white space, and in strings there is none. */
+/**
+ * One line for the process, also where its runtime ends lines at the separators of Unicode (Node.js, readline): between
+ * tokens a line break is white space, in strings there are only these, and their escapes say the same.
+ */
 function asLine(text: string): string {
-  return text.replace(/[\r\n]/g, ' ');
+  return text
+    .replace(/[\r\n]/g, ' ')
+    .replaceAll('\u2028', '\\u2028')
+    .replaceAll('\u2029', '\\u2029');
 }
 
 export class StdioSession {

@@ -4,6 +4,7 @@
 
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { makeSecret } from '../support/secrets.js';
 import { type StdioRig, startStdioRig } from '../support/stdio-server.js';
 
@@ -67,6 +68,20 @@ describe('standard error of a stdio server', () => {
     expect(lines[0]).toContain('[redacted');
     for (const line of key.split('\n').slice(1, -1)) expect(lines.join('\n')).not.toContain(line.slice(0, 16));
   });
+
+  it.each(['\u2028', '\u2029', '\r', '\n'])(
+    'gets a message as one line, whatever ends lines for it: %j',
+    async (end) => {
+      const text = `one${end}two`;
+      // Written as its client may write it: without an escape, and with line ends between the tokens.
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 90, method: 'raw', params: { text } }, null, 1);
+      const { messages } = await rig.send({ session, body });
+      const { line: encoded } = (messages[0]?.['result'] ?? {}) as JsonObject;
+      const line = Buffer.from(String(encoded), 'base64').toString();
+      expect(line).not.toMatch(/[\r\n\u2028\u2029]/);
+      expect(JSON.parse(line)).toEqual(JSON.parse(body));
+    },
+  );
 
   it.each([
     'Listening on port 8080, version 1.2.3 (4f5e6d7c)',

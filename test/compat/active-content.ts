@@ -62,7 +62,8 @@ export const rows: readonly CompatRow[] = [
     id: 'svg-icons-as-they-are-written',
     area: 'content',
     source: 'RFC 2397, WHATWG Fetch §6',
-    given: 'A link has icons as data URLs: one has a percent sign that is no triplet, one states a charset, one runs.',
+    given:
+      'A link has icons as data URLs: one of Windows, one with a stray percent sign, one of a charset, one that runs.',
     verdict: 'changes',
     sees: 'The client gets the link with the icons that only draw, byte for byte.',
     run: () => {
@@ -70,6 +71,7 @@ export const rows: readonly CompatRow[] = [
       const rect = drawn('<rect width="100%" height="1" fill="red"/>');
       const encoded = Buffer.from(rect, 'utf16le').toString('base64');
       const kept = [
+        { src: 'data:image/x-icon;base64,AAABAA==' },
         { src: `data:image/svg+xml;utf8,${rect}` },
         { src: `data:image/svg+xml;charset=utf-16le;base64,${encoded}` },
       ];

@@ -20,6 +20,7 @@ const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', 
 const acts = {
   initialize: ({ id, params }) => send({ id, result: { protocolVersion: params.protocolVersion, capabilities: {}, serverInfo: { name: 's', version: '1' } } }),
   echo: ({ id, params }) => send({ id, result: params ?? {} }),
+  raw: ({ id }) => send({ id, result: { line: Buffer.from(current).toString('base64') } }),
   env: ({ id }) => send({ id, result: { env: process.env, pid: process.pid } }),
   silence: () => process.stderr.write('silent\\n'),
   die: () => { process.stderr.write('out of order\\n'); process.exit(3); },
@@ -40,6 +41,7 @@ const acts = {
   deaf: ({ id }) => { setInterval(() => {}, 1000); process.stdin.pause(); send({ id, result: {} }); },
 };
 let replied = () => {};
+let current = '';
 let answered = null;
 if (process.argv[1] === 'stubborn') process.on('SIGTERM', () => {});
 if (process.argv[1] === 'stubborn') setInterval(() => {}, 1000);
@@ -54,6 +56,7 @@ process.stdin.setEncoding('utf8').on('data', (text) => {
   rest = lines.pop();
   for (const line of lines) {
     const message = JSON.parse(line);
+    current = line;
     if (message.method === undefined) replied(message.result ?? message.error);
     else acts[message.method]?.(message);
   }

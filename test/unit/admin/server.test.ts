@@ -170,6 +170,16 @@ describe('createAdminServer', () => {
     expect((await ask('/api/controls', bearer('viewer-token'))).status).toBe(200);
   });
 
+  it.each(['alice\u2028', ' ', 'x'.repeat(3_000), '\u{1f600}'])(
+    '[O-70] takes every name that a token may have (case %#)',
+    async (subject) => {
+      const headers = { ...bearer(secret), 'content-type': 'application/json' };
+      const order = JSON.stringify({ note: 'why', block: { target: 'subject', issuer: 'corp', subject } });
+      // The service of this test is full.
+      expect((await ask('/api/revocations', headers, 'POST', order)).status).toBe(409);
+    },
+  );
+
   it('[O-70] counts guesses by network, since whoever has one address of IPv6 has all of its network', () => {
     const { mayGuess } = createSessions(sessionPorts);
     const taken = (ip: (at: number) => string): number =>

@@ -121,6 +121,25 @@ describe('[TOK-01] an answer about a token', () => {
   });
 });
 
+describe('a token without an id', () => {
+  it('is the same one however its issuer takes it to be written', async () => {
+    issuer.answerAbout(() => answer());
+    const { ask } = make();
+    const name = TOKEN.replace(/.{8}/, 'ab-_ef-_');
+    const idsOf = async (token: string): Promise<readonly string[]> => {
+      const outcome = await ask(token);
+      return 'reason' in outcome ? [] : [outcome.token.id, ...outcome.token.formerIds];
+    };
+    const [id = ''] = await idsOf(name);
+    expect(id).toMatch(/^[\w-]{43}$/);
+    for (const spelling of [`${name}=`, `${name}==`, name.replaceAll('-', '+'), name.replaceAll('_', '/')])
+      expect((await idsOf(spelling))[0]).toBe(id);
+    // What was revoked by its digest before is found by it.
+    expect(await idsOf(`${name}=`)).toHaveLength(2);
+    expect((await idsOf(name.toLowerCase() === name ? name.toUpperCase() : name.toLowerCase()))[0]).not.toBe(id);
+  });
+});
+
 describe('[TOK-04] a token', () => {
   it.each(['client_secret_basic', 'client_secret_post'] as const)(
     'is shown by the client of the gateway: %s',
