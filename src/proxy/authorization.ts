@@ -1,7 +1,7 @@
 // The one order of stages for every decision: a client's message, the streams and the end of a session, a batch, and
 // server requests, whether one comes as a message or several in one. Only the subject differs, so the order is written
 // here and nowhere else.
-// Source: ARCHITECTURE.md, "The stages of a request".
+// Source: docs/reference/design.md, "The stages of a request".
 
 import {
   decide,

@@ -1,5 +1,5 @@
 // Whoever may use everything sees through the gateway what the upstream says, with nothing added, lost
-// or written otherwise, though every control is armed. Source: ARCHITECTURE.md, "Bytes".
+// or written otherwise, though every control is armed. Source: docs/reference/design.md, "Bytes".
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EVERYTHING_TEMPLATES, type RunningGateway, startTestGateway, writeOpenPolicy } from '../support/gateway.js';

@@ -1,4 +1,4 @@
-// Runs the shell blocks of the guides, of the reference pages and of README.md, in one shell and in their order, as a
+// Runs the shell blocks of the guides, of the reference pages, of README.md and CONTRIBUTING.md, in one shell and in their order, as a
 // reader would. An HTML comment before a block says how: `<!-- try -->` runs to its end and must succeed, `fails` must
 // not succeed, `clone` is run in the clone of the repository, `stand-in` needs a program that something stands in for;
 // `serve` is left running until the next one or the end, `background` until the end, and the commands behind either wait
@@ -10,9 +10,9 @@ import { basename, join } from 'node:path';
 import { run } from './programs.js';
 
 const ROOT = join(import.meta.dirname, '../..');
-/** The folders of the pages, and the page that a visitor of the repository sees first. */
+/** The folders of the pages, and the pages that a visitor of the repository sees first. */
 const FOLDERS = ['docs/guides', 'docs/reference'];
-const README = 'README.md';
+const ROOT_PAGES = ['README.md', 'CONTRIBUTING.md'];
 const FENCE =
   /(?:^<!-- try(?:: ([a-z -]+))? -->\n)?^( *)(`{3,})(\w*)\n([\s\S]*?)^\2\3\n(?:\n(\*Not run in our tests[^*]*\*)\n)?/gm;
 const SHELLS: ReadonlySet<string> = new Set(['sh', 'bash', 'shell', 'console', 'zsh']);
@@ -36,7 +36,7 @@ export async function readPages(): Promise<ReadonlyMap<string, string>> {
     FOLDERS.map(async (folder) => (await readdir(join(ROOT, folder))).map((name) => join(folder, name))),
   );
   const files = [
-    README,
+    ...ROOT_PAGES,
     ...named
       .flat()
       .filter((name) => name.endsWith('.md'))

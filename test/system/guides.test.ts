@@ -322,7 +322,7 @@ describe('[GU-01] the guides', () => {
       text: block.text.replaceAll('/opt/sallyport', opt),
     }));
     try {
-      const printed = await runGuide(cwd, [...install, ...blocksOf('working-on-it.md')]);
+      const printed = await runGuide(cwd, [...install, ...blocksOf('CONTRIBUTING.md')]);
       expect(printed).toMatch(/^✓ (\d+) of \1 outcomes as expected$/m);
       const { version } = JSON.parse(await must('npm', ['pkg', 'get', '--json'], { cwd: ROOT }));
       expect(printed.split('\n').filter((line) => line === version)).toHaveLength(3);

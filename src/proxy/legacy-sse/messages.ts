@@ -5,7 +5,7 @@
 // because the request that it answers ended when it was posted, on whichever replica. A request whose response does not
 // arrive within the time limit is refused on the stream. If the upstream speaks another era, the POST ends with 202 and
 // the response is written to the client's stream.
-// Source: MCP 2024-11-05, transports, HTTP with SSE; ARCHITECTURE.md, "How a response finds its plan"; MCP
+// Source: MCP 2024-11-05, transports, HTTP with SSE; docs/reference/design.md, "How a response finds its plan"; MCP
 // 2025-11-25, lifecycle (timeouts).
 
 import { type Allow, type Refusal, refuseProtocolError, refuseWith } from '../../policy/decision.js';
