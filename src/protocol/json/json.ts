@@ -221,8 +221,12 @@ export type Path = readonly (string | number)[];
 /** The span of the value at `path` in JSON text, the first where there are several; `undefined` if there is none. Linear. */
 export function spanOf(text: string, path: Path): Span | undefined {
   const start = skipBlank(text, 0);
-  if (path.length === 0) return valueAt(text, start);
-  let span: Span | undefined = { start, end: text.length };
+  return path.length === 0 ? valueAt(text, start) : spanWithin(text, { start, end: text.length }, path);
+}
+
+/** The value at a path below the one at `within`, as {@link spanOf} finds it in the whole text. */
+export function spanWithin(text: string, within: Span | undefined, path: Path): Span | undefined {
+  let span = within;
   for (const step of path) {
     if (span === undefined) return undefined;
     span =

@@ -15,11 +15,13 @@ import { amendAdmitted } from '../../protocol/admission.js';
 import type { AdmittedMessage, TextEdit } from '../../protocol/admitted-request.js';
 import {
   changeMembers,
+  memberSpans,
   type ParsedJson,
   readJsonText,
   removalEdits,
   setMember,
   spanOf,
+  spanWithin,
 } from '../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject, type ServerRequestName } from '../../protocol/jsonrpc.js';
 import { paramsOf } from '../../protocol/params.js';
@@ -34,7 +36,7 @@ import {
 import type { RequestStateScope } from '../ports.js';
 import { type Feature, nameOf, type PlannedMessage, type RequestContext } from '../request-context.js';
 import { type MessageOutcome, type ResponsePlan, withhold } from '../response-context.js';
-import { type AskedClient, checkContained, contentErrorOf, showLink } from './server-requests.js';
+import { type AskedClient, checkContained, contentErrorOf, showLinks } from './server-requests.js';
 
 /** Params that differ between the rounds of one input-required exchange. */
 const PARAMS_THAT_CHANGE: ReadonlySet<string> = new Set(['_meta', 'inputResponses', 'requestState']);
@@ -217,12 +219,14 @@ export function normalizeUrls(
   { inputRequests }: InputRequiredResult,
   holder: readonly string[],
 ): string | undefined {
-  let shown: string | undefined = text;
-  for (const { key, name, params } of inputRequests) {
-    if (name !== 'elicitation/url' || shown === undefined) continue;
-    shown = showLink(shown, [...holder, 'inputRequests', key, 'params', 'url'], params['url']);
-  }
-  return shown;
+  const links = inputRequests.filter(({ name }) => name === 'elicitation/url');
+  if (links.length === 0) return text;
+  const requests = spanOf(text, [...holder, 'inputRequests']);
+  const spans = new Map(requests && memberSpans(text, requests).map(({ name, value }) => [name, value]));
+  return showLinks(
+    text,
+    links.map(({ key, params }) => ({ span: spanWithin(text, spans.get(key), ['params', 'url']), url: params['url'] })),
+  );
 }
 
 /** Notes the input request that caused a result to be withheld. */

@@ -13,8 +13,8 @@ import { REASONS, type Reason } from '../../policy/reasons.js';
 import { openRecord, type RequestRecord } from '../../policy/record.js';
 import { readServerRequestContent, type ServerRequestContent } from '../../policy/server-request-content.js';
 import { decideShadows } from '../../policy/shadow.js';
-import type { ServerRequestFacts, SessionFacts } from '../../protocol/admitted-request.js';
-import { type ParsedJson, replaceAt, spanOf } from '../../protocol/json/json.js';
+import type { ServerRequestFacts, SessionFacts, TextEdit } from '../../protocol/admitted-request.js';
+import { applyEdits, elementSpans, type ParsedJson, replaceAt, spanOf, spanWithin } from '../../protocol/json/json.js';
 import {
   isObject,
   type Json,
@@ -27,6 +27,7 @@ import {
 import { INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, type UpstreamMessage } from '../../protocol/responses.js';
 import { serverRequestNameOf } from '../../protocol/server-requests.js';
 import { PLAIN_SESSION } from '../../protocol/versions/session.js';
+import type { Span } from '../../text/span.js';
 import { authorize, queryFor, type Stages } from '../authorization.js';
 import type { Snapshot } from '../ports.js';
 import { callerOf, noteRule, type PlannedMessage, type RequestContext } from '../request-context.js';
@@ -254,7 +255,7 @@ async function inspectServerRequest(
   if (reason !== undefined) return refuseWith(reason);
   const inspected = outcome.kind === 'changed' ? outcome.text : reading.text;
   if (name !== 'elicitation/url') return { allow, text: inspected };
-  const shown = showLink(inspected, ['params', 'url'], params['url']);
+  const shown = showLinks(inspected, [{ span: spanOf(inspected, ['params', 'url']), url: params['url'] }]);
   return shown === undefined ? refuseWith('elicitation-url') : { allow, text: shown };
 }
 
@@ -273,16 +274,26 @@ export function contentErrorOf(name: ServerRequestName, params: JsonObject): Rea
   }
 }
 
+/** A URL of a server request: where it stands in the text that may be shown, and as it was received there. */
+export type ShownLink = { readonly span: Span | undefined; readonly url: Json | undefined };
+
 /**
- * The text with the URL at `path` in its normalized form; `undefined` if `url`, which was received there, may not be
- * shown, or if the content inspection changed it, since it then contained something that must not pass.
+ * The text with its URLs in their normalized form; `undefined` if one of them may not be shown, or if the content
+ * inspection changed it, since it then contained something that must not pass. The text may be long, so that all are
+ * written at once.
  */
-export function showLink(text: string, path: readonly (string | number)[], url: Json | undefined): string | undefined {
-  const link = readLink(url);
-  const span = spanOf(text, path);
-  if (link === undefined || span === undefined) return undefined;
-  if (JSON.parse(text.slice(span.start, span.end)) !== url) return undefined;
-  return link === url ? text : replaceAt(text, path, JSON.stringify(link));
+export function showLinks(text: string, links: readonly ShownLink[]): string | undefined {
+  const edits: TextEdit[] = [];
+  for (const { span, url } of links) {
+    const link = readLink(url);
+    if (link === undefined || span === undefined) return undefined;
+    if (JSON.parse(text.slice(span.start, span.end)) !== url) return undefined;
+    if (link !== url) edits.push({ ...span, text: JSON.stringify(link) });
+  }
+  return applyEdits(
+    text,
+    edits.sort((one, other) => one.start - other.start),
+  );
 }
 
 /** Drops the server request: the server gets an error, and the record the reason. */
@@ -537,21 +548,25 @@ export async function checkUrlError(
     findError: () => undefined,
     async inspect(allows) {
       const inspected = await inspectError(withProfiles(checkContext, allows));
-      return inspected.kind === 'response' ? showLinks(inspected, text, links) : inspected;
+      return inspected.kind === 'response' ? showDemandedLinks(inspected, text, links) : inspected;
     },
   });
   if (checked.kind !== 'refused') return checked;
   return withhold(checked.isForbidden ? 'elicitation-url' : checked.reason);
 }
 
-function showLinks(
+function showDemandedLinks(
   inspected: Extract<MessageOutcome, { readonly kind: 'response' }>,
   text: string,
   links: readonly JsonObject[],
 ): MessageOutcome {
-  let shown: string | undefined = inspected.text ?? text;
-  for (const [index, { url }] of links.entries())
-    shown = shown && showLink(shown, ['error', 'data', 'elicitations', index, 'url'], url);
+  const before = inspected.text ?? text;
+  const list = spanOf(before, ['error', 'data', 'elicitations']);
+  const spans = list === undefined ? [] : elementSpans(before, list);
+  const shown = showLinks(
+    before,
+    links.map(({ url }, index) => ({ span: spanWithin(before, spans[index], ['url']), url })),
+  );
   if (shown === undefined) return withhold('elicitation-url');
   return shown === text ? inspected : { ...inspected, text: shown };
 }

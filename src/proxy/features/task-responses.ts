@@ -143,8 +143,7 @@ export async function checkTaskList(checkContext: CheckContext, { text, value }:
   if (outcome.kind === 'withhold') return withhold(outcome.reason);
   if (!(await recordListed(checkContext, visibleTasks))) return withhold('store-unavailable');
   let shown = outcome.kind === 'changed' ? outcome.text : pageWithoutIds.text;
-  for (const [index, { task }] of visibleTasks.entries())
-    shown = setMember(shown, [...TASKS_PATH, index], 'taskId', task.sealed);
+  shown = withSealedIds(shown, visibleTasks);
   if (isSealed) shown = withCursor(call, TASK_LIST, shown, result?.['nextCursor']);
   call.record.result.list = {
     advertised: listed.length,
@@ -153,6 +152,17 @@ export async function checkTaskList(checkContext: CheckContext, { text, value }:
     visibleBytes: Buffer.byteLength(shown),
   };
   return respond(shown);
+}
+
+/** The page with the ids that its client knows, all written at once, because there may be thousands. */
+function withSealedIds(text: string, visibleTasks: readonly VisibleTask[]): string {
+  const span = spanOf(text, TASKS_PATH);
+  if (span === undefined) return text;
+  const edits = elementSpans(text, span).map(({ start, end }, index) => {
+    const sealed = visibleTasks[index]?.task.sealed ?? '';
+    return { start, end, text: setMember(text.slice(start, end), [], 'taskId', sealed) };
+  });
+  return applyEdits(text, edits);
 }
 
 /**
