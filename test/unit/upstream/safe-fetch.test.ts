@@ -47,6 +47,16 @@ function answers(...rounds: (readonly string[])[]): LookupAll {
 }
 
 describe('the guarded fetch', () => {
+  it('[A-02] does not count a time in which the process stood still', async () => {
+    const { base } = await serve((_request, response) => response.end('{"a":1}'));
+    const fetched = guarded()(new URL(base), { ...LOOPBACK, timeoutMs: 200 });
+    setImmediate(() => {
+      const end = performance.now() + 400;
+      while (performance.now() < end);
+    });
+    expect(await fetched).toMatchObject({ ok: true, value: { a: 1 } });
+  });
+
   it('[A-02] fetches a JSON document and asks for identity encoding, without credentials', async () => {
     const seen: unknown[] = [];
     const { base } = await serve((request, response) => {
