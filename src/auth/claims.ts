@@ -28,6 +28,11 @@ function claimIn(claims: JsonObject, name: string): Json | undefined {
   return value;
 }
 
+/** A claim by its exact name; `undefined` where it is absent or `null`. */
+function claimOf(claims: JsonObject, name: string): Json | undefined {
+  return ownMember(claims, name) ?? undefined;
+}
+
 /** SHA-256 in canonical base64url: 43 characters, the last without spare bits. */
 const THUMBPRINT = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
@@ -65,7 +70,7 @@ type Groups = readonly string[] | 'unknown' | undefined;
  * §5.6.2 (aggregated and distributed claims).
  */
 function readGroups(claims: JsonObject, names: readonly string[]): Groups {
-  const claimSources = ownMember(claims, '_claim_names');
+  const claimSources = claimOf(claims, '_claim_names');
   if (claimSources !== undefined && !isObject(claimSources)) return undefined;
   for (const name of names) {
     const value = claimAt(claims, name);
@@ -73,7 +78,7 @@ function readGroups(claims: JsonObject, names: readonly string[]): Groups {
     if (claimSources !== undefined && Object.hasOwn(claimSources, name)) return 'unknown';
   }
   // The marker of issuers whose tokens have no space for a source either.
-  return ownMember(claims, 'hasgroups') === true && names.includes('groups') ? 'unknown' : [];
+  return claimOf(claims, 'hasgroups') === true && names.includes('groups') ? 'unknown' : [];
 }
 
 function readList(value: Json): readonly string[] | undefined {
@@ -102,10 +107,10 @@ function isNotAccessToken(
   claims: JsonObject,
   facts: { readonly client: string; readonly audience: string; readonly hasScopes: boolean },
 ): boolean {
-  if (NON_ACCESS_TOKEN_CLAIMS.some((name) => Object.hasOwn(claims, name))) return true;
-  const type = ownMember(claims, 'typ');
+  if (NON_ACCESS_TOKEN_CLAIMS.some((name) => claimOf(claims, name) !== undefined)) return true;
+  const type = claimOf(claims, 'typ');
   if (type !== undefined && !ACCESS_TYPES.has(lower(type))) return true;
-  const use = ownMember(claims, 'token_use');
+  const use = claimOf(claims, 'token_use');
   if (use !== undefined && !ACCESS_USES.has(use)) return true;
   // An identity token is for the client itself, and grants nothing (OpenID Connect Core §2).
   return facts.audience === facts.client && !facts.hasScopes;
@@ -116,10 +121,10 @@ function isNotAccessToken(
  * 9449 §6.2).
  */
 function checkTokenType(claims: JsonObject): 'token-type' | 'token-binding' | undefined {
-  const type = lower(ownMember(claims, 'token_type'));
+  const type = lower(claimOf(claims, 'token_type'));
   if (type === undefined || type === 'bearer') return undefined;
   if (type !== 'dpop') return 'token-type';
-  return Object.hasOwn(claims, 'cnf') ? undefined : 'token-binding';
+  return claimOf(claims, 'cnf') === undefined ? 'token-binding' : undefined;
 }
 
 /** Why a caller could not be verified. */
@@ -187,12 +192,12 @@ function readTime(value: Json | undefined): number | undefined {
 }
 
 function checkTimes(claims: JsonObject, { issuer, source, now }: ClaimRules): Times | AuthnReason {
-  const expiresAt = readTime(ownMember(claims, 'exp'));
+  const expiresAt = readTime(claimOf(claims, 'exp'));
   // An introspection response may omit `iat` (RFC 7662 §2.2); then the remaining lifetime is bounded instead.
-  const lacksIssuedAt = source === 'introspection' && !Object.hasOwn(claims, 'iat');
-  const issuedAt = lacksIssuedAt ? now : readTime(ownMember(claims, 'iat'));
-  const hasNotBefore = ownMember(claims, 'nbf') !== undefined;
-  const notBefore = hasNotBefore ? readTime(ownMember(claims, 'nbf')) : issuedAt;
+  const lacksIssuedAt = source === 'introspection' && claimOf(claims, 'iat') === undefined;
+  const issuedAt = lacksIssuedAt ? now : readTime(claimOf(claims, 'iat'));
+  const hasNotBefore = claimOf(claims, 'nbf') !== undefined;
+  const notBefore = hasNotBefore ? readTime(claimOf(claims, 'nbf')) : issuedAt;
   if (expiresAt === undefined || issuedAt === undefined || notBefore === undefined) {
     return 'token-malformed';
   }
@@ -204,8 +209,8 @@ function checkTimes(claims: JsonObject, { issuer, source, now }: ClaimRules): Ti
 
 /** The lifetime by which a token was refused with `token-lifetime`, in milliseconds. */
 export function lifetimeOf(claims: JsonObject, now: number): number {
-  const issuedAt = readTime(ownMember(claims, 'iat')) ?? now;
-  return (readTime(ownMember(claims, 'exp')) ?? now) - issuedAt;
+  const issuedAt = readTime(claimOf(claims, 'iat')) ?? now;
+  return (readTime(claimOf(claims, 'exp')) ?? now) - issuedAt;
 }
 
 /** A token for several audiences can be replayed by each of them at the others, so it is refused. */
@@ -238,9 +243,9 @@ function readActors(value: Json | undefined, clientNames: readonly string[]): re
   let link = value;
   while (link !== undefined) {
     if (!isObject(link) || actors.length === MAX_ACTORS) return undefined;
-    const subject = readIdentity(ownMember(link, 'sub'));
-    const hasIssuer = ownMember(link, 'iss') !== undefined;
-    const issuer = readIdentity(ownMember(link, 'iss'));
+    const subject = readIdentity(claimOf(link, 'sub'));
+    const hasIssuer = claimOf(link, 'iss') !== undefined;
+    const issuer = readIdentity(claimOf(link, 'iss'));
     if (subject === undefined || (hasIssuer && issuer === undefined)) return undefined;
     const client = readIdentity(firstOf(link, clientNames));
     actors.push({
@@ -248,7 +253,7 @@ function readActors(value: Json | undefined, clientNames: readonly string[]): re
       subject,
       ...(client === undefined ? {} : { client }),
     });
-    link = ownMember(link, 'act');
+    link = claimOf(link, 'act');
   }
   return actors;
 }
@@ -260,7 +265,7 @@ function readTokenId(value: Json | undefined): string | undefined | null {
 
 /** An introspection response may omit `iss`, because it comes from the issuer (RFC 7662 §2.2). */
 function isOfIssuer(claims: JsonObject, { issuer, source }: ClaimRules): boolean {
-  const named = ownMember(claims, 'iss');
+  const named = claimOf(claims, 'iss');
   return named === issuer.issuer || (named === undefined && source === 'introspection');
 }
 
@@ -269,12 +274,12 @@ function isOfIssuer(claims: JsonObject, { issuer, source }: ClaimRules): boolean
  * verified elsewhere, at every request; a confirmation that cannot be verified refuses the token (RFC 7800 §3.1).
  */
 export function checkClaims(claims: JsonObject, rules: ClaimRules): ClaimFacts | AuthnReason {
-  const boundTo = readConfirmation(ownMember(claims, 'cnf'));
+  const boundTo = readConfirmation(claimOf(claims, 'cnf'));
   if (boundTo === 'unknown') return 'token-binding';
   if (!isOfIssuer(claims, rules)) return 'token-issuer';
   const type = rules.source === 'introspection' ? checkTokenType(claims) : undefined;
   if (type !== undefined) return type;
-  const audience = acceptedAudience(ownMember(claims, 'aud'), rules.audiences);
+  const audience = acceptedAudience(claimOf(claims, 'aud'), rules.audiences);
   if (audience === undefined) return 'token-audience';
   const times = checkTimes(claims, rules);
   if (typeof times === 'string') return times;
@@ -308,17 +313,17 @@ export function checkIdToken(
     now,
   }: Pick<ClaimRules, 'issuer' | 'now'> & { readonly clientId: string; readonly nonce: string },
 ): IdentityFacts | undefined {
-  const party = ownMember(claims, 'azp');
+  const party = claimOf(claims, 'azp');
   const isForClient =
-    ownMember(claims, 'iss') === issuer.issuer &&
-    acceptedAudience(ownMember(claims, 'aud'), [clientId]) !== undefined &&
+    claimOf(claims, 'iss') === issuer.issuer &&
+    acceptedAudience(claimOf(claims, 'aud'), [clientId]) !== undefined &&
     (party === undefined || party === clientId);
   // Only ID tokens carry the nonce of a login, so that no other token is taken for one.
-  if (!isForClient || ownMember(claims, 'nonce') !== nonce) return undefined;
-  const subject = readIdentity(ownMember(claims, 'sub'));
-  const issuedAt = readTime(ownMember(claims, 'iat'));
+  if (!isForClient || claimOf(claims, 'nonce') !== nonce) return undefined;
+  const subject = readIdentity(claimOf(claims, 'sub'));
+  const issuedAt = readTime(claimOf(claims, 'iat'));
   const groups = readGroups(claims, issuer.claims.groups);
-  const actors = readActors(ownMember(claims, 'act'), issuer.claims.client);
+  const actors = readActors(claimOf(claims, 'act'), issuer.claims.client);
   if (subject === undefined || issuedAt === undefined) return undefined;
   if (groups === undefined || actors === undefined) return undefined;
   // One issued later than now would outlive a revocation.
@@ -331,14 +336,14 @@ function readFacts(
   audience: string,
   times: Times,
 ): Omit<ClaimFacts, 'boundTo'> | undefined {
-  const subject = readIdentity(ownMember(claims, 'sub'));
+  const subject = readIdentity(claimOf(claims, 'sub'));
   const client = readIdentity(firstOf(claims, names.client));
   if (subject === undefined || client === undefined) return undefined;
   const scopes = readScopes(firstOf(claims, names.scope));
   const groups = readGroups(claims, names.groups);
-  const actors = readActors(ownMember(claims, 'act'), names.client);
+  const actors = readActors(claimOf(claims, 'act'), names.client);
   if (scopes === undefined || groups === undefined || actors === undefined) return undefined;
-  const tokenId = readTokenId(ownMember(claims, 'jti'));
+  const tokenId = readTokenId(claimOf(claims, 'jti'));
   // RFC 9068 §2.2: tokens of that type have an identifier.
   if (tokenId === null || (tokenId === undefined && source === 'at+jwt')) return undefined;
   return { subject, client, audience, ...times, scopes, groups, actors, tokenId };

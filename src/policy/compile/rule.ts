@@ -2,6 +2,7 @@
 // schemas and expressions that do not compile, conditions that could never hold. docs/contract.md §4.
 
 import type { ServerRequestGrants } from '../../protocol/server-requests.js';
+import { makeVisible, unseenCharacters } from '../../text/escaping.js';
 import { stepsOf } from '../../text/json-members.js';
 import { nearestCandidate } from '../../text/wording.js';
 import { compileCost, compileExpression, type Expression, type ExpressionReads } from '../cel.js';
@@ -165,16 +166,23 @@ function checkEmpty(value: unknown, path: readonly (string | number)[], report: 
   for (const [key, member] of Object.entries(value)) checkEmpty(member, [...path, key], report);
 }
 
-/** A deny rule for the group "eng-*" would deny nobody. */
-function warnOfPatterns(who: WhoDocument, report: ReportDiagnostic): void {
+/** A deny rule for the group "eng-*" would deny nobody, and neither would one for a name with something that no reviewer sees. */
+function warnOfIdentities(who: WhoDocument, report: ReportDiagnostic): void {
   for (const key of ['groups', 'subjects', 'clients', 'actors'] as const) {
     for (const [index, text] of (who[key] ?? []).entries()) {
-      if (isExactPattern(text)) continue;
-      const quoted = JSON.stringify(text.slice(0, MAX_QUOTED_PATTERN));
-      const message = `${quoted} looks like a pattern, but identities are compared exactly`;
-      report(['who', key, index], 'warning', message);
+      const odd = isExactPattern(text) ? unseenIn(text) : 'looks like a pattern';
+      if (odd === undefined) continue;
+      const quoted = makeVisible(JSON.stringify(text.slice(0, MAX_QUOTED_PATTERN)));
+      report(['who', key, index], 'warning', `${quoted} ${odd}, but identities are compared exactly`);
     }
   }
+}
+
+/** What of an identity its reader does not see; undefined where nothing is unseen. */
+function unseenIn(text: string): string | undefined {
+  if (unseenCharacters(text).size > 0) return 'has characters that are not shown';
+  if (text.trim() !== text) return 'has blanks around it';
+  return text.normalize('NFC') === text ? undefined : 'is not in the usual form of Unicode (NFC)';
 }
 
 function checkWho(who: WhoDocument, context: PolicyContext, report: ReportDiagnostic): void {
@@ -186,7 +194,7 @@ function checkWho(who: WhoDocument, context: PolicyContext, report: ReportDiagno
   for (const [index, issuer] of (who.issuers ?? []).entries()) {
     checkName(issuer, ['issuer', context.issuers], context, ['who', 'issuers', index], report);
   }
-  warnOfPatterns(who, report);
+  warnOfIdentities(who, report);
   const named = (['groups', 'subjects', 'clients', 'actors', 'claims'] as const).filter((key) => who[key]);
   if (context.issuers.length > 1 && named.length > 0 && who.issuers === undefined) {
     const keysNamed = named.join(', ');

@@ -72,6 +72,24 @@ describe('[P-18] identities that look like patterns', () => {
       'rules.0.who.subjects.0 warning "re:a" looks like a pattern, but identities are compared exactly',
     ]);
   });
+
+  it.each([
+    ['mallory\u200b', '"mallory\\u{200b}" has characters that are not shown'],
+    ['\ufeffmallory', '"\\u{feff}mallory" has characters that are not shown'],
+    ['mal\u00adlory', '"mal\\u{ad}lory" has characters that are not shown'],
+    ['mallory ', '"mallory " has blanks around it'],
+    ['\u00a0mallory', '"\u00a0mallory" has blanks around it'],
+    ['equipe\u0301', '"equipe\u0301" is not in the usual form of Unicode (NFC)'],
+  ])('are warned of where a reviewer sees another name: %j', (name, odd) => {
+    for (const who of [{ subjects: [name] }, { groups: [name] }, { clients: [name] }, { actors: [name] }])
+      expect(warnings([{ ...ALLOW, effect: 'deny', who }]).filter((line) => line.includes('.who.'))).toEqual([
+        `rules.0.who.${Object.keys(who)[0]}.0 warning ${odd}, but identities are compared exactly`,
+      ]);
+  });
+
+  it.each(['équipe', 'Müller, Ada', '研究', 'https://idp.example/u/1'])('are not where it is plain: %s', (name) => {
+    expect(warnings([{ ...ALLOW, who: { subjects: [name] } }])).toEqual([]);
+  });
 });
 
 describe('[Q-03] hosts of links', () => {
