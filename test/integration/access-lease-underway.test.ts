@@ -1,5 +1,5 @@
 // What a caller gets whose ground is lost while something is under way for it: a response, a batch, a stream that the
-// upstream opens late. The rows are those of docs/decisions/0023-access-lease.md.
+// upstream opens late. The rows are those of docs/reference/access-leases.md.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject, RequestId } from '../../src/protocol/jsonrpc.js';

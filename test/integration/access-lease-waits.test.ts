@@ -1,5 +1,5 @@
 // What a caller gets whose request or response waits for inspection, or whose issuer is asked about its token, once
-// the ground of it is gone. The rows are those of docs/decisions/0023-access-lease.md.
+// the ground of it is gone. The rows are those of docs/reference/access-leases.md.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

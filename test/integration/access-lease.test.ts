@@ -1,5 +1,5 @@
 // What a caller gets to see of something that was allowed and is still held, once the ground of it is gone: its token,
-// its session, the rule, the upstream. The rows are those of docs/decisions/0023-access-lease.md.
+// its session, the rule, the upstream. The rows are those of docs/reference/access-leases.md.
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
