@@ -8,8 +8,9 @@
 import { refuseBlocked } from '../policy/blocks.js';
 import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { Principal } from '../policy/principal.js';
+import { takeTurn } from '../protocol/json/incremental.js';
 import type { OpenLease, Snapshot } from './ports.js';
-import { type RequestContext, refuseAuthn } from './request-context.js';
+import { type RequestContext, refuseAuthn, turnsOf } from './request-context.js';
 
 /** What is asked last: whether the snapshot still allows this to the caller. It may note what it now requires. */
 export type Grant = (snapshot: Snapshot, principal: Principal) => Refusal | undefined;
@@ -45,7 +46,7 @@ export type AccessLease = {
 };
 
 /** The ports that a lease asks. */
-export type LeasePorts = 'audit' | 'identity' | 'leases' | 'sessions' | 'upstreams';
+export type LeasePorts = 'audit' | 'identity' | 'inspection' | 'leases' | 'sessions' | 'upstreams';
 
 /** Makes a lease for what was just allowed, and asks what has changed since its request came. */
 export function createLease(call: RequestContext<LeasePorts>, terms: LeaseTerms): AccessLease {
@@ -118,9 +119,12 @@ export function createLease(call: RequestContext<LeasePorts>, terms: LeaseTerms)
       };
     });
     const verified = await authenticateAgain(call);
-    if (currentRound !== round) return;
-    endIf(() => ('kind' in verified ? verified : checkAccess(verified)));
-    resume();
+    // A change is passed to all leases at once, and what one of them grants may take long to decide.
+    await takeTurn(turnsOf(call), () => {
+      if (currentRound !== round) return;
+      endIf(() => ('kind' in verified ? verified : checkAccess(verified)));
+      resume();
+    });
   }
 
   const lease: OpenLease = {

@@ -1,12 +1,14 @@
 // Whether a caller may still have what was allowed once: each cause alone, their order, and that a lease ends once.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { refuseWith } from '../../../src/policy/decision.js';
+import { type Refusal, refuseWith } from '../../../src/policy/decision.js';
 import type { Principal } from '../../../src/policy/principal.js';
+import type { LoopScheduler } from '../../../src/protocol/json/incremental.js';
 import type { AggregateRef } from '../../../src/protocol/transport.js';
 import { createLease, type LeasePorts, type LeaseTerms } from '../../../src/proxy/access-lease.js';
 import type { AuthnError, Change, OpenLease } from '../../../src/proxy/ports.js';
 import type { RequestContext } from '../../../src/proxy/request-context.js';
+import { FREE_TURNS } from '../../support/timing.js';
 import { principal } from '../policy/samples.js';
 
 const NOW = Date.UTC(2026, 0, 1);
@@ -21,7 +23,10 @@ function caller(lifetimeMs = LIFETIME_MS): Principal {
 }
 
 /** What a lease asks, all of which stands; and a lease over it. */
-function createRig(more: Partial<LeaseTerms> = {}, aggregate?: AggregateRef) {
+function createRig(
+  { loopScheduler = FREE_TURNS, ...more }: Partial<LeaseTerms> & { readonly loopScheduler?: LoopScheduler } = {},
+  aggregate?: AggregateRef,
+) {
   const entered: OpenLease[] = [];
   const reported: unknown[] = [];
   const ended: string[] = [];
@@ -66,6 +71,7 @@ function createRig(more: Partial<LeaseTerms> = {}, aggregate?: AggregateRef) {
           return rig.authenticate();
         },
       },
+      inspection: { loopScheduler },
       audit: { report: (error: unknown) => void reported.push(error) },
     },
   } as unknown as RequestContext<LeasePorts>;
@@ -293,5 +299,39 @@ describe('a lease of a stream that is held', () => {
     isGranted = false;
     expect(lease.check()?.deny.reason).toBe('denied-by-rule');
     expect([rig.ended, rig.asked]).toEqual([['denied-by-rule'], 0]);
+  });
+});
+
+describe('leases that a change is passed to at once', () => {
+  it('are each decided in a turn of their own, and wait for it', async () => {
+    const turns: (() => void)[] = [];
+    const waitForTurn = () => new Promise<void>((resolve) => turns.push(resolve));
+    const rig = createRig({ isReverified: true, loopScheduler: { ...FREE_TURNS, waitForTurn } });
+    const leases = [rig.create(), rig.create({ grant: denied })];
+    rig.emit();
+    await settled();
+    expect([turns.length, leases.map((lease) => lease.pending() !== undefined), rig.ended]).toEqual([
+      2,
+      [true, true],
+      [],
+    ]);
+    for (const next of turns) next();
+    await settled();
+    expect([leases.map((lease) => lease.pending()), rig.ended]).toEqual([[undefined, undefined], ['denied-by-rule']]);
+  });
+
+  it('end once a grant that takes its turns has refused, unless a newer one was asked for', async () => {
+    const grants: ((refusal: Refusal | undefined) => void)[] = [];
+    const grant = () => new Promise<Refusal | undefined>((resolve) => grants.push(resolve));
+    const rig = createRig();
+    rig.create({ grant });
+    rig.emit();
+    rig.emit();
+    grants[0]?.(denied());
+    await settled();
+    expect(rig.ended).toEqual([]);
+    grants[1]?.(denied());
+    await settled();
+    expect(rig.ended).toEqual(['denied-by-rule']);
   });
 });
