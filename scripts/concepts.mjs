@@ -5,7 +5,7 @@
 /** `home`: files, or folders that end with a slash. */
 export const CONCEPTS = [
   { concept: 'order of the stages of a request', home: ['src/proxy/pipeline.ts', 'src/proxy/stages.ts'] },
-  { concept: 'what a rule decides', home: ['src/policy/decide.ts'] },
+  { concept: 'what a rule decides', home: ['src/policy/clauses.ts', 'src/policy/order.ts'] },
   { concept: 'reasons of refusals', home: ['src/policy/reasons.ts'] },
   { concept: 'text that a reader of a message sees', home: ['src/inspection/message-map.ts'] },
   { concept: 'recheck of what leaves', home: ['src/inspection/responses.ts'] },

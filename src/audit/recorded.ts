@@ -4,8 +4,7 @@
 import { droppedOf, type MendingSettings } from '../policy/argument-mending.js';
 import type { Catalog, PinnedDefinition } from '../policy/definitions.js';
 import type { CallFacts, KnownArguments } from '../policy/explain.js';
-import type { RemakePrincipal } from '../policy/nearest-change.js';
-import type { PrincipalFacts } from '../policy/principal.js';
+import type { PrincipalFacts, SupposePrincipal } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 import { isObject, type Json, type Target } from '../protocol/jsonrpc.js';
 import { MAX_FOREIGN_CHARACTERS } from '../text/escaping.js';
@@ -39,7 +38,7 @@ export type RecordContext = {
   };
   readonly catalogOf: (upstream: string) => Catalog;
 };
-type PrincipalPort = { readonly supposePrincipal: RemakePrincipal };
+type PrincipalPort = { readonly supposePrincipal: SupposePrincipal };
 
 /** A decision about a target that rules name. */
 export type RecordedCall = {

@@ -10,8 +10,8 @@ import { applyEdits, readJsonText, removalEdits, spanOf } from '../protocol/json
 import type { JsonError } from '../protocol/json/scan.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { pointerOf } from '../text/json-members.js';
-import { targetPinOf } from './decide.js';
 import type { Catalog, PinnedDefinition } from './definitions.js';
+import { targetPinOf } from './policy-target.js';
 
 /** What an upstream's settings let be mended. */
 export type MendingSettings = { readonly coerce: boolean; readonly drop: readonly string[] };

@@ -32,8 +32,11 @@ export type ExpressionReads = {
   readonly testedPaths: readonly (readonly string[])[];
   /** Top-level arguments that are read without a test by has() or `in`. */
   readonly unguarded: readonly string[];
+  /** Paths into `principal`. A path ends where an index is not a literal name. */
+  readonly principalPaths: readonly (readonly string[])[];
+  /** The members of `tool` that are read. */
+  readonly toolMembers: ReadonlySet<string>;
   readonly readsUri: boolean;
-  readonly readsAnnotations: boolean;
   /** The values of all arguments are read, whatever their names. */
   readonly readsAnyArgument: boolean;
 };
@@ -97,8 +100,9 @@ type CollectedReads = {
   readonly values: (readonly string[])[];
   readonly tested: (readonly string[])[];
   readonly guarded: Set<string>;
+  readonly principalPaths: (readonly string[])[];
+  readonly toolMembers: Set<string>;
   readsUri: boolean;
-  readsAnnotations: boolean;
   readsAnyArgument: boolean;
 };
 
@@ -109,8 +113,9 @@ function vetExpression(expr: Expr): Vetting {
     values: [],
     tested: [],
     guarded: new Set(),
+    principalPaths: [],
+    toolMembers: new Set(),
     readsUri: false,
-    readsAnnotations: false,
     readsAnyArgument: false,
   };
   try {
@@ -120,7 +125,7 @@ function vetExpression(expr: Expr): Vetting {
     return failed(error.message, error.suggestion);
   }
   const top = new Set(findings.paths.flatMap((path) => path.slice(0, 1)));
-  const { readsUri, readsAnnotations, readsAnyArgument } = findings;
+  const { principalPaths, toolMembers, readsUri, readsAnyArgument } = findings;
   return {
     ok: true,
     reads: {
@@ -128,8 +133,9 @@ function vetExpression(expr: Expr): Vetting {
       valuePaths: findings.values,
       testedPaths: findings.tested,
       unguarded: [...top].filter((name) => !findings.guarded.has(name)),
+      principalPaths,
+      toolMembers,
       readsUri,
-      readsAnnotations,
       readsAnyArgument,
     },
   };
@@ -216,7 +222,8 @@ function readVariable(name: string, path: readonly string[], isTest: boolean, fi
   if (!members.includes(member)) {
     throw unknownOf(`${name} has no member`, member, members);
   }
-  if (name === 'tool' && member === 'annotations') findings.readsAnnotations = true;
+  if (name === 'tool') findings.toolMembers.add(member);
+  else findings.principalPaths.push(path);
 }
 
 function visitCall(expr: Expr, call: Call, position: ExpressionPosition, findings: CollectedReads): void {
@@ -346,12 +353,37 @@ const MAX_EXPRESSION_CHARS = 2048;
 
 export type ConditionResult = 'holds' | 'fails' | 'error';
 
-export type Expression = {
+/** One of the operands that `&&` joins at the top of an expression; the only one where nothing is joined. */
+export type Term = {
   readonly reads: ExpressionReads;
+  /** The term as it would be written alone. Found when it is asked for. */
+  text(): string;
+  evaluate(facts: ExpressionFacts): ConditionResult;
+};
+
+export type Expression = {
+  readonly text: string;
+  readonly reads: ExpressionReads;
+  readonly terms: readonly Term[];
   /** What is certainly wrong with its types, if arguments have these. */
   readonly typeError: (facts: ToolFacts) => string | undefined;
   evaluate(facts: ExpressionFacts): ConditionResult;
 };
+
+/** What comes out of all parts as `&&` joins them in CEL: one that fails outweighs an error. */
+export function conjunctionOf<Part, Facts>(
+  parts: readonly Part[],
+  evaluate: (part: Part, facts: Facts) => ConditionResult,
+  facts: Facts,
+): ConditionResult {
+  let result: ConditionResult = 'holds';
+  for (const part of parts) {
+    const outcome = evaluate(part, facts);
+    if (outcome === 'fails') return outcome;
+    if (outcome === 'error') result = outcome;
+  }
+  return result;
+}
 
 const STRING_FUNCTIONS = new Set(['lowerAscii', 'upperAscii', 'trim']);
 
@@ -388,12 +420,36 @@ const environment = celEnv({
 
 /** Parses, vets and plans a condition. Errors are sentences for the author of the policy. */
 export function compileExpression(text: string): { readonly ok: true; readonly expression: Expression } | Failure {
-  const compiled = compileProgram(text);
+  const compiled = compilePrograms(text, conjunctsOf);
   if (!compiled.ok) return compiled;
-  const { expr, reads, failing, run } = compiled;
+  const { expr, reads, failing, programs } = compiled;
+  const terms = programs.map(
+    (program, index): Term => ({
+      reads: program.reads,
+      text: () => (programs.length === 1 ? text : textOfTerm(text, index)),
+      evaluate: (facts) => conditionOf(run(program.planned, facts)),
+    }),
+  );
   const typeError = (facts: ToolFacts) => findTypeError(expr, 'condition', facts) ?? failing;
-  const evaluate = (facts: ExpressionFacts) => conditionOf(run(facts));
-  return { ok: true, expression: { reads, typeError, evaluate } };
+  const evaluate = (facts: ExpressionFacts) => conjunctionOf(terms, evaluateTerm, facts);
+  return { ok: true, expression: { text, reads, terms, typeError, evaluate } };
+}
+
+function evaluateTerm(term: Term, facts: ExpressionFacts): ConditionResult {
+  return term.evaluate(facts);
+}
+
+/** The operands that `&&` joins, at any depth of parentheses. */
+function conjunctsOf(expr: Expr): readonly Expr[] {
+  const { exprKind } = expr;
+  if (exprKind.case !== 'callExpr' || exprKind.value.function !== '_&&_') return [expr];
+  return exprKind.value.args.flatMap(conjunctsOf);
+}
+
+/** Vetting expands macros, so the text is that of an expression parsed anew. */
+function textOfTerm(text: string, index: number): string {
+  const parsed = parse(text);
+  return unparse({ ...parsed, expr: conjunctsOf(parsed.expr)[index] ?? parsed.expr });
 }
 
 /** An expression for an amount. */
@@ -406,43 +462,50 @@ export type CostExpression = {
 
 /** Like `compileExpression`, for an amount. */
 export function compileCost(text: string): { readonly ok: true; readonly cost: CostExpression } | Failure {
-  const compiled = compileProgram(text);
+  const compiled = compilePrograms(text, (expr) => [expr]);
   if (!compiled.ok) return compiled;
-  const { expr, reads, failing, run } = compiled;
+  const { expr, reads, failing, programs } = compiled;
   const typeError = (facts: ToolFacts) => findTypeError(expr, 'amount', facts) ?? failing;
-  return { ok: true, cost: { reads, typeError, evaluate: (facts) => amountOf(run(facts)) } };
+  const evaluate = (facts: ExpressionFacts) => amountOf(programs[0] && run(programs[0].planned, facts));
+  return { ok: true, cost: { reads, typeError, evaluate } };
 }
 
-type Program =
+type Program = { readonly reads: ExpressionReads; readonly planned: (bindings: Bindings) => unknown };
+
+type Programs =
   | {
       readonly ok: true;
       readonly expr: Expr;
       readonly reads: ExpressionReads;
       /** A part that fails at each evaluation, in a sentence; `undefined` if there is none. */
       readonly failing: string | undefined;
-      /** The result, or undefined if the evaluation failed. */
-      readonly run: (facts: ExpressionFacts) => unknown;
+      readonly programs: readonly Program[];
     }
   | Failure;
 
-function compileProgram(text: string): Program {
+/** Compiles each of the parts of an expression. */
+function compilePrograms(text: string, partsOf: (expr: Expr) => readonly Expr[]): Programs {
   if (text.length > MAX_EXPRESSION_CHARS) {
     return { ok: false, why: `the expression is longer than ${MAX_EXPRESSION_CHARS} characters` };
   }
   try {
-    const parsed = parse(text);
-    const vetting = vetExpression(parsed.expr);
+    const { expr } = parse(text);
+    const vetting = vetExpression(expr);
     if (!vetting.ok) return vetting;
-    const planned = plan(environment, parsed) as (bindings: Bindings) => unknown;
-    const { expr } = parsed;
-    const failing = findFailingPart(expr);
-    return { ok: true, expr, reads: vetting.reads, failing, run: (facts) => run(planned, facts) };
+    const parts = partsOf(expr);
+    const programs = parts.map((part): Program => {
+      const own = parts.length === 1 ? vetting : vetExpression(part);
+      const planned = plan(environment, part) as (bindings: Bindings) => unknown;
+      return { reads: own.ok ? own.reads : vetting.reads, planned };
+    });
+    return { ok: true, expr, reads: vetting.reads, failing: findFailingPart(expr), programs };
   } catch (error) {
     const { why, suggestion } = describeCelError(text, error);
     return failed(`the expression is not valid CEL: ${why}`, suggestion);
   }
 }
 
+/** The result, or undefined if the evaluation failed. */
 function run(planned: (bindings: Bindings) => unknown, facts: ExpressionFacts): unknown {
   try {
     const outcome = planned(bindingsOf(facts));

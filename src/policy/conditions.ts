@@ -9,14 +9,15 @@ import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jso
 import { quoteForeignName } from '../text/escaping.js';
 import { foldName, pointerTo, stepsOf } from '../text/json-members.js';
 import type { ConditionResult, CostExpression, ExpressionReads } from './cel.js';
-import type { ExpressionFacts } from './cel-language.js';
+import { type EvaluationWorld, evaluateClauses, type Outcome } from './clauses.js';
 import type { Deny, Violation } from './decision.js';
-import type {
-  ArgumentReads,
-  PinnedDefinition,
-  SchemaError,
-  UndeclaredArguments,
-  UndeclaredMember,
+import {
+  type ArgumentReads,
+  findUndeclared,
+  type PinnedDefinition,
+  type SchemaError,
+  type UndeclaredArguments,
+  type UndeclaredMember,
 } from './definitions.js';
 import type { Principal } from './principal.js';
 import { type AllowRule, costOf, type Rule, readsArguments } from './rules.js';
@@ -182,9 +183,6 @@ export function isAmbiguousWith(name: string, reads: ArgumentReads): boolean {
 /** `filter.state`, `filter[state]`, `filter/state`; if nothing but an index follows, the match includes it. */
 const PATH = /^([^.[\]/:]+)(?:\[\d*\]$|[.[/:])/;
 
-/** Arguments as a server may read them, and what expressions see of the call with them. */
-export type EvaluationWorld = { readonly args: JsonObject; readonly facts: ExpressionFacts };
-
 /** One call, as the input of conditions. */
 export type EvaluationInput = EvaluationWorld & {
   readonly principal: Principal;
@@ -216,10 +214,15 @@ type EvaluationSource = Omit<EvaluationInput, 'facts' | 'undescribed' | 'filled'
 
 const NO_ANNOTATIONS: JsonObject = Object.freeze({});
 
-/** Prepares a call. Annotations come from the pin only. */
+/** What expressions see as annotations: those of the pin alone. */
+export function annotationsOf(pinned: PinnedDefinition | undefined): JsonObject {
+  const annotations = pinned?.definition['annotations'];
+  return isObject(annotations) ? annotations : NO_ANNOTATIONS;
+}
+
+/** Prepares a call. */
 export function prepareEvaluation(source: EvaluationSource): EvaluationInput {
   const { principal, args, pinned, upstream, name, uri } = source;
-  const annotations = pinned?.definition['annotations'];
   return {
     principal,
     args,
@@ -231,7 +234,7 @@ export function prepareEvaluation(source: EvaluationSource): EvaluationInput {
       principal,
       upstream,
       name,
-      annotations: isObject(annotations) ? annotations : NO_ANNOTATIONS,
+      annotations: annotationsOf(pinned),
       args,
       uri,
     },
@@ -285,35 +288,47 @@ function withArguments({ facts }: EvaluationInput, args: JsonObject): Evaluation
  * with defaults that nobody approved only if it holds without them too. A rule that restricts holds if it does in one
  * form or the other.
  */
-export function worldsFor(rule: Rule, input: EvaluationInput): readonly EvaluationWorld[] | 'unknown' {
+function worldsFor(rule: Rule, input: EvaluationInput): readonly EvaluationWorld[] | 'unknown' {
   if (!readsArguments(rule)) return [input];
   const filled = withDefaults(input);
   if (filled === 'unknown' || filled === input) return filled === input ? [input] : 'unknown';
   return rule.effect === 'allow' && input.hasApprovedDefaults ? [filled] : [input, filled];
 }
 
-/**
- * Evaluates `args`, `when` and the cost of a rule. What cannot be read because it is absent is read from its default, so
- * an error counts where it remains with the defaults filled in.
- */
-export function holdsFor(rule: Rule, input: EvaluationInput): ConditionResult {
-  const worlds = worldsFor(rule, input);
-  if (worlds === 'unknown') return 'error';
-  const result = readsManyUris(rule, input)
-    ? combineUris(rule, input, worlds)
-    : combine(
-        rule,
-        worlds.map((world) => conditionIn(rule, world)),
-      );
-  // A call that cannot be charged is refused.
-  return result !== 'holds' || costOf(rule) === undefined || costFor(rule, input) !== undefined ? result : 'error';
-}
+/** Evaluates in one form of a call, and says what came out of it. */
+type InForm<Result> = {
+  readonly evaluate: (rule: Rule, form: EvaluationWorld) => Result;
+  readonly outcomeOf: (result: Result) => Outcome;
+};
 
-function combine(rule: Rule, results: readonly ConditionResult[]): ConditionResult {
-  const last = results.at(-1) ?? 'error';
-  if (results.length < 2) return last;
-  if (rule.effect === 'allow') return results.find((result) => result !== 'holds') ?? 'holds';
-  return results.includes('holds') ? 'holds' : last;
+/**
+ * What comes out of a rule in the form of the call that decides: with defaults or without, and for each reading of a URI.
+ * Undefined if filling in the defaults takes too much work.
+ */
+export function inDecidingForm<Result>(
+  rule: Rule,
+  input: EvaluationInput,
+  { evaluate, outcomeOf }: InForm<Result>,
+): Result | undefined {
+  const worlds = worldsFor(rule, input);
+  if (worlds === 'unknown') return undefined;
+  const [only] = worlds;
+  if (worlds.length === 1 && only !== undefined && !readsManyUris(rule, input)) return evaluate(rule, only);
+  // A rule that grants holds in every form, and one that restricts in any of them.
+  const deciding = (results: readonly Result[]): Result | undefined => {
+    const find = (...outcomes: readonly Outcome[]) => results.find((result) => outcomes.includes(outcomeOf(result)));
+    return rule.effect === 'allow' ? (find('fails', 'error') ?? find('unknown')) : (find('holds') ?? find('unknown'));
+  };
+  const among = (forms: readonly EvaluationWorld[]): Result | undefined => {
+    const results = forms.map((form) => evaluate(rule, form));
+    // What is absent is read from its default, so an error counts where it remains with the defaults filled in.
+    return deciding(results) ?? results.at(-1);
+  };
+  if (!readsManyUris(rule, input)) return among(worlds);
+  const results = conditionTexts(input.readings, rule.effect)
+    .map((uri) => among(worlds.map(({ args, facts }) => ({ args, facts: { ...facts, uri } }))))
+    .filter((result) => result !== undefined);
+  return deciding(results) ?? results.find((result) => outcomeOf(result) === 'error') ?? results.at(-1);
 }
 
 function readsManyUris(
@@ -323,30 +338,17 @@ function readsManyUris(
   return input.readings !== undefined && when?.reads.readsUri === true;
 }
 
-/** A rule that grants holds for every reading of the URI, and one that restricts for any of them. */
-function combineUris(
-  rule: Rule,
-  { readings }: { readonly readings: UriReadings },
-  worlds: readonly EvaluationWorld[],
-): ConditionResult {
-  const results = conditionTexts(readings, rule.effect).map((uri) =>
-    combine(
-      rule,
-      worlds.map(({ args, facts }) => conditionIn(rule, { args, facts: { ...facts, uri } })),
-    ),
-  );
-  if (rule.effect === 'allow') return results.find((result) => result !== 'holds') ?? 'holds';
-  if (results.includes('holds')) return 'holds';
-  return results.includes('error') ? 'error' : 'fails';
-}
+const CONDITIONS: InForm<ConditionResult> = {
+  // `args` first: `when` may rely on what they guarantee.
+  evaluate: ({ conditions }, form) => evaluateClauses(conditions, form),
+  outcomeOf: (result) => result,
+};
 
-/** `args` first: `when` may rely on what they guarantee. */
-function conditionIn({ args, when }: Rule, world: EvaluationWorld): ConditionResult {
-  for (const { name, schema } of args) {
-    const value = Object.hasOwn(world.args, name) ? world.args[name] : undefined;
-    if (value === undefined || schema.check(value).length > 0) return 'fails';
-  }
-  return when === undefined ? 'holds' : when.evaluate(world.facts);
+/** Evaluates `args`, the terms of `when` that are left to the call, and the cost of a rule. */
+export function holdsFor(rule: Rule, input: EvaluationInput): ConditionResult {
+  const result = inDecidingForm(rule, input, CONDITIONS) ?? 'error';
+  // A call that cannot be charged is refused.
+  return result !== 'holds' || costOf(rule) === undefined || costFor(rule, input) !== undefined ? result : 'error';
 }
 
 /** What a call costs by a rule: of the call as it came and with its defaults, the dearer. Undefined if it has none with them. */
@@ -503,10 +505,22 @@ export function promptArguments(definition: JsonObject): ReadonlySet<string> {
  * record. Both are built from positions and names of schemas and rules, never from values or names that came over the
  * wire.
  */
-type ArgumentRefusal = Pick<Deny, 'advice' | 'violations'>;
+export type ArgumentRefusal = Pick<Deny, 'advice' | 'violations'>;
+
+/** Why the definition does not admit the arguments, if it does not. */
+export function refuseByDefinition({
+  described,
+  args,
+  undeclaredArguments,
+}: Pick<EvaluationInput, 'described' | 'args' | 'undeclaredArguments'>): ArgumentRefusal | undefined {
+  const errors = described?.input?.check(args) ?? [];
+  if (errors.length > 0) return refuseInvalid(errors);
+  const undeclared = undeclaredArguments === 'declared' ? findUndeclared(described, args) : undefined;
+  return undeclared && refuseUndeclared(undeclared);
+}
 
 /** Of arguments that do not satisfy the approved schema. */
-export function refuseInvalid(errors: readonly SchemaError[]): ArgumentRefusal {
+function refuseInvalid(errors: readonly SchemaError[]): ArgumentRefusal {
   const sentences = errors.map(({ pointer, message, undeclared }) =>
     undeclared === undefined
       ? `The ${pointer === '' ? 'object of arguments' : `argument at ${pointer}`} ${message}.`
@@ -555,7 +569,7 @@ export const INEXACT: ArgumentRefusal = {
  * Of an argument that the definition does not declare. Names of members that no schema has are the caller's: they are
  * shown to the caller, and not recorded.
  */
-export function refuseUndeclared({ pointer, shown }: UndeclaredMember): ArgumentRefusal {
+function refuseUndeclared({ pointer, shown }: UndeclaredMember): ArgumentRefusal {
   const name = stepsOf(pointer).at(-1);
   const holder = shown.slice(0, shown.lastIndexOf('/'));
   const sentence =

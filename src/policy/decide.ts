@@ -1,43 +1,51 @@
 // Decides policy queries, for lists, calls and server requests alike: a list is a query with unknown arguments, and a
-// server request (sampling, elicitation, roots) one without any. The checks are in the order of docs/contract.md §6,
-// and whether something is hidden is determined before any pin is read. Uses no store and no clock. An error is a
-// deny.
+// server request (sampling, elicitation, roots) one without any. The order of the checks is in order.ts. Uses no store
+// and no clock. An error is a deny.
 
 import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
 import type { ServerRequestGrants } from '../protocol/server-requests.js';
-import { blockRule } from './blocks.js';
+import type { Outcome } from './clauses.js';
 import {
+  type ArgumentRefusal,
+  annotationsOf,
   costFor,
   type EvaluationInput,
   holdsFor,
   holdsForAllow,
-  prepareEvaluation,
   readsInexact,
   refuseAlternatives,
-  refuseInvalid,
-  refuseUndeclared,
+  refuseByDefinition,
   unreadable,
 } from './conditions.js';
 import type { Allow, Decision, Deny, Obligation } from './decision.js';
+import type { Catalog } from './definitions.js';
 import {
-  approvedFormFor,
-  type Catalog,
-  type DefinitionStatus,
-  definitionOf,
-  findUndeclared,
-  type PinKind,
-  type PinnedDefinition,
-  type PinState,
-} from './definitions.js';
+  chooseAlternative,
+  deny,
+  denyForScope,
+  type ListingOutcomes,
+  type Outcomes,
+  REASON_OF,
+  refuseUnlisted,
+  ruleOnCall,
+} from './order.js';
+import {
+  evaluationInputOf,
+  isUnpinnedName,
+  itemNameOf,
+  NOT_PINNED,
+  type PolicyTarget,
+  readPolicyTarget,
+  targetPinOf,
+} from './policy-target.js';
 import type { Principal } from './principal.js';
-import type { Reason } from './reasons.js';
 import {
   type AllowRule,
   type Candidates,
+  evaluateAnnotated,
   findCandidates,
   findServerRequestRules,
   findTaskRules,
-  isUnconditional,
   type PolicyQuery,
   type PolicySet,
   type RequireRule,
@@ -45,22 +53,11 @@ import {
   readsArguments,
   readsContent,
   rulesFor,
-  type TargetKind,
 } from './rules.js';
 import type { ServerRequestContent } from './server-request-content.js';
-import { isAppUri, readUri, type UriReadings } from './uris.js';
 
 const NO_OBLIGATIONS: readonly Obligation[] = Object.freeze([]);
 const NO_POINTERS: readonly string[] = Object.freeze([]);
-
-/** The alternative with the fewest open obligations; of those, the first, which has the smallest id. */
-function chooseAlternative(satisfied: readonly AllowRule[]): AllowRule | undefined {
-  const open = ({ limit, budget }: AllowRule): number => (limit === undefined ? 0 : 1) + (budget === undefined ? 0 : 1);
-  return satisfied.reduce<AllowRule | undefined>(
-    (best, rule) => (best === undefined || open(rule) < open(best) ? rule : best),
-    undefined,
-  );
-}
 
 /**
  * The obligations of an allow: the limits and the budget of the alternative that is recorded, and what every matching
@@ -207,22 +204,6 @@ function allow({ policy, rule, groups }: Pick<Rule, 'policy' | 'rule' | 'groups'
   return { verdict: 'allow', policy, rule, groups, obligations: obligations } as Allow;
 }
 
-function deny(reason: Reason, listed: boolean, rule?: Rule, more?: Partial<Deny>): Deny {
-  const named = rule && { policy: rule.policy, rule: rule.rule, groups: rule.groups };
-  return { verdict: 'deny', reason, listed, ...named, ...more };
-}
-
-export type PolicyTarget =
-  | {
-      readonly kind: TargetKind;
-      readonly name: string;
-      /** Of a resource. */
-      readonly readings?: UriReadings;
-      /** Of a resource that is pinned: its URI as it is written. */
-      readonly pinName?: string;
-    }
-  | { readonly kind: 'question'; readonly name: ServerRequestName };
-
 function evaluate(policies: PolicySet, query: PolicyQuery): Decision {
   const { principal, upstream, target, args } = query;
   if (target.kind === 'none') return allow(PROTOCOL_RULE, []);
@@ -247,28 +228,68 @@ function evaluate(policies: PolicySet, query: PolicyQuery): Decision {
     : decision;
 }
 
-/** Whether no pin says which tools and prompts there are, so that a name may be another spelling of one that there is. */
-function isUnpinnedName({ mode }: Catalog, { kind }: PolicyTarget): boolean {
-  return mode === 'off' && (kind === 'tool' || kind === 'prompt');
+/** What comes out of rules for a call that is known in full. */
+class CallOutcomes implements Outcomes {
+  readonly #input: EvaluationInput;
+
+  constructor(input: EvaluationInput) {
+    this.#input = input;
+  }
+
+  countMissing({ scopes }: AllowRule): number {
+    let missing = 0;
+    for (const scope of scopes) if (!this.#input.principal.scopes.includes(scope)) missing += 1;
+    return missing;
+  }
+
+  outcomeOf(rule: Rule): Outcome {
+    return rule.effect === 'allow' ? holdsForAllow(rule, this.#input) : holdsFor(rule, this.#input);
+  }
+
+  refuseArguments(): ArgumentRefusal | undefined {
+    return refuseByDefinition(this.#input);
+  }
+
+  unreadable(rule: Rule): ArgumentRefusal | undefined {
+    return unreadable(rule, this.#input);
+  }
+
+  adviseOn(rules: readonly AllowRule[]): ArgumentRefusal {
+    for (const rule of rules) {
+      const refusal = unreadable(rule, this.#input);
+      if (refusal !== undefined) return refusal;
+    }
+    return refuseAlternatives(rules, this.#input);
+  }
+
+  leaveOpen(): void {}
 }
+
+const LISTING: ListingOutcomes = {
+  hides(rule, { principal, upstream }, target, { pinned }) {
+    return evaluateAnnotated(rule, principal, {
+      upstream,
+      name: itemNameOf(target),
+      annotations: annotationsOf(pinned),
+    });
+  },
+  leaveOpen() {},
+};
 
 function evaluateCandidates(candidates: Candidates, query: PolicyQuery, policyTarget: PolicyTarget): Decision {
   const { target, args } = query;
-  const first = candidates.allows[0];
-  const unconditional = candidates.denies.find(isUnconditional);
-  if (unconditional !== undefined) return deny('denied-by-rule', false, unconditional);
-  if (first === undefined) return deny('no-matching-allow', false);
-  const block = blockOf(query.catalog, policyTarget);
-  if (block !== undefined) return deny('blocked', false, undefined, blockRule(block));
-  const pin = targetPinOf(query.catalog, policyTarget, args);
-  if (pin.refusal !== undefined) return deny(pin.refusal, false);
-  if (args === 'unknown') return allow(first, []);
+  const pin = refuseUnlisted(candidates, query, policyTarget, LISTING);
+  if ('verdict' in pin) return pin;
+  const [first] = candidates.allows;
+  if (args === 'unknown' && first !== undefined) return allow(first, NO_OBLIGATIONS);
+  const input = evaluationInputOf(query, policyTarget, args === 'unknown' ? NO_ARGUMENTS : args, pin);
   if (target.kind === 'task')
-    return evaluateLater(candidates, evaluationInputOf(query, policyTarget, args, pin), {
+    return evaluateLater(candidates, input, {
       args: 'passed',
       isCounted: target.use === 'update' || target.isCounted === true,
     });
-  return evaluateCall(candidates, evaluationInputOf(query, policyTarget, args, pin));
+  const ruling = ruleOnCall(candidates, new CallOutcomes(input));
+  return 'verdict' in ruling ? ruling : allow(ruling.rule, collectObligations(ruling.rule, ruling.requires, input));
 }
 
 /**
@@ -283,127 +304,6 @@ function captureRefused(refused: Deny, requires: readonly RequireRule[], prepare
   return binding.length === 0 ? refused : { ...refused, captures: pointersOf(binding) };
 }
 
-export function readPolicyTarget(target: Exclude<Target, { readonly kind: 'none' }>): PolicyTarget | undefined {
-  switch (target.kind) {
-    case 'tool':
-    case 'prompt':
-      return { kind: target.kind, name: target.name };
-    case 'template':
-      return { kind: 'template', name: target.uriTemplate };
-    case 'question':
-      return target;
-    // A task is subject to the rules of its tool, and to those that name its use.
-    case 'task':
-      return target.tool === undefined ? undefined : { kind: 'tool', name: target.tool };
-    case 'resource':
-      return readResource(target.uri);
-  }
-}
-
-function readResource(uri: string): PolicyTarget | undefined {
-  const readings = readUri(uri);
-  if (readings === undefined) return undefined;
-  const { normal: name } = readings;
-  if (!isAppUri(name)) return { kind: 'resource', name, readings };
-  // A resource that is pinned by its URI has one spelling; another spelling would bypass the pin.
-  const isOdd = name !== uri && name !== `${uri}/`;
-  return isOdd ? undefined : { kind: 'resource', name, readings, pinName: uri };
-}
-
-/** The block of a target. A server request is none of what can be blocked: the upstream that makes it is. */
-function blockOf(catalog: Catalog, target: PolicyTarget): string | undefined {
-  if (catalog.blockOf === undefined || target.kind === 'question') return undefined;
-  const isUnpinned = isUnpinnedName(catalog, target);
-  return catalog.blockOf(target.kind, target.name, { readings: target.readings, isUnpinned });
-}
-
-const PIN_REFUSALS: { readonly [state in PinState]: Reason | undefined } = {
-  approved: undefined,
-  pending: 'tool-unpinned',
-  unpinned: 'tool-unpinned',
-  absent: 'tool-unpinned',
-  changed: 'tool-changed',
-  blocked: 'tool-blocked',
-  invalid: 'tool-invalid',
-  shadowed: 'tool-shadowed',
-  poisoned: 'tool-poisoned',
-};
-
-type TargetPin = {
-  readonly refusal: Reason | undefined;
-  readonly pinned: PinnedDefinition | undefined;
-  /** The definition that describes the arguments. */
-  readonly described: PinnedDefinition | undefined;
-  /** Whether what rules read must be described. */
-  readonly mustDescribe: boolean;
-};
-
-const NOT_PINNED: TargetPin = {
-  refusal: undefined,
-  pinned: undefined,
-  described: undefined,
-  mustDescribe: false,
-};
-
-/**
- * The pin of a target. Server requests and resources other than `ui://` are not pinned (docs/contract.md §5);
- * a stopped upstream stops them too.
- */
-export function targetPinOf(catalog: Catalog, target: PolicyTarget, args: PolicyQuery['args']): TargetPin {
-  if (catalog.isStopped) return { ...NOT_PINNED, refusal: 'tool-changed' };
-  if (target.kind === 'question') return NOT_PINNED;
-  const { kind, name } = target;
-  if (kind === 'resource' && !isAppUri(name)) return NOT_PINNED;
-  const pinName = target.pinName ?? name;
-  const status = catalog.statusOf(kind satisfies PinKind, pinName);
-  const { state, pinned, variants } = status;
-  const form = variants === undefined || args === 'unknown' ? pinned : approvedFormFor(status, args);
-  const approved = state === 'approved' ? form : undefined;
-  const withheld = reasonOfWithheld(catalog.mode, status);
-  if (withheld !== undefined) return { ...NOT_PINNED, refusal: withheld };
-  if (catalog.mode === 'off') {
-    const mustDescribe = status.observed !== undefined;
-    const described = definitionOf(status);
-    return { refusal: undefined, pinned: approved, described, mustDescribe };
-  }
-  const refusal = PIN_REFUSALS[state] ?? (approved === undefined ? 'tool-unpinned' : undefined);
-  return { refusal, pinned: approved, described: approved, mustDescribe: true };
-}
-
-/** Why a target is refused before it is asked what is approved. */
-function reasonOfWithheld(mode: Catalog['mode'], { state, isUnverified }: DefinitionStatus): Reason | undefined {
-  if (isUnverified === true) return 'pins-stale';
-  return isWithheldIn(mode, state) ? PIN_REFUSALS[state] : undefined;
-}
-
-/** States that refuse also where nothing is pinned: without a usable schema no arguments could be checked. */
-function isWithheldIn(mode: Catalog['mode'], state: PinState): boolean {
-  return state === 'shadowed' || state === 'poisoned' || (state === 'invalid' && mode === 'off');
-}
-
-export function evaluationInputOf(
-  query: PolicyQuery,
-  policyTarget: PolicyTarget,
-  args: JsonObject,
-  pin: TargetPin,
-): EvaluationInput {
-  const hasName = policyTarget.kind === 'tool' || policyTarget.kind === 'prompt';
-  return prepareEvaluation({
-    principal: query.principal,
-    args,
-    pinned: pin.pinned,
-    described: pin.described,
-    mustDescribe: hasName && pin.mustDescribe,
-    undeclaredArguments: query.catalog.undeclaredArguments,
-    upstream: query.upstream,
-    name: hasName ? policyTarget.name : '',
-    uri: policyTarget.kind === 'resource' ? policyTarget.name : undefined,
-    readings: policyTarget.kind === 'resource' ? policyTarget.readings : undefined,
-  });
-}
-
-const REASON_OF = { holds: 'denied-by-rule', error: 'policy-error' } as const;
-
 /**
  * Decides whether a caller may still use a task, by the rules of the tool whose call created it, or have the response to
  * a request. The call was decided with its arguments. They are gone here, so conditions on them are not evaluated any more, and everything else is
@@ -412,8 +312,9 @@ const REASON_OF = { holds: 'denied-by-rule', error: 'policy-error' } as const;
  * 2025-11-25, tasks (security); the Tasks extension.
  */
 function evaluateLater(candidates: Candidates, input: EvaluationInput, { args, isCounted }: Later): Decision {
-  const entitled = candidates.allows.filter((rule) => countMissing(rule, input) === 0);
-  if (entitled.length === 0) return denyForScope(candidates.allows, input);
+  const outcomes = new CallOutcomes(input);
+  const entitled = candidates.allows.filter((rule) => outcomes.countMissing(rule) === 0);
+  if (entitled.length === 0) return denyForScope(candidates.allows, outcomes);
   for (const rule of candidates.denies) {
     const result = evaluateWithoutArguments(rule, input, args);
     if (result !== 'fails') return deny(REASON_OF[result], false, rule);
@@ -434,95 +335,6 @@ function evaluateLater(candidates: Candidates, input: EvaluationInput, { args, i
   return allow(chosen, obligations);
 }
 
-/** The caller may see the target: every refusal from here on may state its reason. */
-function evaluateCall(candidates: Candidates, input: EvaluationInput): Decision {
-  const entitled = candidates.allows.filter((rule) => countMissing(rule, input) === 0);
-  if (entitled.length === 0) return denyForScope(candidates.allows, input);
-  return (
-    checkArguments(candidates, input) ??
-    evaluateDenies(candidates, input) ??
-    evaluateAlternatives(candidates, entitled, input)
-  );
-}
-
-function checkArguments({ denies, requires }: Candidates, input: EvaluationInput): Deny | undefined {
-  const errors = input.described?.input?.check(input.args) ?? [];
-  if (errors.length > 0) {
-    return deny('arguments-invalid', true, undefined, refuseInvalid(errors));
-  }
-  const undeclared = input.undeclaredArguments === 'declared' ? findUndeclared(input.described, input.args) : undefined;
-  if (undeclared !== undefined) {
-    return deny('arguments-invalid', true, undefined, refuseUndeclared(undeclared));
-  }
-  // An allow rule that reads such a member fails by itself; a restricting rule must not be bypassed.
-  for (const rule of [...denies, ...requires]) {
-    const refusal = unreadable(rule, input);
-    if (refusal !== undefined) return deny('arguments-invalid', true, undefined, refusal);
-  }
-  return undefined;
-}
-
-function evaluateDenies({ denies }: Candidates, input: EvaluationInput): Deny | undefined {
-  let failed: Rule | undefined;
-  for (const rule of denies) {
-    const result = holdsFor(rule, input);
-    if (result === 'holds') {
-      const advice = rule.advice === undefined ? {} : { advice: rule.advice };
-      return deny('denied-by-rule', true, rule, advice);
-    }
-    if (result === 'error') failed ??= rule;
-  }
-  return failed === undefined ? undefined : deny('policy-error', true, failed);
-}
-
-function evaluateAlternatives(
-  candidates: Candidates,
-  entitled: readonly AllowRule[],
-  input: EvaluationInput,
-): Decision {
-  const satisfied: AllowRule[] = [];
-  let failed: Rule | undefined;
-  for (const rule of entitled) {
-    const result = holdsForAllow(rule, input);
-    if (result === 'holds') satisfied.push(rule);
-    if (result === 'error') failed ??= rule;
-  }
-  const chosen = chooseAlternative(satisfied);
-  if (chosen !== undefined) return applyRequires(chosen, candidates.requires, input);
-  if (failed !== undefined) return deny('policy-error', true, failed);
-  const lacking = candidates.allows.filter(
-    (rule) => countMissing(rule, input) > 0 && holdsForAllow(rule, input) === 'holds',
-  );
-  if (lacking.length > 0) return denyForScope(lacking, input);
-  const [more = refuseAlternatives(entitled, input)] = entitled.flatMap((rule) => unreadable(rule, input) ?? []);
-  return deny('arguments-invalid', true, undefined, more);
-}
-
-function applyRequires(chosen: AllowRule, requires: readonly RequireRule[], input: EvaluationInput): Decision {
-  const binding: RequireRule[] = [];
-  for (const rule of requires) {
-    const result = holdsFor(rule, input);
-    if (result === 'error') return deny('policy-error', true, rule);
-    if (result === 'holds') binding.push(rule);
-  }
-  return allow(chosen, collectObligations(chosen, binding, input));
-}
-
-/** Refuses for missing scopes; names every scope of the alternative that lacks the fewest (RFC 6750 §3.1). */
-function denyForScope(rules: readonly AllowRule[], input: EvaluationInput): Deny {
-  const satisfied = rules.filter((rule) => holdsForAllow(rule, input) === 'holds');
-  const [nearest] = [...(satisfied.length > 0 ? satisfied : rules)].sort(
-    (a, b) => countMissing(a, input) - countMissing(b, input),
-  );
-  return deny('insufficient-scope', true, nearest, { scopes: nearest?.scopes ?? [] });
-}
-
-function countMissing(rule: AllowRule, { principal }: EvaluationInput): number {
-  let missing = 0;
-  for (const scope of rule.scopes) if (!principal.scopes.includes(scope)) missing += 1;
-  return missing;
-}
-
 /** The kinds that have a list of their own. */
 export type ListedKind = 'tool' | 'prompt' | 'resource';
 
@@ -540,7 +352,14 @@ export function listsKind(policies: PolicySet, principal: Principal, catalog: Ca
       (rule) => rule.effect === 'allow' && kinds.some((one) => rule.targets[one].length > 0),
     );
   }
-  return catalog.names(kind).some((name) => isListed(policies, principal, upstream, { kind, name }));
+  const approved: Catalog = {
+    ...{ ...NO_CATALOG, upstream },
+    statusOf(of, name) {
+      const { pinned } = catalog.statusOf(of, name);
+      return { state: pinned === undefined ? 'unpinned' : 'approved', pinned, observed: undefined };
+    },
+  };
+  return catalog.names(kind).some((name) => isListed(policies, principal, upstream, { kind, name }, approved));
 }
 
 /**

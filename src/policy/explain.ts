@@ -1,32 +1,41 @@
-// Explains decisions: which rules concern a call, which clause of each fails or cannot be known, and which verdict
-// follows. The rules are the compiled ones, and conditions are evaluated by the functions that decide.ts uses. Of a
-// recorded call not everything is known: what the record does not say is `unknown` here and never guessed. Pure.
-// docs/contract.md §4.
+// Explains decisions: what comes out of each clause of the rules for a call, in words, and which verdict follows. The
+// clauses are those of the compiled rules, and the order is the one of decide.ts. Of a recorded call not everything is
+// known: what the record does not say is `unknown` here and never guessed. Pure. docs/contract.md §4.
 
 import { type Json, type JsonObject, ownMember, type ServerRequestName } from '../protocol/jsonrpc.js';
 import { pointerTo } from '../text/json-members.js';
-import { type ConditionResult, compileExpression } from './cel.js';
-import { STRING_LITERAL } from './cel-language.js';
-import type { PolicyDocument, RuleDocument, WhoDocument } from './compile/documents.js';
+import type { ExpressionReads, Term } from './cel.js';
+import type { ArgumentClause, Clause, EvaluationWorld, Outcome, WhoClause } from './clauses.js';
+import type { PolicyDocument, RuleDocument } from './compile/documents.js';
 import {
+  type ArgumentRefusal,
   costFor,
   type EvaluationInput,
-  type EvaluationWorld,
-  readsInexact,
-  readsUndescribed,
-  worldsFor,
+  INEXACT,
+  inDecidingForm,
+  refuseByDefinition,
+  unreadable,
 } from './conditions.js';
-import { decide, evaluationInputOf, type PolicyTarget, readPolicyTarget, targetPinOf } from './decide.js';
 import type { RateLimit } from './decision.js';
 import type { PinnedDefinition } from './definitions.js';
+import { type ListingOutcomes, type Outcomes, refuseUnlisted, ruleOnCall } from './order.js';
+import {
+  evaluationInputOf,
+  isUnpinnedName,
+  type PolicyTarget,
+  readPolicyTarget,
+  targetPinOf,
+} from './policy-target.js';
 import type { Principal } from './principal.js';
 import type { Reason } from './reasons.js';
 import {
+  type AllowRule,
   allRules,
-  compileWho,
+  candidatesOf,
   costOf,
-  isUnconditional,
+  type Matched,
   matchesTarget,
+  matchesUnpinned,
   matchesUpstream,
   type PolicyQuery,
   type PolicySet,
@@ -34,7 +43,6 @@ import {
   readsArguments,
 } from './rules.js';
 import { fitsTerms, hasTerms } from './server-request-content.js';
-import { EVERYTHING } from './shadow.js';
 
 /** What is known of the arguments of a call: all of them, or what a record says. */
 export type KnownArguments =
@@ -66,7 +74,7 @@ export type CallFacts = Pick<PolicyQuery, 'principal' | 'upstream' | 'target' | 
 type ClauseResult = {
   /** Where it stands in the rule: `['who', 'groups']`, `['args', 'owner']`, `['when']`. */
   readonly path: readonly string[];
-  readonly result: 'fails' | 'error' | 'unknown';
+  readonly result: Exclude<Outcome, 'holds'>;
   /** One sentence without a full stop. */
   readonly text: string;
   /** JSON pointer into the arguments. */
@@ -76,22 +84,27 @@ type ClauseResult = {
   readonly scopes?: readonly string[];
 };
 
-type RuleState = 'holds' | 'fails' | 'error' | 'unknown';
-
 export type RuleExplanation = {
   readonly id: string;
   readonly effect: Rule['effect'];
   /** The file of the rule and its index there. */
   readonly file: string;
   readonly index: number;
-  readonly who: RuleState;
-  readonly what: RuleState;
-  /** `args` and `when`; `holds` for a rule without both. */
-  readonly condition: RuleState;
+  /** With the terms of `when` that belong to who. */
+  readonly who: Outcome;
+  readonly what: Outcome;
+  /** `args`, the other terms of `when`, and the cost; `holds` for a rule without them. */
+  readonly condition: Outcome;
   /** The rule as a whole, of an allow rule with its scopes. */
-  readonly state: RuleState;
+  readonly state: Outcome;
   readonly clauses: readonly ClauseResult[];
   readonly limit?: RateLimit;
+  /** What the verdict follows from besides the outcomes. */
+  readonly basis: {
+    readonly rule: Rule;
+    /** Why the rule cannot read the arguments. */
+    readonly refusal: ArgumentRefusal | undefined;
+  };
 };
 
 /** What follows from the rules as far as the call is known. */
@@ -134,56 +147,86 @@ function policyTargetOf({ target }: CallFacts): PolicyTarget | undefined {
 
 function explainRule(
   rule: Rule,
-  { file, index, rule: source }: WrittenRule,
+  { file, index }: WrittenRule,
   target: PolicyTarget | undefined,
   facts: CallFacts,
 ): RuleExplanation {
-  const what = explainWhat(rule, target, facts);
-  const who = explainWho(rule, source, facts);
-  const scopes = rule.effect === 'allow' ? explainScopes(rule.scopes, facts) : [];
-  const condition =
-    stateOf(what) !== 'fails' && target !== undefined ? explainCondition(rule, source, target, facts) : [];
-  const clauses = [...who, ...what, ...scopes, ...condition];
-  const limit = rule.effect === 'deny' ? undefined : rule.limit;
+  const { id, effect, clauses: all, conditions } = rule;
+  const early = all.filter((clause) => !(conditions as readonly Clause[]).includes(clause));
+  const resultsOf = (...parts: readonly Clause['part'][]) =>
+    early.filter(({ part }) => parts.includes(part)).flatMap((clause) => explainClause(clause, rule, target, facts));
+  const what = resultsOf('upstreams', 'what');
+  const who = [...resultsOf('who'), ...(stateOf(what) === 'fails' ? [] : resultsOf('when'))];
+  const scopes = resultsOf('scopes');
+  const asked = stateOf(what) === 'fails' || target === undefined ? NOTHING : explainConditions(rule, target, facts);
+  const clauses = [...who, ...what, ...scopes, ...asked.clauses];
+  const limit = effect === 'deny' ? undefined : rule.limit;
   return {
-    ...{ id: rule.id, effect: rule.effect, file, index },
+    ...{ id, effect, file, index },
     who: stateOf(who),
     what: stateOf(what),
-    condition: stateOf(condition),
+    condition: stateOf(asked.clauses),
     state: stateOf(clauses),
     clauses,
     ...(limit && { limit }),
+    basis: { rule, refusal: asked.refusal },
   };
 }
 
 /** What surely fails decides, even where something else is not known. */
-function stateOf(clauses: readonly ClauseResult[]): RuleState {
+function stateOf(clauses: readonly ClauseResult[]): Outcome {
   const has = (result: ClauseResult['result']): boolean => clauses.some((clause) => clause.result === result);
   if (has('fails')) return 'fails';
   if (has('unknown')) return 'unknown';
   return has('error') ? 'error' : 'holds';
 }
 
-function explainWhat(
+/** A clause that does not depend on the arguments, in words; nothing where it holds. */
+function explainClause(
+  clause: Clause,
   rule: Rule,
   target: PolicyTarget | undefined,
-  { upstream, content }: CallFacts,
+  facts: CallFacts,
 ): readonly ClauseResult[] {
-  const fails = (path: readonly string[], text: string): ClauseResult => {
-    return { path: ['what', ...path], result: 'fails', text };
-  };
-  if (target === undefined) return [fails([], 'no rule can name this target')];
+  switch (clause.part) {
+    case 'who':
+      return explainWho(clause, facts);
+    case 'when':
+      return target === undefined ? [] : explainTerm(clause.term, rule, itemWorld(target, facts), facts);
+    case 'upstreams': {
+      const text = `the upstream ${quoteAll([facts.upstream])} is not named`;
+      return matchesUpstream(rule, facts.upstream) ? [] : [{ path: ['what', 'upstreams'], result: 'fails', text }];
+    }
+    case 'what':
+      return explainWhat(rule, target, facts);
+    case 'scopes':
+      return explainScopes(clause.scopes, facts);
+    default:
+      return [];
+  }
+}
+
+/** What terms see that read nothing but caller and item. */
+function itemWorld(target: PolicyTarget, facts: CallFacts): EvaluationWorld {
+  return inputOf({ ...facts, args: { all: {} } }, target, {});
+}
+
+function explainWhat(rule: Rule, target: PolicyTarget | undefined, facts: CallFacts): readonly ClauseResult[] {
+  const fails = (text: string): ClauseResult => ({ path: ['what'], result: 'fails', text });
+  if (target === undefined) return [fails('no rule can name this target')];
   const { kind, name } = target;
   const kindText = kind === 'question' ? 'server request' : kind;
   return [
-    ...(matchesUpstream(rule, upstream)
-      ? []
-      : [fails(['upstreams'], `the upstream ${quoteAll([upstream])} is not named`)]),
-    ...(matchesTarget(rule, kind, name, kind === 'question' ? undefined : target.readings)
-      ? []
-      : [fails([], `the ${kindText} ${quoteAll([name])} is not named`)]),
-    ...(kind === 'question' ? explainContent(rule, name, content) : []),
+    ...(namesTarget(rule, target, facts) ? [] : [fails(`the ${kindText} ${quoteAll([name])} is not named`)]),
+    ...(kind === 'question' ? explainContent(rule, name, facts.content) : []),
   ];
+}
+
+function namesTarget(rule: Rule, target: PolicyTarget, { catalog }: CallFacts): boolean {
+  const { kind, name } = target;
+  if (kind === 'question') return matchesTarget(rule, kind, name);
+  const isFolded = rule.effect !== 'allow' && isUnpinnedName(catalog, target);
+  return matchesTarget(rule, kind, name, target.readings) || (isFolded && matchesUnpinned(rule, kind, name));
 }
 
 /** Whether the conditions on the content of a server request hold. Audit records do not have the content. */
@@ -208,36 +251,19 @@ function quoteAll(names: readonly (string | number | boolean)[]): string {
   return names.length === 0 ? 'none' : names.map((name) => JSON.stringify(name)).join(', ');
 }
 
-type WhoKey = keyof WhoDocument;
-
 /** What a record always says of a caller. Any other key of `who` may hold for reasons that it does not say. */
 const RECORDED_KEYS: ReadonlySet<string> = new Set(['anyone', 'issuers', 'subjects', 'clients']);
 
-const whoTests = new WeakMap<object, ReturnType<typeof compileWho>>();
-
-/** Whether one key of `who` alone matches. Compiled once: a log has many calls. */
-function matchesKey({ who, effect }: RuleDocument, key: WhoKey, principal: Principal): boolean {
-  const value = who[key];
-  if (typeof value !== 'object') return compileWho({ [key]: value }, effect)(principal);
-  const test = whoTests.get(value) ?? compileWho({ [key]: value }, effect);
-  whoTests.set(value, test);
-  return test(principal);
+function explainWho({ key, matches }: WhoClause, { principal, unknown }: CallFacts): readonly ClauseResult[] {
+  if (matches(principal)) return [];
+  const path = ['who', key];
+  const text = describeCaller(key, principal);
+  if (RECORDED_KEYS.has(key) || unknown === undefined) return [{ path, result: 'fails', text }];
+  const cause = key === 'groups' ? 'groups' : 'claims';
+  return [{ path, result: 'unknown', text: `the ${key} of the caller are not recorded`, cause }];
 }
 
-function explainWho(rule: Rule, source: RuleDocument, facts: CallFacts): readonly ClauseResult[] {
-  const { principal, unknown } = facts;
-  if (rule.matchesWho(principal)) return [];
-  const failed = (Object.keys(source.who) as WhoKey[]).filter((key) => !matchesKey(source, key, principal));
-  return failed.map((key) => {
-    const path = ['who', key];
-    const text = describeCaller(key, principal);
-    if (RECORDED_KEYS.has(key) || unknown === undefined) return { path, result: 'fails', text };
-    const cause = key === 'groups' ? 'groups' : 'claims';
-    return { path, result: 'unknown', text: `the ${key} of the caller are not recorded`, cause };
-  });
-}
-
-function describeCaller(key: WhoKey, principal: Principal): string {
+function describeCaller(key: WhoClause['key'], principal: Principal): string {
   switch (key) {
     case 'issuers':
       return `the issuer of the caller is ${quoteAll([principal.issuer])}`;
@@ -263,77 +289,70 @@ function explainScopes(scopes: readonly string[], { principal, unknown }: CallFa
     : [{ path, result: 'fails', text: `missing: ${missing.join(', ')}`, scopes: missing }];
 }
 
-const UNDESCRIBED: ClauseResult = {
-  path: ['args'],
-  result: 'error',
-  text: 'the arguments have a member that the definition does not describe and that the rule could be read to mean',
-};
-
-const INEXACT: ClauseResult = {
-  path: ['args'],
-  result: 'error',
-  text: 'it reads a number that loses its value when it is read as a double',
-};
-
-/** How many combinations of possible values are evaluated; with more, the result is unknown. */
-const MAX_WORLDS = 16;
-/** Arguments of at most as many bytes are surely within what expressions may read, in bytes and in values. */
-const SURELY_READABLE_BYTES = 4000;
-/** What an expression may read of a recorded caller: everything else of `principal` is not in the record. */
-const RECORDED_READS = /\bprincipal\s*\.\s*(?:issuer|subject|client|scopes)\b/g;
-
-function explainCondition(
-  rule: Rule,
-  source: RuleDocument,
-  target: PolicyTarget,
-  facts: CallFacts,
-): readonly ClauseResult[] {
-  const cost = costOf(rule);
-  if (isUnconditional(rule) && cost === undefined) return [];
-  const path = rule.args.length > 0 ? ['args'] : ['when'];
-  const expressions = [source.when, costTextOf(source)].filter((one) => one !== undefined);
-  if (facts.unknown !== undefined && /principal|\\/.test(expressions.join(' ').replace(RECORDED_READS, '')))
-    return [
-      {
-        path: ['when'],
-        result: 'unknown',
-        text: 'it reads what is not recorded of the caller',
-        cause: 'claims',
-      },
-    ];
-  const worlds = worldsOf(rule, facts);
-  const results = worlds?.map((args) => evaluateIn(rule, source, inputOf(facts, target, args)));
-  const [first = []] = results ?? [];
-  const isSame = results?.every((one) => stateOf(one) === stateOf(first));
-  return isSame === true
-    ? first
-    : [
-        {
-          path,
-          result: 'unknown',
-          text: 'it reads arguments that are not recorded',
-          cause: 'arguments',
-        },
-      ];
+/** What an expression reads of the caller that a record does not say. */
+function unrecordedIn({ principalPaths }: ExpressionReads, { unknown }: CallFacts): ClauseResult | undefined {
+  for (const [member] of principalPaths) {
+    const cause = CAUSES.get(member ?? '');
+    if (cause === undefined || unknown?.has(cause) !== true) continue;
+    return { path: ['when'], result: 'unknown', text: `it reads principal.${member}, which is not recorded`, cause };
+  }
+  return undefined;
 }
 
-function costTextOf(source: RuleDocument): string | undefined {
-  return source.effect === 'deny' ? undefined : source.limits?.budget?.cost;
+const CAUSES = new Map<string, UnknownCause>([
+  ['groups', 'groups'],
+  ['claims', 'claims'],
+  ['scopes', 'scopes'],
+]);
+
+/** A term of `when`. Of several, the text says of which expression it is one. */
+function explainTerm(
+  term: Term,
+  { when }: Rule,
+  { facts: seen }: Pick<EvaluationWorld, 'facts'>,
+  facts: CallFacts,
+): readonly ClauseResult[] {
+  const unrecorded = unrecordedIn(term.reads, facts);
+  if (unrecorded !== undefined) return [unrecorded];
+  const result = term.evaluate(seen);
+  if (result === 'holds') return [];
+  const own = term.text();
+  return [{ path: ['when'], result, text: when?.terms.length === 1 ? own : `${own}, of: ${when?.text}` }];
+}
+
+/** The clauses that depend on the arguments, and do not hold; and why the rule cannot read the arguments. */
+type ExplainedConditions = Pick<RuleExplanation, 'clauses'> & Pick<RuleExplanation['basis'], 'refusal'>;
+
+const NOTHING: ExplainedConditions = { clauses: [], refusal: undefined };
+
+/** How many combinations of possible values are evaluated; with more, the result is unknown. */
+const MAX_POSSIBLE = 16;
+/** Arguments of at most as many bytes are surely within what expressions may read, in bytes and in values. */
+const SURELY_READABLE_BYTES = 4000;
+
+function explainConditions(rule: Rule, target: PolicyTarget, facts: CallFacts): ExplainedConditions {
+  const isCapturing = rule.effect === 'require' && rule.captures.length > 0;
+  if (rule.conditions.length === 0 && costOf(rule) === undefined && !isCapturing) return NOTHING;
+  const possible = possibleArguments(rule, facts);
+  const results = possible?.map((args) => conditionsFor(rule, inputOf(facts, target, args), facts));
+  const [first = NOTHING] = results ?? [];
+  if (results?.every(({ clauses }) => stateOf(clauses) === stateOf(first.clauses)) === true) return first;
+  const path = rule.args.length > 0 ? ['args'] : ['when'];
+  const text = 'it reads arguments that are not recorded';
+  return { clauses: [{ path, result: 'unknown', text, cause: 'arguments' }], refusal: undefined };
 }
 
 function inputOf(facts: CallFacts, target: PolicyTarget, args: JsonObject): EvaluationInput {
-  const { principal, upstream, target: asked, catalog } = facts;
-  const pin = targetPinOf(catalog, target, args);
-  return evaluationInputOf({ principal, upstream, target: asked, args, catalog }, target, args, pin);
+  return evaluationInputOf(facts, target, args, targetPinOf(facts.catalog, target, args));
 }
 
 /**
  * Every form that the arguments may have as far as the rule reads them; `undefined` if there are too many. A member that
  * the rule does not read stands there as null: what it holds makes no difference, while its name may.
  */
-function worldsOf(rule: Rule, { args }: CallFacts): readonly JsonObject[] | undefined {
+function possibleArguments(rule: Rule, { args }: CallFacts): readonly JsonObject[] | undefined {
   if ('all' in args) return [args.all];
-  const isEvaluated = rule.when !== undefined || costOf(rule) !== undefined;
+  const isEvaluated = rule.conditions.some(({ part }) => part === 'when') || costOf(rule) !== undefined;
   if (isEvaluated && args.bytes > SURELY_READABLE_BYTES) return undefined;
   if (!readsArguments(rule)) return [{}];
   if (rule.reads === undefined || args.names === undefined || rule.reads.readsAll) return undefined;
@@ -345,98 +364,144 @@ function worldsOf(rule: Rule, { args }: CallFacts): readonly JsonObject[] | unde
 function combine(
   possible: readonly (readonly [string, readonly Json[] | undefined])[],
 ): readonly JsonObject[] | undefined {
-  let worlds: JsonObject[] = [{}];
+  let all: JsonObject[] = [{}];
   for (const [name, values] of possible) {
-    if (values === undefined || worlds.length * values.length > MAX_WORLDS) return undefined;
-    worlds = worlds.flatMap((world) => values.map((value) => ({ ...world, [name]: value })));
+    if (values === undefined || all.length * values.length > MAX_POSSIBLE) return undefined;
+    all = all.flatMap((one) => values.map((value) => ({ ...one, [name]: value })));
   }
-  return worlds;
+  return all;
+}
+
+const UNDESCRIBED_TEXT =
+  'the arguments have a member that the definition does not describe and that the rule could be read to mean';
+const INEXACT_TEXT = 'it reads a number that loses its value when it is read as a double';
+
+/** The clauses that do not hold for these arguments, in the form of them that decides. */
+function conditionsFor(rule: Rule, input: EvaluationInput, facts: CallFacts): ExplainedConditions {
+  const refusal = unreadable(rule, input);
+  if (refusal !== undefined) {
+    const result = rule.effect === 'allow' ? 'fails' : 'error';
+    const text = refusal === INEXACT ? INEXACT_TEXT : UNDESCRIBED_TEXT;
+    return { clauses: [{ path: ['args'], result, text }], refusal };
+  }
+  const clauses = inDecidingForm(rule, input, {
+    evaluate: (_rule, form) => conditionsIn(rule, form, facts),
+    outcomeOf: stateOf,
+  }) ?? [{ path: ['when'], result: 'error', text: 'filling in defaults takes too much work' }];
+  return { clauses: clauses.length > 0 ? clauses : explainCost(rule, input, facts), refusal: undefined };
+}
+
+function explainCost(rule: Rule, input: EvaluationInput, facts: CallFacts): readonly ClauseResult[] {
+  const cost = costOf(rule);
+  if (cost === undefined) return [];
+  const path = ['limits', 'budget', 'cost'];
+  const unrecorded = unrecordedIn(cost.reads, facts);
+  if (unrecorded !== undefined) return [{ ...unrecorded, path }];
+  return costFor(rule, input) === undefined ? [{ path, result: 'error', text: 'it is no amount for this call' }] : [];
+}
+
+/** Of a rule whose `args` fail, `when` is not evaluated. Of its terms, one that is false outweighs one that fails. */
+function conditionsIn(rule: Rule, form: EvaluationWorld, facts: CallFacts): readonly ClauseResult[] {
+  const named = rule.conditions.flatMap((clause) => (clause.part === 'argument' ? explainArgument(clause, form) : []));
+  if (named.length > 0) return named;
+  const terms = rule.conditions.flatMap((clause) =>
+    clause.part === 'when' ? explainTerm(clause.term, rule, form, facts) : [],
+  );
+  const state = stateOf(terms);
+  return terms.filter(({ result }) => result === state).slice(0, state === 'unknown' ? undefined : 1);
+}
+
+function explainArgument({ name, schema }: ArgumentClause, { args }: EvaluationWorld): readonly ClauseResult[] {
+  const path = ['args', name];
+  const pointer = pointerTo('', name);
+  const value = ownMember(args, name);
+  if (value === undefined) return [{ path, result: 'fails', text: 'the argument is missing', pointer }];
+  return schema.check(value).map((error) => {
+    return { path, result: 'fails', text: error.message, pointer: pointer + error.pointer };
+  });
+}
+
+/** What comes out of rules as far as it was explained. */
+class KnownOutcomes implements Outcomes, ListingOutcomes {
+  /** What would have decided, had it been known. */
+  readonly open: RuleExplanation[] = [];
+  isValidityOpen = false;
+  readonly #explained: ReadonlyMap<Rule, RuleExplanation>;
+  readonly #facts: CallFacts;
+  readonly #described: PinnedDefinition | undefined;
+
+  constructor(explained: readonly RuleExplanation[], facts: CallFacts, described: PinnedDefinition | undefined) {
+    this.#explained = new Map(explained.map((one) => [one.basis.rule, one]));
+    this.#facts = facts;
+    this.#described = described;
+  }
+
+  hides(rule: Rule): Outcome {
+    const { who, what } = this.#of(rule);
+    return what === 'unknown' ? what : who;
+  }
+
+  countMissing({ scopes }: AllowRule): number {
+    const { principal, unknown } = this.#facts;
+    return unknown?.has('scopes') === true ? 0 : scopes.filter((scope) => !principal.scopes.includes(scope)).length;
+  }
+
+  outcomeOf(rule: Rule): Outcome {
+    const { who, what, condition, clauses } = this.#of(rule);
+    const isOpen = clauses.some(({ path, result }) => path[0] === 'scopes' && result === 'unknown');
+    if (condition === 'fails') return condition;
+    return isOpen || who === 'unknown' || what === 'unknown' ? 'unknown' : condition;
+  }
+
+  refuseArguments(): ArgumentRefusal | undefined {
+    const { args, catalog } = this.#facts;
+    const described = this.#described;
+    if ('all' in args) return refuseByDefinition({ described, args: args.all, ...catalog });
+    this.isValidityOpen = described?.input !== undefined && !args.areValid;
+    return undefined;
+  }
+
+  unreadable(rule: Rule): ArgumentRefusal | undefined {
+    const { who, what, basis } = this.#of(rule);
+    return who === 'unknown' || what === 'unknown' ? undefined : basis.refusal;
+  }
+
+  adviseOn(): ArgumentRefusal {
+    return {};
+  }
+
+  leaveOpen(rule: Rule): void {
+    this.open.push(this.#of(rule));
+  }
+
+  #of(rule: Rule): RuleExplanation {
+    const found = this.#explained.get(rule);
+    if (found === undefined) throw new Error(`${rule.id} was not explained`);
+    return found;
+  }
 }
 
 /**
- * The clauses that do not hold for these arguments, in the form of them that decides: as conditions.ts evaluates the
- * rule, with the defaults of absent arguments filled in, or without them.
- */
-function evaluateIn(rule: Rule, document: RuleDocument, input: EvaluationInput): readonly ClauseResult[] {
-  const unread = [
-    ...(readsUndescribed(rule, input) ? [UNDESCRIBED] : []),
-    ...(readsInexact(rule, input) ? [INEXACT] : []),
-  ].slice(0, 1);
-  if (unread.length > 0) return rule.effect === 'allow' ? unread.map((one) => ({ ...one, result: 'fails' })) : unread;
-  const worlds = worldsFor(rule, input);
-  if (worlds === 'unknown')
-    return [{ path: ['when'], result: 'error', text: 'filling in defaults takes too much work' }];
-  const forms = worlds.map((world) => conditionsIn(rule, document, world));
-  const isAllow = rule.effect === 'allow';
-  const failing = forms.find((clauses) => clauses.length > 0 === isAllow) ?? forms.at(-1) ?? [];
-  if (failing.length > 0) return failing;
-  if (costOf(rule) === undefined || costFor(rule, input) !== undefined) return [];
-  return [{ path: ['limits', 'budget', 'cost'], result: 'error', text: 'it is no amount for this call' }];
-}
-
-/** Of a rule whose `args` fail, `when` is not evaluated. */
-function conditionsIn(rule: Rule, { when }: RuleDocument, world: EvaluationWorld): readonly ClauseResult[] {
-  const failing = rule.args.flatMap(({ name, schema }): ClauseResult[] => {
-    const path = ['args', name];
-    const pointer = pointerTo('', name);
-    const value = ownMember(world.args, name);
-    if (value === undefined) return [{ path, result: 'fails', text: 'the argument is missing', pointer }];
-    return schema.check(value).map((error) => {
-      return { path, result: 'fails', text: error.message, pointer: pointer + error.pointer };
-    });
-  });
-  if (failing.length > 0) return failing;
-  const result = rule.when === undefined ? 'holds' : rule.when.evaluate(world.facts);
-  if (result === 'holds') return [];
-  return [{ path: ['when'], result, text: firstFailing(when ?? '', result, world) }];
-}
-
-/** The first of the terms that an expression joins by `&&` which does not hold; of any other, all of it. */
-function firstFailing(text: string, result: ConditionResult, { facts }: EvaluationWorld): string {
-  const terms = termsOf(text);
-  const failing = terms.find((term) => {
-    const compiled = compileExpression(term);
-    return !compiled.ok || compiled.expression.evaluate(facts) !== 'holds';
-  });
-  const compiled = failing === undefined ? undefined : compileExpression(failing);
-  const isCause = compiled?.ok === true && compiled.expression.evaluate(facts) === result;
-  return failing !== undefined && isCause && terms.length > 1 ? `${failing}, of: ${text}` : text;
-}
-
-/** The terms of a conjunction; the whole text where another operator binds less than `&&` does. */
-function termsOf(text: string): readonly string[] {
-  let depth = 0;
-  let start = 0;
-  const terms: string[] = [];
-  const code = text.replace(STRING_LITERAL, (literal) => 's'.repeat(literal.length));
-  for (let at = 0; at < code.length; at += 1) {
-    const mark = code.charAt(at);
-    if ('([{'.includes(mark)) depth += 1;
-    else if (')]}'.includes(mark)) depth -= 1;
-    else if (depth > 0) continue;
-    else if (mark === '?' || mark === '|') return [text];
-    else if (mark === '&') {
-      terms.push(text.slice(start, at).trim());
-      at += 1;
-      start = at + 1;
-    }
-  }
-  return [...terms, text.slice(start).trim()];
-}
-
-/**
- * The verdict that follows from explained rules, in the order of decide.ts. Where everything is known, it is the one of
- * `decide` for a request; where a part is not known that could change it, it is `unknown`.
+ * The verdict that follows from explained rules. Where everything is known, it is the one of `decide` for a request; where
+ * a part is not known that could change it, it is `unknown`.
  */
 export function verdictOf(rules: readonly RuleExplanation[], facts: CallFacts): KnownVerdict {
   const target = policyTargetOf(facts);
   if (target === undefined) return verdictWithoutRules(facts.target);
-  const concerned = rules.filter(({ what, who }) => what !== 'fails' && who !== 'fails');
-  const allows = concerned.filter(({ effect }) => effect === 'allow');
-  if (allows.length === 0) return { verdict: 'deny', reason: 'no-matching-allow' };
-  const pin = targetPinOf(facts.catalog, target, 'all' in facts.args ? facts.args.all : 'unknown');
-  const validity = validityOf(facts, pin.described);
-  return refusalOf(concerned, allows, pin.refusal, validity) ?? verdictOfPossible(concerned, allows, validity);
+  const args = 'all' in facts.args ? facts.args.all : 'unknown';
+  const { described } = targetPinOf(facts.catalog, target, args);
+  const outcomes = new KnownOutcomes(rules, facts, described);
+  const candidates = candidatesOf(rules.flatMap(matchedOf));
+  const pin = refuseUnlisted(candidates, { ...facts, args }, target, outcomes);
+  const ruling = 'verdict' in pin ? pin : ruleOnCall(candidates, outcomes);
+  if ('verdict' in ruling) {
+    const { reason, policy, rule } = ruling;
+    return { verdict: 'deny', reason, ...(rule !== undefined && { rule: `${policy}/${rule}` }) };
+  }
+  if (outcomes.open.length === 0 && !outcomes.isValidityOpen) return { verdict: 'allow', rule: ruling.rule.id };
+  const causes = outcomes.open.flatMap(({ clauses }) => clauses.flatMap(({ cause }) => cause ?? []));
+  if (outcomes.isValidityOpen) causes.push('validity');
+  return { verdict: 'unknown', causes: [...new Set(causes)].sort() };
 }
 
 function verdictWithoutRules({ kind }: CallFacts['target']): KnownVerdict {
@@ -444,66 +509,10 @@ function verdictWithoutRules({ kind }: CallFacts['target']): KnownVerdict {
   return { verdict: 'deny', reason: kind === 'task' ? 'unknown-task' : 'resource-forbidden' };
 }
 
-/** The refusal that follows whatever is not known. */
-function refusalOf(
-  concerned: readonly RuleExplanation[],
-  allows: readonly RuleExplanation[],
-  pinRefusal: Reason | undefined,
-  validity: RuleState,
-): KnownVerdict | undefined {
-  const refusing = concerned.find(doesRefuse);
-  if (refusing !== undefined) return { verdict: 'deny', reason: reasonOf(refusing), rule: refusing.id };
-  if (pinRefusal !== undefined) return { verdict: 'deny', reason: pinRefusal };
-  if (!allows.some(mayHold)) return { verdict: 'deny', reason: reasonOfFailed(allows) };
-  return validity === 'fails' ? { verdict: 'deny', reason: 'arguments-invalid' } : undefined;
-}
-
-/** Whether a rule that concerns a call surely refuses it. */
-export function doesRefuse({ effect, who, what, state }: RuleExplanation): boolean {
-  if (effect === 'allow' || who !== 'holds' || what !== 'holds') return false;
-  return state === 'error' || (effect === 'deny' && state === 'holds');
-}
-
-function mayHold({ state }: RuleExplanation): boolean {
-  return state === 'holds' || state === 'unknown';
-}
-
-/** Whether a rule could refuse if what is not known was known; a require rule does where it cannot be evaluated. */
-function mayRefuse({ effect, state, condition }: RuleExplanation): boolean {
-  if (effect === 'deny') return state === 'unknown';
-  return effect === 'require' && (condition === 'unknown' || condition === 'error');
-}
-
-function verdictOfPossible(
-  concerned: readonly RuleExplanation[],
-  allows: readonly RuleExplanation[],
-  validity: RuleState,
-): KnownVerdict {
-  const sure = allows.find(({ state }) => state === 'holds');
-  const open = [...(sure === undefined ? allows.filter(mayHold) : []), ...concerned.filter(mayRefuse)];
-  if (sure !== undefined && open.length === 0 && validity === 'holds') return { verdict: 'allow', rule: sure.id };
-  const causes = open.flatMap(({ clauses }) => clauses.flatMap(({ cause }) => cause ?? []));
-  if (validity === 'unknown') causes.push('validity');
-  return { verdict: 'unknown', causes: [...new Set(causes)].sort() };
-}
-
-/** Whether the definition admits the arguments. */
-function validityOf(facts: CallFacts, described: PinnedDefinition | undefined): RuleState {
-  const { args, target } = facts;
-  if (described?.input === undefined || target.kind === 'question') return 'holds';
-  if (!('all' in args)) return args.areValid ? 'holds' : 'unknown';
-  const decision = decide(EVERYTHING, { ...facts, args: args.all });
-  return decision.verdict === 'deny' && decision.reason === 'arguments-invalid' ? 'fails' : 'holds';
-}
-
-function reasonOf({ effect, state, clauses }: RuleExplanation): Reason {
-  if (clauses.includes(UNDESCRIBED) || clauses.includes(INEXACT)) return 'arguments-invalid';
-  return effect === 'deny' && state === 'holds' ? 'denied-by-rule' : 'policy-error';
-}
-
-/** Why no alternative holds; of several reasons the one that is nearest to an allow. */
-function reasonOfFailed(allows: readonly RuleExplanation[]): Reason {
-  if (allows.some(({ state }) => state === 'error')) return 'policy-error';
-  const isForScope = allows.every(({ clauses }) => clauses.some(({ path }) => path[0] === 'scopes'));
-  return isForScope ? 'insufficient-scope' : 'arguments-invalid';
+/** A rule that may concern the call, and what comes out of its who. */
+function matchedOf({ who, what, effect, basis: { rule } }: RuleExplanation): readonly Matched[] {
+  if (who === 'fails' || what === 'fails') return [];
+  // Where its who cannot be evaluated, an allow rule does not match, whatever else is not known.
+  const isOpen = what === 'unknown' && !(effect === 'allow' && who === 'error');
+  return [{ rule, outcome: isOpen ? 'unknown' : who }];
 }

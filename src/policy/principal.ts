@@ -107,6 +107,9 @@ export type PrincipalFacts = {
 /** The verified caller. Every value comes from a verified token, none from what the client says of itself. */
 export type Principal = PrincipalBrand & PrincipalFacts;
 
+/** Makes the principal of facts that nobody has verified, to say what would be decided for such a caller. */
+export type SupposePrincipal = (facts: PrincipalFacts) => Principal;
+
 /** Who a token was issued to, whichever token it is. */
 export type Owner = Pick<PrincipalFacts, 'issuerUrl' | 'subject' | 'client'>;
 

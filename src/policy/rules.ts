@@ -5,7 +5,9 @@
 import type { JsonObject, ServerRequestName, Target, TaskUse } from '../protocol/jsonrpc.js';
 import { isGranted, type ServerRequestGrants } from '../protocol/server-requests.js';
 import { BoundedMap } from '../state/bounds.js';
-import type { CostExpression, Expression } from './cel.js';
+import type { ConditionResult, CostExpression, Expression } from './cel.js';
+import type { ExpressionFacts } from './cel-language.js';
+import { type EvaluationWorld, evaluateClauses, type Outcome, type RuleClauses, type WhoClause } from './clauses.js';
 import type { RuleDocument, WhoDocument } from './compile/documents.js';
 import type { Budget, RateLimit } from './decision.js';
 import type { ArgumentReads, Catalog, CompiledSchema } from './definitions.js';
@@ -60,7 +62,7 @@ export type TargetKind = 'tool' | 'prompt' | 'resource' | 'template';
 
 export const TARGET_KINDS: readonly TargetKind[] = ['tool', 'prompt', 'resource', 'template'];
 
-type RuleBase = {
+type RuleBase = RuleClauses & {
   /** `policy/rule`: unique, and the order in which rules are evaluated. */
   readonly id: string;
   readonly policy: string;
@@ -100,7 +102,7 @@ export type AllowRule = RuleBase & {
   readonly budget: RuleBudget | undefined;
 };
 
-type DenyRule = RuleBase & { readonly effect: 'deny'; readonly advice: string | undefined };
+export type DenyRule = RuleBase & { readonly effect: 'deny'; readonly advice: string | undefined };
 
 export type RequireRule = RuleBase & {
   readonly effect: 'require';
@@ -118,6 +120,13 @@ export type Rule = AllowRule | DenyRule | RequireRule;
 /** The rules that match one caller and one target by `who` and `what`; each list in the order of ids. */
 export type Candidates = {
   readonly allows: readonly AllowRule[];
+  /** An allow rule whose terms about caller and item cannot be evaluated, so that it does not match. */
+  readonly failedAllow: AllowRule | undefined;
+  /** The deny rule that hides the target, because it holds whatever the arguments or cannot be evaluated. */
+  readonly hiding: { readonly rule: DenyRule; readonly outcome: 'holds' | 'error' } | undefined;
+  /** Deny rules that hide the target if its annotations, which are those of the pin, say so. */
+  readonly annotated: readonly DenyRule[];
+  /** The deny rules that depend on the arguments. */
   readonly denies: readonly DenyRule[];
   readonly requires: readonly RequireRule[];
 };
@@ -132,9 +141,23 @@ export function costOf(rule: Rule): CostExpression | undefined {
   return rule.effect === 'deny' ? undefined : rule.budget?.cost;
 }
 
-/** True for a rule that depends on nothing but caller and target. */
+/** True for a rule that depends on nothing but `who` and `what`. */
 export function isUnconditional(rule: Rule): boolean {
   return rule.args.length === 0 && rule.when === undefined;
+}
+
+/** Whether a rule hides what it denies: it depends on nothing but caller and item. */
+export function canHide(rule: Rule): boolean {
+  return rule.effect === 'deny' && rule.conditions.length === 0;
+}
+
+export function readsAnnotations({ when }: Rule): boolean {
+  return when?.reads.toolMembers.has('annotations') === true;
+}
+
+/** Whether a rule hides what it denies by the annotations of the item. */
+function isAnnotated(rule: Rule): boolean {
+  return canHide(rule) && readsAnnotations(rule);
 }
 
 export function matchesUpstream(rule: Rule, upstream: string): boolean {
@@ -157,6 +180,12 @@ export function matchesTarget(
     : rule.targets[kind].some((pattern) => matchesPattern(pattern, name));
 }
 
+/** Like `matchesTarget`, for a name that nothing pins: a rule that restricts holds for it in any case. */
+export function matchesUnpinned({ targets }: Rule, kind: TargetKind, name: string): boolean {
+  const folded = foldItemName(name);
+  return targets[kind].some((pattern) => matchesPattern(foldPattern(pattern), folded));
+}
+
 type KindIndex = {
   readonly exact: ReadonlyMap<string, readonly Rule[]>;
   readonly patterned: readonly { readonly rule: Rule; readonly pattern: Pattern }[];
@@ -177,6 +206,7 @@ type UpstreamIndex = { readonly [kind in TargetKind]: KindIndex } & {
 };
 
 type ServerRequestRules = {
+  readonly named: readonly Rule[];
   readonly all: Candidates;
   /** Some of them say what a server request may contain. */
   readonly readContent: boolean;
@@ -185,7 +215,10 @@ type ServerRequestRules = {
 /** The rules for one set of `who` matches. Shared by all principals with the same matches. */
 type PrincipalRules = {
   readonly key: string;
+  /** Without those of which a term about the caller is false. */
   readonly rules: readonly Rule[];
+  /** Those of which such a term cannot be evaluated. */
+  readonly erring: ReadonlySet<Rule>;
   readonly upstreams: Map<string, UpstreamIndex>;
 };
 
@@ -205,10 +238,7 @@ type PolicySetParts = {
   readonly shadow?: Shadow;
 };
 
-/**
- * Makes the compiled set. Called by policy/compile/compile.ts, and by nearest-change.ts to try what another set would
- * decide.
- */
+/** Makes the compiled set. */
 export function createPolicySet(
   hash: string,
   rules: readonly Rule[],
@@ -245,7 +275,7 @@ function budgetsOf(rules: readonly Rule[]): readonly string[] {
 
 /**
  * Identifies which rules match this caller by `who`: callers with the same key see the same lists under this
- * set. Does not depend on scopes, because no list does (docs/contract.md §4, law 2).
+ * set. Does not depend on scopes unless a rule reads them in `when` (docs/contract.md §4, law 2).
  */
 export function matchKey(policies: PolicySet, principal: Principal): string {
   return principalRulesOf(policies as CompiledPolicies, principal).key;
@@ -265,14 +295,14 @@ export function findServerRequestRules(
   query: Pick<PolicyQuery, 'principal' | 'upstream' | 'content'>,
   name: ServerRequestName,
 ): Candidates {
-  const { all, readContent } = serverRequestRules(policies, query, name);
+  const { named, all, readContent } = serverRequestRules(policies, query, name);
   if (!readContent) return all;
   const fits = ({ terms, effect }: Rule): boolean => fitsTerms(terms, name, query.content, effect !== 'allow');
-  return {
-    allows: all.allows.filter(fits),
-    denies: all.denies.filter(fits),
-    requires: all.requires.filter(fits),
-  };
+  return candidatesAmong(named.filter(fits), erringFor(policies, query.principal), query, '');
+}
+
+function erringFor(policies: PolicySet, principal: Principal): ReadonlySet<Rule> {
+  return principalRulesOf(policies as CompiledPolicies, principal).erring;
 }
 
 /** Whether some rule for this caller and upstream has conditions on the content of such a server request. */
@@ -294,7 +324,8 @@ function serverRequestRules(
   if (known !== undefined) return known;
   const named = rules.filter((rule) => isGranted(rule.grants, name));
   const readContent = named.some(({ terms }) => hasTerms(terms, name));
-  const found = { all: groupByEffect(new Set(named)), readContent };
+  const all = candidatesAmong(named, erringFor(policies, principal), { principal, upstream }, '');
+  const found = { named, all, readContent };
   serverRequests.set(name, found);
   return found;
 }
@@ -306,11 +337,12 @@ export function findTaskRules(
   tool: string,
   use: TaskUse,
 ): Candidates {
-  const ofTool = findCandidates(policies, principal, upstream, 'tool', tool);
-  const named = rulesFor(policies, principal, upstream).filter(({ tasks }) => tasks.includes(use));
-  if (named.length === 0) return ofTool;
-  const { allows, denies, requires } = ofTool;
-  return groupByEffect(new Set([...allows, ...denies, ...requires, ...named]));
+  const principalRules = principalRulesOf(policies as CompiledPolicies, principal);
+  const index = upstreamIndex(principalRules, upstream);
+  const named = index.rules.filter(({ tasks }) => tasks.includes(use));
+  if (named.length === 0) return findCandidates(policies, principal, upstream, 'tool', tool);
+  const all = new Set([...matchingRules(index.tool, tool, false), ...named]);
+  return candidatesAmong(all, principalRules.erring, { principal, upstream }, tool);
 }
 
 /**
@@ -326,8 +358,8 @@ export function findCandidates(
   name: string,
   { readings, isUnpinned = false }: { readonly readings?: UriReadings | undefined; readonly isUnpinned?: boolean } = {},
 ): Candidates {
-  const found = upstreamIndex(principalRulesOf(policies as CompiledPolicies, principal), upstream);
-  const index = found[kind];
+  const principalRules = principalRulesOf(policies as CompiledPolicies, principal);
+  const index = upstreamIndex(principalRules, upstream)[kind];
   const key = readings?.written ?? name;
   const cache = isUnpinned ? index.knownUnpinned : index.known;
   const known = cache.get(key);
@@ -336,7 +368,8 @@ export function findCandidates(
     readings === undefined
       ? matchingRules(index, name, isUnpinned)
       : new Set(index.rules.filter((rule) => matchesTarget(rule, kind, name, readings)));
-  const candidates = groupByEffect(matching);
+  const item = kind === 'tool' || kind === 'prompt' ? name : '';
+  const candidates = candidatesAmong(matching, principalRules.erring, { principal, upstream }, item);
   cache.set(key, candidates);
   return candidates;
 }
@@ -344,15 +377,46 @@ export function findCandidates(
 function principalRulesOf(policies: CompiledPolicies, principal: Principal): PrincipalRules {
   const known = policies.byPrincipal.get(principal);
   if (known !== undefined) return known;
-  const rules = policies.rules.filter((rule) => rule.matchesWho(principal));
-  const key = keyOf(policies.rules, rules);
+  const erring = new Set<Rule>();
+  const caller = worldOf(principal, { upstream: '', name: '' });
+  const rules = policies.rules.filter((rule) => {
+    if (!rule.matchesWho(principal)) return false;
+    const outcome = evaluateClauses(rule.callerTerms, caller);
+    if (outcome === 'error') erring.add(rule);
+    return outcome !== 'fails';
+  });
+  const key = [keyOf(policies.rules, rules), ...[...erring].map(({ id }) => id), ...readOf(principal, rules)].join(
+    '\n',
+  );
   let principalRules = policies.byKey.get(key);
   if (principalRules === undefined) {
-    principalRules = { key, rules, upstreams: new Map() };
+    principalRules = { key, rules, erring, upstreams: new Map() };
     policies.byKey.set(key, principalRules);
   }
   policies.byPrincipal.set(principal, principalRules);
   return principalRules;
+}
+
+const NOTHING: JsonObject = Object.freeze({});
+
+/** What terms about caller and item see. */
+function worldOf(
+  principal: Principal,
+  { upstream, name, annotations = NOTHING }: Pick<ExpressionFacts, 'upstream' | 'name'> & Partial<ExpressionFacts>,
+): EvaluationWorld {
+  return { args: NOTHING, facts: { principal, upstream, name, annotations, args: NOTHING, uri: undefined } };
+}
+
+/** The values of the caller that terms about the item read: callers who differ in them may see other items. */
+function readOf(principal: Principal, rules: readonly Rule[]): readonly string[] {
+  const paths = rules.flatMap(({ itemTerms }) => itemTerms.flatMap(({ term }) => term.reads.principalPaths));
+  return paths.map(([member = '', ...rest]) => {
+    if (member === 'groups' && principal.areGroupsUnknown === true) return '?';
+    let at: unknown = principal;
+    for (const name of [member, ...rest])
+      at = typeof at === 'object' && at !== null && Object.hasOwn(at, name) ? (at as JsonObject)[name] : undefined;
+    return JSON.stringify(at) ?? '-';
+  });
 }
 
 /** One bit per rule, four bits per character. */
@@ -416,23 +480,53 @@ function matchingRules(index: KindIndex, name: string, isUnpinned: boolean): Rea
   return found;
 }
 
-function groupByEffect(rules: ReadonlySet<Rule>): Candidates {
-  const allows: AllowRule[] = [];
-  const denies: DenyRule[] = [];
-  const requires: RequireRule[] = [];
-  for (const rule of [...rules].sort((a, b) => (a.id < b.id ? -1 : 1))) {
-    switch (rule.effect) {
-      case 'allow':
-        allows.push(rule);
-        break;
-      case 'deny':
-        denies.push(rule);
-        break;
-      case 'require':
-        requires.push(rule);
-    }
-  }
-  return { allows, denies, requires };
+/** Sorts the rules that match a caller and an item, of which some are decided by these alone. */
+function candidatesAmong(
+  matching: Iterable<Rule>,
+  erring: ReadonlySet<Rule>,
+  { principal, upstream }: Pick<PolicyQuery, 'principal' | 'upstream'>,
+  name: string,
+): Candidates {
+  const world = worldOf(principal, { upstream, name });
+  const sorted = [...matching].sort((a, b) => (a.id < b.id ? -1 : 1));
+  const matched = sorted.map((rule): Matched => {
+    const outcome = isAnnotated(rule) ? 'holds' : evaluateClauses(rule.itemTerms, world);
+    return { rule, outcome: outcome === 'holds' && erring.has(rule) ? 'error' : outcome };
+  });
+  return candidatesOf(matched.filter(({ outcome }) => outcome !== 'fails'));
+}
+
+/** A rule that may match, and what comes out of the terms that belong to its who. */
+export type Matched = { readonly rule: Rule; readonly outcome: Outcome };
+
+/** Sorts rules, which are in the order of their ids. */
+export function candidatesOf(matched: readonly Matched[]): Candidates {
+  const rulesOf = <Effect extends Rule['effect']>(effect: Effect, isMeant = (_outcome: Outcome) => true) =>
+    matched.flatMap(({ rule, outcome }) =>
+      rule.effect === effect && isMeant(outcome) ? [rule as Extract<Rule, { effect: Effect }>] : [],
+    );
+  const failed = (outcome: Outcome): boolean => outcome === 'error';
+  const [failedAllow] = rulesOf('allow', failed);
+  const hides = (rule: DenyRule): boolean => canHide(rule) && !isAnnotated(rule);
+  const denying = rulesOf('deny', (outcome) => outcome === 'holds').find(hides);
+  const failing = rulesOf('deny', failed).find(hides);
+  return {
+    allows: rulesOf('allow', (outcome) => outcome !== 'error'),
+    failedAllow,
+    hiding: denying ? { rule: denying, outcome: 'holds' } : failing && { rule: failing, outcome: 'error' },
+    annotated: rulesOf('deny').filter(isAnnotated),
+    denies: rulesOf('deny').filter((rule) => !isAnnotated(rule)),
+    requires: rulesOf('require'),
+  };
+}
+
+/** What an annotated deny rule says of an item with these annotations. */
+export function evaluateAnnotated(
+  { callerTerms, itemTerms }: Rule,
+  principal: Principal,
+  item: Pick<ExpressionFacts, 'upstream' | 'name' | 'annotations'>,
+): ConditionResult {
+  return evaluateClauses([...callerTerms, ...itemTerms], worldOf(principal, item));
 }
 
 type Claim = string | number | boolean;
@@ -444,24 +538,46 @@ type Claim = string | number | boolean;
  * (docs/contract.md §4, law 5). A `who` without any key matches no caller.
  */
 export function compileWho(who: WhoDocument, effect: RuleDocument['effect']): (principal: Principal) => boolean {
+  return matchesAll(whoClauses(who, effect));
+}
+
+export function matchesAll(clauses: readonly WhoClause[]): (principal: Principal) => boolean {
+  return (principal) => clauses.every(({ matches }) => matches(principal));
+}
+
+/** `who` by its keys. */
+export function whoClauses(who: WhoDocument, effect: RuleDocument['effect']): readonly WhoClause[] {
   const restricts = effect !== 'allow';
-  const tests: ((principal: Principal) => boolean)[] = [];
+  const clauses: WhoClause[] = [];
+  const add = (key: WhoClause['key'], matches: WhoClause['matches']) => clauses.push({ part: 'who', key, matches });
   const { issuers, subjects, clients, groups, actors, claims } = who;
-  if (issuers !== undefined) tests.push(among(issuers, (principal) => principal.issuer));
-  if (subjects !== undefined) tests.push(among(subjects, (principal) => principal.subject));
-  if (clients !== undefined) tests.push(among(clients, (principal) => principal.client));
-  if (groups !== undefined) {
-    const named = new Set(groups);
-    tests.push((principal) =>
-      principal.areGroupsUnknown === true ? restricts : principal.groups.some((group) => named.has(group)),
+  if (issuers !== undefined)
+    add(
+      'issuers',
+      among(issuers, (principal) => principal.issuer),
     );
-  }
-  if (actors !== undefined) tests.push(actorAmong(actors, restricts));
-  for (const [name, values] of Object.entries(claims ?? {})) {
-    tests.push(claimAmong(name, values, restricts));
-  }
-  if (tests.length === 0 && who.anyone !== true) return () => false;
-  return (principal) => tests.every((test) => test(principal));
+  if (subjects !== undefined)
+    add(
+      'subjects',
+      among(subjects, (principal) => principal.subject),
+    );
+  if (clients !== undefined)
+    add(
+      'clients',
+      among(clients, (principal) => principal.client),
+    );
+  if (groups !== undefined) add('groups', groupAmong(groups, restricts));
+  if (actors !== undefined) add('actors', actorAmong(actors, restricts));
+  const tests = Object.entries(claims ?? {}).map(([name, values]) => claimAmong(name, values, restricts));
+  if (tests.length > 0) add('claims', (principal) => tests.every((test) => test(principal)));
+  if (clauses.length === 0 && who.anyone !== true) add('anyone', () => false);
+  return clauses;
+}
+
+function groupAmong(names: readonly string[], restricts: boolean): WhoClause['matches'] {
+  const named = new Set(names);
+  return ({ areGroupsUnknown, groups }) =>
+    areGroupsUnknown === true ? restricts : groups.some((group) => named.has(group));
 }
 
 function among(names: readonly string[], read: (principal: Principal) => string): (principal: Principal) => boolean {

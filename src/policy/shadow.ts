@@ -3,11 +3,12 @@
 // has such policies; a decision never depends on it. Pure. docs/contract.md §4 (shadow, observe).
 
 import { NO_GRANTS } from '../protocol/server-requests.js';
+import type { RuleClauses } from './clauses.js';
 import { capturedBy, decideRequest } from './decide.js';
 import type { Decision } from './decision.js';
 import { compilePattern, type Pattern } from './patterns.js';
 import type { ShadowDecision } from './record.js';
-import { createPolicySet, type PolicyQuery, type PolicySet, type Rule } from './rules.js';
+import type { PolicyQuery, PolicySet, Rule } from './rules.js';
 
 /** The rule that is recorded for what `policies.mode: observe` lets pass. No file may use the name of the policy. */
 const OBSERVE = { policy: 'builtin', rule: 'observe' } as const;
@@ -23,6 +24,7 @@ function anything(): readonly Pattern[] {
 }
 
 const NO_TARGETS: Rule['targets'] = { tool: [], prompt: [], resource: [], template: [] };
+const NO_CLAUSES: RuleClauses = { clauses: [], callerTerms: [], itemTerms: [], conditions: [] };
 
 /**
  * The rules that decide under `policies.mode: observe`: everything that is pinned and valid is allowed, and the
@@ -45,6 +47,7 @@ export function observedRules(rules: readonly Rule[]): readonly Rule[] {
     when: undefined,
     reads: undefined,
     valueReads: undefined,
+    ...NO_CLAUSES,
     scopes: [],
     limit: undefined,
     budget: undefined,
@@ -58,6 +61,7 @@ export function observedRules(rules: readonly Rule[]): readonly Rule[] {
       ...{
         reads: undefined,
         valueReads: undefined,
+        ...NO_CLAUSES,
         limit: undefined,
         budget: undefined,
         maxResultBytes: undefined,
@@ -69,9 +73,6 @@ export function observedRules(rules: readonly Rule[]): readonly Rule[] {
   });
   return [allow, ...kept];
 }
-
-/** Allows whatever the pins and the definitions admit: what it refuses, no rule can allow. */
-export const EVERYTHING: PolicySet = createPolicySet('', observedRules([]));
 
 type Shadowed = {
   readonly shadow: readonly ShadowDecision[];

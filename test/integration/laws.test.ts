@@ -12,6 +12,7 @@ import { isObject, type Json, type JsonObject, type Target } from '../../src/pro
 import type { EraCaller } from '../support/eras.js';
 import {
   type Claims,
+  HINTS,
   INSTRUCTIONS,
   type Item,
   type ItemKind,
@@ -94,11 +95,11 @@ const CONDITIONS = [
   '"eng" in principal.groups || args.owner == "acme"',
   'has(principal.claims.tier) && principal.claims.tier == "gold"',
 ];
-const HINTS = ['tool.annotations.destructiveHint', '!tool.annotations.readOnlyHint'];
+const OF_HINTS = ['tool.annotations.destructiveHint', '!tool.annotations.readOnlyHint'];
 
 function rule(effect: Written['effect'], names: LawWorld['items']): fc.Arbitrary<Written> {
   const upstreams = UPSTREAMS[names[0]?.upstream ?? ''] ?? [];
-  const conditions = effect === 'allow' ? CONDITIONS : [...CONDITIONS, ...HINTS];
+  const conditions = effect === 'allow' ? CONDITIONS : [...CONDITIONS, ...OF_HINTS];
   const own = {
     allow: { scopes: fc.subarray(['s1', 's2'], { minLength: 1 }) },
     deny: { reason: fc.constant('No.') },
@@ -261,11 +262,30 @@ function isListed(rules: readonly Written[], from: Claims, item: Item): boolean 
     (by.claims?.tier.includes(from.tier ?? '') ?? true) &&
     (about.upstreams ?? ['*']).some((pattern) => asGlob(pattern).test(item.upstream)) &&
     namesOf(about, item.kind).some((pattern) => asGlob(pattern, item.kind).test(item.name));
-  const unconditional = (written: Written): boolean => !written.args && !written.when;
+  const result = ({ when }: Written): Json | undefined => ofCaller(when, from, item);
+  const hides = (one: Written): boolean => !one.args && (!one.when || result(one) === true || result(one) === 'error');
   return (
-    rules.some((one) => one.effect === 'allow' && applies(one)) &&
-    !rules.some((one) => one.effect === 'deny' && unconditional(one) && applies(one))
+    rules.some((one) => one.effect === 'allow' && applies(one) && (result(one) ?? true) === true) &&
+    !rules.some((one) => one.effect === 'deny' && hides(one) && applies(one))
   );
+}
+
+/** What a condition of these laws says that reads caller and item alone; undefined for any other. */
+function ofCaller(when: string | undefined, from: Claims, { kind, name }: Item): Json | undefined {
+  const hints = kind === 'tool' ? (HINTS[name] ?? {}) : {};
+  const { destructiveHint = 'error', readOnlyHint } = hints;
+  switch (when) {
+    case 'principal.subject == "ada"':
+      return from.sub === 'ada';
+    case 'has(principal.claims.tier) && principal.claims.tier == "gold"':
+      return from.tier === 'gold';
+    case 'tool.annotations.destructiveHint':
+      return destructiveHint;
+    case '!tool.annotations.readOnlyHint':
+      return readOnlyHint === undefined ? 'error' : !readOnlyHint;
+    default:
+      return undefined;
+  }
 }
 
 function namesOf({ tools, prompts, resources, templates }: What, kind: ItemKind) {
@@ -422,7 +442,8 @@ describe.each(WAYS)('the laws, for a client of %s before %s', (client, behind) =
             // Law 3: a deny or a require takes away, an allow gives.
             expectLess(await seen([...written, ...named([less], 'less')]), before);
             expectLess(before, await seen([...written, ...named([more], 'more')]));
-            // Law 5: a failing deny or require refuses all, a failing allow changes nothing.
+            // Law 5: a failing deny or require refuses all, a failing allow changes nothing. A deny about the caller alone
+            // hides what it names.
             const failing: Omit<Written, 'effect'> = {
               ...{ id: 'f', what: { tools: ['*'], prompts: ['*'] } },
               who: { anyone: true },
@@ -430,11 +451,13 @@ describe.each(WAYS)('the laws, for a client of %s before %s', (client, behind) =
             };
             for (const effect of ['deny', 'require'] as const) {
               const now = await seen([...written, { ...failing, effect }]);
-              for (const [index, { answers }] of now.entries()) {
-                expect(now[index]?.lists).toEqual(before[index]?.lists);
+              for (const [index, { lists, answers }] of now.entries()) {
+                const hidden = effect === 'deny' ? { tool: [], prompt: [] } : {};
+                expect(lists).toEqual({ ...before[index]?.lists, ...hidden });
                 for (const [at, answer] of answers.entries()) {
                   if (questions[at]?.method === 'resources/read') continue;
-                  if (before[index]?.answers[at] === 'allowed') expect(answer).toBe('policy-error');
+                  if (effect === 'deny') expect(answer).toBe('hidden');
+                  else if (before[index]?.answers[at] === 'allowed') expect(answer).toBe('policy-error');
                   else expect(answer).not.toBe('allowed');
                 }
               }

@@ -62,7 +62,7 @@ const SCHEMA: JsonObject = {
   properties: { owner: { type: 'string' }, title: { type: 'string' } },
 };
 export const INSTRUCTIONS = 'Ask for the owner first.';
-const HINTS: { readonly [tool: string]: JsonObject } = {
+export const HINTS: { readonly [tool: string]: JsonObject } = {
   t_a: { readOnlyHint: true },
   t_b: { destructiveHint: true },
 };

@@ -1,5 +1,5 @@
-// `sallyport explain`: why a call is or was decided as it is, and the least that would change it. `explain call` asks
-// about a call that is described on the command line, `explain decision` about one in an audit file. Reads files only.
+// `sallyport explain`: why a call is or was decided as it is. `explain call` asks about a call that is described on the
+// command line, `explain decision` about one in an audit file. Reads files only.
 // docs/contract.md §1 and §4.
 
 import { relative, resolve } from 'node:path';
@@ -20,7 +20,6 @@ import { decideRequest } from '../../policy/decide.js';
 import type { Decision } from '../../policy/decision.js';
 import { explainRules, type KnownVerdict, type RuleExplanation, verdictOf } from '../../policy/explain.js';
 import type { Flow, SensitiveField } from '../../policy/information-flow.js';
-import { type Change, findChange } from '../../policy/nearest-change.js';
 import { isReason, REASONS } from '../../policy/reasons.js';
 import { type PolicyQuery, type PolicySet, TARGET_KINDS, type TargetKind } from '../../policy/rules.js';
 import { isObject, type JsonObject, parseObject, type Target } from '../../protocol/jsonrpc.js';
@@ -85,15 +84,12 @@ export function runExplainCall(options: ExplainCallOptions, io: CliIo, ports: Wo
     const query = { principal, upstream, target, catalog: catalogOf(upstream, target), args };
     const rules = explainRules(policies, written, { ...query, args: { all: args } });
     const decision = decideUnder(blocks ?? NO_BLOCKS, policies, query);
-    const isBlocked = decision.verdict === 'deny' && decision.reason === 'blocked';
-    const findNearest = () => findChange(policies, written, query, rules, ports.supposePrincipal);
     const tool = target.kind === 'tool' ? target.name : undefined;
     const sensitive = tool === undefined ? undefined : policies.sensitive?.of(upstream, tool);
     const shown = {
       ...describeDecision(decision),
       ...argumentsOf(given),
       rules: place(rules, workspace, io),
-      change: isBlocked ? undefined : findNearest(),
       flows: flowsOf(policies, query),
       areBlocksKnown: blocks !== undefined,
       ...(sensitive && {
@@ -207,7 +203,7 @@ function readJsonObject(option: string, text: string): JsonObject {
 }
 
 type PlacedClause = RuleExplanation['clauses'][number] & { readonly at: string };
-type PlacedRule = Omit<RuleExplanation, 'clauses' | 'file' | 'index'> & {
+type PlacedRule = Omit<RuleExplanation, 'clauses' | 'file' | 'index' | 'basis'> & {
   /** `file:line:column`. */
   readonly at: string;
   readonly clauses: readonly PlacedClause[];
@@ -215,7 +211,7 @@ type PlacedRule = Omit<RuleExplanation, 'clauses' | 'file' | 'index'> & {
 
 /** Gives every rule and clause its place in the files. */
 function place(rules: readonly RuleExplanation[], { locate }: Workspace, io: CliIo): readonly PlacedRule[] {
-  return rules.map(({ file, index, clauses, ...rule }) => {
+  return rules.map(({ file, index, clauses, basis: _, ...rule }) => {
     const at = (path: readonly string[]): string => {
       const { line, column } = locate(file, ['rules', index, ...path]);
       return `${relative(io.cwd, file) || file}:${line}:${column}`;
@@ -255,7 +251,6 @@ function describeField({ pointer, effect }: SensitiveField): DescribedField {
 
 type ExplainedCall = DescribedDecision & {
   readonly rules: readonly PlacedRule[];
-  readonly change: Change | undefined;
   readonly flows: ReturnType<typeof flowsOf>;
   readonly areBlocksKnown: boolean;
   readonly sensitive?: readonly DescribedField[];
@@ -274,7 +269,7 @@ function renderFields(fields: readonly DescribedField[] = []): string {
 }
 
 function renderCall(call: ExplainedCall): string {
-  const { rules, change, flows, sensitive, areBlocksKnown, arguments: given, ...decision } = call;
+  const { rules, flows, sensitive, areBlocksKnown, arguments: given, ...decision } = call;
   const { verdict, reason, rule, listed, text } = decision;
   const by = rule === undefined ? '' : ` by ${rule}`;
   const seen = listed ? 'listed for this caller' : 'hidden from this caller ("not found")';
@@ -282,7 +277,7 @@ function renderCall(call: ExplainedCall): string {
   const lift = reason === 'blocked' ? 'see the block: sallyport block list\n' : '';
   const unknown = areBlocksKnown ? '' : UNKNOWN_BLOCKS;
   const may = `${renderFlows(flows)}${renderFields(sensitive)}`;
-  const shown = `${renderArguments(given)}${renderRules(rules)}${may}${renderChange(change)}${lift}${unknown}`;
+  const shown = `${renderArguments(given)}${renderRules(rules)}${may}${lift}${unknown}`;
   return `${head}${text === undefined ? '' : `  ${text}\n`}${shown}`;
 }
 
@@ -315,17 +310,6 @@ function renderRules(rules: readonly PlacedRule[]): string {
   ]);
   const rest = others === 0 ? '' : `  ${countOf(others, 'other rule')} about other targets\n`;
   return `rules:\n${lines.map((line) => `${makeVisible(line)}\n`).join('')}${rest}`;
-}
-
-function renderChange(change: Change | undefined): string {
-  if (change === undefined) return '';
-  const what = change.to === 'allow' ? 'allowed' : 'refused';
-  const tried = change.isTried ? 'tried' : 'necessary, not tried';
-  const steps = change.steps.map(
-    ({ of, rule, pointer, text }) =>
-      `  ${makeVisible(`${of}${pointer ? ` ${pointer}` : ''}: ${text}`)}${rule === undefined ? '' : `  (${rule})`}\n`,
-  );
-  return `the least for it to be ${what} (${tried}):\n${steps.join('')}`;
 }
 
 type ExplainDecisionOptions = {
@@ -443,7 +427,7 @@ export function renderVerdict(now: KnownVerdict): string {
 export function explainCommand(io: CliIo, ports: WorkspacePorts): Command {
   return {
     name: 'explain',
-    summary: 'Show why a call is or was allowed or denied, and the least that would change it.',
+    summary: 'Show why a call is or was allowed or denied.',
     examples: [
       `sallyport explain call github/get_issue --group eng --scope github:read --args '{"owner":"acme"}'`,
       `sallyport explain call github/repo://acme/readme --as '{"subject":"ada","groups":["eng"]}'`,

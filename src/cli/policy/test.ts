@@ -21,6 +21,7 @@ import type { Decision } from '../../policy/decision.js';
 import { type CallFacts, explainRules } from '../../policy/explain.js';
 import type { Principal } from '../../policy/principal.js';
 import { REASONS } from '../../policy/reasons.js';
+import { canHide } from '../../policy/rules.js';
 import type { Target } from '../../protocol/jsonrpc.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
 import { countOf, describeReadError, nearestCandidate } from '../../text/wording.js';
@@ -398,18 +399,17 @@ function quoteAll(names: readonly string[]): string {
   return [...new Set(names)].map((name) => JSON.stringify(name)).join(', ');
 }
 
-/** Lists depend on caller and target alone: an allow rule shows an item, a deny rule without conditions hides it. */
+/** Lists depend on caller and item alone: an allow rule shows an item, a deny rule without other conditions hides it. */
 function noteListing(
   facts: CallFacts,
   isShown: boolean,
   { policies, written }: Workspace,
   decisive: Set<string>,
 ): void {
-  for (const { id, effect, who, what } of explainRules(policies, written, facts)) {
-    const { args, when } = written.get(id)?.rule ?? {};
-    const isHiding = effect === 'deny' && args === undefined && when === undefined;
-    const isDecisive = isHiding || (isShown && effect === 'allow');
-    if (isDecisive && who === 'holds' && what === 'holds') decisive.add(id);
+  for (const { id, effect, who, what, basis } of explainRules(policies, written, facts)) {
+    const isHiding = canHide(basis.rule) && (who === 'holds' || who === 'error');
+    const isShowing = isShown && effect === 'allow' && who === 'holds';
+    if ((isHiding || isShowing) && what === 'holds') decisive.add(id);
   }
 }
 

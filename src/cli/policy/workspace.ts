@@ -12,11 +12,11 @@ import { type ReadArguments, readArguments } from '../../policy/argument-mending
 import { compilePolicies } from '../../policy/compile/compile.js';
 import type { PolicyDocument } from '../../policy/compile/documents.js';
 import { defaultsFor, type FilledIn } from '../../policy/conditions.js';
-import { NO_CATALOG, readPolicyTarget, targetPinOf } from '../../policy/decide.js';
+import { NO_CATALOG } from '../../policy/decide.js';
 import type { Catalog } from '../../policy/definitions.js';
 import { explainRules, type KnownVerdict, verdictOf, type WrittenRules, writtenRules } from '../../policy/explain.js';
-import type { RemakePrincipal } from '../../policy/nearest-change.js';
-import type { Principal } from '../../policy/principal.js';
+import { readPolicyTarget, targetPinOf } from '../../policy/policy-target.js';
+import type { Principal, SupposePrincipal } from '../../policy/principal.js';
 import type { PolicySet, TargetKind } from '../../policy/rules.js';
 import type { Json, Target } from '../../protocol/jsonrpc.js';
 import type { Position, YamlPath } from '../../text/yaml.js';
@@ -26,8 +26,7 @@ import type { ReadLocks } from '../validate.js';
 export type WorkspacePorts = {
   readonly files: Files;
   readonly loadLocks: (folder: string, outline: Outline) => Promise<ReadLocks>;
-  /** Makes a caller that nobody has verified. */
-  readonly supposePrincipal: RemakePrincipal;
+  readonly supposePrincipal: SupposePrincipal;
 };
 
 type WorkspaceOptions = {

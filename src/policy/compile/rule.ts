@@ -7,17 +7,20 @@ import { stepsOf } from '../../text/json-members.js';
 import { nearestCandidate } from '../../text/wording.js';
 import { compileCost, compileExpression, type Expression, type ExpressionReads } from '../cel.js';
 import { ANY_TOOL } from '../cel-types.js';
+import { clausesOf } from '../clauses.js';
 import { collectReads } from '../conditions.js';
 import { compileSchema } from '../json-schema/validator.js';
 import { compilePattern, isExactPattern, type Pattern, type PatternSpace } from '../patterns.js';
 import {
   type AllowRule,
-  compileWho,
+  matchesAll,
   matchesUpstream,
   type Rule,
   type RuleBudget,
+  readsAnnotations,
   TARGET_KINDS,
   type TargetKind,
+  whoClauses,
 } from '../rules.js';
 import { hostOfLink, type LinkHost, type ServerRequestTerms } from '../server-request-content.js';
 import { normalizeUriPattern, restrictionsOf } from '../uris.js';
@@ -54,21 +57,30 @@ export function compileRule(
   const when = written.when === undefined ? undefined : compileWhen(written.when, report);
   const limits = compileLimits(`${policy}/${written.id}`, written, report);
   const expressions = [when?.reads, limits.budget?.cost.reads].filter((one) => one !== undefined);
+  const who = whoClauses(written.who, written.effect);
+  const args = compileArguments(written.args ?? {}, report);
   const base = {
     id: `${policy}/${written.id}`,
     policy,
     rule: written.id,
-    matchesWho: compileWho(written.who, written.effect),
+    matchesWho: matchesAll(who),
     groups: written.who.groups,
     upstreams: written.what.upstreams && compilePatterns(written.what.upstreams, 'name', ['what', 'upstreams'], report),
     targets: compileTargets(written, report),
     grants: compileGrants(written.what),
     terms: compileTerms(written, report),
     tasks: written.what.tasks ?? [],
-    args: compileArguments(written.args ?? {}, report),
+    args,
     when,
     reads: collectReads(written.args ?? {}, ...expressions),
     valueReads: collectReads(written.args ?? {}, ...expressions.map(withoutTests)),
+    ...clausesOf({
+      effect: written.effect,
+      ...{ who, args, when },
+      namesUpstreams: written.what.upstreams !== undefined,
+      scopes: written.effect === 'allow' ? (written.scopes ?? []) : [],
+      hasCost: limits.budget !== undefined,
+    }),
   };
   const rule = addEffect(base, limits, written, context, report);
   checkConditions(rule, report);
@@ -348,7 +360,7 @@ function compileWhen(text: string, report: ReportDiagnostic): Expression | undef
 /** Reports conditions that could loosen a policy, or that the targets of the rule can never meet. */
 function checkConditions(rule: Rule, report: ReportDiagnostic): void {
   const { targets, when } = rule;
-  if (rule.effect === 'allow' && when?.reads.readsAnnotations === true) {
+  if (rule.effect === 'allow' && readsAnnotations(rule)) {
     report(['when'], 'error', 'annotations may tighten only: an allow rule may not read them');
   }
   if (when?.reads.readsUri === true && targets.resource.length === 0) {

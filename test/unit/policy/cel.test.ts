@@ -137,10 +137,41 @@ describe('compilation', () => {
     expect(reads.argumentPaths).toContainEqual(['a', 'b', 'c']);
     expect(reads.argumentPaths).toContainEqual(['e']);
     expect(reads.unguarded).toEqual(['e']);
-    expect(reads.readsAnnotations).toBe(false);
+    expect([...reads.toolMembers]).toEqual([]);
     for (const text of ['tool.annotations.x', 'tool["annotations"].x', 'has(.tool.annotations.x)']) {
       const read = compileExpression(text);
-      expect(read.ok && read.expression.reads.readsAnnotations, text).toBe(true);
+      expect(read.ok && [...read.expression.reads.toolMembers], text).toEqual(['annotations']);
     }
+    const caller = compiledReads(
+      'principal.claims["tier"].x == tool.name && principal.groups.exists(g, g == "a")',
+    ).reads;
+    expect(caller.principalPaths).toEqual([['claims', 'tier', 'x'], ['groups']]);
+    expect([...caller.toolMembers]).toEqual(['name']);
+  });
+});
+
+describe('the terms of an expression', () => {
+  function termsOf(text: string) {
+    const result = compileExpression(text);
+    if (!result.ok) throw new Error(result.why);
+    return result.expression.terms;
+  }
+
+  it.each([
+    ['args.a == 1.0', ['args.a == 1.0']],
+    [
+      '(has(args.a) && (args.b || args.c)) && "a && b" == args.t',
+      ['has(args.a)', 'args.b || args.c', '"a && b" == args.t'],
+    ],
+    ['args.a ? args.b && args.c : true', ['args.a ? args.b && args.c : true']],
+    ['anyArg(a, a == "&&") && args.l.all(x, x > 1.0)', ['anyArg(a, a == "&&")', 'args.l.all(x, x > 1.0)']],
+  ])('are what && joins, whatever stands in texts and brackets: %s', (text, terms) => {
+    expect(termsOf(text).map((term) => term.text())).toEqual(terms);
+  });
+
+  it('read each for itself', () => {
+    const reads = termsOf('principal.subject == "a" && args.b == tool.name').map((term) => term.reads);
+    expect(reads.map(({ argumentPaths }) => argumentPaths)).toEqual([[], [['b']]]);
+    expect(reads.map(({ principalPaths }) => principalPaths)).toEqual([[['subject']], []]);
   });
 });

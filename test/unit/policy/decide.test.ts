@@ -411,6 +411,147 @@ describe('what is captured of a refusal', () => {
   });
 });
 
+describe('a "when" that reads caller and item alone belongs to who', () => {
+  const BY_SUBJECT = 'principal.subject == "ada"';
+  const FAILS = 'principal.claims.absent == 1';
+  const OF_ARGS = 'args.owner == "acme"';
+  const HINT = 'tool.annotations.destructiveHint';
+  const allow = (when: string, more: object = {}) => ({ ...ALLOW, when, ...more }) as RuleDocument;
+  const deny = (when: string, more: object = {}) =>
+    ({ ...{ id: 'no', effect: 'deny', who: { anyone: true }, what: ALLOW.what }, when, ...more }) as RuleDocument;
+  const ada = principal({ groups: ['eng'], subject: 'ada' });
+  const bob = principal({ groups: ['eng'], subject: 'bob' });
+  const OTHER = { owner: 'other' };
+
+  /** The rules, who asks with which arguments, whether the item is listed, and what the call is. */
+  const ROWS: readonly (readonly [string, readonly RuleDocument[], Principal, JsonObject, boolean, string])[] = [
+    ['an allow that is true', [allow(BY_SUBJECT)], ada, OTHER, true, 'allow'],
+    ['an allow that is false', [allow(BY_SUBJECT)], bob, OTHER, false, 'no-matching-allow'],
+    ['an allow that fails', [allow(FAILS)], ada, OTHER, false, 'policy-error'],
+    ['an allow that fails beside one that lists', [allow(FAILS), { ...ALLOW, id: 'z' }], ada, OTHER, true, 'allow'],
+    [
+      'an allow by the name of the tool',
+      [allow('tool.name.startsWith("list_")')],
+      ada,
+      OTHER,
+      false,
+      'no-matching-allow',
+    ],
+    [
+      'the part of an allow that is false',
+      [allow(`${BY_SUBJECT} && ${OF_ARGS}`)],
+      bob,
+      OTHER,
+      false,
+      'no-matching-allow',
+    ],
+    ['the other part of it', [allow(`${OF_ARGS} && ${BY_SUBJECT}`)], ada, OTHER, true, 'arguments-invalid'],
+    ['both parts of it', [allow(`${OF_ARGS} && (${BY_SUBJECT})`)], ada, { owner: 'acme' }, true, 'allow'],
+    ['parts joined otherwise', [allow(`${BY_SUBJECT} || ${OF_ARGS}`)], bob, OTHER, true, 'arguments-invalid'],
+    [
+      'a part that fails beside one that is false',
+      [allow(`${FAILS} && false`)],
+      ada,
+      OTHER,
+      false,
+      'no-matching-allow',
+    ],
+    [
+      'an allow with args',
+      [allow(BY_SUBJECT, { args: { owner: { const: 'acme' } } })],
+      bob,
+      OTHER,
+      false,
+      'no-matching-allow',
+    ],
+    ['a deny that is true', [ALLOW, deny(BY_SUBJECT)], ada, OTHER, false, 'denied-by-rule'],
+    ['a deny that is false', [ALLOW, deny(BY_SUBJECT)], bob, OTHER, true, 'allow'],
+    ['a deny that fails', [ALLOW, deny(FAILS)], ada, OTHER, false, 'policy-error'],
+    [
+      'a deny that fails beside one that is true',
+      [ALLOW, deny(FAILS), deny('true', { id: 'p' })],
+      ada,
+      OTHER,
+      false,
+      'denied-by-rule',
+    ],
+    ['a deny by annotations', [ALLOW, deny(HINT)], ada, OTHER, false, 'denied-by-rule'],
+    [
+      'a deny by annotations that are absent',
+      [ALLOW, deny('tool.annotations.idempotentHint')],
+      ada,
+      OTHER,
+      false,
+      'policy-error',
+    ],
+    ['a deny by annotations that do not hold', [ALLOW, deny(`!${HINT}`)], ada, OTHER, true, 'allow'],
+    ['a deny with another part', [ALLOW, deny(`${BY_SUBJECT} && ${OF_ARGS}`)], ada, OTHER, true, 'allow'],
+    [
+      'a deny with both parts true',
+      [ALLOW, deny(`${BY_SUBJECT} && ${OF_ARGS}`)],
+      ada,
+      { owner: 'acme' },
+      true,
+      'denied-by-rule',
+    ],
+    [
+      'a deny with a part that fails and one that is false',
+      [ALLOW, deny(`${FAILS} && ${OF_ARGS}`)],
+      ada,
+      OTHER,
+      true,
+      'allow',
+    ],
+    [
+      'a deny with a part that fails and one that is true',
+      [ALLOW, deny(`${FAILS} && ${OF_ARGS}`)],
+      ada,
+      { owner: 'acme' },
+      true,
+      'policy-error',
+    ],
+    ['a deny with args', [ALLOW, deny(BY_SUBJECT, { args: { owner: { const: 'acme' } } })], ada, OTHER, true, 'allow'],
+    ['a require', [ALLOW, deny(FAILS, { effect: 'require', maxResultBytes: 9 })], ada, OTHER, true, 'policy-error'],
+  ];
+
+  it.each(ROWS)('%s [P-02]', (_, rules, who, args, isShown, outcome) => {
+    const decision = ask(rules, { who, args });
+    expect(decision.verdict === 'allow' ? 'allow' : decision.reason).toBe(outcome);
+    expect(ask(rules, { who, args: 'unknown' }).verdict === 'allow').toBe(isShown);
+    expect(isListed(policiesOf(rules), who, 'github', GET_ISSUE, catalog(PINS))).toBe(isShown);
+    if (decision.verdict === 'deny') expect(decision.listed).toBe(isShown);
+  });
+
+  it('says of a definition that has drifted that it has, whatever its annotations [P-03]', () => {
+    const drifted = catalog({ tools: { get_issue: { ...PINS.tools?.['get_issue'], state: 'changed' } } });
+    expect(ask([ALLOW, deny(HINT)], { catalog: drifted })).toMatchObject({ reason: 'tool-changed', listed: false });
+  });
+
+  it('gives callers who differ in what rules read keys of their own, and no others [P-14]', () => {
+    const keyUnder = (rules: readonly RuleDocument[]) => {
+      const policies = policiesOf(rules);
+      return (parts: Parameters<typeof principal>[0]) => matchKey(policies, principal({ groups: ['eng'], ...parts }));
+    };
+    const bySubject = keyUnder([allow(BY_SUBJECT)]);
+    expect(bySubject({ subject: 'ada' })).not.toBe(bySubject({ subject: 'bob' }));
+    expect(bySubject({ subject: 'bob' })).toBe(bySubject({ subject: 'eve', scopes: ['any'] }));
+    const byName = keyUnder([allow('tool.name.startsWith(principal.claims.prefix)')]);
+    expect(byName({ claims: { prefix: 'get' } })).not.toBe(byName({ claims: { prefix: 'list' } }));
+    expect(byName({ claims: { prefix: 'get' } })).toBe(byName({ claims: { prefix: 'get', jti: 'x' }, subject: 'eve' }));
+    const failing = keyUnder([deny(FAILS)]);
+    expect(failing({})).not.toBe(failing({ claims: { absent: 1 } }));
+  });
+
+  it('names the kinds of which something is listed [T-01]', () => {
+    const tools = (rules: readonly RuleDocument[], who: Principal) =>
+      listsKind(policiesOf(rules), who, catalog(PINS), 'tool');
+    expect(tools([allow(BY_SUBJECT)], ada)).toBe(true);
+    expect(tools([allow(BY_SUBJECT)], bob)).toBe(false);
+    expect(tools([{ ...ALLOW, what: { tools: ['get_issue'] } }, deny(HINT)], ada)).toBe(false);
+    expect(tools([{ ...ALLOW, what: { tools: ['get_issue'] } }, deny(`!${HINT}`)], ada)).toBe(true);
+  });
+});
+
 describe('requests and lists', () => {
   it('never decides a request as if it were a list [P-04]', () => {
     const rule: RuleDocument = {

@@ -26,7 +26,7 @@ async function explainJson(options: Omit<ExplainCallOptions, 'config' | 'json'>)
 }
 
 describe('[POL-01] explain call', () => {
-  it('names the clause of each rule that fails, with its place, and the least that would change it', async () => {
+  it('names the clause of each rule that fails, with its place', async () => {
     const { code, out } = await explain({
       target: 'payments/refund',
       group: ['support-leads'],
@@ -36,11 +36,8 @@ describe('[POL-01] explain call', () => {
     expect(out).toContain('deny: insufficient-scope by support/small-refunds, listed for this caller\n');
     expect(out).toContain('    args.amount /amount: must be at most 50  (policies/teams/support.policy.yaml:34:20)\n');
     expect(out).toContain('who.groups: the groups of the caller: "support-leads"');
-    expect(out).toContain(
-      'the least for it to be allowed (necessary, not tried):\n' +
-        '  token: the scope payments:refund  (support/small-refunds)\n' +
-        '  arguments /amount: must be at most 50  (support/small-refunds)\n',
-    );
+    expect(out).toContain('    scopes: missing: payments:refund  (policies/teams/support.policy.yaml:');
+    expect(out).not.toContain('the least');
   });
 
   it('takes the caller as JSON or as options, and says which verdict which rule gives', async () => {
@@ -55,17 +52,6 @@ describe('[POL-01] explain call', () => {
     });
     expect(byJson).toEqual(byOptions);
     expect(byJson).toMatchObject({ verdict: 'allow', rule: 'engineering/read-code', listed: true });
-    expect(byJson.change).toEqual({
-      to: 'deny',
-      isTried: true,
-      steps: [
-        {
-          of: 'rule',
-          rule: 'engineering/read-code',
-          text: 'it must no longer allow the call',
-        },
-      ],
-    });
   });
 
   it('decides about trust on first use as far as the lock file does', async () => {
@@ -108,7 +94,7 @@ describe('[POL-01] explain call', () => {
       as: '{"groups":["eng"],"scopes":["code:read","code:write"]}',
       args: '{"repository":"r","title":"t","base":"release"}',
     });
-    expect(out).toContain('when: (!has(args.base) || args.base != "release"), of: args.title.size()');
+    expect(out).toContain('when: !has(args.base) || args.base != "release", of: args.title.size()');
   });
 
   it('reads a resource by its URI, and a prompt by its name', async () => {
@@ -144,7 +130,7 @@ describe('[POL-01] explain call', () => {
     expect(code).toBe(0);
     expect(out).toContain(`deny: blocked by builtin/block:${ID}${seen}`);
     expect(out).toContain('see the block: sallyport block list\n');
-    expect(out).not.toMatch(/the least for it|not known here/);
+    expect(out).not.toContain('not known here');
   });
 
   it.each([
