@@ -1,10 +1,18 @@
 // The rules of the tree, read from its imports: who may know whom, what touches the outside, where the
 // branded types are made, and what a file may be called.
 
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CONCEPTS, findSecondHomes } from '../scripts/concepts.mjs';
-import { type Module, readImports, readModules, resolveImport, stripComments } from './support/source-tree.js';
+import {
+  listFiles,
+  type Module,
+  readImports,
+  readModules,
+  resolveImport,
+  stripComments,
+} from './support/source-tree.js';
 
 const ROOT = join(import.meta.dirname, '..', 'src');
 const MIN_MODULES = 50;
@@ -412,5 +420,18 @@ describe('the concepts', () => {
   ])('[D-10] are missed in a second place: %s', (text, concept) => {
     const found = findSecondHomes([...empty, { path: 'src/proxy/second.ts', text }]);
     expect(found).toEqual([expect.stringContaining(`${concept}: src/proxy/second.ts`)]);
+  });
+});
+
+describe('the tests through the public surface', () => {
+  const files = ['integration', 'attacks'].flatMap((folder) =>
+    listFiles(join(import.meta.dirname, folder), '.ts').map((name) => join(import.meta.dirname, folder, name)),
+  );
+
+  // What they need of the inside, such as how to start a gateway, test/support has.
+  it('[D-10] know neither the source nor the tests of its parts', () => {
+    expect(files.length).toBeGreaterThan(0);
+    const knowing = files.filter((file) => /['"](?:\.\.\/)+(?:src|unit)\//.test(readFileSync(file, 'utf8')));
+    expect(knowing).toEqual([]);
   });
 });

@@ -1,13 +1,12 @@
-// Active content against the readings of real renderers. What was once let pass byte for byte is named
-// here; random documents go through four Markdown renderers and an HTML parser, and nothing that the
-// gateway lets pass may load, run, or link to a script. `ACTIVE_DOCUMENTS` and `ACTIVE_SEED` ask for more,
-// as `npm run test:all` does.
+// Active content against the readings of real renderers: four Markdown renderers and an HTML parser. What was once let
+// pass byte for byte is named here, and nothing of it may load, run, or link to a script. Random documents:
+// test/unit/inspection/active-content.test.ts.
 
 import { describe, expect, it } from 'vitest';
-import { inspectMessage } from '../../src/inspection/responses.js';
-import { effectsOfText, GLUES, tryDocuments } from '../support/active-content.js';
-import { writeShape } from '../support/active-shapes.js';
-import { profile, textResult } from '../unit/inspection/samples.js';
+import { effectsOfText, GLUES } from '../support/active-content.js';
+import type { JsonObject } from '../support/json.js';
+import { callStateless, resultOf } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const IMAGE = '![a](https://e.example/p.png)';
 const WIDE = ' '.repeat(40);
@@ -66,22 +65,29 @@ const SAMPLES: readonly (readonly [string, ...string[]])[] = [
   ['a label that ends in a span', `[[\`]](<b>)\`\`\`${IMAGE}\\\`\n`],
 ];
 
-function passed(texts: readonly string[]): readonly string[] {
-  const outcome = inspectMessage({ ...textResult(...texts), profile });
-  if (outcome.kind === 'withhold') return [];
-  if (outcome.kind === 'clean') return texts;
-  const { result } = outcome.value as { result: { content: { text: string }[] } };
-  return result.content.map(({ text }) => text);
+const rig = sharedGateway();
+
+/** The result that a client gets of a tool that returns these texts. */
+async function received(texts: readonly string[]): Promise<JsonObject> {
+  rig.upstream.answerCalls(() => ({ content: texts.map((text) => ({ type: 'text', text })) }));
+  return resultOf(await callStateless(rig.access, 'read_record', { id: 'one' }));
+}
+
+/** The texts that a client gets, none if they are withheld. */
+async function passed(texts: readonly string[]): Promise<readonly string[]> {
+  const { content, isError } = await received(texts);
+  return isError === true ? [] : (content as readonly { readonly text: string }[]).map(({ text }) => text);
 }
 
 describe('active content', () => {
-  it.each(SAMPLES)('[X-70] is made inert and not withheld: %s', (_what, ...texts) => {
+  it.each(SAMPLES)('[X-70, I-13] is made inert and not withheld: %s', async (_what, ...texts) => {
     const before = GLUES.flatMap((glue) => effectsOfText(texts.join(glue)));
     expect(before).not.toEqual([]);
-    const left = passed(texts);
+    const left = await passed(texts);
     expect(left).toHaveLength(texts.length);
     for (const glue of GLUES) expect(effectsOfText(left.join(glue))).toEqual([]);
     for (const text of left) expect(effectsOfText(text)).toEqual([]);
+    expect(await passed(left)).toEqual(left);
   });
 
   it.each([
@@ -95,77 +101,21 @@ describe('active content', () => {
     ['a span in a list', `- use \`${IMAGE}\`\n- or \`<img src=x>\`\n`],
     ['brackets in spans', `Use \`]\`, \`x[0](1)\` and \`${IMAGE}\`.`],
     ['a span with a backtick', `Use \`\` a \` ${IMAGE} \`\` in it.`],
-  ])('[I-12] code to every renderer passes byte for byte, without a finding: %s', (_what, text) => {
+  ])('[I-12] code to every renderer passes byte for byte, without a finding: %s', async (_what, text) => {
     expect(effectsOfText(text)).toEqual([]);
-    const outcome = inspectMessage({ ...textResult(text), profile });
-    expect(outcome).toMatchObject({ kind: 'clean', findings: [] });
+    const { content, _meta } = await received([text]);
+    expect(content).toEqual([{ type: 'text', text }]);
+    expect(_meta).not.toHaveProperty(['dev.sallyport/findings']);
   });
 
-  it('[I-10] an address in data stays, beside prose too', () => {
+  it('[I-10] an address in data stays, beside prose too', async () => {
     const data = JSON.stringify({ url: `https://e.example/?${QUERY}${QUERY}`, next: [1] });
-    expect(passed([data])).toEqual([data]);
-    expect(passed(['Found one!', data, 'Done <b>now</b>.'])).toEqual(['Found one!', data, 'Done <b>now</b>.']);
+    expect(await passed([data])).toEqual([data]);
+    expect(await passed(['Found one!', data, 'Done <b>now</b>.'])).toEqual(['Found one!', data, 'Done <b>now</b>.']);
   });
 
-  it('[I-10] an address in prose stays byte for byte, however long its query', () => {
+  it('[I-10] an address in prose stays byte for byte, however long its query', async () => {
     const text = `see https://e.example/a?${QUERY}, www.e.example/?${QUERY} and [a](https://e.example/?${QUERY})`;
-    expect(passed([text])).toEqual([text]);
-  });
-
-  it('[X-70, I-13] nothing in random documents loads, runs or links to a script', () => {
-    const seed = Number(process.env['ACTIVE_SEED'] ?? 20_261_122);
-    const documents = Number(process.env['ACTIVE_DOCUMENTS'] ?? 2_000);
-    // A run that is asked for is thorough: each document goes through every renderer.
-    const trial = tryDocuments(seed, documents, documents > 20_000 ? 'each' : 'in-turn');
-    // Said in any case: what is found must be found again.
-    console.info(`active content: seed ${seed}, ${JSON.stringify({ ...trial, failures: trial.failures.length })}`);
-    expect(trial.failures).toEqual([]);
-    expect(trial.passed).toBeGreaterThan(documents / 20);
-    expect(trial.withheld).toBeLessThan(documents / 20);
-  }, 7_200_000);
-
-  it('[X-70, I-13] nothing in documents of the shapes that were once let pass does either', () => {
-    const trial = tryDocuments(1, 2000, 'in-turn', writeShape);
-    expect(trial.failures).toEqual([]);
-    expect(trial.withheld).toBeLessThan(trial.documents / 20);
-  });
-});
-
-describe('the work of looking for active content', () => {
-  const MANY = 100_000;
-  it.each([
-    ['brackets', '['],
-    ['openings of images', '!['],
-    ['closed brackets', '[]'],
-    ['definitions', '[a]:'],
-    ['declarations', '<!'],
-    ['instructions', '<?'],
-    ['openings of tags', '<a '],
-    ['quotes in tags', '<a b="'],
-    ['tags behind blanks', `<a${' '.repeat(100)}`],
-    ['backticks in pairs', '` `` '],
-    ['longer and longer backticks', Array.from({ length: 60 }, (_, at) => '`'.repeat(at)).join(' ')],
-    ['fences', '```\n'],
-    ['fences in lists', '- ```\n'],
-    ['fences that are no end', '```x\n```\u00a0\n'],
-    ['queries', 'a.b?'],
-    ['user names', 'http://a&'],
-    ['addresses in one another', 'http://a.bc'],
-    ['dots', 'a.'],
-    ['hosts behind a slash', '/a.bc.bc'],
-    ['blanks in a definition', `[a]: b "${' '.repeat(5000)}x`],
-    ['marks of quotes', '>'],
-    ['notes', '[^1]:'],
-    ['carriage returns', '\r'],
-    ['targets', '](a'],
-    ['comments', '<!--'],
-    ['addresses without a host', 'www.('],
-    ['tags in quotes', '"<'],
-  ])('[PRF-07] ends soon for many %s', (_what, piece) => {
-    const text = `\`\`\n${piece.repeat(Math.ceil(MANY / piece.length))}?${QUERY} \`\`\``;
-    for (const texts of [[text], [text.slice(0, MANY / 2), text.slice(MANY / 2)]]) {
-      const outcome = inspectMessage({ ...textResult(...texts), profile });
-      expect(['clean', 'changed', 'withhold']).toContain(outcome.kind);
-    }
+    expect(await passed([text])).toEqual([text]);
   });
 });

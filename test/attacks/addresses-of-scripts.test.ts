@@ -2,9 +2,9 @@
 // its scheme is broken as in a link of Markdown, however it is spelt. Addresses of any other scheme stay as they are.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
+import type { JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, requestStateless, resultOf } from '../support/wire-client.js';
 

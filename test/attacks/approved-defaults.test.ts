@@ -2,9 +2,9 @@
 // takes for absent what the server will read: for each effect, and for what a rule reads.
 
 import { describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { isObject } from '../../src/protocol/jsonrpc.js';
 import { type World, withWorld } from '../compat/rig.js';
+import type { JsonObject } from '../support/json.js';
+import { isObject } from '../support/json.js';
 import { resultOf } from '../support/wire-client.js';
 
 const SCHEMA: JsonObject = {

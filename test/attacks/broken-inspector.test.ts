@@ -1,42 +1,34 @@
 // Case 76: an inspector that throws. What it should have read is withheld, never passed on unread, and
 // that shows in the metrics. The inspectors of this file are broken on purpose, on command.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, expectRefusedLines, expectWithheldLines, startRig } from '../support/gateway.js';
 import { onMethod, progressThenResult, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import { replace } from '../support/seams.js';
 import { callStateless, errorOf, requestStateless } from '../support/wire-client.js';
 
-const broken = vi.hoisted(() => ({ sanitize: false, recheck: false, guard: false, list: false }));
+const broken = { sanitize: false, guard: false, list: false };
 
-vi.mock('../../src/inspection/message-sanitizer.js', async (load) => {
-  const real = await load<typeof import('../../src/inspection/message-sanitizer.js')>();
-  const sanitizeMessage: typeof real.sanitizeMessage = (input) => {
+replace('sanitizer', {
+  sanitizeMessage(real, input) {
     if (broken.sanitize) throw new Error('the sanitizer is broken');
     return real.sanitizeMessage(input);
-  };
-  return { ...real, sanitizeMessage };
+  },
 });
-vi.mock('../../src/inspection/prefilter/prefilter.js', async (load) => {
-  const real = await load<typeof import('../../src/inspection/prefilter/prefilter.js')>();
-  // Nothing is surely clean here, so that every message reaches the inspectors.
-  return { ...real, isSurelyClean: () => false, isSurelyCleanJson: () => false };
-});
-vi.mock('../../src/inspection/requests.js', async (load) => {
-  const real = await load<typeof import('../../src/inspection/requests.js')>();
-  const guardFully: typeof real.guardFully = (input) => {
+// Nothing is surely clean here, so that every message reaches the inspectors.
+replace('prefilter', { isSurelyClean: () => false, isSurelyCleanJson: () => false });
+replace('requests', {
+  guardFully(real, input) {
     if (broken.guard) throw new Error('the guard is broken');
     return real.guardFully(input);
-  };
-  return { ...real, guardFully };
+  },
 });
-vi.mock('../../src/inspection/result-filters.js', async (load) => {
-  const real = await load<typeof import('../../src/inspection/result-filters.js')>();
-  const filterItems: typeof real.filterItems = (input) => {
+replace('filters', {
+  filterItems(real, input) {
     if (broken.list) throw new Error('the filter is broken');
     return real.filterItems(input);
-  };
-  return { ...real, filterItems };
+  },
 });
 
 const CANARY = 'the-content-that-nobody-read';

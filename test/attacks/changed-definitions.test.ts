@@ -2,9 +2,9 @@
 // hidden and refused for everyone, recorded, counted, and back when it is what was approved.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { callStateless, errorOf, type OpenSession, requestStateless, toolNames } from '../support/wire-client.js';
 
 const MAX_AGE_MS = 10_000;

@@ -7,13 +7,13 @@
 import { posix } from 'node:path';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { applyEdits, memberSpans, removalEdits, spanOf } from '../../src/protocol/json/json.js';
-import { isObject, type Json, type JsonObject } from '../../src/protocol/jsonrpc.js';
 import { createRandom, effectsOfText, type Random, writeDocument } from '../support/active-content.js';
 import { ADMINS, adminsOf } from '../support/deployments.js';
 import { connectIn, type EraCaller } from '../support/eras.js';
 import { body } from '../support/hostile-acts.js';
 import { type Act, type HostileRequest, type HostileUpstream, paramsOf } from '../support/hostile-upstream.js';
+import { isObject, type Json, type JsonObject } from '../support/json.js';
+import { applyEdits, memberSpans, removalEdits, spanOf } from '../support/json-spans.js';
 import { EVERY_WAY, type LawWorld, type Left, startWorld } from '../support/law-worlds.js';
 import {
   hostsReadIn,
@@ -24,10 +24,10 @@ import {
   textsIn,
   valuesAt,
 } from '../support/lenient-readers.js';
+import { awsKey, cardNumber, githubToken, iban, noise, ssn } from '../support/seeded-values.js';
 import { ambiguousStyle, faithfulStyle, type Style, writeJson, writerOf } from '../support/spelt-json.js';
 import { combinedSpellings, singleSpellings } from '../support/uri-spellings.js';
 import { type HeaderLines, STATELESS_VERSION } from '../support/wire-client.js';
-import { awsKey, cardNumber, githubToken, iban, noise, ssn } from '../unit/inspection/samples.js';
 
 /** Every run tries the same spellings; a failure names its own. */
 const SEED = Number(process.env['LEAVING_SEED'] ?? 20_261_128);

@@ -2,10 +2,10 @@
 // rules read the same defaults, and the server gets the same arguments.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { connectIn, ERA_PAIRS, type EraCaller, startRigOf } from '../support/eras.js';
 import { type AttackRig, decisionOf, UPSTREAM } from '../support/gateway.js';
 import { paramsOf } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 
 const TOOLS: readonly JsonObject[] = ['erase', 'say', 'spend', 'divide', 'mend'].map((name) => ({
   name,

@@ -2,22 +2,17 @@
 // received or spent anything. The store is one of this process; what a real one does is in test/system.
 
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connectIn, ERAS } from '../support/eras.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
-import type { FakeStore } from '../support/state.js';
+import { replace } from '../support/seams.js';
+import { createFakeStore } from '../support/state.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, type Reply, requestStateless } from '../support/wire-client.js';
 
-const shared = vi.hoisted((): { store?: FakeStore; aheadMs: number } => ({ aheadMs: 0 }));
-
-vi.mock('../../src/state/redis.js', async (load) => {
-  const real = await load<typeof import('../../src/state/redis.js')>();
-  const { createFakeStore } = await import('../support/state.js');
-  const store = createFakeStore(() => Date.now() + shared.aheadMs);
-  shared.store = store;
-  return { ...real, openRedisLink: () => store.link() };
-});
+let aheadMs = 0;
+const store = createFakeStore(() => Date.now() + aheadMs);
+replace('redis', { openRedisLink: () => store.link() });
 
 const HOUR_MS = 3_600_000;
 const POLICY = `version: 1
@@ -30,24 +25,19 @@ flows: [{id: no-leak, from: untrusted, to: egress, within: 10m, effect: deny}]
 `;
 const WRITE = { id: 'x', text: 'y' };
 
-function storeOf(): FakeStore {
-  if (shared.store === undefined) throw new Error('the gateway has opened no store');
-  return shared.store;
-}
-
 function startWith(state: string): Promise<AttackRig> {
   return startRig({
     policies: { open: POLICY },
     env: { REDIS_URL: 'redis://127.0.0.1:9', KEY: randomBytes(32).toString('hex') },
-    now: () => Date.now() + shared.aheadMs,
+    now: () => Date.now() + aheadMs,
     more: `state: {type: redis, url: {env: REDIS_URL}, maxAge: 2s, commandTimeout: 300ms${state}}\nkeys: [{env: KEY}]\n`,
   });
 }
 
 /** A store that has been there for longer than any window. */
 async function ageStore(): Promise<void> {
-  await storeOf().link().poll('old', { mark: 0, readTo: 0, maxMessages: 1 });
-  shared.aheadMs += HOUR_MS;
+  await store.link().poll('old', { mark: 0, readTo: 0, maxMessages: 1 });
+  aheadMs += HOUR_MS;
 }
 
 const readyStatus = async (rig: AttackRig): Promise<number> => (await fetch(`${rig.gateway.opsUrl}/readyz`)).status;
@@ -58,7 +48,6 @@ describe.each([
 ] as const)('a store that loses what it knew, with state: {type: redis%s}', (state, isRefused) => {
   let rig: AttackRig;
   beforeAll(async () => {
-    await import('../../src/state/redis.js');
     await ageStore();
     rig = await startWith(state);
   });
@@ -86,7 +75,7 @@ describe.each([
     expect(await outcomes()).toEqual(all('tainted-flow'));
     for (const spent of [false, false, true])
       expect((await read('eve', 'paying')).text.includes('is spent')).toBe(spent);
-    storeOf().forget();
+    store.forget();
     rig.upstream.forget();
     expect(await outcomes()).toEqual(all(isRefused ? 'store-unavailable' : 'delivered'));
     const paid = await read('eve', 'paying');
@@ -105,8 +94,7 @@ describe.each([
 });
 
 it('at a first start says why flows and budgets are refused, until when, and what to do', async () => {
-  await import('../../src/state/redis.js');
-  storeOf().forget();
+  store.forget();
   const rig = await startWith('');
   try {
     const line = rig.gateway
@@ -124,7 +112,7 @@ it('at a first start says why flows and budgets are refused, until when, and wha
 });
 
 function lifetime(): { readonly iat: number; readonly exp: number } {
-  const now = Math.floor((Date.now() + shared.aheadMs) / 1000);
+  const now = Math.floor((Date.now() + aheadMs) / 1000);
   return { iat: now - 1, exp: now + 600 };
 }
 
@@ -134,27 +122,26 @@ describe.each([
 ] as const)('a store that is away, with state: {type: redis%s}', (state, later) => {
   let rig: AttackRig;
   beforeAll(async () => {
-    await import('../../src/state/redis.js');
-    storeOf().goDown();
+    store.goDown();
     rig = await startWith(state);
   });
   afterAll(async () => {
-    storeOf().comeBack();
+    store.comeBack();
     await rig.close();
   });
 
   it('is waited for before the gateway is ready; later, what needs it is refused', async () => {
     expect(await readyStatus(rig)).toBe(503);
-    storeOf().comeBack();
+    store.comeBack();
     await expect.poll(() => readyStatus(rig), PATIENT).toBe(200);
     const token = await rig.gateway.token(UPSTREAM, { sub: 'ada', ...lifetime() });
     const call = () => requestStateless(rig.as(token), 'tools/list');
-    storeOf().goDown();
+    store.goDown();
     await expect.poll(async () => (await call()).status, PATIENT).toBe(503);
     const refused = await call();
     expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
     await expect.poll(() => readyStatus(rig), PATIENT).toBe(later);
-    storeOf().comeBack();
+    store.comeBack();
     await expect.poll(() => readyStatus(rig), PATIENT).toBe(200);
   });
 });

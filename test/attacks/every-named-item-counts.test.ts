@@ -2,9 +2,9 @@
 // limits of the rule that allows it, as in requests of their own.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, decisionOf, startRig, UPSTREAM } from '../support/gateway.js';
 import { onMethod } from '../support/hostile-acts.js';
+import type { JsonObject } from '../support/json.js';
 import {
   askStateless,
   beginStateless,

@@ -3,8 +3,8 @@
 // refuses it.
 
 import { describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type World, withWorld } from '../compat/rig.js';
+import type { JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import { errorOf, post, requestInSession, resultOf, sessionHeaders, statelessParts } from '../support/wire-client.js';
 

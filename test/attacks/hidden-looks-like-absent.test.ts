@@ -1,8 +1,8 @@
 // Case 56: what is hidden, drifted, blocked or denied looks, to the byte, like what does not exist.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, decisionOf, expectRefusedLines, startRig } from '../support/gateway.js';
+import type { JsonObject } from '../support/json.js';
 import { callStateless, type OpenSession, type Reply, requestStateless, toolNames } from '../support/wire-client.js';
 
 const NAMES = ['do_plain', 'do_hidden', 'do_denied', 'do_drifted', 'do_unpinned', 'do_scoped'];

@@ -1,10 +1,10 @@
 // Cases 64 and 73: event streams that are framed oddly, without end, or full of notices.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig } from '../support/gateway.js';
 import { onMethod, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import type { Chunk, HostileRequest } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { callStateless, errorOf, type OpenSession, type Reply, sessionHeaders } from '../support/wire-client.js';
 
 const CAP_BYTES = 64 * 1024;

@@ -2,10 +2,10 @@
 // asks.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import { HONEST_TOOLS, type HostileRequest, type Order } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { callStateless, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
 
 const MAX_AGE_MS = 10_000;

@@ -2,10 +2,10 @@
 // shown, or carry the insides of a server.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
 import { body, jsonBody, onMethod, resultFor, textResult } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { makeCard, makeGithubToken } from '../support/secrets.js';
 import { callStateless, type Reply, resultOf } from '../support/wire-client.js';
 

@@ -3,11 +3,11 @@
 // endpoint leaves out of a subscription because a limit is spent at one of its servers, it tells its client.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type MergedRig, startMergedRig } from '../support/deployments.js';
 import { type AttackRig, type AuditLine, startRig, UPSTREAM } from '../support/gateway.js';
 import { onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import { type Access, type EventReader, openEvents } from '../support/wire-client.js';
 

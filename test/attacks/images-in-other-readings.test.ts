@@ -3,9 +3,9 @@
 // parser reads otherwise. A client is shown its source; a drawing that does nothing passes in the same spellings.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
+import type { JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, resultOf } from '../support/wire-client.js';
 

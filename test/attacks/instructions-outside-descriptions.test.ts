@@ -2,10 +2,10 @@
 // comments, annotations, prompts, the instructions of the server, resources and errors.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { callStateless, initialize, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
 
 /** Instructions in characters that no reader sees: the tags block of Unicode. */

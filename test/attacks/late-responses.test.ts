@@ -2,13 +2,13 @@
 // However it comes, it is decided on like the rest of a stream that answers a POST. Source: docs/contract.md §3 and §4.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { createGate } from '../support/changing-rig.js';
 import { type Era, startRigOf } from '../support/eras.js';
 import { ALLOW_ALL, type AttackRig } from '../support/gateway.js';
 import { inTurn, onlyIn, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
+import type { JsonObject } from '../support/json.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';

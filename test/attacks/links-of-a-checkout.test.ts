@@ -1,14 +1,13 @@
 // A checkout of somebody else's contains links to where `init` and `dev --save` would write: a shell profile, a folder
 // that others can read, the policies of another gateway. Both refuse before anything is started or written, with the
-// name of the link; only the folder that the user names may be one.
+// name of the link; only the folder that the user names may be one. A link that comes after the first look:
+// test/unit/cli/new-files.test.ts.
 
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { writeNewFiles } from '../../src/cli/new-files.js';
-import { SAVED_PATHS } from '../../src/dev/files.js';
 import { buildProgram, runSallyport } from '../support/processes.js';
 import { PATIENT } from '../support/timing.js';
 
@@ -76,19 +75,6 @@ describe('links that a checkout contains', () => {
     expect(await readdir(checkout, { recursive: true })).toEqual(before);
     await expectUntouched();
   });
-
-  it.each(['policies', 'policies/pins', '.gitignore'])(
-    'is not followed where it came after the first look: %s',
-    async (path) => {
-      await link(path, path === '.gitignore' ? 'elsewhere/profile' : 'elsewhere');
-      const files = SAVED_PATHS.map((file) => ({ path: file, text: 'new', isSecret: false }));
-      const error = await writeNewFiles(checkout, files, ['/audit.jsonl*']);
-      expect(error).toBe(`${join(checkout, path)} is a link`);
-      expect(await readdir(checkout)).not.toContain('gateway.yaml');
-      expect(await readdir(checkout)).not.toContain('stdio-token');
-      await expectUntouched();
-    },
-  );
 
   it('nothing is refused for the folder that the user names, nor for folders and links beside', PATIENT, async () => {
     await mkdir(join(checkout, 'policies', 'pins'), { recursive: true });

@@ -3,7 +3,6 @@
 // connects must not find every sink closed.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import { connectIn, ERAS, type EraCaller } from '../support/eras.js';
 import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, resultFor, stream } from '../support/hostile-acts.js';
@@ -14,6 +13,7 @@ import {
   type HostileUpstream,
   paramsOf,
 } from '../support/hostile-upstream.js';
+import type { Json, JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import { type Access, callStateless, openEvents, requestStateless, resultOf } from '../support/wire-client.js';
 

@@ -1,9 +1,9 @@
 // Cases 30, 31, 33 and 35: the headers of the stateless era that are missing, repeated, malformed or lie.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectNothingForwarded, expectRefusedLines, startRig } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import {
   errorOf,
   hasCompleteResponse,

@@ -3,7 +3,6 @@
 
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { body, jsonBody, progressThenResult, resultFor, stream } from '../support/hostile-acts.js';
 import {
@@ -12,6 +11,7 @@ import {
   type HostileUpstream,
   startHostileUpstream,
 } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
 import { makeSecret, makeSecretFiles, type SecretFiles } from '../support/secrets.js';

@@ -2,9 +2,9 @@
 // decodes it reads it, so it is read here.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
+import type { JsonObject } from '../support/json.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { callStateless, type Reply } from '../support/wire-client.js';
 

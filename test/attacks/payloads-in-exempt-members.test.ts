@@ -2,9 +2,9 @@
 // method does not define one, or it holds another value, it is text like all other.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig } from '../support/gateway.js';
 import { jsonBody, onMethod, stream, textResult } from '../support/hostile-acts.js';
+import type { JsonObject } from '../support/json.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { callStateless, type OpenSession, requestStateless } from '../support/wire-client.js';
 

@@ -2,11 +2,11 @@
 // the first day, or that is added behind the reviewer's back is neither listed nor callable, whoever speaks what.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Reason } from '../../src/policy/reasons.js';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type ClientEra, connectIn, ERA_PAIRS, type Era, startRigOf } from '../support/eras.js';
 import { type AttackRig, expectRefusedLines, type RigOptions } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
+import type { Reason } from '../support/reasons.js';
 import { type Reply, toolNames } from '../support/wire-client.js';
 
 const MAX_AGE_MS = 30_000;

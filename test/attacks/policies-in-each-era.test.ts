@@ -2,9 +2,9 @@
 // it hides is hidden, whoever speaks what. Case 86 in each era: reload-under-load.test.ts.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { connectIn, ERA_PAIRS, type EraCaller, startRigOf } from '../support/eras.js';
 import { type AttackRig, decisionOf, expectRefusedLines, linesOf, UPSTREAM } from '../support/gateway.js';
+import type { JsonObject } from '../support/json.js';
 import { errorOf, type Reply, toolNames } from '../support/wire-client.js';
 
 const NAMES = ['do_plain', 'do_write', 'do_hidden', 'do_denied', 'do_drifted', 'do_own'];

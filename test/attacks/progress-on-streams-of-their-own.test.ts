@@ -2,12 +2,12 @@
 // stream of the session, or on a channel of HTTP+SSE. Its labels count too. Source: docs/contract.md §4.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startRigOf } from '../support/eras.js';
 import { ALLOW_ALL, type AttackRig, UPSTREAM } from '../support/gateway.js';
 import { onMethod, resultFor, sseEvent, stream, textResult } from '../support/hostile-acts.js';
 import type { Act, Order } from '../support/hostile-upstream.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
+import type { JsonObject } from '../support/json.js';
 import { openRawSession, sendRaw } from '../support/raw-mcp.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';

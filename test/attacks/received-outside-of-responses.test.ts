@@ -3,12 +3,12 @@
 // (content) and §4 (labels and flows).
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { streamOf } from '../support/deployments.js';
 import { startRigOf } from '../support/eras.js';
 import { ALLOW_ALL, type AttackRig, UPSTREAM } from '../support/gateway.js';
 import { inTurn, onlyIn, onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { Act, Order } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import {
   createTaskServer,
   initializeWithTasks,

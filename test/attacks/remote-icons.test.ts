@@ -2,9 +2,9 @@
 // such pictures, wherever a server may put them.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
+import type { JsonObject } from '../support/json.js';
 import { type OpenSession, requestStateless } from '../support/wire-client.js';
 
 const ICONS = [{ src: 'https://collect.example/icon.png?who=1', mimeType: 'image/png' }];

@@ -2,9 +2,9 @@
 // session, an error that demands visits, an input request of a result or of a task. Source: docs/contract.md §4.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, onMethod } from '../support/hostile-acts.js';
+import type { JsonObject } from '../support/json.js';
 import { askStateless, beginStateless, createTaskServer, TASK_TOOLS, type TaskServer } from '../support/mcp-servers.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';

@@ -2,10 +2,10 @@
 // says on the way, and a notice that a list changed carries nothing of the upstream's own.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
 import { jsonBody, onMethod, progressThenResult, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { callStateless } from '../support/wire-client.js';
 
 const SSN = ['SSN 536', '22', '8745'].join('-');

@@ -2,7 +2,6 @@
 // read at any moment never holds it.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig } from '../support/gateway.js';
 import {
   onMethod,
@@ -13,6 +12,7 @@ import {
   stream,
   textResult,
 } from '../support/hostile-acts.js';
+import type { Json, JsonObject } from '../support/json.js';
 import { askStateless, beginStateless, createTaskServer, TASK_TOOLS } from '../support/mcp-servers.js';
 import { makeAwsKey, makeCard, makeGithubToken } from '../support/secrets.js';
 import { callStateless, type Reply } from '../support/wire-client.js';

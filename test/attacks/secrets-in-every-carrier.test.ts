@@ -2,10 +2,10 @@
 // of them reaches the client, and the record says what was found without holding it.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig } from '../support/gateway.js';
 import { jsonBody, onMethod, progressThenResult, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { makeAwsKey, makeCard, makeGithubToken, makeSsn } from '../support/secrets.js';
 import { callStateless, errorOf, type Reply, requestStateless } from '../support/wire-client.js';
 

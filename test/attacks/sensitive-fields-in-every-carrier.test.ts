@@ -2,12 +2,12 @@
 // asks of the client, in what it logs meanwhile, and in members that no revision defines. Source: docs/contract.md §4.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { isObject, type JsonObject } from '../../src/protocol/jsonrpc.js';
 import { connectIn, ERAS, type Era, type EraCaller, startRigOf } from '../support/eras.js';
 import { ALLOW_ALL, type AttackRig, UPSTREAM } from '../support/gateway.js';
 import { inTurn, jsonBody, onlyIn, onMethod, sseEvent } from '../support/hostile-acts.js';
 import { type Act, type HostileRequest, type Order, paramsOf } from '../support/hostile-upstream.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
+import { isObject, type JsonObject } from '../support/json.js';
 import {
   askStateless,
   beginStateless,

@@ -5,10 +5,10 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig } from '../support/gateway.js';
 import { onMethod, resultFor } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
+import type { Json, JsonObject } from '../support/json.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { bearer, callStateless, type OpenSession, statelessParts } from '../support/wire-client.js';
 

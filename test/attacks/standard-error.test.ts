@@ -4,7 +4,7 @@
 
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import type { JsonObject } from '../support/json.js';
 import { makeSecret } from '../support/secrets.js';
 import { type StdioRig, startStdioRig } from '../support/stdio-server.js';
 

@@ -3,7 +3,6 @@
 // Source: the Tasks extension (error handling); MCP 2025-11-25, tasks (security); docs/reference/attacks.md case 81.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { TASK_GRACE_MS } from '../../src/gateway/ports.js';
 import { startTwoUpstreams, type TwoUpstreams } from '../support/deployments.js';
 import {
   type AttackRig,
@@ -23,6 +22,8 @@ import {
 } from '../support/mcp-servers.js';
 import { type Access, errorOf, openSession, type Reply, requestStateless, resultOf } from '../support/wire-client.js';
 
+/** A task is known for so long after the server has let it go. */
+const TASK_GRACE_MS = 60 * 60 * 1000;
 const UPDATE = { inputResponses: {} };
 const METHODS: readonly (readonly [string, object])[] = [
   ['tasks/get', {}],

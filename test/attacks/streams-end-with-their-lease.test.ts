@@ -4,11 +4,10 @@
 
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { MAX_STREAMS_A_CALLER } from '../../src/gateway/streams.js';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { Order } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import {
   type Access,
   bearer,
@@ -20,6 +19,8 @@ import {
   statelessParts,
 } from '../support/wire-client.js';
 
+/** Streams that one caller may hold open. */
+const MAX_STREAMS_A_CALLER = 64;
 const SSN = ['SSN 536', '22', '8745'].join('-');
 const STEP_MS = 50;
 const STEPS = 200;

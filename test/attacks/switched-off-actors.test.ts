@@ -2,11 +2,11 @@
 // its own issuer or that of the token, with what it asks and with what it still holds.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type ChangingRig, startChangingRig } from '../support/changing-rig.js';
 import { ADMINS, type Admins, adminsOf } from '../support/deployments.js';
 import { type AttackRig, expectRefusedLines, startRig, UPSTREAM } from '../support/gateway.js';
 import { EVERY_KIND, HOLD_ALL, holdEach } from '../support/held-access.js';
+import type { JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, openSession, type Reply, requestStateless } from '../support/wire-client.js';
 

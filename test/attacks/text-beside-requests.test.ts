@@ -3,10 +3,10 @@
 // client sends as it connects and while it waits, so they go on without such text.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { connectIn, ERAS, type EraCaller } from '../support/eras.js';
 import { ALLOW_ALL, type AttackRig, decisionOf, startRig, UPSTREAM } from '../support/gateway.js';
 import { onMethod } from '../support/hostile-acts.js';
+import type { JsonObject } from '../support/json.js';
 import {
   askStateless,
   beginStateless,

@@ -3,7 +3,6 @@
 // era, and the resources that a session has subscribed to. Source: docs/contract.md §4 and §10.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   ADMINS,
   type Admins,
@@ -19,6 +18,7 @@ import { startRigOf } from '../support/eras.js';
 import { ALLOW_ALL, type RunningGateway, startRig, UPSTREAM } from '../support/gateway.js';
 import { onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { HostileUpstream, Order } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { postRaw } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, FORM_QUESTION, grantQuestions } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';

@@ -1,7 +1,7 @@
 // What becomes of active content, and of what only looks like it, in the results of tools.
 
 import { expect } from 'vitest';
-import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
+import type { Json, JsonObject } from '../support/json.js';
 import { resultOf } from '../support/wire-client.js';
 import { type CompatRow, withWorld } from './rig.js';
 

@@ -1,7 +1,7 @@
 // What clients and servers of the content profiles meet: the kinds of content, and the clients that dev configures.
 
 import { expect } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import type { JsonObject } from '../support/json.js';
 import { bearer, errorOf, post, resultOf, SESSION_VERSION } from '../support/wire-client.js';
 import { type CompatRow, withWorld } from './rig.js';
 

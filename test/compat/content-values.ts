@@ -4,8 +4,9 @@
 import { expect } from 'vitest';
 import { inspectMessage } from '../../src/inspection/responses.js';
 import { compileSchema } from '../../src/policy/json-schema/validator.js';
-import type { Json } from '../../src/protocol/jsonrpc.js';
-import { cardNumber, githubToken, noise, profile, resultOf, textResult } from '../unit/inspection/samples.js';
+import type { Json } from '../support/json.js';
+import { cardNumber, githubToken, noise } from '../support/seeded-values.js';
+import { profile, resultOf, textResult } from '../unit/inspection/samples.js';
 import type { CompatRow } from './rig.js';
 
 const GUIDE = 'docs/guides/content.md';

@@ -2,9 +2,9 @@
 
 import { randomBytes } from 'node:crypto';
 import { expect } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { decisionOf, linesOf } from '../support/gateway.js';
 import { body, jsonBody, onMethod, resultFor, textResult } from '../support/hostile-acts.js';
+import type { JsonObject } from '../support/json.js';
 import {
   callStateless,
   errorOf,

@@ -1,13 +1,13 @@
 // Lists of servers in which one item, or the cursor, cannot be read as it stands.
 
 import { expect } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { LISTS } from '../../src/protocol/methods.js';
 import { startMergedRig } from '../support/deployments.js';
 import { ALLOW_ALL, type RunningGateway, startRig } from '../support/gateway.js';
 import { body, jsonBody, onMethod, resultFor, textResult } from '../support/hostile-acts.js';
 import type { Act, Order } from '../support/hostile-upstream.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
+import type { JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
 import { type CompatRow, withWorld } from './rig.js';

@@ -7,7 +7,6 @@ import {
   findShadowingOf,
   type UpstreamDefinitions,
 } from '../../src/inspection/definitions/shadowing.js';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startMergedRig } from '../support/deployments.js';
 import { startTestGateway } from '../support/gateway.js';
 import {
@@ -20,6 +19,7 @@ import {
   textResult,
 } from '../support/hostile-acts.js';
 import { startHostileUpstream } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import {
   callStateless,
   errorOf,

@@ -1,7 +1,6 @@
 // Rows from public reports about gateways, servers and clients that lose messages, sessions or members of messages.
 
 import { expect } from 'vitest';
-import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   body,
   inTurn,
@@ -13,6 +12,7 @@ import {
   stream,
 } from '../support/hostile-acts.js';
 import type { Act, HostileRequest, Order } from '../support/hostile-upstream.js';
+import type { Json, JsonObject } from '../support/json.js';
 import { callStateless, errorOf, openSession, resultOf, toolNames } from '../support/wire-client.js';
 import { type CompatRow, type World, withWorld } from './rig.js';
 

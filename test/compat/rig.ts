@@ -1,9 +1,9 @@
 // What the rows of the compatibility table are made of, and the worlds in which they are proved: a gateway with its
 // own issuer in front of an upstream that does what a row tells it, everything over real HTTP.
 
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type GatewayUnderTest, type RunningGateway, settleListings, startTestGateway } from '../support/gateway.js';
 import { type HostileUpstream, type Order, startHostileUpstream } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import {
   type Access,
   callStateless,

@@ -1,8 +1,8 @@
 // Schemas that servers publish, and the arguments and results that go with them.
 
 import { expect } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { isObject } from '../../src/protocol/jsonrpc.js';
+import type { JsonObject } from '../support/json.js';
+import { isObject } from '../support/json.js';
 import { post, resultOf, statelessParts } from '../support/wire-client.js';
 import { type CompatRow, type World, withWorld } from './rig.js';
 

@@ -2,10 +2,10 @@
 
 import { gzipSync } from 'node:zlib';
 import { expect } from 'vitest';
-import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startMergedRig } from '../support/deployments.js';
 import { resultFor } from '../support/hostile-acts.js';
 import { type Act, HONEST_TOOLS, type HostileRequest, type Order } from '../support/hostile-upstream.js';
+import type { Json, JsonObject } from '../support/json.js';
 import { INITIALIZE, only, startStdioRig } from '../support/stdio-server.js';
 import { errorOf, initialize, type OpenSession, openSession, resultOf, toolNames } from '../support/wire-client.js';
 import { type CompatRow, type World, withWorld } from './rig.js';

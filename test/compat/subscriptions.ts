@@ -2,10 +2,10 @@
 // endpoint refuses its part.
 
 import { expect } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startMergedRig } from '../support/deployments.js';
 import { onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { type Access, openEvents } from '../support/wire-client.js';
 import { type CompatRow, withWorld } from './rig.js';
 

@@ -7,7 +7,6 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   askInStream,
   messagesOf,
@@ -19,6 +18,7 @@ import {
 import { writeOpenPolicy } from '../support/gateway.js';
 import { inTurn, sessionsOnly } from '../support/hostile-acts.js';
 import { type Act, type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { ALL_QUESTIONS, askThenAnswer, connectSdkV2, FORM_QUESTION, grantQuestions } from '../support/sdk-clients.js';
 import { CITIES, type SdkV2Server, startInputRequiredServer } from '../support/sdk-servers.js';
 import { PATIENT } from '../support/timing.js';

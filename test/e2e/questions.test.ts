@@ -3,7 +3,6 @@
 // Source: MCP 2025-11-25, sampling, elicitation, roots; docs/contract.md §4 and §6.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   type AuditLine,
   EVERYTHING_TEMPLATES,
@@ -13,6 +12,7 @@ import {
 } from '../support/gateway.js';
 import { sseEvent } from '../support/hostile-acts.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import {
   ALL_QUESTIONS,

@@ -11,10 +11,10 @@ import {
   ListRootsRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { resultFor, textResult } from '../support/hostile-acts.js';
 import { type HostileRequest, type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { createTransportV1, createTransportV2 } from '../support/sdk-clients.js';
 import { type Everything, startEverything } from '../support/sdk-servers.js';
 import { PATIENT } from '../support/timing.js';

@@ -4,7 +4,6 @@
 import { ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AuditLine, type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { resultFor, textResult } from '../support/hostile-acts.js';
 import {
@@ -13,6 +12,7 @@ import {
   type HostileUpstream,
   startHostileUpstream,
 } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { openRawSession, postStateless, sendRaw } from '../support/raw-mcp.js';
 import { connectSdkV1 } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';

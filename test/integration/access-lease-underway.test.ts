@@ -2,13 +2,13 @@
 // upstream opens late. The rows are those of docs/reference/access-leases.md.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject, RequestId } from '../../src/protocol/jsonrpc.js';
 import { type ChangingRig, createGate, DENY_ALL, endSession, startChangingRig } from '../support/changing-rig.js';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { outcomesOf } from '../support/held-access.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { Chunk, HostileRequest } from '../support/hostile-upstream.js';
 import { callMessage, openSessionChannel } from '../support/http-sse-clients.js';
+import type { JsonObject, RequestId } from '../support/json.js';
 import { openRawSession, postRaw, sendRaw } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, answersTo, grantQuestions } from '../support/sdk-clients.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';

@@ -4,31 +4,16 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { runJob } from '../../src/inspection/jobs.js';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type ChangingRig, createGate, startChangingRig } from '../support/changing-rig.js';
 import { ADMINS, type Admins, adminsOf } from '../support/deployments.js';
 import { ALLOW_ALL, type AttackRig, type AuditLine, startRig, UPSTREAM } from '../support/gateway.js';
+import { beginJob, holdJobs, jobs } from '../support/held-jobs.js';
 import { onMethod, resultFor, sseEvent, stream, textResult } from '../support/hostile-acts.js';
 import { openRawSession, postStateless, type RawSession, sendRaw } from '../support/raw-mcp.js';
 import { makeSecret } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';
 import { listenOn } from '../support/wire-client.js';
-
-/** Jobs that have begun, and what holds back their outcomes. */
-const jobs = vi.hoisted(() => ({ begun: 0, held: Promise.resolve() }));
-
-vi.mock('../../src/gateway/worker/worker.js', async (load) => ({
-  ...(await load<typeof import('../../src/gateway/worker/worker.js')>()),
-  createInspectionWorker: () => ({
-    async run(job: Parameters<typeof runJob>[0]) {
-      jobs.begun += 1;
-      await jobs.held;
-      return runJob(job);
-    },
-    close: async () => undefined,
-  }),
-}));
 
 /** Long, and not surely clean: it is inspected on another thread. */
 const LONG = 'plain <b> words '.repeat(6000);
@@ -61,23 +46,6 @@ async function reload(): Promise<void> {
 async function applyPolicy(text: string): Promise<void> {
   await rig.gateway.writePolicy('open', text);
   await reload();
-}
-
-/** Holds back what begins from now on until it is called. */
-function hold(): () => void {
-  let release = (): void => undefined;
-  jobs.held = new Promise((resolve) => {
-    release = resolve;
-  });
-  return release;
-}
-
-/** Begins it, and waits until one more job has begun. */
-async function begin<T>(act: () => Promise<T>): Promise<{ readonly done: Promise<T> }> {
-  const before = jobs.begun;
-  const done = act();
-  await vi.waitFor(() => expect(jobs.begun).toBe(before + 1), PATIENT);
-  return { done };
 }
 
 async function revoke(subject: string): Promise<void> {
@@ -128,8 +96,8 @@ describe('a request whose arguments wait for their inspection', () => {
     ['whose upstream was removed', 502, 'upstream-unavailable', removeUpstream],
   ])('row 1: is refused %s, and nothing of it is forwarded', async (what, status, reason, lose) => {
     const caller = await openCaller(`arguments ${what}`, lose === expire ? 2_000 : 60_000);
-    const release = hold();
-    const { done } = await begin(() => caller.session.ask(7, 'tools/call', CALL));
+    const release = holdJobs();
+    const { done } = await beginJob(() => caller.session.ask(7, 'tools/call', CALL));
     await lose(caller);
     release();
     expect((await done).status).toBe(status);
@@ -139,8 +107,8 @@ describe('a request whose arguments wait for their inspection', () => {
 
   it('row 1: is refused where its client has ended its session', async () => {
     const caller = await openCaller('arguments, ended');
-    const release = hold();
-    const { done } = await begin(() => caller.session.ask(7, 'tools/call', CALL));
+    const release = holdJobs();
+    const { done } = await beginJob(() => caller.session.ask(7, 'tools/call', CALL));
     await end(caller.session);
     release();
     expect((await done).status).toBe(404);
@@ -150,8 +118,8 @@ describe('a request whose arguments wait for their inspection', () => {
 
   it('row 1: is refused where its session was ended and a file changed', async () => {
     const caller = await openCaller('arguments, ended and changed');
-    const release = hold();
-    const { done } = await begin(() => caller.session.ask(7, 'tools/call', CALL));
+    const release = holdJobs();
+    const { done } = await beginJob(() => caller.session.ask(7, 'tools/call', CALL));
     await end(caller.session);
     await applyPolicy(`${ALLOW_ALL}# changed\n`);
     release();
@@ -188,8 +156,8 @@ describe('a request to an aggregate whose body waits to be read', () => {
     const subject = `${what}, ${method}`;
     const token = await changing.gateway.token('all', { sub: subject });
     changing.forget();
-    const release = hold();
-    const { done } = await begin(() =>
+    const release = holdJobs();
+    const { done } = await beginJob(() =>
       postStateless(changing.access.url, method, { ...params, padding: PADDING }, { token }),
     );
     await lose(subject);
@@ -200,8 +168,8 @@ describe('a request to an aggregate whose body waits to be read', () => {
 
   it('row 12: is passed on where its caller is still good after a change', async () => {
     const token = await changing.gateway.token('all');
-    const release = hold();
-    const { done } = await begin(() =>
+    const release = holdJobs();
+    const { done } = await beginJob(() =>
       postStateless(changing.access.url, 'tools/call', { ...TOOL, padding: PADDING }, { token }),
     );
     await changing.applyPolicy(`${ALLOW_ALL}# changed\n`);
@@ -218,9 +186,9 @@ describe('a response that waits for its inspection', () => {
   ])('row 15: passes where it is JSON, though its %s', async (what, lose) => {
     const caller = await openCaller(`result, ${what}`, lose === expire ? 2_000 : 60_000);
     rig.upstream.answerCalls(() => textResult(LONG));
-    const release = hold();
+    const release = holdJobs();
     const params = { name: 'read_record', arguments: { id: 'one' } };
-    const { done } = await begin(() => caller.session.ask(7, 'tools/call', params));
+    const { done } = await beginJob(() => caller.session.ask(7, 'tools/call', params));
     await lose(caller);
     release();
     expect((await done).messages).toMatchObject([{ result: { content: [{ type: 'text' }] } }]);
@@ -230,9 +198,9 @@ describe('a response that waits for its inspection', () => {
   it('row 2: does not pass where it is streamed and its caller was revoked', async () => {
     const caller = await openCaller('result in a stream');
     rig.upstream.obey(onMethod('tools/call', (request) => stream([resultFor(request, textResult(LONG))])));
-    const release = hold();
+    const release = holdJobs();
     const params = { name: 'read_record', arguments: { id: 'one' } };
-    const { done } = await begin(() => caller.session.ask(7, 'tools/call', params));
+    const { done } = await beginJob(() => caller.session.ask(7, 'tools/call', params));
     await revoke(caller.subject);
     release();
     expect(await done).toMatchObject({ status: 200, text: '' });

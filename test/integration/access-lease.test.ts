@@ -2,7 +2,6 @@
 // its session, the rule, the upstream. The rows are those of docs/reference/access-leases.md.
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type ChangingRig, DENY_ALL, endSession, startChangingRig } from '../support/changing-rig.js';
 import { ALLOW_ALL } from '../support/gateway.js';
 import {
@@ -15,6 +14,7 @@ import {
   outcomesOf,
   placeOf,
 } from '../support/held-access.js';
+import type { JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import { bearer, sessionHeaders } from '../support/wire-client.js';
 

@@ -4,10 +4,10 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectRefusedLines, expectWithheldLines, startRig, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, resultFor } from '../support/hostile-acts.js';
 import { HONEST_TOOLS, type HostileRequest, type Order } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { errorOf, requestStateless, resultOf } from '../support/wire-client.js';
 
 const APP = 'ui://weather/view.html';

@@ -4,16 +4,12 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { pinCommand } from '../../src/cli/pin/command.js';
-import type { PinPorts } from '../../src/cli/pin/lock-files.js';
-import { buildProgram } from '../../src/cli/program.js';
-import { DISK_FILES } from '../../src/config/files.js';
-import { observeOnce, updateFile } from '../../src/gateway/command-ports.js';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { runCommand } from '../support/commands.js';
 import { startMergedRig } from '../support/deployments.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { inTurn, onlyIn, type UpstreamEra } from '../support/hostile-acts.js';
 import type { Order } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { APP_CONTENTS, APP_URI, APPS, createAppsServer, HOST } from '../support/mcp-servers.js';
 import {
   type Access,
@@ -27,7 +23,6 @@ import {
   sessionHeaders,
   toolNames,
 } from '../support/wire-client.js';
-import { terminal } from '../unit/cli/console.js';
 
 const ERAS = ['sessions', 'stateless'] as const;
 const PAIRS = ERAS.flatMap((client) => ERAS.map((upstream) => [client, upstream] as const));
@@ -235,12 +230,9 @@ it('[APP-05] one face that cannot be listed makes the upstream stale for both, a
 
 /** The command with these words, against the files of the rig. */
 async function pin(word: string, ...rest: readonly string[]) {
-  const io = terminal({ cwd: rig.gateway.folder });
-  const observe: PinPorts['observe'] = (upstream, gateway) => observeOnce(upstream, gateway, '0');
-  const ports = { files: DISK_FILES, updateFile, observe, now: Date.now };
-  const argv = ['pin', word, '-c', join(rig.gateway.folder, 'gateway.yaml'), ...rest];
-  const code = await buildProgram(io, [pinCommand(io, ports)]).run(argv);
-  return { code, out: io.out(), err: io.err() };
+  const { folder } = rig.gateway;
+  const ended = await runCommand(['pin', word, '-c', join(folder, 'gateway.yaml'), ...rest], { cwd: folder });
+  return { code: ended.code, out: ended.stdout, err: ended.stderr };
 }
 
 describe('a review of what hosts alone are offered', () => {

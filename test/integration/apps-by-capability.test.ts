@@ -4,11 +4,11 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startMergedRig } from '../support/deployments.js';
 import { type AttackRig, type RigOptions, startRig, UPSTREAM } from '../support/gateway.js';
 import { inTurn, onlyIn, type UpstreamEra } from '../support/hostile-acts.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
+import type { JsonObject } from '../support/json.js';
 import { APP_CONTENTS, APP_URI, APPS, type AppsServer, createAppsServer, HOST } from '../support/mcp-servers.js';
 import {
   type Access,

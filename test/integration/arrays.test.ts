@@ -2,8 +2,8 @@
 // Source: MCP 2025-03-26, base protocol (batching) and transports.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALLOW_ALL, type AttackRig, startRig } from '../support/gateway.js';
+import type { JsonObject } from '../support/json.js';
 import { openRawSession, postRaw, type RawSession } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
 import { makeGithubToken } from '../support/secrets.js';

@@ -1,28 +1,19 @@
 // What the audit takes: a write that does not come back refuses whoever would have to wait for it, and refusals
 // that anybody can cause are written at a bounded rate and counted always.
 
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { AUTH_FAILURES_PER_SECOND, DEFINITION_EVENTS, EDGE_REFUSALS_PER_SECOND } from '../../src/audit/audit.js';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, type AuditLine, expectNothingForwarded, startRig } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
+import { passTimeOfSinks } from '../support/seams.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, errorOf, post, type Reply, statelessParts } from '../support/wire-client.js';
 
-const sinkClock = vi.hoisted(() => ({ aheadMs: 0 }));
-
-vi.mock('../../src/audit/sink.js', async (load) => {
-  const real = await load<typeof import('../../src/audit/sink.js')>();
-  class AuditSink extends real.AuditSink {
-    constructor(...[name, writer, ports]: ConstructorParameters<typeof real.AuditSink>) {
-      super(name, writer, {
-        ...ports,
-        monotonicMs: () => ports.monotonicMs() + sinkClock.aheadMs,
-      });
-    }
-  }
-  return { ...real, AuditSink };
-});
+/** Refusals of each kind that are written; the others are only counted. */
+const AUTH_FAILURES_PER_SECOND = 50;
+const EDGE_REFUSALS_PER_SECOND = 50;
+/** Events about the definitions of one upstream that are written at once. */
+const DEFINITION_BURST = 1_000;
 
 describe('a write of the audit that does not come back', () => {
   let rig: AttackRig;
@@ -53,7 +44,7 @@ describe('a write of the audit that does not come back', () => {
     const waiting = [call()];
     await expect.poll(() => written, PATIENT).toBeGreaterThan(before);
     waiting.push(call());
-    sinkClock.aheadMs = 60_000;
+    passTimeOfSinks(60_000);
     for (const reply of [...(await Promise.all(waiting)), await call()]) {
       expect(reply.status).toBe(503);
       expect(errorOf(reply)).toMatchObject({ code: 1508 });
@@ -168,7 +159,7 @@ describe('definitions that an upstream changes as often as it can', () => {
       return (await callStateless(rig.access, name, { id: 'one' })).message;
     };
     const seen = (): Promise<number> => countOf(rig, 'sallyport_tool_drift_total');
-    const { burst } = DEFINITION_EVENTS;
+    const burst = DEFINITION_BURST;
     rig.upstream.offer(() => inventNames(HONEST_TOOLS));
     for (round = 1; round <= ROUNDS; round += 1) {
       await call('write_record');

@@ -3,17 +3,18 @@
 
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { MAX_LEGACY_SSE_SESSIONS_PER_CALLER } from '../../src/upstream/adapters/legacy-sse/adapter.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, onlyIn, resultFor, sessionsOnly } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { callMessage, initializeMessage, openChannelCaller, postMessage } from '../support/http-sse-clients.js';
+import type { JsonObject } from '../support/json.js';
 import { RESPONSE } from '../support/legacy-sse-front.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, initialize } from '../support/wire-client.js';
 
+/** Sessions with an HTTP+SSE upstream that one caller may have. */
+const MAX_LEGACY_SSE_SESSIONS_PER_CALLER = 64;
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const APP = 'ui://weather/view.html';
 const TOOL: JsonObject = {

@@ -2,7 +2,6 @@
 // cross, and what was opened for a channel ends with it.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import {
   jsonBody,
@@ -15,6 +14,7 @@ import {
 } from '../support/hostile-acts.js';
 import type { HostileRequest, Order } from '../support/hostile-upstream.js';
 import { type ChannelCaller, openChannelCaller, openRawChannel, postMessage } from '../support/http-sse-clients.js';
+import type { JsonObject } from '../support/json.js';
 import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';
 import { bearer, errorOf, resultOf, sessionHeaders } from '../support/wire-client.js';

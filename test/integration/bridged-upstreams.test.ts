@@ -2,9 +2,9 @@
 // a question is, what cannot be carried, and what is left behind.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { onMethod, sessionsOnly } from '../support/hostile-acts.js';
+import type { JsonObject } from '../support/json.js';
 import type { LegacySseFront } from '../support/legacy-sse-front.js';
 import { openRawSession, type RawSession, sendRaw } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';

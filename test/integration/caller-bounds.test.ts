@@ -2,11 +2,11 @@
 // of anybody else is forgotten or let through for it. The bounds are small here; how large they are is said where
 // they stand.
 
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { MAX_JOINED } from '../../src/auth/authenticator.js';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ADMINS, adminsOf, idOf, type MergedRig, startMergedRig } from '../support/deployments.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
+import { replace } from '../support/seams.js';
 import { makeSecret } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';
 import { makeProofHolder, type ProofHolder, proofHeaders } from '../support/tokens.js';
@@ -20,33 +20,26 @@ import {
   statelessParts,
 } from '../support/wire-client.js';
 
-const few = vi.hoisted(() => ({ uses: 8, revocations: 3, uris: 8, urisOfOne: 4 }));
+/** Requests with one token that may wait for its one verification. */
+const MAX_JOINED = 256;
+const few = { uses: 8, revocations: 3, uris: 8, urisOfOne: 4 };
 /** The part of all proofs that one key may have: a quarter. */
 const USES_OF_ONE = few.uses / 4;
 
-vi.mock('../../src/state/memory.js', async (load) => {
-  const real = await load<typeof import('../../src/state/memory.js')>();
-  const createMemoryState: typeof real.createMemoryState = (ports) => ({
+replace('memory', {
+  createMemoryState: (real, ports) => ({
     ...real.createMemoryState(ports),
     replays: real.createMemoryReplays(ports.now, few.uses),
-  });
-  return { ...real, createMemoryState };
+  }),
 });
-
-vi.mock('../../src/state/revocations.js', async (load) => {
-  const real = await load<typeof import('../../src/state/revocations.js')>();
-  const createRevocationSet: typeof real.createRevocationSet = (...given) => {
+replace('revocations', {
+  createRevocationSet(real, ...given) {
     const known = real.createRevocationSet(...given);
     return { ...known, hasCapacity: () => known.list().length < few.revocations };
-  };
-  return { ...real, createRevocationSet };
+  },
 });
-
-vi.mock('../../src/state/replica-tables.js', async (load) => {
-  const real = await load<typeof import('../../src/state/replica-tables.js')>();
-  const createListedResources: typeof real.createListedResources = () =>
-    real.createListedResources({ maxUris: few.uris, maxUrisPerCaller: few.urisOfOne });
-  return { ...real, createListedResources };
+replace('tables', {
+  createListedResources: (real) => real.createListedResources({ maxUris: few.uris, maxUrisPerCaller: few.urisOfOne }),
 });
 
 const CALL = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'one' } });

@@ -5,12 +5,11 @@ import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { runAuditVerify } from '../../src/cli/audit/command.js';
-import { runAuditShow } from '../../src/cli/audit/read.js';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { runCommand } from '../support/commands.js';
 import { ALLOW_ALL, type AttackRig, type AuditLine, decisionOf, linesOf, startRig } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor, sessionsOnly, statelessOnly } from '../support/hostile-acts.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
+import type { JsonObject } from '../support/json.js';
 import { askStateless, beginStateless, createTaskServer, TASK_TOOLS } from '../support/mcp-servers.js';
 import { openRawSession, postRaw } from '../support/raw-mcp.js';
 import { makeCard, makeGithubToken, makeSecret, makeSsn } from '../support/secrets.js';
@@ -246,20 +245,11 @@ describe('[O-09] what rules capture', () => {
     const lines = (await readFile(path, 'utf8')).split('\n');
     for (const line of lines) expect(line.length).toBeLessThan(MAX_LINE_CHARACTERS);
 
-    let printed = '';
-    const io = {
-      cwd: rig.gateway.folder,
-      isColor: false,
-      stdout: (text: string) => {
-        printed += text;
-      },
-      stderr: () => undefined,
-    };
-    expect(await runAuditVerify({ files: [path] }, io as never)).toBe(0);
+    const audit = (...argv: readonly string[]) => runCommand(['audit', ...argv], { cwd: rig.gateway.folder });
+    expect((await audit('verify', path)).code).toBe(0);
     await capturedOf({ id: 'to be shown' });
     const { decision } = await recorded();
-    await runAuditShow({ id: decision.id, files: [path] }, io as never, {} as never);
-    expect(printed).toContain('"/id": "to be shown"');
+    expect((await audit('show', decision.id, path)).stdout).toContain('"/id": "to be shown"');
   });
 });
 

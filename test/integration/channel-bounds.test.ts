@@ -3,13 +3,14 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { MAX_PENDING_RESPONSES } from '../../src/proxy/legacy-sse/messages.js';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { callMessage, type OpenedChannel, openSessionChannel, type RawChannel } from '../support/http-sse-clients.js';
+import type { JsonObject } from '../support/json.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
 import { PATIENT } from '../support/timing.js';
 
+/** Requests of one stream that may wait for their responses. */
+const MAX_PENDING_RESPONSES = 1024;
 const EXCHANGE_MAX_MS = 600;
 /** Long enough for whatever is late to have come. */
 const LATE_MS = 2 * EXCHANGE_MAX_MS;

@@ -5,7 +5,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { writeKeyText } from '../../src/config/keys.js';
 import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import { callMessage, initializeMessage, openRawChannel, postMessage } from '../support/http-sse-clients.js';
@@ -39,7 +38,7 @@ const start = (): Promise<RunningGateway> =>
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sallyport-channels-'));
-  await writeFile(join(folder, 'key'), writeKeyText(randomBytes(32)), { mode: 0o600 });
+  await writeFile(join(folder, 'key'), randomBytes(32).toString('hex'), { mode: 0o600 });
   server = await startSseServer(SECRET);
   upstream = await startHostileUpstream();
   issuer = await startTestIssuer();

@@ -5,15 +5,13 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type ConsoleRig, formTokenOf, startConsole, TestBrowser } from '../support/console-rig.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import { replace } from '../support/seams.js';
+import { createFakeStore } from '../support/state.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, requestStateless, toolNames } from '../support/wire-client.js';
 
-vi.mock('../../src/state/redis.js', async (load) => {
-  const real = await load<typeof import('../../src/state/redis.js')>();
-  const { createFakeStore } = await import('../support/state.js');
-  const store = createFakeStore(Date.now);
-  return { ...real, openRedisLink: () => store.link() };
-});
+const store = createFakeStore(Date.now);
+replace('redis', { openRedisLink: () => store.link() });
 
 const WITHIN_TWO_SECONDS = { timeout: 2_000, interval: 10 };
 const [FIRST, ...OTHERS] = HONEST_TOOLS;

@@ -3,13 +3,13 @@
 
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { readLock } from '../../src/pins/lock-reader.js';
 import { type ConsoleRig, formTokenOf, logIn, sendOnce, startConsole, TestBrowser } from '../support/console-rig.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import { readLockOf } from '../support/lock-files.js';
 import { PATIENT } from '../support/timing.js';
 import { makeAuthority } from '../support/tls.js';
 import { bearer, callStateless, requestStateless, toolNames } from '../support/wire-client.js';
@@ -107,9 +107,7 @@ describe('the console for a reviewer', () => {
     await writeFile(join(folder, 'drift.patch'), patch);
     execFileSync('git', ['init', '-q'], { cwd: folder });
     execFileSync('git', ['apply', 'drift.patch'], { cwd: folder });
-    const file = join(folder, 'policies/pins/target.lock.yaml');
-    const { lock } = readLock(file, await readFile(file, 'utf8'));
-    const pin = lock?.pins.tool.get('read_record');
+    const pin = (await readLockOf(folder)).pins.tool.get('read_record');
     expect([pin?.status, pin?.variants.map(({ status }) => status)]).toEqual(['approved', ['pending']]);
     expect(pin?.variants[0]?.definition['description']).toBe(DRIFTED[0]?.['description']);
     await rm(folder, { recursive: true });

@@ -2,9 +2,9 @@
 // changed, for which definitions `code` counts, and that secrets are redacted whatever the kind.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { digestListed } from '../../src/pins/digest.js';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig } from '../support/gateway.js';
+import type { JsonObject } from '../support/json.js';
+import { digestOfListedTool } from '../support/lock-files.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { callStateless, type Reply, resultOf } from '../support/wire-client.js';
 
@@ -39,7 +39,7 @@ describe('the kind of what a tool returns', () => {
   let served = TEXT;
   beforeAll(async () => {
     const tools = NAMES.map((name) => toolNamed(name));
-    const other = digestListed('tool', toolNamed('for_another', 'As it was reviewed.'), true);
+    const other = digestOfListedTool(toolNamed('for_another', 'As it was reviewed.'));
     rig = await startRig({
       upstream: [
         PINNED_SELDOM,
@@ -100,7 +100,7 @@ describe('the kind of what a tool returns', () => {
 describe('code of a definition', () => {
   it('ends when the server changes the definition', async () => {
     let description = 'Reads a file.';
-    const digest = digestListed('tool', toolNamed('read_file', description), true);
+    const digest = digestOfListedTool(toolNamed('read_file', description));
     const rig = await startRig({
       pin: false,
       upstream: ['pinning: {mode: off, maxAge: 1s}', `content: {tools: {read_file: {kind: code, digest: ${digest}}}}`],

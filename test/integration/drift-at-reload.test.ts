@@ -3,29 +3,24 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { digestDefinition } from '../../src/pins/digest.js';
-import { writeLock } from '../../src/pins/lock.js';
-import { readLock } from '../../src/pins/lock-reader.js';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createGate, type Gate } from '../support/changing-rig.js';
 import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
 import { statelessOnly } from '../support/hostile-acts.js';
+import type { JsonObject } from '../support/json.js';
+import { digestOfTool, lockPath, parseLock, withTool } from '../support/lock-files.js';
+import { replace } from '../support/seams.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, type Reply, requestStateless } from '../support/wire-client.js';
 
-const turns = vi.hoisted(() => ({ passed: Promise.resolve() }));
+const turns = { passed: Promise.resolve() };
 
 /** The steps of a report after its first wait for this gate; everything else has its turns as always. */
-vi.mock('../../src/gateway/drift-report.js', async (load) => {
-  const real = await load<typeof import('../../src/gateway/drift-report.js')>();
-  return {
-    ...real,
-    createDriftReport({ loopScheduler, ...ports }: Parameters<typeof real.createDriftReport>[0]) {
-      const waitForTurn = (upstream: string) => turns.passed.then(() => loopScheduler.waitForTurn(upstream));
-      return real.createDriftReport({ ...ports, loopScheduler: { ...loopScheduler, waitForTurn } });
-    },
-  };
+replace('drift', {
+  createDriftReport(real, { loopScheduler, ...ports }) {
+    const waitForTurn = (upstream: string) => turns.passed.then(() => loopScheduler.waitForTurn(upstream));
+    return real.createDriftReport({ ...ports, loopScheduler: { ...loopScheduler, waitForTurn } });
+  },
 });
 
 const MAX_AGE_MS = 60_000;
@@ -40,8 +35,7 @@ function formOf(name: string, title?: string): JsonObject {
 }
 
 function digestOf(name: string, title?: string): string {
-  const digest = digestDefinition('tool', formOf(name, title));
-  return digest.ok ? digest.digest : digest.why;
+  return digestOfTool(formOf(name, title));
 }
 
 /** What is offered if the tool of this name has a title. */
@@ -85,19 +79,13 @@ async function reload(): Promise<void> {
   expect(diagnostics.filter(({ severity }) => severity === 'error')).toEqual([]);
 }
 
-const lockFile = (): string => join(rig.gateway.folder, 'policies/pins/target.lock.yaml');
+const lockFile = (): string => lockPath(rig.gateway.folder);
 
 /** The lock file with this form of a tool in place of the one that it approves. */
 function approve(text: string, definition: JsonObject): string {
-  const { lock } = readLock('target.lock.yaml', text);
   const name = String(definition['name']);
-  const pin = lock?.pins.tool.get(name);
-  if (lock === undefined || pin === undefined) throw new Error('the tool is not pinned');
-  const tool = new Map(lock.pins.tool).set(name, {
-    ...{ ...pin, definition },
-    sha256: digestOf(name, String(definition['title'])),
-  });
-  return writeLock({ ...lock, pins: { ...lock.pins, tool } });
+  const sha256 = digestOf(name, String(definition['title']));
+  return withTool(parseLock(text), name, (pin) => ({ ...pin, definition, sha256 }));
 }
 
 async function drifts(): Promise<readonly string[]> {

@@ -4,12 +4,11 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { blockPin } from '../../src/pins/approval.js';
-import { writeLock } from '../../src/pins/lock.js';
-import { readLock } from '../../src/pins/lock-reader.js';
-import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
+import { runCommand } from '../support/commands.js';
 import { ALLOW_ALL, type AttackRig, expectRefusedLines, expectWithheldLines, startRig } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import type { Json, JsonObject } from '../support/json.js';
+import { parseLock } from '../support/lock-files.js';
 import {
   bearer,
   callStateless,
@@ -91,9 +90,7 @@ describe('a drift that no client asked for', () => {
     const decided = async (type: string) => (await rig.gateway.audit()).filter((line) => line['type'] === type);
     const file = join(rig.gateway.folder, 'policies/pins/target.lock.yaml');
     const approvedText = await readFile(file, 'utf8');
-    const { lock } = readLock(file, approvedText);
-    const pin = lock?.pins.tool.get('read_record');
-    if (lock === undefined || pin === undefined) throw new Error('nothing is pinned');
+    const { tool } = parseLock(approvedText).pins;
     // What was approved before the start is no change; the one that drifted since is.
     const expected = (sub: string, note: string, name: string, definition: string) => ({
       actor: { sub },
@@ -101,14 +98,13 @@ describe('a drift that no client asked for', () => {
       detail: { note },
     });
     await expect.poll(() => decided('pin.approval')).toHaveLength(1);
-    expect((await decided('pin.approval'))[0]).toMatchObject(expected('test', 'test', 'read_record', pin.sha256));
-    const write = { kind: 'tool', name: 'write_record' } as const;
-    const at = '2026-11-22T10:00:00.000Z';
-    const blocked = blockPin(lock, write, { by: 'pat', at, note: 'leak' });
-    if (!blocked.ok) throw new Error(blocked.why);
-    await writeFile(file, writeLock(blocked.lock));
+    expect((await decided('pin.approval'))[0]).toMatchObject(
+      expected('test', 'test', 'read_record', tool.get('read_record')?.sha256 ?? ''),
+    );
+    const order = ['pin', 'block', 'target', 'write_record', '--by', 'pat', '--note', 'leak', '-c', 'gateway.yaml'];
+    expect((await runCommand(order, { cwd: rig.gateway.folder })).code).toBe(0);
     await expect.poll(() => decided('pin.block')).toHaveLength(1);
-    const digest = lock.pins.tool.get('write_record')?.sha256 ?? '';
+    const digest = tool.get('write_record')?.sha256 ?? '';
     expect((await decided('pin.block'))[0]).toMatchObject(expected('pat', 'leak', 'write_record', digest));
     await writeFile(file, approvedText);
     await expect.poll(() => decided('pin.approval')).toHaveLength(2);

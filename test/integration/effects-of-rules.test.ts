@@ -2,8 +2,8 @@
 // shows it. config-effects/policy.ts names these tests.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, decisionOf, linesOf, startRig, textOf } from '../support/gateway.js';
+import type { JsonObject } from '../support/json.js';
 import { callStateless, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
 
 /** What one rule names of its callers, by the tool that it grants. */

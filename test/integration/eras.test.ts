@@ -2,10 +2,10 @@
 // by the table of methods, with its capabilities taken out of what both sides declare.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
 import { jsonBody, onMethod, serverRequestInStream, sessionsOnly, statelessOnly } from '../support/hostile-acts.js';
 import type { HostileUpstream } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import {
   bearer,
   callStateless,

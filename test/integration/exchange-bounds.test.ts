@@ -1,12 +1,11 @@
 // The bounds of exchanges and streams: how long, how often, of which type, and what is left when they end.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { MAX_NOTIFICATIONS_PER_SECOND } from '../../src/proxy/features/progress.js';
 import { ALLOW_ALL, type AttackRig, startRig } from '../support/gateway.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
 import { openRawChannel } from '../support/http-sse-clients.js';
+import type { JsonObject } from '../support/json.js';
 import { openRawSession, type RawSession, sendRaw } from '../support/raw-mcp.js';
 import { answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';
@@ -20,6 +19,8 @@ import {
   statelessParts,
 } from '../support/wire-client.js';
 
+/** Notifications of progress that one request may get. */
+const MAX_NOTIFICATIONS_PER_SECOND = 100;
 const JSON_TYPE = 'application/json';
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const TOKEN = { ...CALL, _meta: { progressToken: 'live' } };

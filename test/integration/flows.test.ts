@@ -2,7 +2,6 @@
 // was received.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   LONG_ANSWERS,
   messagesOf,
@@ -22,6 +21,7 @@ import {
 } from '../support/gateway.js';
 import { jsonBody, onMethod, stream } from '../support/hostile-acts.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
+import type { JsonObject } from '../support/json.js';
 import { answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
 import {
   type Access,

@@ -2,10 +2,10 @@
 // what of its answers reaches the upstream.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectWithheldLines, startRig, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, onMethod, stream } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { type Access, errorOf, type Reply, requestStateless, resultOf } from '../support/wire-client.js';
 
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';

@@ -4,32 +4,16 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { runJob } from '../../src/inspection/jobs.js';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { ADMINS, adminsOf, idOf, tokenOf } from '../support/deployments.js';
 import { ALLOW_ALL, type RunningGateway, startRig, startTestGateway } from '../support/gateway.js';
+import { beginJob, holdJobs, jobs } from '../support/held-jobs.js';
 import { textResult } from '../support/hostile-acts.js';
 import { callMessage, type OpenedChannel, openSessionChannel } from '../support/http-sse-clients.js';
+import type { JsonObject } from '../support/json.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
-import { PATIENT } from '../support/timing.js';
 import { callStateless, type Reply } from '../support/wire-client.js';
-
-/** Jobs that have begun, and what holds back their outcomes. */
-const jobs = vi.hoisted(() => ({ begun: 0, held: Promise.resolve() }));
-
-vi.mock('../../src/gateway/worker/worker.js', async (load) => ({
-  ...(await load<typeof import('../../src/gateway/worker/worker.js')>()),
-  createInspectionWorker: () => ({
-    async run(job: Parameters<typeof runJob>[0]) {
-      jobs.begun += 1;
-      await jobs.held;
-      return runJob(job);
-    },
-    close: async () => undefined,
-  }),
-}));
 
 const NOTE = 'plain <b> words ';
 const LONG = NOTE.repeat(6000);
@@ -82,22 +66,6 @@ function endSoon(): number {
   return Math.ceil(Date.now() / 1000) + 3;
 }
 
-/** Holds back what begins from now on until it is called. */
-function hold(): () => void {
-  let release = (): void => undefined;
-  jobs.held = new Promise((resolve) => {
-    release = resolve;
-  });
-  return release;
-}
-
-/** Does it, and waits until one more job has begun. */
-async function begin(act: () => void): Promise<void> {
-  const before = jobs.begun;
-  act();
-  await vi.waitFor(() => expect(jobs.begun).toBe(before + 1), PATIENT);
-}
-
 /** A server that answers a call with a long text which is not surely clean. */
 async function answerLong({ post }: OpenedChannel, id: string): Promise<void> {
   expect(await post(callMessage(id, 'wait'))).toBe(202);
@@ -105,13 +73,13 @@ async function answerLong({ post }: OpenedChannel, id: string): Promise<void> {
   const sealed: unknown = JSON.parse(sent?.body ?? '{}').id;
   const result = { content: [{ type: 'text', text: LONG }] };
   const answer = JSON.stringify({ jsonrpc: '2.0', id: sealed, result });
-  await begin(() => server.say(`event: message\ndata: ${answer}\n\n`));
+  await beginJob(() => server.say(`event: message\ndata: ${answer}\n\n`));
 }
 
 describe('[PRF-08] a long answer on a channel', () => {
   it('passes where nothing ended while it was looked at', async () => {
     const opened = await open();
-    const release = hold();
+    const release = holdJobs();
     await answerLong(opened, 'kept');
     release();
     expect(JSON.stringify(await opened.channel.answer('kept'))).toContain(NOTE);
@@ -120,7 +88,7 @@ describe('[PRF-08] a long answer on a channel', () => {
 
   it('is refused where its caller lost the tool while it was looked at', async () => {
     const opened = await open();
-    const release = hold();
+    const release = holdJobs();
     await answerLong(opened, 'lost');
     await applyPolicy(DENIED);
     release();
@@ -132,7 +100,7 @@ describe('[PRF-08] a long answer on a channel', () => {
   it('is not written once the token of the channel has ended', async () => {
     const endsAt = endSoon();
     const opened = await open({ exp: endsAt });
-    const release = hold();
+    const release = holdJobs();
     await answerLong(opened, 'ended');
     await sleep(endsAt * 1000 - Date.now() + 200);
     release();
@@ -143,10 +111,10 @@ describe('[PRF-08] a long answer on a channel', () => {
   it('is not told of where it is a notice that nobody asked for', async () => {
     const endsAt = endSoon();
     const { channel } = await open({ exp: endsAt });
-    const release = hold();
+    const release = holdJobs();
     const params = { level: 'info', data: LONG };
     const notification = { jsonrpc: '2.0', method: 'notifications/message', params };
-    await begin(() => server.say(`event: message\ndata: ${JSON.stringify(notification)}\n\n`));
+    await beginJob(() => server.say(`event: message\ndata: ${JSON.stringify(notification)}\n\n`));
     await sleep(endsAt * 1000 - Date.now() + 200);
     release();
     await sleep(300);
@@ -157,8 +125,8 @@ describe('[PRF-08] a long answer on a channel', () => {
 describe('[PRF-08] long arguments that waited', () => {
   it('have an answer that is judged by what was decided last', async () => {
     const { channel, post } = await open();
-    const release = hold();
-    await begin(() => void post(callMessage('capped', 'echo', { text: LONG })));
+    const release = holdJobs();
+    await beginJob(() => void post(callMessage('capped', 'echo', { text: LONG })));
     await applyPolicy(CAPPED);
     release();
     expect(JSON.stringify(await channel.answer('capped'))).toContain('"result-too-large"');
@@ -169,10 +137,10 @@ describe('[PRF-08] long arguments that waited', () => {
   it('are not sent on once the token of their caller has ended', async () => {
     const endsAt = endSoon();
     const { post } = await open({ exp: endsAt });
-    const release = hold();
+    const release = holdJobs();
     server.forget();
     let posted: Promise<number> | undefined;
-    await begin(() => {
+    await beginJob(() => {
       posted = post(callMessage('over', 'echo', { text: LONG }));
     });
     await sleep(endsAt * 1000 - Date.now() + 200);
@@ -186,9 +154,9 @@ describe('[PRF-08] long arguments that waited', () => {
     const rig = await startRig();
     try {
       rig.upstream.answerCalls(() => textResult('plain words '.repeat(1000)));
-      const release = hold();
+      const release = holdJobs();
       let called: Promise<Reply> | undefined;
-      await begin(() => {
+      await beginJob(() => {
         called = callStateless(rig.access, 'read_record', { id: LONG });
       });
       await rig.gateway.writePolicy('open', CAPPED);
@@ -209,10 +177,10 @@ describe('[PRF-08] long arguments that waited', () => {
     });
     try {
       const token = await tokenOf(rig.gateway, 'ada');
-      const release = hold();
+      const release = holdJobs();
       const called: Promise<Reply>[] = [];
       for (const args of [{ id: LONG }, { id: 'one', rows: Array(12_000).fill(1) }])
-        await begin(() => called.push(callStateless(rig.as(token), 'read_record', args)));
+        await beginJob(() => called.push(callStateless(rig.as(token), 'read_record', args)));
       const order = { token: { issuer: rig.gateway.issuer.issuer, jti: idOf(token) } };
       expect((await adminsOf(rig.gateway).revoke(order)).status).toBe(201);
       release();
@@ -228,9 +196,9 @@ describe('[PRF-08] long arguments that waited', () => {
     const more = `inspection: {profiles: {default: {${lax}, ${RESULT_RULES}}}}`;
     const rig = await startRig({ more });
     try {
-      const release = hold();
+      const release = holdJobs();
       let called: Promise<Reply> | undefined;
-      await begin(() => {
+      await beginJob(() => {
         called = callStateless(rig.access, 'read_record', { id: LONG + makeGithubToken() });
       });
       const file = join(rig.gateway.folder, 'gateway.yaml');

@@ -4,9 +4,9 @@
 
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { isObject, type JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, decisionOf, startRig, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, resultFor } from '../support/hostile-acts.js';
+import { isObject, type JsonObject } from '../support/json.js';
 import { askStateless, createTaskServer, initializeWithTasks, TASK_TOOLS } from '../support/mcp-servers.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, askThenAnswer } from '../support/sdk-clients.js';

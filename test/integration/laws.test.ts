@@ -4,12 +4,9 @@
 
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openWorkspace, principalOf, type Workspace } from '../../src/cli/policy/workspace.js';
-import { decideRequest } from '../../src/policy/decide.js';
-import type { Principal } from '../../src/policy/principal.js';
-import { REASONS } from '../../src/policy/reasons.js';
-import { isObject, type Json, type JsonObject, type Target } from '../../src/protocol/jsonrpc.js';
+import { type Asked, openAuthorTools } from '../support/author-tools.js';
 import type { EraCaller } from '../support/eras.js';
+import { isObject, type Json, type JsonObject } from '../support/json.js';
 import {
   type Claims,
   HINTS,
@@ -21,8 +18,6 @@ import {
   WAYS,
 } from '../support/law-worlds.js';
 import { type Reply, resultOf } from '../support/wire-client.js';
-import { terminal } from '../unit/cli/console.js';
-import { PORTS } from '../unit/cli/policy/ports.js';
 
 /** Every run tries the same cases; a failure names its seed, the case and the policy. */
 const SEED = 20_261_123;
@@ -146,7 +141,7 @@ const claims: fc.Arbitrary<Claims> = fc
 /** A request about an item, or about something that looks like one. */
 type Question = {
   readonly upstream: string;
-  readonly target: Target;
+  readonly target: Asked['target'];
   readonly method: 'tools/call' | 'prompts/get' | 'resources/read';
   readonly params: JsonObject;
   readonly args: JsonObject;
@@ -236,21 +231,6 @@ async function see(caller: EraCaller, questions: readonly Question[]): Promise<S
   const answers: Answer[] = [];
   for (const { method, params } of questions) answers.push(answerOf(await caller.request(method, params)));
   return { lists, answers };
-}
-
-/** What the author's tools decide from the same files. */
-function predict(
-  { policies, catalogOf }: Workspace,
-  principal: Principal,
-  { upstream, target, args }: Question,
-): Answer {
-  const catalog = catalogOf(upstream);
-  const decision = decideRequest(policies, { principal, upstream, target, catalog, args });
-  if (decision.verdict === 'allow') return 'allowed';
-  const { reason, listed } = decision;
-  const { as } = listed ? REASONS[reason].visible : REASONS[reason].hidden;
-  if (as === 'not-found') return 'hidden';
-  return as === 'challenge' ? 'challenge' : reason;
 }
 
 /** `who`, `what` and law 2, as plainly as the contract says them. */
@@ -405,7 +385,7 @@ describe.each(WAYS)('the laws, for a client of %s before %s', (client, behind) =
               return found;
             };
             const before = await seen(written);
-            const workspace = await openWorkspace({ config: world.config }, terminal(), PORTS);
+            const predict = await openAuthorTools(world.config);
             for (const [index, { claims: from }] of connected.entries()) {
               const { lists, answers } = before[index] as Seen;
               // Law 2: lists are who and what, and what may be called is listed.
@@ -415,18 +395,14 @@ describe.each(WAYS)('the laws, for a client of %s before %s', (client, behind) =
                   expected.map(({ wire }) => wire).sort(),
                 );
               }
-              const principal = principalOf(
-                {
-                  ...{ issuer: 'test', subject: from.sub, client: from.client_id },
-                  ...{ groups: from.groups, scopes: from.scope.split(' ').filter(Boolean) },
-                  claims: from.tier === undefined ? {} : { tier: from.tier },
-                },
-                workspace,
-                PORTS,
-              );
+              const caller = {
+                ...{ issuer: 'test', subject: from.sub, client: from.client_id },
+                ...{ groups: from.groups, scopes: from.scope.split(' ').filter(Boolean) },
+                claims: from.tier === undefined ? {} : { tier: from.tier },
+              };
               for (const [at, question] of questions.entries()) {
                 const about = `${JSON.stringify(question.params)} for ${JSON.stringify(from)}`;
-                expect(answers[at], about).toBe(predict(workspace, principal, question));
+                expect(answers[at], about).toBe(predict(caller, question));
                 const { name } = question.params;
                 if (answers[at] === 'allowed' && typeof name === 'string')
                   expect(lists[question.method === 'tools/call' ? 'tool' : 'prompt']).toContain(name);

@@ -5,8 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { request as ask } from 'node:https';
 import { connect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runHealthcheck } from '../../src/cli/serve.js';
-import { DISK_FILES } from '../../src/config/files.js';
+import { runCommand } from '../support/commands.js';
 import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { startHostileUpstream } from '../support/hostile-upstream.js';
 import { type CertifiedKey, makeAuthority } from '../support/tls.js';
@@ -129,18 +128,13 @@ describe('listeners of the gateway’s own with TLS', () => {
 
   it('[BND-23] the health check asks by TLS where the ops listener speaks it', async () => {
     const asked: string[] = [];
-    const io = { cwd: running.folder, env: {}, stdout: () => undefined, stderr: () => undefined };
-    const code = await runHealthcheck(
-      { config: 'gateway.yaml' },
-      io as unknown as Parameters<typeof runHealthcheck>[1],
-      {
-        files: DISK_FILES,
-        async fetchStatus(url) {
-          asked.push(url);
-          return (await get(url)).status;
-        },
+    const { code } = await runCommand(['healthcheck', '-c', 'gateway.yaml'], {
+      cwd: running.folder,
+      async fetchStatus(url) {
+        asked.push(url);
+        return (await get(url)).status;
       },
-    );
+    });
     expect([code, asked]).toEqual([0, [`${opsUrl()}/livez`]]);
   });
 });

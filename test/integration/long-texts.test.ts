@@ -2,7 +2,6 @@
 // where the other thread dies nothing passes.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   ALLOW_ALL,
   type AttackRig,
@@ -13,7 +12,9 @@ import {
 } from '../support/gateway.js';
 import { onMethod, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { BUILT_THREAD, buildProgram, DYING_THREAD } from '../support/processes.js';
+import { replace } from '../support/seams.js';
 import { makeGithubToken } from '../support/secrets.js';
 import {
   callStateless,
@@ -24,7 +25,7 @@ import {
   withoutTags,
 } from '../support/wire-client.js';
 
-const threads = vi.hoisted(() => ({
+const threads = {
   entry: undefined as URL | undefined,
   begun: 0,
   /** For whom each job was done: its kind, upstream and caller. */
@@ -32,11 +33,10 @@ const threads = vi.hoisted(() => ({
   isGiven: true,
   /** What a test holds back is not told yet. */
   held: Promise.resolve(),
-}));
+};
 
-vi.mock('../../src/gateway/worker/worker.js', async (load) => {
-  const real = await load<typeof import('../../src/gateway/worker/worker.js')>();
-  const createInspectionWorker: typeof real.createInspectionWorker = () => {
+replace('worker', {
+  createInspectionWorker(real) {
     const { entry } = threads;
     const worker = real.createInspectionWorker(entry === undefined ? {} : { entry });
     return {
@@ -50,8 +50,7 @@ vi.mock('../../src/gateway/worker/worker.js', async (load) => {
         return end;
       },
     };
-  };
-  return { ...real, createInspectionWorker };
+  },
 });
 
 /** A megabyte, nothing but work. */

@@ -2,9 +2,9 @@
 // file to what the upstream gets and what the records say.
 
 import { describe, expect, it } from 'vitest';
-import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
-import { isObject } from '../../src/protocol/jsonrpc.js';
 import { type World, type WorldOptions, withWorld } from '../compat/rig.js';
+import type { Json, JsonObject } from '../support/json.js';
+import { isObject } from '../support/json.js';
 import { resultOf } from '../support/wire-client.js';
 
 const SCHEMA: JsonObject = {

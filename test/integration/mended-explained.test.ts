@@ -4,18 +4,12 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { supposePrincipal } from '../../src/auth/principal.js';
-import { runExplainCall } from '../../src/cli/policy/explain.js';
-import { runReplay } from '../../src/cli/policy/replay.js';
-import { runTest } from '../../src/cli/policy/test.js';
-import { DISK_FILES } from '../../src/config/files.js';
-import { readLocksForPolicies } from '../../src/gateway/config-version.js';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type World, withWorld } from '../compat/rig.js';
+import { runCommand } from '../support/commands.js';
+import type { JsonObject } from '../support/json.js';
+import type { Ended } from '../support/processes.js';
 import { post, resultOf, statelessParts } from '../support/wire-client.js';
-import { terminal } from '../unit/cli/console.js';
 
-const PORTS = { files: DISK_FILES, loadLocks: readLocksForPolicies, supposePrincipal };
 const TOOLS = [
   {
     name: 'work',
@@ -79,28 +73,30 @@ function forgetful(text: string): JsonObject {
   return JSON.parse(text) as JsonObject;
 }
 
+function explain(folder: string, args: string): Promise<Ended> {
+  return runCommand(['explain', 'call', 'u/work', '--args', args, '-c', 'gateway.yaml'], { cwd: folder });
+}
+
 it('explain and test decide as the gateway does, and say what it did to the arguments', async () => {
   await within([MENDING], async (world) => {
     const { folder } = world.gateway;
     const cases: string[] = [];
     for (const [args, verdict, printed] of ROWS) {
       expect([args, await verdictOf(world, args)]).toEqual([args, verdict]);
-      const io = terminal({ cwd: folder });
-      const given = { config: 'gateway.yaml', target: 'u/work', args };
-      expect(await runExplainCall(given, io, PORTS)).toBe(0);
-      expect([args, io.out().split(/[: ]/, 1)[0]]).toEqual([args, verdict]);
-      for (const one of printed) expect(io.out()).toContain(`\n  ${one}\n`);
-      expect(io.out().includes('arguments, as the gateway reads them')).toBe(printed.length > 0);
+      const { code, stdout } = await explain(folder, args);
+      expect(code).toBe(0);
+      expect([args, stdout.split(/[: ]/, 1)[0]]).toEqual([args, verdict]);
+      for (const one of printed) expect(stdout).toContain(`\n  ${one}\n`);
+      expect(stdout.includes('arguments, as the gateway reads them')).toBe(printed.length > 0);
       if (!args.includes(BIG)) cases.push(caseOf(args, verdict));
     }
     await writeTests(folder, cases);
-    const io = terminal({ cwd: folder });
-    const options = { config: 'gateway.yaml', folder: 'tests' };
-    expect([await runTest(options, io, PORTS), io.err()]).toEqual([0, expect.stringContaining('0 failed')]);
+    const test = () => runCommand(['test', 'tests', '-c', 'gateway.yaml'], { cwd: folder });
+    expect(await test()).toMatchObject({ code: 0, stderr: expect.stringContaining('0 failed') });
     await writeTests(folder, [caseOf('{"task_progress":1,"count":"7"}', 'allow')]);
-    const failed = terminal({ cwd: folder });
-    expect(await runTest(options, failed, PORTS)).toBe(1);
-    expect(failed.out()).toContain(
+    const failed = await test();
+    expect(failed.code).toBe(1);
+    expect(failed.stdout).toContain(
       'arguments: dropped /task_progress, coerced /count, filled in for the rules /mode: "read"',
     );
   });
@@ -125,10 +121,9 @@ it('explain refuses what admission refuses', async () => {
       ['{"a":1}} ', 'not valid JSON'],
       ['{},"x":{}', 'not valid JSON'],
     ] as const) {
-      const io = terminal({ cwd: folder });
-      const given = { config: 'gateway.yaml', target: 'u/work', args };
-      expect([args, await runExplainCall(given, io, PORTS)]).toEqual([args, 2]);
-      expect(io.err()).toContain(why);
+      const { code, stderr } = await explain(folder, args);
+      expect([args, code]).toEqual([args, 2]);
+      expect(stderr).toContain(why);
     }
   });
 });
@@ -143,10 +138,8 @@ it('replay reads recorded arguments as the gateway would read them now', async (
     ];
     for (const args of calls) await verdictOf(world, args);
     const replayed = async () => {
-      const io = terminal({ cwd: folder });
-      const given = { config: 'gateway.yaml', log: ['audit.jsonl'], json: true };
-      await runReplay(given, io, PORTS);
-      return forgetful(io.out());
+      const argv = ['replay', '--log', 'audit.jsonl', '--json', '-c', 'gateway.yaml'];
+      return forgetful((await runCommand(argv, { cwd: folder })).stdout);
     };
     expect(await replayed()).toMatchObject({ changed: [] });
     const file = join(folder, 'gateway.yaml');

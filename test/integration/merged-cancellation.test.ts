@@ -3,10 +3,10 @@
 // Source: MCP 2025-11-25, cancellation.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type MergedRig, startMergedRig } from '../support/deployments.js';
 import { stream, textResult } from '../support/hostile-acts.js';
 import type { HostileUpstream, Order } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import {
   type OpenSession,
   openSession,

@@ -2,9 +2,9 @@
 // last, where it would be shown it now.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ENDPOINT, type MergedRig, startMergedRig } from '../support/deployments.js';
 import { onMethod } from '../support/hostile-acts.js';
+import type { Json, JsonObject } from '../support/json.js';
 import { type Access, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
 
 const LEFT = ['l_read_record', 'l_write_record'];

@@ -3,11 +3,11 @@
 // Source: docs/contract.md §10; MCP 2025-11-25, pagination, resources.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ADMINS, adminsOf, connectTo, LONG_ANSWERS, type MergedRig, startMergedRig } from '../support/deployments.js';
 import { writeOpenPolicy } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import type { HostileUpstream, Order } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import {
   type Access,
   bearer,

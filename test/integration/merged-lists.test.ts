@@ -4,11 +4,11 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import { connectTo, firstTextOf, type MergedRig, startMergedRig } from '../support/deployments.js';
 import { expectRefusedLines } from '../support/gateway.js';
 import { onMethod, sseEvent } from '../support/hostile-acts.js';
 import { type Act, HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
+import type { Json, JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import {
   type Access,

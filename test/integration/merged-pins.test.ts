@@ -2,10 +2,10 @@
 // both eras, leaves the other as it is.
 
 import { afterEach, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { connectTo, type MergedRig, startMergedRig } from '../support/deployments.js';
 import { expectRefusedLines } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { toolNames } from '../support/wire-client.js';
 
 const [READ = {}, WRITE = {}] = HONEST_TOOLS;

@@ -3,12 +3,12 @@
 // Source: MCP 2025-11-25, session management, transports; docs/contract.md §10.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { createGate } from '../support/changing-rig.js';
 import { firstTextOf, type MergedRig, startMergedRig } from '../support/deployments.js';
 import { ALLOW_ALL, settleListings } from '../support/gateway.js';
 import { jsonBody, onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { Act, HostileRequest, HostileUpstream } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { openRawSession, postStateless, sendRaw } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';

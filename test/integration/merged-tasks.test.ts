@@ -2,11 +2,11 @@
 // that began it, and nowhere else.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type MergedRig, startMergedRig } from '../support/deployments.js';
 import { ALLOW_ALL } from '../support/gateway.js';
 import { jsonBody } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import {
   askStateless,
   createTaskServer,

@@ -2,11 +2,11 @@
 // lists joined under prefixes, calls mapped back by exactly one prefix, every control and record the member's.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { connectTo, firstTextOf, type MergedCaller, type MergedRig, startMergedRig } from '../support/deployments.js';
 import { linesOf } from '../support/gateway.js';
 import { onlyIn, type UpstreamEra } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { makeProofHolder, proofHeaders } from '../support/tokens.js';
 import { errorOf, post, resultOf, statelessParts, toolNames } from '../support/wire-client.js';

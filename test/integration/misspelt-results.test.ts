@@ -2,10 +2,10 @@
 // client like that would have read in them.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
 import { jsonBody, onMethod, stream } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { callStateless, type OpenSession, requestStateless } from '../support/wire-client.js';
 
 const EVIL = 'evil_tool';

@@ -6,13 +6,10 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { leasePath } from '../../src/audit/writer-lease.js';
-import { type GatewayStart, startGateway } from '../../src/gateway/gateway.js';
-import { createLog } from '../../src/telemetry/log.js';
 import { verifyChain } from '../support/audit-chain.js';
 import { canary } from '../support/canary.js';
 import { ADMINS } from '../support/deployments.js';
-import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { type AttackRig, type GatewayStart, startRig, tryStart, UPSTREAM } from '../support/gateway.js';
 import { findFreePort } from '../support/processes.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless } from '../support/wire-client.js';
@@ -41,13 +38,7 @@ async function startSecond(ports: Ports, change: (text: string) => string = (tex
     .replace(/admin: \{host: 127.0.0.1, port: \d+/, `admin: {host: 127.0.0.1, port: ${ports.admin}`);
   const file = join(folder, 'second.yaml');
   await writeFile(file, change(text));
-  return startGateway({
-    file,
-    env: {},
-    log: createLog(() => undefined),
-    build: { version: '0.0.0-test', node: 'v24.0.0' },
-    writeStdout: () => Promise.resolve(),
-  });
+  return tryStart({ file });
 }
 
 /** Takes a port; rejects when it is taken. */
@@ -74,7 +65,7 @@ async function instances(): Promise<ReadonlySet<unknown>> {
   return new Set((await rig.gateway.audit()).flatMap((line) => line['gateway'].instance ?? []));
 }
 
-const lease = () => readFile(leasePath(join(rig.gateway.folder, 'audit.jsonl')), 'utf8');
+const lease = () => readFile(join(rig.gateway.folder, 'audit.jsonl.lease'), 'utf8');
 
 describe('a start', () => {
   it.each([['data'], ['ops'], ['admin']] as const)(

@@ -3,10 +3,10 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { inTurn, onMethod, resultFor, sessionsOnly, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { ALL_QUESTIONS, askThenAnswer, FORM_QUESTION, grantQuestions } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, errorOf, type Reply, requestStateless, resultOf } from '../support/wire-client.js';

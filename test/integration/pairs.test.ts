@@ -2,11 +2,11 @@
 // drifted, stolen and recorded is the same, whichever era the client speaks and whichever its upstream.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectRefusedLines, linesOf, startRig } from '../support/gateway.js';
 import { jsonBody, onlyIn, onMethod, resultFor, type UpstreamEra } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { openChannelCaller, postMessage, type RawChannel } from '../support/http-sse-clients.js';
+import type { JsonObject } from '../support/json.js';
 import { makeGithubToken } from '../support/secrets.js';
 import {
   type Access,

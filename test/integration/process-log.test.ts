@@ -3,11 +3,10 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { startDemoUpstream } from '../../src/dev/demo-upstream.js';
-import { countReviewed } from '../../src/pins/approval.js';
-import { readLock } from '../../src/pins/lock-reader.js';
+import { startDemoUpstream } from '../support/demo.js';
 import { startTestGateway } from '../support/gateway.js';
 import { HONEST_TOOLS, startHostileUpstream } from '../support/hostile-upstream.js';
+import { countApproved, readLockOf } from '../support/lock-files.js';
 import { PATIENT } from '../support/timing.js';
 
 type Line = { readonly event: string; readonly level: string; readonly [field: string]: unknown };
@@ -64,12 +63,11 @@ describe('the process log', () => {
   it('[G-14] counts the instructions of a server too, as pin does', async () => {
     const upstream = await startDemoUpstream({});
     const gateway = await startTestGateway({ upstreams: [{ name: 'desk', url: upstream.url }] });
-    const file = join(gateway.folder, 'policies/pins/desk.lock.yaml');
-    const { lock } = readLock(file, await readFile(file, 'utf8'));
-    if (lock?.instructions === undefined) throw new Error('the server has no instructions');
+    const lock = await readLockOf(gateway.folder, 'desk');
+    if (lock.instructions === undefined) throw new Error('the server has no instructions');
     const last = (): Line | undefined =>
       linesOf(gateway.log()).findLast(({ event }) => event === 'upstream is reachable');
-    await expect.poll(() => last()?.['pinned'], PATIENT).toBe(countReviewed(lock).approved);
+    await expect.poll(() => last()?.['pinned'], PATIENT).toBe(countApproved(lock));
     expect(last()).toMatchObject({ pending: 0, unpinned: 0, changed: 0 });
     await gateway.close();
     await upstream.close();

@@ -2,9 +2,9 @@
 // Source: docs/contract.md §4 and §10; MCP 2025-11-25, transports.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALLOW_ALL, type AttackRig, expectRefusedLines, startRig, UPSTREAM } from '../support/gateway.js';
 import { jsonBody } from '../support/hostile-acts.js';
+import type { JsonObject } from '../support/json.js';
 import { openRawSession, type RawSession } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
 import { makeGithubToken } from '../support/secrets.js';

@@ -3,10 +3,8 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startGateway } from '../../src/gateway/gateway.js';
-import { createLog } from '../../src/telemetry/log.js';
 import { canary } from '../support/canary.js';
-import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { type AttackRig, startRig, tryStart, UPSTREAM } from '../support/gateway.js';
 import { findFreePort } from '../support/processes.js';
 import { bearer, callStateless, post, requestStateless, sessionHeaders, toolNames } from '../support/wire-client.js';
 
@@ -191,11 +189,8 @@ describe('a start that waits', () => {
     const isReached = new Promise<void>((resolve) => {
       reach = resolve;
     });
-    const starting = startGateway({
+    const starting = tryStart({
       file,
-      env: {},
-      log: createLog(() => undefined),
-      build: { version: '0.0.0-test', node: 'v24.0.0' },
       // The first line of the audit: the start waits for it.
       writeStdout() {
         reach();

@@ -4,17 +4,11 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { supposePrincipal } from '../../src/auth/principal.js';
-import { runExplainDecision } from '../../src/cli/policy/explain.js';
-import { type ReplayOptions, runReplay } from '../../src/cli/policy/replay.js';
-import { DISK_FILES } from '../../src/config/files.js';
-import { readLocksForPolicies } from '../../src/gateway/config-version.js';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { runCommand } from '../support/commands.js';
 import { type AttackRig, decisionOf, startRig } from '../support/gateway.js';
+import type { JsonObject } from '../support/json.js';
 import { callStateless } from '../support/wire-client.js';
-import { terminal } from '../unit/cli/console.js';
 
-const PORTS = { files: DISK_FILES, loadLocks: readLocksForPolicies, supposePrincipal };
 const TOOLS: readonly JsonObject[] = ['read_item', 'drop_item', 'never_used'].map((name) => ({
   name,
   description: 'Does something.',
@@ -54,10 +48,10 @@ async function call(name: string, id: string, groups: readonly string[] = ['eng'
   return callStateless(rig.as(token), name, { id });
 }
 
-async function replay(options: Partial<ReplayOptions> = {}) {
-  const io = terminal({ cwd: folder });
-  const given = { config: 'gateway.yaml', log: ['audit.jsonl'], ...options };
-  return { code: await runReplay(given, io, PORTS), out: io.out(), err: io.err() };
+const run = (...argv: readonly string[]) => runCommand([...argv, '-c', 'gateway.yaml'], { cwd: folder });
+
+function replay(...options: readonly string[]) {
+  return run('replay', ...(options.includes('--log') ? [] : ['--log', 'audit.jsonl']), ...options);
 }
 
 describe('[POL-07] replay', () => {
@@ -70,9 +64,9 @@ describe('[POL-07] replay', () => {
     await expect.poll(async () => (await rig.gateway.audit()).length).toBeGreaterThan(9);
     expect(await replay()).toMatchObject({
       code: 0,
-      out: expect.not.stringContaining('would change'),
+      stdout: expect.not.stringContaining('would change'),
     });
-    const { code, out, err } = await replay({ policies: 'next' });
+    const { code, stdout: out, stderr: err } = await replay('--policies', 'next');
     expect(code).toBe(1);
     expect(out).toContain('would change: 2 × of-eng (');
     expect(out).toContain('target tool drop_item: allow by base/engineers -> deny: denied-by-rule by base/keep-one  (');
@@ -82,20 +76,20 @@ describe('[POL-07] replay', () => {
   });
 
   it('suggests the rules that keep what a group was allowed, and names what it never used', async () => {
-    const { code, out } = await replay({ suggest: true, group: 'eng', days: 30 });
+    const { code, stdout: out } = await replay('--suggest', '--group', 'eng', '--days', '30');
     expect(code).toBe(0);
     expect(out).toContain('tools:\n        - "drop_item"\n        - "read_item"\n');
     expect(out).toContain('# granted by base/engineers and never used: target/never_used\n');
     await mkdir(join(folder, 'suggested'));
     await writeFile(join(folder, 'suggested/eng.policy.yaml'), out);
-    const again = await replay({ policies: 'suggested', group: 'eng' });
-    expect(again).toMatchObject({ code: 0, out: '' });
+    const again = await replay('--policies', 'suggested', '--group', 'eng');
+    expect(again).toMatchObject({ code: 0, stdout: '' });
   });
 
   it('concludes nothing from files that were altered', async () => {
     const text = await readFile(join(folder, 'audit.jsonl'), 'utf8');
     await writeFile(join(folder, 'altered.jsonl'), text.replace('"verdict":"allow"', '"verdict":"deny"'));
-    const { code, out, err } = await replay({ log: ['altered.jsonl'] });
+    const { code, stdout: out, stderr: err } = await replay('--log', 'altered.jsonl');
     expect({ code, out }).toEqual({ code: 2, out: '' });
     expect(err).toContain('error: the audit files are damaged, so nothing is concluded from them');
   });
@@ -103,13 +97,12 @@ describe('[POL-07] replay', () => {
   it('explains one decision: what was recorded, and what follows from the rules as they are', async () => {
     const { id } = decisionOf(await call('read_item', 'four', ['ops']));
     await expect.poll(async () => (await rig.gateway.audit()).length).toBeGreaterThan(11);
-    const io = terminal({ cwd: folder });
-    const options = { id, config: 'gateway.yaml', log: ['audit.jsonl'] };
-    expect(await runExplainDecision(options, io, PORTS)).toBe(0);
-    expect(io.out()).toContain('recorded: deny: no-matching-allow\n');
-    expect(io.out()).toContain('under these policies: not known, because the record does not give');
-    expect(io.out()).toContain('who.groups: not known: the groups of the caller are not recorded');
-    const other = { ...options, id: '00000000-0000-0000-0000-000000000000' };
-    expect(await runExplainDecision(other, io, PORTS)).toBe(1);
+    const explain = (decision: string) => run('explain', 'decision', decision, '--log', 'audit.jsonl');
+    const { code, stdout } = await explain(id);
+    expect(code).toBe(0);
+    expect(stdout).toContain('recorded: deny: no-matching-allow\n');
+    expect(stdout).toContain('under these policies: not known, because the record does not give');
+    expect(stdout).toContain('who.groups: not known: the groups of the caller are not recorded');
+    expect((await explain('00000000-0000-0000-0000-000000000000')).code).toBe(1);
   });
 });

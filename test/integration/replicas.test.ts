@@ -5,7 +5,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { writeKeyText } from '../../src/config/keys.js';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { sseEvent, textResult } from '../support/hostile-acts.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
@@ -42,7 +41,7 @@ async function elsewhere(gateway: RunningGateway): Promise<Record<string, string
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sallyport-replicas-'));
-  await writeFile(join(folder, 'key'), writeKeyText(randomBytes(32)), { mode: 0o600 });
+  await writeFile(join(folder, 'key'), randomBytes(32).toString('hex'), { mode: 0o600 });
   upstream = await startHostileUpstream();
   issuer = await startTestIssuer();
   one = await start();

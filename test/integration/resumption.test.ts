@@ -2,11 +2,11 @@
 // Source: MCP 2025-11-25, transports (resumability and redelivery); docs/contract.md §10.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { createGate } from '../support/changing-rig.js';
 import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import { type Act, type Ending, HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { openRawSession, postRaw, type RawSession, sendRaw } from '../support/raw-mcp.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';

@@ -5,7 +5,6 @@ import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startMergedRig } from '../support/deployments.js';
 import {
   ALLOW_ALL,
@@ -25,6 +24,7 @@ import {
   stream,
 } from '../support/hostile-acts.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
+import type { Json, JsonObject } from '../support/json.js';
 import {
   askStateless,
   beginStateless,

@@ -2,7 +2,6 @@
 // whatever way their results come. Source: MCP 2025-11-25, tasks.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   ALLOW_ALL,
   type AttackRig,
@@ -14,6 +13,7 @@ import {
 } from '../support/gateway.js';
 import { jsonBody, onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import {
   createTaskServer,
   initializeWithTasks,

@@ -4,8 +4,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, decisionOf, linesOf, startRig } from '../support/gateway.js';
+import type { JsonObject } from '../support/json.js';
 import { callStateless, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
 
 const TOOLS: readonly JsonObject[] = ['read_item', 'drop_item', 'other_item'].map((name) => ({

@@ -2,24 +2,18 @@
 // used once at all of them, and a token is revoked by whichever digest names it. The store is one of this process;
 // what a real one does is in test/system.
 
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ADMINS, adminsOf, idOf, startRotatingGateways, type TwoGateways } from '../support/deployments.js';
 import type { RunningGateway } from '../support/gateway.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
-import type { FakeStore } from '../support/state.js';
+import { replace } from '../support/seams.js';
+import { createFakeStore } from '../support/state.js';
 import { PATIENT } from '../support/timing.js';
 import { makeProofHolder, type ProofHolder, proofHeaders } from '../support/tokens.js';
 import { callStateless, type HeaderLines, post, type Reply, statelessParts } from '../support/wire-client.js';
 
-const shared = vi.hoisted((): { store?: FakeStore } => ({}));
-
-vi.mock('../../src/state/redis.js', async (load) => {
-  const real = await load<typeof import('../../src/state/redis.js')>();
-  const { createFakeStore } = await import('../support/state.js');
-  const store = createFakeStore(Date.now);
-  shared.store = store;
-  return { ...real, openRedisLink: () => store.link() };
-});
+const store = createFakeStore(Date.now);
+replace('redis', { openRedisLink: () => store.link() });
 
 /** Where clients reach both; nothing here listens there. */
 const PUBLIC_URL = 'http://127.0.0.1:9';
@@ -94,12 +88,12 @@ describe('a proof while the store is away', () => {
     const claims = { cnf: { jkt: holder.thumbprint } };
     const token = await both.issuer.mint(RESOURCE, { claims });
     const proof = await proofHeaders(holder, { url: RESOURCE, token });
-    shared.store?.goDown();
+    store.goDown();
     const refused = await post({ url: one.url('target'), token: undefined }, JSON.stringify(CALL.body), {
       ...CALL.headers,
       ...proof,
     });
-    shared.store?.comeBack();
+    store.comeBack();
     expect([refused.status, refused.message?.['error']]).toMatchObject([503, { code: 1509 }]);
     const id = refused.headers.get('sallyport-decision');
     const lines = async () => (await one.audit()).filter((line) => line['decision']?.id === id);

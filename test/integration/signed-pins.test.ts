@@ -4,15 +4,8 @@
 import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { runPinSign } from '../../src/cli/pin/sign.js';
-import { runValidate } from '../../src/cli/validate.js';
-import { DISK_FILES } from '../../src/config/files.js';
-import { updateFile } from '../../src/gateway/command-ports.js';
-import { readLocksForPolicies } from '../../src/gateway/config-version.js';
-import { startGateway } from '../../src/gateway/gateway.js';
-import { compilePolicies } from '../../src/policy/compile/compile.js';
-import { createLog } from '../../src/telemetry/log.js';
-import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { runCommand } from '../support/commands.js';
+import { type AttackRig, startRig, tryStart, UPSTREAM } from '../support/gateway.js';
 import { makeSigner, type TestSigner } from '../support/signers.js';
 import { requestStateless, toolNames } from '../support/wire-client.js';
 
@@ -31,25 +24,13 @@ let lockFile: string;
 let signatureFile: string;
 let gatewayFile: string;
 
-const printed = { out: '', err: '' };
-const io = () => ({
-  stdout(text: string): void {
-    printed.out += text;
-  },
-  stderr(text: string): void {
-    printed.err += text;
-  },
-  ...{ env: ENV, cwd: folder, isTty: false },
-});
+/** A command on the files of the gateway. */
+const run = (...argv: readonly string[]) => runCommand([...argv, '-c', gatewayFile], { cwd: folder, env: ENV });
 
 async function signAs(signer: TestSigner, counter?: number): Promise<void> {
-  const ports = {
-    ...{ files: DISK_FILES, updateFile, now: Date.now },
-    observe: () => Promise.reject(new Error('nothing is listed')),
-  };
-  const options = { config: gatewayFile, upstreams: [UPSTREAM], keyEnv: KEYS.get(signer) ?? '' };
-  const more = counter === undefined ? {} : { counter };
-  expect(await runPinSign({ ...options, ...more }, io(), ports)).toBe(0);
+  const more = counter === undefined ? [] : ['--counter', String(counter)];
+  const { code } = await run('pin', 'sign', UPSTREAM, '--key-env', KEYS.get(signer) ?? '', ...more);
+  expect(code).toBe(0);
 }
 
 async function sign(...signers: readonly TestSigner[]): Promise<void> {
@@ -58,19 +39,13 @@ async function sign(...signers: readonly TestSigner[]): Promise<void> {
 
 /** What `validate` prints, and how it ends. */
 async function validate(): Promise<readonly [number, string]> {
-  printed.out = '';
-  const ports = { files: DISK_FILES, compilePolicies, loadLocks: readLocksForPolicies };
-  const code = await runValidate({ config: gatewayFile }, io(), ports);
-  return [code, printed.out];
+  const { code, stdout } = await run('validate');
+  return [code, stdout];
 }
 
 /** Starts a second gateway from the same files, which another one serves: a start that reaches its ports has read them. */
 async function start(): Promise<string> {
-  const started = await startGateway({
-    ...{ file: gatewayFile, env: ENV, log: createLog(() => undefined, 'error') },
-    build: { version: '0', node: 'v24.0.0' },
-    writeStdout: async () => undefined,
-  });
+  const started = await tryStart({ file: gatewayFile, env: ENV });
   if (started.kind === 'refused') return started.diagnostics.map(({ message }) => message).join();
   if (started.kind === 'started') await started.gateway.close();
   return started.kind === 'failed' ? started.message : 'started';

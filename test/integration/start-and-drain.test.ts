@@ -6,9 +6,10 @@ import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type RunningGateway, startRig, startTestGateway, textOf, UPSTREAM } from '../support/gateway.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { replace } from '../support/seams.js';
 import { makeSecret } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, openSession, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
@@ -18,32 +19,27 @@ const GRACE_MS = 600_000;
 /** Time for a request or a reload to go where it must not; nothing is waited for that must come. */
 const TEMPTING_MS = 200;
 
-const disk = vi.hoisted(() => ({
+const disk = {
   /** What was read once more is handed over when this has resolved. */
   slow: undefined as Promise<void> | undefined,
   isHolding: false,
-}));
+};
 
-vi.mock('../../src/http/server.js', async (load) => {
-  const real = await load<typeof import('../../src/http/server.js')>();
-  const createDataServer: typeof real.createDataServer = (...given) => {
+replace('server', {
+  createDataServer(real, ...given) {
     const server = real.createDataServer(...given);
     return { ...server, close: () => server.close(GRACE_MS) };
-  };
-  return { ...real, createDataServer };
+  },
 });
-
-vi.mock('../../src/gateway/config-version.js', async (load) => {
-  const real = await load<typeof import('../../src/gateway/config-version.js')>();
-  const loadVersion: typeof real.loadVersion = async (...given) => {
+replace('versions', {
+  async loadVersion(real, ...given) {
     const reading = await real.loadVersion(...given);
     const { slow } = disk;
     disk.slow = undefined;
     disk.isHolding = slow !== undefined;
     await slow;
     return reading;
-  };
-  return { ...real, loadVersion };
+  },
 });
 
 function gate(): { readonly opened: Promise<void>; open(): void } {

@@ -3,10 +3,10 @@
 
 import { Client, type StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig } from '../support/gateway.js';
 import { jsonBody, onMethod, redirectTo } from '../support/hostile-acts.js';
 import type { Act } from '../support/hostile-upstream.js';
+import type { Json, JsonObject } from '../support/json.js';
 import { createTransportV2 } from '../support/sdk-clients.js';
 import { callStateless, errorOf, requestStateless } from '../support/wire-client.js';
 

@@ -6,20 +6,15 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type StdioServer, startStdioServer } from '../../src/stdio/server.js';
-import type { ProcessEnd } from '../../src/stdio/server-process.js';
 import { EVERYTHING_TEMPLATES, type RunningGateway, startTestGateway, writeOpenPolicy } from '../support/gateway.js';
 import { connectAsked, connectSdkV1, connectSdkV2, grantQuestions } from '../support/sdk-clients.js';
-import { makeSecret } from '../support/secrets.js';
-import { signalGroup } from '../support/stdio-server.js';
+import { STDIO_TOKEN, type StdioRig, startStdioRig } from '../support/stdio-server.js';
 import { requestStateless } from '../support/wire-client.js';
 
 const entry = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/dist/index.js');
-const token = makeSecret();
-const ends: ProcessEnd[] = [];
 
 let folder: string;
-let adapter: StdioServer;
+let adapter: StdioRig;
 let gateway: RunningGateway;
 
 beforeAll(async () => {
@@ -31,16 +26,7 @@ beforeAll(async () => {
     cwd: folder,
     env: { PATH: process.env['PATH'] ?? '' },
   };
-  adapter = await startStdioServer(
-    { command, address: { socket }, token, maxSessions: 12 },
-    {
-      signalGroup,
-      killMarked: async () => undefined,
-      log: () => undefined,
-      redact: String,
-      onProcessEnd: (end) => ends.push(end),
-    },
-  );
+  adapter = await startStdioRig({ command, address: { socket }, maxSessions: 12 });
   gateway = await startTestGateway({
     upstreams: [
       {
@@ -52,7 +38,7 @@ beforeAll(async () => {
         ],
       },
     ],
-    env: { STDIO_HEADER: `Bearer ${token}` },
+    env: { STDIO_HEADER: `Bearer ${STDIO_TOKEN}` },
     policies: { open: writeOpenPolicy(EVERYTHING_TEMPLATES), questions: grantQuestions() },
   });
 });
@@ -106,12 +92,12 @@ describe('[STD-05] a stdio server behind adapter and gateway', () => {
     await asked.close();
   });
 
-  it('ends the process of a session that its client ends', async () => {
-    const before = ends.length;
+  it('adapter.ends the process of a session that its client adapter.ends', async () => {
+    const before = adapter.ends.length;
     const { transport, close } = await connectSdkV1(url(), await access());
     await transport.terminateSession();
     await close();
-    await expect.poll(() => ends.slice(before).map(({ how }) => how)).toContain('the client ended the session');
+    await expect.poll(() => adapter.ends.slice(before).map(({ how }) => how)).toContain('the client ended the session');
   });
 });
 

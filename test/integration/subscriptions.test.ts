@@ -2,10 +2,10 @@
 // of its stream reaches the client, and what the gateway tells by itself.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, linesOf, startRig, UPSTREAM } from '../support/gateway.js';
 import { onMethod, sseEvent, stream } from '../support/hostile-acts.js';
 import { type Act, HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import {
   type Access,

@@ -2,10 +2,10 @@
 // Source: the Tasks extension of 2026-07-28, task status notifications.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { sseEvent } from '../support/hostile-acts.js';
 import type { Act } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { beginStateless, createTaskServer, declaring, TASK_TOOLS, taskOf } from '../support/mcp-servers.js';
 import { type Access, callStateless, type EventReader, openEvents } from '../support/wire-client.js';
 

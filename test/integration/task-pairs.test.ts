@@ -4,11 +4,11 @@
 // handling).
 
 import { afterEach, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectNothingForwarded, expectRefusedLines, startRig } from '../support/gateway.js';
 import { jsonBody, onlyIn, onMethod } from '../support/hostile-acts.js';
 import type { Order } from '../support/hostile-upstream.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
+import type { JsonObject } from '../support/json.js';
 import { askStateless, EXTENSION, initializeWithTasks, TASK_TOOLS, taskOf } from '../support/mcp-servers.js';
 import { errorOf, openSession, requestStateless, resultOf } from '../support/wire-client.js';
 

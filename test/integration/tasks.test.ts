@@ -2,7 +2,6 @@
 // they bring is judged. Source: the Tasks extension of 2026-07-28.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   ALLOW_ALL,
   type AttackRig,
@@ -15,6 +14,7 @@ import {
   UPSTREAM,
 } from '../support/gateway.js';
 import { jsonBody, onMethod } from '../support/hostile-acts.js';
+import type { JsonObject } from '../support/json.js';
 import {
   askStateless,
   beginStateless,

@@ -2,10 +2,10 @@
 // questions that cross, cancelling, notices, pools, and refusals that say why.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALLOW_ALL, type AttackRig, startRig } from '../support/gateway.js';
 import { inTurn, jsonBody, onMethod, sessionsOnly, stream } from '../support/hostile-acts.js';
 import { type Act, type HostileRequest, type Order, paramsOf } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { ALL_QUESTIONS, askThenAnswer, FORM_QUESTION as FORM, grantQuestions } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';
 import {

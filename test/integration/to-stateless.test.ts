@@ -3,7 +3,6 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { isObject, type JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALLOW_ALL, type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
 import {
   inTurn,
@@ -17,6 +16,7 @@ import {
   textResult,
 } from '../support/hostile-acts.js';
 import { type HostileRequest, paramsOf } from '../support/hostile-upstream.js';
+import { isObject, type JsonObject } from '../support/json.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { connectAsked, FORM_QUESTION as FORM, grantQuestions } from '../support/sdk-clients.js';
 import { makeGithubToken } from '../support/secrets.js';

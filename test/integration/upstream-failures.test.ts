@@ -2,10 +2,10 @@
 // the last event of a stream that has begun; the gateway and the next call are unharmed.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
 import * as acts from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { callStateless, errorOf, type OpenSession, requestStateless } from '../support/wire-client.js';
 
 const ANSWER: JsonObject = {

@@ -1,13 +1,7 @@
 // When the gateway reads definitions anew: before a call, on its own schedule, after a connection failed; and what of
 // several approved forms each caller may use.
 
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { digestDefinition } from '../../src/pins/digest.js';
-import { writeLock } from '../../src/pins/lock.js';
-import { readLock } from '../../src/pins/lock-reader.js';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   type AttackRig,
   expectRefusedLines,
@@ -17,6 +11,8 @@ import {
   startTestGateway,
 } from '../support/gateway.js';
 import { HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
+import { changeTool, digestOfTool } from '../support/lock-files.js';
 import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
 import {
   type Access,
@@ -69,14 +65,8 @@ describe('two approved forms of a definition, each offered to some callers', () 
   afterAll(() => rig.close());
 
   async function approveOtherForm({ folder, reload }: RunningGateway): Promise<void> {
-    const file = join(folder, 'policies/pins/target.lock.yaml');
-    const { lock } = readLock(file, await readFile(file, 'utf8'));
-    const pin = lock?.pins.tool.get('read_record');
-    const digest = digestDefinition('tool', OTHER_FORM);
-    if (lock === undefined || pin === undefined || !digest.ok) throw new Error('nothing is pinned');
-    const variant = { ...pin, sha256: digest.digest, definition: OTHER_FORM };
-    const tool = new Map([...lock.pins.tool, ['read_record', { ...pin, variants: [variant] }]]);
-    await writeFile(file, writeLock({ ...lock, pins: { ...lock.pins, tool } }));
+    const other = { sha256: digestOfTool(OTHER_FORM), definition: OTHER_FORM };
+    await changeTool(folder, 'read_record', (pin) => ({ ...pin, variants: [{ ...pin, ...other }] }));
     await reload();
   }
 

@@ -1,11 +1,11 @@
 // Results with half of a surrogate pair over the wire, in both eras and both forms of a response.
 
 import { describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type World, withWorld } from '../compat/rig.js';
 import { decisionOf, linesOf } from '../support/gateway.js';
 import { body, jsonBody, onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { errorOf, type Reply, resultOf, toolNames } from '../support/wire-client.js';
 
 const HALF = '\ud83d';

@@ -3,10 +3,10 @@
 
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { isObject, type JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectNothingForwarded, startRig } from '../support/gateway.js';
 import { onMethod, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import { isObject, type JsonObject } from '../support/json.js';
 import {
   callStateless,
   errorOf,

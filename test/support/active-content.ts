@@ -11,8 +11,8 @@ import { findMarkdownCode } from '../../src/inspection/detectors/markdown-code.j
 import { sanitizeText } from '../../src/inspection/detectors/text-sanitizer.js';
 import { isSurelyClean } from '../../src/inspection/prefilter/prefilter.js';
 import { inspectMessage } from '../../src/inspection/responses.js';
-import type { Json } from '../../src/protocol/jsonrpc.js';
 import { textResult, withRules } from '../unit/inspection/samples.js';
+import type { Json } from './json.js';
 
 // Random Markdown documents for the test of active content: a small grammar whose words are markup, odd
 // blanks, line ends, containers, references and harmful payloads. The same seed gives the same documents.

@@ -7,7 +7,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { writeKeyText } from '../../src/config/keys.js';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   type AttackRig,
   type GatewayUnderTest,
@@ -19,6 +18,7 @@ import {
 } from './gateway.js';
 import { onMethod, resultFor, sseEvent, textResult } from './hostile-acts.js';
 import { type HostileRequest, type HostileUpstream, type Order, startHostileUpstream } from './hostile-upstream.js';
+import type { JsonObject } from './json.js';
 import { startLegacySseFront } from './legacy-sse-front.js';
 import { makeSecretFiles } from './secrets.js';
 import { startTestIssuer, startTokenServer, type TestIssuer, type TokenServer } from './tokens.js';

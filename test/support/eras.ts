@@ -1,11 +1,11 @@
 // Clients of every revision, asked in one way, and ways through a gateway: which revision the client speaks, and what
 // stands behind the gateway.
 
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { isObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, type RigOptions, startRig } from './gateway.js';
 import { onlyIn, type UpstreamEra } from './hostile-acts.js';
 import { openChannelCaller } from './http-sse-clients.js';
+import type { JsonObject } from './json.js';
+import { isObject } from './json.js';
 import {
   type Access,
   type HeaderLines,

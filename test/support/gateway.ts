@@ -13,15 +13,15 @@ import type { PinPorts } from '../../src/cli/pin/lock-files.js';
 import type { Diagnostic } from '../../src/config/diagnostics.js';
 import { DISK_FILES } from '../../src/config/files.js';
 import { observeOnce, updateFile } from '../../src/gateway/command-ports.js';
-import { type Gateway, startGateway } from '../../src/gateway/gateway.js';
+import { type Gateway, type GatewayStart, startGateway } from '../../src/gateway/gateway.js';
 import { approvePin, type PinChange, pendingOf } from '../../src/pins/approval.js';
 import { writeLock } from '../../src/pins/lock.js';
 import { readLock } from '../../src/pins/lock-reader.js';
 import type { Reason } from '../../src/policy/reasons.js';
-import { isObject, type Json, type JsonObject } from '../../src/protocol/jsonrpc.js';
 import { createLog } from '../../src/telemetry/log.js';
 import { canary } from './canary.js';
 import { type HostileUpstream, startHostileUpstream } from './hostile-upstream.js';
+import { isObject, type Json, type JsonObject } from './json.js';
 import { type LegacySseFront, startLegacySseFront } from './legacy-sse-front.js';
 import { findFreePort } from './processes.js';
 import { startTestIssuer, type TestIssuer } from './tokens.js';
@@ -289,6 +289,21 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
   };
 }
 
+export type { GatewayStart };
+
+/** Starts a gateway from files that a test has written, which may not succeed. Who starts it closes it. */
+export function tryStart({
+  env = {},
+  ...given
+}: {
+  readonly file: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly writeStdout?: (text: string) => Promise<void>;
+}): Promise<GatewayStart> {
+  const build = { version: '0.0.0-test', node: 'v24.0.0' };
+  return startGateway({ log: createLog(() => undefined), build, writeStdout: async () => undefined, ...given, env });
+}
+
 // A policy that lets every verified caller use everything an upstream offers. Templates are named one by
 // one, because a policy matches them exactly (docs/contract.md §4).
 
@@ -362,6 +377,7 @@ export async function startRig(options: RigOptions = {}): Promise<AttackRig> {
     upstreams: [{ name: UPSTREAM, url: front?.url ?? upstream.url, more }],
   });
   await settleListings(gateway, [upstream]);
+  if (rest.issuerUrl === undefined && rest.issuer === undefined && rest.now === undefined) await awaitKeys(gateway);
   upstream.forget();
   const url = gateway.url(UPSTREAM);
   const access = { url, token: await gateway.token(UPSTREAM) };
@@ -383,6 +399,12 @@ export async function startRig(options: RigOptions = {}): Promise<AttackRig> {
       await upstream.close();
     },
   };
+}
+
+/** Waits for the keys of the issuer, which a busy machine may not have fetched in time at first. */
+async function awaitKeys(gateway: RunningGateway): Promise<void> {
+  const keys = /^sallyport_jwks_last_success_timestamp_seconds\{issuer="test"\}/m;
+  await vi.waitFor(async () => expect(await gateway.metrics()).toMatch(keys), { timeout: 30_000, interval: 50 });
 }
 
 /** Waits for the gateway's own first listings, in both eras, so that none of them comes during a test. */

@@ -3,11 +3,11 @@
 // subject of its own, so that its audit events are found by name.
 
 import { expect, vi } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ENDPOINT, type MergedRig } from './deployments.js';
 import type { AuditLine, RunningGateway } from './gateway.js';
 import { onMethod, stream } from './hostile-acts.js';
 import { type Act, type HostileRequest, type Order, paramsOf } from './hostile-upstream.js';
+import type { JsonObject } from './json.js';
 import { openRawSession, sendRaw } from './raw-mcp.js';
 import { PATIENT } from './timing.js';
 import { type Access, bearer, type Listening, listenOn, statelessParts } from './wire-client.js';

@@ -2,8 +2,8 @@
 // Grouped as reference cases are: HTTP framing, redirects, sizes, JSON-RPC answers, event streams.
 
 import { brotliCompressSync, gzipSync } from 'node:zlib';
-import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import type { Act, Chunk, Ending, HostileRequest, Order } from './hostile-upstream.js';
+import type { Json, JsonObject } from './json.js';
 
 const JSON_TYPE = 'application/json';
 const SSE_TYPE = 'text/event-stream';

@@ -6,8 +6,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Classified, classifyPost, respondToRequest, type ServerContent } from '../../src/dev/demo-protocol.js';
-import type { Json, JsonObject, RequestId } from '../../src/protocol/jsonrpc.js';
-import { isObject } from '../../src/protocol/jsonrpc.js';
+import type { Json, JsonObject, RequestId } from './json.js';
+import { isObject } from './json.js';
 
 /** One request as it came in. */
 export type HostileRequest = {

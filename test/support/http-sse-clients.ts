@@ -1,7 +1,7 @@
 // Clients of HTTP+SSE that say exactly what a test tells them to.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import type { JsonObject } from './json.js';
 import { type Access, bearer, type Reply, readReply, type Sending } from './wire-client.js';
 
 // A client of HTTP+SSE by hand: what the gateway says, byte for byte, and posts with any session.

@@ -4,13 +4,13 @@
 import { join } from 'node:path';
 import type { Diagnostic } from '../../src/config/diagnostics.js';
 import type { ListKind } from '../../src/dev/demo-protocol.js';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startStdioServer } from '../../src/stdio/server.js';
 import { ENDPOINT, startMergedRig, startTwoGateways } from './deployments.js';
 import { type ClientEra, connectIn, ERA_PAIRS, type Era, type EraCaller, startRigOf } from './eras.js';
 import { type RunningGateway, startTestGateway, UPSTREAM } from './gateway.js';
 import { inTurn, onlyIn } from './hostile-acts.js';
 import { type HostileUpstream, type Order, startHostileUpstream } from './hostile-upstream.js';
+import type { JsonObject } from './json.js';
 import { createTaskServer, EXTENSION, SESSION_TASKS } from './mcp-servers.js';
 import { makeSecret } from './secrets.js';
 import { signalGroup } from './stdio-server.js';

@@ -3,7 +3,7 @@
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import type { JsonObject } from './json.js';
 import { type Reply, readReply } from './wire-client.js';
 
 export type FrontRequest = {

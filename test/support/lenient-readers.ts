@@ -4,7 +4,7 @@
 
 import { posix } from 'node:path';
 import { type DefaultTreeAdapterTypes, parseFragment } from 'parse5';
-import type { Json } from '../../src/protocol/jsonrpc.js';
+import type { Json } from './json.js';
 import { MODEL_PARSERS, memberOf, type Node, type Parser, readNodes } from './model-parsers.js';
 
 /** A value as a program gets it that reads every member through this parser. */

@@ -2,11 +2,11 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { isObject, type Json, type JsonObject } from '../../src/protocol/jsonrpc.js';
 import type { UpstreamResponse } from '../../src/protocol/transport.js';
 import type { ListingRequest } from '../../src/upstream/discovery/request.js';
 import { jsonBody } from './hostile-acts.js';
 import { type Act, HONEST_TOOLS, type HostileRequest, type Order } from './hostile-upstream.js';
+import { isObject, type Json, type JsonObject } from './json.js';
 import { type Access, type Reply, requestStateless, resultOf, STATELESS_VERSION } from './wire-client.js';
 
 // A scripted MCP server on node:http that answers handshakes and lists, in the eras and the pages that

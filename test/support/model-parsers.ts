@@ -2,7 +2,7 @@
 // matters, whether a name ends at NUL. They read valid text only and refuse nothing.
 // Source: RFC 8259 §4 ("the behavior of software that receives such an object is unpredictable").
 
-import type { Json } from '../../src/protocol/jsonrpc.js';
+import type { Json } from './json.js';
 
 /** A value as it stands in the text: every member, also those of one name. */
 export type Node =

@@ -1,7 +1,7 @@
 // Random JSON Schemas of every dialect that Ajv reads, and values that they may accept. A case is made from its number,
 // so that one that disagrees can be made again.
 
-import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
+import type { Json, JsonObject } from './json.js';
 
 const DIALECTS = {
   '2020-12': 'https://json-schema.org/draft/2020-12/schema',

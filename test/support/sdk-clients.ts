@@ -14,9 +14,9 @@ import {
   ElicitRequestSchema,
   ListRootsRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { resultFor, sseEvent, textResult } from './hostile-acts.js';
 import type { Act, HostileRequest, HostileUpstream } from './hostile-upstream.js';
+import type { JsonObject } from './json.js';
 
 // Connects the two official SDKs to an MCP endpoint: v1 (sessions), v2 held to one era.
 // Never falls back to another era, so that a test knows what was spoken.

@@ -134,7 +134,7 @@ export function makeAwsKey(): string {
   return `AKIA${pick(BASE32, 16)}`;
 }
 
-function luhnDigit(digits: string): number {
+export function luhnDigit(digits: string): number {
   let sum = 0;
   for (let i = 0; i < digits.length; i += 1) {
     const digit = Number(digits[digits.length - 1 - i]);

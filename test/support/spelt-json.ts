@@ -1,9 +1,9 @@
 // JSON as it is written by a program that wants to be read in two ways: escapes that nobody needs, blanks, bytes before
 // and behind the message, and members that are there twice. The same seed gives the same bytes.
 
-import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
-import { isObject } from '../../src/protocol/jsonrpc.js';
 import type { Random } from './active-content.js';
+import type { Json, JsonObject } from './json.js';
+import { isObject } from './json.js';
 
 /** How a JSON text is written, where not as `JSON.stringify` does. */
 export type Style = {

@@ -4,7 +4,6 @@
 import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { redactForRecord } from '../../src/inspection/capture.js';
-import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   type StdioServer,
   type StdioServerPorts,
@@ -12,6 +11,7 @@ import {
   startStdioServer,
 } from '../../src/stdio/server.js';
 import type { ProcessEnd } from '../../src/stdio/server-process.js';
+import type { Json, JsonObject } from './json.js';
 import { makeSecret } from './secrets.js';
 
 /** Answers `initialize`; any other method is a thing to do. */

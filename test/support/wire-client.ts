@@ -3,7 +3,7 @@
 // Source: MCP 2025-11-25 and 2026-07-28, transports.
 
 import { connect, type Socket } from 'node:net';
-import { isObject, type Json, type JsonObject } from '../../src/protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from './json.js';
 
 export const SESSION_VERSION = '2025-11-25';
 export const STATELESS_VERSION = '2026-07-28';

@@ -6,7 +6,6 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   askInStream,
   LONG_ANSWERS,
@@ -20,6 +19,7 @@ import {
 import { writeOpenPolicy } from '../support/gateway.js';
 import { inTurn, sessionsOnly } from '../support/hostile-acts.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import type { JsonObject } from '../support/json.js';
 import { type RedisServer, startRedisServer } from '../support/processes.js';
 import { ALL_QUESTIONS, askThenAnswer, FORM_QUESTION, grantQuestions } from '../support/sdk-clients.js';
 import { CITIES, type SdkV2Server, startInputRequiredServer } from '../support/sdk-servers.js';

@@ -3,14 +3,13 @@
 
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Json } from '../../src/protocol/jsonrpc.js';
-
 import { createKeyRing } from '../../src/state/keys.js';
 import { type GatewayState, MAX_ENDED } from '../../src/state/memory.js';
 import { openRedisLink } from '../../src/state/redis.js';
 import { MAX_MESSAGE_CHARS } from '../../src/state/replica-bus.js';
 import { createSharedState } from '../../src/state/shared-state.js';
 import type { StoreLink } from '../../src/state/store.js';
+import type { Json } from '../support/json.js';
 import { type RedisServer, startRedisServer } from '../support/processes.js';
 import { callerOf, describeState, ofSubject, ofToken, revocationOf } from '../support/state.js';
 import { PATIENT } from '../support/timing.js';

@@ -7,7 +7,8 @@ import { type InspectionOutcome, inspectMessage } from '../../../src/inspection/
 import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { createRandom } from '../../support/active-content.js';
-import { githubToken, noise, withRules } from './samples.js';
+import { githubToken, noise } from '../../support/seeded-values.js';
+import { withRules } from './samples.js';
 
 const TOKEN = githubToken('payload');
 const IMAGE = '![x](https://collect.example/a.png?q=1)';

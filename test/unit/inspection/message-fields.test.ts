@@ -8,7 +8,8 @@ import { exemptIn } from '../../../src/inspection/message-fields.js';
 import { inspectMessage } from '../../../src/inspection/responses.js';
 import { type Leaf, walkJson } from '../../../src/protocol/json/walk.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
-import { githubToken, profile, withRules } from './samples.js';
+import { githubToken } from '../../support/seeded-values.js';
+import { profile, withRules } from './samples.js';
 
 const TOKEN = githubToken('exempt');
 

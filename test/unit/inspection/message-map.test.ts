@@ -6,7 +6,8 @@ import { definitionTextsAt, joinedTextsOf, placeOf } from '../../../src/inspecti
 import { inspectFully, inspectMessage, passIfClean } from '../../../src/inspection/responses.js';
 import { walkJson, walkValue } from '../../../src/protocol/json/walk.js';
 import { isObject, type Json, type JsonObject } from '../../../src/protocol/jsonrpc.js';
-import { awsKey, githubToken, profile } from './samples.js';
+import { awsKey, githubToken } from '../../support/seeded-values.js';
+import { profile } from './samples.js';
 
 function result(members: JsonObject): JsonObject {
   return { jsonrpc: '2.0', id: 1, result: members };

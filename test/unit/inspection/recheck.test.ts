@@ -6,7 +6,8 @@ import { describe, expect, it } from 'vitest';
 import { sanitizeText } from '../../../src/inspection/detectors/text-sanitizer.js';
 import { inspectMessage } from '../../../src/inspection/responses.js';
 import { takeDisagreements } from '../../support/recheck-watch.js';
-import { awsKey, cardNumber, githubToken, iban, profile, resultOf, ssn, textResult, withRules } from './samples.js';
+import { awsKey, cardNumber, githubToken, iban, ssn } from '../../support/seeded-values.js';
+import { profile, resultOf, textResult, withRules } from './samples.js';
 
 const card = cardNumber('recheck');
 const fullWidth = [...card].map((digit) => String.fromCodePoint(0xff10 + Number(digit))).join('');

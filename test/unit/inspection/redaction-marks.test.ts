@@ -6,7 +6,8 @@ import { SECRET_FORMATS } from '../../../src/inspection/detectors/secret-formats
 import { findSensitive } from '../../../src/inspection/detectors/text-sanitizer.js';
 import { countMarks, type MarkKeys, redactionMark } from '../../../src/inspection/redaction-marks.js';
 import { inspectMessage } from '../../../src/inspection/responses.js';
-import { githubToken, noise, profile, resultOf } from './samples.js';
+import { githubToken, noise } from '../../support/seeded-values.js';
+import { profile, resultOf } from './samples.js';
 
 const KEYS: MarkKeys = [noise('mark key', 43), noise('earlier key', 43)];
 const KINDS = [...new Set(SECRET_FORMATS.map(({ kind }) => kind)), 'secret', 'card', 'sensitive'];

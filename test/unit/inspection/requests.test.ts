@@ -5,7 +5,8 @@ import type { Profile } from '../../../src/inspection/findings.js';
 import { guardArguments } from '../../../src/inspection/requests.js';
 import type { Json } from '../../../src/protocol/jsonrpc.js';
 
-import { awsKey, githubToken, jwt, noise, profile } from './samples.js';
+import { awsKey, githubToken, jwt, noise } from '../../support/seeded-values.js';
+import { profile } from './samples.js';
 
 function guard(params: Json, more: { presentedToken?: string; secrets?: 'off' | 'flag' } = {}) {
   const text = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });

@@ -12,7 +12,8 @@ import {
 import type { CompiledSchema } from '../../../src/policy/definitions.js';
 import type { Finding } from '../../../src/policy/record.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
-import { awsKey, cardNumber, githubToken, noise, profile, resultOf, ssn, textResult, withRules } from './samples.js';
+import { awsKey, cardNumber, githubToken, noise, ssn } from '../../support/seeded-values.js';
+import { profile, resultOf, textResult, withRules } from './samples.js';
 
 const token = githubToken('inspect');
 const card = cardNumber('inspect');

@@ -5,7 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { inspectMessage } from '../../../src/inspection/responses.js';
 import { compileSchema } from '../../../src/policy/json-schema/validator.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
-import { cardNumber, githubToken, profile, resultOf } from './samples.js';
+import { cardNumber, githubToken } from '../../support/seeded-values.js';
+import { profile, resultOf } from './samples.js';
 
 const CARD = cardNumber('schema');
 const MARK = '[redacted:card]';

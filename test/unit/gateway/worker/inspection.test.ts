@@ -31,8 +31,9 @@ import {
   STILLBORN_THREAD,
   THROWING_THREAD,
 } from '../../../support/processes.js';
+import { awsKey, cardNumber, githubToken, noise, ssn } from '../../../support/seeded-values.js';
 import { FREE_TURNS } from '../../../support/timing.js';
-import { awsKey, cardNumber, githubToken, noise, profile, ssn, withRules } from '../../inspection/samples.js';
+import { profile, withRules } from '../../inspection/samples.js';
 
 const token = githubToken('apart');
 const PRESENTED = `eyJ${'h'.repeat(20)}.eyJ${'b'.repeat(20)}.c2lnbmF0dXJl`;

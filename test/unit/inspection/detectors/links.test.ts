@@ -6,7 +6,8 @@ import { withSignedLinks } from '../../../../src/inspection/detectors/links.js';
 import type { Profile } from '../../../../src/inspection/findings.js';
 import { guardArguments } from '../../../../src/inspection/requests.js';
 import { inspectMessage } from '../../../../src/inspection/responses.js';
-import { awsKey, githubToken, HEX, noise, profile, textResult, withRules } from '../samples.js';
+import { awsKey, githubToken, HEX, noise } from '../../../support/seeded-values.js';
+import { profile, textResult, withRules } from '../samples.js';
 
 const signature = noise('signature', 64, HEX);
 const session = noise('session', 120);

@@ -6,7 +6,8 @@ import { describe, expect, it } from 'vitest';
 import { hasLuhnDigit } from '../../../../src/inspection/detectors/pii.js';
 import { findSensitive } from '../../../../src/inspection/detectors/text-sanitizer.js';
 import { inspectMessage } from '../../../../src/inspection/responses.js';
-import { cardNumber, profile, ssn } from '../samples.js';
+import { cardNumber, ssn } from '../../../support/seeded-values.js';
+import { profile } from '../samples.js';
 
 const PERSONAL = { secrets: false, pii: ['card', 'iban', 'ssn'] } as const;
 const card = cardNumber('numbers');

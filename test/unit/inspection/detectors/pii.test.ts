@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { hasLuhnDigit, isCardNumber } from '../../../../src/inspection/detectors/pii.js';
 import { findSensitive } from '../../../../src/inspection/detectors/text-sanitizer.js';
-import { cardNumber, iban, ssn } from '../samples.js';
+import { cardNumber, iban, ssn } from '../../../support/seeded-values.js';
 
 const PERSONAL = { secrets: false, pii: ['card', 'iban', 'ssn'] } as const;
 

@@ -10,7 +10,8 @@ import { findSensitive } from '../../../../src/inspection/detectors/text-sanitiz
 import { formatsIn } from '../../../../src/inspection/prefilter/anchors.js';
 import { inspectMessage } from '../../../../src/inspection/responses.js';
 import { type Pick, randomValues } from '../../../support/secrets.js';
-import { awsKey, githubToken, HEX, jwt, noise, profile, textResult, UPPER } from '../samples.js';
+import { awsKey, githubToken, HEX, jwt, noise, UPPER } from '../../../support/seeded-values.js';
+import { profile, textResult } from '../samples.js';
 
 const SECRETS = { secrets: true, pii: [] } as const;
 

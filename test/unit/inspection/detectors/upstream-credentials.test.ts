@@ -10,7 +10,8 @@ import {
 import { inspectMessage } from '../../../../src/inspection/responses.js';
 import type { Json } from '../../../../src/protocol/jsonrpc.js';
 
-import { jwt, noise, resultOf, textResult, withRules } from '../samples.js';
+import { jwt, noise } from '../../../support/seeded-values.js';
+import { resultOf, textResult, withRules } from '../samples.js';
 
 const HOUR_MS = 60 * 60 * 1000;
 /** No detector but this one is at work. */

@@ -18,7 +18,8 @@ import {
 } from '../../../../src/inspection/prefilter/prefilter.js';
 import { createSimdScan } from '../../../../src/inspection/prefilter/simd.js';
 import { INSPECTION_CAPS } from '../../../../src/inspection/responses.js';
-import { awsKey, cardNumber, githubToken, iban, jwt, noise, ssn, textResult } from '../samples.js';
+import { awsKey, cardNumber, githubToken, iban, jwt, noise, ssn } from '../../../support/seeded-values.js';
+import { textResult } from '../samples.js';
 
 const ALL = { secrets: true, pii: ['card', 'iban', 'ssn'] } as const;
 

@@ -2,11 +2,12 @@
 // looks so, such as numbers in cells or words in tags, arrives as it is.
 
 import { describe, expect, it } from 'vitest';
-import { findInjectionCues } from '../../src/inspection/detectors/text-sanitizer.js';
-import { guardArguments } from '../../src/inspection/requests.js';
-import { inspectMessage } from '../../src/inspection/responses.js';
-import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
-import { awsKey, cardNumber, githubToken, noise, profile } from '../unit/inspection/samples.js';
+import { findInjectionCues } from '../../../src/inspection/detectors/text-sanitizer.js';
+import { guardArguments } from '../../../src/inspection/requests.js';
+import { inspectMessage } from '../../../src/inspection/responses.js';
+import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
+import { awsKey, cardNumber, githubToken, noise } from '../../support/seeded-values.js';
+import { profile } from './samples.js';
 
 const INTERRUPTED: readonly (readonly [what: string, markup: string])[] = [
   ['a possible line break', '<wbr>'],

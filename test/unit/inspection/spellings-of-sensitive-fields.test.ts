@@ -2,11 +2,11 @@
 // where no text is: whoever reads the result takes it for the same.
 
 import { describe, expect, it } from 'vitest';
-import { inspectMessage } from '../../src/inspection/responses.js';
-import { planRedaction } from '../../src/inspection/sensitive-fields.js';
-import { fieldSteps } from '../../src/policy/information-flow.js';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { profile } from '../unit/inspection/samples.js';
+import { inspectMessage } from '../../../src/inspection/responses.js';
+import { planRedaction } from '../../../src/inspection/sensitive-fields.js';
+import { fieldSteps } from '../../../src/policy/information-flow.js';
+import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
+import { profile } from './samples.js';
 
 /** What a client gets of a result with the sensitive field of this name. */
 function shown(name: string, result: JsonObject): string {

@@ -2,10 +2,11 @@
 // do they vanish for whoever reads the text, or become the letters of the secret.
 
 import { describe, expect, it } from 'vitest';
-import { redactForRecord } from '../../src/inspection/capture.js';
-import { inspectMessage } from '../../src/inspection/responses.js';
-import { cleanForeign } from '../../src/text/escaping.js';
-import { awsKey, githubToken, jwt, profile } from '../unit/inspection/samples.js';
+import { redactForRecord } from '../../../src/inspection/capture.js';
+import { inspectMessage } from '../../../src/inspection/responses.js';
+import { cleanForeign } from '../../../src/text/escaping.js';
+import { awsKey, githubToken, jwt } from '../../support/seeded-values.js';
+import { profile } from './samples.js';
 
 /** Characters that readers skip, in every notation in which an escape is decoded. */
 const INVISIBLE = [0xad, 0x200b, 0x200d, 0x2060, 0xfeff, 0xe0041];

@@ -2,8 +2,8 @@
 // by an expression of a chart.
 
 import { describe, expect, it } from 'vitest';
-import { inspectMessage } from '../../src/inspection/responses.js';
-import { profile, textResult } from '../unit/inspection/samples.js';
+import { inspectMessage } from '../../../src/inspection/responses.js';
+import { profile, textResult } from './samples.js';
 
 function inspected(language: string, body: string): string {
   const fence = `\`\`\`${language}\n${body}\n\`\`\``;

@@ -2,11 +2,11 @@
 // annotations. A client may show any of them.
 
 import { describe, expect, it } from 'vitest';
-import { inspectMessage } from '../../src/inspection/responses.js';
-import { planRedaction } from '../../src/inspection/sensitive-fields.js';
-import { fieldSteps } from '../../src/policy/information-flow.js';
-import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
-import { profile } from '../unit/inspection/samples.js';
+import { inspectMessage } from '../../../src/inspection/responses.js';
+import { planRedaction } from '../../../src/inspection/sensitive-fields.js';
+import { fieldSteps } from '../../../src/policy/information-flow.js';
+import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
+import { profile } from './samples.js';
 
 const POINTER = '/structuredContent/v';
 const FIELDS = {

@@ -3,8 +3,8 @@
 // left for a person to look at, and `approve --all` takes none of them.
 
 import { describe, expect, it } from 'vitest';
-import { type ScannedDefinition, scanDefinitions } from '../../src/inspection/definitions/scan.js';
-import { findShadowing } from '../../src/inspection/definitions/shadowing.js';
+import { type ScannedDefinition, scanDefinitions } from '../../../../src/inspection/definitions/scan.js';
+import { findShadowing } from '../../../../src/inspection/definitions/shadowing.js';
 
 function tool(name: string, description: string): ScannedDefinition {
   const definition = { name, description, inputSchema: { type: 'object' } };

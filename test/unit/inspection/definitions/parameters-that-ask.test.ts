@@ -6,8 +6,8 @@ import {
   type DefinitionFinding,
   type ScannedDefinition,
   scanDefinitions,
-} from '../../src/inspection/definitions/scan.js';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+} from '../../../../src/inspection/definitions/scan.js';
+import type { JsonObject } from '../../../../src/protocol/jsonrpc.js';
 
 const TEXT = { type: 'string' };
 

@@ -3,9 +3,9 @@
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openRedisLink } from '../../src/state/redis.js';
-import type { StoreLink } from '../../src/state/store.js';
-import { PATIENT } from '../support/timing.js';
+import { openRedisLink } from '../../../src/state/redis.js';
+import type { StoreLink } from '../../../src/state/store.js';
+import { PATIENT } from '../../support/timing.js';
 
 const COMMAND_TIMEOUT_MS = 50;
 const TOPIC = '{sallyport}:news';

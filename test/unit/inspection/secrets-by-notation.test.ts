@@ -2,10 +2,11 @@
 // variables arrive as they are. Then secrets that are split over the parts of an error, or over a list in a text.
 
 import { describe, expect, it } from 'vitest';
-import { guardArguments } from '../../src/inspection/requests.js';
-import { inspectMessage } from '../../src/inspection/responses.js';
-import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
-import { awsKey, githubToken, noise, profile } from '../unit/inspection/samples.js';
+import { guardArguments } from '../../../src/inspection/requests.js';
+import { inspectMessage } from '../../../src/inspection/responses.js';
+import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
+import { awsKey, githubToken, noise } from '../../support/seeded-values.js';
+import { profile } from './samples.js';
 
 const SEEDS = Array.from({ length: 40 }, (_, at) => `notation-${at}`);
 

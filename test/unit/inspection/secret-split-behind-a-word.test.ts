@@ -1,9 +1,10 @@
 // A secret split over two texts, behind a word in another text that makes something of its first piece.
 
 import { expect, it } from 'vitest';
-import { inspectMessage } from '../../src/inspection/responses.js';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { noise, profile, resultOf } from '../unit/inspection/samples.js';
+import { inspectMessage } from '../../../src/inspection/responses.js';
+import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
+import { noise } from '../../support/seeded-values.js';
+import { profile, resultOf } from './samples.js';
 
 const TOKEN = `np${'m_'}${noise('split', 36)}`;
 const PIECES = ['toke', `n: ${TOKEN.slice(0, 22)}`, TOKEN.slice(22)] as const;

@@ -3,13 +3,13 @@
 // on its line, in every format: nobody reviews a line that the server wrote over.
 
 import { describe, expect, it } from 'vitest';
-import { pinCommand } from '../../src/cli/pin/command.js';
-import type { PinPorts } from '../../src/cli/pin/lock-files.js';
-import { buildProgram } from '../../src/cli/program.js';
-import { writeLock } from '../../src/pins/lock.js';
-import { terminal } from '../unit/cli/console.js';
-import { GOOD, KEY_HEX } from '../unit/config/reading.js';
-import { lockOf, observedOf, pinOf, toolOf } from '../unit/pins/samples.js';
+import { pinCommand } from '../../../../src/cli/pin/command.js';
+import type { PinPorts } from '../../../../src/cli/pin/lock-files.js';
+import { buildProgram } from '../../../../src/cli/program.js';
+import { writeLock } from '../../../../src/pins/lock.js';
+import { GOOD, KEY_HEX } from '../../config/reading.js';
+import { lockOf, observedOf, pinOf, toolOf } from '../../pins/samples.js';
+import { terminal } from '../console.js';
 
 const LINE_ENDS: readonly (readonly [name: string, end: string])[] = [
   ['a lone carriage return', '\r'],

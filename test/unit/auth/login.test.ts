@@ -1,0 +1,133 @@
+// The login with OpenID Connect: which ID tokens end it, and how the gateway proves to the issuer who it is.
+
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { readKeySet, selectKeys } from '../../../src/auth/issuer.js';
+import { createOidcLogin } from '../../../src/auth/login.js';
+import type { IssuerSettings } from '../../../src/config/settings.js';
+
+describe('the ID token of a login', () => {
+  const issuerUrl = 'https://idp.example.com';
+  const clientId = 'console';
+  const redirectUri = 'https://console.example.com/login/callback';
+  const nonce = 'n'.repeat(43);
+  const state = 's'.repeat(43);
+  type Keys = Awaited<ReturnType<typeof generateKeyPair>>;
+  let own: Keys;
+  let other: Keys;
+  beforeAll(async () => {
+    [own, other] = [await generateKeyPair('ES256'), await generateKeyPair('ES256')];
+  });
+
+  const issuer = {
+    ...{ name: 'idp', issuer: issuerUrl, network: 'public', algorithms: ['ES256'] },
+    ...{ tokenType: 'at+jwt', maxLifetimeMs: 60_000, introspection: undefined },
+    claims: { client: ['client_id'], scope: ['scope'], groups: ['groups'] },
+  } as unknown as IssuerSettings;
+
+  const claims = (): Record<string, unknown> => {
+    const iat = Math.floor(Date.now() / 1000);
+    const identity = { iss: issuerUrl, sub: 'ann', aud: clientId, groups: ['leads'] };
+    return { ...identity, nonce, iat, exp: iat + 300 };
+  };
+
+  /** What a login ends with whose token endpoint returns this token. */
+  async function finishWith(
+    token: string,
+    authentication: 'client_secret_basic' | 'client_secret_post' = 'client_secret_basic',
+    onPost: (form: { headers: object; body: string }) => void = () => undefined,
+  ) {
+    const jwks = { keys: [{ ...(await exportJWK(own.publicKey)), alg: 'ES256', kid: 'one' }] };
+    const login = createOidcLogin(
+      { clientId, clientSecret: 'the-secret', authentication, scopes: ['openid'] },
+      redirectUri,
+      {
+        current: () => ({
+          issuer,
+          keySource: {
+            async keysFor(header) {
+              const reading = await readKeySet(jwks, ['ES256']);
+              const keys = reading.ok ? selectKeys(reading.keys, header) : [];
+              return keys.length === 0 ? { kind: 'unknown' } : { kind: 'keys', keys, generation: 0 };
+            },
+          },
+        }),
+        fetchJson: async () => ({
+          ok: true,
+          value: {
+            issuer: issuerUrl,
+            authorization_endpoint: `${issuerUrl}/auth`,
+            token_endpoint: `${issuerUrl}/token`,
+            id_token_signing_alg_values_supported: ['ES256', 'HS256'],
+          },
+        }),
+        async postForm(_url, form) {
+          onPost(form);
+          const tokens = { access_token: 'a', token_type: 'Bearer', id_token: token };
+          const bytes = Buffer.from(JSON.stringify(tokens));
+          return { ok: true, status: 200, contentType: 'application/json', bytes };
+        },
+        now: Date.now,
+      },
+    );
+    const response = new URLSearchParams({ code: 'c', state, iss: issuerUrl });
+    return login.finish(response, { state, nonce, verifier: 'v'.repeat(43) });
+  }
+
+  const mint = (changes: object, { key = own.privateKey, header = {} } = {}) =>
+    new SignJWT({ ...claims(), ...changes }).setProtectedHeader({ alg: 'ES256', kid: 'one', ...header }).sign(key);
+
+  it('[CON-09] is taken when it is the answer to this login', async () => {
+    for (const header of [{}, { typ: 'JWT' }])
+      expect(await finishWith(await mint({}, { header }))).toMatchObject({
+        ...{ kind: 'verified', subject: 'ann', groups: ['leads'] },
+      });
+  });
+
+  it.each<[string, object, object?]>([
+    ['of another issuer', { iss: 'https://other.example' }],
+    ['for another client', { aud: 'other' }],
+    ['for several clients', { aud: [clientId, 'other'], azp: clientId }],
+    ['requested by another client', { azp: 'other' }],
+    ['of another login', { nonce: 'm'.repeat(43) }],
+    ['without a nonce', { nonce: undefined }],
+    ['that has expired', { exp: Math.floor(Date.now() / 1000) - 60 }],
+    ['issued in the future', { iat: Math.floor(Date.now() / 1000) + 600 }],
+    ['without a subject', { sub: undefined }],
+    ['with a subject that breaks lines', { sub: 'ann\nadmin' }],
+    ['that is an access token', {}, { typ: 'at+jwt' }],
+    ['that brings its own key', {}, { jwk: {} }],
+    ['under an unknown key', {}, { kid: 'two' }],
+  ])('[CON-09] is refused %s', async (_what, changes, header = {}) => {
+    expect(await finishWith(await mint(changes, { header }))).toEqual({ kind: 'refused' });
+  });
+
+  it('[CON-09] is refused when it is signed by somebody else, by the secret, or not at all', async () => {
+    const forged = await mint({}, { key: other.privateKey });
+    const symmetric = await new SignJWT(claims())
+      .setProtectedHeader({ alg: 'HS256', kid: 'one' })
+      .sign(Buffer.from('the-secret'));
+    const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+    const unsigned = `${part({ alg: 'none' })}.${part(claims())}.`;
+    for (const token of [forged, symmetric, unsigned, 'opaque'])
+      expect(await finishWith(token)).toEqual({ kind: 'refused' });
+  });
+
+  it('[CON-09] is asked for with the verifier, and with the secret where the configuration says', async () => {
+    const sent: Record<string, { headers: object; body: string }> = {};
+    for (const way of ['client_secret_basic', 'client_secret_post'] as const)
+      await finishWith(await mint({}), way, (form) => {
+        sent[way] = form;
+      });
+    const basic = `Basic ${Buffer.from('console:the%2Dsecret').toString('base64')}`;
+    expect(sent['client_secret_basic']?.headers).toMatchObject({ authorization: basic });
+    expect(sent['client_secret_basic']?.body).not.toContain('secret');
+    expect(sent['client_secret_post']?.headers).not.toHaveProperty('authorization');
+    const body = new URLSearchParams(sent['client_secret_post']?.body);
+    expect(Object.fromEntries(body)).toEqual({
+      ...{ client_id: clientId, client_secret: 'the-secret', code: 'c' },
+      ...{ redirect_uri: redirectUri, code_verifier: 'v'.repeat(43) },
+      grant_type: 'authorization_code',
+    });
+  });
+});
