@@ -3,15 +3,15 @@
 // oldest is dropped, which is the slowest to arrive (docs/reference/attacks.md case 10). A header names the peer's
 // address only if a trusted proxy sent it, and never a client certificate, which only the connection itself can prove
 // (RFC 8705 §3 and §6.5). Also counts the requests that run at each upstream, in total and of one caller, so that no
-// caller takes all concurrency slots from the others (docs/contract.md §3, `limits.concurrency` and
-// `limits.concurrencyPerCaller`).
+// caller takes all concurrency slots from the others, with a reserve beside the limits for what ends or answers a request
+// in progress (docs/contract.md §3, `limits.concurrency` and `limits.concurrencyPerCaller`).
 
 import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import ipaddr from 'ipaddr.js';
-import { DisconnectController, type Incoming } from '../protocol/transport.js';
+import { type Capacity, DisconnectController, type Incoming } from '../protocol/transport.js';
 import { sessionInQuery } from '../protocol/versions/legacy-sse.js';
 import type { ConcurrencyLimit, EdgeRoute, EdgeTables } from './request-checks.js';
 
@@ -20,8 +20,8 @@ export type UnreadBody = 'too-large' | 'aborted' | 'crowded-out';
 
 /** A complete body for as long as its request runs. */
 type HeldBody = {
-  /** Counts it as one of this caller, who is now known; false if the caller holds too much already. */
-  assign(caller: string): boolean;
+  /** Counts it as one of this caller, who is now known; `undefined` if the caller holds too much already. */
+  assign(caller: string): Capacity | undefined;
   release(): void;
 };
 
@@ -42,16 +42,18 @@ const MIN_HELD_BYTES = 64 * 1024;
  * caller with many connections does not block it.
  */
 const LARGE_BODY_BYTES = 1024 * 1024;
-const NOT_HELD: HeldBody = { assign: () => true, release: () => undefined };
+/** Beside its share, a caller may hold this fraction of it for messages that end or answer a request in progress. */
+const BODY_RESERVE = 1 / 4;
+const NOT_HELD: HeldBody = { assign: () => 'regular', release: () => undefined };
 
 /**
  * Creates a reader for one budget of memory. Where bodies exceed it together, those that are still read are dropped,
- * the oldest first; a caller who holds a share of it gets no more, except a single body of any size.
+ * the oldest first; a caller who holds a share of it gets no more but the reserve, except a single body of any size.
  */
 export function createBodyReader({ maxTotalBytes, maxCallerBytes }: BodyBudget): BodyReader {
   /** In the order in which they were begun. */
   const unfinished = new Set<(why: UnreadBody) => void>();
-  const heldBy = new Map<string, number>();
+  const shares = { regular: createShare(maxCallerBytes), reserved: createShare(maxCallerBytes * BODY_RESERVE) };
   let totalBytes = 0;
   let lastTurn = Promise.resolve();
 
@@ -60,17 +62,9 @@ export function createBodyReader({ maxTotalBytes, maxCallerBytes }: BodyBudget):
     return lastTurn;
   }
 
-  function holdFor(caller: string, bytes: number): boolean {
-    const held = heldBy.get(caller) ?? 0;
-    if (held > 0 && held + bytes > maxCallerBytes) return false;
-    heldBy.set(caller, held + bytes);
-    return true;
-  }
-
-  function releaseOf(caller: string, bytes: number): void {
-    const left = (heldBy.get(caller) ?? bytes) - bytes;
-    if (left > 0) heldBy.set(caller, left);
-    else heldBy.delete(caller);
+  function takeShare(caller: string, bytes: number): Capacity | undefined {
+    if (shares.regular.take(caller, bytes)) return 'regular';
+    return shares.reserved.take(caller, bytes) ? 'reserved' : undefined;
   }
 
   function dropOldest(): void {
@@ -136,18 +130,37 @@ export function createBodyReader({ maxTotalBytes, maxCallerBytes }: BodyBudget):
       if (bytes < MIN_HELD_BYTES) return NOT_HELD;
       totalBytes += bytes;
       dropOldest();
-      let owner: string | undefined;
+      let share: Capacity | undefined;
+      let owner = '';
       return {
         assign(caller) {
-          if (owner !== undefined || !holdFor(caller, bytes)) return owner !== undefined;
           owner = caller;
-          return true;
+          share ??= takeShare(caller, bytes);
+          return share;
         },
         release() {
           totalBytes -= bytes;
-          if (owner !== undefined) releaseOf(owner, bytes);
+          if (share !== undefined) shares[share].give(owner, bytes);
         },
       };
+    },
+  };
+}
+
+/** Bytes that each caller may hold; a single body may be of any size. */
+function createShare(maxBytes: number) {
+  const heldBy = new Map<string, number>();
+  return {
+    take(caller: string, bytes: number): boolean {
+      const held = heldBy.get(caller) ?? 0;
+      if (held > 0 && held + bytes > maxBytes) return false;
+      heldBy.set(caller, held + bytes);
+      return true;
+    },
+    give(caller: string, bytes: number): void {
+      const left = (heldBy.get(caller) ?? bytes) - bytes;
+      if (left > 0) heldBy.set(caller, left);
+      else heldBy.delete(caller);
     },
   };
 }
@@ -293,17 +306,20 @@ export function toIncoming(
 
 /** The concurrency slots that one request holds: at most one of each upstream it involves, all released together. */
 type ConcurrencySlots = {
-  /** Acquires a slot of the path's own upstream or of a backend; false if none is free for this caller. */
-  acquire(caller: string, backend?: string): boolean;
+  /** Acquires a slot of the path's own upstream or of a backend; `undefined` if none is free for this caller. */
+  acquire(caller: string, backend?: string): Capacity | undefined;
   /** Leaves them to whoever calls what it returns. */
   keep(): () => void;
   release(): void;
 };
 
-/** The requests that run at one upstream. No caller's count is zero. */
-type Running = { total: number; readonly byCaller: Map<string, number> };
+/** Slots of one upstream in use. No caller's count is zero. */
+type SlotsInUse = { total: number; readonly byCaller: Map<string, number> };
 
-type HeldSlot = { readonly running: Running; readonly caller: string };
+/** The requests that run at one upstream, by the capacity that they take. */
+type Running = { readonly [capacity in Capacity]: SlotsInUse };
+
+type HeldSlot = { readonly running: Running; readonly capacity: Capacity; readonly caller: string };
 
 /** Counts running requests by upstream, whatever path they came on, and by caller within each upstream. */
 export function createConcurrencyLimits(): { forOne(route: EdgeRoute): ConcurrencySlots } {
@@ -312,7 +328,7 @@ export function createConcurrencyLimits(): { forOne(route: EdgeRoute): Concurren
   function runningOf(upstream: string): Running {
     const known = runningAt.get(upstream);
     if (known !== undefined) return known;
-    const running = { total: 0, byCaller: new Map<string, number>() };
+    const running = { regular: noSlots(), reserved: noSlots() };
     runningAt.set(upstream, running);
     return running;
   }
@@ -323,10 +339,10 @@ export function createConcurrencyLimits(): { forOne(route: EdgeRoute): Concurren
       return {
         acquire(caller, upstream = route.upstream) {
           const running = runningOf(upstream);
-          for (const one of held) if (one.running === running) return true;
-          if (!take(running, caller, route.backends?.get(upstream) ?? route)) return false;
-          held.push({ running, caller });
-          return true;
+          for (const one of held) if (one.running === running) return one.capacity;
+          const capacity = take(running, caller, route.backends?.get(upstream) ?? route);
+          if (capacity !== undefined) held.push({ running, capacity, caller });
+          return capacity;
         },
         keep() {
           const kept = held.splice(0);
@@ -338,23 +354,45 @@ export function createConcurrencyLimits(): { forOne(route: EdgeRoute): Concurren
   };
 }
 
-function take(running: Running, caller: string, limit: ConcurrencyLimit): boolean {
-  const own = running.byCaller.get(caller) ?? 0;
-  if (running.total >= limit.concurrency || own >= limit.concurrencyPerCaller) return false;
-  running.total += 1;
-  running.byCaller.set(caller, own + 1);
+function noSlots(): SlotsInUse {
+  return { total: 0, byCaller: new Map() };
+}
+
+function take({ regular, reserved }: Running, caller: string, limit: ConcurrencyLimit): Capacity | undefined {
+  if (takeOf(regular, caller, limit)) return 'regular';
+  return takeOf(reserved, caller, reserveOf(limit)) ? 'reserved' : undefined;
+}
+
+/** The least that a caller has of the reserve. */
+const MIN_RESERVED_PER_CALLER = 8;
+
+/**
+ * The reserve of a limit: each caller may send at once as many messages that end or answer a request as it may have
+ * requests in progress. All together have at least twice as many, so that no caller takes all of it from the others.
+ */
+function reserveOf({ concurrency, concurrencyPerCaller }: ConcurrencyLimit): ConcurrencyLimit {
+  if (concurrency === 0) return { concurrency, concurrencyPerCaller };
+  const perCaller = Math.max(concurrencyPerCaller, MIN_RESERVED_PER_CALLER);
+  return { concurrency: Math.max(concurrency, 2 * perCaller), concurrencyPerCaller: perCaller };
+}
+
+function takeOf(used: SlotsInUse, caller: string, limit: ConcurrencyLimit): boolean {
+  const own = used.byCaller.get(caller) ?? 0;
+  if (used.total >= limit.concurrency || own >= limit.concurrencyPerCaller) return false;
+  used.total += 1;
+  used.byCaller.set(caller, own + 1);
   return true;
 }
 
 function giveAllBack(held: HeldSlot[]): void {
-  for (const { running, caller } of held.splice(0)) giveBack(running, caller);
+  for (const { running, capacity, caller } of held.splice(0)) giveBack(running[capacity], caller);
 }
 
-function giveBack(running: Running, caller: string): void {
-  const own = (running.byCaller.get(caller) ?? 1) - 1;
-  running.total -= 1;
-  if (own === 0) running.byCaller.delete(caller);
-  else running.byCaller.set(caller, own);
+function giveBack(used: SlotsInUse, caller: string): void {
+  const own = (used.byCaller.get(caller) ?? 1) - 1;
+  used.total -= 1;
+  if (own === 0) used.byCaller.delete(caller);
+  else used.byCaller.set(caller, own);
 }
 
 /** How many trusted proxies in a row are skipped. */

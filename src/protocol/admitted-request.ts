@@ -50,6 +50,8 @@ export type MethodRule = {
    * `task`: the status of a task, with the outcome of its call.
    */
   readonly response: 'envelope' | 'filter' | 'inspect' | 'subscription' | 'task';
+  /** A request that ends or answers something which is in progress. */
+  readonly endsOrAnswers?: true;
 };
 
 /** How a session reaches its upstream. */
@@ -210,6 +212,11 @@ export type AdmittedMessage<M extends Message = Message> = AdmittedBrand & {
   /** Pointers to the optional members that were null, and were cut: they count as absent. */
   readonly nulls: readonly string[];
 };
+
+/** Whether a message ends or answers something in progress: a notification, a response, and some requests. */
+export function endsOrAnswers({ message, rule }: Pick<AdmittedMessage, 'message' | 'rule'>): boolean {
+  return message.kind !== 'request' || rule.endsOrAnswers === true;
+}
 
 /** Replaces the characters from `start` to `end` (UTF-16 offsets) by `text`. */
 export type TextEdit = { readonly start: number; readonly end: number; readonly text: string };

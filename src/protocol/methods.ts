@@ -64,6 +64,11 @@ function limitToVersions(versions: readonly string[], rule: MethodRule): MethodR
   return { ...rule, versions };
 }
 
+/** Marks a request that ends or answers something which is in progress. */
+function endingOrAnswering(rule: MethodRule): MethodRule {
+  return { ...rule, endsOrAnswers: true };
+}
+
 const TASK_VERSIONS: readonly string[] = [TASK_SESSION_VERSION, ...STATELESS_VERSIONS];
 
 /** Every method that is supported. */
@@ -85,7 +90,7 @@ export const METHODS: readonly MethodRule[] = [
     response: 'inspect',
   }),
   request('resources/subscribe', SESSION_ERAS, RESOURCE_SUBSCRIPTION),
-  request('resources/unsubscribe', SESSION_ERAS, RESOURCE_SUBSCRIPTION),
+  endingOrAnswering(request('resources/unsubscribe', SESSION_ERAS, RESOURCE_SUBSCRIPTION)),
   request('prompts/list', ALL_ERAS, FILTERED_RESPONSE),
   request('prompts/get', ALL_ERAS, {
     targetKind: 'prompt',
@@ -100,10 +105,10 @@ export const METHODS: readonly MethodRule[] = [
   request('logging/setLevel', SESSION_ERAS, PROTOCOL_ONLY),
   request('subscriptions/listen', STATELESS_ERAS, SUBSCRIPTION_REQUEST),
   limitToVersions(TASK_VERSIONS, request('tasks/get', TASK_ERAS, TASK)),
-  limitToVersions(TASK_VERSIONS, request('tasks/cancel', TASK_ERAS, TASK)),
+  limitToVersions(TASK_VERSIONS, endingOrAnswering(request('tasks/cancel', TASK_ERAS, TASK))),
   limitToVersions(TASK_VERSIONS, request('tasks/result', ELICITATION_ERAS, { ...TASK, response: 'inspect' })),
   limitToVersions(TASK_VERSIONS, request('tasks/list', ELICITATION_ERAS, FILTERED_RESPONSE)),
-  request('tasks/update', STATELESS_ERAS, { ...TASK, request: 'arguments' }),
+  endingOrAnswering(request('tasks/update', STATELESS_ERAS, { ...TASK, request: 'arguments' })),
 
   notification('notifications/initialized', SESSION_ERAS, 'client', PROTOCOL_ONLY),
   notification('notifications/cancelled', SESSION_ERAS, 'client', PROTOCOL_ONLY),

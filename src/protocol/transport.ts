@@ -136,6 +136,13 @@ export type PendingResponses = {
 /** An aggregate, and the sealed id of the client's session there, which contains the ids of the backend sessions. */
 export type AggregateRef = { readonly name: string; readonly session: string | undefined };
 
+/**
+ * Whose room a request takes: that of the limits, or of the reserve beside them, which is for messages that end or answer
+ * what is in progress. Where every request in progress waits for such a message, the limits alone would make it wait for
+ * ever.
+ */
+export type Capacity = 'regular' | 'reserved';
+
 /** One HTTP request on an upstream's path, after the HTTP layer has checked Host, Origin, size and type. */
 export type Incoming = {
   /** The decision id: a lower-case UUID, the same in the audit log, in errors and in headers. */
@@ -166,22 +173,22 @@ export type Incoming = {
    */
   readonly isProofUsed?: boolean;
   /**
-   * Takes one of the concurrency slots of the upstream for as long as this request runs; false if none is
+   * Takes one of the concurrency slots of the upstream for as long as this request runs; `undefined` if none is
    * left for it. Called only after the caller is authenticated, so that unauthenticated clients cannot fill the
    * slots; `caller` identifies it, and may have no more than its quota of them. `backend` names the upstream if
-   * the path is that of an aggregate.
+   * the path is that of an aggregate. A second call for the same upstream returns what the first one took.
    */
-  acquireSlot(caller: string, backend?: string): boolean;
+  acquireSlot(caller: string, backend?: string): Capacity | undefined;
   /**
    * Keeps the slots of a request whose response comes elsewhere, after this one has ended. What it returns gives them
    * back. Absent for a part of another request, which holds them.
    */
   readonly keepSlots?: (() => () => void) | undefined;
   /**
-   * Counts the memory of the body for this caller as long as the request runs; false if the caller holds too much.
+   * Counts the memory of the body for this caller as long as the request runs; `undefined` if the caller holds too much.
    * Absent for a part of another request, which holds the body.
    */
-  readonly holdBody?: ((caller: string) => boolean) | undefined;
+  readonly holdBody?: ((caller: string) => Capacity | undefined) | undefined;
   /** Aborted when the client's connection ends before the response does. */
   readonly signal: DisconnectSignal;
   /** Time of arrival: milliseconds since the epoch, and a monotonic reading in milliseconds. */

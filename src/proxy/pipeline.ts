@@ -9,15 +9,16 @@ import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { AuthorizedRequest } from '../policy/obligations.js';
 import { callerKeyOf } from '../policy/principal.js';
 import { openRecord } from '../policy/record.js';
-import type { Incoming, Outgoing, UpstreamResponse } from '../protocol/transport.js';
+import type { Capacity, Incoming, Outgoing, UpstreamResponse } from '../protocol/transport.js';
 import { authorize, type Stages } from './authorization.js';
+import { holdBody, joinCapacity, refuseOverLimit } from './capacity.js';
 import { runBatch } from './features/batch.js';
 import { endSession } from './features/session-streams.js';
 import { featuresOf, requestsSubscription } from './features/table.js';
 import { openGetStream } from './legacy-sse/stream.js';
 import type { AnyPort, Ports } from './ports.js';
 import { callerOf, claimId, type RequestContext, refuse } from './request-context.js';
-import { measureWaits, relayResponse } from './response-forwarding.js';
+import { measureWaits, relayResponse, sendNothing } from './response-forwarding.js';
 import {
   admit,
   authenticate,
@@ -27,7 +28,7 @@ import {
   enforceObligations,
   inspectArguments,
 } from './stages.js';
-import { notifyCancelled } from './stream-lifetime.js';
+import { notifyCancelled, startResponseWait } from './stream-lifetime.js';
 import { endSessionOf } from './upstream-errors.js';
 
 /** Takes one client request through every control. Never rejects; responds and closes the record exactly once. */
@@ -56,6 +57,7 @@ export async function handleRequest(incoming: Incoming, outgoing: Outgoing, port
     refuse(call, refuseWith('internal'));
   } finally {
     call.releaseId?.();
+    call.wait?.end();
     call.progress?.end();
     call.stream?.release();
     ports.audit.closeRecord(call.record);
@@ -71,23 +73,28 @@ async function runStages(call: RequestContext<AnyPort>): Promise<Refusal | undef
   const caller = callerKeyOf(principal);
   call.callerKey = caller;
   if (call.incoming.httpMethod === 'GET') return openGetStream(call, principal);
-  const { incoming } = call;
-  if (incoming.holdBody?.(caller) === false || !acquireSlot(incoming, caller)) return refuseWith('overloaded');
+  const capacity = takeCapacity(call.incoming, caller);
+  if (capacity === undefined) return refuseWith('overloaded');
   if (call.incoming.httpMethod === 'DELETE') return endSession(call, principal);
 
   const admitted = await admit(call, principal);
   if (admitted.kind === 'refused') return admitted;
+  const overLimit = refuseOverLimit(capacity, admitted);
+  if (overLimit !== undefined) return overLimit;
   if (admitted.kind === 'array') return runBatch(call, admitted, handleRequest);
   const inFlight = claimId(call, caller, admitted);
   if (inFlight !== undefined) return inFlight;
 
   const authorized = await authorize(call, CLIENT_MESSAGE, { call, principal, admitted });
-  if ('kind' in authorized) return authorized;
+  return 'kind' in authorized ? authorized : exchange(call, authorized);
+}
 
+/** Forwards the message and relays its response. What its client has cancelled meanwhile gets none. */
+async function exchange(call: RequestContext<AnyPort>, authorized: AuthorizedRequest): Promise<Refusal | undefined> {
   const response = await forward(call, authorized);
   const refusal = response.kind === 'refused' ? response : await relay(call, authorized, response);
   if (refusal?.deny.reason === 'upstream-timeout') cancel(call, authorized);
-  return refusal;
+  return refusal !== undefined && call.wait?.isCancelled === true ? sendNothing(call) : refusal;
 }
 
 /**
@@ -106,8 +113,10 @@ const CLIENT_MESSAGE: Stages<ClientMessage, DecidedRequest, DecidedRequest, Auth
 };
 
 /** Long-lived streams take no concurrency slot of the upstream; every other request does. */
-function acquireSlot(incoming: Incoming, caller: string): boolean {
-  return requestsSubscription(incoming) || incoming.acquireSlot(caller);
+function takeCapacity(incoming: Incoming, caller: string): Capacity | undefined {
+  const body = holdBody(incoming, caller);
+  if (body === undefined || requestsSubscription(incoming)) return body;
+  return joinCapacity(body, incoming.acquireSlot(caller));
 }
 
 /**
@@ -123,6 +132,8 @@ async function forward(
   const { upstream } = call.incoming;
   let signal = admitted.protocol.disconnectCancels ? call.incoming.signal : undefined;
   for (const { begin } of call.features) signal = begin?.(call, authorized) ?? signal;
+  call.wait = startResponseWait(call, signal);
+  signal = call.wait?.signal ?? signal;
   const caller = callerOf(call, authorized.principal);
   const reopensSession = call.incoming.aggregate !== undefined;
   const outbound = { authorized, caller, signal, reopensSession };
@@ -130,7 +141,8 @@ async function forward(
   call.record.latency.upstream = performance.now() - startedMs;
   if (outcome.kind !== 'error') return measureWaits(call.record, outcome);
   const { reason, detail } = outcome;
-  if (reason === 'upstream-unavailable') call.ports.upstreams.noteUnavailable(upstream);
+  if (reason === 'upstream-unavailable' && call.wait?.isCancelled !== true)
+    call.ports.upstreams.noteUnavailable(upstream);
   return reason === 'unknown-session'
     ? endSessionOf(call, 'the upstream no longer speaks the revision of this session')
     : refuseWith(reason, { detail });

@@ -337,9 +337,16 @@ export type AuditPort = {
 type StreamPort = {
   /** Counts a stream before it is opened; `undefined` if its caller, or all together, have as many as allowed. */
   reserve(upstream: string, principal: Principal): StreamReservation | undefined;
-  /** Registers a streamed response, so that it can be cancelled; the returned function unregisters it. */
-  registerResponse(session: string, id: RequestId, end: () => void): () => void;
-  /** Ends the streamed response to a request that the client has cancelled, if the stream is still open. */
+  /**
+   * Registers a response that is waited for or streamed, so that it can be cancelled; the returned function unregisters it.
+   * `note` is called at once, and `end` if the response has not arrived a while later.
+   */
+  registerResponse(
+    session: string,
+    id: RequestId,
+    response: { readonly note?: () => void; readonly end: () => void },
+  ): () => void;
+  /** Ends the response to a request that the client has cancelled, if it is still registered. */
   cancelResponse(session: string, id: RequestId): void;
 };
 

@@ -72,6 +72,14 @@ export type FollowedProgress = RunningRequest & {
   keep(): void;
 };
 
+/** The wait for the response to a request of a session. */
+export type ResponseWait = {
+  /** Aborted by a cancellation, and by the signal that ends the request otherwise. */
+  readonly signal: DisconnectSignal;
+  isCancelled: boolean;
+  end(): void;
+};
+
 /** A message that was decided on, as its features have changed it so far. */
 type PreparedMessage = {
   readonly principal: Principal;
@@ -146,6 +154,8 @@ export type RequestContext<Used extends AnyPort = never> = {
   replyClaim?: ReplayOutcome | Promise<ReplayOutcome>;
   /** Gives the id of the request back, once its response is there. */
   releaseId?: (() => void) | undefined;
+  /** The wait for the response, if a cancellation may end it. */
+  wait?: ResponseWait | undefined;
   /** The request's progress, if the client asked for progress notifications. */
   progress?: FollowedProgress | undefined;
   /** The stream that the request opens, or is about to open. */

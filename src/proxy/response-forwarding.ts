@@ -221,7 +221,7 @@ async function relayWithoutStream(
 }
 
 /** A cancelled request gets no response, but its POST has to end (MCP 2025-11-25, cancellation). */
-function sendNothing(call: RequestContext): undefined {
+export function sendNothing(call: RequestContext): undefined {
   call.record.result.http = 202;
   call.outgoing.send(202, {}, '');
 }

@@ -7,7 +7,13 @@
 import { type Refusal, refuseWith } from '../policy/decision.js';
 import { type AuthorizedRequest, responseObligationsOf } from '../policy/obligations.js';
 import { encodeSseComment, pumpEvents, type ReadEnd, type SseEvent, type StreamLimits } from '../protocol/sse.js';
-import { type Outgoing, onAbort, type UpstreamResponse } from '../protocol/transport.js';
+import {
+  DisconnectController,
+  type DisconnectSignal,
+  type Outgoing,
+  onAbort,
+  type UpstreamResponse,
+} from '../protocol/transport.js';
 import {
   type AccessLease,
   createLease,
@@ -18,7 +24,7 @@ import {
   timerMs,
 } from './access-lease.js';
 import { decideResponse } from './authorization.js';
-import { callerOf, type RequestContext, refreshSnapshot } from './request-context.js';
+import { callerOf, type RequestContext, type ResponseWait, refreshSnapshot } from './request-context.js';
 import type { CheckPorts, ResponsePlan } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
 import { type GatheredWrites, longLivedStreamLimits, STREAM_HEADERS } from './sse-response.js';
@@ -237,12 +243,43 @@ export function notifyCancelled(call: RequestContext<'upstreams'>, { admitted, p
   ports.upstreams.cancelAtServer(incoming.upstream, { session, id: message.id, caller });
 }
 
-/** Calls `end` when the client cancels the request, until the returned function is called. */
+/** Calls `note`, and `end` a while later, when the client cancels the request, until the returned function is called. */
 export function registerOpenResponse(
   { admitted, incoming, ports }: RequestContext<'streams'>,
   end: () => void,
+  note?: () => void,
 ): () => void {
   const session = incoming.headers['mcp-session-id'];
   if (session === undefined || admitted?.message.kind !== 'request') return () => undefined;
-  return ports.streams.registerResponse(session, admitted.message.id, end);
+  return ports.streams.registerResponse(session, admitted.message.id, note === undefined ? { end } : { note, end });
+}
+
+/**
+ * Lets a cancellation end the wait for a response of which nothing has come yet: some servers never answer a request that
+ * was cancelled, and it would keep its slot until it times out. `undefined` outside of sessions, where requests are
+ * cancelled by the end of their connection, and for a handshake, which cannot be cancelled. `signal`: what ends the request
+ * otherwise.
+ */
+export function startResponseWait(
+  call: RequestContext<'streams'>,
+  signal: DisconnectSignal | undefined,
+): ResponseWait | undefined {
+  const { admitted, incoming } = call;
+  if (incoming.headers['mcp-session-id'] === undefined || admitted?.message.kind !== 'request') return undefined;
+  if (admitted.rule.method === 'initialize') return undefined;
+  const controller = new DisconnectController();
+  const abort = (): void => controller.abort();
+  const unregister = registerOpenResponse(call, abort, () => {
+    wait.isCancelled = true;
+  });
+  if (signal !== undefined) onAbort(signal, abort);
+  const wait: ResponseWait = {
+    signal: controller,
+    isCancelled: false,
+    end() {
+      unregister();
+      signal?.removeEventListener('abort', abort);
+    },
+  };
+  return wait;
 }

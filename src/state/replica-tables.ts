@@ -233,6 +233,14 @@ export function createOpenedSessions(
   };
 }
 
+/** A response that is waited for or streamed. */
+type CancellableResponse = {
+  /** Called at once when its request is cancelled. */
+  readonly note?: () => void;
+  /** Called when it has not arrived a while later. */
+  readonly end: () => void;
+};
+
 /** A response that crosses the cancellation may still arrive within this time. */
 export const CANCEL_GRACE_MS = 1_000;
 
@@ -243,13 +251,12 @@ export const CANCEL_GRACE_MS = 1_000;
  */
 export function createRunningStreams() {
   /** Sets, which are emptied: a client may resume one response twice, or send two requests under one id. */
-  const running = new Map<string, Set<{ readonly end: () => void }>>();
+  const running = new Map<string, Set<CancellableResponse>>();
   return {
     /** Enters a stream; the returned function removes it. */
-    register(session: string, id: RequestId, end: () => void): () => void {
+    register(session: string, id: RequestId, stream: CancellableResponse): () => void {
       const key = keyOf(session, id);
       const streams = running.get(key) ?? new Set();
-      const stream = { end };
       running.set(key, streams.add(stream));
       return () => {
         streams.delete(stream);
@@ -262,6 +269,7 @@ export function createRunningStreams() {
       if (streams === undefined) return;
       // By then another request, which was not cancelled, may run under this id.
       const cancelled = [...streams];
+      for (const { note } of cancelled) note?.();
       setTimeout(() => {
         for (const stream of cancelled) if (streams.has(stream)) stream.end();
       }, CANCEL_GRACE_MS).unref();

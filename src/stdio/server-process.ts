@@ -36,8 +36,11 @@ export type ProcessHandlers = {
 };
 
 export type ServerProcess = {
-  /** Writes one line; false if the server does not read what was sent before, or has ended. */
-  send(line: string): boolean;
+  /**
+   * Writes one line; false if the server does not read what was sent before, or has ended. With `mayUseReserve`, twice as
+   * much may wait to be read.
+   */
+  send(line: string, mayUseReserve?: boolean): boolean;
   /** Stops and resumes reading standard output. */
   pause(): void;
   resume(): void;
@@ -255,9 +258,9 @@ export function startServerProcess(
   });
 
   return {
-    send(line) {
+    send(line, mayUseReserve = false) {
       if (isOver || ending !== undefined || !child.stdin.writable) return false;
-      if (child.stdin.writableLength > MAX_WAITING_BYTES) return false;
+      if (child.stdin.writableLength > MAX_WAITING_BYTES * (mayUseReserve ? 2 : 1)) return false;
       child.stdin.write(`${line}\n`);
       return true;
     },

@@ -155,17 +155,21 @@ export class StdioSession {
   /** Passes on a notification. */
   notify(message: Notification, text: string): SessionRefusal | undefined {
     this.#lastUsedMs = this.#ports.now();
-    const refusal = this.#send(text);
-    if (refusal === undefined && message.method === 'notifications/cancelled')
-      this.#endCancelled(message.params?.['requestId']);
+    const isCancellation = message.method === 'notifications/cancelled';
+    const refusal = this.#send(text, isCancellation);
+    if (refusal === undefined && isCancellation) this.#endCancelled(message.params?.['requestId']);
     return refusal;
   }
 
   /** Passes on a reply to a request of the server. */
   reply(message: Reply, text: string): SessionRefusal | undefined {
     this.#lastUsedMs = this.#ports.now();
-    if (message.id === undefined || !this.#serverRequests.delete(keyOf(message.id))) return 'unknown-request';
-    return this.#send(text);
+    const key = message.id === undefined ? '' : keyOf(message.id);
+    if (!this.#serverRequests.has(key)) return 'unknown-request';
+    const refusal = this.#send(text, true);
+    // What could not be passed on may be sent again.
+    if (refusal === undefined) this.#serverRequests.delete(key);
+    return refusal;
   }
 
   /** Makes this the stream for messages that belong to no request; false if there is one. */
@@ -201,9 +205,10 @@ export class StdioSession {
     return this.#server.end(how);
   }
 
-  #send(text: string): SessionRefusal | undefined {
+  /** `mayUseReserve`: requests wait for the message, so it is written past the limit of what the server has not read. */
+  #send(text: string, mayUseReserve = false): SessionRefusal | undefined {
     if (this.#isOver) return 'ended';
-    return this.#server.send(asLine(text)) ? undefined : 'overloaded';
+    return this.#server.send(asLine(text), mayUseReserve) ? undefined : 'overloaded';
   }
 
   /** Makes place by forgetting the oldest request whose client has left. */

@@ -1,5 +1,6 @@
-// The connections to one upstream: separate pools for calls, for streams and for the gateway's own requests,
-// so that open streams never delay calls, and slow calls never delay the verification of definitions. Sends
+// The connections to one upstream: separate pools for calls, for streams, for the gateway's own requests and for what is
+// only received, so that open streams never delay calls, slow calls never delay the verification of definitions, and
+// nothing delays the messages for which calls wait. Sends
 // bytes and returns responses; makes no decisions, never retries, never follows a redirect.
 // Request headers are built from an allow-list. Nothing of the client's request is copied by default, so a
 // token, cookie or forwarding header cannot pass by accident (MCP security best practices, token passthrough;
@@ -10,7 +11,7 @@
 import { type buildConnector, Pool } from 'undici';
 import type { AuthorizedRequest } from '../policy/obligations.js';
 import type { Caller } from '../policy/principal.js';
-import type { AdmittedMessage, SessionFacts } from '../protocol/admitted-request.js';
+import { type AdmittedMessage, endsOrAnswers, type SessionFacts } from '../protocol/admitted-request.js';
 import type { HeaderPair } from '../protocol/headers.js';
 import { applyEdits } from '../protocol/json/json.js';
 import { type ByteSource, EventReader, isEventStream } from '../protocol/sse.js';
@@ -116,9 +117,11 @@ export type GatewayRequest = {
   readonly headers: { readonly [name: string]: string };
   readonly body?: string;
   readonly timeoutMs: number;
+  /** Nothing but a receipt is awaited: what waits for it must not wait for listings and handshakes of others. */
+  readonly isOneWay?: boolean;
 };
 
-/** Connections for listings and for responses to server requests. */
+/** Connections for listings and handshakes of the gateway. */
 const GATEWAY_CONNECTIONS = 8;
 /** Larger response headers are a protocol error (docs/reference/attacks.md case 13). */
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -183,9 +186,12 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
     bodyTimeout: limits.streamIdleMs,
   };
   const calls = new Pool(url.origin, { ...poolOptions, connections: limits.concurrency });
+  /** For whatever its sender bounds: long-lived responses, and messages for which calls in progress may wait. */
   const streams = new Pool(url.origin, { ...poolOptions, connections: null });
   forgetAborted(streams);
   const gatewayPool = new Pool(url.origin, { ...poolOptions, connections: GATEWAY_CONNECTIONS });
+  /** For what the gateway sends in sessions, and for their ends: calls and handshakes may wait for them. */
+  const receipts = new Pool(url.origin, { ...poolOptions, connections: limits.concurrency });
 
   /** INVARIANT: the configured credential is obtained first; without it nothing is sent. */
   function dispatch(pool: Pool, sent: OutboundRequest, signal?: DisconnectSignal): Promise<ForwardOutcome> {
@@ -218,6 +224,14 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
     });
   }
 
+  /**
+   * A long-lived response must not occupy a connection for calls, and a message must not wait for one that ends or answers
+   * calls which occupy them all.
+   */
+  function poolOf(admitted: AdmittedMessage, isLongLived: boolean): Pool {
+    return isLongLived || endsOrAnswers(admitted) ? streams : calls;
+  }
+
   function timeoutOf({ rule }: AdmittedMessage): number | undefined {
     return rule.response === 'filter' ? limits.handshakeTimeoutMs : undefined;
   }
@@ -226,8 +240,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
     forward(authorized, caller, signal) {
       const { admitted } = authorized;
       const body = admitted.edits.length === 0 ? admitted.bytes : applyEdits(admitted.text, admitted.edits);
-      // A long-lived response must not occupy a connection for calls.
-      const pool = admitted.rule.response === 'subscription' ? streams : calls;
+      const pool = poolOf(admitted, admitted.rule.response === 'subscription');
       const headers = messageHeaders(admitted);
       const target = messageEndpointOf(admitted.session);
       const headersTimeout = timeoutOf(admitted);
@@ -235,7 +248,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       return dispatch(pool, sent, signal);
     },
     forwardAs(authorized, caller, form, signal, mayWaitForInput) {
-      const pool = mayWaitForInput ? streams : calls;
+      const pool = poolOf(authorized.admitted, mayWaitForInput);
       const headers = formHeaders(form.headers);
       const { body, target } = form;
       const headersTimeout = timeoutOf(authorized.admitted);
@@ -258,16 +271,17 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
     },
     endSession(session, caller) {
       const headers = sessionHeaders(session, 'application/json');
-      return dispatch(calls, { caller, method: 'DELETE', headers });
+      return dispatch(receipts, { caller, method: 'DELETE', headers });
     },
-    request({ caller, method, target, headers: sent, body, timeoutMs }) {
+    request({ caller, method, target, headers: sent, body, timeoutMs, isOneWay = method === 'DELETE' }) {
       const headers: HeaderList = [];
       for (const name in sent) headers.push(name, sent[name] ?? '');
       headers.push('accept-encoding', 'identity');
-      return dispatch(gatewayPool, { caller, method, target, headers, body }, AbortSignal.timeout(timeoutMs));
+      const pool = isOneWay ? receipts : gatewayPool;
+      return dispatch(pool, { caller, method, target, headers, body }, AbortSignal.timeout(timeoutMs));
     },
     async close() {
-      await Promise.all([calls.destroy(), streams.destroy(), gatewayPool.destroy()]);
+      await Promise.all([calls, streams, gatewayPool, receipts].map((pool) => pool.destroy()));
     },
   };
 }

@@ -1,9 +1,28 @@
 // What clients send over HTTP that is unusual and legal.
 
 import { expect } from 'vitest';
+import { ALLOW_ALL } from '../support/gateway.js';
+import { resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
+import type { Order } from '../support/hostile-upstream.js';
+import { connectAsked, FORM_QUESTION, grantQuestions } from '../support/sdk-clients.js';
 import { makeSecret } from '../support/secrets.js';
 import { bearer, hasCompleteResponse, post, sendRaw, statelessParts } from '../support/wire-client.js';
 import { type CompatRow, type World, withWorld } from './rig.js';
+
+/** A call that waits for a reply of its client, who may have only this one in progress. */
+const REQUESTING: Order = (() => {
+  let reply: (() => void) | undefined;
+  return (request) => {
+    if (request.message !== undefined && request.method === undefined) reply?.();
+    if (request.method !== 'tools/call') return undefined;
+    const gate = new Promise<void>((resolve) => {
+      reply = resolve;
+    });
+    const asked = { jsonrpc: '2.0', id: 'asked', ...FORM_QUESTION };
+    const chunks = [sseEvent(asked), sseEvent(resultFor(request, textResult('answered')))];
+    return { kind: 'chunks', contentType: 'text/event-stream', chunks, ending: 'end', gate };
+  };
+})();
 
 /** Sends a good call with these headers. */
 async function callWith(world: World, headers: Readonly<Record<string, string>>): Promise<number> {
@@ -95,6 +114,29 @@ export const rows: readonly CompatRow[] = [
       withWorld({}, async (world) => {
         expect(await callWith(world, { accept: 'text/plain' })).toBe(406);
       }),
+  },
+  {
+    id: 'reply-at-the-limit-of-requests',
+    area: 'clients',
+    source: 'MCP 2025-11-25, elicitation; docs/contract.md, limits',
+    given: 'A client has as many calls in progress as it may have, and each waits for a reply of its own.',
+    verdict: 'accepts',
+    sees: 'The reply is let in past the limit, and the call goes on.',
+    run: () =>
+      withWorld(
+        {
+          order: REQUESTING,
+          policies: { open: ALLOW_ALL, questions: grantQuestions() },
+          upstream: ['pinning: {mode: "off"}', 'limits: {concurrency: 1, concurrencyPerCaller: 1}'],
+        },
+        async ({ access }) => {
+          const { client, asked, close } = await connectAsked(access.url, access.token ?? '');
+          const result = await client.callTool({ name: 'read_record', arguments: { id: 'one' } });
+          expect(JSON.stringify(result)).toContain('answered');
+          expect(asked).toHaveLength(1);
+          await close();
+        },
+      ),
   },
   {
     id: 'empty-query',

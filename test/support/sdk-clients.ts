@@ -130,6 +130,7 @@ export async function connectAsked(
   url: string,
   token: string,
   answer: { readonly text?: string; readonly content?: Record<string, string> } = {},
+  transport = createTransportV1(url, { token }) as Transport,
 ): Promise<AskedClient> {
   const asked: { method: string; params: JsonObject }[] = [];
   const client = new Client({ name: 'asked', version: '1.0.0' }, { capabilities: ALL_QUESTIONS });
@@ -151,7 +152,7 @@ export async function connectAsked(
     note(request);
     return { roots: [{ uri: 'file:///work/project', name: 'project' }] };
   });
-  await client.connect(createTransportV1(url, { token }) as Transport);
+  await client.connect(transport);
   return { client, asked, close: () => client.close() };
 }
 

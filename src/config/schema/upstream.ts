@@ -223,7 +223,11 @@ export const LIMITS = record(
       { min: 100, max: 10_000_000 },
       100_000,
     ),
-    concurrency: count('Maximum requests in flight.', { min: 1, max: 100_000 }, 100),
+    concurrency: count(
+      'Maximum requests in flight. Beside it there is a reserve for notifications, responses and what ends or answers something in progress (docs/contract.md §3).',
+      { min: 1, max: 100_000 },
+      100,
+    ),
     concurrencyPerCaller: count(
       'Maximum requests in flight of one caller, at most `concurrency`. By default half of `concurrency`, or all of it with `authentication: none`.',
       { min: 1, max: 100_000 },

@@ -98,7 +98,7 @@ export async function runBackendRequest(
     aggregate: { name: aggregate.name, session: incoming.headers['mcp-session-id'] },
     headers: headersOf(incoming, backendRequest),
     body: text === undefined ? incoming.body : new TextEncoder().encode(text),
-    acquireSlot: (caller) => isUnasked || incoming.acquireSlot(caller, backend.upstream),
+    acquireSlot: (caller) => (isUnasked ? 'regular' : incoming.acquireSlot(caller, backend.upstream)),
   };
   const unregister = registerRequest(context, backendRequest);
   try {

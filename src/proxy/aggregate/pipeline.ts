@@ -15,10 +15,11 @@ import { changeMembers, type JsonReading } from '../../protocol/json/json.js';
 import { isRequestId, type Target } from '../../protocol/jsonrpc.js';
 import { paramsOf } from '../../protocol/params.js';
 import { errorContextOf, METHOD_NOT_FOUND, protocolErrorOf } from '../../protocol/responses.js';
-import type { Incoming, Outgoing } from '../../protocol/transport.js';
+import type { Capacity, Incoming, Outgoing } from '../../protocol/transport.js';
 import type { ClientTraits } from '../../protocol/versions/revisions.js';
 import { authenticateAgain } from '../access-lease.js';
 import { decideVisible, maySee } from '../authorization.js';
+import { holdBody, refuseOverLimit } from '../capacity.js';
 import { runBatch } from '../features/batch.js';
 import type { Backend, HandleRequest, Ports, SessionScope } from '../ports.js';
 import { claimId, isRead, refuseReadError } from '../request-context.js';
@@ -83,7 +84,8 @@ async function runStages(context: AggregateContext): Promise<Refusal | undefined
   const caller = noteCaller(context, await ports.identity.authenticate(incoming, outgoing));
   if ('kind' in caller) return caller;
   const callerKey = callerKeyOf(caller);
-  if (incoming.holdBody?.(callerKey) === false) return refuseWith('overloaded');
+  const capacity = holdBody(incoming, callerKey);
+  if (capacity === undefined) return refuseWith('overloaded');
   const reading = incoming.httpMethod === 'POST' ? await readBody(context, callerKey) : undefined;
   if (reading !== undefined && !isRead(reading)) return refuseReadError(reading.error);
   // What follows up to the backends' own pipeline runs is not divided, so it begins with a turn of its own.
@@ -92,22 +94,27 @@ async function runStages(context: AggregateContext): Promise<Refusal | undefined
   if ('kind' in principal) return principal;
   // From here to the backends' own pipeline runs nothing is waited for.
   const verified: VerifiedRequest = { context, principal };
-  const refusal = await serve(verified, reading);
+  const refusal = await serve(verified, reading, capacity);
   endLostSession(verified);
   return refusal;
 }
 
-async function serve(verified: VerifiedRequest, reading: JsonReading | undefined): Promise<Refusal | undefined> {
+async function serve(
+  verified: VerifiedRequest,
+  reading: JsonReading | undefined,
+  capacity: Capacity,
+): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports, record, run } = verified.context;
   if (reading === undefined)
     return incoming.httpMethod === 'GET' ? openStreams(verified) : endAggregateSession(verified);
 
   const admitted = admit(verified, reading);
   if (admitted.kind === 'refused') return admitted;
+  const overLimit = refuseOverLimit(capacity, admitted);
+  if (overLimit !== undefined) return overLimit;
   if (admitted.kind === 'array')
     return runBatch({ incoming, outgoing, ports, record }, admitted, (one, element) =>
-      // The batch itself holds no concurrency slot; its elements take those of their backends.
-      handleAggregateRequest({ ...one, acquireSlot: incoming.acquireSlot }, element, ports, run),
+      handleAggregateRequest(one, element, ports, run),
     );
   return claimId(verified.context, callerKeyOf(verified.principal), admitted) ?? route(verified, admitted);
 }
@@ -351,7 +358,8 @@ async function forwardToBackend(
   const { incoming, outgoing } = context;
   // Also acquired here, because only this refusal can name the request id, and a batch element has no other
   // response.
-  if (!incoming.acquireSlot(callerKeyOf(principal), backend.upstream)) return refuseWith('overloaded');
+  const overLimit = refuseOverLimit(incoming.acquireSlot(callerKeyOf(principal), backend.upstream), admitted);
+  if (overLimit !== undefined) return overLimit;
   await runBackendRequest(verified, { ...backendRequest, ...edited }, outgoing);
   return undefined;
 }

@@ -70,8 +70,7 @@ function elementOf(incoming: Incoming, element: string, id: string): Incoming {
     ...incoming,
     id,
     body: new TextEncoder().encode(element),
-    // The batch holds the concurrency slot for all of its elements, since they run one at a time.
-    acquireSlot: () => true,
+    // The batch keeps the concurrency slots for all of its elements, since they run one at a time.
     keepSlots: undefined,
     isProofUsed: true,
     startedMs: performance.now(),
@@ -100,7 +99,8 @@ function createElementOutgoing(
     addHeader: () => undefined,
     send(sent: number, headers: ResponseHeaders, body) {
       status = sent;
-      if (id === undefined) return;
+      // A cancelled request gets no response.
+      if (id === undefined || sent === ACCEPTED) return;
       void write(toJsonRpcMessage(id, sent, headers, body));
     },
     open(opened) {

@@ -30,7 +30,7 @@ describe('a request as the gateway sees it', () => {
       remoteAddress: '192.0.2.1',
     };
     const incoming = toIncoming(request, response, facts, {
-      acquire: () => true,
+      acquire: () => 'regular',
       keep: () => () => undefined,
     });
     const described = Object.values(Object.getOwnPropertyDescriptors(incoming));
@@ -94,17 +94,17 @@ describe('[MRG-19] places at an upstream', () => {
     const own = routeOf('left', 1);
     const first = limits.forOne(aggregate);
     expect([first.acquire('ann', 'left'), first.acquire('ann', 'left'), first.acquire('ann', 'right')]).toEqual([
-      ...[true, true, true],
+      ...['regular', 'regular', 'regular'],
     ]);
-    expect(limits.forOne(own).acquire('ann')).toBe(false);
+    expect(limits.forOne(own).acquire('ann')).toBe('reserved');
     const second = limits.forOne(aggregate);
-    expect([second.acquire('ann', 'left'), second.acquire('ann', 'right')]).toEqual([false, true]);
-    expect(limits.forOne(aggregate).acquire('ann', 'stranger')).toBe(false);
+    expect([second.acquire('ann', 'left'), second.acquire('ann', 'right')]).toEqual(['reserved', 'regular']);
+    expect(limits.forOne(aggregate).acquire('ann', 'stranger')).toBeUndefined();
     first.release();
     first.release();
     const third = limits.forOne(own);
-    expect([third.acquire('ann'), third.acquire('ann')]).toEqual([true, true]);
-    expect(limits.forOne(own).acquire('ann')).toBe(false);
+    expect([third.acquire('ann'), third.acquire('ann')]).toEqual(['regular', 'regular']);
+    expect(limits.forOne(own).acquire('ann')).toBe('reserved');
     third.release();
     second.release();
   });
@@ -116,22 +116,58 @@ describe('[H-10] a caller', () => {
     const own = routeOf('left', 4, 2);
     const aggregate = { ...routeOf('all', 0), backends: new Map([['left', limitOf(4, 2)]]) };
     const [first, second] = [limits.forOne(own), limits.forOne(aggregate)];
-    expect([first.acquire('ann'), second.acquire('ann', 'left')]).toEqual([true, true]);
-    expect(limits.forOne(own).acquire('ann')).toBe(false);
-    expect(limits.forOne(aggregate).acquire('ann', 'left')).toBe(false);
+    expect([first.acquire('ann'), second.acquire('ann', 'left')]).toEqual(['regular', 'regular']);
+    expect(limits.forOne(own).acquire('ann')).toBe('reserved');
+    expect(limits.forOne(aggregate).acquire('ann', 'left')).toBe('reserved');
     const others = [limits.forOne(own), limits.forOne(own), limits.forOne(own)];
-    expect(others.map((one, index) => one.acquire(`other ${index}`))).toEqual([true, true, false]);
+    expect(others.map((one, index) => one.acquire(`other ${index}`))).toEqual(['regular', 'regular', 'reserved']);
     // What is given back is the caller's again, and no more than that.
     second.release();
-    expect(limits.forOne(own).acquire('ann')).toBe(true);
-    expect(limits.forOne(own).acquire('ann')).toBe(false);
+    expect(limits.forOne(own).acquire('ann')).toBe('regular');
+    expect(limits.forOne(own).acquire('ann')).toBe('reserved');
   });
 
   it('has another quota at another upstream', () => {
     const limits = createConcurrencyLimits();
-    expect(limits.forOne(routeOf('left', 2, 1)).acquire('ann')).toBe(true);
-    expect(limits.forOne(routeOf('left', 2, 1)).acquire('ann')).toBe(false);
-    expect(limits.forOne(routeOf('right', 2, 1)).acquire('ann')).toBe(true);
+    expect(limits.forOne(routeOf('left', 2, 1)).acquire('ann')).toBe('regular');
+    expect(limits.forOne(routeOf('left', 2, 1)).acquire('ann')).toBe('reserved');
+    expect(limits.forOne(routeOf('right', 2, 1)).acquire('ann')).toBe('regular');
+  });
+
+  it.each([
+    // The limits, what a caller may have of the reserve, and what all may have of it.
+    [limitOf(100, 50), 50, 100],
+    [limitOf(100, 100), 100, 200],
+    [limitOf(1, 1), 8, 16],
+  ])('past %j has a reserve of %i, of %i for all', (limit, own, all) => {
+    const limits = createConcurrencyLimits();
+    const route = { upstream: 'left', maxRequestBytes: 1, ...limit };
+    const take = (caller: string): string | undefined => limits.forOne(route).acquire(caller);
+    const countOf = (caller: string, capacity: string): number => {
+      let count = 0;
+      while (take(caller) === capacity) count += 1;
+      return count;
+    };
+    for (let at = 0; at < limit.concurrency; at += limit.concurrencyPerCaller)
+      expect(countOf(`running ${at}`, 'regular')).toBe(limit.concurrencyPerCaller);
+    // Each of them has taken one of the reserve besides.
+    const taken = limit.concurrency / limit.concurrencyPerCaller;
+    expect(countOf('one', 'reserved')).toBe(own);
+    expect(countOf('running 0', 'reserved')).toBe(Math.min(own - 1, all - taken - own));
+    expect(take('one')).toBeUndefined();
+  });
+
+  it('that gives back what it has of the reserve leaves the requests in progress as they are', () => {
+    const limits = createConcurrencyLimits();
+    const route = routeOf('left', 1);
+    const running = limits.forOne(route);
+    expect(running.acquire('ann')).toBe('regular');
+    const reply = limits.forOne(route);
+    expect([reply.acquire('ann'), reply.acquire('ann')]).toEqual(['reserved', 'reserved']);
+    reply.release();
+    expect(limits.forOne(route).acquire('ann')).toBe('reserved');
+    running.release();
+    expect(limits.forOne(route).acquire('ann')).toBe('regular');
   });
 });
 
@@ -148,17 +184,23 @@ describe('body', () => {
       const first = hold(size);
       const second = hold(size);
       const third = hold(size);
-      expect([first, second, third].map((body) => body.assign('a'))).toEqual([true, true, false]);
-      expect(third.assign('b')).toBe(true);
-      expect(hold(10 * size).assign('c')).toBe(true);
-      expect(first.assign('a')).toBe(true);
+      expect([first, second].map((body) => body.assign('a'))).toEqual(['regular', 'regular']);
+      expect(hold(10 * size).assign('c')).toBe('regular');
+      expect(first.assign('a')).toBe('regular');
       first.release();
-      expect(hold(size).assign('a')).toBe(true);
+      expect(third.assign('a')).toBe('regular');
+      // What is past the share is of the reserve: a single body too may be of any size there.
+      const [reply, over] = [hold(3 * size), hold(size)];
+      expect([reply.assign('a'), over.assign('a'), over.assign('b')]).toEqual(['reserved', undefined, 'regular']);
+      reply.release();
+      expect(hold(size).assign('a')).toBe('reserved');
+      second.release();
+      expect(hold(size).assign('a')).toBe('regular');
     });
 
     it('[H-02] that are small are not counted', () => {
       const small = Array.from({ length: 100 }, () => hold(size - 1).assign('d'));
-      expect(small).toEqual(small.map(() => true));
+      expect(small).toEqual(small.map(() => 'regular'));
     });
   });
 

@@ -191,7 +191,7 @@ const INCOMING: Incoming = {
   remoteAddress: '127.0.0.1',
   signal: new AbortController().signal,
   receivedAt: 0,
-  acquireSlot: () => true,
+  acquireSlot: () => 'regular',
   startedMs: performance.now(),
 };
 
@@ -229,6 +229,7 @@ const PORTS: PartialPorts = {
     notePage: () => undefined,
     noteUnavailable: () => undefined,
   },
+  streams: { registerResponse: () => () => undefined },
   inspection: {
     message: (input) => inspectMessage(input),
     request: (input) => guardArguments(input),
@@ -329,7 +330,7 @@ export async function runRequest({ ports, snapshot, incoming, take }: Replaced =
     end: () => note('send'),
     disconnect: () => undefined,
   };
-  const acquireSlot = (...of: Parameters<Incoming['acquireSlot']>): boolean => {
+  const acquireSlot: Incoming['acquireSlot'] = (...of) => {
     note('slot');
     return given.acquireSlot(...of);
   };

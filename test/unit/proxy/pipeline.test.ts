@@ -92,7 +92,7 @@ describe('a request that every stage lets pass', () => {
 const REFUSALS: readonly (readonly [Step, Reason, number, Replaced])[] = [
   ['authenticate', 'token-missing', 401, { ports: unverified('token-missing') }],
   ['authenticate', 'store-unavailable', 503, { ports: unverified('store-unavailable') }],
-  ['slot', 'overloaded', 503, { incoming: { acquireSlot: () => false } }],
+  ['slot', 'overloaded', 503, { incoming: { acquireSlot: () => undefined } }],
   ['admit', 'malformed-json', 400, { incoming: { body: encode('{') } }],
   ['admit', 'overloaded', 503, { ports: unread('overloaded') }],
   ['decide', 'tool-unpinned', 200, { snapshot: { catalogFor: () => catalog() } }],

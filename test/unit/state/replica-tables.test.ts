@@ -313,9 +313,10 @@ describe('running streams', () => {
 
     it('[E-04] end after the grace when they are cancelled', () => {
       const running = createRunningStreams();
-      const end = vi.fn();
-      running.register('session', 1, end);
+      const [end, note] = [vi.fn(), vi.fn()];
+      running.register('session', 1, { end, note });
       running.cancel('session', 1);
+      expect(note).toHaveBeenCalledOnce();
       vi.advanceTimersByTime(CANCEL_GRACE_MS - 1);
       expect(end).not.toHaveBeenCalled();
       vi.advanceTimersByTime(1);
@@ -325,7 +326,7 @@ describe('running streams', () => {
     it('[E-04] are not reached from another session, or under an id of another type', () => {
       const running = createRunningStreams();
       const end = vi.fn();
-      running.register('session', 1, end);
+      running.register('session', 1, { end });
       running.cancel('other', 1);
       running.cancel('session', '1');
       vi.advanceTimersByTime(CANCEL_GRACE_MS);
@@ -335,10 +336,10 @@ describe('running streams', () => {
     it('[E-04] that ended by themselves, or gave their id to another, are left alone', () => {
       const running = createRunningStreams();
       const [first, second] = [vi.fn(), vi.fn()];
-      const leave = running.register('session', 1, first);
+      const leave = running.register('session', 1, { end: first });
       running.cancel('session', 1);
       leave();
-      const leaveSecond = running.register('session', 1, second);
+      const leaveSecond = running.register('session', 1, { end: second });
       leave();
       vi.advanceTimersByTime(CANCEL_GRACE_MS);
       expect(first).not.toHaveBeenCalled();
@@ -352,10 +353,10 @@ describe('running streams', () => {
     it('[E-04] end together where several run under the id that is cancelled', () => {
       const running = createRunningStreams();
       const [first, second, later] = [vi.fn(), vi.fn(), vi.fn()];
-      running.register('session', 1, first);
-      const leaveSecond = running.register('session', 1, second);
+      running.register('session', 1, { end: first });
+      const leaveSecond = running.register('session', 1, { end: second });
       running.cancel('session', 1);
-      running.register('session', 1, later);
+      running.register('session', 1, { end: later });
       leaveSecond();
       vi.advanceTimersByTime(CANCEL_GRACE_MS);
       expect([first, second, later].map(({ mock }) => mock.calls.length)).toEqual([1, 0, 0]);

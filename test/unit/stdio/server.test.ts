@@ -397,10 +397,22 @@ describe('[STD-03] a server', () => {
   it('that does not read is refused more, and the others go on', async () => {
     const rig = await start();
     const [deaf, other] = [await rig.open(), await rig.open()];
+    const requested = rig.send({ session: deaf, body: { jsonrpc: '2.0', id: 'open', method: 'ask' } });
     await rig.call(deaf, 'deaf');
     const body = { jsonrpc: '2.0', method: 'notifications/x', params: { text: 'x'.repeat(4e6) } };
     const statuses: number[] = [];
     for (let i = 0; i < 5; i += 1) statuses.push((await rig.send({ session: deaf, body })).status);
+    expect(statuses.at(-1)).toBe(503);
+    // What it has read so far may wait for these.
+    const reply = { jsonrpc: '2.0', id: 'q1', result: {} };
+    expect((await rig.send({ session: deaf, body: reply })).status).toBe(202);
+    const params = { requestId: 'open' };
+    const cancellation = { jsonrpc: '2.0', method: 'notifications/cancelled', params };
+    expect((await rig.send({ session: deaf, body: cancellation })).status).toBe(202);
+    await requested;
+    // They too are bounded; and a reply that was not passed on may be sent again.
+    const long = { ...cancellation, params: { ...params, reason: 'x'.repeat(4e6) } };
+    for (let i = 0; i < 4; i += 1) statuses.push((await rig.send({ session: deaf, body: long })).status);
     expect(statuses.at(-1)).toBe(503);
     expect((await rig.call(other, 'echo')).status).toBe(200);
   });

@@ -403,6 +403,6 @@ export async function postInSession(
   const own = target === undefined ? sessionHeadersOf(session) : {};
   const headers = { ...COMMON_HEADERS, ...own };
   const method = 'POST';
-  const outcome = await client.request({ caller, method, target, headers, body, timeoutMs });
+  const outcome = await client.request({ caller, method, target, headers, body, timeoutMs, isOneWay: true });
   if (outcome.kind === 'response') outcome.release();
 }

@@ -33,7 +33,7 @@ function incomingList(): Incoming {
     remoteAddress: '127.0.0.1',
     signal: new AbortController().signal,
     receivedAt: 0,
-    acquireSlot: () => true,
+    acquireSlot: () => 'regular',
     startedMs: 0,
   };
 }

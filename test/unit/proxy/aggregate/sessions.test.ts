@@ -75,7 +75,7 @@ describe('[MRG-09] an `initialize` of an aggregate', () => {
         ...{ headers: {}, httpMethod: 'POST' },
         acquireSlot: () => {
           slots += 1;
-          return true;
+          return 'regular';
         },
       },
       outgoing,
