@@ -211,6 +211,8 @@ function claimOf(block: JsonObject, member: string, essence: string): string {
 }
 
 const MAX_CHARSETS = 4;
+/** No label of a charset is as long. */
+const MAX_CHARSET_CHARS = 64;
 
 /** A media type without its parameters, in lower case, and the charsets that it names: readers differ in which counts. */
 export function readMimeType(mimeType: Json | undefined): {
@@ -221,7 +223,13 @@ export function readMimeType(mimeType: Json | undefined): {
   const [essence = '', ...parameters] = mimeType.split(';');
   const charsets = parameters
     .filter((one) => /^\s{0,16}charset\s{0,16}=/i.test(one))
-    .map((one) => one.slice(one.indexOf('=') + 1).replace(/^[\s"']+|[\s"']+$/g, ''));
+    .map((one) =>
+      one
+        .slice(one.indexOf('=') + 1)
+        .trim()
+        .slice(0, MAX_CHARSET_CHARS)
+        .replace(/^[\s"']+|[\s"']+$/g, ''),
+    );
   return { essence: essence.trim().toLowerCase(), charsets: charsets.slice(0, MAX_CHARSETS) };
 }
 

@@ -71,6 +71,15 @@ describe('the address of a resource', () => {
     expect(await blockFor(build(uri))).toEqual(build(uri));
   });
 
+  it('is none where a server names its website', async () => {
+    const serverInfo = { name: 'one', version: '1', websiteUrl: 'javascript:run()' };
+    const initialized = { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo };
+    rig.upstream.obey(onMethod('initialize', (request) => jsonBody(resultFor(request, initialized))));
+    const { reply } = await rig.openSession();
+    expect(resultOf(reply)['serverInfo']).toMatchObject({ name: 'one' });
+    expect(reply.text).not.toContain('javascript:');
+  });
+
   it('is none in a list either', async () => {
     const resources = [{ uri: 'javascript:run()', name: 'one' }];
     rig.upstream.obey(onMethod('resources/list', (request) => jsonBody(resultFor(request, { resources }))));

@@ -131,11 +131,15 @@ function foldEnclosed(character: string): string {
   return base === undefined ? character : String.fromCharCode(CODE_OF_A + code - base);
 }
 
+/** Signs that end a sentence rather than stand for a letter. */
+const END_SIGNS: ReadonlySet<string | undefined> = new Set(['!', '|']);
+
 /** Reads `p4ssw0rd` as letters. A number on its own stays one. */
 function readDigits(word: string): string {
   if (!LEET_SIGN.test(word)) return word;
-  const letters = word.replace(/[!|]+$/, '');
-  return [...letters].map((character) => LEET.get(character) ?? character).join('');
+  let end = word.length;
+  while (END_SIGNS.has(word[end - 1])) end--;
+  return [...word.slice(0, end)].map((character) => LEET.get(character) ?? character).join('');
 }
 
 /** The boundary between a Latin word and a script that does not separate words: `请输入PIN`. */

@@ -246,6 +246,12 @@ describe('[I-54] media', () => {
     expect(left?.toString('latin1') ?? '').not.toContain(TOKEN);
   });
 
+  it.each([' ', '"', '\t', ';charset='])('takes no longer than its length for a type of many %j', (sign) => {
+    const mimeType = `image/png;charset=a${sign.repeat(200_000)}x`;
+    const message = result({ type: 'image', mimeType, data: PNG.toString('base64') });
+    expect(inspect(message)).toMatchObject({ kind: 'clean' });
+  });
+
   it('in a long run of base64 what only looks like a token is none', () => {
     const key = `AI${'za'}${noise('run', 36)}`.slice(0, 39);
     const bytes = Buffer.from(`${'/+'.repeat(2000)}/${key}/${'/+'.repeat(1000)}`, 'base64');

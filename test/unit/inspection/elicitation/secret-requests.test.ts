@@ -3,6 +3,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { checkForm } from '../../../../src/inspection/elicitation/requests.js';
+import { asksForSecret } from '../../../../src/inspection/elicitation/secret-requests.js';
 import type { JsonObject } from '../../../../src/protocol/jsonrpc.js';
 
 const TEXT = { type: 'string' };
@@ -270,4 +271,8 @@ test('[Q-05] forms are read in one pass', () => {
     expect(() => checkForm(asked)).not.toThrow();
     expect(checkForm(asked)).not.toBe('malformed');
   }
+});
+
+test('[Q-05] a word of many signs is read in one pass', () => {
+  for (const sign of ['!', '|']) expect(asksForSecret(`1${sign.repeat(300_000)}x`)).toBe(false);
 });
