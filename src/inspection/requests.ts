@@ -5,7 +5,7 @@
 
 import type { Finding } from '../policy/record.js';
 import { isObject, type Json } from '../protocol/jsonrpc.js';
-import { decodeEscapes, findEncodedRuns, foldText } from './detectors/decoded-text.js';
+import { findEncodedRuns, readForms } from './detectors/decoded-text.js';
 import { isLinkKind } from './detectors/links.js';
 import { isSecretNumber, mayNameSecret } from './detectors/secrets.js';
 import { detectorOf, findSensitive } from './detectors/text-sanitizer.js';
@@ -131,9 +131,7 @@ function joined(values: readonly Json[]): string {
 }
 
 function containsDecoded(text: string, needle: string, depth: number): boolean {
-  const folded = foldText(text);
-  const decoded = decodeEscapes(folded);
-  for (const normalized of [folded, decoded, decodeEscapes(decoded)]) {
+  for (const normalized of readForms(text)) {
     if (normalized.text.includes(needle)) return true;
     if (depth === 0) continue;
     for (const run of findEncodedRuns(normalized.text)) {

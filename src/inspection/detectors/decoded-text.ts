@@ -27,15 +27,47 @@ export function foldText(text: string): NormalizedText {
   return foldView({ text, map: undefined });
 }
 
+/**
+ * The forms in which readers take a text: folded, once as a terminal shows it and, where it has terminal sequences, with
+ * what they hold, which a model reads like any other text; and each with its escapes decoded once and twice. Forms that add
+ * nothing are left out.
+ */
+export function readForms(text: string): readonly NormalizedText[] {
+  const shown = foldText(text);
+  if (!mayHoldTerminalSequence(text)) return withDecodedEscapes(shown);
+  const held = foldView({ text, map: undefined }, false);
+  return [...withDecodedEscapes(shown), ...(held.text === shown.text ? [] : withDecodedEscapes(held))];
+}
+
+/** Whether a text has a character with which a terminal sequence begins. */
+export function mayHoldTerminalSequence(text: string): boolean {
+  return TERMINAL_START.test(text);
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: terminals obey them
+const TERMINAL_START = /[\x1b\x80-\x9f]/;
+const ESCAPES_DEPTH = 2;
+
+function withDecodedEscapes(form: NormalizedText): readonly NormalizedText[] {
+  const forms = [form];
+  for (let last = form; forms.length <= ESCAPES_DEPTH; ) {
+    const next = decodeEscapes(last);
+    if (next === last) break;
+    forms.push(next);
+    last = next;
+  }
+  return forms;
+}
+
 /** The same for a view, with a map to what that is a view of. */
-export function foldView(view: NormalizedText): NormalizedText {
+export function foldView(view: NormalizedText, dropsSequences = true): NormalizedText {
   const { text } = view;
   if (!BEYOND_PRINTABLE.test(text)) return view;
   const out = createViewBuilder();
   let from = 0;
   for (let at = 0; at < text.length; ) {
     const code = text.codePointAt(at) ?? 0;
-    const width = isPrintable(code) ? 1 : widthAt(text, at, code);
+    const width = isPrintable(code) ? 1 : widthAt(text, at, code, dropsSequences);
     const own = text.slice(at, at + width);
     const folded = isPrintable(code) ? own : foldVisible(code, own);
     if (folded !== own) {
@@ -51,8 +83,8 @@ export function foldView(view: NormalizedText): NormalizedText {
 }
 
 /** The length of the character, or of the terminal sequence, at a position. */
-function widthAt(text: string, at: number, code: number): number {
-  const sequence = isTerminalStart(code) ? terminalSequenceAt(text, at) : 0;
+function widthAt(text: string, at: number, code: number, dropsSequences: boolean): number {
+  const sequence = dropsSequences && isTerminalStart(code) ? terminalSequenceAt(text, at) : 0;
   return Math.max(code > 0xffff ? 2 : 1, sequence);
 }
 

@@ -9,7 +9,15 @@ import { cuesIn, formatsIn } from '../prefilter/anchors.js';
 import { isSurelyClean } from '../prefilter/prefilter.js';
 import { type MarkKeys, redactionMark } from '../redaction-marks.js';
 import { findActiveContent, neutralize, type TextFormat } from './active-content.js';
-import { decodeEscapes, findEncodedRuns, foldText, type NormalizedText, originalSpan } from './decoded-text.js';
+import {
+  decodeEscapes,
+  findEncodedRuns,
+  foldText,
+  mayHoldTerminalSequence,
+  type NormalizedText,
+  originalSpan,
+  readForms,
+} from './decoded-text.js';
 import { dropMarks, dropMarkup } from './dropped-markup.js';
 import type { Hit } from './hit.js';
 import { STRUCTURES } from './injection-phrases.js';
@@ -72,7 +80,7 @@ export type WantedKinds = {
  */
 export function findSensitive(text: string, wantedKinds: WantedKinds, name?: string): readonly Hit[] {
   const hits: Hit[] = [];
-  for (const normalized of normalizedForms(text)) {
+  for (const normalized of readForms(text)) {
     for (const { view, wanted } of shownForms(normalized, wantedKinds)) {
       for (const { kind, start, end } of findPlain(view.text, wanted, name))
         hits.push({ kind, ...originalSpan(view, start, end) });
@@ -83,19 +91,6 @@ export function findSensitive(text: string, wantedKinds: WantedKinds, name?: str
     }
   }
   return hits.length < 2 ? hits : mergeHits(hits);
-}
-
-/** The folded text, and its escapes decoded once and twice. Views that add nothing are left out. */
-function normalizedForms(text: string): readonly NormalizedText[] {
-  const forms: NormalizedText[] = [foldText(text)];
-  for (let depth = 0; depth < DECODING_DEPTH; depth++) {
-    const last = forms.at(-1);
-    if (last === undefined) break;
-    const next = decodeEscapes(last);
-    if (next === last) break;
-    forms.push(next);
-  }
-  return forms;
 }
 
 /**
@@ -140,7 +135,7 @@ function kindIn(form: NormalizedText, wantedKinds: WantedKinds): string | undefi
 }
 
 function kindWithin(text: string, wantedKinds: WantedKinds, depth: number): string | undefined {
-  for (const normalized of normalizedForms(text)) {
+  for (const normalized of readForms(text)) {
     const shown = kindIn(normalized, wantedKinds);
     if (shown !== undefined) return shown;
     if (depth === 0) continue;
@@ -279,10 +274,25 @@ export function sanitizeText(text: string, rules: ResultRules, context: LeafCont
   const notes: NoteFinding[] = lineEnds === 0 ? [] : [{ detector: 'invisible', action: 'flag', count: lineEnds }];
   if (!isNamed && isSurelyClean(text) && !isExposedIn(text, rules.own)) return { text, notes };
   const edits: NoteFinding[] = [];
-  const seen = stripInvisibleText(text, rules, edits);
+  const seen = stripInvisibleText(redactAcrossSequences(text, rules, edits, name), rules, edits);
   const redacted = redactText(seen, rules, edits, name);
   const inert = applyActiveContentRule(redacted, rules, context.reading, edits);
   return { text: inert, notes: [...notes, ...cueNotes(text, inert, rules), ...edits] };
+}
+
+/** What a removed terminal sequence would take a part of is redacted before: a model could complete the rest. */
+function redactAcrossSequences(
+  text: string,
+  rules: ResultRules,
+  edits: NoteFinding[],
+  name: string | undefined,
+): string {
+  if (!mayHoldTerminalSequence(text)) return text;
+  const notes: NoteFinding[] = [];
+  const kept = redactText(text, rules, notes, name);
+  // Flags are recorded for what is left.
+  edits.push(...notes.filter(({ action }) => action !== 'flag'));
+  return kept;
 }
 
 /** Cues in a text and in what edits leave of it: what stood before a word and hid it may have been redacted. */
