@@ -269,7 +269,7 @@ export const rows: readonly CompatRow[] = [
     source: 'agentgateway, examples/mcp-authorization',
     given: 'A rule allows a tool only for a nested claim of the caller, and the caller has another value.',
     verdict: 'refuses',
-    sees: 'The tool is listed, because expressions are decided at the call, and the call is refused; `who` hides what is not for a caller.',
+    sees: 'The tool is neither listed nor found, because an expression about the caller alone belongs to who.',
     run: () =>
       withWorld(
         {
@@ -291,7 +291,7 @@ rules:
         },
         async (world) => {
           const refused = await world.call('write_record', { id: 'one', text: 'x' });
-          expect(resultOf(refused)['isError']).toBe(true);
+          expect(errorOf(refused)).toMatchObject({ code: -32602, message: expect.stringContaining('write_record') });
           expect(world.upstream.seen().filter(({ method }) => method === 'tools/call')).toEqual([]);
         },
       ),
