@@ -59,8 +59,6 @@ export type RecordedCall = {
   /** `undefined` if the line does not say enough for any decision; `missing` says what. */
   readonly facts: CallFacts | undefined;
   readonly missing: 'issuer' | 'name' | 'upstream' | undefined;
-  /** The first digits of the hash of the policies that decided, if rules that are the same would decide the same now. */
-  readonly decidedBy: string | undefined;
 };
 
 /** Groups by token, by keyed hash: a token that had a group once has it always. */
@@ -112,12 +110,9 @@ export function readCall(
     violations: violationsOf(record),
   };
   const missing = missingIn(record, issuer, subject.upstream, context);
-  if (missing !== undefined || issuer === undefined)
-    return { ...call, facts: undefined, missing, decidedBy: undefined };
-  const { facts, isReadAlike } = factsOf(record, { ...call, issuer, issuerUrl, target }, context, ports);
-  const isEnforced = textAt(record, 'decision', 'mode') !== 'observe';
-  const decidedBy = isReadAlike && isEnforced ? textAt(record, 'gateway', 'policy') : undefined;
-  return { ...call, facts, missing, decidedBy };
+  if (missing !== undefined || issuer === undefined) return { ...call, facts: undefined, missing };
+  const facts = factsOf(record, { ...call, issuer, issuerUrl, target }, context, ports);
+  return { ...call, facts, missing };
 }
 
 function violationsOf(record: AuditRecord): RecordedCall['violations'] {
@@ -223,7 +218,7 @@ function factsOf(
   },
   { outline, catalogOf }: RecordContext,
   ports: PrincipalPort,
-): { readonly facts: CallFacts; readonly isReadAlike: boolean } {
+): CallFacts {
   const { issuer, issuerUrl, caller, groups, scopes, target, upstream } = call;
   const principal: PrincipalFacts = {
     ...{ issuer, issuerUrl, subject: caller.subject, client: caller.client, groups },
@@ -239,16 +234,15 @@ function factsOf(
   const isValid = call.verdict === 'allow' && pinned?.digest === pin;
   const mending = outline.upstreams.find(({ name }) => name === upstream)?.arguments;
   const known = argumentsOf(record, isValid ? pinned : undefined);
-  const args = target.kind === 'tool' && mending ? mendKnown(known, mending, pinned) : known;
-  const facts: CallFacts = {
+  return {
     principal: ports.supposePrincipal(principal),
-    ...{ upstream, target, catalog, args },
+    ...{ upstream, target, catalog },
+    args: target.kind === 'tool' && mending ? mendKnown(known, mending, pinned) : known,
     unknown: new Set([
       ...(['groups', 'claims'] as const),
       ...(scopes.length >= MAX_LISTED ? (['scopes'] as const) : []),
     ]),
   };
-  return { facts, isReadAlike: args === known && pinned?.digest === pin };
 }
 
 /** Stands in for the token of a caller who is assumed and presented none. */

@@ -1,12 +1,12 @@
 // A host makes a link of the address of a resource, of a server's website and of what is to be visited. Where it is a script,
 // its scheme is broken as in a link of Markdown, however it is spelt. Addresses of any other scheme stay as they are.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import type { JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, requestStateless, resultOf } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const SCRIPTS = [
   'javascript:run()',
@@ -42,16 +42,14 @@ const PLACES: readonly (readonly [string, (uri: string) => JsonObject, (block: J
 ];
 
 describe('the address of a resource', () => {
-  let rig: AttackRig;
+  const rig = sharedGateway();
   beforeAll(async () => {
-    rig = await startRig();
     await vi.waitFor(
       async () => expect((await callStateless(rig.access, 'read_record', { id: 'one' })).status).toBe(200),
       PATIENT,
     );
   });
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   async function blockFor(block: JsonObject): Promise<JsonObject> {
     rig.upstream.obey(onMethod('tools/call', (request) => jsonBody(resultFor(request, { content: [block] }))));

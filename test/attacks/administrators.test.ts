@@ -3,23 +3,22 @@
 // form, and lock out neither the right token nor an administrator behind the same address.
 
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ConsoleRig, formTokenOf, logIn, startConsole, TestBrowser } from '../support/console-rig.js';
+import { describe, expect, it } from 'vitest';
+import { formTokenOf, logIn, startConsole, TestBrowser } from '../support/console-rig.js';
 import { PATIENT } from '../support/timing.js';
 import { bearer } from '../support/wire-client.js';
+import { shared } from '../support/with-gateway.js';
 
 /** Logins with the break-glass token that are answered. */
 const ATTEMPTS_PER_MINUTE = 30;
 
-let console: ConsoleRig;
-beforeAll(async () => {
-  console = await startConsole({
+const console = shared(() =>
+  startConsole({
     user: 'break-glass',
     groups: ['platform'],
     admins: ['test: {audience: "https://console.example.com", roles: {admin: [platform]}}'],
-  });
-});
-afterAll(() => console.close());
+  }),
+);
 
 const mint = () =>
   console.rig.gateway.issuer.mint('https://console.example.com', {

@@ -1,7 +1,7 @@
 // Cases 18, 19, 21, 23, 24 and 27: JSON that parsers, languages and later readers take for something else.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectNothingForwarded, expectRefusedLines, startRig } from '../support/gateway.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { expectNothingForwarded, expectRefusedLines } from '../support/gateway.js';
 import { body, onMethod } from '../support/hostile-acts.js';
 import {
   callStateless,
@@ -12,16 +12,15 @@ import {
   sessionHeaders,
   statelessParts,
 } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 describe('JSON that is not what it seems', () => {
-  let rig: AttackRig;
   let session: OpenSession;
+  const rig = sharedGateway({ upstream: ['pinning: {maxAge: 10m}', 'arguments: any'] });
   beforeAll(async () => {
-    rig = await startRig({ upstream: ['pinning: {maxAge: 10m}', 'arguments: any'] });
     session = await rig.openSession();
     rig.upstream.forget();
   });
-  afterAll(() => rig.close());
 
   const parts = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'MARK' } });
   const good = JSON.stringify(parts.body);

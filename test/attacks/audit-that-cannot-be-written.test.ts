@@ -5,29 +5,30 @@ import { mkdir, mkdtemp, rename, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectNothingForwarded, startRig } from '../support/gateway.js';
+import { expectNothingForwarded } from '../support/gateway.js';
 import { callStateless, errorOf, type OpenSession, requestStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const RECOVERY_MS = 5_000;
 
 describe('an audit that cannot be written', () => {
-  let rig: AttackRig;
   let folder: string;
   let file: string;
   let session: OpenSession;
-  beforeAll(async () => {
+  afterAll(async () => {
+    await rm(folder, { recursive: true });
+  });
+  const rig = sharedGateway(async () => {
     folder = await mkdtemp(join(tmpdir(), 'sallyport-audit-'));
     file = join(folder, 'log/audit.jsonl');
     await mkdir(join(folder, 'log'));
-    rig = await startRig({
+    return {
       audit: `audit: {sinks: [{type: file, path: ${JSON.stringify(file)}}]}`,
-    });
+    };
+  });
+  beforeAll(async () => {
     session = await rig.openSession();
     rig.upstream.forget();
-  });
-  afterAll(async () => {
-    await rig.close();
-    await rm(folder, { recursive: true });
   });
 
   async function isReady(): Promise<boolean> {

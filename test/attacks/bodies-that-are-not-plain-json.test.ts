@@ -1,22 +1,13 @@
 // Cases 11, 20 and 28: bodies in another encoding, another character set or of another type.
 
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type AttackRig,
-  expectEdgeLines,
-  expectNothingForwarded,
-  expectRefusedLines,
-  startRig,
-} from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { expectEdgeLines, expectNothingForwarded, expectRefusedLines } from '../support/gateway.js';
 import { post, statelessParts } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 describe('a body that is not plain JSON in UTF-8', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway();
 
   const parts = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'MARK' } });
   const text = JSON.stringify(parts.body);

@@ -2,24 +2,21 @@
 // upstream from those who are.
 
 import { connect, type Socket } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectEdgeLines, linesOf, startRig } from '../support/gateway.js';
+import { afterAll, describe, expect, it } from 'vitest';
+import { expectEdgeLines, linesOf } from '../support/gateway.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, hasCompleteResponse, rawPost, sendRaw } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const CONCURRENCY = 4;
 
 describe('bodies that are on their way for ever', () => {
-  let rig: AttackRig;
   const sockets: Socket[] = [];
-  beforeAll(async () => {
-    rig = await startRig({
-      upstream: ['pinning: {maxAge: 10m}', `limits: {concurrency: ${CONCURRENCY}}`],
-    });
+  const rig = sharedGateway({
+    upstream: ['pinning: {maxAge: 10m}', `limits: {concurrency: ${CONCURRENCY}}`],
   });
   afterAll(async () => {
     for (const socket of sockets) socket.destroy();
-    await rig.close();
   });
 
   function head(more: readonly string[]): readonly string[] {
@@ -72,11 +69,7 @@ describe('bodies that are on their way for ever', () => {
 
 /** At a gateway of its own: of refusals before authentication only so many a second are recorded. */
 describe('requests that the HTTP server itself cannot take', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ upstream: ['pinning: {maxAge: 10m}'] });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ upstream: ['pinning: {maxAge: 10m}'] });
 
   function head(more: readonly string[]): readonly string[] {
     return [`host: 127.0.0.1:${rig.port}`, ...more];

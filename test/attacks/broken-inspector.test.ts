@@ -1,12 +1,13 @@
 // Case 76: an inspector that throws. What it should have read is withheld, never passed on unread, and
 // that shows in the metrics. The inspectors of this file are broken on purpose, on command.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectRefusedLines, expectWithheldLines, startRig } from '../support/gateway.js';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { expectRefusedLines, expectWithheldLines } from '../support/gateway.js';
 import { onMethod, progressThenResult, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { replace } from '../support/seams.js';
 import { callStateless, errorOf, requestStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const broken = { sanitize: false, guard: false, list: false };
 
@@ -34,9 +35,8 @@ replace('filters', {
 const CANARY = 'the-content-that-nobody-read';
 
 describe('an inspector that throws', () => {
-  let rig: AttackRig;
+  const rig = sharedGateway();
   beforeAll(async () => {
-    rig = await startRig();
     rig.upstream.answerCalls(() => textResult(CANARY));
   });
   afterEach(() => {
@@ -45,7 +45,6 @@ describe('an inspector that throws', () => {
     broken.list = false;
     rig.upstream.obey(() => undefined);
   });
-  afterAll(() => rig.close());
 
   it('[X-76] withholds the result', async () => {
     broken.sanitize = true;

@@ -1,11 +1,11 @@
 // Case 82: an upstream that calls its results public and good for ever, and a list that two callers see
 // differently. What depends on the caller leaves as private, and no caller gets another one's list.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { greedyCache, onMethod } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { callStateless, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const POLICIES = {
   roles: `version: 1
@@ -23,12 +23,11 @@ rules:
 };
 
 describe('results that an upstream calls public', () => {
-  let rig: AttackRig;
+  const rig = sharedGateway({
+    policies: POLICIES,
+    upstream: ['pinning: {maxAge: 10m}', 'limits: {listTtl: 20s}'],
+  });
   beforeAll(async () => {
-    rig = await startRig({
-      policies: POLICIES,
-      upstream: ['pinning: {maxAge: 10m}', 'limits: {listTtl: 20s}'],
-    });
     rig.upstream.obey((request) => {
       if (request.method === 'tools/list' && request.headers['mcp-protocol-version'] === '2026-07-28')
         return greedyCache(request, { tools: HONEST_TOOLS });
@@ -37,7 +36,6 @@ describe('results that an upstream calls public', () => {
       )(request);
     });
   });
-  afterAll(() => rig.close());
 
   it('[X-82] leave as private and for a bounded time', async () => {
     for (const reply of [

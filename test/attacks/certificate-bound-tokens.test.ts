@@ -5,13 +5,14 @@ import { hash } from 'node:crypto';
 import { request as ask, type RequestOptions } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { linesOf, type RunningGateway, startTestGateway, writeFilesBeside } from '../support/gateway.js';
-import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { linesOf, writeFilesBeside } from '../support/gateway.js';
+import { startHostileUpstream } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/timing.js';
 import { type Authority, type CertifiedKey, makeAuthority } from '../support/tls.js';
 import { makeProofHolder } from '../support/tokens.js';
 import { type HeaderLines, statelessParts } from '../support/wire-client.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 const CALL = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'one' } });
 const TEXT = JSON.stringify(CALL.body);
@@ -28,29 +29,25 @@ let authority: Authority;
 let stranger: Authority;
 let alice: CertifiedKey;
 let mallory: CertifiedKey;
-let upstream: HostileUpstream;
-let gateway: RunningGateway;
 
-beforeAll(async () => {
+const upstream = shared(async () => {
   [authority, stranger] = [makeAuthority(), makeAuthority()];
   [alice, mallory] = [authority.issue(), authority.issue()];
-  upstream = await startHostileUpstream();
+  return startHostileUpstream();
+});
+const gateway = sharedGateway(() => {
   const { cert, key } = authority.issue();
   const quiet = 'pinning: {maxAge: 10m}';
-  gateway = await startTestGateway({
+  return {
     tls: { cert, key, clientCa: authority.cert },
     upstreams: [
       { name: 'target', url: upstream.url, more: [quiet] },
       { name: 'strict', url: upstream.url, more: [quiet, 'binding: mtls'] },
       { name: 'either', url: upstream.url, more: [quiet, 'binding: any'] },
     ],
-  });
+  };
 });
 beforeEach(() => upstream.forget());
-afterAll(async () => {
-  await gateway?.close();
-  await upstream?.close();
-});
 
 /** One request over a connection of its own, with this certificate or none. */
 function send(

@@ -1,11 +1,12 @@
 // Case 54: a definition that changes in one byte, or only in a member that no one looks at. It is
 // hidden and refused for everyone, recorded, counted, and back when it is what was approved.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { expectRefusedLines } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { callStateless, errorOf, type OpenSession, requestStateless, toolNames } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const MAX_AGE_MS = 10_000;
 
@@ -61,17 +62,15 @@ function offerFor(change: (index: number) => JsonObject): readonly JsonObject[] 
 }
 
 describe('a definition that changes', () => {
-  let rig: AttackRig;
   let session: OpenSession;
+  const rig = sharedGateway({
+    upstream: [`pinning: {maxAge: ${MAX_AGE_MS}ms}`],
+    prepare: (upstream) => upstream.offer(() => offerFor(() => ({}))),
+  });
   beforeAll(async () => {
-    rig = await startRig({
-      upstream: [`pinning: {maxAge: ${MAX_AGE_MS}ms}`],
-      prepare: (upstream) => upstream.offer(() => offerFor(() => ({}))),
-    });
     rig.upstream.answerCalls(() => ({ content: [], structuredContent: { ok: true } }));
     session = await rig.openSession();
   });
-  afterAll(() => rig.close());
 
   it('[X-54] is listed while it is what was approved', async () => {
     const listed = await requestStateless(rig.access, 'tools/list');

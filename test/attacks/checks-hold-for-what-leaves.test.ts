@@ -14,7 +14,7 @@ import { body } from '../support/hostile-acts.js';
 import { type Act, type HostileRequest, type HostileUpstream, paramsOf } from '../support/hostile-upstream.js';
 import { isObject, type Json, type JsonObject } from '../support/json.js';
 import { applyEdits, memberSpans, removalEdits, spanOf } from '../support/json-spans.js';
-import { EVERY_WAY, type LawWorld, type Left, startWorld } from '../support/law-worlds.js';
+import { EVERY_WAY, type Left, startWorld } from '../support/law-worlds.js';
 import {
   hostsReadIn,
   messagesIn,
@@ -28,6 +28,7 @@ import { awsKey, cardNumber, githubToken, iban, noise, ssn } from '../support/se
 import { ambiguousStyle, faithfulStyle, type Style, writeJson, writerOf } from '../support/spelt-json.js';
 import { combinedSpellings, singleSpellings } from '../support/uri-spellings.js';
 import { type HeaderLines, STATELESS_VERSION } from '../support/wire-client.js';
+import { shared } from '../support/with-gateway.js';
 
 /** Every run tries the same spellings; a failure names its own. */
 const SEED = Number(process.env['LEAVING_SEED'] ?? 20_261_128);
@@ -906,7 +907,6 @@ const WITH_NEIGHBOURS = CHECKS.filter(({ harmless }) => harmless.length > 0).map
 const met = new Set<string>();
 
 describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
-  let world: LawWorld;
   let caller: EraCaller;
   let seen: Seen = { token: '', mark: '' };
   /** Each way has spellings of its own. */
@@ -916,10 +916,12 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
   const carriersOf = ({ carriers }: Check): readonly Carrier[] =>
     carriers.filter(({ clients }) => clients?.includes(client) !== false);
 
-  beforeAll(async () => {
-    world = await startWorld(client, behind, {
+  const world = shared(() =>
+    startWorld(client, behind, {
       ...{ upstream: MEMBERS, more: PROFILES, offer, token: OWN_TOKEN },
-    });
+    }),
+  );
+  beforeAll(async () => {
     const upstream = world.items[0]?.upstream ?? '';
     expect(await world.apply(policyOf(upstream))).toEqual([]);
     const [gateway] = world.gateways;
@@ -939,7 +941,6 @@ describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
   }, TIMEOUT_MS);
   afterAll(async () => {
     caller.leave();
-    await world.close();
   });
 
   type Write = (message: JsonObject) => string;

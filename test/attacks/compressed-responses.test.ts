@@ -1,8 +1,8 @@
 // Case 12: an upstream whose small answer is large when inflated, or wrapped in many encodings. Nothing
 // is inflated: an encoding that was not asked for is a broken answer.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { expectWithheldLines } from '../support/gateway.js';
 import {
   body,
   brotliBody,
@@ -14,18 +14,15 @@ import {
 } from '../support/hostile-acts.js';
 import type { Act } from '../support/hostile-upstream.js';
 import { callStateless, errorOf } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const BOMB_BYTES = 200 * 1024 * 1024;
 /** What a gateway that inflates nothing may need besides. */
 const SPARE_BYTES = 96 * 1024 * 1024;
 
 describe('a compressed answer', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
+  const rig = sharedGateway();
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   async function expectBroken(act: Act): Promise<void> {
     rig.upstream.obey(onMethod('tools/call', () => act));

@@ -1,15 +1,12 @@
 // Attacks on the login and the sessions of the console: forged and replayed responses, tokens of others, forms of other
 // pages, cookies that were chosen, and requests that lead elsewhere.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ConsoleRig, formTokenOf, logIn, sendOnce, startConsole, TestBrowser } from '../support/console-rig.js';
+import { describe, expect, it } from 'vitest';
+import { formTokenOf, logIn, sendOnce, startConsole, TestBrowser } from '../support/console-rig.js';
+import { shared } from '../support/with-gateway.js';
 
 describe('the login of the console, attacked', () => {
-  let console: ConsoleRig;
-  beforeAll(async () => {
-    console = await startConsole();
-  });
-  afterAll(() => console.close());
+  const console = shared(() => startConsole());
 
   /** Goes to the provider and stops before the way back. */
   async function almostLogIn(): Promise<{ browser: TestBrowser; back: URL }> {

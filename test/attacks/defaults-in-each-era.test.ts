@@ -2,10 +2,11 @@
 // rules read the same defaults, and the server gets the same arguments.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connectIn, ERA_PAIRS, type EraCaller, startRigOf } from '../support/eras.js';
-import { type AttackRig, decisionOf, UPSTREAM } from '../support/gateway.js';
+import { connectIn, ERA_PAIRS, type EraCaller } from '../support/eras.js';
+import { decisionOf, UPSTREAM } from '../support/gateway.js';
 import { paramsOf } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const TOOLS: readonly JsonObject[] = ['erase', 'say', 'spend', 'divide', 'mend'].map((name) => ({
   name,
@@ -60,22 +61,21 @@ const ROWS: readonly Row[] = [
 describe.each(ERA_PAIRS)(
   'arguments as rules read them, for a client of %s before an upstream of %s',
   (client, upstream) => {
-    let rig: AttackRig;
     let caller: EraCaller;
+    const rig = sharedGateway({
+      era: upstream,
+      policies: { some: POLICY },
+      prepare(server) {
+        server.offer(() => TOOLS);
+        server.answerCalls(() => ({ content: [{ type: 'text', text: 'done' }] }));
+      },
+      upstream: ['pinning: {maxAge: 1h}', 'arguments: {coerce: true, drop: [task_progress]}'],
+    });
     beforeAll(async () => {
-      rig = await startRigOf(upstream, {
-        policies: { some: POLICY },
-        prepare(server) {
-          server.offer(() => TOOLS);
-          server.answerCalls(() => ({ content: [{ type: 'text', text: 'done' }] }));
-        },
-        upstream: ['pinning: {maxAge: 1h}', 'arguments: {coerce: true, drop: [task_progress]}'],
-      });
       caller = await connectIn(client, rig.as(await rig.gateway.token(UPSTREAM)));
     });
     afterAll(async () => {
       caller.leave();
-      await rig.close();
     });
 
     it('are refused or forwarded alike', async () => {

@@ -1,25 +1,22 @@
 // Case 55: the list was good when it was read, and the tool is another when it is called. A call rests
 // on a verification that is no older than `pinning.maxAge`, whoever listed last.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { expectRefusedLines } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { callStateless, errorOf, requestStateless, toolNames } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const MAX_AGE_MS = 1000;
 
 const CHANGED = HONEST_TOOLS.map((tool) => ({ ...tool, description: 'Sends it elsewhere.' }));
 
 describe('a definition that changes between list and call', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ upstream: ['pinning: {maxAge: 1s}', 'limits: {requestTimeout: 2s}'] });
-  });
+  const rig = sharedGateway({ upstream: ['pinning: {maxAge: 1s}', 'limits: {requestTimeout: 2s}'] });
   beforeEach(async () => {
     rig.upstream.repent();
     await expect.poll(async () => toolNames(await requestStateless(rig.access, 'tools/list')).length).toBe(2);
   });
-  afterAll(() => rig.close());
 
   it('[X-55] is refused at the call, though no client lists again', async () => {
     expect((await callStateless(rig.access, 'read_record', { id: 'one' })).status).toBe(200);

@@ -2,8 +2,8 @@
 // by that key, for this request and this token, lets it pass, however often the token was verified before.
 
 import { hash } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type AttackRig, expectLoginLine, expectNothingForwarded, linesOf, startRig } from '../support/gateway.js';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { expectLoginLine, expectNothingForwarded, linesOf } from '../support/gateway.js';
 import { makeProofHolder, type ProofHolder, type ProofOptions } from '../support/tokens.js';
 import {
   type HeaderLines,
@@ -14,6 +14,7 @@ import {
   sendRaw,
   statelessParts,
 } from '../support/wire-client.js';
+import { sharedGateway, withGateway } from '../support/with-gateway.js';
 
 const { headers: MIRRORS, body } = statelessParts('tools/call', {
   name: 'read_record',
@@ -24,18 +25,16 @@ const nowSeconds = (): number => Math.floor(Date.now() / 1000);
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 describe('[X-48] a token that is bound to a key', () => {
-  let rig: AttackRig;
   let holder: ProofHolder;
   let thief: ProofHolder;
   let token: string;
   let url: string;
+  const rig = sharedGateway();
   beforeAll(async () => {
-    rig = await startRig();
     [holder, thief] = [await makeProofHolder(), await makeProofHolder()];
     token = await rig.gateway.token('target', { cnf: { jkt: holder.thumbprint } });
     ({ url } = rig.access);
   });
-  afterAll(() => rig.close());
   beforeEach(() => rig.upstream.forget());
 
   const send = (headers: HeaderLines): Promise<Reply> =>
@@ -242,9 +241,8 @@ describe('[X-48] a token that is bound to a key', () => {
     expectNothingForwarded(rig);
   });
 
-  it('[BND-05] is judged by the configured URL, whatever the request says of its way here', async () => {
-    const behind = await startRig({ publicPath: '/mcp' });
-    try {
+  it('[BND-05] is judged by the configured URL, whatever the request says of its way here', () =>
+    withGateway({ publicPath: '/mcp' }, async (behind) => {
       const bound = await behind.gateway.token('target', { cnf: { jkt: holder.thumbprint } });
       const outer = `${behind.gateway.publicUrl}/mcp/target`;
       const ask = async (htu: string, headers: HeaderLines = {}): Promise<number> => {
@@ -262,10 +260,7 @@ describe('[X-48] a token that is bound to a key', () => {
       };
       expect(await ask(outer, lies)).toBe(200);
       expect(await ask('https://evil.example/evil/target', lies)).toBe(401);
-    } finally {
-      await behind.close();
-    }
-  });
+    }));
 
   it('[BND-02] leaves no proof and no token in any record', async () => {
     const proof = await prove();

@@ -1,18 +1,17 @@
 // Case 17: members of one name, or of names that a parser of another language takes for one. Bytes that
 // two parsers read differently are never forwarded, and never passed back.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
-  type AttackRig,
   decisionOf,
   expectNothingForwarded,
   expectRefusedLines,
   expectWithheldLines,
   linesOf,
-  startRig,
 } from '../support/gateway.js';
 import { body, onMethod, resultFor, textResult } from '../support/hostile-acts.js';
 import { callStateless, type OpenSession, post, sessionHeaders, statelessParts } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 /** A good call with one member written differently: `mark` is replaced in its text. */
 const SPELLINGS: readonly (readonly [string, string, string])[] = [
@@ -39,15 +38,13 @@ const UNDECLARED: readonly (readonly [string, string])[] = [
 ];
 
 describe('a message with members of one name', () => {
-  let rig: AttackRig;
   let session: OpenSession;
+  const rig = sharedGateway();
   beforeAll(async () => {
-    rig = await startRig();
     session = await rig.openSession();
     rig.upstream.forget();
   });
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   const parts = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'safe' } });
   const good = JSON.stringify(parts.body);

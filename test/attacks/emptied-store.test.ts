@@ -2,13 +2,14 @@
 // received or spent anything. The store is one of this process; what a real one does is in test/system.
 
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { connectIn, ERAS } from '../support/eras.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { replace } from '../support/seams.js';
 import { createFakeStore } from '../support/state.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, type Reply, requestStateless } from '../support/wire-client.js';
+import { shared, withStarted } from '../support/with-gateway.js';
 
 let aheadMs = 0;
 const store = createFakeStore(() => Date.now() + aheadMs);
@@ -46,12 +47,10 @@ describe.each([
   ['', true],
   [', afterLoss: degrade', false],
 ] as const)('a store that loses what it knew, with state: {type: redis%s}', (state, isRefused) => {
-  let rig: AttackRig;
-  beforeAll(async () => {
+  const rig = shared(async () => {
     await ageStore();
-    rig = await startWith(state);
+    return startWith(state);
   });
-  afterAll(() => rig.close());
 
   const as = async (sub: string, groups = 'eng') =>
     rig.as(await rig.gateway.token(UPSTREAM, { sub, groups: [groups], ...lifetime() }));
@@ -95,20 +94,20 @@ describe.each([
 
 it('at a first start says why flows and budgets are refused, until when, and what to do', async () => {
   store.forget();
-  const rig = await startWith('');
-  try {
-    const line = rig.gateway
-      .log()
-      .split('\n')
-      .find((one) => one.includes('no history for flows'));
-    expect(line).toMatch(/began empty, as it does at the first start .*T[\d:.]+Z on; .*afterLoss: degrade/);
-    const token = await rig.gateway.token(UPSTREAM, { sub: 'ada', ...lifetime() });
-    const reply = await callStateless(rig.as(token), 'write_record', WRITE);
-    expect(reply.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-    expect(reply.text).toMatch(/began empty .* It will in \d+ seconds/);
-  } finally {
-    await rig.close();
-  }
+  await withStarted(
+    () => startWith(''),
+    async (rig) => {
+      const line = rig.gateway
+        .log()
+        .split('\n')
+        .find((one) => one.includes('no history for flows'));
+      expect(line).toMatch(/began empty, as it does at the first start .*T[\d:.]+Z on; .*afterLoss: degrade/);
+      const token = await rig.gateway.token(UPSTREAM, { sub: 'ada', ...lifetime() });
+      const reply = await callStateless(rig.as(token), 'write_record', WRITE);
+      expect(reply.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+      expect(reply.text).toMatch(/began empty .* It will in \d+ seconds/);
+    },
+  );
 });
 
 function lifetime(): { readonly iat: number; readonly exp: number } {
@@ -120,14 +119,12 @@ describe.each([
   ['', 200],
   [', readiness: strict', 503],
 ] as const)('a store that is away, with state: {type: redis%s}', (state, later) => {
-  let rig: AttackRig;
-  beforeAll(async () => {
+  const rig = shared(async () => {
     store.goDown();
-    rig = await startWith(state);
+    return startWith(state);
   });
   afterAll(async () => {
     store.comeBack();
-    await rig.close();
   });
 
   it('is waited for before the gateway is ready; later, what needs it is refused', async () => {

@@ -1,8 +1,8 @@
 // Whoever names many resources or tasks in one request must not have them for the price of one: each counts against the
 // limits of the rule that allows it, as in requests of their own.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, decisionOf, startRig, UPSTREAM } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { decisionOf, UPSTREAM } from '../support/gateway.js';
 import { onMethod } from '../support/hostile-acts.js';
 import type { JsonObject } from '../support/json.js';
 import {
@@ -14,6 +14,7 @@ import {
   TASK_TOOLS,
 } from '../support/mcp-servers.js';
 import { type Access, openEvents, openSession, requestStateless, resultOf } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const RATE = 5;
 const POLICY = `version: 1
@@ -24,17 +25,13 @@ rules:
 `;
 const LIMITED = 'rate-limited';
 
-let rig: AttackRig;
-beforeAll(async () => {
-  rig = await startRig({
-    policies: { open: POLICY },
-    prepare(upstream) {
-      upstream.offer(() => TASK_TOOLS);
-      upstream.obey(createTaskServer().order);
-    },
-  });
+const rig = sharedGateway({
+  policies: { open: POLICY },
+  prepare(upstream) {
+    upstream.offer(() => TASK_TOOLS);
+    upstream.obey(createTaskServer().order);
+  },
 });
-afterAll(() => rig.close());
 
 const as = async (sub: string): Promise<Access> => rig.as(await rig.gateway.token(UPSTREAM, { sub }));
 const uris = (count: number): string[] => Array.from({ length: count }, (_, index) => `memo://${index}`);

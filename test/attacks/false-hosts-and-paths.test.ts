@@ -1,7 +1,7 @@
 // Cases 5 to 9: hosts, paths, origins and forwarding headers that lie about where a request belongs.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectEdgeLines, expectNothingForwarded, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { expectEdgeLines, expectNothingForwarded } from '../support/gateway.js';
 import {
   callStateless,
   hasCompleteResponse,
@@ -10,13 +10,10 @@ import {
   sendRaw,
   statelessParts,
 } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 describe('a request that lies about where it belongs', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway();
 
   const parts = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'one' } });
   const text = JSON.stringify(parts.body);

@@ -1,24 +1,19 @@
 // Case 51: an issuer whose keys cannot be had, or are something else. Nobody is let in on a guess, and
 // nobody is sent to log in again for it.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectLoginLine, expectNothingForwarded, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { expectLoginLine, expectNothingForwarded } from '../support/gateway.js';
 import { type Misbehaviour, startTestIssuer } from '../support/tokens.js';
 import { callStateless } from '../support/wire-client.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 describe.each(['down', 'error', 'html', 'huge', 'redirect', 'wrong-issuer', 'foreign-keys'] satisfies Misbehaviour[])(
   'an issuer that is %s from the start',
   (how) => {
-    let rig: AttackRig;
-    let issuer: Awaited<ReturnType<typeof startTestIssuer>>;
-    beforeAll(async () => {
-      issuer = await startTestIssuer();
+    const issuer = shared(() => startTestIssuer());
+    const rig = sharedGateway(() => {
       issuer.misbehave(how);
-      rig = await startRig({ issuerUrl: issuer.issuer });
-    });
-    afterAll(async () => {
-      await rig.close();
-      await issuer.close();
+      return { issuerUrl: issuer.issuer };
     });
 
     it('[X-51, MCP-46] makes calls wait with 503, not log in again with 401', async () => {
@@ -38,11 +33,7 @@ describe.each(['down', 'error', 'html', 'huge', 'redirect', 'wrong-issuer', 'for
 );
 
 describe('an issuer that changes under a running gateway', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway();
 
   it('[X-51] serves on with the keys it had while it is down', async () => {
     const good = await callStateless(rig.access, 'read_record', { id: 'one' });

@@ -1,25 +1,24 @@
 // Case 50: the authorization server that exchanges tokens is down, slow, or answers with something that it
 // should not. Nothing leaves, nothing is shown in its place, and the caller's token least of all.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type ExchangeRig, expectNoTraceOf, startExchangeRig } from '../support/deployments.js';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { expectNoTraceOf, startExchangeRig } from '../support/deployments.js';
 import { decisionOf, expectNothingForwarded, linesOf } from '../support/gateway.js';
 import { honestAnswer, mintJwt, type TokenReply, type TokenRequest } from '../support/tokens.js';
 import { callStateless, type Reply } from '../support/wire-client.js';
+import { shared } from '../support/with-gateway.js';
 
 const REASON_CODE = 1507;
 
 describe('an exchange that goes wrong', () => {
-  let rig: ExchangeRig;
   let token: string;
-  beforeAll(async () => {
-    rig = await startExchangeRig({
+  const rig = shared(() =>
+    startExchangeRig({
       more: ', scopes: ["records:read"]',
       upstream: ['limits: {requestTimeout: 3s}'],
-    });
-  });
+    }),
+  );
   afterEach(() => rig.server.repent());
-  afterAll(() => rig.close());
 
   /** A caller of its own for each case: what is kept for one says nothing of the next. */
   async function callAs(subject: string): Promise<Reply> {

@@ -1,22 +1,18 @@
 // Case 38: a flood of tokens whose keys nobody knows, while the issuer is slow to say so. Those who send
 // them wait, or are told to come again; they take no place from callers who are known.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
 import { makeSigningKey } from '../support/tokens.js';
 import { callStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const FLOOD = 100;
 const CONCURRENCY = 4;
 
 describe('tokens of unknown keys, and a silent issuer', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({
-      upstream: ['pinning: {maxAge: 10m}', `limits: {concurrency: ${CONCURRENCY}}`],
-    });
+  const rig = sharedGateway({
+    upstream: ['pinning: {maxAge: 10m}', `limits: {concurrency: ${CONCURRENCY}}`],
   });
-  afterAll(() => rig.close());
 
   it('[H-07] hold up no caller who is known', async () => {
     const { issuer } = rig.gateway;

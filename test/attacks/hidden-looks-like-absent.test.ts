@@ -1,9 +1,10 @@
 // Case 56: what is hidden, drifted, blocked or denied looks, to the byte, like what does not exist.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, decisionOf, expectRefusedLines, startRig } from '../support/gateway.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { decisionOf, expectRefusedLines } from '../support/gateway.js';
 import type { JsonObject } from '../support/json.js';
 import { callStateless, type OpenSession, type Reply, requestStateless, toolNames } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const NAMES = ['do_plain', 'do_hidden', 'do_denied', 'do_drifted', 'do_unpinned', 'do_scoped'];
 const TOOLS: readonly JsonObject[] = NAMES.map((name) => ({
@@ -32,19 +33,17 @@ rules:
 };
 
 describe('things that a caller may not know', () => {
-  let rig: AttackRig;
   let session: OpenSession;
+  const rig = sharedGateway({
+    policies: POLICIES,
+    prepare: (upstream) => upstream.offer(() => TOOLS.filter((tool) => tool['name'] !== 'do_unpinned')),
+  });
   beforeAll(async () => {
-    rig = await startRig({
-      policies: POLICIES,
-      prepare: (upstream) => upstream.offer(() => TOOLS.filter((tool) => tool['name'] !== 'do_unpinned')),
-    });
     rig.upstream.offer(() => TOOLS.map((tool) => (tool['name'] === 'do_drifted' ? { ...tool, title: 'New' } : tool)));
     session = await rig.openSession();
     await requestStateless(rig.access, 'tools/list');
     rig.upstream.forget();
   });
-  afterAll(() => rig.close());
 
   function shape(reply: Reply, name: string): unknown {
     const { id } = decisionOf(reply);

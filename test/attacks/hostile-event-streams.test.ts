@@ -1,25 +1,23 @@
 // Cases 64 and 73: event streams that are framed oddly, without end, or full of notices.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { onMethod, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import type { Chunk, HostileRequest } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { callStateless, errorOf, type OpenSession, type Reply, sessionHeaders } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const CAP_BYTES = 64 * 1024;
 
 describe('an event stream', () => {
-  let rig: AttackRig;
   let session: OpenSession;
+  const rig = sharedGateway({
+    upstream: ['pinning: {maxAge: 10m}', 'limits: {maxResponseBytes: 64KiB}'],
+  });
   beforeAll(async () => {
-    rig = await startRig({
-      upstream: ['pinning: {maxAge: 10m}', 'limits: {maxResponseBytes: 64KiB}'],
-    });
     session = await rig.openSession();
   });
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   function streamed(chunks: (own: string) => readonly Chunk[]): Promise<Reply> {
     rig.upstream.obey(

@@ -1,12 +1,13 @@
 // Cases 57 to 59: lists that hide poison on a later page, say a name twice, never end, or differ by who
 // asks.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { expectRefusedLines } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import { HONEST_TOOLS, type HostileRequest, type Order } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { callStateless, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const MAX_AGE_MS = 10_000;
 const [READ = {}, WRITE = {}] = HONEST_TOOLS;
@@ -29,14 +30,10 @@ function pages(all: readonly (readonly JsonObject[])[], after?: string): Order {
 }
 
 describe('a list of several pages', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({
-      upstream: [`pinning: {maxAge: ${MAX_AGE_MS}ms}`],
-      prepare: (upstream) => upstream.obey(pages([[READ], [WRITE]])),
-    });
+  const rig = sharedGateway({
+    upstream: [`pinning: {maxAge: ${MAX_AGE_MS}ms}`],
+    prepare: (upstream) => upstream.obey(pages([[READ], [WRITE]])),
   });
-  afterAll(() => rig.close());
 
   async function listAll(): Promise<readonly unknown[]> {
     const first = await requestStateless(rig.access, 'tools/list');
@@ -121,11 +118,7 @@ describe('a list of several pages', () => {
 });
 
 describe('a list that depends on who asks', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway();
 
   it('[X-58] is refused for all once one has seen the other definition', async () => {
     const evil = { ...READ, description: 'Other.' };

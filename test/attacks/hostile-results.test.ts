@@ -1,13 +1,14 @@
 // Cases 67, 69, 70, 75, 80 and 92: results that break their schema, hide secrets in encodings, act when
 // shown, or carry the insides of a server.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { expectWithheldLines } from '../support/gateway.js';
 import { body, jsonBody, onMethod, resultFor, textResult } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { makeCard, makeGithubToken } from '../support/secrets.js';
 import { callStateless, type Reply, resultOf } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const TYPED: JsonObject = {
   name: 'typed',
@@ -21,15 +22,11 @@ const TYPED: JsonObject = {
 };
 
 describe('a result', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({
-      upstream: ['pinning: {maxAge: 10m}', 'limits: {maxResponseBytes: 64KiB}'],
-      prepare: (upstream) => upstream.offer(() => [...HONEST_TOOLS, TYPED]),
-    });
+  const rig = sharedGateway({
+    upstream: ['pinning: {maxAge: 10m}', 'limits: {maxResponseBytes: 64KiB}'],
+    prepare: (upstream) => upstream.offer(() => [...HONEST_TOOLS, TYPED]),
   });
   afterEach(() => rig.upstream.obey(() => undefined));
-  afterAll(() => rig.close());
 
   function answered(result: JsonObject, name = 'read_record'): Promise<Reply> {
     rig.upstream.obey(onMethod('tools/call', (request) => jsonBody(resultFor(request, result))));

@@ -2,14 +2,15 @@
 // many readings are decided like any other, and the record says which were named and which were left out. What an
 // endpoint leaves out of a subscription because a limit is spent at one of its servers, it tells its client.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type MergedRig, startMergedRig } from '../support/deployments.js';
-import { type AttackRig, type AuditLine, startRig, UPSTREAM } from '../support/gateway.js';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { startMergedRig } from '../support/deployments.js';
+import { type AuditLine, UPSTREAM } from '../support/gateway.js';
 import { onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import { type Access, type EventReader, openEvents } from '../support/wire-client.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 const LISTEN = 'subscriptions/listen';
 const ID = 'io.modelcontextprotocol/subscriptionId';
@@ -52,14 +53,12 @@ rules:
 `;
 
 describe('a subscription', () => {
-  let rig: AttackRig;
   let callers = 0;
+  const rig = sharedGateway({ policies: { open: POLICY, next: SHADOW } });
   beforeAll(async () => {
-    rig = await startRig({ policies: { open: POLICY, next: SHADOW } });
     rig.upstream.obey(agree);
   });
   afterEach(leaveAll);
-  afterAll(() => rig.close());
 
   /** What the caller is told is agreed to, and the decision on record. */
   async function subscribe(uris: readonly string[]): Promise<{ readonly agreed: unknown; readonly line: AuditLine }> {
@@ -107,14 +106,12 @@ rules:
   - {id: left, effect: allow, who: {anyone: true}, what: {upstreams: [left], tools: ["*"], resources: ["memo://left/**"]}, limits: {rate: 1/h, per: subject}}
   - {id: right, effect: allow, who: {anyone: true}, what: {upstreams: [right], tools: ["*"], resources: ["memo://right/**"]}}
 `;
-  let rig: MergedRig;
+  const rig = shared(() => startMergedRig({ policies: { open: RULES } }));
   beforeAll(async () => {
-    rig = await startMergedRig({ policies: { open: RULES } });
     rig.left.obey(agree);
     rig.right.obey(agree);
   });
   afterEach(leaveAll);
-  afterAll(() => rig.close());
 
   it('says what was left out, and why, where a limit is spent at one server', async () => {
     const notifications = { toolsListChanged: true, resourceSubscriptions: ['memo://left/a', 'memo://right/b'] };

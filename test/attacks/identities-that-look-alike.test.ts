@@ -1,8 +1,9 @@
 // Case 83: identities that look like others. Subjects, clients and groups are compared exactly.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { expectRefusedLines } from '../support/gateway.js';
 import { callStateless, requestStateless, toolNames } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const POLICIES = {
   exact: `version: 1
@@ -20,11 +21,7 @@ rules:
 };
 
 describe('an identity that looks like another', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ policies: POLICIES });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ policies: POLICIES });
 
   it('[X-83] is not that identity', async () => {
     const exact = 'i\u0131Istanbul-\u00e9';

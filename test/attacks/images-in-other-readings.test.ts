@@ -2,12 +2,12 @@
 // readers decode, in a charset that the media type does not state, behind a document type or a style sheet that an XML
 // parser reads otherwise. A client is shown its source; a drawing that does nothing passes in the same spellings.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import type { JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, resultOf } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const NAMES = 'xmlns="http://www.w3.org/2000/svg" xmlns:s="http://www.w3.org/2000/svg"';
 const RUNS = `<svg ${NAMES}><s:script>run()</s:script></svg>`;
@@ -84,16 +84,14 @@ const HIDDEN: readonly (readonly [string, string])[] = [
 ];
 
 describe('an SVG image', () => {
-  let rig: AttackRig;
+  const rig = sharedGateway();
   beforeAll(async () => {
-    rig = await startRig();
     await vi.waitFor(
       async () => expect((await callStateless(rig.access, 'read_record', { id: 'one' })).status).toBe(200),
       PATIENT,
     );
   });
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   async function blockFor(block: JsonObject): Promise<JsonObject> {
     rig.upstream.obey(onMethod('tools/call', (request) => jsonBody(resultFor(request, { content: [block] }))));

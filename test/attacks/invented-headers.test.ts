@@ -1,9 +1,10 @@
 // Cases 8 and 9, extended both ways: what passes is listed, header by header. Nothing that a client invents
 // reaches the upstream, and nothing that an upstream sends besides reaches the client.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectEdgeLines, expectNothingForwarded, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { expectEdgeLines, expectNothingForwarded } from '../support/gateway.js';
 import { callStateless, openSession, post, statelessParts } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const CANARY = 'canary-3f9a';
 
@@ -48,11 +49,7 @@ const FROM_UPSTREAM: Readonly<Record<string, string | readonly string[]>> = {
 };
 
 describe('headers of a request', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway();
 
   it.each(INVENTED)('[CRD-11] do not go along: %s', async (name) => {
     rig.upstream.forget();
@@ -95,11 +92,7 @@ describe('headers of a request', () => {
 });
 
 describe('headers of an answer', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway();
 
   async function answerWith(status: number): Promise<Headers> {
     rig.upstream.obeyOnce((request) =>
@@ -136,11 +129,7 @@ describe('headers of an answer', () => {
 });
 
 describe('where nobody authenticates', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ upstream: ['pinning: {maxAge: 10m}', 'authentication: none'] });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ upstream: ['pinning: {maxAge: 10m}', 'authentication: none'] });
 
   const callWith = (headers: Readonly<Record<string, string>>) => {
     const { headers: own, body } = statelessParts('tools/call', {

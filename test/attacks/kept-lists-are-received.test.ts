@@ -1,10 +1,11 @@
 // A list that counts as received counts however it comes: an endpoint shows no page of a backend that hangs from what it
 // has kept, since what begins no flow would bring the same text. Source: docs/contract.md §4 (labels and flows).
 
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type MergedRig, startMergedRig } from '../support/deployments.js';
+import { expect, it } from 'vitest';
+import { startMergedRig } from '../support/deployments.js';
 import { onMethod } from '../support/hostile-acts.js';
 import { callStateless, requestStateless } from '../support/wire-client.js';
+import { shared } from '../support/with-gateway.js';
 
 const WITHIN_MS = 5_000;
 const POLICY = `version: 1
@@ -17,10 +18,9 @@ flows: [{id: no-leak, from: private, to: egress, within: ${WITHIN_MS}ms, effect:
 const TEXT = 'what only the left one knows';
 const SINK = 'right_write_record';
 
-let rig: MergedRig;
 let aheadMs = 0;
-beforeAll(async () => {
-  rig = await startMergedRig({
+const rig = shared(() =>
+  startMergedRig({
     policies: { open: POLICY },
     now: () => Date.now() + aheadMs,
     upstream: ['pinning: {maxAge: 10m}', 'limits: {requestTimeout: 1s}', 'flows: {lists: count}'],
@@ -28,9 +28,8 @@ beforeAll(async () => {
       const resource = { uri: 'memo://one', name: 'one', description: TEXT };
       left.present({ list: (kind) => (kind === 'resources' ? [resource] : []) });
     },
-  });
-});
-afterAll(() => rig.close());
+  }),
+);
 
 const list = async (): Promise<string> => (await requestStateless(rig.access, 'resources/list')).text;
 const write = async (): Promise<string> => (await callStateless(rig.access, SINK, { id: 'one', text: 'x' })).text;

@@ -3,17 +3,11 @@
 
 import { generateKeyPairSync } from 'node:crypto';
 import { exportJWK, importPKCS8 } from 'jose';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type AttackRig,
-  expectCallPasses,
-  expectLoginLine,
-  expectLoginRefused,
-  expectNothingForwarded,
-  startRig,
-} from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { expectCallPasses, expectLoginLine, expectLoginRefused, expectNothingForwarded } from '../support/gateway.js';
 import { makeSigningKey, type SigningKey } from '../support/tokens.js';
 import { callStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const CONTROL = 'sallyport_control_state{control="authn:test",state=';
 const MAX_AGE_MS = 30_000;
@@ -21,11 +15,7 @@ const MAX_AGE_MS = 30_000;
 const FAILURE_PAUSE_MS = 5_000;
 
 describe('an issuer that goes away', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ issuer: ['algorithms: [ES256]', `keysMaxAge: ${MAX_AGE_MS}ms`] });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ issuer: ['algorithms: [ES256]', `keysMaxAge: ${MAX_AGE_MS}ms`] });
 
   const fresh = async (): Promise<string> => rig.gateway.token('target', { jti: crypto.randomUUID() });
 
@@ -68,13 +58,9 @@ describe('an issuer that goes away', () => {
 });
 
 describe('[X-51] a key set', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({
-      issuer: ['algorithms: [ES256, RS256, PS256]', `keysMaxAge: ${MAX_AGE_MS}ms`],
-    });
+  const rig = sharedGateway({
+    issuer: ['algorithms: [ES256, RS256, PS256]', `keysMaxAge: ${MAX_AGE_MS}ms`],
   });
-  afterAll(() => rig.close());
 
   async function weakRsa(): Promise<SigningKey> {
     const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 1024 });

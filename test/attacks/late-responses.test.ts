@@ -3,8 +3,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createGate } from '../support/changing-rig.js';
-import { type Era, startRigOf } from '../support/eras.js';
-import { ALLOW_ALL, type AttackRig } from '../support/gateway.js';
+import { ALLOW_ALL, type AttackRig, type Era, startRig } from '../support/gateway.js';
 import { inTurn, onlyIn, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
@@ -110,7 +109,8 @@ describe.each<[string, Era, Way]>([
   ['on a channel before a server with sessions', 'sessions', onChannel],
 ])('a response that comes %s', (_where, upstream, way) => {
   beforeAll(async () => {
-    rig = await startRigOf(upstream, {
+    rig = await startRig({
+      era: upstream,
       policies: { open: ALLOW_ALL },
       more: 'inspection: {profiles: {closed: {result: {secrets: block}}}}',
     });

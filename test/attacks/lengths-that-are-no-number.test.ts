@@ -1,15 +1,12 @@
 // Cases 2 and 3: lengths and transfer encodings that two parsers read differently.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectNothingForwarded, linesOf, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { expectNothingForwarded, linesOf } from '../support/gateway.js';
 import { hasCompleteResponse, sendRaw, statelessParts } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 describe('a request whose length is not one number', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway();
 
   const parts = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'one' } });
   const text = JSON.stringify(parts.body);

@@ -5,14 +5,13 @@
 import { connect, type Socket } from 'node:net';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startMergedRig, tokenOf } from '../support/deployments.js';
-import { type Era, startRigOf } from '../support/eras.js';
-import { ALLOW_ALL, type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
+import { ALLOW_ALL, type AttackRig, type Era, expectRefusedLines } from '../support/gateway.js';
 import { inTurn, onlyIn, onMethod, resultFor, sseEvent, stream, textResult } from '../support/hostile-acts.js';
 import type { Act, HostileUpstream, Order } from '../support/hostile-upstream.js';
 import { openSessionChannel } from '../support/http-sse-clients.js';
-import type { JsonObject } from '../support/json.js';
 import {
   askStateless,
   beginStateless,
@@ -32,6 +31,7 @@ import {
   resultOf,
   sessionHeaders,
 } from '../support/wire-client.js';
+import { sharedGateway, withStarted } from '../support/with-gateway.js';
 
 const MOST = 2;
 const LIMITS = `limits: {concurrency: ${8 * MOST}, concurrencyPerCaller: ${MOST}}`;
@@ -135,12 +135,10 @@ const ROWS: readonly (readonly [Era, readonly Row[]])[] = [
 ];
 
 describe.each(ROWS)('[H-10] a caller at its limit before an upstream of %s', (era, rows) => {
-  let rig: AttackRig;
+  const rig = sharedGateway({ era: era, upstream: [PINNING, LIMITS] });
   beforeAll(async () => {
-    rig = await startRigOf(era, { upstream: [PINNING, LIMITS] });
     rig.front?.hold('tools/call');
   });
-  afterAll(() => rig.close());
 
   it.each(rows)('cancels in %s a call that the server %s, and has its slot again', async (client, _how, act) => {
     const ofEra = onlyIn(era === 'stateless' ? era : 'sessions');
@@ -163,23 +161,22 @@ describe.each(ROWS)('[H-10] a caller at its limit before an upstream of %s', (er
 });
 
 describe('[H-10] a caller at its limit', () => {
-  it('of one backend of an endpoint cancels a call there, and ends a session', async () => {
-    const rig = await startMergedRig({ upstream: [PINNING, LIMITS] });
-    try {
-      rig.left.obey(holdCalls);
-      const { id } = await openSession(await withKeys(rig.access));
-      const other = await openSession(rig.access);
-      const send = inSession(rig.access, id);
-      await fillLimit(send, rig.left, `l_${HELD}`);
-      expect(await send(callOf('l_read_record', 20))).toBe(503);
-      expect(await send(callOf('right_read_record', 21))).toBe(200);
-      expect((await end(rig.access, other.id)).status).toBe(204);
-      expect(await send(cancellation(11))).toBe(202);
-      await expect.poll(() => send(callOf('l_read_record', 22)), PATIENT).toBe(200);
-    } finally {
-      await rig.close();
-    }
-  });
+  it('of one backend of an endpoint cancels a call there, and ends a session', () =>
+    withStarted(
+      () => startMergedRig({ upstream: [PINNING, LIMITS] }),
+      async (rig) => {
+        rig.left.obey(holdCalls);
+        const { id } = await openSession(await withKeys(rig.access));
+        const other = await openSession(rig.access);
+        const send = inSession(rig.access, id);
+        await fillLimit(send, rig.left, `l_${HELD}`);
+        expect(await send(callOf('l_read_record', 20))).toBe(503);
+        expect(await send(callOf('right_read_record', 21))).toBe(200);
+        expect((await end(rig.access, other.id)).status).toBe(204);
+        expect(await send(cancellation(11))).toBe(202);
+        await expect.poll(() => send(callOf('l_read_record', 22)), PATIENT).toBe(200);
+      },
+    ));
 });
 
 function request(method: string, params: JsonObject): string {
@@ -232,12 +229,10 @@ async function connectChannel({ url, token = '' }: Access): Promise<Calling> {
 }
 
 describe('[H-10] calls that wait for replies of a caller at its limit', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
+  const rig = sharedGateway(() => {
     const policies = { open: ALLOW_ALL, questions: grantQuestions() };
-    rig = await startRigOf('sessions', { policies, upstream: [PINNING, ALL_OF_IT] });
+    return { era: 'sessions' as const, policies, upstream: [PINNING, ALL_OF_IT] };
   });
-  afterAll(() => rig.close());
 
   it.each<[string, (access: Access) => Promise<Calling>, JsonObject]>([
     ['SDK v1', connectV1, FORM_QUESTION],
@@ -255,7 +250,6 @@ describe('[H-10] calls that wait for replies of a caller at its limit', () => {
 });
 
 describe('[H-10] what lets messages in past the limit', () => {
-  let rig: AttackRig;
   let access: Access;
   let id: string;
   let send: Send;
@@ -265,11 +259,9 @@ describe('[H-10] what lets messages in past the limit', () => {
     if (one.method?.startsWith('notifications/') === true) return { kind: 'http', status: 202 };
     return holdCalls(one) ?? tasks.order(one);
   };
-  beforeAll(async () => {
-    rig = await startRig({
-      upstream: [PINNING, LIMITS],
-      prepare: (upstream) => upstream.offer(() => [...TASK_TOOLS]),
-    });
+  const rig = sharedGateway({
+    upstream: [PINNING, LIMITS],
+    prepare: (upstream) => upstream.offer(() => [...TASK_TOOLS]),
   });
   beforeEach(async () => {
     rig.upstream.obey(order);
@@ -277,7 +269,6 @@ describe('[H-10] what lets messages in past the limit', () => {
     ({ id } = await openSession(access));
     send = inSession(access, id);
   });
-  afterAll(() => rig.close());
 
   it('is there for the ends and the answers of tasks, subscriptions and sessions', async () => {
     const stateless = await beginStateless(access);

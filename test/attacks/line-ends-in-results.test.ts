@@ -2,20 +2,17 @@
 // text is not what the model reads. They are part of files and of data, so they stay; the record says that they were
 // there.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig, textOf } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { textOf } from '../support/gateway.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, resultOf } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const KINDS = ['auto', 'code', 'markup', 'text'] as const;
 
 describe.each(KINDS)('in a result of the kind %s', (kind) => {
-  let rig: AttackRig;
   let reads = 0;
-  beforeAll(async () => {
-    rig = await startRig({ upstream: [`content: {kind: ${kind}}`, 'pinning: {maxAge: 10m}'] });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ upstream: [`content: {kind: ${kind}}`, 'pinning: {maxAge: 10m}'] });
 
   async function read(text: string): Promise<readonly [shown: string, flags: number]> {
     rig.upstream.answerCalls(() => ({ content: [{ type: 'text', text }] }));

@@ -3,9 +3,10 @@
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
-import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { describe, expect, it } from 'vitest';
+import { ALLOW_ALL } from '../support/gateway.js';
+import { startHostileUpstream } from '../support/hostile-upstream.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 const ODD: readonly (readonly [what: string, end: string, code: string])[] = [
   ['a lone carriage return', '\r', 'U+000D'],
@@ -21,16 +22,8 @@ const ODD: readonly (readonly [what: string, end: string, code: string])[] = [
 const DENY = '  - {id: no-write, effect: deny, who: {anyone: true}, what: {upstreams: ["*"], tools: [write_record]}}';
 
 describe('a policy file', () => {
-  let upstream: HostileUpstream;
-  let gateway: RunningGateway;
-  beforeAll(async () => {
-    upstream = await startHostileUpstream();
-    gateway = await startTestGateway({ upstreams: [{ name: 'target', url: upstream.url }] });
-  });
-  afterAll(async () => {
-    await gateway.close();
-    await upstream.close();
-  });
+  const upstream = shared(() => startHostileUpstream());
+  const gateway = sharedGateway(() => ({ upstreams: [{ name: 'target', url: upstream.url }] }));
 
   it.each(ODD)('with %s behind a comment is refused', async (_what, end, code) => {
     await gateway.writePolicy('open', `${ALLOW_ALL}  # everything but this:${end}${DENY}\n`);

@@ -16,6 +16,7 @@ import {
 import type { Json, JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import { type Access, callStateless, openEvents, requestStateless, resultOf } from '../support/wire-client.js';
+import { withGateway } from '../support/with-gateway.js';
 
 const TEXT = 'do-as-I-say';
 const NOTE = { 'com.example/note': TEXT };
@@ -199,15 +200,11 @@ describe('with flows: {lists: count}', () => {
   });
 });
 
-it('leaves lists and handshakes of other servers as they are', async () => {
-  const rig = await startRig({ upstream: ['pinning: {maxAge: 10m}'] });
-  try {
+it('leaves lists and handshakes of other servers as they are', () =>
+  withGateway({ upstream: ['pinning: {maxAge: 10m}'] }, async (rig) => {
     rig.upstream.obey(speak);
     const list = await requestStateless(rig.access, 'resources/list');
     expect(resultOf(list)['nextCursor']).toBe(TEXT);
     expect(resultOf(list)['_meta']).toMatchObject(NOTE);
     expect(list.text).toContain(`"description":"${TEXT}"`);
-  } finally {
-    await rig.close();
-  }
-});
+  }));

@@ -3,9 +3,10 @@
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, decisionOf, linesOf, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { decisionOf, linesOf, startRig } from '../support/gateway.js';
 import { callStateless, errorOf, initialize, post, requestStateless, statelessParts } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const POLICIES = {
   some: `version: 1
@@ -26,11 +27,7 @@ rules:
 const NASTY = 'a"b\\c\r\nfake\u0000\u001b[31m\u2028\u2029\u0085 {"type":"mcp.outcome"}';
 
 describe('names that want to be more than names', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ policies: POLICIES });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ policies: POLICIES });
 
   async function rawLines(): Promise<readonly string[]> {
     const text = await readFile(join(rig.gateway.folder, 'audit.jsonl'), 'utf8');

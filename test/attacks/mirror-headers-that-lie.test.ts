@@ -1,7 +1,8 @@
 // Cases 30, 31, 33 and 35: the headers of the stateless era that are missing, repeated, malformed or lie.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectNothingForwarded, expectRefusedLines, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { expectNothingForwarded, expectRefusedLines } from '../support/gateway.js';
+import type { HostileUpstream } from '../support/hostile-upstream.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import {
@@ -13,6 +14,7 @@ import {
   sendRaw,
   statelessParts,
 } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const MIRRORED: JsonObject = {
   name: 'query',
@@ -35,8 +37,7 @@ const INVALID: readonly JsonObject[] = [
 ];
 
 describe('headers that mirror a body', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
+  const rig = sharedGateway(() => {
     const invalid = INVALID.map((schema, i) => ({
       name: `invalid_${i}`,
       inputSchema: { type: 'object', properties: { a: schema } },
@@ -51,14 +52,13 @@ describe('headers that mirror a body', () => {
         },
       },
     };
-    rig = await startRig({
-      prepare: (upstream) => {
+    return {
+      prepare: (upstream: HostileUpstream) => {
         upstream.offer(() => [...HONEST_TOOLS, MIRRORED, twice, ...invalid]);
         upstream.answerCalls((name) => ({ content: [{ type: 'text', text: name }] }));
       },
-    });
+    };
   });
-  afterAll(() => rig.close());
 
   const call = { name: 'read_record', arguments: { id: 'one' } };
 

@@ -1,15 +1,12 @@
 // Case 29: a header that names a safe tool over a body that names another one. Neither is believed.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectNothingForwarded, expectRefusedLines, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { expectNothingForwarded, expectRefusedLines } from '../support/gateway.js';
 import { errorOf, requestStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 describe('Mcp-Name that differs from the body', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway();
 
   const call = { name: 'write_record', arguments: { id: 'one', text: 'x' } };
 

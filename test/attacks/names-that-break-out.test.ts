@@ -1,9 +1,10 @@
 // Case 36: names that would break out of a header, a log line or a metric label.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectNothingForwarded, expectRefusedLines, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { expectNothingForwarded, expectRefusedLines } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { requestInSession, requestStateless, toolNames } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const MARK = 'injected_by_a_name';
 const NAMES = [
@@ -19,17 +20,10 @@ const NAMES = [
 const encoded = (name: string): string => `=?base64?${Buffer.from(name).toString('base64')}?=`.slice(0, 12_000);
 
 describe('a name', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({
-      prepare: (upstream) =>
-        upstream.offer(() => [
-          ...HONEST_TOOLS,
-          ...NAMES.map(([, name]) => ({ name, inputSchema: { type: 'object' } })),
-        ]),
-    });
+  const rig = sharedGateway({
+    prepare: (upstream) =>
+      upstream.offer(() => [...HONEST_TOOLS, ...NAMES.map(([, name]) => ({ name, inputSchema: { type: 'object' } }))]),
   });
-  afterAll(() => rig.close());
 
   it.each(NAMES)('[X-36] that no tool can have is refused without state: %s', async (_what, name) => {
     rig.upstream.forget();

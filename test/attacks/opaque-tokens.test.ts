@@ -1,19 +1,18 @@
 // Cases 38, 40 to 42, 46 and 47 for tokens that only their issuer can read: what it does not vouch for is
 // refused, what it cannot answer waits, and a flood of them does not become a flood of questions.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import {
-  type AttackRig,
   expectCallPasses,
   expectLoginLine,
   expectLoginRefused,
   expectNothingForwarded,
   expectRefusedLines,
-  startRig,
 } from '../support/gateway.js';
 import { makeSecret } from '../support/secrets.js';
 import type { Misbehaviour } from '../support/tokens.js';
 import { callStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const MAX_PER_SECOND = 20;
 /** After an outage nothing is asked for this long, and what was answered is kept no longer. */
@@ -23,14 +22,10 @@ const ISSUER = [
 ];
 
 describe('a token that only its issuer can read', () => {
-  let rig: AttackRig;
   const secret = makeSecret();
   const good = makeSecret();
-  beforeAll(async () => {
-    rig = await startRig({ issuer: ISSUER, env: { CLIENT: secret } });
-  });
+  const rig = sharedGateway({ issuer: ISSUER, env: { CLIENT: secret } });
   afterEach(() => rig.gateway.issuer.misbehave('none'));
-  afterAll(() => rig.close());
 
   const asked = (): number => rig.gateway.issuer.hits.get('/introspect') ?? 0;
 

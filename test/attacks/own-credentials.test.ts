@@ -2,21 +2,17 @@
 // wherever it stands and however it is written, and nothing that the gateway writes holds one.
 
 import { randomBytes } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { ALLOW_ALL } from '../support/gateway.js';
 import { body, jsonBody, progressThenResult, resultFor, stream } from '../support/hostile-acts.js';
-import {
-  type Act,
-  type HostileRequest,
-  type HostileUpstream,
-  startHostileUpstream,
-} from '../support/hostile-upstream.js';
+import { type Act, type HostileRequest, startHostileUpstream } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
 import { makeSecret, makeSecretFiles, type SecretFiles } from '../support/secrets.js';
-import { startTokenServer, type TokenServer } from '../support/tokens.js';
+import { startTokenServer } from '../support/tokens.js';
 import { callStateless, requestStateless } from '../support/wire-client.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 /** Every detector off: what removes these credentials is no matter of the profile. */
 const OFF =
@@ -25,10 +21,7 @@ const OFF =
 const NAMES = ['static', 'phrase', 'basic', 'client', 'exchange'] as const;
 type Name = (typeof NAMES)[number];
 
-let upstream: HostileUpstream;
-let server: TokenServer;
 let files: SecretFiles;
-let gateway: RunningGateway;
 /** What must never come back, by upstream. */
 const configured: { [name in Name]: string[] } = {
   static: [makeSecret()],
@@ -39,9 +32,12 @@ const configured: { [name in Name]: string[] } = {
   exchange: [makeSecret()],
 };
 
-beforeAll(async () => {
-  upstream = await startHostileUpstream();
-  server = await startTokenServer();
+const upstream = shared(() => startHostileUpstream());
+const server = shared(() => startTokenServer());
+afterAll(async () => {
+  await files?.close();
+});
+const gateway = sharedGateway(async () => {
   files = await makeSecretFiles();
   const [token = '', phrase = '', password = '', client = '', exchanger = ''] = NAMES.map(
     (name) => configured[name][0],
@@ -60,7 +56,7 @@ beforeAll(async () => {
     client: await issued('client-credentials', 'client', client),
     exchange: await issued('token-exchange', 'exchange', exchanger),
   };
-  gateway = await startTestGateway({
+  return {
     policies: { open: ALLOW_ALL, questions: grantQuestions() },
     more: OFF,
     upstreams: NAMES.map((name) => ({
@@ -73,15 +69,9 @@ beforeAll(async () => {
         `pinning: {mode: off, maxAge: 10m, credentials: ${own}}`,
       ],
     })),
-  });
+  };
 });
 afterEach(() => upstream.repent());
-afterAll(async () => {
-  await gateway?.close();
-  await files?.close();
-  await server?.close();
-  await upstream?.close();
-});
 
 async function accessTo(name: Name): Promise<{ readonly url: string; readonly token: string }> {
   return { url: gateway.url(name), token: await gateway.token(name) };

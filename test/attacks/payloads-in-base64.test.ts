@@ -1,12 +1,12 @@
 // Case 68: what is hidden in base64: text that is not UTF-8, and text that says it is an image. A client that
 // decodes it reads it, so it is read here.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import type { JsonObject } from '../support/json.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { callStateless, type Reply } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const IMAGE = '![x](https://collect.example/a.png?q=1)';
 /** A picture of one pixel. */
@@ -31,12 +31,8 @@ const CARRIERS: readonly Carrier[] = [
 ];
 
 describe('text in base64', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
+  const rig = sharedGateway();
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   async function callFor(block: JsonObject): Promise<Reply> {
     rig.upstream.obey(onMethod('tools/call', (request) => jsonBody(resultFor(request, { content: [block] }))));

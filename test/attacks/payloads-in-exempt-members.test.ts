@@ -1,24 +1,22 @@
 // Case 68: members of the protocol that look as if nobody need read them, as carriers of anything. Where a
 // method does not define one, or it holds another value, it is text like all other.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { jsonBody, onMethod, stream, textResult } from '../support/hostile-acts.js';
 import type { JsonObject } from '../support/json.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { callStateless, type OpenSession, requestStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const PICTURE = '<img src="https://collect.example/?q=1">';
 
 describe('a member that is exempt somewhere', () => {
-  let rig: AttackRig;
   let session: OpenSession;
+  const rig = sharedGateway();
   beforeAll(async () => {
-    rig = await startRig();
     session = await rig.openSession();
   });
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   function answer(method: string, result: JsonObject): void {
     rig.upstream.obey(onMethod(method, ({ id = 0 }) => jsonBody({ jsonrpc: '2.0', id, result })));

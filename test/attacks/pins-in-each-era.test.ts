@@ -1,13 +1,14 @@
 // Cases 54, 55, 58, 62 and 63 for clients and upstreams of each era: a definition that changes, that is poisoned from
 // the first day, or that is added behind the reviewer's back is neither listed nor callable, whoever speaks what.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ClientEra, connectIn, ERA_PAIRS, type Era, startRigOf } from '../support/eras.js';
-import { type AttackRig, expectRefusedLines, type RigOptions } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { type ClientEra, connectIn, ERA_PAIRS } from '../support/eras.js';
+import { type AttackRig, type Era, expectRefusedLines, type RigOptions, startRig } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import type { Reason } from '../support/reasons.js';
 import { type Reply, toolNames } from '../support/wire-client.js';
+import { shared } from '../support/with-gateway.js';
 
 const MAX_AGE_MS = 30_000;
 const [READ = {}, WRITE = {}] = HONEST_TOOLS;
@@ -36,7 +37,7 @@ type Pair = {
 async function startPair(client: ClientEra, upstream: Era, options: RigOptions): Promise<Pair> {
   // The tools differ in what they declare, and one call fits all.
   const members = [...(options.upstream ?? []), 'arguments: any'];
-  const rig = await startRigOf(upstream, { ...options, upstream: members });
+  const rig = await startRig({ ...options, era: upstream, upstream: members });
   const { request, leave } = await connectIn(client, rig.access);
   const call = (name: string): Promise<Reply> => request('tools/call', { name, arguments: { id: 'one', text: 'two' } });
   return {
@@ -76,13 +77,11 @@ async function expectControl({ rig }: Pair, state: string): Promise<void> {
 }
 
 describe.each(ERA_PAIRS)('with pins, a client of %s before an upstream of %s', (client, upstream) => {
-  let pair: Pair;
-  beforeAll(async () => {
-    pair = await startPair(client, upstream, {
+  const pair = shared(() =>
+    startPair(client, upstream, {
       upstream: [`pinning: {maxAge: ${MAX_AGE_MS}ms}`],
-    });
-  });
-  afterAll(() => pair.close());
+    }),
+  );
 
   it('[X-54, L-57] loses what changes, and the control names it until it is restored', async () => {
     expect(await pair.list()).toEqual(HONEST);
@@ -116,15 +115,13 @@ describe.each(ERA_PAIRS)('with pins, a client of %s before an upstream of %s', (
 });
 
 describe.each(ERA_PAIRS)('without pins, a client of %s before an upstream of %s', (client, upstream) => {
-  let pair: Pair;
-  beforeAll(async () => {
-    pair = await startPair(client, upstream, {
+  const pair = shared(() =>
+    startPair(client, upstream, {
       pin: false,
       upstream: [`pinning: {mode: off, maxAge: ${MAX_AGE_MS}ms}`],
       prepare: (server) => server.offer(() => [READ, WRITE, toolOf('notes', POISON)]),
-    });
-  });
-  afterAll(() => pair.close());
+    }),
+  );
 
   it('[L-54] is never shown what the scan blocks', async () => {
     expect(await pair.list()).toEqual(HONEST);
@@ -145,15 +142,13 @@ describe.each(ERA_PAIRS)('without pins, a client of %s before an upstream of %s'
 });
 
 describe.each(ERA_PAIRS)('trusting first use, a client of %s before one of %s', (client, upstream) => {
-  let pair: Pair;
-  beforeAll(async () => {
-    pair = await startPair(client, upstream, {
+  const pair = shared(() =>
+    startPair(client, upstream, {
       pin: false,
       upstream: [`pinning: {mode: trust-on-first-use, maxAge: ${MAX_AGE_MS}ms}`],
       prepare: (server) => server.offer(() => [READ, WRITE, toolOf('notes', POISON)]),
-    });
-  });
-  afterAll(() => pair.close());
+    }),
+  );
 
   it('[L-55] uses what was listed first, except what the scan blocks', async () => {
     await pair.expectCalled('read_record');
@@ -184,12 +179,10 @@ describe.each(ERA_PAIRS)('trusting first use, a client of %s before one of %s', 
 });
 
 describe.each(ERA_PAIRS)('verified before each call, a client of %s before one of %s', (client, upstream) => {
-  let pair: Pair;
-  beforeAll(async () => {
+  const pair = shared(async () => {
     const pinning = `{verify: before-call, maxAge: ${MAX_AGE_MS}ms}`;
-    pair = await startPair(client, upstream, { upstream: [`pinning: ${pinning}`] });
+    return startPair(client, upstream, { upstream: [`pinning: ${pinning}`] });
   });
-  afterAll(() => pair.close());
 
   it('[L-56] is refused a tool that changed since the call before, though nobody lists', async () => {
     await pair.expectCalled('read_record');
@@ -202,12 +195,10 @@ describe.each(ERA_PAIRS)('verified before each call, a client of %s before one o
 });
 
 describe.each(ERA_PAIRS)('stopped by drift, a client of %s before an upstream of %s', (client, upstream) => {
-  let pair: Pair;
-  beforeAll(async () => {
+  const pair = shared(async () => {
     const pinning = `{onDrift: stop-upstream, maxAge: ${MAX_AGE_MS}ms}`;
-    pair = await startPair(client, upstream, { upstream: [`pinning: ${pinning}`] });
+    return startPair(client, upstream, { upstream: [`pinning: ${pinning}`] });
   });
-  afterAll(() => pair.close());
 
   it('[G-06] uses nothing until the definition is restored', async () => {
     await pair.expectCalled('write_record');

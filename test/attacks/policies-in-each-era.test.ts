@@ -2,10 +2,11 @@
 // it hides is hidden, whoever speaks what. Case 86 in each era: reload-under-load.test.ts.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connectIn, ERA_PAIRS, type EraCaller, startRigOf } from '../support/eras.js';
-import { type AttackRig, decisionOf, expectRefusedLines, linesOf, UPSTREAM } from '../support/gateway.js';
+import { connectIn, ERA_PAIRS, type EraCaller } from '../support/eras.js';
+import { decisionOf, expectRefusedLines, linesOf, UPSTREAM } from '../support/gateway.js';
 import type { JsonObject } from '../support/json.js';
 import { errorOf, type Reply, toolNames } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const NAMES = ['do_plain', 'do_write', 'do_hidden', 'do_denied', 'do_drifted', 'do_own'];
 const TOOLS: readonly JsonObject[] = NAMES.map((name) => ({
@@ -49,7 +50,6 @@ const RULES = [
 const POLICY = `${HEAD}${RULES.join('')}`;
 
 describe.each(ERA_PAIRS)('policies, for a client of %s before an upstream of %s', (client, upstream) => {
-  let rig: AttackRig;
   let plain: EraCaller;
   const opened: EraCaller[] = [];
 
@@ -61,15 +61,16 @@ describe.each(ERA_PAIRS)('policies, for a client of %s before an upstream of %s'
   const call = (caller: EraCaller, name: string, id = 'one') =>
     caller.request('tools/call', { name, arguments: { id } });
 
+  const rig = sharedGateway({
+    era: upstream,
+    policies: { some: POLICY },
+    prepare(server) {
+      server.offer(() => TOOLS);
+      server.answerCalls((name) => ({ content: [{ type: 'text', text: `${name} was done` }] }));
+    },
+    upstream: ['pinning: {maxAge: 30s}'],
+  });
   beforeAll(async () => {
-    rig = await startRigOf(upstream, {
-      policies: { some: POLICY },
-      prepare(server) {
-        server.offer(() => TOOLS);
-        server.answerCalls((name) => ({ content: [{ type: 'text', text: `${name} was done` }] }));
-      },
-      upstream: ['pinning: {maxAge: 30s}'],
-    });
     rig.upstream.offer(() => TOOLS.map((tool) => (tool['name'] === 'do_drifted' ? { ...tool, title: 'New' } : tool)));
     rig.passTime(30_001);
     plain = await as({ sub: 'plain' });
@@ -78,7 +79,6 @@ describe.each(ERA_PAIRS)('policies, for a client of %s before an upstream of %s'
   });
   afterAll(async () => {
     for (const { leave } of opened) leave();
-    await rig.close();
   });
 
   /** All that a caller sees of a refusal, but for what differs from request to request. */

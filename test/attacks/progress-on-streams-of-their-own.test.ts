@@ -1,8 +1,7 @@
 // Progress of a call is checked by what holds for this call wherever the server sends it: beside the response, on the
 // stream of the session, or on a channel of HTTP+SSE. Its labels count too. Source: docs/contract.md §4.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startRigOf } from '../support/eras.js';
+import { describe, expect, it } from 'vitest';
 import { ALLOW_ALL, type AttackRig, UPSTREAM } from '../support/gateway.js';
 import { onMethod, resultFor, sseEvent, stream, textResult } from '../support/hostile-acts.js';
 import type { Act, Order } from '../support/hostile-upstream.js';
@@ -12,6 +11,7 @@ import { openRawSession, sendRaw } from '../support/raw-mcp.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';
 import { type Access, callStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const VALUE = 'C-77-4711-Lovelace';
 const TOKEN = 'of-the-call';
@@ -114,14 +114,11 @@ describe.each<[string, 'sessions' | 'channels', Way]>([
   ['on a channel of HTTP+SSE', 'channels', onChannel],
   ['on a channel before a server with sessions', 'sessions', onChannel],
 ])('the progress of a call %s', (_name, upstream, way) => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRigOf(upstream, {
-      policies: { open: POLICY },
-      more: 'inspection: {profiles: {closed: {result: {secrets: block}}}}',
-    });
+  const rig = sharedGateway({
+    era: upstream,
+    policies: { open: POLICY },
+    more: 'inspection: {profiles: {closed: {result: {secrets: block}}}}',
   });
-  afterAll(() => rig.close());
 
   const as = async (sub: string): Promise<Access> => rig.as(await rig.gateway.token(UPSTREAM, { sub }));
 

@@ -4,8 +4,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { streamOf } from '../support/deployments.js';
-import { startRigOf } from '../support/eras.js';
-import { ALLOW_ALL, type AttackRig, UPSTREAM } from '../support/gateway.js';
+import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { inTurn, onlyIn, onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { Act, Order } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
@@ -47,7 +46,8 @@ let callers = 0;
 
 async function start(upstream: 'sessions' | 'channels'): Promise<void> {
   tasks = createTaskServer();
-  rig = await startRigOf(upstream, {
+  rig = await startRig({
+    era: upstream,
     policies: { open: POLICY },
     upstream: ['pinning: {maxAge: 10m}', 'content: {kind: code, tools: {talk: {kind: auto}}}'],
     more: 'inspection: {profiles: {closed: {result: {secrets: block}}}}',

@@ -9,11 +9,12 @@ import { ADMINS, type Admins, adminsOf } from '../support/deployments.js';
 import { connectIn, type EraCaller } from '../support/eras.js';
 import { decisionOf, linesOf, type RunningGateway } from '../support/gateway.js';
 import type { JsonObject } from '../support/json.js';
-import { type Behind, EVERY_WAY, type Item, type ItemKind, type LawWorld, startWorld } from '../support/law-worlds.js';
+import { type Behind, EVERY_WAY, type Item, type ItemKind, startWorld } from '../support/law-worlds.js';
 import { declaring } from '../support/mcp-servers.js';
 import { REASONS, type Reason } from '../support/reasons.js';
 import { githubToken } from '../support/seeded-values.js';
 import { type Access, openEvents, type Reply, requestStateless, resultOf } from '../support/wire-client.js';
+import { shared } from '../support/with-gateway.js';
 
 type Client = (typeof EVERY_WAY)[number][0];
 
@@ -320,11 +321,7 @@ function rowsFor(reasons: readonly Reason[], client: Client, behind: Behind) {
 }
 
 describe.each(EVERY_WAY)('for a client of %s, before %s', (client, behind) => {
-  let world: LawWorld;
-  beforeAll(async () => {
-    world = await startWorld(client, behind, { more: ADMINS });
-  });
-  afterAll(() => world.close());
+  const world = shared(() => startWorld(client, behind, { more: ADMINS }));
 
   const accessOf = (sub: string, group: string): Promise<Access> => world.access({ sub, groups: [group] });
 

@@ -2,10 +2,11 @@
 // version, and the audit says by which.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connectIn, ERA_PAIRS, startRigOf } from '../support/eras.js';
-import { type AttackRig, decisionOf, startRig } from '../support/gateway.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { connectIn, ERA_PAIRS } from '../support/eras.js';
+import { type AttackRig, decisionOf } from '../support/gateway.js';
 import { callStateless, type Reply, requestInSession } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 /** How many calls are in flight while the policy is replaced so many times. */
 type Load = { readonly calls: number; readonly reloads: number };
@@ -100,13 +101,11 @@ const OPTIONS = {
 };
 
 describe('a policy that is replaced under load', () => {
-  let rig: AttackRig;
   let session: string;
+  const rig = sharedGateway(OPTIONS);
   beforeAll(async () => {
-    rig = await startRig(OPTIONS);
     session = (await rig.openSession()).id;
   });
-  afterAll(() => rig.close());
 
   it('[X-86, P-17] decides each call in flight wholly by one version, and the audit names it', async () => {
     await expectOneVersionEach(rig, { calls: 1000, reloads: 10 }, SPREAD_MS, (id, number) => {
@@ -119,11 +118,7 @@ describe('a policy that is replaced under load', () => {
 });
 
 describe.each(ERA_PAIRS)('a policy that is replaced, for a client of %s before %s', (client, upstream) => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRigOf(upstream, OPTIONS);
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ ...OPTIONS, era: upstream });
 
   it('[X-86] decides each call in flight wholly by one version', async () => {
     const { request, leave } = await connectIn(client, rig.access);

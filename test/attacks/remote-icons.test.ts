@@ -1,11 +1,11 @@
 // Case 70: a picture that a client fetches tells whoever serves it that it was shown, and to whom. Icons are
 // such pictures, wherever a server may put them.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import type { JsonObject } from '../support/json.js';
 import { type OpenSession, requestStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const ICONS = [{ src: 'https://collect.example/icon.png?who=1', mimeType: 'image/png' }];
 const LINK = { type: 'resource_link', uri: 'memo://one', name: 'one', icons: ICONS };
@@ -23,14 +23,12 @@ const RESULTS: readonly (readonly [string, string, JsonObject, JsonObject])[] = 
 ];
 
 describe('a remote icon', () => {
-  let rig: AttackRig;
   let session: OpenSession;
+  const rig = sharedGateway();
   beforeAll(async () => {
-    rig = await startRig();
     session = await rig.openSession();
   });
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   it.each(RESULTS)('[X-70] does not reach a client in the result of %s', async (...row) => {
     const [, method, params, result] = row;

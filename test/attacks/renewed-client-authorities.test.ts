@@ -5,12 +5,13 @@ import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import { Agent, request as ask } from 'node:https';
 import { connect } from 'node:tls';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { linesOf, type RunningGateway, startTestGateway, writeFilesBeside } from '../support/gateway.js';
+import { expect, it } from 'vitest';
+import { linesOf, writeFilesBeside } from '../support/gateway.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
-import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { startHostileUpstream } from '../support/hostile-upstream.js';
 import { makeAuthority } from '../support/tls.js';
 import { statelessParts } from '../support/wire-client.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 const CALL = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'one' } });
 const BODY = JSON.stringify(CALL.body);
@@ -28,22 +29,13 @@ const SLOW = onMethod('tools/call', (request) => ({
   paceMs: 50,
 }));
 
-let upstream: HostileUpstream;
-let gateway: RunningGateway;
-
-beforeAll(async () => {
-  upstream = await startHostileUpstream();
-  gateway = await startTestGateway({
-    tls: { ...server, clientCa: authority.cert },
-    ops: [OWN_TLS],
-    files: { 'own.crt': server.cert, 'own.key': server.key, 'ca.crt': authority.cert },
-    upstreams: [{ name: 'target', url: upstream.url, more: ['pinning: {maxAge: 10m}'] }],
-  });
-});
-afterAll(async () => {
-  await gateway?.close();
-  await upstream?.close();
-});
+const upstream = shared(() => startHostileUpstream());
+const gateway = sharedGateway(() => ({
+  tls: { ...server, clientCa: authority.cert },
+  ops: [OWN_TLS],
+  files: { 'own.crt': server.cert, 'own.key': server.key, 'ca.crt': authority.cert },
+  upstreams: [{ name: 'target', url: upstream.url, more: ['pinning: {maxAge: 10m}'] }],
+}));
 
 /** One connection, kept by its client for as long as the gateway keeps it. */
 async function openConnection(url: string) {

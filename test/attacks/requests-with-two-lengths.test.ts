@@ -1,15 +1,12 @@
 // Case 1: one request with both Content-Length and Transfer-Encoding, which two parsers would cut in two.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectEdgeLines, expectNothingForwarded, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { expectEdgeLines, expectNothingForwarded } from '../support/gateway.js';
 import { rawPost, sendRaw, statelessParts } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 describe('a request with two lengths', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway();
 
   function smuggling(order: 'length first' | 'chunked first'): string {
     const { headers, body } = statelessParts('tools/call', {

@@ -1,20 +1,17 @@
 // Case 53 and mapped audiences: what the gateway says of itself comes from its configuration, whatever a
 // request says; and where tokens carry another audience than the resource, everyone can see it.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectCallPasses, expectLoginRefused, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { expectCallPasses, expectLoginRefused } from '../support/gateway.js';
 import { hasCompleteResponse, sendRaw } from '../support/wire-client.js';
+import { sharedGateway, withGateway } from '../support/with-gateway.js';
 
 const MAPPED = 'api://target';
 
 describe('the metadata of a resource', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({
-      upstream: ['pinning: {maxAge: 10m}', `audiences: {test: ["${MAPPED}"]}`],
-    });
+  const rig = sharedGateway({
+    upstream: ['pinning: {maxAge: 10m}', `audiences: {test: ["${MAPPED}"]}`],
   });
-  afterAll(() => rig.close());
 
   const PATH = '/.well-known/oauth-protected-resource/target';
 
@@ -68,9 +65,10 @@ describe('the metadata of a resource', () => {
 });
 
 describe('an audience that is not mapped', () => {
-  it('[TOK-05] is armed', async () => {
-    const rig = await startRig();
-    expect(await rig.gateway.metrics()).toContain('sallyport_control_state{control="audience:target",state="armed"} 1');
-    await rig.close();
-  });
+  it('[TOK-05] is armed', () =>
+    withGateway({}, async (rig) => {
+      expect(await rig.gateway.metrics()).toContain(
+        'sallyport_control_state{control="audience:target",state="armed"} 1',
+      );
+    }));
 });

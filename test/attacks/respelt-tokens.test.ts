@@ -1,15 +1,10 @@
 // Cases 38, 45 and 46: every spelling that the library would take for the same token, and tokens that are
 // too large to be read. None is remembered, none is let in, before or after the good one.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type AttackRig,
-  expectCallPasses,
-  expectLoginRefused,
-  expectNothingForwarded,
-  startRig,
-} from '../support/gateway.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { expectCallPasses, expectLoginRefused, expectNothingForwarded } from '../support/gateway.js';
 import { callStateless, hasCompleteResponse, rawPost, sendRaw, statelessParts } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
@@ -24,13 +19,11 @@ function spareBits(token: string): readonly string[] {
 }
 
 describe('[X-46, TOK-10] a good token in another spelling', () => {
-  let rig: AttackRig;
   let token: string;
+  const rig = sharedGateway();
   beforeAll(async () => {
-    rig = await startRig();
     token = await rig.gateway.token('target');
   });
-  afterAll(() => rig.close());
 
   it('is refused for each of the spare bits of its signature', async () => {
     for (const spelling of spareBits(token)) {

@@ -1,9 +1,10 @@
 // What rules demand of the requests that a server makes of its client holds in whatever form they come: a request of a
 // session, an error that demands visits, an input request of a result or of a task. Source: docs/contract.md §4.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { ALLOW_ALL, type AttackRig, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, onMethod } from '../support/hostile-acts.js';
+import type { HostileUpstream } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { askStateless, beginStateless, createTaskServer, TASK_TOOLS, type TaskServer } from '../support/mcp-servers.js';
 import { openRawSession } from '../support/raw-mcp.js';
@@ -11,11 +12,11 @@ import { ALL_QUESTIONS, askThenAnswer, grantQuestions } from '../support/sdk-cli
 import { makeGithubToken } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';
 import { type Access, openEvents } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const CALL = { name: 'talk', arguments: { id: 'one' } };
 const DECLARED = { sampling: {}, elicitation: { form: {}, url: {} }, roots: {} };
 
-let rig: AttackRig;
 let server: TaskServer;
 let callers = 0;
 
@@ -83,20 +84,19 @@ const FORMS: readonly (readonly [string, Form])[] = [
 ];
 const FOR_FORMS = FORMS.filter(([, form]) => form !== asError);
 
-beforeAll(async () => {
+const rig = sharedGateway(() => {
   server = createTaskServer();
-  rig = await startRig({
+  return {
     policies: { open: ALLOW_ALL, questions: grantQuestions() },
     more: 'inspection: {profiles: {closed: {result: {secrets: block}}}}',
     upstream: ['pinning: {maxAge: 10m}'],
-    prepare: (upstream) => upstream.offer(() => TASK_TOOLS),
-  });
+    prepare: (upstream: HostileUpstream) => upstream.offer(() => TASK_TOOLS),
+  };
 });
 afterEach(() => {
   rig.upstream.repent();
   rig.upstream.forget();
 });
-afterAll(() => rig.close());
 
 describe('a limit on server requests', () => {
   it.each(FORMS)('counts a link in the form of an %s', async (_name, form) => {

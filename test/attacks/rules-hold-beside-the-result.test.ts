@@ -1,12 +1,13 @@
 // Case 68 beside the result: what a rule demands of a tool's result holds for its errors and for what it
 // says on the way, and a notice that a list changed carries nothing of the upstream's own.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { expectWithheldLines } from '../support/gateway.js';
 import { jsonBody, onMethod, progressThenResult, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { callStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const SSN = ['SSN 536', '22', '8745'].join('-');
 const LIMIT_BYTES = 2048;
@@ -34,12 +35,8 @@ function errorAnswer(request: HostileRequest, error: JsonObject): ReturnType<typ
 }
 
 describe('what a rule demands of the answer', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ policies: { strict: POLICY }, more: PROFILES });
-  });
+  const rig = sharedGateway({ policies: { strict: POLICY }, more: PROFILES });
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   const call = (meta: JsonObject = {}) => callStateless(rig.access, 'read_record', { id: 'one' }, meta);
 
@@ -71,11 +68,7 @@ describe('what a rule demands of the answer', () => {
 });
 
 describe('a notice that a list changed', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway();
 
   it('[X-68] is told in words of our own', async () => {
     const session = await rig.openSession();

@@ -1,17 +1,16 @@
 // Case 52: scopes are exact tokens, broad ones include only what the configuration says, and a challenge
 // names what is needed and nothing that came in.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
-  type AttackRig,
   decisionOf,
   expectCallPasses,
   expectLoginRefused,
   expectNothingForwarded,
   linesOf,
-  startRig,
 } from '../support/gateway.js';
 import { callStateless, post, sessionHeaders } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const POLICY = `version: 1
 policy: scopes
@@ -28,15 +27,11 @@ const MEMBERS = [
 ];
 
 describe('a scope', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({
-      issuer: MEMBERS,
-      policies: { scopes: POLICY },
-      upstream: ['pinning: {maxAge: 10m}', 'scopesSupported: ["tools:read"]'],
-    });
+  const rig = sharedGateway({
+    issuer: MEMBERS,
+    policies: { scopes: POLICY },
+    upstream: ['pinning: {maxAge: 10m}', 'scopesSupported: ["tools:read"]'],
   });
-  afterAll(() => rig.close());
 
   it.each([
     'tools:write-all tools:read',

@@ -1,8 +1,7 @@
 // Case 72: a secret that is cut in two by the chunks of a stream, or by its events. What the client has
 // read at any moment never holds it.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
 import {
   onMethod,
   progressThenResult,
@@ -16,14 +15,11 @@ import type { Json, JsonObject } from '../support/json.js';
 import { askStateless, beginStateless, createTaskServer, TASK_TOOLS } from '../support/mcp-servers.js';
 import { makeAwsKey, makeCard, makeGithubToken } from '../support/secrets.js';
 import { callStateless, type Reply } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 describe('a secret in an event stream', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ prepare: (upstream) => upstream.offer(() => TASK_TOOLS) });
-  });
+  const rig = sharedGateway({ prepare: (upstream) => upstream.offer(() => TASK_TOOLS) });
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   /** Every text that a reader of the messages would read, one after the other. */
   function readAloud(reply: Reply): string {

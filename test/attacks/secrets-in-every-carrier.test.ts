@@ -1,13 +1,13 @@
 // Case 68: secrets and personal data in every carrier that a client reads, whole or cut in two. No byte
 // of them reaches the client, and the record says what was found without holding it.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
 import { jsonBody, onMethod, progressThenResult, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { makeAwsKey, makeCard, makeGithubToken, makeSsn } from '../support/secrets.js';
 import { callStateless, errorOf, type Reply, requestStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const SECRETS: readonly (readonly [string, () => string])[] = [
   ['a GitHub token', makeGithubToken],
@@ -62,12 +62,8 @@ function embedded(resource: JsonObject): JsonObject {
 }
 
 describe('a secret on its way to a client', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
+  const rig = sharedGateway();
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   function expectNoSecret(reply: Reply, secret: string): void {
     const spoken = reply.text.replaceAll(/\\u([0-9a-f]{4})/gi, (_all, hex) =>

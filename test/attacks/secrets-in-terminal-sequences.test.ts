@@ -1,12 +1,13 @@
 // A terminal shows nothing of what a sequence holds, or takes the sign behind it for its end; a model reads all of it. A secret
 // there is found like any other: in arguments, where it is sent, and in results, whatever becomes of the sequence.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type AttackRig, expectNothingForwarded, startRig } from '../support/gateway.js';
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { expectNothingForwarded } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor, textResult } from '../support/hostile-acts.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const HOLDERS: readonly (readonly [what: string, before: string, behind: string])[] = [
   ['the title of a window', '\x1b]0;', '\x07'],
@@ -21,16 +22,14 @@ const HOLDERS: readonly (readonly [what: string, before: string, behind: string]
 ];
 
 describe.each(['auto', 'code'])('a secret in a terminal sequence, in content of the kind %s', (kind) => {
-  let rig: AttackRig;
+  const rig = sharedGateway({ upstream: ['pinning: {maxAge: 10m}', `content: {kind: ${kind}}`] });
   beforeAll(async () => {
-    rig = await startRig({ upstream: ['pinning: {maxAge: 10m}', `content: {kind: ${kind}}`] });
     await vi.waitFor(
       async () => expect((await callStateless(rig.access, 'read_record', { id: 'one' })).status).toBe(200),
       PATIENT,
     );
   });
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   it.each(HOLDERS)('is not sent: %s', async (_what, before, behind) => {
     rig.upstream.forget();

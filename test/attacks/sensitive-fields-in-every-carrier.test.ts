@@ -2,8 +2,8 @@
 // asks of the client, in what it logs meanwhile, and in members that no revision defines. Source: docs/contract.md §4.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { connectIn, ERAS, type Era, type EraCaller, startRigOf } from '../support/eras.js';
-import { ALLOW_ALL, type AttackRig, UPSTREAM } from '../support/gateway.js';
+import { connectIn, ERAS, type EraCaller } from '../support/eras.js';
+import { ALLOW_ALL, type AttackRig, type Era, startRig, UPSTREAM } from '../support/gateway.js';
 import { inTurn, jsonBody, onlyIn, onMethod, sseEvent } from '../support/hostile-acts.js';
 import { type Act, type HostileRequest, type Order, paramsOf } from '../support/hostile-upstream.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
@@ -63,10 +63,7 @@ function events(ending: 'hold' | 'end', messages: readonly JsonObject[]): Act {
 
 function startOn(upstream: Era): Promise<AttackRig> {
   tasks = createTaskServer();
-  return startRigOf(upstream, {
-    policies: POLICIES,
-    prepare: (server) => server.offer(() => TASK_TOOLS),
-  });
+  return startRig({ era: upstream, policies: POLICIES, prepare: (server) => server.offer(() => TASK_TOOLS) });
 }
 
 /** What the client has received when the last message is there. */

@@ -1,11 +1,12 @@
 // Connections to an upstream are never used up by what it asks itself: its requests are answered a few
 // at a time, beside the connections of calls.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig, textOf } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { textOf } from '../support/gateway.js';
 import { resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
 import { callStateless, resultOf } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const QUESTIONS = 300;
 /** The least that the configuration of a busy upstream would give it. */
@@ -28,16 +29,9 @@ function askAndHold(request: HostileRequest): Act | undefined {
 }
 
 describe('a server that asks without end and takes no answer', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({
-      upstream: [
-        'pinning: {maxAge: 10m}',
-        `limits: {concurrency: ${CONCURRENCY}, concurrencyPerCaller: ${CONCURRENCY}}`,
-      ],
-    });
+  const rig = sharedGateway({
+    upstream: ['pinning: {maxAge: 10m}', `limits: {concurrency: ${CONCURRENCY}, concurrencyPerCaller: ${CONCURRENCY}}`],
   });
-  afterAll(() => rig.close());
 
   it('[H-01] holds up no call of anyone', async () => {
     const session = await rig.openSession();

@@ -1,14 +1,10 @@
 // Case 81, session ids of servers: an id that means something to the gateway elsewhere is an id like any other.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { sharedGateway } from '../support/with-gateway.js';
 
 describe('a server that issues a session id of the gateway’s own', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway();
 
   it.each([
     'sallyport:stateless-upstream',

@@ -1,8 +1,7 @@
 // Cases 15 and 16: several requests on one connection, and clients that go away.
 
 import { connect } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { onMethod, resultFor, slowBody, textResult } from '../support/hostile-acts.js';
 import {
   bearer,
@@ -13,16 +12,15 @@ import {
   sessionHeaders,
   statelessParts,
 } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 describe('a connection', () => {
-  let rig: AttackRig;
   let session: OpenSession;
+  const rig = sharedGateway();
   beforeAll(async () => {
-    rig = await startRig();
     session = await rig.openSession();
   });
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   function call(id: number, record: string, token: string | undefined): string {
     const { headers, body } = statelessParts('tools/call', { name: 'read_record', arguments: { id: record } }, id);

@@ -1,19 +1,16 @@
 // An upstream that begins its answer and never ends it. A whole answer has the time that any answer has;
 // only a stream may last.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { expectWithheldLines } from '../support/gateway.js';
 import { onMethod } from '../support/hostile-acts.js';
 import { callStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 describe('a body that drips without end', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({
-      upstream: ['pinning: {maxAge: 10m}', 'limits: {requestTimeout: 1s, concurrency: 1}'],
-    });
+  const rig = sharedGateway({
+    upstream: ['pinning: {maxAge: 10m}', 'limits: {requestTimeout: 1s, concurrency: 1}'],
   });
-  afterAll(() => rig.close());
 
   it('[H-05] is a 504 in time, closes the connection and gives the place back', async () => {
     rig.upstream.obeyOnce(

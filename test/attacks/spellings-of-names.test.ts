@@ -3,10 +3,11 @@
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ADMINS, adminsOf } from '../support/deployments.js';
-import { connectIn, type EraCaller, startRigOf } from '../support/eras.js';
-import { type AttackRig, UPSTREAM } from '../support/gateway.js';
+import { connectIn, type EraCaller } from '../support/eras.js';
+import { UPSTREAM } from '../support/gateway.js';
 import { PATIENT } from '../support/timing.js';
 import { toolNames } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const POLICY = `version: 1
 policy: some
@@ -44,23 +45,23 @@ const OTHERS = ['wipe_db2', 'wipe', 'Get_Item', 'get item', 'suche（neu）', 'd
 const READ = spellingsOf(['fetch_page']);
 
 describe.each(['sessions', 'stateless'] as const)('a tool in the %s era', (era) => {
-  let rig: AttackRig;
   let caller: EraCaller;
 
+  const rig = sharedGateway({
+    era: era,
+    policies: { some: POLICY },
+    more: ADMINS,
+    upstream: ['pinning: {mode: off}'],
+    pin: false,
+    prepare: (server) =>
+      server.offer(() =>
+        [...SPELLINGS, ...OTHERS, ...READ].map((name) => ({
+          name,
+          inputSchema: { type: 'object' },
+        })),
+      ),
+  });
   beforeAll(async () => {
-    rig = await startRigOf(era, {
-      policies: { some: POLICY },
-      more: ADMINS,
-      upstream: ['pinning: {mode: off}'],
-      pin: false,
-      prepare: (server) =>
-        server.offer(() =>
-          [...SPELLINGS, ...OTHERS, ...READ].map((name) => ({
-            name,
-            inputSchema: { type: 'object' },
-          })),
-        ),
-    });
     for (const target of ['tool', 'prompt']) {
       const block = { target, upstream: UPSTREAM, name: 'held' };
       // A busy machine may not have the keys of administrators at once, which is 503.
@@ -72,7 +73,6 @@ describe.each(['sessions', 'stateless'] as const)('a tool in the %s era', (era) 
   });
   afterAll(async () => {
     caller.leave();
-    await rig.close();
   });
 
   it('is called under none of its spellings, and others are', async () => {

@@ -5,12 +5,13 @@
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ADMINS, adminsOf } from '../support/deployments.js';
-import { connectIn, ERA_PAIRS, type EraCaller, startRigOf } from '../support/eras.js';
+import { connectIn, ERA_PAIRS, type EraCaller } from '../support/eras.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import type { JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import { singleSpellings } from '../support/uri-spellings.js';
 import { openEvents, requestStateless, resultOf } from '../support/wire-client.js';
+import { shared, withGateway, withStarted } from '../support/with-gateway.js';
 
 const OPEN = 'memo://vault/open/one';
 const DENIED = 'memo://vault/keys/root';
@@ -41,7 +42,8 @@ const SPELLINGS = [DENIED, DENIED_BELOW, BLOCKED].flatMap((uri) => [
 ]);
 
 async function startVault(pair: (typeof ERA_PAIRS)[number][1]): Promise<AttackRig> {
-  const rig = await startRigOf(pair, {
+  const rig = await startRig({
+    era: pair,
     policies: { some: POLICY },
     more: ADMINS,
     prepare(server) {
@@ -71,16 +73,14 @@ function urisSeen(rig: AttackRig): readonly unknown[] {
 describe.each(ERA_PAIRS)(
   'a resource that is denied or blocked, for a client of %s before an upstream of %s',
   (client, upstream) => {
-    let rig: AttackRig;
     let caller: EraCaller;
 
+    const rig = shared(() => startVault(upstream));
     beforeAll(async () => {
-      rig = await startVault(upstream);
       caller = await connectIn(client, rig.access);
     });
     afterAll(async () => {
       caller.leave();
-      await rig.close();
     });
 
     it('is read under none of its spellings, and others are', async () => {
@@ -113,15 +113,14 @@ describe.each(ERA_PAIRS)(
 );
 
 describe('a limit of one resource', () => {
-  it('counts it under all of its spellings', async () => {
-    const rig = await startVault('stateless');
-    try {
-      for (const [, uri] of singleSpellings(LIMITED)) await requestStateless(rig.access, 'resources/read', { uri });
-      expect(rig.upstream.uses()).toHaveLength(1);
-    } finally {
-      await rig.close();
-    }
-  });
+  it('counts it under all of its spellings', () =>
+    withStarted(
+      () => startVault('stateless'),
+      async (rig) => {
+        for (const [, uri] of singleSpellings(LIMITED)) await requestStateless(rig.access, 'resources/read', { uri });
+        expect(rig.upstream.uses()).toHaveLength(1);
+      },
+    ));
 });
 
 describe('what a pattern grants', () => {
@@ -164,16 +163,16 @@ rules:
     who: {anyone: true}
     what: {upstreams: ["*"], tools: ["*"], resources: ["${pattern}"]}
 `;
-    const rig = await startRig({
-      policies: { some: policy },
-      prepare: (server) => server.present({ readResource: (uri) => [{ uri, text: 'One.' }] }),
-    });
-    try {
-      for (const [uri] of uris) await requestStateless(rig.access, 'resources/read', { uri });
-      const granted = uris.filter(([, isGranted]) => isGranted).map(([uri]) => uri);
-      expect(rig.upstream.uses().map(({ name }) => name)).toEqual(granted);
-    } finally {
-      await rig.close();
-    }
+    await withGateway(
+      {
+        policies: { some: policy },
+        prepare: (server) => server.present({ readResource: (uri) => [{ uri, text: 'One.' }] }),
+      },
+      async (rig) => {
+        for (const [uri] of uris) await requestStateless(rig.access, 'resources/read', { uri });
+        const granted = uris.filter(([, isGranted]) => isGranted).map(([uri]) => uri);
+        expect(rig.upstream.uses().map(({ name }) => name)).toEqual(granted);
+      },
+    );
   });
 });

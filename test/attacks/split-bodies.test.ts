@@ -4,13 +4,13 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { onMethod, resultFor } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
 import type { Json, JsonObject } from '../support/json.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { bearer, callStateless, type OpenSession, statelessParts } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const AT_ONCE = 24;
 const JSON_TYPE = 'application/json';
@@ -23,15 +23,13 @@ function textFor(secret: string): string {
 
 describe('a body in pieces', () => {
   const secret = makeGithubToken();
-  let rig: AttackRig;
   let session: OpenSession;
 
+  const rig = sharedGateway();
   beforeAll(async () => {
-    rig = await startRig();
     session = await rig.openSession();
     rig.upstream.obey(onMethod('tools/call', (request) => (isCut(request) ? cutAnswer(request) : undefined) as Act));
   });
-  afterAll(() => rig.close());
 
   // The upstream is told in the argument of the call how to cut its answer.
 

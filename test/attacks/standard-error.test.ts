@@ -3,18 +3,17 @@
 // rest of the line stays.
 
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../support/json.js';
 import { makeSecret } from '../support/secrets.js';
-import { type StdioRig, startStdioRig } from '../support/stdio-server.js';
+import { startStdioRig } from '../support/stdio-server.js';
+import { shared } from '../support/with-gateway.js';
 
-let rig: StdioRig;
 let session: string;
+const rig = shared(() => startStdioRig());
 beforeAll(async () => {
-  rig = await startStdioRig();
   session = await rig.open();
 });
-afterAll(() => rig.close());
 
 const token = `ghp_${randomBytes(27).toString('hex').slice(0, 36)}`;
 const secret = makeSecret();

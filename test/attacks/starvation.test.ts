@@ -1,7 +1,7 @@
 // One server that sends too much takes nothing from others: values, bytes of a stream, bytes of a minute and
 // bytes of listings are counted before anything is made of them, and refused where they are too many.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
 import { body, jsonBody, onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import { type Act, type HostileRequest, paramsOf } from '../support/hostile-upstream.js';
@@ -16,6 +16,7 @@ import {
   resultOf,
   sessionHeaders,
 } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const FLOOD = `[${'{},'.repeat(2_000)}{}]`;
 const TEXT = 'Nothing of note was said in this part of it. '.repeat(100);
@@ -39,14 +40,12 @@ const LIMITS = [
 ].join(', ');
 
 describe('a server that sends too much', () => {
-  let rig: AttackRig;
   let session: OpenSession;
+  const rig = sharedGateway({ upstream: ['pinning: {maxAge: 10m}', `limits: {${LIMITS}}`] });
   beforeAll(async () => {
-    rig = await startRig({ upstream: ['pinning: {maxAge: 10m}', `limits: {${LIMITS}}`] });
     session = await rig.openSession();
   });
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   function expectTooLarge(reply: Reply): Promise<void> {
     expect(reply.text).not.toContain('{},{}');
@@ -178,12 +177,8 @@ describe('an upstream whose lists are long', () => {
 });
 
 describe('a server whose answers take the other thread', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
+  const rig = sharedGateway();
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   const SHORT = 'Nothing of note. ';
   const DIRTY = 'Nothing <b>of</b> note. <img src=x> ';

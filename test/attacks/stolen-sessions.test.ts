@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTwoUpstreams, type TwoUpstreams } from '../support/deployments.js';
-import { type AttackRig, expectNothingForwarded, expectRefusedLines, startRig } from '../support/gateway.js';
+import { expectNothingForwarded, expectRefusedLines } from '../support/gateway.js';
 import {
   type Access,
   bearer,
@@ -13,16 +13,15 @@ import {
   requestInSession,
   sessionHeaders,
 } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 describe("a session in another caller's hands", () => {
-  let rig: AttackRig;
   let session: OpenSession;
+  const rig = sharedGateway();
   beforeAll(async () => {
-    rig = await startRig();
     session = await rig.openSession();
     rig.upstream.forget();
   });
-  afterAll(() => rig.close());
 
   const call = { name: 'read_record', arguments: { id: 'one' } };
 

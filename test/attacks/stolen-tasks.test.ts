@@ -4,14 +4,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { startTwoUpstreams, type TwoUpstreams } from '../support/deployments.js';
-import {
-  type AttackRig,
-  decisionOf,
-  expectNothingForwarded,
-  expectRefusedLines,
-  startRig,
-  UPSTREAM,
-} from '../support/gateway.js';
+import { decisionOf, expectNothingForwarded, expectRefusedLines, UPSTREAM } from '../support/gateway.js';
 import {
   askStateless,
   beginStateless,
@@ -21,6 +14,7 @@ import {
   TASK_TOOLS,
 } from '../support/mcp-servers.js';
 import { type Access, errorOf, openSession, type Reply, requestStateless, resultOf } from '../support/wire-client.js';
+import { sharedGateway, withGateway } from '../support/with-gateway.js';
 
 /** A task is known for so long after the server has let it go. */
 const TASK_GRACE_MS = 60 * 60 * 1000;
@@ -31,7 +25,6 @@ const METHODS: readonly (readonly [string, object])[] = [
   ['tasks/cancel', {}],
 ];
 
-let rig: AttackRig;
 let other: Access;
 
 /** An answer without what differs from request to request. */
@@ -44,15 +37,14 @@ function changed(id: string): string {
   return id.slice(0, at) + (id[at] === 'A' ? 'B' : 'A') + id.slice(at + 1);
 }
 
+const rig = sharedGateway({ prepare: (upstream) => upstream.offer(() => TASK_TOOLS) });
 beforeAll(async () => {
-  rig = await startRig({ prepare: (upstream) => upstream.offer(() => TASK_TOOLS) });
   other = {
     url: rig.access.url,
     token: await rig.gateway.token(UPSTREAM, { sub: 'somebody-else' }),
   };
 });
 afterEach(() => rig.upstream.forget());
-afterAll(() => rig.close());
 
 describe('in 2026', () => {
   it.each(METHODS)('[TSK-02, MCP-61] another caller has no such task: %s', async (method, more) => {
@@ -148,26 +140,26 @@ describe('in a session', () => {
 describe('too late', () => {
   it('[TSK-02] a task is unknown like any other, whatever its server still knows', async () => {
     let lateMs = 0;
-    const late = await startRig({
-      prepare: (upstream) => upstream.offer(() => TASK_TOOLS),
-      upstream: ['authentication: none', 'pinning: {maxAge: 24h}'],
-      now: () => Date.now() + lateMs,
-    });
-    try {
-      const anyone = late.as(undefined);
-      late.upstream.obey(createTaskServer().order);
-      const taskId = await beginStateless(anyone);
-      lateMs = 60_000 + TASK_GRACE_MS - 30_000;
-      expect(resultOf(await askStateless(anyone, 'tasks/get', { taskId }))['taskId']).toBe(taskId);
-      lateMs += 60_000;
-      late.upstream.forget();
-      const reply = await askStateless(anyone, 'tasks/get', { taskId });
-      expect([reply.status, errorOf(reply)['code']]).toEqual([200, -32602]);
-      await expectRefusedLines(late, reply, 'unknown-task');
-      expect(late.upstream.seen().some(({ method }) => method === 'tasks/get')).toBe(false);
-    } finally {
-      await late.close();
-    }
+    await withGateway(
+      {
+        prepare: (upstream) => upstream.offer(() => TASK_TOOLS),
+        upstream: ['authentication: none', 'pinning: {maxAge: 24h}'],
+        now: () => Date.now() + lateMs,
+      },
+      async (late) => {
+        const anyone = late.as(undefined);
+        late.upstream.obey(createTaskServer().order);
+        const taskId = await beginStateless(anyone);
+        lateMs = 60_000 + TASK_GRACE_MS - 30_000;
+        expect(resultOf(await askStateless(anyone, 'tasks/get', { taskId }))['taskId']).toBe(taskId);
+        lateMs += 60_000;
+        late.upstream.forget();
+        const reply = await askStateless(anyone, 'tasks/get', { taskId });
+        expect([reply.status, errorOf(reply)['code']]).toEqual([200, -32602]);
+        await expectRefusedLines(late, reply, 'unknown-task');
+        expect(late.upstream.seen().some(({ method }) => method === 'tasks/get')).toBe(false);
+      },
+    );
   });
 });
 

@@ -1,14 +1,15 @@
 // Attacks by whoever was switched off and goes on as an actor of other people's tokens: at every depth of the chain, under
 // its own issuer or that of the token, with what it asks and with what it still holds.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type ChangingRig, startChangingRig } from '../support/changing-rig.js';
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { startChangingRig } from '../support/changing-rig.js';
 import { ADMINS, type Admins, adminsOf } from '../support/deployments.js';
-import { type AttackRig, expectRefusedLines, startRig, UPSTREAM } from '../support/gateway.js';
+import { expectRefusedLines, UPSTREAM } from '../support/gateway.js';
 import { EVERY_KIND, HOLD_ALL, holdEach } from '../support/held-access.js';
 import type { JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, openSession, type Reply, requestStateless } from '../support/wire-client.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 const FOREIGN = 'https://agents.example';
 const ISSUER = 'test';
@@ -30,14 +31,12 @@ async function liftAll(admins: Admins): Promise<void> {
 }
 
 describe('whoever was switched off', () => {
-  let rig: AttackRig;
   let admins: Admins;
+  const rig = sharedGateway({ more: ADMINS });
   beforeAll(async () => {
-    rig = await startRig({ more: ADMINS });
     admins = adminsOf(rig.gateway);
   });
   afterEach(() => liftAll(admins));
-  afterAll(() => rig.close());
 
   const as = async (sub: string, more: object = {}) => rig.as(await rig.gateway.token(UPSTREAM, { sub, ...more }));
   const call = async (sub: string, act: object | undefined, more: object = {}): Promise<Reply> =>
@@ -158,11 +157,7 @@ function claimOf(token: string, name: string): string {
 }
 
 describe('what an actor still holds', () => {
-  let rig: ChangingRig;
-  beforeAll(async () => {
-    rig = await startChangingRig();
-  });
-  afterAll(() => rig.close());
+  const rig = shared(() => startChangingRig());
 
   it.each([
     ['blocked', { block: { target: 'subject', issuer: ISSUER, subject: 'agent' } }],

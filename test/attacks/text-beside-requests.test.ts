@@ -2,10 +2,11 @@
 // what its client says of itself, as the reason of a cancellation or as a header. Requests about no item are what every
 // client sends as it connects and while it waits, so they go on without such text.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { connectIn, ERAS, type EraCaller } from '../support/eras.js';
-import { ALLOW_ALL, type AttackRig, decisionOf, startRig, UPSTREAM } from '../support/gateway.js';
+import { ALLOW_ALL, decisionOf, UPSTREAM } from '../support/gateway.js';
 import { onMethod } from '../support/hostile-acts.js';
+import type { HostileUpstream } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import {
   askStateless,
@@ -28,6 +29,7 @@ import {
   SESSION_VERSION,
   sessionHeaders,
 } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const TEXT = 'what-was-read-elsewhere';
 const META: JsonObject = {
@@ -51,18 +53,16 @@ flows: [{id: no-leak, from: untrusted, to: egress, within: 10m, effect: deny}]
 `;
 const LISTS = ['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list'];
 
-let rig: AttackRig;
-beforeAll(async () => {
+const rig = sharedGateway(() => {
   const tasks = createTaskServer();
-  rig = await startRig({
+  return {
     policies: { open: POLICY },
-    prepare(upstream) {
+    prepare(upstream: HostileUpstream) {
       upstream.offer(() => TASK_TOOLS);
       upstream.obey(tasks.order);
     },
-  });
+  };
 });
-afterAll(() => rig.close());
 
 const as = async (sub: string): Promise<Access> => rig.as(await rig.gateway.token(UPSTREAM, { sub }));
 const received = (): string =>

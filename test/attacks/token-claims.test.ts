@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, expectLoginLine, expectNothingForwarded, startRig, UPSTREAM } from '../support/gateway.js';
 import { makeSigningKey } from '../support/tokens.js';
 import { bearer, callStateless, post, sessionHeaders, statelessParts } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 /** Refused logins that are written; the others are only counted. */
 const AUTH_FAILURES_PER_SECOND = 50;
@@ -13,11 +14,7 @@ const HOUR_S = 3600;
 const WRITTEN_EVERY_MS = 1000 / AUTH_FAILURES_PER_SECOND;
 
 describe('a token that is not for calling this', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway();
 
   async function expectRefused(token: string): Promise<void> {
     // Refused logins past a rate are counted and not written; each of these must be seen written.

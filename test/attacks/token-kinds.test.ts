@@ -1,17 +1,16 @@
 // Case 41 where the type of a token tells nothing, and what else claims may pretend: kinds of tokens,
 // chains of actors, groups that are somewhere else.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
-  type AttackRig,
   expectCallPasses,
   expectLoginRefused,
   expectNothingForwarded,
   expectRefusedLines,
   linesOf,
-  startRig,
 } from '../support/gateway.js';
 import { callStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const POLICY = `version: 1
 policy: groups
@@ -31,11 +30,7 @@ const MEMBERS = [
 ];
 
 describe('a token whose type tells nothing', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ issuer: MEMBERS, policies: { groups: POLICY } });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ issuer: MEMBERS, policies: { groups: POLICY } });
 
   const mint = (claims: Readonly<Record<string, unknown>>, typ: string | undefined = 'JWT') =>
     rig.gateway.issuer.mint(rig.access.url, { claims, header: { typ } });
@@ -104,11 +99,7 @@ describe('a token whose type tells nothing', () => {
 });
 
 describe('a token without a type, of an issuer that gives none', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ issuer: ['algorithms: [ES256]', 'tokenType: none'] });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ issuer: ['algorithms: [ES256]', 'tokenType: none'] });
 
   it('[X-41, TOK-06] passes, and no other does', async () => {
     const mint = (typ: string | undefined, claims = {}) =>

@@ -1,19 +1,18 @@
 // Case 47: the client's token reaches nothing behind the gateway, and stands in no record of it,
 // wherever the client puts it.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectNothingForwarded, expectRefusedLines, startRig } from '../support/gateway.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { expectNothingForwarded, expectRefusedLines } from '../support/gateway.js';
 import { callStateless, post, requestInSession, requestStateless, statelessParts } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 describe("the client's token", () => {
-  let rig: AttackRig;
   let token: string;
+  const rig = sharedGateway({ upstream: ['pinning: {maxAge: 10m}', 'arguments: any'] });
   beforeAll(async () => {
-    rig = await startRig({ upstream: ['pinning: {maxAge: 10m}', 'arguments: any'] });
     token = await rig.gateway.token('target');
     rig.upstream.forget();
   });
-  afterAll(() => rig.close());
 
   /** The token, its signature, and its claims: each would be enough to find it again. */
   function traces(): readonly string[] {

@@ -1,15 +1,12 @@
 // Case 40: a token for another resource, or for one whose name only resembles ours.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectLoginLine, expectNothingForwarded, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { expectLoginLine, expectNothingForwarded } from '../support/gateway.js';
 import { callStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 describe('a token for another audience', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway();
 
   const WRONG: readonly (readonly [string, (ours: string) => unknown])[] = [
     ['another resource', () => 'https://other.example/mcp'],

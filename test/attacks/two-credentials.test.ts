@@ -1,17 +1,16 @@
 // Case 4: two Authorization headers, or a header and a token in the query. None of them wins.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectLoginLine, expectNothingForwarded, startRig } from '../support/gateway.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { expectLoginLine, expectNothingForwarded } from '../support/gateway.js';
 import { callStateless, hasCompleteResponse, rawPost, sendRaw, statelessParts } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 describe('a request with two credentials', () => {
-  let rig: AttackRig;
   let other: string;
+  const rig = sharedGateway();
   beforeAll(async () => {
-    rig = await startRig();
     other = await rig.gateway.token('target', { sub: 'mallory' });
   });
-  afterAll(() => rig.close());
 
   async function sendTwo(first: string, second: string): Promise<Headers> {
     const { headers, body } = statelessParts('tools/call', {

@@ -1,15 +1,12 @@
 // Case 37: tokens without a signature, and tokens signed with the public key as a shared secret.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectLoginLine, expectNothingForwarded, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { expectLoginLine, expectNothingForwarded } from '../support/gateway.js';
 import { callStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 describe('a token that nobody signed', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway();
 
   async function expectRefused(token: string): Promise<void> {
     const reply = await callStateless(rig.as(token), 'read_record', { id: 'one' });

@@ -1,9 +1,10 @@
 // A caller that has received untrusted text must not write it into a sink as the URI of a resource, whichever request
 // carries the URI: a read, or a subscription of either era.
 
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type AttackRig, decisionOf, startRig, UPSTREAM } from '../support/gateway.js';
+import { expect, it } from 'vitest';
+import { decisionOf, UPSTREAM } from '../support/gateway.js';
 import { callStateless, openEvents, openSession, requestStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const POLICY = `version: 1
 policy: open
@@ -15,11 +16,7 @@ flows: [{id: no-leak, from: untrusted, to: egress, within: 10m, effect: deny}]
 const uri = 'memo://leak/what-was-read';
 const FILTER = { notifications: { resourceSubscriptions: [uri] } };
 
-let rig: AttackRig;
-beforeAll(async () => {
-  rig = await startRig({ policies: { open: POLICY } });
-});
-afterAll(() => rig.close());
+const rig = sharedGateway({ policies: { open: POLICY } });
 
 it('refuses a URI in a read and in the subscriptions of both eras', async () => {
   const session = await openSession(rig.access);

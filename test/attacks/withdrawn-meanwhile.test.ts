@@ -14,7 +14,7 @@ import {
   startMergedRig,
   streamOf,
 } from '../support/deployments.js';
-import { startRigOf } from '../support/eras.js';
+
 import { ALLOW_ALL, type RunningGateway, startRig, UPSTREAM } from '../support/gateway.js';
 import { onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { HostileUpstream, Order } from '../support/hostile-upstream.js';
@@ -23,6 +23,7 @@ import { postRaw } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, FORM_QUESTION, grantQuestions } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';
 import { type Access, bearer, openSession, sessionHeaders } from '../support/wire-client.js';
+import { withGateway } from '../support/with-gateway.js';
 
 const RESOURCE = { target: 'resource', name: 'memo://one' };
 const POLICIES = { open: ALLOW_ALL, questions: grantQuestions() };
@@ -144,19 +145,18 @@ describe.each([
 });
 
 describe('a resource that a session has subscribed to', () => {
-  it('is not named to a server without sessions once the caller may not read it', async () => {
-    const rig = await startRigOf('stateless', { policies: POLICIES });
-    const deny = (rules: string): Promise<void> =>
-      rig.gateway.writePolicy('deny', `version: 1\npolicy: deny\nrules: [${rules}]\n`);
-    const listened = async (id: string): Promise<string> => {
-      rig.upstream.forget();
-      const stream = await streamOf(rig.access, id);
-      const asked = () => rig.upstream.seen().find(({ method }) => method === 'subscriptions/listen');
-      await expect.poll(asked, PATIENT).toBeDefined();
-      stream.leave();
-      return asked()?.body ?? '';
-    };
-    try {
+  it('is not named to a server without sessions once the caller may not read it', () =>
+    withGateway({ era: 'stateless', policies: POLICIES }, async (rig) => {
+      const deny = (rules: string): Promise<void> =>
+        rig.gateway.writePolicy('deny', `version: 1\npolicy: deny\nrules: [${rules}]\n`);
+      const listened = async (id: string): Promise<string> => {
+        rig.upstream.forget();
+        const stream = await streamOf(rig.access, id);
+        const asked = () => rig.upstream.seen().find(({ method }) => method === 'subscriptions/listen');
+        await expect.poll(asked, PATIENT).toBeDefined();
+        stream.leave();
+        return asked()?.body ?? '';
+      };
       const { id, request } = await openSession(rig.access);
       for (const uri of ['memo://one', 'memo://two']) await request('resources/subscribe', { uri });
       expect(await listened(id)).toContain('["memo://one","memo://two"]');
@@ -166,8 +166,5 @@ describe('a resource that a session has subscribed to', () => {
       await deny('');
       await rig.gateway.reload();
       expect(await listened(id)).toContain('["memo://one","memo://two"]');
-    } finally {
-      await rig.close();
-    }
-  });
+    }));
 });

@@ -3,13 +3,14 @@
 import { expect } from 'vitest';
 import { LISTS } from '../../src/protocol/methods.js';
 import { startMergedRig } from '../support/deployments.js';
-import { ALLOW_ALL, type RunningGateway, startRig } from '../support/gateway.js';
+import { ALLOW_ALL, type RunningGateway } from '../support/gateway.js';
 import { body, jsonBody, onMethod, resultFor, textResult } from '../support/hostile-acts.js';
 import type { Act, Order } from '../support/hostile-upstream.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
 import type { JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
+import { withGateway, withStarted } from '../support/with-gateway.js';
 import { type CompatRow, withWorld } from './rig.js';
 
 /** Members that readers take differently, or that are not JSON, with the clause that names the item. */
@@ -118,19 +119,20 @@ export const rows: readonly CompatRow[] = [
     sees: 'The item is left out; everything else of both backends is listed and called.',
     run: async () => {
       for (const behindChannels of [false, true]) {
-        const rig = await startMergedRig({
-          behindChannels,
-          prepare: (left) => left.obey(listing('tools', (text) => body(text), REWRITTEN)),
-        });
-        try {
-          const listed = toolNames(await requestStateless(rig.access, 'tools/list'));
-          expect(listed).toEqual(['l_good', 'right_read_record', 'right_write_record']);
-          expect((await callStateless(rig.access, 'l_good', {})).status).toBe(200);
-          for (const [at, [clause]] of REWRITTEN.entries())
-            expect(rig.gateway.log()).toContain(`tools/${at + 1}: ${clause}`);
-        } finally {
-          await rig.close();
-        }
+        await withStarted(
+          () =>
+            startMergedRig({
+              behindChannels,
+              prepare: (left) => left.obey(listing('tools', (text) => body(text), REWRITTEN)),
+            }),
+          async (rig) => {
+            const listed = toolNames(await requestStateless(rig.access, 'tools/list'));
+            expect(listed).toEqual(['l_good', 'right_read_record', 'right_write_record']);
+            expect((await callStateless(rig.access, 'l_good', {})).status).toBe(200);
+            for (const [at, [clause]] of REWRITTEN.entries())
+              expect(rig.gateway.log()).toContain(`tools/${at + 1}: ${clause}`);
+          },
+        );
       }
     },
   },
@@ -144,17 +146,17 @@ export const rows: readonly CompatRow[] = [
     run: async () => {
       expect(REWRITTEN.length).toBeGreaterThan(2);
       for (const behindChannels of [true, false]) {
-        const rig = await startRig({
-          behindChannels,
-          prepare: (upstream) => upstream.obey(listing('tools', (text) => body(text), REWRITTEN)),
-        });
-        try {
-          const caller = await openChannelCaller(rig.access);
-          expect(toolNames(await caller.request('tools/list'))).toEqual(['good']);
-          caller.channel.leave();
-        } finally {
-          await rig.close();
-        }
+        await withGateway(
+          {
+            behindChannels,
+            prepare: (upstream) => upstream.obey(listing('tools', (text) => body(text), REWRITTEN)),
+          },
+          async (rig) => {
+            const caller = await openChannelCaller(rig.access);
+            expect(toolNames(await caller.request('tools/list'))).toEqual(['good']);
+            caller.channel.leave();
+          },
+        );
       }
     },
   },

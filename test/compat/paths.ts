@@ -8,7 +8,6 @@ import {
   type UpstreamDefinitions,
 } from '../../src/inspection/definitions/shadowing.js';
 import { startMergedRig } from '../support/deployments.js';
-import { startTestGateway } from '../support/gateway.js';
 import {
   body,
   onMethod,
@@ -31,6 +30,7 @@ import {
   sessionHeaders,
   toolNames,
 } from '../support/wire-client.js';
+import { untilTestEnds, withGateway, withStarted } from '../support/with-gateway.js';
 import { type CompatRow, type World, withWorld } from './rig.js';
 
 /** What kind `code` leaves, and `auto` makes inert. */
@@ -114,23 +114,23 @@ export const rows: readonly CompatRow[] = [
     given: 'One backend of an aggregate is of kind code, and the other is not.',
     verdict: 'changes',
     sees: 'The file of the first comes with every character, and in the text of the other what would act is inert.',
-    run: async () => {
-      const rig = await startMergedRig({
-        upstream: ['pinning: {maxAge: 10m}', 'content: {tools: {read_record: code}}'],
-        prepare: (...both) => {
-          for (const one of both) one.answerCalls(() => textResult(SOURCE));
+    run: () =>
+      withStarted(
+        () =>
+          startMergedRig({
+            upstream: ['pinning: {maxAge: 10m}', 'content: {tools: {read_record: code}}'],
+            prepare: (...both) => {
+              for (const one of both) one.answerCalls(() => textResult(SOURCE));
+            },
+          }),
+        async (rig) => {
+          const args = { id: 'one' };
+          const unchanged = await callStateless(rig.access, 'l_read_record', args);
+          expect(textsOf(unchanged)).toEqual([SOURCE]);
+          const inert = await callStateless(rig.access, 'right_write_record', { ...args, text: 'x' });
+          expect(textsOf(inert)).toEqual(['&lt;script>run()</script>\n!\\[a](https://collect.example/a.png?x=1)\n']);
         },
-      });
-      try {
-        const args = { id: 'one' };
-        const unchanged = await callStateless(rig.access, 'l_read_record', args);
-        expect(textsOf(unchanged)).toEqual([SOURCE]);
-        const inert = await callStateless(rig.access, 'right_write_record', { ...args, text: 'x' });
-        expect(textsOf(inert)).toEqual(['&lt;script>run()</script>\n!\\[a](https://collect.example/a.png?x=1)\n']);
-      } finally {
-        await rig.close();
-      }
-    },
+      ),
   },
   {
     id: 'kind-code-behind-http-sse',
@@ -139,21 +139,21 @@ export const rows: readonly CompatRow[] = [
     given: 'Backends of an aggregate that are reached over HTTP+SSE return files of kind code.',
     verdict: 'accepts',
     sees: 'The client gets every character.',
-    run: async () => {
-      const rig = await startMergedRig({
-        behindChannels: true,
-        upstream: ['pinning: {maxAge: 10m}', CODE],
-        prepare: (...both) => {
-          for (const one of both) one.answerCalls(() => textResult(SOURCE));
+    run: () =>
+      withStarted(
+        () =>
+          startMergedRig({
+            behindChannels: true,
+            upstream: ['pinning: {maxAge: 10m}', CODE],
+            prepare: (...both) => {
+              for (const one of both) one.answerCalls(() => textResult(SOURCE));
+            },
+          }),
+        async (rig) => {
+          const reply = await callStateless(rig.access, 'l_read_record', { id: 'one' });
+          expect(textsOf(reply)).toEqual([SOURCE]);
         },
-      });
-      try {
-        const reply = await callStateless(rig.access, 'l_read_record', { id: 'one' });
-        expect(textsOf(reply)).toEqual([SOURCE]);
-      } finally {
-        await rig.close();
-      }
-    },
+      ),
   },
   {
     id: 'backend-that-is-away',
@@ -162,18 +162,17 @@ export const rows: readonly CompatRow[] = [
     given: 'One of the servers behind an aggregate has gone.',
     verdict: 'accepts',
     sees: 'The tools of the others are listed and can be called.',
-    run: async () => {
-      const rig = await startMergedRig();
-      try {
-        await rig.left.close();
-        const listed = toolNames(await requestStateless(rig.access, 'tools/list'));
-        expect(listed).toContain('right_read_record');
-        const reply = await callStateless(rig.access, 'right_read_record', { id: 'one' });
-        expect(reply.text).toContain('read_record one');
-      } finally {
-        await rig.close();
-      }
-    },
+    run: () =>
+      withStarted(
+        () => startMergedRig(),
+        async (rig) => {
+          await rig.left.close();
+          const listed = toolNames(await requestStateless(rig.access, 'tools/list'));
+          expect(listed).toContain('right_read_record');
+          const reply = await callStateless(rig.access, 'right_read_record', { id: 'one' });
+          expect(reply.text).toContain('read_record one');
+        },
+      ),
   },
   {
     id: 'server-that-was-never-listed',
@@ -186,7 +185,7 @@ export const rows: readonly CompatRow[] = [
       for (const mode of ['strict', 'trust-on-first-use']) {
         const policies = { some: allowOnly(['read_record']) };
         const isFirstUse = mode !== 'strict';
-        const upstream = await startHostileUpstream();
+        const upstream = await untilTestEnds(startHostileUpstream());
         let toolLists = 0;
         let isDown = isFirstUse;
         upstream.obey(({ method }) => {
@@ -195,36 +194,35 @@ export const rows: readonly CompatRow[] = [
           if (method === 'tools/list') toolLists += 1;
           return isDown ? { kind: 'destroy' } : undefined;
         });
-        const gateway = await startTestGateway({
-          policies,
-          pin: !isFirstUse,
-          upstreams: [{ name: 'u', url: upstream.url, more: [`pinning: {mode: ${mode}}`] }],
-        });
-        try {
-          const access = { url: gateway.url('u'), token: await gateway.token('u') };
-          const call = (name: string) => callStateless(access, name, { id: 'one', text: 'x' });
-          const reply = await call('read_record');
-          expect([reply.status, errorOf(reply)['message']]).toEqual([
-            503,
-            expect.stringContaining('may be unreachable'),
-          ]);
-          const unknown = await call('no_such_tool');
-          expect([unknown.status, errorOf(unknown)['code']]).toEqual([200, -32602]);
-          const hidden = await call('write_record');
-          const anonymous = ({ text }: Reply) =>
-            text.replace(/[0-9a-f-]{36}/, '').replaceAll(/no_such_tool|write_record/g, '');
-          expect(anonymous(hidden)).toBe(anonymous(unknown));
-          isDown = false;
-          toolLists = -1_000;
-          await expect
-            .poll(async () => (await callStateless(access, 'read_record', { id: 'one' })).status, {
-              timeout: 20_000,
-            })
-            .toBe(200);
-        } finally {
-          await gateway.close();
-          await upstream.close();
-        }
+        await withGateway(
+          {
+            policies,
+            pin: !isFirstUse,
+            upstreams: [{ name: 'u', url: upstream.url, more: [`pinning: {mode: ${mode}}`] }],
+          },
+          async (gateway) => {
+            const access = { url: gateway.url('u'), token: await gateway.token('u') };
+            const call = (name: string) => callStateless(access, name, { id: 'one', text: 'x' });
+            const reply = await call('read_record');
+            expect([reply.status, errorOf(reply)['message']]).toEqual([
+              503,
+              expect.stringContaining('may be unreachable'),
+            ]);
+            const unknown = await call('no_such_tool');
+            expect([unknown.status, errorOf(unknown)['code']]).toEqual([200, -32602]);
+            const hidden = await call('write_record');
+            const anonymous = ({ text }: Reply) =>
+              text.replace(/[0-9a-f-]{36}/, '').replaceAll(/no_such_tool|write_record/g, '');
+            expect(anonymous(hidden)).toBe(anonymous(unknown));
+            isDown = false;
+            toolLists = -1_000;
+            await expect
+              .poll(async () => (await callStateless(access, 'read_record', { id: 'one' })).status, {
+                timeout: 20_000,
+              })
+              .toBe(200);
+          },
+        );
       }
     },
   },

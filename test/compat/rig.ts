@@ -1,7 +1,7 @@
 // What the rows of the compatibility table are made of, and the worlds in which they are proved: a gateway with its
 // own issuer in front of an upstream that does what a row tells it, everything over real HTTP.
 
-import { type GatewayUnderTest, type RunningGateway, settleListings, startTestGateway } from '../support/gateway.js';
+import { type GatewayUnderTest, type RunningGateway, settleListings } from '../support/gateway.js';
 import { type HostileUpstream, type Order, startHostileUpstream } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import {
@@ -12,6 +12,7 @@ import {
   type Reply,
   requestStateless,
 } from '../support/wire-client.js';
+import { untilTestEnds, withGateway } from '../support/with-gateway.js';
 
 /** The pages of the table, in the order in which they are printed. */
 export const AREAS = ['servers', 'clients', 'messages', 'schemas', 'content', 'definitions'] as const;
@@ -65,18 +66,18 @@ export async function withWorld(
   { tools, order, result, upstream: members = ['pinning: {mode: "off"}'], ...rest }: WorldOptions,
   test: (world: World) => Promise<void>,
 ): Promise<void> {
-  const upstream = await startHostileUpstream();
+  const upstream = await untilTestEnds(startHostileUpstream());
   if (tools !== undefined) upstream.offer(() => tools);
   if (order !== undefined) upstream.obey(order);
   if (result !== undefined) upstream.answerCalls(result);
-  try {
-    const isPinned = !members.some((member) => /mode: ["']?off/.test(member));
-    const gateway = await startTestGateway({
+  const isPinned = !members.some((member) => /mode: ["']?off/.test(member));
+  await withGateway(
+    {
       pin: isPinned,
       ...rest,
       upstreams: [{ name: UPSTREAM, url: upstream.url, more: members }],
-    });
-    try {
+    },
+    async (gateway) => {
       if (isPinned) await settleListings(gateway, [upstream]);
       upstream.forget();
       const access = { url: gateway.url(UPSTREAM), token: await gateway.token(UPSTREAM) };
@@ -88,10 +89,6 @@ export async function withWorld(
         request: (method, params = {}) => requestStateless(access, method, params),
         call: (name, args = {}) => callStateless(access, name, args),
       });
-    } finally {
-      await gateway.close();
-    }
-  } finally {
-    await upstream.close();
-  }
+    },
+  );
 }

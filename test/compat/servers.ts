@@ -8,6 +8,7 @@ import { type Act, HONEST_TOOLS, type HostileRequest, type Order } from '../supp
 import type { Json, JsonObject } from '../support/json.js';
 import { INITIALIZE, only, startStdioRig } from '../support/stdio-server.js';
 import { errorOf, initialize, type OpenSession, openSession, resultOf, toolNames } from '../support/wire-client.js';
+import { untilTestEnds, withStarted } from '../support/with-gateway.js';
 import { type CompatRow, type World, withWorld } from './rig.js';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -863,40 +864,35 @@ const transportRows: readonly CompatRow[] = [
     given: 'One backend of an endpoint restarts and has lost its session.',
     verdict: 'mends',
     sees: 'The gateway opens another session with it and repeats what it did not let in; the session of the client stays.',
-    run: async () => {
-      const rig = await startMergedRig();
-      try {
-        const session = await openSession(rig.access);
-        const opened = new Set<string>();
-        rig.right.obey((request) => {
-          const id = request.headers['mcp-session-id'];
-          if (request.method === 'notifications/initialized' && id !== undefined) opened.add(id);
-          return id === undefined || opened.has(id) ? undefined : { kind: 'http', status: 404 };
-        });
-        const reply = await session.call('right_read_record', { id: 'one' });
-        expect(reply.text).toContain('read_record one');
-        expect(toolNames(await session.request('tools/list'))).toHaveLength(4);
-        expect(rig.right.uses()).toHaveLength(2);
-      } finally {
-        await rig.close();
-      }
-    },
+    run: () =>
+      withStarted(
+        () => startMergedRig(),
+        async (rig) => {
+          const session = await openSession(rig.access);
+          const opened = new Set<string>();
+          rig.right.obey((request) => {
+            const id = request.headers['mcp-session-id'];
+            if (request.method === 'notifications/initialized' && id !== undefined) opened.add(id);
+            return id === undefined || opened.has(id) ? undefined : { kind: 'http', status: 404 };
+          });
+          const reply = await session.call('right_read_record', { id: 'one' });
+          expect(reply.text).toContain('read_record one');
+          expect(toolNames(await session.request('tools/list'))).toHaveLength(4);
+          expect(rig.right.uses()).toHaveLength(2);
+        },
+      ),
   },
 ];
 
 /** Opens a session with a stdio server behind its adapter, calls it, and returns what it answered to the handshake. */
 async function expectStdioServed(way: 'marked' | 'oldest'): Promise<JsonObject> {
-  const rig = await startStdioRig({ way });
-  try {
-    const { result } = only(await rig.send({ body: INITIALIZE }));
-    const session = await rig.open();
-    expect(only(await rig.call(session, 'echo', { text: 'one' }))['result']).toEqual({
-      text: 'one',
-    });
-    return result as JsonObject;
-  } finally {
-    await rig.close();
-  }
+  const rig = await untilTestEnds(startStdioRig({ way }));
+  const { result } = only(await rig.send({ body: INITIALIZE }));
+  const session = await rig.open();
+  expect(only(await rig.call(session, 'echo', { text: 'one' }))['result']).toEqual({
+    text: 'one',
+  });
+  return result as JsonObject;
 }
 
 const ODD_URIS: readonly string[] = [

@@ -7,6 +7,7 @@ import { onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { type Access, openEvents } from '../support/wire-client.js';
+import { withStarted } from '../support/with-gateway.js';
 import { type CompatRow, withWorld } from './rig.js';
 
 const LISTEN = 'subscriptions/listen';
@@ -59,20 +60,20 @@ rules:
   - {id: left, effect: allow, who: {anyone: true}, what: {upstreams: [left], resources: ["memo://left/**"]}, ${limited}}
   - {id: right, effect: allow, who: {anyone: true}, what: {upstreams: [right], resources: ["memo://right/**"]}}
 `;
-      const rig = await startMergedRig({ policies: { open: policy } });
-      try {
-        rig.left.obey(agree);
-        rig.right.obey(agree);
-        const asked = { resourceSubscriptions: ['memo://left/a', 'memo://right/b'] };
-        expect((await acknowledgement(rig.access, asked))['notifications']).toEqual(asked);
-        const { notifications, _meta } = await acknowledgement(rig.access, asked);
-        expect(notifications).toEqual({ resourceSubscriptions: ['memo://right/b'] });
-        const error = expect.objectContaining({ code: 1429 });
-        const leftOut = { notifications: { resourceSubscriptions: ['memo://left/a'] }, errors: [error] };
-        expect((_meta as JsonObject)['dev.sallyport/left-out']).toEqual(leftOut);
-      } finally {
-        await rig.close();
-      }
+      await withStarted(
+        () => startMergedRig({ policies: { open: policy } }),
+        async (rig) => {
+          rig.left.obey(agree);
+          rig.right.obey(agree);
+          const asked = { resourceSubscriptions: ['memo://left/a', 'memo://right/b'] };
+          expect((await acknowledgement(rig.access, asked))['notifications']).toEqual(asked);
+          const { notifications, _meta } = await acknowledgement(rig.access, asked);
+          expect(notifications).toEqual({ resourceSubscriptions: ['memo://right/b'] });
+          const error = expect.objectContaining({ code: 1429 });
+          const leftOut = { notifications: { resourceSubscriptions: ['memo://left/a'] }, errors: [error] };
+          expect((_meta as JsonObject)['dev.sallyport/left-out']).toEqual(leftOut);
+        },
+      );
     },
   },
 ];

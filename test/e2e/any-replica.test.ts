@@ -6,21 +6,14 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  askInStream,
-  messagesOf,
-  openAt,
-  startTwoGateways,
-  streamOf,
-  type TwoGateways,
-} from '../support/deployments.js';
+import { describe, expect, it } from 'vitest';
+import { askInStream, messagesOf, openAt, startTwoGateways, streamOf } from '../support/deployments.js';
 import { writeOpenPolicy } from '../support/gateway.js';
 import { inTurn, sessionsOnly } from '../support/hostile-acts.js';
-import { type Act, type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { type Act, startHostileUpstream } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { ALL_QUESTIONS, askThenAnswer, connectSdkV2, FORM_QUESTION, grantQuestions } from '../support/sdk-clients.js';
-import { CITIES, type SdkV2Server, startInputRequiredServer } from '../support/sdk-servers.js';
+import { CITIES, startInputRequiredServer } from '../support/sdk-servers.js';
 import { PATIENT } from '../support/timing.js';
 import {
   type Access,
@@ -33,20 +26,18 @@ import {
   resultOf,
   sessionHeaders,
 } from '../support/wire-client.js';
+import { shared } from '../support/with-gateway.js';
 
 const LEVEL = 'io.modelcontextprotocol/logLevel';
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
 
-let server: SdkV2Server;
-let old: HostileUpstream;
-let gateways: TwoGateways;
 const waits: string[] = [];
 
-beforeAll(async () => {
-  server = await startInputRequiredServer(waits);
-  old = await startHostileUpstream();
+const server = shared(() => startInputRequiredServer(waits));
+const old = shared(() => startHostileUpstream());
+const gateways = shared(async () => {
   old.obey(sessionsOnly);
-  gateways = await startTwoGateways({
+  return startTwoGateways({
     upstreams: [
       { name: 'modern', url: server.url },
       { name: 'old', url: old.url, more: ['pinning: {maxAge: 10m}'] },
@@ -56,11 +47,6 @@ beforeAll(async () => {
       questions: grantQuestions(),
     },
   });
-});
-afterAll(async () => {
-  await gateways?.close();
-  await old?.close();
-  await server?.close();
 });
 
 /** A caller with a session of its own, opened at the first gateway. */

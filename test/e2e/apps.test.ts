@@ -9,11 +9,12 @@ import { McpServer as ServerV1 } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import type { McpServer as ServerV2 } from '@modelcontextprotocol/server';
 import { fromJsonSchema } from '@modelcontextprotocol/server';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { ALLOW_ALL } from '../support/gateway.js';
 import { APP_CONTENTS, APP_TYPE, APP_URI, APPS, HOST } from '../support/mcp-servers.js';
 import { connectSdkV1, connectSdkV2 } from '../support/sdk-clients.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
+import { startSdkV2Server } from '../support/sdk-servers.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 const SHOWN = {
   title: 'Clock',
@@ -72,25 +73,15 @@ function offerStateless(server: ServerV2, body: string): void {
   if (isShown) server.registerResource('view', APP_URI, { mimeType: APP_TYPE }, () => CONTENTS);
 }
 
-let sessions: Awaited<ReturnType<typeof startSessionServer>>;
-let modern: SdkV2Server;
-let gateway: RunningGateway;
-beforeAll(async () => {
-  sessions = await startSessionServer();
-  modern = await startSdkV2Server({ legacy: 'reject', extend: offerStateless });
-  gateway = await startTestGateway({
-    upstreams: [
-      { name: 'sessions', url: sessions.url, more: ['apps: true'] },
-      { name: 'stateless', url: modern.url, more: ['apps: true'] },
-    ],
-    policies: { open: ALLOW_ALL },
-  });
-});
-afterAll(async () => {
-  await gateway?.close();
-  await modern?.close();
-  await sessions?.close();
-});
+const sessions = shared(() => startSessionServer());
+const modern = shared(() => startSdkV2Server({ legacy: 'reject', extend: offerStateless }));
+const gateway = sharedGateway(() => ({
+  upstreams: [
+    { name: 'sessions', url: sessions.url, more: ['apps: true'] },
+    { name: 'stateless', url: modern.url, more: ['apps: true'] },
+  ],
+  policies: { open: ALLOW_ALL },
+}));
 
 describe.each(['2025', '2026'] as const)('a host of %s', (era) => {
   it.each(['sessions', 'stateless'])('[APP-05] uses the apps of a server of %s', async (name) => {

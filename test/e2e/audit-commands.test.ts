@@ -10,10 +10,11 @@ import { promisify } from 'node:util';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { writeKeyText } from '../../src/config/keys.js';
-import { type AttackRig, decisionOf, startRig } from '../support/gateway.js';
+import { decisionOf } from '../support/gateway.js';
 import { buildProgram, type Ended, runSallyport, startSallyport } from '../support/processes.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, type OpenSession } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const execute = promisify(execFile);
 
@@ -22,20 +23,24 @@ const PRINTABLE = /^[\n\x20-\x7e]+$/;
 const HOSTILE_NAME = 'x\u001b]0;owned\u0007\u202e';
 
 let folder: string;
-let rig: AttackRig;
 let session: OpenSession;
 /** The decision about a call of a name that acts on terminals. */
 let refused: string;
 
-beforeAll(async () => {
+afterAll(async () => {
+  if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+});
+const rig = sharedGateway(async () => {
   await buildProgram();
   folder = await mkdtemp(join(tmpdir(), 'sallyport-audit-commands-'));
   const key = join(folder, 'key');
   await writeFile(key, writeKeyText(randomBytes(32)), { mode: 0o600 });
-  rig = await startRig({
+  return {
     audit: 'audit: {sinks: [{type: file, path: ./audit.jsonl}], checkpoint: {every: 1s}}',
     more: `keys: [{file: ${JSON.stringify(key)}}]`,
-  });
+  };
+});
+beforeAll(async () => {
   session = await rig.openSession();
   await callStateless(rig.access, 'read_record', { id: 'one' });
   refused = decisionOf(await session.call(HOSTILE_NAME)).id;
@@ -46,10 +51,6 @@ beforeAll(async () => {
     },
     { ...PATIENT, interval: 10 },
   );
-});
-afterAll(async () => {
-  await rig?.close();
-  if (folder !== undefined) await rm(folder, { recursive: true, force: true });
 });
 
 const file = (): string => join(rig.gateway.folder, 'audit.jsonl');

@@ -10,26 +10,25 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { calculateJwkThumbprint, decodeJwt, exportJWK } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CERTIFICATE_HEADER, type OidcProvider, startOidcProvider } from '../support/authorization-servers.js';
+import { CERTIFICATE_HEADER, startOidcProvider } from '../support/authorization-servers.js';
 import { type RunningGateway, startTestGateway } from '../support/gateway.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
+import { startSdkV2Server } from '../support/sdk-servers.js';
 import { makeAuthority } from '../support/tls.js';
 import { statelessParts } from '../support/wire-client.js';
+import { shared } from '../support/with-gateway.js';
 
 const INSECURE = { [oauth.allowInsecureRequests]: true } as const;
 const CALL = statelessParts('tools/call', { name: 'add', arguments: { a: 2, b: 3 } });
 const authority = makeAuthority();
 const [own, certificate, other] = [authority.issue(), authority.issue(), authority.issue()];
 
-let issuer: OidcProvider;
-let server: SdkV2Server;
 let gateway: RunningGateway;
 let secured: RunningGateway;
 let as: oauth.AuthorizationServer;
 
+const issuer = shared(() => startOidcProvider());
+const server = shared(() => startSdkV2Server());
 beforeAll(async () => {
-  issuer = await startOidcProvider();
-  server = await startSdkV2Server();
   const upstreams = (binding: string) => [{ name: 'notes', url: server.url, more: [`binding: ${binding}`] }];
   const issuerUrl = issuer.issuer;
   gateway = await startTestGateway({
@@ -48,8 +47,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await secured?.close();
   await gateway?.close();
-  await server?.close();
-  await issuer?.close();
 });
 
 /** A token by client credentials, for a resource. */

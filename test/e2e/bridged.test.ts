@@ -5,39 +5,25 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { ALLOW_ALL } from '../support/gateway.js';
 import { connectSdkV2, createTransportV1, grantQuestions } from '../support/sdk-clients.js';
-import { type Everything, type SdkV2Server, startEverything, startSdkV2Server } from '../support/sdk-servers.js';
-import { type SseServer, startSseServer } from '../support/sse-server.js';
+import { startEverything, startSdkV2Server } from '../support/sdk-servers.js';
+import { startSseServer } from '../support/sse-server.js';
 import { PATIENT } from '../support/timing.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
-const PATIENCE_MS = 60_000;
-
-let old: SseServer;
-let everything: Everything;
-let modern: SdkV2Server;
-let gateway: RunningGateway;
-
-beforeAll(async () => {
-  old = await startSseServer();
-  everything = await startEverything();
-  modern = await startSdkV2Server({ legacy: 'reject' });
-  gateway = await startTestGateway({
-    upstreams: [
-      { name: 'old', url: old.url, more: ['transport: http-sse'] },
-      { name: 'everything', url: everything.url },
-      { name: 'modern', url: modern.url },
-    ],
-    policies: { open: ALLOW_ALL, questions: grantQuestions() },
-  });
-}, PATIENCE_MS);
-afterAll(async () => {
-  await gateway?.close();
-  await modern?.close();
-  await everything?.close();
-  await old?.close();
-});
+const old = shared(() => startSseServer());
+const everything = shared(() => startEverything());
+const modern = shared(() => startSdkV2Server({ legacy: 'reject' }));
+const gateway = sharedGateway(() => ({
+  upstreams: [
+    { name: 'old', url: old.url, more: ['transport: http-sse'] },
+    { name: 'everything', url: everything.url },
+    { name: 'modern', url: modern.url },
+  ],
+  policies: { open: ALLOW_ALL, questions: grantQuestions() },
+}));
 
 async function connectV1(transport: Transport): Promise<Client> {
   const client = new Client({ name: 'v1', version: '1.0.0' }, { capabilities: { sampling: {} } });

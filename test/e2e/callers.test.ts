@@ -2,11 +2,11 @@
 // each its own list, its own answers, and refusals that a model can act on. docs/contract.md §4 and §6.
 
 import { randomInt } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type RunningGateway, startTestGateway } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
 import { openRawSession } from '../support/raw-mcp.js';
 import { connectSdkV1, connectSdkV2 } from '../support/sdk-clients.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
+import { startSdkV2Server } from '../support/sdk-servers.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 const POLICY = `version: 1
 policy: desks
@@ -38,8 +38,6 @@ function makeAccessKey(): string {
 }
 
 const secret = makeAccessKey();
-let server: SdkV2Server;
-let gateway: RunningGateway;
 
 function tokenOf(caller: Caller): Promise<string> {
   return gateway.token('modern', { sub: caller, client_id: `client-of-${caller}` });
@@ -49,17 +47,11 @@ async function openAs(caller: Caller, era: '2025' | '2026') {
   return connectSdkV2(gateway.url('modern'), era, { token: await tokenOf(caller) });
 }
 
-beforeAll(async () => {
-  server = await startSdkV2Server({ secret });
-  gateway = await startTestGateway({
-    upstreams: [{ name: 'modern', url: server.url }],
-    policies: { desks: POLICY },
-  });
-});
-afterAll(async () => {
-  await gateway?.close();
-  await server?.close();
-});
+const server = shared(() => startSdkV2Server({ secret }));
+const gateway = sharedGateway(() => ({
+  upstreams: [{ name: 'modern', url: server.url }],
+  policies: { desks: POLICY },
+}));
 
 describe('two callers', () => {
   it.each(['2025', '2026'] as const)(

@@ -9,8 +9,9 @@ import { fetchPins } from '../support/gateway.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { buildProgram, runSallyport } from '../support/processes.js';
-import { type Everything, startEverything } from '../support/sdk-servers.js';
+import { startEverything } from '../support/sdk-servers.js';
 import { makeSecret } from '../support/secrets.js';
+import { shared } from '../support/with-gateway.js';
 
 const ROOT = join(import.meta.dirname, '../..');
 const FILES = (await readdir(join(ROOT, 'config'))).filter((name) => name.endsWith('.yaml'));
@@ -41,7 +42,6 @@ const GITHUB: readonly JsonObject[] = [
 const WEB: readonly JsonObject[] = [toolOf('fetch', ['url'], ['max_length', 'start_index', 'raw'])];
 
 let folder: string;
-let everything: Everything;
 const servers: HostileUpstream[] = [];
 const secret = makeSecret();
 
@@ -53,9 +53,15 @@ async function serve(tools: readonly JsonObject[]): Promise<string> {
 }
 
 /** A copy of the files in which the secrets of the machine stand beside them; everything else stays as it is. */
-beforeAll(async () => {
+afterAll(async () => {
+  for (const server of servers) await server.close();
+  if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+});
+const everything = shared(async () => {
   await buildProgram();
-  everything = await startEverything();
+  return startEverything();
+});
+beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sallyport-e2e-config-'));
   for (const part of ['config', 'policies']) await cp(join(ROOT, part), join(folder, part), { recursive: true });
   const key = await runSallyport(['keys', 'new']);
@@ -79,11 +85,6 @@ beforeAll(async () => {
     await fetchPins(fetching, { WEB_MCP_AUTHORIZATION: `Bearer ${secret}` });
   }
 }, LONG);
-afterAll(async () => {
-  await everything?.close();
-  for (const server of servers) await server.close();
-  if (folder !== undefined) await rm(folder, { recursive: true, force: true });
-});
 
 it('are there', () => expect(FILES.length).toBeGreaterThan(2));
 

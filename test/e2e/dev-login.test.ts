@@ -2,40 +2,36 @@
 // discover, register or name themselves by a document, prove their key (PKCE), and refresh.
 
 import { decodeJwt } from 'jose';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type DevIssuer, startIssuer } from '../../src/dev/issuer.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { startIssuer } from '../../src/dev/issuer.js';
 import { canary } from '../support/canary.js';
-import { type RunningGateway, startTestGateway } from '../support/gateway.js';
-import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { startHostileUpstream } from '../support/hostile-upstream.js';
 import { createWalkProvider, finishWalk, type WalkProvider } from '../support/oauth-clients.js';
 import { connectSdkV1, connectSdkV2, createTransportV1, createTransportV2 } from '../support/sdk-clients.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 const DOCUMENT = 'https://editor.example/oauth/client.json';
 const REDIRECT = 'http://127.0.0.1:9/callback';
 
-let issuer: DevIssuer;
-let upstream: HostileUpstream;
-let gateway: RunningGateway;
 let url: string;
 
-beforeAll(async () => {
-  issuer = await startIssuer({
+const issuer = shared(() =>
+  startIssuer({
     users: [{ name: 'dev', groups: ['eng'], scopes: [] }],
     fetchDocument: async ({ href }) =>
       href === DOCUMENT ? { client_id: DOCUMENT, redirect_uris: [REDIRECT] } : undefined,
-  });
+  }),
+);
+const upstream = shared(async () => {
   canary.watchIssuer(Number(new URL(issuer.issuer).port));
-  upstream = await startHostileUpstream();
-  gateway = await startTestGateway({
-    upstreams: [{ name: 'dev', url: upstream.url }],
-    issuerUrl: issuer.issuer,
-  });
-  url = gateway.url('dev');
+  return startHostileUpstream();
 });
-afterAll(async () => {
-  await gateway?.close();
-  await upstream?.close();
-  await issuer?.close();
+const gateway = sharedGateway(() => ({
+  upstreams: [{ name: 'dev', url: upstream.url }],
+  issuerUrl: issuer.issuer,
+}));
+beforeAll(async () => {
+  url = gateway.url('dev');
 });
 
 const CLIENTS = [

@@ -2,40 +2,28 @@
 // Source: MCP 2026-07-28, versioning; transports, backward compatibility.
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { EVERYTHING_TEMPLATES, type RunningGateway, startTestGateway, writeOpenPolicy } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/gateway.js';
 import { postRaw } from '../support/raw-mcp.js';
 import { connectSdkV1, connectSdkV2 } from '../support/sdk-clients.js';
-import { type Everything, type SdkV2Server, startEverything, startSdkV2Server } from '../support/sdk-servers.js';
-
-let everything: Everything;
-let dual: SdkV2Server;
-let modern: SdkV2Server;
-let gateway: RunningGateway;
+import { startEverything, startSdkV2Server } from '../support/sdk-servers.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 async function tokenFor(upstream: string): Promise<{ readonly token: string }> {
   return { token: await gateway.token(upstream) };
 }
 
-beforeAll(async () => {
-  everything = await startEverything();
-  dual = await startSdkV2Server();
-  modern = await startSdkV2Server({ legacy: 'reject' });
-  gateway = await startTestGateway({
-    upstreams: [
-      { name: 'sessions', url: everything.url },
-      { name: 'dual', url: dual.url },
-      { name: 'modern', url: modern.url },
-    ],
-    policies: { open: writeOpenPolicy([...EVERYTHING_TEMPLATES, 'memo://notes/{id}']) },
-  });
-});
-afterAll(async () => {
-  await gateway?.close();
-  await modern?.close();
-  await dual?.close();
-  await everything?.close();
-});
+const everything = shared(() => startEverything());
+const dual = shared(() => startSdkV2Server());
+const modern = shared(() => startSdkV2Server({ legacy: 'reject' }));
+const gateway = sharedGateway(() => ({
+  upstreams: [
+    { name: 'sessions', url: everything.url },
+    { name: 'dual', url: dual.url },
+    { name: 'modern', url: modern.url },
+  ],
+  policies: { open: writeOpenPolicy([...EVERYTHING_TEMPLATES, 'memo://notes/{id}']) },
+}));
 
 describe('a stateless client before an upstream of sessions', () => {
   it('[E-16] discovers, lists, calls, reads and gets prompts', async () => {

@@ -1,17 +1,14 @@
 // Whoever may use everything sees through the gateway what the upstream says, with nothing added, lost
 // or written otherwise, though every control is armed. Source: docs/reference/design.md, "Bytes".
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { EVERYTHING_TEMPLATES, type RunningGateway, startTestGateway, writeOpenPolicy } from '../support/gateway.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/gateway.js';
 import { body, onMethod } from '../support/hostile-acts.js';
-import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { startHostileUpstream } from '../support/hostile-upstream.js';
 import { openRawSession, postStateless, type RawSession } from '../support/raw-mcp.js';
-import { type Everything, type SdkV2Server, startEverything, startSdkV2Server } from '../support/sdk-servers.js';
+import { startEverything, startSdkV2Server } from '../support/sdk-servers.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
-let everything: Everything;
-let modern: SdkV2Server;
-let spelling: HostileUpstream;
-let gateway: RunningGateway;
 let direct: RawSession;
 let through: RawSession;
 
@@ -32,28 +29,22 @@ async function askBoth(id: number, method: string, params: object = {}) {
   };
 }
 
+const everything = shared(() => startEverything());
+const modern = shared(() => startSdkV2Server());
+const spelling = shared(() => startHostileUpstream());
+const gateway = sharedGateway(() => ({
+  upstreams: [
+    { name: 'everything', url: everything.url },
+    { name: 'modern', url: modern.url },
+    { name: 'spelling', url: spelling.url },
+  ],
+  policies: { open: writeOpenPolicy([...EVERYTHING_TEMPLATES, 'memo://notes/{id}']) },
+}));
 beforeAll(async () => {
-  everything = await startEverything();
-  modern = await startSdkV2Server();
-  spelling = await startHostileUpstream();
-  gateway = await startTestGateway({
-    upstreams: [
-      { name: 'everything', url: everything.url },
-      { name: 'modern', url: modern.url },
-      { name: 'spelling', url: spelling.url },
-    ],
-    policies: { open: writeOpenPolicy([...EVERYTHING_TEMPLATES, 'memo://notes/{id}']) },
-  });
   direct = await openRawSession(everything.url);
   through = await openRawSession(gateway.url('everything'), {
     token: await gateway.token('everything'),
   });
-});
-afterAll(async () => {
-  await gateway?.close();
-  await modern?.close();
-  await spelling?.close();
-  await everything?.close();
 });
 
 describe('sessions', () => {

@@ -2,10 +2,11 @@
 // what fails here is no fault of the gateway.
 
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
+import { describe, expect, it } from 'vitest';
+import { startDemoUpstream } from '../../src/dev/demo-upstream.js';
 import { connectSdkV1, connectSdkV2 } from '../support/sdk-clients.js';
-import { type Everything, type SdkV2Server, startEverything, startSdkV2Server } from '../support/sdk-servers.js';
+import { startEverything, startSdkV2Server } from '../support/sdk-servers.js';
+import { shared, untilTestEnds } from '../support/with-gateway.js';
 
 type Block = { readonly type: string; readonly text?: string };
 
@@ -15,11 +16,7 @@ function firstText(result: object): string {
 }
 
 describe('server-everything', () => {
-  let server: Everything;
-  beforeAll(async () => {
-    server = await startEverything();
-  });
-  afterAll(() => server.close());
+  const server = shared(() => startEverything());
 
   it('[D-01] answers SDK v1 in a session: list, call, progress', async () => {
     const { client, transport, close } = await connectSdkV1(server.url);
@@ -42,11 +39,7 @@ describe('server-everything', () => {
 
 describe('SDK v2 server', () => {
   const secret = randomBytes(12).toString('hex');
-  let server: SdkV2Server;
-  beforeAll(async () => {
-    server = await startSdkV2Server({ secret });
-  });
-  afterAll(() => server.close());
+  const server = shared(() => startSdkV2Server({ secret }));
 
   for (const era of ['2025', '2026'] as const) {
     it(`[D-02] answers SDK v2 in era ${era}: tools, structured result, prompt, resource`, async () => {
@@ -78,18 +71,13 @@ describe('SDK v2 server', () => {
   });
 
   it('[D-02] refuses the session era where it is told to', async () => {
-    const strict = await startSdkV2Server({ legacy: 'reject' });
+    const strict = await untilTestEnds(startSdkV2Server({ legacy: 'reject' }));
     await expect(connectSdkV2(strict.url, '2025')).rejects.toThrow();
-    await strict.close();
   });
 });
 
 describe('demo upstream', () => {
-  let desk: DemoUpstream;
-  beforeAll(async () => {
-    desk = await startDemoUpstream({ seed: 'fixtures' });
-  });
-  afterAll(() => desk.close());
+  const desk = shared(() => startDemoUpstream({ seed: 'fixtures' }));
 
   it('[D-03] answers SDK v1 in a session, over two pages, and tells progress', async () => {
     const { client, close } = await connectSdkV1(desk.url);

@@ -2,13 +2,13 @@
 // nothing of it. Sources: MCP 2025-11-25 authorization; RFC 7591, 7636, 8414, 8707, 9068, 9728.
 
 import { decodeJwt } from 'jose';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type OidcProvider, startOidcProvider } from '../support/authorization-servers.js';
-import { type RunningGateway, startTestGateway } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { startOidcProvider } from '../support/authorization-servers.js';
 import { createWalkProvider, finishWalk, registerClient, type WalkProvider } from '../support/oauth-clients.js';
 import { postStateless } from '../support/raw-mcp.js';
 import { connectSdkV1, connectSdkV2, createTransportV1, createTransportV2 } from '../support/sdk-clients.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
+import { startSdkV2Server } from '../support/sdk-servers.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 const POLICY = `version: 1
 policy: readers
@@ -25,27 +25,18 @@ rules:
     scopes: ["notes:write"]
 `;
 
-let issuer: OidcProvider;
-let server: SdkV2Server;
-let gateway: RunningGateway;
-
-beforeAll(async () => {
-  issuer = await startOidcProvider();
-  server = await startSdkV2Server();
+const issuer = shared(() => startOidcProvider());
+const server = shared(() => startSdkV2Server());
+const gateway = sharedGateway(() => {
   const more = ['scopesSupported: ["notes:read"]'];
-  gateway = await startTestGateway({
+  return {
     upstreams: [
       { name: 'notes', url: server.url, more },
       { name: 'other', url: server.url, more },
     ],
     policies: { readers: POLICY },
     issuerUrl: issuer.issuer,
-  });
-});
-afterAll(async () => {
-  await gateway?.close();
-  await server?.close();
-  await issuer?.close();
+  };
 });
 
 /** Walks with SDK v1: refused first, then with a token. */

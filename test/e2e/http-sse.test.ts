@@ -4,10 +4,10 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type RunningGateway, startTestGateway } from '../support/gateway.js';
-import { type SseServer, startSseServer } from '../support/sse-server.js';
+import { describe, expect, it } from 'vitest';
+import { startSseServer } from '../support/sse-server.js';
 import { PATIENT } from '../support/timing.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 const POLICY = `version: 1
 policy: sse
@@ -28,22 +28,14 @@ rules:
     reason: Not this word.
 `;
 
-let server: SseServer;
-let gateway: RunningGateway;
 /** Of a form that is redacted, made up here. */
 const SECRET = `ghp_${'Ab3dEf6hIj'.repeat(4).slice(0, 36)}`;
 
-beforeAll(async () => {
-  server = await startSseServer(SECRET);
-  gateway = await startTestGateway({
-    upstreams: [{ name: 'old', url: server.url, more: ['transport: http-sse'] }],
-    policies: { sse: POLICY },
-  });
-}, 60_000);
-afterAll(async () => {
-  await gateway.close();
-  await server.close();
-});
+const server = shared(() => startSseServer(SECRET));
+const gateway = sharedGateway(() => ({
+  upstreams: [{ name: 'old', url: server.url, more: ['transport: http-sse'] }],
+  policies: { sse: POLICY },
+}));
 
 async function connect(claims: Readonly<Record<string, unknown>> = {}, path = '/sse'): Promise<Client> {
   const token = await gateway.token('old', claims);

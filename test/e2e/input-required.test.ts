@@ -2,11 +2,11 @@
 // offers, with the whole gateway between them. Source: MCP 2026-07-28, dialogues and subscriptions.
 
 import type { ClientOptions } from '@modelcontextprotocol/client';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type RunningGateway, startTestGateway } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
 import { type ConnectedV2, connectSdkV2 } from '../support/sdk-clients.js';
-import { registerGreeting, type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
+import { registerGreeting, startSdkV2Server } from '../support/sdk-servers.js';
 import { PATIENT } from '../support/timing.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 const POLICY = `version: 1
 policy: open
@@ -26,8 +26,6 @@ rules:
     what: {upstreams: ["*"], elicitation: [form], sampling: true}
 `;
 
-let server: SdkV2Server;
-let gateway: RunningGateway;
 const opened: ConnectedV2[] = [];
 
 async function open(subject: string, options: ClientOptions = {}): Promise<ConnectedV2> {
@@ -46,19 +44,13 @@ async function openAsked(subject: string): Promise<ConnectedV2> {
   return connected;
 }
 
-beforeAll(async () => {
-  server = await startSdkV2Server({ extend: registerGreeting });
-  gateway = await startTestGateway({
-    upstreams: [{ name: 'modern', url: server.url }],
-    policies: { open: POLICY },
-  });
-});
+const server = shared(() => startSdkV2Server({ extend: registerGreeting }));
+const gateway = sharedGateway(() => ({
+  upstreams: [{ name: 'modern', url: server.url }],
+  policies: { open: POLICY },
+}));
 afterEach(async () => {
   for (const { close } of opened.splice(0)) await close();
-});
-afterAll(async () => {
-  await gateway?.close();
-  await server?.close();
 });
 
 describe('a dialogue', () => {

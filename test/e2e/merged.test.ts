@@ -2,32 +2,27 @@
 // all of them with, under prefixes.
 
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { EVERYTHING_TEMPLATES, type RunningGateway, startTestGateway, writeOpenPolicy } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/gateway.js';
 import { connectAsked, connectSdkV1, connectSdkV2, grantQuestions } from '../support/sdk-clients.js';
-import { type Everything, type SdkV2Server, startEverything, startSdkV2Server } from '../support/sdk-servers.js';
+import { startEverything, startSdkV2Server } from '../support/sdk-servers.js';
 import { PATIENT } from '../support/timing.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
-let everything: Everything;
-let dual: SdkV2Server;
-let modern: SdkV2Server;
-let gateway: RunningGateway;
-
-beforeAll(async () => {
-  everything = await startEverything();
-  dual = await startSdkV2Server();
-  modern = await startSdkV2Server({ legacy: 'reject' });
-  gateway = await startTestGateway({
-    upstreams: [
-      { name: 'every', url: everything.url },
-      { name: 'dual', url: dual.url },
-      { name: 'modern', url: modern.url },
-    ],
-    policies: {
-      open: writeOpenPolicy([...EVERYTHING_TEMPLATES, 'memo://notes/{id}']),
-      questions: grantQuestions(),
-      // Two servers have one resource: the rules say whose it is.
-      apart: `version: 1
+const everything = shared(() => startEverything());
+const dual = shared(() => startSdkV2Server());
+const modern = shared(() => startSdkV2Server({ legacy: 'reject' }));
+const gateway = sharedGateway(() => ({
+  upstreams: [
+    { name: 'every', url: everything.url },
+    { name: 'dual', url: dual.url },
+    { name: 'modern', url: modern.url },
+  ],
+  policies: {
+    open: writeOpenPolicy([...EVERYTHING_TEMPLATES, 'memo://notes/{id}']),
+    questions: grantQuestions(),
+    // Two servers have one resource: the rules say whose it is.
+    apart: `version: 1
 policy: apart
 rules:
   - id: one-memo
@@ -43,18 +38,11 @@ rules:
     who: {anyone: true}
     what: {upstreams: [modern, dual], resources: ["demo://**"]}
 `,
-    },
-    more: `endpoints:
+  },
+  more: `endpoints:
   all: {path: /together, issuers: [test], upstreams: {every: {prefix: e.}, modern: {prefix: m_}, dual: {}}}
 `,
-  });
-});
-afterAll(async () => {
-  await gateway?.close();
-  await modern?.close();
-  await dual?.close();
-  await everything?.close();
-});
+}));
 
 const url = (): string => gateway.url('together');
 const access = async () => ({ token: await gateway.token('together') });

@@ -2,15 +2,13 @@
 // gateway: what the walk needs of a resource server is what the gateway must give.
 
 import { decodeJwt } from 'jose';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type OidcProvider, startOidcProvider } from '../support/authorization-servers.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { startOidcProvider } from '../support/authorization-servers.js';
 import { canary } from '../support/canary.js';
 import { createWalkProvider, finishWalk } from '../support/oauth-clients.js';
 import { connectSdkV1, connectSdkV2, createTransportV1, createTransportV2 } from '../support/sdk-clients.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
-
-let issuer: OidcProvider;
-let server: SdkV2Server;
+import { startSdkV2Server } from '../support/sdk-servers.js';
+import { shared } from '../support/with-gateway.js';
 
 const METADATA_PATH = '/.well-known/oauth-protected-resource/mcp';
 
@@ -29,15 +27,11 @@ function guard(request: Request): Response | undefined {
   return new Response(null, { status: 401, headers: { 'www-authenticate': challenge } });
 }
 
+const issuer = shared(() => startOidcProvider());
+const server = shared(() => startSdkV2Server({ guard }));
 beforeAll(async () => {
-  issuer = await startOidcProvider();
-  server = await startSdkV2Server({ guard });
   // No gateway stands before it: it may see the tokens that are meant for it.
   canary.watchIssuer(Number(new URL(server.url).port));
-});
-afterAll(async () => {
-  await server.close();
-  await issuer.close();
 });
 
 describe('OAuth walk', () => {

@@ -2,16 +2,10 @@
 // granted passes and is answered, what may not be asked is refused for the client and recorded.
 // Source: MCP 2025-11-25, sampling, elicitation, roots; docs/contract.md §4 and §6.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type AuditLine,
-  EVERYTHING_TEMPLATES,
-  type RunningGateway,
-  startTestGateway,
-  writeOpenPolicy,
-} from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type AuditLine, EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/gateway.js';
 import { sseEvent } from '../support/hostile-acts.js';
-import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { startHostileUpstream } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import {
@@ -22,16 +16,14 @@ import {
   connectAsked,
   grantQuestions,
 } from '../support/sdk-clients.js';
-import { type Everything, startEverything } from '../support/sdk-servers.js';
+import { startEverything } from '../support/sdk-servers.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 const SECRET = makeGithubToken();
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 
-let requester: HostileUpstream;
-let everything: Everything;
-let gateway: RunningGateway;
 const opened: AskedClient[] = [];
 
 async function open(upstream: string, answer: Parameters<typeof connectAsked>[2] = {}) {
@@ -81,26 +73,19 @@ async function linesOf(id: string, count: number): Promise<readonly AuditLine[]>
   return find();
 }
 
-beforeAll(async () => {
-  requester = await startHostileUpstream();
-  everything = await startEverything();
-  gateway = await startTestGateway({
-    upstreams: [
-      { name: 'asking', url: requester.url, more: ['pinning: {maxAge: 10m}'] },
-      { name: 'everything', url: everything.url },
-    ],
-    policies: { open: writeOpenPolicy(EVERYTHING_TEMPLATES), questions: grantQuestions() },
-  });
-});
+const requester = shared(() => startHostileUpstream());
+const everything = shared(() => startEverything());
+const gateway = sharedGateway(() => ({
+  upstreams: [
+    { name: 'asking', url: requester.url, more: ['pinning: {maxAge: 10m}'] },
+    { name: 'everything', url: everything.url },
+  ],
+  policies: { open: writeOpenPolicy(EVERYTHING_TEMPLATES), questions: grantQuestions() },
+}));
 afterEach(async () => {
   for (const { close } of opened.splice(0)) await close();
   requester.repent();
   requester.forget();
-});
-afterAll(async () => {
-  await gateway?.close();
-  await everything?.close();
-  await requester?.close();
 });
 
 describe('[Q-04] a granted question of the reference server', () => {

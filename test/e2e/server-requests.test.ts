@@ -10,23 +10,19 @@ import {
   ElicitRequestSchema,
   ListRootsRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type RunningGateway, startTestGateway } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
 import { resultFor, textResult } from '../support/hostile-acts.js';
-import { type HostileRequest, type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { type HostileRequest, startHostileUpstream } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { createTransportV1, createTransportV2 } from '../support/sdk-clients.js';
-import { type Everything, startEverything } from '../support/sdk-servers.js';
+import { startEverything } from '../support/sdk-servers.js';
 import { PATIENT } from '../support/timing.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 const IDENTITY = { name: 'asked', version: '1.0.0' };
 const CAPABILITIES = { sampling: {}, elicitation: {}, roots: { listChanged: true } };
 const REQUEST_METHODS = ['sampling/createMessage', 'elicitation/create', 'roots/list'];
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
-
-let requester: HostileUpstream;
-let everything: Everything;
-let gateway: RunningGateway;
 
 function eventOf(message: JsonObject): string {
   return `data: ${JSON.stringify(message)}\n\n`;
@@ -74,24 +70,17 @@ async function openV1(upstream: string): Promise<{ client: ClientV1; asked: stri
   return { client, asked };
 }
 
-beforeAll(async () => {
-  requester = await startHostileUpstream();
-  everything = await startEverything();
-  gateway = await startTestGateway({
-    upstreams: [
-      { name: 'asking', url: requester.url },
-      { name: 'everything', url: everything.url },
-    ],
-  });
-});
+const requester = shared(() => startHostileUpstream());
+const everything = shared(() => startEverything());
+const gateway = sharedGateway(() => ({
+  upstreams: [
+    { name: 'asking', url: requester.url },
+    { name: 'everything', url: everything.url },
+  ],
+}));
 afterEach(() => {
   requester.repent();
   requester.forget();
-});
-afterAll(async () => {
-  await gateway?.close();
-  await everything?.close();
-  await requester?.close();
 });
 
 describe('capabilities of a client', () => {

@@ -5,17 +5,15 @@ import {
   LoggingMessageNotificationSchema,
   ResourceUpdatedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
-import { EVERYTHING_TEMPLATES, type RunningGateway, startTestGateway, writeOpenPolicy } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { startDemoUpstream } from '../../src/dev/demo-upstream.js';
+import { EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/gateway.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { type ConnectedV1, type ConnectedV2, connectSdkV1, connectSdkV2 } from '../support/sdk-clients.js';
-import { type Everything, startEverything } from '../support/sdk-servers.js';
+import { startEverything } from '../support/sdk-servers.js';
 import { PATIENT } from '../support/timing.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
-let everything: Everything;
-let desk: DemoUpstream;
-let gateway: RunningGateway;
 const opened: (ConnectedV1 | ConnectedV2)[] = [];
 
 async function openV1(upstream = 'everything'): Promise<ConnectedV1> {
@@ -45,26 +43,19 @@ async function untilListening(upstream: string): Promise<void> {
   await expect.poll(() => openStreams(upstream), PATIENT).toBe(1);
 }
 
-beforeAll(async () => {
-  everything = await startEverything();
-  desk = await startDemoUpstream({ seed: 'sessions' });
-  gateway = await startTestGateway({
-    upstreams: [
-      { name: 'everything', url: everything.url },
-      { name: 'desk', url: desk.url },
-    ],
-    policies: { open: writeOpenPolicy([...EVERYTHING_TEMPLATES, 'desk://handbook/{page}']) },
-  });
-});
+const everything = shared(() => startEverything());
+const desk = shared(() => startDemoUpstream({ seed: 'sessions' }));
+const gateway = sharedGateway(() => ({
+  upstreams: [
+    { name: 'everything', url: everything.url },
+    { name: 'desk', url: desk.url },
+  ],
+  policies: { open: writeOpenPolicy([...EVERYTHING_TEMPLATES, 'desk://handbook/{page}']) },
+}));
 afterEach(async () => {
   for (const { close } of opened.splice(0)) await close();
   await expect.poll(() => openStreams('everything'), PATIENT).toBe(0);
   await expect.poll(() => openStreams('desk'), PATIENT).toBe(0);
-});
-afterAll(async () => {
-  await gateway?.close();
-  await desk?.close();
-  await everything?.close();
 });
 
 describe('handshake', () => {

@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startDemoUpstream } from '../../src/dev/demo-upstream.js';
 import { buildProgram, findFreePort, runSallyport, startSallyport } from '../support/processes.js';
+import { untilTestEnds } from '../support/with-gateway.js';
 
 const ROOT = join(import.meta.dirname, '../..');
 const LONG = 120_000;
@@ -151,13 +152,12 @@ describe('a terminal that is closed', () => {
   it(
     '[IN-03] ends dev',
     async () => {
-      const upstream = await startDemoUpstream();
+      const upstream = await untilTestEnds(startDemoUpstream());
       const port = String(await findFreePort());
       const dev = startSallyport(['dev', '--upstream', upstream.url, '--port', port], folder);
       await expect.poll(dev.stdout, { timeout: LONG / 2 }).toContain('Press Ctrl-C');
       dev.signal('SIGHUP');
       expect(await dev.ended).toBe(129);
-      await upstream.close();
     },
     LONG,
   );

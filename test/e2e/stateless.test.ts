@@ -1,17 +1,15 @@
 // A client of SDK v2 held to the stateless era, through the running gateway with every control armed, to
 // a server on SDK v2 and to one that can be told to wait. Source: MCP 2026-07-28.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type RunningGateway, startTestGateway, writeOpenPolicy } from '../support/gateway.js';
-import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { writeOpenPolicy } from '../support/gateway.js';
+import { startHostileUpstream } from '../support/hostile-upstream.js';
 import { postRaw, postStateless } from '../support/raw-mcp.js';
 import { type ConnectedV2, connectSdkV2 } from '../support/sdk-clients.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
+import { startSdkV2Server } from '../support/sdk-servers.js';
 import { PATIENT } from '../support/timing.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
-let server: SdkV2Server;
-let waiting: HostileUpstream;
-let gateway: RunningGateway;
 const opened: ConnectedV2[] = [];
 
 async function open(upstream = 'modern', era: '2025' | '2026' = '2026'): Promise<ConnectedV2> {
@@ -21,25 +19,18 @@ async function open(upstream = 'modern', era: '2025' | '2026' = '2026'): Promise
   return connected;
 }
 
-beforeAll(async () => {
-  server = await startSdkV2Server();
-  waiting = await startHostileUpstream();
-  gateway = await startTestGateway({
-    upstreams: [
-      { name: 'modern', url: server.url },
-      { name: 'waiting', url: waiting.url },
-    ],
-    policies: { open: writeOpenPolicy(['memo://notes/{id}']) },
-  });
-});
+const server = shared(() => startSdkV2Server());
+const waiting = shared(() => startHostileUpstream());
+const gateway = sharedGateway(() => ({
+  upstreams: [
+    { name: 'modern', url: server.url },
+    { name: 'waiting', url: waiting.url },
+  ],
+  policies: { open: writeOpenPolicy(['memo://notes/{id}']) },
+}));
 afterEach(async () => {
   for (const { close } of opened.splice(0)) await close();
   waiting.repent();
-});
-afterAll(async () => {
-  await gateway?.close();
-  await waiting?.close();
-  await server?.close();
 });
 
 describe('SDK v2 in the stateless era', () => {

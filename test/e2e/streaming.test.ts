@@ -2,27 +2,19 @@
 // gateway itself to announce a drift. Source: MCP 2025-11-25, transports; docs/contract.md §5 and §6.
 
 import { ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
-import { type AuditLine, type RunningGateway, startTestGateway } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { startDemoUpstream } from '../../src/dev/demo-upstream.js';
+import type { AuditLine } from '../support/gateway.js';
 import { resultFor, textResult } from '../support/hostile-acts.js';
-import {
-  HONEST_TOOLS,
-  type HostileRequest,
-  type HostileUpstream,
-  startHostileUpstream,
-} from '../support/hostile-upstream.js';
+import { HONEST_TOOLS, type HostileRequest, startHostileUpstream } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { openRawSession, postStateless, sendRaw } from '../support/raw-mcp.js';
 import { connectSdkV1 } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const PACE_MS = 100;
-
-let desk: DemoUpstream;
-let paced: HostileUpstream;
-let gateway: RunningGateway;
 
 function eventOf(message: JsonObject): string {
   return `data: ${JSON.stringify(message)}\n\n`;
@@ -53,24 +45,17 @@ async function readUntil(reader: ReadableStreamDefaultReader<Uint8Array>, wanted
   return text;
 }
 
-beforeAll(async () => {
-  desk = await startDemoUpstream({ seed: 'streaming' });
-  paced = await startHostileUpstream();
-  gateway = await startTestGateway({
-    upstreams: [
-      { name: 'desk', url: desk.url },
-      { name: 'paced', url: paced.url, more: ['pinning: {maxAge: 1s}'] },
-    ],
-  });
-});
+const desk = shared(() => startDemoUpstream({ seed: 'streaming' }));
+const paced = shared(() => startHostileUpstream());
+const gateway = sharedGateway(() => ({
+  upstreams: [
+    { name: 'desk', url: desk.url },
+    { name: 'paced', url: paced.url, more: ['pinning: {maxAge: 1s}'] },
+  ],
+}));
 afterEach(() => {
   paced.repent();
   paced.forget();
-});
-afterAll(async () => {
-  await gateway?.close();
-  await paced?.close();
-  await desk?.close();
 });
 
 describe('a streamed answer', () => {

@@ -4,16 +4,15 @@
 
 import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { EVERYTHING_TEMPLATES, type RunningGateway, startTestGateway, writeOpenPolicy } from '../support/gateway.js';
+import { EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/gateway.js';
 import { type AskedClient, connectAsked, connectSdkV2, grantQuestions } from '../support/sdk-clients.js';
-import { type Everything, startEverything } from '../support/sdk-servers.js';
+import { startEverything } from '../support/sdk-servers.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 const TOOL = 'simulate-research-query';
 /** The server works in four steps of a second each. */
 const TIMEOUT_MS = 60_000;
 
-let everything: Everything;
-let gateway: RunningGateway;
 let asked: AskedClient;
 
 async function connect(subject: string): Promise<AskedClient> {
@@ -23,21 +22,19 @@ async function connect(subject: string): Promise<AskedClient> {
   });
 }
 
+const everything = shared(() => startEverything());
+const gateway = sharedGateway(() => ({
+  upstreams: [{ name: 'everything', url: everything.url }],
+  policies: {
+    open: writeOpenPolicy(EVERYTHING_TEMPLATES),
+    questions: grantQuestions('elicitation: [form]'),
+  },
+}));
 beforeAll(async () => {
-  everything = await startEverything();
-  gateway = await startTestGateway({
-    upstreams: [{ name: 'everything', url: everything.url }],
-    policies: {
-      open: writeOpenPolicy(EVERYTHING_TEMPLATES),
-      questions: grantQuestions('elicitation: [form]'),
-    },
-  });
   asked = await connect('ada');
 });
 afterAll(async () => {
   await asked?.close();
-  await gateway?.close();
-  await everything?.close();
 });
 
 describe('a task of a real server', () => {

@@ -3,12 +3,13 @@
 // RFC 7662, RFC 6749 §6; MCP 2025-11-25 and 2026-07-28, scope challenge handling.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type OidcProvider, startOidcProvider } from '../support/authorization-servers.js';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { createWalkProvider, finishWalk, registerClient, type WalkProvider } from '../support/oauth-clients.js';
 import { connectSdkV1, connectSdkV2, createTransportV1, createTransportV2 } from '../support/sdk-clients.js';
 import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
+import { shared } from '../support/with-gateway.js';
 
 const LIFETIME_SECONDS = 3;
 
@@ -61,17 +62,15 @@ async function logIn(provider: WalkProvider, url: string): Promise<void> {
 const tokenOf = (provider: WalkProvider): string => provider.facts().tokens?.access_token ?? '';
 
 describe('an opaque token of a real authorization server', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await startStage(
+  const stage = shared(() =>
+    startStage(
       { format: 'opaque' },
       {
         issuer: ({ machine }) => [`introspection: {clientId: ${machine.clientId}, clientSecret: {env: SECRET}}`],
         env: ({ machine }) => ({ SECRET: machine.clientSecret }),
       },
-    );
-  });
-  afterAll(() => stage.close());
+    ),
+  );
 
   it('[TOK-01] opens what it was issued for, by what the server says of it, and nothing else', async () => {
     const provider = createWalkProvider();
@@ -97,11 +96,7 @@ describe('an opaque token of a real authorization server', () => {
 });
 
 describe('a refresh in the middle of a session', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await startStage({ lifetimeSeconds: LIFETIME_SECONDS, refreshes: true });
-  });
-  afterAll(() => stage.close());
+  const stage = shared(() => startStage({ lifetimeSeconds: LIFETIME_SECONDS, refreshes: true }));
 
   it('[TOK-12] goes on with the session it had, and streams end with the token that opened them', async () => {
     const provider = createWalkProvider({ refreshes: true });
@@ -143,11 +138,7 @@ rules:
   - {id: read, effect: allow, who: {anyone: true}, what: {upstreams: ["*"], tools: [echo]}, scopes: ["notes:read"]}
   - {id: add, effect: allow, who: {anyone: true}, what: {upstreams: ["*"], tools: [add]}, scopes: ["notes:read", "notes:write"]}
 `;
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await startStage({}, { policy: POLICY });
-  });
-  afterAll(() => stage.close());
+  const stage = shared(() => startStage({}, { policy: POLICY }));
 
   /** A provider whose client may ask for any scope. */
   async function registered(): Promise<WalkProvider> {

@@ -3,20 +3,20 @@
 
 import { createRemoteJWKSet, jwtVerify } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type ExchangeProvider, startExchangeProvider } from '../support/authorization-servers.js';
-import { type RunningGateway, startTestGateway } from '../support/gateway.js';
-import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { startExchangeProvider } from '../support/authorization-servers.js';
+import { startHostileUpstream } from '../support/hostile-upstream.js';
 import { makeSecretFiles, type SecretFiles } from '../support/secrets.js';
 import { callStateless, openSession, type Reply } from '../support/wire-client.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
-let provider: ExchangeProvider;
-let upstream: HostileUpstream;
 let files: SecretFiles;
-let gateway: RunningGateway;
 
-beforeAll(async () => {
-  provider = await startExchangeProvider();
-  upstream = await startHostileUpstream();
+const provider = shared(() => startExchangeProvider());
+const upstream = shared(() => startHostileUpstream());
+afterAll(async () => {
+  await files?.close();
+});
+const gateway = sharedGateway(async () => {
   files = await makeSecretFiles();
   const { basic, post, key } = provider.clients;
   const basicSecret = await files.write('basic', basic.secret);
@@ -31,7 +31,7 @@ beforeAll(async () => {
     url: `${upstream.url}?for=${name}`,
     more: [`credentials: {${credentials}}`, `pinning: {maxAge: 10m, credentials: {${pinning}}}`],
   });
-  gateway = await startTestGateway({
+  return {
     upstreams: [
       named('basic', `${own}, scopes: ["records:read"], resource: "${upstream.url}"`),
       named(
@@ -48,14 +48,10 @@ beforeAll(async () => {
         `type: client-credentials, ${at}, clientId: ${post.id}, clientSecret: {file: ${wrong}}, clientAuthentication: client_secret_post, resource: "${upstream.url}"`,
       ),
     ],
-  });
-  provider.trust(gateway.issuer.issuer, `${gateway.issuer.issuer}/keys`);
+  };
 });
-afterAll(async () => {
-  await gateway?.close();
-  await files?.close();
-  await upstream?.close();
-  await provider?.close();
+beforeAll(async () => {
+  provider.trust(gateway.issuer.issuer, `${gateway.issuer.issuer}/keys`);
 });
 beforeEach(() => upstream.forget());
 

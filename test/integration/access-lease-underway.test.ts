@@ -1,9 +1,9 @@
 // What a caller gets whose ground is lost while something is under way for it: a response, a batch, a stream that the
 // upstream opens late. The rows are those of docs/reference/access-leases.md.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type ChangingRig, createGate, DENY_ALL, endSession, startChangingRig } from '../support/changing-rig.js';
-import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { createGate, DENY_ALL, endSession, startChangingRig } from '../support/changing-rig.js';
+import { ALLOW_ALL } from '../support/gateway.js';
 import { outcomesOf } from '../support/held-access.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { Chunk, HostileRequest } from '../support/hostile-upstream.js';
@@ -11,9 +11,10 @@ import { callMessage, openSessionChannel } from '../support/http-sse-clients.js'
 import type { JsonObject, RequestId } from '../support/json.js';
 import { openRawSession, postRaw, sendRaw } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, answersTo, grantQuestions } from '../support/sdk-clients.js';
-import { type SseServer, startSseServer } from '../support/sse-server.js';
+import { startSseServer } from '../support/sse-server.js';
 import { PATIENT } from '../support/timing.js';
 import { bearer, listenOn, statelessParts } from '../support/wire-client.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 const CAPPED = `${ALLOW_ALL}  - id: small
     effect: require
@@ -26,11 +27,7 @@ const CAPPED = `${ALLOW_ALL}  - id: small
 type Holder = { readonly subject: string; readonly headers: Readonly<Record<string, string>> };
 type Lose = (holder: Holder) => Promise<void>;
 
-let rig: ChangingRig;
-beforeAll(async () => {
-  rig = await startChangingRig();
-});
-afterAll(() => rig.close());
+const rig = shared(() => startChangingRig());
 
 /** Begins a call of a session that the upstream answers with these chunks, all but the first behind the gate. */
 async function callBehindGate(
@@ -317,18 +314,10 @@ describe('a session whose upstream changes its transport', () => {
 });
 
 describe('a response of a legacy SSE upstream', () => {
-  let server: SseServer;
-  let gateway: RunningGateway;
-  beforeAll(async () => {
-    server = await startSseServer();
-    gateway = await startTestGateway({
-      upstreams: [{ name: 'old', url: server.url, more: ['transport: http-sse'] }],
-    });
-  });
-  afterAll(async () => {
-    await gateway.close();
-    await server.close();
-  });
+  const server = shared(() => startSseServer());
+  const gateway = sharedGateway(() => ({
+    upstreams: [{ name: 'old', url: server.url, more: ['transport: http-sse'] }],
+  }));
 
   /** A call that waits, and what makes its server answer it. */
   async function call(claims: JsonObject = {}) {

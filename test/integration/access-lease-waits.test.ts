@@ -4,27 +4,27 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type ChangingRig, createGate, startChangingRig } from '../support/changing-rig.js';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createGate, startChangingRig } from '../support/changing-rig.js';
 import { ADMINS, type Admins, adminsOf } from '../support/deployments.js';
-import { ALLOW_ALL, type AttackRig, type AuditLine, startRig, UPSTREAM } from '../support/gateway.js';
+import { ALLOW_ALL, type AuditLine, UPSTREAM } from '../support/gateway.js';
 import { beginJob, holdJobs, jobs } from '../support/held-jobs.js';
 import { onMethod, resultFor, sseEvent, stream, textResult } from '../support/hostile-acts.js';
 import { openRawSession, postStateless, type RawSession, sendRaw } from '../support/raw-mcp.js';
 import { makeSecret } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';
 import { listenOn } from '../support/wire-client.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 /** Long, and not surely clean: it is inspected on another thread. */
 const LONG = 'plain <b> words '.repeat(6000);
 const DENIED = ALLOW_ALL.replace('effect: allow', 'effect: deny');
 
-let rig: AttackRig;
 let admins: Admins;
 let file: string;
 let settings: string;
+const rig = sharedGateway({ more: ADMINS });
 beforeAll(async () => {
-  rig = await startRig({ more: ADMINS });
   admins = adminsOf(rig.gateway);
   file = join(rig.gateway.folder, 'gateway.yaml');
   settings = await readFile(file, 'utf8');
@@ -36,7 +36,6 @@ afterEach(async () => {
   rig.upstream.repent();
   rig.upstream.forget();
 });
-afterAll(() => rig.close());
 
 async function reload(): Promise<void> {
   const diagnostics = await rig.gateway.reload();
@@ -134,12 +133,8 @@ describe('a request to an aggregate whose body waits to be read', () => {
   const TOOL = { name: 'l_read_record', arguments: { id: 'one' } };
   const NOBODYS = { name: 'nobody_reads' };
   const LISTEN = { notifications: { toolsListChanged: true } };
-  let changing: ChangingRig;
-  beforeAll(async () => {
-    changing = await startChangingRig();
-  });
+  const changing = shared(() => startChangingRig());
   afterEach(() => changing.applySettings());
-  afterAll(() => changing.close());
 
   const revokeThere = (subject: string): Promise<void> => changing.revokeSubject(subject);
   const distrust = (): Promise<void> => changing.applySettings(['algorithms: [ES256, RS256]', 'algorithms: [RS256]']);
@@ -209,14 +204,10 @@ describe('a response that waits for its inspection', () => {
 });
 
 describe('a token that its issuer is asked about', () => {
-  let asked: AttackRig;
-  beforeAll(async () => {
-    asked = await startRig({
-      issuer: ['introspection: {clientId: gateway, clientSecret: {env: CLIENT}, cacheTtl: 1ms}'],
-      env: { CLIENT: makeSecret() },
-    });
+  const asked = sharedGateway({
+    issuer: ['introspection: {clientId: gateway, clientSecret: {env: CLIENT}, cacheTtl: 1ms}'],
+    env: { CLIENT: makeSecret() },
   });
-  afterAll(() => asked.close());
 
   it('rows 2 and 4: is asked about again when files change, by a response and by no held stream', async () => {
     let active = true;

@@ -2,7 +2,7 @@
 // its session, the rule, the upstream. The rows are those of docs/reference/access-leases.md.
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type ChangingRig, DENY_ALL, endSession, startChangingRig } from '../support/changing-rig.js';
+import { DENY_ALL, endSession, startChangingRig } from '../support/changing-rig.js';
 import { ALLOW_ALL } from '../support/gateway.js';
 import {
   EVERY_KIND,
@@ -17,12 +17,9 @@ import {
 import type { JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import { bearer, sessionHeaders } from '../support/wire-client.js';
+import { shared } from '../support/with-gateway.js';
 
-let rig: ChangingRig;
-beforeAll(async () => {
-  rig = await startChangingRig();
-});
-afterAll(() => rig.close());
+const rig = shared(() => startChangingRig());
 
 /** How something that was held ended, or that it did not. */
 type Ending = {

@@ -5,32 +5,32 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
 import { PATIENT } from '../support/timing.js';
 import { bearer } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const AUDIENCE = 'https://mcp.example.com/admin';
 
 describe('the admin listener', () => {
   const secret = randomBytes(32).toString('hex');
   let folder: string;
-  let rig: AttackRig;
   let adminUrl: string;
-  beforeAll(async () => {
+  afterAll(async () => {
+    await rm(folder, { recursive: true });
+  });
+  const rig = sharedGateway(async () => {
     folder = await mkdtemp(join(tmpdir(), 'sallyport-admin-'));
     await writeFile(join(folder, 'break-glass'), secret);
-    rig = await startRig({
+    return {
       more: `admin:
   issuers: {test: {audience: "${AUDIENCE}", roles: {viewer: [sec], reviewer: [leads], admin: [platform]}}}
   breakGlass: {token: {file: ${JSON.stringify(join(folder, 'break-glass'))}}}
 `,
-    });
+    };
+  });
+  beforeAll(async () => {
     const admin = rig.gateway.gateway.listening.find(({ listener }) => listener === 'admin');
     adminUrl = `http://127.0.0.1:${admin?.port}`;
-  });
-  afterAll(async () => {
-    await rig.close();
-    await rm(folder, { recursive: true });
   });
 
   async function controls(token: string | undefined): Promise<Response> {
@@ -93,14 +93,10 @@ describe('the admin listener', () => {
 });
 
 describe('the admin listener, whose issuer cannot be reached', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({
-      issuer: ['algorithms: [ES256]', 'keysMaxAge: 2s'],
-      more: `admin: {issuers: {test: {audience: "${AUDIENCE}", roles: {viewer: [sec], reviewer: [leads], admin: [platform]}}}}`,
-    });
+  const rig = sharedGateway({
+    issuer: ['algorithms: [ES256]', 'keysMaxAge: 2s'],
+    more: `admin: {issuers: {test: {audience: "${AUDIENCE}", roles: {viewer: [sec], reviewer: [leads], admin: [platform]}}}}`,
   });
-  afterAll(() => rig.close());
 
   it('[G-08] says that the token cannot be verified now, and does not ask for another', async () => {
     const admin = rig.gateway.gateway.listening.find(({ listener }) => listener === 'admin');
@@ -121,11 +117,7 @@ describe('the admin listener, whose issuer cannot be reached', () => {
 });
 
 describe('a gateway without admin in its configuration', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway();
 
   it('[G-08] opens no admin listener, and says that the control is off', async () => {
     const listeners = rig.gateway.gateway.listening.map(({ listener }) => listener);

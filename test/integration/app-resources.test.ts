@@ -3,12 +3,13 @@
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectRefusedLines, expectWithheldLines, startRig, UPSTREAM } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { expectRefusedLines, expectWithheldLines, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, resultFor } from '../support/hostile-acts.js';
 import { HONEST_TOOLS, type HostileRequest, type Order } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { errorOf, requestStateless, resultOf } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const APP = 'ui://weather/view.html';
 const HTML = '<!doctype html><script>parent.postMessage("ready", "*")</script><img src="https://cdn.example/x">';
@@ -37,21 +38,17 @@ function serve(text: () => string): Order {
 const reads = (seen: readonly HostileRequest[]) => seen.filter(({ method }) => method === 'resources/read');
 
 describe('a resource that a tool shows', () => {
-  let rig: AttackRig;
   let text = HTML;
-  beforeAll(async () => {
-    rig = await startRig({
-      prepare: (upstream) => {
-        upstream.offer(() => [...HONEST_TOOLS, TOOL]);
-        upstream.obey(serve(() => text));
-      },
-    });
+  const rig = sharedGateway({
+    prepare: (upstream) => {
+      upstream.offer(() => [...HONEST_TOOLS, TOOL]);
+      upstream.obey(serve(() => text));
+    },
   });
   afterEach(async () => {
     text = HTML;
     rig.upstream.forget();
   });
-  afterAll(() => rig.close());
 
   const read = (uri = APP) => requestStateless(rig.access, 'resources/read', { uri });
 

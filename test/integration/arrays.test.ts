@@ -1,13 +1,14 @@
 // Arrays of messages, in the one revision that has them: each element goes its own way.
 // Source: MCP 2025-03-26, base protocol (batching) and transports.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { ALLOW_ALL, type AttackRig, startRig } from '../support/gateway.js';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { ALLOW_ALL } from '../support/gateway.js';
 import type { JsonObject } from '../support/json.js';
 import { openRawSession, postRaw, type RawSession } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const POLICY = `version: 1
 policy: arrays
@@ -23,7 +24,6 @@ rules:
     limits: {rate: 100/min, per: subject}
 `;
 
-let rig: AttackRig;
 let session: RawSession;
 
 const call = (id: number, name = 'read_record', args: JsonObject = { id: 'one' }) => ({
@@ -33,10 +33,10 @@ const call = (id: number, name = 'read_record', args: JsonObject = { id: 'one' }
   params: { name, arguments: args },
 });
 
+const rig = sharedGateway({
+  policies: { open: ALLOW_ALL, arrays: POLICY, questions: grantQuestions() },
+});
 beforeAll(async () => {
-  rig = await startRig({
-    policies: { open: ALLOW_ALL, arrays: POLICY, questions: grantQuestions() },
-  });
   const { url, token = '' } = rig.access;
   session = await openRawSession(url, {
     token,
@@ -49,7 +49,6 @@ afterEach(() => {
   rig.upstream.repent();
   rig.upstream.forget();
 });
-afterAll(() => rig.close());
 
 const submit = (body: unknown, headers = session.headers) => postRaw(rig.access.url, body, { headers });
 

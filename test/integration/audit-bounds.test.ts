@@ -1,13 +1,14 @@
 // What the audit takes: a write that does not come back refuses whoever would have to wait for it, and refusals
 // that anybody can cause are written at a bounded rate and counted always.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, type AuditLine, expectNothingForwarded, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { type AttackRig, type AuditLine, expectNothingForwarded } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { passTimeOfSinks } from '../support/seams.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, errorOf, post, type Reply, statelessParts } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 /** Refusals of each kind that are written; the others are only counted. */
 const AUTH_FAILURES_PER_SECOND = 50;
@@ -16,19 +17,15 @@ const EDGE_REFUSALS_PER_SECOND = 50;
 const DEFINITION_BURST = 1_000;
 
 describe('a write of the audit that does not come back', () => {
-  let rig: AttackRig;
   let written = 0;
   let held: Promise<void> | undefined;
-  beforeAll(async () => {
-    rig = await startRig({
-      audit: 'audit: {sinks: [{type: stdout, durability: handed-over}]}',
-      async writeStdout() {
-        written += 1;
-        await held;
-      },
-    });
+  const rig = sharedGateway({
+    audit: 'audit: {sinks: [{type: stdout, durability: handed-over}]}',
+    async writeStdout() {
+      written += 1;
+      await held;
+    },
   });
-  afterAll(() => rig?.close());
 
   const call = (): Promise<Reply> => callStateless(rig.access, 'read_record', { id: 'one' });
   const isReady = async (): Promise<boolean> => (await fetch(`${rig.gateway.opsUrl}/readyz`)).status === 200;
@@ -68,12 +65,8 @@ async function countOf(rig: AttackRig, name: string, ...labels: readonly string[
 
 describe('refusals that anybody can cause', () => {
   const SUPPRESSED = 10;
-  let rig: AttackRig;
   const clock = { nowMs: Date.now() };
-  beforeAll(async () => {
-    rig = await startRig({ now: () => clock.nowMs });
-  });
-  afterAll(() => rig?.close());
+  const rig = sharedGateway({ now: () => clock.nowMs });
 
   const linesOf = async (isMeant: (line: AuditLine) => boolean): Promise<readonly AuditLine[]> =>
     (await rig.gateway.audit()).filter(isMeant);
@@ -132,14 +125,10 @@ describe('refusals that anybody can cause', () => {
 
 describe('definitions that an upstream changes as often as it can', () => {
   const INVENTED = 700;
-  let rig: AttackRig;
   const ROUNDS = 3;
   let round = 0;
   const clock = { nowMs: Date.now() };
-  beforeAll(async () => {
-    rig = await startRig({ now: () => clock.nowMs, upstream: ['pinning: {verify: before-call}'] });
-  });
-  afterAll(() => rig?.close());
+  const rig = sharedGateway({ now: () => clock.nowMs, upstream: ['pinning: {verify: before-call}'] });
 
   /** Tools with names that are new in each round, and are read before those that are pinned. */
   function inventNames(pinned: readonly JsonObject[]): readonly JsonObject[] {

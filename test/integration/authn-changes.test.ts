@@ -3,19 +3,16 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { ALLOW_ALL, type AttackRig, expectLoginLine, startRig, UPSTREAM } from '../support/gateway.js';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { ALLOW_ALL, type AttackRig, expectLoginLine, UPSTREAM } from '../support/gateway.js';
 import { makeSecret } from '../support/secrets.js';
 import { bearer, callStateless, sessionHeaders } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const call = (rig: AttackRig, token: string) => callStateless(rig.as(token), 'read_record', { id: 'one' });
 
 describe('a token that is remembered', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ issuer: ['algorithms: [ES256]', 'keysMaxAge: 2s'] });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ issuer: ['algorithms: [ES256]', 'keysMaxAge: 2s'] });
 
   it('[X-51, ACH-01] is good no longer than the keys that verified it', async () => {
     const token = rig.access.token ?? '';
@@ -44,11 +41,7 @@ function twinOf(token: string): string {
 }
 
 describe('a signed token without an id', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ issuer: ['algorithms: [ES256]', 'tokenType: JWT'] });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ issuer: ['algorithms: [ES256]', 'tokenType: JWT'] });
 
   it('[ACH-04] is one token on record, whichever of its signatures it carries', async () => {
     const mint = () =>
@@ -66,16 +59,14 @@ describe('a signed token without an id', () => {
 });
 
 describe('a stream of a session', () => {
-  let rig: AttackRig;
   let file: string;
   let text: string;
+  const rig = sharedGateway();
   beforeAll(async () => {
-    rig = await startRig();
     file = join(rig.gateway.folder, 'gateway.yaml');
     text = await readFile(file, 'utf8');
   });
   afterEach(() => write(PINNING, PINNING));
-  afterAll(() => rig.close());
 
   async function open(): Promise<{ isOver(): boolean; leave(): void }> {
     const session = await rig.openSession();
@@ -133,18 +124,14 @@ describe('a stream of a session', () => {
 });
 
 describe('a caller whom an issuer vouched for', () => {
-  let rig: AttackRig;
   const good = makeSecret();
   const startedAt = Date.now();
-  beforeAll(async () => {
-    rig = await startRig({
-      // The rate of questions is filled by this clock, which stands.
-      now: () => startedAt,
-      issuer: ['introspection: {clientId: gateway, clientSecret: {env: CLIENT}, maxPerSecond: 6}'],
-      env: { CLIENT: makeSecret() },
-    });
+  const rig = sharedGateway({
+    // The rate of questions is filled by this clock, which stands.
+    now: () => startedAt,
+    issuer: ['introspection: {clientId: gateway, clientSecret: {env: CLIENT}, maxPerSecond: 6}'],
+    env: { CLIENT: makeSecret() },
   });
-  afterAll(() => rig.close());
 
   it('[X-38, ACH-06] is known after a reload, and goes on through a flood of strangers', async () => {
     const exp = Math.floor(startedAt / 1000) + 60;

@@ -1,7 +1,7 @@
 // Blocks through the running gateway: what an administrator switches off is refused from the next request on, what is
 // open ends, and everyone who looks sees who blocked what, and why.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
   ADMINS,
   type Admins,
@@ -12,18 +12,18 @@ import {
   startMergedRig,
   tokenOf,
 } from '../support/deployments.js';
-import { type AttackRig, expectRefusedLines, startRig, UPSTREAM } from '../support/gateway.js';
+import { expectRefusedLines, UPSTREAM } from '../support/gateway.js';
 import { buildProgram, runSallyport } from '../support/processes.js';
 import { callStateless, errorOf, initialize, requestStateless, toolNames } from '../support/wire-client.js';
+import { sharedGateway, withStarted } from '../support/with-gateway.js';
 
 const WITHIN_TWO_SECONDS = { timeout: 2_000, interval: 10 };
 const TOOL = { target: 'tool', upstream: UPSTREAM, name: 'read_record' };
 
-let rig: AttackRig;
 let admins: Admins;
 
+const rig = sharedGateway({ more: ADMINS });
 beforeAll(async () => {
-  rig = await startRig({ more: ADMINS });
   admins = adminsOf(rig.gateway);
 });
 async function liftAll(all: Admins = admins): Promise<void> {
@@ -36,7 +36,6 @@ afterEach(async () => {
   rig.upstream.repent();
   await liftAll();
 });
-afterAll(() => rig.close());
 
 async function block(target: object): Promise<string> {
   const reply = await admins.revoke({ block: target });
@@ -77,38 +76,37 @@ describe('a blocked tool', () => {
       await expect.poll(() => open?.text(), WITHIN_TWO_SECONDS).toContain('notifications/tools/list_changed');
   });
 
-  it('[REV-61] is blocked under the endpoint of several upstreams too', async () => {
-    const merged = await startMergedRig({ more: ADMINS });
-    try {
-      const at = adminsOf(merged.gateway);
-      const target = { target: 'tool', upstream: 'left', name: 'read_record' };
-      expect((await at.revoke({ block: target })).status).toBe(201);
-      const names = toolNames(await requestStateless(merged.access, 'tools/list'));
-      expect(names).not.toContain('l_read_record');
-      expect(names).toContain('right_read_record');
-      const refused = await callStateless(merged.access, 'l_read_record', { id: 'one' });
-      expect(errorOf(refused)['code']).toBe(-32602);
-      await liftAll(at);
-      expect((await at.revoke({ block: { target: 'upstream', upstream: 'left' } })).status).toBe(201);
-      expect(toolNames(await requestStateless(merged.access, 'tools/list'))).toContain('right_read_record');
-      const blocked = await callStateless(merged.access, 'l_read_record', { id: 'one' });
-      expect([blocked.status, blocked.text]).toEqual([403, expect.stringContaining('"blocked"')]);
-      expect(merged.left.uses()).toEqual([]);
-      expect((await callStateless(merged.access, 'right_read_record', { id: 'one' })).status).toBe(200);
-      const token = await merged.gateway.token('all', { sub: 'eve' });
-      const eve = { target: 'subject', issuer: 'test', subject: 'eve' };
-      const { body } = await at.revoke({ block: eve });
-      const shut = await callStateless({ ...merged.access, token }, 'right_read_record', {});
-      expect(shut.status).toBe(403);
-      const [line] = await expectRefusedLines(merged, shut, 'blocked');
-      expect(line).toMatchObject({
-        actor: { sub: 'eve' },
-        decision: { rule: `block:${body.revocation.id}` },
-      });
-    } finally {
-      await merged.close();
-    }
-  });
+  it('[REV-61] is blocked under the endpoint of several upstreams too', () =>
+    withStarted(
+      () => startMergedRig({ more: ADMINS }),
+      async (merged) => {
+        const at = adminsOf(merged.gateway);
+        const target = { target: 'tool', upstream: 'left', name: 'read_record' };
+        expect((await at.revoke({ block: target })).status).toBe(201);
+        const names = toolNames(await requestStateless(merged.access, 'tools/list'));
+        expect(names).not.toContain('l_read_record');
+        expect(names).toContain('right_read_record');
+        const refused = await callStateless(merged.access, 'l_read_record', { id: 'one' });
+        expect(errorOf(refused)['code']).toBe(-32602);
+        await liftAll(at);
+        expect((await at.revoke({ block: { target: 'upstream', upstream: 'left' } })).status).toBe(201);
+        expect(toolNames(await requestStateless(merged.access, 'tools/list'))).toContain('right_read_record');
+        const blocked = await callStateless(merged.access, 'l_read_record', { id: 'one' });
+        expect([blocked.status, blocked.text]).toEqual([403, expect.stringContaining('"blocked"')]);
+        expect(merged.left.uses()).toEqual([]);
+        expect((await callStateless(merged.access, 'right_read_record', { id: 'one' })).status).toBe(200);
+        const token = await merged.gateway.token('all', { sub: 'eve' });
+        const eve = { target: 'subject', issuer: 'test', subject: 'eve' };
+        const { body } = await at.revoke({ block: eve });
+        const shut = await callStateless({ ...merged.access, token }, 'right_read_record', {});
+        expect(shut.status).toBe(403);
+        const [line] = await expectRefusedLines(merged, shut, 'blocked');
+        expect(line).toMatchObject({
+          actor: { sub: 'eve' },
+          decision: { rule: `block:${body.revocation.id}` },
+        });
+      },
+    ));
 });
 
 describe.each([

@@ -1,21 +1,15 @@
 // Tokens that are bound to a key, in everything that is more than one POST: sessions, streams, arrays, nonces,
 // reloads, and what an upstream may demand. Source: RFC 9449 §7 to §9; RFC 9728 §2; docs/contract.md §6 and §10.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import {
-  ALLOW_ALL,
-  type AttackRig,
-  expectLoginLine,
-  startRig,
-  startTestGateway,
-  UPSTREAM,
-} from '../support/gateway.js';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { ALLOW_ALL, type AttackRig, expectLoginLine, UPSTREAM } from '../support/gateway.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import { initializeMessage, openRawChannel, postMessage } from '../support/http-sse-clients.js';
 import { startSseServer } from '../support/sse-server.js';
 import { PATIENT } from '../support/timing.js';
 import { makeProofHolder, type ProofHolder, type ProofOptions } from '../support/tokens.js';
 import { type HeaderLines, post, type Reply, SESSION_VERSION, statelessParts } from '../support/wire-client.js';
+import { sharedGateway, untilTestEnds, withGateway } from '../support/with-gateway.js';
 
 const CALL = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'one' } });
 const CALL_TEXT = JSON.stringify(CALL.body);
@@ -76,11 +70,10 @@ const callText = (id: number): string =>
   });
 
 describe('a session with a bound token', () => {
-  let rig: AttackRig;
   let holder: ProofHolder;
   let caller: BoundCaller;
+  const rig = sharedGateway();
   beforeAll(async () => {
-    rig = await startRig();
     holder = await makeProofHolder();
     caller = await makeCaller(rig, holder);
   });
@@ -89,7 +82,6 @@ describe('a session with a bound token', () => {
     await rig.gateway.writePolicy('open', ALLOW_ALL);
     await rig.gateway.reload();
   });
-  afterAll(() => rig.close());
 
   it('[BND-09] asks for a proof at every request, streams and the end included', async () => {
     const session = await openSession(caller);
@@ -187,13 +179,11 @@ describe('a session with a bound token', () => {
 });
 
 describe('nonces', () => {
-  let rig: AttackRig;
   let caller: BoundCaller;
+  const rig = sharedGateway({ listener: ['dpop: {nonce: required, maxAge: 30s}'] });
   beforeAll(async () => {
-    rig = await startRig({ listener: ['dpop: {nonce: required, maxAge: 30s}'] });
     caller = await makeCaller(rig, await makeProofHolder());
   });
-  afterAll(() => rig.close());
 
   const call = (nonce?: unknown): Promise<Reply> =>
     caller.send(CALL_TEXT, CALL.headers, nonce === undefined ? {} : { claims: { nonce } });
@@ -226,13 +216,11 @@ describe('nonces', () => {
 });
 
 describe('an upstream that demands bound tokens', () => {
-  let rig: AttackRig;
   let caller: BoundCaller;
+  const rig = sharedGateway({ upstream: [QUIET, 'binding: dpop', 'scopesSupported: [notes:read]'] });
   beforeAll(async () => {
-    rig = await startRig({ upstream: [QUIET, 'binding: dpop', 'scopesSupported: [notes:read]'] });
     caller = await makeCaller(rig, await makeProofHolder());
   });
-  afterAll(() => rig.close());
 
   it('[BND-13] takes them with their proof, and no other token', async () => {
     expect((await caller.send(CALL_TEXT, CALL.headers)).status).toBe(200);
@@ -266,32 +254,31 @@ describe('an upstream that demands bound tokens', () => {
 
 describe('the paths of HTTP+SSE', () => {
   it('[BND-09] are each named by the proofs of their requests', async () => {
-    const server = await startSseServer();
-    const running = await startTestGateway({
-      upstreams: [{ name: 'old', url: server.url, more: ['transport: http-sse', 'binding: dpop'] }],
-    });
-    try {
-      const url = running.url('old');
-      const holder = await makeProofHolder();
-      const token = await running.token('old', { cnf: { jkt: holder.thumbprint } });
-      const prove = async (method: string, path: string): Promise<HeaderLines> => ({
-        authorization: `DPoP ${token}`,
-        dpop: await holder.prove(method, `${url}${path}`, { token }),
-      });
-      expect((await fetch(`${url}/sse`, { headers: await prove('GET', '') })).status).toBe(401);
-      const channel = await openRawChannel(`${url}/sse`, await prove('GET', '/sse'));
-      expect(channel.status).toBe(200);
-      const hello = initializeMessage(1);
-      const wrong = await prove('POST', '/sse');
-      expect((await postMessage(channel.address, undefined, hello, wrong)).status).toBe(401);
-      const right = await prove('POST', '/message');
-      expect((await postMessage(channel.address, undefined, hello, right)).status).toBe(202);
-      expect(await channel.answer(1)).toHaveProperty('result');
-      channel.leave();
-    } finally {
-      await running.close();
-      await server.close();
-    }
+    const server = await untilTestEnds(startSseServer());
+    await withGateway(
+      {
+        upstreams: [{ name: 'old', url: server.url, more: ['transport: http-sse', 'binding: dpop'] }],
+      },
+      async (running) => {
+        const url = running.url('old');
+        const holder = await makeProofHolder();
+        const token = await running.token('old', { cnf: { jkt: holder.thumbprint } });
+        const prove = async (method: string, path: string): Promise<HeaderLines> => ({
+          authorization: `DPoP ${token}`,
+          dpop: await holder.prove(method, `${url}${path}`, { token }),
+        });
+        expect((await fetch(`${url}/sse`, { headers: await prove('GET', '') })).status).toBe(401);
+        const channel = await openRawChannel(`${url}/sse`, await prove('GET', '/sse'));
+        expect(channel.status).toBe(200);
+        const hello = initializeMessage(1);
+        const wrong = await prove('POST', '/sse');
+        expect((await postMessage(channel.address, undefined, hello, wrong)).status).toBe(401);
+        const right = await prove('POST', '/message');
+        expect((await postMessage(channel.address, undefined, hello, right)).status).toBe(202);
+        expect(await channel.answer(1)).toHaveProperty('result');
+        channel.leave();
+      },
+    );
   });
 });
 
@@ -302,8 +289,7 @@ policy: scoped
 rules:
   - {id: read, effect: allow, who: {anyone: true}, what: {upstreams: [target], tools: [read_record]}, scopes: [notes:admin]}
 `;
-    const rig = await startRig({ policies: { scoped: policy } });
-    try {
+    await withGateway({ policies: { scoped: policy } }, async (rig) => {
       const caller = await makeCaller(rig, await makeProofHolder());
       const reply = await caller.send(CALL_TEXT, CALL.headers);
       expect(reply.status).toBe(403);
@@ -312,8 +298,6 @@ rules:
       );
       const plain = await post(rig.access, CALL_TEXT, CALL.headers);
       expect(plain.headers.get('www-authenticate')).toMatch(/^Bearer .*error="insufficient_scope"$/);
-    } finally {
-      await rig.close();
-    }
+    });
   });
 });

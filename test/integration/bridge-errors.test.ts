@@ -2,8 +2,8 @@
 // clients that initialize twice or read nothing. Nobody else suffers from any of them, and nothing is left.
 
 import { connect } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { UPSTREAM } from '../support/gateway.js';
 import { jsonBody, onlyIn, resultFor, sessionsOnly } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { callMessage, initializeMessage, openChannelCaller, postMessage } from '../support/http-sse-clients.js';
@@ -12,6 +12,7 @@ import { RESPONSE } from '../support/legacy-sse-front.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, initialize } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 /** Sessions with an HTTP+SSE upstream that one caller may have. */
 const MAX_LEGACY_SSE_SESSIONS_PER_CALLER = 64;
@@ -25,26 +26,22 @@ const TOOL: JsonObject = {
 const MIB = 1024 * 1024;
 
 describe('a client of HTTP+SSE before an upstream of sessions', () => {
-  let rig: AttackRig;
   let text = 'approved';
-  beforeAll(async () => {
-    rig = await startRig({
-      upstream: ['pinning: {maxAge: 10m}', 'limits: {maxResponseBytes: 1MiB}'],
-      prepare: (upstream) => {
-        upstream.offer(() => [...HONEST_TOOLS, TOOL]);
-        upstream.obey((request) =>
-          request.method === 'resources/read' && request.name === APP
-            ? jsonBody(resultFor(request, { contents: [{ uri: APP, text }] }))
-            : onlyIn('sessions')(request),
-        );
-      },
-    });
+  const rig = sharedGateway({
+    upstream: ['pinning: {maxAge: 10m}', 'limits: {maxResponseBytes: 1MiB}'],
+    prepare: (upstream) => {
+      upstream.offer(() => [...HONEST_TOOLS, TOOL]);
+      upstream.obey((request) =>
+        request.method === 'resources/read' && request.name === APP
+          ? jsonBody(resultFor(request, { contents: [{ uri: APP, text }] }))
+          : onlyIn('sessions')(request),
+      );
+    },
   });
   afterEach(() => {
     rig.upstream.answerCalls(() => ({ content: [] }));
     rig.upstream.forget();
   });
-  afterAll(() => rig.close());
 
   it('[LEG-01] gets one answer to a request whose result is withheld', async () => {
     const { channel, request } = await openChannelCaller(rig.access);
@@ -107,12 +104,9 @@ describe('a client of HTTP+SSE before an upstream of sessions', () => {
 });
 
 describe('an upstream of HTTP+SSE', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({
-      behindChannels: true,
-      prepare: (upstream) => upstream.obey(sessionsOnly),
-    });
+  const rig = sharedGateway({
+    behindChannels: true,
+    prepare: (upstream) => upstream.obey(sessionsOnly),
   });
   afterEach(() => {
     rig.front?.release();
@@ -120,7 +114,6 @@ describe('an upstream of HTTP+SSE', () => {
     rig.front?.forget();
     rig.upstream.forget();
   });
-  afterAll(() => rig.close());
 
   it('[LEG-05] is answered a few of its own requests at a time, and the rest not at all', async () => {
     const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });

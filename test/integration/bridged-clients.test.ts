@@ -1,8 +1,8 @@
 // Clients of HTTP+SSE before upstreams of later eras: their answers come on the channel, questions and progress
 // cross, and what was opened for a channel ends with it.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { ALLOW_ALL, UPSTREAM } from '../support/gateway.js';
 import {
   jsonBody,
   onlyIn,
@@ -18,6 +18,7 @@ import type { JsonObject } from '../support/json.js';
 import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';
 import { bearer, errorOf, resultOf, sessionHeaders } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const SAMPLING = {
@@ -29,20 +30,16 @@ const SAMPLED = { model: 'm', role: 'assistant', content: { type: 'text', text: 
 const ERAS: readonly UpstreamEra[] = ['sessions', 'stateless'];
 
 describe.each(ERAS)('a client of HTTP+SSE before an upstream of %s', (era) => {
-  let rig: AttackRig;
   const left: ChannelCaller[] = [];
-  beforeAll(async () => {
-    rig = await startRig({
-      policies: { open: ALLOW_ALL, questions: grantQuestions() },
-      prepare: (upstream) => upstream.obey(onlyIn(era)),
-    });
+  const rig = sharedGateway({
+    policies: { open: ALLOW_ALL, questions: grantQuestions() },
+    prepare: (upstream) => upstream.obey(onlyIn(era)),
   });
   afterEach(() => {
     for (const { channel } of left.splice(0)) channel.leave();
     rig.upstream.obey(onlyIn(era));
     rig.upstream.forget();
   });
-  afterAll(() => rig.close());
 
   async function open(capabilities: JsonObject = {}): Promise<ChannelCaller> {
     const caller = await openChannelCaller(rig.access, capabilities);

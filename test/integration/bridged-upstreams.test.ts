@@ -1,8 +1,8 @@
 // Clients of later eras before a server of HTTP+SSE: sessions over channels, answers that can be resumed, whose
 // a question is, what cannot be carried, and what is left behind.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { ALLOW_ALL, UPSTREAM } from '../support/gateway.js';
 import { onMethod, sessionsOnly } from '../support/hostile-acts.js';
 import type { JsonObject } from '../support/json.js';
 import type { LegacySseFront } from '../support/legacy-sse-front.js';
@@ -10,6 +10,7 @@ import { openRawSession, type RawSession, sendRaw } from '../support/raw-mcp.js'
 import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';
 import { bearer, post, requestStateless, resultOf } from '../support/wire-client.js';
+import { sharedGateway, withGateway } from '../support/with-gateway.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const SAMPLING = {
@@ -22,15 +23,14 @@ const FORM = {
 };
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
 
-let rig: AttackRig;
 let front: LegacySseFront;
 
+const rig = sharedGateway({
+  policies: { open: ALLOW_ALL, questions: grantQuestions() },
+  behindChannels: true,
+  prepare: (upstream) => upstream.obey(sessionsOnly),
+});
 beforeAll(async () => {
-  rig = await startRig({
-    policies: { open: ALLOW_ALL, questions: grantQuestions() },
-    behindChannels: true,
-    prepare: (upstream) => upstream.obey(sessionsOnly),
-  });
   if (rig.front === undefined) throw new Error('nothing serves HTTP+SSE');
   front = rig.front;
 });
@@ -40,7 +40,6 @@ afterEach(() => {
   rig.upstream.forget();
   front.forget();
 });
-afterAll(() => rig.close());
 
 function open(capabilities: object = {}, claims?: Record<string, unknown>): Promise<RawSession> {
   return rig.gateway.token(UPSTREAM, claims).then((token) => openRawSession(rig.access.url, { token, capabilities }));
@@ -378,19 +377,18 @@ describe('a channel that ends', () => {
 });
 
 describe('a session that nobody uses', () => {
-  it('[LEG-06] is ended, and its channel with it', async () => {
-    const short = await startRig({
-      behindChannels: true,
-      upstream: ['pinning: {maxAge: 10m}', 'limits: {streamIdle: 300ms}'],
-      prepare: (upstream) => upstream.obey(sessionsOnly),
-    });
-    try {
-      const session = await openRawSession(short.access.url, { token: short.access.token ?? '' });
-      expect((await session.ask(1, 'tools/call', CALL)).status).toBe(200);
-      await expect.poll(() => short.front?.channels(), PATIENT).toBe(0);
-      expect((await session.ask(2, 'tools/call', CALL)).status).toBe(404);
-    } finally {
-      await short.close();
-    }
-  });
+  it('[LEG-06] is ended, and its channel with it', () =>
+    withGateway(
+      {
+        behindChannels: true,
+        upstream: ['pinning: {maxAge: 10m}', 'limits: {streamIdle: 300ms}'],
+        prepare: (upstream) => upstream.obey(sessionsOnly),
+      },
+      async (short) => {
+        const session = await openRawSession(short.access.url, { token: short.access.token ?? '' });
+        expect((await session.ask(1, 'tools/call', CALL)).status).toBe(200);
+        await expect.poll(() => short.front?.channels(), PATIENT).toBe(0);
+        expect((await session.ask(2, 'tools/call', CALL)).status).toBe(404);
+      },
+    ));
 });

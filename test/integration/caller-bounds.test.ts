@@ -2,9 +2,9 @@
 // of anybody else is forgotten or let through for it. The bounds are small here; how large they are is said where
 // they stand.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ADMINS, adminsOf, idOf, type MergedRig, startMergedRig } from '../support/deployments.js';
-import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { ADMINS, adminsOf, idOf, startMergedRig } from '../support/deployments.js';
+import { UPSTREAM } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import { replace } from '../support/seams.js';
 import { makeSecret } from '../support/secrets.js';
@@ -19,6 +19,7 @@ import {
   requestStateless,
   statelessParts,
 } from '../support/wire-client.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 /** Requests with one token that may wait for its one verification. */
 const MAX_JOINED = 256;
@@ -45,11 +46,7 @@ replace('tables', {
 const CALL = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'one' } });
 
 describe('proofs that were used', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ listener: ['dpop: {maxAge: 20s}'] });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ listener: ['dpop: {maxAge: 20s}'] });
 
   let aheadSeconds = 0;
   type Proved = { send(): Promise<Reply>; again(): Promise<Reply> };
@@ -93,11 +90,7 @@ describe('proofs that were used', () => {
 });
 
 describe('the revocations', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ more: ADMINS });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ more: ADMINS });
 
   it('[REV-18] are bounded: one more is refused, none is forgotten, and one that is lifted makes room', async () => {
     const admins = adminsOf(rig.gateway);
@@ -128,11 +121,7 @@ describe('the revocations', () => {
 });
 
 describe('the resources that were listed', () => {
-  let rig: MergedRig;
-  beforeAll(async () => {
-    rig = await startMergedRig();
-  });
-  afterAll(() => rig.close());
+  const rig = shared(() => startMergedRig());
 
   it('[H-09] are forgotten of the caller who lists too many, and of nobody else', async () => {
     const callerOf = async (sub: string): Promise<Access> => ({
@@ -163,16 +152,14 @@ describe('the resources that were listed', () => {
 
 describe('requests that wait for an issuer', () => {
   const secret = makeSecret();
-  let rig: AttackRig;
-  beforeAll(async () => {
+  const rig = sharedGateway(() => {
     const client = 'clientId: gateway, clientSecret: {env: CLIENT}';
-    rig = await startRig({
+    return {
       issuer: [`introspection: {${client}, cacheTtl: 1s, maxPerSecond: 1000}`],
       env: { CLIENT: secret },
       upstream: ['pinning: {maxAge: 10m}', 'limits: {concurrency: 1000}'],
-    });
+    };
   });
-  afterAll(() => rig.close());
 
   const good = (): object => {
     const exp = Math.floor(Date.now() / 1000) + 600;

@@ -4,9 +4,9 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { runCommand } from '../support/commands.js';
-import { ALLOW_ALL, type AttackRig, type AuditLine, decisionOf, linesOf, startRig } from '../support/gateway.js';
+import { ALLOW_ALL, type AuditLine, decisionOf, linesOf } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor, sessionsOnly, statelessOnly } from '../support/hostile-acts.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
 import type { JsonObject } from '../support/json.js';
@@ -14,6 +14,7 @@ import { askStateless, beginStateless, createTaskServer, TASK_TOOLS } from '../s
 import { openRawSession, postRaw } from '../support/raw-mcp.js';
 import { makeCard, makeGithubToken, makeSecret, makeSsn } from '../support/secrets.js';
 import { callStateless, openSession, requestStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const MAX_LINE_CHARACTERS = 256 * 1024;
 const MANY = Array.from({ length: 80 }, (_, index) => `member${index}`);
@@ -77,23 +78,18 @@ endpoints:
   all: {issuers: [test], upstreams: {target: {prefix: t_}}}
 `;
 
-let rig: AttackRig;
-
-beforeAll(async () => {
-  rig = await startRig({
-    policies: POLICIES,
-    more: FLAGGING,
-    prepare(upstream) {
-      upstream.offer(() => TOOLS);
-      upstream.answerCalls(() => ({ content: [{ type: 'text', text: 'done' }] }));
-      upstream.obey(answerPrompts);
-    },
-  });
+const rig = sharedGateway({
+  policies: POLICIES,
+  more: FLAGGING,
+  prepare(upstream) {
+    upstream.offer(() => TOOLS);
+    upstream.answerCalls(() => ({ content: [{ type: 'text', text: 'done' }] }));
+    upstream.obey(answerPrompts);
+  },
 });
 afterEach(() => {
   rig.upstream.obey(answerPrompts);
 });
-afterAll(() => rig.close());
 
 const answerPrompts = onMethod('prompts/get', (request) => jsonBody(resultFor(request, { messages: [] })));
 
@@ -265,22 +261,20 @@ const offerPrompt = (request: Parameters<typeof answerPrompts>[0]) =>
   )(request) ?? answerPrompts(request);
 
 describe('[O-09] what is captured of the call of a task, and of a call on a channel', () => {
-  let other: AttackRig;
-  beforeAll(async () => {
-    other = await startRig({
-      policies: {
-        open: ALLOW_ALL,
-        captures: `version: 1
+  const other = sharedGateway({
+    policies: {
+      open: ALLOW_ALL,
+      captures: `version: 1
 policy: captures
 rules:
   - {id: ids, effect: require, who: {anyone: true}, what: {tools: ["*"]}, audit: {capture: [/id]}}
 `,
-      },
-      prepare: (upstream) => upstream.offer(() => TASK_TOOLS),
-    });
+    },
+    prepare: (upstream) => upstream.offer(() => TASK_TOOLS),
+  });
+  beforeAll(async () => {
     other.upstream.obey(createTaskServer().order);
   });
-  afterAll(() => other.close());
 
   const outcomeOf = async (method: string): Promise<AuditLine | undefined> =>
     (await other.gateway.audit()).findLast(({ type, target }) => type === 'mcp.outcome' && target.method === method);
@@ -309,17 +303,13 @@ describe.each([
   ['sessions', statelessOnly],
   ['stateless', sessionsOnly],
 ] as const)('[O-09] what a client of %s before the other era has captured', (era, order) => {
-  let other: AttackRig;
-  beforeAll(async () => {
-    other = await startRig({
-      policies: POLICIES,
-      prepare(upstream) {
-        upstream.offer(() => TOOLS);
-        upstream.obey(order);
-      },
-    });
+  const other = sharedGateway({
+    policies: POLICIES,
+    prepare(upstream) {
+      upstream.offer(() => TOOLS);
+      upstream.obey(order);
+    },
   });
-  afterAll(() => other.close());
 
   it('is recorded as it was sent', async () => {
     if (era === 'stateless') await callStateless(other.access, 'open_record', { id: 'crossing' });

@@ -6,8 +6,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { callMessage, type OpenedChannel, openSessionChannel, type RawChannel } from '../support/http-sse-clients.js';
 import type { JsonObject } from '../support/json.js';
-import { type SseServer, startSseServer } from '../support/sse-server.js';
+import { startSseServer } from '../support/sse-server.js';
 import { PATIENT } from '../support/timing.js';
+import { shared } from '../support/with-gateway.js';
 
 /** Requests of one stream that may wait for their responses. */
 const MAX_PENDING_RESPONSES = 1024;
@@ -16,7 +17,6 @@ const EXCHANGE_MAX_MS = 600;
 const LATE_MS = 2 * EXCHANGE_MAX_MS;
 const BATCH = 32;
 
-let server: SseServer;
 let short: RunningGateway;
 let long: RunningGateway;
 let narrow: RunningGateway;
@@ -27,8 +27,8 @@ const start = (limits: string): Promise<RunningGateway> =>
     policies: { open: ALLOW_ALL },
   });
 
+const server = shared(() => startSseServer());
 beforeAll(async () => {
-  server = await startSseServer();
   short = await start('requestTimeout: 500ms, exchangeMax: 600ms');
   long = await start('exchangeMax: 10m, concurrency: 2000, concurrencyPerCaller: 2000');
   narrow = await start('concurrency: 8, concurrencyPerCaller: 2');
@@ -38,7 +38,6 @@ afterAll(async () => {
   await short?.close();
   await long?.close();
   await narrow?.close();
-  await server?.close();
 });
 
 async function open(gateway: RunningGateway): Promise<OpenedChannel> {

@@ -1,7 +1,6 @@
 // What the conformance suite found in the running gateway, held here without it.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import {
   bearer,
@@ -13,6 +12,7 @@ import {
   sessionHeaders,
   toolNames,
 } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const ANCHORED = {
   name: 'anchored',
@@ -27,16 +27,12 @@ const ANCHORED = {
 };
 
 describe('what the conformance suite found', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({
-      prepare: (upstream) => {
-        upstream.offer(() => [...HONEST_TOOLS, ANCHORED]);
-        upstream.answerCalls((name) => ({ content: [{ type: 'text', text: name }] }));
-      },
-    });
+  const rig = sharedGateway({
+    prepare: (upstream) => {
+      upstream.offer(() => [...HONEST_TOOLS, ANCHORED]);
+      upstream.answerCalls((name) => ({ content: [{ type: 'text', text: name }] }));
+    },
   });
-  afterAll(() => rig.close());
 
   it('[N-03] mirroring headers are accepted in a session where they agree, and go no further', async () => {
     const version = { 'mcp-protocol-version': SESSION_VERSION };

@@ -6,13 +6,14 @@ import { randomBytes } from 'node:crypto';
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { type ConsoleRig, formTokenOf, logIn, sendOnce, startConsole, TestBrowser } from '../support/console-rig.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { readLockOf } from '../support/lock-files.js';
 import { PATIENT } from '../support/timing.js';
 import { makeAuthority } from '../support/tls.js';
 import { bearer, callStateless, requestStateless, toolNames } from '../support/wire-client.js';
+import { shared, withStarted } from '../support/with-gateway.js';
 
 const [FIRST, ...OTHERS] = HONEST_TOOLS;
 const HOSTILE = '</td><script>alert(1)</script>"\'><b>\u202e\u200b';
@@ -33,13 +34,11 @@ async function openDefinition(browser: TestBrowser, { url }: ConsoleRig) {
 }
 
 describe('the console for a reviewer', () => {
-  let console: ConsoleRig;
   let browser: TestBrowser;
+  const console = shared(() => startConsole({ groups: ['leads'] }));
   beforeAll(async () => {
-    console = await startConsole({ groups: ['leads'] });
     browser = await logIn(console);
   });
-  afterAll(() => console.close());
 
   it('[CON-01] logs in by code flow with PKCE, state and nonce, and shows the controls', async () => {
     const other = new TestBrowser();
@@ -201,12 +200,10 @@ rules:
 });
 
 describe('the console for a viewer', () => {
-  let console: ConsoleRig;
+  const console = shared(() => startConsole({ groups: ['sec'] }));
   beforeAll(async () => {
-    console = await startConsole({ groups: ['sec'] });
     await drift(console);
   });
-  afterAll(() => console.close());
 
   it('[CON-05] shows no definition, no command and no button', async () => {
     const browser = await logIn(console);
@@ -223,11 +220,7 @@ describe('the console for a viewer', () => {
 });
 
 describe('the console for everybody else', () => {
-  let console: ConsoleRig;
-  beforeAll(async () => {
-    console = await startConsole({ groups: ['eng'] });
-  });
-  afterAll(() => console.close());
+  const console = shared(() => startConsole({ groups: ['eng'] }));
 
   it('[CON-05] opens no session for whoever has no role', async () => {
     const browser = new TestBrowser();
@@ -248,12 +241,10 @@ describe('the console for everybody else', () => {
 });
 
 describe('the console of an upstream that is trusted on first use', () => {
-  let console: ConsoleRig;
-  beforeAll(async () => {
+  const console = shared(async () => {
     const upstream = ['pinning: {maxAge: 1s, mode: trust-on-first-use}'];
-    console = await startConsole({ upstream, pin: false });
+    return startConsole({ upstream, pin: false });
   });
-  afterAll(() => console.close());
 
   it('[CON-02] lists apart what was trusted, and as drift what came later', async () => {
     const browser = await logIn(console);
@@ -276,11 +267,7 @@ describe('the console of an upstream that is trusted on first use', () => {
 
 describe('the console by TLS', () => {
   const authority = makeAuthority();
-  let console: ConsoleRig;
-  beforeAll(async () => {
-    console = await startConsole({ tls: authority.issue() });
-  });
-  afterAll(() => console.close());
+  const console = shared(() => startConsole({ tls: authority.issue() }));
 
   it('[CON-07] has cookies that no other host can set and no plain connection carries', async () => {
     const { url } = console;
@@ -343,14 +330,16 @@ describe('a session at another replica', () => {
 });
 
 describe('logins with other settings', () => {
-  it('[CON-01] asks for the scopes that are configured', async () => {
-    const console = await startConsole({ login: ', scopes: [openid, "notes:read"]' });
-    const browser = await logIn(console);
-    const asked = new URL(browser.visited.find((one) => one.includes('/auth?')) ?? '');
-    expect(asked.searchParams.get('scope')).toBe('openid notes:read');
-    expect((await browser.open(console.url)).status).toBe(200);
-    await console.close();
-  });
+  it('[CON-01] asks for the scopes that are configured', () =>
+    withStarted(
+      () => startConsole({ login: ', scopes: [openid, "notes:read"]' }),
+      async (console) => {
+        const browser = await logIn(console);
+        const asked = new URL(browser.visited.find((one) => one.includes('/auth?')) ?? '');
+        expect(asked.searchParams.get('scope')).toBe('openid notes:read');
+        expect((await browser.open(console.url)).status).toBe(200);
+      },
+    ));
 
   it('[CON-01] says that an issuer cannot be reached', async () => {
     const console = await startConsole();

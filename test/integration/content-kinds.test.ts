@@ -1,12 +1,13 @@
 // The kind of what an upstream or a tool returns, from the gateway file to what a client gets: how much of a text is
 // changed, for which definitions `code` counts, and that secrets are redacted whatever the kind.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import type { HostileUpstream } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { digestOfListedTool } from '../support/lock-files.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { callStateless, type Reply, resultOf } from '../support/wire-client.js';
+import { sharedGateway, withGateway } from '../support/with-gateway.js';
 
 const PINNED_SELDOM = 'pinning: {maxAge: 10m}';
 const token = makeGithubToken();
@@ -35,23 +36,21 @@ function textOf(reply: Reply): string {
 
 describe('the kind of what a tool returns', () => {
   const NAMES = ['as_upstream', 'as_code', 'as_auto', 'as_markup', 'as_text', 'for_another'];
-  let rig: AttackRig;
   let served = TEXT;
-  beforeAll(async () => {
+  const rig = sharedGateway(() => {
     const tools = NAMES.map((name) => toolNamed(name));
     const other = digestOfListedTool(toolNamed('for_another', 'As it was reviewed.'));
-    rig = await startRig({
+    return {
       upstream: [
         PINNED_SELDOM,
         `content: {kind: code, tools: {as_code: code, as_auto: auto, as_markup: markup, as_text: text, for_another: {kind: code, digest: ${other}}}}`,
       ],
-      prepare(upstream) {
+      prepare(upstream: HostileUpstream) {
         upstream.offer(() => tools);
         upstream.answerCalls(() => ({ content: [{ type: 'text', text: served }] }));
       },
-    });
+    };
   });
-  afterAll(() => rig.close());
 
   async function read(tool: string, text = TEXT): Promise<string> {
     served = text;
@@ -101,21 +100,24 @@ describe('code of a definition', () => {
   it('ends when the server changes the definition', async () => {
     let description = 'Reads a file.';
     const digest = digestOfListedTool(toolNamed('read_file', description));
-    const rig = await startRig({
-      pin: false,
-      upstream: ['pinning: {mode: off, maxAge: 1s}', `content: {tools: {read_file: {kind: code, digest: ${digest}}}}`],
-      prepare(upstream) {
-        upstream.offer(() => [toolNamed('read_file', description)]);
-        upstream.answerCalls(() => ({ content: [{ type: 'text', text: TEXT }] }));
+    await withGateway(
+      {
+        pin: false,
+        upstream: [
+          'pinning: {mode: off, maxAge: 1s}',
+          `content: {tools: {read_file: {kind: code, digest: ${digest}}}}`,
+        ],
+        prepare(upstream) {
+          upstream.offer(() => [toolNamed('read_file', description)]);
+          upstream.answerCalls(() => ({ content: [{ type: 'text', text: TEXT }] }));
+        },
       },
-    });
-    try {
-      const read = async (): Promise<string> => textOf(await callStateless(rig.access, 'read_file'));
-      expect(await read()).toBe(TEXT);
-      description = 'Reads a page.';
-      await expect.poll(read, { timeout: 10_000 }).not.toBe(TEXT);
-    } finally {
-      await rig.close();
-    }
+      async (rig) => {
+        const read = async (): Promise<string> => textOf(await callStateless(rig.access, 'read_file'));
+        expect(await read()).toBe(TEXT);
+        description = 'Reads a page.';
+        await expect.poll(read, { timeout: 10_000 }).not.toBe(TEXT);
+      },
+    );
   });
 });

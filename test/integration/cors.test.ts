@@ -3,9 +3,10 @@
 // Source: WHATWG Fetch §3.2; MCP transports (Origin); docs/contract.md §2 and §6.
 
 import { request as ask } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectNothingForwarded, startRig } from '../support/gateway.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { expectNothingForwarded } from '../support/gateway.js';
 import { callStateless, type HeaderLines } from '../support/wire-client.js';
+import { sharedGateway, withGateway } from '../support/with-gateway.js';
 
 const ALLOWED = 'https://inspector.example.com';
 const FOREIGN = 'https://evil.example';
@@ -13,13 +14,11 @@ const FOREIGN = 'https://evil.example';
 type Answer = { readonly status: number; readonly headers: Readonly<Record<string, unknown>> };
 
 describe('cross-origin requests', () => {
-  let rig: AttackRig;
   let document: string;
+  const rig = sharedGateway({ listener: [`allowedOrigins: ["${ALLOWED}"]`] });
   beforeAll(async () => {
-    rig = await startRig({ listener: [`allowedOrigins: ["${ALLOWED}"]`] });
     document = `${rig.gateway.publicUrl}/.well-known/oauth-protected-resource/target`;
   });
-  afterAll(() => rig.close());
 
   /** Says what a browser says, which fetch does not let a program say. */
   function send(url: string, method: string, headers: HeaderLines): Promise<Answer> {
@@ -161,9 +160,8 @@ describe('cross-origin requests', () => {
     expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
   });
 
-  it('[BND-25] an origin that a reload takes away is foreign at the next request', async () => {
-    const other = await startRig({ listener: [`allowedOrigins: ["${ALLOWED}"]`] });
-    try {
+  it('[BND-25] an origin that a reload takes away is foreign at the next request', () =>
+    withGateway({ listener: [`allowedOrigins: ["${ALLOWED}"]`] }, async (other) => {
       expect((await preflight(other.access.url, ALLOWED)).status).toBe(204);
       const { readFile, writeFile } = await import('node:fs/promises');
       const file = `${other.gateway.folder}/gateway.yaml`;
@@ -171,8 +169,5 @@ describe('cross-origin requests', () => {
       await writeFile(file, text.replace(`, allowedOrigins: ["${ALLOWED}"]`, ''));
       await other.gateway.reload();
       expect((await preflight(other.access.url, ALLOWED)).status).toBe(403);
-    } finally {
-      await other.close();
-    }
-  });
+    }));
 });

@@ -3,12 +3,13 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, requestStateless, toolNames } from '../support/wire-client.js';
+import { shared, withGateway, withStarted } from '../support/with-gateway.js';
 
 /** A definition with more values than these has no digest. */
 const MAX_DEFINITION_VALUES = 20_000;
@@ -32,11 +33,7 @@ function startUnpinned(pinning: string): Promise<AttackRig> {
 }
 
 describe('pinning.scan: warn', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startUnpinned('mode: off, scan: warn');
-  });
-  afterAll(() => rig.close());
+  const rig = shared(() => startUnpinned('mode: off, scan: warn'));
 
   it('[L-54] lists what it found, and records it', async () => {
     const listed = await requestStateless(rig.access, 'tools/list');
@@ -63,17 +60,16 @@ describe('pinning.scan: warn', () => {
 });
 
 describe('pinning.scan: off', () => {
-  it('[L-54] finds nothing, and the control says so', async () => {
-    const rig = await startUnpinned('mode: off, scan: off');
-    try {
-      const listed = await requestStateless(rig.access, 'tools/list');
-      expect(toolNames(listed)).toEqual(['read_record', 'write_record', 'notes']);
-      expect(await findingsOf(rig)).toEqual([]);
-      await expect.poll(() => rig.gateway.log(), SOON).toContain('pinning.mode: off; pinning.scan: off');
-    } finally {
-      await rig.close();
-    }
-  });
+  it('[L-54] finds nothing, and the control says so', () =>
+    withStarted(
+      () => startUnpinned('mode: off, scan: off'),
+      async (rig) => {
+        const listed = await requestStateless(rig.access, 'tools/list');
+        expect(toolNames(listed)).toEqual(['read_record', 'write_record', 'notes']);
+        expect(await findingsOf(rig)).toEqual([]);
+        await expect.poll(() => rig.gateway.log(), SOON).toContain('pinning.mode: off; pinning.scan: off');
+      },
+    ));
 });
 
 describe('pinning.mode: off, and a definition with too many values for a digest', () => {
@@ -92,32 +88,30 @@ describe('pinning.mode: off, and a definition with too many values for a digest'
     return rig;
   }
 
-  it('[L-54] is refused once a page has shown a form that the scan withholds', async () => {
-    const rig = await startWith('10m');
-    try {
-      expect((await callStateless(rig.access, 'notes')).message).toHaveProperty('result.content');
-      rig.upstream.offer(poisoned);
-      const listed = await requestStateless(rig.access, 'tools/list');
-      expect(toolNames(listed)).toEqual(['read_record', 'write_record']);
-      await expectRefusedLines(rig, await callStateless(rig.access, 'notes'), 'tool-poisoned');
-    } finally {
-      await rig.close();
-    }
-  });
+  it('[L-54] is refused once a page has shown a form that the scan withholds', () =>
+    withStarted(
+      () => startWith('10m'),
+      async (rig) => {
+        expect((await callStateless(rig.access, 'notes')).message).toHaveProperty('result.content');
+        rig.upstream.offer(poisoned);
+        const listed = await requestStateless(rig.access, 'tools/list');
+        expect(toolNames(listed)).toEqual(['read_record', 'write_record']);
+        await expectRefusedLines(rig, await callStateless(rig.access, 'notes'), 'tool-poisoned');
+      },
+    ));
 
-  it('[L-54] is usable again once it is listed without what the scan found', async () => {
-    const rig = await startWith('1s');
-    const isUsable = async () => (await callStateless(rig.access, 'notes')).message?.['result'] !== undefined;
-    try {
-      expect(await isUsable()).toBe(true);
-      rig.upstream.offer(poisoned);
-      await expect.poll(isUsable, PATIENT).toBe(false);
-      rig.upstream.offer(clean);
-      await expect.poll(isUsable, PATIENT).toBe(true);
-    } finally {
-      await rig.close();
-    }
-  });
+  it('[L-54] is usable again once it is listed without what the scan found', () =>
+    withStarted(
+      () => startWith('1s'),
+      async (rig) => {
+        const isUsable = async () => (await callStateless(rig.access, 'notes')).message?.['result'] !== undefined;
+        expect(await isUsable()).toBe(true);
+        rig.upstream.offer(poisoned);
+        await expect.poll(isUsable, PATIENT).toBe(false);
+        rig.upstream.offer(clean);
+        await expect.poll(isUsable, PATIENT).toBe(true);
+      },
+    ));
 });
 
 describe('pinning.mode: off, and a name in several forms', () => {
@@ -125,37 +119,37 @@ describe('pinning.mode: off, and a name in several forms', () => {
 
   it('[L-54] is refused however many forms pages show after the one that the scan withholds', async () => {
     let page = 0;
-    const rig = await startRig({
-      pin: false,
-      upstream: ['pinning: {mode: off, maxAge: 10m}'],
-      prepare: (upstream) =>
-        upstream.offer(() => {
+    await withGateway(
+      {
+        pin: false,
+        upstream: ['pinning: {mode: off, maxAge: 10m}'],
+        prepare: (upstream) =>
+          upstream.offer(() => {
+            page += 1;
+            return [...HONEST_TOOLS, notes(`Keeps notes on page ${page}.`)];
+          }),
+      },
+      async (rig) => {
+        rig.upstream.answerCalls(() => ({ content: [] }));
+        const list = async (times: number) => {
+          for (let each = 0; each < times; each += 1) {
+            const listed = await requestStateless(rig.access, 'tools/list');
+            expect(toolNames(listed)).toContain('read_record');
+          }
+        };
+        expect((await callStateless(rig.access, 'notes')).message).toHaveProperty('result.content');
+        await list(6);
+        rig.upstream.offer(() => [...HONEST_TOOLS, POISONED]);
+        await list(1);
+        await expectRefusedLines(rig, await callStateless(rig.access, 'notes'), 'tool-poisoned');
+        rig.upstream.offer(() => {
           page += 1;
           return [...HONEST_TOOLS, notes(`Keeps notes on page ${page}.`)];
-        }),
-    });
-    rig.upstream.answerCalls(() => ({ content: [] }));
-    const list = async (times: number) => {
-      for (let each = 0; each < times; each += 1) {
-        const listed = await requestStateless(rig.access, 'tools/list');
-        expect(toolNames(listed)).toContain('read_record');
-      }
-    };
-    try {
-      expect((await callStateless(rig.access, 'notes')).message).toHaveProperty('result.content');
-      await list(6);
-      rig.upstream.offer(() => [...HONEST_TOOLS, POISONED]);
-      await list(1);
-      await expectRefusedLines(rig, await callStateless(rig.access, 'notes'), 'tool-poisoned');
-      rig.upstream.offer(() => {
-        page += 1;
-        return [...HONEST_TOOLS, notes(`Keeps notes on page ${page}.`)];
-      });
-      await list(6);
-      await expectRefusedLines(rig, await callStateless(rig.access, 'notes'), 'tool-poisoned');
-    } finally {
-      await rig.close();
-    }
+        });
+        await list(6);
+        await expectRefusedLines(rig, await callStateless(rig.access, 'notes'), 'tool-poisoned');
+      },
+    );
   });
 
   it('[L-54] is refused if one listing holds it twice and the scan withholds the first form', async () => {
@@ -164,26 +158,22 @@ describe('pinning.mode: off, and a name in several forms', () => {
       const values = Array.from({ length: 10_000 }, (_each, value) => `v${value}`);
       return { name: `other_${index}`, inputSchema: { type: 'object' }, _meta: { values } };
     });
-    const rig = await startRig({
-      pin: false,
-      upstream: ['pinning: {mode: off, maxAge: 10m}'],
-      prepare: (upstream) => upstream.offer(() => [POISONED, ...between, notes('Keeps notes.')]),
-    });
-    rig.upstream.answerCalls(() => ({ content: [] }));
-    try {
-      await expectRefusedLines(rig, await callStateless(rig.access, 'notes'), 'tool-poisoned');
-    } finally {
-      await rig.close();
-    }
+    await withGateway(
+      {
+        pin: false,
+        upstream: ['pinning: {mode: off, maxAge: 10m}'],
+        prepare: (upstream) => upstream.offer(() => [POISONED, ...between, notes('Keeps notes.')]),
+      },
+      async (rig) => {
+        rig.upstream.answerCalls(() => ({ content: [] }));
+        await expectRefusedLines(rig, await callStateless(rig.access, 'notes'), 'tool-poisoned');
+      },
+    );
   });
 });
 
 describe('pinning.mode: trust-on-first-use', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startUnpinned('mode: trust-on-first-use');
-  });
-  afterAll(() => rig.close());
+  const rig = shared(() => startUnpinned('mode: trust-on-first-use'));
 
   const [READ = {}, WRITE = {}] = HONEST_TOOLS;
 

@@ -3,9 +3,9 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { runCommand } from '../support/commands.js';
-import { ALLOW_ALL, type AttackRig, expectRefusedLines, expectWithheldLines, startRig } from '../support/gateway.js';
+import { ALLOW_ALL, expectRefusedLines, expectWithheldLines } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import type { Json, JsonObject } from '../support/json.js';
 import { parseLock } from '../support/lock-files.js';
@@ -17,17 +17,14 @@ import {
   sessionHeaders,
   toolNames,
 } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const [FIRST, ...OTHERS] = HONEST_TOOLS;
 const SOON = { timeout: 10_000, interval: 20 };
 const DRIFTED = [{ ...FIRST, description: 'Reads a record, and more.' }, ...OTHERS];
 
 describe('a drift that no client asked for', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ upstream: ['pinning: {maxAge: 2s}'] });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ upstream: ['pinning: {maxAge: 2s}'] });
 
   it('[G-06] is announced on an open stream, recorded, hidden and refused', async () => {
     const session = await rig.openSession();
@@ -130,11 +127,7 @@ describe('a drift that no client asked for', () => {
 });
 
 describe('a drift under onDrift: stop-upstream', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ upstream: ['pinning: {maxAge: 2s, onDrift: stop-upstream}'] });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ upstream: ['pinning: {maxAge: 2s, onDrift: stop-upstream}'] });
 
   it('[G-06] stops every tool of the upstream', async () => {
     expect((await callStateless(rig.access, 'write_record', { id: 'a', text: 'b' })).text).toContain('write_record a');
@@ -166,17 +159,15 @@ rules:
     what: {upstreams: ["*"], tools: ["*"]}
     when: has(args.key) && args.key == "root"
 `;
-  let rig: AttackRig;
+  const rig = sharedGateway({
+    upstream: ['pinning: {mode: off, maxAge: 2s}'],
+    policies: { open: ALLOW_ALL, reads: READS },
+  });
   beforeAll(async () => {
-    rig = await startRig({
-      upstream: ['pinning: {mode: off, maxAge: 2s}'],
-      policies: { open: ALLOW_ALL, reads: READS },
-    });
     rig.upstream.offer(() => [RENAMED]);
     expect(toolNames(await requestStateless(rig.access, 'tools/list'))).toEqual(['read_record']);
     rig.upstream.forget();
   });
-  afterAll(() => rig.close());
 
   it('[L-53] arguments are held to what was listed last, in spite of the lock file', async () => {
     for (const args of [{ id: 'one' }, { key: 7 }]) {

@@ -1,10 +1,11 @@
 // What keys of a policy file do, each from the file to its effect on the running gateway, where no other test
 // shows it. config-effects/policy.ts names these tests.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, decisionOf, linesOf, startRig, textOf } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { decisionOf, linesOf, textOf } from '../support/gateway.js';
 import type { JsonObject } from '../support/json.js';
 import { callStateless, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 /** What one rule names of its callers, by the tool that it grants. */
 const WHO: Readonly<Record<string, string>> = {
@@ -72,18 +73,14 @@ ${Object.entries(WHO)
     what: {upstreams: ["targets-*"], tools: [elsewhere]}
 `;
 
-let rig: AttackRig;
-beforeAll(async () => {
-  rig = await startRig({
-    policies: { who: POLICY },
-    issuers: ['other: {issuer: "http://127.0.0.1:9/other", network: loopback, algorithms: [ES256]}'],
-    prepare(upstream) {
-      upstream.offer(() => TOOLS);
-      upstream.answerCalls(() => ({ content: [{ type: 'text', text: 'done' }] }));
-    },
-  });
+const rig = sharedGateway({
+  policies: { who: POLICY },
+  issuers: ['other: {issuer: "http://127.0.0.1:9/other", network: loopback, algorithms: [ES256]}'],
+  prepare(upstream) {
+    upstream.offer(() => TOOLS);
+    upstream.answerCalls(() => ({ content: [{ type: 'text', text: 'done' }] }));
+  },
 });
-afterAll(() => rig.close());
 
 describe('[P-46, P-47] one rule over the arguments of all tools', () => {
   it.each([

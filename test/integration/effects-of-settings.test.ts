@@ -6,26 +6,19 @@ import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { startExchangeRig } from '../support/deployments.js';
-import { type AttackRig, decisionOf, expectRefusedLines, startRig } from '../support/gateway.js';
+import { decisionOf, expectRefusedLines } from '../support/gateway.js';
+import type { HostileUpstream } from '../support/hostile-upstream.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { makeGithubToken, makeSecret } from '../support/secrets.js';
-import { makeProofHolder, proofHeaders, startTokenServer, type TokenServer } from '../support/tokens.js';
+import { makeProofHolder, proofHeaders, startTokenServer } from '../support/tokens.js';
 import { callStateless, initialize, post, resultOf, statelessParts } from '../support/wire-client.js';
+import { shared, sharedGateway, withGateway, withStarted } from '../support/with-gateway.js';
 
 const PINNED_SELDOM = 'pinning: {maxAge: 10m}';
 const MINUTE_SECONDS = 60;
-
-async function withRig(options: Parameters<typeof startRig>[0], run: (rig: AttackRig) => Promise<void>): Promise<void> {
-  const rig = await startRig(options);
-  try {
-    await run(rig);
-  } finally {
-    await rig.close();
-  }
-}
 
 /** The flags with which this process has opened a file (proc(5), fdinfo). */
 async function openFlagsOf(path: string): Promise<number> {
@@ -40,7 +33,7 @@ async function openFlagsOf(path: string): Promise<number> {
 
 describe('[C-24] keys of an issuer', () => {
   it('maxLifetime refuses tokens that were issued for longer', () =>
-    withRig({ issuer: ['algorithms: [ES256]', 'maxLifetime: 2m'] }, async (rig) => {
+    withGateway({ issuer: ['algorithms: [ES256]', 'maxLifetime: 2m'] }, async (rig) => {
       const iat = Math.floor(Date.now() / 1000);
       const statusOf = async (seconds: number): Promise<number> => {
         const token = await rig.gateway.token('target', { iat, exp: iat + seconds });
@@ -51,7 +44,7 @@ describe('[C-24] keys of an issuer', () => {
     }));
 
   it('algorithms are those that may sign', () =>
-    withRig({ issuer: ['algorithms: [ES256, ES384]'] }, async (rig) => {
+    withGateway({ issuer: ['algorithms: [ES256, ES384]'] }, async (rig) => {
       const statusOf = async (alg: string): Promise<number> => {
         await rig.gateway.issuer.rotate({ keepOld: true, alg });
         const token = await rig.gateway.token('target');
@@ -62,7 +55,7 @@ describe('[C-24] keys of an issuer', () => {
     }));
 
   it('claims say where the client, the scopes and the groups stand', () =>
-    withRig(
+    withGateway(
       {
         issuer: ['algorithms: [ES256]', 'claims: {client: app, scope: [may], groups: teams}'],
         policies: {
@@ -112,7 +105,7 @@ rules:
     const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const keys = 'clientId: gateway, clientSecret: {env: CLIENT}';
     const how = `authentication: client_secret_post, endpoint: "${origin}/ask/here"`;
-    await withRig({ issuer: [`introspection: {${keys}, ${how}}`], env: { CLIENT: secret } }, async (rig) => {
+    await withGateway({ issuer: [`introspection: {${keys}, ${how}}`], env: { CLIENT: secret } }, async (rig) => {
       audience = rig.access.url;
       const reply = await callStateless(rig.as(makeSecret()), 'read_record', { id: 'one' });
       expect(reply.status).toBe(200);
@@ -126,7 +119,7 @@ rules:
 
 describe('[C-24] keys of a listener and of an upstream', () => {
   it('dpop.maxAge ends how long a proof may be used', () =>
-    withRig({ listener: ['dpop: {maxAge: 20s}'] }, async (rig) => {
+    withGateway({ listener: ['dpop: {maxAge: 20s}'] }, async (rig) => {
       const holder = await makeProofHolder();
       const { url } = rig.access;
       const token = await rig.gateway.token('target', { cnf: { jkt: holder.thumbprint } });
@@ -142,7 +135,7 @@ describe('[C-24] keys of a listener and of an upstream', () => {
     }));
 
   it('mode: off calls what nobody has pinned', () =>
-    withRig({ pin: false, upstream: ['pinning: {mode: off}'] }, async (rig) => {
+    withGateway({ pin: false, upstream: ['pinning: {mode: off}'] }, async (rig) => {
       const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
       expect(resultOf(reply)['content']).toBeDefined();
       expect(rig.upstream.uses()).toHaveLength(1);
@@ -152,7 +145,7 @@ describe('[C-24] keys of a listener and of an upstream', () => {
     const args = { id: 'one', nobody: { declared: 'this' } };
     const outcomes: unknown[] = [];
     for (const mode of ['declared', 'observe', 'any']) {
-      await withRig({ upstream: [PINNED_SELDOM, `arguments: ${mode}`] }, async (rig) => {
+      await withGateway({ upstream: [PINNED_SELDOM, `arguments: ${mode}`] }, async (rig) => {
         const reply = await callStateless(rig.access, 'read_record', args);
         const sent = rig.upstream.uses().length;
         const isRefused = resultOf(reply)['isError'] === true;
@@ -170,7 +163,7 @@ describe('[C-24] keys of a listener and of an upstream', () => {
   });
 
   it('path is where an upstream is called', () =>
-    withRig({ upstream: [PINNED_SELDOM, 'path: /moved/here'] }, async (rig) => {
+    withGateway({ upstream: [PINNED_SELDOM, 'path: /moved/here'] }, async (rig) => {
       const moved = rig.gateway.url('moved/here');
       const access = { url: moved, token: await rig.gateway.issuer.mint(moved) };
       expect((await callStateless(access, 'read_record', { id: 'one' })).status).toBe(200);
@@ -220,8 +213,7 @@ rules:
   - {id: all, effect: allow, who: {anyone: true}, what: {upstreams: ["*"], tools: ["*"]}}
 ${names.map((name) => `  - {id: by-${name}, effect: require, who: {anyone: true}, what: {tools: ["${name}_*"]}, inspect: ${name}}`).join('\n')}
 `;
-  let rig: AttackRig;
-  beforeAll(async () => {
+  const rig = sharedGateway(() => {
     const tools = ['bare', ...names].flatMap((name) =>
       Object.keys(TEXTS).map((text) => ({
         name: `${name}_${text}`,
@@ -229,19 +221,18 @@ ${names.map((name) => `  - {id: by-${name}, effect: require, who: {anyone: true}
         inputSchema: { type: 'object' },
       })),
     );
-    rig = await startRig({
+    return {
       policies: { profiles: policy },
       more: `inspection:\n  profiles:\n${profiles.join('\n')}\n`,
       upstream: [PINNED_SELDOM, 'inspect: bare'],
-      prepare(upstream) {
+      prepare(upstream: HostileUpstream) {
         upstream.offer(() => tools);
         upstream.answerCalls((tool) => ({
           content: [{ type: 'text', text: TEXTS[tool.replace(/^[^_]*_/, '')] ?? '' }],
         }));
       },
-    });
+    };
   });
-  afterAll(() => rig.close());
 
   /** The text of the result, or why there is none. */
   async function textOrReasonOf(profileName: string, text: string): Promise<unknown> {
@@ -284,7 +275,7 @@ describe('[C-24] keys of what the gateway tells of itself', () => {
       ...(HONEST_TOOLS[0] as JsonObject),
       name: `tool${index}`,
     }));
-    await withRig(
+    await withGateway(
       {
         more: 'metrics: {toolLabel: true, maxSeries: 100}\n',
         prepare(upstream) {
@@ -311,17 +302,20 @@ describe('[C-24] keys of what the gateway tells of itself', () => {
   });
 
   it('onFailure: continue lets calls go on that nobody can record', () =>
-    withRig({ audit: 'audit: {sinks: [{type: file, path: ./gone/audit.jsonl}], onFailure: continue}' }, async (rig) => {
-      const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
-      expect(reply.status).toBe(200);
-      expect(rig.upstream.uses()).toHaveLength(1);
-    }));
+    withGateway(
+      { audit: 'audit: {sinks: [{type: file, path: ./gone/audit.jsonl}], onFailure: continue}' },
+      async (rig) => {
+        const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+        expect(reply.status).toBe(200);
+        expect(rig.upstream.uses()).toHaveLength(1);
+      },
+    ));
 
   it.each([
     ['written', false],
     ['synced', true],
   ])('durability: %s says whether each write is synced, and the control says which holds', (durability, isSynced) =>
-    withRig(
+    withGateway(
       {
         audit: `audit: {sinks: [{type: file, path: ./audit.jsonl}], durability: ${durability}}`,
       },
@@ -335,7 +329,7 @@ describe('[C-24] keys of what the gateway tells of itself', () => {
 
   it('a sink of type stdout gets every line, where that is said to be durable', async () => {
     let printed = '';
-    await withRig(
+    await withGateway(
       {
         audit: 'audit: {sinks: [{type: stdout, durability: handed-over}]}',
         writeStdout: (text) => {
@@ -355,7 +349,7 @@ describe('[C-24] keys of what the gateway tells of itself', () => {
 
 describe('[C-24] keys of an endpoint', () => {
   it('audiences open it in place of its own, and prefix names its tools', () =>
-    withRig(
+    withGateway(
       {
         more: 'endpoints:\n  joined: {path: /together, issuers: [test], audiences: {test: ["urn:joined"]}, upstreams: {target: {prefix: t_}}}\n',
       },
@@ -371,7 +365,7 @@ describe('[C-24] keys of an endpoint', () => {
     ));
 
   it('authentication: none lets everyone in where every member does', () =>
-    withRig(
+    withGateway(
       {
         upstream: [PINNED_SELDOM, 'authentication: none'],
         more: 'endpoints:\n  open: {authentication: none, upstreams: {target: {prefix: t_}}}\n',
@@ -386,12 +380,8 @@ describe('[C-24] keys of an endpoint', () => {
 });
 
 describe('[C-24] credentials', () => {
-  let server: TokenServer;
-  beforeAll(async () => {
-    server = await startTokenServer();
-  });
+  const server = shared(() => startTokenServer());
   afterEach(() => server.repent());
-  afterAll(() => server.close());
 
   it('of pinning are asked for as they are configured, for listing alone', async () => {
     const secret = makeSecret();
@@ -400,7 +390,7 @@ describe('[C-24] credentials', () => {
       'clientId: lister, clientSecret: {env: LISTER}, clientAuthentication: client_secret_post',
       'scopes: [list], audience: records',
     ].join(', ');
-    await withRig(
+    await withGateway(
       {
         upstream: [`pinning: {maxAge: 10m, credentials: {${request}}}`],
         env: { LISTER: secret },
@@ -423,7 +413,7 @@ describe('[C-24] credentials', () => {
   });
 
   it('of pinning may be a header, or name a resource of their own', async () => {
-    await withRig(
+    await withGateway(
       {
         upstream: ['pinning: {maxAge: 10m, credentials: {type: static, header: X-List, value: {env: LISTER}}}'],
         env: { LISTER: 'only for listing' },
@@ -445,7 +435,7 @@ describe('[C-24] credentials', () => {
       'clientId: lister, clientSecret: {env: LISTER}, resource: "https://records.example/mcp"',
     ].join(', ');
     const seen = server.seen.length;
-    await withRig(
+    await withGateway(
       {
         upstream: [`pinning: {maxAge: 10m, credentials: {${request}}}`],
         env: { LISTER: makeSecret() },
@@ -457,18 +447,18 @@ describe('[C-24] credentials', () => {
     );
   });
 
-  it('of an exchange name the type of the token of the acting party', async () => {
-    const rig = await startExchangeRig({
-      more: `, actorToken: {env: ACTOR}, actorTokenType: access_token`,
-      env: { ACTOR: makeSecret() },
-    });
-    try {
-      await callStateless(rig.access, 'read_record', { id: 'one' });
-      expect(rig.server.seen.at(-1)?.form.get('actor_token_type')).toBe(
-        'urn:ietf:params:oauth:token-type:access_token',
-      );
-    } finally {
-      await rig.close();
-    }
-  });
+  it('of an exchange name the type of the token of the acting party', () =>
+    withStarted(
+      () =>
+        startExchangeRig({
+          more: `, actorToken: {env: ACTOR}, actorTokenType: access_token`,
+          env: { ACTOR: makeSecret() },
+        }),
+      async (rig) => {
+        await callStateless(rig.access, 'read_record', { id: 'one' });
+        expect(rig.server.seen.at(-1)?.form.get('actor_token_type')).toBe(
+          'urn:ietf:params:oauth:token-type:access_token',
+        );
+      },
+    ));
 });

@@ -1,8 +1,8 @@
 // The two eras on one endpoint: each is served whatever the upstream speaks, and what is not carried is refused
 // by the table of methods, with its capabilities taken out of what both sides declare.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { expectRefusedLines } from '../support/gateway.js';
 import { jsonBody, onMethod, serverRequestInStream, sessionsOnly, statelessOnly } from '../support/hostile-acts.js';
 import type { HostileUpstream } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
@@ -19,16 +19,13 @@ import {
   sessionHeaders,
   statelessParts,
 } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 describe.each([
   ['sessions', sessionsOnly],
   ['stateless', statelessOnly],
 ] as const)('an upstream that speaks %s only', (era, order) => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ prepare: (upstream: HostileUpstream) => upstream.obey(order) });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ prepare: (upstream: HostileUpstream) => upstream.obey(order) });
 
   it('[G-11] serves its own era', async () => {
     if (era === 'sessions') {
@@ -68,15 +65,13 @@ describe.each([
 });
 
 describe('what is not carried', () => {
-  let rig: AttackRig;
   let session: OpenSession;
+  const rig = sharedGateway();
   beforeAll(async () => {
-    rig = await startRig();
     session = await rig.openSession();
     rig.upstream.forget();
   });
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   it.each(['sampling/createMessage', 'elicitation/create', 'roots/list', 'made/up', 'constructor', '__proto__'])(
     '[G-12] is refused by the table of methods: %s',

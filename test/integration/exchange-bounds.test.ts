@@ -1,7 +1,7 @@
 // The bounds of exchanges and streams: how long, how often, of which type, and what is left when they end.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { ALLOW_ALL, type AttackRig, startRig } from '../support/gateway.js';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { ALLOW_ALL } from '../support/gateway.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
 import { openRawChannel } from '../support/http-sse-clients.js';
@@ -18,6 +18,7 @@ import {
   resultOf,
   statelessParts,
 } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 /** Notifications of progress that one request may get. */
 const MAX_NOTIFICATIONS_PER_SECOND = 100;
@@ -53,17 +54,13 @@ function endlessProgress(): Act {
 }
 
 describe('the time of an exchange', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({
-      upstream: ['pinning: {maxAge: 10m}', 'limits: {requestTimeout: 500ms, exchangeMax: 600ms}'],
-    });
+  const rig = sharedGateway({
+    upstream: ['pinning: {maxAge: 10m}', 'limits: {requestTimeout: 500ms, exchangeMax: 600ms}'],
   });
   afterEach(() => {
     rig.upstream.repent();
     rig.upstream.forget();
   });
-  afterAll(() => rig.close());
 
   it('[LEG-10, MCP-64] ends in a session whatever it tells, and its server learns of it', async () => {
     const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
@@ -182,16 +179,14 @@ describe('the time of an exchange', () => {
 });
 
 describe('a silent stream', () => {
-  let rig: AttackRig;
   let session: RawSession;
+  const rig = sharedGateway({
+    upstream: ['pinning: {maxAge: 10m}', 'limits: {keepAlive: 50ms}'],
+  });
   beforeAll(async () => {
-    rig = await startRig({
-      upstream: ['pinning: {maxAge: 10m}', 'limits: {keepAlive: 50ms}'],
-    });
     session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
   });
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   async function expectKeepAlive(response: Response): Promise<void> {
     const reader = response.body?.getReader();
@@ -232,10 +227,9 @@ describe('a silent stream', () => {
 });
 
 describe('what a client takes', () => {
-  let rig: AttackRig;
   let session: RawSession;
+  const rig = sharedGateway({ policies: { open: ALLOW_ALL, questions: grantQuestions() } });
   beforeAll(async () => {
-    rig = await startRig({ policies: { open: ALLOW_ALL, questions: grantQuestions() } });
     session = await openRawSession(rig.access.url, {
       token: rig.access.token ?? '',
       capabilities: { sampling: {} },
@@ -245,7 +239,6 @@ describe('what a client takes', () => {
     rig.upstream.repent();
     rig.upstream.forget();
   });
-  afterAll(() => rig.close());
 
   const ask = (accept: string): Promise<Response> => {
     const body = { jsonrpc: '2.0', id: 5, method: 'tools/call', params: CALL };
@@ -327,17 +320,15 @@ describe('what a client takes', () => {
 });
 
 describe('what a server tells on the way', () => {
-  let rig: AttackRig;
   let session: RawSession;
+  const rig = sharedGateway();
   beforeAll(async () => {
-    rig = await startRig();
     session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
   });
   afterEach(() => {
     rig.upstream.repent();
     rig.upstream.forget();
   });
-  afterAll(() => rig.close());
 
   async function receivedOf(...messages: readonly JsonObject[]): Promise<readonly JsonObject[]> {
     rig.upstream.obey(sendFirst(...messages));

@@ -7,8 +7,9 @@ import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { openRawChannel } from '../support/http-sse-clients.js';
 import { makeSecretFiles, type SecretFiles } from '../support/secrets.js';
 import { type SseRequest, type SseServer, startSseServer } from '../support/sse-server.js';
-import { honestAnswer, startTokenServer, type TokenServer } from '../support/tokens.js';
+import { honestAnswer, startTokenServer } from '../support/tokens.js';
 import { bearer, callStateless } from '../support/wire-client.js';
+import { shared, withStarted } from '../support/with-gateway.js';
 
 const INITIALIZE = {
   jsonrpc: '2.0',
@@ -22,12 +23,11 @@ const INITIALIZE = {
 };
 
 describe('a channel of HTTP+SSE', () => {
-  let server: TokenServer;
   let files: SecretFiles;
   let upstream: SseServer;
   let gateway: RunningGateway;
+  const server = shared(() => startTokenServer());
   beforeAll(async () => {
-    server = await startTokenServer();
     server.obey((request) =>
       honestAnswer(request, {
         claims: { sub: claimsOf(request.form.get('subject_token') ?? '')['sub'] },
@@ -56,7 +56,6 @@ describe('a channel of HTTP+SSE', () => {
     await gateway.close();
     await upstream.close();
     await files.close();
-    await server.close();
   });
 
   const subjectOf = ({ headers }: SseRequest): unknown =>
@@ -92,27 +91,31 @@ describe('an exchange', () => {
   it('[CRD-05] names the acting party and the audience that are configured', async () => {
     const files = await makeSecretFiles();
     const actor = await files.write('actor', 'actor.token.here');
-    const rig = await startExchangeRig({
-      more: `, audience: records, actorToken: {file: ${actor}}, clientAuthentication: client_secret_post`,
-    });
-    try {
-      expect((await callStateless(rig.access, 'read_record', { id: 'one' })).status).toBe(200);
-      const form = Object.fromEntries(rig.server.seen.at(-1)?.form ?? []);
-      expect(form).toMatchObject({
-        audience: 'records',
-        actor_token: 'actor.token.here',
-        actor_token_type: 'urn:ietf:params:oauth:token-type:jwt',
-        client_id: 'gateway',
-        client_secret: expect.any(String),
-      });
-      expect(form).not.toHaveProperty('resource');
-      for (const secret of ['actor.token.here', String(form['client_secret']), rig.ownValue]) {
-        expect(rig.gateway.log()).not.toContain(secret);
-        expect(JSON.stringify(await rig.gateway.audit())).not.toContain(secret);
-      }
-    } finally {
-      await rig.close();
-      await files.close();
-    }
+    await withStarted(
+      () =>
+        startExchangeRig({
+          more: `, audience: records, actorToken: {file: ${actor}}, clientAuthentication: client_secret_post`,
+        }),
+      async (rig) => {
+        try {
+          expect((await callStateless(rig.access, 'read_record', { id: 'one' })).status).toBe(200);
+          const form = Object.fromEntries(rig.server.seen.at(-1)?.form ?? []);
+          expect(form).toMatchObject({
+            audience: 'records',
+            actor_token: 'actor.token.here',
+            actor_token_type: 'urn:ietf:params:oauth:token-type:jwt',
+            client_id: 'gateway',
+            client_secret: expect.any(String),
+          });
+          expect(form).not.toHaveProperty('resource');
+          for (const secret of ['actor.token.here', String(form['client_secret']), rig.ownValue]) {
+            expect(rig.gateway.log()).not.toContain(secret);
+            expect(JSON.stringify(await rig.gateway.audit())).not.toContain(secret);
+          }
+        } finally {
+          await files.close();
+        }
+      },
+    );
   });
 });

@@ -1,7 +1,7 @@
 // Flows through the running gateway: what a caller may not do for a while after what it has received, whichever way it
 // was received.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import {
   LONG_ANSWERS,
   messagesOf,
@@ -10,15 +10,7 @@ import {
   startMergedRig,
   streamOf,
 } from '../support/deployments.js';
-import {
-  type AttackRig,
-  decisionOf,
-  expectRefusedLines,
-  linesOf,
-  startRig,
-  textOf,
-  UPSTREAM,
-} from '../support/gateway.js';
+import { decisionOf, expectRefusedLines, linesOf, textOf, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, onMethod, stream } from '../support/hostile-acts.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
 import type { JsonObject } from '../support/json.js';
@@ -34,6 +26,7 @@ import {
   sessionHeaders,
   toolNames,
 } from '../support/wire-client.js';
+import { sharedGateway, withGateway, withStarted } from '../support/with-gateway.js';
 
 const READ = { id: 'one' };
 const WRITE = { id: 'x', text: 'y' };
@@ -46,12 +39,8 @@ const NO_LEAK = `labels: {${UPSTREAM}/write_record: [egress, trusted]}
 flows: [{id: no-leak, from: untrusted, to: egress, within: 10m, effect: deny}]
 `;
 
-let rig: AttackRig;
-beforeAll(async () => {
-  rig = await startRig({ policies: { open: policyOf(NO_LEAK), questions: grantQuestions() } });
-});
+const rig = sharedGateway({ policies: { open: policyOf(NO_LEAK), questions: grantQuestions() } });
 afterEach(() => rig.upstream.repent());
-afterAll(() => rig.close());
 
 /** Tokens outlive the time that a test lets pass. */
 const as = async (sub: string, more = {}) => {
@@ -166,22 +155,21 @@ describe('a flow', () => {
     expect(await open('jana', 'notifications/tools/list_changed', {})).not.toContain('tainted-flow');
   });
 
-  it('[FL-01] begins with results on a channel of HTTP+SSE', async () => {
-    const channels = await startRig({
-      policies: { open: policyOf(NO_LEAK) },
-      behindChannels: true,
-    });
-    try {
-      const caller = await openChannelCaller(channels.access);
-      const call = (name: string, args: JsonObject) => caller.request('tools/call', { name, arguments: args });
-      expect((await call('write_record', WRITE)).text).not.toContain('tainted-flow');
-      expect((await call('read_record', READ)).text).toContain('result');
-      expect((await call('write_record', WRITE)).text).toContain('"tainted-flow"');
-      caller.channel.leave();
-    } finally {
-      await channels.close();
-    }
-  });
+  it('[FL-01] begins with results on a channel of HTTP+SSE', () =>
+    withGateway(
+      {
+        policies: { open: policyOf(NO_LEAK) },
+        behindChannels: true,
+      },
+      async (channels) => {
+        const caller = await openChannelCaller(channels.access);
+        const call = (name: string, args: JsonObject) => caller.request('tools/call', { name, arguments: args });
+        expect((await call('write_record', WRITE)).text).not.toContain('tainted-flow');
+        expect((await call('read_record', READ)).text).toContain('result');
+        expect((await call('write_record', WRITE)).text).toContain('"tainted-flow"');
+        caller.channel.leave();
+      },
+    ));
 
   it('[FL-01] is not begun by a list or by what is withheld, and not by a trusted result', async () => {
     await requestStateless(await as('gina'), 'tools/list');
@@ -196,9 +184,8 @@ describe('a flow', () => {
     expect(textOf(resultOf(await write('hank')))).toBe('write_record x');
   });
 
-  it('[FL-01] is in force after a reload, for what was received after it', async () => {
-    const other = await startRig({ policies: { open: policyOf('') } });
-    try {
+  it('[FL-01] is in force after a reload, for what was received after it', () =>
+    withGateway({ policies: { open: policyOf('') } }, async (other) => {
       const at = other.as(await other.gateway.token(UPSTREAM, { sub: 'ida' }));
       await callStateless(at, 'read_record', READ);
       await other.gateway.writePolicy('open', policyOf(NO_LEAK));
@@ -206,10 +193,7 @@ describe('a flow', () => {
       expect((await callStateless(at, 'write_record', WRITE)).text).not.toContain('tainted-flow');
       await callStateless(at, 'read_record', READ);
       expect(reasonOf(await callStateless(at, 'write_record', WRITE))).toBe('tainted-flow');
-    } finally {
-      await other.close();
-    }
-  });
+    }));
 });
 
 describe('a reply to a server request', () => {
@@ -283,31 +267,32 @@ describe('a flow over several upstreams', () => {
   right/read_record: [untrusted]
   "*/write_record": [egress]
 `).replace('"*/write_record"', 'left/write_record');
-    const merged = await startMergedRig({
-      policies: {
-        open: `${policy}flows: [{id: no-leak, from: [sensitive, untrusted], to: egress, effect: deny}]\n`,
+    await withStarted(
+      () =>
+        startMergedRig({
+          policies: {
+            open: `${policy}flows: [{id: no-leak, from: [sensitive, untrusted], to: egress, effect: deny}]\n`,
+          },
+        }),
+      async (merged) => {
+        const { gateway, access } = merged;
+        const own = async (upstream: string) => ({
+          url: gateway.url(upstream),
+          token: await gateway.token(upstream),
+        });
+        const post = () => callStateless(access, 'l_write_record', WRITE);
+        await callStateless(await own('left'), 'read_record', READ);
+        await callStateless(access, 'l_read_record', READ);
+        expect((await post()).text).not.toContain('tainted-flow');
+        const source = await callStateless(access, 'right_read_record', READ);
+        expect(source.status).toBe(200);
+        const refused = await post();
+        expect(reasonOf(refused)).toBe('tainted-flow');
+        const [line] = await linesOf(gateway, decisionOf(refused).id, 1);
+        expect(line?.['decision'].causes).toHaveLength(2);
+        const atOwn = await callStateless(await own('left'), 'write_record', WRITE);
+        expect(reasonOf(atOwn)).toBe('tainted-flow');
       },
-    });
-    try {
-      const { gateway, access } = merged;
-      const own = async (upstream: string) => ({
-        url: gateway.url(upstream),
-        token: await gateway.token(upstream),
-      });
-      const post = () => callStateless(access, 'l_write_record', WRITE);
-      await callStateless(await own('left'), 'read_record', READ);
-      await callStateless(access, 'l_read_record', READ);
-      expect((await post()).text).not.toContain('tainted-flow');
-      const source = await callStateless(access, 'right_read_record', READ);
-      expect(source.status).toBe(200);
-      const refused = await post();
-      expect(reasonOf(refused)).toBe('tainted-flow');
-      const [line] = await linesOf(gateway, decisionOf(refused).id, 1);
-      expect(line?.['decision'].causes).toHaveLength(2);
-      const atOwn = await callStateless(await own('left'), 'write_record', WRITE);
-      expect(reasonOf(atOwn)).toBe('tainted-flow');
-    } finally {
-      await merged.close();
-    }
+    );
   });
 });

@@ -1,10 +1,11 @@
 // Which groups of a caller the audit says a decision rested on: those that the deciding rule asks for and the
 // caller has, whether the rule lets the caller in or keeps it out.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { UPSTREAM } from '../support/gateway.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, requestStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const CROWD = Array.from({ length: 40 }, (_, at) => `crowd-${at}`);
 const POLICY = `version: 1
@@ -28,11 +29,7 @@ rules:
     what: {upstreams: [${UPSTREAM}], tools: [read_record]}
 `;
 
-let rig: AttackRig;
-beforeAll(async () => {
-  rig = await startRig({ policies: { groups: POLICY } });
-});
-afterAll(() => rig.close());
+const rig = sharedGateway({ policies: { groups: POLICY } });
 
 /** Both events of a call of this caller. */
 async function eventsOfCall(sub: string, groups: readonly string[]): Promise<readonly unknown[]> {

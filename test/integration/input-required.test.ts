@@ -1,12 +1,13 @@
 // Results that ask for input first (2026), through the running gateway: which questions reach a client, and
 // what of its answers reaches the upstream.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectWithheldLines, startRig, UPSTREAM } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { expectWithheldLines, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, onMethod, stream } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { type Access, errorOf, type Reply, requestStateless, resultOf } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
 const ALL = { sampling: {}, elicitation: { form: {}, url: {} }, roots: {} };
@@ -54,8 +55,6 @@ rules:
     who: {subjects: [plain, limited]}
     what: {upstreams: ["*"], tools: ["*"]}
 `;
-
-let rig: AttackRig;
 
 async function accessOf(subject: string): Promise<Access> {
   return { url: rig.access.url, token: await rig.gateway.token(UPSTREAM, { sub: subject }) };
@@ -121,17 +120,14 @@ function decisionReason(reply: Reply): unknown {
   return (meta?.['dev.sallyport/decision'] as JsonObject | undefined)?.['reason'];
 }
 
-beforeAll(async () => {
-  rig = await startRig({
-    policies: { open: POLICY },
-    upstream: ['pinning: {maxAge: 10m}', 'arguments: any'],
-  });
+const rig = sharedGateway({
+  policies: { open: POLICY },
+  upstream: ['pinning: {maxAge: 10m}', 'arguments: any'],
 });
 afterEach(() => {
   rig.upstream.repent();
   rig.upstream.forget();
 });
-afterAll(() => rig.close());
 
 describe('a question', () => {
   it('[T-07] passes where it is granted and declared, and its answer comes back', async () => {

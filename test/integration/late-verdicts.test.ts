@@ -4,16 +4,17 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { ADMINS, adminsOf, idOf, tokenOf } from '../support/deployments.js';
-import { ALLOW_ALL, type RunningGateway, startRig, startTestGateway } from '../support/gateway.js';
+import { ALLOW_ALL } from '../support/gateway.js';
 import { beginJob, holdJobs, jobs } from '../support/held-jobs.js';
 import { textResult } from '../support/hostile-acts.js';
 import { callMessage, type OpenedChannel, openSessionChannel } from '../support/http-sse-clients.js';
 import type { JsonObject } from '../support/json.js';
 import { makeGithubToken } from '../support/secrets.js';
-import { type SseServer, startSseServer } from '../support/sse-server.js';
+import { startSseServer } from '../support/sse-server.js';
 import { callStateless, type Reply } from '../support/wire-client.js';
+import { shared, sharedGateway, withGateway } from '../support/with-gateway.js';
 
 const NOTE = 'plain <b> words ';
 const LONG = NOTE.repeat(6000);
@@ -27,27 +28,19 @@ const CAPPED = `${ALLOW_ALL}  - id: small
     maxResultBytes: 2KiB
 `;
 
-let server: SseServer;
-let gateway: RunningGateway;
 /** Of the clock by which tokens are verified; what is open ends by timers. */
 let aheadMs = 0;
-beforeAll(async () => {
-  server = await startSseServer();
-  gateway = await startTestGateway({
-    upstreams: [{ name: 'old', url: server.url, more: ['transport: http-sse'] }],
-    policies: { open: ALLOW_ALL },
-    now: () => Date.now() + aheadMs,
-  });
-}, 60_000);
+const server = shared(() => startSseServer());
+const gateway = sharedGateway(() => ({
+  upstreams: [{ name: 'old', url: server.url, more: ['transport: http-sse'] }],
+  policies: { open: ALLOW_ALL },
+  now: () => Date.now() + aheadMs,
+}));
 afterEach(async () => {
   jobs.held = Promise.resolve();
   aheadMs = 0;
   server.forget();
   await applyPolicy(ALLOW_ALL);
-});
-afterAll(async () => {
-  await gateway?.close();
-  await server?.close();
 });
 
 async function open(claims: JsonObject = {}): Promise<OpenedChannel> {
@@ -150,9 +143,8 @@ describe('[PRF-08] long arguments that waited', () => {
     expect(server.seen().filter(({ body }) => body.includes('"echo"'))).toEqual([]);
   });
 
-  it('owe what was decided last, where the answer comes at once', async () => {
-    const rig = await startRig();
-    try {
+  it('owe what was decided last, where the answer comes at once', () =>
+    withGateway({}, async (rig) => {
       rig.upstream.answerCalls(() => textResult('plain words '.repeat(1000)));
       const release = holdJobs();
       let called: Promise<Reply> | undefined;
@@ -165,37 +157,32 @@ describe('[PRF-08] long arguments that waited', () => {
       const reply = await called;
       expect(reply?.text).toContain('"result-too-large"');
       expect(reply?.text).not.toContain('plain words');
-    } finally {
-      await rig.close();
-    }
-  });
+    }));
 
-  it('are not sent on for who was revoked meanwhile, also where they were only read there', async () => {
-    const rig = await startRig({
-      more: ADMINS,
-      upstream: ['pinning: {maxAge: 10m}', 'arguments: any'],
-    });
-    try {
-      const token = await tokenOf(rig.gateway, 'ada');
-      const release = holdJobs();
-      const called: Promise<Reply>[] = [];
-      for (const args of [{ id: LONG }, { id: 'one', rows: Array(12_000).fill(1) }])
-        await beginJob(() => called.push(callStateless(rig.as(token), 'read_record', args)));
-      const order = { token: { issuer: rig.gateway.issuer.issuer, jti: idOf(token) } };
-      expect((await adminsOf(rig.gateway).revoke(order)).status).toBe(201);
-      release();
-      expect((await Promise.all(called)).map(({ status }) => status)).toEqual([401, 401]);
-      expect(rig.upstream.uses()).toEqual([]);
-    } finally {
-      await rig.close();
-    }
-  });
+  it('are not sent on for who was revoked meanwhile, also where they were only read there', () =>
+    withGateway(
+      {
+        more: ADMINS,
+        upstream: ['pinning: {maxAge: 10m}', 'arguments: any'],
+      },
+      async (rig) => {
+        const token = await tokenOf(rig.gateway, 'ada');
+        const release = holdJobs();
+        const called: Promise<Reply>[] = [];
+        for (const args of [{ id: LONG }, { id: 'one', rows: Array(12_000).fill(1) }])
+          await beginJob(() => called.push(callStateless(rig.as(token), 'read_record', args)));
+        const order = { token: { issuer: rig.gateway.issuer.issuer, jti: idOf(token) } };
+        expect((await adminsOf(rig.gateway).revoke(order)).status).toBe(201);
+        release();
+        expect((await Promise.all(called)).map(({ status }) => status)).toEqual([401, 401]);
+        expect(rig.upstream.uses()).toEqual([]);
+      },
+    ));
 
   it('are looked at again where their profile became stricter', async () => {
     const lax = 'request: {secrets: "off"}';
     const more = `inspection: {profiles: {default: {${lax}, ${RESULT_RULES}}}}`;
-    const rig = await startRig({ more });
-    try {
+    await withGateway({ more }, async (rig) => {
       const release = holdJobs();
       let called: Promise<Reply> | undefined;
       await beginJob(() => {
@@ -208,8 +195,6 @@ describe('[PRF-08] long arguments that waited', () => {
       release();
       expect((await called)?.text).toContain('"arguments-content"');
       expect(rig.upstream.uses()).toEqual([]);
-    } finally {
-      await rig.close();
-    }
+    });
   });
 });

@@ -3,14 +3,15 @@
 // by content; Tasks; Limits). The laws of calls and lists: laws.test.ts.
 
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, decisionOf, startRig, UPSTREAM } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { decisionOf, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, resultFor } from '../support/hostile-acts.js';
 import { isObject, type JsonObject } from '../support/json.js';
 import { askStateless, createTaskServer, initializeWithTasks, TASK_TOOLS } from '../support/mcp-servers.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, askThenAnswer } from '../support/sdk-clients.js';
 import { type Access, errorOf, openSession, type Reply, requestStateless, resultOf } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 /** Every run tries the same sequences; a failure names its own. */
 const SEED = 20_261_123;
@@ -55,15 +56,11 @@ function isAllowed(
   return matching.some(({ effect }) => effect === 'allow') && !matching.some(({ effect }) => effect === 'deny');
 }
 
-let rig: AttackRig;
-beforeAll(async () => {
-  rig = await startRig({
-    policies: { open: policy([]) },
-    upstream: ['pinning: {maxAge: 10m}'],
-    prepare: (upstream) => upstream.offer(() => TASK_TOOLS),
-  });
-}, TIMEOUT_MS);
-afterAll(() => rig.close());
+const rig = sharedGateway({
+  policies: { open: policy([]) },
+  upstream: ['pinning: {maxAge: 10m}'],
+  prepare: (upstream) => upstream.offer(() => TASK_TOOLS),
+});
 
 async function accessOf(subject: string): Promise<Access> {
   return { url: rig.access.url, token: await rig.gateway.token(UPSTREAM, { sub: subject }) };

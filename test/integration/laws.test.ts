@@ -3,7 +3,7 @@
 // the author's tools decide from the same files. The laws of the decision by itself: test/unit/policy/laws.test.ts.
 
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Asked, openAuthorTools } from '../support/author-tools.js';
 import type { EraCaller } from '../support/eras.js';
 import { isObject, type Json, type JsonObject } from '../support/json.js';
@@ -18,6 +18,7 @@ import {
   WAYS,
 } from '../support/law-worlds.js';
 import { type Reply, resultOf } from '../support/wire-client.js';
+import { shared } from '../support/with-gateway.js';
 
 /** Every run tries the same cases; a failure names its seed, the case and the policy. */
 const SEED = 20_261_123;
@@ -287,11 +288,7 @@ function text(rules: readonly Written[]): string {
 describe.each(WAYS)('the laws, for a client of %s before %s', (client, behind) => {
   /** Each way has cases of its own. */
   const seed = SEED + WAYS.findIndex(([one, other]) => one === client && other === behind);
-  let world: LawWorld;
-  beforeAll(async () => {
-    world = await startWorld(client, behind);
-  }, TIMEOUT_MS);
-  afterAll(() => world.close());
+  const world = shared(() => startWorld(client, behind));
 
   async function apply(rules: readonly Written[]): Promise<void> {
     expect(await world.apply(text(rules)), text(rules)).toEqual([]);

@@ -1,30 +1,26 @@
 // What is left when clients go away: of calls, streams, channels and sessions that they abandon nothing stays open
 // at the upstream, and nothing in the gateway's count of open streams.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
 import { stream } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
 import { sendRaw } from '../support/raw-mcp.js';
 import { PATIENT } from '../support/timing.js';
 import { bearer, post, SESSION_VERSION, sessionHeaders, statelessParts } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const CLIENTS = 5;
 const BOTH = 'application/json, text/event-stream';
 
-let rig: AttackRig;
 let gone: AbortController;
 
-beforeAll(async () => {
-  rig = await startRig();
-});
+const rig = sharedGateway();
 afterEach(() => {
   rig.upstream.repent();
   rig.upstream.forget();
 });
-afterAll(() => rig.close());
 
 /** Every call, stream and subscription is held open by the upstream. */
 function holdAll(): void {

@@ -1,10 +1,11 @@
 // Limits of policies and of upstreams, counted by the running gateway.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { type AttackRig, expectRefusedLines } from '../support/gateway.js';
 import { onMethod } from '../support/hostile-acts.js';
-import { startTestIssuer, type TestIssuer } from '../support/tokens.js';
+import { startTestIssuer } from '../support/tokens.js';
 import { callStateless, errorOf, initialize, type Reply, requestStateless, toolNames } from '../support/wire-client.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 const POLICIES = {
   limited: `version: 1
@@ -23,14 +24,10 @@ rules:
 };
 
 describe('limits', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({
-      policies: POLICIES,
-      upstream: ['pinning: {maxAge: 10m}', 'limits: {concurrency: 2, concurrencyPerCaller: 2, maxRequestBytes: 4KiB}'],
-    });
+  const rig = sharedGateway({
+    policies: POLICIES,
+    upstream: ['pinning: {maxAge: 10m}', 'limits: {concurrency: 2, concurrencyPerCaller: 2, maxRequestBytes: 4KiB}'],
   });
-  afterAll(() => rig.close());
 
   it('[G-07] of a rule refuse the call that is one too many, for that subject alone', async () => {
     for (let i = 0; i < 3; i += 1)
@@ -97,11 +94,7 @@ describe('limits', () => {
 });
 
 describe('places of an upstream', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ upstream: ['pinning: {maxAge: 10m}', 'limits: {concurrency: 4}'] });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ upstream: ['pinning: {maxAge: 10m}', 'limits: {concurrency: 4}'] });
 
   it('[H-10] of a caller leave the rest to others: half, where the file says nothing', async () => {
     rig.upstream.obey(onMethod('tools/call', () => ({ kind: 'hold' })));
@@ -130,11 +123,7 @@ describe('places of an upstream', () => {
 });
 
 describe('sessions of an upstream', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ policies: POLICIES });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ policies: POLICIES });
 
   it('[H-10] are opened by a caller at a rate, past which others still open theirs', async () => {
     const [MOST, AT_ONCE] = [3_000, 40];
@@ -178,20 +167,12 @@ function holdingBody(text = 'y'): string {
 }
 
 describe('limits of callers of two issuers', () => {
-  let rig: AttackRig;
-  let other: TestIssuer;
-  beforeAll(async () => {
-    other = await startTestIssuer();
-    rig = await startRig({
-      policies: POLICIES,
-      issuers: [`other: {issuer: "${other.issuer}", network: loopback, algorithms: [ES256]}`],
-      upstream: ['pinning: {maxAge: 10m}', 'issuers: [test, other]'],
-    });
-  });
-  afterAll(async () => {
-    await rig?.close();
-    await other?.close();
-  });
+  const other = shared(() => startTestIssuer());
+  const rig = sharedGateway(() => ({
+    policies: POLICIES,
+    issuers: [`other: {issuer: "${other.issuer}", network: loopback, algorithms: [ES256]}`],
+    upstream: ['pinning: {maxAge: 10m}', 'issuers: [test, other]'],
+  }));
 
   it('[P-62] count callers of one name apart', async () => {
     const resource = rig.access.url;

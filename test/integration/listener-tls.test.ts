@@ -4,11 +4,11 @@
 import { randomBytes } from 'node:crypto';
 import { request as ask } from 'node:https';
 import { connect } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { runCommand } from '../support/commands.js';
-import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { startHostileUpstream } from '../support/hostile-upstream.js';
 import { type CertifiedKey, makeAuthority } from '../support/tls.js';
+import { shared, sharedGateway } from '../support/with-gateway.js';
 
 const authority = makeAuthority();
 const [own, client] = [authority.issue(), authority.issue()];
@@ -16,23 +16,14 @@ const foreign = makeAuthority('another authority').issue();
 const token = randomBytes(32).toString('hex');
 const TLS = 'tls: {cert: ./own.crt, key: {file: ./own.key}, clientCa: ./ca.crt}';
 
-let upstream: Awaited<ReturnType<typeof startHostileUpstream>>;
-let running: RunningGateway;
-
-beforeAll(async () => {
-  upstream = await startHostileUpstream();
-  running = await startTestGateway({
-    upstreams: [{ name: 'target', url: upstream.url }],
-    ops: [TLS],
-    admin: [TLS],
-    files: { 'own.crt': own.cert, 'own.key': own.key, 'ca.crt': authority.cert, token },
-    more: 'admin: {breakGlass: {token: {file: ./token}}}',
-  });
-});
-afterAll(async () => {
-  await running?.close();
-  await upstream?.close();
-});
+const upstream = shared(() => startHostileUpstream());
+const running = sharedGateway(() => ({
+  upstreams: [{ name: 'target', url: upstream.url }],
+  ops: [TLS],
+  admin: [TLS],
+  files: { 'own.crt': own.cert, 'own.key': own.key, 'ca.crt': authority.cert, token },
+  more: 'admin: {breakGlass: {token: {file: ./token}}}',
+}));
 
 function get(
   url: string,

@@ -1,15 +1,8 @@
 // Long hostile texts through a running gateway: others are answered meanwhile, streams keep their order, and
 // where the other thread dies nothing passes.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import {
-  ALLOW_ALL,
-  type AttackRig,
-  expectRefusedLines,
-  expectWithheldLines,
-  startRig,
-  textOf,
-} from '../support/gateway.js';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { ALLOW_ALL, expectRefusedLines, expectWithheldLines, textOf } from '../support/gateway.js';
 import { onMethod, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
@@ -24,6 +17,7 @@ import {
   statelessParts,
   withoutTags,
 } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const threads = {
   entry: undefined as URL | undefined,
@@ -64,18 +58,16 @@ function resultText(reply: Reply): string {
 }
 
 describe('a long hostile text', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
+  const rig = sharedGateway(async () => {
     await buildProgram();
     threads.entry = BUILT_THREAD;
-    rig = await startRig();
+    return {};
   });
   afterEach(() => {
     rig.upstream.repent();
     threads.held = Promise.resolve();
     expect(threads.isGiven).toBe(true);
   });
-  afterAll(() => rig.close());
 
   async function applyPolicy(text: string): Promise<void> {
     await rig.gateway.writePolicy('open', text);
@@ -272,13 +264,11 @@ describe('a long hostile text', () => {
 });
 
 describe('a thread that dies', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
+  const rig = sharedGateway(() => {
     threads.entry = DYING_THREAD;
-    rig = await startRig();
+    return {};
   });
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   it('[PRF-08] withholds the result with `internal`, and the next one too', async () => {
     rig.upstream.answerCalls(() => textResult(HOSTILE));

@@ -2,8 +2,8 @@
 // the reason; who else is told, where nobody knows whose it was, learns no more than the id.
 // Source: MCP 2025-11-25, cancellation.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type MergedRig, startMergedRig } from '../support/deployments.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { startMergedRig } from '../support/deployments.js';
 import { stream, textResult } from '../support/hostile-acts.js';
 import type { HostileUpstream, Order } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
@@ -15,6 +15,7 @@ import {
   requestInSession,
   sessionHeaders,
 } from '../support/wire-client.js';
+import { shared } from '../support/with-gateway.js';
 
 const CANCELLED = 'notifications/cancelled';
 /** Names a thing of one member that no other is to hear of. */
@@ -22,16 +23,12 @@ const REASON = 'The merger with Example Corp. is off.';
 /** What every request of a test client has. */
 const ID = 7;
 
-let rig: MergedRig;
-beforeAll(async () => {
-  rig = await startMergedRig();
-});
+const rig = shared(() => startMergedRig());
 afterEach(() => {
   rig.left.repent();
   rig.right.repent();
   rig.forget();
 });
-afterAll(() => rig.close());
 
 /** The params of the cancellations that a member was told. */
 function cancellationsOf(upstream: HostileUpstream): readonly (JsonObject | undefined)[] {

@@ -2,17 +2,14 @@
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type MergedRig, startMergedRig } from '../support/deployments.js';
+import { describe, expect, it } from 'vitest';
+import { startMergedRig } from '../support/deployments.js';
 import { bearer } from '../support/wire-client.js';
+import { shared } from '../support/with-gateway.js';
 
 const INSTEAD = /Use Streamable HTTP/;
 
-let rig: MergedRig;
-beforeAll(async () => {
-  rig = await startMergedRig();
-});
-afterAll(() => rig.close());
+const rig = shared(() => startMergedRig());
 
 async function connect(url: string, token: string | undefined): Promise<Client> {
   const client = new Client({ name: 'old', version: '1.0.0' });

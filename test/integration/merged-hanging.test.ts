@@ -1,11 +1,12 @@
 // A member of an endpoint that hangs: the lists of the others come, and of the member what the same caller was shown
 // last, where it would be shown it now.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ENDPOINT, type MergedRig, startMergedRig } from '../support/deployments.js';
+import { describe, expect, it } from 'vitest';
+import { ENDPOINT, startMergedRig } from '../support/deployments.js';
 import { onMethod } from '../support/hostile-acts.js';
 import type { Json, JsonObject } from '../support/json.js';
 import { type Access, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
+import { shared } from '../support/with-gateway.js';
 
 const LEFT = ['l_read_record', 'l_write_record'];
 const RIGHT = ['right_read_record', 'right_write_record'];
@@ -28,14 +29,12 @@ const NO_WRITES = `${POLICY}  - id: no-writes
 `;
 
 describe('[MRG-27] a member that hangs', () => {
-  let rig: MergedRig;
-  beforeAll(async () => {
-    rig = await startMergedRig({
+  const rig = shared(() =>
+    startMergedRig({
       policies: { open: POLICY },
       upstream: ['pinning: {maxAge: 10m}', 'limits: {requestTimeout: 2s}'],
-    });
-  });
-  afterAll(() => rig.close());
+    }),
+  );
 
   async function list(access: Access): Promise<{ readonly names: readonly Json[]; ttlMs: Json }> {
     const reply = await requestStateless(access, 'tools/list');

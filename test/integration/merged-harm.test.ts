@@ -2,8 +2,8 @@
 // of the others.
 // Source: docs/contract.md §10; MCP 2025-11-25, pagination, resources.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { ADMINS, adminsOf, connectTo, LONG_ANSWERS, type MergedRig, startMergedRig } from '../support/deployments.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { ADMINS, adminsOf, connectTo, LONG_ANSWERS, startMergedRig } from '../support/deployments.js';
 import { writeOpenPolicy } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import type { HostileUpstream, Order } from '../support/hostile-upstream.js';
@@ -20,25 +20,24 @@ import {
   sessionHeaders,
   toolNames,
 } from '../support/wire-client.js';
+import { shared } from '../support/with-gateway.js';
 
 const TEMPLATE = 'users://{id}';
 const URI = 'users://42';
 const PATIENCE = { timeout: 2_000, interval: 20 };
 
-let rig: MergedRig;
-beforeAll(async () => {
-  rig = await startMergedRig({
+const rig = shared(() =>
+  startMergedRig({
     more: ADMINS,
     policies: { open: writeOpenPolicy([TEMPLATE]) },
     prepare: (left) => left.obey(listing({ 'resources/templates/list': templates })),
-  });
-});
+  }),
+);
 afterEach(() => {
   rig.left.obey(listing({ 'resources/templates/list': templates }));
   rig.right.repent();
   rig.forget();
 });
-afterAll(() => rig.close());
 
 const templates: JsonObject = { resourceTemplates: [{ uriTemplate: TEMPLATE, name: 'user' }] };
 

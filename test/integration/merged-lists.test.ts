@@ -3,8 +3,8 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { connectTo, firstTextOf, type MergedRig, startMergedRig } from '../support/deployments.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { connectTo, firstTextOf, startMergedRig } from '../support/deployments.js';
 import { expectRefusedLines } from '../support/gateway.js';
 import { onMethod, sseEvent } from '../support/hostile-acts.js';
 import { type Act, HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
@@ -19,6 +19,7 @@ import {
   resultOf,
   toolNames,
 } from '../support/wire-client.js';
+import { shared, withStarted } from '../support/with-gateway.js';
 
 function tool(name: string): JsonObject {
   return { name, description: 'Does one thing.', inputSchema: { type: 'object' } };
@@ -38,16 +39,14 @@ rules:
 `;
 
 describe('[MRG-13] a list of many pages', () => {
-  let rig: MergedRig;
-  beforeAll(async () => {
-    rig = await startMergedRig({
+  const rig = shared(() =>
+    startMergedRig({
       prepare(left, right) {
         left.offer(() => manyTools(250));
         right.offer(() => manyTools(120));
       },
-    });
-  });
-  afterAll(() => rig.close());
+    }),
+  );
 
   async function walk(access: Access, era: 'sessions' | 'stateless'): Promise<readonly Json[][]> {
     const caller = await connectTo(era, access);
@@ -105,9 +104,8 @@ describe('[MRG-13] a list of many pages', () => {
 });
 
 describe('[MRG-14, MCP-49] names of two members that look alike', () => {
-  let rig: MergedRig;
-  beforeAll(async () => {
-    rig = await startMergedRig({
+  const rig = shared(() =>
+    startMergedRig({
       policies: { open: RULES },
       upstream: ['pinning: {maxAge: 1s}'],
       endpoint: 'issuers: [test], upstreams: {left: {prefix: git_}, right: {prefix: github_}}',
@@ -115,9 +113,8 @@ describe('[MRG-14, MCP-49] names of two members that look alike', () => {
         left.offer(() => [tool('status')]);
         right.offer(() => [tool('search')]);
       },
-    });
-  });
-  afterAll(() => rig.close());
+    }),
+  );
 
   it.each([
     ['once their separators are left out', 'hub_search', 'search'],
@@ -153,23 +150,30 @@ describe('[MRG-14, MCP-49] names of two members that look alike', () => {
 });
 
 describe('[MRG-06] a member that cannot be listed', () => {
-  it('is shown as down, by the controls and by the metrics', async () => {
-    const rig = await startMergedRig({
-      policies: { open: RULES },
-      upstream: ['pinning: {maxAge: 1s}'],
-    });
-    rig.right.obey(() => ({ kind: 'destroy' }));
-    const metrics = () => rig.gateway.metrics();
-    await expect.poll(metrics, PATIENT).toContain('sallyport_upstream_up{upstream="right"} 0');
-    await expect.poll(metrics, PATIENT).toContain('sallyport_control_state{control="endpoint:all",state="degraded"} 1');
-    rig.right.repent();
-    await expect.poll(metrics, PATIENT).toContain('sallyport_control_state{control="endpoint:all",state="armed"} 1');
-    // What is demanded of tokens is shown for an endpoint as for an upstream.
-    expect(await rig.gateway.metrics()).toMatch(
-      /sallyport_control_state\{control="binding:all",state="(?:off|armed)"\} 1/,
-    );
-    await rig.close();
-  });
+  it('is shown as down, by the controls and by the metrics', () =>
+    withStarted(
+      () =>
+        startMergedRig({
+          policies: { open: RULES },
+          upstream: ['pinning: {maxAge: 1s}'],
+        }),
+      async (rig) => {
+        rig.right.obey(() => ({ kind: 'destroy' }));
+        const metrics = () => rig.gateway.metrics();
+        await expect.poll(metrics, PATIENT).toContain('sallyport_upstream_up{upstream="right"} 0');
+        await expect
+          .poll(metrics, PATIENT)
+          .toContain('sallyport_control_state{control="endpoint:all",state="degraded"} 1');
+        rig.right.repent();
+        await expect
+          .poll(metrics, PATIENT)
+          .toContain('sallyport_control_state{control="endpoint:all",state="armed"} 1');
+        // What is demanded of tokens is shown for an endpoint as for an upstream.
+        expect(await rig.gateway.metrics()).toMatch(
+          /sallyport_control_state\{control="binding:all",state="(?:off|armed)"\} 1/,
+        );
+      },
+    ));
 });
 
 describe('[MRG-14] a gateway whose pins show such names', () => {
@@ -186,17 +190,13 @@ describe('[MRG-14] a gateway whose pins show such names', () => {
 });
 
 describe('what changes', () => {
-  let rig: MergedRig;
-  beforeAll(async () => {
-    rig = await startMergedRig({ policies: { open: RULES } });
-  });
+  const rig = shared(() => startMergedRig({ policies: { open: RULES } }));
   afterEach(() => {
     rig.left.repent();
     rig.right.repent();
     rig.left.offer(() => HONEST_TOOLS);
     rig.forget();
   });
-  afterAll(() => rig.close());
 
   it('[MRG-16] a subscription is acknowledged once and carries the notices of all members', async () => {
     const id = 'io.modelcontextprotocol/subscriptionId';

@@ -2,9 +2,9 @@
 // questions answered to whoever asked, and its end that of all of them.
 // Source: MCP 2025-11-25, session management, transports; docs/contract.md §10.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { createGate } from '../support/changing-rig.js';
-import { firstTextOf, type MergedRig, startMergedRig } from '../support/deployments.js';
+import { firstTextOf, startMergedRig } from '../support/deployments.js';
 import { ALLOW_ALL, settleListings } from '../support/gateway.js';
 import { jsonBody, onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { Act, HostileRequest, HostileUpstream } from '../support/hostile-upstream.js';
@@ -27,6 +27,7 @@ import {
   sessionHeaders,
   toolNames,
 } from '../support/wire-client.js';
+import { shared, withStarted } from '../support/with-gateway.js';
 
 const CALL = { name: 'l_read_record', arguments: { id: 'one' } };
 const ROOTS = { method: 'roots/list' };
@@ -34,10 +35,7 @@ const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
 const GET = { accept: 'text/event-stream' };
 const NOT_FOUND: Act = { kind: 'http', status: 404 };
 
-let rig: MergedRig;
-beforeAll(async () => {
-  rig = await startMergedRig({ policies: { open: ALLOW_ALL, questions: grantQuestions() } });
-});
+const rig = shared(() => startMergedRig({ policies: { open: ALLOW_ALL, questions: grantQuestions() } }));
 afterEach(async () => {
   rig.left.repent();
   rig.right.repent();
@@ -46,7 +44,6 @@ afterEach(async () => {
   await settleListings(rig.gateway, [rig.left, rig.right]);
   rig.forget();
 });
-afterAll(() => rig.close());
 
 async function accessOf(sub: string): Promise<Access> {
   return { url: rig.access.url, token: await rig.gateway.token('all', { sub }) };
@@ -281,37 +278,40 @@ describe('a session', () => {
 });
 
 describe('[MRG-19] the places of a member', () => {
-  it('are its own, whoever asks: by its path, by the endpoint, in an array', async () => {
-    const small = await startMergedRig({
-      policies: { open: ALLOW_ALL },
-      upstream: ['pinning: {maxAge: 10m}', 'limits: {concurrency: 1}'],
-    });
-    const session = await openRawSession(small.access.url, {
-      token: small.access.token ?? '',
-      version: '2025-03-26',
-    });
-    small.left.obey(onMethod('tools/call', () => ({ kind: 'hold' })));
-    const gone = new AbortController();
-    const params = { name: 'read_record', arguments: { id: 'held' } };
-    const own = { token: await small.gateway.token('left'), signal: gone.signal };
-    const held = postStateless(small.gateway.url('left'), 'tools/call', params, own);
-    await expect.poll(() => small.left.uses().length, PATIENT).toBe(1);
-    const call = (id: number, name: string): JsonObject => ({
-      ...{ jsonrpc: '2.0', id, method: 'tools/call' },
-      params: { name, arguments: { id: 'x' } },
-    });
-    const array = JSON.stringify([call(1, 'l_read_record'), call(2, 'right_read_record')]);
-    const reply = await post(small.access, array, session.headers);
-    expect(reply.messages.map((message) => [message['id'], errorOf({ message })['code']])).toEqual([
-      [1, 1503],
-      [2, undefined],
-    ]);
-    const listed = await requestInSession(small.access, session.id ?? '', 'tools/list');
-    expect(toolNames(listed)).toEqual(['right_read_record', 'right_write_record']);
-    gone.abort();
-    await expect(held).rejects.toThrow();
-    await small.close();
-  });
+  it('are its own, whoever asks: by its path, by the endpoint, in an array', () =>
+    withStarted(
+      () =>
+        startMergedRig({
+          policies: { open: ALLOW_ALL },
+          upstream: ['pinning: {maxAge: 10m}', 'limits: {concurrency: 1}'],
+        }),
+      async (small) => {
+        const session = await openRawSession(small.access.url, {
+          token: small.access.token ?? '',
+          version: '2025-03-26',
+        });
+        small.left.obey(onMethod('tools/call', () => ({ kind: 'hold' })));
+        const gone = new AbortController();
+        const params = { name: 'read_record', arguments: { id: 'held' } };
+        const own = { token: await small.gateway.token('left'), signal: gone.signal };
+        const held = postStateless(small.gateway.url('left'), 'tools/call', params, own);
+        await expect.poll(() => small.left.uses().length, PATIENT).toBe(1);
+        const call = (id: number, name: string): JsonObject => ({
+          ...{ jsonrpc: '2.0', id, method: 'tools/call' },
+          params: { name, arguments: { id: 'x' } },
+        });
+        const array = JSON.stringify([call(1, 'l_read_record'), call(2, 'right_read_record')]);
+        const reply = await post(small.access, array, session.headers);
+        expect(reply.messages.map((message) => [message['id'], errorOf({ message })['code']])).toEqual([
+          [1, 1503],
+          [2, undefined],
+        ]);
+        const listed = await requestInSession(small.access, session.id ?? '', 'tools/list');
+        expect(toolNames(listed)).toEqual(['right_read_record', 'right_write_record']);
+        gone.abort();
+        await expect(held).rejects.toThrow();
+      },
+    ));
 });
 
 describe('[MRG-11] a question of a member', () => {

@@ -1,8 +1,8 @@
 // Tasks at an endpoint of several upstreams, in both eras: each goes to the member that began it, for the caller
 // that began it, and nowhere else.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type MergedRig, startMergedRig } from '../support/deployments.js';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { startMergedRig } from '../support/deployments.js';
 import { ALLOW_ALL } from '../support/gateway.js';
 import { jsonBody } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
@@ -24,8 +24,8 @@ import {
   requestStateless,
   resultOf,
 } from '../support/wire-client.js';
+import { shared } from '../support/with-gateway.js';
 
-let rig: MergedRig;
 let left: TaskServer;
 let right: TaskServer;
 
@@ -46,20 +46,21 @@ function serving(server: TaskServer) {
   };
 }
 
-beforeAll(async () => {
-  rig = await startMergedRig({
+const rig = shared(() =>
+  startMergedRig({
     policies: { open: ALLOW_ALL },
     prepare(one, other) {
       for (const upstream of [one, other]) upstream.offer(() => TASK_TOOLS);
     },
-  });
+  }),
+);
+beforeAll(async () => {
   left = createTaskServer('of-left');
   right = createTaskServer('of-right');
   rig.left.obey(serving(left));
   rig.right.obey(serving(right));
 });
 afterEach(() => rig.forget());
-afterAll(() => rig.close());
 
 async function accessOf(sub: string): Promise<Access> {
   return { url: rig.access.url, token: await rig.gateway.token('all', { sub }) };

@@ -1,8 +1,8 @@
 // An endpoint of several upstreams through the running gateway, in every pair of client era and upstream era:
 // lists joined under prefixes, calls mapped back by exactly one prefix, every control and record the member's.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { connectTo, firstTextOf, type MergedCaller, type MergedRig, startMergedRig } from '../support/deployments.js';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { connectTo, firstTextOf, type MergedCaller, startMergedRig } from '../support/deployments.js';
 import { linesOf } from '../support/gateway.js';
 import { onlyIn, type UpstreamEra } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
@@ -10,6 +10,7 @@ import type { JsonObject } from '../support/json.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { makeProofHolder, proofHeaders } from '../support/tokens.js';
 import { errorOf, post, resultOf, statelessParts, toolNames } from '../support/wire-client.js';
+import { shared } from '../support/with-gateway.js';
 
 const RULES = `version: 1
 policy: merged
@@ -51,11 +52,10 @@ const PAIRS: readonly (readonly [ClientEra, UpstreamEra | 'channels'])[] = [
 ];
 
 describe.each(PAIRS)('a client of %s at an endpoint over upstreams of %s', (era, upstreamEra) => {
-  let rig: MergedRig;
   let caller: MergedCaller;
   const order = onlyIn(upstreamEra === 'channels' ? 'sessions' : upstreamEra);
-  beforeAll(async () => {
-    rig = await startMergedRig({
+  const rig = shared(() =>
+    startMergedRig({
       policies: { merged: RULES },
       behindChannels: upstreamEra === 'channels',
       prepare(left, right) {
@@ -70,12 +70,13 @@ describe.each(PAIRS)('a client of %s at an endpoint over upstreams of %s', (era,
           }));
         }
       },
-    });
+    }),
+  );
+  beforeAll(async () => {
     caller = await connectTo(era, rig.access);
     rig.forget();
   });
   afterEach(() => rig.forget());
-  afterAll(() => rig.close());
 
   it('[MRG-01, MCP-49] lists what each member lets the caller see, under its prefix and in their order', async () => {
     const listed = await caller.request('tools/list');
@@ -183,11 +184,7 @@ describe.each(PAIRS)('a client of %s at an endpoint over upstreams of %s', (era,
 });
 
 describe('a token at an endpoint', () => {
-  let rig: MergedRig;
-  beforeAll(async () => {
-    rig = await startMergedRig();
-  });
-  afterAll(() => rig.close());
+  const rig = shared(() => startMergedRig());
 
   it('[MRG-07] opens neither a member nor, from a member, the endpoint', async () => {
     const { gateway } = rig;
@@ -214,11 +211,7 @@ describe('a token at an endpoint', () => {
 });
 
 describe('[MRG-22] a token that is bound to a key, at an endpoint', () => {
-  let rig: MergedRig;
-  beforeAll(async () => {
-    rig = await startMergedRig({ upstream: ['pinning: {maxAge: 10m}', 'binding: dpop'] });
-  });
-  afterAll(() => rig.close());
+  const rig = shared(() => startMergedRig({ upstream: ['pinning: {maxAge: 10m}', 'binding: dpop'] }));
 
   it('is proved once for all members, and not once more', async () => {
     const { url } = rig.access;

@@ -1,7 +1,6 @@
 // Each metric of docs/contract.md §9, seen to move by what it counts, through the running gateway.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
 import { jsonBody, onMethod, resultFor, textResult } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { makeGithubToken } from '../support/secrets.js';
@@ -13,6 +12,7 @@ import {
   sessionHeaders,
   statelessParts,
 } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 type Labels = { readonly [name: string]: string };
 
@@ -28,11 +28,7 @@ function sumOf(text: string, name: string, labels: Labels = {}): number {
 }
 
 describe('the metrics of a running gateway', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway();
 
   const call = (): Promise<unknown> => callStateless(rig.access, 'read_record', { id: 'one' });
   const upstream = 'target';

@@ -1,25 +1,24 @@
 // Results whose members only a case-insensitive client would find: nothing of them passes, whatever a
 // client like that would have read in them.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { expectWithheldLines } from '../support/gateway.js';
 import { jsonBody, onMethod, stream } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { callStateless, type OpenSession, requestStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const EVIL = 'evil_tool';
 const TOOL = { name: EVIL, description: 'x', inputSchema: { type: 'object' } };
 
 describe('a result with members in another case', () => {
-  let rig: AttackRig;
   let session: OpenSession;
+  const rig = sharedGateway();
   beforeAll(async () => {
-    rig = await startRig();
     session = await rig.openSession();
   });
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   const answer = (request: HostileRequest, result: JsonObject): JsonObject => ({
     jsonrpc: '2.0',

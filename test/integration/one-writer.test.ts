@@ -5,24 +5,21 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { verifyChain } from '../support/audit-chain.js';
 import { canary } from '../support/canary.js';
 import { ADMINS } from '../support/deployments.js';
-import { type AttackRig, type GatewayStart, startRig, tryStart, UPSTREAM } from '../support/gateway.js';
+import { type GatewayStart, tryStart, UPSTREAM } from '../support/gateway.js';
 import { findFreePort } from '../support/processes.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const HOST = '127.0.0.1';
 
 type Ports = { readonly data: number; readonly ops: number; readonly admin: number };
 
-let rig: AttackRig;
-beforeAll(async () => {
-  rig = await startRig({ more: ADMINS });
-});
-afterAll(() => rig.close());
+const rig = sharedGateway({ more: ADMINS });
 
 async function freePorts(): Promise<Ports> {
   return { data: await findFreePort(), ops: await findFreePort(), admin: await findFreePort() };

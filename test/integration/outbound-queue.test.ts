@@ -2,14 +2,15 @@
 // is past them is refused where somebody waits for it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { ALLOW_ALL, UPSTREAM } from '../support/gateway.js';
 import { inTurn, onMethod, resultFor, sessionsOnly, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { ALL_QUESTIONS, askThenAnswer, FORM_QUESTION, grantQuestions } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, errorOf, type Reply, requestStateless, resultOf } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const META = { 'io.modelcontextprotocol/clientCapabilities': ALL_QUESTIONS };
@@ -18,19 +19,15 @@ const QUIET_MS = 500;
 /** Four of them are within a caller's share. */
 const LONG = 'word '.repeat(200_000);
 
-let rig: AttackRig;
-beforeAll(async () => {
-  rig = await startRig({
-    policies: { open: ALLOW_ALL, questions: grantQuestions() },
-    upstream: ['pinning: {maxAge: 10m}', 'limits: {requestTimeout: 2s}'],
-    prepare: (upstream) => upstream.obey(sessionsOnly),
-  });
+const rig = sharedGateway({
+  policies: { open: ALLOW_ALL, questions: grantQuestions() },
+  upstream: ['pinning: {maxAge: 10m}', 'limits: {requestTimeout: 2s}'],
+  prepare: (upstream) => upstream.obey(sessionsOnly),
 });
 afterEach(() => {
   rig.upstream.obey(sessionsOnly);
   rig.upstream.forget();
 });
-afterAll(() => rig.close());
 
 const answers = (): readonly HostileRequest[] =>
   rig.upstream.seen().filter(({ message }) => message !== undefined && 'result' in message);

@@ -2,7 +2,7 @@
 // drifted, stolen and recorded is the same, whichever era the client speaks and whichever its upstream.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectRefusedLines, linesOf, startRig } from '../support/gateway.js';
+import { expectRefusedLines, linesOf } from '../support/gateway.js';
 import { jsonBody, onlyIn, onMethod, resultFor, type UpstreamEra } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { openChannelCaller, postMessage, type RawChannel } from '../support/http-sse-clients.js';
@@ -19,6 +19,7 @@ import {
   resultOf,
   toolNames,
 } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const TOOLS: readonly JsonObject[] = [
   ...HONEST_TOOLS,
@@ -63,26 +64,24 @@ const ALL: readonly PairEra[] = ['channels', 'sessions', 'stateless'];
 const PAIRS = ALL.flatMap((client) => ALL.map((upstream) => [client, upstream] as const));
 
 describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upstreamEra) => {
-  let rig: AttackRig;
   let caller: Caller;
+  const rig = sharedGateway({
+    policies: { pairs: RULES },
+    upstream: ['pinning: {maxAge: 10m}'],
+    behindChannels: upstreamEra === 'channels',
+    prepare(upstream) {
+      upstream.obey(onlyIn(upstreamEra === 'channels' ? 'sessions' : upstreamEra));
+      upstream.offer(() => TOOLS);
+      upstream.answerCalls(answerHonestly);
+    },
+  });
   beforeAll(async () => {
-    rig = await startRig({
-      policies: { pairs: RULES },
-      upstream: ['pinning: {maxAge: 10m}'],
-      behindChannels: upstreamEra === 'channels',
-      prepare(upstream) {
-        upstream.obey(onlyIn(upstreamEra === 'channels' ? 'sessions' : upstreamEra));
-        upstream.offer(() => TOOLS);
-        upstream.answerCalls(answerHonestly);
-      },
-    });
     caller = await connect(clientEra, rig.access);
     rig.upstream.forget();
   });
   afterEach(() => rig.upstream.forget());
   afterAll(async () => {
     caller.channel?.leave();
-    await rig.close();
   });
 
   function answerHonestly(name: string, args: JsonObject): JsonObject {

@@ -2,17 +2,14 @@
 
 import { rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { startRig } from '../support/gateway.js';
 import { callStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 describe('the probes', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ upstream: ['pinning: {maxAge: 1s}'] });
-  });
+  const rig = sharedGateway({ upstream: ['pinning: {maxAge: 1s}'] });
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   async function probe(path: string): Promise<readonly [number, string]> {
     const answer = await fetch(rig.gateway.opsUrl + path);

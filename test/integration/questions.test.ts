@@ -1,8 +1,8 @@
 // Questions of servers under policies that grant less, change, or count; and answers that nobody may give.
 // Source: docs/contract.md §4 and §10; MCP 2025-11-25, transports.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { ALLOW_ALL, type AttackRig, expectRefusedLines, startRig, UPSTREAM } from '../support/gateway.js';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { ALLOW_ALL, expectRefusedLines, UPSTREAM } from '../support/gateway.js';
 import { jsonBody } from '../support/hostile-acts.js';
 import type { JsonObject } from '../support/json.js';
 import { openRawSession, type RawSession } from '../support/raw-mcp.js';
@@ -10,6 +10,7 @@ import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../supp
 import { makeGithubToken } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';
 import { post, sessionHeaders } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const SAMPLING = {
@@ -22,7 +23,6 @@ const FORM = {
   params: { message: 'x', requestedSchema: { type: 'object', properties: {} } },
 };
 
-let rig: AttackRig;
 let session: RawSession;
 
 async function open(capabilities: object = ALL_QUESTIONS, token = rig.access.token) {
@@ -52,11 +52,11 @@ async function asked(questions: readonly JsonObject[], place = session): Promise
 
 const methodsOf = (messages: readonly JsonObject[]) => messages.map(({ method }) => method);
 
+const rig = sharedGateway({
+  policies: { open: ALLOW_ALL, questions: grantQuestions() },
+  more: 'inspection: {profiles: {closed: {result: {secrets: block}}}}',
+});
 beforeAll(async () => {
-  rig = await startRig({
-    policies: { open: ALLOW_ALL, questions: grantQuestions() },
-    more: 'inspection: {profiles: {closed: {result: {secrets: block}}}}',
-  });
   session = await open();
 });
 afterEach(async () => {
@@ -64,7 +64,6 @@ afterEach(async () => {
   rig.upstream.forget();
   await grant(grantQuestions());
 });
-afterAll(() => rig.close());
 
 describe('[Q-03] a question', () => {
   it('that is not granted is gone from the capabilities, and refused when it comes all the same', async () => {

@@ -1,26 +1,21 @@
 // The sizes that the audit log and the metrics give are bytes, also of texts with characters beyond ASCII.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALLOW_ALL, type AttackRig, type AuditLine, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { ALLOW_ALL, type AuditLine } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, requestStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 /** Three bytes a character, and one UTF-16 unit. */
 const WIDE = '\u6f22\u5b57'.repeat(50);
 
-let rig: AttackRig;
-
-beforeAll(async () => {
-  rig = await startRig({
-    policies: { open: ALLOW_ALL, questions: grantQuestions() },
-    prepare: (upstream) =>
-      upstream.offer(() => HONEST_TOOLS.map((tool) => ({ ...tool, description: `Reads ${WIDE}.` }))),
-  });
+const rig = sharedGateway({
+  policies: { open: ALLOW_ALL, questions: grantQuestions() },
+  prepare: (upstream) => upstream.offer(() => HONEST_TOOLS.map((tool) => ({ ...tool, description: `Reads ${WIDE}.` }))),
 });
-afterAll(() => rig.close());
 
 /** The newest outcome with a target like this. */
 async function outcomeOf(target: object): Promise<AuditLine | undefined> {

@@ -1,10 +1,11 @@
 // Marks of redactions on their way back: refused where they would overwrite a file, let pass with a finding elsewhere,
 // and recognized by their tag alone.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, decisionOf, startRig } from '../support/gateway.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { callStateless, type Reply, resultOf } from '../support/wire-client.js';
+import { shared, withStarted } from '../support/with-gateway.js';
 
 const token = makeGithubToken();
 const TOOLS = ['read_file', 'write_file', 'add_comment'].map((name) => ({
@@ -32,13 +33,11 @@ function textOf(reply: Reply): string {
 }
 
 describe('marks of redactions', () => {
-  let rig: AttackRig;
   let read: string;
+  const rig = shared(() => startMarkRig(''));
   beforeAll(async () => {
-    rig = await startMarkRig('');
     read = textOf(await callStateless(rig.access, 'read_file'));
   });
-  afterAll(() => rig.close());
 
   it('carry a tag', () => {
     expect(read).toMatch(MARK);
@@ -68,14 +67,13 @@ describe('marks of redactions', () => {
 });
 
 describe('request.marks', () => {
-  it('are let pass where the profile says so', async () => {
-    const rig = await startMarkRig('inspection: {profiles: {default: {request: {marks: flag}}}}\n');
-    try {
-      const text = textOf(await callStateless(rig.access, 'read_file'));
-      expect(text).toMatch(MARK);
-      expect(textOf(await callStateless(rig.access, 'write_file', { text }))).toBe('done');
-    } finally {
-      await rig.close();
-    }
-  });
+  it('are let pass where the profile says so', () =>
+    withStarted(
+      () => startMarkRig('inspection: {profiles: {default: {request: {marks: flag}}}}\n'),
+      async (rig) => {
+        const text = textOf(await callStateless(rig.access, 'read_file'));
+        expect(text).toMatch(MARK);
+        expect(textOf(await callStateless(rig.access, 'write_file', { text }))).toBe('done');
+      },
+    ));
 });

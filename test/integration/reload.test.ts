@@ -2,11 +2,12 @@
 
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { canary } from '../support/canary.js';
-import { type AttackRig, startRig, tryStart, UPSTREAM } from '../support/gateway.js';
+import { tryStart, UPSTREAM } from '../support/gateway.js';
 import { findFreePort } from '../support/processes.js';
 import { bearer, callStateless, post, requestStateless, sessionHeaders, toolNames } from '../support/wire-client.js';
+import { sharedGateway, withGateway } from '../support/with-gateway.js';
 
 /** docs/contract.md §3. */
 const APPLIED_WITHIN = { timeout: 2_000, interval: 25 };
@@ -23,11 +24,7 @@ rules:
 }
 
 describe('a change of files', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ policies: { open: allowing('read_record') } });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ policies: { open: allowing('read_record') } });
 
   const listed = async () => toolNames(await requestStateless(rig.access, 'tools/list'));
   const successful = async (): Promise<number> =>
@@ -169,52 +166,51 @@ describe('a change of files', () => {
 });
 
 describe('a start that waits', () => {
-  it('[G-04] applies what changed meanwhile, and watches what the gateway file then names', async () => {
-    const rig = await startRig({ policies: { open: allowing('read_record') } });
-    const { folder, opsUrl, issuer } = rig.gateway;
-    const [data, ops] = [await findFreePort(), await findFreePort()];
-    canary.watchGateway(data, ops);
-    const text = (await readFile(join(folder, 'gateway.yaml'), 'utf8'))
-      .replaceAll(`:${rig.port}`, `:${data}`)
-      .replace(`port: ${rig.port}`, `port: ${data}`)
-      .replace(`port: ${new URL(opsUrl).port}`, `port: ${ops}`)
-      .replace(/^audit:.*$/m, 'audit: {sinks: [{type: stdout, durability: handed-over}]}');
-    const file = join(folder, 'second.yaml');
-    await writeFile(file, text);
-    let begin = (): void => undefined;
-    let reach = (): void => undefined;
-    const isBegun = new Promise<void>((resolve) => {
-      begin = resolve;
-    });
-    const isReached = new Promise<void>((resolve) => {
-      reach = resolve;
-    });
-    const starting = tryStart({
-      file,
-      // The first line of the audit: the start waits for it.
-      writeStdout() {
-        reach();
-        return isBegun;
-      },
-    });
-    expect(await Promise.race([isReached, starting])).toBeUndefined();
-    const policy = join(folder, 'other', 'open.policy.yaml');
-    await mkdir(join(folder, 'other'));
-    await writeFile(policy, allowing('read_record'));
-    await writeFile(file, text.replace('policies: {dir: ./policies}', 'policies: {dir: ./other}'));
-    begin();
-    const started = await starting;
-    if (started.kind !== 'started') throw new Error('the gateway did not start');
-    try {
-      const url = `http://127.0.0.1:${data}/${UPSTREAM}`;
-      const access = { url, token: await issuer.mint(url) };
-      const listed = async () => toolNames(await requestStateless(access, 'tools/list'));
-      expect(await listed()).toEqual(['read_record']);
-      await writeFile(policy, allowing('write_record'));
-      await expect.poll(listed, APPLIED_WITHIN).toEqual(['write_record']);
-    } finally {
-      await started.gateway.close();
-      await rig.close();
-    }
-  });
+  it('[G-04] applies what changed meanwhile, and watches what the gateway file then names', () =>
+    withGateway({ policies: { open: allowing('read_record') } }, async (rig) => {
+      const { folder, opsUrl, issuer } = rig.gateway;
+      const [data, ops] = [await findFreePort(), await findFreePort()];
+      canary.watchGateway(data, ops);
+      const text = (await readFile(join(folder, 'gateway.yaml'), 'utf8'))
+        .replaceAll(`:${rig.port}`, `:${data}`)
+        .replace(`port: ${rig.port}`, `port: ${data}`)
+        .replace(`port: ${new URL(opsUrl).port}`, `port: ${ops}`)
+        .replace(/^audit:.*$/m, 'audit: {sinks: [{type: stdout, durability: handed-over}]}');
+      const file = join(folder, 'second.yaml');
+      await writeFile(file, text);
+      let begin = (): void => undefined;
+      let reach = (): void => undefined;
+      const isBegun = new Promise<void>((resolve) => {
+        begin = resolve;
+      });
+      const isReached = new Promise<void>((resolve) => {
+        reach = resolve;
+      });
+      const starting = tryStart({
+        file,
+        // The first line of the audit: the start waits for it.
+        writeStdout() {
+          reach();
+          return isBegun;
+        },
+      });
+      expect(await Promise.race([isReached, starting])).toBeUndefined();
+      const policy = join(folder, 'other', 'open.policy.yaml');
+      await mkdir(join(folder, 'other'));
+      await writeFile(policy, allowing('read_record'));
+      await writeFile(file, text.replace('policies: {dir: ./policies}', 'policies: {dir: ./other}'));
+      begin();
+      const started = await starting;
+      if (started.kind !== 'started') throw new Error('the gateway did not start');
+      try {
+        const url = `http://127.0.0.1:${data}/${UPSTREAM}`;
+        const access = { url, token: await issuer.mint(url) };
+        const listed = async () => toolNames(await requestStateless(access, 'tools/list'));
+        expect(await listed()).toEqual(['read_record']);
+        await writeFile(policy, allowing('write_record'));
+        await expect.poll(listed, APPLIED_WITHIN).toEqual(['write_record']);
+      } finally {
+        await started.gateway.close();
+      }
+    }));
 });

@@ -1,21 +1,21 @@
 // Streams that break off and go on: sealed event ids, priming, retry, and who may resume what.
 // Source: MCP 2025-11-25, transports (resumability and redelivery); docs/contract.md §10.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createGate } from '../support/changing-rig.js';
-import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { ALLOW_ALL, UPSTREAM } from '../support/gateway.js';
 import { resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import { type Act, type Ending, HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { openRawSession, postRaw, type RawSession, sendRaw } from '../support/raw-mcp.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const PRIMING = 'id: stream-1/0\nretry: 250\ndata: \n\n';
 const SSE_HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n';
 
-let rig: AttackRig;
 let session: RawSession;
 
 function streamed(chunks: readonly string[], ending: Ending = 'end'): Act {
@@ -77,8 +77,8 @@ const ownAnswer = (text: string): JsonObject => ({
   result: textResult(text),
 });
 
+const rig = sharedGateway({ policies: { open: ALLOW_ALL } });
 beforeAll(async () => {
-  rig = await startRig({ policies: { open: ALLOW_ALL } });
   const { url, token = '' } = rig.access;
   session = await openRawSession(url, { token });
 });
@@ -86,7 +86,6 @@ afterEach(() => {
   rig.upstream.repent();
   rig.upstream.forget();
 });
-afterAll(() => rig.close());
 
 describe('[Q-12] an answer that is polled for', () => {
   it('begins with a priming event and a retry, and ends without an error', async () => {

@@ -1,7 +1,7 @@
 // Revocation through the running gateway: what an administrator revokes is refused from the next request
 // on, though it was accepted a moment ago, and what is open ends.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
   ADMINS,
   type Admins,
@@ -13,7 +13,7 @@ import {
   startMergedRig,
   tokenOf,
 } from '../support/deployments.js';
-import { type AttackRig, expectLoginLine, startRig } from '../support/gateway.js';
+import { expectLoginLine } from '../support/gateway.js';
 import {
   bearer,
   callStateless,
@@ -24,16 +24,16 @@ import {
   requestInSession,
   sessionHeaders,
 } from '../support/wire-client.js';
+import { sharedGateway, withStarted } from '../support/with-gateway.js';
 
 const JSON_TYPE = 'application/json';
 const SSE_HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n';
 const WITHIN_TWO_SECONDS = { timeout: 2_000, interval: 10 };
 
-let rig: AttackRig;
 let admins: Admins;
 
+const rig = sharedGateway({ more: ADMINS });
 beforeAll(async () => {
-  rig = await startRig({ more: ADMINS });
   admins = adminsOf(rig.gateway);
 });
 afterEach(async () => {
@@ -42,7 +42,6 @@ afterEach(async () => {
   const { body } = await admins.ask('GET', '/api/revocations', { token });
   for (const { id } of body.revocations) await admins.ask('DELETE', `/api/revocations/${id}`, { token });
 });
-afterAll(() => rig.close());
 
 const call = (token: string): Promise<Reply> => callStateless(rig.as(token), 'read_record', { id: 'one' });
 
@@ -116,23 +115,22 @@ describe('a revoked token on a channel of HTTP+SSE', () => {
 });
 
 describe('a revoked token at an endpoint of several upstreams', () => {
-  it('[REV-22] is refused, and its streams end with those of all members', async () => {
-    const merged = await startMergedRig({ more: ADMINS });
-    try {
-      merged.left.obey(LONG_ANSWERS);
-      const access = { ...merged.access, token: await merged.gateway.token('all', { sub: 'ada' }) };
-      const { streams } = await openSessionStreams(access, 'l_read_record');
-      const stateless = await openStatelessStreams(access, 'l_read_record');
-      const all = [...streams, ...stateless];
-      await expect.poll(() => streams[1]?.text()).toContain('working');
-      const jti = idOf(access.token);
-      await adminsOf(merged.gateway).revoke({ token: { issuer: 'test', jti } });
-      await expect.poll(() => all.map((one) => one.isOver()), WITHIN_TWO_SECONDS).toEqual(all.map(() => true));
-      expect((await callStateless(access, 'l_read_record', { id: 'one' })).status).toBe(401);
-    } finally {
-      await merged.close();
-    }
-  });
+  it('[REV-22] is refused, and its streams end with those of all members', () =>
+    withStarted(
+      () => startMergedRig({ more: ADMINS }),
+      async (merged) => {
+        merged.left.obey(LONG_ANSWERS);
+        const access = { ...merged.access, token: await merged.gateway.token('all', { sub: 'ada' }) };
+        const { streams } = await openSessionStreams(access, 'l_read_record');
+        const stateless = await openStatelessStreams(access, 'l_read_record');
+        const all = [...streams, ...stateless];
+        await expect.poll(() => streams[1]?.text()).toContain('working');
+        const jti = idOf(access.token);
+        await adminsOf(merged.gateway).revoke({ token: { issuer: 'test', jti } });
+        await expect.poll(() => all.map((one) => one.isOver()), WITHIN_TWO_SECONDS).toEqual(all.map(() => true));
+        expect((await callStateless(access, 'l_read_record', { id: 'one' })).status).toBe(401);
+      },
+    ));
 
   it.each([
     ['GET', 401],

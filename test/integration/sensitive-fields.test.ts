@@ -4,16 +4,9 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { startMergedRig } from '../support/deployments.js';
-import {
-  ALLOW_ALL,
-  type AttackRig,
-  type AuditLine,
-  expectWithheldLines,
-  startRig,
-  UPSTREAM,
-} from '../support/gateway.js';
+import { ALLOW_ALL, type AuditLine, expectWithheldLines, UPSTREAM } from '../support/gateway.js';
 import {
   jsonBody,
   onMethod,
@@ -42,6 +35,7 @@ import {
   resultOf as resultWithTags,
   withoutTags,
 } from '../support/wire-client.js';
+import { sharedGateway, withGateway, withStarted } from '../support/with-gateway.js';
 
 const resultOf = (reply: Parameters<typeof resultWithTags>[0]): ReturnType<typeof resultWithTags> =>
   withoutTags(resultWithTags(reply));
@@ -148,18 +142,14 @@ function expectRedacted(written: Json | undefined): void {
   });
 }
 
-let rig: AttackRig;
-beforeAll(async () => {
-  rig = await startRig({
-    policies: { ...policies(UPSTREAM), captures: CAPTURE },
-    prepare: (upstream) => upstream.offer(() => [CUSTOMER, STRICT, ...TASK_TOOLS]),
-  });
+const rig = sharedGateway({
+  policies: { ...policies(UPSTREAM), captures: CAPTURE },
+  prepare: (upstream) => upstream.offer(() => [CUSTOMER, STRICT, ...TASK_TOOLS]),
 });
 afterEach(() => {
   rig.upstream.repent();
   rig.upstream.forget();
 });
-afterAll(() => rig.close());
 
 /** Every call has this result. */
 function answerWith(result: JsonObject): void {
@@ -266,22 +256,22 @@ describe('a sensitive field', () => {
     expect(resultOf(came)).toMatchObject(expected);
   });
 
-  it('[SF-10] is redacted by the name that a backend of an aggregate has for its tool', async () => {
-    const merged = await startMergedRig({
-      policies: policies('left'),
-      prepare: (left) => {
-        left.offer(() => [CUSTOMER, STRICT, ...TASK_TOOLS]);
-        left.answerCalls(() => RESULT);
+  it('[SF-10] is redacted by the name that a backend of an aggregate has for its tool', () =>
+    withStarted(
+      () =>
+        startMergedRig({
+          policies: policies('left'),
+          prepare: (left) => {
+            left.offer(() => [CUSTOMER, STRICT, ...TASK_TOOLS]);
+            left.answerCalls(() => RESULT);
+          },
+        }),
+      async (merged) => {
+        expectRedacted(resultOf(await callStateless(merged.access, 'l_get_customer', {})));
+        const session = await openSession(merged.access);
+        expectRedacted(resultOf(await session.call('l_get_customer', {})));
       },
-    });
-    try {
-      expectRedacted(resultOf(await callStateless(merged.access, 'l_get_customer', {})));
-      const session = await openSession(merged.access);
-      expectRedacted(resultOf(await session.call('l_get_customer', {})));
-    } finally {
-      await merged.close();
-    }
-  });
+    ));
 
   it('[SF-02, SF-04] that admits nothing in its place withholds the result', async () => {
     answerWith({ content: [], structuredContent: { salary: 81_000 } });
@@ -457,22 +447,21 @@ describe.each([
   ['sessions', statelessOnly, async (at: Access) => (await openSession(at)).call],
   ['stateless', sessionsOnly, async (at: Access) => (name: string, args: JsonObject) => callStateless(at, name, args)],
 ] as const)('a sensitive field, for a client of %s before the other era', (_, order, connect) => {
-  it('[SF-10] is redacted', async () => {
-    const other = await startRig({
-      policies: policies(UPSTREAM),
-      prepare(upstream) {
-        upstream.offer(() => [CUSTOMER, STRICT, ...TASK_TOOLS]);
-        upstream.answerCalls(() => RESULT);
-        upstream.obey(order);
+  it('[SF-10] is redacted', () =>
+    withGateway(
+      {
+        policies: policies(UPSTREAM),
+        prepare(upstream) {
+          upstream.offer(() => [CUSTOMER, STRICT, ...TASK_TOOLS]);
+          upstream.answerCalls(() => RESULT);
+          upstream.obey(order);
+        },
       },
-    });
-    try {
-      const call = await connect(other.access);
-      expectRedacted(resultOf(await call('get_customer', {})));
-    } finally {
-      await other.close();
-    }
-  });
+      async (other) => {
+        const call = await connect(other.access);
+        expectRedacted(resultOf(await call('get_customer', {})));
+      },
+    ));
 });
 
 describe('what is only flagged', () => {

@@ -2,14 +2,13 @@
 // lifted, compared with a small model of each. docs/contract.md §4 (labels and flows) and §10 (blocks).
 
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import {
   ADMINS,
   type Admins,
   adminsOf,
   ENDPOINT,
   LONG_ANSWERS,
-  type MergedRig,
   openAt,
   startMergedRig,
   streamOf,
@@ -28,6 +27,7 @@ import {
   resultOf,
   statelessParts,
 } from '../support/wire-client.js';
+import { shared } from '../support/with-gateway.js';
 
 /** Every run tries the same sequences; a failure names its own. */
 const SEED = 20_261_123;
@@ -47,21 +47,21 @@ rules:
   - {id: all, effect: allow, who: {anyone: true}, what: {upstreams: ["*"], tools: ["*"]}}
 `;
 
-let rig: MergedRig;
 let admins: Admins;
 /** How far the clock of the gateway is ahead of that of its administrators, whose tokens then count no more. */
 let aheadMs = 0;
 
-beforeAll(async () => {
-  rig = await startMergedRig({
+const rig = shared(() =>
+  startMergedRig({
     policies: { open: ALL },
     more: ADMINS,
     upstream: ['pinning: {maxAge: 1h}'],
     now: () => Date.now() + aheadMs,
-  });
+  }),
+);
+beforeAll(async () => {
   admins = adminsOf(rig.gateway);
 });
-afterAll(() => rig.close());
 
 async function accessTo(name: string, claims: Claims): Promise<Access> {
   const iat = Math.floor((Date.now() + aheadMs) / 1000);

@@ -1,17 +1,13 @@
 // A server that calls itself otherwise under a running gateway: told, recorded and counted, and nothing hidden.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
 import { callStateless, requestStateless, toolNames } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const SOON = { timeout: 10_000, interval: 20 };
 
 describe('a server that calls itself otherwise', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ upstream: ['pinning: {maxAge: 1s}'] });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ upstream: ['pinning: {maxAge: 1s}'] });
 
   async function drifts() {
     return (await rig.gateway.audit()).filter((line) => line['type'] === 'pin.drift');

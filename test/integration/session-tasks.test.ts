@@ -1,14 +1,12 @@
 // Tasks of 2025-11-25 through the running gateway: wished for by clients, declared by servers, and judged by
 // whatever way their results come. Source: MCP 2025-11-25, tasks.
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   ALLOW_ALL,
-  type AttackRig,
   expectNothingForwarded,
   expectRefusedLines,
   expectWithheldLines,
-  startRig,
   UPSTREAM,
 } from '../support/gateway.js';
 import { jsonBody, onMethod, sseEvent } from '../support/hostile-acts.js';
@@ -27,10 +25,10 @@ import { openRawSession, postRaw, type RawSession } from '../support/raw-mcp.js'
 import { ALL_QUESTIONS, answersTo, grantQuestions } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';
 import { errorOf, type OpenSession, openSession, type Reply, resultOf } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const SECRET = ['sk', 'live', 'c0Ms4BtV9oZy6Nr1Qx5Df8Aj'].join('_');
 
-let rig: AttackRig;
 let server: TaskServer;
 let session: OpenSession;
 
@@ -76,11 +74,9 @@ async function expectNotFound(reply: Reply): Promise<void> {
   await expectRefusedLines(rig, reply, 'unknown-task');
 }
 
-beforeAll(async () => {
-  rig = await startRig({
-    policies: { open: ALLOW_ALL, questions: grantQuestions('elicitation: [form]') },
-    prepare: (upstream) => upstream.offer(() => TASK_TOOLS),
-  });
+const rig = sharedGateway({
+  policies: { open: ALLOW_ALL, questions: grantQuestions('elicitation: [form]') },
+  prepare: (upstream) => upstream.offer(() => TASK_TOOLS),
 });
 beforeEach(async () => {
   server = createTaskServer();
@@ -89,7 +85,6 @@ beforeEach(async () => {
   rig.upstream.forget();
 });
 afterEach(() => rig.upstream.forget());
-afterAll(() => rig.close());
 
 describe('what is declared', () => {
   it('[TSK-05] is what the server declares, and nothing of its client', async () => {

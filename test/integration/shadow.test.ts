@@ -3,10 +3,11 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, decisionOf, linesOf, startRig } from '../support/gateway.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { decisionOf, linesOf } from '../support/gateway.js';
 import type { JsonObject } from '../support/json.js';
 import { callStateless, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const TOOLS: readonly JsonObject[] = ['read_item', 'drop_item', 'other_item'].map((name) => ({
   name,
@@ -28,17 +29,13 @@ rules:
   - {id: others, effect: allow, who: {anyone: true}, what: {upstreams: [target], tools: [other_item]}}
 `;
 
-let rig: AttackRig;
-beforeAll(async () => {
-  rig = await startRig({
-    policies: { base: ENFORCED, next: SHADOWED },
-    prepare(upstream) {
-      upstream.offer(() => TOOLS);
-      upstream.answerCalls(() => ({ content: [{ type: 'text', text: 'done' }] }));
-    },
-  });
+const rig = sharedGateway({
+  policies: { base: ENFORCED, next: SHADOWED },
+  prepare(upstream) {
+    upstream.offer(() => TOOLS);
+    upstream.answerCalls(() => ({ content: [{ type: 'text', text: 'done' }] }));
+  },
 });
-afterAll(() => rig.close());
 
 async function call(name: string, args: JsonObject = { id: 'one' }) {
   const access = rig.as(await rig.gateway.token('target'));

@@ -2,15 +2,16 @@
 // used once at all of them, and a token is revoked by whichever digest names it. The store is one of this process;
 // what a real one does is in test/system.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ADMINS, adminsOf, idOf, startRotatingGateways, type TwoGateways } from '../support/deployments.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { ADMINS, adminsOf, idOf, startTwoGateways } from '../support/deployments.js';
 import type { RunningGateway } from '../support/gateway.js';
-import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { startHostileUpstream } from '../support/hostile-upstream.js';
 import { replace } from '../support/seams.js';
 import { createFakeStore } from '../support/state.js';
 import { PATIENT } from '../support/timing.js';
 import { makeProofHolder, type ProofHolder, proofHeaders } from '../support/tokens.js';
 import { callStateless, type HeaderLines, post, type Reply, statelessParts } from '../support/wire-client.js';
+import { shared } from '../support/with-gateway.js';
 
 const store = createFakeStore(Date.now);
 replace('redis', { openRedisLink: () => store.link() });
@@ -20,21 +21,18 @@ const PUBLIC_URL = 'http://127.0.0.1:9';
 const RESOURCE = `${PUBLIC_URL}/target`;
 const CALL = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'one' } });
 
-let upstream: HostileUpstream;
-let both: TwoGateways;
-beforeAll(async () => {
-  upstream = await startHostileUpstream();
-  both = await startRotatingGateways({
-    upstreams: [{ name: 'target', url: upstream.url, more: ['pinning: {maxAge: 10m}'] }],
-    publicUrl: PUBLIC_URL,
-    env: { REDIS_URL: 'redis://127.0.0.1:9' },
-    more: `state: {type: redis, url: {env: REDIS_URL}}\n${ADMINS}`,
-  });
-});
-afterAll(async () => {
-  await both?.close();
-  await upstream?.close();
-});
+const upstream = shared(() => startHostileUpstream());
+const both = shared(() =>
+  startTwoGateways(
+    {
+      upstreams: [{ name: 'target', url: upstream.url, more: ['pinning: {maxAge: 10m}'] }],
+      publicUrl: PUBLIC_URL,
+      env: { REDIS_URL: 'redis://127.0.0.1:9' },
+      more: `state: {type: redis, url: {env: REDIS_URL}}\n${ADMINS}`,
+    },
+    true,
+  ),
+);
 
 describe('a proof at replicas of which each has another key in front', () => {
   let holder: ProofHolder;

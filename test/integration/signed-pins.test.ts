@@ -3,11 +3,12 @@
 
 import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { runCommand } from '../support/commands.js';
-import { type AttackRig, startRig, tryStart, UPSTREAM } from '../support/gateway.js';
+import { tryStart, UPSTREAM } from '../support/gateway.js';
 import { makeSigner, type TestSigner } from '../support/signers.js';
 import { requestStateless, toolNames } from '../support/wire-client.js';
+import { sharedGateway, withGateway } from '../support/with-gateway.js';
 
 const [alice, bob] = [makeSigner('alice'), makeSigner('bob', 'P-256')];
 const FILES = { 'alice.pub.pem': alice.publicKey, 'bob.pub.pem': bob.publicKey };
@@ -18,7 +19,6 @@ const KEYS: ReadonlyMap<TestSigner, string> = new Map([
   [bob, 'KEY_OF_BOB'],
 ]);
 
-let rig: AttackRig;
 let folder: string;
 let lockFile: string;
 let signatureFile: string;
@@ -72,8 +72,8 @@ const listed = async () => toolNames(await requestStateless(rig.access, 'tools/l
 /** Changes a word outside the definitions, so that nothing but the signature shows it. */
 const edited = (lock: string): string => lock.replace('by: test', 'by: toast');
 
+const rig = sharedGateway({ env: ENV, files: FILES });
 beforeAll(async () => {
-  rig = await startRig({ env: ENV, files: FILES });
   ({ folder } = rig.gateway);
   gatewayFile = join(folder, 'gateway.yaml');
   lockFile = join(folder, `policies/pins/${UPSTREAM}.lock.yaml`);
@@ -83,7 +83,6 @@ beforeAll(async () => {
   await sign(alice, bob);
   expect(await reload()).toEqual([]);
 });
-afterAll(() => rig.close());
 
 describe('[L-92] a gateway whose lock files must be signed', () => {
   let lock: string;
@@ -193,10 +192,9 @@ describe('[L-92] a gateway whose lock files must be signed', () => {
 });
 
 describe('[L-93] the counters of lock files', () => {
-  it('refuse a start with an old file, and one whose counters are damaged', async () => {
-    const own = await startRig({ env: ENV, files: FILES });
-    const at = (name: string): string => join(own.gateway.folder, name);
-    try {
+  it('refuse a start with an old file, and one whose counters are damaged', () =>
+    withGateway({ env: ENV, files: FILES }, async (own) => {
+      const at = (name: string): string => join(own.gateway.folder, name);
       [folder, gatewayFile] = [own.gateway.folder, at('gateway.yaml')];
       const text = await readFile(gatewayFile, 'utf8');
       const signers = `{dir: ./policies/pins, ${SIGNERS}}`;
@@ -224,8 +222,5 @@ describe('[L-93] the counters of lock files', () => {
       expect(await start()).toBe('started');
       expect(JSON.parse(await readFile(counters, 'utf8')).counters[UPSTREAM].counter).toBe(1);
       await chmod(counters, 0o600);
-    } finally {
-      await own.close();
-    }
-  });
+    }));
 });

@@ -6,13 +6,14 @@ import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type RunningGateway, startRig, startTestGateway, textOf, UPSTREAM } from '../support/gateway.js';
-import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { startHostileUpstream } from '../support/hostile-upstream.js';
 import { replace } from '../support/seams.js';
 import { makeSecret } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, openSession, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
+import { shared, withGateway } from '../support/with-gateway.js';
 
 /** Longer than any test may take: an end that waits in vain does not come. */
 const GRACE_MS = 600_000;
@@ -52,18 +53,16 @@ function gate(): { readonly opened: Promise<void>; open(): void } {
 
 describe('the first requests after a start', () => {
   const secret = makeSecret();
-  let upstream: HostileUpstream;
   let lock: string;
   let gateway: RunningGateway;
   let listing: ReturnType<typeof gate>;
 
-  beforeAll(async () => {
-    upstream = await startHostileUpstream();
-    const first = await startTestGateway({ upstreams: [{ name: UPSTREAM, url: upstream.url }] });
-    lock = await readFile(join(first.folder, `policies/pins/${UPSTREAM}.lock.yaml`), 'utf8');
-    await first.close();
-  });
-  afterAll(() => upstream.close());
+  const upstream = shared(() => startHostileUpstream());
+  beforeAll(() =>
+    withGateway({ upstreams: [{ name: UPSTREAM, url: upstream.url }] }, async (first) => {
+      lock = await readFile(join(first.folder, `policies/pins/${UPSTREAM}.lock.yaml`), 'utf8');
+    }),
+  );
 
   // Pinned before it starts, and half listed: the stateless half, while the handshake of the other is not answered.
   beforeEach(async () => {
@@ -136,10 +135,9 @@ rules:
   - {id: one, effect: allow, who: {anyone: true}, what: {upstreams: [target], tools: [${tool}]}}
 `;
 
-  it('[H-08] of which the first is slow end with what was read last', async () => {
-    const rig = await startRig({ policies: { open: allowing('write_record') } });
-    const listed = async () => toolNames(await requestStateless(rig.access, 'tools/list'));
-    try {
+  it('[H-08] of which the first is slow end with what was read last', () =>
+    withGateway({ policies: { open: allowing('write_record') } }, async (rig) => {
+      const listed = async () => toolNames(await requestStateless(rig.access, 'tools/list'));
       const reading = gate();
       disk.slow = reading.opened;
       await rig.gateway.writePolicy('open', allowing('"*_record"'));
@@ -152,10 +150,7 @@ rules:
       reading.open();
       await Promise.all([first, second]);
       expect(await listed()).toEqual(['read_record']);
-    } finally {
-      await rig.close();
-    }
-  });
+    }));
 });
 
 describe('the end of a gateway', () => {

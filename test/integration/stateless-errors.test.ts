@@ -2,15 +2,13 @@
 // that the era has for it, so that a client of two eras never takes them for those of another.
 
 import { Client, type StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
 import { jsonBody, onMethod, redirectTo } from '../support/hostile-acts.js';
 import type { Act } from '../support/hostile-upstream.js';
 import type { Json, JsonObject } from '../support/json.js';
 import { createTransportV2 } from '../support/sdk-clients.js';
 import { callStateless, errorOf, requestStateless } from '../support/wire-client.js';
-
-let rig: AttackRig;
+import { sharedGateway } from '../support/with-gateway.js';
 
 function failWith(error: JsonObject, status: number, method = 'tools/call'): void {
   rig.upstream.obey(
@@ -18,14 +16,11 @@ function failWith(error: JsonObject, status: number, method = 'tools/call'): voi
   );
 }
 
-beforeAll(async () => {
-  rig = await startRig();
-});
+const rig = sharedGateway();
 afterEach(() => {
   rig.upstream.repent();
   rig.upstream.forget();
 });
-afterAll(() => rig.close());
 
 describe('an error of the upstream', () => {
   it.each<[string, number, number, number]>([

@@ -10,6 +10,7 @@ import { EVERYTHING_TEMPLATES, type RunningGateway, startTestGateway, writeOpenP
 import { connectAsked, connectSdkV1, connectSdkV2, grantQuestions } from '../support/sdk-clients.js';
 import { STDIO_TOKEN, type StdioRig, startStdioRig } from '../support/stdio-server.js';
 import { requestStateless } from '../support/wire-client.js';
+import { withGateway } from '../support/with-gateway.js';
 
 const entry = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/dist/index.js');
 
@@ -102,24 +103,26 @@ describe('[STD-05] a stdio server behind adapter and gateway', () => {
 });
 
 describe('[STD-05] a gateway', () => {
-  it('is 502 for a socket where nobody listens', async () => {
-    const missing = await startTestGateway({
-      pin: false,
-      upstreams: [
-        {
-          name: 'gone',
-          url: 'http://localhost/mcp',
-          more: ['socket: ./gone.sock', 'pinning: {mode: off}'],
-        },
-      ],
-    });
-    const reply = await requestStateless(
-      { url: missing.url('gone'), token: await missing.token('gone') },
-      'tools/list',
-    );
-    expect(reply.status).toBeGreaterThanOrEqual(502);
-    // The path is relative to the gateway file.
-    expect(missing.log()).toContain('ENOENT');
-    await missing.close();
-  });
+  it('is 502 for a socket where nobody listens', () =>
+    withGateway(
+      {
+        pin: false,
+        upstreams: [
+          {
+            name: 'gone',
+            url: 'http://localhost/mcp',
+            more: ['socket: ./gone.sock', 'pinning: {mode: off}'],
+          },
+        ],
+      },
+      async (missing) => {
+        const reply = await requestStateless(
+          { url: missing.url('gone'), token: await missing.token('gone') },
+          'tools/list',
+        );
+        expect(reply.status).toBeGreaterThanOrEqual(502);
+        // The path is relative to the gateway file.
+        expect(missing.log()).toContain('ENOENT');
+      },
+    ));
 });

@@ -1,19 +1,18 @@
 // Streams that were opened and left: nothing of them stays, neither a timer nor a place in a registry.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { JsonObject } from '../support/json.js';
 import { PATIENT } from '../support/timing.js';
 import { openEvents } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const LISTEN = 'subscriptions/listen';
 const COUNT = 20;
 
-let rig: AttackRig;
+const rig = sharedGateway();
 beforeAll(async () => {
-  rig = await startRig();
   rig.upstream.obey(
     onMethod(LISTEN, (request) => {
       const params = request.message?.['params'] as JsonObject;
@@ -30,7 +29,6 @@ beforeAll(async () => {
     }),
   );
 });
-afterAll(() => rig.close());
 
 /** Timers that hold the process: every stream has some. */
 const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;

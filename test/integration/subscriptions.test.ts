@@ -1,8 +1,8 @@
 // Subscriptions of the stateless era through the running gateway: what of them reaches the upstream, what
 // of its stream reaches the client, and what the gateway tells by itself.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, linesOf, startRig, UPSTREAM } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { linesOf, UPSTREAM } from '../support/gateway.js';
 import { onMethod, sseEvent, stream } from '../support/hostile-acts.js';
 import { type Act, HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
@@ -19,6 +19,7 @@ import {
   requestStateless,
   sessionHeaders,
 } from '../support/wire-client.js';
+import { sharedGateway, withGateway } from '../support/with-gateway.js';
 
 const BEHIND_MS = 5_000;
 const ID = 'io.modelcontextprotocol/subscriptionId';
@@ -58,7 +59,6 @@ async function drift(): Promise<void> {
   await requestStateless(await accessOf('everyone'), 'tools/list');
 }
 
-let rig: AttackRig;
 const opened: EventReader[] = [];
 
 async function accessOf(subject: string): Promise<Access> {
@@ -90,15 +90,12 @@ function forwardedFilter(): unknown {
   return (sent?.['params'] as JsonObject | undefined)?.['notifications'];
 }
 
-beforeAll(async () => {
-  rig = await startRig({ policies: { open: POLICY } });
-});
+const rig = sharedGateway({ policies: { open: POLICY } });
 afterEach(() => {
   for (const reader of opened.splice(0)) reader.leave();
   rig.upstream.repent();
   rig.upstream.forget();
 });
-afterAll(() => rig.close());
 
 describe('what a subscription asks for', () => {
   it('[T-01] is cut to what its caller may listen to, and acknowledged so', async () => {
@@ -367,46 +364,50 @@ describe('how a stream ends', () => {
 });
 
 describe('open streams', () => {
-  it('[T-05] end as a refusal where no acknowledgement comes in time', async () => {
-    const hasty = await startRig({
-      policies: { open: POLICY },
-      upstream: ['pinning: {maxAge: 10m}', 'limits: {requestTimeout: 1s}'],
-    });
-    hasty.upstream.obey(
-      onMethod(LISTEN, () => ({
-        kind: 'chunks',
-        contentType: 'text/event-stream',
-        chunks: [':\n\n'],
-        ending: 'hold',
-      })),
-    );
-    const token = await hasty.gateway.token(UPSTREAM, { sub: 'everyone' });
-    const access = { url: hasty.access.url, token };
-    const reader = await openEvents(access, LISTEN, { notifications: { toolsListChanged: true } });
-    expect(await reader.next()).toMatchObject({ id: 'listen-1', error: { code: 1505 } });
-    expect(await reader.next()).toBeUndefined();
-    await hasty.close();
-  });
+  it('[T-05] end as a refusal where no acknowledgement comes in time', () =>
+    withGateway(
+      {
+        policies: { open: POLICY },
+        upstream: ['pinning: {maxAge: 10m}', 'limits: {requestTimeout: 1s}'],
+      },
+      async (hasty) => {
+        hasty.upstream.obey(
+          onMethod(LISTEN, () => ({
+            kind: 'chunks',
+            contentType: 'text/event-stream',
+            chunks: [':\n\n'],
+            ending: 'hold',
+          })),
+        );
+        const token = await hasty.gateway.token(UPSTREAM, { sub: 'everyone' });
+        const access = { url: hasty.access.url, token };
+        const reader = await openEvents(access, LISTEN, { notifications: { toolsListChanged: true } });
+        expect(await reader.next()).toMatchObject({ id: 'listen-1', error: { code: 1505 } });
+        expect(await reader.next()).toBeUndefined();
+      },
+    ));
 
-  it('[T-05] take no place of a call', async () => {
-    const small = await startRig({
-      policies: { open: POLICY },
-      upstream: ['pinning: {maxAge: 10m}', 'limits: {concurrency: 2}'],
-    });
-    small.upstream.obey(streamOf([]));
-    const token = await small.gateway.token(UPSTREAM, { sub: 'everyone' });
-    const access = { url: small.access.url, token };
-    const readers: EventReader[] = [];
-    for (let i = 0; i < 4; i += 1) {
-      const reader = await openEvents(access, LISTEN, {
-        notifications: { toolsListChanged: true },
-      });
-      await reader.next();
-      readers.push(reader);
-    }
-    const reply = await callStateless(access, 'read_record', { id: 'one' });
-    expect([reply.status, reply.text.includes('read_record one')]).toEqual([200, true]);
-    for (const reader of readers) reader.leave();
-    await small.close();
-  });
+  it('[T-05] take no place of a call', () =>
+    withGateway(
+      {
+        policies: { open: POLICY },
+        upstream: ['pinning: {maxAge: 10m}', 'limits: {concurrency: 2}'],
+      },
+      async (small) => {
+        small.upstream.obey(streamOf([]));
+        const token = await small.gateway.token(UPSTREAM, { sub: 'everyone' });
+        const access = { url: small.access.url, token };
+        const readers: EventReader[] = [];
+        for (let i = 0; i < 4; i += 1) {
+          const reader = await openEvents(access, LISTEN, {
+            notifications: { toolsListChanged: true },
+          });
+          await reader.next();
+          readers.push(reader);
+        }
+        const reply = await callStateless(access, 'read_record', { id: 'one' });
+        expect([reply.status, reply.text.includes('read_record one')]).toEqual([200, true]);
+        for (const reader of readers) reader.leave();
+      },
+    ));
 });

@@ -1,20 +1,20 @@
 // What a server says of tasks on the stream of a subscription, through the running gateway.
 // Source: the Tasks extension of 2026-07-28, task status notifications.
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ALLOW_ALL, UPSTREAM } from '../support/gateway.js';
 import { sseEvent } from '../support/hostile-acts.js';
 import type { Act } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { beginStateless, createTaskServer, declaring, TASK_TOOLS, taskOf } from '../support/mcp-servers.js';
 import { type Access, callStateless, type EventReader, openEvents } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const ID = 'io.modelcontextprotocol/subscriptionId';
 const LISTEN = 'subscriptions/listen';
 const NOTIFICATION = 'notifications/tasks';
 const SECRET = ['sk', 'live', 'b9Lr3AsU8nYx5Mq0Pw4Ce7Zi'].join('_');
 
-let rig: AttackRig;
 const opened: EventReader[] = [];
 
 function text(value: string): JsonObject {
@@ -58,11 +58,9 @@ async function begin(access: Access = rig.access, name = 'talk'): Promise<string
   return beginStateless(access, name);
 }
 
-beforeAll(async () => {
-  rig = await startRig({
-    policies: { open: ALLOW_ALL },
-    prepare: (upstream) => upstream.offer(() => TASK_TOOLS),
-  });
+const rig = sharedGateway({
+  policies: { open: ALLOW_ALL },
+  prepare: (upstream) => upstream.offer(() => TASK_TOOLS),
 });
 beforeEach(() => {
   rig.upstream.offer(() => TASK_TOOLS);
@@ -72,7 +70,6 @@ afterEach(() => {
   for (const reader of opened.splice(0)) reader.leave();
   rig.upstream.forget();
 });
-afterAll(() => rig.close());
 
 function sentFilter(): unknown {
   const sent = rig.upstream.seen().find(({ method }) => method === LISTEN)?.message;

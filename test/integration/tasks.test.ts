@@ -1,16 +1,14 @@
 // Tasks of the stateless era through the running gateway: what of them reaches the upstream, and how what
 // they bring is judged. Source: the Tasks extension of 2026-07-28.
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   ALLOW_ALL,
-  type AttackRig,
   type AuditLine,
   decisionOf,
   expectNothingForwarded,
   expectRefusedLines,
   expectWithheldLines,
-  startRig,
   UPSTREAM,
 } from '../support/gateway.js';
 import { jsonBody, onMethod } from '../support/hostile-acts.js';
@@ -26,6 +24,7 @@ import {
 } from '../support/mcp-servers.js';
 import { grantQuestions } from '../support/sdk-clients.js';
 import { type Access, callStateless, errorOf, requestStateless, resultOf } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const SECRET = ['sk', 'live', 'a8Kq2ZrT7mXw4Lp9Nv3Bd6Yh'].join('_');
 const FORM = {
@@ -38,7 +37,6 @@ const FORM = {
 };
 const INPUT_CAPABILITIES = { elicitation: { form: {} }, sampling: {} };
 
-let rig: AttackRig;
 let server: TaskServer;
 
 function text(value: string): JsonObject {
@@ -63,11 +61,9 @@ async function lastOutcome(): Promise<AuditLine> {
   return (await find()) ?? {};
 }
 
-beforeAll(async () => {
-  rig = await startRig({
-    policies: { open: ALLOW_ALL, questions: grantQuestions('elicitation: [form]') },
-    prepare: (upstream) => upstream.offer(() => TASK_TOOLS),
-  });
+const rig = sharedGateway({
+  policies: { open: ALLOW_ALL, questions: grantQuestions('elicitation: [form]') },
+  prepare: (upstream) => upstream.offer(() => TASK_TOOLS),
 });
 beforeEach(() => {
   server = createTaskServer();
@@ -75,7 +71,6 @@ beforeEach(() => {
   rig.upstream.obey(server.order);
 });
 afterEach(() => rig.upstream.forget());
-afterAll(() => rig.close());
 
 describe('the life of a task', () => {
   it('[TSK-01] its client knows it by one sealed id, its server by its own', async () => {

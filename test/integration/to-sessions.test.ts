@@ -1,8 +1,8 @@
 // What is special to a client and an upstream of different eras: sessions that are the gateway's own,
 // questions that cross, cancelling, notices, pools, and refusals that say why.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { ALLOW_ALL, type AttackRig, startRig } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { ALLOW_ALL } from '../support/gateway.js';
 import { inTurn, jsonBody, onMethod, sessionsOnly, stream } from '../support/hostile-acts.js';
 import { type Act, type HostileRequest, type Order, paramsOf } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
@@ -18,6 +18,7 @@ import {
   resultOf,
   statelessParts,
 } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const EVENTS = 'text/event-stream';
@@ -25,18 +26,14 @@ const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
 const POLICIES = { open: ALLOW_ALL, questions: grantQuestions() };
 
 describe('a stateless client whose call takes too long in a session', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({
-      upstream: ['pinning: {maxAge: 10m}', 'limits: {requestTimeout: 1s, streamIdle: 1s}'],
-      prepare: (upstream) => upstream.obey(sessionsOnly),
-    });
+  const rig = sharedGateway({
+    upstream: ['pinning: {maxAge: 10m}', 'limits: {requestTimeout: 1s, streamIdle: 1s}'],
+    prepare: (upstream) => upstream.obey(sessionsOnly),
   });
   afterEach(() => {
     rig.upstream.obey(sessionsOnly);
     rig.upstream.forget();
   });
-  afterAll(() => rig.close());
 
   it.each<[string, Act]>([
     ['does not begin', { kind: 'hold' }],
@@ -67,18 +64,14 @@ describe('a stateless client whose call takes too long in a session', () => {
 });
 
 describe('a stateless client before an upstream of sessions', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({
-      policies: POLICIES,
-      prepare: (upstream) => upstream.obey(sessionsOnly),
-    });
+  const rig = sharedGateway({
+    policies: POLICIES,
+    prepare: (upstream) => upstream.obey(sessionsOnly),
   });
   afterEach(() => {
     rig.upstream.obey(sessionsOnly);
     rig.upstream.forget();
   });
-  afterAll(() => rig.close());
 
   const initialized = (): number => rig.upstream.seen().filter(({ method }) => method === 'initialize').length;
 

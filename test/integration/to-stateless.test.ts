@@ -2,8 +2,8 @@
 // questions that cross, cancelling, notices, pools, and refusals that say why.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { ALLOW_ALL, type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { ALLOW_ALL, expectWithheldLines } from '../support/gateway.js';
 import {
   inTurn,
   jsonBody,
@@ -33,24 +33,21 @@ import {
   sessionHeaders,
   toolNames,
 } from '../support/wire-client.js';
+import { sharedGateway, withGateway } from '../support/with-gateway.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
 const POLICIES = { open: ALLOW_ALL, questions: grantQuestions() };
 
 describe('a client of sessions before a stateless upstream', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({
-      policies: POLICIES,
-      prepare: (upstream) => upstream.obey(statelessOnly),
-    });
+  const rig = sharedGateway({
+    policies: POLICIES,
+    prepare: (upstream) => upstream.obey(statelessOnly),
   });
   afterEach(() => {
     rig.upstream.obey(statelessOnly);
     rig.upstream.forget();
   });
-  afterAll(() => rig.close());
 
   it('[Y-03] has its pings, levels and endings answered here', async () => {
     const session = await rig.openSession();
@@ -354,16 +351,12 @@ describe('a client of sessions, and a tool whose arguments are mirrored in heade
       properties: { region: { type: 'string', 'x-mcp-header': 'Region' } },
     },
   };
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({
-      prepare(upstream) {
-        upstream.obey(statelessOnly);
-        upstream.offer(() => [TOOL]);
-      },
-    });
+  const rig = sharedGateway({
+    prepare(upstream) {
+      upstream.obey(statelessOnly);
+      upstream.offer(() => [TOOL]);
+    },
   });
-  afterAll(() => rig.close());
 
   /** As a server reads a header (MCP 2026-07-28, transports, value encoding). */
   function decode(header: string | undefined): string | undefined {
@@ -402,23 +395,22 @@ describe('a client of sessions, and a tool whose arguments are mirrored in heade
 });
 
 describe('an upstream that changes its era', () => {
-  it('[Y-03] ends the sessions of the other, so that their clients open new ones', async () => {
-    const rig = await startRig({
-      upstream: ['pinning: {maxAge: 1s}'],
-      prepare: (upstream) => upstream.obey(sessionsOnly),
-    });
-    try {
-      const raw = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
-      expect((await raw.ask(1, 'tools/call', CALL)).status).toBe(200);
-      rig.upstream.obey(statelessOnly);
-      await expect
-        .poll(async () => (await raw.ask(2, 'tools/call', CALL)).status, {
-          timeout: 20_000,
-          interval: 200,
-        })
-        .toBe(404);
-    } finally {
-      await rig.close();
-    }
-  });
+  it('[Y-03] ends the sessions of the other, so that their clients open new ones', () =>
+    withGateway(
+      {
+        upstream: ['pinning: {maxAge: 1s}'],
+        prepare: (upstream) => upstream.obey(sessionsOnly),
+      },
+      async (rig) => {
+        const raw = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
+        expect((await raw.ask(1, 'tools/call', CALL)).status).toBe(200);
+        rig.upstream.obey(statelessOnly);
+        await expect
+          .poll(async () => (await raw.ask(2, 'tools/call', CALL)).status, {
+            timeout: 20_000,
+            interval: 200,
+          })
+          .toBe(404);
+      },
+    ));
 });

@@ -1,9 +1,10 @@
 // Proxies before the gateway: what one that is trusted may say, and how little that is. Source: docs/contract.md §2
 // (forwarded headers influence no identifier) and §8 (`client.ip`); docs/reference/attacks.md cases 5 and 8.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, decisionOf, linesOf, startRig } from '../support/gateway.js';
+import { describe, expect, it } from 'vitest';
+import { type AttackRig, decisionOf, linesOf } from '../support/gateway.js';
 import { type HeaderLines, post, type Reply, statelessParts } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const CALL = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'one' } });
 const LIES: HeaderLines = {
@@ -23,16 +24,8 @@ const refused = (rig: AttackRig, headers: HeaderLines): Promise<Reply> =>
   post(rig.as('a.b.c'), JSON.stringify(CALL.body), { ...CALL.headers, ...headers });
 
 describe('forwarding headers', () => {
-  let trusting: AttackRig;
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig();
-    trusting = await startRig({ listener: ['trustedProxies: [127.0.0.1, 198.51.100.0/24]'] });
-  });
-  afterAll(async () => {
-    await rig?.close();
-    await trusting?.close();
-  });
+  const rig = sharedGateway();
+  const trusting = sharedGateway({ listener: ['trustedProxies: [127.0.0.1, 198.51.100.0/24]'] });
 
   it('[BND-28] are believed of nobody unless a proxy is named', async () => {
     expect(await recordedAddress(rig, await refused(rig, LIES))).toBe('127.0.0.1');

@@ -1,12 +1,13 @@
 // An upstream that is down, late or broken: 502 or 504 with the id of the request, or the same error as
 // the last event of a stream that has begun; the gateway and the next call are unharmed.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { expectWithheldLines } from '../support/gateway.js';
 import * as acts from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { callStateless, errorOf, type OpenSession, requestStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const ANSWER: JsonObject = {
   jsonrpc: '2.0',
@@ -45,16 +46,14 @@ function withStatus(status: number, request: HostileRequest): Act {
 }
 
 describe('an upstream that fails', () => {
-  let rig: AttackRig;
   let session: OpenSession;
+  const rig = sharedGateway({
+    upstream: ['pinning: {maxAge: 10m}', 'limits: {requestTimeout: 1s, maxResponseBytes: 64KiB}'],
+  });
   beforeAll(async () => {
-    rig = await startRig({
-      upstream: ['pinning: {maxAge: 10m}', 'limits: {requestTimeout: 1s, maxResponseBytes: 64KiB}'],
-    });
     session = await rig.openSession();
   });
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   it.each(BROKEN)('[G-05] is answered with the id of the request: %s', async (_what, act) => {
     rig.upstream.obey(acts.onMethod('tools/call', act));

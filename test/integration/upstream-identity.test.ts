@@ -2,21 +2,18 @@
 // gateway publishes and nothing else.
 
 import { createRemoteJWKSet, decodeProtectedHeader, type JWTPayload, jwtVerify } from 'jose';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type AttackRig, decisionOf, linesOf, startRig } from '../support/gateway.js';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { decisionOf, linesOf } from '../support/gateway.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, openSession, post, readReply, statelessParts } from '../support/wire-client.js';
+import { sharedGateway, withGateway } from '../support/with-gateway.js';
 
 const HEADER = 'sallyport-assertion';
 
 describe('the assertion', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ upstream: ['identity: {}', 'pinning: {maxAge: 10m}'] });
-  });
+  const rig = sharedGateway({ upstream: ['identity: {}', 'pinning: {maxAge: 10m}'] });
   afterEach(() => rig.upstream.forget());
-  afterAll(() => rig.close());
 
   function verify(request: HostileRequest | undefined): Promise<{ readonly payload: JWTPayload }> {
     const keys = createRemoteJWKSet(new URL('/.well-known/sallyport/jwks.json', rig.gateway.publicUrl));
@@ -132,19 +129,18 @@ describe('the assertion', () => {
 });
 
 describe('an assertion under another name', () => {
-  it('[CRD-10] is as long as configured, under the configured header', async () => {
-    const rig = await startRig({
-      upstream: ['identity: {header: X-Caller, ttl: 5s}', 'pinning: {maxAge: 10m}'],
-    });
-    try {
-      await callStateless(rig.access, 'read_record', { id: 'one' });
-      const sent = rig.upstream.uses()[0]?.headers ?? {};
-      expect(sent[HEADER]).toBeUndefined();
-      const [, claims = ''] = (sent['x-caller'] ?? '').split('.');
-      const { iat, exp } = JSON.parse(atob(claims)) as { iat: number; exp: number };
-      expect(exp - iat).toBe(5);
-    } finally {
-      await rig.close();
-    }
-  });
+  it('[CRD-10] is as long as configured, under the configured header', () =>
+    withGateway(
+      {
+        upstream: ['identity: {header: X-Caller, ttl: 5s}', 'pinning: {maxAge: 10m}'],
+      },
+      async (rig) => {
+        await callStateless(rig.access, 'read_record', { id: 'one' });
+        const sent = rig.upstream.uses()[0]?.headers ?? {};
+        expect(sent[HEADER]).toBeUndefined();
+        const [, claims = ''] = (sent['x-caller'] ?? '').split('.');
+        const { iat, exp } = JSON.parse(atob(claims)) as { iat: number; exp: number };
+        expect(exp - iat).toBe(5);
+      },
+    ));
 });

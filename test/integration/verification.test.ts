@@ -1,19 +1,12 @@
 // When the gateway reads definitions anew: before a call, on its own schedule, after a connection failed; and what of
 // several approved forms each caller may use.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type AttackRig,
-  expectRefusedLines,
-  expectWithheldLines,
-  type RunningGateway,
-  startRig,
-  startTestGateway,
-} from '../support/gateway.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { expectRefusedLines, expectWithheldLines, type RunningGateway } from '../support/gateway.js';
 import { HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { changeTool, digestOfTool } from '../support/lock-files.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
+import { startSdkV2Server } from '../support/sdk-servers.js';
 import {
   type Access,
   callStateless,
@@ -22,6 +15,7 @@ import {
   resultOf,
   toolNames,
 } from '../support/wire-client.js';
+import { shared, sharedGateway, withGateway } from '../support/with-gateway.js';
 
 const [READ = {}, WRITE = {}] = HONEST_TOOLS;
 const SOON = { timeout: 10_000, interval: 20 };
@@ -48,21 +42,19 @@ function callerOf({ headers }: HostileRequest): unknown {
 }
 
 describe('two approved forms of a definition, each offered to some callers', () => {
-  let rig: AttackRig;
   let pat: Access;
   let sam: Access;
+  const rig = sharedGateway({
+    upstream: ['identity: {header: X-Caller}', 'pinning: {maxAge: 10m}'],
+    prepare: (upstream) => upstream.offer(() => [OWN_FORM, WRITE]),
+  });
   beforeAll(async () => {
-    rig = await startRig({
-      upstream: ['identity: {header: X-Caller}', 'pinning: {maxAge: 10m}'],
-      prepare: (upstream) => upstream.offer(() => [OWN_FORM, WRITE]),
-    });
     pat = rig.as(await rig.gateway.token('target', { sub: 'pat' }));
     sam = rig.as(await rig.gateway.token('target', { sub: 'sam' }));
     await approveOtherForm(rig.gateway);
     rig.upstream.offer((request) => [callerOf(request) === 'sam' ? OTHER_FORM : OWN_FORM, WRITE]);
     answer(7);
   });
-  afterAll(() => rig.close());
 
   async function approveOtherForm({ folder, reload }: RunningGateway): Promise<void> {
     const other = { sha256: digestOfTool(OTHER_FORM), definition: OTHER_FORM };
@@ -118,11 +110,7 @@ describe('two approved forms of a definition, each offered to some callers', () 
 });
 
 describe('pinning.verify: before-call', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ upstream: ['pinning: {verify: before-call, maxAge: 10m}'] });
-  });
-  afterAll(() => rig.close());
+  const rig = sharedGateway({ upstream: ['pinning: {verify: before-call, maxAge: 10m}'] });
 
   const call = () => callStateless(rig.access, 'read_record', { id: 'one' });
   const listings = () => rig.upstream.seen().filter(({ method }) => method === 'tools/list').length;
@@ -154,26 +142,22 @@ describe('pinning.verify: before-call', () => {
 });
 
 describe('a server on the SDK that changes its tools', () => {
-  let server: SdkV2Server;
-  let gateway: RunningGateway;
   let access: Access;
   let description = 'Greets.';
-  beforeAll(async () => {
-    server = await startSdkV2Server({
+  const server = shared(() =>
+    startSdkV2Server({
       extend(made) {
         made.registerTool('greet', { description }, () => ({
           content: [{ type: 'text', text: 'Hello.' }],
         }));
       },
-    });
-    gateway = await startTestGateway({
-      upstreams: [{ name: 'target', url: server.url, more: ['pinning: {verify: before-call, maxAge: 10m}'] }],
-    });
+    }),
+  );
+  const gateway = sharedGateway(() => ({
+    upstreams: [{ name: 'target', url: server.url, more: ['pinning: {verify: before-call, maxAge: 10m}'] }],
+  }));
+  beforeAll(async () => {
     access = { url: gateway.url('target'), token: await gateway.token('target') };
-  });
-  afterAll(async () => {
-    await gateway.close();
-    await server.close();
   });
 
   it('[L-56] is not called by what it was, in either era', async () => {
@@ -192,9 +176,8 @@ describe('a server on the SDK that changes its tools', () => {
 });
 
 describe('a server that comes back with other definitions', () => {
-  it('[L-59] is listed again after a connection failed, though its definitions are not old', async () => {
-    const rig = await startRig();
-    try {
+  it('[L-59] is listed again after a connection failed, though its definitions are not old', () =>
+    withGateway({}, async (rig) => {
       rig.upstream.obey(() => ({ kind: 'destroy' }));
       const failed = await callStateless(rig.access, 'read_record', { id: 'one' });
       expect(failed.status).toBe(502);
@@ -202,8 +185,5 @@ describe('a server that comes back with other definitions', () => {
       rig.upstream.offer(() => [WRITE]);
       await expect.poll(() => rig.gateway.log(), SOON).toContain('not as pinned: tool');
       expect(toolNames(await requestStateless(rig.access, 'tools/list'))).toEqual(['write_record']);
-    } finally {
-      await rig.close();
-    }
-  });
+    }));
 });

@@ -2,15 +2,8 @@
 // headers that belong to them, framing of event streams, and the record of what happened.
 
 import { createPublicKey, randomUUID, verify } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type AttackRig,
-  type AuditLine,
-  decisionOf,
-  expectWithheldLines,
-  linesOf,
-  startRig,
-} from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type AuditLine, decisionOf, expectWithheldLines, linesOf } from '../support/gateway.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import { type Act, HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
 import {
@@ -23,6 +16,7 @@ import {
   sessionHeaders,
   statelessParts,
 } from '../support/wire-client.js';
+import { sharedGateway, withGateway } from '../support/with-gateway.js';
 
 const PAUSE_MS = 150;
 
@@ -43,12 +37,8 @@ function secondsOfCalls(metrics: string, family: string): number {
 }
 
 describe('what stands around a message', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ upstream: ['pinning: {maxAge: 10m}', 'limits: {concurrency: 1}'] });
-  });
+  const rig = sharedGateway({ upstream: ['pinning: {maxAge: 10m}', 'limits: {concurrency: 1}'] });
   afterEach(() => rig.upstream.repent());
-  afterAll(() => rig.close());
 
   it.each([
     ['GET', { 'mcp-protocol-version': '2025-11-25' }],
@@ -158,25 +148,24 @@ describe('what stands around a message', () => {
     expect(reply.text).not.toContain('not this');
   });
 
-  it('[W-04] nor does it break the listing of the gateway itself', async () => {
-    const own = await startRig({
-      prepare: (upstream) =>
-        upstream.obey(
-          onMethod('tools/list', (request) =>
-            events([
-              'event: ping\ndata: 2026-11-20\n\n',
-              sseEvent(resultFor(request, { tools: [...HONEST_TOOLS], ttlMs: 0, cacheScope: 'private' })),
-            ]),
+  it('[W-04] nor does it break the listing of the gateway itself', () =>
+    withGateway(
+      {
+        prepare: (upstream) =>
+          upstream.obey(
+            onMethod('tools/list', (request) =>
+              events([
+                'event: ping\ndata: 2026-11-20\n\n',
+                sseEvent(resultFor(request, { tools: [...HONEST_TOOLS], ttlMs: 0, cacheScope: 'private' })),
+              ]),
+            ),
           ),
-        ),
-    });
-    try {
-      const reply = await callStateless(own.access, 'read_record', { id: 'one' });
-      expect(reply.text).toContain('read_record one');
-    } finally {
-      await own.close();
-    }
-  });
+      },
+      async (own) => {
+        const reply = await callStateless(own.access, 'read_record', { id: 'one' });
+        expect(reply.text).toContain('read_record one');
+      },
+    ));
 
   it('[W-05] a slow stream adds nothing to the overhead', async () => {
     const before = await rig.gateway.metrics();
@@ -291,73 +280,73 @@ describe('what stands around a message', () => {
 });
 
 describe('the key set of the gateway', () => {
-  it('[W-10] is readable without a token and verifies a checkpoint', async () => {
-    const rig = await startRig({
-      audit: 'audit: {sinks: [{type: file, path: ./audit.jsonl}], checkpoint: {every: 1s}}',
-    });
-    try {
-      const response = await fetch(new URL('/.well-known/sallyport/jwks.json', rig.gateway.publicUrl));
-      expect(response.status).toBe(200);
-      const { keys } = (await response.json()) as { keys: readonly Record<string, string>[] };
-      expect(keys.map(({ kid }) => kid)).toEqual([keys[0]?.['kid'], `${keys[0]?.['kid']}.assertion`]);
-      expect(Object.keys(keys[0] ?? {}).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x']);
-      await callStateless(rig.access, 'read_record', { id: 'one' });
-      const checkpoint = async () => (await rig.gateway.audit()).find(({ type }) => type === 'checkpoint')?.['detail'];
-      await expect.poll(checkpoint, { timeout: 5_000 }).toBeDefined();
-      const { epoch, seq, hash, at, every_ms, every_lines, key_id, signature } = await checkpoint();
-      expect(key_id).toBe(keys[0]?.['kid']);
-      const signed = ['sallyport.checkpoint/2', epoch, seq, hash, at, every_ms, every_lines];
-      const text = Buffer.from(
-        signed
-          .map(
-            (line) => `${line}
+  it('[W-10] is readable without a token and verifies a checkpoint', () =>
+    withGateway(
+      {
+        audit: 'audit: {sinks: [{type: file, path: ./audit.jsonl}], checkpoint: {every: 1s}}',
+      },
+      async (rig) => {
+        const response = await fetch(new URL('/.well-known/sallyport/jwks.json', rig.gateway.publicUrl));
+        expect(response.status).toBe(200);
+        const { keys } = (await response.json()) as { keys: readonly Record<string, string>[] };
+        expect(keys.map(({ kid }) => kid)).toEqual([keys[0]?.['kid'], `${keys[0]?.['kid']}.assertion`]);
+        expect(Object.keys(keys[0] ?? {}).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x']);
+        await callStateless(rig.access, 'read_record', { id: 'one' });
+        const checkpoint = async () =>
+          (await rig.gateway.audit()).find(({ type }) => type === 'checkpoint')?.['detail'];
+        await expect.poll(checkpoint, { timeout: 5_000 }).toBeDefined();
+        const { epoch, seq, hash, at, every_ms, every_lines, key_id, signature } = await checkpoint();
+        expect(key_id).toBe(keys[0]?.['kid']);
+        const signed = ['sallyport.checkpoint/2', epoch, seq, hash, at, every_ms, every_lines];
+        const text = Buffer.from(
+          signed
+            .map(
+              (line) => `${line}
 `,
-          )
-          .join(''),
-      );
-      const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: keys[0]?.['x'] ?? '' }, format: 'jwk' });
-      expect(verify(null, text, key, Buffer.from(signature, 'base64url'))).toBe(true);
-    } finally {
-      await rig.close();
-    }
-  });
+            )
+            .join(''),
+        );
+        const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: keys[0]?.['x'] ?? '' }, format: 'jwk' });
+        expect(verify(null, text, key, Buffer.from(signature, 'base64url'))).toBe(true);
+      },
+    ));
 });
 
 describe('an upstream of one era', () => {
   it.each([
     ['2026-07-28', ['2026-07-28']],
     ['2025-11-25', ['2026-07-28']],
-  ])('[W-06] that speaks %s names what is served to a version that nobody speaks', async (spoken, named) => {
-    const rig = await startRig({
-      prepare: (upstream) =>
-        upstream.obey((request) => {
-          const isStateless = request.headers['mcp-protocol-version'] === '2026-07-28';
-          if (isStateless === (spoken === '2026-07-28')) return undefined;
-          const error = { code: -32000, message: 'Bad Request' };
-          const message = { jsonrpc: '2.0', id: request.id ?? 0, error };
-          return {
-            kind: 'http',
-            status: 400,
-            headers: { 'content-type': 'application/json' },
-            body: JSON.stringify(message),
-          };
-        }),
-    });
-    try {
-      const reply = await requestStateless(
-        rig.access,
-        'tools/list',
-        { _meta: { 'io.modelcontextprotocol/protocolVersion': '2099-01-01' } },
-        { headers: { 'mcp-protocol-version': '2099-01-01' } },
-      );
-      expect(reply.status).toBe(400);
-      expect(errorOf(reply)).toMatchObject({
-        code: -32022,
-        data: { supported: named, requested: '2099-01-01' },
-      });
-      await linesOf(rig.gateway, decisionOf(reply).id, 2);
-    } finally {
-      await rig.close();
-    }
-  });
+  ])('[W-06] that speaks %s names what is served to a version that nobody speaks', (spoken, named) =>
+    withGateway(
+      {
+        prepare: (upstream) =>
+          upstream.obey((request) => {
+            const isStateless = request.headers['mcp-protocol-version'] === '2026-07-28';
+            if (isStateless === (spoken === '2026-07-28')) return undefined;
+            const error = { code: -32000, message: 'Bad Request' };
+            const message = { jsonrpc: '2.0', id: request.id ?? 0, error };
+            return {
+              kind: 'http',
+              status: 400,
+              headers: { 'content-type': 'application/json' },
+              body: JSON.stringify(message),
+            };
+          }),
+      },
+      async (rig) => {
+        const reply = await requestStateless(
+          rig.access,
+          'tools/list',
+          { _meta: { 'io.modelcontextprotocol/protocolVersion': '2099-01-01' } },
+          { headers: { 'mcp-protocol-version': '2099-01-01' } },
+        );
+        expect(reply.status).toBe(400);
+        expect(errorOf(reply)).toMatchObject({
+          code: -32022,
+          data: { supported: named, requested: '2099-01-01' },
+        });
+        await linesOf(rig.gateway, decisionOf(reply).id, 2);
+      },
+    ),
+  );
 });

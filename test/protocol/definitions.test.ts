@@ -3,12 +3,14 @@
 
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { expectRefusedLines } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
+import type { HostileUpstream } from '../support/hostile-upstream.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import type { JsonObject } from '../support/json.js';
 import { callStateless, errorOf, initialize, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
+import { sharedGateway, withGateway } from '../support/with-gateway.js';
 
 const READERS = `version: 1
 policy: readers
@@ -30,12 +32,8 @@ function named(names: readonly string[]): JsonObject[] {
 }
 
 describe('a list', () => {
-  let rig: AttackRig;
-  beforeAll(async () => {
-    rig = await startRig({ prepare: (upstream) => upstream.offer(() => named(NAMES)) });
-  });
+  const rig = sharedGateway({ prepare: (upstream) => upstream.offer(() => named(NAMES)) });
   afterEach(() => rig.upstream.offer(() => named(NAMES)));
-  afterAll(() => rig.close());
 
   it('[MCP-29] is the same for one caller on another connection, after whatever was asked before', async () => {
     const first = await requestStateless(rig.access, 'tools/list');
@@ -67,9 +65,8 @@ describe('a list', () => {
 });
 
 describe('a page', () => {
-  it('[MCP-55] that is empty keeps its cursor, the empty one too', async () => {
-    const rig = await startRig();
-    try {
+  it('[MCP-55] that is empty keeps its cursor, the empty one too', () =>
+    withGateway({}, async (rig) => {
       rig.upstream.obey(
         onMethod('tools/list', (request) =>
           jsonBody(resultFor(request, { tools: [], nextCursor: '', ttlMs: 0, cacheScope: 'private' })),
@@ -83,47 +80,45 @@ describe('a page', () => {
       rig.upstream.forget();
       await requestStateless(rig.access, 'tools/list', { cursor: '' });
       expect(rig.upstream.seen()[0]?.message).toMatchObject({ params: { cursor: '' } });
-    } finally {
-      await rig.close();
-    }
-  });
+    }));
 });
 
 describe('annotations', () => {
-  it('[MCP-48] loosen nothing: a hint to be harmless opens no tool', async () => {
-    const rig = await startRig({
-      policies: { readers: READERS },
-      prepare: (upstream) =>
-        upstream.offer(() => [
-          { ...HONEST_TOOLS[0], annotations: { readOnlyHint: true, destructiveHint: false } },
-          { ...HONEST_TOOLS[1], annotations: { readOnlyHint: true, destructiveHint: false } },
-        ]),
-    });
-    try {
-      expect(toolNames(await requestStateless(rig.access, 'tools/list'))).toEqual(['read_record']);
-      rig.upstream.forget();
-      const reply = await callStateless(rig.access, 'write_record', { id: 'one', text: 'two' });
-      await expectRefusedLines(rig, reply, 'no-matching-allow');
-      expect(rig.upstream.uses()).toEqual([]);
-    } finally {
-      await rig.close();
-    }
-  });
+  it('[MCP-48] loosen nothing: a hint to be harmless opens no tool', () =>
+    withGateway(
+      {
+        policies: { readers: READERS },
+        prepare: (upstream) =>
+          upstream.offer(() => [
+            { ...HONEST_TOOLS[0], annotations: { readOnlyHint: true, destructiveHint: false } },
+            { ...HONEST_TOOLS[1], annotations: { readOnlyHint: true, destructiveHint: false } },
+          ]),
+      },
+      async (rig) => {
+        expect(toolNames(await requestStateless(rig.access, 'tools/list'))).toEqual(['read_record']);
+        rig.upstream.forget();
+        const reply = await callStateless(rig.access, 'write_record', { id: 'one', text: 'two' });
+        await expectRefusedLines(rig, reply, 'no-matching-allow');
+        expect(rig.upstream.uses()).toEqual([]);
+      },
+    ));
 });
 
 describe('a hostile schema', () => {
-  let rig: AttackRig;
   let canary: ReturnType<typeof createServer>;
   let hits = 0;
-  beforeAll(async () => {
+  afterAll(async () => {
+    await new Promise<void>((resolve) => canary.close(() => resolve()));
+  });
+  const rig = sharedGateway(async () => {
     canary = createServer((_request, response) => {
       hits += 1;
       response.end('{}');
     });
     await new Promise<void>((resolve) => canary.listen(0, '127.0.0.1', resolve));
     const remote = `http://127.0.0.1:${(canary.address() as AddressInfo).port}/schema.json`;
-    rig = await startRig({
-      prepare: (upstream) =>
+    return {
+      prepare: (upstream: HostileUpstream) =>
         upstream.offer(() => [
           ...HONEST_TOOLS,
           {
@@ -139,11 +134,7 @@ describe('a hostile schema', () => {
             },
           },
         ]),
-    });
-  });
-  afterAll(async () => {
-    await rig.close();
-    await new Promise<void>((resolve) => canary.close(() => resolve()));
+    };
   });
 
   /** A schema whose definitions each name the next one twice: small to write, endless to follow. */
@@ -177,15 +168,11 @@ describe('a hostile schema', () => {
 });
 
 describe('a resource that does not exist', () => {
-  it('[MCP-56] is -32602 without state, and -32002 in a session', async () => {
-    const rig = await startRig();
-    try {
+  it('[MCP-56] is -32602 without state, and -32002 in a session', () =>
+    withGateway({}, async (rig) => {
       const params = { uri: 'memo://none' };
       const modern = await requestStateless(rig.access, 'resources/read', params);
       const legacy = await (await rig.openSession()).request('resources/read', params);
       expect([errorOf(modern)['code'], errorOf(legacy)['code']]).toEqual([-32602, -32002]);
-    } finally {
-      await rig.close();
-    }
-  });
+    }));
 });

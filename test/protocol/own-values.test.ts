@@ -3,9 +3,9 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { REASONS } from '../../src/policy/reasons.js';
-import { startRig } from '../support/gateway.js';
 import { readModules, stripComments } from '../support/source-tree.js';
 import { initialize } from '../support/wire-client.js';
+import { withGateway } from '../support/with-gateway.js';
 
 const SOURCES = join(import.meta.dirname, '..', '..', 'src');
 
@@ -45,9 +45,8 @@ describe('error codes', () => {
 });
 
 describe('session ids', () => {
-  it('[MCP-32] are visible ASCII, all different, and share no part by which one is guessed', async () => {
-    const rig = await startRig();
-    try {
+  it('[MCP-32] are visible ASCII, all different, and share no part by which one is guessed', () =>
+    withGateway({}, async (rig) => {
       const ids = new Set<string>();
       while (ids.size < SESSIONS) {
         const before = ids.size;
@@ -64,8 +63,5 @@ describe('session ids', () => {
       for (let at = 0; at < 22; at += 1) {
         expect(new Set(pieces.map((piece) => piece[at])).size).toBeGreaterThan(16);
       }
-    } finally {
-      await rig.close();
-    }
-  });
+    }));
 });

@@ -2,8 +2,8 @@
 // docs/reference/protocol.md §6 rows 5 to 17 and 59.
 
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectNothingForwarded, startRig } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { expectNothingForwarded } from '../support/gateway.js';
 import { onMethod, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { isObject, type JsonObject } from '../support/json.js';
@@ -17,6 +17,7 @@ import {
   resultOf,
   statelessParts,
 } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const META = 'io.modelcontextprotocol/';
 const UNICODE = 'zähler_Δ';
@@ -43,22 +44,17 @@ rules:
     what: {upstreams: ["*"], tools: ["*"], resources: ["**"]}
 `;
 
-let rig: AttackRig;
-
-beforeAll(async () => {
-  rig = await startRig({
-    policies: { rules: DENY_WRITES },
-    prepare: (upstream) => {
-      upstream.offer(() => [...HONEST_TOOLS, MIRRORED, { name: UNICODE, inputSchema: { type: 'object' } }]);
-      upstream.answerCalls((name) => textResult(name));
-    },
-  });
+const rig = sharedGateway({
+  policies: { rules: DENY_WRITES },
+  prepare: (upstream) => {
+    upstream.offer(() => [...HONEST_TOOLS, MIRRORED, { name: UNICODE, inputSchema: { type: 'object' } }]);
+    upstream.answerCalls((name) => textResult(name));
+  },
 });
 afterEach(() => {
   rig.upstream.obey(() => undefined);
   rig.upstream.forget();
 });
-afterAll(() => rig.close());
 
 const call = { name: 'read_record', arguments: { id: 'one' } };
 

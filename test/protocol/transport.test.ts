@@ -1,8 +1,8 @@
 // What every revision asks of the HTTP around a message, through a running gateway: docs/reference/protocol.md §6 rows
 // 1 to 4, 22, 34, 36 to 38, 41 and 45.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectNothingForwarded, startRig } from '../support/gateway.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { expectNothingForwarded } from '../support/gateway.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import {
   bearer,
@@ -17,17 +17,13 @@ import {
   sessionHeaders,
   statelessParts,
 } from '../support/wire-client.js';
+import { sharedGateway, withGateway } from '../support/with-gateway.js';
 
-let rig: AttackRig;
-
-beforeAll(async () => {
-  rig = await startRig({ upstream: ['pinning: {maxAge: 10m}', 'scopesSupported: [notes:read]'] });
-});
+const rig = sharedGateway({ upstream: ['pinning: {maxAge: 10m}', 'scopesSupported: [notes:read]'] });
 afterEach(() => {
   rig.upstream.repent();
   rig.upstream.forget();
 });
-afterAll(() => rig.close());
 
 const NOTE = JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' });
 const call = { name: 'read_record', arguments: { id: 'one' } };
@@ -176,9 +172,8 @@ describe('a request without a token', () => {
 });
 
 describe('the metadata of a resource', () => {
-  it('[MCP-38] stands at the inserted path, also behind a prefix, and names resource and issuers', async () => {
-    const prefixed = await startRig({ publicPath: '/outer' });
-    try {
+  it('[MCP-38] stands at the inserted path, also behind a prefix, and names resource and issuers', () =>
+    withGateway({ publicPath: '/outer' }, async (prefixed) => {
       const { publicUrl, issuer } = prefixed.gateway;
       for (const path of [`/outer${prefixed.path}`, prefixed.path]) {
         const response = await fetch(`${publicUrl}/.well-known/oauth-protected-resource${path}`);
@@ -188,10 +183,7 @@ describe('the metadata of a resource', () => {
           authorization_servers: [issuer.issuer],
         });
       }
-    } finally {
-      await prefixed.close();
-    }
-  });
+    }));
 });
 
 describe('a streamed answer', () => {

@@ -177,24 +177,19 @@ export type TwoGateways = {
   close(): Promise<void>;
 };
 
-/** Starts both; `more` is what their gateway files say besides the keys. */
-export async function startTwoGateways(options: GatewayUnderTest): Promise<TwoGateways> {
-  return startBoth(options, ['key'], ['key']);
-}
-
-/** Starts both in the middle of a rotation: both have both keys, and each another in front. */
-export async function startRotatingGateways(options: GatewayUnderTest): Promise<TwoGateways> {
-  return startBoth(options, ['key', 'next'], ['next', 'key']);
-}
-
-async function startBoth(
-  options: GatewayUnderTest,
-  ofOne: readonly string[],
-  ofOther: readonly string[],
-): Promise<TwoGateways> {
+/**
+ * Starts both; `more` is what their gateway files say besides the keys. In the middle of a rotation both have both keys,
+ * and each another in front.
+ */
+export async function startTwoGateways(options: GatewayUnderTest, isRotating = false): Promise<TwoGateways> {
+  const [ofOne, ofOther] = isRotating
+    ? [
+        ['key', 'next'],
+        ['next', 'key'],
+      ]
+    : [['key'], ['key']];
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-two-'));
-  for (const name of new Set([...ofOne, ...ofOther]))
-    await writeFile(join(folder, name), writeKeyText(randomBytes(32)), { mode: 0o600 });
+  for (const name of ofOther) await writeFile(join(folder, name), writeKeyText(randomBytes(32)), { mode: 0o600 });
   const issuer = await startTestIssuer();
   const start = (names: readonly string[]): Promise<RunningGateway> => {
     const keys = names.map((name) => `{file: ${JSON.stringify(join(folder, name))}}`);

@@ -1,8 +1,7 @@
 // Clients of every revision, asked in one way, and ways through a gateway: which revision the client speaks, and what
 // stands behind the gateway.
 
-import { type AttackRig, type RigOptions, startRig } from './gateway.js';
-import { onlyIn, type UpstreamEra } from './hostile-acts.js';
+import type { Era } from './gateway.js';
 import { openChannelCaller } from './http-sse-clients.js';
 import type { JsonObject } from './json.js';
 import { isObject } from './json.js';
@@ -18,8 +17,6 @@ import {
   sessionHeaders,
 } from './wire-client.js';
 
-/** Sessions of the newest revision that has them are `sessions`; `channels` is HTTP+SSE of 2024-11-05. */
-export type Era = 'channels' | UpstreamEra;
 /** In an `array` of one message each, which 2025-03-26 has, a client sends its requests. */
 export type ClientEra = Era | 'array' | '2025-03-26' | '2025-06-18';
 
@@ -101,16 +98,4 @@ function inArrays({ opened, request, leave }: EraCaller): EraCaller {
       return message === undefined ? reply : { ...reply, message, text: reply.text.slice(1, -1) };
     },
   };
-}
-
-/** A gateway in front of an upstream of one era. */
-export function startRigOf(upstream: Era, options: RigOptions = {}): Promise<AttackRig> {
-  return startRig({
-    ...options,
-    behindChannels: upstream === 'channels',
-    prepare(server) {
-      server.obey(onlyIn(upstream === 'channels' ? 'sessions' : upstream));
-      options.prepare?.(server);
-    },
-  });
 }

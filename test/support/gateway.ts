@@ -20,6 +20,7 @@ import { readLock } from '../../src/pins/lock-reader.js';
 import type { Reason } from '../../src/policy/reasons.js';
 import { createLog } from '../../src/telemetry/log.js';
 import { canary } from './canary.js';
+import { onlyIn, type UpstreamEra } from './hostile-acts.js';
 import { type HostileUpstream, startHostileUpstream } from './hostile-upstream.js';
 import { isObject, type Json, type JsonObject } from './json.js';
 import { type LegacySseFront, startLegacySseFront } from './legacy-sse-front.js';
@@ -329,6 +330,9 @@ rules:
 // A running gateway in front of a hostile upstream, and what every attack must prove: what the client
 // got, that the upstream saw nothing of it, and that the audit has its lines with the right reason.
 
+/** Sessions of the newest revision that has them are `sessions`; `channels` is HTTP+SSE of 2024-11-05. */
+export type Era = 'channels' | UpstreamEra;
+
 export const UPSTREAM = 'target';
 
 /** A listing that is under way asks the next thing within these turns, on a busy machine too. */
@@ -360,13 +364,16 @@ export type RigOptions = Partial<Omit<GatewayUnderTest, 'upstreams'>> & {
   readonly prepare?: (upstream: HostileUpstream) => void;
   /** The upstream is reached over HTTP+SSE. */
   readonly behindChannels?: boolean;
+  /** What the upstream speaks, and nothing else; `channels` is HTTP+SSE. */
+  readonly era?: Era;
 };
 
 /** Starts both and waits until the definitions were verified; then the upstream forgets what it saw. */
 export async function startRig(options: RigOptions = {}): Promise<AttackRig> {
-  const { upstream: members = ['pinning: {maxAge: 10m}'], prepare, ...others } = options;
-  const { behindChannels = false, ...rest } = others;
+  const { upstream: members = ['pinning: {maxAge: 10m}'], prepare, era, ...others } = options;
+  const { behindChannels = era === 'channels', ...rest } = others;
   const upstream = await startHostileUpstream();
+  if (era !== undefined) upstream.obey(onlyIn(era === 'channels' ? 'sessions' : era));
   prepare?.(upstream);
   const front = behindChannels ? await startLegacySseFront(upstream.url) : undefined;
   const more = front === undefined ? members : [...members, 'transport: http-sse'];

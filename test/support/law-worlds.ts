@@ -6,8 +6,8 @@ import type { Diagnostic } from '../../src/config/diagnostics.js';
 import type { ListKind } from '../../src/dev/demo-protocol.js';
 import { startStdioServer } from '../../src/stdio/server.js';
 import { ENDPOINT, startMergedRig, startTwoGateways } from './deployments.js';
-import { type ClientEra, connectIn, ERA_PAIRS, type Era, type EraCaller, startRigOf } from './eras.js';
-import { type RunningGateway, startTestGateway, UPSTREAM } from './gateway.js';
+import { type ClientEra, connectIn, ERA_PAIRS, type EraCaller } from './eras.js';
+import { type Era, type RunningGateway, startRig, startTestGateway, UPSTREAM } from './gateway.js';
 import { inTurn, onlyIn } from './hostile-acts.js';
 import { type HostileUpstream, type Order, startHostileUpstream } from './hostile-upstream.js';
 import type { JsonObject } from './json.js';
@@ -247,10 +247,7 @@ export async function startWorld(client: ClientEra, behind: Behind, setting: Set
       return startBehindStdio(client, setting);
     default: {
       const prepare = offering(setting, behind);
-      const rig = await startRigOf(behind, {
-        ...gatewayOf(setting),
-        ...{ upstream: membersOf(setting), prepare },
-      });
+      const rig = await startRig({ era: behind, ...gatewayOf(setting), ...{ upstream: membersOf(setting), prepare } });
       const { gateway, front, upstream } = rig;
       const server = serverOf(upstream, onlyIn(behind === 'channels' ? 'sessions' : behind));
       return worldOf([gateway], client, {

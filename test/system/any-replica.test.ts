@@ -11,7 +11,6 @@ import {
   LONG_ANSWERS,
   messagesOf,
   openAt,
-  startRotatingGateways,
   startTwoGateways,
   streamOf,
   type TwoGateways,
@@ -298,15 +297,18 @@ describe('a session that ended at one replica', () => {
 
 describe('replicas in the middle of a rotation of their key', () => {
   it('[Y-12] know one session, and its questions, by whichever key it was sealed', async () => {
-    const rotating = await startRotatingGateways({
-      upstreams: [{ name: 'modern', url: server.url }],
-      policies: {
-        open: writeOpenPolicy(['memo://notes/{id}', CITIES]),
-        questions: grantQuestions(),
+    const rotating = await startTwoGateways(
+      {
+        upstreams: [{ name: 'modern', url: server.url }],
+        policies: {
+          open: writeOpenPolicy(['memo://notes/{id}', CITIES]),
+          questions: grantQuestions(),
+        },
+        env: { REDIS_URL: redis.url },
+        more: 'state: {type: redis, url: {env: REDIS_URL}}',
       },
-      env: { REDIS_URL: redis.url },
-      more: 'state: {type: redis, url: {env: REDIS_URL}}',
-    });
+      true,
+    );
     try {
       for (const [requesting, answering] of [
         [rotating.one, rotating.other],

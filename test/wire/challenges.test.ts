@@ -1,8 +1,8 @@
 // What a client without the right token sees, to the byte: challenges, and the document they point to.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { callStateless, type Reply, requestStateless } from '../support/wire-client.js';
+import { sharedGateway } from '../support/with-gateway.js';
 
 const POLICIES = {
   scoped: `version: 1
@@ -22,16 +22,14 @@ rules:
 };
 
 describe('challenges', () => {
-  let rig: AttackRig;
   let document: string;
+  const rig = sharedGateway({
+    policies: POLICIES,
+    upstream: ['pinning: {maxAge: 10m}', 'scopesSupported: [notes:read]'],
+  });
   beforeAll(async () => {
-    rig = await startRig({
-      policies: POLICIES,
-      upstream: ['pinning: {maxAge: 10m}', 'scopesSupported: [notes:read]'],
-    });
     document = `${rig.gateway.publicUrl}/.well-known/oauth-protected-resource/target`;
   });
-  afterAll(() => rig.close());
 
   /** Status, challenge and body, with what differs from run to run named. */
   function seen(reply: Reply): readonly unknown[] {
