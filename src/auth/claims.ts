@@ -28,7 +28,10 @@ function claimIn(claims: JsonObject, name: string): Json | undefined {
   return value;
 }
 
-/** A claim by its exact name; `undefined` where it is absent or `null`. */
+/**
+ * A claim by its exact name; `undefined` where it is absent or `null`. Not for what restricts a token, its key and its
+ * actors: a token whose issuer wrote null there is not one without them.
+ */
 function claimOf(claims: JsonObject, name: string): Json | undefined {
   return ownMember(claims, name) ?? undefined;
 }
@@ -124,7 +127,7 @@ function checkTokenType(claims: JsonObject): 'token-type' | 'token-binding' | un
   const type = lower(claimOf(claims, 'token_type'));
   if (type === undefined || type === 'bearer') return undefined;
   if (type !== 'dpop') return 'token-type';
-  return claimOf(claims, 'cnf') === undefined ? 'token-binding' : undefined;
+  return Object.hasOwn(claims, 'cnf') ? undefined : 'token-binding';
 }
 
 /** Why a caller could not be verified. */
@@ -253,7 +256,7 @@ function readActors(value: Json | undefined, clientNames: readonly string[]): re
       subject,
       ...(client === undefined ? {} : { client }),
     });
-    link = claimOf(link, 'act');
+    link = ownMember(link, 'act');
   }
   return actors;
 }
@@ -274,7 +277,7 @@ function isOfIssuer(claims: JsonObject, { issuer, source }: ClaimRules): boolean
  * verified elsewhere, at every request; a confirmation that cannot be verified refuses the token (RFC 7800 §3.1).
  */
 export function checkClaims(claims: JsonObject, rules: ClaimRules): ClaimFacts | AuthnReason {
-  const boundTo = readConfirmation(claimOf(claims, 'cnf'));
+  const boundTo = readConfirmation(ownMember(claims, 'cnf'));
   if (boundTo === 'unknown') return 'token-binding';
   if (!isOfIssuer(claims, rules)) return 'token-issuer';
   const type = rules.source === 'introspection' ? checkTokenType(claims) : undefined;
@@ -323,7 +326,7 @@ export function checkIdToken(
   const subject = readIdentity(claimOf(claims, 'sub'));
   const issuedAt = readTime(claimOf(claims, 'iat'));
   const groups = readGroups(claims, issuer.claims.groups);
-  const actors = readActors(claimOf(claims, 'act'), issuer.claims.client);
+  const actors = readActors(ownMember(claims, 'act'), issuer.claims.client);
   if (subject === undefined || issuedAt === undefined) return undefined;
   if (groups === undefined || actors === undefined) return undefined;
   // One issued later than now would outlive a revocation.
@@ -341,7 +344,7 @@ function readFacts(
   if (subject === undefined || client === undefined) return undefined;
   const scopes = readScopes(firstOf(claims, names.scope));
   const groups = readGroups(claims, names.groups);
-  const actors = readActors(claimOf(claims, 'act'), names.client);
+  const actors = readActors(ownMember(claims, 'act'), names.client);
   if (scopes === undefined || groups === undefined || actors === undefined) return undefined;
   const tokenId = readTokenId(claimOf(claims, 'jti'));
   // RFC 9068 §2.2: tokens of that type have an identifier.

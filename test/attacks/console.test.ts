@@ -3,7 +3,23 @@
 
 import { describe, expect, it } from 'vitest';
 import { formTokenOf, logIn, sendOnce, startConsole, TestBrowser } from '../support/console-rig.js';
-import { shared } from '../support/with-gateway.js';
+import { shared, withStarted } from '../support/with-gateway.js';
+
+describe('the secret of the console', () => {
+  it.each([
+    ['client_secret_basic', [expect.stringMatching(/^Basic /)]],
+    ['client_secret_post', [undefined]],
+  ] as const)('[CON-09] is presented as the configuration says: %s', (authentication, headers) =>
+    withStarted(
+      () => startConsole({ login: `, authentication: ${authentication}` }),
+      async (console) => {
+        const browser = await logIn(console);
+        expect(browser.cookies(console.url).has('sallyport-session')).toBe(true);
+        expect(console.provider.presented).toEqual(headers);
+      },
+    ),
+  );
+});
 
 describe('the login of the console, attacked', () => {
   const console = shared(() => startConsole());

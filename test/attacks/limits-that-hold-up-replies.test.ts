@@ -6,12 +6,12 @@ import { connect, type Socket } from 'node:net';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startMergedRig, tokenOf } from '../support/deployments.js';
 import { ALLOW_ALL, type AttackRig, type Era, expectRefusedLines } from '../support/gateway.js';
 import { inTurn, onlyIn, onMethod, resultFor, sseEvent, stream, textResult } from '../support/hostile-acts.js';
 import type { Act, HostileUpstream, Order } from '../support/hostile-upstream.js';
 import { openSessionChannel } from '../support/http-sse-clients.js';
+import type { JsonObject } from '../support/json.js';
 import {
   askStateless,
   beginStateless,

@@ -157,6 +157,7 @@ const MET: { readonly [reason in Reason]?: Met } = {
   'policy-error': {
     kinds: ALL,
     more: 'effect: deny, when: principal.claims.absent == "x"',
+    hiddenAtEndpoint: ['resource', 'template'],
     otherwise: { 'subscriptions/listen': NARROWED },
   },
   'arguments-invalid': {

@@ -159,7 +159,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'integration/revocation.test.ts > lets reviewers revoke, admins lift, viewers look',
   'admin.publicUrl': 'integration/console.test.ts > logs in by code flow with PKCE',
   'admin.issuers.<name>.login.{clientId,clientSecret}': 'integration/console.test.ts > logs in by code flow with PKCE',
-  'admin.issuers.<name>.login.authentication': 'attacks/console.test.ts > is asked for with the verifier',
+  'admin.issuers.<name>.login.authentication': 'attacks/console.test.ts > is presented as the configuration says',
   'admin.issuers.<name>.login.scopes': 'integration/console.test.ts > asks for the scopes that are configured',
   'admin.breakGlass.token': 'integration/admin.test.ts > shows every control to the break-glass token',
 };

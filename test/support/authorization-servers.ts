@@ -21,6 +21,8 @@ export type OidcProvider = {
   readonly page: { readonly clientId: string };
   /** A client with a secret that logs people in; it returns to `consoleUrl`. Its ID tokens have the groups. */
   readonly console: { readonly clientId: string; readonly clientSecret: string };
+  /** The Authorization headers of all requests for tokens, in order; `undefined` where there was none. */
+  readonly presented: readonly (string | undefined)[];
   close(): Promise<void>;
 };
 
@@ -167,7 +169,9 @@ export async function startOidcProvider(
   });
 
   const answer = provider.callback();
+  const presented: (string | undefined)[] = [];
   server.on('request', (request, response) => {
+    if (request.url === '/token') presented.push(request.headers.authorization);
     if (request.url?.startsWith(INTERACTION_PATH) !== true) {
       answer(request, response);
       return;
@@ -183,6 +187,7 @@ export async function startOidcProvider(
     certified,
     page,
     console,
+    presented,
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
