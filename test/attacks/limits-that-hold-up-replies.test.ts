@@ -5,7 +5,7 @@
 import { connect, type Socket } from 'node:net';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { startMergedRig, tokenOf } from '../support/deployments.js';
 import { ALLOW_ALL, type AttackRig, type Era, expectRefusedLines } from '../support/gateway.js';
 import { inTurn, onlyIn, onMethod, resultFor, sseEvent, stream, textResult } from '../support/hostile-acts.js';
@@ -136,8 +136,10 @@ const ROWS: readonly (readonly [Era, readonly Row[]])[] = [
 
 describe.each(ROWS)('[H-10] a caller at its limit before an upstream of %s', (era, rows) => {
   const rig = sharedGateway({ era: era, upstream: [PINNING, LIMITS] });
-  beforeAll(async () => {
-    rig.front?.hold('tools/call');
+  beforeAll(() => rig.front?.hold('tools/call'));
+  afterAll(() => {
+    rig.front?.cut();
+    rig.upstream.disconnect();
   });
 
   it.each(rows)('cancels in %s a call that the server %s, and has its slot again', async (client, _how, act) => {
@@ -175,6 +177,7 @@ describe('[H-10] a caller at its limit', () => {
         expect((await end(rig.access, other.id)).status).toBe(204);
         expect(await send(cancellation(11))).toBe(202);
         await expect.poll(() => send(callOf('l_read_record', 22)), PATIENT).toBe(200);
+        rig.left.disconnect();
       },
     ));
 });
@@ -263,6 +266,7 @@ describe('[H-10] what lets messages in past the limit', () => {
     upstream: [PINNING, LIMITS],
     prepare: (upstream) => upstream.offer(() => [...TASK_TOOLS]),
   });
+  afterAll(() => rig.upstream.disconnect());
   beforeEach(async () => {
     rig.upstream.obey(order);
     access = await anotherCaller(rig);

@@ -96,6 +96,8 @@ export type HostileUpstream = {
   connections(): number;
   bytesReceived(): number;
   forget(): void;
+  /** Breaks off whatever is held, so that a gateway that closes does not wait for it. */
+  disconnect(): void;
   close(): Promise<void>;
 };
 
@@ -432,6 +434,9 @@ export async function startHostileUpstream(): Promise<HostileUpstream> {
     bytesReceived: () =>
       [...hostile.sockets.keys()].reduce((sum, socket) => sum + socket.bytesRead, hostile.closedBytes),
     forget: () => hostile.seen.splice(0),
+    disconnect() {
+      for (const socket of hostile.sockets.keys()) socket.destroy();
+    },
     close: async () => {
       for (const socket of hostile.sockets.keys()) socket.destroy();
       await new Promise<void>((resolve) => server.close(() => resolve()));
