@@ -59,6 +59,8 @@ export type RecordedCall = {
   /** `undefined` if the line does not say enough for any decision; `missing` says what. */
   readonly facts: CallFacts | undefined;
   readonly missing: 'issuer' | 'name' | 'upstream' | undefined;
+  /** The first digits of the hash of the policies that decided, if rules that are the same would decide the same now. */
+  readonly decidedBy: string | undefined;
 };
 
 /** Groups by token, by keyed hash: a token that had a group once has it always. */
@@ -110,9 +112,12 @@ export function readCall(
     violations: violationsOf(record),
   };
   const missing = missingIn(record, issuer, subject.upstream, context);
-  if (missing !== undefined || issuer === undefined) return { ...call, facts: undefined, missing };
-  const facts = factsOf(record, { ...call, issuer, issuerUrl, target }, context, ports);
-  return { ...call, facts, missing };
+  if (missing !== undefined || issuer === undefined)
+    return { ...call, facts: undefined, missing, decidedBy: undefined };
+  const { facts, isReadAlike } = factsOf(record, { ...call, issuer, issuerUrl, target }, context, ports);
+  const isEnforced = textAt(record, 'decision', 'mode') !== 'observe';
+  const decidedBy = isReadAlike && isEnforced ? textAt(record, 'gateway', 'policy') : undefined;
+  return { ...call, facts, missing, decidedBy };
 }
 
 function violationsOf(record: AuditRecord): RecordedCall['violations'] {
@@ -218,7 +223,7 @@ function factsOf(
   },
   { outline, catalogOf }: RecordContext,
   ports: PrincipalPort,
-): CallFacts {
+): { readonly facts: CallFacts; readonly isReadAlike: boolean } {
   const { issuer, issuerUrl, caller, groups, scopes, target, upstream } = call;
   const principal: PrincipalFacts = {
     ...{ issuer, issuerUrl, subject: caller.subject, client: caller.client, groups },
@@ -234,15 +239,16 @@ function factsOf(
   const isValid = call.verdict === 'allow' && pinned?.digest === pin;
   const mending = outline.upstreams.find(({ name }) => name === upstream)?.arguments;
   const known = argumentsOf(record, isValid ? pinned : undefined);
-  return {
+  const args = target.kind === 'tool' && mending ? mendKnown(known, mending, pinned) : known;
+  const facts: CallFacts = {
     principal: ports.supposePrincipal(principal),
-    ...{ upstream, target, catalog },
-    args: target.kind === 'tool' && mending ? mendKnown(known, mending, pinned) : known,
+    ...{ upstream, target, catalog, args },
     unknown: new Set([
       ...(['groups', 'claims'] as const),
       ...(scopes.length >= MAX_LISTED ? (['scopes'] as const) : []),
     ]),
   };
+  return { facts, isReadAlike: args === known && pinned?.digest === pin };
 }
 
 /** Stands in for the token of a caller who is assumed and presented none. */

@@ -32,7 +32,7 @@ import {
   withUsage,
 } from '../program.js';
 import { renderVerdict } from './explain.js';
-import { evaluate, openWorkspace, type Workspace, type WorkspacePorts } from './workspace.js';
+import { evaluate, evaluateAgain, openWorkspace, type Workspace, type WorkspacePorts } from './workspace.js';
 
 type LogOptions = {
   /** Audit files, the oldest first. */
@@ -205,7 +205,7 @@ async function runCompare(
   let others = 0;
   for await (const call of calls) {
     if (call === undefined) others += 1;
-    else countDecision(call, evaluate(call, workspace), tally);
+    else countDecision(call, evaluateAgain(call, workspace), tally);
   }
   const changed = sortGroups(tally.changed);
   const unknown = sortGroups(tally.unknown);

@@ -17,6 +17,7 @@ import type { Catalog } from '../../policy/definitions.js';
 import { explainRules, type KnownVerdict, verdictOf, type WrittenRules, writtenRules } from '../../policy/explain.js';
 import { readPolicyTarget, targetPinOf } from '../../policy/policy-target.js';
 import type { Principal, SupposePrincipal } from '../../policy/principal.js';
+import { type RuleTexts, ruleTexts, withRecorded } from '../../policy/recorded-outcomes.js';
 import type { PolicySet, TargetKind } from '../../policy/rules.js';
 import type { Json, Target } from '../../protocol/jsonrpc.js';
 import type { Position, YamlPath } from '../../text/yaml.js';
@@ -39,6 +40,9 @@ export type Workspace = {
   readonly outline: Outline;
   readonly policies: PolicySet;
   readonly written: WrittenRules;
+  readonly texts: RuleTexts;
+  /** The policies that the gateway file names. */
+  readonly inForce: { readonly hash: string; readonly texts: RuleTexts };
   readonly locate: (file: string, path: YamlPath) => Position;
   /** The definitions of an upstream as they decide about a target, as if it offered what is approved. */
   readonly catalogOf: (upstream: string, target?: Target) => Catalog;
@@ -85,9 +89,22 @@ export async function openWorkspace(options: WorkspaceOptions, io: CliIo, ports:
     outline,
     policies: read.policies,
     written: writtenRules(read.documents),
+    texts: ruleTexts(read.documents.map(enforce)),
+    inForce: inForceOf(options.policies === undefined ? undefined : outline.policiesDir, read, ports.files),
     locate: read.locate,
     catalogOf: catalogsOf(outline, locks?.pins),
   };
+}
+
+/** What the policies of the gateway file say, which are those that were read if no other folder is given. */
+function inForceOf(
+  folder: string | undefined,
+  read: { readonly hash: string; readonly documents: readonly PolicyDocument[] },
+  files: Files,
+): Workspace['inForce'] {
+  const compile = () => ({ policies: undefined, diagnostics: [] });
+  const { hash, documents } = folder === undefined ? read : loadPolicies(folder, { files, compile });
+  return { hash, texts: ruleTexts(documents) };
 }
 
 /** The commands say what policies decide once they are enforced. */
@@ -144,6 +161,15 @@ export function evaluate(
   { policies, written }: Pick<Workspace, 'policies' | 'written'>,
 ): KnownVerdict | undefined {
   return facts && verdictOf(explainRules(policies, written, facts), facts);
+}
+
+/** Like `evaluate`, with what the recorded decision says of rules that have not changed since. */
+export function evaluateAgain(call: RecordedCall, workspace: Workspace): KnownVerdict | undefined {
+  const { policies, written, texts, inForce } = workspace;
+  const { facts, decidedBy } = call;
+  if (facts === undefined || decidedBy === undefined || !inForce.hash.startsWith(decidedBy))
+    return evaluate(call, workspace);
+  return verdictOf(withRecorded(explainRules(policies, written, facts), call, inForce.texts, texts), facts);
 }
 
 /** What the gateway makes of the arguments of a call: what rules, flows and detectors then see. */

@@ -9,7 +9,7 @@ import { isDecision, noteGroups, type RecordedCall, readCall } from '../../../..
 import { supposePrincipal } from '../../../../src/auth/principal.js';
 import { compileSuggested, runReplay, suggestPolicy } from '../../../../src/cli/policy/replay.js';
 import type { Workspace } from '../../../../src/cli/policy/workspace.js';
-import { evaluate } from '../../../../src/cli/policy/workspace.js';
+import { evaluate, evaluateAgain } from '../../../../src/cli/policy/workspace.js';
 import { loadPolicies } from '../../../../src/config/load.js';
 import { captureArguments } from '../../../../src/inspection/capture.js';
 import { compilePolicies } from '../../../../src/policy/compile/compile.js';
@@ -17,6 +17,7 @@ import type { RuleDocument } from '../../../../src/policy/compile/documents.js';
 import { capturedBy, decide } from '../../../../src/policy/decide.js';
 import { writtenRules } from '../../../../src/policy/explain.js';
 import { openRecord } from '../../../../src/policy/record.js';
+import { ruleTexts } from '../../../../src/policy/recorded-outcomes.js';
 import type { PolicyQuery, PolicySet } from '../../../../src/policy/rules.js';
 import type { JsonObject } from '../../../../src/protocol/jsonrpc.js';
 import { nameOf, noteRule } from '../../../../src/proxy/request-context.js';
@@ -41,7 +42,7 @@ const OPEN: RuleDocument = {
 };
 const ISSUER = { url: 'https://idp.example.com', impliedScopes: {}, isIntrospected: false };
 
-function workspaceOf(written: readonly RuleDocument[]): Workspace {
+function workspaceOf(written: readonly RuleDocument[], before = written): Workspace {
   const documents = [document(written)];
   const { policies } = compilePolicies(documents, CONTEXT);
   const { upstreams, issuers, profiles } = CONTEXT;
@@ -50,6 +51,8 @@ function workspaceOf(written: readonly RuleDocument[]): Workspace {
     outline: outline as unknown as Workspace['outline'],
     policies,
     written: writtenRules(documents),
+    texts: ruleTexts(documents),
+    inForce: { hash: 'p', texts: ruleTexts([document(before)]) },
     locate: () => ({ line: 1, column: 1 }),
     catalogOf: () => pins,
   };
@@ -130,6 +133,35 @@ describe('[POL-02] replay', () => {
       { numRuns: 120 },
     );
     for (const times of Object.values(seen)) expect(times).toBeGreaterThan(8);
+  });
+});
+
+describe('[POL-02] a rule whose text did not change', () => {
+  it('makes no decision unknown, and says nothing else than would be decided where others change', () => {
+    let known = 0;
+    const kept = fc.array(fc.boolean(), { minLength: 7, maxLength: 7 });
+    void fc.assert(
+      fc.property(rules, rules, kept, calls, (old, other, keeps, sequence) => {
+        const before = [...old, OPEN];
+        const base = [...before, CAPTURE];
+        const same = workspaceOf(base);
+        const next = [
+          ...base.filter((_, index) => keeps[index % keeps.length]),
+          ...other.map((one) => ({ ...one, id: `new-${one.id}` })),
+        ];
+        const changed = workspaceOf(next, base);
+        for (const { query, read } of readAll(before, sequence, same)) {
+          if (read.facts === undefined) continue;
+          expect(evaluateAgain(read, same)?.verdict).toBe(read.verdict);
+          const now = evaluateAgain(read, changed);
+          if (now === undefined || now.verdict === 'unknown') continue;
+          known += 1;
+          expect(now.verdict).toBe(decide(changed.policies, query).verdict);
+        }
+      }),
+      { numRuns: 100 },
+    );
+    expect(known).toBeGreaterThan(20);
   });
 });
 
