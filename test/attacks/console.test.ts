@@ -9,7 +9,7 @@ describe('the secret of the console', () => {
   it.each([
     ['client_secret_basic', [expect.stringMatching(/^Basic /)]],
     ['client_secret_post', [undefined]],
-  ] as const)('[CON-09] is presented as the configuration says: %s', (authentication, headers) =>
+  ] as const)('is presented as the configuration says: %s', (authentication, headers) =>
     withStarted(
       () => startConsole({ login: `, authentication: ${authentication}` }),
       async (console) => {
