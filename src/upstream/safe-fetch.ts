@@ -25,7 +25,7 @@ const UNPINNED_KEY = 'SALLYPORT_UNPINNED_KEY';
 const CONNECTION_ERRORS: ReadonlyMap<string, string> = new Map([
   [REFUSED_ADDRESS, 'the host has an address that its network setting does not allow'],
   [OWN_LISTENER, 'the address is that of a listener of this gateway'],
-  [UNPINNED_KEY, 'the key of the server is none of those that are pinned'],
+  [UNPINNED_KEY, 'the key of the server is not pinned'],
 ]);
 
 /** The error of a connection in words, given its code; a code of the system as it is. */

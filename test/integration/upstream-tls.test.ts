@@ -129,7 +129,7 @@ describe('the pinned key of an upstream', () => {
     const reply = await call(gateway);
     expect(reply.status).toBe(502);
     expect(upstream.uses()).toEqual([]);
-    expect(gateway.log()).toContain('none of those that are pinned');
+    expect(gateway.log()).toContain('the key of the server is not pinned');
   });
 });
 

@@ -212,9 +212,12 @@ export function takeTurn<T>({ upstream, loopScheduler }: Turns, work: () => T): 
 
 function workOnLoop<T>(loopScheduler: LoopScheduler, work: () => T): T {
   const startedMs = performance.now();
-  const done = work();
-  loopScheduler.recordTime(startedMs);
-  return done;
+  try {
+    return work();
+  } finally {
+    // Work that throws took its time, too.
+    loopScheduler.recordTime(startedMs);
+  }
 }
 
 /** Takes a turn for each step. One that returns `stop` is the last. */

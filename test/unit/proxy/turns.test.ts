@@ -2,6 +2,7 @@
 // own, so that neither a caller nor a server holds up all others.
 
 import { describe, expect, it } from 'vitest';
+import { takeTurn } from '../../../src/protocol/json/incremental.js';
 import { eachInTurn } from '../../support/timing.js';
 import { policiesOf } from '../policy/samples.js';
 import {
@@ -42,6 +43,20 @@ function inTurns(...more: readonly PartialPorts[]) {
 function answering(text: string): PartialPorts {
   return { upstreams: { forward: () => Promise.resolve(jsonResponse(text)) } };
 }
+
+it('charges work that throws for its time, too', () => {
+  const charged: number[] = [];
+  const loopScheduler = {
+    recordTime: (startedMs: number) => charged.push(startedMs),
+    waitForTurn: () => undefined,
+    pace: () => undefined,
+  };
+  const fail = (): never => {
+    throw new Error('unreadable');
+  };
+  expect(() => takeTurn({ upstream: 'github', loopScheduler }, fail)).toThrow('unreadable');
+  expect(charged).toHaveLength(1);
+});
 
 describe('the URIs of a subscription', () => {
   const notifications = { resourceSubscriptions: HOSTILE };
