@@ -202,7 +202,7 @@ function targetOf(kind: string, name: string): Target | undefined {
       return { kind, uriTemplate: name };
     case 'question':
       return name === 'sampling' || name === 'roots' || name === 'elicitation/form' || name === 'elicitation/url'
-        ? { kind, name }
+        ? { kind: 'server-request', name }
         : undefined;
     default:
       return undefined;

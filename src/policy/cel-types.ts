@@ -48,7 +48,7 @@ export function literalText(expr: Expr): string | undefined {
 
 /** CEL compares numbers of different types, but its arithmetic takes one type. Numbers of arguments are doubles. */
 type NumberKind = 'int' | 'uint' | 'double';
-type Kind = NumberKind | 'text' | 'flag' | 'list' | 'map' | 'null';
+type Kind = NumberKind | 'string' | 'bool' | 'list' | 'map' | 'null';
 /** The kinds that a value may have; undefined if it may have any. */
 type Kinds = ReadonlySet<Kind> | undefined;
 
@@ -66,19 +66,25 @@ export type ToolFacts = {
 export const ANY_TOOL: ToolFacts = { kindsAt: () => undefined };
 
 const NOUNS: { readonly [kind in Kind]: string } = {
-  text: 'text',
+  string: 'text',
   int: 'a number',
   uint: 'a number',
   double: 'a number',
-  flag: 'true or false',
+  bool: 'true or false',
   list: 'a list',
   map: 'a map',
   null: 'null',
 };
 
-const of = (...kinds: readonly Kind[]): ReadonlySet<Kind> => new Set(kinds);
-const [TEXT, NUMBER, FLAG, LIST, MAP] = [of('text'), of('int', 'uint', 'double'), of('flag'), of('list'), of('map')];
-const ORDERED = of('text', 'int', 'uint', 'double', 'flag');
+const kindSet = (...names: readonly Kind[]): ReadonlySet<Kind> => new Set(names);
+const [STRING, NUMBER, BOOL, LIST, MAP] = [
+  kindSet('string'),
+  kindSet('int', 'uint', 'double'),
+  kindSet('bool'),
+  kindSet('list'),
+  kindSet('map'),
+];
+const ORDERED = kindSet('string', 'int', 'uint', 'double', 'bool');
 
 /** The types of the operands of a function or operator, in order, and of its result. */
 type Signature = { readonly takes: readonly Kinds[]; readonly gives: Kinds };
@@ -86,30 +92,32 @@ type Signature = { readonly takes: readonly Kinds[]; readonly gives: Kinds };
 /** The last type of `takes` applies to all further operands. */
 const SIGNATURES: ReadonlyMap<string, Signature> = new Map<string, Signature>([
   ...['startsWith', 'endsWith', 'contains', 'matches', 'path.under', 'url.isPublic'].map(
-    (name) => [name, { takes: [TEXT], gives: FLAG }] as const,
+    (name) => [name, { takes: [STRING], gives: BOOL }] as const,
   ),
-  ...['lowerAscii', 'upperAscii', 'trim', 'url.host'].map((name) => [name, { takes: [TEXT], gives: TEXT }] as const),
-  ...['_&&_', '_||_', '!_'].map((name) => [name, { takes: [FLAG], gives: FLAG }] as const),
-  ['_+_', { takes: [of('text', 'list', 'int', 'uint', 'double')], gives: undefined }],
+  ...['lowerAscii', 'upperAscii', 'trim', 'url.host'].map(
+    (name) => [name, { takes: [STRING], gives: STRING }] as const,
+  ),
+  ...['_&&_', '_||_', '!_'].map((name) => [name, { takes: [BOOL], gives: BOOL }] as const),
+  ['_+_', { takes: [kindSet('string', 'list', 'int', 'uint', 'double')], gives: undefined }],
   ...['_-_', '_*_', '_/_'].map((name) => [name, { takes: [NUMBER], gives: undefined }] as const),
-  ['_%_', { takes: [of('int', 'uint')], gives: of('int', 'uint') }],
-  ['-_', { takes: [of('int', 'double')], gives: of('int', 'double') }],
-  ...['_<_', '_<=_', '_>_', '_>=_'].map((name) => [name, { takes: [ORDERED], gives: FLAG }] as const),
-  ['_==_', { takes: [undefined], gives: FLAG }],
-  ['_!=_', { takes: [undefined], gives: FLAG }],
-  ['@in', { takes: [undefined, of('list', 'map')], gives: FLAG }],
-  ['size', { takes: [of('text', 'list', 'map')], gives: of('int') }],
-  ['_?_:_', { takes: [FLAG, undefined], gives: undefined }],
-  ['string', { takes: [undefined], gives: TEXT }],
-  ...(['int', 'uint', 'double'] as const).map((name) => [name, { takes: [undefined], gives: of(name) }] as const),
+  ['_%_', { takes: [kindSet('int', 'uint')], gives: kindSet('int', 'uint') }],
+  ['-_', { takes: [kindSet('int', 'double')], gives: kindSet('int', 'double') }],
+  ...['_<_', '_<=_', '_>_', '_>=_'].map((name) => [name, { takes: [ORDERED], gives: BOOL }] as const),
+  ['_==_', { takes: [undefined], gives: BOOL }],
+  ['_!=_', { takes: [undefined], gives: BOOL }],
+  ['@in', { takes: [undefined, kindSet('list', 'map')], gives: BOOL }],
+  ['size', { takes: [kindSet('string', 'list', 'map')], gives: kindSet('int') }],
+  ['_?_:_', { takes: [BOOL, undefined], gives: undefined }],
+  ['string', { takes: [undefined], gives: STRING }],
+  ...(['int', 'uint', 'double'] as const).map((name) => [name, { takes: [undefined], gives: kindSet(name) }] as const),
 ]);
 /** Operators whose operands must be of one kind; all numbers are alike. */
 const SAME = new Set(['_==_', '_!=_', '_<_', '_<=_', '_>_', '_>=_']);
 /** Operators whose operands and result are of one type. */
 export const ARITHMETIC = new Set(['_+_', '_-_', '_*_', '_/_', '_%_']);
 const VARIABLES: ReadonlyMap<string, Kinds> = new Map<string, Kinds>([
-  ...['principal.issuer', 'principal.subject', 'principal.client', 'uri'].map((name) => [name, TEXT] as const),
-  ...['tool.upstream', 'tool.name'].map((name) => [name, TEXT] as const),
+  ...['principal.issuer', 'principal.subject', 'principal.client', 'uri'].map((name) => [name, STRING] as const),
+  ...['tool.upstream', 'tool.name'].map((name) => [name, STRING] as const),
   ...['principal.groups', 'principal.scopes'].map((name) => [name, LIST] as const),
   ...['principal.claims', 'tool.annotations', 'args'].map((name) => [name, MAP] as const),
 ]);
@@ -120,7 +128,7 @@ class TypeMismatch extends Error {}
 export function findTypeError(expr: Expr, result: 'condition' | 'amount', facts: ToolFacts): string | undefined {
   try {
     const kinds = kindsOf(expr, facts);
-    const wanted = result === 'condition' ? FLAG : NUMBER;
+    const wanted = result === 'condition' ? BOOL : NUMBER;
     if (!overlap(kinds, wanted)) return `the expression must give ${nounOf(wanted)}, but gives ${nounOf(kinds)}`;
   } catch (error) {
     if (error instanceof TypeMismatch) return error.message;
@@ -172,17 +180,17 @@ function kindsOf(expr: Expr, facts: ToolFacts): Kinds {
 }
 
 function kindOfConstant(constant: string | undefined): Kinds {
-  if (constant === 'stringValue') return TEXT;
-  if (constant === 'boolValue') return FLAG;
-  if (constant === 'nullValue') return of('null');
-  if (constant === 'int64Value') return of('int');
-  if (constant === 'uint64Value') return of('uint');
-  return constant === 'doubleValue' ? of('double') : undefined;
+  if (constant === 'stringValue') return STRING;
+  if (constant === 'boolValue') return BOOL;
+  if (constant === 'nullValue') return kindSet('null');
+  if (constant === 'int64Value') return kindSet('int');
+  if (constant === 'uint64Value') return kindSet('uint');
+  return constant === 'doubleValue' ? kindSet('double') : undefined;
 }
 
 function kindsOfChain(expr: Expr, facts: ToolFacts): Kinds {
   const { root, path, isTest } = unwind(expr);
-  if (isTest) return FLAG;
+  if (isTest) return BOOL;
   if (root.exprKind.case !== 'identExpr') return undefined;
   const name = root.exprKind.value.name.replace(/^\./, '');
   if (name === 'args' && path.length > 0) return facts.kindsAt(path);
@@ -287,10 +295,10 @@ function subjectOf(operand: Expr, otherwise = 'its operand'): string {
 }
 
 const KINDS_OF_TYPES: ReadonlyMap<Json | undefined, Kind> = new Map<Json | undefined, Kind>([
-  ['string', 'text'],
+  ['string', 'string'],
   ['number', 'double'],
   ['integer', 'double'],
-  ['boolean', 'flag'],
+  ['boolean', 'bool'],
   ['array', 'list'],
   ['object', 'map'],
   ['null', 'null'],

@@ -165,7 +165,7 @@ export function decideWithoutArguments(
     if (listed.verdict === 'deny' || target.kind === 'none') return listed;
     if (target.kind === 'task') return evaluate(policies, { ...query, args: NO_ARGUMENTS });
     const policyTarget = readPolicyTarget(target);
-    if (policyTarget === undefined || policyTarget.kind === 'question') return deny('policy-error', false);
+    if (policyTarget === undefined || policyTarget.kind === 'server-request') return deny('policy-error', false);
     const { kind, name, readings } = policyTarget;
     const candidates = findCandidates(policies, principal, upstream, kind, name, { readings });
     const pin = targetPinOf(catalog, policyTarget, 'unknown');
@@ -214,7 +214,7 @@ function evaluate(policies: PolicySet, query: PolicyQuery): Decision {
   }
   const isUnpinned = isUnpinnedName(query.catalog, policyTarget);
   const candidates =
-    policyTarget.kind === 'question'
+    policyTarget.kind === 'server-request'
       ? findServerRequestRules(policies, query, policyTarget.name)
       : target.kind === 'task'
         ? findTaskRules(policies, query, policyTarget.name, target.use)
@@ -371,7 +371,7 @@ export function decideServerRequest(
   query: Omit<PolicyQuery, 'target' | 'args'> & { readonly name: ServerRequestName },
 ): Decision {
   const { name, ...rest } = query;
-  return decide(policies, { ...rest, target: { kind: 'question', name }, args: NO_ARGUMENTS });
+  return decide(policies, { ...rest, target: { kind: 'server-request', name }, args: NO_ARGUMENTS });
 }
 
 /**

@@ -215,16 +215,16 @@ function explainWhat(rule: Rule, target: PolicyTarget | undefined, facts: CallFa
   const fails = (text: string): ClauseResult => ({ path: ['what'], result: 'fails', text });
   if (target === undefined) return [fails('no rule can name this target')];
   const { kind, name } = target;
-  const kindText = kind === 'question' ? 'server request' : kind;
+  const kindText = kind === 'server-request' ? 'server request' : kind;
   return [
     ...(namesTarget(rule, target, facts) ? [] : [fails(`the ${kindText} ${quoteAll([name])} is not named`)]),
-    ...(kind === 'question' ? explainContent(rule, name, facts.content) : []),
+    ...(kind === 'server-request' ? explainContent(rule, name, facts.content) : []),
   ];
 }
 
 function namesTarget(rule: Rule, target: PolicyTarget, { catalog }: CallFacts): boolean {
   const { kind, name } = target;
-  if (kind === 'question') return matchesTarget(rule, kind, name);
+  if (kind === 'server-request') return matchesTarget(rule, kind, name);
   const isFolded = rule.effect !== 'allow' && isUnpinnedName(catalog, target);
   return matchesTarget(rule, kind, name, target.readings) || (isFolded && matchesUnpinned(rule, kind, name));
 }

@@ -25,7 +25,7 @@ export type PolicyTarget =
       /** Of a resource that is pinned: its URI as it is written. */
       readonly pinName?: string;
     }
-  | { readonly kind: 'question'; readonly name: ServerRequestName };
+  | { readonly kind: 'server-request'; readonly name: ServerRequestName };
 
 export function readPolicyTarget(target: Exclude<Target, { readonly kind: 'none' }>): PolicyTarget | undefined {
   switch (target.kind) {
@@ -34,7 +34,7 @@ export function readPolicyTarget(target: Exclude<Target, { readonly kind: 'none'
       return { kind: target.kind, name: target.name };
     case 'template':
       return { kind: 'template', name: target.uriTemplate };
-    case 'question':
+    case 'server-request':
       return target;
     // A task is subject to the rules of its tool, and to those that name its use.
     case 'task':
@@ -61,7 +61,7 @@ export function isUnpinnedName({ mode }: Catalog, { kind }: PolicyTarget): boole
 
 /** The block of a target. Server requests cannot be blocked; their upstream can. */
 export function blockOf(catalog: Catalog, target: PolicyTarget): string | undefined {
-  if (catalog.blockOf === undefined || target.kind === 'question') return undefined;
+  if (catalog.blockOf === undefined || target.kind === 'server-request') return undefined;
   const isUnpinned = isUnpinnedName(catalog, target);
   return catalog.blockOf(target.kind, target.name, { readings: target.readings, isUnpinned });
 }
@@ -100,7 +100,7 @@ export const NOT_PINNED: TargetPin = {
  */
 export function targetPinOf(catalog: Catalog, target: PolicyTarget, args: PolicyQuery['args']): TargetPin {
   if (catalog.isStopped) return { ...NOT_PINNED, refusal: 'tool-changed' };
-  if (target.kind === 'question') return NOT_PINNED;
+  if (target.kind === 'server-request') return NOT_PINNED;
   const { kind, name } = target;
   if (kind === 'resource' && !isAppUri(name)) return NOT_PINNED;
   const pinName = target.pinName ?? name;

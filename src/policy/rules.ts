@@ -170,12 +170,12 @@ export function matchesUpstream(rule: Rule, upstream: string): boolean {
  */
 export function matchesTarget(
   rule: Rule,
-  kind: TargetKind | 'question',
+  kind: TargetKind | 'server-request',
   name: string | ServerRequestName,
   readings?: UriReadings,
 ): boolean {
   if (readings !== undefined) return namesUri(rule.targets.resource, readings, rule.effect);
-  return kind === 'question'
+  return kind === 'server-request'
     ? isGranted(rule.grants, name as ServerRequestName)
     : rule.targets[kind].some((pattern) => matchesPattern(pattern, name));
 }

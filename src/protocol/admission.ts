@@ -187,7 +187,7 @@ function admitReply(
     message: { ...reply, id: serverRequest.id },
     serverRequestId,
     rule,
-    target: { kind: 'question', name: serverRequest.name },
+    target: { kind: 'server-request', name: serverRequest.name },
     args: undefined,
     session,
     allowedServerRequests: session.allowedServerRequests ?? [],

@@ -42,7 +42,7 @@ export type Target =
   | { readonly kind: 'prompt'; readonly name: string }
   | { readonly kind: 'resource'; readonly uri: string }
   | { readonly kind: 'template'; readonly uriTemplate: string }
-  | { readonly kind: 'question'; readonly name: ServerRequestName }
+  | { readonly kind: 'server-request'; readonly name: ServerRequestName }
   /** A task; `tool` is the tool whose call created it, undefined if the caller has no such task. */
   | {
       readonly kind: 'task';

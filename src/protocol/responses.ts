@@ -236,7 +236,7 @@ function notFound(protocol: ProtocolVersion | undefined, kind: Target['kind']): 
       return [INVALID_PARAMS, 'Unknown resource template. Request the list again.'];
     case 'task':
       return [INVALID_PARAMS, 'Task not found'];
-    case 'question':
+    case 'server-request':
     case 'none':
       return [METHOD_NOT_FOUND, 'Method not found'];
   }

@@ -325,7 +325,7 @@ export function nameOf(target: Target): string | undefined {
       return target.uri;
     case 'template':
       return target.uriTemplate;
-    case 'question':
+    case 'server-request':
       return target.name;
     case 'task':
       return target.tool;

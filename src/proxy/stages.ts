@@ -305,7 +305,7 @@ function isKindVerified({ snapshot }: RequestContext, { target }: AdmittedMessag
       return snapshot.isKindVerified(target.kind);
     case 'resource':
       return !isAppUri(target.uri) || snapshot.isKindVerified('resource');
-    case 'question':
+    case 'server-request':
     case 'task':
     case 'none':
       return true;

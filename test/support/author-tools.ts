@@ -12,7 +12,7 @@ import type { JsonObject } from './json.js';
 
 export type Asked = {
   readonly upstream: string;
-  readonly target: Exclude<Target, { readonly kind: 'question' | 'task' }>;
+  readonly target: Exclude<Target, { readonly kind: 'server-request' | 'task' }>;
   readonly args: JsonObject;
 };
 

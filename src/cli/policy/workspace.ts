@@ -132,7 +132,7 @@ function catalogsOf(outline: Outline, pins: ReadLocks['pins']): Workspace['catal
 /** Whether the lock file alone decides about the target: some form of it was approved or blocked. */
 function isReviewed(catalog: Catalog, target: Target): boolean {
   const item = target.kind === 'none' ? undefined : readPolicyTarget(target);
-  if (item === undefined || item.kind === 'question') return false;
+  if (item === undefined || item.kind === 'server-request') return false;
   return !UNREVIEWED.has(catalog.statusOf(item.kind, item.name).state);
 }
 

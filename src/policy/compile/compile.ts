@@ -313,7 +313,7 @@ function checkTypes(
   const found = definitions.flatMap((match) => {
     const { kind, definition } = match.pinned ?? {};
     const schema = definition?.['inputSchema'];
-    const kindsAt: KindsAt = (names) => (kind === 'prompt' ? new Set(['text']) : kindsInSchema(schema, names));
+    const kindsAt: KindsAt = (names) => (kind === 'prompt' ? new Set(['string']) : kindsInSchema(schema, names));
     const why = expression.typeError({ kindsAt, tool: match.pinned?.name });
     return why === undefined ? [] : [{ why, match }];
   });

@@ -154,7 +154,7 @@ function decideFor(
   record.latency.policy = performance.now() - startedMs;
   noteRule(record, decision);
   if (snapshot.policies.shadow !== undefined) {
-    const target = { kind: 'question', name } as const;
+    const target = { kind: 'server-request', name } as const;
     const query = queryFor(snapshot, principal, PLAIN_SESSION, { target });
     const { shadow } = decideShadows(snapshot.policies, { ...query, content }, decision);
     record.decision.shadow = shadow;
@@ -226,7 +226,7 @@ function subjectOf(target: Target): ServerRequestFacts['about'] {
       return target;
     case 'task':
       return target.tool === undefined ? undefined : { kind: 'tool', name: target.tool };
-    case 'question':
+    case 'server-request':
     case 'none':
       return undefined;
   }

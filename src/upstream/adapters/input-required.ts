@@ -160,7 +160,7 @@ export type SessionCall = {
   end(): void;
 };
 
-const INPUT_REQUEST_KEY = 'question';
+const INPUT_REQUEST_KEY = 'request';
 const NO_SUCH_METHOD = { code: METHOD_NOT_FOUND, message: 'Method not found' };
 const DECLINED = { code: INTERNAL_ERROR, message: 'The client did not reply.' };
 

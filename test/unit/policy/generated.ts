@@ -110,8 +110,8 @@ const target = fc.constantFrom<Target>(
   { kind: 'prompt', name: 'p' },
   { kind: 'resource', uri: 'repo://acme/x' },
   { kind: 'resource', uri: 'REPO://ACME/ x' },
-  { kind: 'question', name: 'sampling' },
-  { kind: 'question', name: 'sampling' },
+  { kind: 'server-request', name: 'sampling' },
+  { kind: 'server-request', name: 'sampling' },
 );
 
 /** A request: its arguments are known. */
@@ -137,7 +137,7 @@ export const call: fc.Arbitrary<PolicyQuery & { readonly args: JsonObject }> = f
   })
   .map(({ content, ...parts }) => ({
     ...parts,
-    ...(parts.target.kind === 'question' ? { content } : {}),
+    ...(parts.target.kind === 'server-request' ? { content } : {}),
     args: parts.target.kind === 'tool' || parts.target.kind === 'prompt' ? parts.args : {},
     catalog: pins,
   }));

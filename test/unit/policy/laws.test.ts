@@ -114,7 +114,7 @@ const target = fc.oneof(
   ),
   fc.constantFrom<Target>(
     ...(['sampling', 'elicitation/form', 'elicitation/url', 'roots'] as const).map(
-      (name) => ({ kind: 'question', name }) as const,
+      (name) => ({ kind: 'server-request', name }) as const,
     ),
   ),
   fc.constantFrom<Target>(
@@ -210,7 +210,7 @@ describe('law 2: listed', () => {
         if (uri.includes('..')) return false;
         return (written.what.resources ?? []).some((p) => asGlob(p, '[^/]*').test(uri));
       }
-      case 'question':
+      case 'server-request':
         return asks(written, at.name);
       case 'none':
         return false;

@@ -54,10 +54,10 @@ describe('policies that are not enforced', () => {
         const decision = decideRequest(observed, query);
         const would = decideRequest(enforced, query);
         // What servers request is decided by the rules as ever.
-        if (query.target.kind === 'question') expect(shown(decision)).toEqual(shown(would));
+        if (query.target.kind === 'server-request') expect(shown(decision)).toEqual(shown(would));
         else if (decision.verdict === 'deny') expect(BY_RULES).not.toContain(decision.reason);
         if (decision.verdict === 'deny') expect(would.verdict).toBe('deny');
-        if (decision.verdict === 'allow' && query.target.kind !== 'question') {
+        if (decision.verdict === 'allow' && query.target.kind !== 'server-request') {
           expect(decision.rule).toBe('observe');
           const kinds = new Set(decision.obligations.map(({ kind }) => kind));
           expect([...kinds].filter((kind) => kind !== 'inspect')).toEqual([]);

@@ -130,7 +130,7 @@ describe('[Q-07] answers of a client', () => {
       kind: 'admitted',
       protocol: { era: '2025' },
       message: { kind: 'result', id: 7 },
-      target: { kind: 'question', name: 'sampling' },
+      target: { kind: 'server-request', name: 'sampling' },
       rule: { method: 'sampling/createMessage' },
       removed: ['dev.sallyport/x'],
       undefinedParams: [],
