@@ -75,9 +75,10 @@ const OUTSIDE = [
 ];
 
 const PAGE = /(?<![\w/.-])(?:docs\/[\w./-]+\.md|(?:ARCHITECTURE|CONTRIBUTING|SECURITY|README|CHANGELOG)\.md)\b/g;
-const LINK = /\]\((?!https?:|mailto:|#|data:|javascript:)([^)\s#]+\.md)(?:#[^)]*)?\)/g;
-/** What may follow the name of a page: `§6, rows 20 and 35`, `case 10`, `rules 3 and 10`, `"Bytes"`. */
-const PART = /^(?:,? (?:§[\d.]*\d|(?:rows?|cases?|rules?|laws?) \d[\d,]*(?:(?: to | and |, |-)\d+)*|"[^"\n]+"|B\d+))+/;
+const LINK = /\]\((?!https?:|mailto:|data:|javascript:)([^)\s#]+\.md)?(?:#([^)\s]*))?\)/g;
+/** What may follow the name of a page: `#limits`, `rows 20 and 35`, `case 10`, `rules 3 and 10`, `"Bytes"`. */
+const PART =
+  /^(?:#[\w-]+|,? (?:§[\d.]*\d|(?:rows?|cases?|rules?|laws?) \d[\d,]*(?:(?: to | and |, |-)\d+)*|"[^"\n]+"|B\d+))+/;
 /** Longer than any list of parts that is cited. */
 const MAX_PART = 200;
 
@@ -100,8 +101,21 @@ function numbersOf(text) {
   );
 }
 
-function hasHeading(page, test) {
-  return page.split('\n').some((line) => line.startsWith('#') && test(line.replace(/^#+ /, '')));
+/** The anchors of the headings of a page, as GitHub makes them. */
+function anchorsOf(page) {
+  const prose = page.replace(/^```[\s\S]*?^```/gm, '');
+  const anchors = new Set();
+  for (const [, title] of prose.matchAll(/^#+ (.*)$/gm)) {
+    const text = title.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1');
+    const slug = text
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-');
+    let anchor = slug;
+    for (let count = 1; anchors.has(anchor); count++) anchor = `${slug}-${count}`;
+    anchors.add(anchor);
+  }
+  return anchors;
 }
 
 function hasNumber(page, kind, number) {
@@ -120,12 +134,12 @@ function missingNumbers(page, parts) {
 /** What of a citation is not on the page that it names. */
 function missingParts(page, parts) {
   const plain = page.replaceAll('`', '');
-  const sections = [...parts.matchAll(/§([\d.]*\d)/g)].map(([, section]) => section);
+  const sections = [...parts.matchAll(/§[\d.]*\d/g)].map(([section]) => section);
+  const anchors = [...parts.matchAll(/#([\w-]+)/g)].map(([, anchor]) => anchor);
   const titles = [...parts.matchAll(/(?<!row )"([^"]+)"/g)].map(([, title]) => title);
   return [
-    ...sections
-      .filter((section) => !hasHeading(page, (title) => title.startsWith(`${section} `)))
-      .map((section) => `§${section}`),
+    ...sections.map((section) => `${section} (name the heading: #its-anchor)`),
+    ...anchors.filter((anchor) => !anchorsOf(page).has(anchor)).map((anchor) => `#${anchor}`),
     ...titles.filter((title) => !plain.includes(title)).map((title) => `"${title}"`),
     ...missingNumbers(page, parts),
   ];
@@ -145,10 +159,13 @@ function findBroken(file, text, read, exists) {
   });
 }
 
-function findBrokenLinks(file, text, exists) {
-  return [...text.matchAll(LINK)]
-    .filter((match) => !exists(file, match[1]))
-    .map((match) => `${file}:${lineAt(text, match.index)} links to a missing page: ${match[1]}`);
+function findBrokenLinks(file, text, read, exists) {
+  return [...text.matchAll(LINK)].flatMap(([link, page, anchor]) => {
+    if (page !== undefined && !exists(file, page)) return [`${file} links to a missing page: ${page}`];
+    const target = page === undefined ? text : read(join(dirname(file), page));
+    if (anchor === undefined || anchorsOf(target).has(anchor)) return [];
+    return [`${file} links to a missing heading: ${link.slice(2, -1)}`];
+  });
 }
 
 /** Every citation in `files` that leads out of the repository or nowhere. */
@@ -157,7 +174,7 @@ function checkCitations(files, read, exists) {
     .filter((file) => READ.test(file) && !SKIPPED.test(file))
     .flatMap((file) => {
       const text = read(file);
-      const links = file.endsWith('.md') ? findBrokenLinks(file, text, exists) : [];
+      const links = file.endsWith('.md') ? findBrokenLinks(file, text, read, exists) : [];
       return [...findOutside(file, text), ...findBroken(file, text, read, exists), ...links];
     });
 }

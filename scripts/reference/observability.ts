@@ -240,7 +240,13 @@ Who causes each type, and how often it is written. What is above a rate is count
 
 ${table(['Type', 'Caused by', 'Written'], RATES)}
 
-A sink queues at most ${QUEUE_CAPACITY} events; ${CALL_RESERVE} of these slots are reserved for calls.
+A sink queues at most ${QUEUE_CAPACITY} events; ${CALL_RESERVE} of these slots are reserved for calls, and failures of authentication never use them. An event for which no sink has room is counted with the result \`lost\`: it was not written, so the number stays, and the next event of its definition and kind is still the first.
+
+A server with many definitions can neither suppress the first drift of one name of the lock file by changing the others, nor by inventing names; besides the rate it can have written, for each name in an hour, at most 11 classes of drift from each pin, and 28 findings that differ in kind or tier. A server that invents more names than the rate admits can suppress the first event of another invented name; except with \`pinning.mode: off\`, no such definition can be used.
+
+## When the log cannot be written
+
+An allowed request is not forwarded before its decision is durable, and with \`audit.onFailure: block\`, the default, every request that would reach an upstream, lists included, is refused while it cannot be (\`audit-unavailable\`). No request waits for an outcome. The control \`audit\` shows the durability in force. \`synced\` without a sink of type file is an error. With stdout as the only sink, \`block\` requires an explicit \`durability: handed-over\` on that sink.
 
 ## The chain
 
@@ -251,6 +257,8 @@ After a restart the existing chain is continued. If a write was interrupted, the
 A checkpoint signs the following text with Ed25519 under the gateway key: \`sallyport.checkpoint/2\`, the epoch, the sequence number and hash of the previous line, the time, \`every_ms\` and \`every_lines\`, each followed by a line feed. The next checkpoint is due after that time (\`audit.checkpoint.every\`) or that number of lines (${MAX_LINES_BETWEEN_CHECKPOINTS}), whichever comes first. Checkpoints of earlier versions (\`sallyport.checkpoint/1\`) state no bounds. With several sinks, each also contains the checkpoints of the others.
 
 \`audit verify\` first states how many lines, from which sequence number on, are unsigned: whoever can write the file could have rewritten or removed those without a trace. What may follow a checkpoint is bounded; what was removed is not. It is an error if more lines, or more time, than ${VERIFIER_MAX_INTERVALS} intervals allow follow a checkpoint of form 2, or if a run that ended (\`stopped\`) has no checkpoint after its end. A pause without lines counts as one interval and is a note. After a checkpoint of form 1 all this is a note; a checkpoint of form 1 after one of form 2 is an error.
+
+Checkpoints are also kept in a second place: another sink, and the metric \`sallyport_audit_chain_seq\`.
 
 | Exit code | Meaning |
 | --- | --- |

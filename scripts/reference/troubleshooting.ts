@@ -247,7 +247,7 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
   },
   'elicitation-forbidden': {
     cause: 'The server requested input from the user, and no rule grants it.',
-    cure: 'Grant elicitation in a rule. See [the contract](../contract.md#4-policies-policiespolicyyaml).',
+    cure: 'Grant elicitation in a rule. See [policies](../reference/policies.md#server-requests-by-content).',
   },
   'sampling-forbidden': {
     cause:

@@ -1,6 +1,7 @@
 // The pages controls, upstreams, blocks and decisions of the console. They show what the ports report and what the audit
 // log recorded, trust nothing in a record, and decide nothing. The form to block is read here and carried out by the API
-// for revocations, which checks role and content. docs/contract.md §2, §8 and §10.
+// for revocations, which checks role and content. docs/reference/listeners.md#the-console; docs/reference/audit.md;
+// docs/reference/state.md#revoking-and-blocking.
 
 import { type AuditRecord, requiredText, valueAt } from '../audit/chain.js';
 import { renderAuditRecord } from '../audit/query.js';

@@ -1,6 +1,6 @@
 // The pages drift and pending: which definitions need a reviewer, and one of them next to its pin, field by field, with
 // what to do about it. Everything in a definition comes from an upstream and is hostile. No page approves.
-// docs/contract.md §2 and §5.
+// docs/reference/listeners.md#the-console; docs/reference/definitions.md.
 
 import type { PlainResponse } from '../http/app.js';
 import { isPasteable, quoteForShell } from '../text/escaping.js';

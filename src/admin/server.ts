@@ -1,7 +1,8 @@
-// The admin listener (docs/contract.md §2): the pages of the console, for sessions, and the API, for bearer tokens.
-// Data are served only with a credential, and neither kind takes that of the other. Checked in this order: Host (DNS
-// rebinding), Origin, path, credential, role. Every access is reported, including refused ones. Serves no cross-origin
-// request. A page is shown to whoever has a session with a role; a form must come from a page of the same session.
+// The admin listener (docs/reference/listeners.md#the-console): the pages of the console, for sessions, and the API,
+// for bearer tokens. Data are served only with a credential, and neither kind takes that of the other. Checked in this
+// order: Host (DNS rebinding), Origin, path, credential, role. Every access is reported, including refused ones. Serves
+// no cross-origin request. A page is shown to whoever has a session with a role; a form must come from a page of the
+// same session.
 
 import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';

@@ -1,6 +1,7 @@
 // Sessions of the console: who is logged in, as a sealed cookie that every replica with the same keys opens, and the
 // login itself, by OpenID Connect or with the break-glass token. Reads requests and makes responses; tokens are verified
-// by the port behind it. RFC 6265bis (cookies, `__Host-`); OpenID Connect Core §3.1; docs/contract.md §2.
+// by the port behind it. RFC 6265bis (cookies, `__Host-`); OpenID Connect Core §3.1;
+// docs/reference/listeners.md#the-console.
 
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import ipaddr from 'ipaddr.js';

@@ -1,10 +1,10 @@
 // The audit log: writes two events per request (decision and outcome) and every other event to all sinks.
 // It decides when a request may proceed: when its decision is durable in every sink, or at once if the
 // configuration allows that or nothing would reach an upstream. It never delays a response for its outcome,
-// and writes only what the record names (docs/contract.md §8).
-// What an upstream, or anyone without a token, can cause at will is bounded by a rate, above which events are only
-// counted, so that nobody fills the disk. Decisions have no rate. Nothing that an upstream invents or repeats keeps the
-// first drift of a pinned definition from being written.
+// and writes only what the record names (docs/reference/audit.md). What an upstream, or anyone without a token, can
+// cause at will is bounded by a rate, above which events are only counted, so that nobody fills the disk. Decisions
+// have no rate. Nothing that an upstream invents or repeats keeps the first drift of a pinned definition from being
+// written.
 
 import { createHash, randomUUID } from 'node:crypto';
 import type { AuditSettings } from '../config/settings.js';

@@ -1,9 +1,9 @@
-// Builds the line of an audit event (`sallyport.audit/2`, docs/contract.md §8) as text, with members in a fixed
-// order. It decides what is recorded and never records a payload, a token or a secret: it reads named members
-// of the record only. The sink adds the epoch and the chain when it writes the line, see chain.ts. A line of a
-// request leaves out what is null or empty, and an outcome what its decision says; query.ts completes them.
-// Texts that many events share are cached: each equals what building it again would give, the caches are
-// bounded, and they hold nothing chosen by a client.
+// Builds the line of an audit event (`sallyport.audit/2`, docs/reference/audit.md) as text, with members in a fixed
+// order. It decides what is recorded and never records a payload, a token or a secret: it reads named members of the
+// record only. The sink adds the epoch and the chain when it writes the line, see chain.ts. A line of a request leaves
+// out what is null or empty, and an outcome what its decision says; query.ts completes them. Texts that many events
+// share are cached: each equals what building it again would give, the caches are bounded, and they hold nothing chosen
+// by a client.
 
 import { randomUUID } from 'node:crypto';
 import type { PrincipalFacts } from '../policy/principal.js';

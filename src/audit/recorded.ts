@@ -1,5 +1,5 @@
 // Reads what an audit line says of a decision by policy, as far as another decision needs it: who asked, for what, with
-// which arguments. What a line leaves out, cuts or masks is unknown and never completed. docs/contract.md §8.
+// which arguments. What a line leaves out, cuts or masks is unknown and never completed. docs/reference/audit.md.
 
 import { droppedOf, type MendingSettings } from '../policy/argument-mending.js';
 import type { Catalog, PinnedDefinition } from '../policy/definitions.js';

@@ -2,7 +2,8 @@
 // arrive meanwhile form the next group. A promise of `append` resolves when its group is written (and synced, if that is
 // configured); all waiters of one write share it. If a write fails, all waiting events are refused, the chain continues
 // from the last durable line, and the sink is reopened at the next event and every second. It never drops events
-// silently, never reorders them and never exceeds its queue (docs/contract.md §8; docs/reference/attacks.md case 89).
+// silently, never reorders them and never exceeds its queue (docs/reference/audit.md; docs/reference/attacks.md case
+// 89).
 
 import { systemErrorCode } from '../text/wording.js';
 import {

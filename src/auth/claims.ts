@@ -11,7 +11,8 @@ import { stepsOf } from '../text/json-members.js';
 /**
  * Reads a claim by its configured name: the exact name or, where it begins with `/`, a JSON Pointer into the claims.
  * Dots, colons and other slashes belong to the exact name, so that no name is ambiguous. Undefined where the claim is
- * absent or `null`, by which some issuers say that they have nothing to say. RFC 6901 §3 and §4; docs/contract.md §3 (`claims`).
+ * absent or `null`, by which some issuers say that they have nothing to say. RFC 6901 §3 and §4;
+ * docs/reference/authorization.md.
  */
 export function claimAt(claims: JsonObject, name: string): Json | undefined {
   return claimIn(claims, name) ?? undefined;

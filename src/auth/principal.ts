@@ -1,6 +1,6 @@
 // The only file that makes a principal: from the facts of a verified token or, on loopback with `authentication: none`,
 // an anonymous one. A principal is deeply frozen, because the token cache returns the same one for many requests.
-// RFC 9068 §2.2; docs/contract.md §3 (`authentication: none`).
+// RFC 9068 §2.2; docs/reference/authorization.md.
 
 import type { IssuerSettings } from '../config/settings.js';
 import type { Confirmation, Principal, PrincipalFacts } from '../policy/principal.js';

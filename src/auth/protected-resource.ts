@@ -2,7 +2,7 @@
 // WWW-Authenticate value of a 401 or 403. Every value comes from the configuration or from policy, never from the
 // request, Host included.
 // RFC 9728 §2, §3, §3.1 and §5.1, RFC 6750 §3, RFC 9449 §5.1 and §7.1, RFC 6749 §3.3; MCP 2026-07-28, scope challenge
-// handling; docs/contract.md §2.
+// handling; docs/reference/listeners.md#paths.
 
 import type { IssuerSettings, UpstreamSettings } from '../config/settings.js';
 import type { ProofError } from '../policy/principal.js';

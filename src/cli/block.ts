@@ -1,6 +1,6 @@
 // `sallyport block` and `sallyport unblock`: orders to a running gateway, by the API of its admin listener. The token of
 // an administrator comes from a file or a variable, never from the command line, where other users could read it.
-// docs/contract.md §1 and §10.
+// docs/reference/commands.md; docs/reference/state.md#revoking-and-blocking.
 
 import { join, resolve } from 'node:path';
 import { type Command as Commander, InvalidArgumentError } from 'commander';

@@ -1,5 +1,5 @@
 // `sallyport completion`: prints a completion script for a shell, generated from the commands and options that the
-// program has. The scripts run nothing but the shell's own functions. docs/contract.md §1.
+// program has. The scripts run nothing but the shell's own functions. docs/reference/commands.md.
 
 import { Argument, type Command as Commander, type Option } from 'commander';
 import { type CliIo, type Command, EXIT_FINE } from './program.js';

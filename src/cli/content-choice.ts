@@ -1,7 +1,7 @@
 // Which kinds of content `init` and `dev` choose for a server: `code` for tools that return the content of files and
 // nothing else, and for a whole server of local files that the user started. The choice is printed and written into the
 // gateway file with the digests of the definitions, so that a definition that is new or changed later has no part in it.
-// docs/contract.md §1 and §3.
+// docs/reference/commands.md; docs/guides/content.md.
 
 import { returnsFilesOnly, startsFileServer } from '../inspection/file-tools.js';
 import { approvedVersions, type Lock, type Pin, versionsOf } from '../pins/lock.js';

@@ -1,8 +1,8 @@
 // The server that `sallyport dev` puts the gateway in front of: one that is reached by HTTP, or one that a command
 // starts, which the adapter of `sallyport stdio` then serves from this process. Pins what it offers. If it cannot be
 // listed, explains why in one sentence with what to do about it: sends the request that opens a session once more, as a
-// client would, because the gateway's own listing reports only classes of errors. docs/contract.md §1; MCP 2025-11-25,
-// transports.
+// client would, because the gateway's own listing reports only classes of errors. docs/reference/commands.md#dev; MCP
+// 2025-11-25, transports.
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -2,7 +2,7 @@
 // reached by HTTP, or of one that a command starts. Writes ordinary files to a temporary folder, pins what the server
 // offers at that moment, and serves them; prints the configuration of clients by name, and a line for each decision. Only
 // this command can load the issuer; `serve` cannot. Also `sallyport demo-server`, which serves the MCP server of the demo
-// alone. docs/contract.md §1.
+// alone. docs/reference/commands.md#dev.
 
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';

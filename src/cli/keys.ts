@@ -1,6 +1,6 @@
 // `sallyport keys new` generates a gateway key, or with --signing a key for `pin sign`; `keys public` prints public
 // parts. A key is printed to stdout once, when it is generated, and an existing key is never printed.
-// docs/contract.md §1.
+// docs/reference/commands.md.
 
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';

@@ -1,6 +1,6 @@
 // Writes the files of a new setup (`init`, `dev --save`) into a folder that may be somebody else's checkout: never over
 // a file, and never through a link that the folder contains, because it may lead to a shell profile or a place that
-// others can read. Only the folder that the user named is taken as it is. docs/contract.md §1.
+// others can read. Only the folder that the user named is taken as it is. docs/reference/commands.md.
 
 import { constants } from 'node:fs';
 import { lstat, mkdir, open, rm, writeFile } from 'node:fs/promises';

@@ -1,7 +1,8 @@
 // What every command is made of: what it may use of the process, and the command line, built from a table of commands
 // (usage, help, suggestions, exit codes); the option -c of those that read a gateway file; and the one table of what each
 // exit code means, which the page docs/guides/exit-codes.md is rendered from. Depends on no command; process.ts passes
-// file and network access to the commands. docs/contract.md §1: data to stdout, the rest to stderr, exit 0, 1 or 2.
+// file and network access to the commands. docs/reference/commands.md: data to stdout, the rest to stderr, exit 0, 1 or
+// 2.
 
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';

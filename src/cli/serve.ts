@@ -1,7 +1,8 @@
 // `sallyport serve`: runs a gateway until it receives a signal, and prints one line per listener when ready. For
 // invalid files it prints every diagnostic and opens nothing. And `sallyport healthcheck`, which asks the gateway that
 // runs on this machine whether it is alive, for container health checks: it connects to loopback only, unless the ops
-// listener is bound to another address. docs/contract.md §1, §2 and §3.
+// listener is bound to another address. docs/reference/commands.md#serve; docs/reference/listeners.md;
+// docs/reference/configuration.md.
 
 import { resolve } from 'node:path';
 import { type Command as Commander, Option } from 'commander';

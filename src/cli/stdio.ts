@@ -1,6 +1,6 @@
 // `sallyport stdio`: serves one stdio MCP server over streamable HTTP on loopback or a Unix socket, so that a gateway
 // can reach it. A process of its own, beside the gateway: it runs the server's code, and nothing of the gateway's.
-// docs/contract.md §1; docs/guides/stdio-servers.md.
+// docs/reference/commands.md#stdio; docs/guides/stdio-servers.md.
 
 import { randomBytes } from 'node:crypto';
 import { lstat, readFile, rm, stat, writeFile } from 'node:fs/promises';

@@ -1,6 +1,7 @@
 // `sallyport validate`: checks gateway file, policies and lock files as far as possible without starting, and
 // reports every mistake in one run. Changes nothing. And `sallyport schema NAME`, which prints the published JSON Schema
-// of one kind of file, for example for editor modelines. docs/contract.md §1 (names of the schemas), §3 and §4, law 4.
+// of one kind of file, for example for editor modelines. docs/reference/commands.md#validate;
+// docs/reference/configuration.md; docs/contract.md, law 4.
 
 import { resolve } from 'node:path';
 import { Option } from 'commander';

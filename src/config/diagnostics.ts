@@ -1,6 +1,6 @@
 // Diagnostics: errors, warnings and notes about files that an operator wrote, each with position, rule, message
 // and suggestion, and their rendering as text, JSON and SARIF 2.1.0. A diagnostic never quotes a secret,
-// nor a value from a position where a secret could be. docs/contract.md §1 (`validate`) fixes the format.
+// nor a value from a position where a secret could be. docs/reference/commands.md#validate fixes the format.
 
 import { isAbsolute, relative, sep } from 'node:path';
 import { toVisibleJson } from '../text/escaping.js';

@@ -41,7 +41,7 @@ export function readKeyText(text: string): GatewayKey | undefined {
 
 /**
  * The configured gateway keys or, on loopback without any, one that is generated for the run and never stored
- * (docs/contract.md §3, `keys`). Anywhere else the configuration check refuses missing keys. Returns at least one.
+ * (docs/reference/configuration.md). Anywhere else the configuration check refuses missing keys. Returns at least one.
  */
 export function gatewayKeys({ keys }: { readonly keys: readonly GatewayKey[] }): readonly GatewayKey[] {
   if (keys.length > 0) return keys;

@@ -1,7 +1,7 @@
 // Loads the files of the configuration. The gateway file is read, validated and checked, and gives either settings or
 // every diagnostic of the file in one run. The policy files of a folder are validated each against its schema and
 // compiled together. Fails closed: with one error there are no settings, or no policies. Never throws because of a
-// file's content. docs/contract.md §3 and §4.
+// file's content. docs/reference/configuration.md; docs/reference/policies.md.
 
 import { createHash } from 'node:crypto';
 import { dirname, isAbsolute, join, resolve } from 'node:path';

@@ -1,7 +1,7 @@
 // Turns a validated gateway file into settings. schema/definitions.ts resolves what a key says by itself: units,
 // secrets, files. Here is what depends on other keys or on the place of the file: paths, audiences, issuers,
 // credentials that stand for others. Checks nothing; a value that is missing here is a bug and throws.
-// docs/contract.md §3; the result is settings.ts, frozen.
+// docs/reference/configuration.md; the result is settings.ts, frozen.
 
 import { dirname, resolve } from 'node:path';
 import { includedScopes } from './checks/gateway.js';

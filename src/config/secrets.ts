@@ -1,8 +1,8 @@
 // Reads the secrets that a gateway file refers to, from the environment and from files, with the TLS certificates
 // that belong to its private keys, and checks their form before anything listens: certificates and keys are readable
 // and belong together. A secret is never quoted, shortened or described in a diagnostic. Trust in a certificate is
-// decided at each connection. docs/contract.md §3: the file holds secrets only as {env: NAME} or {file: PATH}, and an
-// empty secret is an error. RFC 5280, RFC 7468.
+// decided at each connection. docs/reference/start-and-reload.md#form-of-the-files: the file holds secrets only as
+// {env: NAME} or {file: PATH}, and an empty secret is an error. RFC 5280, RFC 7468.
 
 import { createPrivateKey, type X509Certificate } from 'node:crypto';
 import { isAbsolute, resolve } from 'node:path';

@@ -2,7 +2,7 @@
 // of one upstream, the development issuer, and one developer who may use what was offered at the start; and with
 // `--save` the same as the start of a production setup. The gateway reads them like any other, and its own code
 // fetches the pins. No file but those of the secrets, which only their owner can read, holds a secret.
-// docs/contract.md §1, §3 and §4.
+// docs/reference/commands.md#dev; docs/reference/configuration.md; docs/reference/policies.md.
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,8 +1,8 @@
 // The scenes of the tour: each announces an outcome, makes requests and compares, for one defence. They observe
 // the wire on the client's side and what the upstream received, and know nothing of the gateway's internals. Their
 // client, a minimal one on fetch, makes one request for one response, in the session and the stateless era; it returns
-// status, headers and body as received and never retries, follows redirects or hides anything. docs/contract.md §6 has
-// the outcomes that the scenes announce; MCP 2025-11-25 and 2026-07-28, transports.
+// status, headers and body as received and never retries, follows redirects or hides anything.
+// docs/reference/responses.md has the outcomes that the scenes announce; MCP 2025-11-25 and 2026-07-28, transports.
 
 import { isObject, type JsonObject, parseObject } from '../protocol/jsonrpc.js';
 import { HEADER_MISMATCH, INVALID_PARAMS, RESOURCE_NOT_FOUND } from '../protocol/responses.js';
@@ -147,7 +147,7 @@ export type Scene = {
 
 /** A tool that no server of the demo has. */
 const UNKNOWN_TOOL = 'no_such_tool';
-/** The member in which a refusal carries its decision (docs/contract.md §6). */
+/** The member in which a refusal carries its decision (docs/reference/responses.md). */
 const DECISION_KEY = 'dev.sallyport/decision';
 const POLICY_METHODS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 const MAX_PAGES = 20;

@@ -1,7 +1,7 @@
 // One configuration version: settings, policies and lock files, read together and used together. With one error in any
 // file there is no new version, and the running one stays in force. Also what lock files hold that a reviewer should
 // know: names that look alike, definitions that stand in for those of another upstream, exceptions that are over, and
-// what is pending. docs/contract.md §5.
+// what is pending. docs/reference/definitions.md.
 
 import { dirname, join, relative } from 'node:path';
 import type { Versions } from '../audit/event.js';
@@ -54,7 +54,7 @@ const MAX_ALIKE = 10;
  * Names under which an aggregate would show items of two backends that look alike, as far as the lock files show them;
  * reported at the position of the aggregate's name in the gateway file. They are found before a start; those that
  * appear later are hidden at run time.
- * Source: docs/reference/attacks.md case 60; docs/contract.md §4, law 4 (pins that change at run time make nothing
+ * Source: docs/reference/attacks.md case 60; docs/contract.md, law 4 (pins that change at run time make nothing
  * invalid).
  */
 export function checkAggregateNames(
@@ -235,7 +235,7 @@ type Sources = {
 
 /**
  * Reads the gateway file and every file that it names, and returns the diagnostics of all of them. `policyInForce` is
- * the hash of the running policies: changed pins make those no error (docs/contract.md §4, law 4); otherwise removing a
+ * the hash of the running policies: changed pins make those no error (docs/contract.md, law 4); otherwise removing a
  * tool from a lock file could be rejected and would leave the tool callable.
  */
 export async function loadVersion(file: string, sources: Sources, policyInForce?: string): Promise<VersionReading> {

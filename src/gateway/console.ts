@@ -1,5 +1,6 @@
 // Puts the admin listener together: who may use it, how they log in, and their sessions. Also creates the rows of its page
-// of upstreams, and reads the guide that it shows. docs/contract.md §2 and §3.
+// of upstreams, and reads the guide that it shows. docs/reference/listeners.md#the-console;
+// docs/reference/configuration.md.
 
 import { readFileSync } from 'node:fs';
 import type { UpstreamRow } from '../admin/pages.js';

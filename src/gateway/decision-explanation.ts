@@ -1,6 +1,6 @@
 // Explains recorded decisions for the console as `sallyport explain decision` does: which rules are about the target,
 // and which clause of each does not hold. Found when somebody looks, by the policies and definitions in force then.
-// docs/contract.md §2 and §4.
+// docs/reference/listeners.md#the-console; docs/reference/policies.md.
 
 import type { DecisionExplanation } from '../admin/pages.js';
 import { type AuditRecord, valueAt } from '../audit/chain.js';

@@ -1,7 +1,7 @@
 // Scans what an upstream offers and nobody approved, before anything of it is shown: complete listings of the gateway's
 // own, and without pinning the pages of clients too. Verdicts are kept by the content of a definition. What could not be
 // scanned counts as if a reason to withhold it had been found. What is found is recorded and counted once while it
-// lasts, and named in the control of the upstream's pins. docs/contract.md §5 (`pinning.scan`) and §8 (`pin.finding`).
+// lasts, and named in the control of the upstream's pins. docs/reference/scan.md; docs/reference/audit.md.
 
 import type { Audit } from '../audit/audit.js';
 import type { PinningSettings, UpstreamSettings } from '../config/settings.js';

@@ -1,6 +1,6 @@
 // Classifies how definitions differ from their pins. Short ones are compared at once; all others on another thread,
 // because a hostile definition of a megabyte takes a second. Until then, and where that fails, a difference is
-// `unclassified`, and as visible as any other. docs/contract.md §5.
+// `unclassified`, and as visible as any other. docs/reference/definitions.md#drift.
 
 import type { Change } from '../pins/comparison.js';
 import { formOf } from '../pins/digest.js';

@@ -1,6 +1,6 @@
 // Reports what becomes of definitions: that they drift from their pins, that a new version approves or blocks them, and
 // that they are trusted on first use. Drift is recorded, counted, logged and announced to clients whose lists it changes
-// (docs/contract.md §5).
+// (docs/reference/definitions.md#drift).
 
 import type { Audit } from '../audit/audit.js';
 import type { UpstreamSettings } from '../config/settings.js';

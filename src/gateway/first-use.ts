@@ -1,6 +1,6 @@
 // What each upstream with `pinning.mode: trust-on-first-use` offered first: read before anything is trusted, and kept in
 // the shared store, else in a file beside the lock files, or in memory where that cannot be written.
-// docs/contract.md §5.
+// docs/reference/definitions.md#trust-on-first-use.
 
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';

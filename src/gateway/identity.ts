@@ -187,7 +187,7 @@ function usesProofs(outcome: AuthnOutcome): boolean {
   return isAuthnError(outcome) ? outcome.proof !== undefined : outcome.token.binding === 'dpop';
 }
 
-/** What of the requested path follows the upstream's own (docs/contract.md §2). */
+/** What of the requested path follows the upstream's own (docs/reference/listeners.md#paths). */
 function suffixOf({ legacySsePath, hasTrailingSlash }: Incoming): string {
   switch (legacySsePath) {
     case 'events':

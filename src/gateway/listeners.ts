@@ -183,7 +183,7 @@ function withTls(listener: ListenerSettings, clients: 'asked' | 'required'): Lis
   return { host: listener.host, port: listener.port, secure: secureOptions(listener.tls, clients) };
 }
 
-/** The public path of the keys that verify what this gateway signs (docs/contract.md §2). */
+/** The public path of the keys that verify what this gateway signs (docs/reference/listeners.md#paths). */
 const KEY_SET_PATH = '/.well-known/sallyport/jwks.json';
 
 /**

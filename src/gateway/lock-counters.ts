@@ -1,6 +1,6 @@
 // The counters of signed lock files: the highest that was seen of each upstream, in the store or in a file beside the
 // audit log. A lower one is refused, and so is an equal one with other bytes: an old lock file with its old signatures
-// is still validly signed. docs/contract.md §5.
+// is still validly signed. docs/reference/lock-files.md#counters.
 
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { type Diagnostic, fileDiagnostic } from '../config/diagnostics.js';

@@ -1,5 +1,5 @@
 // A reload: all files are read again, and the new version is applied completely or rejected with its diagnostics while
-// the running one stays in force. docs/contract.md §3.
+// the running one stays in force. docs/reference/start-and-reload.md#reload.
 
 import { basename } from 'node:path';
 import { leasePath, nextLeasePath } from '../audit/writer-lease.js';

@@ -1,7 +1,8 @@
 // What the console shows a reviewer: which definitions need one, how each differs from its pin, and what is found in it,
 // as `pin diff` does: by the scan together with the others of its server, and by a comparison with those of other
 // upstreams, both on another thread. Found when somebody looks, from the observations and lock files in force, and kept
-// until either changes. It approves nothing and writes no file. docs/contract.md §2 and §5.
+// until either changes. It approves nothing and writes no file. docs/reference/listeners.md#the-console;
+// docs/reference/definitions.md.
 
 import { basename, dirname, join, relative } from 'node:path';
 import { type ReviewDetail, type ReviewItem, type ReviewPort, reviewCommands } from '../admin/review-pages.js';

@@ -1,7 +1,7 @@
 // Turns the orders of administrators into revocations and blocks: which configured issuer or upstream is meant, and how
 // long it must last. A revocation never expires before the tokens that it names, because no token may live longer than
-// its issuer's configuration allows. Also tells clients whose lists a block changes. docs/contract.md §3
-// (`maxLifetime`) and §10.
+// its issuer's configuration allows. Also tells clients whose lists a block changes. docs/reference/authorization.md;
+// docs/reference/state.md#revoking-and-blocking.
 
 import { randomUUID } from 'node:crypto';
 import type { BlockOrder, RevocationOrder, RevocationService, ShownRevocation } from '../admin/api.js';

@@ -76,8 +76,7 @@ type LeaseHolder = Place & Pick<OpenLease, 'principal'>;
 /**
  * The refusal that ends a lease made under `before` once `next` is in force: its upstream is gone, or its caller might
  * not be admitted as the same principal. Verifies no token and reads no rule, because what may be sent on a stream is
- * checked message by message. Source: docs/contract.md §3 (reload: a stream whose principal, token or upstream is gone
- * is closed).
+ * checked message by message. Source: docs/reference/start-and-reload.md#what-is-in-progress.
  */
 export function checkSettings(holder: LeaseHolder, before: Settings, next: Settings): Refusal | undefined {
   if (accessSettingsOf(holder, next) === undefined) return refuseWith('upstream-unavailable');

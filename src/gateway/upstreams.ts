@@ -1,7 +1,8 @@
 // The runtime of each upstream: its connections, the gateway's own listing of it, the translation between eras and what
 // was last observed there. A runtime lives across reloads as long as its settings stay the same. Messages between
 // replicas about sessions of translated upstreams are routed here.
-// Source: MCP 2026-07-28, versioning; docs/reference/protocol.md §2.3 and §2.4.
+// Source: MCP 2026-07-28, versioning; docs/reference/protocol.md#a-session-in-front-of-a-stateless-upstream;
+// docs/reference/protocol.md#a-stateless-client-in-front-of-a-session-upstream.
 
 import type { Settings, UpstreamSettings } from '../config/settings.js';
 import {

@@ -1,8 +1,8 @@
 // The listeners for operators, and the ops listener itself. A single function answers every request; limits on headers,
 // time and connections are the same for all, and no body is read unless that function does.
-// The ops listener (docs/contract.md §2) serves metrics, liveness and readiness, nothing else. Ready means that the
-// configuration is loaded, the listeners are open and the audit log can be written; an unreachable upstream or issuer
-// does not affect it. Probes name no upstream and need no credential.
+// The ops listener (docs/reference/listeners.md) serves metrics, liveness and readiness, nothing else. Ready means that
+// the configuration is loaded, the listeners are open and the audit log can be written; an unreachable upstream or
+// issuer does not affect it. Probes name no upstream and need no credential.
 
 import type { IncomingMessage } from 'node:http';
 import type { Server as SecureServer } from 'node:https';

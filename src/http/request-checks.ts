@@ -1,9 +1,9 @@
-// Checks one HTTP request before any token is looked at (docs/contract.md §6, first row): path, Host, Origin, CORS
-// preflight, framing and content type, against tables that a reload replaces. Reads no body and no credential. Paths are
-// compared exactly as they stand on the request line: any other spelling is an unknown path (docs/reference/attacks.md
-// case 6). Pages of configured origins may call and read all responses, refusals included; anyone may read the public
-// documents. Browser credentials are never allowed.
-// Source: WHATWG Fetch §3.2 and §3.3; RFC 9110 §12.5.5.
+// Checks one HTTP request before any token is looked at (docs/reference/responses.md, first row): path, Host, Origin,
+// CORS preflight, framing and content type, against tables that a reload replaces. Reads no body and no credential.
+// Paths are compared exactly as they stand on the request line: any other spelling is an unknown path
+// (docs/reference/attacks.md case 6). Pages of configured origins may call and read all responses, refusals included;
+// anyone may read the public documents. Browser credentials are never allowed. Source: WHATWG Fetch §3.2 and §3.3; RFC
+// 9110 §12.5.5.
 
 import type { IncomingMessage } from 'node:http';
 import type { Reason } from '../policy/reasons.js';
@@ -210,7 +210,7 @@ function notFound(instead: string | undefined): EdgeCheck {
   };
 }
 
-/** The checks before authentication, in the order of docs/contract.md §6: path, Host, Origin, size, type. Pure. */
+/** The checks before authentication, in the order of docs/reference/responses.md: path, Host, Origin, size, type. Pure. */
 export function checkRequest(request: IncomingMessage, tables: EdgeTables): EdgeCheck {
   const { path, query } = splitTarget(request.url ?? '');
   const document = tables.documents.get(path);

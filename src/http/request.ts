@@ -4,7 +4,8 @@
 // address only if a trusted proxy sent it, and never a client certificate, which only the connection itself can prove
 // (RFC 8705 §3 and §6.5). Also counts the requests that run at each upstream, in total and of one caller, so that no
 // caller takes all concurrency slots from the others, with a reserve beside the limits for what ends or answers a request
-// in progress (docs/contract.md §3, `limits.concurrency` and `limits.concurrencyPerCaller`).
+// in progress (docs/reference/limits.md#what-one-caller-may-use, `limits.concurrency` and
+// `limits.concurrencyPerCaller`).
 
 import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';

@@ -473,7 +473,7 @@ const EMPTY_EDGE_BODY: EdgeBody = { headers: {}, text: '' };
 
 /**
  * Renders a refusal that precedes authentication: plain text that names nothing, or the JSON-RPC error of the
- * reason, so that a client of either era recognizes it as the gateway's (docs/contract.md §6). For a path or
+ * reason, so that a client of either era recognizes it as the gateway's (docs/reference/responses.md). For a path or
  * method that does not exist, the body says what to use instead or is empty.
  */
 function edgeBody({ reason, instead }: Pick<EdgeRefusal, 'reason' | 'instead'>, decisionId: string): EdgeBody {

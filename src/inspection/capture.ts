@@ -1,6 +1,6 @@
 // Reads the argument values that policy rules capture for the audit log: found by JSON pointer, with secrets and
 // personal data redacted, and read no further than the record needs. Its work is bounded for any input, and it
-// never throws. Source: docs/contract.md §4 (audit.capture) and §8.
+// never throws. Source: docs/reference/policies.md; docs/reference/audit.md.
 
 import { exactNumbersIn } from '../protocol/json/exact-numbers.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
@@ -24,9 +24,9 @@ const RULES: ResultRules = {
 };
 
 /**
- * Replaces each secret and each personal datum in a text for the audit log (docs/contract.md §8) by a
- * placeholder. Where `name`, the member that holds the text, denotes a secret, the whole value is replaced; that
- * would spoil a result, but not a record. Text that cannot be inspected is not recorded. Never throws.
+ * Replaces each secret and each personal datum in a text for the audit log (docs/reference/audit.md) by a placeholder.
+ * Where `name`, the member that holds the text, denotes a secret, the whole value is replaced; that would spoil a
+ * result, but not a record. Text that cannot be inspected is not recorded. Never throws.
  */
 export function redactForRecord(text: string, name?: string): string {
   try {

@@ -1,6 +1,6 @@
 // The kind of what an upstream or one of its tools returns, and what an inspection profile does to content of that kind.
 // A kind is chosen by a person in the configuration. Nothing in a message chooses one: media types, URIs and arguments
-// belong to the server, or to a model that a page has persuaded. docs/contract.md §3, content kinds.
+// belong to the server, or to a model that a page has persuaded. docs/guides/content.md, content kinds.
 
 import type { ContentKind, ContentSettings, InspectionProfile } from '../config/settings.js';
 import { type DefinitionStatus, definitionOf } from '../policy/definitions.js';

@@ -1,6 +1,6 @@
 // What detectors found in one message (detector, path, count and action), and the profiles that say what is done about
 // it. Findings never contain the content that was found, nor a member name of the message that could itself carry such
-// content. docs/contract.md §4, law 3.
+// content. docs/contract.md, law 3.
 
 import type { InspectionProfile } from '../config/settings.js';
 import type { Finding } from '../policy/record.js';
@@ -52,7 +52,7 @@ function publicPointer(steps: readonly (string | number)[], ownCredentials: Sent
   return pointer;
 }
 
-/** The findings as the caller sees them in `_meta["dev.sallyport/findings"]` (docs/contract.md §6). */
+/** The findings as the caller sees them in `_meta["dev.sallyport/findings"]` (docs/reference/responses.md). */
 export function publicFindings(findings: readonly Finding[]): Json {
   return findings.map(({ detector, path, count, action }) => ({ detector, path, count, action }));
 }

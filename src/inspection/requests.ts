@@ -1,7 +1,7 @@
 // Inspects the content of a request before it is forwarded: no secret where the profile blocks secrets, and never
 // the caller's own token in any encoding, and no mark of a redaction where it would overwrite what was redacted. It
 // changes nothing; it clears or refuses.
-// Source: MCP authorization (token passthrough is forbidden); docs/contract.md §3, inspection profiles.
+// Source: MCP authorization (token passthrough is forbidden); docs/reference/detectors.md, inspection profiles.
 
 import type { Finding } from '../policy/record.js';
 import { isObject, type Json } from '../protocol/jsonrpc.js';

@@ -96,7 +96,7 @@ export type FullInspectionOutcome =
 
 /**
  * The members of `_meta` that carry the findings shown to the caller, and the places that are tagged
- * (docs/contract.md §6).
+ * (docs/reference/responses.md).
  */
 export const FINDINGS_MEMBER = 'dev.sallyport/findings';
 const TAINT_MEMBER = 'dev.sallyport/taint';

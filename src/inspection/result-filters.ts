@@ -4,7 +4,7 @@
 // what, and filtered pages are cached. From the results of `initialize` and `server/discover`, everything is removed but
 // supported capabilities, versions that the gateway enforces policy for, and approved instructions.
 // Source: MCP tools/list, prompts/list, resources/list, resources/templates/list; MCP 2025-11-25, lifecycle; MCP
-// 2026-07-28, server/discover; docs/contract.md §5 and §6.
+// 2026-07-28, server/discover; docs/reference/definitions.md; docs/reference/responses.md.
 
 import type { SchemaEdit } from '../policy/narrowed-schema.js';
 import type { Finding } from '../policy/record.js';
@@ -323,7 +323,7 @@ type CacheEntry = { readonly halves: SplitMessage; readonly page: CachedPage };
  * and one filtered form for each policy key.
  * INVARIANT: a key names everything that its value depends on: upstream, era and cursor for a page; policy, pins
  * and principal for a filtered form.
- * Source: docs/contract.md §6 (results that depend on the caller); MCP 2026-07-28, caching.
+ * Source: docs/reference/responses.md; MCP 2026-07-28, caching.
  */
 export function createPageCache(options: PageCacheOptions): PageCache {
   const pages = new BoundedMap<string, CacheEntry>(options.maxPages, options.maxBytes);

@@ -1,6 +1,7 @@
 // Redacts and tags sensitive fields of results, and keeps those of arguments out of records. Edits the text by spans: the
 // places that the pointers name, the same places in data within texts, and every other text of the result in which a
-// redacted value occurs. Names and texts are read without what some reader skips. docs/contract.md §4; RFC 6901.
+// redacted value occurs. Names and texts are read without what some reader skips. docs/reference/sensitive-fields.md;
+// RFC 6901.
 
 import type { CompiledSchema, SchemaError } from '../policy/definitions.js';
 import { ANY_STEP, type SensitiveField, type SensitiveFields } from '../policy/information-flow.js';

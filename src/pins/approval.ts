@@ -1,7 +1,7 @@
 // Computes the new content of a lock file after a listing, an approval or a block, and what trust on first use adds
 // to it. A listing by itself never approves or unblocks anything, and an approval names the digest that it applies
 // to. Trust on first use treats as approved what an upstream offered when it was listed first, unless the lock file
-// decides about its name; what is added or changed later needs an approval. docs/contract.md §5.
+// decides about its name; what is added or changed later needs an approval. docs/reference/lock-files.md#approvals.
 
 import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';

@@ -1,6 +1,6 @@
 // The catalog of an upstream: compares each pin of the lock file with what the upstream was last seen to
 // offer. A name is approved if an approved definition was seen and no other. Names are compared exactly:
-// names that differ in case or by a look-alike letter are different. docs/contract.md §5; MCP 2026-07-28,
+// names that differ in case or by a look-alike letter are different. docs/reference/definitions.md; MCP 2026-07-28,
 // tools (x-mcp-header).
 
 import type {

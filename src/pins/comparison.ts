@@ -3,8 +3,7 @@
 // gateway reads schemas: described objects are closed, and defaults are filled in for rules. Pure, and decides nothing:
 // any difference hides the definition, whatever its class. "Not widened" is said only of what was proved keyword by
 // keyword; a keyword that is not known, or whose effect depends on others, counts as widened and narrowed.
-// docs/contract.md §5 (classes of a drift); JSON Schema 2020-12, core, applicator, unevaluated and validation
-// vocabularies.
+// docs/reference/definitions.md#drift; JSON Schema 2020-12, core, applicator, unevaluated and validation vocabularies.
 
 import type { PinKind } from '../policy/definitions.js';
 import { isOfNewestDialect } from '../policy/json-schema/sanitizer.js';

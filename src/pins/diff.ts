@@ -2,7 +2,7 @@
 // escaped; field by field, with a JSON pointer into the definition, the old and the new value and the classes of that
 // field alone; leaf by leaf, for a page that also counts what is equal; and the change of a lock file as a patch that
 // `git apply` and `patch -p1` take. Pure, with bounded work.
-// docs/contract.md §5; RFC 6901; GNU diffutils manual, "Detailed Description of Unified Format".
+// docs/reference/definitions.md#drift; RFC 6901; GNU diffutils manual, "Detailed Description of Unified Format".
 
 import type { PinKind } from '../policy/definitions.js';
 import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';

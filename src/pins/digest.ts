@@ -1,7 +1,7 @@
 // The digest of a definition, which approvals name and listings are compared by: SHA-256 over a domain
 // line and the RFC 8785 form. It covers the complete definition as the upstream wrote it; nothing is left
-// out, cleaned or repaired. docs/contract.md §5; RFC 8785 (JSON Canonicalization Scheme), §3.2; its input
-// is I-JSON (RFC 7493 §2).
+// out, cleaned or repaired. docs/reference/lock-files.md; RFC 8785 (JSON Canonicalization Scheme), §3.2; its input is
+// I-JSON (RFC 7493 §2).
 
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';

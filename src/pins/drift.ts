@@ -1,6 +1,6 @@
 // Finds the differences between what an upstream offers and its lock file, and reports each once.
 // This is a report and not a control: the catalog hides differing definitions independently of it.
-// docs/contract.md §5 (classified and recorded) and §8 (`pin.drift`).
+// docs/reference/definitions.md#drift; docs/reference/audit.md.
 
 import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';

@@ -1,6 +1,6 @@
 // What an upstream was last seen to offer: its complete listings, one per client profile, and the pages
 // requested by clients since then. A page can only make a definition differ; only a complete listing that
-// began later can show that the definition is restored. docs/contract.md §5.
+// began later can show that the definition is restored. docs/reference/definitions.md.
 
 import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';

@@ -1,6 +1,6 @@
 // Reads lock files: accepts known members only, recomputes each digest from its definition, and requires
 // each approval to name the person who gave it. Reports every mistake and never returns a partial lock file.
-// docs/contract.md §5, §1 (`file:line:col`, did you mean) and §3 (a reload is whole or not at all).
+// docs/reference/lock-files.md; docs/reference/commands.md; docs/reference/start-and-reload.md#reload.
 
 import type { LockSigning } from '../config/settings.js';
 import type { PinKind } from '../policy/definitions.js';

@@ -1,7 +1,7 @@
 // Lock files: their types (definitions that were seen, approved and blocked, and the server identity) with the common
 // accessors of pins, and their YAML, which never contains tags, anchors, merge keys or a second document. Written files
 // are sorted with one member per line, so that a change is readable in a pull request. lock-reader.ts reads them.
-// docs/contract.md §5; MCP 2025-11-25 lifecycle (`serverInfo`); MCP 2026-07-28 server/discover; YAML 1.2.2,
+// docs/reference/lock-files.md; MCP 2025-11-25 lifecycle (`serverInfo`); MCP 2026-07-28 server/discover; YAML 1.2.2,
 // double-quoted scalars (§7.3.1).
 
 import type { PinKind } from '../policy/definitions.js';

@@ -1,7 +1,7 @@
 // Signed lock files: a DSSE envelope around an in-toto statement about the bytes of one lock file. Signatures are
 // verified over the bytes of the payload before the payload is read, key ids are hints that decide nothing, and a key
 // counts once however often it signed. Which counters were seen before is checked in gateway/lock-counters.ts.
-// docs/contract.md §5; DSSE 1.0.2; in-toto attestation framework, Statement v1.
+// docs/reference/lock-files.md#signatures; DSSE 1.0.2; in-toto attestation framework, Statement v1.
 
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import type { LockSigner, LockSigning } from '../config/settings.js';

@@ -1,7 +1,7 @@
 // Which IP addresses a `network` of the configuration admits. It reads the text of an address and resolves no names:
 // config/ asks it about addresses that are written in a file, upstream/ about every address that is connected to.
-// docs/contract.md §3 (addresses). Sources: IANA special-purpose address registries (RFC 6890), RFC 4291 §2.5.5,
-// RFC 6052 §2.1.
+// docs/reference/network.md. Sources: IANA special-purpose address registries (RFC 6890), RFC 4291 §2.5.5, RFC 6052
+// §2.1.
 
 import ipaddr from 'ipaddr.js';
 

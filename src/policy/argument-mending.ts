@@ -2,7 +2,7 @@
 // call of some client has and no schema declares are dropped, and strings that stand for a number, a boolean or JSON
 // become that. Only an approved definition, or without pinning the listed one, says what is mended. The text is edited
 // by spans and read again, so that rules, limits, detectors and digests see what is forwarded and nothing else.
-// Source: docs/contract.md §3 (`arguments`).
+// Source: docs/reference/arguments.md.
 
 import type { TextEdit } from '../protocol/admitted-request.js';
 import { keepExactNumbers } from '../protocol/json/exact-numbers.js';

@@ -1,6 +1,7 @@
 // Blocks: what an administrator has switched off while the gateway runs. Here is what a block may name, and the blocks
 // in force at one upstream in the form that a decision reads. They are kept with the revocations (state/revocations.ts),
-// and reach decisions through the snapshot, so nothing is looked up where nothing is blocked. docs/contract.md §10.
+// and reach decisions through the snapshot, so nothing is looked up where nothing is blocked.
+// docs/reference/state.md#revoking-and-blocking.
 
 import { type Refusal, refuseWith } from './decision.js';
 import { foldItemName, type Pattern } from './patterns.js';

@@ -5,7 +5,7 @@
 // expression then fails, so that neither an allow rule nor a deny rule is got around. Nothing is resolved: neither
 // names nor links. Linear in the text.
 // Source: CEL language definition, "Syntax"; RFC 3986 §3 and §5.2.4; WHATWG URL, host parsing; RFC 6761;
-// docs/contract.md §4, law 5.
+// docs/contract.md, law 5.
 
 import { type CelInput, celMap, parse } from '@bufbuild/cel';
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
@@ -18,7 +18,7 @@ export type ExpressionFacts = {
   readonly upstream: string;
   /** Name of the tool or prompt; empty for resources and templates. */
   readonly name: string;
-  /** Taken from the pin only (docs/contract.md §4, law 7). */
+  /** Taken from the pin only (docs/contract.md, law 7). */
   readonly annotations: JsonObject;
   readonly args: JsonObject;
   /** The normal form; undefined if the target is no resource, and then reading it is an error. */
@@ -74,8 +74,7 @@ function principalMap(principal: Principal): CelInput {
   const known = mapsByPrincipal.get(principal);
   if (known !== undefined) return known;
   const { issuer, subject, client, scopes, claims } = principal;
-  // Unknown groups are absent, so that reading them is an error instead of a result (docs/contract.md §4,
-  // law 5).
+  // Unknown groups are absent, so that reading them is an error instead of a result (docs/contract.md, law 5).
   const groups = principal.areGroupsUnknown === true ? {} : { groups: principal.groups };
   const map = toMap({ issuer, subject, client, ...groups, scopes, claims: claims as JsonObject });
   mapsByPrincipal.set(principal, map);

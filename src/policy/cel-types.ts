@@ -1,7 +1,7 @@
 // Infers the types of expressions from literals, functions and the pinned schema of a tool. Finds operators and functions
 // that always fail, and comparisons that never hold. An operand whose type is not certain may have any type, so that no
 // valid expression is reported.
-// Source: CEL language definition, "Standard definitions"; docs/contract.md §4, law 4.
+// Source: CEL language definition, "Standard definitions"; docs/contract.md, law 4.
 
 import type { parse } from '@bufbuild/cel';
 import { isObject, type Json } from '../protocol/jsonrpc.js';

@@ -2,7 +2,7 @@
 // names it uses, what it reads, what it costs; the CEL library finds unknown names only while evaluating, so
 // they are found here. An evaluation that fails, or does not end in true or false, is an error value; nothing
 // throws. Numbers of arguments are doubles.
-// Source: CEL language definition, "Macros" and "Standard definitions"; docs/contract.md §4, laws 5 and 7.
+// Source: CEL language definition, "Macros" and "Standard definitions"; docs/contract.md, laws 5 and 7.
 
 import { CelScalar, celEnv, celFunc, isCelError, parse, plan, unparse } from '@bufbuild/cel';
 import { strings } from '@bufbuild/cel/ext';

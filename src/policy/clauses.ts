@@ -1,6 +1,6 @@
 // The clauses of a rule, in the order in which they decide: who, upstreams, what, scopes, arguments by name, the terms of
 // `when`, the cost. Says what comes out of one clause; decide.ts folds the outcomes into a decision, and explain.ts
-// prints them. docs/contract.md §4.
+// prints them. docs/reference/policies.md.
 
 import { ownMember } from '../protocol/jsonrpc.js';
 import { type ConditionResult, conjunctionOf, type Expression, type Term } from './cel.js';

@@ -2,7 +2,7 @@
 // reads. Only those must be described by the schema of the tool, and none of them may be present in a second
 // spelling; what cannot be determined exactly counts as read entirely. Errors are values for the caller to handle,
 // never exceptions. Also says which arguments are refused and what is expected of them.
-// Source: docs/contract.md §4, laws 5 and 7; JSON Schema 2020-12 core §10; docs/reference/design.md, "Bytes".
+// Source: docs/contract.md, laws 5 and 7; JSON Schema 2020-12 core §10; docs/reference/design.md, "Bytes".
 
 import { exactNumbersIn } from '../protocol/json/exact-numbers.js';
 import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';

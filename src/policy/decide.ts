@@ -62,7 +62,7 @@ const NO_POINTERS: readonly string[] = Object.freeze([]);
 /**
  * The obligations of an allow: the limits and the budget of the alternative that is recorded, and what every matching
  * require rule adds. The strictest apply: the smallest number of bytes, all profiles, all captures, all
- * rates. Their order depends on the rules alone. docs/contract.md §4, law 3.
+ * rates. Their order depends on the rules alone. docs/contract.md, law 3.
  */
 function collectObligations(
   alternative: AllowRule,
@@ -123,14 +123,14 @@ const MAX_NAME_CHARS = 1024;
 
 /**
  * Recorded when a verified principal uses the protocol itself: sessions, discovery, ping
- * (docs/contract.md §4, law 1).
+ * (docs/contract.md, law 1).
  */
 const PROTOCOL_RULE = { policy: 'builtin', rule: 'protocol', groups: undefined } as const;
 
 /**
  * Decides one query under one set of policies. Never throws and never waits. An allow for unknown arguments
  * means that the target is listed. It has no obligations and does not permit a call.
- * Source: docs/contract.md §4 (laws 1 to 7) and §6.
+ * Source: docs/contract.md, laws 1 to 7; docs/reference/responses.md.
  */
 export function decide(policies: PolicySet, query: PolicyQuery): Decision {
   try {
@@ -187,7 +187,7 @@ export const NO_CATALOG: Omit<Catalog, 'upstream'> = {
   instructions: undefined,
 };
 
-/** Whether the caller sees the target in a list (docs/contract.md §4, law 2). Without a catalog, by policy alone. */
+/** Whether the caller sees the target in a list (docs/contract.md, law 2). Without a catalog, by policy alone. */
 export function isListed(
   policies: PolicySet,
   principal: Principal,
@@ -308,8 +308,8 @@ function captureRefused(refused: Deny, requires: readonly RequireRule[], prepare
  * Decides whether a caller may still use a task, by the rules of the tool whose call created it, or have the response to
  * a request. The call was decided with its arguments. They are gone here, so conditions on them are not evaluated any more, and everything else is
  * evaluated again: caller, target, scopes, conditions on the caller. Budgets charge calls, not requests about a task;
- * of these, rates count what is no poll. The caller learns only that the task does not exist, or which scope its tool requires. docs/contract.md §4; MCP
- * 2025-11-25, tasks (security); the Tasks extension.
+ * of these, rates count what is no poll. The caller learns only that the task does not exist, or which scope its tool
+ * requires. docs/reference/policies.md; MCP 2025-11-25, tasks (security); the Tasks extension.
  */
 function evaluateLater(candidates: Candidates, input: EvaluationInput, { args, isCounted }: Later): Decision {
   const outcomes = new CallOutcomes(input);
@@ -342,7 +342,7 @@ export type ListedKind = 'tool' | 'prompt' | 'resource';
  * True if policy lists something of the kind for this caller, so that a notification about its list concerns
  * them: a pinned name, or, if the kind is not pinned by name, whatever an allow rule names. Drift is ignored:
  * a caller whose only tool is hidden for a while must learn that it is available again.
- * docs/contract.md §4, law 2; MCP 2026-07-28, subscriptions.
+ * docs/contract.md, law 2; MCP 2026-07-28, subscriptions.
  */
 export function listsKind(policies: PolicySet, principal: Principal, catalog: Catalog, kind: ListedKind): boolean {
   const { upstream } = catalog;

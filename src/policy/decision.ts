@@ -1,6 +1,6 @@
 // A decision: its two verdicts, the obligations of an allow, and the refusal that a deny becomes, rendered as status,
 // headers and body in this one place. There is no third verdict: an error is a deny. A caller that may not know that
-// a target exists gets the bytes that an unknown name gets (docs/contract.md §6).
+// a target exists gets the bytes that an unknown name gets (docs/reference/responses.md).
 
 import type { ProtocolError } from '../protocol/admitted-request.js';
 import type { RequestId, Target } from '../protocol/jsonrpc.js';

@@ -6,7 +6,7 @@ import type { UriReadings } from './uris.js';
 
 /**
  * The kinds that are pinned. `resource` is the content of a `ui://` resource that a tool refers to; all
- * other concrete resources are decided by URI rules alone (docs/contract.md §5).
+ * other concrete resources are decided by URI rules alone (docs/reference/definitions.md).
  */
 export type PinKind = 'tool' | 'prompt' | 'template' | 'resource';
 

@@ -1,6 +1,6 @@
 // Explains decisions: what comes out of each clause of the rules for a call, in words, and which verdict follows. The
 // clauses are those of the compiled rules, and the order is the one of decide.ts. Of a recorded call not everything is
-// known: what the record does not say is `unknown` here and never guessed. Pure. docs/contract.md §4.
+// known: what the record does not say is `unknown` here and never guessed. Pure. docs/reference/policies.md.
 
 import { type Json, type JsonObject, ownMember, type ServerRequestName } from '../protocol/jsonrpc.js';
 import { pointerTo } from '../text/json-members.js';

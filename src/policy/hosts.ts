@@ -130,7 +130,7 @@ const INFRASTRUCTURE = 'arpa';
 /**
  * Whether a URL names a public address, or a name below a top-level domain that the root zone delegates, as it is
  * written. Undefined where its host is. A name that only a private network completes or answers can still end in such a
- * label (docs/contract.md §4).
+ * label (docs/reference/policies.md#expressions).
  */
 export function isPublicUrl(url: string): boolean | undefined {
   const host = hostOfUrl(url);

@@ -2,7 +2,7 @@
 // refuse a request because of what its caller has received before; the histories that count for a caller are kept behind
 // `FlowStore`, and lists do not depend on them. Sensitive fields are the places in results and arguments that are
 // redacted or tagged; inspection/sensitive-fields.ts finds and replaces their values. Pure.
-// Source: RFC 6901; docs/contract.md §4.
+// Source: RFC 6901; docs/reference/flows.md.
 
 import { BoundedMap } from '../state/bounds.js';
 import { stepsOf } from '../text/json-members.js';

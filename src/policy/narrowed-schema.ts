@@ -2,7 +2,7 @@
 // are alternatives, and a property shows what all of them together admit. Only what is certain is shown: every
 // argument object that the approved schema and one of the rules admit is admitted by the schema that is shown.
 // Whatever cannot be said within properties stays as the upstream wrote it; nothing here decides about a call.
-// Source: docs/contract.md §6; JSON Schema 2020-12 validation §6.
+// Source: docs/reference/responses.md; JSON Schema 2020-12 validation §6.
 
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { portablePattern } from './patterns.js';

@@ -3,7 +3,7 @@
 // charges each budget, and stops at the first that is exhausted without asking the store for anything else. A store can
 // only restrict: it refuses, or reports that it is unavailable. Also defines the ports of the stores, which state/
 // implements, and what proxy/ asks the adapters of upstream/ to send, and on whose behalf.
-// docs/reference/design.md, "Types hold the order"; docs/contract.md §4 (law 3, `limits`) and §10.
+// docs/reference/design.md, "Types hold the order"; docs/contract.md, law 3; docs/reference/state.md.
 
 import type { AdmittedMessage, SessionFacts, TaskFacts } from '../protocol/admitted-request.js';
 import type { Message, RequestId, Target } from '../protocol/jsonrpc.js';

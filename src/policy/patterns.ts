@@ -2,7 +2,7 @@
 // anchored RE2 expression. A pattern matches a complete name or a reading of a URI (uris.ts); it never folds case and
 // never searches inside. Matching takes time linear in text times pattern, never backtracks and never throws; schemas
 // and CEL expressions use the same regular expressions.
-// Source: RE2 syntax; docs/contract.md §4, law 6.
+// Source: RE2 syntax; docs/contract.md, law 6.
 
 import { RE2JS } from 're2js';
 import { foldName } from '../text/json-members.js';

@@ -1,5 +1,5 @@
 // What a query is about, as rules see it: its kind and name, the readings of a URI, its pin and its block.
-// docs/contract.md §5 and §6.
+// docs/reference/definitions.md; docs/reference/responses.md.
 
 import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
 import { type EvaluationInput, prepareEvaluation } from './conditions.js';
@@ -95,7 +95,7 @@ export const NOT_PINNED: TargetPin = {
 };
 
 /**
- * The pin of a target. Server requests and resources other than `ui://` are not pinned (docs/contract.md §5);
+ * The pin of a target. Server requests and resources other than `ui://` are not pinned (docs/reference/definitions.md);
  * a stopped upstream stops them too.
  */
 export function targetPinOf(catalog: Catalog, target: PolicyTarget, args: PolicyQuery['args']): TargetPin {

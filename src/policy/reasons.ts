@@ -7,10 +7,10 @@
 export type Stage = 'edge' | 'authn' | 'admit' | 'decide' | 'guard' | 'settle' | 'record' | 'forward' | 'inspect';
 
 /**
- * How a refusal is rendered (docs/contract.md §6). `http`: a bare status with a body that names nothing.
- * `challenge`: WWW-Authenticate. `error`: HTTP status and JSON-RPC error. `not-found`: the era's own "not
- * found" for the kind of target, HTTP 200. `refusal`: for tools/call a result with isError, for other methods
- * a JSON-RPC error with one of the gateway's own codes, HTTP 200.
+ * How a refusal is rendered (docs/reference/responses.md). `http`: a bare status with a body that names nothing.
+ * `challenge`: WWW-Authenticate. `error`: HTTP status and JSON-RPC error. `not-found`: the era's own "not found" for
+ * the kind of target, HTTP 200. `refusal`: for tools/call a result with isError, for other methods a JSON-RPC error
+ * with one of the gateway's own codes, HTTP 200.
  */
 export type Rendering =
   | { readonly as: 'http'; readonly status: number }

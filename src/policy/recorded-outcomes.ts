@@ -1,5 +1,6 @@
 // What a recorded decision says of the rules under which it was made: a rule whose text is the same now decides the same
-// of that call, whatever the record leaves out of what the rule reads. Pure. docs/contract.md §1 (replay).
+// of that call, whatever the record leaves out of what the rule reads. Pure.
+// docs/reference/commands.md#test-explain-and-replay.
 
 import type { Outcome } from './clauses.js';
 import type { PolicyDocument } from './compile/documents.js';

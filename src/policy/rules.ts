@@ -1,6 +1,6 @@
 // Compiled rules and their indexes by caller, upstream, kind and name. Determines which rules apply to a
 // query, never whether it is allowed. Exact names are looked up in maps and patterns tried one by one; the
-// rules that match a caller are computed once per principal. docs/contract.md §4.
+// rules that match a caller are computed once per principal. docs/reference/policies.md.
 
 import type { JsonObject, ServerRequestName, Target, TaskUse } from '../protocol/jsonrpc.js';
 import { isGranted, type ServerRequestGrants } from '../protocol/server-requests.js';
@@ -17,7 +17,7 @@ import type { Principal } from './principal.js';
 import { fitsTerms, hasTerms, type ServerRequestContent, type ServerRequestTerms } from './server-request-content.js';
 import { namesUri, type UriReadings } from './uris.js';
 
-/** What is to be decided. A list is a query with unknown arguments (docs/contract.md §4, law 2). */
+/** What is to be decided. A list is a query with unknown arguments (docs/contract.md, law 2). */
 export type PolicyQuery = {
   readonly principal: Principal;
   readonly upstream: string;
@@ -275,7 +275,7 @@ function budgetsOf(rules: readonly Rule[]): readonly string[] {
 
 /**
  * Identifies which rules match this caller by `who`: callers with the same key see the same lists under this
- * set. Does not depend on scopes unless a rule reads them in `when` (docs/contract.md §4, law 2).
+ * set. Does not depend on scopes unless a rule reads them in `when` (docs/contract.md, law 2).
  */
 export function matchKey(policies: PolicySet, principal: Principal): string {
   return principalRulesOf(policies as CompiledPolicies, principal).key;
@@ -535,7 +535,7 @@ type Claim = string | number | boolean;
  * Compiles `who` into a test for a rule of this effect, which reads the verified principal only. Identities
  * are exact strings; keys are ANDed, the elements of a list ORed. If a token leaves a caller's groups or a
  * claim to another source, a rule that grants does not match and a rule that restricts does
- * (docs/contract.md §4, law 5). A `who` without any key matches no caller.
+ * (docs/contract.md, law 5). A `who` without any key matches no caller.
  */
 export function compileWho(who: WhoDocument, effect: RuleDocument['effect']): (principal: Principal) => boolean {
   return matchesAll(whoClauses(who, effect));

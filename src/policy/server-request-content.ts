@@ -1,7 +1,8 @@
 // The conditions of rules on the content of a server request: the host of a link, and the context and the tools of a
 // sampling request. Reads the content strictly and compares it with a rule. Ambiguous content matches no allow rule, and
 // every deny and require rule. Pure.
-// Source: MCP 2025-11-25, sampling (includeContext, tools), elicitation (URL mode); docs/contract.md §4.
+// Source: MCP 2025-11-25, sampling (includeContext, tools), elicitation (URL mode);
+// docs/reference/policies.md#server-requests-by-content.
 
 import { isObject, type JsonObject, type ServerRequestName } from '../protocol/jsonrpc.js';
 import { foldName } from '../text/json-members.js';

@@ -1,6 +1,6 @@
 // Policies that are evaluated and decide nothing: those with `mode: shadow`, and with `policies.mode: observe` the rules
 // that would otherwise be in force. Says what would have been decided, for the record alone. Runs only where a version
-// has such policies; a decision never depends on it. Pure. docs/contract.md §4 (shadow, observe).
+// has such policies; a decision never depends on it. Pure. docs/reference/policies.md#policies-that-are-not-enforced.
 
 import { NO_GRANTS } from '../protocol/server-requests.js';
 import type { RuleClauses } from './clauses.js';

@@ -3,7 +3,7 @@
 // spellings: an allow rule must cover every reading, and a rule or a block that restricts applies if one spelling
 // matches. A URI is never repaired, and it is forwarded as it was received.
 // Source: RFC 3986 §3, §5.2.4 and §6.2.2; RFC 8089; the WHATWG URL Standard for the schemes that it calls special;
-// docs/contract.md §4, law 6.
+// docs/contract.md, law 6.
 
 import { BoundedMap } from '../state/bounds.js';
 import { libraryHost } from './hosts.js';

@@ -3,7 +3,7 @@
 // the era. It never looks at who the caller is, what a policy allows, or what a tool is. The elements of an array are
 // handled afterwards as if each had been posted alone.
 // Source: MCP 2025-11-25 and 2026-07-28, base protocol, transports and tasks; MCP 2025-03-26, base protocol
-// (batching); docs/contract.md §6.
+// (batching); docs/reference/responses.md.
 
 import type {
   AdmittedMessage,
@@ -72,8 +72,8 @@ const ARGUMENTS = ['params', 'arguments'];
  *
  * @returns the message with its edits, or an error with HTTP status, JSON-RPC code and a text that quotes
  * nothing.
- * Source: MCP 2025-03-26, batching; MCP 2025-11-25 and 2026-07-28, transports; docs/contract.md §6, row "protocol
- * violation".
+ * Source: MCP 2025-03-26, batching; MCP 2025-11-25 and 2026-07-28, transports; docs/reference/responses.md, row
+ * "protocol violation".
  */
 export function admitPost(input: AdmissionInput): AdmittedMessage | AdmittedArray | ProtocolError {
   const { reading = readJson(input.body) } = input;
@@ -159,8 +159,7 @@ function refuseLoneSurrogate({ body, headers, isLegacySse }: AdmissionInput): Pr
  * Admits a client's reply to a server request, or returns an error if no such request is pending. The id must
  * have been issued in the very session that the reply names. The reply is then checked and forwarded under
  * the method rule and target of the server request, and an edit restores the server's own id.
- * Source: MCP 2025-11-25, transports (sending messages to the server: responses); docs/contract.md §10
- * (sealed values).
+ * Source: MCP 2025-11-25, transports (sending messages to the server: responses); docs/reference/state.md.
  */
 function admitReply(
   input: AdmissionInput,

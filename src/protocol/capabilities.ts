@@ -3,7 +3,7 @@
 // side relies on something that would be refused. A client's message is edited as text, so that everything
 // else is forwarded byte for byte.
 // Source: MCP 2025-11-25, lifecycle, capability negotiation; MCP 2026-07-28, server/discover and base
-// protocol, `_meta`; MCP Apps extension (SEP-1865), capability negotiation; docs/contract.md §6.
+// protocol, `_meta`; MCP Apps extension (SEP-1865), capability negotiation; docs/reference/responses.md.
 
 import { foldName } from '../text/json-members.js';
 import type { TextEdit } from './admitted-request.js';

@@ -4,7 +4,7 @@
 // receiver nothing that a flow looks for. Ids, progress tokens and cursors stay: what they mean depends on them. Never
 // looks at arguments, names or URIs, which requests exist for, nor at definitions, which pins hold. Pure.
 // Source: MCP schema, 2024-11-05 to 2026-07-28 (`_meta`, lifecycle, cancellation, progress, lists);
-// docs/contract.md §4, labels and flows.
+// docs/reference/flows.md.
 
 import { copyAdmitted } from './admission.js';
 import type { AdmittedMessage, TextEdit } from './admitted-request.js';

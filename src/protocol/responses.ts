@@ -4,7 +4,7 @@
 // members are always in the same order, so that two refusals that must be indistinguishable differ in their ids alone,
 // and no text quotes the message. Only the request id is repeated, and the requested version if it has the form of one.
 // Source: JSON-RPC 2.0 §5 and §5.1; MCP 2025-11-25 and 2026-07-28, base protocol, transports, error codes, tools,
-// resources, prompts; docs/contract.md §6.
+// resources, prompts; docs/reference/responses.md.
 
 import type { MethodRule, ProtocolError } from './admitted-request.js';
 import { replaceAt, setMember } from './json/json.js';
@@ -118,7 +118,7 @@ export function errorContextOf(message: Message): ErrorContext {
 // The form of a version: anything else that was requested is not repeated.
 const VERSION_FORM = /^[A-Za-z0-9.-]{1,32}$/;
 
-/** A protocol error with status 400, the default of docs/contract.md §6. */
+/** A protocol error with status 400, the default of docs/reference/responses.md. */
 export function protocolErrorOf(
   reason: ProtocolError['reason'],
   code: number,

@@ -2,7 +2,7 @@
 // the worst that it could mean: a JSON-RPC error under the id of the request is an answer, whatever 4xx carries it, and
 // a session is lost only where the answer cannot mean anything else, or where a ping in that session fails too.
 // Nothing here sends or reads; whoever asks acts on the reading.
-// Source: docs/contract.md §6; MCP 2025-11-25 and 2026-07-28, Streamable HTTP; RFC 9110 §15; RFC 6585 §4.
+// Source: docs/reference/responses.md; MCP 2025-11-25 and 2026-07-28, Streamable HTTP; RFC 9110 §15; RFC 6585 §4.
 
 import { isObject, type Json, type RequestId, readEnvelope } from './jsonrpc.js';
 import { METHOD_NOT_FOUND } from './responses.js';

@@ -160,7 +160,7 @@ export function queryFor(
   return { principal, upstream, target: query.target, args: query.args ?? 'unknown', catalog };
 }
 
-/** Whether the snapshot lists the target for this client (docs/contract.md §4, law 2). Pure. */
+/** Whether the snapshot lists the target for this client (docs/contract.md, law 2). Pure. */
 export function maySee(snapshot: Snapshot, principal: Principal, client: ClientTraits, target: Target): boolean {
   const catalog = snapshot.catalogFor(client);
   return isListed(snapshot.policies, principal, catalog.upstream, target, catalog);

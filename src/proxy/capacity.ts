@@ -2,7 +2,7 @@
 // a limit there is a reserve for messages that end or answer something in progress: where all that a caller has in
 // progress waits for its reply, the limit must not hold the reply up. Which message it is, is known only once it is read;
 // any other that took of the reserve is then refused as if there were none.
-// Source: docs/contract.md §3 (`limits.concurrency`); MCP 2025-11-25, cancellation and elicitation.
+// Source: docs/reference/limits.md#what-one-caller-may-use; MCP 2025-11-25, cancellation and elicitation.
 
 import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { AdmittedArray } from '../protocol/admission.js';

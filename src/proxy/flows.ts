@@ -1,6 +1,6 @@
 // Flows at work: records what is delivered to a caller before it leaves, and refuses what follows from it. Every message
 // that a check has passed comes by here, so no way of delivering a result is left out. Where no policy has a flow, none
-// of this runs. docs/contract.md §4.
+// of this runs. docs/reference/flows.md.
 
 import { adviceForYoung, type Refusal, refuseProtocolError, refuseWith } from '../policy/decision.js';
 import {

@@ -3,7 +3,8 @@
 // message, whose findings are recorded whether or not it passes. For an ordinary response the plan is the authorized
 // request itself; for a resumed stream it is read from the sealed event id, and for legacy SSE from the sealed request
 // id. Nothing here decides which request a message belongs to.
-// Source: docs/contract.md §6; docs/reference/design.md, "How a response finds its plan"; MCP 2025-11-25, resumability.
+// Source: docs/reference/responses.md; docs/reference/design.md, "How a response finds its plan"; MCP 2025-11-25,
+// resumability.
 
 import type { ContentKind } from '../config/settings.js';
 import { createFindingLog } from '../inspection/findings.js';

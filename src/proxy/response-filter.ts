@@ -1,7 +1,8 @@
 // Filters the responses that depend on the caller: handshakes and lists. Whether an item is visible is decided
 // by the same function that decides calls. What a page shows updates the catalog for all callers before any of
 // them sees it.
-// Source: docs/contract.md §4 law 2, §5 and §6; MCP 2025-11-25 lifecycle and tools, 2026-07-28 server/discover.
+// Source: docs/contract.md, law 2; docs/reference/definitions.md; docs/reference/responses.md; MCP 2025-11-25 lifecycle
+// and tools, 2026-07-28 server/discover.
 
 import {
   type CachedPage,
@@ -39,7 +40,7 @@ const PINNED_KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
 
 /**
  * Whether the caller may see any item. Instructions steer a model towards items, so a caller who may see none of
- * them gets no instructions (docs/contract.md §4, law 1).
+ * them gets no instructions (docs/contract.md, law 1).
  */
 function listsAnything(call: RequestContext, responsePlan: ResponsePlan): boolean {
   const catalog = call.snapshot.catalogFor(responsePlan.admitted);

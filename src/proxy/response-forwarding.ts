@@ -299,7 +299,7 @@ function writeEnd(
 
 /**
  * Wraps a response so that its waits are added to `record.latency.upstream`, in milliseconds: the rest of the duration
- * can then be reported as the gateway's own (docs/contract.md §9, sallyport_overhead_seconds).
+ * can then be reported as the gateway's own (docs/reference/metrics.md, sallyport_overhead_seconds).
  */
 export function measureWaits(record: RequestRecord, response: UpstreamResponse): UpstreamResponse {
   return new TimedResponse(record, response);

@@ -3,8 +3,9 @@
 // requests and messages that belong to nothing are checked here too, whether they come with a response or on a stream
 // of their own: what is not known to be supported is dropped and recorded. An inspector that throws ends the request
 // with a refusal.
-// Source: docs/reference/design.md, "How a response finds its plan"; docs/contract.md §5 (resources that a definition refers
-// to) and §6; MCP 2025-11-25 and 2026-07-28, base protocol; MCP 2025-11-25, cancellation; MCP Apps extension (SEP-1865).
+// Source: docs/reference/design.md, "How a response finds its plan"; docs/reference/definitions.md;
+// docs/reference/responses.md; MCP 2025-11-25 and 2026-07-28, base protocol; MCP 2025-11-25, cancellation; MCP Apps
+// extension (SEP-1865).
 
 import { type CompiledSchema, outputOf } from '../policy/definitions.js';
 import type { ResponseObligations, RunningRequest } from '../policy/obligations.js';

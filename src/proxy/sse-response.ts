@@ -211,7 +211,7 @@ export function writeOutcome(
 }
 
 /**
- * Once a stream has begun, a refusal is its last event (docs/contract.md §6), unless the response was that. The
+ * Once a stream has begun, a refusal is its last event (docs/reference/responses.md), unless the response was that. The
  * caller must flush.
  */
 export function writeFailure(call: RequestContext, refusal: Refusal, writes: GatheredWrites): void {

@@ -1,7 +1,7 @@
 // Bounds the lifetime of open streams. A stream ends when its token, the rule that allowed it, its session or
 // its upstream goes away, or when the client cancels the request. Checks no message and decides nothing that is
 // written.
-// Source: docs/contract.md §3 (streams after a reload); MCP 2025-11-25, cancellation; MCP 2025-11-25 and
+// Source: docs/reference/start-and-reload.md#what-is-in-progress; MCP 2025-11-25, cancellation; MCP 2025-11-25 and
 // 2026-07-28, transports (keep-alive by comments).
 
 import { type Refusal, refuseWith } from '../policy/decision.js';

@@ -1,7 +1,7 @@
 // Relays what an upstream answers with a status other than success. The meaning of the status is decided in
 // protocol/upstream-status.ts; here the body is read, a session that may be lost is pinged, and what reaches the client
 // has passed the same checks as any response. No status of an upstream reaches a client except 429 and 503.
-// Source: docs/contract.md §6; MCP 2025-11-25 and 2026-07-28, Streamable HTTP.
+// Source: docs/reference/responses.md; MCP 2025-11-25 and 2026-07-28, Streamable HTTP.
 
 import { type Refusal, refuseWith } from '../policy/decision.js';
 import type { AuthorizedRequest } from '../policy/obligations.js';

@@ -1,6 +1,6 @@
 // Since when a shared store has held what it was given. A store that comes back empty looks like one in which nobody has
 // received or spent anything, so it begins a new epoch, and what looks back beyond its beginning is not known.
-// docs/contract.md §10.
+// docs/reference/state.md#when-the-store-comes-back-empty.
 
 import type { StoreUpdate } from './store.js';
 

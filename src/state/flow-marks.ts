@@ -1,6 +1,6 @@
 // The history of flows: which caller received a result with which label last, and by which decision. In memory it is
 // bounded, and full rather than forgetful: a result that cannot be recorded is withheld. In the store, a mark is sealed
-// under a keyed hash of its caller and label. docs/contract.md §4 and §10.
+// under a keyed hash of its caller and label. docs/reference/flows.md; docs/reference/state.md.
 
 import type { FlowHistory, FlowStore } from '../policy/information-flow.js';
 import type { StoreEpoch } from './epoch.js';

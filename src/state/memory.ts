@@ -1,6 +1,6 @@
 // What a gateway remembers of its callers beyond one request: limits, single uses, ended sessions and revocations, as
 // one set of ports with two implementations: of a single replica (this file) and of several (shared-state.ts). Every
-// lookup returns at once, except limits and single uses of a shared store. docs/contract.md §10.
+// lookup returns at once, except limits and single uses of a shared store. docs/reference/state.md.
 
 import { EventEmitter } from 'node:events';
 import type { FlowStore } from '../policy/information-flow.js';
@@ -24,8 +24,8 @@ export type EndedSessions = {
 };
 
 /**
- * Remembers ended sessions, because a sealed id is valid until it expires (docs/contract.md §10: the store can only take
- * away). All sessions have the same lifetime, so the oldest, which is forgotten first, is the next to expire.
+ * Remembers ended sessions, because a sealed id is valid until it expires (docs/reference/state.md: the store can only
+ * take away). All sessions have the same lifetime, so the oldest, which is forgotten first, is the next to expire.
  */
 export function createEndedSessions(): Pick<EndedSessions, 'has'> & {
   add(hash: string, owner: string): void;

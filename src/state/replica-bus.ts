@@ -1,7 +1,8 @@
 // The replica bus: messages between replicas through the shared store, sealed to their recipient, delivered at most
 // once and dropped after a minute. Broadcasts, which include their sender, arrive everywhere in the order of the store,
 // so replicas that received the same broadcasts agree. A message grants nothing: it concerns a session that its
-// recipient knows by a keyed hash, and whatever follows from it is checked as usual. docs/contract.md §10.
+// recipient knows by a keyed hash, and whatever follows from it is checked as usual.
+// docs/reference/state.md#sessions-on-any-replica.
 
 import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';

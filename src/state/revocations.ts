@@ -1,7 +1,8 @@
 // The revocations and blocks known to this process, checked with every request without waiting and, for most callers,
 // by one lookup of the previous result; and how a revocation is sealed, so that a store sees neither names nor notes
 // and cannot forge one. A revocation can only refuse, never allow. An expired entry stays until it is swept, and then
-// names nothing that is still valid; a block is in force until then. RFC 7009 §2; docs/contract.md §10.
+// names nothing that is still valid; a block is in force until then. RFC 7009 §2;
+// docs/reference/state.md#revoking-and-blocking.
 
 import {
   type BlockTarget,

@@ -5,7 +5,8 @@
 // every value that it is bound to is associated data, compared by the cipher byte by byte. Why something does not open is
 // never reported.
 // Layout: version 1 | key tag 8 | expiry ms 6 | nonce 12 | ciphertext | tag 16, as base64url without padding.
-// The header, up to the nonce, is in clear text and authenticated (NIST SP 800-38D; docs/contract.md §10).
+// The header, up to the nonce, is in clear text and authenticated (NIST SP 800-38D;
+// docs/reference/state.md#what-is-sealed).
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { Owner } from '../policy/principal.js';

@@ -1,7 +1,7 @@
 // The state that several replicas share: revocations, ended sessions, single uses, limits and the replica bus.
 // Revocations and ended sessions are polled twice a second, and at once on a hint of the store, and kept here, so that
 // no request waits for them. A replica whose last poll is older than `maxAgeMs` cannot know who was revoked and refuses
-// every caller until a poll succeeds. docs/contract.md §10.
+// every caller until a poll succeeds. docs/reference/state.md.
 
 import { EventEmitter } from 'node:events';
 import type { LimitOutcome, LimitStore, LimitWindow, ReplayStore } from '../policy/obligations.js';
@@ -89,7 +89,7 @@ type SharedLimitsPorts = {
 /**
  * Limits that all replicas count together. While the store is unreachable, a replica counts for itself up to its quota
  * of the limit; what it allowed before counts against that quota. Budgets have no such quota. Never throws or rejects.
- * docs/contract.md §10.
+ * docs/reference/state.md.
  */
 function createSharedLimits(ports: SharedLimitsPorts): LimitStore {
   const localLimits = createMemoryLimits();
@@ -360,7 +360,7 @@ const FIRST_USE_LEFT_MS = 400 * 24 * 60 * 60 * 1000;
 
 /**
  * What upstreams offered first, for all replicas: sealed and bound to the upstream, so that the store can neither choose
- * what is trusted nor exchange it. What it loses is trusted anew. docs/contract.md §10.
+ * what is trusted nor exchange it. What it loses is trusted anew. docs/reference/state.md.
  */
 function createSharedFirstUses({
   ring,

@@ -1,6 +1,6 @@
 // The port to a store that replicas share; types only. Every method rejects while the store cannot be reached;
 // shared-state.ts decides what holds then. What is written is a keyed hash or sealed, and expires: `leftMs` is its
-// lifetime in milliseconds. docs/contract.md §10.
+// lifetime in milliseconds. docs/reference/state.md.
 
 import type { LimitOutcome, LimitWindow } from '../policy/obligations.js';
 import type { KeyRing } from './keys.js';

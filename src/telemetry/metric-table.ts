@@ -1,6 +1,6 @@
-// The one table of metrics (docs/contract.md §9): names, labels, buckets and descriptions, from which the registry and
-// the reference page are made. Label values come from the configuration, the method table and pins, never from the
-// wire. Names follow Prometheus; the first two are OpenTelemetry's for MCP.
+// The one table of metrics (docs/reference/metrics.md): names, labels, buckets and descriptions, from which the
+// registry and the reference page are made. Label values come from the configuration, the method table and pins, never
+// from the wire. Names follow Prometheus; the first two are OpenTelemetry's for MCP.
 
 /** Used where a label's value is not a known one, or the series cap is reached. */
 export const OTHER = '_OTHER';

@@ -1,6 +1,6 @@
-// Counts the events of the gateway (docs/contract.md §9). Every label value is checked against the configuration, the
-// method table and the reasons; anything else counts as `_OTHER`, so that no client or upstream can create a series.
-// Never throws while a request is handled.
+// Counts the events of the gateway (docs/reference/metrics.md). Every label value is checked against the configuration,
+// the method table and the reasons; anything else counts as `_OTHER`, so that no client or upstream can create a
+// series. Never throws while a request is handled.
 
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { AuditMeters } from '../audit/audit.js';

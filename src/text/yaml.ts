@@ -2,7 +2,8 @@
 // plain English. Never resolves tags, directives or merge keys, never expands aliases without bound, never throws.
 // After one syntax error a parser guesses, and most of what it reports then is a consequence, so only the most likely
 // cause of the first is described. Never quotes a value, which could be a secret.
-// docs/contract.md §3 and §5: unique keys, one document, warnings are errors. YAML 1.2.2 §10.3 (core schema).
+// docs/reference/start-and-reload.md#form-of-the-files; docs/reference/lock-files.md: unique keys, one document,
+// warnings are errors. YAML 1.2.2 §10.3 (core schema).
 
 import {
   type Document,

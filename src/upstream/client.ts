@@ -6,7 +6,8 @@
 // token, cookie or forwarding header cannot pass by accident (MCP security best practices, token passthrough;
 // docs/reference/attacks.md cases 8, 9 and 47).
 // A stream of legacy SSE is open once its first event, `endpoint`, has named a URL of the upstream's own origin;
-// everything after that event is passed on unread (MCP 2024-11-05, transports, HTTP with SSE; docs/contract.md §3).
+// everything after that event is passed on unread (MCP 2024-11-05, transports, HTTP with SSE;
+// docs/reference/network.md).
 
 import { type buildConnector, Pool } from 'undici';
 import type { AuthorizedRequest } from '../policy/obligations.js';

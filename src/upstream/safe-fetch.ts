@@ -2,7 +2,7 @@
 // them. Connects only to addresses that the rule allows, requests identity encoding, caps bytes and time,
 // never follows a redirect, and sends no credential except what a caller puts into a form or its headers.
 // Interpreting the response is left to the caller.
-// docs/contract.md §3 (addresses); RFC 9110 §8.4, §15.4. Which addresses a network admits: policy/addresses.ts.
+// docs/reference/network.md; RFC 9110 §8.4, §15.4. Which addresses a network admits: policy/addresses.ts.
 
 import { createHash } from 'node:crypto';
 import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns';

@@ -1,5 +1,5 @@
 // A list that counts as received counts however it comes: an endpoint shows no page of a backend that hangs from what it
-// has kept, since what begins no flow would bring the same text. Source: docs/contract.md §4 (labels and flows).
+// has kept, since what begins no flow would bring the same text. Source: docs/reference/flows.md.
 
 import { expect, it } from 'vitest';
 import { startMergedRig } from '../support/deployments.js';

@@ -1,5 +1,6 @@
 // A response may come long after its request, on another connection: by then rules may deny the call for its arguments.
-// However it comes, it is decided on like the rest of a stream that answers a POST. Source: docs/contract.md §3 and §4.
+// However it comes, it is decided on like the rest of a stream that answers a POST. Source:
+// docs/reference/start-and-reload.md#what-is-in-progress; docs/reference/policies.md.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createGate } from '../support/changing-rig.js';

@@ -1,6 +1,6 @@
 // A caller at its limit of requests still ends and answers what it has in progress: it cancels calls, replies to servers,
 // and ends tasks and sessions. What lets these in is bounded for each caller and for all, and lets in nothing else.
-// Source: docs/contract.md §3 (`limits.concurrency`); MCP 2025-11-25, cancellation and elicitation.
+// Source: docs/reference/limits.md#what-one-caller-may-use; MCP 2025-11-25, cancellation and elicitation.
 
 import { connect, type Socket } from 'node:net';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';

@@ -1,5 +1,5 @@
 // Progress of a call is checked by what holds for this call wherever the server sends it: beside the response, on the
-// stream of the session, or on a channel of HTTP+SSE. Its labels count too. Source: docs/contract.md §4.
+// stream of the session, or on a channel of HTTP+SSE. Its labels count too. Source: docs/reference/flows.md.
 
 import { describe, expect, it } from 'vitest';
 import { ALLOW_ALL, type AttackRig, UPSTREAM } from '../support/gateway.js';

@@ -1,6 +1,6 @@
 // What a server says of a call counts as received of its tool wherever it says it: in the status of a task, in a list of
-// tasks, and on a stream that belongs to no call. It is shown by what holds for the tool. Source: docs/contract.md §3
-// (content) and §4 (labels and flows).
+// tasks, and on a stream that belongs to no call. It is shown by what holds for the tool. Source:
+// docs/guides/content.md; docs/reference/flows.md.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { streamOf } from '../support/deployments.js';

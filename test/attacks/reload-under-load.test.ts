@@ -88,7 +88,8 @@ async function expectOneVersionEach(
   expect(rig.upstream.uses()).toHaveLength(allowed.length);
   const refused = replies.filter(({ text }) => text.includes('dev.sallyport/decision'));
   const denied = lines.filter((line) => line['decision'].verdict === 'deny');
-  // A response that is still on its way may not go on under a later version that denies it (docs/contract.md §3).
+  // A response that is still on its way may not go on under a later version that denies it
+  // (docs/reference/start-and-reload.md#reload).
   const withheld = async () => (await linesOf('mcp.outcome')).filter((line) => line['decision'].action === 'withheld');
   const ids = async () => [...denied, ...(await withheld())].map((line) => line['decision'].id).sort();
   await expect.poll(ids).toEqual(refused.map((reply) => decisionOf(reply).id).sort());

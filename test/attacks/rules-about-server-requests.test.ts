@@ -1,5 +1,6 @@
 // What rules demand of the requests that a server makes of its client holds in whatever form they come: a request of a
-// session, an error that demands visits, an input request of a result or of a task. Source: docs/contract.md §4.
+// session, an error that demands visits, an input request of a result or of a task. Source:
+// docs/reference/policies.md#server-requests-by-content.
 
 import { afterEach, describe, expect, it } from 'vitest';
 import { ALLOW_ALL, type AttackRig, UPSTREAM } from '../support/gateway.js';

@@ -1,5 +1,6 @@
 // Sensitive fields of a tool hold in whatever a server says of a call or its task: in the status of the task, in what it
-// asks of the client, in what it logs meanwhile, and in members that no revision defines. Source: docs/contract.md §4.
+// asks of the client, in what it logs meanwhile, and in members that no revision defines. Source:
+// docs/reference/sensitive-fields.md.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { connectIn, ERAS, type EraCaller } from '../support/eras.js';

@@ -1,6 +1,6 @@
 // What a caller could use when it began something may be switched off before it is over. What the caller then says on
 // its account reaches the server no more: the reply to what the server asked during a call, as the retry of the stateless
-// era, and the resources that a session has subscribed to. Source: docs/contract.md §4 and §10.
+// era, and the resources that a session has subscribed to. Source: docs/reference/policies.md; docs/reference/state.md.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {

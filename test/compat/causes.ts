@@ -9,7 +9,7 @@ export const rows: readonly CompatRow[] = [
   {
     id: 'token-that-lives-too-long',
     area: 'clients',
-    source: 'docs/contract.md §3, `maxLifetime`',
+    source: 'docs/reference/authorization.md',
     given: 'A token lives for a day where the issuer may give it an hour.',
     verdict: 'refuses',
     sees: 'The status is 401; log and audit log name the lifetime and the maximum.',
@@ -36,7 +36,7 @@ export const rows: readonly CompatRow[] = [
   {
     id: 'secret-in-arguments',
     area: 'clients',
-    source: 'docs/contract.md §6',
+    source: 'docs/reference/responses.md',
     given: 'Arguments hold a secret that may not be sent to the server.',
     verdict: 'refuses',
     sees: 'The refusal, the log and the audit record name the place and the detector, never the value.',
@@ -55,7 +55,7 @@ export const rows: readonly CompatRow[] = [
   {
     id: 'answer-that-breaks-off',
     area: 'servers',
-    source: 'docs/contract.md §6',
+    source: 'docs/reference/responses.md',
     given: 'The answer to a call breaks off, in a body or in a stream.',
     verdict: 'refuses',
     sees: 'The call fails in its place, and log and audit record say how the answer ended.',

@@ -169,7 +169,7 @@ export const rows: readonly CompatRow[] = [
   {
     id: 'approved-update-shown-to-a-client',
     area: 'definitions',
-    source: 'docs/contract.md §5',
+    source: 'docs/reference/definitions.md',
     given: 'An upstream rolls out a definition that was approved before, long before its next listing is due.',
     verdict: 'accepts',
     sees: 'The first list that shows it has it, and calls pass.',
@@ -185,7 +185,7 @@ export const rows: readonly CompatRow[] = [
   {
     id: 'approved-form-shown-to-one-caller-only',
     area: 'definitions',
-    source: 'docs/contract.md §5',
+    source: 'docs/reference/definitions.md',
     given: 'A server shows the approved definition to callers and another one to the gateway.',
     verdict: 'refuses',
     sees: 'The item stays hidden, whatever pages show, and the gateway does not list at every page.',

@@ -21,7 +21,7 @@ export const rows: readonly CompatRow[] = [
   {
     id: 'headers-of-unknown-parameters',
     area: 'messages',
-    source: 'MCP 2026-07-28, custom headers; docs/contract.md, labels and flows',
+    source: 'MCP 2026-07-28, custom headers; docs/reference/flows.md',
     given:
       'A client sends an `Mcp-Param-*` header that mirrors no argument of the tool, which an intermediary must forward.',
     verdict: 'changes',
@@ -42,7 +42,7 @@ export const rows: readonly CompatRow[] = [
   {
     id: 'resources-of-a-source',
     area: 'servers',
-    source: 'docs/contract.md, labels and flows',
+    source: 'docs/reference/flows.md',
     given: 'A server whose results begin a flow names and describes its resources.',
     verdict: 'changes',
     sees: 'They are listed by their URIs, unless `flows: {lists: count}` lets the list itself begin the flow.',

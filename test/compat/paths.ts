@@ -177,7 +177,7 @@ export const rows: readonly CompatRow[] = [
   {
     id: 'server-that-was-never-listed',
     area: 'servers',
-    source: 'docs/contract.md §6',
+    source: 'docs/reference/responses.md',
     given: 'A server is down since the gateway started, and a client calls an approved tool of it.',
     verdict: 'refuses',
     sees: 'An error that says the server may be unreachable; a tool that is hidden or unknown is "not found" as ever.',

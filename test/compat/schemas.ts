@@ -311,7 +311,7 @@ export const rows: readonly CompatRow[] = [
     (pinning, at): CompatRow => ({
       id: at === 0 ? 'pattern-that-decides-by-failing' : 'pattern-that-decides-by-failing-unpinned',
       area: 'schemas',
-      source: 'docs/contract.md, schemas',
+      source: 'docs/reference/arguments.md#schemas',
       given: `Such a pattern stands under \`not\`${at === 0 ? '' : ', and nothing is pinned'}.`,
       verdict: 'refuses',
       sees: 'The tool is neither listed nor callable, because its arguments could not be checked.',

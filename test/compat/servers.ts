@@ -285,7 +285,7 @@ const statusRows: readonly CompatRow[] = [
   {
     id: 'status-without-a-message',
     area: 'servers',
-    source: 'docs/contract.md §6',
+    source: 'docs/reference/responses.md',
     given: 'A server answers another status without a JSON-RPC error.',
     verdict: 'refuses',
     sees: 'No status of the server reaches the client: 502, with the cause in the audit record.',
@@ -542,7 +542,7 @@ const listRows: readonly CompatRow[] = [
   {
     id: 'list-of-a-kind-refused-from-the-start',
     area: 'servers',
-    source: 'docs/contract.md §5 and §6',
+    source: 'docs/reference/definitions.md; docs/reference/responses.md',
     given: 'A list of a server, of which definitions are approved, fails in the first listing.',
     verdict: 'accepts',
     sees: 'Its definitions are unavailable and not removed; the others are used.',
@@ -659,7 +659,7 @@ const listRows: readonly CompatRow[] = [
   {
     id: 'list-of-a-client-fails',
     area: 'servers',
-    source: 'docs/contract.md §6',
+    source: 'docs/reference/responses.md',
     given: 'The list that a client requests fails at the server.',
     verdict: 'refuses',
     sees: 'The error says which list it is and why.',

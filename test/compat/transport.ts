@@ -118,7 +118,7 @@ export const rows: readonly CompatRow[] = [
   {
     id: 'reply-at-the-limit-of-requests',
     area: 'clients',
-    source: 'MCP 2025-11-25, elicitation; docs/contract.md, limits',
+    source: 'MCP 2025-11-25, elicitation; docs/reference/limits.md#what-one-caller-may-use',
     given: 'A client has as many calls in progress as it may have, and each waits for a reply of its own.',
     verdict: 'accepts',
     sees: 'The reply is let in past the limit, and the call goes on.',
@@ -141,7 +141,7 @@ export const rows: readonly CompatRow[] = [
   {
     id: 'empty-query',
     area: 'clients',
-    source: 'docs/contract.md, listeners and paths',
+    source: 'docs/reference/listeners.md#paths',
     given: 'A client appends a query to the path.',
     verdict: 'accepts',
     sees: 'The query is ignored.',

@@ -1,6 +1,7 @@
 // Two gateways with one key and no store before one server on SDK v2 that knows no sessions, and before one
 // that knows nothing else: what the second does in a session that the first has opened, and what it refuses.
-// Source: docs/contract.md §10; MCP 2025-11-25, session management; MCP 2026-07-28, multi-round-trip requests.
+// Source: docs/reference/state.md#sessions-on-any-replica; MCP 2025-11-25, session management; MCP 2026-07-28,
+// multi-round-trip requests.
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';

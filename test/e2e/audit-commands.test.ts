@@ -1,5 +1,5 @@
 // What an operator finds in the audit of a running gateway, by the commands of the built program.
-// docs/contract.md §1, audit.
+// docs/reference/commands.md#audit.
 
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

@@ -1,5 +1,6 @@
 // What two callers of one upstream see of it, side by side and at once, with the SDKs that people use:
-// each its own list, its own answers, and refusals that a model can act on. docs/contract.md §4 and §6.
+// each its own list, its own answers, and refusals that a model can act on. docs/reference/policies.md;
+// docs/reference/responses.md.
 
 import { randomInt } from 'node:crypto';
 import { describe, expect, it } from 'vitest';

@@ -1,5 +1,5 @@
 // What the README promises of the command line, done with the built program: every command that needs
-// no browser, its output, and its exit codes. docs/contract.md §1.
+// no browser, its output, and its exit codes. docs/reference/commands.md.
 
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

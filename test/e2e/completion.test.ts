@@ -1,4 +1,4 @@
-// Completion of commands and options by a real shell. docs/contract.md §1.
+// Completion of commands and options by a real shell. docs/reference/commands.md.
 
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';

@@ -1,4 +1,5 @@
-// From nothing to an allowed and a refused call, by the commands that `init` prints. docs/contract.md §1.
+// From nothing to an allowed and a refused call, by the commands that `init` prints.
+// docs/reference/commands.md#init-and-dev---save.
 
 import { execFile } from 'node:child_process';
 import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

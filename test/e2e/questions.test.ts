@@ -1,6 +1,7 @@
 // Sampling, elicitation and roots between real clients and servers, with every control armed: what is
 // granted passes and is answered, what may not be asked is refused for the client and recorded.
-// Source: MCP 2025-11-25, sampling, elicitation, roots; docs/contract.md §4 and §6.
+// Source: MCP 2025-11-25, sampling, elicitation, roots; docs/reference/policies.md#server-requests-by-content;
+// docs/reference/responses.md.
 
 import { afterEach, describe, expect, it } from 'vitest';
 import { type AuditLine, EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/gateway.js';

@@ -1,5 +1,6 @@
 // Streams through the running gateway: unbuffered, kept when a client of sessions leaves, and used by the
-// gateway itself to announce a drift. Source: MCP 2025-11-25, transports; docs/contract.md §5 and §6.
+// gateway itself to announce a drift. Source: MCP 2025-11-25, transports; docs/reference/definitions.md;
+// docs/reference/responses.md.
 
 import { ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterEach, describe, expect, it } from 'vitest';

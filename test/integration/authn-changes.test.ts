@@ -1,5 +1,6 @@
 // What was verified once, after a change: keys that could not be renewed, settings that say something else
-// of tokens, a reload in a flood, and the twin of a signature. Source: docs/contract.md §3 and §7.
+// of tokens, a reload in a flood, and the twin of a signature. Source: docs/reference/authorization.md;
+// docs/reference/reasons.md.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

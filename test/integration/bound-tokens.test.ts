@@ -1,5 +1,6 @@
 // Tokens that are bound to a key, in everything that is more than one POST: sessions, streams, arrays, nonces,
-// reloads, and what an upstream may demand. Source: RFC 9449 §7 to §9; RFC 9728 §2; docs/contract.md §6 and §10.
+// reloads, and what an upstream may demand. Source: RFC 9449 §7 to §9; RFC 9728 §2; docs/reference/responses.md;
+// docs/reference/state.md.
 
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { ALLOW_ALL, type AttackRig, expectLoginLine, UPSTREAM } from '../support/gateway.js';

@@ -1,6 +1,6 @@
 // What browsers of other origins are told, and what they are not: preflights, readable answers and refusals
 // for configured origins, public documents for all, nothing for the rest. No header here lets a request in.
-// Source: WHATWG Fetch §3.2; MCP transports (Origin); docs/contract.md §2 and §6.
+// Source: WHATWG Fetch §3.2; MCP transports (Origin); docs/reference/listeners.md; docs/reference/responses.md.
 
 import { request as ask } from 'node:http';
 import { beforeAll, describe, expect, it } from 'vitest';

@@ -1,6 +1,6 @@
 // The laws of policies for what servers request of clients and for tasks, on the wire in both main eras: generated
-// policies and sequences, compared with a plain reading of docs/contract.md §4 (Who, what and arguments; Server requests
-// by content; Tasks; Limits). The laws of calls and lists: laws.test.ts.
+// policies and sequences, compared with a plain reading of docs/reference/policies.md. The laws of calls and lists:
+// laws.test.ts.
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -1,6 +1,7 @@
-// The laws of policies (docs/contract.md §4) on the wire: generated policies, callers and requests, for clients and
-// upstreams of every revision and transport. What is seen is compared with the plain reading of each law, and with what
-// the author's tools decide from the same files. The laws of the decision by itself: test/unit/policy/laws.test.ts.
+// The laws of policies (docs/contract.md#the-laws) on the wire: generated policies, callers and requests, for clients
+// and upstreams of every revision and transport. What is seen is compared with the plain reading of each law, and with
+// what the author's tools decide from the same files. The laws of the decision by itself:
+// test/unit/policy/laws.test.ts.
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

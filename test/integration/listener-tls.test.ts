@@ -1,5 +1,5 @@
 // TLS on the listeners of the gateway's own: metrics and the console for those who hold a client certificate,
-// probes for everyone, nothing in the clear. Source: docs/contract.md §2.
+// probes for everyone, nothing in the clear. Source: docs/reference/listeners.md.
 
 import { randomBytes } from 'node:crypto';
 import { request as ask } from 'node:https';

@@ -1,6 +1,6 @@
 // What is done to one member of an endpoint reaches all of the session, and what one member does reaches none
 // of the others.
-// Source: docs/contract.md §10; MCP 2025-11-25, pagination, resources.
+// Source: docs/reference/state.md; MCP 2025-11-25, pagination, resources.
 
 import { afterEach, describe, expect, it } from 'vitest';
 import { ADMINS, adminsOf, connectTo, LONG_ANSWERS, startMergedRig } from '../support/deployments.js';

@@ -1,6 +1,6 @@
 // The session of an endpoint: one sealed id over the sessions of its members, their streams as one, their
 // questions answered to whoever asked, and its end that of all of them.
-// Source: MCP 2025-11-25, session management, transports; docs/contract.md §10.
+// Source: MCP 2025-11-25, session management, transports; docs/reference/state.md#sessions-on-any-replica.
 
 import { afterEach, describe, expect, it } from 'vitest';
 import { createGate } from '../support/changing-rig.js';

@@ -1,4 +1,4 @@
-// Each metric of docs/contract.md §9, seen to move by what it counts, through the running gateway.
+// Each metric of docs/reference/metrics.md, seen to move by what it counts, through the running gateway.
 
 import { describe, expect, it } from 'vitest';
 import { jsonBody, onMethod, resultFor, textResult } from '../support/hostile-acts.js';

@@ -1,5 +1,5 @@
 // Questions of servers under policies that grant less, change, or count; and answers that nobody may give.
-// Source: docs/contract.md §4 and §10; MCP 2025-11-25, transports.
+// Source: docs/reference/policies.md#server-requests-by-content; docs/reference/state.md; MCP 2025-11-25, transports.
 
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { ALLOW_ALL, expectRefusedLines, UPSTREAM } from '../support/gateway.js';

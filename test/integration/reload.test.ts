@@ -9,7 +9,7 @@ import { findFreePort } from '../support/processes.js';
 import { bearer, callStateless, post, requestStateless, sessionHeaders, toolNames } from '../support/wire-client.js';
 import { sharedGateway, withGateway } from '../support/with-gateway.js';
 
-/** docs/contract.md §3. */
+/** docs/reference/start-and-reload.md#reload. */
 const APPLIED_WITHIN = { timeout: 2_000, interval: 25 };
 
 function allowing(tool: string): string {

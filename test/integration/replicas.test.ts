@@ -1,4 +1,5 @@
-// Two gateways with one key and no store: what one gave out, the other serves (docs/contract.md §10).
+// Two gateways with one key and no store: what one gave out, the other serves
+// (docs/reference/state.md#sessions-on-any-replica).
 
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

@@ -1,5 +1,5 @@
 // Streams that break off and go on: sealed event ids, priming, retry, and who may resume what.
-// Source: MCP 2025-11-25, transports (resumability and redelivery); docs/contract.md §10.
+// Source: MCP 2025-11-25, transports (resumability and redelivery); docs/reference/state.md.
 
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createGate } from '../support/changing-rig.js';

@@ -1,5 +1,5 @@
 // Rules over time as properties: generated sequences of calls under labels and flows, and of blocks that are made and
-// lifted, compared with a small model of each. docs/contract.md §4 (labels and flows) and §10 (blocks).
+// lifted, compared with a small model of each. docs/reference/flows.md; docs/reference/state.md.
 
 import * as fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';

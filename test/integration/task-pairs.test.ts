@@ -1,7 +1,8 @@
 // Tasks where client and upstream speak different revisions: nobody declares them, and nothing is begun. A wish
 // for one is recorded, and the call runs without; a tool that runs as a task alone is refused, and says why.
-// Source: docs/reference/protocol.md §2.3 and §2.4; MCP 2025-11-25, tasks (tool-level negotiation, task support and
-// handling).
+// Source: docs/reference/protocol.md#a-session-in-front-of-a-stateless-upstream;
+// docs/reference/protocol.md#a-stateless-client-in-front-of-a-session-upstream; MCP 2025-11-25, tasks (tool-level
+// negotiation, task support and handling).
 
 import { afterEach, describe, expect, it } from 'vitest';
 import { type AttackRig, expectNothingForwarded, expectRefusedLines, startRig } from '../support/gateway.js';

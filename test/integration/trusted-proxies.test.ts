@@ -1,5 +1,5 @@
-// Proxies before the gateway: what one that is trusted may say, and how little that is. Source: docs/contract.md §2
-// (forwarded headers influence no identifier) and §8 (`client.ip`); docs/reference/attacks.md cases 5 and 8.
+// Proxies before the gateway: what one that is trusted may say, and how little that is. Source:
+// docs/reference/listeners.md#paths; docs/reference/audit.md; docs/reference/attacks.md cases 5 and 8.
 
 import { describe, expect, it } from 'vitest';
 import { type AttackRig, decisionOf, linesOf } from '../support/gateway.js';

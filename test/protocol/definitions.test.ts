@@ -1,5 +1,5 @@
 // What is asked of definitions: lists that depend on nothing but rights, in one order, hints that loosen
-// nothing, schemas that stay small and stay here. docs/reference/protocol.md §6 rows 29, 30, 48, 51, 52 and 56.
+// nothing, schemas that stay small and stay here. docs/reference/protocol.md, rows 29, 30, 48, 51, 52 and 56.
 
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,4 @@
-// Values that the gateway mints: error codes and session ids. docs/reference/protocol.md §6 rows 32 and 63.
+// Values that the gateway mints: error codes and session ids. docs/reference/protocol.md, rows 32 and 63.
 
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

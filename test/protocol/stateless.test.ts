@@ -1,5 +1,5 @@
 // What the stateless era asks of headers, envelope, versions and methods, through a running gateway:
-// docs/reference/protocol.md §6 rows 5 to 17 and 59.
+// docs/reference/protocol.md, rows 5 to 17 and 59.
 
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterEach, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// What every revision asks of the HTTP around a message, through a running gateway: docs/reference/protocol.md §6 rows
+// What every revision asks of the HTTP around a message, through a running gateway: docs/reference/protocol.md, rows
 // 1 to 4, 22, 34, 36 to 38, 41 and 45.
 
 import { afterEach, describe, expect, it } from 'vitest';

@@ -306,7 +306,7 @@ export function tryStart({
 }
 
 // A policy that lets every verified caller use everything an upstream offers. Templates are named one by
-// one, because a policy matches them exactly (docs/contract.md §4).
+// one, because a policy matches them exactly (docs/reference/policies.md).
 
 /** The templates of the reference server "everything". */
 export const EVERYTHING_TEMPLATES: readonly string[] = [

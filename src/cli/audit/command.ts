@@ -1,6 +1,6 @@
 // `sallyport audit`: the command with its subcommands, `audit hash` and `audit verify`, which verifies that audit files
 // form one complete chain and prints where they do not; read.ts reads audit files. Never repairs, and writes no file.
-// docs/contract.md §1, §8.
+// docs/reference/commands.md#audit; docs/reference/audit.md.
 
 import { relative, resolve } from 'node:path';
 import type { Command as Commander } from 'commander';

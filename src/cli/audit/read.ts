@@ -1,6 +1,7 @@
 // `sallyport audit tail`, `query` and `show`: print events of audit files, oldest first. They open files for
 // reading only, line by line, and verify nothing. Text output contains no terminal control characters. `--json`
-// of `tail` prints the lines as they are, of the others events with all their members (docs/contract.md §1, §8).
+// of `tail` prints the lines as they are, of the others events with all their members
+// (docs/reference/commands.md#audit; docs/reference/audit.md).
 
 import { createPublicKey } from 'node:crypto';
 import { createReadStream } from 'node:fs';

@@ -1,7 +1,8 @@
 // `sallyport init`: writes a gateway file, a first policy, a key and the lock file for one upstream. What it has to
 // know is taken from its options, asked for on a terminal where an option is missing, and refused with the name of
 // the option where nobody can be asked. Everything that can fail (the settings, the issuer, the upstream) is checked
-// before the first file is written, and a file that exists is never written over. docs/contract.md §1.
+// before the first file is written, and a file that exists is never written over.
+// docs/reference/commands.md#init-and-dev---save.
 
 import { randomBytes } from 'node:crypto';
 import { join, relative, resolve } from 'node:path';

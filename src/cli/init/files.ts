@@ -1,5 +1,6 @@
 // The files that `sallyport init` writes for one upstream, as texts: gateway file, policy and its tests. Names from the
-// upstream are quoted, and a policy grants only names that it lists. docs/contract.md §1, §3 and §4.
+// upstream are quoted, and a policy grants only names that it lists. docs/reference/commands.md#init-and-dev---save;
+// docs/reference/configuration.md; docs/reference/policies.md.
 
 import type { Network } from '../../config/settings.js';
 import { pendingOf } from '../../pins/approval.js';

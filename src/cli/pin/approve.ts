@@ -1,7 +1,7 @@
 // `sallyport pin approve` and `pin block`: find the definitions of a lock file that are meant (those that are pending
 // under the given names, all of them, or the one with the given digest) and record a named person's decision about
 // them. An approval is of the digests that the lock file showed when the command began, and each is refused if its
-// definition has changed since, in the file or at the upstream. docs/contract.md §5.
+// definition has changed since, in the file or at the upstream. docs/reference/lock-files.md#approvals.
 
 import type { UpstreamSettings } from '../../config/settings.js';
 import { type DefinitionFinding, isAbout } from '../../inspection/definitions/scan.js';

@@ -1,6 +1,7 @@
 // The command line of `sallyport pin` (subcommands, arguments and options), and `pin fetch`, which writes what
 // upstreams offer to their lock files: new definitions are pending unless the person who runs the command approves
-// all of them, by name. diff.ts, approve.ts and sign.ts have the other subcommands. docs/contract.md §1 and §5.
+// all of them, by name. diff.ts, approve.ts and sign.ts have the other subcommands. docs/reference/commands.md;
+// docs/reference/definitions.md.
 
 import { type Command as Commander, InvalidArgumentError, Option } from 'commander';
 import { REPORT_FORMATS } from '../../config/diagnostics.js';

@@ -1,5 +1,5 @@
 // `sallyport pin diff` and `pin verify`: show and check the drift of upstreams from their lock files, and say what
-// is pending. Write nothing. docs/contract.md §1: in CI, exit 1 on drift and 2 if it could not be checked.
+// is pending. Write nothing. docs/reference/commands.md: in CI, exit 1 on drift and 2 if it could not be checked.
 
 import { basename, join } from 'node:path';
 import type { DefinitionFinding } from '../../inspection/definitions/scan.js';

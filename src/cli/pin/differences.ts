@@ -1,7 +1,7 @@
 // How `pin diff` and `pin verify` show what differs: as text and JSON, each difference with its classes and field by
 // field, and as SARIF 2.1.0, for the checks of pull requests, with a result for each field at its line of the lock
 // file, for each finding of the scan, and for a lock file that is not signed as it must be. Text from upstreams is
-// escaped; what cannot be seen is made visible. docs/contract.md §5.
+// escaped; what cannot be seen is made visible. docs/reference/definitions.md#drift.
 
 import { nameFile, type SarifResult, sarifLog } from '../../config/diagnostics.js';
 import type { DefinitionFinding } from '../../inspection/definitions/scan.js';

@@ -1,7 +1,7 @@
 // Shared by the `pin` commands: reads the gateway file and lock files, queries upstreams, and scans definitions that
 // nobody has approved, with what a finding keeps from being approved. Reads no policy. Replaces lock files
-// atomically, and never overwrites one with errors. Text from upstreams is escaped for terminals. docs/contract.md
-// §1 (`pin`) and §5.
+// atomically, and never overwrites one with errors. Text from upstreams is escaped for terminals.
+// docs/reference/commands.md; docs/reference/lock-files.md.
 
 import { join, resolve } from 'node:path';
 import {

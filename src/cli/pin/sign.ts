@@ -1,5 +1,6 @@
 // `sallyport pin sign`: signs lock files as they are now, or adds a signature to the statement of others. The private
-// key is read for one signature or stays where a command signs; it is never written. docs/contract.md §5.
+// key is read for one signature or stays where a command signs; it is never written.
+// docs/reference/lock-files.md#signatures.
 
 import { type KeyObject, sign } from 'node:crypto';
 import { basename, resolve } from 'node:path';

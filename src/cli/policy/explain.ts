@@ -1,6 +1,6 @@
 // `sallyport explain`: why a call is or was decided as it is. `explain call` asks about a call that is described on the
 // command line, `explain decision` about one in an audit file. Reads files only.
-// docs/contract.md §1 and §4.
+// docs/reference/commands.md#test-explain-and-replay; docs/reference/policies.md.
 
 import { relative, resolve } from 'node:path';
 import { Option } from 'commander';

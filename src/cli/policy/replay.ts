@@ -4,7 +4,7 @@
 // its members were allowed and refused: exact names, as few rules as upstreams and scopes permit. A target of which
 // the record does not tell allowed from refused calls is left out and named; this part, at the end of the file, is
 // pure.
-// docs/contract.md §1 and §8.
+// docs/reference/commands.md#test-explain-and-replay; docs/reference/audit.md.
 
 import { resolve } from 'node:path';
 import { InvalidArgumentError } from 'commander';

@@ -1,6 +1,6 @@
 // `sallyport test`: reads the policy tests of a folder, with the place of every mistake in them, runs them with `decide`,
 // and reports failed cases and the rules that no case has exercised: as text, JUnit XML or JSON. Reads files only.
-// docs/contract.md §1 and §4 (tests).
+// docs/reference/commands.md#test-explain-and-replay; docs/reference/policies.md#policy-tests.
 
 import { join, relative, resolve } from 'node:path';
 import { InvalidArgumentError, Option } from 'commander';

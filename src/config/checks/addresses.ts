@@ -1,6 +1,6 @@
 // Checks on URLs and addresses of the gateway file that a schema cannot express: schemes, networks,
 // listeners. It classifies the text only and resolves no names: upstream/ checks resolved addresses when
-// it connects. Reports diagnostics and changes nothing. docs/contract.md §3: plain http only on loopback or where
+// it connects. Reports diagnostics and changes nothing. docs/reference/network.md: plain http only on loopback or where
 // it is accepted in a private network, addresses within their network, never the gateway's own. WHATWG URL.
 
 import ipaddr from 'ipaddr.js';

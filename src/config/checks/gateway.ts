@@ -1,7 +1,8 @@
 // Checks on the settings of the gateway itself that a schema cannot express: keys, signers, audit, state, the console,
 // the policy mode, and issuers with the verification of their tokens. Most find settings under which a gateway would
 // run unprotected. upstreams.ts checks upstreams and endpoints, addresses.ts listeners and URLs. Reports diagnostics
-// and changes nothing. docs/contract.md §3, §5 and §8; RFC 7662 §4, RFC 9068 §2.1.
+// and changes nothing. docs/reference/configuration.md; docs/reference/definitions.md; docs/reference/audit.md; RFC
+// 7662 §4, RFC 9068 §2.1.
 
 import { normalize } from 'node:path';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';

@@ -1,7 +1,8 @@
 // Checks on upstreams and aggregates that a schema cannot express: which keys exclude or need each other,
 // where tokens are requested, which headers the gateway sets itself, what all backends must accept, and that each has
-// a path and audiences of its own. Reports diagnostics and changes nothing. docs/contract.md §3, "serve refuses to
-// start when"; RFC 8707 §2; MCP security best practices (token passthrough).
+// a path and audiences of its own. Reports diagnostics and changes nothing.
+// docs/reference/start-and-reload.md#serve-refuses-to-start-when; RFC 8707 §2; MCP
+// security best practices (token passthrough).
 
 import { nearestCandidate } from '../../text/wording.js';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
@@ -379,7 +380,7 @@ export function checkResources(file: ReadableGateway, report: ReportDiagnostic):
   checkAudiencesDiffer(resources, clashing, file, report);
 }
 
-/** Suffixes that legacy SSE clients use below an upstream's path (docs/contract.md §2). */
+/** Suffixes that legacy SSE clients use below an upstream's path (docs/reference/listeners.md#paths). */
 const RESERVED_SUFFIXES = ['', '/sse', '/message'];
 
 /** Reports resources with the path of another, and returns their own audiences, which are equal too. */

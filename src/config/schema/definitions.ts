@@ -3,12 +3,12 @@
 // the key's value in a validated file with its defaults filled in. `title` is the noun used in diagnostics and on the
 // reference page; `x-not-available` marks what is accepted by the reader but refused. Quantities are read as they are
 // written (durations such as `30s`, sizes such as `1MiB`, rates such as `60/min`): one spelling of each is accepted,
-// and for similar spellings the right one is suggested. docs/contract.md §3: a number without a unit is an error and
-// never interpreted. The checks read a file that may be wrong as far as it can be read: any key may be absent, and a
-// value of the wrong kind, which validation has reported, is empty. So one run finds every mistake, and the compiler
-// knows the keys that the checks read. Settings are made of a validated file: quantities become numbers, and
-// references what was read from the secrets and files that they name, wherever they are in the file. A new key needs
-// nothing in that reading.
+// and for similar spellings the right one is suggested. docs/reference/configuration.md: a number without a unit is an
+// error and never interpreted. The checks read a file that may be wrong as far as it can be read: any key may be
+// absent, and a value of the wrong kind, which validation has reported, is empty. So one run finds every mistake, and
+// the compiler knows the keys that the checks read. Settings are made of a validated file: quantities become numbers,
+// and references what was read from the secrets and files that they name, wherever they are in the file. A new key
+// needs nothing in that reading.
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import type { FilePath } from '../diagnostics.js';

@@ -1,6 +1,6 @@
 // Every key of the gateway file: description, default, bounds and type. The published schema, the defaults,
 // the types of the file and of its settings and the reference page are made of it. Data only; config/checks/
-// has what a schema cannot express. docs/contract.md §3; RFC 9068, RFC 7662 (issuers).
+// has what a schema cannot express. docs/reference/configuration.md; RFC 9068, RFC 7662 (issuers).
 
 import {
   count,

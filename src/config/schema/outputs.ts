@@ -1,6 +1,6 @@
 // The JSON Schemas of what Sallyport itself writes: lock files, and the lines of the audit log (`sallyport.audit/2` or
 // `/1`), for programs that read them. Data only: pins/ recomputes the digests of a lock file, which a schema cannot do,
-// and the gateway does not validate the events that it writes. docs/contract.md §5 and §8.
+// and the gateway does not validate the events that it writes. docs/reference/definitions.md; docs/reference/audit.md.
 
 import {
   DIALECT,

@@ -1,6 +1,6 @@
 // Every key of a policy file: rules with three effects, each with its own keys; and of a file of policy tests: who asks
 // for what, and what has to be decided, with a caller as `explain` takes it. Data only; policy/compile/ checks what the
-// rules mean together. docs/contract.md §4.
+// rules mean together. docs/reference/policies.md.
 
 import type { Json, JsonObject, TaskUse } from '../../protocol/jsonrpc.js';
 import {

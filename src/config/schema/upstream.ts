@@ -1,6 +1,6 @@
 // Every key of an upstream and of an aggregate (`endpoints:`) in the gateway file: addresses, callers,
 // credentials, TLS, pinning and limits. Data only; checks/upstreams.ts has what a schema cannot express.
-// docs/contract.md §3; RFC 6749 §4.4, RFC 7523, RFC 8693, RFC 8707.
+// docs/reference/configuration.md; RFC 6749 §4.4, RFC 7523, RFC 8693, RFC 8707.
 
 import {
   count,
@@ -224,7 +224,7 @@ export const LIMITS = record(
       100_000,
     ),
     concurrency: count(
-      'Maximum requests in flight. Beside it there is a reserve for notifications, responses and what ends or answers something in progress (docs/contract.md §3).',
+      'Maximum requests in flight. Beside it there is a reserve for notifications, responses and what ends or answers something in progress (docs/reference/limits.md#what-one-caller-may-use).',
       { min: 1, max: 100_000 },
       100,
     ),

@@ -1,7 +1,7 @@
 // Reads a YAML file that an operator wrote (text/yaml.ts has what is accepted), validates it against a JSON Schema
 // of the configuration, fills in its defaults, and describes each mistake in one sentence with a suggestion. Checks
 // the shape only. Never quotes a value, except a short one where an enumerated value is expected: a misplaced secret
-// must not reach a log. docs/contract.md §3; JSON Schema draft 2020-12.
+// must not reach a log. docs/reference/configuration.md; JSON Schema draft 2020-12.
 
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import { stepsOf } from '../../text/json-members.js';

@@ -2,7 +2,7 @@
 // descriptions that say what is to be done with another upstream's tool. A copy is nearly the same by the words of its
 // description and by its parameters; what many servers share by chance (a `query`, a few words) makes none. Also finds
 // the names of an aggregate's backends that look alike. Pure, and bounded for hostile input: each definition is compared
-// with few others. docs/contract.md §5; docs/reference/attacks.md case 60.
+// with few others. docs/reference/scan.md; docs/reference/attacks.md case 60.
 
 import { digestListed, NO_DIGEST, type PinnedKind, sha256Hex } from '../../pins/digest.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';

@@ -1,6 +1,6 @@
 // Checks an elicitation request, whoever receives it: refuses forms that request secrets or payment details, and links
 // that are not plain https.
-// Source: MCP 2025-11-25, elicitation (security considerations, URL mode); docs/contract.md §7, elicitation-*.
+// Source: MCP 2025-11-25, elicitation (security considerations, URL mode); docs/reference/reasons.md, elicitation-*.
 
 import { normalHost } from '../../policy/hosts.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';

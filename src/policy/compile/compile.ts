@@ -1,7 +1,7 @@
 // Compiles policy documents into a set of rules, or into diagnostics: every mistake of every document in one
 // run, each with its position. With one error the set grants nothing. Also compares the rules with the lock
 // files: names that are not pinned, globs that match nothing, arguments that no pinned schema has. Pins that
-// change later make no policy invalid. Reads no file. docs/contract.md §4, law 4.
+// change later make no policy invalid. Reads no file. docs/contract.md, law 4.
 
 import { isObject, type Json } from '../../protocol/jsonrpc.js';
 import { stepsOf } from '../../text/json-members.js';
@@ -31,7 +31,7 @@ const PINNED_KINDS = ['tool', 'prompt', 'template'] as const satisfies readonly 
 
 /**
  * A glob that matches nothing grants nothing in an allow rule, which is probably a mistake. Deny and require rules guard
- * against what may come. docs/contract.md §4, law 4.
+ * against what may come. docs/contract.md, law 4.
  */
 function severityOfGlob({ effect }: RuleDocument): 'warning' | 'note' {
   return effect === 'allow' ? 'warning' : 'note';

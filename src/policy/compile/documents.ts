@@ -1,6 +1,6 @@
 // The types of a policy file after YAML, in the shape that config/ has checked against the JSON Schema
-// (docs/contract.md §4), and of what compilation receives and reports. compile.ts turns documents into rules;
-// nothing else reads a document.
+// (docs/reference/policies.md#what-validate-reports), and of what compilation receives and reports. compile.ts turns
+// documents into rules; nothing else reads a document.
 
 import type { JsonObject, TaskUse } from '../../protocol/jsonrpc.js';
 import type { Catalog } from '../definitions.js';

@@ -1,6 +1,6 @@
 // Compiles the labels, flows and sensitive fields of policy documents, with every mistake in one run: unknown upstreams,
 // tools that are not pinned, labels that nothing has, flows that can refuse nothing, places that a pinned schema does not
-// have or that cannot be redacted there. docs/contract.md §4.
+// have or that cannot be redacted there. docs/reference/flows.md.
 
 import { isObject, type Json } from '../../protocol/jsonrpc.js';
 import { pointerOf } from '../../text/json-members.js';

@@ -1,5 +1,6 @@
 // Compiles one rule and reports what is wrong with it on its own: empty lists, unknown names, patterns,
-// schemas and expressions that do not compile, conditions that could never hold. docs/contract.md §4.
+// schemas and expressions that do not compile, conditions that could never hold.
+// docs/reference/policies.md#what-validate-reports.
 
 import type { ServerRequestGrants } from '../../protocol/server-requests.js';
 import { makeVisible, unseenCharacters } from '../../text/escaping.js';

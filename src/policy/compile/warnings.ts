@@ -1,7 +1,7 @@
 // Warns of rules that compile and do not do what their author expects: rules that can never matter, prompts that are
 // allowed by a glob, links to hosts below a public suffix, optional members that an expression reads without asking for
 // them, and, where warnings are errors, a deny by type that another type passes. Looks up pinned names for thousands of
-// globs over thousands of names. docs/contract.md §4, law 4.
+// globs over thousands of names. docs/contract.md, law 4.
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { STRING_LITERAL } from '../cel-language.js';

@@ -1,7 +1,7 @@
 // Finds the strings in arguments that stand for a number, a boolean or JSON: where the schema admits no string, and the
 // text is exactly one value of a type that it does admit. Nothing is lost: the text is put in as it is, and one that
 // another reader would read differently stays a string. Changes nothing by itself.
-// Source: RFC 8259; RFC 7493 §2.2; docs/contract.md §3 (`arguments`).
+// Source: RFC 8259; RFC 7493 §2.2; docs/reference/arguments.md.
 
 import { hasInexactNumber, readJsonText } from '../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';

@@ -1,7 +1,7 @@
 // Defaults of a schema. A member that is required and has one may be absent, as Zod and Pydantic publish it, because the
 // server fills it in; what a rule reads is then evaluated with the approved default filled in. Only copies are filled:
 // the value that came is forwarded as it is.
-// Source: JSON Schema 2020-12 validation §9.2; docs/contract.md §4.
+// Source: JSON Schema 2020-12 validation §9.2; docs/reference/policies.md.
 
 import { isDeepStrictEqual } from 'node:util';
 import { shareExactNumbers } from '../../protocol/json/exact-numbers.js';

@@ -4,8 +4,8 @@
 // read or not, an object whose schema has `properties` is closed: its members must be declared by a schema that holds
 // for it, as if `unevaluatedProperties: false` stood there; an object without `properties`, or with an explicit
 // opening, takes any member. A name that a schema requires is declared by it.
-// Source: JSON Schema 2020-12 core §10.2, §10.3 and §11.3; docs/contract.md §3 (`arguments`);
-// docs/reference/design.md, "Bytes".
+// Source: JSON Schema 2020-12 core §10.2, §10.3 and §11.3; docs/reference/arguments.md; docs/reference/design.md,
+// "Bytes".
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { pointerTo } from '../../text/json-members.js';

@@ -449,8 +449,8 @@ export function replaceAt(text: string, path: Path, json: string): string | unde
 
 /**
  * Marks a result that depends on the caller as private to shared caches, and caps its freshness at `maxTtlMs`
- * (docs/contract.md §6; MCP 2026-07-28, caching). A missing `ttlMs` means 0 and stays missing; one that is no number of
- * milliseconds, which SDK clients reject, becomes 0.
+ * (docs/reference/responses.md; MCP 2026-07-28, caching). A missing `ttlMs` means 0 and stays missing; one that is no
+ * number of milliseconds, which SDK clients reject, becomes 0.
  */
 export function setPrivate(text: string, result: JsonObject, maxTtlMs: number): string {
   const scoped = result['cacheScope'] === 'private' ? text : setMember(text, ['result'], 'cacheScope', 'private');

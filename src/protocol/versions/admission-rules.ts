@@ -1,7 +1,7 @@
 // How each family of revisions admits what a client sends: the interface that admission.ts uses, with what it reads
 // of an HTTP request, and the members of `params` that each revision defines. All other members are cut out: what a
 // revision does not define is read by no check here, and could mean anything to a server.
-// Source: MCP schema, 2024-11-05 to 2026-07-28; docs/contract.md §3.
+// Source: MCP schema, 2024-11-05 to 2026-07-28; docs/reference/arguments.md#other-members-of-a-message.
 
 import type {
   AdmittedMessage,

@@ -2,7 +2,7 @@
 // admitted message needs. A message is classified by body and headers together: if they disagree it is refused, and
 // neither of the two is ever preferred. Translates nothing.
 // Source: MCP 2026-07-28, versioning, custom headers and transports (backward compatibility); MCP 2025-11-25,
-// transports; docs/reference/protocol.md §2.2.
+// transports; docs/reference/protocol.md#rules.
 
 import type { AdmittedMessage, ProtocolError } from '../admitted-request.js';
 import { areMirrors, compareParamHeaders, hasParamHeaders, PARAM_PREFIX } from '../headers.js';

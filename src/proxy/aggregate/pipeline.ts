@@ -3,7 +3,7 @@
 // pipeline (proxy/pipeline.ts), where everything else is decided, recorded and forwarded. INVARIANT: nothing here
 // allows anything or reaches an upstream, and a method that is not in the table of routes is refused, because its
 // backend cannot be determined.
-// Source: docs/reference/protocol.md §6 row 49; MCP 2025-11-25 and 2026-07-28, methods; RFC 6570 §1.1 and §2.
+// Source: docs/reference/protocol.md, row 49; MCP 2025-11-25 and 2026-07-28, methods; RFC 6570 §1.1 and §2.
 
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/decision.js';
 import { callerKeyOf, type Principal } from '../../policy/principal.js';

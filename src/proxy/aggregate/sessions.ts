@@ -1,6 +1,6 @@
 // The session of an aggregate: one sealed id that contains the sealed ids of the backends' own sessions, so that
 // any replica can serve it. A backend that did not respond when the session was opened is not in it.
-// Source: MCP 2025-11-25, session management; docs/contract.md §10.
+// Source: MCP 2025-11-25, session management; docs/reference/state.md#sessions-on-any-replica.
 
 import { type Refusal, refuseProtocolError } from '../../policy/decision.js';
 import { callerKeyOf } from '../../policy/principal.js';

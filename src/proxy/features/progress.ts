@@ -1,6 +1,6 @@
 // Limits notifications by how they arrive: progress passes only under an active token and only if it increases,
 // and progress and log messages have a maximum rate. Their content is checked elsewhere.
-// Source: MCP 2025-11-25, progress and logging (rate limits); docs/reference/protocol.md §4.2.
+// Source: MCP 2025-11-25, progress and logging (rate limits); docs/reference/protocol.md#methods-by-direction.
 
 import type { AuthorizedRequest, RunningRequest } from '../../policy/obligations.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';

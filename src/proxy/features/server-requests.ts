@@ -2,7 +2,8 @@
 // like a client request, in whatever form it comes: as a message of a session, which the client sees under an id of its
 // own and whose refusal the gateway answers with an error; or several in one message (the input requests of a result or
 // of a task, the links of an error), which passes or is withheld with all of them.
-// Source: MCP 2025-11-25, sampling, elicitation, roots, ping; docs/contract.md §4 and §6.
+// Source: MCP 2025-11-25, sampling, elicitation, roots, ping; docs/reference/policies.md#server-requests-by-content;
+// docs/reference/responses.md.
 
 import { checkForm, readLink } from '../../inspection/elicitation/requests.js';
 import { decideServerRequest } from '../../policy/decide.js';

@@ -4,7 +4,7 @@
 // subscribed to. Each is checked under the version then in force: does it belong to the stream, was it subscribed to,
 // may the caller still know it, is its content clean? Drift and reloads are announced by the gateway itself, even if
 // the upstream does not support subscriptions. A client that disconnects cancels the subscription.
-// Source: MCP 2026-07-28, subscriptions (subscriptions/listen); docs/contract.md §4, law 2.
+// Source: MCP 2026-07-28, subscriptions (subscriptions/listen); docs/contract.md, law 2.
 
 import { type Allow, type Decision, type Refusal, refuseWith, renderRefusal } from '../../policy/decision.js';
 import type { AuthorizedRequest } from '../../policy/obligations.js';
@@ -343,7 +343,7 @@ async function relayNotifications(
   }
 }
 
-/** Once a stream has begun, a refusal is its last event (docs/contract.md §6). */
+/** Once a stream has begun, a refusal is its last event (docs/reference/responses.md). */
 async function writeStreamFailure(call: RequestContext, refusal: Refusal): Promise<void> {
   const writes = createGatheredWrites(call.outgoing);
   writeFailure(call, refusal, writes);

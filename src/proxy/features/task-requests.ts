@@ -2,7 +2,8 @@
 // and header alike, and only towards a server of the same era. The related-task member of `_meta` names the task
 // by the id that each side knows; an id that is no task of this caller is shown to neither side.
 // Source: MCP 2025-11-25, tasks; tasks (associating task-related messages); the Tasks extension (routing
-// headers); docs/reference/protocol.md §2.3 and §2.4.
+// headers); docs/reference/protocol.md#a-session-in-front-of-a-stateless-upstream;
+// docs/reference/protocol.md#a-stateless-client-in-front-of-a-session-upstream.
 
 import type { Catalog } from '../../policy/definitions.js';
 import type { Principal } from '../../policy/principal.js';
@@ -179,7 +180,10 @@ function noteStripped({ record }: RequestContext, path: string): void {
   });
 }
 
-/** How a server's tasks are declared to the client; never between eras (docs/reference/protocol.md §2.3 and §2.4). */
+/**
+ * How a server's tasks are declared to the client; never between eras
+ * (docs/reference/protocol.md#a-session-in-front-of-a-stateless-upstream).
+ */
 export function taskForm({ snapshot }: RequestContext, protocol: ProtocolVersion, handshake: JsonObject): TaskForm {
   if (isTranslatedForTasks(protocol, snapshot)) return 'none';
   return protocol.tasks?.formIn(handshake) ?? 'none';

@@ -4,7 +4,7 @@
 // session stream is relayed once it exists, and responses are written by their own requests
 // (legacy-sse/messages.ts).
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports, listening for messages;
-// docs/contract.md §2.
+// docs/reference/listeners.md#paths.
 
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';

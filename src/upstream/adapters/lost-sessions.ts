@@ -2,7 +2,7 @@
 // aggregate opens another one in its place: what one backend has lost does not end the session of the client with all
 // others. A request is repeated once, and only if it cannot have been executed. Sessions are never shared: each takes the
 // place of one session of one caller.
-// Source: docs/contract.md §6 (status of an upstream, lost sessions of backends); MCP 2025-11-25, session management.
+// Source: docs/reference/responses.md; MCP 2025-11-25, session management.
 
 import { type AuthorizedRequest, replaceAdmitted } from '../../policy/obligations.js';
 import { type Caller, ownerKey } from '../../policy/principal.js';

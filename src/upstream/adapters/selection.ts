@@ -3,7 +3,7 @@
 // and whether a message may be sent was decided before. Also sends the gateway's own messages in a session, within a
 // bound.
 // Source: MCP 2025-11-25, lifecycle, session management, cancellation and ping; MCP 2024-11-05, lifecycle;
-// MCP 2026-07-28, versioning; docs/reference/protocol.md §2.
+// MCP 2026-07-28, versioning; docs/reference/protocol.md#serving-all-eras.
 
 import { type Catalog, definitionOf } from '../../policy/definitions.js';
 import type { GatewayReply, OutboundRequest, OutboundStream, SessionRequest } from '../../policy/obligations.js';

@@ -4,8 +4,8 @@
 // A credential comes from a source, one for each type: none, a static header, a token issued to the gateway, or one for
 // which the caller's token is exchanged. An upstream has two: one for callers' requests and one for the gateway's own
 // listings. Issued tokens are kept in memory only.
-// docs/contract.md §3 (`credentials`, `pinning.credentials`); MCP security best practices (token passthrough);
-// RFC 7519; RFC 7515; RFC 8037 (EdDSA); RFC 8693 §2, §4.1 and §4.3 (`act`, `client_id`).
+// docs/reference/upstream-credentials.md; MCP security best practices (token passthrough); RFC 7519; RFC 7515; RFC 8037
+// (EdDSA); RFC 8693 §2, §4.1 and §4.3 (`act`, `client_id`).
 
 import { randomUUID } from 'node:crypto';
 import type { ActorToken, ClientAuthentication, UpstreamCredentials, UpstreamIdentity } from '../../config/settings.js';

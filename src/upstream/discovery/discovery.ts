@@ -4,9 +4,8 @@
 // Where clients may declare the Apps extension, lists both with and without it: what is offered to one client
 // profile proves nothing about the other. An upstream is fresh only if both were verified, and nothing is
 // reported before both have been listed or have failed.
-// docs/contract.md §5 (no call leaves unless every page was verified within `pinning.maxAge`). Source: MCP
-// Apps extension (SEP-1865), capability negotiation; MCP 2026-07-28, versioning (an upstream may speak one era or
-// both).
+// docs/reference/definitions.md. Source: MCP Apps extension (SEP-1865), capability negotiation; MCP 2026-07-28,
+// versioning (an upstream may speak one era or both).
 
 import { type ClientProfile, isSameProfile, type Listing, type UnavailableKind } from '../../protocol/methods.js';
 import { protocolListedAs } from '../../protocol/versions/negotiation.js';

@@ -3,10 +3,10 @@
 // independent: one that fails is named and the others are returned; an item that is no definition is named and left
 // out. A list itself is returned whole or not at all.
 // In the session era it declares every capability that a client could be allowed to declare, because servers
-// choose which tools to offer by it, and what is not listed could never be approved (docs/contract.md §5).
-// For the same reason it declares the Apps extension, in either era, where clients may declare it.
-// MCP 2025-11-25 lifecycle; MCP 2026-07-28 server/discover; MCP 2025-11-25 and 2026-07-28, pagination; MCP Apps
-// extension (SEP-1865), `_meta.ui.resourceUri`.
+// choose which tools to offer by it, and what is not listed could never be approved (docs/reference/definitions.md).
+// For the same reason it declares the Apps extension, in either era, where clients may declare it. MCP 2025-11-25
+// lifecycle; MCP 2026-07-28 server/discover; MCP 2025-11-25 and 2026-07-28, pagination; MCP Apps extension (SEP-1865),
+// `_meta.ui.resourceUri`.
 
 import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';

@@ -1,4 +1,4 @@
-// The laws of policies (docs/contract.md §4) as properties over generated policies, callers, pins and questions.
+// The laws of policies (docs/contract.md#the-laws) as properties over generated policies, callers, pins and questions.
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -53,7 +53,7 @@ describe('[Q-01] questions', () => {
     expect(granted([allow(ALL, { scopes: ['ask'] })], caller)).toHaveLength(4);
     expect(granted([allow(ALL, { when: 'principal.subject == "bob"' })])).toEqual([]);
     expect(granted([allow(ALL, { when: 'principal.subject == "ada"' })])).toHaveLength(4);
-    // An error of a deny rule denies (docs/contract.md §4, law 5).
+    // An error of a deny rule denies (docs/contract.md, law 5).
     const failing = deny({ roots: true }, { when: 'principal.claims.level > 3' });
     expect(granted([allow(ALL), failing])).toEqual(['sampling', 'elicitation/form', 'elicitation/url']);
   });

@@ -1,4 +1,4 @@
-// What each status of an upstream means, by rule and in order (docs/contract.md §6).
+// What each status of an upstream means, by rule and in order (docs/reference/responses.md).
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

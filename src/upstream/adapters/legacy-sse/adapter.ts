@@ -5,7 +5,7 @@
 // that is idle too long is ended. The handshake uses the version of legacy SSE, whatever the client requests. A session
 // is never shared between principals.
 // Source: MCP 2024-11-05, lifecycle and transports (HTTP with SSE); MCP 2025-11-25, transports and session management;
-// JSON-RPC 2.0; docs/contract.md §10; docs/reference/protocol.md §2.
+// JSON-RPC 2.0; docs/reference/state.md; docs/reference/protocol.md#serving-all-eras.
 
 import { randomUUID } from 'node:crypto';
 import type { AuthorizedRequest } from '../../../policy/obligations.js';

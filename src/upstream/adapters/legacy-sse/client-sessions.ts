@@ -2,7 +2,7 @@
 // handshake: which upstream session belongs to the client's stream, which server requests are allowed in it,
 // and whether it is initialized. Only the replica that holds the stream knows it, and it is removed with the
 // stream.
-// Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle; docs/reference/protocol.md §2.
+// Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle; docs/reference/protocol.md#serving-all-eras.
 
 import type { AuthorizedRequest } from '../../../policy/obligations.js';
 import type { Caller } from '../../../policy/principal.js';

@@ -406,7 +406,7 @@ function errorItem(reason: ForwardError): OutboundItem {
 /**
  * One caller's part of the budget; what is taken from it is also taken from the total. A caller that reads
  * nothing, or never resumes, fills only its own quota and leaves capacity for others. Source:
- * docs/contract.md §10 (never shared between principals).
+ * docs/reference/state.md#sessions-on-any-replica.
  */
 export type OwnerBufferBudget = BufferBudget & {
   /** True if half of it is used: messages already delivered are then no longer kept. */

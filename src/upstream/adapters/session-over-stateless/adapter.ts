@@ -2,7 +2,8 @@
 // added to every request, and requests that only the session era has are handled here. Changes succeed only
 // after every replica has received them, because any of them may serve the session's next request.
 // Source: MCP 2025-11-25, ping, logging, resources (subscriptions), cancellation; MCP 2026-07-28, requests
-// (`_meta`); docs/contract.md §10; docs/reference/protocol.md §2.3.
+// (`_meta`); docs/reference/state.md#sessions-on-any-replica;
+// docs/reference/protocol.md#a-session-in-front-of-a-stateless-upstream.
 
 import type { AuthorizedRequest, OutboundStream } from '../../../policy/obligations.js';
 import { type Caller, ownerKey } from '../../../policy/principal.js';

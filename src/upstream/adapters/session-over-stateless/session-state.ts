@@ -5,7 +5,7 @@
 // level or a subscription, but never a control, and never anything that is under way. Also the GET stream of such a
 // session: one subscription at the upstream, replaced whenever the session's subscriptions change.
 // Source: MCP 2025-11-25, logging, resources (subscriptions), cancellation, transports (listening for messages);
-// MCP 2026-07-28, subscriptions; docs/contract.md §10.
+// MCP 2026-07-28, subscriptions; docs/reference/state.md#sessions-on-any-replica.
 
 import { randomUUID } from 'node:crypto';
 import type { Caller } from '../../../policy/principal.js';

@@ -3,7 +3,7 @@
 // caller cannot interfere. A client that disconnects cancels its request, because that is what disconnecting
 // means in its era.
 // Source: MCP 2026-07-28 and its subscriptions; MCP 2025-11-25, transports, resources (subscriptions);
-// docs/reference/protocol.md §2.4.
+// docs/reference/protocol.md#a-stateless-client-in-front-of-a-session-upstream.
 
 import type { AuthorizedRequest } from '../../../policy/obligations.js';
 import { type Caller, ownerKey, withoutToken } from '../../../policy/principal.js';

@@ -2,8 +2,8 @@
 // caller; its key contains issuer, subject and client, and it is never found under another key. The pool is
 // bounded, and idle sessions are ended. Also bounds the messages queued to an upstream besides calls:
 // responses to server requests, subscriptions and cancellations.
-// Source: MCP 2025-11-25, lifecycle, logging and session management; docs/contract.md §3 (limits);
-// docs/contract.md §10 (never shared between principals).
+// Source: MCP 2025-11-25, lifecycle, logging and session management; docs/reference/limits.md#what-one-caller-may-use;
+// docs/reference/state.md#sessions-on-any-replica.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Caller, ownerKey } from '../../../policy/principal.js';
