@@ -1,8 +1,11 @@
 // The table of secrets that are recognizable by their format: published token formats and keys. It holds data
 // only; secrets.ts applies it, and the prefilter looks for the anchors. INVARIANT: a pattern never matches
 // without one of its anchors (case-insensitive), and every repeat is bounded, so that matching is linear.
-// secrets.ts extends a match beyond that bound.
+// secrets.ts extends a match beyond that bound. No secret stands in the tree: a test makes the examples of each row
+// from its pattern, random ones that must be found, and ones of a single character, which are samples.
 // Source: the token format pages of the services named; RFC 7468 (PEM); RFC 7519 (JWT); RFC 3986 §3.2.1.
+
+import { appliedRows, type DetectorRow } from '../detector-row.js';
 
 /**
  * The check of a match: randomness of its characters, of a PEM body, the rules for human passwords, a password that has
@@ -10,8 +13,8 @@
  */
 type SecretCheck = 'random' | 'pem' | 'password' | 'random-password' | 'basic';
 
-export type SecretFormat = {
-  /** The name in placeholders and findings. */
+export type SecretFormat = Pick<DetectorRow, 'id' | 'isOff'> & {
+  /** The name in placeholders and findings; the class of the row. */
   readonly kind: string;
   /** Lower-case literals of at least three characters. Without any, every long token is checked. */
   readonly anchors: readonly string[];
@@ -55,6 +58,7 @@ function row(
   flags = 'g',
 ): SecretFormat {
   return {
+    id: `secret-${kind}`,
     kind,
     anchors,
     pattern: new RegExp(source, flags),
@@ -120,6 +124,7 @@ const CLOUD: readonly SecretFormat[] = [
     'heroku-key',
     ['heroku'],
     `heroku(?!_app_id|_uuid|_id)[a-z_ .-]{0,24}${TO_VALUE}([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})`,
+    { id: 'secret-heroku-setting' },
   ),
   anyCase(
     'cloudflare-key',
@@ -147,7 +152,7 @@ const CLOUD: readonly SecretFormat[] = [
 
 const DEVELOPMENT: readonly SecretFormat[] = [
   row('github-token', ['ghp_', 'gho_', 'ghu_', 'ghs_', 'ghr_'], `gh[pousr]_[A-Za-z0-9]{36,255}`),
-  row('github-token', ['github_pat_'], `github_pat_[A-Za-z0-9_]{40,255}`),
+  row('github-token', ['github_pat_'], `github_pat_[A-Za-z0-9_]{40,255}`, { id: 'secret-github-fine-grained-token' }),
   row(
     'gitlab-token',
     ['glpat-', 'gldt-', 'glrt-', 'glcbt-', 'glptt-', 'glft-', 'glimt-', 'glagent-', 'glsoat-', 'gloas-'],
@@ -164,7 +169,7 @@ const DEVELOPMENT: readonly SecretFormat[] = [
   row('figma-token', ['figd_'], `figd_[A-Za-z0-9_-]{38,64}`),
   row('linear-key', ['lin_api_', 'lin_oauth_'], `lin_(?:api|oauth)_[A-Za-z0-9]{32,64}`),
   row('notion-token', ['ntn_'], `ntn_[A-Za-z0-9]{40,60}`, SHORT),
-  row('notion-token', ['secret_'], `secret_[A-Za-z0-9]{43}`, SHORT),
+  row('notion-token', ['secret_'], `secret_[A-Za-z0-9]{43}`, { ...SHORT, id: 'secret-notion-former-token' }),
   row(
     'atlassian-token',
     ['atatt3', 'atctt3', 'atbb'],
@@ -197,7 +202,7 @@ const MESSAGING: readonly SecretFormat[] = [
     ['xoxa', 'xoxb', 'xoxe', 'xoxo', 'xoxp', 'xoxr', 'xoxs', 'xoxc', 'xoxd'],
     `xox[abceoprsd](?:\\.xox[bp])?-[A-Za-z0-9%-]{16,250}`,
   ),
-  row('slack-token', ['xapp-'], `xapp-\\d-[A-Z0-9]{5,20}-\\d{5,20}-[a-z0-9]{20,128}`),
+  row('slack-token', ['xapp-'], `xapp-\\d-[A-Z0-9]{5,20}-\\d{5,20}-[a-z0-9]{20,128}`, { id: 'secret-slack-app-token' }),
   row(
     'slack-webhook',
     ['hooks.slack.com/'],
@@ -227,7 +232,7 @@ const COMMERCE: readonly SecretFormat[] = [
   row('stripe-webhook-secret', ['whsec_'], `whsec_[A-Za-z0-9+/=]{24,100}`),
   row('shopify-token', ['shpat_', 'shpca_', 'shppa_', 'shpss_'], `shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}`),
   row('square-token', ['sq0atp-', 'sq0csp-', 'sq0idp-'], `sq0(?:atp|csp|idp)-[A-Za-z0-9_-]{22,43}`),
-  row('square-token', ['eaaa'], `EAAA[A-Za-z0-9_-]{60}`, SHORT),
+  row('square-token', ['eaaa'], `EAAA[A-Za-z0-9_-]{60}`, { ...SHORT, id: 'secret-square-access-token' }),
   row('facebook-token', ['eaa'], `EAA[A-Za-z0-9]{80,250}`, SHORT),
 ];
 
@@ -243,6 +248,7 @@ const GENERAL: readonly SecretFormat[] = [
     check: 'basic',
   }),
   anyCase(BASIC_CREDENTIALS, ['auth'], `auth${TO_VALUE}([A-Za-z0-9+/_-]{8,2000}={0,2})`, {
+    id: 'secret-basic-setting',
     check: 'basic',
   }),
   anyCase(
@@ -255,7 +261,7 @@ const GENERAL: readonly SecretFormat[] = [
     'netrc-password',
     ['default'],
     `default\\s{1,16}login\\s{1,16}\\S{1,255}\\s{1,16}password\\s{1,16}["']?([^\\s"']{8,512})`,
-    { check: 'random-password', window: 8, tail: /[^\s"']/ },
+    { id: 'secret-netrc-default', check: 'random-password', window: 8, tail: /[^\s"']/ },
   ),
   // host:port:database:user:password, with the ports at which PostgreSQL and its poolers usually listen.
   anyCase(
@@ -289,8 +295,8 @@ const GENERAL: readonly SecretFormat[] = [
   ),
 ];
 
-/** All formats that are recognizable by their form. */
-export const SECRET_FORMATS: readonly SecretFormat[] = [
+/** All rows, also those that are off. */
+export const SECRET_FORMAT_ROWS: readonly SecretFormat[] = [
   ...CLOUD,
   ...DEVELOPMENT,
   ...MODELS,
@@ -298,3 +304,6 @@ export const SECRET_FORMATS: readonly SecretFormat[] = [
   ...COMMERCE,
   ...GENERAL,
 ];
+
+/** The formats that are applied. */
+export const SECRET_FORMATS: readonly SecretFormat[] = appliedRows(SECRET_FORMAT_ROWS);

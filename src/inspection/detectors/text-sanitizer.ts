@@ -216,11 +216,11 @@ function addShownCues(form: NormalizedText, kinds: Set<string>): void {
 
 function addPlainCues(text: string, kinds: Set<string>): void {
   const lower = skeletonOf(text).toLowerCase();
-  for (const { kind, pattern } of STRUCTURES) if (pattern.test(lower)) kinds.add(kind);
+  for (const { class: kind, pattern } of STRUCTURES) if (pattern.test(lower)) kinds.add(kind);
   const cues = cuesIn(lower);
   if (cues.length === 0) return;
   const normalized = lower.replace(/[^a-z0-9]+/g, ' ');
-  for (const { kind, phrase } of cues) if (phrase.test(normalized)) kinds.add(kind);
+  for (const { class: kind, phrase } of cues) if (phrase.test(normalized)) kinds.add(kind);
 }
 
 /** The result for one string. A note of the action `withhold` withholds the whole message. */

@@ -1,0 +1,47 @@
+// Renders the tables of rows in docs/reference/detectors.md from the rows that the detectors apply. Pure: it takes the
+// page and returns it with these tables; the caller writes the file.
+
+import type { DetectorRow } from '../../src/inspection/detector-row.js';
+import { INJECTION_ROWS } from '../../src/inspection/detectors/injection-phrases.js';
+import { SECRET_FORMAT_ROWS } from '../../src/inspection/detectors/secret-formats.js';
+
+const [BEGIN, END] = ['<!-- rows: begin -->', '<!-- rows: end -->'];
+
+/** A family of rows: what it is, the file that holds it, and its rows. */
+type Family = { readonly title: string; readonly file: string; readonly rows: readonly Listed[] };
+type Listed = Pick<DetectorRow, 'id' | 'class' | 'language' | 'isOff'>;
+
+const FAMILIES: readonly Family[] = [
+  {
+    title: 'Formats of secrets',
+    file: 'src/inspection/detectors/secret-formats.ts',
+    rows: SECRET_FORMAT_ROWS.map(({ kind, ...row }) => ({ ...row, class: kind, language: 'any' })),
+  },
+  {
+    title: 'Cues of injected instructions',
+    file: 'src/inspection/detectors/injection-phrases.ts',
+    rows: [...INJECTION_ROWS.phrases, ...INJECTION_ROWS.structures],
+  },
+];
+
+/** The page with the tables of the rows that there are now. */
+export function withDetectorRows(page: string): string {
+  const from = page.indexOf(BEGIN);
+  const to = page.indexOf(END);
+  if (from < 0 || to < from) throw new Error('the page has no place for the rows');
+  const tables = FAMILIES.map(tableOf).join('\n\n');
+  return `${page.slice(0, from + BEGIN.length)}\n${tables}\n${page.slice(to)}`;
+}
+
+/** A line for each class and language, with the ids of its rows. */
+function tableOf({ title, file, rows }: Family): string {
+  const groups = new Map<string, string[]>();
+  for (const { id, class: name, language, isOff } of rows) {
+    const key = `| \`${name}\` | ${language} |`;
+    groups.set(key, [...(groups.get(key) ?? []), isOff === true ? `\`${id}\` (off)` : `\`${id}\``]);
+  }
+  const lines = [...groups].map(([key, ids]) => `${key} ${ids.join(' ')} |`);
+  return [`#### ${title}`, `\`${file}\``, '', '| Class | Language | Rows |', '| --- | --- | --- |', ...lines].join(
+    '\n',
+  );
+}
